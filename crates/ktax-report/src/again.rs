@@ -5,14 +5,13 @@ use ktax_model::{
     Model, Row, Side, Sides, Subject, TimedMachine, TimedSubject, TimesComparison, UserProgram,
 };
 
-/// What `ktax compare` has where nothing else is asked for: loops and pairs of times, the seed of
-/// counts.
+/// Defaults of `ktax compare`, which are left out of the command.
 const LOOPS: u32 = 5;
 const MOST_PAIRS: u32 = 200;
 const SEED: u64 = 1;
 const THRESHOLD_PERCENT: f64 = 0.1;
 
-/// The command that counts the same rows again; empty where no command line can ask for it.
+/// Returns the command that counts the same rows again; empty where no command line can ask for it.
 pub fn counts_command(
     rows: &[Row],
     threshold_percent: f64,
@@ -61,7 +60,7 @@ pub fn counts_command(
     words.0
 }
 
-/// The programs as the user wrote them, each once, with their sizes.
+/// Returns each program as the user wrote it, once, with its sizes.
 fn written_programs<'a>(users: &[&'a UserProgram]) -> Vec<(&'a UserProgram, &'a [u64])> {
     let mut asked: Vec<(&UserProgram, &[u64])> = Vec::new();
     for program in users.iter().copied() {
@@ -74,7 +73,8 @@ fn written_programs<'a>(users: &[&'a UserProgram]) -> Vec<(&'a UserProgram, &'a 
     asked
 }
 
-/// Whether it is known what the guests unpacked: a store of older releases has only its hash.
+/// Tells whether the contents of the guests' archive are known: stores of older releases keep only
+/// its hash.
 fn is_archive_known(counts: &CountsComparison) -> bool {
     let CountsComparison { key, subjects, disk, programs, hooks, .. } = counts;
     let Sides { base, change } = subjects;
@@ -82,18 +82,19 @@ fn is_archive_known(counts: &CountsComparison) -> bool {
     key.programs.is_empty() || has_own || disk.is_some() || !programs.is_empty() || hooks.is_some()
 }
 
-/// Whether flags can ask for the sources of both Kernels: some flags set both Sides.
+/// Tells whether flags can name the sources of both kernels: some flags set both sides at once.
 fn has_flags(base: &Subject, change: &Subject) -> bool {
     let is_shared = |value: fn(&Subject) -> &Option<String>| value(base) == value(change);
     is_shared(|subject| &subject.start_config) && is_shared(|subject| &subject.tree)
 }
 
-/// Whether `--model` has a name for it; a file of the user's is not known any more.
+/// Tells whether `--model` takes the model by name; a file of the user's may be gone.
 fn is_named(model: &Model) -> bool {
     !model.name().ends_with(".toml")
 }
 
-/// Between two points of a line of a history; empty where a kernel is of no package.
+/// Returns the command that compares two points of a line of a history; empty where a kernel is of
+/// no package.
 pub fn history_step_command(
     line: &HistoryLine,
     base: &HistoryPoint,
@@ -113,7 +114,7 @@ pub fn history_step_command(
     words.0
 }
 
-/// What prints a line of a history from the store.
+/// Returns the command that prints a line of a history from the store.
 pub fn history_command(history: &History, line: &HistoryLine) -> Vec<String> {
     let mut words = CommandLine(["ktax", "history", &line.row].map(str::to_owned).to_vec());
     if let Some(function) = &history.function {
@@ -125,7 +126,8 @@ pub fn history_command(history: &History, line: &HistoryLine) -> Vec<String> {
     words.0
 }
 
-/// Of the search between the two Sides of a comparison.
+/// Returns the command that searches between the two sides of a comparison; empty where no command
+/// line can ask for the comparison.
 pub fn search_again(comparison: &Comparison) -> Vec<String> {
     let words = comparison
         .counts()
@@ -138,7 +140,7 @@ pub fn search_again(comparison: &Comparison) -> Vec<String> {
     words
 }
 
-/// The command that times the same rows again; empty where no command line can ask for it.
+/// Returns the command that times the same rows again; empty where no command line can ask for it.
 pub fn times_command(rows: &[Row], threshold_percent: f64, times: &TimesComparison) -> Vec<String> {
     let (plan, Sides { base, change }) = (&times.plan, &times.plan.subjects);
     let users: Vec<&UserProgram> =
@@ -184,7 +186,7 @@ pub fn times_command(rows: &[Row], threshold_percent: f64, times: &TimesComparis
     plan.pairs.iter().for_each(|pairs| words.option("--pairs", pairs));
     words.unless(plan.most_pairs == MOST_PAIRS, "--most-pairs", plan.most_pairs);
     words.unless(plan.loops == LOOPS, "--loops", plan.loops);
-    // Without one the order of the pairs is drawn anew.
+    // Without a seed the order of the pairs would be drawn anew.
     words.option("--seed", times.seed);
     words.unless(threshold_percent == 1.0, "--threshold", threshold_percent);
     words.0.extend((base == change).then(|| "--same".to_owned()));
@@ -193,7 +195,7 @@ pub fn times_command(rows: &[Row], threshold_percent: f64, times: &TimesComparis
     words.0
 }
 
-/// What of the running kernel is set: `thp=never`.
+/// Settings of the running kernel, as `--base-set` takes them: `thp=never`.
 fn kernel_settings(subject: &TimedSubject) -> Vec<String> {
     let sysctl = subject.sysctl.iter().map(|(name, value)| format!("{name}={value}"));
     let named =
@@ -244,7 +246,7 @@ impl CommandLine {
         change.tree.iter().for_each(|tree| self.option("--tree", tree));
     }
 
-    /// What only this side's guest has.
+    /// Adds the settings of one side alone: `--base-set`, `--change-disk`.
     fn side_settings(&mut self, side: &str, subject: &Subject) {
         let flag = |name: &str| format!("--{side}-{name}");
         let Subject { sysctl, modules, disk, files, setup, .. } = subject;

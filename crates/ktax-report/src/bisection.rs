@@ -7,8 +7,8 @@ use ktax_model::{
     Bisection, Carrier, Chain, Comparison, Element, Point, SavedResult, Verdict, metric,
 };
 
-/// `2 of 16 commits carry 98.0 % of +25.50 instructions (getppid): 700000000000 78.4 %, …`; one
-/// that was not told apart from its neighbours stands for them.
+/// Answer: `2 of 16 commits carry 98.0 % of +25.50 instructions (getppid): 700000000000 78.4 %, …`.
+/// A carrier that was not told apart from its neighbours stands for them.
 fn headline(bisection: &Bisection, found: &[Carrier]) -> String {
     let ends = bisection.ends().filter(|_| bisection.found.is_some());
     let Some((base, change)) = ends else {
@@ -62,7 +62,7 @@ fn whole_difference(bisection: &Bisection) -> Option<String> {
     ))
 }
 
-/// The cost along the chain, as far as it was measured.
+/// Picture of the cost along the chain, as far as it was measured.
 fn steps_picture(bisection: &Bisection, found: &[Carrier]) -> Section {
     let cost = |(place, point): (&usize, &Point)| match point {
         Point::Cost(cost) => Some((*place, *cost)),
@@ -104,7 +104,7 @@ fn carriers_table(bisection: &Bisection, found: &[Carrier]) -> Table {
     Table { wraps: 3, ..Table::new(columns) }.with(lines)
 }
 
-/// A line for each element: one, or those that could not be told apart.
+/// Returns a line for each element of a carrier: one, or those that could not be told apart.
 fn carrier_lines(bisection: &Bisection, carrier: &Carrier) -> Vec<Line> {
     let line = |(index, element): (usize, &Element)| {
         let [delta, share] = match index {
@@ -117,7 +117,8 @@ fn carrier_lines(bisection: &Bisection, carrier: &Carrier) -> Vec<Line> {
     elements.iter().rev().enumerate().map(line).collect()
 }
 
-/// What the found ones leave, and how many places were measured for it.
+/// Cost of all other elements together, and how many points were measured; `None` before both ends
+/// are known.
 fn rest_sentence(bisection: &Bisection, found: &[Carrier]) -> Option<String> {
     let (base, change) = bisection.ends()?;
     let left = change - base - found.iter().map(|carrier| carrier.delta).sum::<f64>();
@@ -138,7 +139,7 @@ fn unfinished_sentence(bisection: &Bisection) -> Option<String> {
     bisection.found.is_none().then(|| more.to_owned())
 }
 
-/// What to do where nothing carries enough.
+/// Advice where no element carries enough.
 fn spread_sentence(bisection: &Bisection) -> Option<String> {
     let several = bisection.chain.words().1;
     bisection.found.as_ref()?.is_empty().then(|| {
@@ -149,7 +150,7 @@ fn spread_sentence(bisection: &Bisection) -> Option<String> {
     })
 }
 
-/// What to do about a merge.
+/// Command that searches within the first carrier that is a merge; empty where none is.
 fn merge_command(bisection: &Bisection, found: &[Carrier]) -> Section {
     let element = |carrier: &Carrier| bisection.elements.get(carrier.at.checked_sub(1)?);
     let merge = found.iter().filter_map(element).find(|element| element.is_merge);
@@ -174,10 +175,10 @@ fn skipped_elements(bisection: &Bisection) -> Vec<String> {
     skipped.map(|(element, why)| format!("{}: {why}", element_name(bisection, element))).collect()
 }
 
-/// How much of a commit's id is shown.
+/// Number of digits of a commit's id that are shown.
 const ID_LENGTH: usize = 12;
 
-/// What an element is called.
+/// Returns the shown name of an element.
 fn element_name(bisection: &Bisection, element: &Element) -> String {
     match bisection.chain {
         Chain::Commits => element.name.chars().take(ID_LENGTH).collect(),
@@ -186,13 +187,13 @@ fn element_name(bisection: &Bisection, element: &Element) -> String {
     }
 }
 
-/// How many elements: `1 commit`, `2 commits`.
+/// Counts elements in words: `1 commit`, `2 commits`.
 pub fn elements(chain: Chain, count: usize) -> String {
     let (one, several) = chain.words();
     counted_as(count, one, several)
 }
 
-/// One place of the chain, while it is measured: `4 of 16, 1a2b3c4d5e6f sys: a subject`.
+/// Names a place of the chain while it is measured: `4 of 16, 1a2b3c4d5e6f sys: a subject`.
 pub fn place(bisection: &Bisection, place: usize) -> String {
     let element = place.checked_sub(1).and_then(|index| bisection.elements.get(index));
     let shown = element
@@ -204,7 +205,8 @@ const COLUMNS: [&str; 8] =
     ["point", "element", "title", "row", "metric", "cost", "delta", "share_percent"];
 
 impl Report for Bisection {
-    /// The elements that carry the difference, the largest first; what is left; what was skipped.
+    /// Shows the elements that carry the difference, the largest first, then the rest and what was
+    /// skipped.
     fn view(&self) -> View {
         let found = self.found.as_deref().unwrap_or_default();
         View {
@@ -228,8 +230,8 @@ impl Report for Bisection {
         }
     }
 
-    /// One line for each place of the chain, the base first: what it costs where that was measured, and
-    /// what its element carries.
+    /// Writes one line for each place of the chain, the base first: its cost where that was
+    /// measured, and the share that its element carries.
     fn records(&self) -> Records {
         let mut records = Records::new(COLUMNS.into_iter().chain(["skipped"]));
         for place in 0..=self.elements.len() {
@@ -260,7 +262,7 @@ impl Report for Bisection {
     }
 }
 
-/// Base against change, between which there is nothing to search for.
+/// A comparison of base and change in which there is nothing to search for.
 #[derive(Debug, Clone)]
 pub struct NothingToSearch {
     comparison: Comparison,
@@ -269,18 +271,18 @@ pub struct NothingToSearch {
 }
 
 impl NothingToSearch {
-    /// Of a comparison of one row that is neither slower nor faster. `between` says how many
+    /// Wraps a comparison of one row that is neither slower nor faster. `between` says how many
     /// elements base and change differ in: `3 parameters`.
     pub fn of(comparison: Comparison, between: String) -> NothingToSearch {
         NothingToSearch { comparison, between }
     }
 
-    /// Base against change.
+    /// Returns the comparison of base and change.
     pub fn comparison(&self) -> &Comparison {
         &self.comparison
     }
 
-    /// What would have been searched, and how to go on.
+    /// Sentences that say what would have been searched, and how to go on.
     fn next(&self) -> String {
         let between = match self.between.as_str() {
             "" => String::new(),
@@ -296,7 +298,7 @@ impl NothingToSearch {
         format!("{between}A search follows a row that is slower or faster. {next}")
     }
 
-    /// Why there is no answer, if there is none.
+    /// Reason for which there is no answer; `None` if there is one.
     fn why(&self) -> Option<&'static str> {
         let verdict = self.comparison.rows.first().map(|row| row.verdict);
         match verdict? {

@@ -38,7 +38,7 @@ fn costly_section(table: &CalibrationTable) -> Section {
     costs_table(title, "costly instruction", costly.chain(rep).chain(each))
 }
 
-/// An iteration of a string instruction, whose start has the kind's own name.
+/// Names an iteration of a string instruction; its start has the name of the kind itself.
 fn iteration_name(kind: Costly) -> &'static str {
     match kind {
         Costly::RepStosb => "rep-stosb-iteration",
@@ -67,7 +67,7 @@ fn costs_table(
     Section::Table { title, table, notes: Vec::new() }
 }
 
-/// So many rows.
+/// Number of rows that are shown.
 const SHOWN_ROWS: usize = 10;
 
 fn worst_rows(table: &CalibrationTable) -> Section {
@@ -98,8 +98,8 @@ fn worst_rows(table: &CalibrationTable) -> Section {
 const COLUMNS: [&str; 7] = ["machine", "kind", "of", "unit", "low", "high", "measured"];
 
 impl Report for CalibrationTable {
-    /// What is missing first, then costly instructions, the constants, and the rows that are predicted
-    /// worst.
+    /// Shows what is missing, then costly instructions, the constants, and the rows that are
+    /// predicted worst.
     fn view(&self) -> View {
         let calibration = &self.calibration;
         let mut sections = vec![Section::Sentences(missing_sentences(self)), costly_section(self)];
@@ -123,15 +123,15 @@ impl Report for CalibrationTable {
             ),
             sections,
             legend: Legend::new([format!(
-                "Use it: ktax compare --machine {machine}, or ktax report --machine {machine} for what \
-                 was counted already."
+                "Use it: ktax compare --machine {machine}, or ktax report --machine {machine} for \
+                 what was counted already."
             )]),
             ..View::default()
         }
     }
 
-    /// One line for each costly instruction, each constant and each row; a row's interval is what it
-    /// should have taken by a fit to the other groups.
+    /// Writes one line for each costly instruction, each constant and each row; the interval of a
+    /// row is the prediction of a fit to the other groups.
     fn records(&self) -> Records {
         let mut records = Records::new(COLUMNS.map(str::to_owned));
         let calibration = &self.calibration;
@@ -237,7 +237,7 @@ const VALIDATION_COLUMNS: [&str; 8] = [
 ];
 
 impl Report for Validation {
-    /// The four numbers, then the rows, of which those that failed come first.
+    /// Shows the sentences and the rows, of which those outside their interval come first.
     fn view(&self) -> View {
         let Validation { machine, cpu, timed_cpu, .. } = self;
         let mut sentences = Vec::new();
@@ -274,7 +274,7 @@ impl Report for Validation {
         }
     }
 
-    /// One line for each row.
+    /// Writes one line for each row.
     fn records(&self) -> Records {
         let mut records = Records::new(VALIDATION_COLUMNS.map(str::to_owned));
         for row in &self.rows {

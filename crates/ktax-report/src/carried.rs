@@ -1,4 +1,4 @@
-//! What a Metric of counts is of each function.
+//! The kind of count by which functions explain an effect, and the function that explains most.
 
 use std::collections::BTreeSet;
 
@@ -8,26 +8,26 @@ use ktax_model::{
 };
 use ktax_stats::tables::share_percent;
 
-/// What functions carry of an Effect.
+/// Kind of count by which functions carry an Effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CountKind {
-    /// What they execute.
+    /// Instructions that a function executes.
     Instructions,
-    /// How often they repeat string instructions.
+    /// Repeats of string instructions.
     Rep,
-    /// What CPUs wait in them.
+    /// Instructions for which CPUs wait in a function.
     Wait,
-    /// How often they get a cache line from another CPU, by the model of coherence.
+    /// Cache lines that a function gets from another CPU, by the model of coherence.
     Transfers,
 }
 
 impl CountKind {
-    /// Of this Effect.
+    /// Returns the kind that explains an Effect.
     pub fn from_effect(effect: &Effect) -> CountKind {
         CountKind::from_metric(&effect.metric)
     }
 
-    /// Of this Metric.
+    /// Returns the kind that explains a Metric.
     pub fn from_metric(metric: &str) -> CountKind {
         match metric {
             verdict::REP => CountKind::Rep,
@@ -37,7 +37,7 @@ impl CountKind {
         }
     }
 
-    /// A function's count in the Region, each Side.
+    /// Returns a function's count in the Region, for each side.
     pub fn counts(self, function: &FunctionDelta) -> &Sides<u64> {
         match self {
             CountKind::Instructions => &function.instructions,
@@ -47,7 +47,7 @@ impl CountKind {
         }
     }
 
-    /// A path's count with all below it; `None` of what paths do not have.
+    /// Returns a path's count with all below it; `None` of what paths do not have.
     pub fn path_counts(self, path: &PathDelta) -> Option<&Sides<u64>> {
         match self {
             CountKind::Instructions => Some(&path.instructions),
@@ -57,7 +57,8 @@ impl CountKind {
         }
     }
 
-    /// What a path has itself, without those below it; nothing of what paths do not have.
+    /// Returns the count of a path itself, without those below it. Paths have no transfers: for
+    /// these it returns instructions.
     pub fn own_counts(self, own: &Own) -> &Sides<u64> {
         match self {
             CountKind::Rep => &own.rep_iterations,
@@ -66,13 +67,13 @@ impl CountKind {
         }
     }
 
-    /// A function's count per operation, change minus base.
+    /// Returns a function's count per operation, change minus base.
     pub fn delta(self, function: &FunctionDelta, row: &Row) -> f64 {
         let Sides { base, change } = self.counts(function);
         (*change as f64 - *base as f64) / row.ops.max(1) as f64
     }
 
-    /// What is shown beside it.
+    /// Returns the kind that is shown beside this one.
     pub fn other(self) -> CountKind {
         match self {
             CountKind::Instructions => CountKind::Rep,
@@ -80,7 +81,7 @@ impl CountKind {
         }
     }
 
-    /// What is counted.
+    /// Names the kind in a sentence.
     pub fn unit(self) -> &'static str {
         match self {
             CountKind::Instructions => "instructions",
@@ -90,7 +91,7 @@ impl CountKind {
         }
     }
 
-    /// The same in the head of a column.
+    /// Names the kind in the head of a column.
     pub fn head(self) -> &'static str {
         match self {
             CountKind::Instructions => "insn",
@@ -98,7 +99,7 @@ impl CountKind {
         }
     }
 
-    /// The same where there is little room.
+    /// Names the kind where there is little room.
     pub fn short(self) -> &'static str {
         match self {
             CountKind::Instructions => "instructions",
@@ -108,7 +109,7 @@ impl CountKind {
         }
     }
 
-    /// What is written behind a function; nothing of instructions.
+    /// Mark behind the name of a function: ` (REP)`; empty for instructions.
     pub fn mark(self) -> String {
         match self {
             CountKind::Instructions => String::new(),
@@ -117,8 +118,8 @@ impl CountKind {
     }
 }
 
-/// The Effect whose functions explain the row's verdict. No function carries a makespan: there it
-/// is what changed most of what the CPUs executed and what they waited.
+/// Returns the Effect whose functions explain the row's verdict. No function carries a makespan:
+/// there it is the largest change of executed instructions and spin-wait.
 pub fn carrying(row: &Row) -> Option<&Effect> {
     let deciding = row.deciding()?;
     if deciding.metric != MAKESPAN {
@@ -130,11 +131,11 @@ pub fn carrying(row: &Row) -> Option<&Effect> {
     changed.max_by(|one, other| one.delta.abs().total_cmp(&other.delta.abs()))
 }
 
-/// A function that carries less of what decided, in percent, does not explain it.
+/// Share in percent below which a function does not explain the deciding Effect.
 const LITTLE_PERCENT: f64 = 1.0;
 
-/// `security_task_alloc 35 %`: the function that carries most of what decided, and its share;
-/// `lack of FSRM` where nothing else carries anything of it.
+/// Names the function that carries most of the deciding Effect, and its share: `security_task_alloc
+/// 35 %`. It is `lack of FSRM` where nothing but a missing CPU feature carries it.
 pub fn carried_most(row: &Row) -> Option<String> {
     let effect = carrying(row)?;
     let first = effect.functions.first()?;
@@ -145,8 +146,7 @@ pub fn carried_most(row: &Row) -> Option<String> {
     }
 }
 
-/// Returns the features that the CPU lacks, where nothing but their lack carries what decided; else
-/// none.
+/// Returns the features that the CPU lacks, if their lack alone carries the Effect; else none.
 pub fn missing_features(row: &Row, effect: &Effect) -> BTreeSet<&'static str> {
     let explains = |function: &FunctionDelta| {
         effect.lacking(&function.function).is_none()
@@ -158,7 +158,7 @@ pub fn missing_features(row: &Row, effect: &Effect) -> BTreeSet<&'static str> {
     }
 }
 
-/// What a function carries of an Effect's delta, in percent.
+/// Returns the share of an Effect's delta that a function carries, in percent.
 fn effect_share(row: &Row, effect: &Effect, function: &FunctionDelta) -> f64 {
     share_percent(CountKind::from_effect(effect).delta(function, row), effect.delta)
 }

@@ -1,4 +1,4 @@
-//! What counts and guests say below their tables.
+//! Sections below the table of a comparison: changes beside the headline, different work, failures.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use ktax_model::{
     metric,
 };
 
-/// Costly instructions of the process that changed, a line for each row.
+/// Section of the costly instructions of the process that changed, with a line for each row.
 pub fn costly(rows: &[Row]) -> Section {
     let title = "Costly instructions that changed, per operation (no verdict rests on them):";
     // Starts of string instructions say less than their iterations, which have lines of their own.
@@ -19,13 +19,13 @@ pub fn costly(rows: &[Row]) -> Section {
     Section::Notes { title: title.to_owned(), notes }
 }
 
-/// The Metric with what it was on either Side.
+/// Names a Metric with its value on either side: `verw 1.00 → 2.00`.
 fn metric_from_to(effect: &Effect) -> String {
     let [base, change] = [effect.base, effect.change].map(number::count);
     format!("{} {base} → {change}", effect.metric)
 }
 
-/// What changed of each row, in a line.
+/// Returns a note for each row with a wanted Metric that changed.
 fn change_notes(
     rows: &[Row],
     is_wanted: fn(&Metric) -> bool,
@@ -39,10 +39,10 @@ fn change_notes(
     rows.iter().filter_map(note).collect()
 }
 
-/// Counters of the model of a machine that changed, a line for each row.
+/// Section of the counters of a machine model that changed, with a line for each row.
 pub fn modelled(rows: &[Row], model: &str) -> Section {
     let one = |effect: &Effect| {
-        // Ten times of nearly nothing says less than the two numbers.
+        // A factor of ten over nearly nothing says less than the two numbers.
         let percent = effect.percent.filter(|percent| *percent <= 1000.0);
         let percent = percent.map(|percent| number::percent(Some(percent)));
         let percent = percent.map_or(String::new(), |percent| format!(" ({percent} %)"));
@@ -54,7 +54,7 @@ pub fn modelled(rows: &[Row], model: &str) -> Section {
     Section::Notes { title, notes: change_notes(rows, |metric| metric.modelled.is_some(), one) }
 }
 
-/// The Metrics of the process beside the headline that changed.
+/// Section of the deciding Metrics beside the headline that changed.
 pub fn also_changed(rows: &[Row]) -> Section {
     let changes = changed(rows, Metric::decides).map(|(row, effect)| {
         let verdict = Cell::verdict(effect.verdict, "");
@@ -65,8 +65,9 @@ pub fn also_changed(rows: &[Row]) -> Section {
     Section::AlsoChanged { title, changes: changes.collect() }
 }
 
-/// What interrupts and kernel threads did more or less of. It is no effect on the row: they may
-/// belong to the row, to an earlier one or to the machine. So it is neither slower nor faster.
+/// Section of the interrupts and kernel threads that did more or less. It is no effect on the row:
+/// they may belong to the row, to an earlier one or to the machine. So it is neither slower nor
+/// faster.
 pub fn background(rows: &[Row]) -> Section {
     let changes = changed(rows, Metric::is_background).map(|(row, effect)| {
         let headline = row.effects().first().map_or(0.0, |headline| headline.base);
@@ -79,7 +80,7 @@ pub fn background(rows: &[Row]) -> Section {
     Section::AlsoChanged { title, changes: changes.collect() }
 }
 
-/// What is said of an Effect that decides nothing.
+/// Word for an Effect that decides nothing: `more`, `less`, or its verdict.
 pub fn more_or_less(effect: &Effect) -> &'static str {
     match effect.verdict.is_change() {
         true if effect.delta < 0.0 => "less",
@@ -88,7 +89,7 @@ pub fn more_or_less(effect: &Effect) -> &'static str {
     }
 }
 
-/// The Effects beside the headline that are changes.
+/// Returns the Effects beside the headline that are changes.
 fn changed(
     rows: &[Row],
     is_wanted: impl Fn(&Metric) -> bool,
@@ -111,7 +112,7 @@ fn metric_change(row: &Row, effect: &Effect, percent: Option<f64>, verdict: Cell
     }
 }
 
-/// How the work differed.
+/// Section of the rows whose sides did different work, with the differences.
 pub fn different_work(rows: &[Row]) -> Section {
     let differing = rows.iter().filter(|row| row.verdict == Verdict::DifferentWork);
     let notes = differing.flat_map(|row| {
@@ -125,7 +126,7 @@ pub fn different_work(rows: &[Row]) -> Section {
     Section::Notes { title, notes: notes.filter(|note| !note.text.is_empty()).collect() }
 }
 
-/// What helps a program whose Sides made other system calls.
+/// Advice for a program whose sides made different system calls.
 const OTHER_WORK: &str = "let it do a fixed number of operations, or divide by the count that it \
                           prints (--ops-from); if both sides did the same N operations, say so \
                           (--ops N)";
@@ -135,7 +136,7 @@ fn asked_for_other_work(row: &Row) -> bool {
     work.is_some_and(|work| work.requests().next().is_some())
 }
 
-/// Operations that programs counted themselves, a line for each row.
+/// Section of the operations that programs counted themselves, with a line for each row.
 pub fn operations(rows: &[Row]) -> Section {
     let note = |row: &Row| {
         let counted = row.counts()?.operations.as_ref()?;
@@ -152,7 +153,7 @@ pub fn operations(rows: &[Row]) -> Section {
     Section::Notes { title: title.to_owned(), notes: rows.iter().filter_map(note).collect() }
 }
 
-/// The last lines that a program printed on both Sides, where they differ.
+/// Returns the last lines that a program printed on both sides, where they differ.
 fn printed_lines(row: &Row) -> Vec<String> {
     let Some(printed) = row.counts().and_then(|counts| counts.printed.as_ref()) else {
         return Vec::new();
@@ -164,8 +165,8 @@ fn printed_lines(row: &Row) -> Vec<String> {
     Side::BOTH.into_iter().flat_map(of_side).collect()
 }
 
-/// What a program did more or less of although the number of its operations is the same: a line
-/// for each row.
+/// Section of the work that programs did more or less of, although the number of operations is the
+/// same.
 pub fn program_work(rows: &[Row]) -> Section {
     let note = |row: &Row| {
         let work = row.counts()?.work.as_ref()?;
@@ -189,7 +190,7 @@ fn with_next_step(row: &Row, text: &str) -> String {
     }
 }
 
-/// Which Boot failed; or all that were spared together, since one of their Side had failed.
+/// Names the Boot that failed, or all Boots that were spared because one of their side had failed.
 pub fn failed_boot(failed: &RowFailure) -> (String, String) {
     match failed.failure {
         Failure::NotBooted { .. } => {
@@ -199,7 +200,8 @@ pub fn failed_boot(failed: &RowFailure) -> (String, String) {
     }
 }
 
-/// Boots that failed, each with all rows that it took: what failed in the same way is said once.
+/// Section of the Boots that failed, each with the rows that it took. Failures that are equal are
+/// listed once.
 pub fn failures<'a>(
     rows: &'a [Row],
     boots: impl Fn(&RowFailure) -> (String, String),
@@ -231,7 +233,7 @@ pub fn failures<'a>(
     Section::Reasons { title, reasons }
 }
 
-/// Adds a reason; to one that says the same of other Boots, the name of its own.
+/// Adds a reason, or its boot's name to a known reason that is the same for other Boots.
 fn add_reason(mut reasons: Vec<FailureReason>, new: FailureReason) -> Vec<FailureReason> {
     let is_same = |known: &&mut FailureReason| {
         let are_named = known.boots.starts_with("boot") && new.boots == "boot";

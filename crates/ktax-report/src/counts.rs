@@ -24,8 +24,8 @@ use ktax_model::{
     Sides, TRANSFERS, metric,
 };
 
-/// All rows at once, what carries most, the table, each row, then how costs grow, what carries each
-/// change, and what else changed or failed.
+/// Shows all rows at once, what carries most, the table, each row, then how costs grow, what
+/// carries each change, and what else changed or failed.
 pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
     let rows = &comparison.rows;
     let growth = counts.growth.iter().map(words::growth).collect();
@@ -70,7 +70,7 @@ pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
     }
 }
 
-/// What stands beside a side's name; a side may have more than a boot line.
+/// Heads of the columns beside a side's name; a side may have more than a boot line.
 fn side_heads(counts: &CountsComparison) -> [&'static str; 2] {
     let Sides { base, change } = &counts.subjects;
     match base.subject.has_settings() || change.subject.has_settings() {
@@ -85,7 +85,7 @@ const OF_SEVERAL_CPUS: &str = "insn: makespan per operation, in instructions: ho
                                CPUs need for it if each instruction takes the same time; counted \
                                exactly.";
 
-/// What the numbers are.
+/// Legend of the numbers.
 fn legend(comparison: &Comparison, counts: &CountsComparison) -> Legend {
     let is_by_rep = |row| verdict::is_by_rep(row) && row.verdict.is_change();
     let rep = comparison.rows.iter().any(is_by_rep).then_some(words::BY_REP);
@@ -99,7 +99,7 @@ fn legend(comparison: &Comparison, counts: &CountsComparison) -> Legend {
         .with(threads)
 }
 
-/// One line for each row and Metric, with all samples. A model's unit has its name.
+/// Returns one line for each row and Metric, with all samples. The unit of a model has its name.
 pub fn records(comparison: &Comparison) -> Records {
     let model = comparison.counts().and_then(|counts| counts.key.model.as_ref());
     effect::records(&comparison.rows, |name| {
@@ -112,7 +112,7 @@ pub fn records(comparison: &Comparison) -> Records {
     })
 }
 
-/// What was compared.
+/// Describes both sides.
 pub fn sides(counts: &CountsComparison) -> Vec<SideLine> {
     let line = |side: Side| SideLine {
         side: side.name(),
@@ -122,8 +122,8 @@ pub fn sides(counts: &CountsComparison) -> Vec<SideLine> {
     Side::BOTH.map(line).to_vec()
 }
 
-/// A side's Kernel; with its revision, or a piece of its hash, where the two have one name and are
-/// not the same.
+/// Names a side's Kernel; with its revision, or a piece of its hash, where two different Kernels
+/// have one name.
 fn kernel_name(counts: &CountsComparison, side: Side) -> String {
     let identity = |side| -> &Identity { &counts.subjects.get(side).kernel };
     let (base, change, own) = (identity(Side::Base), identity(Side::Change), identity(side));
@@ -151,7 +151,7 @@ const COLUMNS: [(&str, Kind); 9] = [
     ("verdict", Kind::Verdict),
 ];
 
-/// The function that carries most of a row's change.
+/// Column with the function that carries most of a row's change.
 const CARRIED: usize = 7;
 
 /// One line for each row, in the Plan's order.
@@ -186,7 +186,8 @@ fn row_line(row: &Row) -> Line {
     Line::new(cells.map(Cell::from)).and(verdict::cell(row))
 }
 
-/// A line for each row whose estimate says anything; each machine has lines of its own.
+/// Sections with a line for each row whose estimate says anything; each machine has lines of its
+/// own.
 fn estimates(rows: &[Row]) -> impl Iterator<Item = Section> {
     let mut machines: BTreeMap<String, Vec<Note>> = BTreeMap::new();
     for row in rows {
@@ -211,8 +212,8 @@ fn estimate_title(estimate: &Estimate) -> String {
     )
 }
 
-/// `between +380 and +420 (+2.1…2.4 %)`; nothing of a row without any difference. What is not in it
-/// comes first: it may be the larger part.
+/// Text of an estimate: `between +380 and +420 (+2.1…2.4 %)`; `None` of a row without any
+/// difference. Instructions that are missing in it come first: they may be the larger part.
 fn estimate_text(estimate: &Estimate) -> Option<String> {
     let Estimate { base, delta, percent, left_out, .. } = estimate;
     if *delta == [0.0; 2] && left_out.is_empty() {

@@ -1,18 +1,18 @@
-//! Cells of an Effect, whatever its Metric.
+//! Cells and records of an Effect of any Metric.
 
 use crate::view::{Records, Value};
 use crate::{changes, number};
 use ktax_model::{CYCLES, Effect, Estimate, Metric, Row, Verdict, metric};
 use ktax_stats::tables::change_percent;
 
-/// The least and the most delta over the layouts, in percent of the Effect's base.
+/// Returns the range of the delta over the layouts, in percent of the Effect's base.
 pub fn over_layouts(effect: &Effect) -> String {
     let percent = |delta: f64| change_percent(effect.base, effect.base + delta);
     number::percent_range(percent(effect.delta_range.0), percent(effect.delta_range.1))
 }
 
-/// The smallest change that would have been slower or faster; `any` where nothing is too small,
-/// `none` where nothing is large enough.
+/// Returns the smallest change that would have been slower or faster, in percent: `any` where
+/// nothing is too small, `none` where nothing is large enough.
 pub fn detectable(effect: &Effect) -> String {
     match effect.verdict {
         Verdict::DifferentWork | Verdict::Failed => String::new(),
@@ -20,8 +20,8 @@ pub fn detectable(effect: &Effect) -> String {
     }
 }
 
-/// The MDE in percent of the base. Next to a verdict it is rounded as the delta is, so that it does
-/// not read as larger than that; without one it is rounded up.
+/// Formats an MDE in percent of the base. Next to a verdict it is rounded as the delta is, so that
+/// it does not read as larger than that; without one it is rounded up.
 pub fn detectable_text(base: f64, detectable: Option<f64>, verdict: Verdict) -> String {
     match (detectable, base) {
         (None, _) => "none".to_owned(),
@@ -34,7 +34,7 @@ pub fn detectable_text(base: f64, detectable: Option<f64>, verdict: Verdict) -> 
     }
 }
 
-/// The same in percent of the base; nothing where there is no verdict that it could be of.
+/// Returns the MDE in percent of the base; `None` where no verdict could rest on it.
 pub fn detectable_percent(effect: &Effect) -> Option<f64> {
     match (effect.verdict, effect.detectable?, effect.base) {
         (Verdict::TooFewBoots | Verdict::DifferentWork | Verdict::Failed, _, _) => None,
@@ -65,8 +65,8 @@ const COLUMNS: [&str; 17] = [
     "failures",
 ];
 
-/// One line for each row and Metric. All values are per operation and unrounded. A row without
-/// Effects has one line, so that it is not lost.
+/// Returns one line for each row and Metric. All values are per operation and unrounded. A row
+/// without Effects has one line, so that it is not lost.
 pub fn records(rows: &[Row], unit: impl Fn(&str) -> String) -> Records {
     let samples = |row: &Row| row.effects().iter().map(|e| e.samples.base.len()).max().unwrap_or(0);
     let layouts = rows.iter().map(samples).max().unwrap_or(0);
@@ -87,7 +87,7 @@ pub fn records(rows: &[Row], unit: impl Fn(&str) -> String) -> Records {
     records
 }
 
-/// What each line of a row begins with.
+/// Returns the first values of each line of a row.
 fn row_names(row: &Row) -> Vec<Value> {
     vec![(&row.row).into(), (&row.operation).into(), row.ops.into(), row.verdict.text().into()]
 }
@@ -112,7 +112,7 @@ fn record_line(
     cells
 }
 
-/// What a machine would take: an interval of the delta, and nothing else.
+/// Returns the line of an estimate: an interval of the delta in cycles, and nothing else.
 fn estimate_line(row: &Row, estimate: &Estimate, layouts: usize) -> Vec<Value> {
     let mut cells = row_names(row);
     cells.push("estimate".into());

@@ -49,7 +49,7 @@ impl Report for ExitTables<'_> {
         }
     }
 
-    /// One line for each reason of each table.
+    /// Writes one line for each reason of each table.
     fn records(&self) -> Records {
         let mut records = Records::new(COLUMNS);
         for table in self.0 {
@@ -65,7 +65,7 @@ impl Report for ExitTables<'_> {
     }
 }
 
-/// What the table is of, and who counted.
+/// Names what the table is about, and who counted.
 pub fn title(table: &ExitTable) -> String {
     match table.of.is_empty() {
         true => table.source.clone(),
@@ -73,7 +73,7 @@ pub fn title(table: &ExitTable) -> String {
     }
 }
 
-/// What the columns of the second table are.
+/// Terms of the columns of the table of parts.
 const PART_TERMS: [(&str, &str); 6] = [
     ("guest", "in the guest"),
     ("kernel", "in the kernel, on a CPU"),
@@ -86,8 +86,8 @@ const PART_TERMS: [(&str, &str); 6] = [
     ),
 ];
 
-/// The columns that the tables have. Of calls of KVM_RUN nobody knows how much of their time was
-/// the guest's.
+/// Returns the terms of the columns that a table has. Nobody knows how much of a call of KVM_RUN
+/// was the guest's time.
 fn part_terms(table: &ExitTable) -> Vec<(&'static str, &'static str)> {
     let mut parts = PART_TERMS;
     let has_switches = !table.lacks(ExitEvents::Scheduling);
@@ -111,12 +111,12 @@ fn part_terms(table: &ExitTable) -> Vec<(&'static str, &'static str)> {
     parts.into_iter().filter(|(name, _)| !is_unknown(name)).collect()
 }
 
-/// How often and how long, the reason that took most time first, counters last; where that time
-/// went; whether it adds up.
+/// Returns the sections of a table: counts and times, the longest reason first and counters last;
+/// the parts of that time; whether it adds up.
 pub fn sections(title: &str, table: &ExitTable) -> Vec<Section> {
     let mut rows: Vec<&ExitRow> = table.rows.iter().filter(|row| row.count > 0).collect();
     let first = |row: &&ExitRow| (row.counter, Reverse(row.time_ns()));
-    // What is not timed is ordered by how often it was.
+    // Untimed rows are ordered by their counts.
     let untimed = |row: &&ExitRow| Reverse(if row.is_timed() { 0 } else { row.count });
     rows.sort_by_key(|row| (first(row), untimed(row)));
     if rows.is_empty() {
@@ -133,12 +133,12 @@ pub fn sections(title: &str, table: &ExitTable) -> Vec<Section> {
     all
 }
 
-/// What recorders say of themselves, which stands once on a page.
+/// Section with the remarks of recorders, which stands once on a page.
 pub fn remarks<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Section {
     Section::Sentences(recorder_sentence(tables).into_iter().collect())
 }
 
-/// The warnings of all tables, each once.
+/// Returns the warnings of all tables, each once.
 pub fn warnings<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Vec<Warning> {
     let mut warnings: Vec<Warning> = Vec::new();
     for warning in tables.into_iter().flat_map(|table| &table.warnings) {
@@ -153,7 +153,7 @@ fn has_parts(table: &ExitTable) -> bool {
     table.rows.iter().any(|row| row.count > 0 && row.parts.is_some())
 }
 
-/// What the rows and columns are.
+/// Legend of the rows and columns of these tables.
 pub fn legend<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Legend {
     let tables: Vec<&ExitTable> = tables.into_iter().collect();
     let timed = tables.iter().find(|table| table.is_timed() && table.sum_ns() > 0);
@@ -167,7 +167,7 @@ pub fn legend<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Legend {
         .with(parts.into_iter().flatten())
 }
 
-/// What a row is.
+/// Sentences that explain the rows.
 fn row_meaning(table: &ExitTable) -> Vec<&'static str> {
     let has_guest = table.rows.iter().any(|row| row.is_guest);
     match table.rows_are {
@@ -193,8 +193,8 @@ fn row_meaning(table: &ExitTable) -> Vec<&'static str> {
 const EXIT_AND_GUEST: &str = "A row is the time from an exit for this reason to the next entry; \
                               the guest's row is the time from an entry to the next exit.";
 const EXIT_ALONE: &str = "A row is the time from an exit for this reason to the next entry.";
-const NO_GUEST: &str = "The file has no time in the guest, so sum % is a share of the time outside \
-                        the guest.";
+const NO_GUEST: &str = "The file has no time in the guest, so sum % is a share of the time \
+                        outside the guest.";
 const MICROSECONDS: &str = "Times are in microseconds (µs).";
 const SUM: (&str, &str) = ("sum %", "share of the time of all rows");
 const COUNT: (&str, &str) = ("count %", "share of all exits");
@@ -204,7 +204,7 @@ fn rate_term(tables: &[&ExitTable]) -> Option<(&'static str, &'static str)> {
     has_rates.then_some(("rate /s", "count for each second of the recording"))
 }
 
-/// Of KVM's statistics, which have counts and perhaps the time of halts.
+/// Legend of KVM's statistics, which have counts and perhaps the time of halts.
 fn counter_legend(tables: &[&ExitTable]) -> Legend {
     let rows = || tables.iter().flat_map(|table| &table.rows).filter(|row| row.count > 0);
     if !rows().any(|row| row.counter.is_some()) {
@@ -221,7 +221,7 @@ fn counter_legend(tables: &[&ExitTable]) -> Legend {
         .with(rate_term(tables))
 }
 
-/// Whether a table adds up; nothing where nobody kept account.
+/// Sentence that shows whether a table adds up; `None` where nobody kept account.
 fn account_sentence(table: &ExitTable) -> Option<String> {
     let account = table.account.as_ref().filter(|account| account.wall_ns > 0)?;
     let us = |ns: f64| number::whole(ns / number::US);
@@ -242,8 +242,8 @@ fn account_sentence(table: &ExitTable) -> Option<String> {
     Some(text + &format!(" + {} missing ({percent:.2} %).", us(missing_ns)))
 }
 
-/// What a recorder says of itself: once, however many tables of its recording there are, and from
-/// the least to the most where there are several recordings.
+/// Sentences about lost events and the recorder's cost: once, however many tables its recording
+/// has, and from the least to the most where there are several recordings.
 fn recorder_sentence<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Option<String> {
     let accounts: Vec<_> = tables.into_iter().filter_map(|table| table.account.as_ref()).collect();
     let lost = count_range(accounts.iter().map(|account| account.lost))?;
@@ -270,7 +270,7 @@ fn recorder_sentence<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Opt
     Some(text)
 }
 
-/// `411`, or `408 to 411`.
+/// Formats the range of values: `411`, or `408 to 411`; `None` without values.
 fn count_range(values: impl Iterator<Item = u64> + Clone) -> Option<String> {
     let [least, most] =
         [values.clone().min()?, values.max()?].map(|value| number::whole(value as f64));

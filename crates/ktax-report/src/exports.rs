@@ -19,21 +19,21 @@ use ktax_stats::tables::share_percent;
 /// All forms.
 pub const EXPORTS: [Export; 5] = [FOLDED, pprof::EXPORT, callgrind::EXPORT, LKP, SVG];
 
-/// A form in which call paths are written.
+/// Form in which call paths are written.
 #[derive(Clone, Copy)]
 pub struct Export {
-    /// What `--paths` calls it.
+    /// Name for `--paths`.
     pub name: &'static str,
-    /// Who reads it, for the help.
+    /// Reader, for the help.
     pub about: &'static str,
-    /// Whether what an inlined function calls is below its caller, to be compared with the other
-    /// Side; else it is as it was called.
+    /// Whether the callees of an inlined function are below its caller, to be compared with the
+    /// other side; else they are as they were called.
     pub is_compared: bool,
-    /// Whether it is of instructions alone, also where REP iterations decide the row.
+    /// Whether it has instructions alone, also where REP iterations decide the row.
     pub(super) is_of_instructions: bool,
-    /// Whether it can be of one Side alone; a picture cannot.
+    /// Whether it can show one side alone; a picture cannot.
     pub has_sides: bool,
-    /// Of one Side, or of both.
+    /// Writes one side, or both.
     pub(super) write: fn(&RowPaths, Option<Side>) -> Vec<u8>,
 }
 
@@ -44,12 +44,12 @@ impl std::fmt::Debug for Export {
 }
 
 impl Export {
-    /// All paths of a row, of one Side or of both.
+    /// Writes all paths of a row, of one side or of both.
     pub fn of(self, paths: &RowPaths, side: Option<Side>) -> Vec<u8> {
         (self.write)(paths, side)
     }
 
-    /// What decides the row and is not in it.
+    /// Remark on a Metric that decides the row and is missing in this form.
     pub fn remark(self, paths: &RowPaths) -> Option<&'static str> {
         (self.is_of_instructions && paths.metric == REP).then_some(
             "REP iterations decide this row, and these are instructions; --paths pprof has both",
@@ -57,20 +57,20 @@ impl Export {
     }
 }
 
-/// The Sides that were asked for.
+/// Returns the sides that were asked for.
 pub(super) fn sides(side: Option<Side>) -> Vec<Side> {
     side.map_or(Side::BOTH.to_vec(), |side| vec![side])
 }
 
-/// A function where it is called, and what it executes there itself.
+/// Function where it is called, with all functions above it, and what it executes there itself.
 pub(super) struct Stack<'a> {
-    /// Its Context first, the function last.
+    /// Names: the Context first, the function last.
     pub functions: Vec<&'a str>,
     pub path: &'a PathDelta,
     pub own: Own,
 }
 
-/// All of a row, a caller before all that it calls.
+/// Returns all stacks of a row, a caller before all that it calls.
 pub(super) fn stacks(paths: &RowPaths) -> impl Iterator<Item = Stack<'_>> {
     paths.contexts.iter().flat_map(|(context, paths)| {
         let callers = callers(paths);
@@ -82,25 +82,26 @@ pub(super) fn stacks(paths: &RowPaths) -> impl Iterator<Item = Stack<'_>> {
     })
 }
 
-/// The kinds of costly instructions that the row executed.
+/// Returns the kinds of costly instructions that the row executed.
 pub(super) fn costly_kinds(paths: &RowPaths) -> Vec<Costly> {
     let all = paths.contexts.values().flatten().flat_map(|path| path.costly.keys().copied());
     all.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// How many of them, each Side.
+/// Returns the count of a kind on one side.
 pub(super) fn kind_count(counts: &BTreeMap<Costly, Sides<u64>>, kind: Costly, side: Side) -> u64 {
     counts.get(&kind).map_or(0, |counts| *counts.get(side))
 }
 
-/// One of the counts of a function.
+/// Count of a function.
 type CountOf = fn(&Own) -> &Sides<u64>;
 
-/// What stands below a function for its time that is no instruction. No symbol has such a name.
+/// Names that stand below a function for its time that is no instruction. No symbol has such a
+/// name.
 pub(super) const TIMES: [(&str, CountOf); 2] =
     [("[spin-wait]", |own| &own.wait), ("[idle]", |own| &own.idle)];
 
-/// Whether CPUs wait for each other anywhere, or processes have left them idle.
+/// Tells whether CPUs wait for each other anywhere, or processes have left them idle.
 pub(super) fn has_times(paths: &RowPaths) -> bool {
     let is_time = |path: &PathDelta| {
         [&path.wait, &path.idle].into_iter().any(|counts| *counts != Sides::default())
@@ -108,7 +109,7 @@ pub(super) fn has_times(paths: &RowPaths) -> bool {
     paths.contexts.values().flatten().any(is_time)
 }
 
-/// What stands for a Context above all that it executes. No symbol has such a name.
+/// Name of a Context, above all that it executes. No symbol has such a name.
 fn context_name(context: Context) -> &'static str {
     match context {
         Context::Process => "[process]",
@@ -118,6 +119,8 @@ fn context_name(context: Context) -> &'static str {
     }
 }
 
+/// A line for each stack, as flame graph programs read it: `a;b;c 12`, and of both sides, as they
+/// read differences, `a;b;c 12 15`. Waits and idle time stand below their function.
 const FOLDED: Export = Export {
     name: "folded",
     about: "a line for each stack with its instructions, for flame graphs",
@@ -145,6 +148,7 @@ fn write_folded(paths: &RowPaths, side: Option<Side>) -> String {
     text
 }
 
+/// Picture of the page, as a file of its own.
 const SVG: Export = Export {
     name: "svg",
     about: "a picture of both sides: a differential flame graph",
@@ -155,9 +159,10 @@ const SVG: Export = Export {
 };
 
 const SVG_HOW: &str = "upper bar: base, blue where the function's own code executed more there; \
-                   lower bar: change, red where it executes more; grey: layouts differ by as much";
+                       lower bar: change, red where it executes more; grey: layouts differ by as \
+                       much";
 
-/// Of the process alone: interrupts are not what the row costs.
+/// Writes the process alone: interrupts are not what the row costs.
 fn write_svg(paths: &RowPaths) -> String {
     let of_process = paths.contexts.get(&Context::Process).map_or(&[][..], Vec::as_slice);
     let by = CountKind::from_metric(&paths.metric);
@@ -176,6 +181,8 @@ fn write_svg(paths: &RowPaths) -> String {
     flame_file([&paths.row, &summary], SVG_HOW, &flame)
 }
 
+/// Rows as the mails of the kernel's test robot have them: in percent of all that a side executed,
+/// with the difference in points.
 const LKP: Export = Export {
     name: "lkp",
     about: "shares in percent, as in the mails of the 0-day robot",
@@ -185,10 +192,10 @@ const LKP: Export = Export {
     write: |paths, side| write_lkp(paths, side).into_bytes(),
 };
 
-/// The robot's rows have so many functions of a stack.
+/// Number of functions of a stack in the robot's rows.
 const LKP_LEVELS: usize = 5;
 
-/// They begin at this share, and here so do the differences, in points.
+/// Least share, and least difference in points, of a row.
 const LKP_LEAST_PERCENT: f64 = 0.05;
 
 const LKP_HEAD: &str = "      base          points      change\n\
@@ -228,9 +235,9 @@ fn write_lkp(paths: &RowPaths, side: Option<Side>) -> String {
 #[derive(Default)]
 struct LkpRows {
     all: [u64; 2],
-    /// A function and those above it, with all below it.
+    /// Stacks of a function and those above it, with all below it.
     stacks: BTreeMap<String, [u64; 2]>,
-    /// A function, with all below it.
+    /// Functions, with all below them.
     children: BTreeMap<String, [u64; 2]>,
     own: BTreeMap<String, [u64; 2]>,
 }

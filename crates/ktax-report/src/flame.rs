@@ -1,4 +1,4 @@
-//! Call paths as a picture: each function below its caller, as wide as what both sides execute.
+//! Data of a flame graph: each function below its caller, as wide as the larger side.
 
 use crate::carried::CountKind;
 use crate::number;
@@ -6,15 +6,16 @@ use crate::view::{Flame, FlameBar};
 use ktax_model::{Effect, Own, PathDelta, Row, Sides, callers, kept, own};
 use ktax_stats::tables::share_percent;
 
-/// What no path is above.
+/// Name of the bar above all paths.
 const ALL: &str = "all";
 
-/// What is narrower than this on both sides, in percent of the row, and all below it, is not drawn,
+/// Bars narrower than this on both sides, in percent of the row, are not drawn, nor is anything
+/// below them,
 const NARROW_PERCENT: u64 = 1;
 /// unless its delta is more than layouts do, and at least this, in percent of the largest.
 const MOVED_PERCENT: f64 = 10.0;
 
-/// The paths of a row's Effect; nothing where it has none.
+/// Flame graph of a row's Effect; `None` without paths.
 pub fn row_flame(row: &Row, effect: &Effect) -> Option<Flame> {
     let by = CountKind::from_effect(effect);
     let whole = effect.counts()?;
@@ -23,14 +24,14 @@ pub fn row_flame(row: &Row, effect: &Effect) -> Option<Flame> {
     })?
 }
 
-/// What the numbers of paths are.
+/// Scale of the numbers of paths.
 #[derive(Debug, Clone, Copy)]
 pub struct PathScale {
-    /// What is counted.
+    /// Kind of count.
     pub by: CountKind,
     /// Operations in the Region.
     pub ops: u64,
-    /// How far layouts lie apart, per operation.
+    /// Spread over the layouts, per operation.
     pub spread: f64,
 }
 
@@ -43,7 +44,7 @@ impl PathScale {
         self.per_op(counts.change) - self.per_op(counts.base)
     }
 
-    /// `+40.00 (12.00 → 52.00)`.
+    /// Formats counts: `+40.00 (12.00 → 52.00)`.
     pub fn numbers(self, counts: &Sides<u64>) -> String {
         format!("{} ({})", number::delta(self.delta(counts)), self.both(counts))
     }
@@ -55,22 +56,22 @@ impl PathScale {
     }
 }
 
-/// Those of these paths that are wide enough to be seen, or that moved much, below one that is the
-/// whole; nothing of what paths do not count.
+/// Flame graph of these paths below one that is the whole: those that are wide enough to be seen,
+/// or that moved much. `None` if only the whole remains.
 pub fn path_flame(paths: &[PathDelta], whole: Sides<u64>, scale: PathScale) -> Option<Flame> {
     let all = below_all(paths, whole);
     let kept = drawn_paths(&all, scale);
     let own = own_counts(&all, scale.by);
     let own: Vec<Sides<u64>> = kept.iter().map(|index| own[*index].clone()).collect();
     let paths: Vec<PathDelta> = kept.iter().map(|index| all[*index].clone()).collect();
-    // What is not drawn has its room in its caller's.
+    // Paths that are not drawn leave their room to the caller.
     let places = places(&callers(&paths), &wider_side(&own_counts(&paths, scale.by)));
     let most = own.iter().map(|own| scale.delta(own).abs()).fold(0.0, f64::max);
     let bar = |index: usize| {
         let (path, place, delta) = (&paths[index], &places[index], scale.delta(&own[index]));
         let counts = scale.by.path_counts(path)?;
         let of_place = |count: u64| percent(count, place.room).min(100.0);
-        // What a layout does as well says nothing.
+        // A change within the spread of the layouts says nothing.
         let moved = if delta.abs() <= scale.spread { 0.0 } else { delta / most };
         Some(FlameBar {
             name: path.function.clone(),
@@ -91,7 +92,7 @@ fn percent(part: u64, whole: u64) -> f64 {
     share_percent(part as f64, whole.max(1) as f64)
 }
 
-/// All paths below one that is the whole.
+/// Puts all paths below one that is the whole.
 fn below_all(paths: &[PathDelta], whole: Sides<u64>) -> Vec<PathDelta> {
     let root = PathDelta {
         depth: 0,
@@ -108,7 +109,8 @@ fn below_all(paths: &[PathDelta], whole: Sides<u64>) -> Vec<PathDelta> {
     [root].into_iter().chain(paths.iter().map(below)).collect()
 }
 
-/// Which of them have a bar: those that can be seen, and those that say why the row moved.
+/// Returns the indexes of the paths that have a bar: those that can be seen, and those that say why
+/// the row moved.
 fn drawn_paths(all: &[PathDelta], scale: PathScale) -> Vec<usize> {
     let counts_of = |path: &PathDelta| scale.by.path_counts(path).cloned();
     let widest = |counts: &Sides<u64>| counts.base.max(counts.change);
@@ -124,29 +126,29 @@ fn drawn_paths(all: &[PathDelta], scale: PathScale) -> Vec<usize> {
     kept(all, |path| counts_of(path).is_some_and(|counts| is_drawn(&counts)))
 }
 
-/// What each executes without those of the list that it calls.
+/// Returns the counts of each path without those of the list that it calls.
 fn own_counts(paths: &[PathDelta], by: CountKind) -> Vec<Sides<u64>> {
     let counted =
         |own: Own| if by == CountKind::Rep { own.rep_iterations } else { own.instructions };
     own(paths).into_iter().map(counted).collect()
 }
 
-/// Where a path's place begins and how wide it is, in what is counted.
+/// Place of a path: where it begins and how wide it is, in counts.
 struct Room {
     from: u64,
     room: u64,
 }
 
-/// Of the wider side.
+/// Returns the larger count of the two sides.
 fn wider_side(own: &[Sides<u64>]) -> Vec<u64> {
     own.iter().map(|own| own.base.max(own.change)).collect()
 }
 
-/// Beside what each executes itself there is room for all that it calls: what only one side calls
-/// hides nothing of the other.
+/// Lays out paths: beside its own count each has room for all that it calls. Paths of one side
+/// alone hide nothing of the other.
 fn places(callers: &[Option<usize>], own: &[u64]) -> Vec<Room> {
     let mut rooms = own.to_vec();
-    // From the last on, so that each is whole before its caller gets it.
+    // Backwards, so that each sum is complete before its caller gets it.
     for (index, caller) in callers.iter().enumerate().rev() {
         if let Some(caller) = caller {
             rooms[*caller] = rooms[*caller].saturating_add(rooms[index]);
@@ -165,7 +167,7 @@ fn places(callers: &[Option<usize>], own: &[u64]) -> Vec<Room> {
     places
 }
 
-/// `+40.00 (12.00 → 52.00), called 1.00 → 2.00 times`.
+/// Numbers of a bar: `+40.00 (12.00 → 52.00), called 1.00 → 2.00 times`.
 fn bar_numbers(path: &PathDelta, counts: &Sides<u64>, scale: PathScale) -> String {
     let calls = match &path.calls {
         Sides { base: 0, change: 0 } => String::new(),

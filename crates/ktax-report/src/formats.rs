@@ -26,16 +26,16 @@ use ktax_host::text::{csv_cell, escape_json};
 /// All formats; the first is the default.
 pub const FORMATS: &[Format] = &[TEXT, MARKDOWN, CSV, JSON, HTML, MAIL];
 
-/// A format that reports can be printed in.
+/// Format that reports can be printed in.
 #[derive(Clone, Copy)]
 pub struct Format {
-    /// What `--format` calls it.
+    /// Name for `--format`.
     pub name: &'static str,
-    /// The file that is kept beside a result; none of what is kept as the result itself.
+    /// File that is kept beside a result; `None` for the format of the result itself.
     pub file: Option<&'static str>,
-    /// One report, ending in a newline.
+    /// Prints one report, ending in a newline.
     pub write: fn(&dyn Report, TextOptions) -> Result<String, ReportError>,
-    /// Several of them in one document.
+    /// Prints several reports as one document.
     pub several: fn(&[&dyn Report], TextOptions) -> Result<String, ReportError>,
 }
 
@@ -51,10 +51,7 @@ impl PartialEq for Format {
     }
 }
 
-/// A report in a format, ending in a newline.
-///
-/// # Errors
-/// It has a value that the format cannot hold; no result that ktax makes has.
+/// Prints a report in a format, ending in a newline.
 pub fn render(
     report: &dyn Report,
     format: Format,
@@ -63,10 +60,7 @@ pub fn render(
     (format.write)(report, options)
 }
 
-/// Several reports in a format; of one report the same as [`render`].
-///
-/// # Errors
-/// Those of [`render`].
+/// Prints several reports in a format; one report as [`render`] does.
 pub fn render_all(
     reports: &[&dyn Report],
     format: Format,
@@ -78,7 +72,7 @@ pub fn render_all(
     }
 }
 
-/// Several reports, one after the other in this format.
+/// Prints several reports one after the other.
 pub(super) fn each(
     reports: &[&dyn Report],
     format: Format,
@@ -87,7 +81,7 @@ pub(super) fn each(
     reports.iter().map(|report| render(*report, format, options)).collect()
 }
 
-/// How text looks on a terminal.
+/// Options of text on a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextOptions {
     /// Columns that a line may have; less than 40 counts as 40.
@@ -99,13 +93,13 @@ pub struct TextOptions {
 }
 
 impl Default for TextOptions {
-    /// What a document has: 100 columns, no colour, every character.
+    /// Options of a document: 100 columns, no colour, every character.
     fn default() -> Self {
         TextOptions { width: 100, colour: false, ascii: false }
     }
 }
 
-/// Why a report cannot be made. No result that ktax writes gets here.
+/// Reason for which a report cannot be made. No result that ktax writes gets here.
 #[derive(Debug, Error)]
 pub enum ReportError {
     /// A value that JSON cannot hold.
@@ -116,7 +110,8 @@ pub enum ReportError {
     Csv(String),
 }
 
-/// The records; several reports have one header with the columns of all of them.
+/// CSV: unrounded lines, for a spreadsheet or R. Several reports have one header with the columns
+/// of all of them.
 pub const CSV: Format = Format {
     name: "csv",
     file: Some("report.csv"),
@@ -147,7 +142,7 @@ fn csv_text_cell(value: &Value) -> String {
     }
 }
 
-/// One table, in which a line has nothing where its report has no such column.
+/// Joins records into one table; a line is empty where its report has no such column.
 fn joined(all: impl Iterator<Item = Records>) -> Records {
     let mut one = Records::default();
     for Records { header, lines } in all {
@@ -169,7 +164,8 @@ fn joined(all: impl Iterator<Item = Records>) -> Records {
     one
 }
 
-/// What is kept on disk, safe to print on a terminal; of several an array.
+/// JSON: everything, for programs. It is the result as kept on disk, safe to print on a terminal;
+/// several results are an array.
 pub const JSON: Format = Format {
     name: "json",
     file: None,
@@ -181,10 +177,7 @@ pub const JSON: Format = Format {
     },
 };
 
-/// Pretty JSON of anything, safe to print on a terminal.
-///
-/// # Errors
-/// A value that JSON cannot hold.
+/// Writes pretty JSON that is safe to print on a terminal.
 pub fn to_json(value: &impl Serialize) -> Result<String, ReportError> {
     Ok(escape_json(&serde_json::to_string_pretty(value)?) + "\n")
 }

@@ -12,11 +12,11 @@ use ktax_model::{
 };
 use ktax_stats::tables::{change_percent, share_percent};
 
-/// What the time is; below the first table, because it is no other machine's time.
+/// Explanation of the time, below the first table: it is no other machine's time.
 const TIME_NOTE: &str = "1 µs is 1 000 instructions of the host's one CPU: the host counts \
-                    instructions, not time.";
+                         instructions, not time.";
 
-/// The table, what failed, and then where each row's time went.
+/// Shows the table, what failed, and then where each row's time went.
 pub fn view(comparison: &Comparison, guests: &GuestsComparison) -> View {
     let rows = &comparison.rows;
     let threshold = comparison.threshold_percent;
@@ -83,10 +83,10 @@ fn alone_legend(comparison: &Comparison) -> Legend {
         .with(of_tables.terms)
 }
 
-/// What stands above the columns of [`sides`].
+/// Heads of the columns of [`sides`].
 pub const HEADS: [&str; 2] = ["guest's kernel", "what it is"];
 
-/// The guests; one line where there is no change.
+/// Describes the guests; one line where there is no change.
 pub fn sides(plan: &GuestsPlan) -> Vec<SideLine> {
     let shows = side_parts(plan);
     let line = |side: Side| {
@@ -100,21 +100,22 @@ pub fn sides(plan: &GuestsPlan) -> Vec<SideLine> {
     Side::BOTH.into_iter().filter_map(line).collect()
 }
 
-/// What of a Side its rows need.
+/// Parts of a side that its rows need.
 #[derive(Clone, Copy)]
 struct SideParts {
     has_kernel: bool,
     has_machine: bool,
 }
 
-/// Raw guests alone boot none of the kernel that the experiment names, look for none of KVM's
-/// features, and have a machine of their own. On a board, the kernel is that of the host.
+/// Returns the parts to show. Raw guests boot none of the kernel that the experiment names, look
+/// for none of KVM's features, and have a machine of their own. On a board, the kernel is that of
+/// the host.
 fn side_parts(plan: &GuestsPlan) -> SideParts {
     let boots = plan.rows.iter().any(|row| !matches!(row.work, GuestWork::Raw { .. }));
     SideParts { has_kernel: boots || plan.host.is_board(), has_machine: boots }
 }
 
-/// `1 vCPU, 256 MiB, without kvmclock kvm-pv-eoi, nopti`.
+/// Describes a guest beside its kernel: `1 vCPU, 256 MiB, without kvmclock kvm-pv-eoi, nopti`.
 fn beside_kernel(guest: &GuestSide, shows: SideParts) -> String {
     let subject = &guest.subject;
     let kernel = subject.kernel.as_ref().filter(|_| shows.has_kernel);
@@ -131,7 +132,7 @@ fn beside_kernel(guest: &GuestSide, shows: SideParts) -> String {
     parts.join(", ")
 }
 
-/// `exact · QEMU 7.2.22 · KVM of 6.1.0-56-cloud-amd64 · 5 layouts`.
+/// Says how it was measured: `exact · QEMU 7.2.22 · KVM of 6.1.0-56-cloud-amd64 · 5 layouts`.
 pub fn how(plan: &GuestsPlan) -> String {
     let beside = plan.host_subject.beside_kernel();
     let kernel = format!(": KVM of {} {beside}", plan.host_kernel.name());
@@ -147,7 +148,8 @@ pub fn how(plan: &GuestsPlan) -> String {
     )
 }
 
-/// One line for each row and Metric; of one side one for each row, with the time by layout.
+/// Returns one line for each row and Metric; without a change one line for each row, with the time
+/// by layout.
 pub fn records(comparison: &Comparison, guests: &GuestsComparison) -> Records {
     match guests.plan.change {
         Some(_) => effect::records(&comparison.rows, |metric| metric_unit(metric).to_owned()),
@@ -210,8 +212,8 @@ const ALONE_COLUMNS: [(&str, Kind); 8] = [
     ("verdict", Kind::Verdict),
 ];
 
-/// One line for each row: the exits, their time, and the guest beside its host where that did the
-/// same work.
+/// Table with one line for each row: the exits, their time, and the guest beside its host where
+/// that did the same work.
 fn alone_table(rows: &[Row]) -> Table {
     let gives_way = vec![vec![3], vec![4, 5]];
     let table = Table { gives_way, ..Table::new(ALONE_COLUMNS) }.with(rows.iter().map(alone_line));
@@ -221,7 +223,8 @@ fn alone_table(rows: &[Row]) -> Table {
     }
 }
 
-/// Where the time of all rows went, and how much of its host's speed a guest keeps.
+/// Answer without a change: where the time of all rows went, and how much of its host's speed a
+/// guest keeps.
 fn alone_headline(rows: &[Row]) -> String {
     let tables: Vec<_> = exit_runs(rows).map(|(_, run)| &run.table).collect();
     let mut sentence = exits::headline(tables);
@@ -243,7 +246,7 @@ fn alone_headline(rows: &[Row]) -> String {
     sentence.trim_start_matches("; ").to_owned()
 }
 
-/// Whether a row has the host itself to be compared with.
+/// Tells whether any row has the host itself to be compared with.
 fn has_host(rows: &[Row]) -> bool {
     rows.iter().any(|row| row.effect(GUEST_TIME).is_some())
 }
@@ -259,7 +262,8 @@ fn alone_line(row: &Row) -> Line {
     Line::new([row.row.clone(), exits, time, range, host, guest, share]).and(verdict)
 }
 
-/// The exits, their time in the layout that is shown, and that of all layouts in percent of it.
+/// Cells of a row: the exits, their time in the layout that is shown, and the range over all
+/// layouts in percent of it.
 fn exit_cells(guests: &GuestsEvidence) -> Option<[String; 3]> {
     let table = &guests.runs.base.as_ref()?.table;
     let time = table.sum_ns() as f64;
@@ -272,7 +276,7 @@ fn exit_cells(guests: &GuestsEvidence) -> Option<[String; 3]> {
     Some([number::whole(table.exits() as f64), number::measured(time / number::US), range])
 }
 
-/// For each row where its time went, in the layout that is shown.
+/// Tables of where each row's time went, in the layout that is shown.
 fn alone_tables(rows: &[Row]) -> impl Iterator<Item = Section> {
     exit_runs(rows).flat_map(|(row, run)| {
         let by = match run.table.rows_are {
@@ -283,7 +287,7 @@ fn alone_tables(rows: &[Row]) -> impl Iterator<Item = Section> {
     })
 }
 
-/// The rows with an exit table.
+/// Returns the rows with an exit table.
 fn exit_runs(rows: &[Row]) -> impl Iterator<Item = (&Row, &ExitRun)> {
     rows.iter().filter_map(|row| Some((row, row.guests()?.runs.base.as_ref()?)))
 }
@@ -300,7 +304,7 @@ const COMPARED_COLUMNS: [(&str, Kind); 9] = [
     ("verdict", Kind::Verdict),
 ];
 
-/// One line for each row: the exits, and the time that decides.
+/// Table with one line for each row: the exits, and the time that decides.
 fn compared_table(rows: &[Row]) -> Table {
     // The range and the MDE first; the exits are in the tables of reasons.
     let gives_way = vec![vec![6], vec![7], vec![1, 2], vec![3]];
@@ -327,7 +331,8 @@ fn both_shown(effect: Option<&Effect>, shown: impl Fn(f64) -> String) -> [String
     effect.map(|effect| [shown(effect.base), shown(effect.change)]).unwrap_or_default()
 }
 
-/// For each row what changed reason by reason, in the layout with the median change of time.
+/// Tables of what changed reason by reason in each row, in the layout with the median change of
+/// time.
 fn compared_tables(rows: &[Row]) -> impl Iterator<Item = Section> {
     let with_runs = rows.iter().filter_map(|row| Some((row, both_runs(row.guests()?)?)));
     with_runs.map(|(row, [base, change])| Section::Table {
@@ -338,7 +343,7 @@ fn compared_tables(rows: &[Row]) -> impl Iterator<Item = Section> {
     })
 }
 
-/// Where the time of both sides of each row went.
+/// Details of each row: where the time of both sides went.
 fn compared_details(rows: &[Row]) -> Section {
     let detail = |row: &Row| {
         let sides = row.guests().and_then(both_runs).map(|[base, change]| {

@@ -18,7 +18,7 @@ use ktax_model::{History, HistoryLine, HistoryPoint, SavedResult, StepFunction, 
 use ktax_stats::tables::change_percent;
 
 impl Report for History {
-    /// The answer, a line for each row, the kernels at which rows step, then each point.
+    /// Shows a line for each row, the kernels at which rows step, then each point.
     fn view(&self) -> View {
         let is_long = self.lines.len() > LINES_WITH_POINTS;
         let mut sections = Vec::new();
@@ -50,7 +50,7 @@ impl Report for History {
         }
     }
 
-    /// One line for each point.
+    /// Writes one line for each point.
     fn records(&self) -> Records {
         let mut records = Records::new(COLUMNS);
         for line in &self.lines {
@@ -88,7 +88,8 @@ impl Report for History {
     }
 }
 
-/// Of more lines a page folds the points away, and a terminal shows them in the history of the row.
+/// Number of lines whose points are shown. Of more lines a page folds the points away, and a
+/// terminal shows them in the history of the row.
 const LINES_WITH_POINTS: usize = 6;
 
 fn title(history: &History) -> String {
@@ -112,7 +113,7 @@ fn how(history: &History) -> String {
     format!("{lineage}{metric} ({unit} per operation) · threshold {threshold} %")
 }
 
-/// The largest step within a series, else the largest of all.
+/// Returns the largest step within a series, else the largest of all.
 fn largest_step(history: &History) -> Option<CostStep<'_>> {
     let all = || history.lines.iter().flat_map(steps);
     let by_size = |one: &CostStep<'_>, other: &CostStep<'_>| one.size().total_cmp(&other.size());
@@ -146,12 +147,13 @@ fn legend(history: &History) -> Legend {
     }
 }
 
-/// How much more the last point costs than another, in percent.
+/// Cost of the last point over another, in percent of that.
 fn percent_over(line: &HistoryLine, from: &HistoryPoint) -> Option<f64> {
     change_percent(from.cost(line.ops), line.points.last()?.cost(line.ops))
 }
 
-/// Where rows step, and which steps most: first within a series of kernels, then between series.
+/// Answer: where rows step, and which steps most; first within a series of kernels, then between
+/// series.
 fn headline(history: &History) -> String {
     let long: Vec<&HistoryLine> =
         history.lines.iter().filter(|line| line.points.len() > 1).collect();
@@ -183,7 +185,7 @@ fn headline(history: &History) -> String {
     }
 }
 
-/// How many lines step, and the largest step of all.
+/// Returns the number of lines that step, and the largest step of all.
 fn largest_of_all(lines: &[HistoryLine], is_between_series: bool) -> Option<(usize, CostStep<'_>)> {
     let steps = lines.iter().filter_map(|line| largest(line, is_between_series));
     let steps: Vec<CostStep<'_>> = steps.collect();
@@ -192,7 +194,8 @@ fn largest_of_all(lines: &[HistoryLine], is_between_series: bool) -> Option<(usi
     largest.map(|step| (count, step))
 }
 
-/// `12 of 62 rows step, most of all fstat: +1.22 % at 6.1.0-50 (do_statx +8.00)`.
+/// Says how many rows step: `12 of 62 rows step, most of all fstat: +1.22 % at 6.1.0-50 (do_statx
+/// +8.00)`.
 fn rows_that_step(all: &str, found: Option<(usize, CostStep<'_>)>) -> String {
     match found {
         None => format!("0 of {all} step"),
@@ -203,7 +206,7 @@ fn rows_that_step(all: &str, found: Option<(usize, CostStep<'_>)>) -> String {
     }
 }
 
-/// `From 6.1 to 6.12`, `Between series` where there are several such pairs.
+/// Names a pair of series: `From 6.1 to 6.12`, or `Between series` where there are several.
 fn pairs_of_series(history: &History) -> String {
     let mut pairs: Vec<[(u32, u32); 2]> = history
         .lines
@@ -220,8 +223,8 @@ fn pairs_of_series(history: &History) -> String {
     }
 }
 
-/// `12 kernels: 3 steps, the largest +8.10 % at 6.1.0-50 (do_statx +8.00); +8.10 % from 6.1.0 to
-/// 6.12.5`.
+/// Answer of a line: `12 kernels: 3 steps, the largest +8.10 % at 6.1.0-50 (do_statx +8.00); +8.10
+/// % from 6.1.0 to 6.12.5`.
 pub fn answer(line: &HistoryLine) -> String {
     let kernels = counted(line.points.len(), "kernel");
     let found: Vec<CostStep<'_>> = steps(line).collect();
@@ -267,7 +270,7 @@ const COLUMNS: [&str; 18] = [
     "functions",
 ];
 
-/// `do_statx 8 fput -1`: function and delta of each that carries a step.
+/// Function and delta of each that carries a step: `do_statx 8 fput -1`.
 fn functions_text(point: &HistoryPoint) -> String {
     let one = |carried: &StepFunction| format!("{} {}", carried.function, carried.delta);
     point.functions.iter().map(one).collect::<Vec<_>>().join(" ")

@@ -11,7 +11,7 @@ use ktax_model::{
 };
 
 impl Report for LedgerTable {
-    /// One table of all additions and Workloads, then a table for each Workload.
+    /// Shows one table of all additions and Workloads, then a table for each Workload.
     fn view(&self) -> View {
         let section = match &self.method {
             LedgerMethod::Counts { .. } => tables::counts_section,
@@ -50,8 +50,8 @@ impl Report for LedgerTable {
         }
     }
 
-    /// One line for each Workload and addition, which is a place of the matrix; all of them together
-    /// with the name `together`.
+    /// Writes one line for each Workload and addition, which is a place of the matrix; all of them
+    /// together have the name `together`.
     fn records(&self) -> Records {
         let (columns, values, interaction): (&[&str], EntryValues, InteractionValues) = match &self
             .method
@@ -101,7 +101,7 @@ fn sides(method: &LedgerMethod) -> Vec<SideLine> {
     }
 }
 
-/// Each once, with the additions that it is of.
+/// Returns each warning once, with the additions that have it.
 fn warnings(all: &[(String, Warning)]) -> Vec<Warning> {
     let mut grouped: Vec<(Vec<&str>, &Warning)> = Vec::new();
     for (name, warning) in all {
@@ -119,7 +119,7 @@ fn warnings(all: &[(String, Warning)]) -> Vec<Warning> {
 
 const ALONE: &str = "Each addition is added to the base alone.";
 
-/// What the words mean that stand in these sections.
+/// Legend of the words in these sections.
 fn legend(ledger: &LedgerTable, sections: &[Section]) -> Legend {
     let of_method = match &ledger.method {
         LedgerMethod::Counts { .. } => counts_legend(tables::estimated_machine(ledger), sections),
@@ -132,7 +132,7 @@ fn legend(ledger: &LedgerTable, sections: &[Section]) -> Legend {
     legend
 }
 
-/// Whether a word is the title of a table or the head of a column, or stands in a cell.
+/// Tells whether a word is the title of a table or the head of a column, or stands in a cell.
 fn section_has(section: &Section, term: &str) -> bool {
     let Section::Table { title, table, .. } = section else { return false };
     let mut cells = table.lines.iter().flat_map(|line| &line.cells);
@@ -177,10 +177,10 @@ fn counts_legend(machine: Option<&Estimate>, sections: &[Section]) -> Legend {
     ])
 }
 
-/// Whether the text of a cell has a mark.
+/// Predicate over the text of a cell.
 type IsMarked = fn(&str) -> bool;
 
-/// From which machine the cycles are.
+/// Meaning of the cycles, with the machine and the marks that occur.
 fn cycles_meaning(estimate: &Estimate, sections: &[Section]) -> String {
     let Estimate { cpu, machine, .. } = estimate;
     let mut text = format!(
@@ -295,17 +295,17 @@ fn counts_record(row: &LedgerRow, entry: &LedgerEntry) -> Vec<Value> {
     ]
 }
 
-/// `cr3-write:+2 verw:+1`.
+/// Lists deltas: `cr3-write:+2 verw:+1`.
 fn deltas_text<'a>(each: impl Iterator<Item = (&'a str, f64)>) -> String {
     each.map(|(kind, delta)| format!("{kind}:{delta:+}")).collect::<Vec<_>>().join(" ")
 }
 
-/// One value of a cost, if there is that cost.
+/// Returns one value of a cost, if there is that cost.
 fn cost_value(which: Option<&LedgerCost>, value: fn(&LedgerCost) -> Option<f64>) -> Value {
     Value::from(which.and_then(value))
 }
 
-/// What is beyond the sum, if that is more than noise.
+/// Value of an interaction beyond the sum, if that is more than noise.
 fn interaction_value(row: &LedgerRow, metric: &str) -> Value {
     let changes = row.interactions.iter().filter(|one| one.beyond.verdict.is_change());
     let mut changes = changes.filter(|one| one.metric == metric);

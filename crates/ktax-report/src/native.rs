@@ -6,7 +6,8 @@ use crate::{shapes, words};
 use ktax_host::text::counted;
 use ktax_model::{Failure, NativeRow, NativeTable, SavedResult, Summary};
 
-/// The first quantity: of one row all of it, of several from the least median to the most.
+/// Answer about the first quantity: of one row all of it, of several from the least median to the
+/// most.
 fn headline(table: &NativeTable) -> String {
     let Some(column) = table.columns.first() else { return String::new() };
     let named = |value: f64| format!("{} {}", measured(value), column.unit).trim_end().to_owned();
@@ -96,7 +97,7 @@ fn rows_table(table: &NativeTable) -> Section {
     Section::Table { title: String::new(), table: Table::new(columns).with(lines), notes }
 }
 
-/// What could not be run, and what to do about it.
+/// Section of what could not be run, and what to do about it.
 fn failures(table: &NativeTable) -> Section {
     let failed = table.rows.iter().filter_map(|row| Some((row, row.failure.as_ref()?)));
     let failed = failed.map(|(row, failure): (&NativeRow, &Failure)| FailureReason {
@@ -115,7 +116,7 @@ fn summary_values(cell: &Summary) -> [Value; 4] {
 }
 
 impl Report for NativeTable {
-    /// Of one row all numbers, of several a line each; then what failed.
+    /// Shows of one row all numbers, of several a line each; then what failed.
     fn view(&self) -> View {
         let mut sections = match self.rows.as_slice() {
             [row] => row_sections(self, row),
@@ -137,7 +138,8 @@ impl Report for NativeTable {
         }
     }
 
-    /// One line for each row and column, with all samples; a row that failed at once has one line.
+    /// Writes one line for each row and column, with all samples; a row that failed at once has one
+    /// line.
     fn records(&self) -> Records {
         let cells = || self.rows.iter().flat_map(|row| &row.cells).flatten();
         let most = cells().map(|cell| cell.samples.len()).max().unwrap_or(0);

@@ -1,21 +1,22 @@
-//! How numbers look.
+//! Formats of numbers.
 
 /// Nanoseconds of a microsecond: times are kept in ns, and exits are printed in µs.
 pub const US: f64 = 1000.0;
 
-/// Counts per operation, never negative: `9 178.25`. Zero is `0`, and nothing else is.
+/// Formats a count per operation, never negative: `9 178.25`. Zero is `0`, and nothing else is.
 pub fn count(value: f64) -> String {
     let text = digits(value);
     if value != 0.0 && is_zero(&text) { "<0.001".to_owned() } else { text }
 }
 
-/// A difference of counts: `+642.25`; no difference is `0`, one that rounds to nothing `-0.000`.
+/// Formats a difference of counts: `+642.25`; no difference is `0`, one that rounds to nothing
+/// `-0.000`.
 pub fn delta(value: f64) -> String {
     if value == 0.0 { "0".to_owned() } else { format!("{}{}", sign(value), digits(value.abs())) }
 }
 
-/// Percent without the sign `%`: `+1.05`; no difference is `0`, one that rounds to nothing `-0.00`;
-/// `new` where the base is 0.
+/// Formats percent without the sign `%`: `+1.05`; no difference is `0`, one that rounds to nothing
+/// `-0.00`; `new` where the base is 0.
 pub fn percent(value: Option<f64>) -> String {
     match value {
         None => "new".to_owned(),
@@ -27,9 +28,8 @@ pub fn percent(value: Option<f64>) -> String {
     }
 }
 
-/// From the least to the most, in percent: `+1.02…1.09`, `-12.9…-12.7`; one number where they read
-/// the same. Of two signs `+` the first is enough, and above 10 % one decimal is: the column stays
-/// narrow.
+/// Formats a range in percent: `+1.02…1.09`, `-12.9…-12.7`; one number where both ends read alike.
+/// Of two signs `+` the first is enough, and above 10 % one decimal is: the column stays narrow.
 pub fn percent_range(least: Option<f64>, most: Option<f64>) -> String {
     let end = |value: Option<f64>| match value {
         Some(value) if (10.0..1000.0).contains(&value.abs()) => format!("{value:+.1}"),
@@ -40,7 +40,7 @@ pub fn percent_range(least: Option<f64>, most: Option<f64>) -> String {
     if least == most {
         return least;
     }
-    // Two signs before nothing would be a riddle.
+    // Two signed zeros would be a riddle.
     if [&least, &most].iter().all(|end| is_zero(end)) {
         return "±<0.01".to_owned();
     }
@@ -48,17 +48,18 @@ pub fn percent_range(least: Option<f64>, most: Option<f64>) -> String {
     format!("{least}…{most}")
 }
 
-/// A limit above 0 in percent, never rounded down: what is above the printed one is above it.
+/// Formats a limit above 0 in percent, never rounded down: a change above the printed limit is
+/// above the limit.
 pub fn limit(value: f64) -> String {
-    // A hair less before rounding up: 0.1 % of a base is 0.10000000000000002 % of it again.
+    // Subtract a hair before rounding up: 0.1 % of a base is 0.10000000000000002 % of it again.
     match value >= 1000.0 {
-        // How much larger says nothing: no change that is looked for would have been found.
+        // The exact size says nothing: no change of interest would have been found.
         true => ">999".to_owned(),
         false => format!("{:.2}", ((value * 100.0 - 1e-6).ceil() / 100.0).max(0.01)),
     }
 }
 
-/// A limit that [`percent`] has reached, rounded as that is.
+/// Formats a limit that [`percent`] has reached, rounded as that is.
 pub fn reached(value: f64) -> String {
     match value >= 1000.0 {
         true => whole(value),
@@ -67,17 +68,17 @@ pub fn reached(value: f64) -> String {
     }
 }
 
-/// An exponent: `0.28`, and no `-0.00`.
+/// Formats an exponent: `0.28`, and no `-0.00`.
 pub fn power(value: f64) -> String {
     format!("{:.2}", (value * 100.0).round() / 100.0 + 0.0)
 }
 
-/// A whole number: `1 957 153 827`.
+/// Formats a whole number: `1 957 153 827`.
 pub fn whole(value: f64) -> String {
     fixed(value, 0)
 }
 
-/// So many decimals, whatever the size; a difference has its sign.
+/// Formats a number with a fixed number of decimals; a difference has its sign.
 pub fn with_decimals(value: f64, decimals: usize, is_delta: bool) -> String {
     match is_delta {
         true => format!("{}{}", sign(value), fixed(value.abs(), decimals)),
@@ -85,7 +86,7 @@ pub fn with_decimals(value: f64, decimals: usize, is_delta: bool) -> String {
     }
 }
 
-/// What a clock or a counter said: four digits that count, whole numbers from 1000 on.
+/// Formats the value of a clock or a counter: four significant digits, whole numbers from 1000 on.
 pub fn measured(value: f64) -> String {
     let decimals = match value.abs() {
         m if m == 0.0 || m >= 1000.0 => 0,
@@ -97,8 +98,8 @@ pub fn measured(value: f64) -> String {
     fixed(value, decimals)
 }
 
-/// Decimals by size alone, so that a column reads evenly: two below 100 000, three below 0.1, one
-/// below a million, then none.
+/// Formats a number with decimals by size alone, so that a column reads evenly: two below 100 000,
+/// three below 0.1, one below a million, then none.
 fn digits(magnitude: f64) -> String {
     let decimals = match magnitude {
         m if m == 0.0 || m >= 1e6 => 0,
@@ -109,7 +110,7 @@ fn digits(magnitude: f64) -> String {
     fixed(magnitude, decimals)
 }
 
-/// So many decimals, the digits before them in threes.
+/// Formats a fixed number of decimals, the digits before them in threes.
 fn fixed(value: f64, decimals: usize) -> String {
     let text = format!("{:.decimals$}", value.abs());
     let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));

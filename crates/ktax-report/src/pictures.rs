@@ -10,13 +10,13 @@ use ktax_model::{
 };
 use ktax_stats::tables::change_percent;
 
-/// What the line through a mark is.
+/// Name of the line through a mark: the range of counts.
 pub const LAYOUTS: &str = "the range over the layouts";
-/// The same of timed pairs.
+/// Name of the line through a mark: the interval of timed pairs.
 pub const INTERVAL: &str = "the 95 % interval";
 
-/// Rows whose cost changed come first, then the others, each the largest change first. Rows of one
-/// side alone, which are not compared, come last.
+/// Sorts rows for the forest: changed rows first, then the others, each the largest change first.
+/// Rows of one side alone, which are not compared, come last.
 pub fn by_size(rows: &[Row]) -> Vec<&Row> {
     let key = |row: &Row| {
         let place = match row.verdict {
@@ -36,7 +36,7 @@ pub fn by_size(rows: &[Row]) -> Vec<&Row> {
     rows
 }
 
-/// What a line can be drawn from, and its numbers as people read them.
+/// Values of a line that are drawn, and its numbers as people read them.
 struct Drawn {
     percent: Option<f64>,
     range: Option<(f64, f64)>,
@@ -54,7 +54,7 @@ fn drawn(row: &Row) -> Drawn {
     }
 }
 
-/// The rows with both Sides, in this order; nothing where there are none.
+/// Forest of the rows with both sides, in this order; empty where there are none.
 pub fn forest(rows: &[&Row], threshold_percent: f64, range: &str) -> Section {
     let compared = rows.iter().filter(|row| row.verdict != Verdict::OneSide);
     let line = |row: &&Row| {
@@ -107,10 +107,10 @@ fn drawn_times(times: &TimesEvidence) -> Drawn {
     }
 }
 
-/// What rows have in common, and the parameter in which they differ.
+/// Common name of rows, and the parameter in which they differ.
 type Family = (String, String);
 
-/// One picture for each family of at least three rows, in the order of its rows.
+/// Returns one picture for each family of at least three rows, in the order of its rows.
 pub fn family_curves(rows: &[Row], unit: &str, crossings: &[Crossing]) -> Vec<Section> {
     families(rows)
         .into_iter()
@@ -157,7 +157,7 @@ fn families(rows: &[Row]) -> Vec<(Family, Vec<&Row>)> {
         .collect()
 }
 
-/// A picture for each row that all points have; nothing where these results are no sweep of at
+/// Returns a picture for each row that all points have; none where these results are no sweep of at
 /// least three points.
 pub fn sweep(reports: &[&dyn Report]) -> Vec<Section> {
     let points: Option<Vec<SweepPoint>> =
@@ -172,14 +172,15 @@ pub fn sweep(reports: &[&dyn Report]) -> Vec<Section> {
     rows.filter_map(|row| sweep_curves(&row, &parameter, &points)).collect()
 }
 
-/// One result of a sweep.
+/// Result of a sweep.
 struct SweepPoint {
     parameter: String,
     value: f64,
     comparison: Box<Comparison>,
 }
 
-/// The result is named by its setting: `cpus=4`, perhaps behind the directory of the sweep.
+/// Parses the name of a result, which is its setting: `cpus=4`, perhaps behind the directory of the
+/// sweep.
 fn sweep_point(report: &dyn Report) -> Option<SweepPoint> {
     let saved = report.saved();
     let setting = saved.name.rsplit(", ").next()?;
@@ -221,7 +222,8 @@ fn sweep_curves(name: &str, parameter: &str, points: &[SweepPoint]) -> Option<Se
     })
 }
 
-/// Where the straight line through the logarithms of two neighbours' ratios is at 1.
+/// Returns the parameters at which the straight line through the logarithms of two neighbours'
+/// ratios is at 1.
 fn crossings(base: &[(f64, f64)], change: &[(f64, f64)]) -> Vec<f64> {
     let ratio = |(x, cost): &(f64, f64)| {
         let (_, other) = change.iter().find(|(value, _)| value == x)?;

@@ -30,11 +30,11 @@ impl Report for Comparison {
     }
 }
 
-/// One row of a comparison, with everything that is known of it.
+/// Row of a comparison with everything that is known of it.
 #[derive(Debug, Clone)]
 pub struct Explained {
     comparison: Comparison,
-    /// Where the row goes; `None` where its profiles are not at hand.
+    /// Call paths of the row; `None` where its profiles are not at hand.
     paths: Option<RowPaths>,
 }
 
@@ -42,11 +42,11 @@ const NO_PROFILES: &str = "This file has no profiles. To see where the row goes,
                            explain it from its run directory:";
 
 impl Explained {
-    /// The row of that name; `None` where the comparison has none.
+    /// Picks the row of that name; `None` where the comparison has none.
     pub fn of(comparison: &Comparison, row: &str) -> Option<Explained> {
         let mut alone = comparison.clone();
         alone.rows.retain(|one| one.row == row);
-        // What follows from several rows together is not this one's.
+        // Results over several rows together do not belong to one of them.
         match &mut alone.method {
             ComparisonMethod::Counts(counts) => counts.growth.clear(),
             ComparisonMethod::Times(times) => times.crossings.clear(),
@@ -55,19 +55,19 @@ impl Explained {
         (!alone.rows.is_empty()).then_some(Explained { comparison: alone, paths: None })
     }
 
-    /// The same with what its profiles say.
+    /// Adds the call paths of its profiles.
     pub fn with_paths(self, paths: Option<RowPaths>) -> Explained {
         Explained { paths, ..self }
     }
 
-    /// The comparison with this row alone.
+    /// Returns the comparison with this row alone.
     pub fn comparison(&self) -> &Comparison {
         &self.comparison
     }
 }
 
 impl Explained {
-    /// Where the row goes, or where that is found.
+    /// Sections of where the row goes, or of how that is found.
     fn costs(&self) -> Vec<Section> {
         let is_counted = self.comparison.rows.iter().any(|row| !row.effects().is_empty())
             && self.comparison.counts().is_some();
@@ -147,10 +147,10 @@ impl Report for Saved {
     }
 }
 
-/// A report with a name that tells it from others beside it: a point of a sweep, a path.
+/// Report with a name that tells it from others beside it: a point of a sweep, a path.
 #[derive(Clone, Copy)]
 pub struct Named<'a> {
-    /// The name; empty where there are no others.
+    /// Name; empty where there are no others.
     pub name: &'a str,
     /// The report.
     pub report: &'a dyn Report,
@@ -165,7 +165,7 @@ impl Report for Named<'_> {
         }
     }
 
-    /// The first column has the name, where there is one.
+    /// Puts the name in the first column, where there is one.
     fn records(&self) -> Records {
         let mut records = self.report.records();
         if !self.name.is_empty() {
@@ -184,8 +184,9 @@ impl Report for Named<'_> {
     }
 }
 
-/// The guest programs, QEMU and the kernels that a comparison of exact counts or of guests was made
-/// with, ending in a newline; `None` of other results.
+/// Lists the guest programs, QEMU and the kernels that a comparison of exact counts or of guests
+/// was made with, which have to be the same for its numbers to come out again. Ends in a newline;
+/// `None` of other results.
 pub fn versions(result: &SavedResult, options: TextOptions) -> Option<String> {
     let SavedResult::Comparison(comparison) = result else { return None };
     let (key, kernels) = match &comparison.method {
@@ -208,7 +209,8 @@ pub fn versions(result: &SavedResult, options: TextOptions) -> Option<String> {
     Some(Page::new(options).columns(&cells.collect::<Vec<_>>()))
 }
 
-/// A package's version stands in its source; the image is known by its hash alone.
+/// Describes a kernel. A package's version stands in its source; the image is known by its hash
+/// alone.
 fn kernel_version(identity: &Identity) -> String {
     let (source, image) = (&identity.source, short_hashes(&identity.sha256));
     let release = identity.release.iter().map(|release| format!("{release}, "));

@@ -10,11 +10,11 @@ use ktax_model::{
 };
 use ktax_stats::tables::{change_percent, mean, median, percent_change};
 
-/// Whose shape.
+/// Published table whose shape is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// The three tables of the LSM paper of 2002, with the rows of lmbench's summary that it
-    /// leaves out below.
+    /// The three tables of the LSM paper of 2002, with the rows of lmbench's summary that it leaves
+    /// out below.
     Lmbench,
     /// The performance counters of the PARAVIRT mail of 2009.
     Counters,
@@ -23,8 +23,8 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// The table, ending in a newline, and below it which rows it has no place for; what the
-    /// Comparison has no rows for is left out.
+    /// Prints the table, ending in a newline, and below it which rows it has no place for; lines
+    /// without rows in the Comparison are left out.
     pub fn render(self, comparison: &Comparison, options: TextOptions) -> String {
         let table = match self {
             Shape::Lmbench => render_lmbench(comparison, options),
@@ -44,7 +44,7 @@ impl Shape {
         table + "\n" + &Page::new(options).paragraph(&omitted)
     }
 
-    /// Whether a row has a place.
+    /// Tells whether the table has a place for a row.
     fn has(self, comparison: &Comparison, row: &Row) -> bool {
         match self {
             Shape::Lmbench => has_lmbench_row(comparison, row),
@@ -54,7 +54,7 @@ impl Shape {
     }
 }
 
-/// For each family of rows that differ in `pages` alone: the overhead, and what is above it.
+/// Prints for each family of rows that differ in `pages` alone the overhead, and what is above it.
 fn render_pages(comparison: &Comparison, options: TextOptions) -> String {
     let overheads = comparison.rows.iter().filter(|row| row.params.get("pages") == Some(&0));
     let page = Page::new(options);
@@ -70,7 +70,7 @@ fn render_pages(comparison: &Comparison, options: TextOptions) -> String {
     text
 }
 
-/// Whether a row is in one of the tables: with pages beside a row without, both measured.
+/// Tells whether a row is in one of the tables: with pages beside a row without, both measured.
 fn has_page_row(comparison: &Comparison, row: &Row) -> bool {
     let title = family(&row.row, "pages");
     let is_overhead = |row: &&Row| row.params.get("pages") == Some(&0);
@@ -116,13 +116,13 @@ fn pages_cells(row: &Row, none: &Effect) -> Option<Vec<String>> {
     Some(cells)
 }
 
-/// A counter: its name, its unit, and how it is called in the guest's values, which are as many
-/// times larger.
+/// Counter with its name and unit, its name in the guest's values, and the factor by which those
+/// are larger.
 struct Counter {
     name: &'static str,
     value: &'static str,
     divisor: f64,
-    /// Why the exact engine has none.
+    /// Reason for which the exact engine has none.
     not_exact: &'static str,
 }
 
@@ -135,7 +135,7 @@ const fn counter(
     Counter { name, value, divisor, not_exact }
 }
 
-/// In the published order.
+/// Counters in the published order.
 const COUNTERS: [Counter; 9] = [
     counter("task clock (msecs)", "task-clock-ns", 1e6, "instructions are not time"),
     counter("CPU migrations", "cpu-migrations", 1.0, "there is one CPU"),
@@ -148,7 +148,7 @@ const COUNTERS: [Counter; 9] = [
     counter("time elapsed (msecs)", "nanoseconds", 1e6, "instructions are not time"),
 ];
 
-/// Behind them, what only the model of a machine counts.
+/// Counters that only the model of a machine has, which follow the others.
 const MODEL_COUNTERS: [Counter; 4] = [
     counter("L1 icache misses", "l1i-misses", 1.0, ""),
     counter("dTLB misses", "dtlb-misses", 1.0, ""),
@@ -156,15 +156,15 @@ const MODEL_COUNTERS: [Counter; 4] = [
     counter("branch misses", "branch-misses", 1.0, ""),
 ];
 
-/// Why a model has no misses of the last cache.
+/// Reason for which a model has no misses of the last cache.
 const TOO_SHORT: &str = "(the region is too short for the model)";
 
-/// What its Metrics are called.
+/// Prefix of a model's Metrics.
 const MODEL_PREFIX: &str = "model-";
 
 type Values = BTreeMap<String, f64>;
 
-/// One table for each row: base, change, what it is, and by how much it changed.
+/// Prints one table for each row: base, change, relative change, counter.
 fn render_counters(comparison: &Comparison, options: TextOptions) -> String {
     let header = ["base", "change", "", "counter", ""];
     let model = modelled_machine(comparison);
@@ -186,7 +186,7 @@ fn render_counters(comparison: &Comparison, options: TextOptions) -> String {
     comparison.rows.iter().map(section).collect()
 }
 
-/// The machine that was modelled, if any was.
+/// Returns the machine that was modelled, if any was.
 fn modelled_machine(comparison: &Comparison) -> Option<&MachineModel> {
     match &comparison.method {
         ComparisonMethod::Counts(counts) => counts.key.model.as_ref()?.machine(),
@@ -198,7 +198,7 @@ fn metric_name(counter: &Counter) -> String {
     format!("{MODEL_PREFIX}{}", counter.value)
 }
 
-/// What one Side counted in the whole Region.
+/// Returns the counts of one side in the whole Region.
 fn side_values(row: &Row, side: Side) -> Values {
     let seen = row
         .counts()
@@ -219,13 +219,13 @@ fn side_values(row: &Row, side: Side) -> Values {
     values
 }
 
-/// Whether the run was made with `--counters`: each counter has a value then, or a reason.
+/// Tells whether the run was made with `--counters`: each counter has a value then, or a reason.
 fn is_counted(row: &NativeRow) -> bool {
     let has_clock = row.samples.iter().any(|sample| sample.values.contains_key("task-clock-ns"));
     has_clock || !row.uncounted.is_empty()
 }
 
-/// What the counters said of native rows that were counted: the medians over their Samples.
+/// Sections of native rows that were counted: the medians of the counters over their Samples.
 pub fn native_counters(table: &NativeTable) -> impl Iterator<Item = Section> {
     let section = |row: &NativeRow| {
         let why = |counter: &Counter, is_counted: bool| match row.uncounted.get(counter.value) {
@@ -253,8 +253,8 @@ fn medians(row: &NativeRow) -> Values {
     all.into_iter().filter_map(|(name, values)| Some((name, median(&values)?))).collect()
 }
 
-/// The values, of two by how much they differ, the counter, and why a value is missing or whose it
-/// is.
+/// Lines of the values, of two by how much they differ, the counter, and why a value is missing or
+/// whose it is.
 fn counter_lines<'a>(
     counters: impl Iterator<Item = &'a Counter>,
     values: &[Values],
@@ -284,7 +284,7 @@ fn value_cell(value: Option<f64>) -> String {
     }
 }
 
-/// The change in percent of the base, where it says something.
+/// Formats the change in percent of the base; empty where there is none.
 fn change_cell(base: Option<f64>, change: Option<f64>) -> String {
     match base.zip(change).and_then(|(base, change)| change_percent(base, change)) {
         Some(percent) => format!("{}%", number::percent(Some(percent))),
@@ -292,10 +292,10 @@ fn change_cell(base: Option<f64>, change: Option<f64>) -> String {
     }
 }
 
-/// A line: its name in the published table, and the rows whose mean it is.
+/// Line of the published table: its name, and the rows whose mean it is.
 type PublishedLine = (&'static str, &'static [&'static str]);
 
-/// Title, what is better, and lines in the published order.
+/// Titles, and lines in the published order.
 const LMBENCH_TABLES: &[(&str, &[PublishedLine])] = &[
     (
         "Process tests, instructions per operation, smaller is better",
@@ -373,7 +373,7 @@ const LMBENCH_TABLES: &[(&str, &[PublishedLine])] = &[
     ),
 ];
 
-/// The published tables, with the verdicts that they did not have.
+/// Prints the published tables, with the verdicts that they did not have.
 fn render_lmbench(comparison: &Comparison, options: TextOptions) -> String {
     let page = Page::new(options);
     let mut text = page.paragraph(&format!("LMBench-style microbenchmarks: {}", comparison.title));
@@ -395,13 +395,13 @@ fn render_lmbench(comparison: &Comparison, options: TextOptions) -> String {
     text + "\n" + &page.paragraph("Modelled on LMBench; not LMBench's own results.")
 }
 
-/// Whether a row is in one of the lines; a mean of several rows needs all of them.
+/// Tells whether a row is in one of the lines; a mean of several rows needs all of them.
 fn has_lmbench_row(comparison: &Comparison, row: &Row) -> bool {
     let mut lines = LMBENCH_TABLES.iter().flat_map(|(_, lines)| *lines);
     lines.any(|(_, names)| names.contains(&&*row.row) && line_rows(comparison, names).is_some())
 }
 
-/// The rows of a line, if the Comparison has them all.
+/// Returns the rows of a line, if the Comparison has them all.
 fn line_rows<'a>(comparison: &'a Comparison, names: &[&str]) -> Option<Vec<&'a Row>> {
     let of_row = |name: &&str| comparison.rows.iter().find(|row| row.row == *name);
     names.iter().map(of_row).collect()

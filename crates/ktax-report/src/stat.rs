@@ -5,10 +5,10 @@ use crate::view::{Kind, Legend, Line, Records, Report, Section, SideLine, Table,
 use ktax_host::text::{counted, shell_line};
 use ktax_model::{COUNTERS, Counter, ELAPSED, Repeats, SavedResult, Side, StatRow, StatTable};
 
-/// A table of counters, with or without all values below it.
+/// Table of counters, with or without all values below it.
 #[derive(Debug, Clone, Copy)]
 pub struct StatPage<'a> {
-    /// The table.
+    /// Table of counters.
     pub table: &'a StatTable,
     /// Whether all values are shown.
     pub values: bool,
@@ -33,7 +33,7 @@ impl Report for StatTable {
         stat_view(self, false)
     }
 
-    /// One line for each counter and command, with all values in the order of the runs.
+    /// Writes one line for each counter and command, with all values in the order of the runs.
     fn records(&self) -> Records {
         let values = (0..self.runs).map(|run| format!("value_{run}"));
         let mut records = Records::new(COLUMNS.map(str::to_owned).into_iter().chain(values));
@@ -59,7 +59,7 @@ impl Report for StatTable {
     }
 }
 
-/// The counters, what could not be counted, and all values if asked.
+/// Shows the counters, what could not be counted, and all values if `with_values`.
 fn stat_view(table: &StatTable, with_values: bool) -> View {
     let lines: Vec<String> =
         table.commands.iter().map(|command| shell_line(&command.words)).collect();
@@ -100,11 +100,11 @@ fn stat_view(table: &StatTable, with_values: bool) -> View {
     }
 }
 
-/// What is said first, in this order.
+/// Counters of the headline, in this order.
 const NAMED: [&str; 3] = ["elapsed", "task-clock", "instructions"];
 
-/// `time elapsed +3.72 % (interval +3.40…4.05), task clock +0.10 % (…: no change detected)`; of
-/// one command the means, and of each how many runs failed.
+/// Answer: `time elapsed +3.72 % (interval +3.40…4.05), task clock +0.10 % (…: no change
+/// detected)`; of one command the means, and of each how many runs failed.
 fn headline(table: &StatTable) -> String {
     let rows = NAMED.iter().filter_map(|name| table.rows.iter().find(|row| row.counter == *name));
     let rows: Vec<&StatRow> = rows.collect();
@@ -131,7 +131,7 @@ fn headline(table: &StatTable) -> String {
     parts.join(", ")
 }
 
-/// A counter's name, and its unit where the screen has one.
+/// Returns a counter's name, and its unit where the screen has one.
 fn counter_name(row: &StatRow) -> (&'static str, String) {
     match row_counter(row).title.strip_suffix(')').and_then(|title| title.split_once(" (")) {
         Some((name, unit)) => (name, format!(" {unit}")),
@@ -139,7 +139,7 @@ fn counter_name(row: &StatRow) -> (&'static str, String) {
     }
 }
 
-/// The change is that of the pairs, which need not be that of the means.
+/// Change of a counter by its pairs, which need not be that of the means.
 fn changed_text(row: &StatRow) -> Option<String> {
     let change = row.change?;
     let (name, _) = counter_name(row);
@@ -161,7 +161,7 @@ fn mean_text(row: &StatRow) -> Option<String> {
 
 const COUNTER: (&str, Kind) = ("counter", Kind::Words);
 
-/// A line for each counter; a part is of the whole that stands above it.
+/// Table with a line for each counter; a part belongs to the whole above it.
 fn counters_table(table: &StatTable) -> Table {
     let has_interval = table
         .rows
@@ -213,14 +213,14 @@ fn counter_line(row: &StatRow, commands: usize, columns: usize) -> Line {
     Line { is_part: !counter.headline, ..Line::new(cells) }
 }
 
-/// Where the median lies, in percent of itself.
+/// Confidence interval of the median, in percent of itself.
 fn median_within(seen: &Repeats) -> Option<String> {
     let interval = seen.interval?;
     let ends = [interval.low, interval.high].map(|end| (end / seen.median - 1.0) * 100.0);
     ends.iter().all(|end| end.is_finite()).then(|| shown_range(ends))
 }
 
-/// Runs that failed.
+/// Sentences about runs that failed.
 fn failed_runs(table: &StatTable) -> Vec<String> {
     let failed = table.commands.iter().filter_map(|command| {
         let (first, failed) = (command.failures.first()?, command.failures.len());
@@ -230,8 +230,7 @@ fn failed_runs(table: &StatTable) -> Vec<String> {
     failed.collect()
 }
 
-/// What was counted a part of the time or not at all: each reason once, with all that it is the
-/// reason of.
+/// Sentences about counters that were counted a part of the time or not at all, each reason once.
 fn uncounted(table: &StatTable) -> Vec<String> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for row in &table.rows {
@@ -252,7 +251,7 @@ fn uncounted(table: &StatTable) -> Vec<String> {
     scaled.chain(reasons.into_iter().map(line)).collect()
 }
 
-/// All values, as the postscript of 2009 has them: from the least to the most.
+/// Lists all values, as the postscript of 2009 has them: from the least to the most.
 fn all_values(table: &StatTable) -> Vec<String> {
     let names: &[&str] = if table.commands.len() == 2 { &[", base", ", change"] } else { &[""] };
     let of_row = |row: &StatRow| -> Vec<String> {
@@ -271,7 +270,7 @@ fn all_values(table: &StatTable) -> Vec<String> {
     table.rows.iter().flat_map(of_row).collect()
 }
 
-/// What the columns are.
+/// Legend of the columns.
 fn legend(table: &StatTable) -> Legend {
     let interval = table.rows.iter().find_map(|row| row.repeats.first()?.interval);
     let spread = ("spread %", "how far the largest value is above the smallest".to_owned());
@@ -331,7 +330,7 @@ fn side_names(table: &StatTable) -> [&'static str; 2] {
 
 fn record_line(row: &StatRow, side: &'static str, repeats: &Repeats) -> [Value; 13] {
     let interval = repeats.interval;
-    // Both are of the pair, and stand with the second command.
+    // The change belongs to the pair and stands with the second command.
     let change = row.change.filter(|_| side == Side::Change.name());
     let ends = change.and_then(|change| change.interval_percent);
     [
@@ -351,13 +350,13 @@ fn record_line(row: &StatRow, side: &'static str, repeats: &Repeats) -> [Value; 
     ]
 }
 
-/// The counter of a row.
+/// Returns the counter of a row.
 fn row_counter(row: &StatRow) -> &'static Counter {
     let known = |counter: &&Counter| counter.name == row.counter;
     COUNTERS.iter().find(known).unwrap_or(&ELAPSED)
 }
 
-/// Times in milliseconds, everything else as it is.
+/// Formats times in milliseconds, everything else as it is.
 fn shown_value(counter: &Counter, value: f64) -> String {
     match counter.unit {
         "ns" => count(value / 1e6),
@@ -366,17 +365,18 @@ fn shown_value(counter: &Counter, value: f64) -> String {
     }
 }
 
-/// How far values lie apart, in percent.
+/// Formats a spread, in percent.
 fn shown_spread(value: f64) -> String {
     if value == 0.0 { "0".to_owned() } else { format!("{value:.2}") }
 }
 
-/// From the least to the most, in percent.
+/// Formats a range, in percent.
 fn shown_range([low, high]: [f64; 2]) -> String {
     percent_range(Some(low), Some(high))
 }
 
-/// In how many percent of the time something was counted that shared the CPU's counters.
+/// Percentage of the time for which a counter was counted that shared the CPU's counters; `None` if
+/// it was all.
 fn counted_share(row: &StatRow) -> Option<f64> {
     let least = row.repeats.iter().map(|seen| seen.counted_percent).fold(100.0, f64::min);
     (least < 99.95).then_some(least)

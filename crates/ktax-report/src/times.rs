@@ -11,7 +11,7 @@ use ktax_model::{
     TimesEvidence, fact,
 };
 
-/// The table, then why rows have no answer, what failed, and how good the measurement was.
+/// Shows the table, then why rows have no answer, what failed, and how good the measurement was.
 pub fn view(comparison: &Comparison, times: &TimesComparison) -> View {
     let rows = comparison.rows.iter().filter_map(|row| Some((row, row.times()?)));
     let rows: Vec<TimedRow<'_>> = rows.collect();
@@ -54,7 +54,7 @@ pub fn view(comparison: &Comparison, times: &TimesComparison) -> View {
     }
 }
 
-/// What the columns are.
+/// Legend of the columns.
 fn legend(comparison: &Comparison, rows: &[TimedRow<'_>]) -> Legend {
     let threshold = comparison.threshold_percent;
     let family = |headline| rows.iter().filter(|(row, _)| row.headline == headline).count();
@@ -89,7 +89,7 @@ fn legend(comparison: &Comparison, rows: &[TimedRow<'_>]) -> Legend {
     ])
 }
 
-/// What was compared.
+/// Describes both sides.
 fn sides(times: &TimesComparison) -> Vec<SideLine> {
     let line = |side: Side| SideLine {
         side: side.name(),
@@ -99,7 +99,7 @@ fn sides(times: &TimesComparison) -> Vec<SideLine> {
     Side::BOTH.map(line).to_vec()
 }
 
-/// What makes a Side what it is.
+/// Describes a side: kernel, boot line, settings.
 fn subject_words(subject: &TimedSubject) -> String {
     if subject.bare_metal {
         return "bare metal".to_owned();
@@ -116,7 +116,7 @@ fn subject_words(subject: &TimedSubject) -> String {
     if words.is_empty() { "as it is".to_owned() } else { words.join(" ") }
 }
 
-/// How it was measured.
+/// Says how it was measured.
 fn how_measured(times: &TimesComparison) -> String {
     let engine = &times.plan.engine;
     let loops = counted(times.plan.loops as usize, "loop");
@@ -136,7 +136,8 @@ fn how_measured(times: &TimesComparison) -> String {
     }
 }
 
-/// The machine, of guests the one they run on: what is the same on both Sides and changes times.
+/// Facts of the machine, of guests the one they run on, that are equal on both sides and change
+/// times.
 fn machine_words(facts: &Sides<Facts>) -> String {
     let Sides { base, change } = facts;
     let known_fact = |facts: &Facts, name: &str| {
@@ -161,9 +162,9 @@ const TABLE_COLUMNS: [(&str, Kind); 7] = [
     ("verdict", Kind::Verdict),
 ];
 
-/// One line for each row; those that do not decide belong to those above them.
+/// Table with one line for each row; those that do not decide belong to those above them.
 fn rows_table(rows: &[(&Row, &TimesEvidence)]) -> Table {
-    // The times give way: the ratio is the answer.
+    // The times may go: the ratio is the answer.
     let gives_way = vec![vec![4], vec![5], vec![1, 2]];
     Table { gives_way, ..Table::new(TABLE_COLUMNS) }
         .with(rows.iter().map(|(row, times)| row_line(row, times)))
@@ -183,18 +184,19 @@ fn row_line(row: &Row, times: &TimesEvidence) -> Line {
     Line { is_part: !row.headline, ..line }
 }
 
-/// `1.028 (1.024…1.032)`
+/// Formats a ratio with its interval: `1.028 (1.024…1.032)`.
 fn shown_ratio(ratio: Ratio) -> String {
     let high = ratio.high.map_or("∞".to_owned(), |high| format!("{high:.3}"));
     format!("{:.3} ({:.3}…{high})", ratio.estimate, ratio.low)
 }
 
-const HOW_TO_READ: &str = "Each mark is one pair, in the order of time: filled ones are change over \
-                     base, hollow ones are A/A pairs, base over base. The band is the interval of \
-                     the ratio. A dashed line marks where the results so far were tested. A drift \
-                     of the machine shows as a slope of the hollow marks.";
+const HOW_TO_READ: &str = "Each mark is one pair, in the order of time: filled ones are change \
+                           over base, hollow ones are A/A pairs, base over base. The band is the \
+                           interval of the ratio. A dashed line marks where the results so far \
+                           were tested. A drift of the machine shows as a slope of the hollow \
+                           marks.";
 
-/// One for each row, in the Plan's order.
+/// Details of each row, in the Plan's order.
 fn details(comparison: &Comparison, times: &TimesComparison, rows: &[TimedRow<'_>]) -> Section {
     let rows = rows.iter().map(|row| row_detail(comparison, times, row)).collect();
     Section::Rows { rows, how: HOW_TO_READ.to_owned() }
@@ -244,10 +246,10 @@ fn pair_numbers(times: &TimesEvidence) -> Section {
     Section::table(Table::new([("", Kind::Words), ("", Kind::Words)]).with(lines))
 }
 
-/// A row with what its pairs say.
+/// Row with the evidence of its pairs.
 type TimedRow<'a> = (&'a Row, &'a TimesEvidence);
 
-/// Why there are no verdicts at all, or fewer than one might expect.
+/// Sentences that say why there are no verdicts at all, or fewer than one might expect.
 fn unfit_sentences(times: &TimesComparison) -> Section {
     let blocks = times.plan.is_in_blocks().then(|| {
         "Blocks give less certainty than pairs of boots: whatever else changed between two boots \
@@ -259,7 +261,7 @@ fn unfit_sentences(times: &TimesComparison) -> Section {
     Section::Sentences(times.unfit.iter().cloned().chain(blocks).collect())
 }
 
-/// Why single rows have no answer, each reason once.
+/// Reasons why single rows have no answer, each once.
 fn unanswered_rows(rows: &[TimedRow<'_>], times: &TimesComparison) -> Section {
     let mut reasons: Vec<FailureReason> = Vec::new();
     for (row, _) in rows.iter().filter(|(row, _)| row.reason != times.unfit) {
@@ -279,7 +281,7 @@ fn unanswered_rows(rows: &[TimedRow<'_>], times: &TimesComparison) -> Section {
     Section::Reasons { title: "Rows without an answer:".to_owned(), reasons }
 }
 
-/// What guests keep of bare metal's speed, in percent of it: the inverse of the ratio.
+/// Notes of the speed that guests keep, in percent of bare metal's: the inverse of the ratio.
 fn bare_metal_speed(rows: &[TimedRow<'_>], times: &TimesComparison) -> Section {
     let note = |(row, times): &TimedRow<'_>| {
         let Ratio { estimate, low, high } = times.ratio?;
@@ -293,7 +295,7 @@ fn bare_metal_speed(rows: &[TimedRow<'_>], times: &TimesComparison) -> Section {
     Section::Notes { title, notes: answered.filter_map(note).collect() }
 }
 
-/// Where curves cross.
+/// Sentences about where curves cross.
 fn crossing_sentences(times: &TimesComparison) -> Section {
     let sentence = |crossing: &Crossing| {
         let Crossing { family, parameter, between: (from, to), at: crossed_at, ratios, certain } =
@@ -313,7 +315,7 @@ fn crossing_sentences(times: &TimesComparison) -> Section {
     Section::Sentences(times.crossings.iter().map(sentence).collect())
 }
 
-/// How fair the machine is, and where its noise is.
+/// Table of how fair the machine is, and where its noise is.
 fn controls_table(rows: &[TimedRow<'_>]) -> Section {
     let columns = [
         ("workload", Kind::Row),
@@ -353,7 +355,7 @@ const RECORD_COLUMNS: [&str; 16] = [
     "failures",
 ];
 
-/// Unrounded, one line for each row.
+/// Returns unrounded lines, one for each row.
 pub fn records(comparison: &Comparison) -> Records {
     let mut records = Records::new(RECORD_COLUMNS);
     for row in &comparison.rows {

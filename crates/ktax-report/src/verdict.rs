@@ -5,11 +5,11 @@ use crate::{effect, number};
 use ktax_host::text::counted;
 use ktax_model::{AWAITED, MAKESPAN, METRICS, Row, SPIN_WAIT, TRANSFERS, Verdict};
 
-/// The Metric of REP iterations in process context.
+/// Metric of REP iterations in process context.
 pub const REP: &str = "rep-iterations";
 
-/// A row's Verdict; `slower (REP)` where REP iterations decided, `faster, REP slower` where
-/// instructions did and REP iterations went the other way.
+/// Cell with a row's Verdict; `slower (REP)` where REP iterations decided, `faster, REP slower`
+/// where instructions did and REP iterations went the other way.
 pub fn cell(row: &Row) -> Cell {
     let rep = row.effect(REP);
     let decided_by = row.counts().map_or("", |counts| &counts.decided_by);
@@ -20,7 +20,7 @@ pub fn cell(row: &Row) -> Cell {
     decided_cell(row.verdict, decided_by, rep.map(|rep| rep.verdict))
 }
 
-/// The same of what decided, and of the Verdict of REP iterations.
+/// Cell with a Verdict by the Metric that decided and the Verdict of REP iterations.
 pub fn decided_cell(verdict: Verdict, decided_by: &str, rep: Option<Verdict>) -> Cell {
     match rep {
         _ if decided_by == REP => Cell::verdict(verdict, " (REP)"),
@@ -40,17 +40,17 @@ pub fn decided_cell(verdict: Verdict, decided_by: &str, rep: Option<Verdict>) ->
     }
 }
 
-/// Whether REP iterations decided.
+/// Tells whether REP iterations decided.
 pub fn is_by_rep(row: &Row) -> bool {
     is_by(row, REP)
 }
 
-/// Whether this Metric decided.
+/// Tells whether this Metric decided.
 pub fn is_by(row: &Row, metric: &str) -> bool {
     row.counts().is_some_and(|counts| counts.decided_by == metric)
 }
 
-/// In the order in which they are said.
+/// Verdicts in the order of the headline.
 const VERDICTS: [Verdict; 8] = [
     Verdict::Slower,
     Verdict::Faster,
@@ -62,9 +62,9 @@ const VERDICTS: [Verdict; 8] = [
     Verdict::NoDetectedChange,
 ];
 
-/// `14 of 42 rows slower (worst write-1 +24.00 %), 1 faster, 27 unchanged (would have seen 0.10 to
-/// 3.50 %)`; of a row alone its name and what it says. Secondary rows are counted apart, and rows
-/// of one side not at all.
+/// Answer of a comparison: `14 of 42 rows slower (worst write-1 +24.00 %), 1 faster, 27 unchanged
+/// (would have seen 0.10 to 3.50 %)`; of one row its name and its answer. Secondary rows are
+/// counted apart, and rows of one side not at all.
 pub fn headline(rows: &[Row]) -> String {
     let compared = rows.iter().filter(|row| row.verdict != Verdict::OneSide);
     let (deciding, secondary): (Vec<&Row>, Vec<&Row>) = compared.partition(|row| row.headline);
@@ -92,8 +92,8 @@ fn tally(rows: &[&Row], what: &str) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// The verdict that all of these rows have, and what is behind it; unless it is named already, with
-/// the row.
+/// Words for the verdict that all of these rows have, and what is behind it; unless it is named
+/// already, with the row.
 fn verdict_words(verdict: Verdict, rows: &[&Row], is_named: bool) -> String {
     let (word, detail) = match verdict {
         Verdict::Slower => ("slower", extremes("worst ", rows, 1.0, is_named)),
@@ -109,12 +109,12 @@ fn verdict_words(verdict: Verdict, rows: &[&Row], is_named: bool) -> String {
     }
 }
 
-/// The rows that changed most in the direction of `sign`: one by instructions, one by REP
+/// Names the rows that changed most in the direction of `sign`: one by instructions, one by REP
 /// iterations, which are no smaller or larger than the other.
 fn extremes(which: &str, rows: &[&Row], sign: f64, is_named: bool) -> Option<String> {
     let (rep, instructions): (Vec<&Row>, Vec<&Row>) =
         rows.iter().copied().partition(|row| is_by_rep(row));
-    // What is counted comes before what a model says.
+    // Counts come before the numbers of a model.
     let is_modelled = |row: &&Row| row.deciding().is_some_and(|effect| effect.metric == TRANSFERS);
     let (modelled, counted): (Vec<&Row>, Vec<&Row>) =
         instructions.into_iter().partition(is_modelled);
@@ -125,9 +125,9 @@ fn extremes(which: &str, rows: &[&Row], sign: f64, is_named: bool) -> Option<Str
     join_details(by_instructions, extreme(which, &rep, sign, is_named))
 }
 
-/// The row of one of these kinds that did.
+/// Names the row of one of these kinds that changed most.
 fn extreme(which: &str, rows: &[&Row], sign: f64, is_named: bool) -> Option<String> {
-    // What is new has no percentage, and is more than any.
+    // New costs have no percentage, and are more than any.
     let size = |row: &Row| row_percent(row).map_or(f64::INFINITY, |percent| sign * percent);
     let row = rows.iter().copied().max_by(|one, other| size(one).total_cmp(&size(other)))?;
     let unit = match row.deciding().map_or("", |effect| &effect.metric) {
@@ -144,7 +144,7 @@ fn extreme(which: &str, rows: &[&Row], sign: f64, is_named: bool) -> Option<Stri
     Some(if is_named { changed } else { format!("{which}{} {changed}", row.row) })
 }
 
-/// Rows that are faster, and have more REP iterations: the exit status calls them slower.
+/// Counts rows that are faster, and have more REP iterations: the exit status calls them slower.
 fn dearer(rows: &[&Row]) -> Option<String> {
     let is_dearer = |row: &&&Row| {
         let rep = row.effect(REP);
@@ -162,7 +162,7 @@ fn join_details(one: Option<String>, other: Option<String>) -> Option<String> {
     (!both.is_empty()).then(|| both.join(", "))
 }
 
-/// How small a change these rows would have shown.
+/// Says how small a change these rows would have shown.
 fn detectable_range(rows: &[&Row]) -> Option<String> {
     let known: Vec<f64> = rows.iter().filter_map(|row| row_detectable_percent(row)).collect();
     let least = known.iter().copied().reduce(f64::min)?;
@@ -178,7 +178,7 @@ fn detectable_range(rows: &[&Row]) -> Option<String> {
     })
 }
 
-/// What a row changed by, of what decided.
+/// Returns the change of a row by the deciding Metric, in percent.
 fn row_percent(row: &Row) -> Option<f64> {
     match row.times() {
         Some(times) => times.ratio.map(|ratio| (ratio.estimate - 1.0) * 100.0),

@@ -15,35 +15,35 @@ use crate::number;
 use ktax_host::text::counted;
 use ktax_model::{FORMAT, Saved, SavedResult, Warning};
 
-/// What a page shows, in the order in which it is read.
+/// Content of a page, in the order in which it is read.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct View {
-    /// One line.
+    /// Title in one line.
     pub title: String,
-    /// The answer in a sentence; empty where there is none.
+    /// Answer in a sentence; empty where there is none.
     pub headline: String,
-    /// What was compared; empty where nothing was.
+    /// Sides that were compared; empty where nothing was.
     pub sides: Vec<SideLine>,
-    /// What [`SideLine::what`] and [`SideLine::beside`] are: `kernel`, `boot line`. The second is
+    /// Heads of [`SideLine::what`] and [`SideLine::beside`]: `kernel`, `boot line`. The second is
     /// empty where there is nothing beside.
     pub side_heads: [&'static str; 2],
-    /// How it was measured; empty where that needs no words.
+    /// Measurement in words; empty where it needs none.
     pub how: String,
-    /// The programs that measured it, for pages that outlive a release; empty where they do not
-    /// matter.
+    /// Programs that measured it, for pages that outlive a release; empty where they do not matter.
     pub measured_by: String,
-    /// The words of the command line that measures the same again; empty where no one does.
+    /// Words of the command that measures it again; empty where no command does.
     pub again: Vec<String>,
-    /// The answer first, then what is behind it.
+    /// Sections: the answer first, then what is behind it.
     pub sections: Vec<Section>,
-    /// Facts to know.
+    /// Facts to know, with what to do.
     pub warnings: Vec<Warning>,
-    /// What the numbers and the columns are.
+    /// Meaning of the numbers and the columns.
     pub legend: Legend,
 }
 
 impl View {
-    /// The legend of a page that has something to explain: not of a table whose rows all failed.
+    /// Returns the legend of a page that has something to explain: not of a table whose rows all
+    /// failed.
     pub fn shown_legend(&self) -> Legend {
         let tables = || self.sections.iter().filter_map(Section::as_table);
         match tables().next().is_none() || tables().any(Table::has_numbers) {
@@ -53,22 +53,22 @@ impl View {
     }
 }
 
-/// What stands at the end of a page, for whoever sees such a page for the first time.
+/// Legend at the end of a page, for whoever sees such a page for the first time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Legend {
-    /// What all numbers are.
+    /// Sentences about all numbers.
     pub sentences: Vec<String>,
     /// Words of the page, such as the head of a column, with what each means.
     pub terms: Vec<(&'static str, String)>,
 }
 
 impl Legend {
-    /// Sentences alone.
+    /// Returns a legend of sentences alone.
     pub fn new<T: Into<String>>(sentences: impl IntoIterator<Item = T>) -> Legend {
         Legend { sentences: sentences.into_iter().map(Into::into).collect(), terms: Vec::new() }
     }
 
-    /// The same with these words.
+    /// Adds terms.
     pub fn with<T: Into<String>>(
         mut self,
         terms: impl IntoIterator<Item = (&'static str, T)>,
@@ -78,29 +78,29 @@ impl Legend {
     }
 }
 
-/// One of the things that were compared.
+/// Side of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SideLine {
     /// `base` or `change`.
     pub side: &'static str,
-    /// What it is: a kernel, a command.
+    /// Kernel or command.
     pub what: String,
-    /// What it has beside that.
+    /// Settings beside that.
     pub beside: String,
 }
 
-/// A result that can be shown in every format.
+/// Result that can be shown in every format.
 pub trait Report {
-    /// What people see.
+    /// Returns the page for people.
     fn view(&self) -> View;
 
-    /// What programs that read tables get.
+    /// Returns the lines for programs that read tables.
     fn records(&self) -> Records;
 
-    /// Everything.
+    /// Returns the whole result.
     fn result(&self) -> SavedResult;
 
-    /// The same as it is kept on disk, with its answer in a sentence.
+    /// Returns the result as it is kept on disk, with its answer in a sentence.
     fn saved(&self) -> Saved {
         let headline = self.view().headline;
         Saved { format: FORMAT, name: String::new(), headline, dir: None, result: self.result() }
@@ -110,34 +110,34 @@ pub trait Report {
 /// Unrounded lines for programs that read tables.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Records {
-    /// The columns.
+    /// Names of the columns.
     pub header: Vec<String>,
-    /// One value for each column.
+    /// Lines, with one value for each column.
     pub lines: Vec<Vec<Value>>,
 }
 
-/// What stands in a place of [`Records`].
+/// Value in a column of [`Records`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// There is none.
+    /// No value.
     Nothing,
-    /// A text, which may be from outside.
+    /// Text, which may be from outside.
     Text(String),
-    /// A count.
+    /// Count.
     Count(u64),
-    /// A number.
+    /// Number.
     Number(f64),
-    /// Yes or no.
+    /// Truth value.
     Flag(bool),
 }
 
 impl Records {
-    /// No lines yet.
+    /// Returns records without lines.
     pub fn new<T: Into<String>>(header: impl IntoIterator<Item = T>) -> Records {
         Records { header: header.into_iter().map(Into::into).collect(), lines: Vec::new() }
     }
 
-    /// Adds a line; what it lacks at its end is nothing.
+    /// Adds a line; missing values at its end are empty.
     pub fn push(&mut self, line: impl IntoIterator<Item = Value>) {
         let mut line: Vec<Value> = line.into_iter().collect();
         line.resize(self.header.len(), Value::Nothing);
@@ -187,14 +187,14 @@ impl<T: Into<Value>> From<Option<T>> for Value {
     }
 }
 
-/// A part of a page.
+/// Part of a page.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Section {
     /// Sentences, a paragraph each.
     Sentences(Vec<String>),
     /// A table below its title, which may be empty, and above notes on it.
     Table {
-        /// What it is of.
+        /// Title.
         title: String,
         /// The table.
         table: Table,
@@ -205,60 +205,60 @@ pub enum Section {
     Functions(Functions),
     /// Metrics that changed beside the headline.
     AlsoChanged {
-        /// What they are.
+        /// Title.
         title: String,
         /// One for each row and Metric.
         changes: Vec<MetricChange>,
     },
-    /// What is to be said of single rows.
+    /// Notes on single rows.
     Notes {
-        /// What they say.
+        /// Title.
         title: String,
         /// One for each.
         notes: Vec<Note>,
     },
     /// Rows without an answer, by the reason for it.
     Reasons {
-        /// What follows from them.
+        /// Title.
         title: String,
         /// One for each reason.
         reasons: Vec<FailureReason>,
     },
     /// A list.
     Items {
-        /// What it is of.
+        /// Title.
         title: String,
         /// One for each.
         items: Vec<String>,
     },
-    /// What formats without pictures show where others draw one.
+    /// Section for formats without pictures, where others draw one.
     InWords(Box<Section>),
     /// A picture, in formats that can draw.
     Picture {
-        /// What it shows.
+        /// Title.
         title: String,
         /// The picture.
         picture: Picture,
-        /// How to read it.
+        /// Explanation below the picture.
         how: String,
     },
-    /// What is known of each row, in formats that can fold it away; others have [`Functions`].
+    /// Details of each row, in formats that can fold them away; others have [`Functions`].
     Rows {
         /// One for each.
         rows: Vec<RowDetail>,
-        /// How to read the pictures of them all.
+        /// Explanation of all their pictures.
         how: String,
     },
     /// Parts for who looks closer, in formats that can fold them away; others leave them out.
     Folded {
-        /// What is folded away.
+        /// Title that stays visible.
         summary: String,
         /// The parts.
         sections: Vec<Section>,
     },
     /// A shell's line to be copied as it is.
     Command {
-        /// What it does.
+        /// Sentence that says what the command does.
         sentence: String,
         /// The line.
         command: String,
@@ -266,14 +266,14 @@ pub enum Section {
     /// A command that measures or shows more: each format quotes its words, and breaks the line
     /// where it is too wide.
     Again {
-        /// What it does.
+        /// Sentence that says what the command does.
         sentence: String,
         /// The words.
         words: Vec<String>,
     },
 }
 
-/// A Metric of a row that changed.
+/// Change of a Metric of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetricChange {
     /// The row.
@@ -290,7 +290,7 @@ pub struct MetricChange {
     pub verdict: Cell,
 }
 
-/// What is to be said of a row.
+/// Note on a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     /// The row.
@@ -299,7 +299,7 @@ pub struct Note {
     pub text: String,
 }
 
-/// Why rows have no answer.
+/// Reason for which rows have no answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FailureReason {
     /// The boots that failed: `boot`, `boots`, `12 boots of the change`; empty where it is of none.
@@ -308,34 +308,34 @@ pub struct FailureReason {
     pub name: String,
     /// The rows.
     pub rows: Vec<String>,
-    /// Why.
+    /// Reason.
     pub why: String,
-    /// What to do; empty where that is said already.
+    /// Next step; empty where that is said already.
     pub next_step: String,
 }
 
-/// What is known of one row, for who looks closer.
+/// Details of one row, for readers who look closer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowDetail {
     /// The row.
     pub row: String,
-    /// Its answer in some words: `+404.00 instructions (+1.22 %)`.
+    /// Answer in a few words: `+404.00 instructions (+1.22 %)`.
     pub answer: String,
-    /// What follows.
+    /// Verdict.
     pub verdict: Cell,
-    /// What is behind it.
+    /// Sections behind the answer.
     pub sections: Vec<Section>,
-    /// The words of the command line that measures this row again; empty where no one does.
+    /// Words of the command that measures this row again; empty where no command does.
     pub again: Vec<String>,
 }
 
 impl Section {
-    /// A table without title and notes.
+    /// Returns a section of a table without title and notes.
     pub fn table(table: Table) -> Section {
         Section::Table { title: String::new(), table, notes: Vec::new() }
     }
 
-    /// The table, if it is one and has lines.
+    /// Returns the table, if the section is one and has lines.
     pub fn as_table(&self) -> Option<&Table> {
         match self {
             Section::Table { table, .. } if !table.lines.is_empty() => Some(table),
@@ -344,7 +344,7 @@ impl Section {
         }
     }
 
-    /// Whether there is nothing to show.
+    /// Tells whether there is nothing to show.
     pub fn is_empty(&self) -> bool {
         match self {
             Section::Sentences(sentences) => sentences.is_empty(),
@@ -363,7 +363,7 @@ impl Section {
         }
     }
 
-    /// Whether a format of words alone has nothing to show of it.
+    /// Tells whether a format of words alone has nothing to show of it.
     pub fn is_wordless(&self) -> bool {
         let is_for_pages =
             matches!(self, Section::Picture { .. } | Section::Rows { .. } | Section::Folded { .. });
@@ -372,7 +372,7 @@ impl Section {
 }
 
 impl MetricChange {
-    /// All of them as a table.
+    /// Returns all changes as a table.
     pub fn table(changes: &[MetricChange]) -> Table {
         const COLUMNS: [(&str, Kind); 6] = [
             ("workload", Kind::Row),
@@ -396,15 +396,15 @@ impl MetricChange {
 pub struct Functions {
     /// The row.
     pub row: String,
-    /// What it changed by: `+404.00 instructions (+1.22 %, the same in every layout)`.
+    /// Change: `+404.00 instructions (+1.22 %, the same in every layout)`.
     pub effect: String,
-    /// The same in percent of the base, without its sign; infinite where the base is 0.
+    /// Size of the change in percent of the base; infinite where the base is 0.
     pub size_percent: f64,
-    /// What one operation is.
+    /// Description of one operation.
     pub operation: String,
-    /// What [`FunctionLine::other`] counts.
+    /// Unit of [`FunctionLine::other`].
     pub other: &'static str,
-    /// Whether all of them are shown, however many.
+    /// Whether all functions are shown, however many.
     pub is_whole: bool,
     /// The largest first.
     pub lines: Vec<FunctionLine>,
@@ -412,23 +412,23 @@ pub struct Functions {
     pub paths: Vec<PathLine>,
 }
 
-/// A place in the kernel that carries much of a row's delta.
+/// Place in the kernel that carries much of a row's delta.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PathLine {
     /// The last of the functions that lead there: `vfs_open → do_dentry_open → security_file_open`.
     pub path: String,
-    /// Its delta per operation, with all that it calls.
+    /// Delta per operation, with all that it calls.
     pub delta: f64,
-    /// That in percent of the row's.
+    /// Share of the row's delta, percent.
     pub share_percent: f64,
     /// The feature that the CPU lacks, for which one Side alone goes there; `None` of most places.
     pub lacking: Option<&'static str>,
 }
 
-/// What one function contributes, per operation.
+/// Contribution of one function, per operation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FunctionLine {
-    /// Its symbol.
+    /// Symbol of the function.
     pub function: String,
     /// Change minus base of what the effect counts.
     pub delta: f64,
@@ -438,12 +438,12 @@ pub struct FunctionLine {
     pub other: f64,
 }
 
-/// What is less than this share of the largest delta is noise beside it.
+/// Share of the largest delta below which a delta is noise beside it.
 const NOISE_SHARE: f64 = 0.01;
 
-/// How many functions say something, of which these are the delta and what else changed, the
-/// largest delta first: up to the last that is no noise beside the largest of either, and at least
-/// one.
+/// Returns how many functions say something. Each has its delta and what else changed, the largest
+/// delta first. Counted is up to the last that is no noise beside the largest of either, and at
+/// least one.
 pub fn telling(functions: &[[f64; 2]]) -> usize {
     let largest =
         [0, 1].map(|kind| functions.iter().map(|deltas| deltas[kind].abs()).fold(0.0, f64::max));
@@ -458,9 +458,9 @@ pub fn telling(functions: &[[f64; 2]]) -> usize {
 }
 
 impl Functions {
-    /// The delta, the function, from what to what, and what else changed: at most so many lines,
-    /// none of a function that carries next to nothing, and one for all others together. All
-    /// functions where all are to be shown.
+    /// Returns the delta, the function, from what to what, and what else changed. There are at most
+    /// `most` lines, none of a function that carries next to nothing, and one for all others
+    /// together; all functions where `is_whole`.
     pub fn largest(&self, most: usize) -> Vec<[String; 4]> {
         let deltas: Vec<[f64; 2]> =
             self.lines.iter().map(|line| [line.delta, line.other]).collect();
@@ -479,8 +479,8 @@ impl Functions {
         shown.iter().map(line).chain(rest).collect()
     }
 
-    /// `Call paths that carry most: vfs_open → security_file_open +215.00 (30 %)`; empty where none
-    /// carries much.
+    /// Sentence about the call paths: `Call paths that carry most: vfs_open → security_file_open
+    /// +215.00 (30 %)`; empty where none carries much.
     pub fn paths_sentence(&self) -> String {
         let one = |line: &PathLine| {
             let (delta, share) = (number::delta(line.delta), number::whole(line.share_percent));

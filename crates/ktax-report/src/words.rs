@@ -10,8 +10,8 @@ use ktax_model::{
 };
 use ktax_stats::exact::MIN_LAYOUTS;
 
-/// What counts compare with, and under how many layouts they were made: `exact · QEMU 7.2.22 ·
-/// pc-q35-7.2 · max · 512 MiB · 5 layouts`.
+/// Describes the machine of counts, and the number of layouts: `exact · QEMU 7.2.22 · pc-q35-7.2 ·
+/// max · 512 MiB · 5 layouts`.
 pub fn machine(key: &Key, layouts: usize) -> String {
     let mut words = vec![
         key.engine.clone(),
@@ -34,13 +34,13 @@ pub fn machine(key: &Key, layouts: usize) -> String {
     words.join(" · ")
 }
 
-/// `+2.00 cr3-write, +1.00 verw`: Metrics by how much they changed.
+/// Lists Metrics by how much they changed: `+2.00 cr3-write, +1.00 verw`.
 pub fn deltas(deltas: &BTreeMap<String, f64>) -> String {
     let one = |(name, delta): (&String, &f64)| format!("{} {name}", number::delta(*delta));
     deltas.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// `quantum 500`, or the two that there are where none was asked for.
+/// Names the quantum: `quantum 500`, or the two defaults where none was asked for.
 fn quantum(asked: Option<u32>) -> String {
     let say = |quantum: u32| number::whole(quantum.into());
     match asked {
@@ -49,7 +49,7 @@ fn quantum(asked: Option<u32>) -> String {
     }
 }
 
-/// The same with the disk, and the code that computes its checksums.
+/// Describes the machine of counts with the disk, and the code that computes its checksums.
 pub fn counts_header(counts: &CountsComparison) -> String {
     let disk = counts.disk.as_ref().map(|disk| {
         let Disk { fs, mib, device, .. } = disk;
@@ -67,7 +67,7 @@ pub fn counts_header(counts: &CountsComparison) -> String {
     machine(&counts.key, counts.layouts) + &disk.unwrap_or_default() + &crc32c
 }
 
-/// The unit of a Metric, as the head of a column has it: `insn`; empty where it is not known.
+/// Returns the unit of a Metric for the head of a column: `insn`; empty where it is not known.
 pub fn unit(name: &str) -> &'static str {
     match metric(name).map_or("", |metric| metric.unit) {
         "instructions" => "insn",
@@ -75,7 +75,7 @@ pub fn unit(name: &str) -> &'static str {
     }
 }
 
-/// What the rows of the user's programs run.
+/// Sentences about what the rows of the user's programs run.
 pub fn programs(rows: &[Row]) -> impl Iterator<Item = String> + '_ {
     let programs = rows.iter().filter(|row| UserProgram::is_row(&row.row));
     programs.filter_map(|row| match row.computed_from() {
@@ -89,7 +89,7 @@ pub fn programs(rows: &[Row]) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// The columns of a comparison over layouts.
+/// Terms of the columns of a comparison over layouts.
 pub fn over_layouts(threshold_percent: f64, layouts: usize) -> Vec<(&'static str, String)> {
     let mut terms = vec![
         ("delta %", "delta in percent of base".to_owned()),
@@ -100,7 +100,7 @@ pub fn over_layouts(threshold_percent: f64, layouts: usize) -> Vec<(&'static str
     terms
 }
 
-/// When a comparison over layouts says that something is slower or faster.
+/// Term that says when something is slower or faster over layouts; `None` without a threshold.
 pub fn verdicts(threshold_percent: f64) -> Option<(&'static str, String)> {
     let meaning = format!(
         "slower or faster: by at least {threshold_percent} %, and the gap between the sides \
@@ -109,20 +109,20 @@ pub fn verdicts(threshold_percent: f64) -> Option<(&'static str, String)> {
     (threshold_percent > 0.0).then_some(("verdict", meaning))
 }
 
-/// A verdict that REP iterations decide.
+/// Term for a verdict that REP iterations decide.
 pub const BY_REP: (&str, &str) = (
     "(REP)",
     "the repeats of string instructions decide; the instructions are neither slower nor faster",
 );
 
-/// A verdict that kernel threads decide.
+/// Term for a verdict that kernel threads decide.
 pub const BY_AWAITED: (&str, &str) = (
     "(kernel threads)",
     "the kernel threads that the row waits for decide; the instructions of the process are neither \
      slower nor faster",
 );
 
-/// What the column of the MDE is, where so many layouts are the noise.
+/// Terms of the column of the MDE, where so many layouts are the noise.
 pub fn detectable(layouts: usize) -> Vec<(&'static str, String)> {
     let what = format!("{MDE}: the smallest change that would have been slower or faster");
     let none = (layouts < MIN_LAYOUTS).then(|| {
@@ -131,10 +131,10 @@ pub fn detectable(layouts: usize) -> Vec<(&'static str, String)> {
     [("MDE %", what)].into_iter().chain(none.map(|why| ("none", why))).collect()
 }
 
-/// What MDE stands for.
+/// Meaning of MDE.
 pub const MDE: &str = "minimum detectable effect";
 
-/// How a cost grows: `fork-pages, base: O(pages). Beyond that of 0 pages …`.
+/// Describes how a cost grows: `fork-pages, base: O(pages). Beyond that of 0 pages …`.
 pub fn growth(growth: &Growth) -> String {
     let Growth { family, parameter, order, from, points, because, .. } = growth;
     let side = growth.side.map_or(String::new(), |side| format!(", {}", side.name()));

@@ -21,15 +21,15 @@ const TIME_COLUMNS: [(&str, Kind); 8] = [
     ("uneven %", Kind::Number),
 ];
 
-const TIME_MEANING: &str = "executed: instructions in process context. The shares are of all CPUs' \
-                       time, which is the makespan of each, and add up to 100 %. process: these \
-                       instructions; other: REP iterations, interrupts and kernel threads; wait: \
-                       what CPUs waited for each other; idle: what they were halted; uneven: what \
-                       their slices were shorter than the longest one of a round, which a real \
-                       machine does not have.";
+const TIME_MEANING: &str = "executed: instructions in process context. The shares are of all \
+                            CPUs' time, which is the makespan of each, and add up to 100 %. \
+                            process: these instructions; other: REP iterations, interrupts and \
+                            kernel threads; wait: what CPUs waited for each other; idle: what \
+                            they were halted; uneven: what their slices were shorter than the \
+                            longest one of a round, which a real machine does not have.";
 
-/// What the CPUs executed, and the shares of their time that they waited and were idle; nothing of
-/// one CPU.
+/// Table of what several CPUs executed, and the shares of their time that they waited and were
+/// idle; `None` of one CPU.
 pub fn cpu_times(rows: &[Row], counts: &CountsComparison) -> Option<Section> {
     let cpus = counts.key.cpus;
     let lines: Vec<Line> = rows.iter().filter_map(|row| time_lines(row, cpus)).flatten().collect();
@@ -41,7 +41,7 @@ pub fn cpu_times(rows: &[Row], counts: &CountsComparison) -> Option<Section> {
     })
 }
 
-/// Its shares are of the layout with the median makespan.
+/// Lines of a row; its shares are of the layout with the median makespan.
 fn time_lines(row: &Row, cpus: u32) -> Option<[Line; 2]> {
     let (makespan, waits, idles) =
         (row.effect(MAKESPAN)?, row.effect(SPIN_WAIT)?, row.effect(IDLE)?);
@@ -79,7 +79,7 @@ fn time_lines(row: &Row, cpus: u32) -> Option<[Line; 2]> {
     Some(Side::BOTH.map(line))
 }
 
-/// The parameter that says on how many.
+/// Parameter with the number of CPUs.
 const CPUS: &str = "cpus";
 
 const RATE_COLUMNS: [(&str, Kind); 8] = [
@@ -93,12 +93,14 @@ const RATE_COLUMNS: [(&str, Kind); 8] = [
     ("wait %", Kind::Number),
 ];
 
-const RATE_MEANING: &str = "ops/Minsn: operations of each CPU while a million instructions of makespan \
-                       pass; %: the same in percent of the row with the fewest CPUs, so that 100 \
-                       is a row that scales; wait %: what of their time these CPUs wait for each \
-                       other, with the change, and in which function most of it.";
+const RATE_MEANING: &str = "ops/Minsn: operations of each CPU while a million instructions of \
+                            makespan pass; %: the same in percent of the row with the fewest \
+                            CPUs, so that 100 is a row that scales; wait %: what of their time \
+                            these CPUs wait for each other, with the change, and in which \
+                            function most of it.";
 
-/// What each CPU does where more of them do it; nothing without such rows.
+/// Table of what each CPU does where more of them do it; `None` without rows that differ in their
+/// CPUs alone.
 pub fn scalability(rows: &[Row]) -> Option<Section> {
     let mut families: BTreeMap<String, Vec<(u64, &Row, &Effect)>> = BTreeMap::new();
     for row in rows {
@@ -155,10 +157,10 @@ fn rate_lines(name: &str, members: &[(u64, &Row, &Effect)]) -> Vec<Line> {
     members.iter().map(line).collect()
 }
 
-/// Below this share of the time, in percent, the function is not worth its name.
+/// Share of the time, in percent, below which a function is not named.
 const LITTLE_WAIT_PERCENT: f64 = 0.1;
 
-/// The function, and all waiting.
+/// Names the function with most waiting, and the share of all waiting.
 fn waits_most(row: &Row, makespan: &Effect, cpus: u64) -> Option<[String; 2]> {
     let waits = &row.counts()?.waits.as_ref()?.change;
     let all = waits.values().sum::<u64>() as f64;
@@ -178,15 +180,15 @@ const AWAITED_COLUMNS: [(&str, Kind); 6] = [
     ("verdict", Kind::Verdict),
 ];
 
-const AWAITED_MEANING: &str = "A row waits for a kernel thread that its process, the interrupt of a device \
-                       or another such thread has woken, until that sleeps again. What a timer \
-                       woke is in the background. These instructions decide like those of the \
-                       process.";
+const AWAITED_MEANING: &str = "A row waits for a kernel thread that its process, the interrupt of \
+                               a device or another such thread has woken, until that sleeps \
+                               again. What a timer woke is in the background. These instructions \
+                               decide like those of the process.";
 
-/// Below this share of the process's instructions nothing is said.
+/// Share of the process's instructions below which nothing is said.
 const LEAST_AWAITED: f64 = 0.001;
 
-/// A line for each row that waits for kernel threads.
+/// Table with a line for each row that waits for kernel threads.
 pub fn awaited(rows: &[Row]) -> Option<Section> {
     let lines: Vec<Line> = rows.iter().filter_map(awaited_line).collect();
     (!lines.is_empty()).then(|| Section::Table {
@@ -221,20 +223,20 @@ const TRANSFER_COLUMNS: [(&str, Kind); 7] = [
     ("delta %", Kind::Number),
 ];
 
-const TRANSFER_MEANING: &str = "model transfers: how often per operation a CPU uses a line of 64 bytes \
-                       that another CPU has written since, in a model whose caches are never \
-                       full; a model's number, exact in the model. A line has the name of its \
-                       variables (+ where in it the line begins, or two that share it), and other \
-                       memory that of the function that gets it most often from another CPU; \
-                       lines: how many have this name.";
+const TRANSFER_MEANING: &str = "model transfers: how often per operation a CPU uses a line of 64 \
+                                bytes that another CPU has written since, in a model whose caches \
+                                are never full; a model's number, exact in the model. A line has \
+                                the name of its variables (+ where in it the line begins, or two \
+                                that share it), and other memory that of the function that gets \
+                                it most often from another CPU; lines: how many have this name.";
 
-/// Lines of each row.
+/// Number of cache lines of each row.
 const MOST_CACHE_LINES: usize = 5;
-/// Below this share of a row's transfers, in percent, a line is not worth a line.
+/// Share of a row's transfers, in percent, below which a cache line is left out.
 const LITTLE_TRANSFERS_PERCENT: f64 = 5.0;
 const ALL_LINES: &str = "all";
 
-/// What travels most in each row; nothing without the model.
+/// Table of the cache lines that travel most between CPUs in each row; `None` without the model.
 pub fn coherence(rows: &[Row]) -> Option<Section> {
     let lines: Vec<Line> = rows.iter().filter_map(row_transfers).flatten().collect();
     (!lines.is_empty()).then(|| Section::Table {
@@ -276,7 +278,7 @@ fn row_transfers(row: &Row) -> Option<Vec<Line>> {
     Some(std::iter::once(line(ALL_LINES, String::new(), &all)).chain(worth).collect())
 }
 
-/// Both Sides' raw counts in the Layout that is shown.
+/// Returns both sides' raw counts in the Layout that is shown.
 fn in_layout(effect: &Effect) -> Sides<u64> {
     Sides::of(|side| effect.samples.get(side)[effect.layout])
 }
@@ -296,7 +298,7 @@ fn transfers_line(row: &Row, [name, lines]: [String; 2], transfers: &Sides<u64>)
     Line::new(cells.map(Cell::from))
 }
 
-/// A line's name on the screen.
+/// Names a cache line.
 fn cache_line_name(line: &CacheLine) -> String {
     let CacheLine { memory, name, offset, .. } = line;
     let place = match offset {

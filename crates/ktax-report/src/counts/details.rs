@@ -15,32 +15,33 @@ use ktax_model::{
     Comparison, CountsComparison, Effect, FunctionDelta, Metric, Row, Side, Sides, metric,
 };
 
-const HOW_TO_READ: &str = "A bar is what one function adds to the base or saves: the numbers add up from \
-                   base to change. A dashed bar is a function that only one side executes. Each \
-                   layout moves code and data in memory: a line joins the two sides under one \
-                   layout, and the thick one has the median delta.";
+const HOW_TO_READ: &str = "A bar is what one function adds to the base or saves: the numbers add \
+                           up from base to change. A dashed bar is a function that only one side \
+                           executes. Each layout moves code and data in memory: a line joins the \
+                           two sides under one layout, and the thick one has the median delta.";
 
-const HOW_TO_READ_FLAME: &str = "Each function is below the one that calls it; what a function calls that \
-                     the compiler inlined on one side alone is below its caller. Its bars are as \
-                     long as what it executes with all that it calls: the upper bar on the base, \
-                     the lower one with the change. The lower bar is red where the function's \
-                     own code executes more with the change, and the upper bar is blue where it \
-                     executed more on the base. Grey bars differ by no more than layouts do. The \
-                     largest differences are on the left. A function below 1 % of the row that \
-                     carries little of the difference is left out. The eight rows that \
-                     changed most have this picture; `ktax report DIR --explain ROW --paths \
-                     svg` draws it for any row.";
+const HOW_TO_READ_FLAME: &str = "Each function is below the one that calls it; what a function \
+                                 calls that the compiler inlined on one side alone is below its \
+                                 caller. Its bars are as long as what it executes with all that \
+                                 it calls: the upper bar on the base, the lower one with the \
+                                 change. The lower bar is red where the function's own code \
+                                 executes more with the change, and the upper bar is blue where \
+                                 it executed more on the base. Grey bars differ by no more than \
+                                 layouts do. The largest differences are on the left. A function \
+                                 below 1 % of the row that carries little of the difference is \
+                                 left out. The eight rows that changed most have this picture; \
+                                 `ktax report DIR --explain ROW --paths svg` draws it for any row.";
 
-/// A page with more rows says less of each: it has to stay small enough to be sent.
+/// Number of rows above which a page says less of each: it has to stay small enough to be sent.
 const LARGE_ROWS: usize = 60;
-const LARGE_NOTE: &str = "This page has more than 60 rows, so each has fewer functions and no layouts. \
-                     `ktax report FILE --explain ROW` prints all.";
+const LARGE_NOTE: &str = "This page has more than 60 rows, so each has fewer functions and no \
+                          layouts. `ktax report FILE --explain ROW` prints all.";
 
-/// So many functions have a bar of their own.
+/// Number of functions that have a bar of their own.
 const FUNCTIONS: usize = 8;
 const FUNCTIONS_OF_LARGE: usize = 3;
 
-/// So many rows, those that changed most, have a picture of their call paths.
+/// Number of rows, those that changed most, that have a picture of their call paths.
 const FLAMES: usize = 8;
 
 const METRIC_COLUMNS: [(&str, Kind); 8] = [
@@ -54,7 +55,7 @@ const METRIC_COLUMNS: [(&str, Kind); 8] = [
     ("verdict", Kind::Verdict),
 ];
 
-/// One for each of these rows, in their order.
+/// Details of these rows, in their order.
 pub fn details(comparison: &Comparison, counts: &CountsComparison, rows: &[&Row]) -> Section {
     let with_flames = if is_large(comparison) { BTreeSet::new() } else { rows_with_flames(rows) };
     let rows = rows.iter().enumerate();
@@ -73,7 +74,7 @@ fn is_large(comparison: &Comparison) -> bool {
     comparison.rows.len() > LARGE_ROWS
 }
 
-/// The places of the rows that have a picture of their call paths: those that changed most.
+/// Indexes of the rows that have a picture of their call paths: those that changed most.
 fn rows_with_flames(rows: &[&Row]) -> BTreeSet<usize> {
     let size = |index: &usize| {
         let changed = rows[*index].deciding().filter(|effect| effect.verdict.is_change());
@@ -127,7 +128,7 @@ fn row_detail(
     }
 }
 
-/// The call paths that carry most, in words; absent where none carries much.
+/// Section with the call paths that carry most, in words; `None` where none carries much.
 fn call_paths_sentence(row: &Row) -> Option<Section> {
     let sentence = functions(std::slice::from_ref(row)).find_map(|section| match section {
         Section::Functions(functions) => Some(functions.paths_sentence()),
@@ -145,7 +146,7 @@ fn operation_sentence(row: &Row) -> Section {
     Section::Sentences(vec![sentence])
 }
 
-/// The values by Layout, which the range and the MDE rest on.
+/// Picture of the values by Layout, which the range and the MDE rest on.
 fn layout_dots(row: &Row, effect: &Effect) -> Section {
     let per_op = |count: &u64| *count as f64 / row.ops.max(1) as f64;
     let both = effect.samples.base.iter().zip(&effect.samples.change);
@@ -162,14 +163,15 @@ fn layout_dots(row: &Row, effect: &Effect) -> Section {
     }
 }
 
-/// What all Layouts of both Sides have, where that is the same.
+/// Returns the value of all Layouts of both sides, if it is one.
 fn only_value(effect: &Effect) -> Option<u64> {
     let mut values = effect.samples.base.iter().chain(&effect.samples.change);
     let first = *values.next()?;
     values.all(|value| *value == first).then_some(first)
 }
 
-/// Everything that was counted, also of interrupts and kernel threads, unless there was nothing.
+/// Table of everything that was counted, also of interrupts and kernel threads, unless there was
+/// nothing.
 fn metrics_table(row: &Row) -> Section {
     let is_there = |effect: &&Effect| {
         effect.samples.base.iter().chain(&effect.samples.change).any(|count| *count > 0)
@@ -202,7 +204,7 @@ fn metrics_table(row: &Row) -> Section {
     }
 }
 
-/// What each Side's guest saw beside its work, where that differs.
+/// Table of what each side's guest saw beside its work, where that differs.
 fn seen_by_guest(row: &Row) -> Option<Section> {
     let seen = row.counts()?.seen.as_ref()?;
     let names = seen.base.keys().chain(seen.change.keys()).collect::<BTreeSet<_>>();
@@ -224,14 +226,15 @@ fn seen_by_guest(row: &Row) -> Option<Section> {
     })
 }
 
-/// What the counts of a region are rounded to, per operation: printed values are multiples of it.
+/// Rounding of the counts of a region, per operation: printed values are multiples of a grain.
 struct Grain {
     ops: i128,
     decimals: u32,
 }
 
 impl Grain {
-    /// Whole numbers of one operation, otherwise hundredths; more where the delta is small.
+    /// Rounds to whole numbers of one operation, otherwise to hundredths; finer where the delta is
+    /// small.
     fn new(ops: u64, delta: f64) -> Grain {
         let decimals = match (ops, delta.abs()) {
             (0 | 1, _) => 0,
@@ -241,7 +244,7 @@ impl Grain {
         Grain { ops: i128::from(ops.max(1)), decimals }
     }
 
-    /// The multiple nearest to a count of a whole region.
+    /// Returns the multiple nearest to a count of a whole region.
     fn round(&self, count: i128) -> i128 {
         (count * 10_i128.pow(self.decimals) * 2 + self.ops).div_euclid(self.ops * 2)
     }
@@ -259,8 +262,8 @@ impl Grain {
     }
 }
 
-/// The Effect that decided: the largest functions, so many, and all others as one. Nothing where no
-/// functions are known.
+/// Bridge of the deciding Effect: at most `most` functions, the largest first, and all others as
+/// one. `None` where no functions are known.
 ///
 /// A bar's number is the difference of two rounded sums, so that the numbers add up whatever the
 /// rounding does to one of them.
@@ -302,17 +305,17 @@ fn side_bar(name: &str, count: i128, base: i128, grain: &Grain) -> BridgeBar {
     }
 }
 
-/// A bar before it has its place.
+/// Bar before it has its place.
 struct BarPart {
     name: String,
     kind: BarKind,
-    /// The region's count, change minus base.
+    /// Count of the region, change minus base.
     carries: i128,
     from_to: String,
     other: f64,
 }
 
-/// The largest functions, and all others as one.
+/// Returns the largest functions, and all others as one.
 fn bar_parts(effect: &Effect, by: CountKind, row: &Row, most: usize) -> Vec<BarPart> {
     let beside = |one: &FunctionDelta| by.other().delta(one, row);
     let part = |one: &FunctionDelta| BarPart {
@@ -340,7 +343,7 @@ fn carried_count(function: &FunctionDelta, by: CountKind) -> i128 {
     i128::from(counts.change) - i128::from(counts.base)
 }
 
-/// Whether both Sides execute it.
+/// Tells whether both sides execute a function, or which one.
 fn bar_kind(function: &FunctionDelta, by: CountKind) -> BarKind {
     match (by.counts(function).base, by.counts(function).change) {
         (0, 1..) => BarKind::New,

@@ -9,7 +9,7 @@ use crate::{effect, number};
 use ktax_host::text::counted;
 use ktax_model::{AWAITED, Effect, FunctionDelta, MAKESPAN, Metric, Msr, Row, Sides, metric};
 
-/// For every changed row the functions that carry the difference.
+/// Sections of the functions that carry the difference of each changed row.
 pub fn functions(rows: &[Row]) -> impl Iterator<Item = Section> {
     let changed = rows.iter().filter_map(|row| Some((row, carrying(row)?)));
     changed.map(|(row, effect)| Section::Functions(row_functions(row, effect)))
@@ -34,18 +34,18 @@ fn row_functions(row: &Row, effect: &Effect) -> Functions {
     }
 }
 
-/// The counts that decide, per operation: `25.00 → 168.00`.
+/// Formats the counts that decide, per operation: `25.00 → 168.00`.
 pub fn from_to(function: &FunctionDelta, carried: CountKind, ops: u64) -> String {
     counts_from_to(carried.counts(function), ops)
 }
 
-/// Counts of both Sides, per operation.
+/// Formats the counts of both sides, per operation.
 fn counts_from_to(counts: &Sides<u64>, ops: u64) -> String {
     let per_op = |count: u64| number::count(count as f64 / ops.max(1) as f64);
     format!("{} → {}", per_op(counts.base), per_op(counts.change))
 }
 
-/// `+404.00 instructions (+1.22 %, the same in every layout)`.
+/// Summarises a change: `+404.00 instructions (+1.22 %, the same in every layout)`.
 pub fn change_summary(effect: &Effect) -> String {
     let (least, most) = effect.delta_range;
     let layouts = if least == most {
@@ -62,17 +62,17 @@ pub fn change_summary(effect: &Effect) -> String {
     format!("{delta} {unit} ({percent} %, {layouts})")
 }
 
-/// So many functions are shown; the rows below have all of theirs.
+/// Number of functions that are shown; the rows below have all of theirs.
 const OVERALL_FUNCTIONS: usize = 5;
 
-/// What carries less in every row, in percent of its base, is 0.00 % there.
+/// Percent of a row's base below which a function reads 0.00 % there.
 const LEAST_PERCENT: f64 = 0.005;
 
-/// A function in a changed row: the row, and what it carries there in percent of the row's base.
+/// Row in which a function carries something, and its share in percent of the row's base.
 type RowShare<'a> = (&'a str, f64);
 
-const OVERALL_MEANING: &str = "mean %: what the function carries in percent of a row's base, averaged over \
-                       all changed rows";
+const OVERALL_MEANING: &str = "mean %: what the function carries in percent of a row's base, \
+                               averaged over all changed rows";
 const OVERALL_REP_MEANING: &str =
     "; with (REP), in percent of REP iterations, over the rows that they decided";
 
@@ -84,13 +84,13 @@ const OVERALL_COLUMNS: [(&str, Kind); 5] = [
     ("in", Kind::Row),
 ];
 
-/// The functions that carry most over all changed rows together. Operations differ from row to row,
-/// so what is added up is in percent of each row's base. Where REP iterations decided, those are
-/// the base; such functions come last. A row alone says it itself.
+/// Table of the functions that carry most over all changed rows together. Operations differ from
+/// row to row, so the sums are in percent of each row's base. Where REP iterations decided, those
+/// are the base; such functions come last. `None` of one row, whose own section says it.
 pub fn overall(rows: &[Row]) -> Option<Section> {
     let mut functions: BTreeMap<(&str, CountKind), Vec<RowShare<'_>>> = BTreeMap::new();
     let changed = rows.iter().filter_map(|row| Some((row, carrying(row)?)));
-    // What CPUs waited, or passed to each other, may be many times what it was.
+    // Waits and transfers may change by large factors, which would hide all else.
     let is_work = |by: CountKind| matches!(by, CountKind::Instructions | CountKind::Rep);
     let changed = changed.filter(|(_, effect)| is_work(CountKind::from_effect(effect)));
     let changed = changed.filter(|(_, effect)| !effect.functions.is_empty() && effect.base != 0.0);
@@ -98,7 +98,7 @@ pub fn overall(rows: &[Row]) -> Option<Section> {
     for (row, effect) in changed {
         let by = CountKind::from_effect(effect);
         *counts.entry(by).or_default() += 1;
-        // What only this CPU makes them differ by says nothing of the kernels; a warning names it.
+        // What a missing CPU feature explains says nothing of the kernels; a warning names it.
         if !missing_features(row, effect).is_empty() {
             continue;
         }
@@ -150,10 +150,11 @@ pub fn overall(rows: &[Row]) -> Option<Section> {
     })
 }
 
-/// So many functions of each.
+/// Number of functions of each kind.
 const MOST_FUNCTIONS: usize = 8;
 
-/// A line for each that changed, the largest difference first; nothing of a row without any.
+/// Notes on the functions in which costly instructions, or counters of the model of a machine,
+/// changed: a line for each kind, the largest difference first; `None` of a row without any.
 pub fn kind_functions(row: &Row) -> Option<Section> {
     let is_wanted = |effect: &&Effect| {
         effect.verdict.is_change() && metric(&effect.metric).is_some_and(Metric::is_of_kind)
@@ -175,7 +176,7 @@ fn functions_text(effect: &Effect, ops: u64) -> String {
     shortened(effect.functions.iter().filter_map(one).collect(), MOST_FUNCTIONS)
 }
 
-/// The first ones, and how many more there are.
+/// Joins the first ones, and says how many more there are.
 fn shortened(mut all: Vec<String>, most: usize) -> String {
     let more = all.len().saturating_sub(most);
     all.truncate(most);
@@ -183,15 +184,16 @@ fn shortened(mut all: Vec<String>, most: usize) -> String {
     all.join(", ")
 }
 
-/// Of the kind that the Effect is of: a function has no other.
+/// Returns the counts of the Effect's kind: a function has no other.
 fn kind_counts(function: &FunctionDelta) -> Option<&Sides<u64>> {
     function.costly.values().chain(function.modelled.values()).next()
 }
 
-/// So many registers of a function.
+/// Number of registers of a function.
 const MOST_REGISTERS: usize = 4;
 
-/// ` (register 0xc0000102)`, or those that differ with their counts; nothing where none is known.
+/// Names the register, ` (register 0xc0000102)`, or those that differ with their counts; empty
+/// where none is known.
 fn registers_text(msrs: &BTreeMap<Msr, Sides<u64>>, ops: u64) -> String {
     if let (1, Some((msr, _))) = (msrs.len(), msrs.first_key_value()) {
         return format!(" (register {msr})");

@@ -12,7 +12,7 @@ use ktax_model::{
 };
 use ktax_stats::tables::share_percent;
 
-/// The second is what decides beside instructions.
+/// Columns of changed paths; the second is the count that decides beside instructions.
 fn path_columns(by: CountKind) -> [(&'static str, Kind); 5] {
     let second = if by == CountKind::Wait { "delta spin-wait" } else { "delta REP" };
     [
@@ -24,13 +24,13 @@ fn path_columns(by: CountKind) -> [(&'static str, Kind); 5] {
     ]
 }
 
-const PATHS_MEANING: &str = "The function above called it; where that called several, a line leads to \
-                       each. A delta, per operation, is that of the function and of all that it \
-                       called. What is less than 1 % of the row's delta is left out. Where the \
-                       compiler inlined a function on one side alone, what it calls is below its \
-                       caller on both.";
+const PATHS_MEANING: &str = "The function above called it; where that called several, a line \
+                             leads to each. A delta, per operation, is that of the function and \
+                             of all that it called. What is less than 1 % of the row's delta is \
+                             left out. Where the compiler inlined a function on one side alone, \
+                             what it calls is below its caller on both.";
 
-/// One table for each changed row.
+/// Tables of the call paths that changed, one for each changed row.
 pub fn changed_paths(rows: &[Row]) -> impl Iterator<Item = Section> {
     let changed = rows.iter().filter_map(|row| Some((row, carrying(row)?)));
     let changed =
@@ -47,7 +47,7 @@ pub fn changed_paths(rows: &[Row]) -> impl Iterator<Item = Section> {
     })
 }
 
-/// The paths whose delta is worth a line.
+/// Returns the paths whose delta is worth a line.
 fn moved_paths(effect: &Effect) -> Vec<PathDelta> {
     let carried = CountKind::from_effect(effect);
     let size = |path: &PathDelta| {
@@ -58,14 +58,14 @@ fn moved_paths(effect: &Effect) -> Vec<PathDelta> {
     without_below(&effect.paths, |path| size(path).saturating_mul(100) >= least.max(1))
 }
 
-/// A place that carries less of the row's delta, in percent, says little of it.
+/// Share of the row's delta, in percent, below which a place says little.
 const MUCH_PERCENT: f64 = 20.0;
-/// So many are named, by so many functions.
+/// Number of places that are named, and of functions in a name.
 const MOST_PATHS: usize = 2;
 const NAMED_FUNCTIONS: usize = 3;
 
-/// The places that carry most, each without those below it that carry much themselves. Those that
-/// differ because the CPU lacks a feature stand last.
+/// Returns the places that carry most, each without those below it that carry much themselves.
+/// Those that differ because the CPU lacks a feature stand last.
 pub fn largest_paths(effect: &Effect, ops: u64) -> Vec<PathLine> {
     let carried = CountKind::from_effect(effect);
     let Some(all) = effect.counts() else { return Vec::new() };
@@ -98,7 +98,8 @@ pub fn largest_paths(effect: &Effect, ops: u64) -> Vec<PathLine> {
     places.iter().zip(&stacks).map(line).collect()
 }
 
-/// The last functions of a stack, and before them the one that tells it from another with the same.
+/// Joins the last functions of a stack, and before them the one that tells it from another with the
+/// same end.
 fn named(stack: &[&str], all: &[Vec<&str>]) -> String {
     let last = |stack: &[&str]| stack[stack.len().saturating_sub(NAMED_FUNCTIONS)..].join(" → ");
     let (shown, twins) =
@@ -125,19 +126,19 @@ fn path_line(path: &PathDelta, branch: &str, by: CountKind, ops: u64) -> Line {
     ])
 }
 
-/// A function with a smaller share of the row on both sides, in percent, is summed up with others.
+/// Share of the row on both sides, in percent, below which functions are summed up.
 const LEAST_OF_FUNCTION: f64 = 0.5;
-/// A path with a smaller share on both sides, in percent, is left out with all below it.
+/// Share of the row on both sides, in percent, below which a path is left out with all below it.
 const LEAST_OF_PATH: f64 = 1.0;
-/// Below this share of the instructions, in percent, REP iterations and waits have no tables.
+/// Share of the instructions, in percent, below which REP iterations and waits have no tables.
 const LEAST_OF_OTHERS: f64 = 1.0;
 
-const COST_PATHS_MEANING: &str = "The function above called it; where that called several, a line leads to \
-                        each. A count has that of all that it called. What has less than 1 % of \
-                        the row on both sides is left out.";
+const COST_PATHS_MEANING: &str = "The function above called it; where that called several, a line \
+                                  leads to each. A count has that of all that it called. What has \
+                                  less than 1 % of the row on both sides is left out.";
 
-/// The tables of functions and of call paths: of instructions, and of REP iterations and of what
-/// CPUs wait for each other where that is much.
+/// Tables of where a row goes, whether or not it changed, by function and by call path: of
+/// instructions, and of REP iterations and waits where those are much.
 pub fn row_costs(paths: &RowPaths) -> Vec<Section> {
     let all = |context: &Context| paths.contexts.get(context).map_or(&[][..], Vec::as_slice);
     let of_context = |context: &Context| {
@@ -157,7 +158,7 @@ pub fn row_costs(paths: &RowPaths) -> Vec<Section> {
     Context::ALL.iter().filter(decides).flat_map(of_context).collect()
 }
 
-/// What one context of a row counted.
+/// Counts of one context of a row.
 struct Costs<'a> {
     row: &'a RowPaths,
     context: Context,
@@ -212,7 +213,7 @@ impl Costs<'_> {
         Side::BOTH.into_iter().any(|side| share_of(*counts.get(side), *whole.get(side)) >= percent)
     }
 
-    /// What each function executes itself; the lines add up to the row.
+    /// Table of what each function executes itself; the lines add up to the row.
     fn functions(&self) -> Section {
         let mut functions: BTreeMap<&str, Sides<u64>> = BTreeMap::new();
         for (path, own) in self.paths.iter().zip(own(self.paths)) {
@@ -238,7 +239,7 @@ impl Costs<'_> {
         }
     }
 
-    /// What each function executes with all that it calls, below its callers.
+    /// Table of what each function executes with all that it calls, below its callers.
     fn paths(&self) -> Section {
         let is_wide = |path: &PathDelta| {
             self.by.path_counts(path).is_some_and(|counts| self.is_at_least(counts, LEAST_OF_PATH))
@@ -265,16 +266,16 @@ impl Costs<'_> {
     }
 }
 
-/// What stands before each function: one that is its caller's only one stands right below it, and
-/// to each of several a line leads. So a chain of calls takes no width.
+/// Returns the tree prefix of each function. An only callee stands right below its caller, so a
+/// chain of calls takes no width; to each of several a line leads.
 fn branches(paths: &[PathDelta]) -> Vec<String> {
     let callers = callers(paths);
     let place = |caller: Option<usize>| caller.map_or(0, |index| index + 1);
-    // How many are still to come below each, and below all at first.
+    // Callees still to come, by caller; the first entry is for functions without a caller.
     let mut to_come = vec![0; paths.len() + 1];
     callers.iter().for_each(|caller| to_come[place(*caller)] += 1);
     let is_alone: Vec<bool> = to_come.iter().map(|count| *count == 1).collect();
-    // What stands before the functions that each calls.
+    // Prefix of the callees of each function.
     let mut below = vec![String::new(); paths.len() + 1];
     let mut branches = Vec::with_capacity(paths.len());
     for (index, caller) in callers.iter().enumerate() {

@@ -16,17 +16,17 @@ const WAIT_COLUMNS: [(&str, Kind); 6] = [
     ("change wait %", Kind::Number),
 ];
 
-const WAIT_MEANING: &str = "%: what CPUs execute and wait in the function, wherever it is called, in \
-                       percent of all CPUs' time; wait %: what of it they wait. A lock's own \
-                       instructions count also where nobody waits for it.";
+const WAIT_MEANING: &str = "%: what CPUs execute and wait in the function, wherever it is called, \
+                            in percent of all CPUs' time; wait %: what of it they wait. A lock's \
+                            own instructions count also where nobody waits for it.";
 
-/// So many functions of a row are named.
+/// Number of functions of a row that are named.
 const MOST_FUNCTIONS: usize = 4;
 
-/// A function in which no Side waits this share of the time, in percent, is not named.
+/// Share of the time, in percent, below which a function is not named on either side.
 const LITTLE_PERCENT: f64 = 0.005;
 
-/// The shares of the functions in which CPUs wait most; nothing where they hardly do.
+/// Table of the functions in which CPUs wait most; `None` where they hardly do.
 pub fn waits(rows: &[Row], counts: &CountsComparison) -> Option<Section> {
     let cpus = f64::from(counts.key.cpus);
     let lines: Vec<Line> = rows.iter().filter_map(|row| wait_lines(row, cpus)).flatten().collect();
@@ -37,14 +37,14 @@ pub fn waits(rows: &[Row], counts: &CountsComparison) -> Option<Section> {
     })
 }
 
-/// What a function has of all CPUs' time, in percent.
+/// Share of all CPUs' time of a function, in percent.
 struct Share<'a> {
     function: &'a str,
     wait: Sides<f64>,
     whole: Sides<f64>,
 }
 
-/// Shares are of the layout with the median makespan.
+/// Lines of a row; shares are of the layout with the median makespan.
 fn wait_lines(row: &Row, cpus: f64) -> Option<Vec<Line>> {
     let (makespan, evidence) = (row.effect(MAKESPAN)?, row.counts()?);
     let (waits, executed) = (evidence.waits.as_ref()?, evidence.executed_there.as_ref()?);
@@ -79,22 +79,22 @@ const LOCK_COLUMNS: [(&str, Kind); 5] = [
 ];
 
 const TAKERS: &str = "by: the function that called the lock's own functions, which was measured; \
-                      %: its share of all that the row's CPUs wait for each other; lock: what this \
-                      function is known to lock, which was not measured. `ktax report DIR \
+                      %: its share of all that the row's CPUs wait for each other; lock: what \
+                      this function is known to lock, which was not measured. `ktax report DIR \
                       --explain ROW` prints all call paths.";
 
 const SLEEPERS: &str = "by: the function in which a CPU's last process was when it left the CPU \
-                        idle, without the functions of locks and of the scheduler; %: its share of \
-                        all that the row's CPUs are idle; no process: none has left the CPU, \
+                        idle, without the functions of locks and of the scheduler; %: its share \
+                        of all that the row's CPUs are idle; no process: none has left the CPU, \
                         or it runs on another one; lock: what this function is known to wait for, \
                         which was not measured.";
 
-/// A function with a smaller share on both sides, in percent, is among the others.
+/// Share on both sides, in percent, below which a function is among the others.
 const LEAST_PERCENT: f64 = 1.0;
-/// CPUs that wait, or are idle, for a smaller share of their time are not worth a table.
+/// Share of their time for which CPUs must wait, or be idle, to be worth a table, in percent.
 const LEAST_OF_TIME_PERCENT: f64 = 0.1;
 
-/// Who takes the locks for which CPUs wait; nothing where they hardly wait.
+/// Table of who takes the locks for which CPUs wait; `None` where they hardly wait.
 pub fn takers(rows: &[Row]) -> Option<Section> {
     let rows = rows.iter().filter_map(|row| {
         Some(LockStacks {
@@ -106,7 +106,7 @@ pub fn takers(rows: &[Row]) -> Option<Section> {
     lock_table("Which lock CPUs wait for, and who takes it:", TAKERS, rows, "others")
 }
 
-/// Where processes sleep while CPUs are idle; nothing where they hardly are.
+/// Table of where processes sleep while CPUs are idle; `None` where they hardly are.
 pub fn sleepers(rows: &[Row]) -> Option<Section> {
     let rows = rows.iter().filter_map(|row| {
         Some(LockStacks {
@@ -120,7 +120,7 @@ pub fn sleepers(rows: &[Row]) -> Option<Section> {
 
 const NO_PROCESS: &str = "others, or no process";
 
-/// `None` where it is little of the CPUs' time.
+/// Returns the waiting or idle time of both sides; `None` where it is little of the CPUs' time.
 fn whole_time(row: &Row, part: fn(&CpuTime) -> u64) -> Option<Sides<u64>> {
     let times = row.counts()?.cpu_time.as_ref()?;
     let whole = |time: &CpuTime| {
@@ -134,7 +134,7 @@ fn whole_time(row: &Row, part: fn(&CpuTime) -> u64) -> Option<Sides<u64>> {
     is_much.then(|| Sides::of(|side| part(times.get(side))))
 }
 
-/// The stacks of a row, and what they are a part of.
+/// Stacks of a row, and the whole that they are a part of.
 struct LockStacks<'a> {
     row: &'a Row,
     stacks: &'a [WaitStack],
@@ -157,7 +157,7 @@ fn lock_table<'a>(
 }
 
 impl LockStacks<'_> {
-    /// Their shares add up to 100 % of each side.
+    /// Lines of a row, whose shares add up to 100 % of each side.
     fn lines(&self, rest: &str) -> Vec<Line> {
         let mut takers: BTreeMap<&str, Sides<u64>> = BTreeMap::new();
         let mut others = self.all.clone();
@@ -219,7 +219,8 @@ fn wait_line(row: &Row, share: &Share<'_>) -> Line {
     Line::new(cells.map(Cell::from))
 }
 
-/// What waits for any lock, and what leads there: the function that takes the lock called it.
+/// Functions that wait for any lock, and what leads there: the function that takes the lock called
+/// them.
 const PRIMITIVES: &[&str] = &[
     "native_queued_spin_lock_slowpath",
     "__pv_queued_spin_lock_slowpath",
@@ -270,7 +271,8 @@ const PRIMITIVES: &[&str] = &[
     "io_schedule",
 ];
 
-/// A function and the lock that it takes, or waits for.
+/// Functions with the lock that they take, or wait for. The functions are measured; these names are
+/// not, and only well-known ones are here, as they are called in Linux 5.10 to 6.12.
 const LOCKS: &[(&str, &str)] = &[
     ("alloc_fd", "files_struct.file_lock"),
     ("__alloc_fd", "files_struct.file_lock"),
@@ -363,14 +365,14 @@ fn is_primitive(function: &str) -> bool {
         || PRIMITIVES.iter().any(|name| function.starts_with(name))
 }
 
-/// Who takes the lock: the first in a stack, whose callers follow, that is no lock's own function.
-/// The last one if all are.
+/// Returns who takes the lock: the first in a stack, whose callers follow, that is no lock's own
+/// function; the last one if all are.
 fn taker(functions: &[String]) -> &str {
     let found = functions.iter().find(|function| !is_primitive(function));
     found.or(functions.last()).map_or("", String::as_str)
 }
 
-/// The lock that this function is known to take.
+/// Returns the lock that this function is known to take.
 fn lock_taken_by(taker: &str) -> Option<&'static str> {
     LOCKS.iter().find(|(function, _)| *function == taker).map(|(_, lock)| *lock)
 }

@@ -8,7 +8,7 @@ use crate::view::{Legend, Line, Records, Report, Section, SideLine, Table, View}
 use ktax_model::{ExitPair, ExitRow, ExitTable, SavedResult};
 use ktax_stats::tables::change_percent;
 
-/// Two exit tables, reason by reason.
+/// Comparison of two exit tables, reason by reason.
 #[derive(Debug, Clone, Copy)]
 pub struct ExitDiff<'a>(pub &'a ExitPair);
 
@@ -24,7 +24,7 @@ fn diff_title(base: &ExitTable, change: &ExitTable) -> String {
     format!("Exits by reason, largest change in {by} first")
 }
 
-/// What the numbers are, and how to get the others.
+/// Sentence that says what the numbers are, and how to get the others.
 fn scale_sentence(pair: &ExitPair, scale: Scale) -> String {
     match scale {
         Scale::Seconds([base, change]) => format!(
@@ -113,17 +113,17 @@ impl Report for ExitDiff<'_> {
     }
 }
 
-/// What two recordings are compared by.
+/// Scale by which two recordings are compared.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scale {
-    /// Counts and times as they are.
+    /// Counts and times as they were recorded.
     Totals,
-    /// For each second, of which the base and the change have so many.
+    /// Counts and times by second; the lengths of base and change, s.
     Seconds([f64; 2]),
 }
 
 impl Scale {
-    /// Seconds where both tables say how long was recorded, unless totals are wanted.
+    /// Scales by seconds if both tables have a length, unless totals are wanted.
     pub fn new(base: &ExitTable, change: &ExitTable, totals: bool) -> Scale {
         match base.elapsed_s().zip(change.elapsed_s()) {
             Some((base, change)) if !totals => Scale::Seconds([base, change]),
@@ -131,7 +131,7 @@ impl Scale {
         }
     }
 
-    /// Counts or times of the base and of the change.
+    /// Scales a count or time of the base and of the change.
     pub fn apply(self, values: [f64; 2]) -> [f64; 2] {
         match self {
             Scale::Totals => values,
@@ -139,7 +139,7 @@ impl Scale {
         }
     }
 
-    /// A blank and the unit of what was a number of these: ` µs/s`; nothing where there is none.
+    /// Unit of a scaled value behind a blank: ` µs/s`; empty where there is none.
     pub fn unit(self, unit: &str) -> String {
         let per = if self == Scale::Totals { "" } else { "/s" };
         let unit = format!("{unit}{per}");
@@ -147,20 +147,20 @@ impl Scale {
     }
 }
 
-/// How often, and how long together, ns, where that was measured.
+/// Count and total time, ns, where that was measured.
 type CountAndSum = (u64, Option<u64>);
 
-/// A reason in the base and in the change.
+/// Name of a reason, its count and time in the base and in the change.
 type ReasonPair<'a> = (&'a str, CountAndSum, CountAndSum);
 
-/// How long a reason took, ns: KVM's statistics say it of halts alone.
+/// Total time of a reason, ns; KVM's statistics have it for halts alone.
 pub fn reason_time_ns(table: &ExitTable, reason: &str) -> Option<u64> {
     let row = table.row(reason);
     let is_measured = table.is_timed() || row.is_some_and(ExitRow::is_timed);
     is_measured.then(|| row.map_or(0, ExitRow::time_ns))
 }
 
-/// Every reason that is in one of the tables, the one whose time changed most first; without times,
+/// Returns every reason of one of the tables, the one whose time changed most first; without times,
 /// the one whose count did.
 fn reason_pairs<'a>(
     base: &'a ExitTable,
@@ -192,7 +192,7 @@ fn reason_pairs<'a>(
     rows
 }
 
-/// Reason by reason, and all together: the time, which decides, and how often.
+/// Table of the reasons and of all together: the time, which decides, and the count.
 pub fn reasons_table(base: &ExitTable, change: &ExitTable, scale: Scale) -> Table {
     let shown = if scale == Scale::Totals { number::whole } else { number::measured };
     let columns = |values: [Option<f64>; 2]| {
@@ -222,7 +222,7 @@ pub fn reasons_table(base: &ExitTable, change: &ExitTable, scale: Scale) -> Tabl
         format!("change{count}"),
         "count delta %".to_owned(),
     ];
-    // How often is behind the delta of it; the base is last to go.
+    // Counts go first, for their delta stays; the base goes last.
     let gives_way = vec![vec![4, 5], vec![6], vec![1]];
     let rows: Vec<ReasonPair<'_>> =
         reason_pairs(base, change, scale).into_iter().chain([all]).collect();

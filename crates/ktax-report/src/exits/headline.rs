@@ -5,10 +5,10 @@ use crate::number;
 use ktax_model::{ExitEvents, ExitParts, ExitRow, ExitRows, ExitTable};
 use ktax_stats::tables::{change_percent, share_percent};
 
-/// So many reasons are named.
+/// Number of reasons that are named.
 const NAMED: usize = 3;
 
-/// The time of all vCPUs, ns; of several tables the sums.
+/// Time of all vCPUs, ns; of several tables the sums.
 #[derive(Default)]
 struct VcpuTime<'a> {
     /// By exit reason, without time in which the vCPU waited or may have waited.
@@ -21,7 +21,8 @@ struct VcpuTime<'a> {
 }
 
 impl<'a> VcpuTime<'a> {
-    /// Halted and preempted time stays that of its row where one of the tables does not know it.
+    /// Sums tables. Halted and preempted time stays that of its row where one of the tables does
+    /// not know it.
     fn sum(tables: &[&'a ExitTable], knows_halts: bool) -> VcpuTime<'a> {
         let mut time = VcpuTime::default();
         let rows = tables.iter().flat_map(|table| &table.rows);
@@ -50,7 +51,7 @@ impl<'a> VcpuTime<'a> {
         }
     }
 
-    /// What exits took of the time of a CPU, ns.
+    /// CPU time that exits took, ns.
     fn exits_ns(&self) -> u64 {
         sum_ns(&self.exits)
     }
@@ -76,9 +77,10 @@ fn sum_ns(parts: &[(&str, u64)]) -> u64 {
     parts.iter().fold(0, |all, (_, ns)| all.saturating_add(*ns))
 }
 
-/// `exits took 0.62 % of the vCPU time: 0.43 % EPT_VIOLATION, 0.14 % IO_INSTRUCTION, 0.04 %
-/// EXTERNAL_INTERRUPT; 91.84 % halted, 6.99 % in the guest, 0.56 % preempted; 2 320 exits/s`, and
-/// what was not recorded. Empty where nothing was recorded.
+/// Answer of exit tables: `exits took 0.62 % of the vCPU time: 0.43 % EPT_VIOLATION, 0.14 %
+/// IO_INSTRUCTION, 0.04 % EXTERNAL_INTERRUPT; 91.84 % halted, 6.99 % in the guest, 0.56 %
+/// preempted; 2 320 exits/s`, and the events that were not recorded. Empty where nothing was
+/// recorded.
 pub fn headline<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> String {
     let all: Vec<&ExitTable> = tables.into_iter().collect();
     let tables = whole_vm(&all);
@@ -93,7 +95,8 @@ pub fn headline<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> String {
     [answer].into_iter().chain(missing_events(tables)).collect::<Vec<_>>().join("; ")
 }
 
-/// Each kind of events that were not recorded, what that means, and how to record them.
+/// Returns a sentence for each kind of events that were not recorded: what that means, and how to
+/// record them.
 fn missing_events(tables: &[&ExitTable]) -> Vec<String> {
     let mut sentences: Vec<String> = Vec::new();
     for missing in tables.iter().flat_map(|table| &table.missing) {
@@ -113,7 +116,7 @@ fn missing_events(tables: &[&ExitTable]) -> Vec<String> {
     sentences
 }
 
-/// The time in exits where there is none in the guest, of which it could be a share.
+/// Total time in exits, for tables without time in the guest, of which it could be a share.
 fn exit_totals(tables: &[&ExitTable]) -> String {
     let time = VcpuTime::sum(tables, false);
     let all = time.exits_ns();
@@ -129,13 +132,13 @@ fn exit_totals(tables: &[&ExitTable]) -> String {
     )
 }
 
-/// What a row counts.
+/// Noun for what a row counts.
 fn counted_noun(tables: &[&ExitTable]) -> &'static str {
     let are_accesses = tables.iter().any(|table| table.rows_are == ExitRows::Accesses);
     if are_accesses { "accesses" } else { "exits" }
 }
 
-/// Each part's share of the time of the vCPUs.
+/// Shares of the time of the vCPUs.
 fn time_shares(tables: &[&ExitTable]) -> String {
     let knows_parts = tables.iter().all(|table| has_parts(table));
     let time = VcpuTime::sum(tables, knows_parts);
@@ -171,12 +174,12 @@ fn time_shares(tables: &[&ExitTable]) -> String {
     sentence
 }
 
-/// Whether it knows which time was halted and which preempted.
+/// Tells whether a table knows which time was halted and which preempted.
 fn has_parts(table: &ExitTable) -> bool {
     table.rows.iter().all(|row| row.time_ns() == 0 || row.parts.is_some())
 }
 
-/// `KVM_RUN` is the guest and what the kernel does for it.
+/// Words for the time in the guest; `KVM_RUN` is the guest and what the kernel does for it.
 fn guest_words(tables: &[&ExitTable]) -> &'static str {
     let is_of_calls = tables.iter().any(|table| table.row("KVM_RUN").is_some());
     let has_switches = !tables.iter().any(|table| table.lacks(ExitEvents::Scheduling));
@@ -187,7 +190,7 @@ fn guest_words(tables: &[&ExitTable]) -> &'static str {
     }
 }
 
-/// The reasons by count; nothing where nothing was counted.
+/// Most frequent reasons; empty where nothing was counted.
 fn frequent_reasons(tables: &[&ExitTable]) -> String {
     let all: f64 = tables.iter().map(|table| table.exits() as f64).sum();
     if all == 0.0 {
@@ -203,7 +206,7 @@ fn frequent_reasons(tables: &[&ExitTable]) -> String {
     format!("{}{colon}{}", exit_rate(tables), named.join(", "))
 }
 
-/// The rate of one recording; of several the number of exits.
+/// Rate of exits of one recording; of several the number of exits.
 fn exit_rate(tables: &[&ExitTable]) -> String {
     let exits = tables.iter().map(|table| table.exits() as f64).sum::<f64>();
     match tables {
@@ -216,7 +219,7 @@ fn exit_rate(tables: &[&ExitTable]) -> String {
     }
 }
 
-/// The table of a VM alone where the others are of its vCPUs, whose exits it has too.
+/// Returns the table of a VM alone if the others are of its vCPUs, whose exits it has too.
 fn whole_vm<'a, 'b>(tables: &'b [&'a ExitTable]) -> &'b [&'a ExitTable] {
     let Some((first, others)) = tables.split_first() else { return tables };
     let ending = format!(" of {}", first.of);
@@ -224,11 +227,11 @@ fn whole_vm<'a, 'b>(tables: &'b [&'a ExitTable]) -> &'b [&'a ExitTable] {
     if is_whole { &tables[..1] } else { tables }
 }
 
-/// What exits took where halts cannot be told from other exits.
+/// Name of the time in exits where halts cannot be told from other exits.
 const WITH_HALTS: &str = "time in exits, halts included,";
 
-/// `exits -34.81 % (2 320 → 1 512 /s), time in exits -20.56 % (6 188 → 4 922 µs/s), …`: all times
-/// together are those of the table.
+/// Answer of two tables: `exits -34.81 % (2 320 → 1 512 /s), time in exits -20.56 % (6 188 → 4 922
+/// µs/s), …`. All times together are those of the table.
 pub fn diff_headline(base: &ExitTable, change: &ExitTable, scale: Scale) -> String {
     let part = |what: &str, values: [f64; 2], unit: &str| {
         let [base, change] = scale.apply(values);

@@ -6,7 +6,7 @@ use ktax_host::text::escape;
 use ktax_model::{ExitEvents, ExitParts, ExitRow, ExitRows, ExitTable};
 use ktax_stats::tables::{average, share_percent, std_dev_of_sums};
 
-/// What stands in every table of exits, first what decides: its time, and how often.
+/// Columns of every table of exits, the deciding ones first: time and count.
 const HEADS: [&str; 11] = [
     "sum %",
     "sum µs",
@@ -21,8 +21,8 @@ const HEADS: [&str; 11] = [
     "max µs",
 ];
 
-/// Where the time went and how often. Left out first are the deviation, the extremes, the
-/// quantiles, the average, the share of exits; always what the source does not say.
+/// Table of times and counts. Left out first are the deviation, the extremes, the quantiles, the
+/// average, the share of exits; always the columns that the source does not have.
 pub fn times_table(rows: &[&ExitRow], table: &ExitTable) -> Table {
     let all = Table {
         gives_way: [&[7][..], &[8], &[9, 10], &[11], &[6], &[4]].map(<[usize]>::to_vec).into(),
@@ -50,7 +50,7 @@ pub fn times_table(rows: &[&ExitRow], table: &ExitTable) -> Table {
     without_columns(&all, &unknown)
 }
 
-/// The same without columns that say nothing; the others give way as before.
+/// Removes columns; the others give way in the same order as before.
 pub(super) fn without_columns(table: &Table, gone: &[usize]) -> Table {
     let after = |index: &usize| {
         (!gone.contains(index))
@@ -62,7 +62,7 @@ pub(super) fn without_columns(table: &Table, gone: &[usize]) -> Table {
     Table { gives_way, ..table.without(gone) }
 }
 
-/// A table of numbers for each reason.
+/// Returns an empty table with columns of numbers for each reason.
 pub fn reason_table(heads: &[&str]) -> Table {
     let numbers = heads.iter().map(|head| (*head, Kind::Number));
     Table::new([("reason", Kind::Name)].into_iter().chain(numbers))
@@ -95,12 +95,12 @@ fn time_cells(row: &ExitRow, table: &ExitTable) -> Vec<String> {
     ]
 }
 
-/// The standard deviation, where the source has what it takes.
+/// Standard deviation, ns; `None` where the source lacks its squares.
 fn deviation_ns(row: &ExitRow) -> Option<f64> {
     std_dev_of_sums(row.count, row.sum_ns?, row.squares_ns2?)
 }
 
-/// Where the time of each reason went.
+/// Table of the parts of the time of each reason.
 pub fn parts_table(rows: &[&ExitRow], table: &ExitTable) -> Table {
     let us = |ns: u64| match ns {
         0 => String::new(),
@@ -115,7 +115,7 @@ pub fn parts_table(rows: &[&ExitRow], table: &ExitTable) -> Table {
     });
     let lines = rows.iter().map(|row| line(&row.reason, part_columns(row)));
     let lines = lines.chain([line("all", all)]);
-    // Where nothing went says little; the guest's time is the guest's row.
+    // Empty parts say little; the guest's time is the guest's row.
     let empty: Vec<usize> = (1..=PARTS).filter(|column| all[column - 1] == 0).collect();
     let guest = if empty.contains(&1) { vec![] } else { vec![1] };
     let heads =
@@ -129,10 +129,10 @@ pub fn parts_table(rows: &[&ExitRow], table: &ExitTable) -> Table {
     }
 }
 
-/// The columns of [`parts_table`].
+/// Number of columns of [`parts_table`].
 const PARTS: usize = 6;
 
-/// In the guest, in the kernel, in the VMM, halted, preempted, unknown or halted.
+/// Returns the ns in the guest, in the kernel, in the VMM, halted, preempted, unknown or halted.
 fn part_columns(row: &ExitRow) -> [u64; PARTS] {
     let none = ExitParts::default();
     let part = row.parts.as_ref().unwrap_or(&none);
@@ -141,12 +141,12 @@ fn part_columns(row: &ExitRow) -> [u64; PARTS] {
     [guest, kernel, part.user_ns, halted, preempted, unknown]
 }
 
-/// So many reasons have a part of their own.
+/// Number of reasons that have a part of their own.
 const SHOWN_REASONS: usize = 6;
 
 const BARS_HOW: &str = "The parts add up to all of the recorded time of the vCPUs.";
 
-/// One bar for each of these tables that has times; nothing where none has.
+/// Returns one bar for each of these tables that has times; empty where none has.
 pub fn bars<'a>(tables: impl IntoIterator<Item = (String, &'a ExitTable)>) -> Section {
     let timed = tables.into_iter().filter(|(_, table)| table.is_timed() && table.sum_ns() > 0);
     let bars = timed.map(|(name, table)| Bar { name, parts: bar_parts(table) }).collect();
@@ -157,7 +157,8 @@ pub fn bars<'a>(tables: impl IntoIterator<Item = (String, &'a ExitTable)>) -> Se
     }
 }
 
-/// In the guest; by reason, without what is halted or preempted; then these two.
+/// Returns the parts of a bar: in the guest; by reason, without halted or preempted time; then
+/// these two.
 fn bar_parts(table: &ExitTable) -> Vec<(String, u64)> {
     let waits = |row: &ExitRow| row.parts.as_ref().map_or([0; 3], ExitParts::waits_ns);
     let busy =
@@ -184,7 +185,7 @@ fn bar_parts(table: &ExitTable) -> Vec<(String, u64)> {
     parts
 }
 
-/// As kvmppc_timing.py printed it in 2008: times in microseconds, in the source's order.
+/// Prints a table as kvmppc_timing.py did in 2008: times in microseconds, in the source's order.
 pub fn exits_classic(table: &ExitTable, columns: Classic) -> String {
     let whole_ns = table.sum_ns();
     let is_timed = table.rows.iter().any(ExitRow::is_timed);
@@ -198,15 +199,15 @@ pub fn exits_classic(table: &ExitTable, columns: Classic) -> String {
     text
 }
 
-/// What was not measured.
+/// Cell of a value that was not measured.
 const UNKNOWN: &str = "-";
 
-/// The two forms of the document: that of its workloads, and the earlier one of its comparison.
+/// Column layouts of the document of 2008.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Classic {
-    /// Of the wiki's workloads, 2008: averages with four decimals.
+    /// Layout of the workloads in the wiki: averages with four decimals.
     Long,
-    /// Of its two tables before and after paravirtualization: without the last two decimals, and
+    /// Layout of the tables before and after paravirtualization: without the last two decimals, and
     /// with the length of the recording.
     Short,
 }

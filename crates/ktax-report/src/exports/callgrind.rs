@@ -15,7 +15,7 @@ pub(super) const EXPORT: Export = Export {
     write: |paths, side| write(paths, side).into_bytes(),
 };
 
-/// In which Context, and its name.
+/// Context and name of a function.
 type Function<'a> = (&'a str, &'a str);
 
 #[derive(Default)]
@@ -24,14 +24,14 @@ struct Node<'a> {
     calls: BTreeMap<&'a str, Calls>,
 }
 
-/// What the callee and all below it executed for this caller.
+/// Calls of a callee, and what it and all below it executed for this caller.
 #[derive(Default)]
 struct Calls {
     calls: u64,
     all: Vec<u64>,
 }
 
-/// There are no lines: all is in line 0, and the file is the Context.
+/// Writes the profile. There are no lines: all is in line 0, and the file is the Context.
 fn write(paths: &RowPaths, side: Option<Side>) -> String {
     let sides = sides(side);
     let costly = costly_kinds(paths);
@@ -55,7 +55,7 @@ fn write(paths: &RowPaths, side: Option<Side>) -> String {
     text
 }
 
-/// Their names are letters and digits.
+/// Names the events, in letters and digits.
 fn events(has_side: bool, side: Side, has_times: bool, costly: &[Costly]) -> Vec<String> {
     let prefix = match (has_side, side) {
         (false, _) => "",

@@ -31,12 +31,12 @@ struct Profile {
     location: Vec<Location>,
     #[prost(message, repeated, tag = "5")]
     function: Vec<Function>,
-    /// The first is empty; all strings are places in it.
+    /// Table of all strings, of which the first is empty.
     #[prost(string, repeated, tag = "6")]
     string_table: Vec<String>,
     #[prost(int64, repeated, tag = "13")]
     comment: Vec<i64>,
-    /// What `pprof` shows unless it is asked for another type; without this it is the last one.
+    /// Type that `pprof` shows unless it is asked for another; without this it is the last one.
     #[prost(int64, tag = "14")]
     default_sample_type: i64,
 }
@@ -51,10 +51,10 @@ struct ValueType {
 
 #[derive(Message)]
 struct Sample {
-    /// The function first, its callers after it.
+    /// Locations: the function first, its callers after it.
     #[prost(uint64, repeated, tag = "1")]
     location_id: Vec<u64>,
-    /// One for each type.
+    /// Values, one for each type.
     #[prost(int64, repeated, tag = "2")]
     value: Vec<i64>,
 }
@@ -81,7 +81,7 @@ struct Function {
     name: i64,
 }
 
-/// A location for each function: there are no addresses.
+/// Builds the profile, with a location for each function: there are no addresses.
 fn profile(paths: &RowPaths, side: Option<Side>) -> Profile {
     let sides = sides(side);
     let mut strings = Strings::default();
@@ -118,7 +118,7 @@ fn profile(paths: &RowPaths, side: Option<Side>) -> Profile {
     Profile { sample_type, sample, location, function, string_table, comment, default_sample_type }
 }
 
-/// What a sample has.
+/// Counts of a sample.
 struct Counted<'a> {
     sides: &'a [Side],
     has_times: bool,
@@ -151,7 +151,7 @@ fn stack_sample<'a>(
     }
 }
 
-/// Each once, and where it stands.
+/// Strings, each once, with their places.
 #[derive(Default)]
 struct Strings {
     all: Vec<String>,

@@ -30,7 +30,7 @@ use ktax_host::disk::sha256_base64;
 use ktax_host::text::escape;
 use ktax_model::Saved;
 
-/// Opens in any browser, prints on paper.
+/// HTML: a page that opens in any browser and prints on paper.
 pub const FORMAT: Format = Format {
     name: "html",
     file: Some("report.html"),
@@ -45,7 +45,7 @@ const STYLE: &str = concat!(
 );
 const SCRIPT: &str = concat!(include_str!("html/flame.js"), include_str!("html/script.js"));
 
-/// The whole page. The same reports give the same bytes: it has no date, and nothing of the
+/// Renders the whole page. Equal reports give equal bytes: it has no date, and nothing of the
 /// machine or the locale.
 fn document(reports: &[&dyn Report]) -> Result<String, ReportError> {
     let title = match reports {
@@ -78,13 +78,14 @@ fn document(reports: &[&dyn Report]) -> Result<String, ReportError> {
     Ok(shortened(page.into_string()) + "\n")
 }
 
-/// The same page with the elements of pictures closed in the short way of SVG: a tenth less.
+/// Closes the elements of pictures in the short way of SVG, which makes a page a tenth smaller.
 pub fn shortened(page: String) -> String {
     let leaves = ["circle", "line", "rect", "use", "path"];
     leaves.iter().fold(page, |page, leaf| page.replace(&format!("></{leaf}>"), "/>"))
 }
 
-/// Nothing is loaded, and no other script runs than those that `scripts` allows.
+/// Renders the head of a page. Its policy loads nothing and runs only the scripts that `scripts`
+/// allows.
 fn page_head(title: &str, scripts: &str) -> Markup {
     let policy = format!(
         "default-src 'none'; style-src 'unsafe-inline'; {scripts}base-uri 'none'; form-action \
@@ -103,7 +104,7 @@ fn page_head(title: &str, scripts: &str) -> Markup {
     }
 }
 
-/// What needs the script, which shows it.
+/// Renders the controls that need the script, which unhides them.
 fn tools() -> Markup {
     html! {
         nav #tools hidden aria-label="Rows" {
@@ -135,12 +136,12 @@ fn tools() -> Markup {
     }
 }
 
-/// One report: the answer, the pictures and tables behind it, and how to read them.
+/// Renders one report: the answer, the pictures and tables behind it, and how to read them.
 fn article(report: &dyn Report, number: usize) -> Markup {
     let view = report.view();
     let spot = Spot::in_article(number);
     let has_rows = view.sections.iter().any(|section| matches!(section, Section::Rows { .. }));
-    // What folded rows have need not stand twice.
+    // Folded rows repeat the functions.
     let is_twice = |section: &Section| has_rows && matches!(section, Section::Functions(_));
     let is_shown = |section: &&Section| !section.is_empty() && !is_twice(section);
     html! {
@@ -170,7 +171,7 @@ fn article(report: &dyn Report, number: usize) -> Markup {
     }
 }
 
-/// What was compared.
+/// Renders the table of the two sides.
 fn sides_table(view: &View) -> Markup {
     let [what, beside] = view.side_heads;
     html! {
@@ -207,23 +208,23 @@ fn legend_part(legend: &Legend, spot: Spot) -> Markup {
     }
 }
 
-/// A page of a site, as the site's first page lists it.
+/// Page of a site, as the site's first page lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// Its file, relative to the first page.
+    /// File of the page, relative to the first page.
     pub file: String,
-    /// What it is: a title, or the name of a row.
+    /// Title of the page, or the name of a row.
     pub title: String,
-    /// What it says, in a sentence.
+    /// Answer in a sentence.
     pub answer: String,
-    /// What else tells it from others: a day, a sparkline.
+    /// Further marks of the page: a day, a sparkline.
     pub beside: String,
 }
 
-/// What the first page of a site has, and no other page.
+/// Mark of the first page of a site; no other page has it.
 pub const SITE_MARK: &str = "<body id=\"site\">";
 
-/// The first page of a site: the newest result, the histories, all results.
+/// Renders the first page of a site: the newest result, the histories, all results.
 pub fn site_index(results: &[Listed], histories: &[Listed]) -> String {
     let page = html! {
         (DOCTYPE)
@@ -268,22 +269,22 @@ fn pages_table(pages: &[Listed], heads: [&str; 3]) -> Markup {
     }
 }
 
-/// Where on a page something stands.
+/// Position of a part on a page.
 #[derive(Debug, Clone, Copy)]
 pub struct Spot {
-    /// Which article, from 1.
+    /// Number of the article, from 1.
     article: usize,
-    /// How deep below its title.
+    /// Depth below the article's title.
     depth: usize,
 }
 
 impl Spot {
-    /// Below the title of an article, the first of which is 1.
+    /// Returns the position below the title of an article, the first of which is 1.
     pub fn in_article(article: usize) -> Spot {
         Spot { article, depth: 0 }
     }
 
-    /// A heading below the article's title.
+    /// Renders a heading below the article's title.
     pub fn heading(self, text: &str) -> Markup {
         html! {
             @match self.depth {
@@ -293,21 +294,21 @@ impl Spot {
         }
     }
 
-    /// What links name a row by.
+    /// Id of a row, for links.
     pub fn id(self, row: usize) -> String {
         format!("r{}-{}", self.article, row + 1)
     }
 
-    /// Within a row.
+    /// Returns a position within a row.
     pub fn inner(self) -> Spot {
         Spot { depth: self.depth + 1, ..self }
     }
 }
 
-/// Text from outside: what could reorder a line or hide in it is made visible, and markup is none.
+/// Text from outside: invisible and reordering characters are made visible, and markup is escaped.
 pub struct Text<'a>(&'a str);
 
-/// Text as it may stand in a page.
+/// Escapes text for a page.
 pub fn t(text: &str) -> Text<'_> {
     Text(text)
 }
@@ -321,11 +322,11 @@ impl Render for Text<'_> {
 
 // The messages say what the fields are.
 
-/// What stands before and behind the data of a page.
+/// Markup before and behind the data of a page.
 const START: &str = "<script type=\"application/gzip\" id=\"data\">";
 const END: &str = "</script>";
 
-/// Why a page cannot be read.
+/// Reason for which a page cannot be read.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum PageError {
     #[error("it is a page of ktax without its data, which stands at its end")]
@@ -336,7 +337,8 @@ pub enum PageError {
     TooLarge(u64),
 }
 
-/// The results as `--json` prints them, without its line feeds: compressed, in letters and digits.
+/// Encodes the results as `--json` prints them, without line feeds: compressed, in letters and
+/// digits.
 fn embedded(reports: &[&dyn Report]) -> Result<String, ReportError> {
     let all: Vec<Saved> = reports.iter().map(|report| report.saved()).collect();
     let json = match all.as_slice() {
@@ -349,8 +351,8 @@ fn embedded(reports: &[&dyn Report]) -> Result<String, ReportError> {
     Ok(STANDARD.encode(bytes))
 }
 
-/// The JSON within a page; `None` if the text is none of ktax's pages. No more than so many bytes
-/// are unpacked.
+/// Returns the JSON within a page; `None` if the text is none of ktax's pages. Unpacks at most
+/// `most` bytes.
 ///
 /// # Errors
 /// It is such a page, and its data is missing, damaged or too large.

@@ -4,14 +4,14 @@ use crate::formats::text::{command_lines, header, legend, section, shown_terms};
 use crate::formats::{Format, Page, TextOptions, each};
 use crate::view::{Legend, Line, Section, Table, View};
 
-/// A mailer or a quotation may break longer lines.
+/// Width of a mail: a mailer or a quotation may break longer lines.
 const WIDTH: u16 = 72;
 
-/// Rows whose functions are in a mail: those that changed most.
+/// Number of rows whose functions are in a mail: those that changed most.
 const MOST_FUNCTIONS: usize = 4;
 
-/// What a patch's reader asks for: the answer, on what, the rows that say something, the functions
-/// that carry most, and how to measure it again.
+/// Mail for a patch's reader: the answer, on what, the rows that say something, the functions that
+/// carry most, and how to measure it again.
 pub const FORMAT: Format = Format {
     name: "mail",
     file: None,
@@ -37,7 +37,7 @@ fn write(view: &View) -> String {
     blocks.join("\n")
 }
 
-/// Those that say something: of each table the rows that changed or have no answer, and the
+/// Returns the sections for a mail: of each table the rows that changed or have no answer, and the
 /// functions and call paths of the rows that changed most.
 fn telling_sections(view: &View) -> Vec<Section> {
     let functions = view.sections.iter().filter_map(|section| match section {
@@ -49,7 +49,7 @@ fn telling_sections(view: &View) -> Vec<Section> {
     let least = sizes.get(MOST_FUNCTIONS - 1).copied().unwrap_or(0.0);
     let is_kept = |section: &&Section| match section {
         Section::Functions(functions) => functions.size_percent >= least,
-        // What has a verdict, and not the background.
+        // Changes with a verdict, not the background.
         Section::AlsoChanged { changes, .. } => {
             changes.iter().any(|change| change.verdict.verdict.is_some())
         }
@@ -58,7 +58,7 @@ fn telling_sections(view: &View) -> Vec<Section> {
     view.sections.iter().filter(is_kept).map(telling_lines).collect()
 }
 
-/// What the numbers are, and the words that no reader can guess.
+/// Legend of a mail: what the numbers are, and the words that no reader can guess.
 fn short_legend(view: &View) -> Legend {
     let Legend { mut sentences, mut terms } = view.shown_legend();
     sentences.truncate(1);
@@ -86,7 +86,7 @@ fn has_verdicts(table: &Table) -> bool {
     table.lines.iter().flat_map(|line| &line.cells).any(|cell| cell.verdict.is_some())
 }
 
-/// The command below what it does; empty where there is none.
+/// Block with the command that measures again; empty where there is none.
 fn again_block(words: &[String], page: &Page) -> String {
     match words.is_empty() {
         true => String::new(),

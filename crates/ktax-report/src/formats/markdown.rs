@@ -8,7 +8,7 @@ use ktax_host::text::{ascii, code, escape, html, markdown, shell_line};
 
 const FUNCTIONS: usize = 20;
 
-/// Tables, lists, and what carries a row folded away.
+/// Markdown as GitHub renders it: tables, lists, and the functions of a row folded away.
 pub const FORMAT: Format = Format {
     name: "markdown",
     file: Some("report.md"),
@@ -16,7 +16,8 @@ pub const FORMAT: Format = Format {
     several: |all, options| Ok(each(all, FORMAT, options)?.join("\n")),
 };
 
-/// The same in ASCII where nothing else can be shown. The bar that a dot becomes begins no cell.
+/// Spells a document in ASCII where nothing else can be shown. The bar that a dot becomes begins no
+/// cell.
 fn spelled(document: String, options: TextOptions) -> String {
     match options.ascii {
         true => ascii(&document.replace('·', "\\|")),
@@ -24,7 +25,7 @@ fn spelled(document: String, options: TextOptions) -> String {
     }
 }
 
-/// Blocks with an empty line between them.
+/// Writes a view as blocks with an empty line between them.
 fn write(view: &View) -> String {
     let mut blocks = vec![format!("### {}\n", markdown(&view.title)), headline(view)];
     if !view.sides.is_empty() {
@@ -93,7 +94,7 @@ fn section(part: &Section) -> String {
     }
 }
 
-/// A line of code; text that could end it is running text.
+/// Fences a line of code; text that could end the fence is a paragraph.
 fn code_block(command: &str) -> String {
     match command.contains('`') {
         true => paragraph(command),
@@ -109,7 +110,7 @@ fn paragraph(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("{}\n", markdown(text)) }
 }
 
-/// Items below what they are; nothing where there are none.
+/// Lists items below a title; empty where there are none.
 fn list(title: &str, items: impl Iterator<Item = String>) -> String {
     let items: String = items.map(|item| format!("- {item}\n")).collect();
     match (title, items.as_str()) {

@@ -15,7 +15,7 @@ use crate::view::{
 use ktax_host::text::shell_word;
 use ktax_model::Warning;
 
-/// Fitted to the terminal's width.
+/// Text fitted to the terminal's width.
 pub const FORMAT: Format = Format {
     name: "text",
     file: Some("report.txt"),
@@ -23,7 +23,7 @@ pub const FORMAT: Format = Format {
     several: |all, options| Ok(each(all, FORMAT, options)?.join("\n")),
 };
 
-/// The answer, what was compared, what is behind it, what the numbers are.
+/// Writes the answer, what was compared, what is behind it, what the numbers are.
 fn write_page(view: &View, page: &Page) -> String {
     let mut blocks = vec![page.paragraph(&view.title), headline(view, page)];
     blocks.push(header(view, page));
@@ -36,7 +36,7 @@ fn write_page(view: &View, page: &Page) -> String {
     blocks.join("\n")
 }
 
-/// Without the heads of columns that no table of the page has room for.
+/// Removes terms of columns that no table of the page has room for.
 pub fn shown_terms(mut legend: Legend, sections: &[Section], page: &Page) -> Legend {
     let tables = sections.iter().filter_map(Section::as_table);
     let (mut shown, mut left_out) = (Vec::new(), Vec::new());
@@ -58,7 +58,7 @@ fn headline(view: &View, page: &Page) -> String {
     }
 }
 
-/// What the numbers are.
+/// Writes the legend.
 pub fn legend(legend: &Legend, page: &Page) -> String {
     let mut text = match legend.sentences.as_slice() {
         [] => String::new(),
@@ -72,7 +72,7 @@ pub fn legend(legend: &Legend, page: &Page) -> String {
     text
 }
 
-/// What was compared, and how it was measured.
+/// Writes what was compared, and how it was measured.
 pub fn header(view: &View, page: &Page) -> String {
     // The last of them may wrap.
     let shown = if view.side_heads[1].is_empty() { 2 } else { 3 };
@@ -93,7 +93,7 @@ pub fn header(view: &View, page: &Page) -> String {
 const INDENT: u16 = 2;
 const FUNCTIONS: usize = 5;
 
-/// A part of a page, ending in a newline.
+/// Writes a part of a page, ending in a newline.
 pub fn section(part: &Section, page: &Page) -> String {
     match part {
         Section::Sentences(sentences) => paragraphs(sentences, page),
@@ -141,14 +141,14 @@ fn paragraphs(sentences: &[String], page: &Page) -> String {
     sentences.iter().map(|sentence| page.paragraph(sentence)).collect()
 }
 
-/// A paragraph behind a dash.
+/// Writes a paragraph behind a dash.
 fn bullet(text: &str, page: &Page) -> String {
     let text = indented(&page.narrower(INDENT).paragraph(&page.escape(text)), INDENT);
     format!("-{}", text.get(1..).unwrap_or_default())
 }
 
-/// The functions that carry a row's delta. A symbol is searched for and stays whole: a narrow page
-/// leaves out what stands beside it.
+/// Writes the functions that carry a row's delta. A symbol is searched for and stays whole: a
+/// narrow page leaves out what stands beside it.
 fn functions_section(carried: &Functions, page: &Page) -> String {
     let Functions { row, effect, operation, other, .. } = carried;
     let text = format!("{row}: {effect} per operation ({operation})");
@@ -177,7 +177,7 @@ fn functions_section(carried: &Functions, page: &Page) -> String {
     page.paragraph(&text) + &indented(&(table + &paths), INDENT)
 }
 
-/// Which boots and rows, why, and what to do.
+/// Writes which boots and rows failed, why, and what to do.
 fn reason_lines(reason: &FailureReason, page: &Page) -> String {
     let (inner, innermost) = (page.narrower(INDENT), page.narrower(2 * INDENT));
     let boots = format!("{} {}", reason.boots, reason.name);
@@ -197,7 +197,7 @@ fn reason_lines(reason: &FailureReason, page: &Page) -> String {
     .concat()
 }
 
-/// Facts to know, each with what to do.
+/// Writes facts to know, each with what to do.
 fn warnings(warnings: &[Warning], page: &Page) -> String {
     let lines = warnings.iter().flat_map(|warning| {
         [
@@ -209,8 +209,8 @@ fn warnings(warnings: &[Warning], page: &Page) -> String {
     if lines.is_empty() { String::new() } else { page.columns(&lines) }
 }
 
-/// The words of a command as a shell takes them, in lines that end in a backslash where one line is
-/// too wide. A value stays beside its option.
+/// Writes a command quoted for a shell, in lines that end in a backslash where one line is too
+/// wide. A value stays beside its option.
 pub fn command_lines(words: &[String], page: &Page) -> String {
     let mut parts: Vec<String> = Vec::new();
     for word in words {

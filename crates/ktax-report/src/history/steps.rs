@@ -4,7 +4,7 @@ use crate::number;
 use crate::view::{KernelLevel, KernelPoint, Levels, Picture, Section};
 use ktax_model::{AgainstBefore, History, HistoryLine, HistoryPoint, Verdict, metric};
 
-/// A place of a line at which the cost steps.
+/// Place of a line at which the cost steps.
 #[derive(Clone, Copy)]
 pub struct CostStep<'a> {
     /// The line.
@@ -22,7 +22,7 @@ pub struct CostStep<'a> {
 }
 
 impl<'a> CostStep<'a> {
-    /// The step at an index of a line, if there is one.
+    /// Returns the step at an index of a line, if there is one.
     fn find(line: &'a HistoryLine, index: usize) -> Option<CostStep<'a>> {
         let point = line.points.get(index)?;
         let base = line.points.get(point.step_base(index)?)?;
@@ -37,17 +37,17 @@ impl<'a> CostStep<'a> {
         Some(CostStep { line, point, base, verdict, percent, detectable_percent })
     }
 
-    /// Whether the two kernels are of different series, such as 6.1 and 6.12.
+    /// Tells whether the two kernels are of different series, such as 6.1 and 6.12.
     pub fn is_between_series(&self) -> bool {
         series(&self.base.kernel) != series(&self.point.kernel)
     }
 
-    /// How large it is in percent, without its sign; what begins from nothing is largest.
+    /// Size in percent, without its sign; infinite where the base costs nothing.
     pub fn size(&self) -> f64 {
         self.percent.map_or(f64::INFINITY, f64::abs)
     }
 
-    /// `+1.22 %`.
+    /// Formats the change: `+1.22 %`, or `new`.
     pub fn shown_percent(&self) -> String {
         match self.percent {
             None => "new".to_owned(),
@@ -55,7 +55,7 @@ impl<'a> CostStep<'a> {
         }
     }
 
-    /// `do_statx +8.00, fput -1.00`: the functions that carry most, at most so many.
+    /// Names the functions that carry most, at most `most` of them: `do_statx +8.00, fput -1.00`.
     pub fn carried_by(&self, most: usize) -> String {
         let one = |carried: &ktax_model::StepFunction| {
             format!("{} {}", carried.function, number::delta(carried.delta))
@@ -64,7 +64,7 @@ impl<'a> CostStep<'a> {
         all.join(", ")
     }
 
-    /// `+1.22 % at 6.1.0-50 (do_statx +8.00)`.
+    /// Answer of a step: `+1.22 % at 6.1.0-50 (do_statx +8.00)`.
     pub fn answer(&self) -> String {
         let functions = match self.carried_by(2) {
             functions if functions.is_empty() => functions,
@@ -74,26 +74,26 @@ impl<'a> CostStep<'a> {
     }
 }
 
-/// All steps of a line, in the order of its kernels.
+/// Returns all steps of a line, in the order of its kernels.
 pub fn steps(line: &HistoryLine) -> impl Iterator<Item = CostStep<'_>> {
     (1..line.points.len()).filter_map(|index| CostStep::find(line, index))
 }
 
-/// The largest step of a line: of those between series, or of those within one.
+/// Returns the largest step of a line: of those between series, or of those within one.
 pub fn largest(line: &HistoryLine, is_between_series: bool) -> Option<CostStep<'_>> {
     let wanted = steps(line).filter(|step| step.is_between_series() == is_between_series);
     wanted.max_by(|one, other| one.size().total_cmp(&other.size()))
 }
 
-/// The largest MDE of the points of a line, in percent: a line without a step would have shown a
-/// larger one. Absent where no point has one.
+/// Returns the largest MDE of the points of a line, in percent: a line without a step would have
+/// shown a larger one. `None` where no point has one.
 pub fn largest_detectable(line: &HistoryLine) -> Option<f64> {
     let before = line.points.iter().filter_map(|point| point.before.as_ref());
     before.filter_map(|before| before.detectable_percent).max_by(f64::total_cmp)
 }
 
-/// The lines that are about one row and the same kernels, largest step first: steps within a
-/// series come before steps between series.
+/// Groups the lines about one row and the same kernels, largest step first: steps within a series
+/// come before steps between series.
 pub fn by_size(history: &History) -> Vec<&[HistoryLine]> {
     let size = |line: &HistoryLine, between| largest(line, between).map_or(0.0, |step| step.size());
     let key = |lines: &[HistoryLine]| {
@@ -110,27 +110,27 @@ pub fn by_size(history: &History) -> Vec<&[HistoryLine]> {
     all
 }
 
-/// The lines of a row that are about the same kernels, and were measured in different ways.
+/// Groups the lines of a row about the same kernels, which were measured in different ways.
 pub fn lineages(lines: &[HistoryLine]) -> impl Iterator<Item = &[HistoryLine]> {
     lines.chunk_by(|one, other| one.row == other.row && one.lineage == other.lineage)
 }
 
-/// The series of a kernel's name: 6 and 12 of `6.12.57+deb12-cloud-amd64` and of `v6.12-rc1`;
-/// absent where the name begins with no version.
+/// Parses the series of a kernel's name: 6 and 12 of `6.12.57+deb12-cloud-amd64` and of
+/// `v6.12-rc1`; `None` where the name begins with no version.
 pub fn series(kernel: &str) -> Option<(u32, u32)> {
     let version = kernel.strip_prefix('v').unwrap_or(kernel);
     let mut numbers = version.split(|c: char| !c.is_ascii_digit());
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-/// A kernel's name without the flavour that all kernels of its line have.
+/// Shortens a kernel's name by the flavour that all kernels of its line have.
 pub fn short<'a>(line: &HistoryLine, kernel: &'a str) -> &'a str {
     let flavour = line.lineage.split(' ').next().unwrap_or_default();
     let without = kernel.strip_suffix(flavour).and_then(|name| name.strip_suffix('-'));
     without.filter(|_| !flavour.is_empty()).unwrap_or(kernel)
 }
 
-/// What a row costs over kernels.
+/// Picture of the cost of a row over kernels.
 pub fn levels_picture(history: &History, lines: &[HistoryLine]) -> Section {
     let mut kernels: Vec<(usize, String)> = lines
         .iter()
@@ -175,12 +175,12 @@ pub fn levels_picture(history: &History, lines: &[HistoryLine]) -> Section {
     }
 }
 
-/// `6.1.0-50 +1.22 %`.
+/// Label of a step: `6.1.0-50 +1.22 %`.
 fn step_label(step: &CostStep<'_>) -> String {
     format!("{} {}", short(step.line, &step.point.kernel), step.shown_percent())
 }
 
-/// `6.1.0-50: 330.03, +0.31 % to the kernel before, MDE 0.10 %; do_statx +8.00`.
+/// Text over a point: `6.1.0-50: 330.03, +0.31 % to the kernel before, MDE 0.10 %; do_statx +8.00`.
 fn point_hover(line: &HistoryLine, point: &HistoryPoint, step: Option<CostStep<'_>>) -> String {
     let cost = number::count(point.cost(line.ops));
     let mut text = format!("{}: {cost}", short(line, &point.kernel));
@@ -196,17 +196,17 @@ fn point_hover(line: &HistoryLine, point: &HistoryPoint, step: Option<CostStep<'
     }
 }
 
-/// From the least cost of a line to its largest.
+/// Bars from the least cost of a line to its largest.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The change in percent of the least cost that has full height, where no larger one is there: what
-/// layouts move would fill the whole height otherwise.
+/// Change in percent of the least cost that has full height, where no larger one is there: the
+/// noise of layouts would fill the whole height otherwise.
 const FULL_PERCENT: f64 = 2.0;
 
-/// As many as a table has room for: of a longer line the newest.
+/// Number of bars that a table has room for: of a longer line the newest.
 const MOST: usize = 20;
 
-/// A bar for each point, from the least cost of the line up.
+/// Draws a bar for each point, from the least cost of the line up.
 pub fn sparkline(line: &HistoryLine) -> String {
     let costs: Vec<f64> = shown(line).map(|index| line.points[index].cost(line.ops)).collect();
     let least = costs.iter().copied().fold(f64::INFINITY, f64::min);

@@ -9,7 +9,7 @@ use crate::{again, number, words};
 use ktax_host::text::shell_line;
 use ktax_model::{History, HistoryLine, HistoryPoint, Verdict};
 
-/// Where each line steps most, by how much and in which functions; the largest step first.
+/// Table of where each line steps most, by how much and in which functions; the largest step first.
 pub fn overview(history: &History) -> Table {
     let has_series = history.lines.iter().any(|line| largest(line, true).is_some());
     let from_to_head = format!("first → last\n{}", words::unit(&history.metric));
@@ -73,7 +73,7 @@ fn overview_line(line: &HistoryLine) -> Line {
     })
 }
 
-/// How many rows step at each kernel, and which steps most.
+/// Table of how many rows step at each kernel, and which steps most.
 pub fn kernels_table(history: &History) -> Table {
     let columns = [
         ("kernel", Kind::Name),
@@ -105,7 +105,7 @@ pub fn kernels_table(history: &History) -> Table {
     if has_functions { table } else { table.without(&[5]) }
 }
 
-/// What all lines are of, if it is the same.
+/// Returns the lineage of all lines, if it is one.
 pub fn common_lineage(history: &History) -> Option<&str> {
     let first = history.lines.first()?.lineage.as_str();
     history.lines.iter().all(|line| line.lineage == first).then_some(first)
@@ -120,7 +120,7 @@ fn from_to(line: &HistoryLine) -> String {
     }
 }
 
-/// A line for each point: what it costs, how far it is from the kernel before and from the anchor.
+/// Table of the points of a line: cost, distance from the kernel before and from the anchor.
 fn points_table(history: &History, line: &HistoryLine) -> Table {
     let unit = words::unit(&history.metric);
     let cost = format!("cost\n{unit}");
@@ -164,8 +164,8 @@ fn points_table(history: &History, line: &HistoryLine) -> Table {
     table.without(&left_out)
 }
 
-/// One for each row and lineage, in the order of the overview; of few lines the points stand on the
-/// page already.
+/// Details for each row and lineage, in the order of the overview; of few lines the points stand on
+/// the page already.
 pub fn details(history: &History, has_points: bool) -> Section {
     let detail = |lines: &[HistoryLine]| {
         let mut sections = Vec::new();
@@ -189,7 +189,7 @@ pub fn details(history: &History, has_points: bool) -> Section {
     Section::Rows { rows, how: String::new() }
 }
 
-/// The verdict of the largest step, without a step `no detected change`; empty of one kernel.
+/// Verdict of the largest step; `no detected change` without a step, and empty of one kernel.
 fn line_verdict(line: &HistoryLine) -> Cell {
     match largest(line, false).or_else(|| largest(line, true)) {
         Some(step) => Cell::verdict(step.verdict, ""),
@@ -198,7 +198,7 @@ fn line_verdict(line: &HistoryLine) -> Cell {
     }
 }
 
-/// The points of a line, below its name.
+/// Section of the points of a line, below its name.
 pub fn line_points(history: &History, line: &HistoryLine) -> Section {
     Section::Table {
         title: format!("{}:", line_name(line)),
@@ -212,8 +212,8 @@ fn line_name(line: &HistoryLine) -> String {
     format!("{}{lineage}{}", line.row, line.lineage)
 }
 
-/// The command that shows all functions of a step: whoever has the kernels' packages measures
-/// again, else it asks the store.
+/// Section with the command that shows all functions of a step: whoever has the kernels' packages
+/// measures again, else it asks the store.
 pub fn step_command(history: &History, step: &CostStep<'_>) -> Section {
     let words =
         again::history_step_command(step.line, step.base, step.point, history.threshold_percent);
@@ -247,7 +247,7 @@ fn step_commands<'a>(
     steps(line).map(|step| step_command(history, &step))
 }
 
-/// A command for each kernel but the first: it counts that kernel and the one before it.
+/// Folded commands, one for each kernel but the first: it counts that kernel and the one before it.
 fn kernel_commands(history: &History, line: &HistoryLine) -> Section {
     let command = |pair: &[ktax_model::HistoryPoint]| {
         let words =

@@ -9,8 +9,8 @@ use ktax_model::{
 };
 use ktax_stats::exact::MIN_LAYOUTS;
 
-/// What most readers want to know, before any table: who costs most and where, who costs nothing,
-/// what all cost together, and whether that is the sum.
+/// Sentences before any table: who costs most and where, who costs nothing, what all cost together,
+/// and whether that is the sum.
 pub fn headline(ledger: &LedgerTable) -> Vec<String> {
     let names = tables::additions(ledger);
     let any = |name: &str, is_wanted: fn(&LedgerCosts) -> bool| {
@@ -52,7 +52,7 @@ pub fn headline(ledger: &LedgerTable) -> Vec<String> {
     [found].into_iter().chain(together(ledger)).collect()
 }
 
-/// The addition that makes a row faster than any other does.
+/// Names the addition that makes a row faster than any other does.
 fn saves_most(ledger: &LedgerTable, names: &[&str], unit: &RankUnit) -> Option<String> {
     let faster = |name: &&str| {
         let is_faster = |(_, entry): &(&str, &LedgerEntry)| {
@@ -66,7 +66,7 @@ fn saves_most(ledger: &LedgerTable, names: &[&str], unit: &RankUnit) -> Option<S
     Some(format!(" {name} saves most: {}.", unit.saving(costs, row)))
 }
 
-/// The additions whose estimates lack something: they may belong above others, or below them.
+/// Names the additions whose estimates lack something: they may belong above others, or below them.
 fn left_out(ledger: &LedgerTable, names: &[&str]) -> Option<String> {
     let machine = tables::estimated_machine(ledger)?;
     let lacking = |is_lacking: fn(f64) -> bool, what: &str| {
@@ -90,11 +90,11 @@ fn left_out(ledger: &LedgerTable, names: &[&str]) -> Option<String> {
     (!all.is_empty()).then_some(all)
 }
 
-/// In what the additions are ranked.
+/// Unit in which the additions are ranked.
 enum RankUnit {
     /// Cycles of this CPU.
     Cycles(String),
-    /// What is counted or timed.
+    /// Counts or times.
     Measured(&'static str),
 }
 
@@ -107,7 +107,7 @@ impl RankUnit {
         }
     }
 
-    /// `an estimated 3.1 to 5.2 % of stat's cycles on AMD EPYC`.
+    /// Describes a cost: `an estimated 3.1 to 5.2 % of stat's cycles on AMD EPYC`.
     fn cost(&self, costs: &LedgerCosts, row: &str, names_machine: bool) -> String {
         match (self, costs.estimated_percent()) {
             (RankUnit::Cycles(cpu), Some(ends)) => {
@@ -125,7 +125,7 @@ impl RankUnit {
         }
     }
 
-    /// The same of what is negative.
+    /// Describes a saving, which is a negative cost.
     fn saving(&self, costs: &LedgerCosts, row: &str) -> String {
         match costs.estimated_percent() {
             Some([low, high]) if high < 0.0 => {
@@ -142,7 +142,7 @@ impl RankUnit {
     }
 }
 
-/// `at least ` and the only end that is known, where the other one is open.
+/// Returns `at least ` or `at most ` with the only end that is known, where the other one is open.
 fn bounded([low, high]: LowHigh, open: OpenEnd) -> (&'static str, LowHigh) {
     match open {
         OpenEnd::Upper => ("at least ", [low; 2]),
@@ -151,7 +151,7 @@ fn bounded([low, high]: LowHigh, open: OpenEnd) -> (&'static str, LowHigh) {
     }
 }
 
-/// `3.1 to 5.2`; with signs where they differ.
+/// Formats an interval: `3.1 to 5.2`; with signs where they differ.
 fn between([low, high]: LowHigh) -> String {
     let digits = if low.abs().max(high.abs()) < 10.0 { 1 } else { 0 };
     if low < 0.0 {
@@ -181,7 +181,7 @@ fn who_is_slower(ledger: &LedgerTable, slower: usize, all: usize) -> String {
     }
 }
 
-/// Whether a verdict was possible, and there is one.
+/// Tells whether a verdict was possible, and there is one.
 fn is_judged(entry: &LedgerEntry) -> bool {
     let has_limit = |costs: &LedgerCosts| costs.all.detectable.is_some();
     entry.verdict.is_answer() && entry.costs.as_ref().is_some_and(has_limit)
@@ -239,14 +239,14 @@ fn entries<'a>(
     })
 }
 
-/// The largest cost, and the row that has it.
+/// Returns the largest cost, and the row that has it.
 fn largest_cost<'a>(
     entries: impl Iterator<Item = (&'a str, &'a LedgerEntry)>,
 ) -> Option<(&'a str, &'a LedgerCosts)> {
     entries.filter_map(ranked_costs).max_by(|a, b| by_rank(a.1, b.1))
 }
 
-/// The smallest.
+/// Returns the smallest cost, and the row that has it.
 fn smallest_cost<'a>(
     entries: impl Iterator<Item = (&'a str, &'a LedgerEntry)>,
 ) -> Option<(&'a str, &'a LedgerCosts)> {

@@ -7,25 +7,25 @@ use ktax_model::{
     LedgerRow, LedgerTable, LowHigh, METRICS, OpenEnd, TIME, Verdict,
 };
 
-/// What the matrix has in every place, where a machine's cycles are estimated.
+/// Title of a matrix of estimated cycles.
 pub const CYCLES_TITLE: &str = "estimated cycles %";
 
-/// Before an estimate that lacks instructions which the machine's file does not know.
+/// Mark before an estimate that lacks instructions which the machine's file does not know.
 pub const AT_LEAST: &str = "≥";
 
-/// The same where the change has fewer of them.
+/// Mark before an estimate that lacks instructions of which the change has fewer.
 pub const AT_MOST: &str = "≤";
 
-/// Behind an estimate that lacks some that come on top, and others that are saved.
+/// Mark behind an estimate that lacks some that come on top, and others that are saved.
 pub const LEFT_OUT: &str = " *";
 
-/// The same, where they are not.
+/// Title of a matrix of counts without estimates.
 pub const INSTRUCTIONS_TITLE: &str = "instructions %";
 
-/// The same of guests.
+/// Title of a matrix of guests.
 pub const TIME_TITLE: &str = "time %";
 
-/// What the additions are ranked by.
+/// Returns the title of the matrix: what the additions are ranked by.
 fn matrix_title(ledger: &LedgerTable) -> &'static str {
     match &ledger.method {
         LedgerMethod::Guests(_) => TIME_TITLE,
@@ -34,22 +34,22 @@ fn matrix_title(ledger: &LedgerTable) -> &'static str {
     }
 }
 
-/// The machine whose cycles are estimated in percent.
+/// Returns the estimate of the machine whose cycles are estimated in percent.
 pub fn estimated_machine(ledger: &LedgerTable) -> Option<&Estimate> {
     let entries = ledger.rows.iter().flat_map(|row| row.entries.iter().chain(&row.together));
     let costs = entries.filter_map(|entry| entry.costs.as_ref());
     costs.filter_map(|costs| costs.estimate.as_ref()).find(|estimate| estimate.percent.is_some())
 }
 
-/// Whether counts or the time say that it changes the row.
+/// Tells whether counts or the time say that an addition changes the row.
 pub fn is_change(costs: &LedgerCosts) -> bool {
     costs.any(Verdict::is_change) || !costs.costly.is_empty()
 }
 
-/// Nothing that a verdict calls a change.
+/// Cell of an addition that no verdict calls a change.
 const NO_CHANGE: &str = "-";
 
-/// The additions, by what they cost where they cost most, in percent.
+/// Names the additions, by what they cost where they cost most, in percent.
 pub fn additions(ledger: &LedgerTable) -> Vec<&str> {
     let Some(first) = ledger.rows.first() else { return Vec::new() };
     let mut names: Vec<&str> = first.entries.iter().map(|entry| &*entry.name).collect();
@@ -57,7 +57,7 @@ pub fn additions(ledger: &LedgerTable) -> Vec<&str> {
     names
 }
 
-/// The largest cost of an addition over the Workloads, in percent.
+/// Returns the largest cost of an addition over the Workloads, in percent.
 fn largest_percent(ledger: &LedgerTable, name: &str) -> f64 {
     let of_row = |entry: &LedgerEntry| entry.costs.as_ref()?.rank();
     let entries = ledger.rows.iter().flat_map(|row| &row.entries);
@@ -65,7 +65,7 @@ fn largest_percent(ledger: &LedgerTable, name: &str) -> f64 {
     named.filter_map(of_row).fold(f64::NEG_INFINITY, f64::max)
 }
 
-/// What each addition costs each Workload; nothing of one Workload, whose table says it.
+/// Table of what each addition costs each Workload; `None` of one Workload, whose own table has it.
 pub fn matrix(ledger: &LedgerTable) -> Option<Section> {
     let workload = |row: &str| (row.replacen(':', ":\n", 1), Kind::Number);
     let heads: Vec<(String, Kind)> = [("added".to_owned(), Kind::Name)]
@@ -92,7 +92,7 @@ pub fn matrix(ledger: &LedgerTable) -> Option<Section> {
     })
 }
 
-/// The percent; a word where there is none.
+/// Cell of the matrix: the percent, or a word where there is none.
 fn matrix_cell(entry: &LedgerEntry) -> Cell {
     let changes = entry.costs.as_ref().is_some_and(is_change);
     let text = match (&entry.costs, entry.verdict) {
@@ -106,7 +106,7 @@ fn matrix_cell(entry: &LedgerEntry) -> Cell {
     Cell { shade: percent.map_or(0, shade_step), ..Cell::from(text) }
 }
 
-/// What the additions are ranked by: an interval of cycles, or one number that was counted.
+/// Formats the rank of an addition: an interval of cycles, or one number that was counted.
 fn ranked_percent(costs: &LedgerCosts) -> String {
     match costs.estimated_percent() {
         Some([low, high]) => interval_text([low, high], costs.open_end()),
@@ -114,7 +114,7 @@ fn ranked_percent(costs: &LedgerCosts) -> String {
     }
 }
 
-/// An interval, or the only end that is known.
+/// Formats an interval, or the only end that is known.
 fn interval_text([low, high]: LowHigh, open: OpenEnd) -> String {
     let between = |low, high| number::percent_range(Some(low), Some(high));
     match open {
@@ -125,7 +125,7 @@ fn interval_text([low, high]: LowHigh, open: OpenEnd) -> String {
     }
 }
 
-/// A step for each of 0.1, 1, 5 and 20 %.
+/// Shade of a cell: a step for each of 0.1, 1, 5 and 20 %.
 fn shade_step(percent: f64) -> i8 {
     let steps = [0.1, 1.0, 5.0, 20.0].iter().filter(|limit| percent.abs() >= **limit).count() as i8;
     let steps = steps.max(1);
@@ -142,7 +142,7 @@ const COUNTS_COLUMNS: [(&str, Kind); 7] = [
     ("verdict", Kind::Verdict),
 ];
 
-/// One Workload: the additions, the most expensive first, then all together.
+/// Table of one Workload: the additions, the most expensive first, then all together.
 pub fn counts_section(row: &LedgerRow) -> Section {
     let entries = || row.entries.iter().chain(&row.together);
     let table = Table::new(COUNTS_COLUMNS).with(entries().map(counts_line));
@@ -168,7 +168,7 @@ pub fn counts_section(row: &LedgerRow) -> Section {
     }
 }
 
-/// `pti cr3-write +2.00`; nothing of an addition that changes none.
+/// Costly instructions of an addition: `pti cr3-write +2.00`; `None` if it changes none.
 fn costly_note(entry: &LedgerEntry) -> Option<String> {
     let costs = entry.costs.as_ref().filter(|_| entry.verdict != Verdict::Failed)?;
     let deltas = costs.costly.iter().map(|(kind, delta)| (kind.name().to_owned(), *delta));
@@ -181,7 +181,7 @@ fn costly_note(entry: &LedgerEntry) -> Option<String> {
     (!costs.costly.is_empty()).then(|| format!("{} {deltas}{left_out}", entry.name))
 }
 
-/// One addition; nothing but the verdict where it was not measured.
+/// Line of one addition; only the verdict where it was not measured.
 fn counts_line(entry: &LedgerEntry) -> Line {
     let measured = entry.costs.as_ref().filter(|_| entry.verdict != Verdict::Failed);
     let both = measured.and_then(|costs| Some((costs, costs.metric(METRICS[0].name)?)));
@@ -225,7 +225,7 @@ const GUESTS_COLUMNS: [(&str, Kind); 5] = [
     ("exits", Kind::Number),
 ];
 
-/// The columns of [`guests_record`], and two that only some lines have.
+/// Columns of [`guests_record`], and two that only some lines have.
 pub const GUESTS_FIELDS: [&str; 12] = [
     "workload",
     "added",
@@ -241,7 +241,8 @@ pub const GUESTS_FIELDS: [&str; 12] = [
     "why",
 ];
 
-/// One row: what each addition does to the time, and how many exits of each reason it adds.
+/// Table of one row: what each addition does to the time, and how many exits of each reason it
+/// adds.
 pub fn guests_section(row: &LedgerRow) -> Section {
     let reasons = moved_reasons(row);
     let columns =
@@ -254,7 +255,7 @@ pub fn guests_section(row: &LedgerRow) -> Section {
     }
 }
 
-/// The reasons of which any addition changes the count, the one that changes most first.
+/// Returns the reasons of which any addition changes the count, the one that changes most first.
 fn moved_reasons(row: &LedgerRow) -> Vec<&str> {
     let entries = row.entries.iter().chain(&row.together);
     let all = entries.filter_map(|entry| entry.costs.as_ref()).flat_map(|costs| &costs.exits);
@@ -271,7 +272,7 @@ fn moved_reasons(row: &LedgerRow) -> Vec<&str> {
     most.into_iter().map(|(reason, _)| reason).collect()
 }
 
-/// One addition; nothing but the verdict where it was not measured.
+/// Line of one addition; only the verdict where it was not measured.
 fn guests_line(entry: &LedgerEntry, reasons: &[&str]) -> Line {
     let Some(costs) = entry.costs.as_ref().filter(|_| entry.verdict != Verdict::Failed) else {
         let nothing = [entry.name.clone(), String::new(), String::new()].map(Cell::from);
@@ -294,7 +295,7 @@ fn exits_delta(exits: &LedgerExits) -> i64 {
     if exits.change < exits.base { -by } else { by }
 }
 
-/// `+1 204`, `-3`, `0`.
+/// Formats a difference of counts: `+1 204`, `-3`, `0`.
 fn signed_count(count: i64) -> String {
     let sign = match count {
         0 => "",
@@ -318,7 +319,7 @@ fn guests_interaction(one: &LedgerInteraction) -> Option<String> {
     })
 }
 
-/// One place of the matrix.
+/// Returns the values of one addition to one row.
 pub fn guests_record(row: &LedgerRow, entry: &LedgerEntry) -> Vec<Value> {
     let costs = entry.costs.as_ref().filter(|_| entry.verdict != Verdict::Failed);
     let time = costs.and_then(|costs| costs.metric(TIME));

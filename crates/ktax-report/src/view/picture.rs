@@ -4,7 +4,7 @@
 use crate::view::Cell;
 use ktax_model::{PairRatio, Ratio, Sides, Verdict};
 
-/// What a page can draw.
+/// Picture that a page can draw.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Picture {
     /// All rows: delta, range and MDE.
@@ -41,9 +41,9 @@ pub struct Forest {
 pub struct ForestLine {
     /// The row.
     pub row: String,
-    /// Its delta, percent; absent where there is none.
+    /// Delta, percent; absent where there is none.
     pub percent: Option<f64>,
-    /// From where to where it lies, percent.
+    /// Range of the delta, percent.
     pub range: Option<(f64, f64)>,
     /// The MDE, percent.
     pub detectable: Option<f64>,
@@ -52,22 +52,22 @@ pub struct ForestLine {
     /// `security_task_alloc 35 %`: the function that carries most, and its share; empty where none
     /// is known.
     pub carried: String,
-    /// What follows.
+    /// Verdict.
     pub verdict: Cell,
 }
 
 /// A waterfall whose bars add up.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bridge {
-    /// What is counted: `instructions`.
+    /// Unit of the counts: `instructions`.
     pub unit: &'static str,
-    /// What [`BridgeBar::other`] counts.
+    /// Unit of [`BridgeBar::other`].
     pub other: &'static str,
     /// The base first, the change last.
     pub bars: Vec<BridgeBar>,
 }
 
-/// What a bar of a [`Bridge`] is.
+/// Kind of a bar of a [`Bridge`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BarKind {
     /// The base or the change: a value.
@@ -83,25 +83,25 @@ pub enum BarKind {
 /// A bar of a [`Bridge`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct BridgeBar {
-    /// A function, or what it stands for.
+    /// Name of the function or the side.
     pub name: String,
-    /// What it is.
+    /// Kind of the bar.
     pub kind: BarKind,
-    /// Where it begins and ends, as differences from the base.
+    /// Begin and end, as differences from the base.
     pub span: (f64, f64),
-    /// Its value as people read it: those of the functions are the change's less the base's, to
-    /// the last digit.
+    /// Value as people read it: those of the functions are the change's less the base's, to the
+    /// last digit.
     pub shown: String,
     /// `25.00 → 168.00`; empty where it is no function's.
     pub from_to: String,
-    /// The change of what is counted beside it; empty where there is none.
+    /// Change of the other count; empty where there is none.
     pub other: String,
 }
 
-/// Functions below their callers, of both Sides: what is only on one side has room, too.
+/// Functions below their callers, of both sides: code of one side alone has room, too.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Flame {
-    /// What is counted: `instructions`.
+    /// Unit of the counts: `instructions`.
     pub unit: &'static str,
     /// A caller before all that it calls; the first is above all.
     pub bars: Vec<FlameBar>,
@@ -110,25 +110,25 @@ pub struct Flame {
 /// A function of a [`Flame`], where one place calls it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlameBar {
-    /// Its symbol.
+    /// Symbol of the function.
     pub name: String,
-    /// How many functions it is below.
+    /// Number of functions above it.
     pub depth: usize,
-    /// Where its place begins, in percent of the picture.
+    /// Begin of its place, in percent of the picture.
     pub from: f64,
-    /// How wide that is.
+    /// Width of its place, in percent of the picture.
     pub width: f64,
-    /// What each side executes there with all that it calls, in percent of its place.
+    /// Count of each side with all that it calls, in percent of its place.
     pub sides: Sides<f64>,
-    /// Its delta as a share of the largest, from -1 to 1; 0 where layouts lie as far apart.
+    /// Delta as a share of the largest, from -1 to 1; 0 within the spread of the layouts.
     pub moved: f64,
-    /// Its numbers as people read them.
+    /// Numbers as people read them.
     pub numbers: String,
-    /// Those of its own code, without all that it calls; of one that moved.
+    /// Numbers of its own code, without all that it calls; `None` if it did not move.
     pub own: Option<String>,
 }
 
-/// What each Layout measured, per operation.
+/// Values of each Layout, per operation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dots {
     /// Base and change of each Layout.
@@ -142,11 +142,11 @@ pub struct Dots {
 pub struct Curves {
     /// The parameter.
     pub parameter: String,
-    /// What the cost is, with its unit.
+    /// Name and unit of the cost.
     pub cost: String,
     /// One for each Side.
     pub curves: Vec<SideCurve>,
-    /// Where two curves cross: the parameter.
+    /// Parameters at which two curves cross.
     pub crossings: Vec<f64>,
 }
 
@@ -162,48 +162,48 @@ pub struct SideCurve {
 /// Timed pairs in the order in which they were measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trail {
-    /// In that order.
+    /// Pairs in that order.
     pub pairs: Vec<PairRatio>,
-    /// After so many pairs of the change the data were looked at.
+    /// Numbers of pairs of the change after which the data were looked at.
     pub looks: Vec<usize>,
-    /// What they came to.
+    /// Ratio over all pairs.
     pub ratio: Option<Ratio>,
 }
 
 /// A whole and its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bar {
-    /// What the whole is of.
+    /// Name of the whole.
     pub name: String,
     /// Names and sizes, in the order in which they are drawn.
     pub parts: Vec<(String, u64)>,
 }
 
-/// What is known along a chain.
+/// Costs along a chain of elements.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Steps {
-    /// What is measured.
+    /// Unit of the costs.
     pub unit: &'static str,
-    /// What the elements are: `commits`.
+    /// Noun for the elements: `commits`.
     pub elements: &'static str,
-    /// How many there are.
+    /// Number of elements.
     pub last: usize,
-    /// After so many elements, the cost.
+    /// Number of elements, and the cost after them.
     pub points: Vec<(usize, f64)>,
     /// The elements after which they could not be measured.
     pub skipped: Vec<usize>,
-    /// After how many elements the cost steps, and the name of what carries it.
+    /// Number of elements after which the cost steps, and the name of what carries it.
     pub carriers: Vec<(usize, String)>,
 }
 
-/// What a row costs over kernels.
+/// Costs of a row over kernels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Levels {
-    /// What is measured.
+    /// Unit of the costs.
     pub unit: &'static str,
     /// The kernels' names, in their order.
     pub kernels: Vec<String>,
-    /// Each is of measurements that compare with each other, and with no other's.
+    /// Measurements; those of one level compare with each other, and with no others.
     pub levels: Vec<KernelLevel>,
 }
 
@@ -217,9 +217,9 @@ pub struct KernelLevel {
 /// A measurement of a [`KernelLevel`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct KernelPoint {
-    /// Which of the kernels.
+    /// Index of the kernel.
     pub place: usize,
-    /// What it costs.
+    /// Cost.
     pub cost: f64,
     /// The verdict, where the cost steps.
     pub step: Option<Verdict>,
@@ -230,7 +230,7 @@ pub struct KernelPoint {
 }
 
 impl Picture {
-    /// Whether there is nothing to draw.
+    /// Tells whether there is nothing to draw.
     pub fn is_empty(&self) -> bool {
         match self {
             Picture::Forest(forest) => forest.lines.is_empty(),

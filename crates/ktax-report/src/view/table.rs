@@ -1,6 +1,6 @@
 use ktax_model::Verdict;
 
-/// What a column holds; from this follows how a format shows it.
+/// Kind of a column's content, from which follows how a format shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A row's name, `fork-pages:pages=16`: where it is narrow, its parameters may stand below.
@@ -18,48 +18,48 @@ pub enum Kind {
 /// A column of a [`Table`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
-    /// A noun, and its unit behind a space. A line feed says where to break it.
+    /// Noun, and its unit behind a space. A line feed says where to break it.
     pub head: String,
-    /// What it holds.
+    /// Kind of the content.
     pub kind: Kind,
 }
 
 impl Column {
-    /// The head on one line.
+    /// Returns the head on one line.
     pub fn head_line(&self) -> String {
         self.head.replace('\n', " ")
     }
 }
 
-/// What stands in one place of a table.
+/// Cell of a table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cell {
-    /// As people read it; of a Verdict its word, and what follows.
+    /// Text as people read it; of a Verdict its word, and what follows.
     pub text: String,
     /// The Verdict that the text begins with.
     pub verdict: Option<Verdict>,
-    /// How dark a format that has colours draws it: from -4, which saves most, to 4, which costs
-    /// most; 0 of all that is no cost. The text says the same.
+    /// Shade in formats that have colours: from -4, which saves most, to 4, which costs most; 0 of
+    /// all that is no cost. The text says the same.
     pub shade: i8,
 }
 
 /// A line of a [`Table`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Line {
-    /// One for each column.
+    /// Cells, one for each column.
     pub cells: Vec<Cell>,
     /// Whether it belongs to the lines above it: a part of a whole, or a row that does not decide.
     pub is_part: bool,
-    /// Which [`RowDetail`](super::RowDetail) of the page its first cell leads to.
+    /// Index of the [`RowDetail`](super::RowDetail) of the page that its first cell leads to.
     pub leads_to: Option<usize>,
 }
 
 /// Lines below a header; a table whose heads are all empty has no header.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Table {
-    /// From left to right.
+    /// Columns from left to right.
     pub columns: Vec<Column>,
-    /// From top to bottom.
+    /// Lines from top to bottom.
     pub lines: Vec<Line>,
     /// Columns that a narrow page leaves out, one group after the other.
     pub gives_way: Vec<Vec<usize>>,
@@ -74,7 +74,7 @@ pub struct Table {
 }
 
 impl Cell {
-    /// A Verdict, with what follows its word: ` (REP)`.
+    /// Returns the cell of a Verdict, with what follows its word: ` (REP)`.
     pub fn verdict(verdict: Verdict, rest: &str) -> Cell {
         Cell { text: format!("{}{rest}", verdict.text()), verdict: Some(verdict), shade: 0 }
     }
@@ -93,12 +93,12 @@ impl From<&str> for Cell {
 }
 
 impl Line {
-    /// A line that stands by itself.
+    /// Returns a line that stands by itself.
     pub fn new<T: Into<Cell>>(cells: impl IntoIterator<Item = T>) -> Line {
         Line { cells: cells.into_iter().map(Into::into).collect(), ..Line::default() }
     }
 
-    /// The same with this last cell.
+    /// Appends a last cell.
     pub fn and(mut self, last: Cell) -> Line {
         self.cells.push(last);
         self
@@ -106,18 +106,18 @@ impl Line {
 }
 
 impl Table {
-    /// A table without lines, of which the first column wraps.
+    /// Returns a table without lines, of which the first column wraps.
     pub fn new<'a>(columns: impl IntoIterator<Item = (&'a str, Kind)>) -> Table {
         let column = |(head, kind): (&str, Kind)| Column { head: head.to_owned(), kind };
         Table { columns: columns.into_iter().map(column).collect(), ..Table::default() }
     }
 
-    /// The same with these lines.
+    /// Sets the lines.
     pub fn with(self, lines: impl IntoIterator<Item = Line>) -> Table {
         Table { lines: lines.into_iter().collect(), ..self }
     }
 
-    /// Whether a column of numbers has one.
+    /// Tells whether a column of numbers has one.
     pub fn has_numbers(&self) -> bool {
         let is_number = |(column, cell): (&Column, &Cell)| {
             column.kind == Kind::Number && cell.text.contains(|c: char| c.is_ascii_digit())
@@ -125,7 +125,7 @@ impl Table {
         self.lines.iter().any(|line| self.columns.iter().zip(&line.cells).any(is_number))
     }
 
-    /// The same without these columns and whatever stands in them.
+    /// Removes these columns and their cells.
     pub fn without(&self, left_out: &[usize]) -> Table {
         let is_shown = |index: &usize| !left_out.contains(index);
         let shown: Vec<usize> = (0..self.columns.len()).filter(is_shown).collect();
@@ -147,7 +147,7 @@ impl Table {
         }
     }
 
-    /// The same without the columns that only a wide page has.
+    /// Removes the columns that only a wide page has.
     pub fn without_extra(mut self) -> Table {
         let extra = std::mem::take(&mut self.extra);
         self.gives_way.retain(|group| !group.iter().any(|column| extra.contains(column)));
@@ -158,12 +158,12 @@ impl Table {
         Table { gives_way, ..self.without(&extra) }
     }
 
-    /// Whether a column is one that only a wide page has.
+    /// Tells whether a column is one that only a wide page has.
     pub fn is_extra(&self, column: usize) -> bool {
         self.extra.contains(&column)
     }
 
-    /// Whether it has a header.
+    /// Tells whether the table has a header.
     pub fn has_header(&self) -> bool {
         self.columns.iter().any(|column| !column.head.is_empty())
     }

@@ -10,10 +10,10 @@ use crate::view::{
 use ktax_host::text::shell_line;
 use ktax_model::Verdict;
 
-/// So many functions of a row, where it has no bridge.
+/// Number of functions of a row without a bridge.
 const FUNCTIONS: usize = 20;
 
-/// A part of an article, below a heading of this level where it has one.
+/// Renders a part of an article, below a heading of this level where it has one.
 pub fn section(part: &Section, spot: Spot) -> Markup {
     html! {
         @match part {
@@ -61,12 +61,12 @@ pub fn section(part: &Section, spot: Spot) -> Markup {
     }
 }
 
-/// The words of a command line, as a shell takes them.
+/// Renders a command line, quoted for a shell.
 pub fn command(words: &[String]) -> Markup {
     html! { pre { (t(&shell_line(words))) } }
 }
 
-/// The functions of a row without a bridge.
+/// Renders the functions of a row without a bridge.
 fn functions_table(carried: &Functions, spot: Spot) -> Markup {
     let Functions { row, effect, operation, .. } = carried;
     let title = format!("{row}: {effect} per operation ({operation})");
@@ -96,7 +96,8 @@ fn reason_item(reason: &FailureReason) -> Markup {
     }
 }
 
-/// Each row folded away, to be opened by a click, by a link to it, or before the page is printed.
+/// Renders each row folded away, to be opened by a click, by a link to it, or before the page is
+/// printed.
 fn row_details(rows: &[RowDetail], how: &str, spot: Spot) -> Markup {
     html! {
         (spot.heading("Each row"))
@@ -122,8 +123,8 @@ fn row_details(rows: &[RowDetail], how: &str, spot: Spot) -> Markup {
     }
 }
 
-/// A table with its caption, which a narrow page scrolls sideways by itself. Lines that lead to the
-/// details of a row link to them; such a table leaves out on a narrow page what gives way, for the
+/// Renders a table with its caption; a narrow page scrolls it sideways. Lines that lead to the
+/// details of a row link to them. Such a table leaves out on a narrow page what gives way, for the
 /// details have it.
 fn table(title: &str, table: &Table, spot: Spot) -> Markup {
     let leads = table.lines.iter().any(|line| line.leads_to.is_some());
@@ -193,13 +194,13 @@ fn table_cell(
     }
 }
 
-/// Draws a name, which may be broken where its parameters are, and before a distribution's suffix.
+/// Renders a name that may break where its parameters are, and before a distribution's suffix.
 pub fn name(text: &str) -> Markup {
     let parts = text.split_inclusive([':', ',', '+']).enumerate();
     html! { @for (index, part) in parts { @if index > 0 { wbr; } (t(part)) } }
 }
 
-/// The class that repeats a number as a colour.
+/// Returns the class that repeats a number as a colour.
 fn shade_class(shade: i8) -> Option<&'static str> {
     Some(match shade {
         ..=-3 => "c3",
@@ -213,8 +214,8 @@ fn shade_class(shade: i8) -> Option<&'static str> {
     })
 }
 
-/// The name of a verdict's class, its mark and its value in the filter. The style has a shape for
-/// each: no reader needs the colour.
+/// Names a verdict's class, which is also its mark and its value in the filter. The style has a
+/// shape for each: no reader needs the colour.
 pub fn verdict_class(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Slower => "slower",
@@ -227,7 +228,7 @@ pub fn verdict_class(verdict: Verdict) -> &'static str {
     }
 }
 
-/// A cell with word and colour; the style puts the shape before it.
+/// Renders a cell with word and colour; the style puts the shape before it.
 pub fn verdict_cell(cell: &Cell) -> Markup {
     html! {
         @match cell.verdict {
@@ -237,7 +238,7 @@ pub fn verdict_cell(cell: &Cell) -> Markup {
     }
 }
 
-/// A figure with what helps to read it.
+/// Renders a picture with its numbers as text, and how to read it.
 fn picture(title: &str, picture: &Picture, how: &str, spot: Spot) -> Markup {
     html! {
         figure {

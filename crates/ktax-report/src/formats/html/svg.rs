@@ -16,7 +16,7 @@ use maud::{Markup, html};
 use crate::formats::html::t;
 use crate::number;
 
-/// A mark and its outline, around 0.
+/// Marks of verdicts: name and outline around 0.
 const MARKS: [(&str, &str); 7] = [
     ("slower", "M-4-5L6 0L-4 5z"),
     ("faster", "M4-5L-6 0L4 5z"),
@@ -27,7 +27,7 @@ const MARKS: [(&str, &str); 7] = [
     ("alone", "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0"),
 ];
 
-/// All marks and the ends of lines, invisible until they are used.
+/// Renders all marks and the ends of lines, invisible until they are used by name.
 pub fn marks() -> Markup {
     html! {
         svg.marks width="0" height="0" aria-hidden="true" {
@@ -44,72 +44,73 @@ pub fn marks() -> Markup {
     }
 }
 
-/// A mark at a place: across in percent, down in pixels.
+/// Renders a mark: across in percent, down in pixels.
 pub fn mark(name: &str, x: &str, y: impl std::fmt::Display) -> Markup {
     html! { use href={ "#m-" (name) } x=(x) y=(y.to_string()) {} }
 }
 
-/// Pixels above the frame and below it, where the labels of the axis across are.
+/// Pixels above and below the frame, where the labels of the axis across are.
 const ABOVE: f64 = 26.0;
 const BELOW: f64 = 34.0;
 
-/// A value of an axis: whole where it is, as parameters are.
+/// Labels a value of an axis: whole where it is, as parameters are.
 pub fn label(value: f64) -> String {
     let is_whole = value == libm::trunc(value) && value.abs() < 1e9;
     if is_whole { number::whole(value) } else { number::measured(value) }
 }
 
-/// A length down, for SVG.
+/// Formats a length down, for SVG.
 pub fn pixels(value: f64) -> String {
     format!("{value:.1}")
 }
 
-/// A frame with two axes.
+/// Frame with two axes.
 pub struct Plot {
-    /// Across.
+    /// Axis across.
     pub x: Axis,
-    /// Up.
+    /// Axis up.
     pub y: Axis,
-    /// Pixels of the frame.
+    /// Height of the frame, pixels.
     pub height: f64,
 }
 
 impl Plot {
-    /// A place in the frame: across in percent, down in pixels.
+    /// Returns the point of two values in the frame: across in percent, down in pixels.
     pub fn point(&self, x: f64, y: f64) -> (String, String) {
         (self.x.percent(x), pixels(self.down(y)))
     }
 
-    /// How far down a value is, pixels.
+    /// Returns the distance of a value from the top, pixels.
     pub fn down(&self, y: f64) -> f64 {
         ABOVE + self.height - self.y.position(y) / 100.0 * self.height
     }
 
-    /// A line from one point to another.
+    /// Renders a line from one point to another.
     pub fn line(&self, class: &str, from: (f64, f64), to: (f64, f64)) -> Markup {
         let ((x1, y1), (x2, y2)) = (self.point(from.0, from.1), self.point(to.0, to.1));
         html! { line.(class) x1=(x1) y1=(y1) x2=(x2) y2=(y2) {} }
     }
 
-    /// The way from one point to another as a step: across first.
+    /// Renders a step from one point to another: across first.
     pub fn step(&self, class: &str, from: (f64, f64), to: (f64, f64)) -> Markup {
         let corner = (to.0, from.1);
         html! { (self.line(class, from, corner)) (self.line(class, corner, to)) }
     }
 
-    /// A line over the whole height.
+    /// Renders an upright line over the whole height.
     pub fn upright(&self, class: &str, x: f64) -> Markup {
         let x = self.x.percent(x);
         html! { line.(class) x1=(x) x2=(x) y1=(ABOVE) y2=(ABOVE + self.height) {} }
     }
 
-    /// The picture: what is in the frame, with the axes around it.
+    /// Renders the picture: the content of the frame, with the axes around it.
     pub fn draw(&self, title: &str, labels: [&str; 2], inside: &Markup) -> Markup {
         let ticks = self.x.ticks().into_iter().map(|tick| (tick, label(tick), "mid"));
         self.draw_over(title, labels, &ticks.collect::<Vec<_>>(), inside)
     }
 
-    /// The same with these ticks across: their places, names, and how the names lie.
+    /// Renders the picture with these ticks across: positions, names, and the class that aligns the
+    /// names.
     pub fn draw_over(
         &self,
         title: &str,
@@ -139,21 +140,21 @@ impl Plot {
     }
 }
 
-/// The empty room at both ends of an axis, percent.
+/// Empty room at both ends of an axis, percent.
 const MARGIN: f64 = 3.0;
 
-/// How values are spread over an axis.
+/// Spread of values over an axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Spread {
-    /// Evenly.
+    /// Linear.
     Linear,
-    /// By their logarithm; values are above 0.
+    /// Logarithmic; values are above 0.
     Log,
-    /// Evenly up to this size, by their logarithm beyond, on both sides of 0.
+    /// Linear up to this size and logarithmic beyond, on both sides of 0.
     Symlog(f64),
 }
 
-/// An axis from one value to another.
+/// Axis from one value to another.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Axis {
     spread: Spread,
@@ -161,7 +162,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// An axis that has all of these values.
+    /// Returns an axis that has all of these values.
     pub fn new(spread: Spread, values: impl IntoIterator<Item = f64>) -> Axis {
         let finite = values.into_iter().filter(|value| value.is_finite());
         let positions = finite.map(|value| scaled(spread, value));
@@ -175,19 +176,19 @@ impl Axis {
         Axis { spread, ends }
     }
 
-    /// Where a value is, from 0 to 100.
+    /// Returns the position of a value, from 0 to 100.
     pub fn position(&self, value: f64) -> f64 {
         let (low, high) = self.ends;
         let share = (scaled(self.spread, value) - low) / (high - low);
         MARGIN + share.clamp(0.0, 1.0) * (100.0 - 2.0 * MARGIN)
     }
 
-    /// The same as SVG has it: `12.34%`.
+    /// Formats the position of a value for SVG: `12.34%`.
     pub fn percent(&self, value: f64) -> String {
         percent(self.position(value))
     }
 
-    /// Round values, few enough to be labelled.
+    /// Returns round values, few enough to be labelled.
     pub fn ticks(&self) -> Vec<f64> {
         let (low, high) = self.ends;
         match self.spread {
@@ -207,7 +208,7 @@ impl Axis {
     }
 }
 
-/// A length across, for SVG.
+/// Formats a length across, for SVG.
 pub fn percent(value: f64) -> String {
     let text = format!("{value:.2}");
     format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
@@ -221,7 +222,7 @@ fn scaled(spread: Spread, value: f64) -> f64 {
     }
 }
 
-/// 0, and on both sides these digits times powers of ten, from about a limit on.
+/// Returns 0, and on both sides these digits times powers of ten, from about a limit on.
 fn symmetric_values(limit: f64, digits: &[f64]) -> impl Iterator<Item = f64> {
     let start = libm::floor(libm::log10(limit)) as i32;
     let powers = (start..start + 12).map(|power| libm::pow(10.0, f64::from(power)));
@@ -229,7 +230,7 @@ fn symmetric_values(limit: f64, digits: &[f64]) -> impl Iterator<Item = f64> {
     sizes.flat_map(|size| [size, -size]).chain([0.0])
 }
 
-/// Steps of 1, 2 or 5 times a power of ten.
+/// Returns ticks in steps of 1, 2 or 5 times a power of ten.
 fn linear_ticks(low: f64, high: f64) -> Vec<f64> {
     let rough = (high - low) / 4.0;
     let power = libm::pow(10.0, libm::floor(libm::log10(rough)));

@@ -10,10 +10,10 @@ use ktax_model::Verdict;
 /// Spaces between two columns: one would read as part of `9 178.25`.
 pub const GAP: u16 = 2;
 
-/// The most columns of a line of words.
+/// Maximum width of a line of words.
 const PROSE: u16 = 100;
 
-/// What everything is fitted to.
+/// Page of a given width to which text is fitted.
 #[derive(Debug, Clone, Copy)]
 pub struct Page {
     /// Columns that a line may have.
@@ -23,33 +23,33 @@ pub struct Page {
 }
 
 impl Page {
-    /// A page of a terminal.
+    /// Returns a page for a terminal.
     pub fn new(options: TextOptions) -> Self {
         Page { width: options.width.max(40), colour: options.colour, ascii: options.ascii }
     }
 
-    /// Text as it may stand here: nothing in it acts, and every character can be shown.
+    /// Escapes text from outside: nothing in it acts, and every character can be shown.
     pub fn escape(&self, text: &str) -> String {
         self.own(&escape(text))
     }
 
-    /// The same of what ktax itself says.
+    /// Spells ktax's own text in the characters that can be shown.
     pub fn own(&self, text: &str) -> String {
         if self.ascii { ascii(text) } else { text.to_owned() }
     }
 
-    /// The same, with room for an indentation.
+    /// Returns a page with room for an indentation.
     pub fn narrower(&self, by: u16) -> Self {
         self.wide(self.width.saturating_sub(by))
     }
 
-    /// Wrapped text, whatever is in it.
+    /// Wraps text, whatever is in it.
     pub fn paragraph(&self, text: &str) -> String {
         self.columns(&[[text]])
     }
 
-    /// Columns to the left, the last of which wraps; none of the others may. Tables may be as wide
-    /// as the terminal, but longer lines of words are hard to read.
+    /// Writes columns, the last of which wraps. Tables may be as wide as the terminal, but longer
+    /// lines of words are hard to read.
     pub fn columns<T: AsRef<str>>(&self, rows: &[impl AsRef<[T]>]) -> String {
         let page = self.wide(self.width.min(PROSE));
         let mut table = page.table();
@@ -61,12 +61,12 @@ impl Page {
         page.finish(&mut table, last)
     }
 
-    /// The same with lines of another width.
+    /// Returns a page of another width.
     pub fn wide(&self, width: u16) -> Self {
         Page { width, ..*self }
     }
 
-    /// A table without lines and columns.
+    /// Returns an empty table.
     pub fn table(&self) -> Table {
         let mut table = Table::new();
         table.load_preset(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
@@ -94,8 +94,8 @@ impl Page {
         table.trim_fmt() + "\n"
     }
 
-    /// A printed table with a line below its header, the only one that it has. Drawn here, because
-    /// releases of comfy-table disagree on how such a line crosses the gaps between columns.
+    /// Draws a line below the header of a printed table. Drawn here, because releases of
+    /// comfy-table disagree on how such a line crosses the gaps between columns.
     pub fn ruled(&self, text: &str, header_lines: usize) -> String {
         let widest = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
         let mut lines: Vec<&str> = text.lines().collect();
@@ -104,7 +104,7 @@ impl Page {
         lines.join("\n") + "\n"
     }
 
-    /// The word in its colour, if there are colours.
+    /// Returns the word in its colour; `None` without colours.
     fn coloured(&self, verdict: Verdict) -> Option<String> {
         let code = match verdict {
             Verdict::Slower => 31,
@@ -139,19 +139,19 @@ impl Page {
     }
 }
 
-/// Every line moved to the right.
+/// Moves every line to the right.
 pub fn indented(text: &str, by: u16) -> String {
     let margin = " ".repeat(usize::from(by));
     text.lines().map(|line| format!("{margin}{line}\n")).collect()
 }
 
-/// How wide a table is where nothing gives way.
+/// Width of a table in which nothing gives way.
 pub fn natural_width(table: &Table) -> u16 {
     let cells = table.column_max_content_widths().into_iter();
     cells.map(|width| width.saturating_add(GAP)).fold(0, u16::saturating_add).saturating_sub(GAP)
 }
 
-/// Where a row's name is broken, the parameters below.
+/// Position at which a row's name is broken; the parameters follow below.
 #[derive(Debug, Clone, Copy)]
 pub enum Break {
     Nowhere,
@@ -162,7 +162,7 @@ pub enum Break {
 impl Break {
     pub const ALL: [Break; 3] = [Break::Nowhere, Break::Colon, Break::Commas];
 
-    /// The name, on as many lines as it then has.
+    /// Breaks a name into lines.
     pub fn apply(self, name: &str) -> String {
         match self {
             Break::Nowhere => name.to_owned(),
@@ -175,7 +175,7 @@ impl Break {
     }
 }
 
-/// Parameters on lines of about this many columns, or of one parameter.
+/// Columns of a line of parameters, unless one parameter is longer.
 const PARAMS: usize = 24;
 
 fn pack_parameters(params: &str) -> String {

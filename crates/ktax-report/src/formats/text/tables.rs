@@ -5,19 +5,19 @@ use crate::formats::text::page::{Break, GAP, Page, align_right, natural_width};
 use crate::view::{Cell, Column, Kind, Line, Table};
 use ktax_model::Verdict;
 
-/// How a table is laid out.
+/// A table that is laid out.
 struct LaidOut {
     table: comfy_table::Table,
     header_lines: usize,
 }
 
-/// A table on a page, or several with the same first column where it may be split.
+/// Draws a table, or several with the same first column where it may be split.
 pub fn draw_all(table: &Table, page: &Page) -> String {
     let parts = if table.splits { split(table, page) } else { vec![table.clone()] };
     parts.iter().map(|part| draw(part, page)).collect::<Vec<String>>().join("\n")
 }
 
-/// As many columns in each as fit beside the first.
+/// Splits a table: as many columns in each as fit beside the first.
 fn split(table: &Table, page: &Page) -> Vec<Table> {
     let only = |shown: &[usize]| {
         let is_left_out = |column: &usize| *column > 0 && !shown.contains(column);
@@ -37,7 +37,7 @@ fn split(table: &Table, page: &Page) -> Vec<Table> {
     parts.iter().map(|part| only(part)).collect()
 }
 
-/// A table on a page: with all columns where there is room for them, else with row names on several
+/// Draws a table: with all columns where there is room for them, else with row names on several
 /// lines, else without the columns that give way.
 pub fn draw(table: &Table, page: &Page) -> String {
     let fitting = find_fit(table, page);
@@ -61,7 +61,8 @@ pub fn draw(table: &Table, page: &Page) -> String {
     page.colour_verdicts(&text, &verdicts)
 }
 
-/// How many groups of columns give way, and where names are broken; nothing where no way fits.
+/// Finds how many groups of columns give way, and where names are broken; `None` where nothing
+/// fits.
 fn find_fit(table: &Table, page: &Page) -> Option<(usize, Break)> {
     let groups = 0..=table.gives_way.len();
     let mut ways = groups.flat_map(|given| Break::ALL.map(|names| (given, names)));
@@ -70,13 +71,13 @@ fn find_fit(table: &Table, page: &Page) -> Option<(usize, Break)> {
     })
 }
 
-/// The columns that a page of this width leaves out, in words; nothing where all are shown.
+/// Says which columns a page of this width leaves out; `None` where all are shown.
 pub fn left_out(table: &Table, page: &Page) -> Option<String> {
     let heads = heads_left_out(table, page);
     (!heads.is_empty()).then(|| omitted(&heads.join(", "), page))
 }
 
-/// The heads of these columns, each on one line.
+/// Heads of the columns that are left out, each on one line.
 pub fn heads_left_out(table: &Table, page: &Page) -> Vec<String> {
     if table.gives_way.is_empty() {
         return Vec::new();
@@ -93,7 +94,7 @@ pub fn omitted(what: &str, page: &Page) -> String {
     format!("Omitted to fit {} columns: {what}; --json has all.", page.width)
 }
 
-/// The table after so many groups have given way.
+/// Returns the table after `given` groups of columns have given way.
 fn narrowed(table: &Table, given: usize) -> Table {
     table.without(&table.gives_way[..given].concat())
 }
@@ -117,7 +118,7 @@ fn lay_out(shown: &Table, page: &Page, names: Break) -> LaidOut {
     LaidOut { table, header_lines }
 }
 
-/// What belongs to the lines above stands a little to the right of them.
+/// Cells of a line; a part of the lines above is indented.
 fn line_cells(line: &Line, columns: &[Column], page: &Page, names: Break) -> Vec<String> {
     let named = columns.iter().position(|column| column.kind != Kind::Number);
     let cell = |(index, cell): (usize, &Cell)| {
@@ -131,7 +132,7 @@ fn line_cells(line: &Line, columns: &[Column], page: &Page, names: Break) -> Vec
     line.cells.iter().enumerate().map(cell).collect()
 }
 
-/// Of two lines where a name has two words, the others at the bottom.
+/// Heads of columns, of two lines where a name has two words; the others are at the bottom.
 fn column_heads(columns: &[Column]) -> Vec<String> {
     let broken = |head: &str| match head.split_once('\n').or_else(|| head.split_once(' ')) {
         Some((above, below)) => format!("{above}\n{below}"),
@@ -146,12 +147,12 @@ fn column_heads(columns: &[Column]) -> Vec<String> {
     heads.into_iter().map(at_bottom).collect()
 }
 
-/// A last column narrower than this cannot be read, so that others give way before.
+/// Width below which a last column cannot be read, so that others give way before.
 const READABLE: usize = 24;
 
-/// A table that is no result; the last column wraps. Columns of numbers are aligned to the right.
-/// Where there is no room the columns `gives_way` are left out, one after the other; the table says
-/// which. Its command has all of them with --json.
+/// Draws a table that is no result; the last column wraps. Columns of numbers are aligned to the
+/// right. Without room the columns `gives_way` are left out, one after the other, and the table
+/// names them. Its command has all of them with --json.
 pub fn plain_table(
     header: &[&str],
     rows: Vec<Vec<String>>,
@@ -177,7 +178,7 @@ pub fn plain_table(
     text
 }
 
-/// Whether the last column has room without the columns that are left out.
+/// Tells whether the last column has room if these columns are left out.
 fn is_readable(rows: &[Vec<String>], left_out: &[usize], page: &Page) -> bool {
     let widest = |column: usize| {
         let widths =
@@ -206,8 +207,8 @@ fn draw_plain(header: &[&str], rows: Vec<Vec<String>>, page: &Page) -> String {
     page.ruled(&page.finish(&mut table, header.len().saturating_sub(1)), 1)
 }
 
-/// A table in the shape of a published one: heads as they are, `numbers` aligned to the right.
-/// Where there is no room the first column wraps, or the last if numbers are first.
+/// Draws a table in the shape of a published one: heads as they are, `numbers` aligned to the
+/// right. Without room the first column wraps, or the last if numbers are first.
 pub fn published_table(
     header: &[&str],
     rows: Vec<Vec<String>>,

@@ -6,23 +6,23 @@ use crate::formats::html::svg::percent;
 use crate::formats::html::{shortened, t};
 use crate::view::{Flame, FlameBar};
 
-/// Of one function, with the gap below it.
+/// Height of one function with the gap below it, pixels.
 const ROW_HEIGHT: usize = 26;
 
-/// Of its name, which stands above the bars of both sides: no edge of a bar runs through it.
+/// Height of its name, which stands above the bars of both sides: no edge of a bar runs through it.
 const NAME_HEIGHT: usize = 14;
 
-/// Of the bar of one side.
+/// Height of the bar of one side.
 const SIDE_HEIGHT: usize = 5;
 
-/// A name is not drawn in less room, in percent of the picture.
+/// Width below which a name is not drawn, in percent of the picture.
 const NAMED_PERCENT: f64 = 2.5;
 
-/// So many strengths has each of the two colours.
+/// Number of strengths of each of the two colours.
 const STRENGTHS: f64 = 5.0;
 
-/// Each function below its caller: above the bar of the base, below that of the change.
-/// In a picture of its own it begins at `top`.
+/// Renders each function below its caller: above the bar of the base, below that of the change. In
+/// a picture of its own it begins at `top`.
 pub fn flame(title: &str, flame: &Flame, top: Option<usize>) -> Markup {
     html! {
         svg.flame y=[top] width="100%" height=(flame_height(flame)) role="img" {
@@ -32,7 +32,7 @@ pub fn flame(title: &str, flame: &Flame, top: Option<usize>) -> Markup {
     }
 }
 
-/// How high it is, in pixels.
+/// Returns the height of a flame graph, pixels.
 fn flame_height(flame: &Flame) -> usize {
     flame.bars.iter().map(|bar| (bar.depth + 1) * ROW_HEIGHT).max().unwrap_or_default()
 }
@@ -58,7 +58,8 @@ fn draw_bar(bar: &FlameBar) -> Markup {
     }
 }
 
-/// `more1` to `more5`, `less1` to `less5`, or `same`: small differences are seen, too.
+/// Class of a difference: `more1` to `more5`, `less1` to `less5`, or `same`. Small differences are
+/// seen, too.
 fn strength(moved: f64) -> String {
     let strength = (moved.abs().sqrt() * STRENGTHS).ceil().clamp(1.0, STRENGTHS);
     match moved {
@@ -71,19 +72,19 @@ fn strength(moved: f64) -> String {
 const STYLE: &str = concat!(include_str!("../theme.css"), include_str!("../flame.css"));
 const SCRIPT: &str = concat!(include_str!("../flame.js"), include_str!("../flame-file.js"));
 
-/// Above the picture are two lines, and two are below.
+/// Room above the picture for two lines, and below it for two more.
 const TOP: usize = 52;
 const BOTTOM: usize = 48;
 
-/// So many functions are named below it.
+/// Number of functions that are named below it.
 const MOST_FUNCTIONS: usize = 3;
 
-/// Text is at least as high as in a page.
+/// Style of a file of its own; text is at least as high as in a page.
 const FILE_STYLE: &str = "svg{background:var(--bg)}text{font:13px system-ui,sans-serif;fill:var(--fg)}\
-                    .soft{fill:var(--soft)}#find{cursor:pointer;text-decoration:underline}";
+     .soft{fill:var(--soft)}#find{cursor:pointer;text-decoration:underline}";
 
-/// An image in SVG that loads nothing, with what it shows in two lines and how to read it. A
-/// browser that runs its script zooms and finds; nothing needs that.
+/// Renders an SVG file that loads nothing, with two lines above the picture and how to read it
+/// below. A browser that runs its script zooms and finds; nothing needs that.
 pub fn flame_file(lines: [&str; 2], how: &str, picture: &Flame) -> String {
     let height = TOP + flame_height(picture) + BOTTOM;
     let markup = html! {
@@ -101,7 +102,7 @@ pub fn flame_file(lines: [&str; 2], how: &str, picture: &Flame) -> String {
     shortened(markup.into_string()) + "\n"
 }
 
-/// The functions whose own code differs most, also where a bar has no room for a name.
+/// Names the functions whose own code differs most, also where a bar has no room for a name.
 fn largest_functions(picture: &Flame) -> String {
     let mut coloured: Vec<&FlameBar> = picture.bars.iter().filter(|bar| bar.moved != 0.0).collect();
     coloured.sort_by(|one, other| other.moved.abs().total_cmp(&one.moved.abs()));

@@ -11,7 +11,7 @@ use ktax_model::PairRatio;
 
 const CURVES_HEIGHT: f64 = 200.0;
 
-/// Both sides on logarithmic axes, and their numbers.
+/// Renders both sides on logarithmic axes, and their numbers.
 pub fn curves(title: &str, curves: &Curves) -> Markup {
     // 0 has no logarithm: the table has it.
     let points = |curve: &SideCurve| -> Vec<(f64, f64)> {
@@ -67,12 +67,12 @@ fn curve_numbers(curves: &Curves) -> Markup {
 }
 
 const LEVELS_HEIGHT: f64 = 180.0;
-/// Labels nearer to each other than this would lie on each other: percent across, pixels down.
+/// Size of a label: percent across, pixels down. Labels nearer to each other would overlap.
 const LABEL_SIZE: (f64, f64) = (25.0, 13.0);
-/// Labels that a picture has room for.
+/// Number of labels that a picture has room for.
 const MOST_LABELS: usize = 6;
 
-/// The cost over kernels; lines that do not compare with each other are not joined.
+/// Renders the cost over kernels; lines that do not compare with each other are not joined.
 pub fn levels(title: &str, levels: &Levels) -> Markup {
     let points = || levels.levels.iter().flat_map(|level| &level.points);
     let last = levels.kernels.len().saturating_sub(1);
@@ -113,7 +113,8 @@ pub fn levels(title: &str, levels: &Levels) -> Markup {
     plot.draw_over(title, ["kernels", levels.unit], &ends, &inside)
 }
 
-/// The steps that are labelled, and how far down: above its point, higher where another label is.
+/// Returns the labelled steps, and how far down each label is: above its point, higher where
+/// another label is.
 fn step_labels<'a>(
     plot: &Plot,
     points: impl Iterator<Item = &'a KernelPoint>,
@@ -138,7 +139,7 @@ fn step_labels<'a>(
 
 const STEPS_HEIGHT: f64 = 180.0;
 
-/// The cost along the chain; a carrier's name stands where the cost steps.
+/// Renders the cost along the chain; a carrier's name stands where the cost steps.
 pub fn steps(title: &str, steps: &Steps) -> Markup {
     let plot = Plot {
         x: Axis::new(Spread::Linear, [0.0, steps.last as f64]),
@@ -160,7 +161,9 @@ pub fn steps(title: &str, steps: &Steps) -> Markup {
         @for (index, (to, name)) in steps.carriers.iter().enumerate() {
             // On the side where there is room for it.
             @let is_right = *to * 2 > steps.last;
-            text.carrier.end[is_right] x=(plot.x.percent(*to as f64)) y=(38 + 14 * index) { (t(name)) }
+            text.carrier.end[is_right] x=(plot.x.percent(*to as f64)) y=(38 + 14 * index) {
+                (t(name))
+            }
         }
     };
     html! {
@@ -182,7 +185,7 @@ pub fn steps(title: &str, steps: &Steps) -> Markup {
 
 const TRAIL_HEIGHT: f64 = 160.0;
 
-/// Ratios in the order of time; the numbers are folded away.
+/// Renders ratios in the order of time; the numbers are folded away.
 pub fn trail(title: &str, trail: &Trail) -> Markup {
     let ends = trail.ratio.map(|ratio| [ratio.low, ratio.high.unwrap_or(ratio.estimate)]);
     let ratios = trail.pairs.iter().map(|pair| pair.ratio);
@@ -209,7 +212,7 @@ pub fn trail(title: &str, trail: &Trail) -> Markup {
     }
 }
 
-/// A look is after so many pairs of the change: where the last of them stands.
+/// Returns the place of each look: behind the last of so many pairs of the change.
 fn look_places(trail: &Trail) -> Vec<f64> {
     let of_change: Vec<&PairRatio> = trail.pairs.iter().filter(|pair| !pair.is_control).collect();
     let place = |look: &usize| Some(f64::from(of_change.get(look.checked_sub(1)?)?.pair) + 1.5);

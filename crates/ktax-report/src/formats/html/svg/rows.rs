@@ -12,7 +12,7 @@ use ktax_stats::tables::share_percent;
 const FOREST_HEIGHT: u32 = 22;
 const FOREST_MIDDLE: u32 = FOREST_HEIGHT / 2;
 
-/// A table whose widest column is the axis; a row's name leads to the row below.
+/// Renders a table whose widest column is the axis; a row's name leads to the row below.
 pub fn forest(title: &str, forest: &Forest, spot: Spot) -> Markup {
     let axis = forest_axis(forest);
     let has_carried = forest.lines.iter().any(|line| !line.carried.is_empty());
@@ -37,7 +37,7 @@ pub fn forest(title: &str, forest: &Forest, spot: Spot) -> Markup {
     }
 }
 
-/// Everything that is drawn, and 0.
+/// Returns an axis with everything that is drawn, and 0.
 fn forest_axis(forest: &Forest) -> Axis {
     let limit = forest.threshold_percent.max(0.01);
     let drawn_values = |line: &ForestLine| {
@@ -49,7 +49,7 @@ fn forest_axis(forest: &Forest) -> Axis {
     Axis::new(Spread::Symlog(limit), values)
 }
 
-/// A label that is nearer to that of 0, in percent of the axis, would lie on it.
+/// Width of a label, in percent of the axis: nearer to the label of 0 they would overlap.
 const LABEL_WIDTH: f64 = 9.0;
 
 fn forest_ticks(axis: &Axis) -> Markup {
@@ -108,19 +108,22 @@ fn draw_forest_row(line: &ForestLine, axis: &Axis, threshold: f64) -> Markup {
                     y="3" height=(FOREST_HEIGHT - 6) {}
             }
             @for limit in [-threshold, threshold] {
-                line.limit x1=(axis.percent(limit)) x2=(axis.percent(limit)) y1="0" y2=(FOREST_HEIGHT) {}
+                line.limit x1=(axis.percent(limit)) x2=(axis.percent(limit))
+                    y1="0" y2=(FOREST_HEIGHT) {}
             }
             line.zero x1=(axis.percent(0.0)) x2=(axis.percent(0.0)) y1="0" y2=(FOREST_HEIGHT) {}
             @if let Some((low, high)) = line.range {
                 line.range.(class) x1=(axis.percent(low)) x2=(axis.percent(high))
                     y1=(FOREST_MIDDLE) y2=(FOREST_MIDDLE) {}
             }
-            @if let Some(delta) = line.percent { (mark(class, &axis.percent(delta), FOREST_MIDDLE)) }
+            @if let Some(delta) = line.percent {
+                (mark(class, &axis.percent(delta), FOREST_MIDDLE))
+            }
         }
     }
 }
 
-/// What the picture of a row says, in words.
+/// Describes the picture of a row in words.
 fn row_words(line: &ForestLine) -> String {
     let [delta, range, detectable] = &line.shown;
     match line.percent {
@@ -129,7 +132,7 @@ fn row_words(line: &ForestLine) -> String {
     }
 }
 
-/// A table of bars, each of which begins where the one above ends.
+/// Renders a table of bars, each of which begins where the one above ends.
 pub fn bridge(title: &str, bridge: &Bridge) -> Markup {
     let ends = bridge.bars.iter().flat_map(|bar| [bar.span.0, bar.span.1]);
     let axis = Axis::new(Spread::Linear, ends.chain([0.0]));
@@ -191,9 +194,10 @@ const BASE_DOWN: u32 = 14;
 const CHANGE_DOWN: u32 = 46;
 const DOTS_HEIGHT: u32 = 60;
 
-/// Both sides of each layout, and their numbers.
+/// Renders both sides of each layout, and their numbers.
 pub fn dots(dots: &Dots) -> Markup {
-    let axis = Axis::new(Spread::Linear, dots.layouts.iter().flat_map(|sides| [sides.0, sides.1]));
+    let axis =
+        Axis::new(Spread::Linear, dots.layouts.iter().flat_map(|(base, change)| [*base, *change]));
     html! {
         svg.dots width="100%" height=(DOTS_HEIGHT) role="img" {
             title { "Layouts" }
@@ -212,9 +216,9 @@ pub fn dots(dots: &Dots) -> Markup {
                 @for index in 0..dots.layouts.len() { th { (index + 1) } }
             } }
             tbody {
-                (dots_row("base", dots.layouts.iter().map(|sides| number::count(sides.0))))
-                (dots_row("change", dots.layouts.iter().map(|sides| number::count(sides.1))))
-                (dots_row("delta", dots.layouts.iter().map(|sides| number::delta(sides.1 - sides.0))))
+                (dots_row("base", dots.layouts.iter().map(|(base, _)| number::count(*base))))
+                (dots_row("change", dots.layouts.iter().map(|(_, change)| number::count(*change))))
+                (dots_row("delta", dots.layouts.iter().map(|(base, change)| number::delta(change - base))))
             }
         } }
     }
@@ -225,10 +229,10 @@ fn dots_row(name: &str, cells: impl Iterator<Item = String>) -> Markup {
 }
 
 const BAR_HEIGHT: u32 = 26;
-/// So many colours, which repeat.
+/// Number of colours, which repeat.
 const COLOURS: usize = 8;
 
-/// One bar of 100 % for each whole, and the shares of its parts.
+/// Renders one bar of 100 % for each whole, and the shares of its parts.
 pub fn bars(title: &str, bars: &[Bar]) -> Markup {
     let names = part_names(bars);
     let colour = |part: &str| names.iter().position(|name| *name == part).unwrap_or(0) % COLOURS;
@@ -261,7 +265,7 @@ pub fn bars(title: &str, bars: &[Bar]) -> Markup {
     }
 }
 
-/// All parts, in the order in which they are first met.
+/// Names all parts, in the order in which they are first met.
 fn part_names(bars: &[Bar]) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for (part, _) in bars.iter().flat_map(|bar| &bar.parts) {
@@ -272,12 +276,12 @@ fn part_names(bars: &[Bar]) -> Vec<&str> {
     names
 }
 
-/// The size of the whole.
+/// Size of the whole.
 fn whole_size(bar: &Bar) -> f64 {
     bar.parts.iter().map(|(_, size)| *size as f64).sum()
 }
 
-/// Name, where it begins and how wide it is, in percent of the whole.
+/// Returns each part's name, begin and width, in percent of the whole.
 fn part_shares(bar: &Bar) -> impl Iterator<Item = (&str, f64, f64)> {
     let all = whole_size(bar);
     bar.parts.iter().scan(0.0, move |before, (name, size)| {
