@@ -40,7 +40,7 @@ pub fn counts_command(
     };
     let mut words = CommandLine::compare();
     words.kernels(kernel(Side::Base), kernel(Side::Change));
-    words.of_source(&base.subject, &change.subject);
+    words.source_options(&base.subject, &change.subject);
     words.boot_lines(&base.subject.boot_line, &change.subject.boot_line);
     words.side_settings("base", &base.subject);
     words.side_settings("change", &change.subject);
@@ -64,8 +64,8 @@ pub fn counts_command(
 fn written_programs<'a>(users: &[&'a UserProgram]) -> Vec<(&'a UserProgram, &'a [u64])> {
     let mut asked: Vec<(&UserProgram, &[u64])> = Vec::new();
     for program in users.iter().copied() {
-        let of_sizes = program.size.as_ref().map(|size| (&size.program, &size.sizes[..]));
-        let written = of_sizes.unwrap_or((program, &[]));
+        let measured_sizes = program.size.as_ref().map(|size| (&size.program, &size.sizes[..]));
+        let written = measured_sizes.unwrap_or((program, &[]));
         if !asked.contains(&written) {
             asked.push(written);
         }
@@ -145,9 +145,9 @@ pub fn times_command(rows: &[Row], threshold_percent: f64, times: &TimesComparis
     let (plan, Sides { base, change }) = (&times.plan, &times.plan.subjects);
     let users: Vec<&UserProgram> =
         plan.programs.iter().filter(|program| !program.defined).collect();
-    let of_users = rows.iter().filter(|row| UserProgram::is_row(&row.row)).count();
+    let user_rows = rows.iter().filter(|row| UserProgram::is_row(&row.row)).count();
     let is_kvm = plan.machine.accelerator == TimedMachine::default().accelerator;
-    if of_users != users.len() || users.len() > 1 || !is_kvm {
+    if user_rows != users.len() || users.len() > 1 || !is_kvm {
         return Vec::new();
     }
     let mut words = CommandLine::compare();
@@ -206,6 +206,7 @@ fn kernel_settings(subject: &TimedSubject) -> Vec<String> {
     sysctl.chain(named.map(|(name, value)| format!("{name}={value}"))).chain(prefix).collect()
 }
 
+/// Words of a command line; options with their defaults are left out.
 struct CommandLine(Vec<String>);
 
 impl CommandLine {
@@ -222,6 +223,7 @@ impl CommandLine {
         }
     }
 
+    /// Adds an option unless its value is the default.
     fn unless(&mut self, is_usual: bool, name: &str, value: impl ToString) {
         if !is_usual {
             self.option(name, value);
@@ -237,7 +239,8 @@ impl CommandLine {
         }
     }
 
-    fn of_source(&mut self, base: &Subject, change: &Subject) {
+    /// Adds the options of kernels that are built from source.
+    fn source_options(&mut self, base: &Subject, change: &Subject) {
         base.config.iter().for_each(|option| self.option("--base-config", option));
         base.patches.iter().for_each(|patch| self.option("--base-patch", patch));
         change.config.iter().for_each(|option| self.option("--config", option));
@@ -257,6 +260,7 @@ impl CommandLine {
         setup.iter().for_each(|commands| self.option(&flag("setup"), commands));
     }
 
+    /// Adds what a program needs before it runs: files, variables, commands.
     fn hooks(&mut self, program: &UserProgram) {
         let UserProgram { files, root, trace_files, env, setup, prepare, .. } = program;
         files.iter().for_each(|file| self.option("--file", file));
@@ -306,6 +310,7 @@ impl CommandLine {
         machine.model.iter().for_each(|model| self.option("--model", model.name()));
     }
 
+    /// Adds layouts, seed and threshold.
     fn counting(&mut self, machine: &Machine, layouts: usize, seed: u64, threshold_percent: f64) {
         self.unless(layouts == machine.usual_layouts() as usize, "--layouts", layouts);
         self.unless(seed == SEED, "--seed", seed);

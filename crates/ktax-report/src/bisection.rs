@@ -7,6 +7,67 @@ use ktax_model::{
     Bisection, Carrier, Chain, Comparison, Element, Point, SavedResult, Verdict, metric,
 };
 
+const COLUMNS: [&str; 9] =
+    ["point", "element", "title", "row", "metric", "cost", "delta", "share_percent", "skipped"];
+
+impl Report for Bisection {
+    /// Shows the elements that carry the difference, the largest first, then the rest and what was
+    /// skipped.
+    fn view(&self) -> View {
+        let found = self.found.as_deref().unwrap_or_default();
+        View {
+            title: self.title.clone(),
+            headline: headline(self, found),
+            how: whole_difference(self).unwrap_or_default(),
+            again: self.again.clone(),
+            sections: vec![
+                steps_picture(self, found),
+                Section::table(carriers_table(self, found)),
+                Section::Sentences(rest_sentence(self, found).into_iter().collect()),
+                Section::Sentences(unfinished_sentence(self).into_iter().collect()),
+                Section::Sentences(spread_sentence(self).into_iter().collect()),
+                merge_command(self, found),
+                Section::Items {
+                    title: format!("These {} could not be measured:", self.chain.words().1),
+                    items: skipped_elements(self),
+                },
+            ],
+            ..View::default()
+        }
+    }
+
+    /// Writes one line for each place of the chain, the base first: its cost where that was
+    /// measured, and the share that its element carries.
+    fn records(&self) -> Records {
+        let mut records = Records::new(COLUMNS);
+        for place in 0..=self.elements.len() {
+            let element = place.checked_sub(1).and_then(|index| self.elements.get(index));
+            let skipped = match self.points.get(&place) {
+                Some(Point::Skipped(why)) => Some(why),
+                _ => None,
+            };
+            let carries = |carrier: &&Carrier| (carrier.after + 1..=carrier.at).contains(&place);
+            let carrier = self.found.iter().flatten().find(carries);
+            records.push([
+                place.into(),
+                element.map(|element| &element.name).into(),
+                element.map(|element| &element.title).into(),
+                (&self.row).into(),
+                (&self.metric).into(),
+                self.cost(place).into(),
+                carrier.map(|carrier| carrier.delta).into(),
+                carrier.map(|carrier| carrier.share_percent).into(),
+                skipped.into(),
+            ]);
+        }
+        records
+    }
+
+    fn result(&self) -> SavedResult {
+        SavedResult::Bisection(Box::new(self.clone()))
+    }
+}
+
 /// Answer: `2 of 16 commits carry 98.0 % of +25.50 instructions (getppid): 700000000000 78.4 %, …`.
 /// A carrier that was not told apart from its neighbours stands for them.
 fn headline(bisection: &Bisection, found: &[Carrier]) -> String {
@@ -199,67 +260,6 @@ pub fn place(bisection: &Bisection, place: usize) -> String {
     let shown = element
         .map_or(String::new(), |one| format!("{} {}", element_name(bisection, one), one.title));
     escape(format!("{place} of {}, {shown}", bisection.elements.len()).trim_end())
-}
-
-const COLUMNS: [&str; 8] =
-    ["point", "element", "title", "row", "metric", "cost", "delta", "share_percent"];
-
-impl Report for Bisection {
-    /// Shows the elements that carry the difference, the largest first, then the rest and what was
-    /// skipped.
-    fn view(&self) -> View {
-        let found = self.found.as_deref().unwrap_or_default();
-        View {
-            title: self.title.clone(),
-            headline: headline(self, found),
-            how: whole_difference(self).unwrap_or_default(),
-            again: self.again.clone(),
-            sections: vec![
-                steps_picture(self, found),
-                Section::table(carriers_table(self, found)),
-                Section::Sentences(rest_sentence(self, found).into_iter().collect()),
-                Section::Sentences(unfinished_sentence(self).into_iter().collect()),
-                Section::Sentences(spread_sentence(self).into_iter().collect()),
-                merge_command(self, found),
-                Section::Items {
-                    title: format!("These {} could not be measured:", self.chain.words().1),
-                    items: skipped_elements(self),
-                },
-            ],
-            ..View::default()
-        }
-    }
-
-    /// Writes one line for each place of the chain, the base first: its cost where that was
-    /// measured, and the share that its element carries.
-    fn records(&self) -> Records {
-        let mut records = Records::new(COLUMNS.into_iter().chain(["skipped"]));
-        for place in 0..=self.elements.len() {
-            let element = place.checked_sub(1).and_then(|index| self.elements.get(index));
-            let skipped = match self.points.get(&place) {
-                Some(Point::Skipped(why)) => Some(why),
-                _ => None,
-            };
-            let carries = |carrier: &&Carrier| (carrier.after + 1..=carrier.at).contains(&place);
-            let carrier = self.found.iter().flatten().find(carries);
-            records.push([
-                place.into(),
-                element.map(|element| &element.name).into(),
-                element.map(|element| &element.title).into(),
-                (&self.row).into(),
-                (&self.metric).into(),
-                self.cost(place).into(),
-                carrier.map(|carrier| carrier.delta).into(),
-                carrier.map(|carrier| carrier.share_percent).into(),
-                skipped.into(),
-            ]);
-        }
-        records
-    }
-
-    fn result(&self) -> SavedResult {
-        SavedResult::Bisection(Box::new(self.clone()))
-    }
 }
 
 /// A comparison of base and change in which there is nothing to search for.

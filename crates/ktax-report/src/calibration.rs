@@ -10,6 +10,84 @@ use ktax_model::{
     ValidatedRow, Validation,
 };
 
+const COLUMNS: [&str; 7] = ["machine", "kind", "of", "unit", "low", "high", "measured"];
+
+impl Report for CalibrationTable {
+    /// Shows what is missing, then costly instructions, the constants, and the rows that are
+    /// predicted worst.
+    fn view(&self) -> View {
+        let calibration = &self.calibration;
+        let mut sections = vec![Section::Sentences(missing_sentences(self)), costly_section(self)];
+        if let Some(fit) = &calibration.fit {
+            sections.push(constants_section(&self.machine, fit));
+            sections.push(worst_rows(self));
+        }
+        let is_virtual = if calibration.is_virtual { " · a virtual machine" } else { "" };
+        let microcode = match calibration.microcode.as_str() {
+            "" => String::new(),
+            microcode => format!(" · microcode {microcode}"),
+        };
+        let ghz = measured(calibration.cycles_per_ns);
+        let machine = shell_word(&self.machine);
+        View {
+            title: format!("What {} takes", calibration.cpu),
+            headline: headline(self),
+            how: format!(
+                "{}{microcode}{is_virtual} · TSC {ghz} GHz · model {}",
+                calibration.cpu, self.model
+            ),
+            sections,
+            legend: Legend::new([format!(
+                "Use it: ktax compare --machine {machine}, or ktax report --machine {machine} for \
+                 what was counted already."
+            )]),
+            ..View::default()
+        }
+    }
+
+    /// Writes one line for each costly instruction, each constant and each row; the interval of a
+    /// row is the prediction of a fit to the other groups.
+    fn records(&self) -> Records {
+        let mut records = Records::new(COLUMNS);
+        let calibration = &self.calibration;
+        let mut line = |kind: &'static str, name: &str, [low, high]: [f64; 2], measured: Value| {
+            let machine = Value::from(&self.machine);
+            let name = Value::from(&name.to_owned());
+            records.push([
+                machine,
+                kind.into(),
+                name,
+                CYCLES.into(),
+                low.into(),
+                high.into(),
+                measured,
+            ]);
+        };
+        for (kind, interval) in &calibration.operations {
+            line("costly", kind.name(), *interval, Value::Nothing);
+        }
+        if let Some(interval) = calibration.rep_iteration {
+            line("costly", "rep-iteration", interval, Value::Nothing);
+        }
+        for (kind, interval) in &calibration.iterations {
+            line("costly", iteration_name(*kind), *interval, Value::Nothing);
+        }
+        if let Some(fit) = &calibration.fit {
+            for thing in fit.cycles.keys() {
+                line("fitted", thing.name(), fit.cost(*thing), Value::Nothing);
+            }
+            for row in &self.rows {
+                line("row", &row.row, row.predicted.unwrap_or_default(), row.cycles.into());
+            }
+        }
+        records
+    }
+
+    fn result(&self) -> SavedResult {
+        SavedResult::Calibration(Box::new(self.clone()))
+    }
+}
+
 fn headline(table: &CalibrationTable) -> String {
     let operations = counted(table.calibration.operations.len(), "costly instruction");
     let fitted = match &table.calibration.fit {
@@ -93,84 +171,6 @@ fn worst_rows(table: &CalibrationTable) -> Section {
         SHOWN_ROWS.min(table.rows.len())
     );
     Section::Table { title, table: Table::new(columns).with(lines), notes: Vec::new() }
-}
-
-const COLUMNS: [&str; 7] = ["machine", "kind", "of", "unit", "low", "high", "measured"];
-
-impl Report for CalibrationTable {
-    /// Shows what is missing, then costly instructions, the constants, and the rows that are
-    /// predicted worst.
-    fn view(&self) -> View {
-        let calibration = &self.calibration;
-        let mut sections = vec![Section::Sentences(missing_sentences(self)), costly_section(self)];
-        if let Some(fit) = &calibration.fit {
-            sections.push(constants_section(&self.machine, fit));
-            sections.push(worst_rows(self));
-        }
-        let is_virtual = if calibration.is_virtual { " · a virtual machine" } else { "" };
-        let microcode = match calibration.microcode.as_str() {
-            "" => String::new(),
-            microcode => format!(" · microcode {microcode}"),
-        };
-        let ghz = measured(calibration.cycles_per_ns);
-        let machine = shell_word(&self.machine);
-        View {
-            title: format!("What {} takes", calibration.cpu),
-            headline: headline(self),
-            how: format!(
-                "{}{microcode}{is_virtual} · TSC {ghz} GHz · model {}",
-                calibration.cpu, self.model
-            ),
-            sections,
-            legend: Legend::new([format!(
-                "Use it: ktax compare --machine {machine}, or ktax report --machine {machine} for \
-                 what was counted already."
-            )]),
-            ..View::default()
-        }
-    }
-
-    /// Writes one line for each costly instruction, each constant and each row; the interval of a
-    /// row is the prediction of a fit to the other groups.
-    fn records(&self) -> Records {
-        let mut records = Records::new(COLUMNS.map(str::to_owned));
-        let calibration = &self.calibration;
-        let mut line = |kind: &'static str, name: &str, [low, high]: [f64; 2], measured: Value| {
-            let machine = Value::from(&self.machine);
-            let name = Value::from(&name.to_owned());
-            records.push([
-                machine,
-                kind.into(),
-                name,
-                CYCLES.into(),
-                low.into(),
-                high.into(),
-                measured,
-            ]);
-        };
-        for (kind, interval) in &calibration.operations {
-            line("costly", kind.name(), *interval, Value::Nothing);
-        }
-        if let Some(interval) = calibration.rep_iteration {
-            line("costly", "rep-iteration", interval, Value::Nothing);
-        }
-        for (kind, interval) in &calibration.iterations {
-            line("costly", iteration_name(*kind), *interval, Value::Nothing);
-        }
-        if let Some(fit) = &calibration.fit {
-            for thing in fit.cycles.keys() {
-                line("fitted", thing.name(), fit.cost(*thing), Value::Nothing);
-            }
-            for row in &self.rows {
-                line("row", &row.row, row.predicted.unwrap_or_default(), row.cycles.into());
-            }
-        }
-        records
-    }
-
-    fn result(&self) -> SavedResult {
-        SavedResult::Calibration(Box::new(self.clone()))
-    }
 }
 
 fn validation_headline(validation: &Validation) -> String {
@@ -276,7 +276,7 @@ impl Report for Validation {
 
     /// Writes one line for each row.
     fn records(&self) -> Records {
-        let mut records = Records::new(VALIDATION_COLUMNS.map(str::to_owned));
+        let mut records = Records::new(VALIDATION_COLUMNS);
         for row in &self.rows {
             let ([low, high], [from, to]) = (row.predicted_percent, row.measured_interval);
             let machine = Value::from(&self.machine);

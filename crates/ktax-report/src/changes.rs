@@ -158,11 +158,11 @@ fn printed_lines(row: &Row) -> Vec<String> {
     let Some(printed) = row.counts().and_then(|counts| counts.printed.as_ref()) else {
         return Vec::new();
     };
-    let of_side = |side: Side| {
+    let side_lines = |side: Side| {
         let lines = printed.get(side).stdout.iter();
         lines.map(move |line| format!("the {} printed: {line}", side.name()))
     };
-    Side::BOTH.into_iter().flat_map(of_side).collect()
+    Side::BOTH.into_iter().flat_map(side_lines).collect()
 }
 
 /// Section of the work that programs did more or less of, although the number of operations is the

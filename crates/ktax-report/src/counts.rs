@@ -225,13 +225,13 @@ fn estimate_text(estimate: &Estimate) -> Option<String> {
     };
     let percent = percent.map(|[low, high]| number::percent_range(Some(low), Some(high)));
     let percent = percent.map_or(String::new(), |percent| format!(" ({percent} %)"));
-    let of_base = base.map(|[low, high]| {
+    let base_cost = base.map(|[low, high]| {
         format!("; the base takes {}…{}", number::measured(low), number::measured(high))
     });
-    let of_base = of_base.unwrap_or_default();
+    let base_cost = base_cost.unwrap_or_default();
     Some(match delta {
         [0.0, 0.0] => format!("{without}nothing else"),
-        _ => format!("{without}{}{percent}{of_base}", between(*delta)),
+        _ => format!("{without}{}{percent}{base_cost}", between(*delta)),
     })
 }
 

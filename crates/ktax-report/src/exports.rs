@@ -58,20 +58,20 @@ impl Export {
 }
 
 /// Returns the sides that were asked for.
-pub(super) fn sides(side: Option<Side>) -> Vec<Side> {
+fn sides(side: Option<Side>) -> Vec<Side> {
     side.map_or(Side::BOTH.to_vec(), |side| vec![side])
 }
 
 /// Function where it is called, with all functions above it, and what it executes there itself.
-pub(super) struct Stack<'a> {
+struct Stack<'a> {
     /// Names: the Context first, the function last.
-    pub functions: Vec<&'a str>,
-    pub path: &'a PathDelta,
-    pub own: Own,
+    functions: Vec<&'a str>,
+    path: &'a PathDelta,
+    own: Own,
 }
 
 /// Returns all stacks of a row, a caller before all that it calls.
-pub(super) fn stacks(paths: &RowPaths) -> impl Iterator<Item = Stack<'_>> {
+fn stacks(paths: &RowPaths) -> impl Iterator<Item = Stack<'_>> {
     paths.contexts.iter().flat_map(|(context, paths)| {
         let callers = callers(paths);
         paths.iter().zip(own(paths)).enumerate().map(move |(index, (path, own))| {
@@ -83,13 +83,13 @@ pub(super) fn stacks(paths: &RowPaths) -> impl Iterator<Item = Stack<'_>> {
 }
 
 /// Returns the kinds of costly instructions that the row executed.
-pub(super) fn costly_kinds(paths: &RowPaths) -> Vec<Costly> {
+fn costly_kinds(paths: &RowPaths) -> Vec<Costly> {
     let all = paths.contexts.values().flatten().flat_map(|path| path.costly.keys().copied());
     all.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// Returns the count of a kind on one side.
-pub(super) fn kind_count(counts: &BTreeMap<Costly, Sides<u64>>, kind: Costly, side: Side) -> u64 {
+fn kind_count(counts: &BTreeMap<Costly, Sides<u64>>, kind: Costly, side: Side) -> u64 {
     counts.get(&kind).map_or(0, |counts| *counts.get(side))
 }
 
@@ -98,11 +98,10 @@ type CountOf = fn(&Own) -> &Sides<u64>;
 
 /// Names that stand below a function for its time that is no instruction. No symbol has such a
 /// name.
-pub(super) const TIMES: [(&str, CountOf); 2] =
-    [("[spin-wait]", |own| &own.wait), ("[idle]", |own| &own.idle)];
+const TIMES: [(&str, CountOf); 2] = [("[spin-wait]", |own| &own.wait), ("[idle]", |own| &own.idle)];
 
 /// Tells whether CPUs wait for each other anywhere, or processes have left them idle.
-pub(super) fn has_times(paths: &RowPaths) -> bool {
+fn has_times(paths: &RowPaths) -> bool {
     let is_time = |path: &PathDelta| {
         [&path.wait, &path.idle].into_iter().any(|counts| *counts != Sides::default())
     };
@@ -164,11 +163,11 @@ const SVG_HOW: &str = "upper bar: base, blue where the function's own code execu
 
 /// Writes the process alone: interrupts are not what the row costs.
 fn write_svg(paths: &RowPaths) -> String {
-    let of_process = paths.contexts.get(&Context::Process).map_or(&[][..], Vec::as_slice);
+    let process_paths = paths.contexts.get(&Context::Process).map_or(&[][..], Vec::as_slice);
     let by = CountKind::from_metric(&paths.metric);
     let mut whole = Sides { base: 0, change: 0 };
     for counts in
-        of_process.iter().filter(|path| path.depth == 0).filter_map(|path| by.path_counts(path))
+        process_paths.iter().filter(|path| path.depth == 0).filter_map(|path| by.path_counts(path))
     {
         whole.base += counts.base;
         whole.change += counts.change;
@@ -177,7 +176,7 @@ fn write_svg(paths: &RowPaths) -> String {
     let summary =
         format!("{} per operation ({}): {}", by.unit(), paths.operation, scale.numbers(&whole));
     let none = Flame { unit: by.unit(), bars: Vec::new() };
-    let flame = path_flame(of_process, whole, scale).unwrap_or(none);
+    let flame = path_flame(process_paths, whole, scale).unwrap_or(none);
     flame_file([&paths.row, &summary], SVG_HOW, &flame)
 }
 
@@ -206,11 +205,11 @@ fn write_lkp(paths: &RowPaths, side: Option<Side>) -> String {
     stacks(paths).for_each(|stack| rows.add(&stack));
     let mut text = format!("{}: {}\n\n", paths.row, paths.operation);
     text += if side.is_none() { LKP_HEAD } else { "" };
-    for (kind, of_kind) in
+    for (kind, counted) in
         [("calltrace", &rows.stacks), ("children", &rows.children), ("self", &rows.own)]
     {
         let mut shares: Vec<(&str, Sides<f64>)> =
-            of_kind.iter().map(|(name, counts)| (name.as_str(), rows.shares(counts))).collect();
+            counted.iter().map(|(name, counts)| (name.as_str(), rows.shares(counts))).collect();
         let weight = |share: &Sides<f64>| match side {
             Some(side) => *share.get(side),
             None => share.change - share.base,
@@ -245,9 +244,9 @@ struct LkpRows {
 impl LkpRows {
     fn add(&mut self, stack: &Stack<'_>) {
         let own = Side::BOTH.map(|side| *stack.own.instructions.get(side));
-        // The first is the Context.
+        // Skips the Context, which comes first.
         let functions = &stack.functions[1..];
-        // A function that calls itself, and the same functions once more, have it once.
+        // A recursive function, or a repeated sequence, counts once.
         let shown = |index: usize| &functions[index.saturating_sub(LKP_LEVELS - 1)..=index];
         for shown in (0..functions.len()).map(shown).collect::<BTreeSet<_>>() {
             let shown: Vec<&str> = shown.iter().rev().copied().collect();

@@ -70,7 +70,7 @@ pub fn path_flame(paths: &[PathDelta], whole: Sides<u64>, scale: PathScale) -> O
     let bar = |index: usize| {
         let (path, place, delta) = (&paths[index], &places[index], scale.delta(&own[index]));
         let counts = scale.by.path_counts(path)?;
-        let of_place = |count: u64| percent(count, place.room).min(100.0);
+        let place_percent = |count: u64| percent(count, place.room).min(100.0);
         // A change within the spread of the layouts says nothing.
         let moved = if delta.abs() <= scale.spread { 0.0 } else { delta / most };
         Some(FlameBar {
@@ -78,7 +78,7 @@ pub fn path_flame(paths: &[PathDelta], whole: Sides<u64>, scale: PathScale) -> O
             depth: path.depth as usize,
             from: percent(place.from, places[0].room),
             width: percent(place.room, places[0].room),
-            sides: Sides { base: of_place(counts.base), change: of_place(counts.change) },
+            sides: Sides { base: place_percent(counts.base), change: place_percent(counts.change) },
             moved,
             numbers: bar_numbers(path, counts, scale),
             own: (moved != 0.0).then(|| scale.numbers(&own[index])),

@@ -73,7 +73,7 @@ pub fn render_all(
 }
 
 /// Prints several reports one after the other.
-pub(super) fn each(
+fn each(
     reports: &[&dyn Report],
     format: Format,
     options: TextOptions,

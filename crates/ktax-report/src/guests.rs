@@ -70,17 +70,17 @@ fn compared_legend(comparison: &Comparison, layouts: usize) -> Legend {
 
 fn alone_legend(comparison: &Comparison) -> Legend {
     let tables = exit_runs(&comparison.rows).map(|(_, run)| &run.table);
-    let of_tables = exits::legend(tables);
+    let table_legend = exits::legend(tables);
     let host = has_host(&comparison.rows).then_some([
         ("host", "one operation in a process of the host itself"),
         ("guest", "the same in the guest, with all that the host does for it"),
         ("bare metal %", "host in percent of guest"),
     ]);
     let range = "the shortest and the longest time over all layouts, against the one that is shown";
-    Legend::new(of_tables.sentences)
+    Legend::new(table_legend.sentences)
         .with([("time", "all vCPUs, in the guest and out of it"), ("range %", range)])
         .with(host.into_iter().flatten())
-        .with(of_tables.terms)
+        .with(table_legend.terms)
 }
 
 /// Heads of the columns of [`sides`].
@@ -137,8 +137,8 @@ pub fn how(plan: &GuestsPlan) -> String {
     let beside = plan.host_subject.beside_kernel();
     let kernel = format!(": KVM of {} {beside}", plan.host_kernel.name());
     // On a board, a side's kernel is its host's.
-    let of_sides = plan.host.is_board() && plan.base.kernel.is_some();
-    let kernel = if of_sides { "" } else { kernel.trim_end() };
+    let has_side_kernels = plan.host.is_board() && plan.base.kernel.is_some();
+    let kernel = if has_side_kernels { "" } else { kernel.trim_end() };
     format!(
         "{} · QEMU {} · host {}{kernel} · {}",
         plan.key.engine,
@@ -184,7 +184,7 @@ fn alone_records(rows: &[Row]) -> Records {
     let mut records = Records::new(RECORD_COLUMNS.map(str::to_owned).into_iter().chain(numbered));
     for row in rows {
         let table = exit_runs(std::slice::from_ref(row)).next().map(|(_, run)| &run.table);
-        let of_host = row.effect(GUEST_TIME);
+        let host_effect = row.effect(GUEST_TIME);
         let fixed: [Value; 9] = [
             (&row.row).into(),
             (&row.operation).into(),
@@ -192,8 +192,8 @@ fn alone_records(rows: &[Row]) -> Records {
             row.verdict.text().into(),
             table.map(|table| table.exits()).into(),
             table.map(|table| table.sum_ns()).into(),
-            of_host.map(|effect| effect.base).into(),
-            of_host.map(|effect| effect.change).into(),
+            host_effect.map(|effect| effect.base).into(),
+            host_effect.map(|effect| effect.change).into(),
             row.failed_boots().into(),
         ];
         records.push(fixed.into_iter().chain(times(row).into_iter().map(Value::from)));
@@ -228,11 +228,11 @@ fn alone_table(rows: &[Row]) -> Table {
 fn alone_headline(rows: &[Row]) -> String {
     let tables: Vec<_> = exit_runs(rows).map(|(_, run)| &run.table).collect();
     let mut sentence = exits::headline(tables);
-    let of_host = |row: &Row| {
+    let host_share = |row: &Row| {
         let effect = row.effect(GUEST_TIME)?;
         Some(share_percent(effect.base, effect.change))
     };
-    let shares: Vec<f64> = rows.iter().filter_map(of_host).collect();
+    let shares: Vec<f64> = rows.iter().filter_map(host_share).collect();
     let ends = shares.iter().copied().reduce(f64::min).zip(shares.iter().copied().reduce(f64::max));
     if let Some((least, most)) = ends {
         let [least, most] = [least, most].map(|share| format!("{share:.1}"));
@@ -253,8 +253,8 @@ fn has_host(rows: &[Row]) -> bool {
 
 fn alone_line(row: &Row) -> Line {
     let [exits, time, range] = row.guests().and_then(exit_cells).unwrap_or_default();
-    let of_host = row.effect(GUEST_TIME);
-    let [host, guest, share] = of_host.map_or_else(Default::default, |effect| {
+    let host_effect = row.effect(GUEST_TIME);
+    let [host, guest, share] = host_effect.map_or_else(Default::default, |effect| {
         let share = format!("{:.1}", share_percent(effect.base, effect.change));
         [number::measured(effect.base), number::measured(effect.change), share]
     });

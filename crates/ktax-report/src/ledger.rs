@@ -121,13 +121,13 @@ const ALONE: &str = "Each addition is added to the base alone.";
 
 /// Legend of the words in these sections.
 fn legend(ledger: &LedgerTable, sections: &[Section]) -> Legend {
-    let of_method = match &ledger.method {
+    let method_legend = match &ledger.method {
         LedgerMethod::Counts { .. } => counts_legend(tables::estimated_machine(ledger), sections),
         LedgerMethod::Guests(_) => guests_legend(sections),
     };
     let verdicts = ledger.threshold_percent.and_then(words::verdicts);
     let mut legend =
-        of_method.with(words::detectable(ledger.layouts)).with(verdicts).with([words::BY_REP]);
+        method_legend.with(words::detectable(ledger.layouts)).with(verdicts).with([words::BY_REP]);
     legend.terms.retain(|(term, _)| sections.iter().any(|section| section_has(section, term)));
     legend
 }
@@ -256,7 +256,9 @@ const COLUMNS: [&str; 22] = [
     "why",
 ];
 
+/// Values of one addition to one row.
 type EntryValues = fn(&LedgerRow, &LedgerEntry) -> Vec<Value>;
+/// Values of the interactions of a row.
 type InteractionValues = fn(&LedgerRow) -> Vec<Value>;
 
 fn counts_record(row: &LedgerRow, entry: &LedgerEntry) -> Vec<Value> {

@@ -6,6 +6,64 @@ use crate::{shapes, words};
 use ktax_host::text::counted;
 use ktax_model::{Failure, NativeRow, NativeTable, SavedResult, Summary};
 
+const COLUMNS: [&str; 8] = ["row", "column", "unit", "median", "min", "max", "samples", "failure"];
+
+impl Report for NativeTable {
+    /// Shows of one row all numbers, of several a line each; then what failed.
+    fn view(&self) -> View {
+        let mut sections = match self.rows.as_slice() {
+            [row] => row_sections(self, row),
+            _ => vec![rows_table(self)],
+        };
+        sections.push(failures(self));
+        sections.extend(shapes::native_counters(self));
+        sections.push(Section::Sentences(self.growth.iter().map(words::growth).collect()));
+        View {
+            title: format!("{}, per operation: {}", self.title, self.operation),
+            headline: headline(self),
+            how: format!(
+                "Linux {} · {} · each sample is a fresh process",
+                self.release,
+                counted(self.cpus, "CPU")
+            ),
+            sections,
+            ..View::default()
+        }
+    }
+
+    /// Writes one line for each row and column, with all samples; a row that failed at once has one
+    /// line.
+    fn records(&self) -> Records {
+        let cells = || self.rows.iter().flat_map(|row| &row.cells).flatten();
+        let most = cells().map(|cell| cell.samples.len()).max().unwrap_or(0);
+        let samples = (0..most).map(|sample| format!("sample_{sample}"));
+        let mut records = Records::new(COLUMNS.map(str::to_owned).into_iter().chain(samples));
+        for row in &self.rows {
+            let name = || Value::from(&row.workload.row);
+            let failure = row.failure.as_ref().map(ToString::to_string);
+            let measured = self.columns.iter().zip(&row.cells);
+            let measured = measured.filter_map(|(column, cell)| Some((column, cell.as_ref()?)));
+            let mut is_there = false;
+            for (column, cell) in measured {
+                is_there = true;
+                let fixed = [name(), (&column.name).into(), (&column.unit).into()];
+                let values =
+                    fixed.into_iter().chain(summary_values(cell)).chain([failure.as_ref().into()]);
+                records.push(values.chain(cell.samples.iter().map(|value| Value::from(*value))));
+            }
+            if !is_there {
+                let nothing = std::iter::repeat_n(Value::Nothing, 6);
+                records.push([name()].into_iter().chain(nothing).chain([failure.as_ref().into()]));
+            }
+        }
+        records
+    }
+
+    fn result(&self) -> SavedResult {
+        SavedResult::Native(Box::new(self.clone()))
+    }
+}
+
 /// Answer about the first quantity: of one row all of it, of several from the least median to the
 /// most.
 fn headline(table: &NativeTable) -> String {
@@ -109,64 +167,6 @@ fn failures(table: &NativeTable) -> Section {
     Section::Reasons { title: "Failed:".to_owned(), reasons: failed.collect() }
 }
 
-const COLUMNS: [&str; 8] = ["row", "column", "unit", "median", "min", "max", "samples", "failure"];
-
 fn summary_values(cell: &Summary) -> [Value; 4] {
     [cell.median.into(), cell.least.into(), cell.most.into(), cell.samples.len().into()]
-}
-
-impl Report for NativeTable {
-    /// Shows of one row all numbers, of several a line each; then what failed.
-    fn view(&self) -> View {
-        let mut sections = match self.rows.as_slice() {
-            [row] => row_sections(self, row),
-            _ => vec![rows_table(self)],
-        };
-        sections.push(failures(self));
-        sections.extend(shapes::native_counters(self));
-        sections.push(Section::Sentences(self.growth.iter().map(words::growth).collect()));
-        View {
-            title: format!("{}, per operation: {}", self.title, self.operation),
-            headline: headline(self),
-            how: format!(
-                "Linux {} · {} · each sample is a fresh process",
-                self.release,
-                counted(self.cpus, "CPU")
-            ),
-            sections,
-            ..View::default()
-        }
-    }
-
-    /// Writes one line for each row and column, with all samples; a row that failed at once has one
-    /// line.
-    fn records(&self) -> Records {
-        let cells = || self.rows.iter().flat_map(|row| &row.cells).flatten();
-        let most = cells().map(|cell| cell.samples.len()).max().unwrap_or(0);
-        let samples = (0..most).map(|sample| format!("sample_{sample}"));
-        let mut records = Records::new(COLUMNS.map(str::to_owned).into_iter().chain(samples));
-        for row in &self.rows {
-            let name = || Value::from(&row.workload.row);
-            let failure = row.failure.as_ref().map(ToString::to_string);
-            let measured = self.columns.iter().zip(&row.cells);
-            let measured = measured.filter_map(|(column, cell)| Some((column, cell.as_ref()?)));
-            let mut is_there = false;
-            for (column, cell) in measured {
-                is_there = true;
-                let fixed = [name(), (&column.name).into(), (&column.unit).into()];
-                let values =
-                    fixed.into_iter().chain(summary_values(cell)).chain([failure.as_ref().into()]);
-                records.push(values.chain(cell.samples.iter().map(|value| Value::from(*value))));
-            }
-            if !is_there {
-                let nothing = std::iter::repeat_n(Value::Nothing, 6);
-                records.push([name()].into_iter().chain(nothing).chain([failure.as_ref().into()]));
-            }
-        }
-        records
-    }
-
-    fn result(&self) -> SavedResult {
-        SavedResult::Native(Box::new(self.clone()))
-    }
 }

@@ -64,9 +64,7 @@ impl Explained {
     pub fn comparison(&self) -> &Comparison {
         &self.comparison
     }
-}
 
-impl Explained {
     /// Sections of where the row goes, or of how that is found.
     fn costs(&self) -> Vec<Section> {
         let is_counted = self.comparison.rows.iter().any(|row| !row.effects().is_empty())

@@ -403,8 +403,8 @@ fn has_lmbench_row(comparison: &Comparison, row: &Row) -> bool {
 
 /// Returns the rows of a line, if the Comparison has them all.
 fn line_rows<'a>(comparison: &'a Comparison, names: &[&str]) -> Option<Vec<&'a Row>> {
-    let of_row = |name: &&str| comparison.rows.iter().find(|row| row.row == *name);
-    names.iter().map(of_row).collect()
+    let find_row = |name: &&str| comparison.rows.iter().find(|row| row.row == *name);
+    names.iter().map(find_row).collect()
 }
 
 fn lmbench_cells(comparison: &Comparison, (name, names): &PublishedLine) -> Option<Vec<String>> {

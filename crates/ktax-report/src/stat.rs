@@ -254,7 +254,7 @@ fn uncounted(table: &StatTable) -> Vec<String> {
 /// Lists all values, as the postscript of 2009 has them: from the least to the most.
 fn all_values(table: &StatTable) -> Vec<String> {
     let names: &[&str] = if table.commands.len() == 2 { &[", base", ", change"] } else { &[""] };
-    let of_row = |row: &StatRow| -> Vec<String> {
+    let row_values = |row: &StatRow| -> Vec<String> {
         let counter = row_counter(row);
         let seen = row.repeats.iter().zip(names).filter(|_| counter.headline);
         let line = |(seen, name): (&Repeats, &&str)| {
@@ -267,7 +267,7 @@ fn all_values(table: &StatTable) -> Vec<String> {
         };
         seen.map(line).collect()
     };
-    table.rows.iter().flat_map(of_row).collect()
+    table.rows.iter().flat_map(row_values).collect()
 }
 
 /// Legend of the columns.

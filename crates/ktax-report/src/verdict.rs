@@ -86,8 +86,8 @@ fn tally(rows: &[&Row], what: &str) -> String {
     let found = found.filter(|(_, rows)| !rows.is_empty());
     let all = counted(rows.len(), what);
     let parts = found.enumerate().map(|(index, (verdict, found))| {
-        let of_all = if index == 0 { format!(" of {all}") } else { String::new() };
-        format!("{}{of_all} {}", found.len(), verdict_words(verdict, &found, false))
+        let total = if index == 0 { format!(" of {all}") } else { String::new() };
+        format!("{}{total} {}", found.len(), verdict_words(verdict, &found, false))
     });
     parts.collect::<Vec<_>>().join(", ")
 }

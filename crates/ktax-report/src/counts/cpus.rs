@@ -55,7 +55,7 @@ fn time_lines(row: &Row, cpus: u32) -> Option<[Line; 2]> {
             |part: u64| number::with_decimals(share_percent(part as f64, whole.max(1.0)), 1, false);
         let process = count_of(executed, side);
         let per_op = if side == Side::Base { executed.base } else { executed.change };
-        // An older ktax did not keep the times: then what is known of them is in the metrics.
+        // Results of an older ktax have no times; what is known of them is in the metrics.
         let times = row.counts().and_then(|counts| counts.cpu_time.as_ref());
         let known = times.map(|times| times.get(side));
         let part_of = |part: fn(&CpuTime) -> u64| known.map(part);
@@ -141,7 +141,7 @@ fn rate_lines(name: &str, members: &[(u64, &Row, &Effect)]) -> Vec<Line> {
         let [waits, share] = waits_most(row, effect, *cpus).unwrap_or_default();
         Line::new(
             [
-                // On every line, since a page can sort them.
+                // The name is on every line, since a page can sort them.
                 name.to_owned(),
                 cpus.to_string(),
                 number::count(rate.base),

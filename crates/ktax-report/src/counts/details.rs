@@ -81,7 +81,7 @@ fn rows_with_flames(rows: &[&Row]) -> BTreeSet<usize> {
         changed.map(|effect| effect.percent.unwrap_or(f64::INFINITY).abs())
     };
     let mut places: Vec<usize> = (0..rows.len()).filter(|index| size(index).is_some()).collect();
-    // Stable: of equal rows the first.
+    // Stable: equal rows keep their order.
     places.sort_by(|one, other| size(other).partial_cmp(&size(one)).unwrap_or(Ordering::Equal));
     places.into_iter().take(FLAMES).collect()
 }

@@ -102,8 +102,9 @@ pub fn overall(rows: &[Row]) -> Option<Section> {
         if !missing_features(row, effect).is_empty() {
             continue;
         }
-        let of_kernels = |delta: &&FunctionDelta| effect.lacking(&delta.function).is_none();
-        for function in effect.functions.iter().filter(of_kernels) {
+        let is_kernel_difference =
+            |delta: &&FunctionDelta| effect.lacking(&delta.function).is_none();
+        for function in effect.functions.iter().filter(is_kernel_difference) {
             let delta = by.delta(function, row);
             let part = (row.row.as_str(), delta / effect.base * 100.0);
             functions.entry((&function.function, by)).or_default().push(part);
@@ -117,10 +118,10 @@ pub fn overall(rows: &[Row]) -> Option<Section> {
     let sum = |parts: &[RowShare<'_>]| parts.iter().map(|(_, percent)| percent).sum::<f64>();
     let mut all: Vec<_> = functions.into_iter().collect();
     all.sort_by(|(_, one), (_, other)| sum(other).abs().total_cmp(&sum(one).abs()));
-    let of_kind = |by: CountKind| {
+    let largest = |by: CountKind| {
         all.iter().filter(move |((_, kind), _)| *kind == by).take(OVERALL_FUNCTIONS)
     };
-    let lines = [CountKind::Instructions, CountKind::Rep].into_iter().flat_map(of_kind).map(
+    let lines = [CountKind::Instructions, CountKind::Rep].into_iter().flat_map(largest).map(
         |((function, by), parts)| {
             let size = |percent: f64| percent.abs();
             let (row, largest) = parts

@@ -141,7 +141,7 @@ const COST_PATHS_MEANING: &str = "The function above called it; where that calle
 /// instructions, and of REP iterations and waits where those are much.
 pub fn row_costs(paths: &RowPaths) -> Vec<Section> {
     let all = |context: &Context| paths.contexts.get(context).map_or(&[][..], Vec::as_slice);
-    let of_context = |context: &Context| {
+    let context_costs = |context: &Context| {
         let paths_of = all(context);
         let insn = top_counts(CountKind::Instructions, paths_of);
         let is_much = |by: &CountKind| {
@@ -155,7 +155,7 @@ pub fn row_costs(paths: &RowPaths) -> Vec<Section> {
         tables.flat_map(|costs| [costs.functions(), costs.paths()]).collect::<Vec<_>>()
     };
     let decides = |context: &&Context| context.decides() && !all(context).is_empty();
-    Context::ALL.iter().filter(decides).flat_map(of_context).collect()
+    Context::ALL.iter().filter(decides).flat_map(context_costs).collect()
 }
 
 /// Counts of one context of a row.
@@ -201,11 +201,11 @@ impl Costs<'_> {
     fn cells(&self, counts: &Sides<u64>) -> [Cell; 4] {
         let whole = top_counts(self.by, self.paths);
         let per_op = |side| number::count(*counts.get(side) as f64 / self.row.ops.max(1) as f64);
-        let of_whole = |side: Side| {
+        let whole_percent = |side: Side| {
             number::with_decimals(share_of(*counts.get(side), *whole.get(side)), 2, false)
         };
         let [base, change] = Side::BOTH;
-        [per_op(base), per_op(change), of_whole(base), of_whole(change)].map(Cell::from)
+        [per_op(base), per_op(change), whole_percent(base), whole_percent(change)].map(Cell::from)
     }
 
     fn is_at_least(&self, counts: &Sides<u64>, percent: f64) -> bool {
@@ -250,7 +250,7 @@ impl Costs<'_> {
             let calls = path.calls.change as f64 / self.row.ops.max(1) as f64;
             let line = Line::new(self.cells(self.by.path_counts(path).unwrap_or(&none)));
             let last = Cell::from(format!("{branch}{}", path.function));
-            // Calls of user mode, and those of thunks, are not followed.
+            // Calls of user mode and of thunks are not counted.
             let calls = if calls > 0.0 { number::count(calls) } else { String::new() };
             line.and(Cell::from(calls)).and(last)
         };

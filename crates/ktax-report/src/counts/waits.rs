@@ -208,7 +208,7 @@ fn wait_line(row: &Row, share: &Share<'_>) -> Line {
     let [base, change, base_wait, change_wait] =
         [share.whole.base, share.whole.change, share.wait.base, share.wait.change].map(percent);
     let cells = [
-        // On every line, since a page can sort them.
+        // The row is on every line, since a page can sort them.
         row.row.clone(),
         share.function.to_owned(),
         base,

@@ -209,7 +209,7 @@ pub fn reasons_table(base: &ExitTable, change: &ExitTable, scale: Scale) -> Tabl
         let counts = columns([base.0, change.0].map(|count| Some(count as f64)));
         Line::new([name.to_owned()].into_iter().chain(times).chain(counts))
     };
-    // Each exit is followed by a stay in the guest, which is no second exit.
+    // A stay in the guest after an exit is no second exit.
     let whole = |table: &ExitTable| (table.exits(), table.is_timed().then(|| table.sum_ns()));
     let all = ("all", whole(base), whole(change));
     let [time, count] = [scale.unit("µs"), scale.unit("")];

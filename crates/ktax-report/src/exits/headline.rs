@@ -250,7 +250,7 @@ pub fn diff_headline(base: &ExitTable, change: &ExitTable, scale: Scale) -> Stri
     let [halted, preempted] = [both(|time| time.halted), both(|time| time.preempted)];
     let inside = guest_words(&sides);
     let mut parts = vec![part("exits", exits, "")];
-    // KVM's statistics know neither.
+    // KVM's statistics have no times.
     if sides.iter().all(|table| table.is_timed()) {
         parts.push(part(if knows_halts { "time in exits" } else { WITH_HALTS }, in_exits, "µs"));
         if guest != [0.0; 2] {

@@ -36,14 +36,14 @@ pub fn times_table(rows: &[&ExitRow], table: &ExitTable) -> Table {
     if rows.iter().all(|row| row.p50_ns.is_none()) {
         unknown.extend([9, 10]);
     }
-    // KVM's statistics have a time of halts at most, and perhaps not one reason.
+    // KVM's statistics have the time of halts at most, and may have no reasons.
     if !table.is_timed() {
         unknown.extend([7, 8, 11]);
     }
     if !rows.iter().any(|row| row.is_timed()) {
         unknown.extend([1, 2, 6]);
     }
-    // One exit is in several phases.
+    // An exit passes through several phases, so shares of exits would not add up.
     if !rows.iter().any(|row| row.is_reason()) || table.rows_are == ExitRows::Phases {
         unknown.push(4);
     }
@@ -51,7 +51,7 @@ pub fn times_table(rows: &[&ExitRow], table: &ExitTable) -> Table {
 }
 
 /// Removes columns; the others give way in the same order as before.
-pub(super) fn without_columns(table: &Table, gone: &[usize]) -> Table {
+pub fn without_columns(table: &Table, gone: &[usize]) -> Table {
     let after = |index: &usize| {
         (!gone.contains(index))
             .then(|| index - gone.iter().filter(|column| *column < index).count())
@@ -74,7 +74,7 @@ fn time_cells(row: &ExitRow, table: &ExitTable) -> Vec<String> {
     let maybe_ns = |ns: Option<u64>| maybe(ns.map(|ns| ns as f64));
     let timed = |text: String| if row.is_timed() { text } else { String::new() };
     let (count, sum_ns) = (row.count as f64, row.time_ns() as f64);
-    let of_exits = match row.is_reason() {
+    let exits_percent = match row.is_reason() {
         true => format!("{:.2}", share_percent(count, table.exits() as f64)),
         false => String::new(),
     };
@@ -84,7 +84,7 @@ fn time_cells(row: &ExitRow, table: &ExitTable) -> Vec<String> {
         timed(format!("{:.2}", share_percent(sum_ns, table.sum_ns() as f64))),
         timed(number::whole(sum_ns / number::US)),
         number::whole(count),
-        of_exits,
+        exits_percent,
         rate.unwrap_or_default(),
         timed(us(average(sum_ns, count))),
         maybe(deviation_ns(row)),

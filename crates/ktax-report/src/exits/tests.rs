@@ -387,8 +387,8 @@ fn a_reason_is_on_one_line_at_any_width() {
 fn columns_go_in_their_order_and_are_named() {
     for has_quantiles in [true, false] {
         let all = ["stddev", "min", "p50", "max", "avg"];
-        let of_source = |name: &&&str| has_quantiles || **name != "p50";
-        let may_go: Vec<&str> = all.iter().filter(of_source).copied().collect();
+        let is_in_source = |name: &&&str| has_quantiles || **name != "p50";
+        let may_go: Vec<&str> = all.iter().filter(is_in_source).copied().collect();
         let mut seen = Vec::new();
         for width in 60..=100 {
             let text = exits(&table(&LONG[2..3], has_quantiles), width);

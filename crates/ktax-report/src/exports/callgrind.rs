@@ -83,12 +83,12 @@ fn nodes<'a>(
     let most = if has_times(paths) { 4 } else { 2 };
     for stack in stacks(paths) {
         let counts = |fixed: [&Sides<u64>; 4], more: &BTreeMap<Costly, Sides<u64>>| -> Vec<u64> {
-            let of_side = |side: &Side| {
+            let side_counts = |side: &Side| {
                 let costly = costly.iter().map(|kind| kind_count(more, *kind, *side));
                 let counts = fixed.map(|counts| *counts.get(*side)).into_iter().take(most);
                 counts.chain(costly).collect::<Vec<_>>()
             };
-            sides.iter().flat_map(of_side).collect()
+            sides.iter().flat_map(side_counts).collect()
         };
         let [context, .., function] = stack.functions[..] else { continue };
         let own = &stack.own;

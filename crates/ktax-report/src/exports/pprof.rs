@@ -92,11 +92,11 @@ fn profile(paths: &RowPaths, side: Option<Side>) -> Profile {
     let times: &[&str] = if counted.has_times { &["spin-wait", "idle"] } else { &[] };
     let kinds = kinds.chain(times.iter().copied());
     let kinds: Vec<&str> = kinds.chain(costly.iter().map(|kind| kind.name())).collect();
-    let kind = |name: &str, of_side: &Side| match side {
+    let kind = |name: &str, named_side: &Side| match side {
         Some(_) => name.to_owned(),
-        None => format!("{}-{name}", of_side.name()),
+        None => format!("{}-{name}", named_side.name()),
     };
-    // Of both Sides the one that is new.
+    // Of both sides show the change.
     let shown = sides.last().map_or_else(String::new, |last| kind(INSTRUCTIONS, last));
     let default_sample_type = strings.place(&shown);
     let names = sides.iter().flat_map(|side| kinds.iter().map(move |name| kind(name, side)));
@@ -131,7 +131,7 @@ fn stack_sample<'a>(
     functions: &mut BTreeMap<&'a str, u64>,
 ) -> Sample {
     let mut id = |function: &'a str| {
-        // 0 is none.
+        // Id 0 means no location.
         let next = functions.len() as u64 + 1;
         *functions.entry(function).or_insert(next)
     };

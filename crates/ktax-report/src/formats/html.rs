@@ -320,8 +320,6 @@ impl Render for Text<'_> {
     }
 }
 
-// The messages say what the fields are.
-
 /// Markup before and behind the data of a page.
 const START: &str = "<script type=\"application/gzip\" id=\"data\">";
 const END: &str = "</script>";

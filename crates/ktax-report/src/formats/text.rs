@@ -74,7 +74,7 @@ pub fn legend(legend: &Legend, page: &Page) -> String {
 
 /// Writes what was compared, and how it was measured.
 pub fn header(view: &View, page: &Page) -> String {
-    // The last of them may wrap.
+    // The last column may wrap.
     let shown = if view.side_heads[1].is_empty() { 2 } else { 3 };
     let side = |side: &SideLine| {
         let all = [side.side.to_owned(), side.what.clone(), side.beside.clone()];

@@ -59,10 +59,10 @@ pub fn additions(ledger: &LedgerTable) -> Vec<&str> {
 
 /// Returns the largest cost of an addition over the Workloads, in percent.
 fn largest_percent(ledger: &LedgerTable, name: &str) -> f64 {
-    let of_row = |entry: &LedgerEntry| entry.costs.as_ref()?.rank();
+    let entry_rank = |entry: &LedgerEntry| entry.costs.as_ref()?.rank();
     let entries = ledger.rows.iter().flat_map(|row| &row.entries);
     let named = entries.filter(|entry| entry.name == name);
-    named.filter_map(of_row).fold(f64::NEG_INFINITY, f64::max)
+    named.filter_map(entry_rank).fold(f64::NEG_INFINITY, f64::max)
 }
 
 /// Table of what each addition costs each Workload; `None` of one Workload, whose own table has it.

@@ -50,7 +50,7 @@ pub fn section(part: &Section, spot: Spot) -> Markup {
                 (spot.heading(title))
                 (picture(title, drawn, how, spot))
             },
-            // The picture before it has the same.
+            // A page shows the picture before it instead.
             Section::InWords(_) => {},
             Section::Rows { rows, how } => (row_details(rows, how, spot)),
             Section::Folded { summary, sections } => details.again {

@@ -164,11 +164,11 @@ pub fn plain_table(
     let given = &gives_way[..given.unwrap_or(gives_way.len())];
     let kept = |column: &usize| !given.contains(column);
     let heads: Vec<&str> = (0..header.len()).filter(kept).map(|column| header[column]).collect();
-    let of_row = |row: Vec<String>| {
+    let row_cells = |row: Vec<String>| {
         let cells = row.into_iter().enumerate().filter(|(column, _)| kept(column));
         cells.map(|(_, cell)| cell).collect()
     };
-    let mut text = draw_plain(&heads, rows.into_iter().map(of_row).collect(), &page);
+    let mut text = draw_plain(&heads, rows.into_iter().map(row_cells).collect(), &page);
     if !given.is_empty() {
         let mut given = given.to_vec();
         given.sort_unstable();

@@ -38,7 +38,7 @@ fn flame_height(flame: &Flame) -> usize {
 }
 
 fn draw_bar(bar: &FlameBar) -> Markup {
-    // The side that has more, so that code that is gone has a colour, too.
+    // Colours the side that has more, so that removed code has a colour, too.
     let (above, below) = match bar.moved < 0.0 {
         true => (strength(bar.moved), "same".to_owned()),
         false => ("then".to_owned(), strength(bar.moved)),
@@ -80,8 +80,10 @@ const BOTTOM: usize = 48;
 const MOST_FUNCTIONS: usize = 3;
 
 /// Style of a file of its own; text is at least as high as in a page.
-const FILE_STYLE: &str = "svg{background:var(--bg)}text{font:13px system-ui,sans-serif;fill:var(--fg)}\
-     .soft{fill:var(--soft)}#find{cursor:pointer;text-decoration:underline}";
+const FILE_STYLE: &str = concat!(
+    "svg{background:var(--bg)}text{font:13px system-ui,sans-serif;fill:var(--fg)}",
+    ".soft{fill:var(--soft)}#find{cursor:pointer;text-decoration:underline}",
+);
 
 /// Renders an SVG file that loads nothing, with two lines above the picture and how to read it
 /// below. A browser that runs its script zooms and finds; nothing needs that.

@@ -13,7 +13,7 @@ const CURVES_HEIGHT: f64 = 200.0;
 
 /// Renders both sides on logarithmic axes, and their numbers.
 pub fn curves(title: &str, curves: &Curves) -> Markup {
-    // 0 has no logarithm: the table has it.
+    // 0 has no logarithm; the table shows it.
     let points = |curve: &SideCurve| -> Vec<(f64, f64)> {
         curve.points.iter().copied().filter(|(x, y)| *x > 0.0 && *y > 0.0).collect()
     };
@@ -101,7 +101,7 @@ pub fn levels(title: &str, levels: &Levels) -> Markup {
             }
         }
         @for (point, down) in step_labels(&plot, points()) {
-            // On the side where there is room for it.
+            // The label goes to the side that has room.
             @let is_right = point.place * 2 > last;
             text.carrier.end[is_right] x=(plot.x.percent(point.place as f64)) y=(pixels(down)) {
                 (t(&point.label))
@@ -159,7 +159,7 @@ pub fn steps(title: &str, steps: &Steps) -> Markup {
             (mark("failed", &plot.x.percent(*place as f64), plot.height + 20.0))
         }
         @for (index, (to, name)) in steps.carriers.iter().enumerate() {
-            // On the side where there is room for it.
+            // The label goes to the side that has room.
             @let is_right = *to * 2 > steps.last;
             text.carrier.end[is_right] x=(plot.x.percent(*to as f64)) y=(38 + 14 * index) {
                 (t(name))
@@ -214,8 +214,9 @@ pub fn trail(title: &str, trail: &Trail) -> Markup {
 
 /// Returns the place of each look: behind the last of so many pairs of the change.
 fn look_places(trail: &Trail) -> Vec<f64> {
-    let of_change: Vec<&PairRatio> = trail.pairs.iter().filter(|pair| !pair.is_control).collect();
-    let place = |look: &usize| Some(f64::from(of_change.get(look.checked_sub(1)?)?.pair) + 1.5);
+    let change_pairs: Vec<&PairRatio> =
+        trail.pairs.iter().filter(|pair| !pair.is_control).collect();
+    let place = |look: &usize| Some(f64::from(change_pairs.get(look.checked_sub(1)?)?.pair) + 1.5);
     trail.looks.iter().filter_map(place).collect()
 }
 

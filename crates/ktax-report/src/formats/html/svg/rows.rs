@@ -58,7 +58,7 @@ fn forest_ticks(axis: &Axis) -> Markup {
     };
     let ticks: Vec<f64> = axis.ticks().into_iter().filter(is_apart).collect();
     let zero = ticks.iter().position(|tick| *tick == 0.0).unwrap_or_default();
-    // On a narrow page every other one of many labels would lie on its neighbour.
+    // On a narrow page many labels would overlap, so every other one is left out.
     let is_dense = |place: usize| ticks.len() > 3 && place.abs_diff(zero) % 2 == 1;
     html! {
         svg width="100%" height="16" aria-hidden="true" {
@@ -181,7 +181,7 @@ fn draw_bridge_bar(bar: &BridgeBar, axis: &Axis) -> Markup {
     };
     let is_one_sided = matches!(bar.kind, BarKind::New | BarKind::Gone);
     html! {
-        // It has no words: the cells beside it say the same.
+        // No title: the cells beside it have the numbers.
         svg {
             rect.(class).dashed[is_one_sided] x=(percent(left))
                 width=(percent((right - left).max(0.4))){}
@@ -198,6 +198,8 @@ const DOTS_HEIGHT: u32 = 60;
 pub fn dots(dots: &Dots) -> Markup {
     let axis =
         Axis::new(Spread::Linear, dots.layouts.iter().flat_map(|(base, change)| [*base, *change]));
+    let layouts = dots.layouts.iter();
+    let deltas = layouts.clone().map(|(base, change)| number::delta(change - base));
     html! {
         svg.dots width="100%" height=(DOTS_HEIGHT) role="img" {
             title { "Layouts" }
@@ -216,9 +218,9 @@ pub fn dots(dots: &Dots) -> Markup {
                 @for index in 0..dots.layouts.len() { th { (index + 1) } }
             } }
             tbody {
-                (dots_row("base", dots.layouts.iter().map(|(base, _)| number::count(*base))))
-                (dots_row("change", dots.layouts.iter().map(|(_, change)| number::count(*change))))
-                (dots_row("delta", dots.layouts.iter().map(|(base, change)| number::delta(change - base))))
+                (dots_row("base", layouts.clone().map(|(base, _)| number::count(*base))))
+                (dots_row("change", layouts.clone().map(|(_, change)| number::count(*change))))
+                (dots_row("delta", deltas))
             }
         } }
     }
