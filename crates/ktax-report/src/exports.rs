@@ -9,6 +9,8 @@ mod pprof;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::carried::CountKind;
+use crate::exports::callgrind::CALLGRIND;
+use crate::exports::pprof::PPROF;
 use crate::flame::{PathScale, path_flame};
 use crate::formats::flame_file;
 use crate::verdict::REP;
@@ -17,7 +19,7 @@ use ktax_model::{Context, Costly, Own, PathDelta, RowPaths, Side, Sides, callers
 use ktax_stats::tables::share_percent;
 
 /// All forms.
-pub const EXPORTS: [Export; 5] = [FOLDED, pprof::EXPORT, callgrind::EXPORT, LKP, SVG];
+pub const EXPORTS: [Export; 5] = [FOLDED, PPROF, CALLGRIND, LKP, SVG];
 
 /// Form in which call paths are written.
 #[derive(Clone, Copy)]
@@ -309,8 +311,7 @@ mod tests {
         }
         // A caller waits only in what it calls.
         assert_eq!(folded.matches("[spin-wait]").count(), 2, "{folded}");
-        let callgrind =
-            String::from_utf8(callgrind::EXPORT.of(&waits(), Some(Side::Base))).unwrap();
+        let callgrind = String::from_utf8(CALLGRIND.of(&waits(), Some(Side::Base))).unwrap();
         assert!(callgrind.contains("events: Instructions RepIterations SpinWait Idle\n"));
         assert!(callgrind.contains("cfn=alloc_fd\ncalls=1 0\n0 99 0 30 7\n"), "{callgrind}");
     }

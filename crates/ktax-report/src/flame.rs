@@ -37,7 +37,7 @@ pub struct PathScale {
 
 impl PathScale {
     fn per_op(self, count: u64) -> f64 {
-        count as f64 / self.ops.max(1) as f64
+        number::per_op(count, self.ops)
     }
 
     fn delta(self, counts: &Sides<u64>) -> f64 {

@@ -7,12 +7,10 @@ mod mail;
 mod markdown;
 mod text;
 
-pub use html::{
-    FORMAT as HTML, Listed, PageError, SITE_MARK, flame_file, results_of_page, site_index,
-};
-pub use mail::FORMAT as MAIL;
-pub use markdown::FORMAT as MARKDOWN;
-pub use text::{FORMAT as TEXT, Page, plain_table, published_table};
+pub use html::{HTML, Listed, PageError, SITE_MARK, flame_file, results_of_page, site_index};
+pub use mail::MAIL;
+pub use markdown::MARKDOWN;
+pub use text::{Page, TEXT, plain_table, published_table};
 
 use std::fmt;
 

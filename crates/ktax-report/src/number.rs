@@ -3,6 +3,11 @@
 /// Nanoseconds of a microsecond: times are kept in ns, and exits are printed in µs.
 pub const US: f64 = 1000.0;
 
+/// Divides a count of a region by its operations; no operations count as one.
+pub fn per_op(count: u64, ops: u64) -> f64 {
+    count as f64 / ops.max(1) as f64
+}
+
 /// Formats a count per operation, never negative: `9 178.25`. Zero is `0`, and nothing else is.
 pub fn count(value: f64) -> String {
     let text = digits(value);

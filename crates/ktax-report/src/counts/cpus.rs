@@ -284,8 +284,8 @@ fn in_layout(effect: &Effect) -> Sides<u64> {
 }
 
 fn transfers_line(row: &Row, [name, lines]: [String; 2], transfers: &Sides<u64>) -> Line {
-    let per_op = |count: u64| count as f64 / row.ops.max(1) as f64;
-    let [base, change] = [per_op(transfers.base), per_op(transfers.change)];
+    let [base, change] =
+        [transfers.base, transfers.change].map(|count| number::per_op(count, row.ops));
     let cells = [
         row.row.clone(),
         name,

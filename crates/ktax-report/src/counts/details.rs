@@ -148,7 +148,7 @@ fn operation_sentence(row: &Row) -> Section {
 
 /// Picture of the values by Layout, which the range and the MDE rest on.
 fn layout_dots(row: &Row, effect: &Effect) -> Section {
-    let per_op = |count: &u64| *count as f64 / row.ops.max(1) as f64;
+    let per_op = |count: &u64| number::per_op(*count, row.ops);
     let both = effect.samples.base.iter().zip(&effect.samples.change);
     let layouts = both.map(|(base, change)| (per_op(base), per_op(change))).collect();
     let unit = CountKind::from_effect(effect).unit();

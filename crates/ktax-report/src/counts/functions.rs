@@ -41,7 +41,7 @@ pub fn from_to(function: &FunctionDelta, carried: CountKind, ops: u64) -> String
 
 /// Formats the counts of both sides, per operation.
 fn counts_from_to(counts: &Sides<u64>, ops: u64) -> String {
-    let per_op = |count: u64| number::count(count as f64 / ops.max(1) as f64);
+    let per_op = |count: u64| number::count(number::per_op(count, ops));
     format!("{} → {}", per_op(counts.base), per_op(counts.change))
 }
 

@@ -112,7 +112,7 @@ fn named(stack: &[&str], all: &[Vec<&str>]) -> String {
 }
 
 fn path_line(path: &PathDelta, branch: &str, by: CountKind, ops: u64) -> Line {
-    let per_op = |count: u64| count as f64 / ops.max(1) as f64;
+    let per_op = |count: u64| number::per_op(count, ops);
     let delta = |counts: &Sides<u64>| match per_op(counts.change) - per_op(counts.base) {
         0.0 => String::new(),
         delta => number::delta(delta),
@@ -200,7 +200,7 @@ impl Costs<'_> {
 
     fn cells(&self, counts: &Sides<u64>) -> [Cell; 4] {
         let whole = top_counts(self.by, self.paths);
-        let per_op = |side| number::count(*counts.get(side) as f64 / self.row.ops.max(1) as f64);
+        let per_op = |side| number::count(number::per_op(*counts.get(side), self.row.ops));
         let whole_percent = |side: Side| {
             number::with_decimals(share_of(*counts.get(side), *whole.get(side)), 2, false)
         };
@@ -247,7 +247,7 @@ impl Costs<'_> {
         let kept = without_below(self.paths, is_wide);
         let none = Sides::default();
         let line = |(path, branch): (&PathDelta, String)| {
-            let calls = path.calls.change as f64 / self.row.ops.max(1) as f64;
+            let calls = number::per_op(path.calls.change, self.row.ops);
             let line = Line::new(self.cells(self.by.path_counts(path).unwrap_or(&none)));
             let last = Cell::from(format!("{branch}{}", path.function));
             // Calls of user mode and of thunks are not counted.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::exports::{Export, costly_kinds, has_times, kind_count, sides, stacks};
 use ktax_model::{Costly, RowPaths, Side, Sides};
 
-pub(super) const EXPORT: Export = Export {
+pub(super) const CALLGRIND: Export = Export {
     name: "callgrind",
     about: "functions and calls, for KCachegrind and callgrind_annotate",
     is_compared: false,

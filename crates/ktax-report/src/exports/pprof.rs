@@ -10,7 +10,7 @@ use prost::Message;
 use crate::exports::{Export, Stack, TIMES, costly_kinds, has_times, kind_count, sides, stacks};
 use ktax_model::{Costly, RowPaths, Side, Sides};
 
-pub(super) const EXPORT: Export = Export {
+pub(super) const PPROF: Export = Export {
     name: "pprof",
     about: "instructions, REP iterations, calls and costly instructions, for go tool pprof",
     is_compared: false,

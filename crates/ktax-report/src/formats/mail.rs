@@ -12,11 +12,11 @@ const MOST_FUNCTIONS: usize = 4;
 
 /// Mail for a patch's reader: the answer, on what, the rows that say something, the functions that
 /// carry most, and how to measure it again.
-pub const FORMAT: Format = Format {
+pub const MAIL: Format = Format {
     name: "mail",
     file: None,
     write: |report, _| Ok(write(&report.view())),
-    several: |all, options| Ok(each(all, FORMAT, options)?.join("\n")),
+    several: |all, options| Ok(each(all, MAIL, options)?.join("\n")),
 };
 
 fn write(view: &View) -> String {

@@ -9,11 +9,11 @@ use ktax_host::text::{ascii, code, escape, html, markdown, shell_line};
 const FUNCTIONS: usize = 20;
 
 /// Markdown as GitHub renders it: tables, lists, and the functions of a row folded away.
-pub const FORMAT: Format = Format {
+pub const MARKDOWN: Format = Format {
     name: "markdown",
     file: Some("report.md"),
     write: |report, options| Ok(spelled(write(&report.view()), options)),
-    several: |all, options| Ok(each(all, FORMAT, options)?.join("\n")),
+    several: |all, options| Ok(each(all, MARKDOWN, options)?.join("\n")),
 };
 
 /// Spells a document in ASCII where nothing else can be shown. The bar that a dot becomes begins no

@@ -16,11 +16,11 @@ use ktax_host::text::shell_word;
 use ktax_model::Warning;
 
 /// Text fitted to the terminal's width.
-pub const FORMAT: Format = Format {
+pub const TEXT: Format = Format {
     name: "text",
     file: Some("report.txt"),
     write: |report, options| Ok(write_page(&report.view(), &Page::new(options))),
-    several: |all, options| Ok(each(all, FORMAT, options)?.join("\n")),
+    several: |all, options| Ok(each(all, TEXT, options)?.join("\n")),
 };
 
 /// Writes the answer, what was compared, what is behind it, what the numbers are.
