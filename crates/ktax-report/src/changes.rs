@@ -175,9 +175,9 @@ pub fn program_work(rows: &[Row]) -> Section {
                 Side::BOTH.map(|side| number::whole(*difference.count.get(side) as f64));
             format!("{} {base} → {change}", difference.what)
         };
-        let is_said = row.verdict != Verdict::DifferentWork && !work.differences.is_empty();
+        let is_listed = row.verdict != Verdict::DifferentWork && !work.differences.is_empty();
         let text = work.differences.iter().map(one).collect::<Vec<_>>().join(", ");
-        is_said.then(|| Note { row: row.row.clone(), text })
+        is_listed.then(|| Note { row: row.row.clone(), text })
     };
     let title = "What these programs did differs, in the whole run (no verdict rests on it):";
     Section::Notes { title: title.to_owned(), notes: rows.iter().filter_map(note).collect() }

@@ -154,7 +154,7 @@ const COLUMNS: [(&str, Kind); 9] = [
 /// Column with the function that carries most of a row's change.
 const CARRIED: usize = 7;
 
-/// One line for each row, in the Plan's order.
+/// Table with one line for each row, in the Plan's order.
 ///
 /// Only a wide page has the function that carries most, which stands below with all others. Where
 /// it is narrow these give way: the change, which is base plus delta; the range, which a changed

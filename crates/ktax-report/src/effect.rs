@@ -44,7 +44,7 @@ pub fn detectable_percent(effect: &Effect) -> Option<f64> {
     }
 }
 
-/// The columns of [`records`]; raw counts by layout follow as `base_0` … and `change_0` ….
+/// Columns of [`records`]; raw counts by layout follow as `base_0` … and `change_0` ….
 const COLUMNS: [&str; 17] = [
     "workload",
     "operation",

@@ -23,7 +23,7 @@ use ktax_model::{
 };
 use ktax_stats::tables::share_percent;
 
-/// The exit tables of a recording or of a file.
+/// Exit tables of a recording or of a file.
 #[derive(Debug, Clone, Copy)]
 pub struct ExitTables<'a>(pub &'a [ExitTable]);
 

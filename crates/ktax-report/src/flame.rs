@@ -9,10 +9,11 @@ use ktax_stats::tables::share_percent;
 /// Name of the bar above all paths.
 const ALL: &str = "all";
 
-/// Bars narrower than this on both sides, in percent of the row, are not drawn, nor is anything
-/// below them,
+/// Width on both sides, in percent of the row, below which a bar is not drawn, nor anything below
+/// it.
 const NARROW_PERCENT: u64 = 1;
-/// unless its delta is more than layouts do, and at least this, in percent of the largest.
+/// Share of the largest delta, in percent, from which a narrow bar is drawn all the same, if its
+/// delta exceeds the spread of the layouts.
 const MOVED_PERCENT: f64 = 10.0;
 
 /// Flame graph of a row's Effect; `None` without paths.

@@ -162,6 +162,7 @@ const TOO_SHORT: &str = "(the region is too short for the model)";
 /// Prefix of a model's Metrics.
 const MODEL_PREFIX: &str = "model-";
 
+/// Values of counters by their names in the guest.
 type Values = BTreeMap<String, f64>;
 
 /// Prints one table for each row: base, change, relative change, counter.

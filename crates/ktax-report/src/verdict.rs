@@ -98,7 +98,7 @@ fn verdict_words(verdict: Verdict, rows: &[&Row], is_named: bool) -> String {
     let (word, detail) = match verdict {
         Verdict::Slower => ("slower", extremes("worst ", rows, 1.0, is_named)),
         Verdict::Faster => {
-            ("faster", join_details(extremes("best ", rows, -1.0, is_named), dearer(rows)))
+            ("faster", join_details(extremes("best ", rows, -1.0, is_named), rep_slower(rows)))
         }
         Verdict::NoDetectedChange => ("unchanged", detectable_range(rows)),
         other => (other.text(), None),
@@ -145,12 +145,12 @@ fn extreme(which: &str, rows: &[&Row], sign: f64, is_named: bool) -> Option<Stri
 }
 
 /// Counts rows that are faster, and have more REP iterations: the exit status calls them slower.
-fn dearer(rows: &[&Row]) -> Option<String> {
-    let is_dearer = |row: &&&Row| {
+fn rep_slower(rows: &[&Row]) -> Option<String> {
+    let is_rep_slower = |row: &&&Row| {
         let rep = row.effect(REP);
         rep.is_some_and(|rep| rep.verdict == Verdict::Slower)
     };
-    match rows.iter().filter(is_dearer).count() {
+    match rows.iter().filter(is_rep_slower).count() {
         0 => None,
         _ if rows.len() == 1 => Some("REP slower".to_owned()),
         count => Some(format!("{count} with REP slower")),

@@ -444,7 +444,7 @@ const NOISE_SHARE: f64 = 0.01;
 /// Returns how many functions say something. Each has its delta and what else changed, the largest
 /// delta first. Counted is up to the last that is no noise beside the largest of either, and at
 /// least one.
-pub fn telling(functions: &[[f64; 2]]) -> usize {
+pub fn telling_count(functions: &[[f64; 2]]) -> usize {
     let largest =
         [0, 1].map(|kind| functions.iter().map(|deltas| deltas[kind].abs()).fold(0.0, f64::max));
     let is_telling = |deltas: &[f64; 2]| {
@@ -464,7 +464,7 @@ impl Functions {
     pub fn largest(&self, most: usize) -> Vec<[String; 4]> {
         let deltas: Vec<[f64; 2]> =
             self.lines.iter().map(|line| [line.delta, line.other]).collect();
-        let most = if self.is_whole { usize::MAX } else { most.min(telling(&deltas)) };
+        let most = if self.is_whole { usize::MAX } else { most.min(telling_count(&deltas)) };
         let (shown, others) = self.lines.split_at(self.lines.len().min(most));
         let line = |line: &FunctionLine| {
             let (delta, other) = (number::delta(line.delta), self.other(line.other));
@@ -508,12 +508,12 @@ mod tests {
 
     #[test]
     fn functions_that_carry_next_to_nothing_are_left_out() {
-        assert_eq!(telling(&[]), 0);
-        assert_eq!(telling(&[[0.0, 0.0]]), 1);
-        assert_eq!(telling(&[[-120.0, 0.0], [45.0, 0.0], [-0.003, 0.0], [0.003, 0.0]]), 2);
+        assert_eq!(telling_count(&[]), 0);
+        assert_eq!(telling_count(&[[0.0, 0.0]]), 1);
+        assert_eq!(telling_count(&[[-120.0, 0.0], [45.0, 0.0], [-0.003, 0.0], [0.003, 0.0]]), 2);
         // What else changed much is no noise.
-        assert_eq!(telling(&[[-120.0, 0.0], [0.0, 4096.0], [0.003, 1.0]]), 2);
+        assert_eq!(telling_count(&[[-120.0, 0.0], [0.0, 4096.0], [0.003, 1.0]]), 2);
         // A single function is shown, however small it is.
-        assert_eq!(telling(&[[0.003, 0.0]]), 1);
+        assert_eq!(telling_count(&[[0.003, 0.0]]), 1);
     }
 }

@@ -7,7 +7,8 @@ use crate::carried::{CountKind, carrying};
 use crate::counts::functions::{change_summary, from_to, functions};
 use crate::flame::row_flame;
 use crate::view::{
-    BarKind, Bridge, BridgeBar, Cell, Dots, Kind, Line, Picture, RowDetail, Section, Table, telling,
+    BarKind, Bridge, BridgeBar, Cell, Dots, Kind, Line, Picture, RowDetail, Section, Table,
+    telling_count,
 };
 use crate::{again, changes, effect, number, verdict};
 use ktax_host::text::counted;
@@ -326,7 +327,7 @@ fn bar_parts(effect: &Effect, by: CountKind, row: &Row, most: usize) -> Vec<BarP
         other: beside(one),
     };
     let deltas = effect.functions.iter().map(|one| [carried_count(one, by) as f64, beside(one)]);
-    let telling = telling(&deltas.collect::<Vec<_>>());
+    let telling = telling_count(&deltas.collect::<Vec<_>>());
     let (shown, others) = effect.functions.split_at(most.min(telling));
     let rest = (!others.is_empty()).then(|| BarPart {
         name: format!("… {}", counted(others.len(), "more function")),

@@ -1,7 +1,7 @@
 //! Two exit tables, compared reason by reason.
 
 use crate::exits::headline::diff_headline;
-use crate::exits::tables::{bars, reason_table, without_columns};
+use crate::exits::tables::{bars, reason_table};
 use crate::exits::{title, warnings};
 use crate::number;
 use crate::view::{Legend, Line, Records, Report, Section, SideLine, Table, View};
@@ -177,12 +177,12 @@ fn reason_pairs<'a>(
         .collect();
     rows.retain(|(_, base, change)| base.0 > 0 || change.0 > 0);
     let moved = |(_, base, change): &ReasonPair<'_>| {
-        let far = |values: [u64; 2]| {
+        let difference = |values: [u64; 2]| {
             let [base, change] = scale.apply(values.map(|value| value as f64));
             (base - change).abs()
         };
-        let time = base.1.zip(change.1).map_or(0.0, |(base, change)| far([base, change]));
-        (time, far([base.0, change.0]))
+        let time = base.1.zip(change.1).map_or(0.0, |(base, change)| difference([base, change]));
+        (time, difference([base.0, change.0]))
     };
     let by_move = |one: &ReasonPair<'_>, other: &ReasonPair<'_>| {
         let ((time, count), (other_time, other_count)) = (moved(one), moved(other));
@@ -230,5 +230,5 @@ pub fn reasons_table(base: &ExitTable, change: &ExitTable, scale: Scale) -> Tabl
     let lines = rows.into_iter().map(cells);
     let heads = reason_table(&heads.each_ref().map(String::as_str));
     let table = Table { gives_way, ..heads }.with(lines);
-    if has_times { table } else { without_columns(&table, &[1, 2, 3]) }
+    if has_times { table } else { table.without(&[1, 2, 3]) }
 }

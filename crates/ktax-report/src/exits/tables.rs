@@ -47,19 +47,7 @@ pub fn times_table(rows: &[&ExitRow], table: &ExitTable) -> Table {
     if !rows.iter().any(|row| row.is_reason()) || table.rows_are == ExitRows::Phases {
         unknown.push(4);
     }
-    without_columns(&all, &unknown)
-}
-
-/// Removes columns; the others give way in the same order as before.
-pub fn without_columns(table: &Table, gone: &[usize]) -> Table {
-    let after = |index: &usize| {
-        (!gone.contains(index))
-            .then(|| index - gone.iter().filter(|column| *column < index).count())
-    };
-    let groups = table.gives_way.iter().map(|group| group.iter().filter_map(after).collect());
-    let gives_way: Vec<Vec<usize>> =
-        groups.filter(|group: &Vec<usize>| !group.is_empty()).collect();
-    Table { gives_way, ..table.without(gone) }
+    all.without(&unknown)
 }
 
 /// Returns an empty table with columns of numbers for each reason.
@@ -124,8 +112,8 @@ pub fn parts_table(rows: &[&ExitRow], table: &ExitTable) -> Table {
     let parts = Table { gives_way, ..reason_table(&heads) }.with(lines);
     // Without task switches nobody knows what was halted or preempted.
     match table.lacks(ExitEvents::Scheduling) {
-        true => without_columns(&parts, &[4, 5]),
-        false => without_columns(&parts, &[6]),
+        true => parts.without(&[4, 5]),
+        false => parts.without(&[6]),
     }
 }
 

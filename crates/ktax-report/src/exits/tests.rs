@@ -396,18 +396,18 @@ fn columns_go_in_their_order_and_are_named() {
             let (header, _) = text.split_once("\nreason").unwrap();
             let header = header.lines().next_back().unwrap();
             let is_shown = |name: &&&str| header.contains(**name);
-            let gone: Vec<&str> = may_go.iter().filter(|name| !is_shown(name)).copied().collect();
-            assert_eq!(gone, may_go[..gone.len()], "{width}\n{text}");
+            let hidden: Vec<&str> = may_go.iter().filter(|name| !is_shown(name)).copied().collect();
+            assert_eq!(hidden, may_go[..hidden.len()], "{width}\n{text}");
             let words: Vec<&str> = text.split_whitespace().collect();
             let notes = words.join(" ");
             let note = format!("Omitted to fit {width} columns: ");
             let first = notes.split_once(&note).map(|(_, rest)| rest.split_once(';').unwrap().0);
-            assert_eq!(first.is_some(), !gone.is_empty() || !text.contains(" guest "), "{text}");
-            for name in &gone {
+            assert_eq!(first.is_some(), !hidden.is_empty() || !text.contains(" guest "), "{text}");
+            for name in &hidden {
                 assert!(first.is_some_and(|note| note.contains(name)), "{width} {name}\n{text}");
             }
             assert_eq!(notes.matches("--json has all.").count(), notes.matches(&note).count());
-            seen.push(gone.len());
+            seen.push(hidden.len());
         }
         seen.sort_unstable();
         seen.dedup();

@@ -151,11 +151,7 @@ impl Table {
     pub fn without_extra(mut self) -> Table {
         let extra = std::mem::take(&mut self.extra);
         self.gives_way.retain(|group| !group.iter().any(|column| extra.contains(column)));
-        let after = |column: usize| column - extra.iter().filter(|gone| **gone < column).count();
-        let gives_way =
-            self.gives_way.iter().map(|group| group.iter().map(|column| after(*column)).collect());
-        let gives_way = gives_way.collect();
-        Table { gives_way, ..self.without(&extra) }
+        self.without(&extra)
     }
 
     /// Tells whether a column is one that only a wide page has.
