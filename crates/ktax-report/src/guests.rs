@@ -49,14 +49,13 @@ pub fn view(comparison: &Comparison, guests: &GuestsComparison) -> View {
         sides: sides(&guests.plan),
         side_heads: HEADS,
         how: how(&guests.plan),
-        measured_by: String::new(),
-        again: Vec::new(),
         sections,
         warnings: comparison.warnings.clone(),
         legend: match is_alone {
             true => alone_legend(comparison),
             false => compared_legend(comparison, guests.plan.layouts.len()),
         },
+        ..View::default()
     }
 }
 

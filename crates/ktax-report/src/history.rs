@@ -12,7 +12,7 @@ use crate::history::tables::{
     common_lineage, details, kernels_table, line_points, overview, step_command,
 };
 use crate::number::{limit, percent};
-use crate::view::{Legend, Records, Report, Section, SideLine, Value, View};
+use crate::view::{Legend, Records, Report, Section, Value, View};
 use ktax_host::text::{counted, counted_as};
 use ktax_model::{History, HistoryLine, HistoryPoint, SavedResult, StepFunction, metric};
 use ktax_stats::tables::change_percent;
@@ -42,7 +42,6 @@ impl Report for History {
         View {
             title: title(self),
             headline: headline(self),
-            sides: Vec::<SideLine>::new(),
             how: how(self),
             sections,
             legend: legend(self),

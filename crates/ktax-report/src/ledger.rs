@@ -42,11 +42,11 @@ impl Report for LedgerTable {
                 LedgerMethod::Counts { key, .. } => words::machine(key, self.layouts),
                 LedgerMethod::Guests(plan) => guests::how(plan),
             },
-            measured_by: String::new(),
             again: self.again.clone(),
             legend: legend(self, &sections),
             sections,
             warnings: warnings(&self.warnings),
+            ..View::default()
         }
     }
 

@@ -87,16 +87,14 @@ fn stat_view(table: &StatTable, with_values: bool) -> View {
         sides,
         side_heads: ["command", ""],
         how: format!("{how} · Linux {} · {cpus}", table.release),
-        measured_by: String::new(),
-        again: Vec::new(),
         sections: vec![
             Section::table(counters_table(table)),
             Section::Sentences(failed_runs(table)),
             Section::Sentences(uncounted(table)),
             Section::Sentences(if with_values { all_values(table) } else { Vec::new() }),
         ],
-        warnings: Vec::new(),
         legend: legend(table),
+        ..View::default()
     }
 }
 

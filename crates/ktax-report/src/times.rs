@@ -46,11 +46,11 @@ pub fn view(comparison: &Comparison, times: &TimesComparison) -> View {
         sides: sides(times),
         side_heads: ["kernel", "what it is"],
         how: how_measured(times),
-        measured_by: String::new(),
         again: again::times_command(&comparison.rows, comparison.threshold_percent, times),
         sections,
         warnings: comparison.warnings.clone(),
         legend: legend(comparison, &rows),
+        ..View::default()
     }
 }
 
