@@ -79,11 +79,11 @@ fn side_heads(counts: &CountsComparison) -> [&'static str; 2] {
     }
 }
 
-const OF_ONE_CPU: &str =
+const ONE_CPU_MEANING: &str =
     "insn: instructions per operation in process context, counted exactly; they are not time.";
-const OF_SEVERAL_CPUS: &str = "insn: makespan per operation, in instructions: how long several \
-                               CPUs need for it if each instruction takes the same time; counted \
-                               exactly.";
+const SEVERAL_CPUS_MEANING: &str = "insn: makespan per operation, in instructions: how long \
+                                    several CPUs need for it if each instruction takes the same \
+                                    time; counted exactly.";
 
 /// Legend of the numbers.
 fn legend(comparison: &Comparison, counts: &CountsComparison) -> Legend {
@@ -91,7 +91,7 @@ fn legend(comparison: &Comparison, counts: &CountsComparison) -> Legend {
     let rep = comparison.rows.iter().any(is_by_rep).then_some(words::BY_REP);
     let is_by_threads = |row| verdict::is_by(row, AWAITED) && row.verdict.is_change();
     let threads = comparison.rows.iter().any(is_by_threads).then_some(words::BY_AWAITED);
-    let insn = if counts.key.cpus > 1 { OF_SEVERAL_CPUS } else { OF_ONE_CPU };
+    let insn = if counts.key.cpus > 1 { SEVERAL_CPUS_MEANING } else { ONE_CPU_MEANING };
     let numbers = [insn, "base, change and delta are of the layout with the median delta."];
     Legend::new(numbers.map(str::to_owned).into_iter().chain(words::programs(&comparison.rows)))
         .with(words::over_layouts(comparison.threshold_percent, counts.layouts))

@@ -78,16 +78,16 @@ const LOCK_COLUMNS: [(&str, Kind); 5] = [
     ("lock", Kind::Words),
 ];
 
-const TAKERS: &str = "by: the function that called the lock's own functions, which was measured; \
-                      %: its share of all that the row's CPUs wait for each other; lock: what \
-                      this function is known to lock, which was not measured. `ktax report DIR \
-                      --explain ROW` prints all call paths.";
+const TAKERS_MEANING: &str = "by: the function that called the lock's own functions, which was \
+                              measured; %: its share of all that the row's CPUs wait for each \
+                              other; lock: what this function is known to lock, which was not \
+                              measured. `ktax report DIR --explain ROW` prints all call paths.";
 
-const SLEEPERS: &str = "by: the function in which a CPU's last process was when it left the CPU \
-                        idle, without the functions of locks and of the scheduler; %: its share \
-                        of all that the row's CPUs are idle; no process: none has left the CPU, \
-                        or it runs on another one; lock: what this function is known to wait for, \
-                        which was not measured.";
+const SLEEPERS_MEANING: &str = "by: the function in which a CPU's last process was when it left \
+                                the CPU idle, without the functions of locks and of the \
+                                scheduler; %: its share of all that the row's CPUs are idle; no \
+                                process: none has left the CPU, or it runs on another one; lock: \
+                                what this function is known to wait for, which was not measured.";
 
 /// Share on both sides, in percent, below which a function is among the others.
 const LEAST_PERCENT: f64 = 1.0;
@@ -103,7 +103,7 @@ pub fn takers(rows: &[Row]) -> Option<Section> {
             all: whole_time(row, |time| time.wait)?,
         })
     });
-    lock_table("Which lock CPUs wait for, and who takes it:", TAKERS, rows, "others")
+    lock_table("Which lock CPUs wait for, and who takes it:", TAKERS_MEANING, rows, "others")
 }
 
 /// Table of where processes sleep while CPUs are idle; `None` where they hardly are.
@@ -115,7 +115,7 @@ pub fn sleepers(rows: &[Row]) -> Option<Section> {
             all: whole_time(row, |time| time.idle)?,
         })
     });
-    lock_table("What processes wait for while CPUs are idle:", SLEEPERS, rows, NO_PROCESS)
+    lock_table("What processes wait for while CPUs are idle:", SLEEPERS_MEANING, rows, NO_PROCESS)
 }
 
 const NO_PROCESS: &str = "others, or no process";
