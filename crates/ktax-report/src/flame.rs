@@ -3,7 +3,7 @@
 use crate::carried::CountKind;
 use crate::number;
 use crate::view::{Flame, FlameBar};
-use ktax_model::{Effect, Own, PathDelta, Row, Sides, callers, kept, own};
+use ktax_model::{Effect, PathDelta, Row, Sides, callers, kept, own};
 use ktax_stats::tables::share_percent;
 
 /// Name of the bar above all paths.
@@ -129,9 +129,7 @@ fn drawn_paths(all: &[PathDelta], scale: PathScale) -> Vec<usize> {
 
 /// Returns the counts of each path without those of the list that it calls.
 fn own_counts(paths: &[PathDelta], by: CountKind) -> Vec<Sides<u64>> {
-    let counted =
-        |own: Own| if by == CountKind::Rep { own.rep_iterations } else { own.instructions };
-    own(paths).into_iter().map(counted).collect()
+    own(paths).iter().map(|own| by.own_counts(own).clone()).collect()
 }
 
 /// Place of a path: where it begins and how wide it is, in counts.
@@ -212,6 +210,25 @@ mod tests {
         // The room of what is not drawn is in its caller's.
         let room = |index: usize| (flame.bars[index].width * 1e6).round();
         assert!(room(2) > room(3) && flame.bars[2].sides.change > 99.0, "{flame:?}");
+    }
+
+    /// A lock is waited for much longer, in a function that executes as much as before.
+    #[test]
+    fn bars_of_waits_are_as_wide_and_as_dark_as_what_was_waited() {
+        let path = |depth, function, base, change| PathDelta {
+            wait: Sides { base, change },
+            ..PathDelta::with_instructions(depth, function, 50, 50)
+        };
+        let paths = [path(0, "dup", 100, 900), path(1, "lock", 90, 890), path(1, "walk", 10, 10)];
+        let scale = PathScale { by: CountKind::Wait, ops: 1, spread: 1.0 };
+        let flame = path_flame(&paths, Sides { base: 100, change: 900 }, scale).unwrap();
+        let bars: Vec<_> = flame
+            .bars
+            .iter()
+            .map(|bar| (bar.name.as_str(), bar.moved, bar.width.round()))
+            .collect();
+        assert_eq!(bars[2], ("lock", 1.0, 99.0), "{flame:?}");
+        assert!(bars.iter().filter(|bar| bar.0 != "lock").all(|bar| bar.1 == 0.0), "{flame:?}");
     }
 
     #[test]
