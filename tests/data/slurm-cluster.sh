@@ -13,18 +13,21 @@ hostname cluster
 ip link set lo up
 # With 127.0.0.1 alone glibc finds no address of this host.
 ip addr add 127.0.0.2/8 dev lo
-mkdir -p "$dir/state" "$dir/spool1" "$dir/spool2" "$dir/munge"
+mkdir -p "$dir/state" "$dir/spool1" "$dir/spool2"
 # The programs read these from fixed places.
 mount -t tmpfs tmpfs /run
 mkdir -m 755 /run/munge
-chown munge /run/munge "$dir/munge"
+# munge's user may not be let into the directory, which can be below a home of root's.
+munge=/run/munge/files
+mkdir "$munge"
+chown munge /run/munge "$munge"
 printf '127.0.0.2 cluster\n127.0.0.1 localhost\n' >"$dir/hosts"
 mount --bind "$dir/hosts" /etc/hosts
-dd if=/dev/urandom of="$dir/munge/key" bs=1024 count=1 status=none
-chmod 400 "$dir/munge/key"
-chown munge "$dir/munge/key"
-su munge -s /bin/sh -c "munged --force --key-file='$dir/munge/key' --socket=/run/munge/munge.socket.2 \
-    --pid-file='$dir/munge/pid' --log-file='$dir/munge/log' --seed-file='$dir/munge/seed'"
+dd if=/dev/urandom of="$munge/key" bs=1024 count=1 status=none
+chmod 400 "$munge/key"
+chown munge "$munge/key"
+su munge -s /bin/sh -c "munged --force --key-file='$munge/key' --socket=/run/munge/munge.socket.2 \
+    --pid-file='$munge/pid' --log-file='$munge/log' --seed-file='$munge/seed'"
 cat >"$dir/slurm.conf" <<CONF
 ClusterName=ktax
 SlurmctldHost=cluster(127.0.0.2)
