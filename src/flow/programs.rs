@@ -7,7 +7,7 @@ use super::error::Error;
 use super::session::Session;
 use super::stale::StalePlanError;
 use crate::engine::payload::UserSpace;
-use crate::kernel::{OF_CPU, needed_modules};
+use crate::kernel::{CPU_MODULES, needed_modules};
 use crate::model::{
     CountsPlan, Disk, Identity, Key, Side, Sides, Subject, UserProgram, module_and_parameters,
 };
@@ -184,7 +184,7 @@ pub(super) fn modules(
     let loaded = |(name, content): (String, Vec<u8>)| {
         let given = wanted.iter().find(|(wanted, _)| *wanted == name);
         let parameters = given.map_or("", |(_, parameters)| parameters).to_owned();
-        let is_of_cpu = given.is_none() && OF_CPU.contains(&name.as_str());
+        let is_of_cpu = given.is_none() && CPU_MODULES.contains(&name.as_str());
         LoadedModule { name, parameters, is_of_cpu, content }
     };
     let modules: Vec<LoadedModule> = needed.into_iter().map(loaded).collect();

@@ -15,7 +15,7 @@ const OF_DISK: [(&str, &[&str]); 5] = [
         "fs::rename(",
         &[
             "crates/ktax-engine/src/exact/snapshot.rs",
-            "crates/ktax-kernel/src/source/directory.rs",
+            "crates/ktax-kernel/src/source/tree.rs",
             "crates/ktax-program/src/pack.rs",
         ],
     ),
@@ -64,6 +64,6 @@ fn files_are_written_locked_and_hashed_in_one_place() {
     }
     let used = unneeded(&planted("crates/ktax-engine/src/exact/snapshot.rs", "fs::rename(a, b)"));
     let needless =
-        ["crates/ktax-kernel/src/source/directory.rs", "crates/ktax-program/src/pack.rs"];
+        ["crates/ktax-kernel/src/source/tree.rs", "crates/ktax-program/src/pack.rs"];
     assert_eq!(used, needless.map(|path| format!("{path} need not be allowed fs::rename(")));
 }

@@ -10,7 +10,7 @@ const SLEEPS: [&str; 2] = ["sleep", "park_timeout"];
 
 /// The files that may: where, what, and why.
 const ALLOWED: [(&str, &str, &str); 6] = [
-    ("crates/ktax-kernel/src/tests/place.rs", "sleep 600", "a build that is stopped"),
+    ("crates/ktax-kernel/src/source/tests.rs", "sleep 600", "a build that is stopped"),
     ("tests/common/mod.rs", "park_timeout", "`until` looks again"),
     ("tests/boots/resume.rs", "park_timeout", "a run is killed at moments spread over it"),
     ("tests/fast/stat.rs", "sleep 1000", "a command that is killed"),

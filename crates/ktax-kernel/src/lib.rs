@@ -18,19 +18,15 @@
 //!
 //! No file imports one that imports it: `obtain` uses `source`, `source` uses `debian`, `debian`
 //! uses `cache`, `cache` uses `image`, and all of them use the leaves (`error`, `package`,
-//! `target`, `talk`, `watched`, `limits`, `last_line`).
+//! `target`, `talk`).
 //!
 //! A kernel without a release and without a build-id is refused: nobody could say later what was
-//! measured. ktax boots the image in the cache, so a file that is replaced during a run cannot mix
-//! two kernels.
+//! measured.
 
 mod cache;
 mod debian;
 mod error;
-mod file;
 mod image;
-mod last_line;
-mod limits;
 mod obtain;
 mod package;
 pub mod patch;
@@ -38,12 +34,9 @@ mod source;
 mod spec;
 mod talk;
 mod target;
-#[cfg(test)]
-mod tests;
-mod watched;
 
 pub use cache::{Kernel, at_hand, cached, place};
-pub use debian::{OF_CPU, modules, needed_modules};
+pub use debian::{CPU_MODULES, modules, needed_modules};
 pub use error::{BuildError, KernelError};
 pub use obtain::{check, check_names, obtain, obtain_for};
 pub use package::Package;

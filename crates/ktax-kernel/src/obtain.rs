@@ -1,15 +1,18 @@
-//! Gets the kernel of a Subject.
+//! Gets the kernel of a Subject: reads, downloads or builds it.
 
+use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
-use super::cache::{Cache, Kernel};
-use super::debian::{self, Apt};
-use super::error::KernelError;
-use super::file;
-use super::source;
-use super::spec::KernelSpec;
-use super::talk::Talk;
-use super::target::Target;
+use crate::cache::{Cache, IMAGE_MAX, Kernel};
+use crate::debian::Apt;
+use crate::error::KernelError;
+use crate::spec::KernelSpec;
+use crate::talk::Talk;
+use crate::target::Target;
+use crate::{debian, source};
+use ktax_host::disk::read_limited;
+use ktax_host::text::escape_path;
 use ktax_model::Subject;
 
 /// Gets the x86_64 kernel that a Subject names, and keeps it in `cache/kernels/`. ktax downloads a
@@ -23,9 +26,6 @@ pub fn obtain(subject: &Subject, cache: &Path, talk: &Talk<'_>) -> Result<Kernel
 }
 
 /// Like [`obtain`], for a machine that may have another architecture.
-///
-/// # Errors
-/// Those of [`obtain`], and one for a kernel of another architecture than the target's.
 pub fn obtain_for(
     target: &Target,
     subject: &Subject,
@@ -45,7 +45,7 @@ fn find_or_make(
     if !spec.is_source() && subject.is_built() {
         return Err(not_built(&spec, cache, talk));
     }
-    let cache = || Cache::of(target.arch, cache, talk.note);
+    let cache = || Cache::open_for(target.arch, cache, talk.note);
     match &spec {
         KernelSpec::Debian { .. } if !target.is_packaged => Err(KernelError::NotFor {
             name: spec.to_string(),
@@ -58,7 +58,7 @@ fn find_or_make(
             debian::obtain(&apt, &cache, package, version.as_deref())
         }
         KernelSpec::File(path) => {
-            let (image, source) = file::read(path)?;
+            let (image, source) = read_named_file(path)?;
             cache()?.put(&image, None, &source)
         }
         _ if target.is_foreign() && target.is_packaged => {
@@ -72,9 +72,6 @@ fn find_or_make(
 
 /// Checks the names in a Subject: its kernel, and the files of options and patches. Builds and
 /// downloads nothing, so that nobody waits to hear of a mistyped name.
-///
-/// # Errors
-/// Those of [`obtain`] about names and about files that are not what they should be.
 pub fn check_names(subject: &Subject, cache: &Path, talk: &Talk<'_>) -> Result<(), KernelError> {
     let spec: KernelSpec = subject.kernel.parse()?;
     match spec.is_source() {
@@ -89,7 +86,7 @@ fn not_built(spec: &KernelSpec, cache: &Path, talk: &Talk<'_>) -> KernelError {
     let version = match spec {
         KernelSpec::Debian { package, version } => {
             Cache::open(cache, talk.note).ok().and_then(|cache| {
-                debian::source_version(&Apt::of(&cache), package, version.as_deref())
+                debian::source_version(&Apt::local(&cache), package, version.as_deref())
             })
         }
         _ => None,
@@ -108,9 +105,6 @@ fn not_built(spec: &KernelSpec, cache: &Path, talk: &Talk<'_>) -> KernelError {
 
 /// Checks as much of a Subject as is possible without a build: the name of its kernel, and for a
 /// source also the tools, the tree, the patches and, by Kconfig, the options.
-///
-/// # Errors
-/// Those of [`obtain`] that a build would begin with.
 pub fn check(subject: &Subject, cache: &Path, talk: &Talk<'_>) -> Result<(), KernelError> {
     let spec: KernelSpec = subject.kernel.parse()?;
     match spec.is_source() {
@@ -121,3 +115,35 @@ pub fn check(subject: &Subject, cache: &Path, talk: &Talk<'_>) -> Result<(), Ker
         }
     }
 }
+
+/// The whole image, and its absolute path for the Identity.
+fn read_named_file(given: &Path) -> Result<(Vec<u8>, String), KernelError> {
+    let path = escape_path(given);
+    let metadata = match fs::metadata(given) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Err(KernelError::NotFound { path });
+        }
+        Err(error) => return Err(KernelError::Unreadable { path, error }),
+    };
+    if metadata.is_dir() {
+        return Err(KernelError::Directory { path });
+    }
+    // A pipe can be read only once, and a device may never end.
+    if !metadata.is_file() {
+        return Err(KernelError::NotAFile { path });
+    }
+    if metadata.len() > IMAGE_MAX {
+        let found = metadata.len();
+        return Err(KernelError::TooLarge { path, found, limit: IMAGE_MAX });
+    }
+    let absolute = std::path::absolute(given).unwrap_or_else(|_| given.to_owned());
+    match read_limited(given, IMAGE_MAX) {
+        Ok(image) => Ok((image, escape_path(&absolute))),
+        Err(error) => Err(KernelError::Unreadable { path, error }),
+    }
+}
+
+#[cfg(test)]
+#[path = "obtain_tests.rs"]
+mod tests;

@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::error::KernelError;
-use super::package::{is_package_name, is_version};
+use crate::error::KernelError;
+use crate::package::{is_package_name, is_version};
 use ktax_host::text::{escape, escape_path};
 
 /// The name of a kernel. Prebuilt: `debian:NAME`, `debian:NAME=VERSION` or the path of a file.

@@ -1,16 +1,25 @@
-//! How a long task talks to its user.
+//! Progress of long tasks: what the user is shown, and how a program is stopped once the user has
+//! cancelled.
 
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
+use std::{io, thread};
 
-use super::error::KernelError;
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::process::{Pid, Signal, kill_process_group};
 
-/// How long a build waits before it asks again whether the user has cancelled.
+use crate::error::KernelError;
+use ktax_host::text::escape;
+
+/// Time between two questions whether the user has cancelled.
 pub(super) const PAUSE: Duration = Duration::from_millis(200);
 
 /// A step that takes minutes, and how far it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelTask {
-    /// What is done.
+    /// Kind of the step.
     pub kind: TaskKind,
     /// The package or the source, for messages.
     pub what: String,
@@ -22,7 +31,7 @@ pub struct KernelTask {
     pub is_over: bool,
 }
 
-/// What a [`KernelTask`] does, and its unit.
+/// Kind of a [`KernelTask`], with its unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TaskKind {
     /// Downloads a package; bytes.
@@ -36,7 +45,7 @@ pub enum TaskKind {
 }
 
 impl TaskKind {
-    /// Its name in the file of what earlier runs took.
+    /// Name in the file with the durations of earlier runs.
     pub fn name(self) -> &'static str {
         match self {
             TaskKind::Download => "download",
@@ -47,7 +56,7 @@ impl TaskKind {
     }
 }
 
-/// How ktax tells the user what it does, and asks whether to go on.
+/// Callbacks that tell the user what ktax does, and ask whether to go on.
 pub struct Talk<'a> {
     /// Shows one line that stays: a download, a build, a damaged file, a fall-back to the cache.
     pub note: &'a dyn Fn(&str),
@@ -68,5 +77,54 @@ impl Talk<'_> {
         done: Result<T, KernelError>,
     ) -> Result<T, KernelError> {
         done.map_err(|error| if (self.is_cancelled)() { KernelError::Cancelled } else { error })
+    }
+}
+
+/// A file in memory for what a program complains about, which may be that the disk is full.
+pub(super) fn stderr_file() -> io::Result<File> {
+    Ok(memfd_create("complaints", MemfdFlags::CLOEXEC)?.into())
+}
+
+/// Starts a program in a process group of its own, so that it can be stopped with all its children.
+pub(super) fn start_in_group(command: &mut Command) -> io::Result<Child> {
+    command.process_group(0).spawn()
+}
+
+/// Waits for a program, and calls `look` five times a second. `None` if the user has cancelled; the
+/// program has ended then too.
+pub(super) fn wait_or_cancel(
+    child: &mut Child,
+    talk: &Talk<'_>,
+    mut look: impl FnMut(),
+) -> io::Result<Option<ExitStatus>> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if (talk.is_cancelled)() {
+            let _ = kill_process_group(Pid::from_child(child), Signal::TERM);
+            child.wait()?;
+            return Ok(None);
+        }
+        look();
+        thread::sleep(PAUSE);
+    }
+}
+
+/// The last line that a tool wrote to its stderr: at most 300 characters, escaped.
+pub(super) fn last_line(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stderr);
+    let line = text.lines().rev().find(|line| !line.trim().is_empty());
+    escape(&line.unwrap_or("it gave no reason").trim().chars().take(300).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_of_a_tool_is_escaped() {
+        assert_eq!(last_line(b"W: x\nE: a\x1b[2Jb\n\n"), "E: a\\u{1b}[2Jb");
+        assert_eq!(last_line(b""), "it gave no reason");
     }
 }

@@ -17,11 +17,11 @@ pub struct Target {
 
 /// A small configuration that boots in the exact engine and has what the workloads need.
 const BASE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels/base.config"));
-const OF_E500V2: &str =
+const E500V2_OPTIONS: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels/e500v2.config"));
-const OF_POWER9: &str =
+const POWER9_OPTIONS: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels/power9.config"));
-const OF_RISCV64: &str =
+const RISCV64_OPTIONS: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels/riscv64.config"));
 
 impl Target {
@@ -31,15 +31,19 @@ impl Target {
 
     /// A KVM host with an e500v2 processor: QEMU's ppce500 machine.
     pub const E500V2: Target =
-        Target { name: "e500v2", arch: Arch::PowerPc, options: OF_E500V2, is_packaged: false };
+        Target { name: "e500v2", arch: Arch::PowerPc, options: E500V2_OPTIONS, is_packaged: false };
 
     /// A KVM host with a POWER9 processor: QEMU's pseries machine.
     pub const POWER9: Target =
-        Target { name: "power9", arch: Arch::Ppc64le, options: OF_POWER9, is_packaged: false };
+        Target { name: "power9", arch: Arch::Ppc64le, options: POWER9_OPTIONS, is_packaged: false };
 
     /// A KVM host with a riscv64 processor: QEMU's virt machine.
-    pub const RISCV64: Target =
-        Target { name: "riscv64", arch: Arch::Riscv64, options: OF_RISCV64, is_packaged: false };
+    pub const RISCV64: Target = Target {
+        name: "riscv64",
+        arch: Arch::Riscv64,
+        options: RISCV64_OPTIONS,
+        is_packaged: false,
+    };
 
     /// A KVM host with an arm64 processor: QEMU's virt machine. Its kernel comes from a package.
     pub const ARM64: Target =
@@ -66,7 +70,7 @@ impl Target {
         }
     }
 
-    /// Its directory below `arch/` in a kernel tree.
+    /// Directory of the architecture below `arch/` in a kernel tree.
     pub(super) fn directory(&self) -> &'static str {
         match self.arch {
             Arch::X86_64 => "x86",
@@ -77,7 +81,7 @@ impl Target {
     }
 
     /// The variables that make needs to build for it.
-    pub(super) fn of_make(&self) -> Vec<String> {
+    pub(super) fn make_variables(&self) -> Vec<String> {
         match self.is_foreign() {
             true => vec![
                 format!("ARCH={}", self.directory()),

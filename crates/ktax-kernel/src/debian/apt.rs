@@ -1,23 +1,27 @@
-//! Uses apt and dpkg: `apt-cache` reads the local lists, `apt-get download` downloads a package and
-//! checks its signature, `dpkg-deb` opens it. They install nothing and need no root.
+//! Asks apt and dpkg, as child processes without a shell: `apt-cache` reads the local lists,
+//! `apt-get download` downloads a package and checks its signature, `dpkg-deb` opens it. They
+//! install nothing and need no root.
+//!
+//! This machine's apt has no lists of another architecture, so ktax keeps its own in the cache:
+//! dpkg's architectures stay as they are.
 
+use std::cell::OnceCell;
 use std::ffi::OsString;
-use std::fs;
+use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{ChildStdout, Command, Output, Stdio};
+use std::time::{Duration, SystemTime};
+use std::{fs, io};
 
-use super::archive::{Archive, Contents, Listed, bad_package};
-use super::command::{OPTIONS, not_started, read_tree, run, tool};
-use super::control::{field, listed};
 use super::deb;
-use super::foreign::Foreign;
+use super::deb::{Archive, Contents, Listed, bad_package};
 use crate::cache::Cache;
 use crate::error::{KernelError, full_disk_in};
-use crate::last_line::last_line;
-use crate::package::Package;
-use crate::talk::{KernelTask, Talk, TaskKind};
-use crate::watched;
+use crate::package::{Package, is_package_name, is_version};
+use crate::talk;
+use crate::talk::{KernelTask, Talk, TaskKind, last_line};
+use ktax_host::cache::Holder;
 use ktax_host::text::escape;
 use ktax_model::Arch;
 
@@ -25,10 +29,10 @@ use ktax_model::Arch;
 pub(crate) struct Apt<'a> {
     cache: &'a Cache<'a>,
     index: PathBuf,
-    /// As Debian calls it: `amd64`.
+    /// Debian's name of the architecture: `amd64`.
     arch: &'static str,
-    /// Its package lists, unless they are this machine's own.
-    foreign: Option<Foreign>,
+    /// Package lists of another architecture; `None` for this machine's own.
+    foreign: Option<ForeignLists>,
     /// Shows how far a download is.
     talk: Option<&'a Talk<'a>>,
 }
@@ -57,12 +61,12 @@ impl Archive for Apt<'_> {
         if !output.status.success() {
             output = ask(&[])?;
         }
-        listed(&String::from_utf8_lossy(&output.stdout), name, version, self.arch)
+        parse_listing(&String::from_utf8_lossy(&output.stdout), name, version, self.arch)
     }
 
     fn fetch(&self, package: &Package, scratch: &Path) -> Result<Contents, KernelError> {
         let file = self.download(package, scratch)?;
-        read_tree(&file, package, |pipe| deb::unpack(pipe, package))
+        read_tree(&file, package, |pipe| deb::take_kernel(pipe, package))
     }
 }
 
@@ -70,7 +74,7 @@ impl<'a> Apt<'a> {
     /// This machine's own package lists, with an index of them in the cache. A container's apt
     /// keeps none, so it would parse all lists for each question. apt replaces the index if it is
     /// damaged or the lists have changed.
-    pub(crate) fn of(cache: &'a Cache<'a>) -> Self {
+    pub(crate) fn local(cache: &'a Cache<'a>) -> Self {
         let index = cache.path("tmp/apt.bin");
         Apt { cache, index, arch: "amd64", foreign: None, talk: None }
     }
@@ -93,14 +97,14 @@ impl<'a> Apt<'a> {
     /// The package lists of the architecture of the cache's images.
     pub(crate) fn for_images(cache: &'a Cache<'a>) -> Self {
         let arch = match cache.arch() {
-            Arch::X86_64 => return Apt::of(cache),
+            Arch::X86_64 => return Apt::local(cache),
             Arch::PowerPc => "powerpc",
             Arch::Ppc64le => "ppc64el",
             Arch::Arm64 => "arm64",
             Arch::Riscv64 => "riscv64",
         };
         let index = cache.path(&format!("tmp/apt-{arch}.bin"));
-        let foreign = Some(Foreign::of(cache.path(&format!("apt-{arch}")), arch));
+        let foreign = Some(ForeignLists::new(cache.path(&format!("apt-{arch}")), arch));
         Apt { cache, index, arch, foreign, talk: None }
     }
 
@@ -135,7 +139,7 @@ impl<'a> Apt<'a> {
     /// Downloads a package into `scratch`, and returns the path of the .deb file.
     fn download(&self, package: &Package, scratch: &Path) -> Result<PathBuf, KernelError> {
         let mut command = tool("apt-get");
-        command.args(self.options()).arg("-q").args(OPTIONS).args(["download", "--"]);
+        command.args(self.options()).arg("-q").args(DOWNLOAD_OPTIONS).args(["download", "--"]);
         command.arg(self.argument(&package.name, Some(&package.version))).current_dir(scratch);
         let output = match self.talk {
             Some(talk) => self.watch(command, package, scratch, talk)?,
@@ -147,7 +151,7 @@ impl<'a> Apt<'a> {
             }
             return Err(KernelError::FetchFailed {
                 package: package.clone(),
-                said: last_line(&output.stderr),
+                reason: last_line(&output.stderr),
             });
         }
         let file = only_deb(scratch).map_err(|problem| bad_package(package, &problem))?;
@@ -171,12 +175,12 @@ impl<'a> Apt<'a> {
             let (kind, what) = (TaskKind::Download, package.name.clone());
             (talk.task)(&KernelTask { kind, what, done, total, is_over });
         };
-        let mut complaints = watched::complaints().map_err(failed)?;
+        let mut complaints = talk::stderr_file().map_err(failed)?;
         command.stdout(Stdio::null()).stderr(complaints.try_clone().map_err(failed)?);
-        let mut child =
-            watched::start(&mut command).map_err(|error| not_started("apt-get", "apt", error))?;
+        let mut child = talk::start_in_group(&mut command)
+            .map_err(|error| not_started("apt-get", "apt", error))?;
         show(false);
-        let status = watched::wait(&mut child, talk, || show(false)).map_err(failed)?;
+        let status = talk::wait_or_cancel(&mut child, talk, || show(false)).map_err(failed)?;
         let status = status.ok_or(KernelError::Cancelled)?;
         if status.success() {
             show(true);
@@ -196,7 +200,7 @@ impl<'a> Apt<'a> {
     }
 
     fn options(&self) -> Vec<OsString> {
-        self.foreign.as_ref().map(Foreign::options).unwrap_or_default()
+        self.foreign.as_ref().map(ForeignLists::options).unwrap_or_default()
     }
 }
 
@@ -212,8 +216,8 @@ fn bytes_below(directory: &Path) -> u64 {
     let below = entries(directory).chain(entries(&directory.join("partial")));
     below
         .filter_map(|entry| entry.metadata().ok())
-        .filter(|it| it.is_file())
-        .map(|it| it.len())
+        .filter(|metadata| metadata.is_file())
+        .map(|metadata| metadata.len())
         .sum()
 }
 
@@ -235,8 +239,8 @@ fn check_fields(file: &Path, package: &Package, wanted: &'static str) -> Result<
     command.arg("--field").arg(file).args(["Package", "Version", "Architecture"]);
     let output = run(command, "dpkg-deb", "dpkg")?;
     let stanza = String::from_utf8_lossy(&output.stdout);
-    let is = |name, value: &str| field(&stanza, name) == Some(value);
-    if !is("Package", &package.name) || !is("Version", &package.version) {
+    let has = |name, value: &str| field(&stanza, name) == Some(value);
+    if !has("Package", &package.name) || !has("Version", &package.version) {
         return Err(bad_package(
             package,
             "its name or version is not the one in the package lists",
@@ -250,6 +254,215 @@ fn check_fields(file: &Path, package: &Package, wanted: &'static str) -> Result<
             wanted,
         }),
     }
+}
+
+/// Options of `apt-get download` and `apt-get update`. Root must stay root: apt would change to a
+/// user who cannot write to the directory. A package must be signed. A dead network must not hold
+/// ktax up.
+const DOWNLOAD_OPTIONS: [&str; 10] = [
+    "-o",
+    "APT::Sandbox::User=root",
+    "-o",
+    "APT::Get::AllowUnauthenticated=false",
+    "-o",
+    "Acquire::Retries=2",
+    "-o",
+    "Acquire::http::Timeout=30",
+    "-o",
+    "Acquire::https::Timeout=30",
+];
+
+/// A command with English messages and no stdin.
+pub(super) fn tool(program: &str) -> Command {
+    let mut command = Command::new(program);
+    command.env("LC_ALL", "C").stdin(Stdio::null());
+    command
+}
+
+/// Runs a command and collects its output. `tool` and `package` are for the error if it is not
+/// installed.
+pub(super) fn run(
+    mut command: Command,
+    tool: &'static str,
+    package: &'static str,
+) -> Result<Output, KernelError> {
+    command.output().map_err(|error| not_started(tool, package, error))
+}
+
+fn not_started(tool: &'static str, package: &'static str, error: io::Error) -> KernelError {
+    if error.kind() == io::ErrorKind::NotFound {
+        return KernelError::NoTool { tool, package };
+    }
+    KernelError::ToolFailed { tool, error }
+}
+
+/// Calls `read` with the output of `dpkg-deb --fsys-tarfile`. stderr goes to a file: a full pipe
+/// would stop `dpkg-deb` for ever.
+fn read_tree<T>(
+    file: &Path,
+    package: &Package,
+    read: impl FnOnce(&mut ChildStdout) -> Result<T, KernelError>,
+) -> Result<T, KernelError> {
+    let failed = |error| KernelError::ToolFailed { tool: "dpkg-deb", error };
+    let mut complaints = talk::stderr_file().map_err(failed)?;
+    let mut command = tool("dpkg-deb");
+    command.arg("--fsys-tarfile").arg(file).stdout(Stdio::piped());
+    command.stderr(complaints.try_clone().map_err(failed)?);
+    let mut child = command.spawn().map_err(|error| not_started("dpkg-deb", "dpkg", error))?;
+    let contents = match child.stdout.take() {
+        Some(mut pipe) => read(&mut pipe).inspect(|_| drain(&mut pipe)),
+        None => Err(bad_package(package, "dpkg-deb gave no output")),
+    };
+    let status = child.wait().map_err(failed)?;
+    if contents.is_ok() && !status.success() {
+        let mut message = Vec::new();
+        complaints.rewind().and_then(|()| complaints.read_to_end(&mut message)).map_err(failed)?;
+        return Err(bad_package(package, &last_line(&message)));
+    }
+    contents
+}
+
+/// Reads the padding after the last entry, because a closed pipe would kill `dpkg-deb`.
+fn drain(pipe: &mut impl Read) {
+    // If this fails, dpkg-deb fails too and its exit status says so.
+    let _ = io::copy(pipe, &mut io::sink());
+}
+
+/// Parses the answer of `apt-cache show`. apt treats an unknown name as a pattern, so this looks
+/// for the stanza of exactly this package.
+fn parse_listing(
+    answer: &str,
+    name: &str,
+    wanted: Option<&str>,
+    arch: &'static str,
+) -> Result<Listed, KernelError> {
+    let unknown = || KernelError::UnknownPackage {
+        package: wanted.map_or(name.to_owned(), |version| format!("{name}={version}")),
+        arch,
+    };
+    let has_name = |stanza: &&str| field(stanza, "Package") == Some(name);
+    let stanza = answer.split("\n\n").find(has_name).ok_or_else(unknown)?;
+    let found = field(stanza, "Architecture").unwrap_or("unknown");
+    if found != arch && found != "all" {
+        let (package, found) = (name.to_owned(), escape(found));
+        return Err(KernelError::ForeignPackage { package, arch: found, wanted: arch });
+    }
+    let version = field(stanza, "Version").unwrap_or("");
+    let package = Package::new(name, version).ok_or_else(unknown)?;
+    let leads_to = field(stanza, "Depends").and_then(kernel_dependency);
+    Ok(Listed { package, leads_to })
+}
+
+/// The value of one field of a stanza, without its continuation lines.
+fn field<'a>(stanza: &'a str, name: &str) -> Option<&'a str> {
+    let value = |line: &'a str| line.strip_prefix(name)?.strip_prefix(':').map(str::trim);
+    stanza.lines().find_map(value)
+}
+
+/// The first `linux-image-…` in a `Depends` field, with its version if the field names one exactly.
+fn kernel_dependency(depends: &str) -> Option<(String, Option<String>)> {
+    let alternatives = depends.split([',', '|']).map(str::trim);
+    let found = alternatives.filter(|one| one.starts_with("linux-image-")).find_map(|one| {
+        let (name, relation) = one.split_once(' ').unwrap_or((one, ""));
+        let name = name.split(':').next().filter(|name| is_package_name(name))?;
+        let version = relation.trim().strip_prefix("(=").and_then(|v| v.strip_suffix(')'));
+        Some((name, version.map(str::trim).filter(|version| is_version(version))))
+    });
+    found.map(|(name, version)| (name.to_owned(), version.map(str::to_owned)))
+}
+
+/// The release of Debian that has kernels of each of these architectures.
+const SUITE: &str = "trixie";
+const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+/// Age at which lists are read again. A day is what apt's own timer takes.
+const LISTS_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The lists of one architecture.
+struct ForeignLists {
+    dir: PathBuf,
+    arch: &'static str,
+    holder: OnceCell<Holder>,
+}
+
+impl ForeignLists {
+    pub fn new(dir: PathBuf, arch: &'static str) -> ForeignLists {
+        ForeignLists { dir, arch, holder: OnceCell::new() }
+    }
+
+    /// The options that make apt's tools use these lists, and nothing of this machine's.
+    pub fn options(&self) -> Vec<OsString> {
+        let arch = self.arch;
+        let mut options = vec![
+            format!("APT::Architecture={arch}").into(),
+            format!("APT::Architectures={arch}").into(),
+            OsString::from("Dir::Etc::sourcelist=/dev/null"),
+        ];
+        for (option, name) in [
+            ("Dir::Etc::sourceparts=", "parts"),
+            ("Dir::State::lists=", "lists"),
+            ("Dir::State::status=", "status"),
+            ("Dir::Cache=", "cache"),
+        ] {
+            let mut option = OsString::from(option);
+            option.push(self.dir.join(name));
+            options.push(option);
+        }
+        options.into_iter().flat_map(|option| ["-o".into(), option]).collect()
+    }
+
+    /// Reads the lists from the archive, unless they are new. Old ones are better than none.
+    pub fn refresh(&self, note: &dyn Fn(&str)) -> Result<(), KernelError> {
+        let unwritten = |error| KernelError::cache("write", &self.dir, error);
+        if self.holder.get().is_none() {
+            drop(self.holder.set(Holder::of_directory(&self.dir).map_err(unwritten)?));
+        }
+        let stamp = self.dir.join("updated");
+        let age = fs::metadata(&stamp).and_then(|file| file.modified());
+        let age = age.ok().map(|time| SystemTime::now().duration_since(time).unwrap_or_default());
+        if age.is_some_and(|age| age < LISTS_KEPT) {
+            return Ok(());
+        }
+        note(&format!("reading Debian's package lists for {}", self.arch));
+        self.prepare(&archive_address()?).map_err(unwritten)?;
+        let mut command = tool("apt-get");
+        command.args(self.options()).args(DOWNLOAD_OPTIONS).args(["-q", "update"]);
+        command.args(["--error-on=any"]);
+        let output = run(command, "apt-get", "apt")?;
+        let failed = KernelError::NoLists { arch: self.arch, reason: last_line(&output.stderr) };
+        match (output.status.success(), age) {
+            (true, _) => File::create(stamp).map(drop).map_err(unwritten),
+            (false, Some(_)) => {
+                note(&format!("{failed}; ktax uses the lists that it has"));
+                Ok(())
+            }
+            (false, None) => Err(failed),
+        }
+    }
+
+    fn prepare(&self, repository: &str) -> io::Result<()> {
+        for name in ["parts", "lists/partial", "cache/archives/partial"] {
+            fs::create_dir_all(self.dir.join(name))?;
+        }
+        let keys = match Path::new(KEYS).exists() {
+            true => format!("Signed-By: {KEYS}\n"),
+            false => String::new(),
+        };
+        let source = format!("Types: deb\nURIs: {repository}\nSuites: {SUITE}\n");
+        let source = format!("{source}Components: main\n{keys}");
+        fs::write(self.dir.join("parts/own.sources"), source)?;
+        fs::write(self.dir.join("status"), "")
+    }
+}
+
+/// The address of the archive that this machine uses.
+fn archive_address() -> Result<String, KernelError> {
+    let mut command = tool("apt-get");
+    command.args(["indextargets", "--format", "$(REPO_URI)"]);
+    command.args(["Created-By: Packages", "Origin: Debian", "Label: Debian", "Component: main"]);
+    let output = run(command, "apt-get", "apt")?;
+    let addresses = String::from_utf8_lossy(&output.stdout);
+    let usual = "http://deb.debian.org/debian/";
+    Ok(addresses.lines().next().unwrap_or(usual).to_owned())
 }
 
 #[cfg(test)]
@@ -267,5 +480,81 @@ mod tests {
         fs::write(dir.path().join("partial/a.deb"), [0; 7]).unwrap();
         fs::write(dir.path().join("b.deb"), [0; 5]).unwrap();
         assert_eq!(bytes_below(dir.path()), 12);
+    }
+
+    #[test]
+    fn a_missing_tool_is_named() {
+        let error = run(tool("ktax-no-such-tool"), "apt-cache", "apt").unwrap_err();
+        assert!(matches!(error, KernelError::NoTool { tool: "apt-cache", .. }), "{error}");
+        assert!(error.is_silence());
+    }
+
+    const META: &str = "Package: linux-image-cloud-amd64\nVersion: 6.1.192-2\n\
+        Architecture: amd64\nDepends: linux-image-6.1.0-56-cloud-amd64 (= 6.1.192-2)\n";
+    const REAL: &str = "Package: linux-image-6.1.0-56-cloud-amd64\nVersion: 6.1.192-2\n\
+        Architecture: amd64\nDepends: kmod, linux-base (>= 4.3~), initramfs-tools | dracut\n\
+        Description: Linux\n Version: 9 in a folded line\n";
+
+    #[test]
+    fn a_meta_package_leads_to_a_kernel() {
+        let meta = parse_listing(META, "linux-image-cloud-amd64", None, "amd64").unwrap();
+        let kernel = ("linux-image-6.1.0-56-cloud-amd64".to_owned(), Some("6.1.192-2".to_owned()));
+        assert_eq!(meta.leads_to, Some(kernel));
+        let real = parse_listing(REAL, "linux-image-6.1.0-56-cloud-amd64", None, "amd64").unwrap();
+        assert_eq!(real.package.to_string(), "linux-image-6.1.0-56-cloud-amd64=6.1.192-2");
+        assert_eq!(real.leads_to, None);
+    }
+
+    #[test]
+    fn a_dependency_needs_no_exact_version() {
+        let name = |depends| kernel_dependency(depends);
+        assert_eq!(name("a, linux-image-6:any (>= 1) | b"), Some(("linux-image-6".into(), None)));
+        assert_eq!(name("kmod, linux-base (= 4)"), None);
+        assert_eq!(name("linux-image-../x (= 1)"), None);
+    }
+
+    #[test]
+    fn only_the_exact_name_counts() {
+        for answer in ["", META, "N: No packages found"] {
+            let Err(error) = parse_listing(answer, "linux-image-6.1", None, "amd64") else {
+                panic!("{answer}")
+            };
+            assert!(error.to_string().ends_with("run `sudo apt-get update`"), "{error}");
+        }
+        let both = format!("{META}\n{REAL}");
+        assert!(parse_listing(&both, "linux-image-6.1.0-56-cloud-amd64", None, "amd64").is_ok());
+    }
+
+    #[test]
+    fn a_package_of_another_architecture_is_refused() {
+        let foreign = META.replace("Architecture: amd64", "Architecture: arm64");
+        let Err(error) = parse_listing(&foreign, "linux-image-cloud-amd64", None, "amd64") else {
+            panic!()
+        };
+        assert!(matches!(error, KernelError::ForeignPackage { .. }), "{error}");
+    }
+
+    #[test]
+    fn apt_sees_nothing_of_this_machine() {
+        let foreign = ForeignLists::new("/c/apt-arm64".into(), "arm64");
+        let options: Vec<String> =
+            foreign.options().into_iter().map(|word| word.into_string().unwrap()).collect();
+        for option in [
+            "APT::Architectures=arm64",
+            "Dir::Etc::sourcelist=/dev/null",
+            "Dir::Etc::sourceparts=/c/apt-arm64/parts",
+            "Dir::State::lists=/c/apt-arm64/lists",
+        ] {
+            let index = options.iter().position(|word| word == option).unwrap();
+            assert_eq!(options[index - 1], "-o");
+        }
+    }
+
+    #[test]
+    fn new_lists_are_not_read_again() {
+        let dir = tempfile::tempdir().unwrap();
+        File::create(dir.path().join("updated")).unwrap();
+        let foreign = ForeignLists::new(dir.path().into(), "arm64");
+        foreign.refresh(&|note| panic!("{note}")).unwrap();
     }
 }

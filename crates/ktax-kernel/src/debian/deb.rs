@@ -1,15 +1,16 @@
 //! Reads files out of the tar archive of a package. The path of an entry selects it, and is never
-//! used as a path on disk.
+//! used as a path on disk. [`Archive`] is the distribution's archive, which tests replace by a
+//! fake.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
+use std::io::Read;
 use std::path::Path;
 
 use tar::Entry;
 
-use super::archive::{Contents, bad_package};
+use crate::cache::{CONFIG_MAX, MODULE_MAX};
 use crate::error::{KernelError, is_full};
-use crate::limits::{CONFIG_MAX, MODULE_MAX};
 use crate::package::Package;
 use ktax_host::disk::read_up_to;
 use ktax_host::text::escape;
@@ -27,10 +28,7 @@ const FILES_MAX: usize = 8;
 
 /// Returns `./boot/vmlinuz-X`, or `./boot/vmlinux-X` of some architectures, and `./boot/config-X`
 /// of the tar stream `tree` of `package`.
-///
-/// # Errors
-/// If there is no kernel or more than one, a file is too large, or the stream is damaged.
-pub(super) fn unpack(tree: impl Read, package: &Package) -> Result<Contents, KernelError> {
+pub(super) fn take_kernel(tree: impl Read, package: &Package) -> Result<Contents, KernelError> {
     let bad = |error: io::Error| bad_package(package, &error.to_string());
     let mut archive = tar::Archive::new(tree.take(TREE_MAX));
     let mut kernels = Vec::new();
@@ -41,17 +39,17 @@ pub(super) fn unpack(tree: impl Read, package: &Package) -> Result<Contents, Ker
             continue;
         }
         let path = entry.path_bytes().into_owned();
-        let (files, release, limit) = match select(&path) {
-            Some(Boot::Vmlinuz(release)) => (&mut kernels, release, VMLINUZ_MAX),
-            Some(Boot::Config(release)) => (&mut configs, release, CONFIG_MAX),
+        let (files, release, limit) = match boot_file(&path) {
+            Some(BootFile::Vmlinuz(release)) => (&mut kernels, release, VMLINUZ_MAX),
+            Some(BootFile::Config(release)) => (&mut configs, release, CONFIG_MAX),
             None => continue,
         };
         if files.len() == FILES_MAX {
             return Err(bad(io::Error::other("too many files in /boot")));
         }
-        files.push((release.to_owned(), read(&mut entry, limit).map_err(bad)?));
+        files.push((release.to_owned(), read_entry(&mut entry, limit).map_err(bad)?));
     }
-    one(kernels, configs, package)
+    only_kernel(kernels, configs, package)
 }
 
 /// Writes the one `./usr/src/linux-source-*.tar.xz` of `package` to `archive`.
@@ -90,16 +88,16 @@ pub(super) fn take_modules(
     for entry in tar.entries().map_err(bad)? {
         let mut entry = entry.map_err(bad)?;
         let path = entry.path_bytes().into_owned();
-        let Some(name) = module(&path).filter(|name| names.contains(name)) else { continue };
+        let Some(name) = module_name(&path).filter(|name| names.contains(name)) else { continue };
         if entry.header().entry_type().is_file() && found.iter().all(|(other, _)| other != name) {
-            found.push((name.to_owned(), read(&mut entry, MODULE_MAX).map_err(bad)?));
+            found.push((name.to_owned(), read_entry(&mut entry, MODULE_MAX).map_err(bad)?));
         }
     }
     Ok(found)
 }
 
 /// The name of a module, compressed or not: the kernel itself unpacks it.
-fn module(path: &[u8]) -> Option<&str> {
+fn module_name(path: &[u8]) -> Option<&str> {
     let path = std::str::from_utf8(path.strip_prefix(b"./").unwrap_or(path)).ok()?;
     let path = path.strip_prefix("usr/").unwrap_or(path);
     let (_, file) = path.strip_prefix("lib/modules/")?.rsplit_once('/')?;
@@ -109,9 +107,13 @@ fn module(path: &[u8]) -> Option<&str> {
     [".ko", ".ko.xz", ".ko.zst"].iter().find_map(|end| file.strip_suffix(end))
 }
 
-type Files = Vec<(Vec<u8>, Vec<u8>)>;
+type FilesByRelease = Vec<(Vec<u8>, Vec<u8>)>;
 
-fn one(mut kernels: Files, configs: Files, package: &Package) -> Result<Contents, KernelError> {
+fn only_kernel(
+    mut kernels: FilesByRelease,
+    configs: FilesByRelease,
+    package: &Package,
+) -> Result<Contents, KernelError> {
     let package = package.clone();
     let Some((release, image)) = kernels.pop() else {
         return Err(KernelError::NoImageInPackage { package });
@@ -121,28 +123,56 @@ fn one(mut kernels: Files, configs: Files, package: &Package) -> Result<Contents
         let names: Vec<_> = all.map(|name| escape(&String::from_utf8_lossy(name))).collect();
         return Err(KernelError::SeveralKernels { package, names: names.join(", ") });
     }
-    let config = configs.into_iter().find(|(of, _)| *of == release).map(|(_, config)| config);
+    let config = configs.into_iter().find(|(name, _)| *name == release).map(|(_, config)| config);
     Ok(Contents { image, config })
 }
 
-enum Boot<'a> {
+enum BootFile<'a> {
     Vmlinuz(&'a [u8]),
     Config(&'a [u8]),
 }
 
 /// The kind of a file in /boot, and the release in its name.
-fn select(path: &[u8]) -> Option<Boot<'_>> {
+fn boot_file(path: &[u8]) -> Option<BootFile<'_>> {
     let path = path.strip_prefix(b"./").unwrap_or(path);
     let name = path.strip_prefix(b"boot/").filter(|name| !name.contains(&b'/'))?;
-    let of = |kind: &[u8]| name.strip_prefix(kind).filter(|release| !release.is_empty());
-    let kernel = of(b"vmlinuz-").or_else(|| of(b"vmlinux-"));
-    kernel.map(Boot::Vmlinuz).or_else(|| of(b"config-").map(Boot::Config))
+    let release_after = |kind: &[u8]| name.strip_prefix(kind).filter(|release| !release.is_empty());
+    let kernel = release_after(b"vmlinuz-").or_else(|| release_after(b"vmlinux-"));
+    kernel.map(BootFile::Vmlinuz).or_else(|| release_after(b"config-").map(BootFile::Config))
 }
 
 /// The content of an entry. The error names the entry.
-fn read(entry: &mut Entry<'_, impl Read>, limit: u64) -> io::Result<Vec<u8>> {
+fn read_entry(entry: &mut Entry<'_, impl Read>, limit: u64) -> io::Result<Vec<u8>> {
     let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
     read_up_to(entry, limit).map_err(|error| io::Error::other(format!("{path}: {error}")))
+}
+
+/// Entry of a package in the local package lists.
+pub(crate) struct Listed {
+    /// Name and version of the package.
+    pub package: Package,
+    /// For a meta-package, the kernel package that it depends on, and its version.
+    pub leads_to: Option<(String, Option<String>)>,
+}
+
+/// The files of a package that ktax keeps.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Contents {
+    pub image: Vec<u8>,
+    pub config: Option<Vec<u8>>,
+}
+
+/// The distribution's archive of packages.
+pub(crate) trait Archive {
+    /// Looks a package up in the local lists: this version, or the newest. Uses no network.
+    fn look_up(&self, name: &str, version: Option<&str>) -> Result<Listed, KernelError>;
+    /// Downloads a package into `scratch`, and returns the kernel in it.
+    fn fetch(&self, package: &Package, scratch: &Path) -> Result<Contents, KernelError>;
+}
+
+/// The error for a package that is not as expected.
+pub(super) fn bad_package(package: &Package, problem: &str) -> KernelError {
+    KernelError::BadPackage { package: package.clone(), problem: escape(problem) }
 }
 
 #[cfg(test)]
@@ -170,7 +200,7 @@ mod tests {
     }
 
     fn unpacked(files: &[(&str, &[u8])]) -> Result<Contents, KernelError> {
-        unpack(tree(files).as_slice(), &package())
+        take_kernel(tree(files).as_slice(), &package())
     }
 
     #[test]
@@ -178,9 +208,9 @@ mod tests {
         let tree = tree(&[("./usr/src/linux-source-6.12.tar.xz", &[1; 9000])]);
         let error = take_source(tree.as_slice(), &package(), Path::new("/dev/full")).unwrap_err();
         assert!(matches!(&error, KernelError::Cache { error, .. } if is_full(error)), "{error}");
-        let said = error.to_string();
-        assert!(said.contains("/dev/full: No space left on device"), "{said}");
-        assert!(said.contains("`ktax cache clean --all`"), "{said}");
+        let message = error.to_string();
+        assert!(message.contains("/dev/full: No space left on device"), "{message}");
+        assert!(message.contains("`ktax cache clean --all`"), "{message}");
     }
 
     #[test]
@@ -232,7 +262,7 @@ mod tests {
         header.set_entry_type(tar::EntryType::Symlink);
         header.set_size(0);
         tar.append_link(&mut header, "boot/vmlinuz-6", "/etc/shadow").unwrap();
-        let error = unpack(tar.into_inner().unwrap().as_slice(), &package()).unwrap_err();
+        let error = take_kernel(tar.into_inner().unwrap().as_slice(), &package()).unwrap_err();
         assert!(matches!(error, KernelError::NoImageInPackage { .. }), "{error}");
     }
 
@@ -246,7 +276,7 @@ mod tests {
     #[test]
     fn a_truncated_package_is_refused() {
         let whole = tree(&[("./boot/vmlinuz-6", &[1; 2000])]);
-        let error = unpack(&whole[..1500], &package()).unwrap_err();
+        let error = take_kernel(&whole[..1500], &package()).unwrap_err();
         assert!(matches!(error, KernelError::BadPackage { .. }), "{error}");
     }
 
@@ -254,13 +284,13 @@ mod tests {
         #[test]
         fn no_bytes_make_the_parser_panic(
             bytes in prop::collection::vec(any::<u8>(), 0..2000),
-            at in 0usize..1024,
+            start in 0usize..1024,
         ) {
-            let _ = unpack(bytes.as_slice(), &package());
+            let _ = take_kernel(bytes.as_slice(), &package());
             let mut mutant = tree(&[("./boot/vmlinuz-6", b"image")]);
-            let end = mutant.len().min(at + bytes.len());
-            mutant[at..end].copy_from_slice(&bytes[..end - at]);
-            let _ = unpack(mutant.as_slice(), &package());
+            let end = mutant.len().min(start + bytes.len());
+            mutant[start..end].copy_from_slice(&bytes[..end - start]);
+            let _ = take_kernel(mutant.as_slice(), &package());
         }
     }
 }

@@ -1,7 +1,6 @@
-//! Reads a unified diff: which files and functions it changes, and whether its hunks are whole.
+//! Reads a unified diff: which files it changes, and whether its hunks are whole.
 
-use super::error::PatchError;
-use super::tree;
+use thiserror::Error;
 
 /// A unified diff, with other text before, between and behind its files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -12,7 +11,7 @@ pub struct Diff {
     pub strip: usize,
 }
 
-/// What a diff says about one file.
+/// Changes of a diff to one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileDiff {
     /// The path in the tree: the new one, or the old one of a file that is removed.
@@ -32,17 +31,14 @@ pub struct Hunk {
 
 impl Diff {
     /// Reads a diff, and skips what is none.
-    ///
-    /// # Errors
-    /// [`PatchError::Damaged`] if a hunk has other lines than its header says.
     pub fn read(text: &[u8]) -> Result<Diff, PatchError> {
         let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
-        let mut reader = Reader { lines: &lines, at: 0, files: Vec::new() };
-        while reader.at < lines.len() {
+        let mut reader = Reader { lines: &lines, next: 0, files: Vec::new() };
+        while reader.next < lines.len() {
             reader.step()?;
         }
         let files = reader.files;
-        let strip = tree::strip(files.iter().map(|(old, new, _)| (&**old, &**new)));
+        let strip = strip_count(files.iter().map(|(old, new, _)| (&**old, &**new)));
         let files = files.into_iter().map(|(old, new, hunks)| {
             let path = if new == "/dev/null" { old } else { new };
             FileDiff { path: stripped(&path, strip).to_owned(), hunks }
@@ -60,26 +56,26 @@ fn stripped(path: &str, strip: usize) -> &str {
 
 struct Reader<'a> {
     lines: &'a [&'a [u8]],
-    at: usize,
+    next: usize,
     /// Old and new path as they are written, and the hunks.
     files: Vec<(String, String, Vec<Hunk>)>,
 }
 
 impl Reader<'_> {
-    fn line(&self, at: usize) -> &[u8] {
-        self.lines.get(at).copied().unwrap_or_default()
+    fn line(&self, index: usize) -> &[u8] {
+        self.lines.get(index).copied().unwrap_or_default()
     }
 
     /// Reads the heads of one file, one hunk, or one line of other text.
     fn step(&mut self) -> Result<(), PatchError> {
-        let line = self.line(self.at);
+        let line = self.line(self.next);
         if let Some((old, new)) = git_head(line) {
             // Files that are renamed or binary have no other head.
             self.files.push((old, new, Vec::new()));
         } else if let (Some(old), Some(new)) =
-            (path(line, b"--- "), path(self.line(self.at + 1), b"+++ "))
+            (head_path(line, b"--- "), head_path(self.line(self.next + 1), b"+++ "))
         {
-            if self.line(self.at + 2).starts_with(b"@@ -") {
+            if self.line(self.next + 2).starts_with(b"@@ -") {
                 let is_known = self.files.last().is_some_and(|(_, _, hunks)| {
                     hunks.is_empty() && git_head(self.line(self.before_heads())).is_some()
                 });
@@ -87,13 +83,13 @@ impl Reader<'_> {
                     self.files.pop();
                 }
                 self.files.push((old, new, Vec::new()));
-                self.at += 2;
+                self.next += 2;
                 return Ok(());
             }
         } else if line.starts_with(b"@@ -") && !self.files.is_empty() {
             return self.hunk();
         }
-        self.at += 1;
+        self.next += 1;
         Ok(())
     }
 
@@ -110,42 +106,42 @@ impl Reader<'_> {
             b"rename ",
             b"copy ",
         ];
-        let mut at = self.at;
-        while at > 0 && HEADS.iter().any(|head| self.line(at - 1).starts_with(head)) {
-            at -= 1;
+        let mut index = self.next;
+        while index > 0 && HEADS.iter().any(|head| self.line(index - 1).starts_with(head)) {
+            index -= 1;
         }
-        at.saturating_sub(1)
+        index.saturating_sub(1)
     }
 
     fn hunk(&mut self) -> Result<(), PatchError> {
-        let Some((mut old, mut new, context)) = hunk_head(self.line(self.at)) else {
+        let Some((mut old, mut new, context)) = hunk_head(self.line(self.next)) else {
             return Err(self.damaged());
         };
-        self.at += 1;
+        self.next += 1;
         let mut lines = Vec::new();
         while old > 0 || new > 0 {
-            let line = self.line(self.at);
+            let line = self.line(self.next);
             // The last element behind a final line feed is no line.
-            let is_end = self.at + 1 >= self.lines.len() && line.is_empty();
+            let is_end = self.next + 1 >= self.lines.len() && line.is_empty();
             let (sign, text) = match line.split_first() {
                 // Mail programs cut the space of an empty line; git accepts that.
                 None if !is_end => (' ', &b""[..]),
                 Some((b'\r', [])) => (' ', &b""[..]),
                 Some((sign @ (b' ' | b'-' | b'+'), text)) => (char::from(*sign), text),
                 Some((b'\\', _)) => {
-                    self.at += 1;
+                    self.next += 1;
                     continue;
                 }
                 _ => return Err(self.damaged()),
             };
-            let (of_old, of_new) = (u64::from(sign != '+'), u64::from(sign != '-'));
-            if of_old > old || of_new > new {
+            let (in_old, in_new) = (u64::from(sign != '+'), u64::from(sign != '-'));
+            if in_old > old || in_new > new {
                 return Err(self.damaged());
             }
-            old -= of_old;
-            new -= of_new;
+            old -= in_old;
+            new -= in_new;
             lines.push((sign, String::from_utf8_lossy(text).into_owned()));
-            self.at += 1;
+            self.next += 1;
         }
         if let Some((_, _, hunks)) = self.files.last_mut() {
             hunks.push(Hunk { context, lines });
@@ -154,7 +150,7 @@ impl Reader<'_> {
     }
 
     fn damaged(&self) -> PatchError {
-        PatchError::Damaged { line: self.at + 1, place: String::new() }
+        PatchError::Damaged { line: self.next + 1, place: String::new() }
     }
 }
 
@@ -167,7 +163,7 @@ fn git_head(line: &[u8]) -> Option<(String, String)> {
 }
 
 /// The path behind `--- ` or `+++ `, without the time that diff writes behind it.
-fn path(line: &[u8], head: &[u8]) -> Option<String> {
+fn head_path(line: &[u8], head: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(line.strip_prefix(head)?).into_owned();
     let path = text.split('\t').next().unwrap_or_default().trim_end();
     (!path.is_empty()).then(|| path.trim_matches('"').to_owned())
@@ -183,4 +179,116 @@ fn hunk_head(line: &[u8]) -> Option<(u64, u64, String)> {
         None => range.parse::<u64>().ok().map(|_| 1),
     };
     Some((count(old)?, count(new)?, context.trim().to_owned()))
+}
+
+/// The directories at the top of a kernel tree, since Linux 2.6.
+const TOP_DIRECTORIES: [&str; 26] = [
+    "Documentation",
+    "LICENSES",
+    "arch",
+    "block",
+    "certs",
+    "crypto",
+    "drivers",
+    "firmware",
+    "fs",
+    "include",
+    "init",
+    "io_uring",
+    "ipc",
+    "kernel",
+    "lib",
+    "mm",
+    "net",
+    "rust",
+    "samples",
+    "scripts",
+    "security",
+    "sound",
+    "tools",
+    "usr",
+    "virt",
+    "debian",
+];
+
+const TOP_FILES: [&str; 14] = [
+    "Makefile",
+    "Kconfig",
+    "Kbuild",
+    "MAINTAINERS",
+    "CREDITS",
+    "COPYING",
+    "README",
+    "REPORTING-BUGS",
+    ".gitignore",
+    ".mailmap",
+    ".gitattributes",
+    ".clang-format",
+    ".cocciconfig",
+    ".rustfmt.toml",
+];
+
+/// Whether a kernel tree may have a file of this path.
+pub(super) fn may_contain(path: &str) -> bool {
+    match path.split_once('/') {
+        Some((directory, _)) => TOP_DIRECTORIES.contains(&directory),
+        None => TOP_FILES.contains(&path),
+    }
+}
+
+/// Number of leading components to strip from the paths of a diff: 1 for git's `a/` and `b/` and
+/// for `linux.orig/`, 0 for what `git diff --no-prefix` writes.
+fn strip_count<'a>(mut paths: impl Iterator<Item = (&'a str, &'a str)>) -> usize {
+    let is_bare = |(old, new): (&str, &str)| {
+        let path = if new == "/dev/null" { old } else { new };
+        let is_same = old == new || old == "/dev/null" || new == "/dev/null";
+        is_same && may_contain(path)
+    };
+    usize::from(!paths.next().is_some_and(is_bare))
+}
+
+/// Reasons why a file is not a patch that ktax can apply. Foreign text is escaped.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum PatchError {
+    /// No line of the file begins a diff.
+    #[error(
+        "it contains no diff; give a file that `git format-patch`, `git diff` or `b4 am` wrote"
+    )]
+    NoDiff,
+    /// One patch of a series has no diff.
+    #[error("the mail {name:?} contains no diff; download the series again, such as with `b4 am`")]
+    NoDiffIn { name: String },
+    /// A hunk does not have the lines that its header promises; `line` counts from 1.
+    #[error(
+        "line {line} of the diff{place} does not belong to its hunk, so a mail program has \
+         probably wrapped or cut lines; download the original, such as with `b4 am`"
+    )]
+    Damaged { line: usize, place: String },
+    /// A number of the series is missing between others.
+    #[error(
+        "it contains other patches of the series, but not {missing}/{total}; add that mail, or \
+         give each patch as a file of its own"
+    )]
+    Gap { missing: u32, total: u32 },
+    /// Two different mails have one number.
+    #[error(
+        "it contains two different patches {number}/{total}; keep one of them, or download one \
+         version of the series with `b4 am`"
+    )]
+    Twice { number: u32, total: u32 },
+    /// The mailbox has several series.
+    #[error(
+        "it contains several series ({series}); keep one of them, such as with `b4 am`, which \
+         writes the newest version alone"
+    )]
+    SeveralSeries { series: String },
+    /// No file of the diff can be in a kernel tree.
+    #[error(
+        "it changes {file}, and no directory of a kernel tree contains that; create the patch in \
+         the top directory of a kernel tree, such as with `git format-patch -1`"
+    )]
+    NotOfAKernel { file: String },
+    /// The mail is not one.
+    #[error("its mail cannot be read: {reason}; give the plain diff")]
+    Mail { reason: String },
 }

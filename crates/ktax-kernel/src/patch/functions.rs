@@ -52,8 +52,8 @@ fn functions_of_hunk(hunk: &Hunk) -> BTreeSet<SourceFunction> {
     let lines: Vec<&str> = hunk.lines.iter().map(|(_, line)| line.as_str()).collect();
     let mut current = definition(&[&hunk.context]);
     let mut found = BTreeSet::new();
-    for (at, (sign, line)) in hunk.lines.iter().enumerate() {
-        if let Some(function) = definition(&lines[at..]) {
+    for (index, (sign, line)) in hunk.lines.iter().enumerate() {
+        if let Some(function) = definition(&lines[index..]) {
             current = Some(function);
         }
         if *sign != ' ' {
@@ -69,7 +69,7 @@ fn functions_of_hunk(hunk: &Hunk) -> BTreeSet<SourceFunction> {
 /// The functions that a C or assembly file defines.
 pub fn definitions_in(text: &str) -> BTreeSet<SourceFunction> {
     let lines: Vec<&str> = text.lines().collect();
-    (0..lines.len()).filter_map(|at| definition(&lines[at..])).collect()
+    (0..lines.len()).filter_map(|start| definition(&lines[start..])).collect()
 }
 
 /// Words with an argument that stand before the name of a function.
@@ -90,7 +90,7 @@ const ATTRIBUTES: [&str; 10] = [
 const STATEMENTS: [&str; 9] =
     ["if", "for", "while", "switch", "return", "sizeof", "defined", "typeof", "else"];
 
-/// How many lines a list of parameters takes at most.
+/// Most lines that a list of parameters takes.
 const PARAMETER_LINES: usize = 30;
 
 /// The function whose definition begins on the first of these lines.
@@ -103,7 +103,7 @@ fn definition(lines: &[&str]) -> Option<SourceFunction> {
     let mut rest = text.as_str();
     loop {
         // The name stands on the first line.
-        let open = rest.find(['(', '\n']).filter(|at| rest[*at..].starts_with('('))?;
+        let open = rest.find(['(', '\n']).filter(|position| rest[*position..].starts_with('('))?;
         let name = word_before(&rest[..open]);
         let (inside, after) = parenthesized(&rest[open..]);
         if ATTRIBUTES.contains(&name) {
@@ -134,18 +134,18 @@ fn word_before(text: &str) -> &str {
     &text[text.trim_end_matches(is_part).len()..]
 }
 
-/// What stands in the parentheses that a text begins with, and behind them. Of a text that ends
-/// before they are closed, all that is there.
+/// Splits a text that begins with a parenthesis into the inside and the rest behind it. The rest is
+/// empty if the parenthesis is never closed.
 fn parenthesized(text: &str) -> (&str, &str) {
     let mut depth = 0_u32;
-    for (at, c) in text.char_indices() {
+    for (end, c) in text.char_indices() {
         match c {
             '(' => depth += 1,
             ')' => depth = depth.saturating_sub(1),
             _ => continue,
         }
         if depth == 0 {
-            return (&text[1..at], &text[at + 1..]);
+            return (&text[1..end], &text[end + 1..]);
         }
     }
     (text.get(1..).unwrap_or_default(), "")

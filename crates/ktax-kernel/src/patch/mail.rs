@@ -1,19 +1,19 @@
-//! Takes the diff out of a mail.
+//! Takes the diffs out of mails and mailboxes, and reads where a mail stands in its series.
+//!
+//! Mailboxes are split at the same lines as `git mailsplit` splits them. `format=flowed` (RFC
+//! 3676), in which mail programs stuff and break lines, is undone.
 
 use mailparse::{DispositionType, MailHeaderMap, ParsedMail, parse_mail};
 
-use super::diff::Diff;
-use super::error::PatchError;
-use super::flowed;
-use super::subject::Subject;
+use super::diff::{Diff, PatchError};
 use ktax_host::text::escape;
 
 /// A mail may be attached to a mail, but not much deeper.
 const DEEPEST: usize = 3;
 
-/// One mail: what its subject says, and the texts in it that have a diff.
+/// One mail: its subject, and the texts in it that have a diff.
 pub(super) struct Mail {
-    pub subject: Subject,
+    pub subject: MailSubject,
     pub diffs: Vec<Vec<u8>>,
 }
 
@@ -40,25 +40,23 @@ pub(super) fn is_mail(bytes: &[u8]) -> bool {
 }
 
 impl Mail {
-    /// # Errors
-    /// [`PatchError::Mail`] if the mail is none.
     pub(super) fn read(bytes: &[u8]) -> Result<Mail, PatchError> {
         let mail = parse_mail(bytes).map_err(unreadable)?;
         let subject = mail.headers.get_first_value("Subject").unwrap_or_default();
         let mut diffs = Vec::new();
-        collect(&mail, DEEPEST, &mut diffs)?;
-        Ok(Mail { subject: Subject::parse(&subject), diffs })
+        collect_diffs(&mail, DEEPEST, &mut diffs)?;
+        Ok(Mail { subject: MailSubject::parse(&subject), diffs })
     }
 }
 
 /// Adds the texts with a diff of a part and those below it, each once.
-fn collect(
+fn collect_diffs(
     part: &ParsedMail<'_>,
     deepest: usize,
     diffs: &mut Vec<Vec<u8>>,
 ) -> Result<(), PatchError> {
     for below in &part.subparts {
-        collect(below, deepest, diffs)?;
+        collect_diffs(below, deepest, diffs)?;
     }
     if !part.subparts.is_empty() || !may_have_diff(part) {
         return Ok(());
@@ -66,7 +64,7 @@ fn collect(
     let mut text = part.get_body_raw().map_err(unreadable)?;
     if is_mail(&text) && deepest > 0 && is_attached(part) {
         let inner = parse_mail(&text).map_err(unreadable)?;
-        return collect(&inner, deepest - 1, diffs);
+        return collect_diffs(&inner, deepest - 1, diffs);
     }
     let params = &part.ctype.params;
     let is_set = |name: &str, value: &str| {
@@ -74,7 +72,7 @@ fn collect(
     };
     text = without_crlf(text);
     if is_set("format", "flowed") {
-        text = flowed::undone(text, is_set("delsp", "yes"));
+        text = undo_flowed(text, is_set("delsp", "yes"));
     }
     let has_diff = match Diff::read(&text) {
         Ok(diff) => !diff.files.is_empty(),
@@ -132,4 +130,181 @@ pub(super) fn without_crlf(text: Vec<u8>) -> Vec<u8> {
 
 fn unreadable(error: mailparse::MailParseError) -> PatchError {
     PatchError::Mail { reason: escape(&error.to_string()) }
+}
+
+/// The mails of a mailbox; one that is no mailbox is one mail.
+pub(super) fn split_mailbox(bytes: &[u8]) -> Vec<&[u8]> {
+    let mut starts = Vec::new();
+    let mut start = 0;
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        if is_from_line(line) {
+            starts.push((start, start + line.len()));
+        }
+        start += line.len();
+    }
+    if starts.first().is_none_or(|(start, _)| *start > 0) {
+        starts.insert(0, (0, 0));
+    }
+    let ends = starts.iter().skip(1).map(|(next, _)| *next).chain([bytes.len()]);
+    starts.iter().zip(ends).map(|((_, body), end)| &bytes[*body..end]).collect()
+}
+
+/// Whether a line separates mails: `From ` and something that ends with a time and a year. A text
+/// may begin a line with "From " too.
+fn is_from_line(line: &[u8]) -> bool {
+    let Some(rest) = line.strip_prefix(b"From ") else { return false };
+    let Some(colon) = rest.iter().rposition(|byte| *byte == b':') else { return false };
+    let digit = |index: usize| rest.get(index).is_some_and(u8::is_ascii_digit);
+    let has_time = colon >= 2 && digit(colon - 1) && digit(colon - 2);
+    if !(has_time && digit(colon + 1) && digit(colon + 2)) {
+        return false;
+    }
+    let after = String::from_utf8_lossy(&rest[colon + 3..]);
+    let mut numbers = after.split_whitespace().filter_map(|word| word.parse::<u32>().ok());
+    numbers.any(|year| year >= 1970)
+}
+
+/// Undoes the quoting of mailboxes: `>From `, which would have separated mails.
+pub(super) fn unquote_from_lines(mail: &[u8]) -> Vec<u8> {
+    let lines = mail.split_inclusive(|byte| *byte == b'\n');
+    let unquote = |line: &'_ [u8]| line.strip_prefix(b">").is_some_and(is_from_line);
+    lines.flat_map(|line| &line[usize::from(unquote(line))..]).copied().collect()
+}
+
+/// The text as it was before the mail program made it flow. Programs label patches as flowed that
+/// they left alone, so the first reading whose hunks are whole is the right one.
+fn undo_flowed(text: Vec<u8>, is_space_deleted: bool) -> Vec<u8> {
+    let unstuffed = unstuff(&text);
+    let readings = [join_flowed(&unstuffed, is_space_deleted), unstuffed];
+    readings.into_iter().find(|reading| is_whole_diff(reading)).unwrap_or(text)
+}
+
+fn is_whole_diff(text: &[u8]) -> bool {
+    Diff::read(text).is_ok_and(|diff| !diff.files.is_empty())
+}
+
+/// Removes the space in front of lines that begin with one.
+fn unstuff(text: &[u8]) -> Vec<u8> {
+    let lines = text.split_inclusive(|byte| *byte == b'\n');
+    lines.flat_map(|line| line.strip_prefix(b" ").unwrap_or(line)).copied().collect()
+}
+
+/// Joins lines that end with a space to the next one.
+fn join_flowed(text: &[u8], is_space_deleted: bool) -> Vec<u8> {
+    let mut joined = Vec::with_capacity(text.len());
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        let content = line.strip_suffix(b"\n").unwrap_or(line);
+        let content = content.strip_suffix(b"\r").unwrap_or(content);
+        // The line before a signature is no broken one.
+        match content.strip_suffix(b" ").filter(|_| content != b"-- ") {
+            Some(before) if is_space_deleted => joined.extend(before),
+            Some(_) => joined.extend(content),
+            None => joined.extend(line),
+        }
+    }
+    joined
+}
+
+/// A mail's place in a series.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct SeriesPosition {
+    pub version: u32,
+    pub total: u32,
+    /// 0 is the cover letter.
+    pub number: u32,
+}
+
+/// Parsed subject of a mail.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct MailSubject {
+    pub position: Option<SeriesPosition>,
+    pub is_reply: bool,
+    /// The subject without its brackets.
+    pub title: String,
+}
+
+impl MailSubject {
+    pub(super) fn parse(text: &str) -> MailSubject {
+        let mut rest = text.trim();
+        let mut subject = MailSubject::default();
+        let mut version = 1;
+        loop {
+            let reply = ["re:", "fwd:", "fw:", "aw:"].iter().find(|word| {
+                rest.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
+            });
+            if let Some(word) = reply {
+                subject.is_reply = true;
+                rest = rest[word.len()..].trim_start();
+                continue;
+            }
+            let Some((tags, after)) = rest.strip_prefix('[').and_then(|tags| tags.split_once(']'))
+            else {
+                break;
+            };
+            for tag in tags.split(|c: char| c.is_whitespace() || c == ',') {
+                version = version_in(tag).unwrap_or(version);
+                let position = tag.split_once('/').and_then(|(number, total)| {
+                    Some((number.parse::<u32>().ok()?, total.parse::<u32>().ok()?))
+                });
+                if let Some((number, total)) = position.filter(|(number, total)| number <= total) {
+                    subject.position = Some(SeriesPosition { version, total, number });
+                }
+            }
+            rest = after.trim_start();
+        }
+        // The version may stand behind the number.
+        if let Some(position) = &mut subject.position {
+            position.version = version;
+        }
+        subject.title = rest.to_owned();
+        subject
+    }
+}
+
+/// The version in a tag: `v2`, `PATCHv2`.
+fn version_in(tag: &str) -> Option<u32> {
+    let digits = tag.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+    let letters = &tag[..tag.len() - digits.len()];
+    let is_version = letters.ends_with(['v', 'V']) && !digits.is_empty();
+    is_version.then(|| digits.parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mailbox_is_split_where_git_splits_it() {
+        let text = b"From 1234 Mon Sep 17 00:00:00 2001\nSubject: a\n\nFrom here on, it is\n\
+            From git@z Thu Jan  1 00:00:00 1970\nSubject: b\n\n>From x Thu Jan  1 00:00:00 1970\n";
+        let all = split_mailbox(text);
+        assert_eq!(all.len(), 2);
+        assert_eq!(all[0], b"Subject: a\n\nFrom here on, it is\n");
+        assert_eq!(unquote_from_lines(all[1]), b"Subject: b\n\nFrom x Thu Jan  1 00:00:00 1970\n");
+        assert_eq!(split_mailbox(b"Subject: a\n"), [b"Subject: a\n"]);
+        assert_eq!(split_mailbox(b""), [b""]);
+    }
+
+    fn place(version: u32, number: u32, total: u32) -> Option<SeriesPosition> {
+        Some(SeriesPosition { version, total, number })
+    }
+
+    #[test]
+    fn a_subject_says_which_patch_of_which_series_it_is() {
+        for (text, position, title) in [
+            ("[PATCH v2 3/7] mm: a", place(2, 3, 7), "mm: a"),
+            ("[PATCH 03/17 v4] mm: a", place(4, 3, 17), "mm: a"),
+            ("[RFC][PATCHv3 net-next,1/2] [x] a", place(3, 1, 2), "a"),
+            ("[PATCH RESEND v10 0/2] cover", place(10, 0, 2), "cover"),
+            ("[PATCH] mm: a", None, "mm: a"),
+            ("mm: a [1/2]", None, "mm: a [1/2]"),
+            ("[PATCH 3/2] a", None, "a"),
+            ("[PATCH", None, "[PATCH"),
+        ] {
+            let expected = MailSubject { position, is_reply: false, title: title.to_owned() };
+            assert_eq!(MailSubject::parse(text), expected, "{text}");
+        }
+        let reply = MailSubject::parse("Re: [PATCH v2 1/2] a");
+        assert!(reply.is_reply && reply.position == place(2, 1, 2));
+    }
 }

@@ -143,14 +143,14 @@ proptest! {
     #[test]
     fn no_bytes_make_the_reader_panic(
         bytes in prop::collection::vec(any::<u8>(), 0..600),
-        at in 0usize..4000,
+        start in 0usize..4000,
     ) {
         let _ = read(&bytes);
         for whole in [data!("multipart.mbx"), data!("quoted-printable.mbx"), data!("flowed.mbx")] {
             let mut mutant = whole.to_vec();
-            let at = at.min(mutant.len());
-            let end = mutant.len().min(at + bytes.len() / 20);
-            mutant[at..end].copy_from_slice(&bytes[..end - at]);
+            let start = start.min(mutant.len());
+            let end = mutant.len().min(start + bytes.len() / 20);
+            mutant[start..end].copy_from_slice(&bytes[..end - start]);
             let _ = read(&mutant);
         }
     }

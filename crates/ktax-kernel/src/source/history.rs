@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::git::{ask, repository, resolve};
+use super::tree::{ask_repository, repository, resolve};
 use crate::error::BuildError;
 use ktax_host::text::{escape, escape_path};
 use ktax_model::Element;
@@ -25,8 +25,8 @@ pub fn commits(
     let range = format!("{first}..{last}");
     let log =
         ["log", "--first-parent", "--reverse", "--no-show-signature", "--format=%H%x09%P%x09%s"];
-    let text = ask(&tree, &[&log[..], &[&range, "--"]].concat(), "list the commits")?;
-    let commits: Vec<(Element, &str)> = text.lines().filter_map(commit).collect();
+    let text = ask_repository(&tree, &[&log[..], &[&range, "--"]].concat(), "list the commits")?;
+    let commits: Vec<(Element, &str)> = text.lines().filter_map(parse_commit).collect();
     let is_whole = commits.last().is_some_and(|(element, _)| element.name == last)
         && commits.len() == text.lines().count();
     match commits.first() {
@@ -42,7 +42,7 @@ pub fn commits(
 }
 
 /// The commit in one line of the log, and its parents.
-fn commit(line: &str) -> Option<(Element, &str)> {
+fn parse_commit(line: &str) -> Option<(Element, &str)> {
     let mut fields = line.splitn(3, '\t');
     let (id, parents, subject) = (fields.next()?, fields.next()?, fields.next()?);
     let is_merge = parents.contains(' ');
@@ -51,9 +51,6 @@ fn commit(line: &str) -> Option<(Element, &str)> {
 
 /// The places, from 1, of the commits whose patches seem to change one of these functions. A wrong
 /// guess only costs a search some time.
-///
-/// # Errors
-/// Those of git.
 pub fn that_touch(
     tree: &Path,
     commits: &[Element],
@@ -67,7 +64,7 @@ pub fn that_touch(
         let grep =
             ["grep", "-l", "-w", "-F", "-e", function, &last.name, "--", "*.c", "*.h", "*.S"];
         // grep fails if no file mentions the function.
-        let files = ask(&tree, &grep, "search the tree").unwrap_or_default();
+        let files = ask_repository(&tree, &grep, "search the tree").unwrap_or_default();
         let paths: Vec<&str> =
             files.lines().filter_map(|line| Some(line.split_once(':')?.1)).collect();
         if paths.is_empty() || paths.len() > FILES_MAX {
@@ -75,11 +72,12 @@ pub fn that_touch(
         }
         let log = ["log", "--first-parent", "-m", "-p", "--no-color", "--no-ext-diff"];
         let format = ["--no-textconv", "--no-show-signature", "--format=%x00%H", &range, "--"];
-        let text = ask(&tree, &[&log[..], &format, &paths].concat(), "read the patches")?;
+        let text =
+            ask_repository(&tree, &[&log[..], &format, &paths].concat(), "read the patches")?;
         touching.extend(text.split('\0').filter_map(|patch| {
             let (id, patch) = patch.split_once('\n')?;
             let position = commits.iter().position(|commit| commit.name == id)?;
-            changes(patch, function).then_some(position + 1)
+            mentions_function(patch, function).then_some(position + 1)
         }));
     }
     touching.sort_unstable();
@@ -89,7 +87,7 @@ pub fn that_touch(
 
 /// Whether a hunk of a patch mentions the function: in a changed line, near one, or in the head of
 /// the hunk, where git writes the name of the function around it.
-fn changes(patch: &str, function: &str) -> bool {
+fn mentions_function(patch: &str, function: &str) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mentions = |line: &str| line.split(|c| !is_word(c)).any(|word| word == function);
     patch.lines().any(|line| line.starts_with(['@', '+', '-', ' ']) && mentions(line))
@@ -114,7 +112,7 @@ mod tests {
         for (function, touched) in
             [("getppid", true), ("busy", true), ("idle", true), ("diff", false)]
         {
-            assert_eq!(changes(patch, function), touched, "{function}");
+            assert_eq!(mentions_function(patch, function), touched, "{function}");
         }
         assert_eq!(
             [stem("__x64_sys_getppid"), stem("[user]"), stem("fput")],

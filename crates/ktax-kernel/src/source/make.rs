@@ -1,20 +1,30 @@
 //! Runs the kernel's own build, out of tree, so that the same source gives the same bytes.
+//!
+//! Kernels are built in lanes: a check-out and its object tree for each kernel version and target.
+//! ktax keeps them, so the next build of a similar source compiles little. Each lane has one build
+//! at a time. make holds the lock too: if ktax is killed and make goes on, no other build begins
+//! there, and no cleaner removes the lane.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, ErrorKind};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::{fs, io};
 
-use super::space;
+use rustix::fs::statvfs;
+
+use super::tree::{Tree, Trees};
 use crate::error::BuildError;
-use crate::talk::{KernelTask, Talk, TaskKind};
+use crate::talk;
+use crate::talk::{KernelTask, PAUSE, Talk, TaskKind};
 use crate::target::Target;
-use crate::watched;
+use ktax_host::cache::{Holder, touch};
+use ktax_host::disk::{Lock, lock_file};
 use ktax_host::text::{escape, escape_path};
 
-/// What a kernel says about its build: fixed, so that it does not depend on who builds and when.
-const MADE: [(&str, &str); 4] = [
+/// Build details that a kernel reports: fixed, so that it does not depend on who builds and when.
+const BUILD_STAMPS: [(&str, &str); 4] = [
     ("KBUILD_BUILD_TIMESTAMP", "Thu Jan  1 00:00:00 UTC 1970"),
     ("KBUILD_BUILD_USER", "ktax"),
     ("KBUILD_BUILD_HOST", "ktax"),
@@ -22,7 +32,7 @@ const MADE: [(&str, &str); 4] = [
 ];
 
 /// The variables of the user's environment that a build gets.
-const KEPT: [&str; 3] = ["PATH", "HOME", "TMPDIR"];
+const KEPT_VARIABLES: [&str; 3] = ["PATH", "HOME", "TMPDIR"];
 
 /// Ignores the user's configuration of ccache.
 const CCACHE: [(&str, &str); 2] = [("CCACHE_CONFIGPATH", "/dev/null"), ("CCACHE_MAXSIZE", "2G")];
@@ -38,7 +48,7 @@ pub(super) struct Make<'a> {
     pub what: &'a str,
     /// The directory of ccache, if it is installed: toggling an option back compiles nothing again.
     pub ccache: Option<PathBuf>,
-    /// How many files a first build compiles, if that is known.
+    /// Number of files that a first build compiles, if that is known.
     pub usual_files: Option<usize>,
     /// Shows the progress, and knows whether the user has cancelled.
     pub talk: &'a Talk<'a>,
@@ -46,9 +56,6 @@ pub(super) struct Make<'a> {
 
 impl Make<'_> {
     /// Runs make with these arguments and variables.
-    ///
-    /// # Errors
-    /// [`BuildError::Failed`] with the first error in the log, or a reason on the side of the host.
     pub(super) fn run(
         &self,
         arguments: &[&str],
@@ -62,15 +69,15 @@ impl Make<'_> {
         // The user's ARCH, KCFLAGS or LLVM would build another kernel under the same key.
         command
             .env_clear()
-            .envs(KEPT.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
-        command.args(self.words(arguments)).envs(MADE).envs(environment.iter().copied());
+            .envs(KEPT_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+        command.args(self.words(arguments)).envs(BUILD_STAMPS).envs(environment.iter().copied());
         if let Some(ccache) = &self.ccache {
             let compiler = format!("CC=ccache {}gcc", self.target.cross());
             command.arg(compiler).env("CCACHE_DIR", ccache).envs(CCACHE);
         }
         command.env("LC_ALL", "C");
         command.stdin(Stdio::null()).stdout(log.try_clone().map_err(start)?).stderr(log);
-        let mut make = watched::start(&mut command).map_err(start)?;
+        let mut make = talk::start_in_group(&mut command).map_err(start)?;
         let what = arguments.join(" ");
         let total = if known == 0 { self.usual_files } else { Some(known) };
         let show = |is_over| match is_build(arguments) {
@@ -78,7 +85,7 @@ impl Make<'_> {
             false => (self.talk.status)(&format!("building {}: {what}", self.what)),
         };
         show(false);
-        let status = watched::wait(&mut make, self.talk, || show(false)).map_err(start)?;
+        let status = talk::wait_or_cancel(&mut make, self.talk, || show(false)).map_err(start)?;
         let status = status.ok_or(BuildError::Cancelled)?;
         if status.success() {
             show(true);
@@ -97,14 +104,14 @@ impl Make<'_> {
     /// The variables of the target, then the arguments.
     fn words(&self, arguments: &[&str]) -> Vec<String> {
         let arguments = arguments.iter().map(|&argument| argument.to_owned());
-        self.target.of_make().into_iter().chain(arguments).collect()
+        self.target.make_variables().into_iter().chain(arguments).collect()
     }
 
-    /// Why make failed: a full disk, a kill, or else the source.
+    /// Error for a make that failed: a full disk, a kill, or else the source.
     fn failure(&self, arguments: &[&str], status: ExitStatus) -> BuildError {
-        let says = |what: &str| lines(&self.log).any(|line| line.contains(what));
+        let says = |what: &str| log_lines(&self.log).any(|line| line.contains(what));
         if says("No space left on device") {
-            return space::disk_full(&self.objects);
+            return disk_full(&self.objects);
         }
         if status.signal().is_some() || says("Killed signal terminated program") {
             return BuildError::Killed;
@@ -128,7 +135,7 @@ fn is_build(arguments: &[&str]) -> bool {
     arguments.first().is_some_and(|first| first.starts_with("-j"))
 }
 
-fn lines(log: &Path) -> impl Iterator<Item = String> {
+fn log_lines(log: &Path) -> impl Iterator<Item = String> {
     let reader = File::open(log).ok().map(BufReader::new);
     let bytes = reader.into_iter().flat_map(|reader| reader.split(b'\n').map_while(Result::ok));
     bytes.map(|line| String::from_utf8_lossy(&line).into_owned())
@@ -136,34 +143,237 @@ fn lines(log: &Path) -> impl Iterator<Item = String> {
 
 /// The number of compiled files: kbuild prints a line for each.
 fn compiled(log: &Path) -> usize {
-    lines(log).filter(|line| line.starts_with("  CC ") || line.starts_with("  AS ")).count()
+    log_lines(log).filter(|line| line.starts_with("  CC ") || line.starts_with("  AS ")).count()
 }
 
 /// The number of files that earlier builds in this object tree compiled: kbuild keeps the command
 /// of each beside its object.
 pub(super) fn compiled_before(objects: &Path) -> usize {
     let entries = std::fs::read_dir(objects).into_iter().flatten().flatten();
-    let of = |entry: std::fs::DirEntry| match entry.file_type() {
+    let count = |entry: std::fs::DirEntry| match entry.file_type() {
         Ok(kind) if kind.is_dir() => compiled_before(&entry.path()),
         Ok(_) => usize::from(entry.file_name().to_string_lossy().ends_with(".o.cmd")),
         Err(_) => 0,
     };
-    entries.map(of).sum()
+    entries.map(count).sum()
 }
 
 /// The first error of compiler, linker, Kconfig or make, with paths relative to the tree.
 fn first_error(log: &Path, source: &Path) -> Option<String> {
     const COMPLAINTS: [&str; 4] = ["error:", "undefined reference", "syntax error", "*** "];
-    let line = lines(log).find(|line| COMPLAINTS.iter().any(|said| line.contains(said)))?;
+    let line =
+        log_lines(log).find(|line| COMPLAINTS.iter().any(|complaint| line.contains(complaint)))?;
     let line = line.replace(&format!("{}/", source.display()), "");
     Some(escape(line.chars().take(300).collect::<String>().trim()))
+}
+
+/// A locked lane. Dropping it unlocks the lane.
+pub(super) struct Lane {
+    root: PathBuf,
+    _lock: Lock,
+    ccache: Option<(PathBuf, Holder)>,
+}
+
+impl Lane {
+    /// Locks the lane `name`, and waits while another build has it.
+    pub(super) fn take(builds: &Path, name: &str, talk: &Talk<'_>) -> Result<Lane, BuildError> {
+        let root = builds.join("lanes").join(name);
+        let failed = |action, error| BuildError::Cache { action, path: escape_path(&root), error };
+        let mut lock = loop {
+            match lock_lane(&root, talk) {
+                // A cleaner has removed the lane meanwhile.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                taken => break taken.map_err(|error| failed("lock", error))?,
+            }
+        }
+        .ok_or(BuildError::Cancelled)?;
+        lock.inherit().map_err(|error| failed("lock", error))?;
+        for directory in ["source", "objects"] {
+            fs::create_dir_all(root.join(directory)).map_err(|error| failed("create", error))?;
+        }
+        touch(&root);
+        // A check-out that exists needs no space.
+        check_space(&root, root.join("index").exists())?;
+        let ccache = has_ccache().then(|| builds.join("ccache"));
+        let ccache =
+            ccache.map(|path| Holder::of_directory(&path).map(|holder| (path, holder))).transpose();
+        let ccache = ccache.map_err(|error| failed("lock", error))?;
+        Ok(Lane { root, _lock: lock, ccache })
+    }
+
+    /// The directory of ccache, if it is installed.
+    pub(super) fn ccache(&self) -> Option<PathBuf> {
+        self.ccache.as_ref().map(|(path, _)| path.clone())
+    }
+
+    /// The directory of the check-out.
+    pub(super) fn source(&self) -> PathBuf {
+        self.root.join("source")
+    }
+
+    /// The directory of the object files.
+    pub(super) fn objects(&self) -> PathBuf {
+        self.root.join("objects")
+    }
+
+    /// The output of the last make.
+    pub(super) fn log(&self) -> PathBuf {
+        self.root.join("log")
+    }
+
+    /// The file with a hash of what the .config was made from.
+    pub(super) fn configured(&self) -> PathBuf {
+        self.root.join("configured")
+    }
+
+    /// Checks out a tree into the lane.
+    pub(super) fn check_out(&self, trees: &Trees, tree: &Tree) -> Result<(), BuildError> {
+        trees.check_out(tree, &self.source(), &self.root.join("index"))
+    }
+}
+
+impl Drop for Lane {
+    /// Marks the lane as used: its size has changed since the build began.
+    fn drop(&mut self) {
+        touch(&self.root);
+    }
+}
+
+/// The lock of a lane, which is made if it does not exist; `None` if the user has cancelled. An
+/// error `NotFound` if the lane is removed meanwhile.
+fn lock_lane(root: &Path, talk: &Talk<'_>) -> io::Result<Option<Lock>> {
+    fs::create_dir_all(root)?;
+    let path = root.join("lock");
+    match lock_file(&path).and_then(Lock::take) {
+        Ok(lock) if lock.is_of(&path)? => Ok(Some(lock)),
+        Ok(_) => Err(ErrorKind::NotFound.into()),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => {
+            (talk.note)("waiting for another build of the same kernel version");
+            Lock::wait_at(&path, PAUSE, talk.is_cancelled)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The size of a check-out and its object tree, in MiB.
+const FIRST_MIB: u64 = 3000;
+
+/// Space that another build in the same place adds, in MiB.
+const AGAIN_MIB: u64 = 300;
+
+/// Checks that `directory` has room for a build, or for another one after `was_built`.
+fn check_space(directory: &Path, was_built: bool) -> Result<(), BuildError> {
+    let needed_mib = if was_built { AGAIN_MIB } else { FIRST_MIB };
+    match free_mib(directory)? {
+        free_mib if free_mib < needed_mib => {
+            Err(BuildError::DiskFull { free_mib, needed_mib, path: escape_path(directory) })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn free_mib(path: &Path) -> Result<u64, BuildError> {
+    let space = statvfs(path).map_err(|error| BuildError::Cache {
+        action: "get the free space of",
+        path: escape_path(path),
+        error: error.into(),
+    })?;
+    Ok((space.f_bavail * space.f_frsize) >> 20)
+}
+
+/// The error of a build that ran out of disk space in `path`.
+fn disk_full(path: &Path) -> BuildError {
+    match free_mib(path) {
+        Ok(free_mib) => {
+            BuildError::DiskFull { free_mib, needed_mib: FIRST_MIB, path: escape_path(path) }
+        }
+        Err(error) => error,
+    }
+}
+
+/// Each program, and the package of the distribution that contains it.
+const PROGRAMS: [(&str, &str); 7] = [
+    ("git", "git"),
+    ("make", "make"),
+    ("gcc", "gcc"),
+    ("ld", "binutils"),
+    ("flex", "flex"),
+    ("bison", "bison"),
+    ("bc", "bc"),
+];
+
+/// A header and its package: an x86 build compiles objtool, which needs it.
+const LIBELF_HEADER: (&str, &str) = ("/usr/include/gelf.h", "libelf-dev");
+
+/// Checks that all tools are installed, so that a build does not fail halfway.
+pub(super) fn check_tools(target: &Target) -> Result<(), BuildError> {
+    check_tools_in(target, &path_directories(), Path::new(LIBELF_HEADER.0))
+}
+
+/// Whether ccache is installed.
+fn has_ccache() -> bool {
+    path_directories().iter().any(|directory| directory.join("ccache").is_file())
+}
+
+/// The directories of `PATH`.
+fn path_directories() -> Vec<PathBuf> {
+    std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).collect()
+}
+
+fn check_tools_in(
+    target: &Target,
+    directories: &[PathBuf],
+    header: &Path,
+) -> Result<(), BuildError> {
+    let is_here = |name: &str| directories.iter().any(|directory| directory.join(name).is_file());
+    let owned = |(name, package): (&str, &str)| (name.to_owned(), package.to_owned());
+    let wanted = PROGRAMS.map(owned).into_iter().chain(cross_tools(target));
+    let mut missing: Vec<(String, String)> = wanted.filter(|(name, _)| !is_here(name)).collect();
+    if !header.is_file() {
+        missing.push(owned(LIBELF_HEADER));
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let (missing, packages): (Vec<String>, Vec<String>) = missing.into_iter().unzip();
+    Err(BuildError::NoTools { missing: missing.join(", "), packages: packages.join(" ") })
+}
+
+/// The cross tools of a target. The compiler of this machine is needed too, for the build's own
+/// programs.
+fn cross_tools(target: &Target) -> Vec<(String, String)> {
+    let cross = target.cross();
+    let tool = |name: &str, package: &str| {
+        (format!("{cross}{name}"), format!("{package}-{}", cross.trim_end_matches('-')))
+    };
+    match target.is_foreign() {
+        true => vec![tool("gcc", "gcc"), tool("ld", "binutils")],
+        false => Vec::new(),
+    }
+}
+
+/// The versions of compiler and linker. They are a part of the key, because another compiler builds
+/// another kernel.
+pub(super) fn compiler_versions(target: &Target) -> Result<String, BuildError> {
+    let version = |name: &str| {
+        let program = &format!("{}{name}", target.cross());
+        let mut command = Command::new(program);
+        command.arg("--version").env("LC_ALL", "C").stdin(Stdio::null());
+        let output =
+            command.output().map_err(|error| BuildError::Start { tool: program.clone(), error })?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        Ok(text.lines().next().unwrap_or_default().to_owned())
+    };
+    let versions = format!("{}; {}", version("gcc")?, version("ld")?);
+    // The variables of the target change the kernel too.
+    Ok(target.make_variables().into_iter().chain([versions]).collect::<Vec<_>>().join(" "))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// As kbuild leaves an object tree.
+    /// The files are those of an object tree that kbuild left.
     #[test]
     fn a_build_again_has_an_end_that_is_known() {
         let dir = tempfile::tempdir().unwrap();
@@ -182,7 +392,7 @@ mod tests {
         assert!(is_build(&["-j2", "bzImage"]) && !is_build(&["allnoconfig"]) && !is_build(&[]));
     }
 
-    fn said(text: &str) -> String {
+    fn first_error_in(text: &str) -> String {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("log");
         std::fs::write(&log, text).unwrap();
@@ -192,19 +402,41 @@ mod tests {
     /// The logs are of real builds of Linux 6.12.
     #[test]
     fn the_first_error_of_a_recorded_build_is_the_reason() {
-        let compile = said(include_str!("../../../../tests/data/builds/compile.log"));
+        let compile = first_error_in(include_str!("../../../../tests/data/builds/compile.log"));
         assert!(
             compile.starts_with("kernel/fork.c:144:14: error: expected expression"),
             "{compile}"
         );
-        let link = said(include_str!("../../../../tests/data/builds/link.log"));
+        let link = first_error_in(include_str!("../../../../tests/data/builds/link.log"));
         assert!(link.ends_with("undefined reference to `nowhere'"), "{link}");
-        let kconfig = said(include_str!("../../../../tests/data/builds/kconfig.log"));
+        let kconfig = first_error_in(include_str!("../../../../tests/data/builds/kconfig.log"));
         assert_eq!(kconfig, "init/Kconfig:5: syntax error");
     }
 
     #[test]
     fn the_message_of_a_compiler_is_escaped() {
-        assert_eq!(said("  CC b.o\nb.c:3:1: error: \x1b[1mno\n"), "b.c:3:1: error: \\u{1b}[1mno");
+        assert_eq!(
+            first_error_in("  CC b.o\nb.c:3:1: error: \x1b[1mno\n"),
+            "b.c:3:1: error: \\u{1b}[1mno"
+        );
+    }
+
+    #[test]
+    fn a_missing_tool_is_named_with_its_package() {
+        let dir = tempfile::tempdir().unwrap();
+        for (program, _) in &PROGRAMS[..4] {
+            std::fs::write(dir.path().join(program), "").unwrap();
+        }
+        let message = |target| {
+            let error = check_tools_in(target, &[dir.path().to_owned()], Path::new("/no/gelf.h"));
+            error.unwrap_err().to_string()
+        };
+        let text = message(&Target::X86_64);
+        assert!(text.contains("without flex, bison, bc, /usr/include/gelf.h;"), "{text}");
+        assert!(text.ends_with("`sudo apt-get install flex bison bc libelf-dev`"), "{text}");
+        let text = message(&Target::E500V2);
+        assert!(text.contains("bc, powerpc-linux-gnu-gcc, powerpc-linux-gnu-ld, "), "{text}");
+        let packages = " gcc-powerpc-linux-gnu binutils-powerpc-linux-gnu libelf-dev`";
+        assert!(text.ends_with(packages), "{text}");
     }
 }

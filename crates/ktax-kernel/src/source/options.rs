@@ -5,8 +5,10 @@ use std::io;
 use std::path::Path;
 
 use crate::error::BuildError;
+use crate::target::Target;
 use ktax_host::disk::read_limited;
 use ktax_host::text::{escape, escape_path};
+use ktax_model::Element;
 
 /// The largest fragment or config that ktax reads, in bytes.
 const FRAGMENT_MAX: u64 = 4 << 20;
@@ -18,15 +20,15 @@ pub(super) struct Options(BTreeMap<String, String>);
 impl Options {
     /// The options that the user gave. Each text is `CONFIG_NAME=VALUE` or the path of a file of
     /// such lines. The last value of an option counts.
-    pub(super) fn of(texts: &[String]) -> Result<Options, BuildError> {
+    pub(super) fn from_texts(texts: &[String]) -> Result<Options, BuildError> {
         let mut options = Options::default();
         for text in texts {
-            match line(text) {
+            match parse_line(text) {
                 Some((name, value)) => drop(options.0.insert(name, value)),
                 None if text.contains('=') => {
                     return Err(BuildError::Option { text: escape(text) });
                 }
-                None => options.0.extend(Options::read(&read(Path::new(text))?)?.0),
+                None => options.0.extend(Options::read(&read_options_file(Path::new(text))?)?.0),
             }
         }
         Ok(options)
@@ -36,7 +38,7 @@ impl Options {
     pub(super) fn read(text: &str) -> Result<Options, BuildError> {
         let mut options = BTreeMap::new();
         for text in text.lines().map(str::trim) {
-            match line(text) {
+            match parse_line(text) {
                 Some((name, value)) => drop(options.insert(name, value)),
                 None if text.is_empty() || text.starts_with('#') => {}
                 None => {
@@ -56,11 +58,11 @@ impl Options {
 
     /// The text of a .config.
     pub(super) fn text(&self) -> String {
-        let line = |(name, value): (&String, &String)| match value.as_str() {
+        let write_line = |(name, value): (&String, &String)| match value.as_str() {
             "n" => format!("# CONFIG_{name} is not set\n"),
             value => format!("CONFIG_{name}={value}\n"),
         };
-        self.0.iter().map(line).collect()
+        self.0.iter().map(write_line).collect()
     }
 
     /// The options of `wanted` with another value here: name, value in `wanted`, value here.
@@ -71,7 +73,7 @@ impl Options {
     }
 
     /// The names, sorted.
-    pub(super) fn into_names(self) -> Vec<String> {
+    fn into_names(self) -> Vec<String> {
         self.0.into_keys().collect()
     }
 
@@ -82,7 +84,7 @@ impl Options {
 }
 
 /// Reads a file of options.
-pub(super) fn read(path: &Path) -> Result<String, BuildError> {
+fn read_options_file(path: &Path) -> Result<String, BuildError> {
     let unreadable = |error| BuildError::Unreadable {
         path: escape_path(path),
         error,
@@ -93,7 +95,7 @@ pub(super) fn read(path: &Path) -> Result<String, BuildError> {
 }
 
 /// The name and the value in one line. `None` if the line is not an option.
-fn line(text: &str) -> Option<(String, String)> {
+fn parse_line(text: &str) -> Option<(String, String)> {
     let unset = text.strip_prefix("# ").and_then(|text| text.strip_suffix(" is not set"));
     let (name, value) = match unset {
         Some(name) => (name, "n"),
@@ -108,6 +110,77 @@ fn line(text: &str) -> Option<(String, String)> {
     (is_name && is_sound).then(|| (name.to_owned(), value.to_owned()))
 }
 
+/// The start of a configuration, before the options.
+pub(super) enum StartConfig {
+    /// The small base configuration, with this text.
+    Base(&'static str),
+    /// The default configuration of the architecture.
+    Defconfig,
+    /// A whole .config.
+    Config(String),
+}
+
+impl StartConfig {
+    /// The start that the user named: `base`, `defconfig`, `running_config` or a file.
+    pub(super) fn named(name: Option<&str>, target: &Target) -> Result<StartConfig, BuildError> {
+        match name {
+            None | Some("base") => Ok(StartConfig::Base(target.base())),
+            Some("defconfig") => Ok(StartConfig::Defconfig),
+            Some("running") => running_config().map(StartConfig::Config),
+            Some(path) => read_options_file(Path::new(path)).map(StartConfig::Config),
+        }
+    }
+
+    /// Number of files that a first build compiles: 1003 of Linux 6.1 with the small configuration.
+    /// Other configurations are too different for a number.
+    pub(super) fn usual_files(&self) -> Option<usize> {
+        matches!(self, StartConfig::Base(_)).then_some(1003)
+    }
+
+    /// A text that stands for it in the key.
+    pub(super) fn text(&self) -> &str {
+        match self {
+            StartConfig::Base(base) => base,
+            StartConfig::Defconfig => "defconfig",
+            StartConfig::Config(text) => text,
+        }
+    }
+}
+
+/// The config of the running kernel, from the distribution's file in /boot.
+fn running_config() -> Result<String, BuildError> {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    read_options_file(&Path::new("/boot").join(format!("config-{release}")))
+}
+
+/// The options that have another value in `change` than in `base`, in Kconfig's order, which puts
+/// most options behind their dependencies. `base` and `change` are texts of .configs.
+pub fn options_between(base: &str, change: &str) -> Result<Vec<Element>, BuildError> {
+    let (base, order) = (Options::read(base)?, [change, base]);
+    let change = Options::read(change)?;
+    let mut elements: Vec<Element> = Vec::new();
+    for line in order.iter().flat_map(|text| text.lines()) {
+        // An option that only one of them mentions is off in the other.
+        let Some(name) = Options::read(line)?.into_names().pop() else { continue };
+        let (was, now) = (base.value(&name), change.value(&name));
+        let element = Element {
+            name: format!("CONFIG_{name}={now}"),
+            title: format!("instead of {was}"),
+            is_merge: false,
+        };
+        if was != now && !elements.iter().any(|other| other.name == element.name) {
+            elements.push(element);
+        }
+    }
+    Ok(elements)
+}
+
+/// The configuration `base` with some differences applied, as the text of a .config.
+pub fn with_options(base: &str, elements: &[Element]) -> Result<String, BuildError> {
+    let changed: Vec<String> = elements.iter().map(|element| element.name.clone()).collect();
+    Ok(Options::read(base)?.with(&Options::from_texts(&changed)?).text())
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -115,7 +188,8 @@ mod tests {
     use super::*;
 
     fn options(texts: &[&str]) -> Options {
-        Options::of(&texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>()).unwrap()
+        Options::from_texts(&texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
+            .unwrap()
     }
 
     #[test]
@@ -132,10 +206,10 @@ mod tests {
     #[test]
     fn a_text_that_is_not_an_option_is_refused() {
         for text in ["SMP=y", "CONFIG_=y", "CONFIG_A B=y", "CONFIG_A=", "CONFIG_A=$(id)", "A=\"x"] {
-            let error = Options::of(&[text.to_owned()]).unwrap_err();
+            let error = Options::from_texts(&[text.to_owned()]).unwrap_err();
             assert!(matches!(error, BuildError::Option { .. }), "{text}: {error}");
         }
-        let missing = Options::of(&["no/such/fragment".to_owned()]).unwrap_err();
+        let missing = Options::from_texts(&["no/such/fragment".to_owned()]).unwrap_err();
         assert!(matches!(missing, BuildError::Unreadable { .. }), "{missing}");
     }
 
@@ -143,7 +217,7 @@ mod tests {
         #[test]
         fn written_options_are_read_back(text in "(# )?CONFIG_[A-Z]{0,4}(=| is )[yn\" a-t]{0,6}")
         {
-            if let Ok(options) = Options::of(&[text]) {
+            if let Ok(options) = Options::from_texts(&[text]) {
                 prop_assert_eq!(Options::read(&options.text()).unwrap(), options);
             }
         }
@@ -152,5 +226,20 @@ mod tests {
         fn no_text_makes_the_parser_panic(text in "\\PC*|.*") {
             let _ = Options::read(&text);
         }
+    }
+
+    #[test]
+    fn differences_are_in_kconfigs_order_and_lead_from_one_to_the_other() {
+        let base = "# CONFIG_Z is not set\nCONFIG_HZ=250\nCONFIG_ONLY=y\nCONFIG_SAME=y\n";
+        let change = "CONFIG_Z=y\nCONFIG_NEW=m\nCONFIG_HZ=100\nCONFIG_SAME=y\n";
+        let elements = options_between(base, change).unwrap();
+        let names: Vec<&str> = elements.iter().map(|element| element.name.as_str()).collect();
+        assert_eq!(names, ["CONFIG_Z=y", "CONFIG_NEW=m", "CONFIG_HZ=100", "CONFIG_ONLY=n"]);
+        assert_eq!(elements[2].title, "instead of 250");
+        let whole = Options::read(&with_options(base, &elements).unwrap()).unwrap();
+        assert!(whole.unlike(&Options::read(change).unwrap()).is_empty());
+        assert!(options_between(base, base).unwrap().is_empty());
+        let half = with_options(base, &elements[..2]).unwrap();
+        assert!(half.contains("CONFIG_NEW=m\n") && half.contains("CONFIG_HZ=250\n"), "{half}");
     }
 }

@@ -1,23 +1,34 @@
-//! What a kernel is built from, and its key in the cache.
+//! Recipe of a kernel: its tree with patches, its options and its compiler; and the cache's records
+//! of builds, by a hash of the recipe.
 
-use super::options::Options;
-use super::start::Start;
-use super::trees::{Tree, Trees};
-use crate::error::BuildError;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use serde::{Deserialize, Serialize};
+
+use super::options::{Options, StartConfig};
+use super::tree::{Tree, Trees, package_tree, repository};
+use crate::cache::{Cache, Kernel};
+use crate::error::{BuildError, KernelError};
+use crate::patch::{self, Patch};
+use crate::spec::KernelSpec;
+use crate::talk::Talk;
 use crate::target::Target;
-use ktax_host::disk::sha256_of_parts;
+use ktax_host::disk::{is_sha256, read_limited, read_own, sha256_of_parts};
+use ktax_host::text::escape_path;
+use ktax_model::Subject;
 
 /// A part of every key. Change it when ktax builds another kernel from the same inputs.
 const RECIPE: &str = "1";
 
-/// What a kernel is built from.
+/// Everything that a kernel is built from.
 pub(super) struct Recipe {
     pub target: Target,
     /// The name of the source, for messages and the Identity.
     pub source: String,
     /// The tree with its patches.
     pub tree: Tree,
-    pub start: Start,
+    pub start: StartConfig,
     pub options: Options,
     /// The versions of compiler and linker.
     pub compiler: String,
@@ -42,5 +53,149 @@ impl Recipe {
     /// The key of the finished configuration. Different options can lead to the same one.
     pub(super) fn key_of_outcome(&self, config: &str) -> String {
         sha256_of_parts(&[RECIPE, &self.tree.id, "outcome", config, &self.compiler])
+    }
+}
+
+/// The tree that the specification names, and its name for messages.
+pub(super) fn named_tree(
+    spec: &KernelSpec,
+    subject: &Subject,
+    trees: &Trees,
+    (cache, talk): (&Cache<'_>, &Talk<'_>),
+) -> Result<(Tree, String), KernelError> {
+    match spec {
+        KernelSpec::Source(path) => {
+            let directory = kernel_directory(path)?;
+            Ok((trees.directory_tree(&directory)?, format!("src:{}", escape_path(&directory))))
+        }
+        KernelSpec::Revision(revision) => {
+            let directory = repository(Path::new(subject.tree.as_deref().unwrap_or(".")))?;
+            let tree = trees.revision_tree(&directory, revision)?;
+            Ok((tree, format!("git:{}", escape_path(&directory))))
+        }
+        KernelSpec::DebianSource(version) => package_tree(version, trees, cache, talk),
+        KernelSpec::Debian { .. } | KernelSpec::File(_) => unreachable!("not a source"),
+    }
+}
+
+fn kernel_directory(path: &Path) -> Result<PathBuf, BuildError> {
+    let not_a_tree = || BuildError::NotATree { path: escape_path(path) };
+    let directory = fs::canonicalize(path).map_err(|_| not_a_tree())?;
+    let is_tree = ["Kconfig", "Makefile"].iter().all(|file| directory.join(file).is_file());
+    if is_tree { Ok(directory) } else { Err(not_a_tree()) }
+}
+
+/// Applies a patch to a tree. `file` is where the patch was read, and `label` names the source in
+/// the error.
+pub(super) fn apply_patch(
+    trees: &Trees,
+    tree: &Tree,
+    (file, patch): (&Path, &Patch),
+    label: &str,
+) -> Result<Tree, BuildError> {
+    trees.patched(tree, patch).map_err(|error| match error {
+        BuildError::Git { reason, .. } => {
+            let place = match patch.name.as_str() {
+                "" => String::new(),
+                name => format!(" ({name})"),
+            };
+            let patch = format!("{}{place}", escape_path(file));
+            BuildError::Patch { patch, source_name: label.to_owned(), reason }
+        }
+        other => other,
+    })
+}
+
+/// More than a patch has. Some files have no end, such as `/dev/zero`.
+const PATCH_MAX: u64 = 64 << 20;
+
+/// The patches of ktax by their paths in its source tree.
+const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/patches.rs"));
+
+/// Whether the path names a patch that is in the binary, and no file.
+pub fn is_built_in(path: &Path) -> bool {
+    !path.exists() && built_in_patch(path).is_some()
+}
+
+/// The bytes of a patch: of the file of that name, else of the one that is built in.
+pub fn patch(path: &Path) -> io::Result<Vec<u8>> {
+    match read_limited(path, PATCH_MAX) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            built_in_patch(path).map(|text| text.as_bytes().to_vec()).ok_or(error)
+        }
+        read => read,
+    }
+}
+
+/// The patches in the file of that name, in the order in which they apply.
+pub(super) fn read_patches(path: &Path) -> Result<Vec<Patch>, BuildError> {
+    let bytes = patch(path).map_err(|error| BuildError::Unreadable {
+        path: escape_path(path),
+        error,
+        wanted: "a patch, such as `git format-patch` or `b4 am` writes",
+    })?;
+    patch::read(&bytes).map_err(|reason| BuildError::NotAPatch { patch: escape_path(path), reason })
+}
+
+fn built_in_patch(path: &Path) -> Option<&'static str> {
+    BUILT_IN.iter().find(|(known, _)| path == Path::new(known)).map(|(_, text)| *text)
+}
+
+const RECORD_MAX: u64 = 4 << 10;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BuildRecord {
+    image_sha256: String,
+    config_sha256: String,
+}
+
+fn record_path(cache: &Cache<'_>, key: &str) -> PathBuf {
+    cache.builds().join("by-recipe").join(format!("{key}.json"))
+}
+
+/// The Kernel that was built under this key, if the cache has it whole.
+pub(super) fn find_build(
+    cache: &Cache<'_>,
+    key: &str,
+    source: &str,
+) -> Result<Option<Kernel>, KernelError> {
+    let bytes = read_own(&record_path(cache, key), RECORD_MAX).unwrap_or_default();
+    let Ok(record) = serde_json::from_slice::<BuildRecord>(&bytes) else { return Ok(None) };
+    if !is_sha256(&record.image_sha256) || !is_sha256(&record.config_sha256) {
+        return Ok(None);
+    }
+    cache.find(&record.image_sha256, Some(&record.config_sha256), source)
+}
+
+/// Writes a record, so that [`find_build`] finds it.
+pub(super) fn remember_build(
+    cache: &Cache<'_>,
+    key: &str,
+    kernel: &Kernel,
+) -> Result<(), KernelError> {
+    let record = BuildRecord {
+        image_sha256: kernel.identity.sha256.clone(),
+        config_sha256: kernel.identity.config_sha256.clone().unwrap_or_default(),
+    };
+    cache.write_json(&record_path(cache, key), &record)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_patch_of_the_tree_is_in_the_binary_and_a_file_wins() {
+        assert!(BUILT_IN.len() >= 4);
+        let tree = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for (path, text) in BUILT_IN {
+            assert_eq!(std::fs::read_to_string(tree.join(path)).unwrap(), *text);
+            // The tests run where there is no such file.
+            assert!(is_built_in(Path::new(path)) && built_in_patch(Path::new(path)).is_some());
+            assert!(!is_built_in(&tree.join(path)), "a file wins");
+        }
+        let missing = patch(Path::new("kernels/patches/no-such.patch")).unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
     }
 }

@@ -1,65 +1,458 @@
-//! Gets the source tree that a specification names, and applies patches to it.
+//! Keeps source trees as tree objects in a git repository in the cache: of a user's directory or
+//! revision, and of the distribution's `linux-source-*` package.
+//!
+//! The id of a tree is a hash of its content, so the same source is built once, whatever it was
+//! called. A check-out writes only the files that differ from the last tree, so make compiles only
+//! those. ktax only reads the user's tree and repository: its objects and indexes are in the cache.
 
-use std::fs;
+use std::ffi::{OsStr, OsString};
+use std::io::{BufReader, Read, Seek};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::{fs, thread};
 
-use super::debian;
-use super::git::repository;
-use super::trees::{Tree, Trees};
 use crate::cache::Cache;
-use crate::error::{BuildError, KernelError};
+use crate::debian::Apt;
+use crate::error::{BuildError, KernelError, full_disk_in};
 use crate::patch::Patch;
-use crate::spec::KernelSpec;
-use crate::talk::Talk;
-use ktax_host::text::escape_path;
-use ktax_model::Subject;
+use crate::talk;
+use crate::talk::{KernelTask, Talk, TaskKind, last_line};
+use ktax_host::cache::Holder;
+use ktax_host::disk::{sha256, write_atomically};
+use ktax_host::text::{escape, escape_path};
 
-/// The tree that the specification names, and its name for messages.
-pub(super) fn tree(
-    spec: &KernelSpec,
-    subject: &Subject,
-    trees: &Trees,
-    (cache, talk): (&Cache<'_>, &Talk<'_>),
-) -> Result<(Tree, String), KernelError> {
-    match spec {
-        KernelSpec::Source(path) => {
-            let directory = directory(path)?;
-            Ok((trees.of_directory(&directory)?, format!("src:{}", escape_path(&directory))))
+/// The repository of source trees.
+pub(super) struct Trees {
+    pub(super) git_dir: PathBuf,
+    scratch: PathBuf,
+    _holder: Holder,
+}
+
+/// A source tree with all its patches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Tree {
+    /// The id of the tree object.
+    pub id: String,
+    /// The object directory of the user's repository, if some objects are there.
+    pub(super) objects: Option<PathBuf>,
+}
+
+impl Trees {
+    /// Opens the repository in `root`, and creates it if it does not exist.
+    pub(super) fn open(root: &Path) -> GitResult<Trees> {
+        let (git_dir, scratch) = (root.join("trees.git"), root.join("tmp"));
+        let failed = |path: &Path, error| BuildError::Cache {
+            action: "create",
+            path: escape_path(path),
+            error,
+        };
+        let holder = Holder::of_directory(&git_dir).map_err(|error| failed(&git_dir, error))?;
+        for directory in [&scratch, &root.join("indexes")] {
+            fs::create_dir_all(directory).map_err(|error| failed(directory, error))?;
         }
-        KernelSpec::Revision(revision) => {
-            let directory = repository(Path::new(subject.tree.as_deref().unwrap_or(".")))?;
-            let tree = trees.of_revision(&directory, revision)?;
-            Ok((tree, format!("git:{}", escape_path(&directory))))
+        let trees = Trees { git_dir, scratch, _holder: holder };
+        if !trees.git_dir.join("HEAD").exists() {
+            let mut init = git_command(None);
+            init.args(["init", "--quiet", "--bare"]).arg(&trees.git_dir);
+            git_output(&mut init, "create a repository in the cache")?;
         }
-        KernelSpec::DebianSource(version) => debian::tree(version, trees, cache, talk),
-        KernelSpec::Debian { .. } | KernelSpec::File(_) => unreachable!("not a source"),
+        Ok(trees)
+    }
+
+    /// The tree of a revision in the user's repository.
+    pub(super) fn revision_tree(&self, repository: &Path, revision: &str) -> GitResult<Tree> {
+        let id = resolve(repository, revision, "tree")?;
+        let objects = ask_repository(
+            repository,
+            &["rev-parse", "--git-path", "objects"],
+            "find the objects",
+        )?;
+        let tree = Tree { id, objects: Some(repository.join(objects)) };
+        match self.list(&tree, |path| matches!(path, "Kconfig" | "Makefile"))?.lines().count() {
+            2 => Ok(tree),
+            _ => Err(BuildError::NotATree { path: escape(revision) }),
+        }
+    }
+
+    /// The tree with a patch applied.
+    pub(super) fn patched(&self, tree: &Tree, patch: &Patch) -> GitResult<Tree> {
+        let strip = format!("-p{}", patch.diff.strip);
+        let content = &patch.bytes;
+        let scratch = self.temporary()?;
+        let [index, patch] = ["index", "patch"].map(|name| scratch.path().join(name));
+        fs::write(&patch, content).map_err(|error| BuildError::Cache {
+            action: "write",
+            path: escape_path(&patch),
+            error,
+        })?;
+        let objects = tree.objects.as_deref();
+        git_output(self.git(Some(&index), objects).args(["read-tree", &tree.id]), "read the tree")?;
+        let mut apply = self.git(Some(&index), objects);
+        apply.args(["apply", "--cached", "--whitespace=nowarn", &strip, "--"]).arg(&patch);
+        git_output(&mut apply, "apply the patch")?;
+        self.write_tree(&index, tree.objects.clone())
+    }
+
+    /// Makes `directory` contain this tree, and leaves files alone that are the same already.
+    /// `index` is the git index of the directory.
+    pub(super) fn check_out(&self, tree: &Tree, directory: &Path, index: &Path) -> GitResult<()> {
+        let mut read = self.git(Some(index), tree.objects.as_deref());
+        read.arg("--work-tree").arg(directory).args(["read-tree", "--reset", "-u", &tree.id]);
+        git_output(read.current_dir(directory), "check out the tree").map(drop)
+    }
+
+    /// One line for each file whose path is `wanted`, with the hash of its content.
+    pub(super) fn list(&self, tree: &Tree, wanted: impl Fn(&str) -> bool) -> GitResult<String> {
+        let mut list = self.git(None, tree.objects.as_deref());
+        let all = git_output(list.args(["ls-tree", "-r", &tree.id]), "list the tree")?;
+        let path = |line: &&str| line.split_once('\t').is_some_and(|(_, path)| wanted(path));
+        Ok(all.lines().filter(path).collect::<Vec<_>>().join("\n"))
+    }
+
+    /// The kernel version in the tree's Makefile, for example `6.12`; `0` if there is none.
+    pub(super) fn version(&self, tree: &Tree) -> GitResult<String> {
+        let mut show = self.git(None, tree.objects.as_deref());
+        let name = format!("{}:Makefile", tree.id);
+        let makefile = git_output(show.args(["cat-file", "blob", &name]), "read the Makefile")?;
+        let number = |wanted: &str| {
+            let is_wanted =
+                |line: &&str| line.split('=').next().is_some_and(|n| n.trim() == wanted);
+            let value = makefile.lines().find(is_wanted)?.split_once('=')?.1.trim().parse::<u32>();
+            value.ok()
+        };
+        let numbers = number("VERSION").zip(number("PATCHLEVEL"));
+        Ok(numbers.map_or("0".into(), |(version, level)| format!("{version}.{level}")))
+    }
+
+    /// The tree with this id, if it is in the cache's repository.
+    pub(super) fn own(&self, id: &str) -> Option<Tree> {
+        let is_id = id.len() >= 40 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_id.then_some(())?;
+        let mut exists = self.git(None, None);
+        exists.args(["cat-file", "-e", id]);
+        git_output(&mut exists, "look for a tree").ok()?;
+        Some(Tree { id: id.to_owned(), objects: None })
+    }
+
+    /// Writes the tree of an index.
+    fn write_tree(&self, index: &Path, objects: Option<PathBuf>) -> GitResult<Tree> {
+        let mut write = self.git(Some(index), objects.as_deref());
+        let id = git_output(write.arg("write-tree"), "write the tree")?;
+        Ok(Tree { id, objects })
+    }
+
+    /// A new directory, removed when the value is dropped.
+    fn temporary(&self) -> GitResult<tempfile::TempDir> {
+        tempfile::TempDir::new_in(&self.scratch).map_err(|error| BuildError::Cache {
+            action: "write in",
+            path: escape_path(&self.scratch),
+            error,
+        })
+    }
+
+    /// A git command on the cache's repository, without the user's configuration and hooks.
+    pub(super) fn git(&self, index: Option<&Path>, objects: Option<&Path>) -> Command {
+        let mut git = git_command(None);
+        git.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+        git.args(["-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0", "-c", "core.compression=0"]);
+        git.args(["-c", "core.autocrlf=false", "-c", "core.safecrlf=false"]);
+        git.arg("--git-dir").arg(&self.git_dir);
+        git.envs(index.map(|index| ("GIT_INDEX_FILE", index.as_os_str())));
+        git.envs(objects.map(|path| ("GIT_ALTERNATE_OBJECT_DIRECTORIES", quoted(path))));
+        git
     }
 }
 
-fn directory(path: &Path) -> Result<PathBuf, BuildError> {
-    let not_a_tree = || BuildError::NotATree { path: escape_path(path) };
-    let directory = fs::canonicalize(path).map_err(|_| not_a_tree())?;
-    let is_tree = ["Kconfig", "Makefile"].iter().all(|file| directory.join(file).is_file());
-    if is_tree { Ok(directory) } else { Err(not_a_tree()) }
+/// A path quoted for a list that is separated by colons.
+fn quoted(path: &Path) -> OsString {
+    let mut text = vec![b'"'];
+    for byte in path.as_os_str().as_bytes() {
+        if matches!(byte, b'"' | b'\\') {
+            text.push(b'\\');
+        }
+        text.push(*byte);
+    }
+    text.push(b'"');
+    OsString::from_vec(text)
 }
 
-/// Applies a patch to a tree. `file` is where the patch was read, and `label` names the source in
-/// the error.
-pub(super) fn patched(
-    trees: &Trees,
-    tree: &Tree,
-    (file, patch): (&Path, &Patch),
-    label: &str,
-) -> Result<Tree, BuildError> {
-    trees.patched(tree, patch).map_err(|error| match error {
-        BuildError::Git { said, .. } => {
-            let place = match patch.name.as_str() {
-                "" => String::new(),
-                name => format!(" ({name})"),
-            };
-            let patch = format!("{}{place}", escape_path(file));
-            BuildError::Patch { patch, source_name: label.to_owned(), said }
+impl Trees {
+    /// The tree in a directory as it is now, with changes that are not committed. Leaves out what
+    /// .gitignore names, unless it names everything, and the results of ktax.
+    pub(super) fn directory_tree(&self, directory: &Path) -> GitResult<Tree> {
+        let users = UserRepository::at_top(directory);
+        let temporary = self.temporary()?;
+        let index = temporary.path().join("index");
+        // An earlier index lets git read only the files that have changed.
+        let known = self.index_of(directory);
+        let user_index = users.as_ref().and_then(|users| users.index.as_ref());
+        drop(copy_index(user_index.unwrap_or(&known), &index));
+        let whole = users.is_none() && leaves_out_everything(directory);
+        let objects = users.map(|users| users.objects);
+        let add = |index: &Path| {
+            let mut add = self.git(Some(index), objects.as_deref());
+            add.arg("--work-tree").arg(directory).args(["add", "--all"]);
+            add.args(whole.then_some("--force")).arg(".").current_dir(directory);
+            add.args(result_directories(directory).map(|name| exclude_pathspec(&name)));
+            add.args(
+                whole
+                    .then_some(BUILD_OUTPUTS)
+                    .into_iter()
+                    .flatten()
+                    .map(|name| exclude_pathspec(name.as_ref())),
+            );
+            git_output(&mut add, "read the tree")
+        };
+        if add(&index).is_err() {
+            // A split index needs files that were not copied. Without an index git reads all files.
+            drop(fs::remove_file(&index));
+            add(&index)?;
         }
-        other => other,
+        let tree = self.write_tree(&index, objects)?;
+        // If this fails, the next time takes longer.
+        drop(fs::rename(&index, &known));
+        Ok(tree)
+    }
+
+    /// The path of the index that ktax keeps for a directory.
+    fn index_of(&self, directory: &Path) -> PathBuf {
+        let name = sha256(directory.as_os_str().as_encoded_bytes());
+        self.git_dir.with_file_name("indexes").join(name)
+    }
+}
+
+/// The objects and the index of the user's repository.
+struct UserRepository {
+    objects: PathBuf,
+    index: Option<PathBuf>,
+}
+
+impl UserRepository {
+    /// `None` if the directory is not the top of a work tree.
+    fn at_top(directory: &Path) -> Option<UserRepository> {
+        let ask = |arguments: &[&str]| {
+            let mut git = git_command(Some(directory));
+            git_output(git.arg("rev-parse").args(arguments), "look at the tree").ok()
+        };
+        let top = ask(&["--show-toplevel"])?;
+        (fs::canonicalize(top).ok()? == fs::canonicalize(directory).ok()?).then_some(())?;
+        let path = |name: &str| Some(directory.join(ask(&["--git-path", name])?));
+        Some(UserRepository {
+            objects: path("objects")?,
+            index: path("index").filter(|i| i.exists()),
+        })
+    }
+}
+
+/// Files of a build inside the tree. kbuild refuses to build such a tree from outside.
+const BUILD_OUTPUTS: [&str; 4] =
+    [".config", "include/config", "include/generated", "arch/x86/include/generated"];
+
+/// Whether .gitignore names everything, as in the distribution's packages.
+fn leaves_out_everything(directory: &Path) -> bool {
+    let text = fs::read_to_string(directory.join(".gitignore")).unwrap_or_default();
+    text.lines().any(|line| matches!(line.trim(), "*" | "/*"))
+}
+
+/// The directories of runs, ledgers and searches at the top of a tree.
+fn result_directories(directory: &Path) -> impl Iterator<Item = OsString> {
+    let below =
+        |path: &Path| fs::read_dir(path).into_iter().flatten().filter_map(std::result::Result::ok);
+    let has_plan = move |path: &Path| {
+        path.join("plan.json").is_file()
+            || below(path).any(|entry| entry.path().join("plan.json").is_file())
+    };
+    let results = below(directory).filter(move |entry| has_plan(&entry.path()));
+    results.map(|entry| entry.file_name()).collect::<Vec<_>>().into_iter()
+}
+
+/// A pathspec that leaves out exactly this name.
+fn exclude_pathspec(name: &OsStr) -> OsString {
+    let mut pathspec = OsString::from(":(exclude,literal)");
+    pathspec.push(name);
+    pathspec
+}
+
+/// Copies an index with its time. git reads a file again if it is not older than the index, because
+/// it may have changed in the same tick of the clock.
+fn copy_index(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::copy(from, to)?;
+    fs::File::options().write(true).open(to)?.set_modified(fs::metadata(from)?.modified()?)
+}
+
+/// The tree of the newest version of `linux-source-VERSION`, and its name for messages. Downloads
+/// and unpacks each version of the package once.
+pub(super) fn package_tree(
+    version: &str,
+    trees: &Trees,
+    cache: &Cache<'_>,
+    talk: &Talk<'_>,
+) -> Result<(Tree, String), KernelError> {
+    let apt = Apt::local(cache).with(talk);
+    let package = apt.newest(&format!("linux-source-{version}"))?;
+    let label = format!("debian-src:{version}");
+    let sources = cache.builds().join("packages");
+    let failed = |action, error| BuildError::Cache { action, path: escape_path(&sources), error };
+    fs::create_dir_all(&sources).map_err(|error| failed("create", error))?;
+    let known = sources.join(format!("{}_{}", package.name, package.version));
+    if let Ok(id) = fs::read_to_string(&known) {
+        if let Some(tree) = trees.own(&id) {
+            return Ok((tree, label));
+        }
+    }
+    let size = apt.size(&package).map(|bytes| format!(" ({} MiB)", bytes >> 20));
+    cache.note(&format!(
+        "downloading {package}{} and unpacking it to about 1.5 GB in the cache, once",
+        size.unwrap_or_default()
+    ));
+    let scratch = cache.scratch()?;
+    let archive = apt.fetch_source(&package, scratch.path())?;
+    let unpacked = scratch.path().join("unpacked");
+    fs::create_dir(&unpacked).map_err(|error| failed("create", error))?;
+    let files = unpack_source(&archive, &unpacked, &label, talk)?;
+    let task = |is_over| KernelTask {
+        kind: TaskKind::Import,
+        what: label.clone(),
+        done: if is_over { files } else { 0 },
+        total: Some(files),
+        is_over,
+    };
+    (talk.task)(&task(false));
+    let tree = trees.directory_tree(&unpacked)?;
+    (talk.task)(&task(true));
+    write_atomically(&known, tree.id.as_bytes()).map_err(|error| failed("write in", error))?;
+    Ok((tree, label))
+}
+
+/// Files and directories of Linux 6.1.
+const USUAL_FILES: u64 = 83_731;
+
+/// Unpacks the content of the one directory in the archive, and returns the number of its files
+/// and directories.
+fn unpack_source(
+    archive: &Path,
+    into: &Path,
+    label: &str,
+    talk: &Talk<'_>,
+) -> Result<u64, KernelError> {
+    let start = |error| BuildError::Start { tool: "tar".into(), error };
+    let mut complaints = talk::stderr_file().map_err(start)?;
+    let mut tar = Command::new("tar");
+    // With --verbose tar prints a line for each file.
+    tar.args(["--extract", "--verbose", "--xz", "--strip-components=1", "--no-same-owner"]);
+    tar.arg("--file").arg(archive).arg("--directory").arg(into).stdin(Stdio::null());
+    tar.env("LC_ALL", "C").stdout(Stdio::piped());
+    tar.stderr(complaints.try_clone().map_err(start)?);
+    let mut child = talk::start_in_group(&mut tar).map_err(start)?;
+    let done = Arc::new(AtomicU64::new(0));
+    let lines = child.stdout.take();
+    let counter = {
+        let done = Arc::clone(&done);
+        thread::spawn(move || {
+            let mut bytes = lines.into_iter().flat_map(|lines| BufReader::new(lines).bytes());
+            while let Some(Ok(byte)) = bytes.next() {
+                done.fetch_add(u64::from(byte == b'\n'), Ordering::Relaxed);
+            }
+        })
+    };
+    let show = |is_over| {
+        let done = done.load(Ordering::Relaxed);
+        let (kind, what) = (TaskKind::Unpack, label.to_owned());
+        (talk.task)(&KernelTask { kind, what, done, total: Some(USUAL_FILES.max(done)), is_over });
+    };
+    show(false);
+    let status = talk::wait_or_cancel(&mut child, talk, || show(false)).map_err(start)?;
+    let _ = counter.join();
+    let status = status.ok_or(KernelError::Cancelled)?;
+    if status.success() {
+        show(true);
+        return Ok(done.load(Ordering::Relaxed));
+    }
+    let mut message = Vec::new();
+    complaints.rewind().and_then(|()| complaints.read_to_end(&mut message)).map_err(start)?;
+    let text = String::from_utf8_lossy(&message).trim().chars().take(300).collect::<String>();
+    let error = full_disk_in(&message).unwrap_or_else(|| std::io::Error::other(escape(&text)));
+    Err(BuildError::Cache { action: "unpack into", path: escape_path(into), error }.into())
+}
+
+/// The result of what git does.
+type GitResult<T> = std::result::Result<T, BuildError>;
+
+/// The absolute path of a repository, with a work tree or bare.
+pub(super) fn repository(path: &Path) -> GitResult<PathBuf> {
+    fs::canonicalize(path).map_err(|error| BuildError::Unreadable {
+        path: escape_path(path),
+        error,
+        wanted: "a git repository",
     })
+}
+
+/// The id of the object of this `kind`, `commit` or `tree`, that a revision leads to.
+pub(super) fn resolve(repository: &Path, revision: &str, kind: &str) -> GitResult<String> {
+    let mut parse = git_command(Some(repository));
+    parse.args(["rev-parse", "--verify", "--quiet", "--end-of-options"]);
+    parse.arg(format!("{revision}^{{{kind}}}"));
+    git_output(&mut parse, "find the revision").map_err(|_| unknown(repository, revision))
+}
+
+fn unknown(repository: &Path, revision: &str) -> BuildError {
+    BuildError::UnknownRevision { revision: escape(revision), tree: escape_path(repository) }
+}
+
+/// The output of git on the user's repository. `arguments` must not make it write.
+pub(super) fn ask_repository(
+    repository: &Path,
+    arguments: &[&str],
+    action: &str,
+) -> GitResult<String> {
+    git_output(git_command(Some(repository)).args(arguments), action)
+}
+
+/// A git command that never asks a question and takes no optional locks.
+fn git_command(in_directory: Option<&Path>) -> Command {
+    let mut git = Command::new("git");
+    for (name, _) in std::env::vars_os() {
+        if name.as_encoded_bytes().starts_with(b"GIT_") {
+            git.env_remove(name);
+        }
+    }
+    git.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
+    // A partial clone would download missing objects, and so change.
+    git.env("GIT_NO_LAZY_FETCH", "1").env("GIT_ALLOW_PROTOCOL", "").args(["-c", "color.ui=false"]);
+    if let Some(directory) = in_directory {
+        git.args([OsStr::new("-C"), directory.as_os_str()]);
+    }
+    git.stdin(Stdio::null());
+    git
+}
+
+/// The output of a git command. `action` says in the error what it was to do.
+fn git_output(git: &mut Command, action: &str) -> GitResult<String> {
+    let Output { status, stdout, stderr } =
+        git.output().map_err(|error| BuildError::Start { tool: "git".into(), error })?;
+    if status.success() {
+        return Ok(String::from_utf8_lossy(&stdout).trim_end_matches('\n').to_owned());
+    }
+    Err(BuildError::Git { action: action.to_owned(), reason: last_line(&stderr) })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+
+    /// A test of git itself would need two writes within one tick of the file system's clock.
+    #[test]
+    fn a_copied_index_keeps_its_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+        let then = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+        fs::File::create(&from).unwrap().set_modified(then).unwrap();
+        copy_index(&from, &to).unwrap();
+        assert_eq!(fs::metadata(&to).unwrap().modified().unwrap(), then);
+    }
 }

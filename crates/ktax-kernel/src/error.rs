@@ -1,15 +1,17 @@
-//! Why there is no kernel to measure.
+//! Errors of getting a kernel, and who can do something about them.
+//!
+//! Each message says what failed, why, and what to type next. Foreign text in it is escaped where
+//! the error is made, so that it cannot move a terminal's cursor.
 
 use std::io;
 use std::path::Path;
 
-use super::build::BuildError;
-use super::cache::mend_of;
 use crate::package::Package;
+use crate::patch::PatchError;
 use ktax_host::text::escape_path;
-use ktax_model::Blame;
+use ktax_model::{Blame, FREE_DISK_GIB};
 
-/// Why there is no [`Kernel`](crate::Kernel) to measure. Each message ends with the next
+/// Reasons why there is no [`Kernel`](crate::Kernel) to measure. Each message ends with the next
 /// step.
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
@@ -123,15 +125,17 @@ pub enum KernelError {
          give a package such as `debian:cloud-{wanted}`"
     )]
     ForeignPackage { package: String, arch: String, wanted: &'static str },
-    /// apt cannot read the package lists of another architecture; `said` is its last line.
+    /// apt cannot read the package lists of another architecture; `reason` is its last line.
     #[error(
-        "cannot read Debian's package lists for {arch}: {said}; check the network, or give the \
+        "cannot read Debian's package lists for {arch}: {reason}; check the network, or give the \
          path of a kernel"
     )]
-    NoLists { arch: &'static str, said: String },
-    /// apt cannot download the package; `said` is the last line of what it said.
-    #[error("cannot download {package}: {said}; check the network, then run `sudo apt-get update`")]
-    FetchFailed { package: Package, said: String },
+    NoLists { arch: &'static str, reason: String },
+    /// apt cannot download the package; `reason` is the last line of what it said.
+    #[error(
+        "cannot download {package}: {reason}; check the network, then run `sudo apt-get update`"
+    )]
+    FetchFailed { package: Package, reason: String },
     /// The package is not what the package lists promise.
     #[error("cannot use the downloaded {package}: {problem}; run `sudo apt-get update`")]
     BadPackage { package: Package, problem: String },
@@ -170,7 +174,7 @@ pub enum KernelError {
     #[error("cancelled; run the same command again to continue")]
     Cancelled,
     /// The cache cannot be read or written.
-    #[error("cannot {action} {path}: {error}; {}", mend_of(.error))]
+    #[error("cannot {action} {path}: {error}; {}", cache_advice(.error))]
     Cache { action: &'static str, path: String, error: io::Error },
 }
 
@@ -188,7 +192,7 @@ impl KernelError {
 }
 
 impl KernelError {
-    /// Who can do something about it.
+    /// Party that can do something about the error.
     pub fn blame(&self) -> Blame {
         use KernelError::{BadPackage, Build, Cache, Cancelled, FetchFailed, NoLists, ToolFailed};
         match self {
@@ -204,8 +208,8 @@ impl KernelError {
         matches!(self, Self::Cancelled)
     }
 
-    /// Why this source cannot be built with these options. `None` for an error that says nothing
-    /// about the source or its options.
+    /// Reason why this source cannot be built with these options. `None` for an error that says
+    /// nothing about the source or its options.
     pub fn why_unbuilt(&self) -> Option<String> {
         match self {
             Self::Build(BuildError::Failed { first, .. }) => {
@@ -225,6 +229,122 @@ impl From<BuildError> for KernelError {
             error => Self::Build(error),
         }
     }
+}
+
+/// Reasons why a kernel could not be built. Each message ends with the next step.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// Programs or headers are missing.
+    #[error("cannot build a kernel without {missing}; run `sudo apt-get install {packages}`")]
+    NoTools { missing: String, packages: String },
+    /// A tool does not start.
+    #[error("cannot start `{tool}`: {error}; run `{tool}` yourself to see why")]
+    Start { tool: String, error: io::Error },
+    /// git fails; `reason` is the last line of what it said.
+    #[error(
+        "git cannot {action}: {reason}; check the tree with `git fsck`, or copy it without `.git` \
+         and give the copy as `src:PATH`"
+    )]
+    Git { action: String, reason: String },
+    /// A directory or a revision holds no kernel source.
+    #[error(
+        "{path} is not a kernel tree: it has no Kconfig and Makefile; \
+         give the top directory of a kernel tree"
+    )]
+    NotATree { path: String },
+    /// The repository does not have the revision.
+    #[error("{tree} has no revision {revision}; run `git -C {tree} log` to see its revisions")]
+    UnknownRevision { revision: String, tree: String },
+    /// A search needs a base that the change descends from.
+    #[error(
+        "{base} is not a first-parent ancestor of {change}; give a commit that \
+         `git -C {tree} log --first-parent {change}` lists"
+    )]
+    NoLine { base: String, change: String, tree: String },
+    /// The file is not a patch.
+    #[error("cannot use the patch {patch}: {reason}")]
+    NotAPatch { patch: String, reason: PatchError },
+    /// The patch does not fit the source.
+    #[error(
+        "{patch} does not apply to {source_name}: {reason}; rebase the patch, or give another \
+         source"
+    )]
+    Patch { patch: String, source_name: String, reason: String },
+    /// A file that the user named cannot be read.
+    #[error("cannot read {path}: {error}; give the path of {wanted}")]
+    Unreadable { path: String, error: io::Error, wanted: &'static str },
+    /// The text is neither an option nor a file.
+    #[error("`{text}` is not an option; give CONFIG_NAME=VALUE, or a file of such lines")]
+    Option { text: String },
+    /// Kconfig sets an option to another value.
+    #[error("Kconfig does not accept {name}={wanted} and sets it to {found}: {why}")]
+    Dropped { name: String, wanted: String, found: String, why: String },
+    /// The source does not compile or link; `first` is the first error in the log.
+    #[error(
+        "the build failed: {first}\n  command: {command}\n  log: {log}\n\
+         fix the source or the options, and run again; make rebuilds only what has changed"
+    )]
+    Failed { first: String, command: String, log: String },
+    /// make or a compiler was killed.
+    #[error(
+        "the build was killed, perhaps because memory ran out; \
+         run the same command again to continue"
+    )]
+    Killed,
+    /// The user has asked to stop.
+    #[error("the build was cancelled; run the same command again to continue")]
+    Cancelled,
+    /// The build needs more disk space; sizes in MiB.
+    #[error(
+        "cannot build: {path} has {free_mib} MiB of free space, but a build needs {needed_mib} \
+         MiB; free some space, or choose another cache with --cache"
+    )]
+    DiskFull { free_mib: u64, needed_mib: u64, path: String },
+    /// The cache cannot be read or written.
+    #[error("cannot {action} {path}: {error}; {}", cache_advice(.error))]
+    Cache { action: &'static str, path: String, error: io::Error },
+}
+
+impl BuildError {
+    /// Party that can do something about the error. Source that does not compile is the guest's
+    /// fault.
+    pub fn blame(&self) -> Blame {
+        use BuildError::{Cache, Cancelled, DiskFull, Failed, Killed, Start};
+        match self {
+            Failed { .. } => Blame::Guest,
+            Start { .. } | Cache { .. } | DiskFull { .. } | Killed | Cancelled => Blame::Host,
+            _ => Blame::User,
+        }
+    }
+}
+
+/// The next step after an error of the cache.
+fn cache_advice(error: &io::Error) -> String {
+    match is_full(error) {
+        true => format!(
+            "free {FREE_DISK_GIB} GiB on that disk, such as with `ktax cache clean --all`, or \
+             choose another one with --cache"
+        ),
+        false => format!(
+            "make the cache directory writable, with {FREE_DISK_GIB} GiB free, or choose another \
+             one with --cache"
+        ),
+    }
+}
+
+/// Whether the disk, or the user's share of it, is full.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// The error of a full disk in the words of a tool. Of apt they are those of the C library, or its
+/// own if it looks before it downloads.
+pub(crate) fn full_disk_in(message: &[u8]) -> Option<io::Error> {
+    let message = String::from_utf8_lossy(message);
+    ["No space left on device", "enough free space"]
+        .iter()
+        .any(|words| message.contains(words))
+        .then(|| rustix::io::Errno::NOSPC.into())
 }
 
 #[cfg(test)]
@@ -251,9 +371,28 @@ mod tests {
         assert_eq!(failed.why_unbuilt().as_deref(), Some("it does not build: a.c:1: error"));
         let (name, wanted, found, why) = (text("CONFIG_A"), text("y"), text("n"), text("why"));
         let dropped = BuildError::Dropped { name, wanted, found, why };
-        let said = dropped.to_string();
-        assert_eq!(KernelError::from(dropped).why_unbuilt(), Some(said));
+        let message = dropped.to_string();
+        assert_eq!(KernelError::from(dropped).why_unbuilt(), Some(message));
         assert_eq!(KernelError::from(BuildError::Killed).why_unbuilt(), None);
         assert_eq!(KernelError::Cancelled.why_unbuilt(), None);
+    }
+
+    #[test]
+    fn each_build_error_blames_the_one_who_can_act() {
+        let text = String::new;
+        let failed = BuildError::Failed { first: text(), command: text(), log: text() };
+        assert_eq!(failed.blame(), Blame::Guest);
+        let error = || io::Error::other("x");
+        let start = BuildError::Start { tool: text(), error: error() };
+        let cache = BuildError::Cache { action: "read", path: text(), error: error() };
+        let full = BuildError::DiskFull { free_mib: 1, needed_mib: 2, path: text() };
+        for host in [start, cache, full, BuildError::Killed, BuildError::Cancelled] {
+            assert_eq!(host.blame(), Blame::Host, "{host}");
+        }
+        let dropped =
+            BuildError::Dropped { name: text(), wanted: text(), found: text(), why: text() };
+        for user in [dropped, BuildError::Option { text: text() }] {
+            assert_eq!(user.blame(), Blame::User, "{user}");
+        }
     }
 }

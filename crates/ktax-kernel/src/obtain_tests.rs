@@ -8,10 +8,11 @@ use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 
-use super::bzimage;
 use crate::cache::{Cache, Kernel};
-use crate::debian::{self, Archive, Contents, Listed};
+use crate::debian;
+use crate::debian::deb::{Archive, Contents, Listed};
 use crate::error::KernelError;
+use crate::image::tests::bzimage;
 use crate::obtain::obtain;
 use crate::package::Package;
 use crate::talk::Talk;

@@ -1,11 +1,77 @@
-//! Images are recognised, and other files are refused.
+//! Images are recognised, and other files are refused. All images are made by hand.
 
 use proptest::prelude::*;
 
-use super::{bzimage, note, vmlinux, whole_vmlinux};
 use crate::error::KernelError;
-use crate::image::{self, Facts};
+use crate::image;
+use crate::image::Facts;
 use ktax_model::{Arch, ImageFormat};
+
+/// A bzImage with a setup header of protocol 2.15, a version string and `payload` bytes of code.
+pub(crate) fn bzimage(version: &str, payload: usize) -> Vec<u8> {
+    assert_eq!(payload % 16, 0);
+    let mut data = vec![0u8; 1024 + payload];
+    data[0..2].copy_from_slice(b"MZ");
+    data[0x1f1] = 1;
+    data[0x1f4..0x1f8].copy_from_slice(&u32::try_from(payload / 16).unwrap().to_le_bytes());
+    data[0x1fe..0x200].copy_from_slice(&[0x55, 0xaa]);
+    data[0x202..0x206].copy_from_slice(b"HdrS");
+    data[0x206..0x208].copy_from_slice(&0x020fu16.to_le_bytes());
+    data[0x20e..0x210].copy_from_slice(&0x100u16.to_le_bytes());
+    data[0x236] = 0x3f;
+    data[0x300..0x300 + version.len()].copy_from_slice(version.as_bytes());
+    data
+}
+
+/// A note of an ELF file.
+fn note(name: &str, kind: u32, desc: &[u8]) -> Vec<u8> {
+    let name = [name.as_bytes(), b"\0"].concat();
+    let length = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap().to_le_bytes();
+    let mut out = [length(&name), length(desc), kind.to_le_bytes()].concat();
+    for part in [name.as_slice(), desc] {
+        out.extend(part);
+        out.resize(out.len().next_multiple_of(4), 0);
+    }
+    out
+}
+
+/// A vmlinux: a PT_LOAD and a PT_NOTE segment over `notes`, and a `.rodata` section of `rodata`.
+fn vmlinux(notes: &[u8], rodata: &[u8]) -> Vec<u8> {
+    const NAMES: &[u8] = b"\0.rodata\0.shstrtab\0";
+    let notes_at = 64 + 2 * 56;
+    let rodata_at = notes_at + notes.len();
+    let names_at = rodata_at + rodata.len();
+    let sections_at = (names_at + NAMES.len()).next_multiple_of(8);
+    let mut out = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
+    let half = |out: &mut Vec<u8>, values: &[u16]| {
+        values.iter().for_each(|value| out.extend(value.to_le_bytes()));
+    };
+    let long = |out: &mut Vec<u8>, values: &[usize]| {
+        values.iter().for_each(|value| out.extend((*value as u64).to_le_bytes()));
+    };
+    half(&mut out, &[2, 62, 1, 0]); // ET_EXEC, EM_X86_64, version 1
+    long(&mut out, &[0x100_0000, 64, sections_at]);
+    half(&mut out, &[0, 0, 64, 56, 2, 64, 3, 2]);
+    for kind in [1u16, 4] {
+        half(&mut out, &[kind, 0, 5, 0]);
+        let size = if kind == 1 { notes.len() + rodata.len() } else { notes.len() };
+        long(&mut out, &[notes_at, 0, 0, size, size, 4]);
+    }
+    out.extend(notes.iter().chain(rodata).chain(NAMES));
+    out.resize(sections_at + 64, 0);
+    let sections = [(1u16, 1u16, rodata_at, rodata.len()), (9, 3, names_at, NAMES.len())];
+    for (name, kind, offset, size) in sections {
+        half(&mut out, &[name, 0, kind, 0]);
+        long(&mut out, &[0, 0, offset, size, 0, 1, 0]);
+    }
+    out
+}
+
+/// A vmlinux with build-id, PVH entry and banner.
+fn whole_vmlinux() -> Vec<u8> {
+    let notes = [note("GNU", 3, &[0xab; 20]), note("Xen", 18, &[0; 8])].concat();
+    vmlinux(&notes, b"Linux version %s\0Linux version 6.12.1-test (me@here) #1\0")
+}
 
 fn inspect(data: &[u8], name: &str) -> Result<Facts, KernelError> {
     image::inspect(data, name, Arch::X86_64)
@@ -149,9 +215,9 @@ fn vmlinuxes_that_qemu_does_not_take() {
     for size in [5, 19, 63, 100, whole.len() - 1] {
         assert_error!(&whole[..size], KernelError::Truncated { .. });
     }
-    let mutate = |at: usize, value: u8| {
+    let mutate = |offset: usize, value: u8| {
         let mut data = whole_vmlinux();
-        data[at] = value;
+        data[offset] = value;
         data
     };
     assert_error!(&mutate(16, 1), KernelError::Module { .. });
@@ -166,12 +232,12 @@ fn vmlinuxes_that_qemu_does_not_take() {
 
 #[test]
 fn a_foreign_kernel_is_recognised_and_needs_no_pvh_entry() {
-    let mut of_power9 = vmlinux(&note("GNU", 3, &[1; 20]), b"Linux version 6.1 x");
-    of_power9[18] = 21;
-    let facts = image::inspect(&of_power9, "", Arch::Ppc64le).unwrap();
+    let mut power9 = vmlinux(&note("GNU", 3, &[1; 20]), b"Linux version 6.1 x");
+    power9[18] = 21;
+    let facts = image::inspect(&power9, "", Arch::Ppc64le).unwrap();
     assert_eq!(facts.release.as_deref(), Some("6.1"));
     for (data, arch, found) in [
-        (&of_power9[..], Arch::PowerPc, "for powerpc64 or powerpc64le"),
+        (&power9[..], Arch::PowerPc, "for powerpc64 or powerpc64le"),
         (&whole_vmlinux(), Arch::Ppc64le, "for x86_64"),
         (&bzimage("6.1 x", 64), Arch::PowerPc, "not a vmlinux"),
     ] {
@@ -179,15 +245,16 @@ fn a_foreign_kernel_is_recognised_and_needs_no_pvh_entry() {
         let expected = format!("NAME is {found}, but a kernel for {} is needed", arch.name());
         assert!(error.starts_with(&expected), "{error}");
     }
-    assert_error!(&of_power9, KernelError::WrongArch { .. });
+    assert_error!(&power9, KernelError::WrongArch { .. });
 }
 
 #[test]
 fn other_files_are_named_for_what_they_are() {
-    let at = |offset: usize, magic: &[u8]| [vec![0; offset], magic.to_vec(), vec![0; 9]].concat();
+    let magic_at =
+        |offset: usize, magic: &[u8]| [vec![0; offset], magic.to_vec(), vec![0; 9]].concat();
     assert_error!(b"", KernelError::Empty { .. });
-    assert_error!(&at(56, b"ARM\x64"), KernelError::WrongArch { .. });
-    assert_error!(&at(48, b"RISCV\0\0\0"), KernelError::WrongArch { .. });
+    assert_error!(&magic_at(56, b"ARM\x64"), KernelError::WrongArch { .. });
+    assert_error!(&magic_at(48, b"RISCV\0\0\0"), KernelError::WrongArch { .. });
     assert_error!(b"MZ\0\0zimg\0\0", KernelError::WrongArch { .. });
     assert_error!(b"\x1f\x8b\x08\0", KernelError::Compressed { with: "gzip", .. });
     assert_error!(b"\x02\x21\x4c\x18", KernelError::Compressed { with: "lz4", .. });
@@ -195,7 +262,7 @@ fn other_files_are_named_for_what_they_are() {
     assert_error!(b"!<arch>\ndebian-binary   ", KernelError::DebianPackage { .. });
     assert_error!(b"#!/bin/sh\n", KernelError::NotAKernel { what: "a text file", .. });
     assert_error!(b"MZ\0\0", KernelError::NotAKernel { .. });
-    assert_error!(&at(600, b"\xff"), KernelError::NotAKernel { .. });
+    assert_error!(&magic_at(600, b"\xff"), KernelError::NotAKernel { .. });
 }
 
 proptest! {
@@ -221,8 +288,8 @@ proptest! {
             (true, true) => (0, 176),
             (true, false) => (0x1f1, 0x268),
         };
-        for (at, value) in changes {
-            data[from + at.index(to - from)] = value;
+        for (position, value) in changes {
+            data[from + position.index(to - from)] = value;
         }
         let _ = inspect(&data, "");
         data.truncate(length.index(data.len() + 1));
@@ -232,9 +299,9 @@ proptest! {
     #[test]
     fn every_prefix_of_a_kernel_is_an_error(
         elf in any::<bool>(),
-        at in any::<prop::sample::Index>(),
+        length in any::<prop::sample::Index>(),
     ) {
         let data = if elf { whole_vmlinux() } else { bzimage("6.1 x", 256) };
-        prop_assert!(inspect(&data[..at.index(data.len())], "").is_err());
+        prop_assert!(inspect(&data[..length.index(data.len())], "").is_err());
     }
 }

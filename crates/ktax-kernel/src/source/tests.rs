@@ -1,21 +1,140 @@
-//! Kernels from source, with a small tree.
+//! Builds kernels from a small tree with the make targets of a kernel: real git and make build an
+//! image in a moment. The cache is cleaned before, between and during builds.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fs;
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
-use super::place::{Place, ends_with};
+use tempfile::TempDir;
+
+use super::commits;
+use crate::cache::Kernel;
 use crate::error::{BuildError, KernelError};
-use crate::obtain::{check, check_names, obtain_for};
-use crate::source::commits;
+use crate::image::tests::bzimage;
+use crate::obtain::{check, check_names, obtain, obtain_for};
 use crate::talk::Talk;
 use crate::target::Target;
+use ktax_host::cache::{Budget, CacheKind, clean, survey};
 use ktax_model::Subject;
+
+/// `allnoconfig` accepts all options but CONFIG_LOST; the image ends with sys.c.
+const MAKEFILE: &str = r#"
+allnoconfig:
+	echo asked >> $(O)/asked
+	grep -v CONFIG_LOST $(KCONFIG_ALLCONFIG) > $(O)/.config
+defconfig:
+	echo CONFIG_OF_ARCH=y > $(O)/.config
+olddefconfig:
+	grep -v CONFIG_LOST $(O)/.config > $(O)/new && mv $(O)/new $(O)/.config
+bzImage:
+	@grep -q 'slow' kernel/sys.c && sleep 600 || true
+	@grep -q 'full' kernel/sys.c && { echo 'sys.o: No space left on device'; exit 1; } || true
+	@grep -q 'error' kernel/sys.c && { echo 'kernel/sys.c:1: error: as asked'; exit 1; } || true
+	echo built >> $(O)/builds
+	mkdir -p $(O)/arch/x86/boot
+	{ head -c 1024 image; dd if=kernel/sys.c bs=64 count=1 conv=sync status=none; } \
+		> $(O)/arch/x86/boot/bzImage
+"#;
+
+pub struct TestTree {
+    pub dir: TempDir,
+    pub notes: std::cell::RefCell<Vec<String>>,
+}
+
+impl TestTree {
+    /// A work tree of git with one commit.
+    pub fn new() -> TestTree {
+        let place = TestTree { dir: TempDir::new().unwrap(), notes: Vec::new().into() };
+        fs::create_dir_all(place.tree().join("kernel")).unwrap();
+        place.write("Makefile", MAKEFILE);
+        place.write("Kconfig", "config LOST\n\tbool \"lost\"\n\tdepends on FOUND\n");
+        place.write("kernel/sys.c", "int base;\n");
+        place.write(".gitignore", "*.o\n");
+        fs::write(place.tree().join("image"), bzimage("6.12 tiny", 64)).unwrap();
+        for arguments in [&["init", "-q"][..], &["add", "-A"], &["commit", "-q", "-m", "first"]] {
+            place.git(arguments);
+        }
+        place
+    }
+
+    pub fn tree(&self) -> PathBuf {
+        // A colon separates paths in one of git's variables.
+        self.dir.path().join("tr:ee")
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        fs::write(self.tree().join(name), text).unwrap();
+    }
+
+    pub fn git(&self, arguments: &[&str]) {
+        let mut git = Command::new("git");
+        git.args(["-c", "user.name=t", "-c", "user.email=t@example.org", "-C"]);
+        git.stdout(Stdio::null());
+        assert!(git.arg(self.tree()).args(arguments).status().unwrap().success(), "{arguments:?}");
+    }
+
+    pub fn source(&self) -> Subject {
+        Subject::of(&format!("src:{}", self.tree().display()), "")
+    }
+
+    pub fn revision(&self, revision: &str) -> Subject {
+        let tree = Some(self.tree().display().to_string());
+        Subject { tree, ..Subject::of(&format!("git:{revision}"), "") }
+    }
+
+    pub fn patch(&self, from: &str, to: &str) -> String {
+        let path = self.dir.path().join("a.patch");
+        let text = format!("--- a/kernel/sys.c\n+++ b/kernel/sys.c\n@@ -1 +1 @@\n-{from}\n+{to}\n");
+        fs::write(&path, text).unwrap();
+        path.display().to_string()
+    }
+
+    pub fn obtain(&self, subject: &Subject) -> Result<Kernel, KernelError> {
+        self.obtain_until(subject, &|| false)
+    }
+
+    pub fn obtain_until(
+        &self,
+        subject: &Subject,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<Kernel, KernelError> {
+        let note = |text: &str| self.notes.borrow_mut().push(text.to_owned());
+        let cache = self.dir.path().join("cache");
+        obtain(subject, &cache, &Talk { note: &note, status: &|_| {}, task: &|_| {}, is_cancelled })
+    }
+
+    pub fn fail(&self, subject: &Subject) -> BuildError {
+        match self.obtain(subject) {
+            Err(KernelError::Build(error)) => error,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Number of runs of Kconfig.
+    pub fn asked(&self) -> usize {
+        let lanes = fs::read_dir(self.dir.path().join("cache/builds/lanes")).unwrap();
+        let asked = |lane: PathBuf| fs::read_to_string(lane.join("objects/asked"));
+        lanes.map(|lane| asked(lane.unwrap().path()).unwrap_or_default().lines().count()).sum()
+    }
+
+    pub fn builds(&self) -> usize {
+        let notes = self.notes.borrow();
+        notes.iter().filter(|note| note.starts_with("building ")).count()
+    }
+}
+
+pub fn ends_with(kernel: &Kernel, text: &str) -> bool {
+    let image = fs::read(&kernel.image).unwrap();
+    image[1024..].starts_with(text.as_bytes())
+}
 
 #[test]
 fn the_same_source_is_built_once_whatever_it_is_called() {
-    let place = Place::new();
+    let place = TestTree::new();
     let first = place.obtain(&place.source()).unwrap();
     assert!(ends_with(&first, "int base;"), "{first:?}");
     assert_eq!(first.identity.release.as_deref(), Some("6.12"));
@@ -31,7 +150,7 @@ fn the_same_source_is_built_once_whatever_it_is_called() {
 
 #[test]
 fn an_option_is_refused_before_anything_is_built() {
-    let place = Place::new();
+    let place = TestTree::new();
     let with = |option: &str| Subject { config: vec![option.into()], ..place.source() };
     let cache = place.dir.path().join("cache");
     let silent = Talk { note: &|_| {}, status: &|_| {}, task: &|_| {}, is_cancelled: &|| false };
@@ -44,7 +163,7 @@ fn an_option_is_refused_before_anything_is_built() {
 
 #[test]
 fn kconfig_runs_again_only_if_its_inputs_change() {
-    let place = Place::new();
+    let place = TestTree::new();
     let off = Subject { config: vec!["CONFIG_NET=n".into()], ..place.source() };
     place.obtain(&off).unwrap();
     place.write("kernel/sys.c", "int other;\n");
@@ -61,7 +180,7 @@ fn kconfig_runs_again_only_if_its_inputs_change() {
 
 #[test]
 fn a_directory_is_built_as_it_is_and_a_revision_as_committed() {
-    let place = Place::new();
+    let place = TestTree::new();
     place.write("kernel/sys.c", "int dirty;\n");
     place.write("kernel/sys.o", "ignored by .gitignore");
     let source = place.obtain(&place.source()).unwrap();
@@ -81,7 +200,7 @@ fn mailed(name: &str) -> PathBuf {
 /// git applies each of these to the same file, and gets what git itself got when it made them.
 #[test]
 fn a_series_is_applied_however_it_was_mailed() {
-    let place = Place::new();
+    let place = TestTree::new();
     fs::copy(mailed("base.txt"), place.tree().join("kernel/sys.c")).unwrap();
     let expected = fs::read_to_string(mailed("patched.txt")).unwrap();
     let start = &expected[..60];
@@ -114,7 +233,7 @@ fn a_series_is_applied_however_it_was_mailed() {
 
 #[test]
 fn a_file_that_is_no_patch_is_refused_before_the_tree_is_read() {
-    let place = Place::new();
+    let place = TestTree::new();
     let refused = |patch: &Path| {
         let patches = vec![patch.display().to_string()];
         // No such tree: the patch is looked at first.
@@ -140,7 +259,7 @@ fn a_file_that_is_no_patch_is_refused_before_the_tree_is_read() {
 
 #[test]
 fn files_of_a_build_or_of_ktax_are_not_source() {
-    let place = Place::new();
+    let place = TestTree::new();
     fs::remove_dir_all(place.tree().join(".git")).unwrap();
     let before = place.obtain(&place.source()).unwrap();
     for file in ["ktax-1/plan.json", "search/bounds/plan.json", "kernel/sys.o"] {
@@ -160,7 +279,7 @@ fn files_of_a_build_or_of_ktax_are_not_source() {
 
 #[test]
 fn the_commits_between_two_revisions_are_listed_in_order() {
-    let place = Place::new();
+    let place = TestTree::new();
     let subjects = ["second", "", "\u{1b}[2Jfourth"];
     for subject in subjects {
         let commit = ["commit", "-q", "--allow-empty", "--allow-empty-message", "-m", subject];
@@ -176,7 +295,7 @@ fn the_commits_between_two_revisions_are_listed_in_order() {
 
 #[test]
 fn the_tree_and_repository_of_the_user_do_not_change() {
-    let place = Place::new();
+    let place = TestTree::new();
     place.write("kernel/sys.c", "int dirty;\n");
     let before = state(&place.tree());
     let patch = place.patch("int dirty;", "int patched;");
@@ -210,14 +329,17 @@ fn state(dir: &Path) -> Vec<(PathBuf, Vec<u8>, Option<SystemTime>)> {
 
 #[test]
 fn a_build_that_fails_says_why() {
-    let place = Place::new();
+    let place = TestTree::new();
     let error = place.fail(&place.revision("no-such"));
     assert!(matches!(error, BuildError::UnknownRevision { .. }), "{error}");
     let empty = Subject::of(&format!("src:{}", place.dir.path().display()), "");
     assert!(matches!(place.fail(&empty), BuildError::NotATree { .. }));
     let patch = place.patch("int other;", "int patched;");
     let error = place.fail(&Subject { patches: vec![patch], ..place.source() });
-    assert!(matches!(&error, BuildError::Patch { said, .. } if said.contains("sys.c")), "{error}");
+    assert!(
+        matches!(&error, BuildError::Patch { reason, .. } if reason.contains("sys.c")),
+        "{error}"
+    );
     let lost = Subject { config: vec!["CONFIG_LOST=y".into()], ..place.source() };
     let error = place.fail(&lost).to_string();
     assert!(error.contains("CONFIG_LOST=y and sets it to n: it depends on FOUND"), "{error}");
@@ -231,7 +353,7 @@ fn a_build_that_fails_says_why() {
 
 #[test]
 fn a_cancelled_build_stops_at_once_and_the_next_one_continues() {
-    let place = Place::new();
+    let place = TestTree::new();
     place.write("kernel/sys.c", "int slow;\n");
     // make holds the lock too, so the next build shows that all of make has stopped.
     match place.obtain_until(&place.source(), &|| true) {
@@ -244,7 +366,7 @@ fn a_cancelled_build_stops_at_once_and_the_next_one_continues() {
 
 #[test]
 fn a_full_disk_is_not_an_error_of_the_source() {
-    let place = Place::new();
+    let place = TestTree::new();
     place.write("kernel/sys.c", "int full;\n");
     let error = place.fail(&place.source());
     assert!(matches!(error, BuildError::DiskFull { .. }), "{error}");
@@ -252,7 +374,7 @@ fn a_full_disk_is_not_an_error_of_the_source() {
 
 #[test]
 fn a_configuration_begins_with_the_start_that_was_named() {
-    let place = Place::new();
+    let place = TestTree::new();
     let fragment = place.dir.path().join("fragment");
     fs::write(&fragment, "# of a distribution\nCONFIG_OF_FILE=m\n").unwrap();
     let config = |start: &str| {
@@ -263,13 +385,13 @@ fn a_configuration_begins_with_the_start_that_was_named() {
     };
     assert!(config("base").contains("CONFIG_BLK_DEV_INITRD=y\n"));
     assert_eq!(config("defconfig"), "CONFIG_OF_ARCH=y\nCONFIG_OWN=y\n");
-    let of_file = config(fragment.to_str().unwrap());
-    assert!(of_file.ends_with("CONFIG_OF_FILE=m\n\nCONFIG_OWN=y\n"), "{of_file}");
+    let from_file = config(fragment.to_str().unwrap());
+    assert!(from_file.ends_with("CONFIG_OF_FILE=m\n\nCONFIG_OWN=y\n"), "{from_file}");
 }
 
 #[test]
 fn a_package_is_refused_for_another_architecture() {
-    let place = Place::new();
+    let place = TestTree::new();
     let subject = Subject::of("debian:cloud-amd64", "");
     let cache = place.dir.path().join("cache");
     let talk = Talk { note: &|_| {}, status: &|_| {}, task: &|_| {}, is_cancelled: &|| false };
@@ -284,8 +406,87 @@ fn a_package_is_refused_for_another_architecture() {
 
 #[test]
 fn a_prebuilt_kernel_takes_no_options() {
-    let place = Place::new();
+    let place = TestTree::new();
     let subject = Subject { config: vec!["CONFIG_A=y".into()], ..Subject::of("/boot/vmlinuz", "") };
     let error = place.obtain(&subject).unwrap_err();
     assert!(matches!(error, KernelError::NotBuilt { .. }), "{error}");
+}
+
+fn cache(place: &TestTree) -> PathBuf {
+    place.dir.path().join("cache")
+}
+
+/// Removes what there is of one kind, as a cleaner does that finds it unused for longest.
+fn remove(cache: &Path, kind: CacheKind) {
+    for entry in survey(cache).of(kind) {
+        File::open(&entry.path).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    }
+    wait_for_children(cache);
+    while survey(cache).of(kind).next().is_some() {
+        let most = survey(cache).bytes() - 1;
+        let cleaned = clean(cache, Budget::Bytes(most), true).unwrap().unwrap();
+        assert_eq!(cleaned.removed.iter().map(|entry| entry.kind).collect::<Vec<_>>(), [kind]);
+    }
+}
+
+/// Waits for processes that another test's thread starts meanwhile: they hold the lock of a lane.
+fn wait_for_children(cache: &Path) {
+    while survey(cache).entries.iter().any(|entry| entry.in_use) {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn what_was_removed_is_made_again_whatever_is_still_there() {
+    let place = TestTree::new();
+    let cache = cache(&place);
+    let first = place.obtain(&place.source()).unwrap().identity.sha256;
+    wait_for_children(&cache);
+    clean(&cache, Budget::Bytes(0), true).unwrap();
+    assert_eq!(survey(&cache).bytes(), 0);
+    let again = place.obtain(&place.source()).unwrap();
+    assert_eq!((again.identity.sha256, place.builds()), (first, 2));
+    for (version, kind) in [CacheKind::SourceTrees, CacheKind::Lane, CacheKind::Kernel]
+        .into_iter()
+        .chain([CacheKind::SourceTrees, CacheKind::Lane])
+        .enumerate()
+    {
+        remove(&cache, kind);
+        let text = format!("int version{version};");
+        place.write("kernel/sys.c", &format!("{text}\n"));
+        let patch = place.patch(&text, "int patched;");
+        assert!(ends_with(&place.obtain(&place.source()).unwrap(), &text), "{kind:?}");
+        let patched = ktax_model::Subject { patches: vec![patch], ..place.source() };
+        assert!(ends_with(&place.obtain(&patched).unwrap(), "int patched;"), "{kind:?}");
+    }
+    // The user's own files are no part of the cache.
+    assert!(place.tree().join("kernel/sys.c").exists());
+}
+
+#[test]
+fn a_build_that_runs_keeps_its_lane_and_its_trees() {
+    let place = TestTree::new();
+    let cache = cache(&place);
+    place.write("kernel/sys.c", "int slow;\n");
+    let cleaned = Cell::new(0);
+    let clean_meanwhile = || {
+        // It is asked once more when the build has ended.
+        if cleaned.get() > 1 {
+            return true;
+        }
+        clean(&cache, Budget::Bytes(0), true).unwrap();
+        let is_building = cache.join("builds/lanes/0/objects/.config").exists();
+        if is_building {
+            let left: Vec<CacheKind> =
+                survey(&cache).entries.iter().map(|entry| entry.kind).collect();
+            assert!(left.contains(&CacheKind::Lane) && left.contains(&CacheKind::SourceTrees));
+            cleaned.set(cleaned.get() + 1);
+        }
+        false
+    };
+    place.obtain_until(&place.source(), &clean_meanwhile).unwrap_err();
+    assert!(cleaned.get() > 1);
+    wait_for_children(&cache);
+    clean(&cache, Budget::Bytes(0), true).unwrap();
+    assert_eq!(survey(&cache).bytes(), 0);
 }

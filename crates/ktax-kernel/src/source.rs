@@ -1,25 +1,45 @@
-//! Builds the kernel of a specification, or finds it in the cache.
+//! Builds kernels from source, and finds what differs between two sources.
+//!
+//! ```text
+//! directory ┐
+//! revision  ├─► tree (git) ─► patched tree ─┐
+//! package   ┘      start + options ─────────┴─► key ─► cached? ─► lane: check out, make ─► Kernel
+//! ```
+//!
+//! The key is a hash of all that a kernel depends on: the content of the tree, the start of the
+//! configuration, the options, the compiler and the architecture. The cache has one kernel for each
+//! key, whatever the source was called. It also has one for each finished configuration, because
+//! different options can lead to the same one.
+
+mod history;
+mod kconfig;
+mod make;
+mod options;
+mod recipe;
+#[cfg(test)]
+mod tests;
+mod tree;
 
 use std::fs;
 use std::path::Path;
 
-use super::configure::configure;
-use super::lane::Lane;
-use super::make::{Make, compiled_before};
-use super::options::Options;
-use super::recipe::Recipe;
-use super::start::Start;
-use super::tree::{patched, tree};
-use super::trees::Trees;
-use super::{patches, record, tools};
 use crate::cache::{Cache, Kernel};
 use crate::error::{BuildError, KernelError};
 use crate::patch::Patch;
 use crate::spec::KernelSpec;
 use crate::talk::Talk;
 use crate::target::Target;
+use kconfig::configure;
 use ktax_host::text::{counted, escape_path};
 use ktax_model::Subject;
+use make::{Lane, Make, compiled_before};
+use options::{Options, StartConfig};
+use recipe::{Recipe, apply_patch, named_tree};
+use tree::Trees;
+
+pub use history::{commits, that_touch};
+pub use options::{options_between, with_options};
+pub use recipe::{is_built_in, patch};
 
 /// Checks the tools, the tree and the patches, and asks Kconfig about the options; builds nothing.
 pub(crate) fn check(
@@ -28,15 +48,15 @@ pub(crate) fn check(
     cache: &Cache<'_>,
     talk: &Talk<'_>,
 ) -> Result<(), KernelError> {
-    tools::check(&Target::X86_64)?;
+    make::check_tools(&Target::X86_64)?;
     let builds = cache.builds();
     let trees = Trees::open(&builds)?;
     let recipe = recipe(spec, (&Target::X86_64, subject), &trees, (cache, talk))?;
-    if record::find(cache, &recipe.key(), &recipe.source)?.is_some() {
+    if recipe::find_build(cache, &recipe.key(), &recipe.source)?.is_some() {
         return Ok(());
     }
     let lane = Lane::take(&builds, &recipe.lane(&trees)?, talk)?;
-    configured(&trees, &lane, &recipe, talk).map(drop)
+    configure_lane(&trees, &lane, &recipe, talk).map(drop)
 }
 
 /// Builds the kernel that the Subject asks for, or finds it in the cache.
@@ -46,27 +66,27 @@ pub(crate) fn obtain(
     cache: &Cache<'_>,
     talk: &Talk<'_>,
 ) -> Result<Kernel, KernelError> {
-    tools::check(target)?;
+    make::check_tools(target)?;
     let builds = cache.builds();
     let trees = Trees::open(&builds)?;
     let recipe = recipe(spec, (target, subject), &trees, (cache, talk))?;
     let key = recipe.key();
-    if let Some(kernel) = record::find(cache, &key, &recipe.source)? {
+    if let Some(kernel) = recipe::find_build(cache, &key, &recipe.source)? {
         return Ok(kernel);
     }
     let lane = Lane::take(&builds, &recipe.lane(&trees)?, talk)?;
     // The build that held the lane may have built this kernel.
-    if let Some(kernel) = record::find(cache, &key, &recipe.source)? {
+    if let Some(kernel) = recipe::find_build(cache, &key, &recipe.source)? {
         return Ok(kernel);
     }
     let kernel = build(&trees, &lane, &recipe, cache, talk)?;
-    record::remember(cache, &key, &kernel)?;
+    recipe::remember_build(cache, &key, &kernel)?;
     Ok(kernel)
 }
 
-/// What the user's files say.
+/// Contents of the files that a Subject names.
 struct Named<'a> {
-    start: Start,
+    start: StartConfig,
     options: Options,
     /// Each patch with the file that it is from.
     patches: Vec<(&'a Path, Patch)>,
@@ -74,11 +94,11 @@ struct Named<'a> {
 
 /// Reads the files that a Subject names: they are refused before a source is downloaded.
 fn named<'a>(target: &Target, subject: &'a Subject) -> Result<Named<'a>, BuildError> {
-    let start = Start::of(subject.start_config.as_deref(), target)?;
-    let options = Options::read(target.options)?.with(&Options::of(&subject.config)?);
+    let start = StartConfig::named(subject.start_config.as_deref(), target)?;
+    let options = Options::read(target.options)?.with(&Options::from_texts(&subject.config)?);
     let mut patches = Vec::new();
     for file in subject.patches.iter().map(Path::new) {
-        patches.extend(patches::read(file)?.into_iter().map(|patch| (file, patch)));
+        patches.extend(recipe::read_patches(file)?.into_iter().map(|patch| (file, patch)));
     }
     Ok(Named { start, options, patches })
 }
@@ -95,12 +115,12 @@ fn recipe(
     (cache, talk): (&Cache<'_>, &Talk<'_>),
 ) -> Result<Recipe, KernelError> {
     let Named { start, options, patches } = named(target, subject)?;
-    let (mut tree, label) = tree(spec, subject, trees, (cache, talk))?;
+    let (mut tree, label) = named_tree(spec, subject, trees, (cache, talk))?;
     for (file, patch) in &patches {
-        tree = patched(trees, &tree, (file, patch), &label)?;
+        tree = apply_patch(trees, &tree, (file, patch), &label)?;
     }
     let source = format!("{label} ({})", &tree.id[..12]);
-    let compiler = tools::compiler(target)?;
+    let compiler = make::compiler_versions(target)?;
     Ok(Recipe { target: *target, source, tree, start, options, compiler })
 }
 
@@ -112,9 +132,9 @@ fn build(
     cache: &Cache<'_>,
     talk: &Talk<'_>,
 ) -> Result<Kernel, KernelError> {
-    let (make, config) = configured(trees, lane, recipe, talk)?;
+    let (make, config) = configure_lane(trees, lane, recipe, talk)?;
     let outcome = recipe.key_of_outcome(&config);
-    if let Some(kernel) = record::find(cache, &outcome, &recipe.source)? {
+    if let Some(kernel) = recipe::find_build(cache, &outcome, &recipe.source)? {
         return Ok(kernel);
     }
     let known = compiled_before(&make.objects);
@@ -140,12 +160,12 @@ fn build(
         error,
     })?;
     let kernel = cache.put(&image, Some(config.as_bytes()), &recipe.source)?;
-    record::remember(cache, &outcome, &kernel)?;
+    recipe::remember_build(cache, &outcome, &kernel)?;
     Ok(kernel)
 }
 
 /// Checks the tree out and configures it: how to build it, and what Kconfig made of the options.
-fn configured<'a>(
+fn configure_lane<'a>(
     trees: &Trees,
     lane: &Lane,
     recipe: &'a Recipe,

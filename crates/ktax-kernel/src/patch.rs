@@ -1,38 +1,47 @@
-//! The patches of a file, in the order in which they apply.
+//! Reads patches as they come: plain diffs, mails, and mailboxes of a series.
+//!
+//! ```text
+//! file ─► mbox ─► mails ─► text parts ─► diff ─► series in its order ─► Patch, Patch, …
+//!   └───────────── plain diff ────────────┘
+//! ```
+//!
+//! A diff keeps the bytes that the sender's git wrote: transfer encodings, CRLF and
+//! `format=flowed` are undone, and nothing else changes. git applies it; here it is only read far
+//! enough to refuse what cannot apply before anything is downloaded.
+
+mod diff;
+mod functions;
+mod mail;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 
-use super::diff::Diff;
-use super::error::PatchError;
-use super::mail::{Mail, is_mail, without_crlf};
-use super::mbox;
-use super::subject::Position;
-use super::tree;
 use ktax_host::text::escape;
+use mail::{Mail, SeriesPosition, is_mail, without_crlf};
+
+pub use diff::{Diff, FileDiff, Hunk, PatchError};
+pub use functions::{SourceFunction, definitions_in};
 
 /// One patch: a diff that git applies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Patch {
-    /// Its place in the series and its title, for messages: `3/7 mm: …`. Empty for a plain diff.
+    /// Place in the series and title, for messages: `3/7 mm: …`. Empty for a plain diff.
     pub name: String,
     /// The bytes for `git apply`.
     pub bytes: Vec<u8>,
-    /// What they say.
+    /// The bytes, parsed.
     pub diff: Diff,
 }
 
 /// The patches of a file, in the order of their series. Cover letters and replies are skipped.
-///
-/// # Errors
-/// A [`PatchError`] if there is no patch, a hunk is damaged, a part of the series is missing or
-/// there twice, or no file of a patch can be in a kernel tree.
 pub fn read(bytes: &[u8]) -> Result<Vec<Patch>, PatchError> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let first = bytes.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0);
-    let mails = mbox::mails(&bytes[first..]);
+    let mails = mail::split_mailbox(&bytes[first..]);
     let patches = match is_mail(mails[0]) {
-        true => of_mails(&mails)?,
-        false => patch("", without_crlf(bytes.to_vec()))?.into_iter().collect(),
+        true => patches_in_mails(&mails)?,
+        false => parse_patch("", without_crlf(bytes.to_vec()))?.into_iter().collect(),
     };
     if patches.is_empty() {
         return Err(PatchError::NoDiff);
@@ -41,7 +50,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Patch>, PatchError> {
 }
 
 /// A patch with this name; `None` if the text has no diff.
-fn patch(name: &str, bytes: Vec<u8>) -> Result<Option<Patch>, PatchError> {
+fn parse_patch(name: &str, bytes: Vec<u8>) -> Result<Option<Patch>, PatchError> {
     let diff = Diff::read(&bytes).map_err(|error| match error {
         PatchError::Damaged { line, .. } if !name.is_empty() => {
             PatchError::Damaged { line, place: format!(" of {name:?}") }
@@ -49,31 +58,31 @@ fn patch(name: &str, bytes: Vec<u8>) -> Result<Option<Patch>, PatchError> {
         error => error,
     })?;
     let Some(first) = diff.files.first() else { return Ok(None) };
-    if !diff.files.iter().any(|file| tree::may_contain(&file.path)) {
+    if !diff.files.iter().any(|file| diff::may_contain(&file.path)) {
         return Err(PatchError::NotOfAKernel { file: escape(&first.path) });
     }
     Ok(Some(Patch { name: name.to_owned(), bytes, diff }))
 }
 
-fn of_mails(mails: &[&[u8]]) -> Result<Vec<Patch>, PatchError> {
-    let mut found: Vec<(Option<Position>, Vec<Patch>)> = Vec::new();
+fn patches_in_mails(mails: &[&[u8]]) -> Result<Vec<Patch>, PatchError> {
+    let mut found: Vec<(Option<SeriesPosition>, Vec<Patch>)> = Vec::new();
     let is_alone = mails.len() == 1;
     for mail in mails {
-        let mail = Mail::read(&mbox::unquoted(mail))?;
+        let mail = Mail::read(&mail::unquote_from_lines(mail))?;
         // Replies of a thread quote the patches; one that is alone was meant.
         if mail.subject.is_reply && !is_alone {
             continue;
         }
         let position = mail.subject.position;
         let name = match position {
-            Some(Position { number, total, .. }) => {
+            Some(SeriesPosition { number, total, .. }) => {
                 format!("{number}/{total} {}", escape(&mail.subject.title))
             }
             None => escape(&mail.subject.title),
         };
         let mut patches = Vec::new();
         for diff in mail.diffs {
-            patches.extend(patch(&name, diff)?);
+            patches.extend(parse_patch(&name, diff)?);
         }
         match (patches.is_empty(), position) {
             (true, Some(position)) if position.number > 0 && !is_alone => {
@@ -89,8 +98,8 @@ fn of_mails(mails: &[&[u8]]) -> Result<Vec<Patch>, PatchError> {
 }
 
 fn is_same(
-    (place, known): &(Option<Position>, Vec<Patch>),
-    position: Option<Position>,
+    (place, known): &(Option<SeriesPosition>, Vec<Patch>),
+    position: Option<SeriesPosition>,
     patches: &[Patch],
 ) -> bool {
     let diffs =
@@ -99,8 +108,11 @@ fn is_same(
 }
 
 /// The patches in the order of their numbers; as they stand in the file if one has no number.
-fn in_order(mut found: Vec<(Option<Position>, Vec<Patch>)>) -> Result<Vec<Patch>, PatchError> {
-    let positions: Option<Vec<Position>> = found.iter().map(|(position, _)| *position).collect();
+fn in_order(
+    mut found: Vec<(Option<SeriesPosition>, Vec<Patch>)>,
+) -> Result<Vec<Patch>, PatchError> {
+    let positions: Option<Vec<SeriesPosition>> =
+        found.iter().map(|(position, _)| *position).collect();
     if let Some(mut positions) = positions {
         let series: BTreeSet<(u32, u32)> =
             positions.iter().map(|position| (position.version, position.total)).collect();
@@ -111,7 +123,7 @@ fn in_order(mut found: Vec<(Option<Position>, Vec<Patch>)>) -> Result<Vec<Patch>
         }
         positions.sort();
         for pair in positions.windows(2) {
-            let (Position { number, total, .. }, next) = (pair[0], pair[1].number);
+            let (SeriesPosition { number, total, .. }, next) = (pair[0], pair[1].number);
             if next == number {
                 return Err(PatchError::Twice { number, total });
             }

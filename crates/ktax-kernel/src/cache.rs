@@ -1,21 +1,86 @@
-//! Reads and writes kernels of the cache.
+//! The kernel cache.
+//!
+//! ```text
+//! CACHE/kernels/<sha256 of the image>/{image,config-<sha256>,module-<sha256>,origin.json}
+//! CACHE/kernels/by-package/<name>_<version>.json
+//! CACHE/kernels/tmp/            downloads, files that are being written, apt's index of its lists
+//! CACHE/builds/                 what `kernel/source` needs to build again quickly
+//! ```
+//!
+//! ktax writes each file in `tmp/`, syncs it and renames it, so a reader sees a whole file or none.
+//! The directory of an image is named after its content, so two processes that write one at the
+//! same time write the same bytes. ktax replaces a damaged file and does not remove it, because
+//! another process may be reading it. [`ktax_host::cache`] removes whole kernels, if nobody uses
+//! them. ktax hashes every image, config and module that it reads, and makes the Identity from the
+//! bytes each time: it trusts no file of the cache.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use std::{fs, io};
 
 use serde::Serialize;
 use tempfile::TempDir;
 
-use super::files::sweep;
-use super::kernel::Kernel;
 use crate::error::KernelError;
 use crate::image;
-use crate::limits::{CONFIG_MAX, IMAGE_MAX};
 use ktax_host::cache::Holder;
-use ktax_host::disk::{read_own, sha256, write_read_only};
+use ktax_host::disk::{is_abandoned, read_own, sha256, write_read_only};
 use ktax_host::text::escape_path;
-use ktax_model::{Arch, Identity};
+use ktax_model::{Arch, Identity, ImageFormat};
+
+/// The largest image: a vmlinux with debug information fits.
+pub(super) const IMAGE_MAX: u64 = 1 << 30;
+/// The largest config.
+pub(super) const CONFIG_MAX: u64 = 4 << 20;
+/// The largest loadable module.
+pub(super) const MODULE_MAX: u64 = 64 << 20;
+
+/// An image with an identity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// Format and hashes of the image, and where it came from.
+    pub identity: Identity,
+    /// The path of the image in the cache. The hash of its content is `identity.sha256`.
+    pub image: PathBuf,
+    /// The path of the config in the cache, if the source had one. The hash of its content is
+    /// `identity.config_sha256`.
+    pub config: Option<PathBuf>,
+}
+
+/// The longest `origin.json`, in bytes.
+const ORIGIN_MAX: u64 = 64 << 10;
+
+/// The path that the image with this SHA-256 has, if it is in the cache.
+pub fn place(sha256: &str, cache: &Path) -> PathBuf {
+    cache.join("kernels").join(sha256).join("image")
+}
+
+/// The path of the image with this SHA-256, if the cache has it whole.
+pub fn cached(sha256: &str, cache: &Path) -> Option<PathBuf> {
+    let image = place(sha256, cache);
+    is_whole(&image, sha256).then_some(image)
+}
+
+/// The x86_64 bzImage that came into the cache last, among those that are whole. Downloads nothing.
+pub fn at_hand(cache: &Path) -> Option<Kernel> {
+    let entries = fs::read_dir(cache.join("kernels")).ok()?.flatten();
+    let mut found: Vec<(SystemTime, Identity)> = entries
+        .filter_map(|entry| {
+            let origin = entry.path().join("origin.json");
+            let made = fs::metadata(entry.path().join("image")).ok()?.modified().ok()?;
+            let identity: Identity =
+                serde_json::from_slice(&read_own(&origin, ORIGIN_MAX).ok()?).ok()?;
+            let boots = identity.arch == Arch::X86_64 && identity.format == ImageFormat::BzImage;
+            let has_its_name = entry.file_name() == identity.sha256.as_str();
+            (boots && has_its_name).then_some((made, identity))
+        })
+        .collect();
+    found.sort_by_key(|(made, _)| std::cmp::Reverse(*made));
+    found.into_iter().find_map(|(_, identity)| {
+        let image = cached(&identity.sha256, cache)?;
+        Some(Kernel { identity, image, config: None })
+    })
+}
 
 /// The directory `CACHE/kernels`.
 pub(crate) struct Cache<'a> {
@@ -28,11 +93,11 @@ pub(crate) struct Cache<'a> {
 impl<'a> Cache<'a> {
     /// Opens the cache for x86_64 images.
     pub(crate) fn open(cache: &Path, note: &'a dyn Fn(&str)) -> Result<Self, KernelError> {
-        Self::of(Arch::X86_64, cache, note)
+        Self::open_for(Arch::X86_64, cache, note)
     }
 
     /// Opens the cache for images of one architecture, and makes it if it does not exist.
-    pub(crate) fn of(
+    pub(crate) fn open_for(
         arch: Arch,
         cache: &Path,
         note: &'a dyn Fn(&str),
@@ -41,7 +106,7 @@ impl<'a> Cache<'a> {
             .map_err(|error| KernelError::cache("find", cache, error))?;
         let tmp = root.join("tmp");
         fs::create_dir_all(&tmp).map_err(|error| KernelError::cache("create", &tmp, error))?;
-        sweep(&tmp);
+        remove_abandoned(&tmp);
         Ok(Self { root, arch, note })
     }
 
@@ -107,11 +172,6 @@ impl<'a> Cache<'a> {
             }
         };
         self.kernel(&image, config.as_deref(), source).map(Some)
-    }
-
-    /// The directory of the image with this SHA-256.
-    pub(crate) fn entry(&self, sha256: &str) -> PathBuf {
-        self.path(sha256)
     }
 
     /// The path of a file or directory in `CACHE/kernels`.
@@ -189,4 +249,55 @@ impl<'a> Cache<'a> {
 /// Several configs can lead to the same image, so the name has the config's hash.
 fn config_name(sha256: &str) -> String {
     format!("config-{sha256}")
+}
+
+/// Whether the file exists and its SHA-256 is `expected`.
+pub(super) fn is_whole(image: &Path, expected: &str) -> bool {
+    read_own(image, IMAGE_MAX).is_ok_and(|bytes| sha256(bytes) == expected)
+}
+
+/// Removes files in `tmp` that a killed process left a day ago or earlier. Ignores errors, which
+/// cost only disk space.
+fn remove_abandoned(tmp: &Path) {
+    let old = |entry: &fs::DirEntry| is_abandoned(&entry.path());
+    for entry in fs::read_dir(tmp).into_iter().flatten().filter_map(Result::ok).filter(old) {
+        let path = entry.path();
+        let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ktax_host::disk::sha256;
+
+    fn put(cache: &Path, content: &[u8], arch: &str, age_s: u64) -> String {
+        let sha256 = sha256(content);
+        let dir = cache.join("kernels").join(&sha256);
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("image"), content).unwrap();
+        let image = fs::File::options().append(true).open(dir.join("image")).unwrap();
+        image.set_modified(SystemTime::now() - std::time::Duration::from_secs(age_s)).unwrap();
+        let origin = format!(
+            r#"{{"source":"s","sha256":"{sha256}","release":"6.1","build_id":null,
+            "config_sha256":null,"arch":"{arch}","format":"bzimage"}}"#
+        );
+        fs::write(dir.join("origin.json"), origin).unwrap();
+        sha256
+    }
+
+    #[test]
+    fn the_newest_whole_x86_image_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = dir.path();
+        assert_eq!(at_hand(cache), None);
+        let oldest = put(cache, b"a", "x86_64", 300);
+        let newer = put(cache, b"b", "x86_64", 200);
+        put(cache, b"c", "powerpc", 100);
+        assert_eq!(at_hand(cache).unwrap().identity.sha256, newer);
+        fs::write(cache.join("kernels").join(&newer).join("image"), b"damaged").unwrap();
+        let found = at_hand(cache).unwrap();
+        assert_eq!((found.identity.sha256.as_str(), found.config), (oldest.as_str(), None));
+        assert_eq!(fs::read(found.image).unwrap(), b"a");
+    }
 }

@@ -1,0 +1,444 @@
+//! Reads the format, the release and the build-id out of the bytes of an image.
+//!
+//! Sources:
+//! - bzImage: Linux `Documentation/arch/x86/boot.rst`, "The Real-Mode Kernel Header". All fields
+//!   are little-endian; offsets are from the start of the file.
+//! - vmlinux: QEMU's `-kernel` starts an x86_64 ELF file at the address in the Xen note of type 18
+//!   (`XEN_ELFNOTE_PHYS32_ENTRY`), and refuses a file without it: QEMU `hw/i386/x86.c`
+//!   (`x86_load_linux`), Linux `arch/x86/platform/pvh/head.S`.
+//! - Image of arm64 and riscv64, the kernel as it lies in memory behind a header of 64 bytes: Linux
+//!   `Documentation/arch/arm64/booting.rst`, `Documentation/arch/riscv/boot-image-header.rst`.
+
+use object::Endianness;
+use object::elf::{
+    EM_AARCH64, EM_PPC, EM_PPC64, EM_RISCV, EM_X86_64, ET_REL, FileHeader32, FileHeader64,
+    NT_GNU_BUILD_ID, PT_INTERP, PT_LOAD, PT_NOTE, SHT_NOBITS,
+};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
+
+use crate::error::KernelError;
+use ktax_model::{Arch, ImageFormat};
+
+/// The facts of an image for `arch`. `data` is the whole file; `name` names it in the errors.
+pub(crate) fn inspect(data: &[u8], name: &str, arch: Arch) -> Result<Facts, KernelError> {
+    if data.is_empty() {
+        return Err(KernelError::Empty { name: name.to_owned() });
+    }
+    let facts = if data.starts_with(b"\x7fELF") {
+        inspect_vmlinux(data, name, arch)?
+    } else if arch != Arch::X86_64 {
+        inspect_raw(data, name, arch)?
+    } else if is_bzimage(data) {
+        inspect_bzimage(data, name)?
+    } else {
+        return Err(something_else(data, name));
+    };
+    if facts.release.is_none() && facts.build_id.is_none() {
+        return Err(KernelError::NoIdentity { name: name.to_owned() });
+    }
+    Ok(facts)
+}
+
+/// Facts that an image states about itself.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Facts {
+    pub format: ImageFormat,
+    /// Kernel release, as `uname -r` prints it.
+    pub release: Option<String>,
+    /// The day of its package, `2026-01-31`.
+    pub package_date: Option<String>,
+    /// Hexadecimal digits.
+    pub build_id: Option<String>,
+}
+
+const BANNER: &[u8] = b"Linux version ";
+
+/// A banner is no longer than this.
+const BANNER_MAX: usize = 1024;
+
+/// Text of the banner behind `Linux version `, from the release on. Skips format strings
+/// that begin the same way.
+fn banner_in(mut data: &[u8]) -> Option<&[u8]> {
+    loop {
+        let start = data.windows(BANNER.len()).position(|window| window == BANNER)?;
+        data = data.get(start + BANNER.len()..)?;
+        if release_word(data).is_some() {
+            return Some(data);
+        }
+    }
+}
+
+/// The day at the end of a banner, where Debian's kernels have that of their package: `#1 SMP
+/// PREEMPT_DYNAMIC Debian 6.1.192-2 (2026-11-16)`. Other kernels have the time of their build,
+/// which is another in each build, or always the same.
+pub(super) fn package_date(banner: &[u8]) -> Option<String> {
+    let banner = &banner[..banner.len().min(BANNER_MAX)];
+    let end = banner.iter().position(|byte| matches!(byte, b'\0' | b'\n'))?;
+    let day = banner[..end].strip_suffix(b")")?;
+    let day = day.get(day.iter().rposition(|byte| *byte == b'(')? + 1..)?;
+    let is_day = day.len() == 10
+        && day.iter().enumerate().all(|(index, byte)| match index {
+            4 | 7 => *byte == b'-',
+            _ => byte.is_ascii_digit(),
+        });
+    is_day.then(|| String::from_utf8_lossy(day).into_owned())
+}
+
+/// The first word of `text` if it can be a kernel release: a digit first, printable, and at most 64
+/// bytes long (`__NEW_UTS_LEN`).
+fn release_word(text: &[u8]) -> Option<String> {
+    let end = text.iter().take(65).position(|&byte| byte == b' ' || byte == b'\0')?;
+    let word = &text[..end];
+    let plausible = word.first()?.is_ascii_digit() && word.iter().all(u8::is_ascii_graphic);
+    if !plausible {
+        return None;
+    }
+    String::from_utf8(word.to_vec()).ok()
+}
+
+const SECTOR: u64 = 512;
+const SETUP_SECTS: usize = 0x1f1;
+/// In paragraphs of 16 bytes.
+const SYSSIZE: usize = 0x1f4;
+const BOOT_FLAG: usize = 0x1fe;
+const HEADER: usize = 0x202;
+const VERSION: usize = 0x206;
+const KERNEL_VERSION: usize = 0x20e;
+const XLOADFLAGS: usize = 0x236;
+/// The flag of a kernel with a 64-bit entry point, which only 64-bit kernels have.
+const XLF_KERNEL_64: u16 = 1;
+/// The oldest protocol that ktax reads: Linux 2.6.22.
+const OLDEST: u16 = 0x0206;
+/// The first protocol with `xloadflags`: Linux 3.8.
+const WITH_XLOADFLAGS: u16 = 0x020c;
+
+/// Whether `data` has the two magic numbers of the setup header.
+fn is_bzimage(data: &[u8]) -> bool {
+    u16_at(data, BOOT_FLAG) == Some(0xaa55) && bytes_at(data, HEADER, 4) == Some(b"HdrS")
+}
+
+/// The facts of a file that [`is_bzimage`]; `name` names it in the errors.
+fn inspect_bzimage(data: &[u8], name: &str) -> Result<Facts, KernelError> {
+    let found = data.len() as u64;
+    let expected = full_size(data);
+    if found < expected {
+        return Err(KernelError::Truncated { name: name.to_owned(), found, expected });
+    }
+    let version = u16_at(data, VERSION).unwrap_or(0);
+    if version < OLDEST {
+        let [minor, major] = version.to_le_bytes();
+        return Err(KernelError::OldProtocol { name: name.to_owned(), major, minor });
+    }
+    let flags = u16_at(data, XLOADFLAGS).unwrap_or(0);
+    if version >= WITH_XLOADFLAGS && flags & XLF_KERNEL_64 == 0 {
+        return Err(KernelError::WrongArch { name: name.to_owned(), arch: "i386".to_owned() });
+    }
+    let banner = banner(data);
+    Ok(Facts {
+        format: ImageFormat::BzImage,
+        release: banner.and_then(release_word),
+        package_date: banner.and_then(package_date),
+        build_id: None,
+    })
+}
+
+/// The size in bytes that the header promises: the boot sector, the setup code and the
+/// protected-mode code. A signature may follow, so the file may be longer.
+fn full_size(data: &[u8]) -> u64 {
+    let paragraphs = u32_at(data, SYSSIZE).unwrap_or(0);
+    setup_size(data) + u64::from(paragraphs) * 16
+}
+
+fn setup_size(data: &[u8]) -> u64 {
+    let sectors = match data.get(SETUP_SECTS) {
+        None | Some(0) => 4,
+        Some(&sectors) => u64::from(sectors),
+    };
+    (sectors + 1) * SECTOR
+}
+
+/// The version string, which begins with the release. It is in the setup code, and its pointer
+/// counts from 0x200.
+fn banner(data: &[u8]) -> Option<&[u8]> {
+    let pointer = usize::from(u16_at(data, KERNEL_VERSION)?);
+    if pointer == 0 {
+        return None;
+    }
+    let setup = data.get(..usize::try_from(setup_size(data)).ok()?)?;
+    setup.get(pointer + 0x200..)
+}
+
+const XEN_PHYS32_ENTRY: u32 = 18;
+/// The ELF header of a 64-bit file, in bytes.
+const ELF_HEADER_SIZE: u64 = 64;
+const ELF_CLASS_32: u8 = 1;
+const ELF_CLASS_64: u8 = 2;
+const ELF_LITTLE_ENDIAN: u8 = 1;
+const ELF_BIG_ENDIAN: u8 = 2;
+
+/// The facts of a file that begins with the ELF magic; `name` names it in the errors.
+fn inspect_vmlinux(data: &[u8], name: &str, arch: Arch) -> Result<Facts, KernelError> {
+    check_machine(data, name, arch)?;
+    match arch {
+        Arch::PowerPc => read_elf::<FileHeader32<Endianness>>(data, name, arch),
+        _ => read_elf::<FileHeader64<Endianness>>(data, name, arch),
+    }
+}
+
+fn read_elf<Elf: FileHeader<Endian = Endianness>>(
+    data: &[u8],
+    name: &str,
+    arch: Arch,
+) -> Result<Facts, KernelError> {
+    let name = name.to_owned();
+    let damaged = |problem| KernelError::Damaged { name: name.clone(), problem };
+    let elf = Elf::parse(data).map_err(|_| damaged("the ELF header is invalid"))?;
+    let endian = elf.endian().map_err(|_| damaged("the ELF header is invalid"))?;
+    check_length(data, elf, endian, &name)?;
+    let segments = elf
+        .program_headers(endian, data)
+        .map_err(|_| damaged("the program headers are invalid"))?;
+    if segments.iter().any(|segment| segment.p_type(endian) == PT_INTERP) {
+        return Err(KernelError::NotAKernel { name, what: "a program" });
+    }
+    if !segments.iter().any(|segment| segment.p_type(endian) == PT_LOAD) {
+        return Err(damaged("it has no segment to load"));
+    }
+    let rodata = rodata(data, elf, endian);
+    if rodata.is_some_and(|section| section.sh_type(endian) == SHT_NOBITS) {
+        return Err(damaged("it contains only debug symbols"));
+    }
+    let notes = Notes::read(data, segments, endian);
+    if arch == Arch::X86_64 && !notes.pvh {
+        return Err(KernelError::NoPvhEntry { name });
+    }
+    let banner = rodata.and_then(|section| banner_in(section.data(endian, data).ok()?));
+    Ok(Facts {
+        format: ImageFormat::Vmlinux,
+        release: banner.and_then(release_word),
+        package_date: banner.and_then(package_date),
+        build_id: notes.build_id,
+    })
+}
+
+/// Class, byte order and machine in the ELF files of an architecture.
+fn expected_machine(arch: Arch) -> (u8, u8, u16) {
+    match arch {
+        Arch::X86_64 => (ELF_CLASS_64, ELF_LITTLE_ENDIAN, EM_X86_64),
+        Arch::PowerPc => (ELF_CLASS_32, ELF_BIG_ENDIAN, EM_PPC),
+        Arch::Ppc64le => (ELF_CLASS_64, ELF_LITTLE_ENDIAN, EM_PPC64),
+        Arch::Arm64 => (ELF_CLASS_64, ELF_LITTLE_ENDIAN, EM_AARCH64),
+        Arch::Riscv64 => (ELF_CLASS_64, ELF_LITTLE_ENDIAN, EM_RISCV),
+    }
+}
+
+fn check_machine(data: &[u8], name: &str, arch: Arch) -> Result<(), KernelError> {
+    let name = || name.to_owned();
+    let found = data.len() as u64;
+    let (Some(&[class, order]), Some(kind)) = (bytes_at(data, 4, 2), bytes_at(data, 16, 4)) else {
+        return Err(KernelError::Truncated { name: name(), found, expected: ELF_HEADER_SIZE });
+    };
+    let half = |offset: usize| {
+        let value = u16_at(kind, offset).unwrap_or(0);
+        if order == ELF_LITTLE_ENDIAN { value } else { value.swap_bytes() }
+    };
+    if half(0) == ET_REL {
+        return Err(KernelError::Module { name: name() });
+    }
+    if (class, order, half(2)) != expected_machine(arch) {
+        let found = machine_name(half(2), class == ELF_CLASS_64);
+        return Err(match arch {
+            Arch::X86_64 => KernelError::WrongArch { name: name(), arch: found },
+            _ => {
+                let found = format!("for {found}");
+                KernelError::NotFor { name: name(), found, wanted: arch.name() }
+            }
+        });
+    }
+    if found < ELF_HEADER_SIZE {
+        return Err(KernelError::Truncated { name: name(), found, expected: ELF_HEADER_SIZE });
+    }
+    Ok(())
+}
+
+fn machine_name(machine: u16, is_64: bool) -> String {
+    let known = match machine {
+        3 => "i386",
+        8 => "mips",
+        20 => "powerpc",
+        21 => "powerpc64 or powerpc64le",
+        22 => "s390x",
+        40 => "arm",
+        62 if is_64 => "x86_64",
+        62 => "x86_64 with 32-bit addresses",
+        183 => "arm64",
+        243 => "riscv",
+        258 => "loongarch",
+        _ => return format!("ELF machine {machine}"),
+    };
+    known.to_owned()
+}
+
+/// Refuses a file that ends before its headers, its segments or its section table do.
+fn check_length<Elf: FileHeader<Endian = Endianness>>(
+    data: &[u8],
+    elf: &Elf,
+    endian: Endianness,
+    name: &str,
+) -> Result<(), KernelError> {
+    let table = |offset: u64, count: u16, size: u16| {
+        offset.saturating_add(u64::from(count) * u64::from(size))
+    };
+    let programs = table(elf.e_phoff(endian).into(), elf.e_phnum(endian), elf.e_phentsize(endian));
+    let sections = table(elf.e_shoff(endian).into(), elf.e_shnum(endian), elf.e_shentsize(endian));
+    let segments = elf.program_headers(endian, data).unwrap_or(&[]);
+    let end = |segment: &Elf::ProgramHeader| {
+        segment.p_offset(endian).into().saturating_add(segment.p_filesz(endian).into())
+    };
+    let ends = segments.iter().map(end);
+    let expected = ends.chain([programs, sections]).max().unwrap_or(0);
+    let found = data.len() as u64;
+    if found < expected {
+        return Err(KernelError::Truncated { name: name.to_owned(), found, expected });
+    }
+    Ok(())
+}
+
+/// The notes that ktax needs.
+#[derive(Default)]
+struct Notes {
+    build_id: Option<String>,
+    pvh: bool,
+}
+
+impl Notes {
+    /// Reads the PT_NOTE segments, as QEMU does. A damaged note ends its segment.
+    fn read<Segment: ProgramHeader<Endian = Endianness>>(
+        data: &[u8],
+        segments: &[Segment],
+        endian: Endianness,
+    ) -> Self {
+        let mut found = Self::default();
+        for segment in segments.iter().filter(|segment| segment.p_type(endian) == PT_NOTE) {
+            let Ok(Some(mut notes)) = segment.notes(endian, data) else { continue };
+            while let Ok(Some(note)) = notes.next() {
+                match (note.name(), note.n_type(endian)) {
+                    (b"GNU", NT_GNU_BUILD_ID) if (1..=64).contains(&note.desc().len()) => {
+                        found.build_id.get_or_insert_with(|| hex(note.desc()));
+                    }
+                    (b"Xen", XEN_PHYS32_ENTRY) => found.pvh = true,
+                    _ => {}
+                }
+            }
+        }
+        found
+    }
+}
+
+fn rodata<'a, Elf: FileHeader<Endian = Endianness>>(
+    data: &'a [u8],
+    elf: &Elf,
+    endian: Endianness,
+) -> Option<&'a Elf::SectionHeader> {
+    let sections = elf.sections(endian, data).ok()?;
+    sections.section_by_name(endian, b".rodata").map(|(_, section)| section)
+}
+
+/// Offset of the magic number in both headers.
+const RAW_MAGIC: usize = 56;
+
+/// The facts of a file that is not an ELF file, for an `arch` other than x86_64.
+fn inspect_raw(data: &[u8], name: &str, arch: Arch) -> Result<Facts, KernelError> {
+    let magic: Option<&[u8]> = match arch {
+        Arch::Arm64 => Some(b"ARM\x64"),
+        Arch::Riscv64 => Some(b"RSC\x05"),
+        Arch::X86_64 | Arch::PowerPc | Arch::Ppc64le => None,
+    };
+    if magic.is_none() || bytes_at(data, RAW_MAGIC, 4) != magic {
+        let found = match magic {
+            Some(_) => "neither a vmlinux nor an Image",
+            None => "not a vmlinux",
+        };
+        let (name, found) = (name.to_owned(), found.to_owned());
+        return Err(KernelError::NotFor { name, found, wanted: arch.name() });
+    }
+    // The header's size has the memory that the file does not: it says nothing about the file.
+    let banner = banner_in(data);
+    Ok(Facts {
+        format: ImageFormat::Image,
+        release: banner.and_then(release_word),
+        package_date: banner.and_then(package_date),
+        build_id: None,
+    })
+}
+
+/// Magic numbers of kernels of other architectures: offset, bytes, architecture.
+const FOREIGN: [(usize, &[u8], &str); 5] = [
+    (56, b"ARM\x64", "arm64"),
+    (56, b"RSC\x05", "riscv"),
+    (48, b"RISCV\0\0\0", "riscv"),
+    (0x24, b"\x18\x28\x6f\x01", "arm"),
+    (4, b"zimg", "another architecture (EFI zboot)"),
+];
+
+/// Magic numbers of compressed files: bytes, format, the command that unpacks it.
+const COMPRESSED: [(&[u8], &str, &str); 6] = [
+    (b"\x1f\x8b", "gzip", "gzip -dc"),
+    (b"\xfd7zXZ\0", "xz", "xz -dc"),
+    (b"\x28\xb5\x2f\xfd", "zstd", "zstd -dc"),
+    (b"BZh", "bzip2", "bzip2 -dc"),
+    (b"\x04\x22\x4d\x18", "lz4", "lz4 -dc"),
+    (b"\x02\x21\x4c\x18", "lz4", "lz4 -dc"),
+];
+
+/// The error for a file that is neither an ELF file nor a bzImage.
+fn something_else(data: &[u8], name: &str) -> KernelError {
+    let name = name.to_owned();
+    let has = |offset: usize, magic: &[u8]| bytes_at(data, offset, magic.len()) == Some(magic);
+    if let Some(&(.., arch)) = FOREIGN.iter().find(|&&(offset, magic, _)| has(offset, magic)) {
+        return KernelError::WrongArch { name, arch: arch.to_owned() };
+    }
+    if let Some(&(_, with, tool)) = COMPRESSED.iter().find(|&&(magic, ..)| has(0, magic)) {
+        return KernelError::Compressed { name, with, tool };
+    }
+    if has(0, b"!<arch>\ndebian-binary") {
+        return KernelError::DebianPackage { name };
+    }
+    let what = if has(0, b"MZ") {
+        "an EFI program without a Linux setup header"
+    } else if is_text(data) {
+        "a text file"
+    } else {
+        "a file of unknown type"
+    };
+    KernelError::NotAKernel { name, what }
+}
+
+fn is_text(data: &[u8]) -> bool {
+    let start = &data[..data.len().min(512)];
+    start.iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace())
+}
+
+/// `bytes` as lower-case hexadecimal digits.
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// `length` bytes from the offset `at`.
+fn bytes_at(data: &[u8], offset: usize, length: usize) -> Option<&[u8]> {
+    data.get(offset..offset.checked_add(length)?)
+}
+
+/// A little-endian number of 16 bits.
+fn u16_at(data: &[u8], offset: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(bytes_at(data, offset, 2)?.try_into().ok()?))
+}
+
+/// A little-endian number of 32 bits.
+fn u32_at(data: &[u8], offset: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes_at(data, offset, 4)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+#[path = "image_tests.rs"]
+pub(crate) mod tests;
