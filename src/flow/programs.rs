@@ -184,8 +184,8 @@ pub(super) fn modules(
     let loaded = |(name, content): (String, Vec<u8>)| {
         let given = wanted.iter().find(|(wanted, _)| *wanted == name);
         let parameters = given.map_or("", |(_, parameters)| parameters).to_owned();
-        let is_of_cpu = given.is_none() && CPU_MODULES.contains(&name.as_str());
-        LoadedModule { name, parameters, is_of_cpu, content }
+        let is_cpu_specific = given.is_none() && CPU_MODULES.contains(&name.as_str());
+        LoadedModule { name, parameters, is_cpu_specific, content }
     };
     let modules: Vec<LoadedModule> = needed.into_iter().map(loaded).collect();
     Ok(Some(program::pack_modules(&modules, &session.cache)?))

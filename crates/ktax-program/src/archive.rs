@@ -1,34 +1,35 @@
 //! The archive that the guest's kernel unpacks behind its own.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
+use std::io;
+use std::io::{Read, Write};
 use std::path::Path;
 
 use cpio::newc::{Builder, trailer};
 
-use super::error::ProgramError;
-use super::start;
-use super::tree::{GuestNode, GuestTree, HostFile};
+use crate::error::ProgramError;
+use crate::start;
+use crate::tree::{GuestNode, GuestTree, HostFile};
 use ktax_host::text::escape_path;
 
 const DIRECTORY: u32 = 0o040_000;
 const LINK: u32 = 0o120_777;
 const FILE: u32 = 0o100_000;
 
-/// Where archives end, so that another one can follow.
+/// Alignment of the end of an archive in bytes, so that another one can follow.
 const BLOCK: u64 = 512;
 
-/// Where the content of a file of the host is in the archive.
-pub(super) struct Placed {
-    /// Its name in the archive.
+/// File of the host whose content is in the archive at an offset.
+pub(super) struct PlacedFile {
+    /// Name in the archive.
     pub name: String,
     pub file: HostFile,
     pub offset: u64,
 }
 
-/// By what number the kernel tells files apart.
-enum Number {
-    /// None: what a program changes is its own.
+/// Inode number, by which the kernel tells files apart.
+enum FileNumber {
+    /// No number: what a program changes is its own.
     Own,
     New(u32),
     Known(u32),
@@ -36,15 +37,15 @@ enum Number {
 
 /// An archive that is being written.
 pub(super) struct Archive<W> {
-    to: Counting<W>,
-    /// Files that are there already, by what they are of and who has them. Several programs share
+    to: CountingWriter<W>,
+    /// Numbers of the files that are there already, by file and owner. Several programs share
     /// most of their libraries, and a run has one program: one copy is enough.
     shared: BTreeMap<(HostFile, u32), u32>,
 }
 
 impl<W: Write> Archive<W> {
     pub fn new(to: W) -> Archive<W> {
-        Archive { to: Counting { to, bytes: 0 }, shared: BTreeMap::new() }
+        Archive { to: CountingWriter { to, bytes: 0 }, shared: BTreeMap::new() }
     }
 
     /// Adds a directory.
@@ -53,28 +54,28 @@ impl<W: Write> Archive<W> {
         self.entry(entry, &[])
     }
 
-    /// Adds a file of ktax's.
+    /// Adds a file with this content.
     pub fn text(&mut self, name: &str, mode: u32, content: &[u8]) -> Result<(), ProgramError> {
         self.entry(Builder::new(name).mode(FILE | mode).nlink(1), content)
     }
 
-    /// Adds a guest's files below `root`; the user has those that it works with.
+    /// Adds a guest's files below `root`; `user` owns those in the working directory.
     pub fn tree(
         &mut self,
         root: &str,
         tree: &GuestTree,
         user: u32,
-    ) -> Result<Vec<Placed>, ProgramError> {
+    ) -> Result<Vec<PlacedFile>, ProgramError> {
         let mut placed = Vec::new();
-        for (at, node) in tree.nodes() {
-            let not_utf8 = || ProgramError::NotUtf8 { path: escape_path(at).to_string() };
-            let name = format!("{root}{}", at.to_str().ok_or_else(not_utf8)?);
-            let owner = start::owner(at, user);
+        for (path, node) in tree.nodes() {
+            let not_utf8 = || ProgramError::NotUtf8 { path: escape_path(path).to_string() };
+            let name = format!("{root}{}", path.to_str().ok_or_else(not_utf8)?);
+            let owner = start::owner(path, user);
             let entry = Builder::new(&name).uid(owner).gid(owner);
             match node {
                 GuestNode::Directory => {
                     // Everybody may make files in /tmp.
-                    let mode = if at == Path::new("/tmp") { 0o1777 } else { 0o755 };
+                    let mode = if path == Path::new("/tmp") { 0o1777 } else { 0o755 };
                     self.entry(entry.mode(DIRECTORY | mode).nlink(2), &[])?;
                 }
                 GuestNode::Link(target) => {
@@ -84,41 +85,41 @@ impl<W: Write> Archive<W> {
                 GuestNode::Text(text) => self.entry(entry.mode(FILE | 0o755).nlink(1), text)?,
                 GuestNode::File(file) => {
                     let entry = entry.mode(FILE | file.mode).mtime(file.modified);
-                    let entry = match self.number(at, file, owner) {
-                        Number::Own => entry.nlink(1),
+                    let entry = match self.number(path, file, owner) {
+                        FileNumber::Own => entry.nlink(1),
                         // The kernel makes links of files with one number.
-                        Number::Known(number) => {
+                        FileNumber::Known(number) => {
                             self.entry(entry.ino(number).nlink(2), &[])?;
                             continue;
                         }
-                        Number::New(number) => {
+                        FileNumber::New(number) => {
                             self.shared.insert((file.clone(), owner), number);
                             entry.ino(number).nlink(2)
                         }
                     };
                     let offset = self.file(entry, file)?;
-                    placed.push(Placed { name, file: file.clone(), offset });
+                    placed.push(PlacedFile { name, file: file.clone(), offset });
                 }
             }
         }
         Ok(placed)
     }
 
-    /// How much a guest's files add to it.
-    pub fn bytes_of(&self, tree: &GuestTree, user: u32) -> u64 {
-        let is_new = |at: &Path, file: &HostFile| {
-            let owner = start::owner(at, user);
-            !matches!(self.number(at, file, owner), Number::Known(_))
+    /// Bytes that a guest's files would add to the archive.
+    pub fn added_bytes(&self, tree: &GuestTree, user: u32) -> u64 {
+        let is_new = |path: &Path, file: &HostFile| {
+            let owner = start::owner(path, user);
+            !matches!(self.number(path, file, owner), FileNumber::Known(_))
         };
-        tree.files().filter(|(at, file)| is_new(at, file)).map(|(_, file)| file.bytes).sum()
+        tree.files().filter(|(path, file)| is_new(path, file)).map(|(_, file)| file.bytes).sum()
     }
 
-    fn number(&self, at: &Path, file: &HostFile, owner: u32) -> Number {
+    fn number(&self, path: &Path, file: &HostFile, owner: u32) -> FileNumber {
         let next = u32::try_from(self.shared.len()).unwrap_or(u32::MAX).saturating_add(1);
         match self.shared.get(&(file.clone(), owner)) {
-            _ if start::is_of_the_user(at) => Number::Own,
-            Some(number) => Number::Known(*number),
-            None => Number::New(next),
+            _ if start::is_below_work(path) => FileNumber::Own,
+            Some(number) => FileNumber::Known(*number),
+            None => FileNumber::New(next),
         }
     }
 
@@ -161,13 +162,13 @@ impl<W: Write> Archive<W> {
     }
 }
 
-/// Knows how much was written.
-struct Counting<W> {
+/// Writer that counts the bytes written.
+struct CountingWriter<W> {
     to: W,
     bytes: u64,
 }
 
-impl<W: Write> Write for Counting<W> {
+impl<W: Write> Write for CountingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.to.write(bytes)?;
         self.bytes += written as u64;

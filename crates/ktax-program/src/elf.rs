@@ -1,20 +1,31 @@
-//! What an ELF file says that it needs.
+//! Reads ELF files: the loader and the libraries that they need, where this machine has these, and
+//! which functions they have. No program of the user's is run.
+//!
+//! The functions let the plugin tell which function of which file user mode executes:
+//! `docs/wire.md`, "Programs".
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use object::LittleEndian;
 use object::elf::{
-    DT_NEEDED, DT_RPATH, DT_RUNPATH, DT_STRTAB, EM_X86_64, ET_DYN, ET_EXEC, FileHeader64, PT_LOAD,
-    ProgramHeader64,
+    DT_NEEDED, DT_RPATH, DT_RUNPATH, DT_STRTAB, EM_X86_64, ET_DYN, ET_EXEC, FileHeader64, PF_X,
+    PT_LOAD, ProgramHeader64, SHT_DYNSYM, SHT_SYMTAB, STT_FUNC, STT_GNU_IFUNC,
 };
-use object::read::elf::{Dyn, FileHeader, ProgramHeader};
+use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader, Sym};
 
-use super::error::ProgramError;
+use crate::archive::PlacedFile;
+use crate::error::ProgramError;
+use crate::tree::{GuestTree, HostFile};
+use ktax_host::disk::{read_limited, read_text, sha256};
 use ktax_host::text::escape_path;
 
 const LE: LittleEndian = LittleEndian;
 
-/// What one needs to start.
+/// Loader and libraries that an ELF file needs to start.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ElfNeeds {
     /// The dynamic loader; none for a statically linked program.
@@ -30,19 +41,19 @@ pub(super) fn is_elf(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x7fELF")
 }
 
-/// Reads it from a program or a library; `path` is for messages.
-pub(super) fn needs(bytes: &[u8], path: &Path) -> Result<ElfNeeds, ProgramError> {
-    let said = || escape_path(path).to_string();
-    let foreign = || ProgramError::Foreign { path: said() };
+/// Reads the needs of a program or a library; `path` is for messages.
+pub(super) fn elf_needs(bytes: &[u8], path: &Path) -> Result<ElfNeeds, ProgramError> {
+    let shown = || escape_path(path).to_string();
+    let foreign = || ProgramError::Foreign { path: shown() };
     let header = FileHeader64::<LittleEndian>::parse(bytes).map_err(|_| foreign())?;
     let kind = header.e_type.get(LE);
     if header.e_machine.get(LE) != EM_X86_64 || !(kind == ET_EXEC || kind == ET_DYN) {
         return Err(foreign());
     }
-    read(bytes, header).ok_or_else(|| ProgramError::Damaged { path: said() })
+    read_dynamic(bytes, header).ok_or_else(|| ProgramError::Damaged { path: shown() })
 }
 
-fn read(bytes: &[u8], header: &FileHeader64<LittleEndian>) -> Option<ElfNeeds> {
+fn read_dynamic(bytes: &[u8], header: &FileHeader64<LittleEndian>) -> Option<ElfNeeds> {
     let segments = header.program_headers(LE, bytes).ok()?;
     let mut needs = ElfNeeds::default();
     for segment in segments {
@@ -52,11 +63,12 @@ fn read(bytes: &[u8], header: &FileHeader64<LittleEndian>) -> Option<ElfNeeds> {
     }
     let dynamic = segments.iter().find_map(|segment| segment.dynamic(LE, bytes).ok().flatten());
     let Some(dynamic) = dynamic else { return Some(needs) };
-    let value =
-        |tag: u32| dynamic.iter().find(|it| it.tag32(LE) == Some(tag)).map(|it| it.d_val(LE));
+    let value = |tag: u32| {
+        dynamic.iter().find(|entry| entry.tag32(LE) == Some(tag)).map(|entry| entry.d_val(LE))
+    };
     let Some(strings) = value(DT_STRTAB) else { return Some(needs) };
-    let text = |offset: u64| string(bytes, segments, strings.checked_add(offset)?);
-    for entry in dynamic.iter().filter(|it| it.tag32(LE) == Some(DT_NEEDED)) {
+    let text = |offset: u64| string_at_address(bytes, segments, strings.checked_add(offset)?);
+    for entry in dynamic.iter().filter(|entry| entry.tag32(LE) == Some(DT_NEEDED)) {
         needs.libraries.push(text(entry.d_val(LE))?);
     }
     // RPATH counts only where there is no RUNPATH.
@@ -67,15 +79,215 @@ fn read(bytes: &[u8], header: &FileHeader64<LittleEndian>) -> Option<ElfNeeds> {
 }
 
 /// The string at a virtual address.
-fn string(bytes: &[u8], segments: &[ProgramHeader64<LittleEndian>], at: u64) -> Option<String> {
-    let of = |segment: &&ProgramHeader64<LittleEndian>| {
+fn string_at_address(
+    bytes: &[u8],
+    segments: &[ProgramHeader64<LittleEndian>],
+    address: u64,
+) -> Option<String> {
+    let has_address = |segment: &&ProgramHeader64<LittleEndian>| {
         let begin = segment.p_vaddr(LE);
         segment.p_type(LE) == PT_LOAD
-            && (begin..begin.saturating_add(segment.p_filesz(LE))).contains(&at)
+            && (begin..begin.saturating_add(segment.p_filesz(LE))).contains(&address)
     };
-    let segment = segments.iter().find(of)?;
-    let offset = segment.p_offset(LE).checked_add(at - segment.p_vaddr(LE))?;
+    let segment = segments.iter().find(has_address)?;
+    let offset = segment.p_offset(LE).checked_add(address - segment.p_vaddr(LE))?;
     let rest = bytes.get(usize::try_from(offset).ok()?..)?;
     let end = rest.iter().position(|byte| *byte == 0)?;
     String::from_utf8(rest[..end].to_vec()).ok()
+}
+
+/// The directories that the loader knows by itself, Debian's and those of other distributions.
+const USUAL_DIRECTORIES: [&str; 6] = [
+    "/lib/x86_64-linux-gnu",
+    "/usr/lib/x86_64-linux-gnu",
+    "/lib64",
+    "/usr/lib64",
+    "/lib",
+    "/usr/lib",
+];
+
+/// Most bytes of a program.
+const MOST_BYTES: u64 = 1 << 30;
+const MOST_TEXT_BYTES: u64 = 1 << 20;
+
+/// Whether a missing file is an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum IfMissing {
+    /// The program cannot start without it.
+    Refused,
+    /// Nobody knows whether the file is ever loaded.
+    Ignored,
+}
+
+/// Adds the dynamic loader and the libraries that programs or libraries need, and theirs.
+pub(super) fn add_libraries(
+    tree: &mut GuestTree,
+    programs: Vec<PathBuf>,
+    missing: IfMissing,
+) -> Result<(), ProgramError> {
+    let (mut known, mut left) = (BTreeSet::new(), programs);
+    while let Some(path) = left.pop() {
+        let bytes = read_limited(&path, MOST_BYTES).map_err(ProgramError::unreadable(&path))?;
+        let needs = match elf_needs(&bytes, &path) {
+            Err(_) if missing == IfMissing::Ignored => continue,
+            needs => needs?,
+        };
+        if let Some(interpreter) = &needs.interpreter {
+            tree.in_place(Path::new(interpreter))?;
+        }
+        let directories = search_directories(&needs, &path);
+        for name in needs.libraries.iter().filter(|name| known.insert((*name).clone())) {
+            match find_library(name, &directories) {
+                Some(library) => {
+                    if !is_in_usual_directory(&library) {
+                        add_loader_cache(tree)?;
+                    }
+                    left.push(tree.in_place(&library)?);
+                }
+                None if missing == IfMissing::Ignored => {}
+                None => {
+                    let path = escape_path(&path).to_string();
+                    return Err(ProgramError::NoLibrary {
+                        path,
+                        library: name.escape_default().to_string(),
+                    });
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn find_library(name: &str, directories: &[PathBuf]) -> Option<PathBuf> {
+    let candidates = match name.contains('/') {
+        true => vec![PathBuf::from(name)],
+        false => directories.iter().map(|directory| directory.join(name)).collect(),
+    };
+    let is_program = |path: &PathBuf| {
+        let read = read_limited(path, MOST_BYTES);
+        read.is_ok_and(|bytes| elf_needs(&bytes, path).is_ok())
+    };
+    candidates.into_iter().find(is_program)
+}
+
+/// Directories that the loader searches, in its order.
+fn search_directories(needs: &ElfNeeds, path: &Path) -> Vec<PathBuf> {
+    // The loader's $ORIGIN is the directory of the file, not that of a link to it.
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let origin = real.parent().unwrap_or(Path::new("/")).display().to_string();
+    let run_paths = needs.run_paths.iter().map(|directory| {
+        PathBuf::from(directory.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin))
+    });
+    run_paths.chain(configured_directories()).chain(USUAL_DIRECTORIES.map(PathBuf::from)).collect()
+}
+
+/// Directories in /etc/ld.so.conf and in the files in /etc/ld.so.conf.d.
+fn configured_directories() -> Vec<PathBuf> {
+    let entries = fs::read_dir("/etc/ld.so.conf.d").into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "conf"));
+    files.sort();
+    files.insert(0, "/etc/ld.so.conf".into());
+    let text = |path: &PathBuf| read_text(path, MOST_TEXT_BYTES).unwrap_or_default();
+    let lines = files.iter().map(text).collect::<String>();
+    lines.lines().map(str::trim).filter(|line| line.starts_with('/')).map(PathBuf::from).collect()
+}
+
+fn is_in_usual_directory(library: &Path) -> bool {
+    library.parent().is_some_and(|directory| {
+        USUAL_DIRECTORIES.iter().any(|usual| directory == Path::new(usual))
+    })
+}
+
+/// Adds the loader's cache: the guest's loader needs it for a library in an unusual directory.
+fn add_loader_cache(tree: &mut GuestTree) -> Result<(), ProgramError> {
+    let cache = Path::new("/etc/ld.so.cache");
+    if cache.exists() {
+        tree.in_place(cache)?;
+    }
+    Ok(())
+}
+
+const LONGEST_FILE_NAME: usize = 40;
+const LONGEST_NAME: usize = 80;
+
+/// Lines that the plugin reads: each program or library once, however often it is there.
+pub(super) fn symbol_text(placed: &[PlacedFile]) -> Result<String, ProgramError> {
+    let (mut text, mut seen) = (String::new(), BTreeSet::new());
+    for PlacedFile { name, file, offset } in placed {
+        let unreadable = ProgramError::unreadable(&file.path);
+        // Most files of a tree are no programs, and need not be read again.
+        let is_small = file.bytes < 64;
+        if is_small || !is_elf(&read_content(file, 4).map_err(&unreadable)?) {
+            continue;
+        }
+        let bytes = read_content(file, file.bytes).map_err(&unreadable)?;
+        if elf_needs(&bytes, &file.path).is_ok() && seen.insert(sha256(&bytes)) {
+            let name = name.rsplit('/').next().unwrap_or_default();
+            let lines = symbol_lines(&bytes, *offset).unwrap_or_default();
+            let name = clean_name(name, LONGEST_FILE_NAME);
+            writeln!(text, "object {name}").expect("a String takes everything");
+            text += &lines;
+        }
+    }
+    Ok(text)
+}
+
+fn read_content(file: &HostFile, most_bytes: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.open()?.take(most_bytes).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The lines of one file, whose content is at `offset` in the archive.
+fn symbol_lines(bytes: &[u8], offset: u64) -> Option<String> {
+    let header = FileHeader64::<LittleEndian>::parse(bytes).ok()?;
+    let mut text = String::new();
+    for segment in header.program_headers(LE, bytes).ok()? {
+        if segment.p_type(LE) == PT_LOAD && segment.p_flags(LE) & PF_X != 0 {
+            let (start, size) = segment.file_range(LE);
+            let end = start.checked_add(size)?;
+            if end > bytes.len() as u64 {
+                return None;
+            }
+            let vaddr = segment.p_vaddr(LE);
+            writeln!(text, "text {:x} {size:x} {vaddr:x}", offset + start).ok()?;
+        }
+    }
+    let mut functions = elf_functions(header, bytes).unwrap_or_default();
+    // Of several names of one function the one that people call it by: malloc, not __libc_malloc.
+    functions.sort_by_cached_key(|(begin, _, name)| (*begin, name.starts_with('_'), name.clone()));
+    functions.dedup_by_key(|(begin, ..)| *begin);
+    for (begin, size, name) in functions {
+        writeln!(text, "fn {begin:x} {size:x} {name}").ok()?;
+    }
+    Some(text)
+}
+
+type Function = (u64, u64, String);
+
+/// Address, size and name of each function. A stripped file still has those that others may call.
+fn elf_functions(header: &FileHeader64<LittleEndian>, bytes: &[u8]) -> Option<Vec<Function>> {
+    let sections = header.sections(LE, bytes).ok()?;
+    let is_there = |kind| sections.iter().any(|section| section.sh_type(LE) == kind);
+    let kind = if is_there(SHT_SYMTAB) { SHT_SYMTAB } else { SHT_DYNSYM };
+    let symbols = sections.symbols(LE, bytes, kind).ok()?;
+    let mut functions = Vec::new();
+    for symbol in symbols.iter() {
+        let is_function = matches!(symbol.st_type(), STT_FUNC | STT_GNU_IFUNC);
+        if !is_function || symbol.is_undefined(LE) || symbol.st_value(LE) == 0 {
+            continue;
+        }
+        let name = symbol.name(LE, symbols.strings()).ok()?;
+        let name = clean_name(&String::from_utf8_lossy(name), LONGEST_NAME);
+        functions.push((symbol.st_value(LE), symbol.st_size(LE), name));
+    }
+    Some(functions)
+}
+
+/// A name whose characters a profile can have, cut to `longest`.
+fn clean_name(name: &str, longest: usize) -> String {
+    let clean = |c: char| if c.is_ascii_alphanumeric() || "_.$+-".contains(c) { c } else { '_' };
+    let name: String = name.chars().map(clean).take(longest).collect();
+    if name.is_empty() { "_".into() } else { name }
 }

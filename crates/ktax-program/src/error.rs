@@ -1,5 +1,4 @@
-// The messages say what the fields are.
-#![allow(missing_docs)]
+//! Errors of packing a program.
 
 use std::io;
 use std::path::Path;
@@ -9,7 +8,9 @@ use thiserror::Error;
 use ktax_host::text::escape_path;
 use ktax_model::Blame;
 
-/// Why a program cannot be packed. Paths are escaped.
+/// Reasons why a program cannot be packed. Paths are escaped.
+// The messages say what the fields are.
+#[allow(missing_docs)]
 #[derive(Debug, Error)]
 pub enum ProgramError {
     #[error("no directory of PATH has a program {command:?}; install it, or give its path")]
@@ -86,8 +87,8 @@ pub enum ProgramError {
 }
 
 impl ProgramError {
-    /// The same, with the package that has the program which makes a file system.
-    pub(super) fn of_mkfs(self, fs: &str) -> ProgramError {
+    /// Names the package with the program that makes a file system, if that program was not found.
+    pub(super) fn with_mkfs_package(self, fs: &str) -> ProgramError {
         let package = match fs {
             "ext4" => "e2fsprogs",
             "xfs" => "xfsprogs",
@@ -109,7 +110,7 @@ impl ProgramError {
         }
     }
 
-    /// Who can do something about it.
+    /// Party that can do something about the error.
     pub fn blame(&self) -> Blame {
         match self {
             ProgramError::Cache(_) => Blame::Host,

@@ -11,29 +11,21 @@
 //! ```
 
 mod archive;
-mod companions;
 pub mod compile;
 mod elf;
 mod error;
-mod image;
-mod libraries;
-mod modules;
-mod native;
 mod needs;
 mod pack;
 mod script;
-mod shell;
 mod start;
-mod symbols;
 mod traced;
 mod tree;
-mod versions;
-mod walk;
 
 pub use error::ProgramError;
-pub use modules::{LoadedModule, PackedModules, pack_modules};
-pub use native::{NativePrograms, native, to_trace};
-pub use pack::{Contents, PackedPrograms, ProgramsAlone, open, pack, pack_alone};
+pub use pack::{
+    Contents, LoadedModule, NativePrograms, PackedModules, PackedPrograms, ProgramsAlone, native,
+    open, pack, pack_alone, pack_modules, to_trace,
+};
 pub use traced::{found, last_words, missing};
 
 const WORK: &str = ktax_model::UserProgram::WORK;

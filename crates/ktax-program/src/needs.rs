@@ -1,16 +1,16 @@
-//! What a program needs: its interpreter, its libraries, and the files that its arguments name.
+//! Adds all that a program needs: its interpreter, its libraries, the files that its arguments
+//! name, the parts of gcc, Python, Perl and Java, and the program behind a shim of pyenv or rbenv.
 
 use std::collections::BTreeSet;
-use std::env;
 use std::ffi::OsStr;
-use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
+use std::{env, fs};
 
-use super::error::ProgramError;
-use super::libraries::{self, Missing};
-use super::tree::{GuestNode, GuestTree};
-use super::{WORK, companions, elf, image, script, shell, start, traced, versions};
+use crate::elf::IfMissing;
+use crate::error::ProgramError;
+use crate::tree::{GuestNode, GuestTree};
+use crate::{WORK, elf, script, start, traced, tree};
 use ktax_host::disk::read_limited;
 use ktax_host::text::escape_path;
 use ktax_model::UserProgram;
@@ -20,11 +20,11 @@ const MOST_BYTES: u64 = 1 << 30;
 /// The shell that runs hooks.
 pub(super) const SHELL: &str = "/bin/sh";
 
-/// As many interpreters of interpreters as Linux allows.
+/// Most interpreters of interpreters; Linux allows as many.
 const MOST_NESTED: usize = 4;
 
 /// Adds all that a program needs, and returns its path in the guest.
-pub(super) fn add(
+pub(super) fn add_program(
     tree: &mut GuestTree,
     program: &UserProgram,
     here: &Path,
@@ -32,63 +32,64 @@ pub(super) fn add(
     if let Some(root) = program.root.as_ref().map(|root| here.join(root)) {
         match root.is_dir() {
             true => tree.add(&root, Path::new("/"))?,
-            false => image::add(tree, &root)?,
+            false => tree::add_tar(tree, &root)?,
         }
-        tree.end_root();
+        tree.mark_users_root();
     }
     tree.directory(Path::new(WORK))?;
     tree.directory(Path::new("/tmp"))?;
     let command = program.command.first().map_or("", String::as_str);
     let arguments = program.command.get(1..).unwrap_or_default();
-    called(tree, &shell::wrapped(command, arguments), here, 0)?;
-    for argument in arguments.iter().filter(|it| is_of_the_user(Path::new(it), here)) {
-        place(tree, Path::new(argument), here)?;
-        of_script(tree, Path::new(argument), here)?;
+    add_called(tree, &script::wrapped_commands(command, arguments), here, 0)?;
+    for argument in arguments.iter().filter(|word| is_users_file(Path::new(word), here)) {
+        add_at_its_name(tree, Path::new(argument), here)?;
+        add_script_commands(tree, Path::new(argument), here)?;
     }
     for file in &program.files {
-        let (path, at) = UserProgram::path_and_place(file);
+        let (path, place) = UserProgram::path_and_place(file);
         let host = here.join(path);
-        match at {
-            Some(at) => tree.add(&host, &Path::new(WORK).join(at))?,
-            None => place(tree, Path::new(path), here)?,
+        match place {
+            Some(place) => tree.add(&host, &Path::new(WORK).join(place))?,
+            None => add_at_its_name(tree, Path::new(path), here)?,
         }
-        runnable(tree, &host, here, Missing::Ignored, 0)?;
+        add_runnable(tree, &host, here, IfMissing::Ignored, 0)?;
     }
     for name in &program.traced {
-        traced::add(tree, name, here)?;
+        traced::add_traced(tree, name, here)?;
     }
-    accounts(tree, program.user)?;
+    add_accounts(tree, program.user)?;
     if let Some(script) = &program.script {
-        let at = Path::new(WORK).join(UserProgram::SCRIPT);
-        tree.put(&at, GuestNode::Text(script.clone().into_bytes()))?;
+        let path = Path::new(WORK).join(UserProgram::SCRIPT);
+        tree.put(&path, GuestNode::Text(script.clone().into_bytes()))?;
     }
     if program.root.is_some()
-        && let Some(at) = in_root(tree, command)
+        && let Some(path) = path_in_root(tree, command)
     {
-        return Ok(at);
+        return Ok(path);
     }
-    let host = executable(command, here)?;
-    let at = match command.contains('/') {
-        true => place(tree, Path::new(command), here).map(|()| Path::new(WORK).join(command))?,
+    let host = find_executable(command, here)?;
+    let path = match command.contains('/') {
+        true => add_at_its_name(tree, Path::new(command), here)
+            .map(|()| Path::new(WORK).join(command))?,
         false => {
             tree.in_place(&host)?;
-            callable(tree, command, &host)?;
+            link_by_name(tree, command, &host)?;
             host.clone()
         }
     };
-    runnable(tree, &host, here, Missing::Refused, 0)?;
+    add_runnable(tree, &host, here, IfMissing::Refused, 0)?;
     if let Some(text) = start::shell_text(program) {
-        named_by(tree, text, here)?;
+        add_named(tree, text, here)?;
     }
-    Ok(at)
+    Ok(path)
 }
 
 /// Adds the users and groups that a guest has where nobody named others: its superuser, nobody, and
 /// whom the program runs as.
-fn accounts(tree: &mut GuestTree, user: u32) -> Result<(), ProgramError> {
+fn add_accounts(tree: &mut GuestTree, user: u32) -> Result<(), ProgramError> {
     for (path, text) in start::accounts(user) {
         let path = Path::new(path);
-        if tree.look(path).is_none() && !tree.is_of_root(path) {
+        if tree.look(path).is_none() && !tree.is_in_users_root(path) {
             tree.put(path, GuestNode::Text(text.into_bytes()))?;
         }
     }
@@ -96,31 +97,31 @@ fn accounts(tree: &mut GuestTree, user: u32) -> Result<(), ProgramError> {
 }
 
 /// Adds a shell and what the text that it runs names, and returns the shell's path in the guest.
-pub(super) fn shell(
+pub(super) fn add_shell(
     tree: &mut GuestTree,
     text: &str,
     here: &Path,
 ) -> Result<PathBuf, ProgramError> {
     if !matches!(tree.look(Path::new(SHELL)), Some(GuestNode::File(_))) {
         tree.in_place(Path::new(SHELL))?;
-        runnable(tree, Path::new(SHELL), here, Missing::Refused, 0)?;
+        add_runnable(tree, Path::new(SHELL), here, IfMissing::Refused, 0)?;
     }
-    named_by(tree, text, here)?;
+    add_named(tree, text, here)?;
     Ok(SHELL.into())
 }
 
 /// Adds the programs and the files that a text for a shell names.
-fn named_by(tree: &mut GuestTree, text: &str, here: &Path) -> Result<(), ProgramError> {
-    let words = shell::words(text);
-    called(tree, &words.commands, here, 0)?;
+fn add_named(tree: &mut GuestTree, text: &str, here: &Path) -> Result<(), ProgramError> {
+    let words = script::read_script(text);
+    add_called(tree, &words.commands, here, 0)?;
     for argument in words.arguments {
         let path = Path::new(&argument);
         // Directories of the system are nobody's files.
         let is_file = here.join(path).is_file() || (path.is_relative() && path != Path::new("."));
-        if is_file && is_of_the_user(path, here) {
-            match place(tree, path, here) {
+        if is_file && is_users_file(path, here) {
+            match add_at_its_name(tree, path, here) {
                 Err(ProgramError::Outside { .. }) => {}
-                placed => placed.and_then(|()| of_script(tree, path, here))?,
+                placed => placed.and_then(|()| add_script_commands(tree, path, here))?,
             }
         }
     }
@@ -128,17 +129,22 @@ fn named_by(tree: &mut GuestTree, text: &str, here: &Path) -> Result<(), Program
 }
 
 /// Adds the programs that an argument calls if it is a script for a shell, as its name says.
-fn of_script(tree: &mut GuestTree, argument: &Path, here: &Path) -> Result<(), ProgramError> {
+fn add_script_commands(
+    tree: &mut GuestTree,
+    argument: &Path,
+    here: &Path,
+) -> Result<(), ProgramError> {
     let path = here.join(argument);
     if path.extension().is_none_or(|extension| extension != "sh") || !path.is_file() {
         return Ok(());
     }
     let bytes = read_limited(&path, MOST_BYTES).map_err(ProgramError::unreadable(&path))?;
-    called(tree, &shell::words(&String::from_utf8_lossy(&bytes)).commands, here, 0)
+    add_called(tree, &script::read_script(&String::from_utf8_lossy(&bytes)).commands, here, 0)
 }
 
-/// Where a root directory has the program; what it needs is there, too.
-fn in_root(tree: &GuestTree, command: &str) -> Option<PathBuf> {
+/// Path of the program in the user's own root directory, if it is there; it has what the program
+/// needs, too.
+fn path_in_root(tree: &GuestTree, command: &str) -> Option<PathBuf> {
     let directories = match command.contains('/') {
         true => &[WORK][..],
         false => &start::DIRECTORIES[..],
@@ -148,11 +154,11 @@ fn in_root(tree: &GuestTree, command: &str) -> Option<PathBuf> {
 }
 
 /// Adds what a file needs to be executed, if it can be.
-fn runnable(
+fn add_runnable(
     tree: &mut GuestTree,
     host: &Path,
     here: &Path,
-    missing: Missing,
+    missing: IfMissing,
     nested: usize,
 ) -> Result<(), ProgramError> {
     if host.is_dir() {
@@ -160,61 +166,61 @@ fn runnable(
     }
     let bytes = read_limited(host, MOST_BYTES).map_err(ProgramError::unreadable(host))?;
     if elf::is_elf(&bytes) {
-        libraries::add(tree, vec![host.to_owned()], missing)?;
-        return companions::add(tree, host);
+        elf::add_libraries(tree, vec![host.to_owned()], missing)?;
+        return add_companions(tree, host);
     }
     let Some(words) = script::interpreter(&bytes, host)? else {
         return match missing {
-            Missing::Ignored => Ok(()),
-            Missing::Refused => {
+            IfMissing::Ignored => Ok(()),
+            IfMissing::Refused => {
                 Err(ProgramError::NoProgram { path: escape_path(host).to_string() })
             }
         };
     };
     if nested == MOST_NESTED {
         return match missing {
-            Missing::Ignored => Ok(()),
-            Missing::Refused => Err(ProgramError::Nested { path: escape_path(host).to_string() }),
+            IfMissing::Ignored => Ok(()),
+            IfMissing::Refused => Err(ProgramError::Nested { path: escape_path(host).to_string() }),
         };
     }
-    let named = script::behind_env(&words).map(|name| {
-        let host = find(name, Path::new("/"))?;
-        callable(tree, name, &host).map(|()| host)
+    let named = script::command_behind_env(&words).map(|name| {
+        let host = find_program(name, Path::new("/"))?;
+        link_by_name(tree, name, &host).map(|()| host)
     });
     let named = named.transpose()?;
     let interpreters: Vec<PathBuf> =
         [Some(PathBuf::from(&words[0])), named].into_iter().flatten().collect();
     for interpreter in &interpreters {
         tree.in_place(interpreter)?;
-        runnable(tree, interpreter, here, missing, nested + 1)?;
+        add_runnable(tree, interpreter, here, missing, nested + 1)?;
     }
-    match interpreters.iter().any(|interpreter| shell::is_shell(file_name(interpreter))) {
+    match interpreters.iter().any(|interpreter| script::is_shell(file_name(interpreter))) {
         true => {
-            let words = shell::words(&String::from_utf8_lossy(&bytes));
-            called(tree, &words.commands, here, nested + 1)
+            let words = script::read_script(&String::from_utf8_lossy(&bytes));
+            add_called(tree, &words.commands, here, nested + 1)
         }
         false => Ok(()),
     }
 }
 
 /// Adds the programs that a shell script calls, where this machine has them.
-fn called(
+fn add_called(
     tree: &mut GuestTree,
     commands: &BTreeSet<String>,
     here: &Path,
     nested: usize,
 ) -> Result<(), ProgramError> {
     for name in commands {
-        let Ok(host) = find(name, here) else { continue };
+        let Ok(host) = find_program(name, here) else { continue };
         // A name is looked up, and a path is where the script says.
         let path = if name.contains('/') { Path::new(name) } else { &host };
         if !host.is_file() || tree.look(&Path::new(WORK).join(path)).is_some() {
             continue;
         }
-        match place(tree, path, here) {
+        match add_at_its_name(tree, path, here) {
             Ok(()) => {
-                callable(tree, name, &host)?;
-                runnable(tree, &host, here, Missing::Ignored, nested)?;
+                link_by_name(tree, name, &host)?;
+                add_runnable(tree, &host, here, IfMissing::Ignored, nested)?;
             }
             Err(ProgramError::Outside { .. }) => {}
             Err(error) => return Err(error),
@@ -224,17 +230,17 @@ fn called(
 }
 
 /// Lets the guest find a program by its name, whose directory is in this user's PATH alone.
-fn callable(tree: &mut GuestTree, name: &str, host: &Path) -> Result<(), ProgramError> {
+fn link_by_name(tree: &mut GuestTree, name: &str, host: &Path) -> Result<(), ProgramError> {
     let is_usual = host
         .parent()
         .is_some_and(|own| start::DIRECTORIES.iter().any(|usual| own == Path::new(usual)));
     if name.contains('/') || is_usual {
         return Ok(());
     }
-    let at = Path::new("/usr/local/bin").join(name);
-    match tree.look(&at) {
+    let link = Path::new("/usr/local/bin").join(name);
+    match tree.look(&link) {
         Some(_) => Ok(()),
-        None => tree.put(&at, GuestNode::Link(host.to_owned())),
+        None => tree.put(&link, GuestNode::Link(host.to_owned())),
     }
 }
 
@@ -243,8 +249,9 @@ fn file_name(path: &Path) -> &str {
 }
 
 /// Whether an argument names a file that the program is to find.
-fn is_of_the_user(argument: &Path, here: &Path) -> bool {
-    let is_kernels = ["/dev", "/proc", "/sys"].iter().any(|of| argument.starts_with(of));
+fn is_users_file(argument: &Path, here: &Path) -> bool {
+    let is_kernels =
+        ["/dev", "/proc", "/sys"].iter().any(|directory| argument.starts_with(directory));
     // A directory at the top, such as /tmp, is every system's.
     let is_at_the_top = argument.is_absolute() && argument.components().count() <= 2;
     let path = here.join(argument);
@@ -255,9 +262,9 @@ fn is_of_the_user(argument: &Path, here: &Path) -> bool {
 
 /// Adds a file or directory where the program finds it by this name. What the user's own root
 /// directory has there stays.
-fn place(tree: &mut GuestTree, path: &Path, here: &Path) -> Result<(), ProgramError> {
-    let at: PathBuf = Path::new(WORK).join(path).components().collect();
-    if at != Path::new(WORK) && tree.is_of_root(&at) {
+fn add_at_its_name(tree: &mut GuestTree, path: &Path, here: &Path) -> Result<(), ProgramError> {
+    let place: PathBuf = Path::new(WORK).join(path).components().collect();
+    if place != Path::new(WORK) && tree.is_in_users_root(&place) {
         return Ok(());
     }
     if path.is_absolute() {
@@ -266,12 +273,13 @@ fn place(tree: &mut GuestTree, path: &Path, here: &Path) -> Result<(), ProgramEr
     if path.components().any(|part| part == Component::ParentDir) {
         return Err(ProgramError::Outside { path: escape_path(path).to_string() });
     }
-    tree.add(&here.join(path), &at)
+    tree.add(&here.join(path), &place)
 }
 
-/// The same, which can be executed.
-pub(super) fn executable(command: &str, here: &Path) -> Result<PathBuf, ProgramError> {
-    let path = find(command, here)?;
+/// The program on the host: a path, or a name in a directory of PATH. An error if it cannot be
+/// executed.
+pub(super) fn find_executable(command: &str, here: &Path) -> Result<PathBuf, ProgramError> {
+    let path = find_program(command, here)?;
     let about = fs::metadata(&path);
     let shown = || escape_path(&path).to_string();
     match about {
@@ -284,7 +292,7 @@ pub(super) fn executable(command: &str, here: &Path) -> Result<PathBuf, ProgramE
 }
 
 /// The program on the host: a path, or a name in a directory of PATH.
-fn find(command: &str, here: &Path) -> Result<PathBuf, ProgramError> {
+fn find_program(command: &str, here: &Path) -> Result<PathBuf, ProgramError> {
     if command.contains('/') {
         return Ok(here.join(command));
     }
@@ -298,5 +306,221 @@ fn find(command: &str, here: &Path) -> Result<PathBuf, ProgramError> {
     let mut found = found.filter(|path| path.is_absolute());
     let not_found = || ProgramError::NotFound { command: command.to_owned() };
     let found = found.find(is_program).ok_or_else(not_found)?;
-    Ok(versions::behind_shim(&found, here).unwrap_or(found))
+    Ok(behind_shim(&found, here).unwrap_or(found))
+}
+
+/// Adds the files beside its libraries that a program cannot be used without, by the name of its
+/// file behind all links.
+fn add_companions(tree: &mut GuestTree, host: &Path) -> Result<(), ProgramError> {
+    let Ok(real) = host.canonicalize() else { return Ok(()) };
+    python_modules(tree, &real)?;
+    perl_modules(tree, &real)?;
+    java_home(tree, &real)?;
+    gcc_parts(tree, &real)
+}
+
+/// Adds what is in a directory of this machine, and what its links lead to, except for some names.
+fn add_content(
+    tree: &mut GuestTree,
+    directory: &Path,
+    is_left_out: impl Fn(&str) -> bool,
+) -> Result<(), ProgramError> {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        if !entry.file_name().to_str().is_some_and(&is_left_out) && entry.path().exists() {
+            tree.with_targets(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// The modules of Debian's Perl: `use strict` is one.
+fn perl_modules(tree: &mut GuestTree, real: &Path) -> Result<(), ProgramError> {
+    const BASE: &str = "/usr/lib/x86_64-linux-gnu/perl-base";
+    const VERSIONS: [&str; 2] = ["/usr/lib/x86_64-linux-gnu/perl", "/usr/share/perl"];
+    if !real.file_name().and_then(OsStr::to_str).is_some_and(|name| name.starts_with("perl")) {
+        return Ok(());
+    }
+    // What documents Perl, compiles extensions and installs others.
+    let is_left_out = |name: &str| matches!(name, "CORE" | "CPAN" | "debug" | "pod" | "unicore");
+    add_content(tree, Path::new(BASE), |_| false)?;
+    for directory in VERSIONS {
+        // Those of a version, and a link to it.
+        for version in fs::read_dir(directory).into_iter().flatten().flatten() {
+            match version.path() {
+                link if link.is_symlink() => tree.alone(&link)?,
+                own => add_content(tree, &own, is_left_out)?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The libraries, the classes and the configuration of a Java.
+fn java_home(tree: &mut GuestTree, real: &Path) -> Result<(), ProgramError> {
+    let home = real.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
+    let own = home.join("lib");
+    if !own.join("jvm.cfg").exists() || !own.join("server/libjvm.so").is_file() {
+        return Ok(());
+    }
+    // What compiles, and what needs a screen.
+    let screen_libraries = ["libawt", "libatk", "libfont", "libjawt", "libjsound", "libsplash"];
+    let is_left_out = |name: &str| {
+        matches!(name, "ct.sym" | "src.zip")
+            || screen_libraries.iter().any(|prefix| name.starts_with(prefix))
+    };
+    add_content(tree, &own, is_left_out)?;
+    add_content(tree, &home.join("conf"), |_| false)?;
+    let loaded = fs::read_dir(&own).into_iter().flatten().flatten().filter(|entry| {
+        let name = entry.file_name();
+        name.to_str().is_some_and(|name| name.ends_with(".so") && !is_left_out(name))
+    });
+    let loaded = loaded.map(|entry| entry.path()).filter(|path| path.is_file());
+    let loaded = loaded.chain([own.join("server/libjvm.so")]).collect();
+    elf::add_libraries(tree, loaded, IfMissing::Ignored)
+}
+
+/// The modules of a Python, which it cannot start without, and their libraries.
+fn python_modules(tree: &mut GuestTree, real: &Path) -> Result<(), ProgramError> {
+    let name = real.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    let prefix = real.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
+    let modules = prefix.join("lib").join(name);
+    if !name.starts_with("python3.") || !modules.is_dir() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(&modules).into_iter().flatten().flatten() {
+        // What compiles extensions and tests Python itself is half of it all; what others installed
+        // can be any size.
+        let left_out = |name: &str| {
+            name.starts_with("config-") || matches!(name, "test" | "site-packages" | "idlelib")
+        };
+        if !entry.file_name().to_str().is_some_and(left_out) {
+            tree.in_place(&entry.path())?;
+        }
+    }
+    let loaded = fs::read_dir(modules.join("lib-dynload")).into_iter().flatten().flatten();
+    elf::add_libraries(tree, loaded.map(|entry| entry.path()).collect(), IfMissing::Ignored)
+}
+
+/// The compiler proper and the assembler of a gcc; what links is left out.
+fn gcc_parts(tree: &mut GuestTree, real: &Path) -> Result<(), ProgramError> {
+    let name = real.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    let Some((target, kind, version)) = compiler_name(name) else { return Ok(()) };
+    let own = Path::new("/usr/lib/gcc").join(target).join(version);
+    let compiler = own.join(if kind == "gcc" { "cc1" } else { "cc1plus" });
+    let assembler = Path::new("/usr/bin/as").to_owned();
+    for program in [compiler, assembler].into_iter().filter(|program| program.is_file()) {
+        let program = tree.in_place(&program)?;
+        elf::add_libraries(tree, vec![program], IfMissing::Ignored)?;
+    }
+    headers(tree, target, kind, &own, version)
+}
+
+/// The headers of the compiler, of the C library and of the kernel; of other libraries none.
+fn headers(
+    tree: &mut GuestTree,
+    target: &str,
+    kind: &str,
+    own: &Path,
+    version: &str,
+) -> Result<(), ProgramError> {
+    let all = Path::new("/usr/include");
+    let for_target = all.join(target);
+    let c_headers = ["bits", "sys", "gnu", "asm"].map(|name| for_target.join(name));
+    let kernel_headers = ["linux", "asm-generic"].map(|name| all.join(name));
+    let cxx_headers = [all.join("c++").join(version), for_target.join("c++").join(version)];
+    let cxx_headers = cxx_headers.into_iter().filter(|_| kind == "g++");
+    let own = ["include", "include-fixed"].map(|name| own.join(name));
+    let directories = own.into_iter().chain(c_headers).chain(kernel_headers).chain(cxx_headers);
+    for directory in directories.filter(|directory| directory.is_dir()) {
+        tree.in_place(&directory)?;
+    }
+    for entry in fs::read_dir(all).into_iter().flatten().flatten() {
+        if entry.path().is_file() {
+            tree.with_targets(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// The parts of `x86_64-linux-gnu-gcc-12`.
+fn compiler_name(name: &str) -> Option<(&str, &str, &str)> {
+    let (rest, version) = name.rsplit_once('-')?;
+    let (target, kind) = rest.rsplit_once('-')?;
+    let is_version = version.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    (matches!(kind, "gcc" | "g++") && is_version).then_some((target, kind, version))
+}
+
+/// Name of a manager of versions, its variable and its file. In its root directory `shims/NAME` are
+/// scripts, `versions/VERSION/bin/NAME` are programs, and `version` says which version is usual.
+const MANAGERS: [(&str, &str, &str); 3] = [
+    ("pyenv", "PYENV_VERSION", ".python-version"),
+    ("rbenv", "RBENV_VERSION", ".ruby-version"),
+    ("nodenv", "NODENV_VERSION", ".node-version"),
+];
+
+/// The program behind a shim, for who works in `here`; `None` where it is no shim, or where its
+/// manager does not say what it would execute.
+fn behind_shim(shim: &Path, here: &Path) -> Option<PathBuf> {
+    let directory = shim.parent()?;
+    let root = directory.parent()?;
+    if directory.file_name()? != "shims" || !root.join("versions").is_dir() {
+        return None;
+    }
+    let text = fs::read_to_string(shim).ok()?;
+    let manager = MANAGERS.iter().find(|(name, ..)| text.contains(name))?;
+    let versions = chosen_versions(manager, root, here)?;
+    let name = shim.file_name()?;
+    let program = |version: &str| root.join("versions").join(version).join("bin").join(name);
+    versions.split([':', '\n', ' ']).map(program).find(|path| path.is_file())
+}
+
+/// The versions that are chosen: by the environment, by a file in this directory or above it, or
+/// for all.
+fn chosen_versions(
+    (_, variable, file): &(&str, &str, &str),
+    root: &Path,
+    here: &Path,
+) -> Option<String> {
+    if let Some(version) = env::var(variable).ok().filter(|version| !version.is_empty()) {
+        return Some(version);
+    }
+    let files = here.ancestors().map(|directory| directory.join(file));
+    let mut files = files.chain([root.join("version")]);
+    let text = files.find_map(|path| fs::read_to_string(path).ok())?;
+    Some(text.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_compiler_is_known_by_its_name() {
+        let wanted = Some(("x86_64-linux-gnu", "gcc", "12"));
+        assert_eq!(compiler_name("x86_64-linux-gnu-gcc-12"), wanted);
+        assert_eq!(compiler_name("x86_64-linux-gnu-gcc-ar-12"), None);
+        assert_eq!(compiler_name("gcc"), None);
+    }
+
+    #[test]
+    fn a_shim_is_the_program_of_the_version_that_is_chosen() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, here) = (dir.path().join("manager"), dir.path().join("here/below"));
+        for path in ["shims", "versions/1.0/bin", "versions/2.0/bin"] {
+            fs::create_dir_all(root.join(path)).unwrap();
+        }
+        fs::create_dir_all(&here).unwrap();
+        let shim = root.join("shims/ruby");
+        fs::write(&shim, "#!/bin/sh\nexec rbenv exec \"$0\"\n").unwrap();
+        let real = |version: &str| root.join("versions").join(version).join("bin/ruby");
+        for version in ["1.0", "2.0"] {
+            fs::write(real(version), "").unwrap();
+        }
+        assert_eq!(behind_shim(&shim, &here), None);
+        fs::write(root.join("version"), "system\n1.0\n").unwrap();
+        assert_eq!(behind_shim(&shim, &here), Some(real("1.0")));
+        fs::write(dir.path().join("here/.ruby-version"), "2.0\n").unwrap();
+        assert_eq!(behind_shim(&shim, &here), Some(real("2.0")));
+        assert_eq!(behind_shim(&real("1.0"), &here), None);
+    }
 }

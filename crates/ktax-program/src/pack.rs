@@ -1,16 +1,18 @@
-//! Programs in the cache, by the hash of the archive.
+//! Programs that are ready to run: packed in the cache, by the hash of the archive, or natively
+//! where they are. A kernel's modules are an archive, too, which the guest loads before its freeze.
 
-use std::fs::{self, File};
+use std::fs;
+use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::archive::{Archive, Placed};
-use super::error::ProgramError;
-use super::tree::GuestTree;
-use super::{needs, start, symbols};
+use crate::archive::{Archive, PlacedFile};
+use crate::error::ProgramError;
+use crate::tree::GuestTree;
+use crate::{elf, needs, start, traced};
 use ktax_host::cache::{Holder, Scratch};
-use ktax_host::disk::{is_sha256, sha256_of_file};
+use ktax_host::disk::{is_sha256, sha256_of_file, sha256_of_parts};
 use ktax_host::text::{escape, escape_path};
 use ktax_model::{Disk, UserProgram};
 
@@ -26,7 +28,7 @@ const SETUP: &str = "setup";
 pub struct PackedPrograms {
     /// SHA-256 of the archive.
     pub sha256: String,
-    /// What the guest unpacks behind its own files.
+    /// Archive that the guest unpacks behind its own files.
     pub archive: PathBuf,
     /// The functions in it, for the plugin.
     pub symbols: PathBuf,
@@ -35,7 +37,7 @@ pub struct PackedPrograms {
     _holder: Arc<Holder>,
 }
 
-/// What a guest unpacks at once, beside ktax's own programs and the kernel's modules.
+/// Everything that a guest unpacks at once, beside ktax's own programs and the kernel's modules.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Contents {
     /// The programs that are rows.
@@ -65,10 +67,6 @@ impl Contents {
 
 /// Packs programs for a guest that has them all, hooks, settings and what makes the disk, with all
 /// that they need, from the directory `here`; `most_bytes` is what fits into the guest.
-///
-/// # Errors
-///
-/// A file is missing, is too large or is not a program; or the cache cannot be written.
 pub fn pack(
     contents: &Contents,
     here: &Path,
@@ -76,16 +74,16 @@ pub fn pack(
     cache: &Path,
 ) -> Result<PackedPrograms, ProgramError> {
     let Contents { programs, hooks, disk, settings, setup } = contents;
-    let mut memory = Room::of(most_bytes);
-    let mut on_disk = disk.as_ref().map(|(disk, _)| Room::on(disk));
+    let mut memory = Room::of_bytes(most_bytes);
+    let mut on_disk = disk.as_ref().map(|(disk, _)| Room::of_disk(disk));
     pack_with(cache, contents.has_setup(), |archive| {
         let mut placed = Vec::new();
         archive.directory("program")?;
         if let Some((disk, mkfs)) = disk {
             archive.text("program/mount", 0o444, &start::mount(disk))?;
             if let Some(mkfs) = mkfs {
-                let added = add(archive, "program/disk", mkfs, here, (&mut memory, None));
-                added.map_err(|error| error.of_mkfs(&disk.fs))?;
+                let added = add_packed(archive, "program/disk", mkfs, here, (&mut memory, None));
+                added.map_err(|error| error.with_mkfs_package(&disk.fs))?;
                 archive.text("program/disk/device", 0o444, &start::device(disk))?;
             }
         }
@@ -95,13 +93,13 @@ pub fn pack(
         for (name, hooks) in [("rows", hooks), ("side", setup)] {
             if let Some(hooks) = hooks {
                 let rooms = (&mut memory, on_disk.as_mut());
-                add(archive, &format!("program/{name}"), hooks, here, rooms)?;
+                add_packed(archive, &format!("program/{name}"), hooks, here, rooms)?;
             }
         }
         for (number, program) in programs.iter().enumerate() {
             let directory = format!("program/{number}");
             let rooms = (&mut memory, on_disk.as_mut());
-            placed.extend(add(archive, &directory, program, here, rooms)?);
+            placed.extend(add_packed(archive, &directory, program, here, rooms)?);
         }
         Ok(placed)
     })
@@ -111,7 +109,7 @@ pub fn pack(
 /// change what a program costs.
 #[derive(Debug, Clone, Default)]
 pub struct ProgramsAlone {
-    /// What each guest has: what makes the disk, and hooks of rows that are no programs.
+    /// Archive of every guest: what makes the disk, and hooks of rows that are no programs.
     pub beside: Option<PackedPrograms>,
     /// Each program.
     pub programs: Vec<PackedPrograms>,
@@ -126,10 +124,6 @@ impl ProgramsAlone {
 
 /// Packs one program, for a guest that has an archive of `beside_bytes` beside it and, where there
 /// is one, a disk.
-///
-/// # Errors
-///
-/// As of [`pack`].
 pub fn pack_alone(
     program: &UserProgram,
     (beside_bytes, disk): (u64, Option<&Disk>),
@@ -138,18 +132,18 @@ pub fn pack_alone(
     cache: &Path,
 ) -> Result<PackedPrograms, ProgramError> {
     let mut memory = Room { most_bytes, left_bytes: most_bytes.saturating_sub(beside_bytes) };
-    let mut on_disk = disk.map(Room::on);
+    let mut on_disk = disk.map(Room::of_disk);
     pack_with(cache, program.setup.is_some(), |archive| {
         archive.directory("program")?;
-        add(archive, "program/0", program, here, (&mut memory, on_disk.as_mut()))
+        add_packed(archive, "program/0", program, here, (&mut memory, on_disk.as_mut()))
     })
 }
 
 /// Packs what `fill` adds; it returns the files whose functions the plugin is to know.
-pub(super) fn pack_with(
+fn pack_with(
     cache: &Path,
     has_setup: bool,
-    fill: impl FnOnce(&mut Archive<BufWriter<File>>) -> Result<Vec<Placed>, ProgramError>,
+    fill: impl FnOnce(&mut Archive<BufWriter<File>>) -> Result<Vec<PlacedFile>, ProgramError>,
 ) -> Result<PackedPrograms, ProgramError> {
     let parent = cache.join("programs");
     let scratch = Scratch::create(&parent).map_err(ProgramError::Cache)?;
@@ -157,30 +151,30 @@ pub(super) fn pack_with(
     let mut archive = Archive::new(BufWriter::new(file));
     let placed = fill(&mut archive)?;
     archive.end()?;
-    let symbols = symbols::text(&placed)?;
+    let symbols = elf::symbol_text(&placed)?;
     fs::write(scratch.file(SYMBOLS), symbols).map_err(ProgramError::Cache)?;
     if has_setup {
         fs::write(scratch.file(SETUP), "").map_err(ProgramError::Cache)?;
     }
-    keep(scratch, &parent, cache)
+    keep_in_cache(scratch, &parent, cache)
 }
 
-/// How much fits, and how much of that is left.
+/// Bytes that fit into a guest or on its disk, and how many of them are left.
 struct Room {
     most_bytes: u64,
     left_bytes: u64,
 }
 
 impl Room {
-    fn of(most_bytes: u64) -> Room {
+    fn of_bytes(most_bytes: u64) -> Room {
         Room { most_bytes, left_bytes: most_bytes }
     }
 
-    fn on(disk: &Disk) -> Room {
-        Room::of(u64::from(disk.mib) << 20)
+    fn of_disk(disk: &Disk) -> Room {
+        Room::of_bytes(u64::from(disk.mib) << 20)
     }
 
-    /// Takes some of it; `full` says that there is not so much, of how many MiB.
+    /// Takes `bytes` of the room. `full` makes the error if it is too small, from its size in MiB.
     fn take(&mut self, bytes: u64, full: impl Fn(u64) -> ProgramError) -> Result<(), ProgramError> {
         let left = self.left_bytes.checked_sub(bytes);
         self.left_bytes = left.ok_or_else(|| full(self.most_bytes >> 20))?;
@@ -190,20 +184,20 @@ impl Room {
 
 /// Adds one program, and returns where its files are. Where there is a disk, it has all that is in
 /// the working directory and hides /tmp; its file system needs some of it, too.
-fn add<W: Write>(
+fn add_packed<W: Write>(
     archive: &mut Archive<W>,
     directory: &str,
     program: &UserProgram,
     here: &Path,
     (memory, on_disk): (&mut Room, Option<&mut Room>),
-) -> Result<Vec<Placed>, ProgramError> {
+) -> Result<Vec<PlacedFile>, ProgramError> {
     let mut tree = GuestTree::new(memory.most_bytes);
-    let at = needs::add(&mut tree, program, here)?;
+    let executed = needs::add_program(&mut tree, program, here)?;
     let hooks = [("setup", &program.setup), ("prepare", &program.prepare)];
     let hooks = hooks.into_iter().filter_map(|(name, text)| Some((name, text.as_ref()?)));
     let hooks = hooks.map(|(name, text)| {
-        let at = needs::shell(&mut tree, text, here)?;
-        Ok((name, start::shell(&at, text)))
+        let path = needs::add_shell(&mut tree, text, here)?;
+        Ok((name, start::shell(&path, text)))
     });
     let hooks = hooks.collect::<Result<Vec<_>, ProgramError>>()?;
     let path = || escape(program.command.first().map_or("", String::as_str));
@@ -211,20 +205,20 @@ fn add<W: Write>(
         if let Some(path) = tree.first_below(Path::new("/tmp")) {
             return Err(ProgramError::Hidden { path: escape_path(path).to_string() });
         }
-        let bytes = tree.bytes_below(Path::new(super::WORK));
+        let bytes = tree.bytes_below(Path::new(crate::WORK));
         on_disk.take(bytes, |mib| ProgramError::SmallDisk { path: path(), mib })?;
     }
-    let bytes = archive.bytes_of(&tree, program.user);
+    let bytes = archive.added_bytes(&tree, program.user);
     memory.take(bytes, |most_mib| ProgramError::TooLarge { path: path(), most_mib })?;
     let root = format!("{directory}/root");
     archive.directory(directory)?;
-    archive.text(&format!("{directory}/words"), 0o444, &start::words(program, &at))?;
+    archive.text(&format!("{directory}/words"), 0o444, &start::words(program, &executed))?;
     archive.text(
         &format!("{directory}/env"),
         0o444,
         &start::environment(&start::USUAL, program)?,
     )?;
-    archive.text(&format!("{directory}/stdin"), 0o444, &stdin(program, here)?)?;
+    archive.text(&format!("{directory}/stdin"), 0o444, &read_stdin(program, here)?)?;
     if let Some(clock) = tree.clock() {
         archive.text(&format!("{directory}/clock"), 0o444, format!("{clock}\0").as_bytes())?;
     }
@@ -251,7 +245,11 @@ pub fn open(sha256: &str, cache: &Path) -> Option<PackedPrograms> {
     is_whole.then(|| PackedPrograms { sha256, archive, symbols, has_setup, _holder: holder })
 }
 
-fn keep(scratch: Scratch, parent: &Path, cache: &Path) -> Result<PackedPrograms, ProgramError> {
+fn keep_in_cache(
+    scratch: Scratch,
+    parent: &Path,
+    cache: &Path,
+) -> Result<PackedPrograms, ProgramError> {
     let sha256 = sha256_of_file(&scratch.file(ARCHIVE)).map_err(ProgramError::Cache)?;
     if let Some(known) = open(&sha256, cache) {
         return Ok(known);
@@ -262,18 +260,139 @@ fn keep(scratch: Scratch, parent: &Path, cache: &Path) -> Result<PackedPrograms,
     let renamed = fs::rename(scratch.keep(), &directory);
     match open(&sha256, cache) {
         Some(packed) => Ok(packed),
-        None => Err(ProgramError::Cache(renamed.err().unwrap_or_else(damaged))),
+        None => Err(ProgramError::Cache(renamed.err().unwrap_or_else(removed_meanwhile))),
     }
 }
 
-fn damaged() -> std::io::Error {
+fn removed_meanwhile() -> std::io::Error {
     std::io::Error::other("it was removed in the same moment")
 }
 
-pub(super) fn stdin(program: &UserProgram, here: &Path) -> Result<Vec<u8>, ProgramError> {
+fn read_stdin(program: &UserProgram, here: &Path) -> Result<Vec<u8>, ProgramError> {
     const MOST_BYTES: u64 = 64 << 20;
     let Some(file) = &program.stdin else { return Ok(Vec::new()) };
     let path = here.join(file);
     ProgramError::if_irregular(&path)?;
     ktax_host::disk::read_limited(&path, MOST_BYTES).map_err(ProgramError::unreadable(&path))
+}
+
+/// The modules of a kernel, in the cache.
+#[derive(Debug, Clone)]
+pub struct PackedModules {
+    /// Archive that the guest unpacks behind its own files; it has no functions of user mode.
+    pub packed: PackedPrograms,
+    /// Names of the modules, in the order in which they are loaded.
+    pub names: Vec<String>,
+}
+
+/// A module that a guest loads.
+#[derive(Debug, Clone)]
+pub struct LoadedModule {
+    /// Name of the module in the kernel.
+    pub name: String,
+    /// Parameters, separated by spaces.
+    pub parameters: String,
+    /// Whether it is only for some CPUs: on others it is not loaded, and nothing fails.
+    pub is_cpu_specific: bool,
+    /// Content of the file, not compressed.
+    pub content: Vec<u8>,
+}
+
+/// Packs modules, in the order in which they are loaded.
+pub fn pack_modules(modules: &[LoadedModule], cache: &Path) -> Result<PackedModules, ProgramError> {
+    let packed = pack_with(cache, false, |archive| {
+        archive.directory("modules")?;
+        for (place, module) in modules.iter().enumerate() {
+            let name = format!("modules/{place}");
+            archive.text(&name, 0o444, &module.content)?;
+            archive.text(&format!("{name}.parameters"), 0o444, module.parameters.as_bytes())?;
+            if module.is_cpu_specific {
+                archive.text(&format!("{name}.cpu"), 0o444, b"")?;
+            }
+        }
+        Ok(Vec::new())
+    })?;
+    let names = modules.iter().map(|module| module.name.clone()).collect();
+    Ok(PackedModules { packed, names })
+}
+
+/// Programs that are ready to run natively; the files go when it is dropped.
+#[derive(Debug)]
+pub struct NativePrograms {
+    /// SHA-256 of the programs, their arguments with the files that they name, and their standard
+    /// input.
+    pub sha256: String,
+    scratch: Scratch,
+}
+
+impl NativePrograms {
+    /// Directory in which the guest program finds them.
+    pub fn directory(&self) -> &Path {
+        self.scratch.path()
+    }
+}
+
+/// Looks programs up from the directory `here`, and writes how each starts into the cache. They
+/// have the environment of ktax.
+pub fn native(
+    programs: &[UserProgram],
+    here: &Path,
+    cache: &Path,
+) -> Result<NativePrograms, ProgramError> {
+    let scratch = Scratch::create(&cache.join("runs")).map_err(ProgramError::Cache)?;
+    let mut parts = Vec::new();
+    for (number, program) in programs.iter().enumerate() {
+        let path =
+            needs::find_executable(program.command.first().map_or("", String::as_str), here)?;
+        let own_hash = sha256_of_file(&path).map_err(ProgramError::unreadable(&path))?;
+        let (words, stdin) = (start::words(program, &path), read_stdin(program, here)?);
+        let given = start::environment(&[], program)?;
+        for argument in program.command.iter().skip(1).map(|argument| here.join(argument)) {
+            if argument.is_file() {
+                let unreadable = ProgramError::unreadable(&argument);
+                parts.push(sha256_of_file(&argument).map_err(unreadable)?);
+            }
+        }
+        parts.push(sha256_of_parts(&[own_hash.as_bytes(), &words, &stdin, &given]));
+        let directory = scratch.path().join(number.to_string());
+        let files = [("words", words), ("stdin", stdin), ("env", given)];
+        fs::create_dir_all(directory.join("out")).map_err(ProgramError::Cache)?;
+        for (name, content) in files {
+            fs::write(directory.join(name), content).map_err(ProgramError::Cache)?;
+        }
+    }
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    Ok(NativePrograms { sha256: sha256_of_parts(&parts), scratch })
+}
+
+/// Writes into the cache how a program starts in a guest, for a run on this machine: its path is
+/// that of this machine.
+pub fn to_trace(
+    program: &UserProgram,
+    here: &Path,
+    cache: &Path,
+) -> Result<NativePrograms, ProgramError> {
+    let scratch = Scratch::create(&cache.join("runs")).map_err(ProgramError::Cache)?;
+    let command = program.command.first().map_or("", String::as_str);
+    let path = traced::in_sandbox(&needs::find_executable(command, here)?, here);
+    let directory = scratch.path().join("0");
+    let hook = |text: &Option<String>| {
+        text.as_ref().map(|text| start::shell(Path::new(needs::SHELL), text))
+    };
+    let files = [
+        ("words", Some(start::words(program, &path))),
+        ("env", Some(start::environment(&start::USUAL, program)?)),
+        ("stdin", Some(read_stdin(program, here)?)),
+        ("setup", hook(&program.setup)),
+        ("prepare", hook(&program.prepare)),
+    ];
+    for below in ["out", "root"] {
+        fs::create_dir_all(directory.join(below)).map_err(ProgramError::Cache)?;
+    }
+    for (name, content) in files {
+        if let Some(content) = content {
+            fs::write(directory.join(name), content).map_err(ProgramError::Cache)?;
+        }
+    }
+    Ok(NativePrograms { sha256: String::new(), scratch })
 }

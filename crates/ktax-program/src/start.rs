@@ -1,13 +1,13 @@
-//! How a program starts: the files beside its root directory that `guest/program.c` reads.
+//! Files beside a program's root directory, which `guest/program.c` reads: how the program starts.
 
 use std::path::Path;
 
-use super::WORK;
-use super::error::ProgramError;
-use super::shell;
+use crate::error::ProgramError;
+use crate::{WORK, script};
 use ktax_model::{Disk, UserProgram};
 
-/// Where a program is looked up in a root directory of the user's: `PATH` below has them.
+/// Directories in which a program is looked up in a root directory of the user's: those of `PATH`
+/// below.
 pub(super) const DIRECTORIES: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
@@ -26,16 +26,16 @@ pub(super) fn shell_text(program: &UserProgram) -> Option<&str> {
         return program.script.as_deref();
     }
     let (command, arguments) = program.command.split_first()?;
-    let is_shell = shell::is_shell(command.rsplit('/').next().unwrap_or_default());
+    let is_shell = script::is_shell(command.rsplit('/').next().unwrap_or_default());
     let is_option = |word: &String| word.starts_with('-') && word.ends_with('c');
-    let at = arguments.iter().take_while(|word| word.starts_with('-')).position(is_option)?;
-    arguments.get(at + 1).filter(|_| is_shell).map(String::as_str)
+    let option = arguments.iter().take_while(|word| word.starts_with('-')).position(is_option)?;
+    arguments.get(option + 1).filter(|_| is_shell).map(String::as_str)
 }
 
 /// The words of the command behind the path to execute, each with a NUL behind it.
-pub(super) fn words(program: &UserProgram, at: &Path) -> Vec<u8> {
-    let path = at.display().to_string();
-    joined([path.as_str()].into_iter().chain(program.command.iter().map(String::as_str)))
+pub(super) fn words(program: &UserProgram, executed: &Path) -> Vec<u8> {
+    let path = executed.display().to_string();
+    nul_terminated([path.as_str()].into_iter().chain(program.command.iter().map(String::as_str)))
 }
 
 /// The environment: the usual one, in which a later variable replaces an earlier one.
@@ -48,7 +48,7 @@ pub(super) fn environment(usual: &[&str], program: &UserProgram) -> Result<Vec<u
         all.retain(|set| set.split('=').next() != Some(name));
         all.push(text);
     }
-    Ok(joined(all.into_iter()))
+    Ok(nul_terminated(all.into_iter()))
 }
 
 /// The files of users and groups: the superuser, nobody, and whom the program runs as.
@@ -65,36 +65,36 @@ pub(super) fn accounts(user: u32) -> [(&'static str, String); 2] {
     [("/etc/passwd", users), ("/etc/group", groups)]
 }
 
-/// How the disk is mounted.
+/// File system, options and device of the disk.
 pub(super) fn mount(disk: &Disk) -> Vec<u8> {
-    joined([disk.fs.as_str(), &disk.options, disk.device.path()].into_iter())
+    nul_terminated([disk.fs.as_str(), &disk.options, disk.device.path()].into_iter())
 }
 
-/// What makes its device: pairs of a path in the guest and what is written to it.
+/// Settings that make its device: pairs of a path in the guest and what is written to it.
 pub(super) fn device(disk: &Disk) -> Vec<u8> {
     settings(&disk.settings())
 }
 
 /// Pairs of a path in the guest and what is written to it.
 pub(super) fn settings(pairs: &[(String, String)]) -> Vec<u8> {
-    joined(pairs.iter().flat_map(|(path, text)| [path.as_str(), text.as_str()]))
+    nul_terminated(pairs.iter().flat_map(|(path, text)| [path.as_str(), text.as_str()]))
 }
 
 /// The words that run a text for a shell at this path.
-pub(super) fn shell(at: &Path, text: &str) -> Vec<u8> {
-    joined([at.display().to_string().as_str(), "sh", "-ec", text].into_iter())
+pub(super) fn shell(path: &Path, text: &str) -> Vec<u8> {
+    nul_terminated([path.display().to_string().as_str(), "sh", "-ec", text].into_iter())
 }
 
-/// Who has a file of the guest.
-pub(super) fn owner(at: &Path, user: u32) -> u32 {
-    if is_of_the_user(at) { user } else { 0 }
+/// Owner of a file of the guest.
+pub(super) fn owner(path: &Path, user: u32) -> u32 {
+    if is_below_work(path) { user } else { 0 }
 }
 
-/// Whether the program's user owns a file of the guest.
-pub(super) fn is_of_the_user(at: &Path) -> bool {
-    at.starts_with(WORK)
+/// Whether a file of the guest is in the working directory, where the program's user owns it.
+pub(super) fn is_below_work(path: &Path) -> bool {
+    path.starts_with(WORK)
 }
 
-fn joined<'a>(words: impl Iterator<Item = &'a str>) -> Vec<u8> {
+fn nul_terminated<'a>(words: impl Iterator<Item = &'a str>) -> Vec<u8> {
     words.flat_map(|word| word.bytes().chain([0])).collect()
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::error::ProgramError;
-use super::tree::GuestTree;
-use super::{WORK, elf, script};
+use crate::error::ProgramError;
+use crate::tree::GuestTree;
+use crate::{WORK, elf, script};
 use ktax_host::disk::read_limited;
 use ktax_host::text::escape;
 use ktax_model::NamedFiles;
@@ -32,7 +32,7 @@ pub fn found(named: &NamedFiles, here: &Path) -> Vec<String> {
         [path.clone()].into_iter().chain(own)
     });
     let all: BTreeSet<PathBuf> = named.opened.iter().cloned().chain(executed).collect();
-    let of_this_machine = |path: &Path| {
+    let on_this_machine = |path: &Path| {
         let (name, host) = in_place(path, here, work)?;
         let about = fs::metadata(&host).ok()?;
         (about.is_file() || about.is_dir()).then_some(name)
@@ -40,7 +40,7 @@ pub fn found(named: &NamedFiles, here: &Path) -> Vec<String> {
     // A file that the program made needs the directory that it is in.
     let in_guest = all.iter().filter(|path| in_place(path, here, work).is_some());
     let found = in_guest.filter_map(|path| {
-        of_this_machine(path).or_else(|| path.parent().and_then(of_this_machine))
+        on_this_machine(path).or_else(|| path.parent().and_then(on_this_machine))
     });
     let names: BTreeSet<String> = found.collect();
     names.into_iter().collect()
@@ -102,12 +102,12 @@ fn in_place(path: &Path, here: &Path, work: &Path) -> Option<(String, PathBuf)> 
     (!name.is_empty() && name != "/").then_some((name, host))
 }
 
-/// What the kernel opens to execute a file: the dynamic loader, or the interpreter of a script and
-/// its loader.
+/// Files that the kernel opens to execute a file: the dynamic loader, or the interpreter of a
+/// script and its loader.
 fn interpreters(host: &Path) -> Vec<PathBuf> {
     let Ok(bytes) = read_limited(host, MOST_BYTES) else { return Vec::new() };
     let interpreter = match elf::is_elf(&bytes) {
-        true => elf::needs(&bytes, host).ok().and_then(|needs| needs.interpreter),
+        true => elf::elf_needs(&bytes, host).ok().and_then(|needs| needs.interpreter),
         false => script::interpreter(&bytes, host).ok().flatten().map(|words| words[0].clone()),
     };
     let Some(interpreter) = interpreter.map(PathBuf::from) else { return Vec::new() };
@@ -117,16 +117,20 @@ fn interpreters(host: &Path) -> Vec<PathBuf> {
 }
 
 /// Adds such a file: of a directory nothing that is in it, for the program has named what it needs.
-pub(super) fn add(tree: &mut GuestTree, name: &str, here: &Path) -> Result<(), ProgramError> {
+pub(super) fn add_traced(
+    tree: &mut GuestTree,
+    name: &str,
+    here: &Path,
+) -> Result<(), ProgramError> {
     let (name, host) = (Path::new(name), here.join(name));
-    let at = Path::new(WORK).join(name);
-    if tree.is_of_root(&at) || tree.look(&at).is_some() {
+    let place = Path::new(WORK).join(name);
+    if tree.is_in_users_root(&place) || tree.look(&place).is_some() {
         return Ok(());
     }
     match name.is_absolute() {
         true => tree.alone(name),
-        false if host.is_dir() => tree.directory(&at).map(drop),
-        false => tree.add(&host, &at),
+        false if host.is_dir() => tree.directory(&place).map(drop),
+        false => tree.add(&host, &place),
     }
 }
 
@@ -134,8 +138,8 @@ pub(super) fn add(tree: &mut GuestTree, name: &str, here: &Path) -> Result<(), P
 mod tests {
     use std::os::unix::fs::symlink;
 
-    use super::super::tree::GuestNode;
     use super::*;
+    use crate::tree::GuestNode;
 
     fn named(opened: &[&Path], executed: &[&Path]) -> NamedFiles {
         let paths = |paths: &[&Path]| paths.iter().map(|path| path.to_path_buf()).collect();
@@ -194,7 +198,7 @@ mod tests {
         symlink("share/wanted", real.join("link")).unwrap();
         let mut tree = GuestTree::new(1 << 20);
         for name in ["share", "link"] {
-            add(&mut tree, real.join(name).to_str().unwrap(), Path::new("/")).unwrap();
+            add_traced(&mut tree, real.join(name).to_str().unwrap(), Path::new("/")).unwrap();
         }
         assert_eq!(tree.get(&real.join("share")), Some(&GuestNode::Directory));
         assert_eq!(tree.get(&real.join("share/other")), None);

@@ -1,27 +1,31 @@
-//! The files of a guest's root directory, as names: nothing is read yet but directories.
+//! Files of a guest's root directory, as names: nothing is read yet but directories. They come from
+//! this machine or from a tar archive, as containers are exported, whose files are read where they
+//! are.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File, Metadata};
-use std::io::{self, Read, Seek, SeekFrom, Take};
+use std::ffi::OsString;
+use std::fs::{File, Metadata};
+use std::io::{Read, Seek, SeekFrom, Take};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
+use std::{fs, io};
 
 use rustix::fs::{Mode, OFlags};
+use tar::{Archive, Entry, EntryType};
 
-use super::error::ProgramError;
-use super::walk::Walk;
+use crate::error::ProgramError;
 use ktax_host::text::escape_path;
 
-/// More are most likely a mistake, such as `/`.
+/// Most files of a guest; more are most likely a mistake, such as `/`.
 const MOST_NODES: usize = 200_000;
 
-/// What is at a path of the guest.
+/// Content of a path of the guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum GuestNode {
     Directory,
     Link(PathBuf),
     File(HostFile),
-    /// A file of ktax's.
+    /// A file with this content.
     Text(Vec<u8>),
 }
 
@@ -29,16 +33,16 @@ pub(super) enum GuestNode {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct HostFile {
     pub path: PathBuf,
-    /// Where its content begins there.
+    /// Offset of the content in the file at `path`.
     pub offset: u64,
-    /// Without set-user-ID, set-group-ID and sticky.
+    /// Permissions, without set-user-ID, set-group-ID and sticky.
     pub mode: u32,
     pub bytes: u64,
     pub modified: u32,
 }
 
 impl HostFile {
-    /// Its content. A link is not followed, and a pipe does not block.
+    /// Opens the content. A link is not followed, and a pipe does not block.
     pub fn open(&self) -> io::Result<Take<File>> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let mut file = File::from(rustix::fs::open(&self.path, flags, Mode::empty())?);
@@ -51,15 +55,15 @@ impl HostFile {
 #[derive(Debug)]
 pub(super) struct GuestTree {
     nodes: BTreeMap<PathBuf, GuestNode>,
-    /// What the user's own root directory has.
-    of_root: BTreeSet<PathBuf>,
+    /// Paths in the user's own root directory.
+    root_paths: BTreeSet<PathBuf>,
     bytes: u64,
     most_bytes: u64,
 }
 
 impl GuestTree {
     pub fn new(most_bytes: u64) -> GuestTree {
-        GuestTree { nodes: BTreeMap::new(), of_root: BTreeSet::new(), bytes: 0, most_bytes }
+        GuestTree { nodes: BTreeMap::new(), root_paths: BTreeSet::new(), bytes: 0, most_bytes }
     }
 
     pub fn nodes(&self) -> impl Iterator<Item = (&Path, &GuestNode)> {
@@ -79,18 +83,19 @@ impl GuestTree {
         self.files().map(|(_, file)| u64::from(file.modified) + 1).max()
     }
 
-    pub fn get(&self, at: &Path) -> Option<&GuestNode> {
-        self.nodes.get(at)
+    pub fn get(&self, path: &Path) -> Option<&GuestNode> {
+        self.nodes.get(path)
     }
 
-    /// What a path of the guest leads to: links are followed.
-    pub fn look(&self, at: &Path) -> Option<&GuestNode> {
-        self.nodes.get(&self.end_of(at, true)?)
+    /// The node that a path of the guest leads to: links are followed.
+    pub fn look(&self, path: &Path) -> Option<&GuestNode> {
+        self.nodes.get(&self.resolve(path, true)?)
     }
 
-    /// Where a path ends; a link at its end may be followed. None: there are too many links.
-    fn end_of(&self, at: &Path, follows_last: bool) -> Option<PathBuf> {
-        let mut walk = Walk::along(at);
+    /// The path behind all links; a link at its end is followed if `follows_last`. `None` if there
+    /// are too many links.
+    fn resolve(&self, path: &Path, follows_last: bool) -> Option<PathBuf> {
+        let mut walk = Walk::along(path);
         while let Some(next) = walk.next() {
             match self.nodes.get(&next) {
                 Some(GuestNode::Link(target)) if follows_last || !walk.is_last() => {
@@ -102,31 +107,31 @@ impl GuestTree {
         Some(walk.end())
     }
 
-    /// Says that what is here now is the user's own root directory.
-    pub fn end_root(&mut self) {
-        self.of_root = self.nodes.keys().cloned().collect();
+    /// Marks all paths that are here now as those of the user's own root directory.
+    pub fn mark_users_root(&mut self) {
+        self.root_paths = self.nodes.keys().cloned().collect();
     }
 
     /// Whether the user's own root directory has this, be it a link that leads nowhere.
-    pub fn is_of_root(&self, at: &Path) -> bool {
-        self.end_of(at, false).is_none_or(|end| self.of_root.contains(&end))
+    pub fn is_in_users_root(&self, path: &Path) -> bool {
+        self.resolve(path, false).is_none_or(|end| self.root_paths.contains(&end))
     }
 
     /// Puts something at a path, behind the links on the way to it.
-    pub fn put(&mut self, at: &Path, node: GuestNode) -> Result<(), ProgramError> {
-        let parent = self.directory(at.parent().unwrap_or(Path::new("/")))?;
-        let name = at.file_name().unwrap_or_default();
+    pub fn put(&mut self, path: &Path, node: GuestNode) -> Result<(), ProgramError> {
+        let parent = self.directory(path.parent().unwrap_or(Path::new("/")))?;
+        let name = path.file_name().unwrap_or_default();
         self.insert(parent.join(name), node)
     }
 
     /// Makes a directory and those that it is in, behind the links on the way to it.
-    pub fn directory(&mut self, at: &Path) -> Result<PathBuf, ProgramError> {
-        let mut walk = Walk::along(at);
+    pub fn directory(&mut self, path: &Path) -> Result<PathBuf, ProgramError> {
+        let mut walk = Walk::along(path);
         while let Some(next) = walk.next() {
             match self.nodes.get(&next) {
                 Some(GuestNode::Link(target)) => {
                     if !walk.follow(target) {
-                        return Err(too_many_links(at));
+                        return Err(too_many_links(path));
                     }
                 }
                 Some(GuestNode::Directory) => walk.enter(next),
@@ -139,15 +144,18 @@ impl GuestTree {
         Ok(walk.end())
     }
 
-    /// The first that is in this directory.
+    /// The first path in this directory.
     pub fn first_below(&self, directory: &Path) -> Option<&Path> {
         let mut paths = self.nodes.keys().map(PathBuf::as_path);
         paths.find(|path| *path != directory && path.starts_with(directory))
     }
 
-    /// How much is in this directory.
+    /// Bytes of the files in this directory.
     pub fn bytes_below(&self, directory: &Path) -> u64 {
-        self.files().filter(|(at, _)| at.starts_with(directory)).map(|(_, file)| file.bytes).sum()
+        self.files()
+            .filter(|(path, _)| path.starts_with(directory))
+            .map(|(_, file)| file.bytes)
+            .sum()
     }
 
     /// Adds a file or a directory of the host, with all that is in it, at the same path, and the
@@ -171,9 +179,9 @@ impl GuestTree {
     /// Adds a file or a directory of the host at the same path, and what the links in it lead to.
     pub fn with_targets(&mut self, path: &Path) -> Result<(), ProgramError> {
         let end = self.in_place(path)?;
-        let links = self.nodes.range(end.clone()..).take_while(|(at, _)| at.starts_with(&end));
+        let links = self.nodes.range(end.clone()..).take_while(|(path, _)| path.starts_with(&end));
         let links = links.filter(|(_, node)| matches!(node, GuestNode::Link(_)));
-        let links: Vec<PathBuf> = links.map(|(at, _)| at.clone()).collect();
+        let links: Vec<PathBuf> = links.map(|(path, _)| path.clone()).collect();
         for link in links.into_iter().filter(|link| link.exists()) {
             self.alone(&link)?;
         }
@@ -205,40 +213,40 @@ impl GuestTree {
 
     /// Adds a file or a directory of the host, with all that is in it, at this path of the guest.
     /// Links in a directory stay links; what is neither file, directory nor link is left out.
-    pub fn add(&mut self, host: &Path, at: &Path) -> Result<(), ProgramError> {
+    pub fn add(&mut self, host: &Path, guest: &Path) -> Result<(), ProgramError> {
         let about = fs::metadata(host).map_err(ProgramError::unreadable(host))?;
-        let parent = self.directory(at.parent().unwrap_or(Path::new("/")))?;
-        let at = at.file_name().map_or(parent.clone(), |name| parent.join(name));
+        let parent = self.directory(guest.parent().unwrap_or(Path::new("/")))?;
+        let guest = guest.file_name().map_or(parent.clone(), |name| parent.join(name));
         if about.is_file() {
             // A link that is named stands for the file.
             let host = fs::canonicalize(host).map_err(ProgramError::unreadable(host))?;
-            return self.file(&host, at, &about);
+            return self.file(&host, guest, &about);
         }
         if !about.is_dir() {
             return Err(ProgramError::Special { path: escape_path(host).to_string() });
         }
-        let mut directories = vec![(host.to_owned(), self.directory(&at)?)];
-        while let Some((host, at)) = directories.pop() {
+        let mut directories = vec![(host.to_owned(), self.directory(&guest)?)];
+        while let Some((host, guest)) = directories.pop() {
             for entry in fs::read_dir(&host).map_err(ProgramError::unreadable(&host))? {
                 let name = entry.map_err(ProgramError::unreadable(&host))?.file_name();
-                let (host, at) = (host.join(&name), at.join(&name));
+                let (host, guest) = (host.join(&name), guest.join(&name));
                 let unreadable = ProgramError::unreadable(&host);
                 let about = fs::symlink_metadata(&host).map_err(&unreadable)?;
                 if about.is_symlink() {
                     let target = fs::read_link(&host).map_err(&unreadable)?;
-                    self.insert(at, GuestNode::Link(target))?;
+                    self.insert(guest, GuestNode::Link(target))?;
                 } else if about.is_dir() {
-                    self.insert(at.clone(), GuestNode::Directory)?;
-                    directories.push((host.clone(), at));
+                    self.insert(guest.clone(), GuestNode::Directory)?;
+                    directories.push((host.clone(), guest));
                 } else if about.is_file() {
-                    self.file(&host, at, &about)?;
+                    self.file(&host, guest, &about)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn file(&mut self, host: &Path, at: PathBuf, about: &Metadata) -> Result<(), ProgramError> {
+    fn file(&mut self, host: &Path, guest: PathBuf, about: &Metadata) -> Result<(), ProgramError> {
         let file = HostFile {
             path: host.to_owned(),
             offset: 0,
@@ -246,17 +254,17 @@ impl GuestTree {
             bytes: about.len(),
             modified: u32::try_from(about.mtime()).unwrap_or_default(),
         };
-        self.insert(at, GuestNode::File(file))
+        self.insert(guest, GuestNode::File(file))
     }
 
-    fn insert(&mut self, at: PathBuf, node: GuestNode) -> Result<(), ProgramError> {
+    fn insert(&mut self, guest: PathBuf, node: GuestNode) -> Result<(), ProgramError> {
         let bytes = |node: &GuestNode| match node {
             GuestNode::File(file) => file.bytes,
             GuestNode::Text(text) => text.len() as u64,
             GuestNode::Directory | GuestNode::Link(_) => 0,
         };
-        let (path, added) = (escape_path(&at).to_string(), bytes(&node));
-        let before = self.nodes.insert(at, node).as_ref().map_or(0, bytes);
+        let (path, added) = (escape_path(&guest).to_string(), bytes(&node));
+        let before = self.nodes.insert(guest, node).as_ref().map_or(0, bytes);
         self.bytes = (self.bytes - before).saturating_add(added);
         if self.bytes > self.most_bytes {
             return Err(ProgramError::TooLarge { path, most_mib: self.most_bytes >> 20 });
@@ -272,9 +280,130 @@ fn too_many_links(path: &Path) -> ProgramError {
     ProgramError::unreadable(path)(io::Error::other("too many links"))
 }
 
+/// Adds all of an archive; devices, sockets and FIFOs are left out.
+pub(super) fn add_tar(tree: &mut GuestTree, path: &Path) -> Result<(), ProgramError> {
+    let unreadable = ProgramError::unreadable(path);
+    ProgramError::if_irregular(path)?;
+    let damaged = || ProgramError::NoTar { path: escape_path(path).to_string() };
+    let mut archive = Archive::new(File::open(path).map_err(&unreadable)?);
+    let mut empty = true;
+    for entry in archive.entries().map_err(|_| damaged())? {
+        let entry = entry.map_err(|_| damaged())?;
+        empty = false;
+        let Some(guest) = guest_path(&entry) else { continue };
+        match tar_node(tree, &entry, path) {
+            Some(GuestNode::Directory) => tree.directory(&guest).map(drop)?,
+            Some(node) => tree.put(&guest, node)?,
+            None => {}
+        }
+    }
+    if empty { Err(damaged()) } else { Ok(()) }
+}
+
+fn tar_node(tree: &GuestTree, entry: &Entry<'_, File>, path: &Path) -> Option<GuestNode> {
+    let header = entry.header();
+    let link = || entry.link_name().ok().flatten().map(std::borrow::Cow::into_owned);
+    match header.entry_type() {
+        EntryType::Directory => Some(GuestNode::Directory),
+        EntryType::Symlink => Some(GuestNode::Link(link()?)),
+        // What it is another name of came before.
+        EntryType::Link => tree.get(&below_root(&link()?)?).cloned(),
+        EntryType::Regular | EntryType::Continuous => Some(GuestNode::File(HostFile {
+            path: path.to_owned(),
+            offset: entry.raw_file_position(),
+            mode: header.mode().ok()? & 0o777,
+            bytes: entry.size(),
+            modified: header.mtime().ok().and_then(|time| u32::try_from(time).ok()).unwrap_or(0),
+        })),
+        _ => None,
+    }
+}
+
+fn guest_path(entry: &Entry<'_, File>) -> Option<PathBuf> {
+    below_root(&entry.path().ok()?)
+}
+
+/// The path below the root directory; nothing of one that leads out of it.
+fn below_root(path: &Path) -> Option<PathBuf> {
+    let mut absolute = PathBuf::from("/");
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => absolute.push(name),
+            Component::ParentDir | Component::Prefix(_) => return None,
+            Component::RootDir | Component::CurDir => {}
+        }
+    }
+    Some(absolute)
+}
+
+/// Most links on a way; a kernel follows as many.
+const MOST_LINKS: usize = 40;
+
+/// A path, name by name, with the links on the way to its end.
+pub(super) struct Walk {
+    here: PathBuf,
+    /// The names that are left, the last one first.
+    left: Vec<OsString>,
+    links: usize,
+}
+
+impl Walk {
+    pub fn along(path: &Path) -> Walk {
+        Walk { here: PathBuf::from("/"), left: names_reversed(path), links: 0 }
+    }
+
+    /// The path of the next name; `None` at the end.
+    pub fn next(&mut self) -> Option<PathBuf> {
+        loop {
+            let name = self.left.pop()?;
+            if name != ".." {
+                return Some(self.here.join(name));
+            }
+            self.here.pop();
+        }
+    }
+
+    /// Goes on from a path that was next and is no link.
+    pub fn enter(&mut self, next: PathBuf) {
+        self.here = next;
+    }
+
+    /// Goes on where a link leads to; false if there were too many.
+    pub fn follow(&mut self, target: &Path) -> bool {
+        self.links += 1;
+        if target.is_absolute() {
+            self.here = PathBuf::from("/");
+        }
+        self.left.extend(names_reversed(target));
+        self.links <= MOST_LINKS
+    }
+
+    /// Whether the path that is next is the last one.
+    pub fn is_last(&self) -> bool {
+        self.left.is_empty()
+    }
+
+    /// The path at which the walk ended.
+    pub fn end(self) -> PathBuf {
+        self.here
+    }
+}
+
+fn names_reversed(path: &Path) -> Vec<OsString> {
+    let names = path.components().rev().filter_map(|part| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        _ => None,
+    });
+    names.collect()
+}
+
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
     use std::os::unix::fs::symlink;
+
+    use tar::{Builder, Header};
 
     use super::*;
 
@@ -304,5 +433,40 @@ mod tests {
         assert!(matches!(refused, Err(ProgramError::Special { .. })));
         let refused = tree.add(dir.path(), Path::new("/x"));
         assert!(matches!(refused, Err(ProgramError::TooLarge { most_mib: 1, .. })));
+    }
+
+    fn header(kind: EntryType, size: u64) -> Header {
+        let mut header = Header::new_gnu();
+        header.set_entry_type(kind);
+        header.set_mode(0o4755);
+        header.set_size(size);
+        header
+    }
+
+    #[test]
+    fn files_links_and_second_names_are_found_and_nothing_leads_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("root.tar");
+        let mut tar = Builder::new(File::create(&path).unwrap());
+        tar.append_data(&mut header(EntryType::Regular, 4), "usr/bin/one", &b"text"[..]).unwrap();
+        tar.append_link(&mut header(EntryType::Symlink, 0), "bin", "usr/bin").unwrap();
+        tar.append_link(&mut header(EntryType::Link, 0), "bin/two", "usr/bin/one").unwrap();
+        let mut out = header(EntryType::Regular, 4);
+        out.as_old_mut().name[..9].copy_from_slice(b"../../out");
+        out.set_cksum();
+        tar.append(&out, &b"evil"[..]).unwrap();
+        tar.append_data(&mut header(EntryType::Char, 0), "dev/mem", &b""[..]).unwrap();
+        tar.into_inner().unwrap();
+        let mut tree = GuestTree::new(1 << 20);
+        add_tar(&mut tree, &path).unwrap();
+        let names: Vec<&Path> = tree.files().map(|(path, _)| path).collect();
+        assert_eq!(names, [Path::new("/usr/bin/one"), Path::new("/usr/bin/two")]);
+        for (_, file) in tree.files() {
+            let mut text = String::new();
+            file.open().unwrap().read_to_string(&mut text).unwrap();
+            assert_eq!((text.as_str(), file.mode), ("text", 0o755));
+        }
+        std::fs::write(&path, "no archive").unwrap();
+        assert!(matches!(add_tar(&mut tree, &path), Err(ProgramError::NoTar { .. })));
     }
 }
