@@ -1,4 +1,5 @@
-//! What the machine that ktax runs on offers to all other crates.
+//! Files, locks, the cache and texts: access to the machine that ktax runs on, for all other
+//! crates.
 //!
 //! [`disk`] writes files whole or not at all, locks them and reads no more of them than a limit.
 //! [`cache`] is one budget for all that can be made again. [`text`] makes text from outside safe

@@ -1,34 +1,35 @@
-//! The entries of the cache, as they are on the disk.
+//! Entries of the cache, as they are on the disk.
 
 use std::ffi::OsStr;
-use std::fs;
-use std::io::{self, ErrorKind};
+use std::fs::Metadata;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+use std::{fs, io};
 
-use super::holder::open;
-use super::kind::{CacheKind, PLACES, Place};
-use super::size::size_on_disk;
+use super::holder::open_entry;
+use super::{CacheKind, CachePlace, PLACES};
 use crate::disk::{Lock, set_aside};
 
 /// One entry of the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CacheEntry {
-    /// What it is.
+    /// Kind of the entry.
     pub kind: CacheKind,
-    /// Where it is.
+    /// Path of the entry.
     pub path: PathBuf,
-    /// When it was last used.
+    /// Time of the last use.
     pub used: SystemTime,
-    /// What it takes on the disk.
+    /// Bytes on the disk.
     pub bytes: u64,
     /// Whether a process uses it now.
     pub in_use: bool,
 }
 
 impl CacheEntry {
-    /// All that goes with it, and itself last: an index of trees that are gone would keep git from
-    /// reading the files again.
+    /// Paths of all that goes with an entry, and of itself last: an index of trees that are gone
+    /// would keep git from reading the files again.
     pub(super) fn parts(kind: CacheKind, path: &Path) -> Vec<PathBuf> {
         match kind {
             CacheKind::SourceTrees => {
@@ -45,18 +46,18 @@ impl CacheEntry {
             CacheKind::Lane => path.join("lock"),
             _ => path.to_owned(),
         };
-        match Lock::take(open(&place)?) {
+        match Lock::take(open_entry(&place)?) {
             Ok(lock) => Ok(lock.is_of(&place)?.then_some(lock)),
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Removes it unless somebody uses it or has used it since it was looked at. Whether it is
-    /// gone.
+    /// Removes the entry unless somebody uses it or has used it since it was looked at. Returns
+    /// whether it is gone.
     pub(super) fn remove(&self) -> io::Result<bool> {
         let Some(lock) = CacheEntry::lock(self.kind, &self.path)? else { return Ok(false) };
-        if used(&self.path)? != self.used {
+        if last_used(&self.path)? != self.used {
             return Ok(false);
         }
         let there = |path: &PathBuf| fs::symlink_metadata(path).is_ok();
@@ -68,31 +69,31 @@ impl CacheEntry {
         Ok(true)
     }
 
-    /// What it takes on the disk, with all that goes with it.
+    /// Bytes on the disk, with all that goes with the entry.
     pub(super) fn size(kind: CacheKind, path: &Path) -> io::Result<u64> {
         CacheEntry::parts(kind, path).iter().map(|part| size_on_disk(part)).sum()
     }
 }
 
-/// When an entry was last used.
-pub(super) fn used(path: &Path) -> io::Result<SystemTime> {
+/// Time at which an entry was last used.
+pub(super) fn last_used(path: &Path) -> io::Result<SystemTime> {
     fs::symlink_metadata(path)?.modified()
 }
 
-/// The kinds and paths of all entries. What has another name or type belongs to somebody else.
-pub(super) fn entries(cache: &Path) -> Vec<(CacheKind, PathBuf)> {
+/// Kinds and paths of all entries. What has another name or type belongs to somebody else.
+pub(super) fn all_entries(cache: &Path) -> Vec<(CacheKind, PathBuf)> {
     // These names in it are not as special as hashes are; in a directory that has no `tmp` nobody
     // has built a kernel.
     let is_built = is_directory(&cache.join("builds/tmp"));
     let places = PLACES.iter().filter(|place| is_built || !place.directory.starts_with("builds"));
-    places.flat_map(|place| of_place(cache, place)).collect()
+    places.flat_map(|place| entries_in_place(cache, place)).collect()
 }
 
-fn of_place(cache: &Path, place: &Place) -> Vec<(CacheKind, PathBuf)> {
+fn entries_in_place(cache: &Path, place: &CachePlace) -> Vec<(CacheKind, PathBuf)> {
     let is_one = |entry: &fs::DirEntry| {
-        let is_type = entry.file_type().is_ok_and(|it| match place.is_directory {
-            true => it.is_dir(),
-            false => it.is_file(),
+        let is_type = entry.file_type().is_ok_and(|found| match place.is_directory {
+            true => found.is_dir(),
+            false => found.is_file(),
         });
         is_type && entry.file_name().to_str().is_some_and(place.is_name)
     };
@@ -100,7 +101,7 @@ fn of_place(cache: &Path, place: &Place) -> Vec<(CacheKind, PathBuf)> {
     found.map(|entry| (place.kind, entry.path())).collect()
 }
 
-/// What is in a directory of the cache, unless a link leads there.
+/// Entries of a directory of the cache; empty if a link leads there.
 pub(super) fn below(cache: &Path, directory: &str) -> Vec<fs::DirEntry> {
     let parts = Path::new(directory).ancestors().filter(|path| *path != OsStr::new(""));
     if !parts.into_iter().all(|path| is_directory(&cache.join(path))) {
@@ -111,4 +112,59 @@ pub(super) fn below(cache: &Path, directory: &str) -> Vec<fs::DirEntry> {
 
 fn is_directory(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
+}
+
+/// Bytes on the disk of a file, or of a directory with all that is in it. The memory of a
+/// snapshot is a sparse file, so its length says nothing. Links are not followed. What goes
+/// meanwhile takes nothing.
+pub(super) fn size_on_disk(path: &Path) -> io::Result<u64> {
+    let metadata = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
+        metadata => metadata?,
+    };
+    if !metadata.is_dir() {
+        return Ok(allocated(&metadata));
+    }
+    let entries = match fs::read_dir(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
+        entries => entries?,
+    };
+    // A directory that is removed meanwhile ends with the same error.
+    let is_there = |entry: &io::Result<fs::DirEntry>| {
+        !entry.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound)
+    };
+    entries
+        .filter(is_there)
+        .map(|entry| size_on_disk(&entry?.path()))
+        .sum::<io::Result<u64>>()
+        .map(|below| below + allocated(&metadata))
+}
+
+/// `st_blocks` has units of 512 bytes on every filesystem.
+fn allocated(metadata: &Metadata) -> u64 {
+    metadata.blocks() * 512
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn holes_take_nothing_and_links_are_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (inside, outside) = (dir.path().join("inside"), dir.path().join("outside"));
+        fs::create_dir(&inside).unwrap();
+        fs::write(&outside, vec![1; 1 << 20]).unwrap();
+        let empty = size_on_disk(&inside).unwrap();
+        fs::File::create(inside.join("sparse")).unwrap().set_len(1 << 30).unwrap();
+        symlink(&outside, inside.join("link")).unwrap();
+        symlink("/", inside.join("root")).unwrap();
+        let sparse = size_on_disk(&inside).unwrap();
+        assert!(sparse < empty + (64 << 10), "{empty} {sparse}");
+        fs::write(inside.join("full"), vec![1; 1 << 20]).unwrap();
+        assert!(size_on_disk(&inside).unwrap() >= sparse + (1 << 20));
+        assert_eq!(size_on_disk(&dir.path().join("none")).unwrap(), 0);
+    }
 }

@@ -1,17 +1,18 @@
-//! Files that are only there for a while, and what killed processes left of them.
+//! Files of the cache that are no entries: temporary files, those that killed processes left, and
+//! records, which go with their kernels.
 
-use std::fs;
-use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use super::entry::below;
-use super::holder::open;
-use super::scratch::{is_scratch, remove_stale};
-use super::size::size_on_disk;
-use crate::disk::{Lock, is_abandoned, is_set_aside, is_sha256, is_unfinished};
+use serde::Deserialize;
 
-/// Where they may be.
-const DIRECTORIES: [&str; 11] = [
+use super::entry::{below, size_on_disk};
+use super::holder::{is_scratch, open_entry, remove_stale};
+use crate::disk::{Lock, is_abandoned, is_set_aside, is_sha256, is_unfinished, read_own};
+
+/// Directories that may have temporary files.
+const TEMPORARY_DIRECTORIES: [&str; 11] = [
     "runs",
     "kernels",
     "kernels/tmp",
@@ -25,9 +26,9 @@ const DIRECTORIES: [&str; 11] = [
     "builds/packages",
 ];
 
-/// What all of them take on the disk, in use or not.
+/// Bytes of all temporary files, in use or not.
 pub(super) fn temporary_bytes(cache: &Path) -> u64 {
-    let all = DIRECTORIES.iter().flat_map(|directory| below(cache, directory));
+    let all = TEMPORARY_DIRECTORIES.iter().flat_map(|directory| below(cache, directory));
     let temporary = all.filter(|entry| {
         let name = entry.file_name();
         is_set_aside(&name) || is_scratch(&name) || is_written(entry)
@@ -35,10 +36,10 @@ pub(super) fn temporary_bytes(cache: &Path) -> u64 {
     temporary.map(|entry| size_on_disk(&entry.path()).unwrap_or_default()).sum()
 }
 
-/// Removes what nobody uses, and returns what could not be removed.
+/// Removes temporary files that nobody uses, and returns those that could not be removed.
 pub(super) fn remove_left(cache: &Path) -> Vec<(PathBuf, io::Error)> {
     let mut failed = Vec::new();
-    for directory in DIRECTORIES {
+    for directory in TEMPORARY_DIRECTORIES {
         let entries = below(cache, directory);
         if entries.iter().any(|entry| is_scratch(&entry.file_name())) {
             remove_stale(&cache.join(directory));
@@ -48,7 +49,7 @@ pub(super) fn remove_left(cache: &Path) -> Vec<(PathBuf, io::Error)> {
             let name = entry.file_name();
             let name = name.to_string_lossy();
             if is_set_aside(&entry.file_name()) || is_written(&entry) && is_abandoned(&path) {
-                failed.extend(remove(&path).err().map(|error| (path, error)));
+                failed.extend(remove_path(&path).err().map(|error| (path, error)));
             } else if let Some(hash) = name.strip_suffix(".lock").filter(|hash| is_sha256(hash)) {
                 if !path.with_file_name(hash).exists() {
                     drop(remove_lock(&path));
@@ -65,7 +66,7 @@ fn is_written(entry: &fs::DirEntry) -> bool {
     is_unfinished(&name) || name.as_encoded_bytes().starts_with(b".tmp")
 }
 
-fn remove(path: &Path) -> io::Result<()> {
+fn remove_path(path: &Path) -> io::Result<()> {
     let removed = match fs::symlink_metadata(path)?.is_dir() {
         true => fs::remove_dir_all(path),
         false => fs::remove_file(path),
@@ -79,9 +80,51 @@ fn remove(path: &Path) -> io::Result<()> {
 
 /// Removes the lock file of an entry that is gone. Whoever waits for it makes another one.
 fn remove_lock(path: &Path) -> io::Result<()> {
-    let lock = Lock::take(open(path)?)?;
+    let lock = Lock::take(open_entry(path)?)?;
     if lock.is_of(path)? {
         fs::remove_file(path)?;
     }
     Ok(())
+}
+
+const RECORD_DIRECTORIES: [&str; 2] = ["kernels/by-package", "builds/by-recipe"];
+
+const RECORD_MAX: u64 = 4 << 10;
+
+/// Part that every record has, which says which kernel a package or a build is.
+#[derive(Deserialize)]
+struct KernelRecord {
+    image_sha256: String,
+}
+
+fn records(cache: &Path) -> impl Iterator<Item = (PathBuf, u64)> {
+    let all = RECORD_DIRECTORIES.into_iter().flat_map(move |directory| below(cache, directory));
+    all.filter_map(|entry| {
+        let metadata = entry.metadata().ok().filter(fs::Metadata::is_file)?;
+        let path = entry.path();
+        (path.extension()? == "json").then_some((path, metadata.blocks() * 512))
+    })
+}
+
+/// Bytes of all records on the disk.
+pub(super) fn record_bytes(cache: &Path) -> u64 {
+    records(cache).map(|(_, bytes)| bytes).sum()
+}
+
+/// Removes the records of kernels that are gone, and returns their bytes.
+pub(super) fn remove_dangling(cache: &Path) -> io::Result<u64> {
+    let mut freed = 0;
+    for (path, bytes) in records(cache) {
+        let content = read_own(&path, RECORD_MAX).unwrap_or_default();
+        let record: Option<KernelRecord> = serde_json::from_slice(&content).ok();
+        let is_gone = |record: KernelRecord| {
+            let kernel = cache.join("kernels").join(&record.image_sha256);
+            is_sha256(&record.image_sha256) && !kernel.exists()
+        };
+        if record.is_some_and(is_gone) {
+            fs::remove_file(&path)?;
+            freed += bytes;
+        }
+    }
+    Ok(freed)
 }

@@ -1,3 +1,5 @@
+//! Locks on files (`flock`).
+
 use std::fs::{File, symlink_metadata};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -38,10 +40,6 @@ impl Lock {
 
     /// Takes the lock for this process alone, and waits for it. It asks again after each `pause`,
     /// so that `is_cancelled` is seen; then the answer is `None`.
-    ///
-    /// # Errors
-    ///
-    /// The filesystem has no locks.
     pub fn wait(
         file: File,
         pause: Duration,
@@ -59,10 +57,6 @@ impl Lock {
 
     /// Makes a lock file and waits for its lock as [`Lock::wait`] does. A process that removes lock
     /// files while it holds them may remove this one meanwhile: then another one is made.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be made, or the filesystem has no locks.
     pub fn wait_at(
         path: &Path,
         pause: Duration,
@@ -79,10 +73,6 @@ impl Lock {
 
     /// Takes the lock together with other readers, and waits for one who has it alone. Only for
     /// locks that nobody has alone for long.
-    ///
-    /// # Errors
-    ///
-    /// The filesystem has no locks.
     pub fn wait_to_share(file: File) -> io::Result<Lock> {
         loop {
             match flock(&file, FlockOperation::LockShared) {
@@ -94,10 +84,6 @@ impl Lock {
     }
 
     /// Whether the locked file is the one at this path now.
-    ///
-    /// # Errors
-    ///
-    /// The directory cannot be read.
     pub fn is_of(&self, path: &Path) -> io::Result<bool> {
         let locked = self.file.metadata()?;
         match symlink_metadata(path) {
@@ -109,10 +95,6 @@ impl Lock {
 
     /// Lets the programs that are started from now on hold the lock too. The last process that has
     /// it releases it: dropping it here is not enough any more.
-    ///
-    /// # Errors
-    ///
-    /// None in practice.
     pub fn inherit(&mut self) -> io::Result<()> {
         fcntl_setfd(&self.file, FdFlags::empty())?;
         self.is_inherited = true;
@@ -180,12 +162,12 @@ mod tests {
     fn an_inherited_lock_is_held_until_its_last_holder_is_gone() {
         let (_dir, file) = place();
         let original = file();
-        let of_a_child = original.try_clone().unwrap();
+        let childs_copy = original.try_clone().unwrap();
         let mut lock = Lock::take(original).unwrap();
         lock.inherit().unwrap();
         drop(lock);
         Lock::take(file()).unwrap_err();
-        drop(of_a_child);
+        drop(childs_copy);
         Lock::take(file()).unwrap();
     }
 

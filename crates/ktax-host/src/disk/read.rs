@@ -1,16 +1,22 @@
-use std::fs::{self, File};
-use std::io::{self, Read};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
-use std::path::Path;
+//! Reads files up to a limit, and hashes them. Pipes and devices do not block.
 
-use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl, fstatfs};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+use std::{fs, io};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rustix::fs::{Mode, OFlags, SeekFrom, fcntl_getfl, fcntl_setfl, fstatfs, seek};
 use rustix::io::Errno;
+use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 /// The filesystem type of pipes without a name, such as those of a shell's `<(…)`.
 const PIPEFS: i64 = 0x5049_5045;
 
-/// What stands where a regular file should be.
+/// Error for something else in the place of a regular file.
 #[derive(Debug, Error)]
 #[error("it is {kind}, not a regular file")]
 struct NotRegular {
@@ -35,8 +41,8 @@ pub fn is_not_regular(error: &io::Error) -> bool {
 ///
 /// The file cannot be read; [`is_not_regular`]; `FileTooLarge` where it has more bytes.
 pub fn read_own(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let file = open(path, OFlags::NOFOLLOW).map_err(no_link)?;
-    match kind(&file.metadata()?.file_type()) {
+    let file = open_without_waiting(path, OFlags::NOFOLLOW).map_err(no_link)?;
+    match irregular_kind(&file.metadata()?.file_type()) {
         None => read_file(file, limit),
         Some(kind) => Err(NotRegular::error(kind)),
     }
@@ -58,7 +64,7 @@ pub fn read_own_text(path: &Path, limit: u64) -> io::Result<String> {
 ///
 /// The file cannot be read; [`is_not_regular`]; `FileTooLarge` where it has more bytes.
 pub fn read_limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let file = open(path, OFlags::empty())?;
+    let file = open_without_waiting(path, OFlags::empty())?;
     let found = file.metadata()?.file_type();
     if found.is_fifo() && fstatfs(&file)?.f_type as i64 != PIPEFS {
         return Err(NotRegular::error("a FIFO"));
@@ -71,37 +77,31 @@ pub fn read_limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 }
 
 /// Opens a regular file, or the one that a link leads to.
-///
-/// # Errors
-///
-/// It cannot be opened; [`is_not_regular`].
-pub(super) fn open_regular(path: &Path) -> io::Result<File> {
-    let file = open(path, OFlags::empty())?;
-    match kind(&file.metadata()?.file_type()) {
+fn open_regular(path: &Path) -> io::Result<File> {
+    let file = open_without_waiting(path, OFlags::empty())?;
+    match irregular_kind(&file.metadata()?.file_type()) {
         None => Ok(file),
         Some(kind) => Err(NotRegular::error(kind)),
     }
 }
 
 /// Opens a file without waiting for anybody.
-fn open(path: &Path, more: OFlags) -> io::Result<File> {
+fn open_without_waiting(path: &Path, more: OFlags) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | more;
     match rustix::fs::open(path, flags, Mode::empty()) {
         Ok(file) => Ok(file.into()),
         // The words of the system name no socket: "No such device or address".
-        Err(error) => match fs::metadata(path).ok().and_then(|found| kind(&found.file_type())) {
-            Some(socket @ "a socket") => Err(NotRegular::error(socket)),
-            _ => Err(error.into()),
-        },
+        Err(error) => {
+            match fs::metadata(path).ok().and_then(|found| irregular_kind(&found.file_type())) {
+                Some(socket @ "a socket") => Err(NotRegular::error(socket)),
+                _ => Err(error.into()),
+            }
+        }
     }
 }
 
 /// Makes a file for a lock, or opens the one that is there. Nothing in it is changed, and a link
 /// is not followed.
-///
-/// # Errors
-///
-/// It cannot be made, or something else than a regular file is there.
 pub fn lock_file(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     // For reading as well: to open a FIFO for writing alone is an error without words.
@@ -109,7 +109,7 @@ pub fn lock_file(path: &Path) -> io::Result<File> {
     let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits();
     let opened = options.custom_flags(flags as i32).open(path);
     let file = opened.map_err(no_link)?;
-    match kind(&file.metadata()?.file_type()) {
+    match irregular_kind(&file.metadata()?.file_type()) {
         None => Ok(file),
         Some(kind) => Err(NotRegular::error(kind)),
     }
@@ -123,8 +123,8 @@ fn no_link(error: io::Error) -> io::Error {
     }
 }
 
-/// What a file is; `None` where it is a regular one.
-fn kind(found: &fs::FileType) -> Option<&'static str> {
+/// Kind of a file that is not regular; `None` for a regular one.
+fn irregular_kind(found: &fs::FileType) -> Option<&'static str> {
     match found {
         found if found.is_file() => None,
         found if found.is_dir() => Some("a directory"),
@@ -176,8 +176,74 @@ fn as_text(bytes: Vec<u8>) -> io::Result<String> {
     text.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
+/// SHA-256, as 64 hexadecimal digits.
+pub fn sha256(bytes: impl AsRef<[u8]>) -> String {
+    format!("{:x}", Sha256::digest(bytes))
+}
+
+/// Whether a text has the form of a result of [`sha256`], and so is safe in a path.
+pub fn is_sha256(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// SHA-256 in base64, as a Content-Security-Policy has it.
+pub fn sha256_base64(bytes: impl AsRef<[u8]>) -> String {
+    STANDARD.encode(Sha256::digest(bytes))
+}
+
+/// SHA-256 over several parts and where each ends, so that no two lists of parts have the same.
+pub fn sha256_of_parts<P: AsRef<[u8]>>(parts: &[P]) -> String {
+    let mut hash = Sha256::new();
+    for part in parts.iter().map(AsRef::as_ref) {
+        hash.update(u64::to_le_bytes(part.len() as u64));
+        hash.update(part);
+    }
+    format!("{:x}", hash.finalize())
+}
+
+/// SHA-256 of a file's content.
+pub fn sha256_of_file(path: &Path) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    io::copy(&mut open_regular(path)?, &mut hash)?;
+    Ok(format!("{:x}", hash.finalize()))
+}
+
+/// Bytes of a sparse file that are hashed at once.
+const HASHED_PAGE: usize = 4096;
+
+/// SHA-256 of a sparse file: of its length and of each page that is not all zeros. It is the same
+/// wherever the file's holes are.
+pub fn sha256_of_sparse_file(path: &Path) -> io::Result<String> {
+    let file = open_regular(path)?;
+    let length = file.metadata()?.len();
+    let mut hash = Sha256::new();
+    hash.update(length.to_le_bytes());
+    let (mut buffer, mut offset) = (vec![0; 256 * HASHED_PAGE], 0);
+    loop {
+        let page = HASHED_PAGE as u64;
+        offset = match seek(&file, SeekFrom::Data(offset)) {
+            Ok(data) => offset.max(data / page * page),
+            Err(Errno::NXIO) => return Ok(format!("{:x}", hash.finalize())),
+            Err(error) => return Err(error.into()),
+        };
+        let end = seek(&file, SeekFrom::Hole(offset))?;
+        while offset < end {
+            let wanted = buffer.len().min(usize::try_from(length - offset).unwrap_or(usize::MAX));
+            file.read_exact_at(&mut buffer[..wanted], offset)?;
+            for content in buffer[..wanted].chunks(HASHED_PAGE) {
+                if content != &[0; HASHED_PAGE][..content.len()] {
+                    hash.update(offset.to_le_bytes());
+                    hash.update(content);
+                }
+                offset += content.len() as u64;
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::symlink;
     use std::os::unix::net::UnixListener;
@@ -209,13 +275,13 @@ mod tests {
     #[test]
     fn only_a_regular_file_is_read_where_ktax_wrote_one() {
         let dir = tempfile::tempdir().unwrap();
-        let at = |name: &str| dir.path().join(name);
-        fs::write(at("file"), "abc").unwrap();
-        fs::create_dir(at("directory")).unwrap();
-        symlink(at("file"), at("link")).unwrap();
-        symlink(at("nothing"), at("dangling")).unwrap();
-        mknodat(CWD, at("fifo"), FileType::Fifo, Mode::RWXU, 0).unwrap();
-        let _socket = UnixListener::bind(at("socket")).unwrap();
+        let path_of = |name: &str| dir.path().join(name);
+        fs::write(path_of("file"), "abc").unwrap();
+        fs::create_dir(path_of("directory")).unwrap();
+        symlink(path_of("file"), path_of("link")).unwrap();
+        symlink(path_of("nothing"), path_of("dangling")).unwrap();
+        mknodat(CWD, path_of("fifo"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        let _socket = UnixListener::bind(path_of("socket")).unwrap();
         for (name, kind) in [
             ("directory", "a directory"),
             ("link", "a symbolic link"),
@@ -223,25 +289,25 @@ mod tests {
             ("fifo", "a FIFO"),
             ("socket", "a socket"),
         ] {
-            let error = read_own(&at(name), 9).unwrap_err();
+            let error = read_own(&path_of(name), 9).unwrap_err();
             assert!(is_not_regular(&error), "{name}: {error}");
             assert_eq!(error.to_string(), format!("it is {kind}, not a regular file"));
             assert!(
                 name == "directory"
                     || name == "socket"
-                    || is_not_regular(&lock_file(&at(name)).unwrap_err()),
+                    || is_not_regular(&lock_file(&path_of(name)).unwrap_err()),
                 "{name}"
             );
         }
         assert!(is_not_regular(&read_own(Path::new("/dev/zero"), 9).unwrap_err()));
         // Who names a file may name a link, and a device, but no FIFO.
-        assert_eq!(read_limited(&at("link"), 9).unwrap(), b"abc");
+        assert_eq!(read_limited(&path_of("link"), 9).unwrap(), b"abc");
         assert_eq!(read_limited(Path::new("/dev/null"), 9).unwrap(), b"");
-        assert!(is_not_regular(&read_limited(&at("fifo"), 9).unwrap_err()));
-        assert!(is_not_regular(&read_limited(&at("socket"), 9).unwrap_err()));
+        assert!(is_not_regular(&read_limited(&path_of("fifo"), 9).unwrap_err()));
+        assert!(is_not_regular(&read_limited(&path_of("socket"), 9).unwrap_err()));
         // The content of a lock file is somebody's.
-        drop(lock_file(&at("file")).unwrap());
-        assert_eq!(fs::read(at("file")).unwrap(), b"abc");
+        drop(lock_file(&path_of("file")).unwrap());
+        assert_eq!(fs::read(path_of("file")).unwrap(), b"abc");
     }
 
     /// A shell names the pipe of `<(…)` by its file descriptor.
@@ -252,5 +318,46 @@ mod tests {
         let path = format!("/proc/self/fd/{}", writer.stdout.as_ref().unwrap().as_raw_fd());
         assert_eq!(read_limited(Path::new(&path), 9).unwrap(), b"abc");
         writer.wait().unwrap();
+    }
+
+    #[test]
+    fn bytes_and_files_have_the_same_hash() {
+        let hash_of_abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(sha256("abc"), hash_of_abc);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "abc").unwrap();
+        assert_eq!(sha256_of_file(file.path()).unwrap(), hash_of_abc);
+    }
+
+    #[test]
+    fn a_sparse_file_is_its_content_wherever_its_holes_are() {
+        let hash = |write: &dyn Fn(&File)| {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            write(file.as_file());
+            sha256_of_sparse_file(file.path()).unwrap()
+        };
+        let place = 5 << 20;
+        let sparse = hash(&|file| {
+            file.set_len(8 << 20).unwrap();
+            file.write_all_at(b"x", place).unwrap();
+        });
+        let mut content = vec![0; 8 << 20];
+        content[place as usize] = b'x';
+        assert_eq!(hash(&|file| file.write_all_at(&content, 0).unwrap()), sparse);
+        // Another byte, another place of the same byte, and another length.
+        content[place as usize] = b'y';
+        assert_ne!(hash(&|file| file.write_all_at(&content, 0).unwrap()), sparse);
+        for (length, place) in [(8 << 20, place + HASHED_PAGE as u64), ((8 << 20) + 1, place)] {
+            let other = hash(&|file| {
+                file.set_len(length).unwrap();
+                file.write_all_at(b"x", place).unwrap();
+            });
+            assert_ne!(other, sparse);
+        }
+    }
+
+    #[test]
+    fn parts_are_kept_apart() {
+        assert_ne!(sha256_of_parts(&["ab", "c"]), sha256_of_parts(&["a", "bc"]));
     }
 }

@@ -1,4 +1,6 @@
+use std::ffi::OsStr;
 use std::path::Path;
+use std::process::Command;
 
 use proptest::prelude::*;
 
@@ -28,12 +30,13 @@ const ALL: [(&str, Escaper); 10] = [
     ("escape_json", |text| escape_json(&serde_json::to_string(text).unwrap())),
 ];
 
-/// Those whose output may have line feeds.
-const OF_LINES: [&str; 3] = ["escape_lines", "escape_byte_lines", "escape_json"];
+/// Escapers whose output may have line feeds.
+const WITH_LINES: [&str; 3] = ["escape_lines", "escape_byte_lines", "escape_json"];
 
-/// What each escaper lets through of `text` and must not.
+/// Escapers that let a dangerous character of `text` through, with their output.
 fn leaks(text: &str) -> Vec<(&'static str, String)> {
-    let is_leak = |name: &str, c: char| is_dangerous(c) && !(c == '\n' && OF_LINES.contains(&name));
+    let is_leak =
+        |name: &str, c: char| is_dangerous(c) && !(c == '\n' && WITH_LINES.contains(&name));
     let escaped = ALL.iter().map(|(name, escaper)| (*name, escaper(text)));
     escaped.filter(|(name, text)| text.chars().any(|c| is_leak(name, c))).collect()
 }
@@ -155,4 +158,53 @@ fn ascii_is_ascii_and_loses_nothing_from_outside() {
     ] {
         assert_eq!(ascii(text), expected);
     }
+}
+
+#[test]
+fn plain_paths_stay_as_they_are() {
+    for plain in ["out", "out/lsm-1", "/tmp/x_y.d", "../a,b=c"] {
+        assert_eq!(shell_path(plain), plain);
+    }
+    assert_eq!(shell_path("my dir"), "'my dir'");
+    assert_eq!(shell_path("-x"), "./-x");
+    assert_eq!(shell_path("two\nlines"), "$'two\\nlines'");
+    assert_eq!(shell_word(""), "''");
+}
+
+#[test]
+fn a_shell_reads_what_was_quoted() {
+    let hard: [&[u8]; 9] = [
+        b"my dir",
+        b"it's",
+        b"a\nb",
+        b"\x1b[31m'\\x",
+        b"$HOME `id`",
+        b"~x",
+        b"\xff\xfe",
+        b"*",
+        "\u{202e}é".as_bytes(),
+    ];
+    for bytes in hard {
+        let script = format!("printf %s {}", shell_path(OsStr::from_bytes(bytes)));
+        let read = Command::new("bash").args(["-c", &script]).output().unwrap();
+        assert_eq!(read.stdout, bytes, "{script}");
+        assert!(!script.contains(is_dangerous), "{script:?}");
+    }
+}
+
+#[test]
+fn sizes_are_in_the_largest_unit_that_they_fill() {
+    let sizes = [0, 1, 1023, 1024, 43_200_000, 20 << 30, 3 << 40].map(binary_size);
+    let expected =
+        ["0 bytes", "1 byte", "1023 bytes", "1.0 KiB", "41.2 MiB", "20.0 GiB", "3.0 TiB"];
+    assert_eq!(sizes, expected);
+}
+
+#[test]
+fn a_mistyped_name_is_found_and_another_one_is_not() {
+    let known = ["vm.swappiness", "vm.overcommit_memory", "kernel.pid_max"];
+    assert_eq!(nearest("vm.swapiness", known), Some("vm.swappiness"));
+    assert_eq!(nearest("kernel.max_pid", known), Some("kernel.pid_max"));
+    assert_eq!(nearest("x", known), None);
+    assert_eq!(nearest("", known), None);
 }
