@@ -1,6 +1,6 @@
 //! A boot line as the kernel reads it (next_arg of lib/cmdline.c).
 
-/// Its parameters as they were typed: a quoted space parts nothing.
+/// Parameters of a boot line as they were typed: a quoted space parts nothing.
 pub fn parameters(line: &str) -> Vec<&str> {
     let mut is_quoted = false;
     let parts = line.split(move |c: char| {
@@ -15,9 +15,9 @@ pub fn unquoted(parameter: &str) -> String {
     let inner = parameter.strip_prefix('"');
     let (text, mut is_quoted) = (inner.unwrap_or(parameter), inner.is_some());
     // A name has at least one character.
-    let equals = text.char_indices().skip(1).find(|(_, c)| *c == '=').map(|(at, _)| at);
+    let equals = text.char_indices().skip(1).find(|(_, c)| *c == '=').map(|(index, _)| index);
     let (name, mut value) = match equals {
-        Some(at) => text.split_at(at + 1),
+        Some(index) => text.split_at(index + 1),
         None => ("", text),
     };
     if let Some(inner) = value.strip_prefix('"').filter(|_| equals.is_some()) {
@@ -54,13 +54,13 @@ mod tests {
         if quoted && end == i && i > 0 && args[i - 1] == b'"' {
             end -= 1;
         }
-        let said = match equals {
+        let value_of_init = match equals {
             0 => args[..end].to_vec(),
             _ => [&args[..=equals], args.get(value..end).unwrap_or_default()].concat(),
         };
         let rest = &args[i..];
         let blanks = rest.iter().take_while(|byte| is_space(**byte)).count();
-        (said, &rest[blanks..])
+        (value_of_init, &rest[blanks..])
     }
 
     #[test]
@@ -71,14 +71,14 @@ mod tests {
             words,
             ["quiet", r#"foo="x y""#, r#""bar=1 2""#, r#"dyndbg="file a.c +p""#, "b=\" "]
         );
-        let said: Vec<String> = words.into_iter().map(unquoted).collect();
-        assert_eq!(said, ["quiet", "foo=x y", "bar=1 2", "dyndbg=file a.c +p", "b= "]);
+        let read: Vec<String> = words.into_iter().map(unquoted).collect();
+        assert_eq!(read, ["quiet", "foo=x y", "bar=1 2", "dyndbg=file a.c +p", "b= "]);
     }
 
     proptest! {
         #[test]
         fn any_line_is_read_as_the_kernel_reads_it(line in r#"[ab="\t .-]{0,24}"#) {
-            let said: Vec<String> = parameters(&line).into_iter().map(unquoted).collect();
+            let read: Vec<String> = parameters(&line).into_iter().map(unquoted).collect();
             let mut rest = line.trim_start().as_bytes();
             let mut expected = Vec::new();
             while !rest.is_empty() {
@@ -86,7 +86,7 @@ mod tests {
                 expected.push(String::from_utf8(one).unwrap());
                 rest = after;
             }
-            prop_assert_eq!(said, expected);
+            prop_assert_eq!(read, expected);
         }
     }
 }

@@ -1,19 +1,19 @@
-//! What a real machine takes for what ktax counts: the part of a machine's file that `ktax
-//! calibrate` measures.
+//! Calibrations: cycles of a real machine for what ktax counts, which `ktax calibrate` measures,
+//! and their comparison with measured times.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Costly, Modelled};
+use crate::{Costly, Modelled};
 
-/// What cycles are called: those of the time-stamp counter.
+/// Name of the unit of cycles: those of the time-stamp counter.
 pub const CYCLES: &str = "TSC cycles";
 
 /// From, and up to; in cycles, or as a ratio.
 pub type LowHigh = [f64; 2];
 
-/// What holds all of them; `None` of none.
+/// Smallest interval that holds all of them; `None` of none.
 pub fn hull(intervals: impl IntoIterator<Item = LowHigh>) -> Option<LowHigh> {
     let wider = |[low, high]: LowHigh, one: LowHigh| [low.min(one[0]), high.max(one[1])];
     intervals.into_iter().reduce(wider)
@@ -27,7 +27,7 @@ fn is_interval([low, high]: LowHigh) -> bool {
     is_cost(low) && is_cost(high) && low <= high
 }
 
-/// What `ktax calibrate` measured on one machine. Another microcode is another machine.
+/// Measurements of `ktax calibrate` on one machine. Another microcode is another machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
@@ -58,7 +58,7 @@ pub struct Calibration {
     /// The kernel that was timed, if the counts are of another one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub timed_kernel: String,
-    /// What the rest takes; absent where no rows could be fitted.
+    /// Costs of everything else; absent where no rows could be fitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fit: Option<CalibrationFit>,
 }
@@ -69,18 +69,18 @@ impl Calibration {
     /// # Errors
     /// Which ones are none.
     pub fn check(&self) -> Result<(), String> {
-        let of_nothing = |(kind, interval): (&Costly, &LowHigh)| {
+        let wrong_operation = |(kind, interval): (&Costly, &LowHigh)| {
             (!is_interval(*interval)).then(|| format!("operations.{}", kind.name()))
         };
         let texts = [&self.cpu, &self.microcode, &self.counted_kernel, &self.timed_kernel];
         let is_repeated = |(kind, interval): (&Costly, &LowHigh)| {
             Costly::STRINGS.contains(kind) && is_interval(*interval)
         };
-        let wrong = if let Some(wrong) = self.operations.iter().find_map(of_nothing) {
+        let wrong = if let Some(wrong) = self.operations.iter().find_map(wrong_operation) {
             wrong
         } else if !self.iterations.iter().all(is_repeated) {
             "iterations".to_owned()
-        } else if self.rep_iteration.is_some_and(|it| !is_interval(it)) {
+        } else if self.rep_iteration.is_some_and(|interval| !is_interval(interval)) {
             "rep_iteration".to_owned()
         } else if self.fit.as_ref().is_some_and(|fit| !fit.is_one()) {
             "fit".to_owned()
@@ -95,15 +95,15 @@ impl Calibration {
     }
 }
 
-/// What was fitted to rows that the machine ran.
+/// Costs that were fitted to rows that the machine ran.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CalibrationFit {
-    /// How many rows.
+    /// Number of rows.
     pub rows: usize,
-    /// Of how many groups. Each was predicted by a fit to all others.
+    /// Number of groups of rows. Each was predicted by a fit to all others.
     pub groups: usize,
-    /// What the machine took over what was predicted: 9 of 10 of those rows lie between.
+    /// Measured over predicted cycles: 9 of 10 of those rows lie between.
     pub error: LowHigh,
     /// Cycles of each.
     pub cycles: BTreeMap<Fitted, f64>,
@@ -112,23 +112,23 @@ pub struct CalibrationFit {
 }
 
 impl CalibrationFit {
-    /// What one takes: as far as the rows tell it from others, and as wrong as rows were.
+    /// Cycles of one: as far as the rows tell it from others, and as wrong as rows were.
     pub fn cost(&self, thing: Fitted) -> LowHigh {
         let [low, high] = self.bounds.get(&thing).copied().unwrap_or_default();
         [low * self.error[0].min(1.0), high * self.error[1].max(1.0)]
     }
 
-    /// What one takes, with what rows are wrong by as a ratio that is given.
+    /// Cycles of one, with the error of the rows given as a ratio.
     pub fn cost_with(&self, thing: Fitted, error: f64) -> LowHigh {
         self.bounds.get(&thing).copied().unwrap_or_default().map(|cycles| cycles * error)
     }
 
-    /// Whether it needs the counters of a model: else it was fitted to instructions alone.
+    /// Whether the fit needs the counters of a model: else it was fitted to instructions alone.
     pub fn needs_model(&self) -> bool {
         self.cycles.keys().any(|thing| *thing != Fitted::Instruction)
     }
 
-    /// Whether it has a cost of each thing, or of instructions alone, and some cost at all.
+    /// Whether the fit has a cost of each thing, or of instructions alone, and some cost at all.
     fn is_one(&self) -> bool {
         let has = |thing: &Fitted| {
             let cost = self.cycles.get(thing).copied().unwrap_or(f64::NAN);
@@ -148,7 +148,7 @@ impl CalibrationFit {
     }
 }
 
-/// What is fitted.
+/// Things whose cost is fitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fitted {
@@ -211,25 +211,25 @@ impl Fitted {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CalibrationRow {
-    /// Its name.
+    /// Name of the row.
     pub row: String,
-    /// Those of one group are left out together.
+    /// Group of the row; rows of one group are left out together.
     pub group: String,
-    /// What the machine took.
+    /// Cycles of the machine.
     pub cycles: f64,
-    /// How many there are of what is fitted.
+    /// Counts of the things that are fitted.
     pub counts: BTreeMap<Fitted, f64>,
     /// Costly instructions.
     pub costly: BTreeMap<Costly, f64>,
     /// Iterations of repeated string instructions.
     pub rep_iterations: f64,
-    /// What it should have taken by a fit to the other groups, with what that is wrong by; absent
+    /// Cycles predicted by a fit to the other groups, with what that is wrong by; absent
     /// where there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predicted: Option<LowHigh>,
 }
 
-/// What `ktax calibrate` prints.
+/// Result of `ktax calibrate`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CalibrationTable {
@@ -237,12 +237,12 @@ pub struct CalibrationTable {
     pub machine: String,
     /// The machine whose caches and branches are modelled.
     pub model: String,
-    /// What was measured.
+    /// Measured costs.
     pub calibration: Calibration,
     /// The kinds that were not: what leaves the guest, or what this processor does not have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_measured: Vec<Costly>,
-    /// What is missing, why, and what to do about it.
+    /// Messages about missing parts: why, and what to do about it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
     /// The rows of the fit.
@@ -250,7 +250,7 @@ pub struct CalibrationTable {
     pub rows: Vec<CalibrationRow>,
 }
 
-/// What a machine would take for a row, by its Calibration. It decides nothing.
+/// Cycles that a machine would take for a row, by its Calibration. It decides nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Estimate {
@@ -263,19 +263,89 @@ pub struct Estimate {
     pub base: Option<LowHigh>,
     /// Cycles of an operation that the change adds; without a fit those of costly instructions.
     pub delta: LowHigh,
-    /// The same in percent of the base, wherever in its interval that lies.
+    /// `delta` in percent of the base, wherever in its interval that lies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent: Option<LowHigh>,
-    /// What the change adds to an operation and the file does not know, by its Metric: it is not in
-    /// these numbers.
+    /// Counts that the change adds to an operation and the file does not know, by its Metric: it is
+    /// not in these numbers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub left_out: BTreeMap<String, f64>,
 }
 
+/// A row that was both.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ValidatedRow {
+    /// Name of the row.
+    pub row: String,
+    /// Predicted change, in percent of the base.
+    pub predicted_percent: LowHigh,
+    /// Measured change, in percent of the base.
+    pub measured_percent: f64,
+    /// Interval of the measured change; `None` for an end that is not known.
+    pub measured_interval: [Option<f64>; 2],
+    /// Whether what was measured lies in what was predicted.
+    pub is_covered: bool,
+    /// Metrics that changed and that no cost is known of, per operation.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub without: BTreeMap<String, f64>,
+}
+
+impl ValidatedRow {
+    /// The middle of what was predicted.
+    pub fn predicted(&self) -> f64 {
+        self.predicted_percent.iter().sum::<f64>() / 2.0
+    }
+}
+
+/// So many of so many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Share {
+    /// These.
+    pub of_them: usize,
+    /// All.
+    pub all: usize,
+}
+
+/// Result of `ktax validate`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Validation {
+    /// One line for people: the subjects.
+    pub title: String,
+    /// The machine's file.
+    pub machine: String,
+    /// The CPU that it was measured on.
+    pub cpu: String,
+    /// The CPU that the times are of.
+    pub timed_cpu: String,
+    /// Rows in the order of their error: those that failed come first, the worst before all.
+    pub rows: Vec<ValidatedRow>,
+    /// Reason why no row of the times can be judged, if that is so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfit: Option<String>,
+    /// Rows that one of both has not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
+    /// In what the subjects that were counted and timed differ.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub differences: Vec<String>,
+    /// Rows whose measured change lies in what was predicted.
+    pub covered: Share,
+    /// Rows whose sign was predicted, of those that changed by 5 % or more.
+    pub signs: Share,
+    /// Spearman's rank correlation; absent of fewer than three rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank_correlation: Option<f64>,
+    /// By how many percent half of the rows are predicted wrong, or more.
+    pub median_error_percent: f64,
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::metric;
     use super::*;
+    use crate::metric;
 
     #[test]
     fn what_is_fitted_has_a_name_and_is_counted() {
@@ -310,22 +380,33 @@ mod tests {
             calibration.check().unwrap_err()
         };
         for error in [
-            with(|it| *it.operations.get_mut(&Costly::Locked).unwrap() = [18.0, 17.0]),
-            with(|it| *it.operations.get_mut(&Costly::Locked).unwrap() = [-1.0, 17.0]),
-            with(|it| it.rep_iteration = Some([f64::NAN, 1.0])),
-            with(|it| it.iterations.extend([(Costly::Locked, [1.0, 2.0])])),
-            with(|it| it.iterations.extend([(Costly::RepMovs, [2.0, 1.0])])),
-            with(|it| it.timed_kernel = "6\n".to_owned()),
-            with(|it| {
-                it.fit.as_mut().unwrap().cycles.retain(|thing, _| *thing != Fitted::PageWalk);
+            with(|calibration| {
+                *calibration.operations.get_mut(&Costly::Locked).unwrap() = [18.0, 17.0]
             }),
-            with(|it| it.cycles_per_ns = 0.0),
-            with(|it| it.cpu = "a\u{1b}[2J".to_owned()),
-            with(|it| it.fit.as_mut().unwrap().error = [0.0, 0.0]),
-            with(|it| it.fit.as_mut().unwrap().error = [1.0, f64::INFINITY]),
-            with(|it| it.fit.as_mut().unwrap().cycles.clear()),
-            with(|it| it.fit.as_mut().unwrap().bounds.clear()),
-            with(|it| it.fit.as_mut().unwrap().cycles.extend([(Fitted::PageWalk, 99.0)])),
+            with(|calibration| {
+                *calibration.operations.get_mut(&Costly::Locked).unwrap() = [-1.0, 17.0]
+            }),
+            with(|calibration| calibration.rep_iteration = Some([f64::NAN, 1.0])),
+            with(|calibration| calibration.iterations.extend([(Costly::Locked, [1.0, 2.0])])),
+            with(|calibration| calibration.iterations.extend([(Costly::RepMovs, [2.0, 1.0])])),
+            with(|calibration| calibration.timed_kernel = "6\n".to_owned()),
+            with(|calibration| {
+                calibration
+                    .fit
+                    .as_mut()
+                    .unwrap()
+                    .cycles
+                    .retain(|thing, _| *thing != Fitted::PageWalk);
+            }),
+            with(|calibration| calibration.cycles_per_ns = 0.0),
+            with(|calibration| calibration.cpu = "a\u{1b}[2J".to_owned()),
+            with(|calibration| calibration.fit.as_mut().unwrap().error = [0.0, 0.0]),
+            with(|calibration| calibration.fit.as_mut().unwrap().error = [1.0, f64::INFINITY]),
+            with(|calibration| calibration.fit.as_mut().unwrap().cycles.clear()),
+            with(|calibration| calibration.fit.as_mut().unwrap().bounds.clear()),
+            with(|calibration| {
+                calibration.fit.as_mut().unwrap().cycles.extend([(Fitted::PageWalk, 99.0)])
+            }),
         ] {
             assert!(error.ends_with("is no cost; run `ktax calibrate` again"), "{error}");
         }

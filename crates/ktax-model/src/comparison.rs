@@ -1,12 +1,13 @@
+//! Comparisons: rows with their verdicts and evidence.
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::counts::{CountsComparison, CountsEvidence};
-use super::effect::Effect;
-use super::guests::{GuestsComparison, GuestsEvidence};
-use super::times::{TimesComparison, TimesEvidence};
-use super::{ExitTable, Failure, Side, Verdict, Warning, Workload};
+use crate::{
+    CountsComparison, CountsEvidence, Effect, ExitTable, Failure, GuestsComparison, GuestsEvidence,
+    Side, TimesComparison, TimesEvidence, Workload,
+};
 
 /// Boots of a row that have no measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,9 +17,9 @@ pub struct RowFailure {
     pub boot: String,
     /// Which Side.
     pub side: Side,
-    /// How many Boots of that Side failed this way.
+    /// Number of Boots of that Side that failed this way.
     pub boots: usize,
-    /// Why.
+    /// Reason of the failure.
     pub failure: Failure,
 }
 
@@ -30,7 +31,7 @@ pub struct Row {
     pub row: String,
     /// One line for people.
     pub title: String,
-    /// What one operation is.
+    /// One operation, in words.
     pub operation: String,
     /// Operations in one measurement.
     pub ops: u64,
@@ -39,22 +40,22 @@ pub struct Row {
     pub params: BTreeMap<String, u64>,
     /// Whether the row counts for the exit status; secondary rows do not.
     pub headline: bool,
-    /// What follows.
+    /// Verdict of the row.
     pub verdict: Verdict,
-    /// Why there is no answer, or how the work differed.
+    /// Reason why there is no answer, or how the work differed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The Boots without a measurement.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<RowFailure>,
-    /// What the Verdict rests on.
+    /// Measurements that the Verdict rests on.
     pub evidence: Evidence,
 }
 
-/// What a Verdict rests on.
+/// Measurements that a Verdict rests on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-// There are few of them at a time: a box would only be in the way.
+// There are few of them at a time, so a box would save nothing.
 #[allow(clippy::large_enum_variant)]
 pub enum Evidence {
     /// Instructions, counted exactly.
@@ -87,7 +88,7 @@ impl Row {
         Some(&self.counts()?.sizes.as_ref()?.rows)
     }
 
-    /// What was counted; `None` of other methods.
+    /// Evidence of counts; `None` for other methods.
     pub fn counts(&self) -> Option<&CountsEvidence> {
         match &self.evidence {
             Evidence::Counts(counts) => Some(counts),
@@ -95,7 +96,7 @@ impl Row {
         }
     }
 
-    /// What was timed; `None` of other methods.
+    /// Evidence of times; `None` for other methods.
     pub fn times(&self) -> Option<&TimesEvidence> {
         match &self.evidence {
             Evidence::Times(times) => Some(times),
@@ -103,7 +104,7 @@ impl Row {
         }
     }
 
-    /// What was recorded of guests; `None` of other methods.
+    /// Evidence of guests; `None` for other methods.
     pub fn guests(&self) -> Option<&GuestsEvidence> {
         match &self.evidence {
             Evidence::Guests(guests) => Some(guests),
@@ -121,7 +122,7 @@ impl Row {
         }
     }
 
-    /// What a Side costs, per operation: its times, else the first Metric.
+    /// Cost of a Side per operation: its times, else the first Metric.
     pub fn cost(&self, side: Side) -> Option<f64> {
         if let Some(times) = self.times() {
             return *times.ns.get(side);
@@ -130,7 +131,7 @@ impl Row {
         Some(if side == Side::Base { first.base } else { first.change })
     }
 
-    /// How many Boots have no measurement.
+    /// Number of Boots without a measurement.
     pub fn failed_boots(&self) -> usize {
         self.failures.iter().map(|failed| failed.boots).sum()
     }
@@ -158,7 +159,7 @@ pub struct Comparison {
     pub title: String,
     /// A change below this many percent gets no verdict.
     pub threshold_percent: f64,
-    /// What the method says of all rows together.
+    /// Data of the method about all rows together.
     pub method: ComparisonMethod,
     /// One for each Workload, in the Plan's order.
     pub rows: Vec<Row>,
@@ -166,10 +167,10 @@ pub struct Comparison {
     pub warnings: Vec<Warning>,
 }
 
-/// What a method says of all rows together.
+/// Data of a method about all rows together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-// There are few of them at a time: a box would only be in the way.
+// There are few of them at a time, so a box would save nothing.
 #[allow(clippy::large_enum_variant)]
 pub enum ComparisonMethod {
     /// Instructions, counted exactly.
@@ -187,7 +188,7 @@ impl Comparison {
         guests.flat_map(|(row, guests)| guests.exit_tables(&row.row)).collect()
     }
 
-    /// What was counted; `None` of other methods.
+    /// Data of counts; `None` for other methods.
     pub fn counts(&self) -> Option<&CountsComparison> {
         match &self.method {
             ComparisonMethod::Counts(counts) => Some(counts),
@@ -195,11 +196,82 @@ impl Comparison {
         }
     }
 
-    /// What was timed; `None` of other methods.
+    /// Data of times; `None` for other methods.
     pub fn times(&self) -> Option<&TimesComparison> {
         match &self.method {
             ComparisonMethod::Times(times) => Some(times),
             _ => None,
         }
     }
+}
+
+/// Conclusion about a row, the same for all methods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The change costs more, beyond the noise and the threshold.
+    Slower,
+    /// The change costs less, beyond the noise and the threshold.
+    Faster,
+    /// The change differs from the base, by less than the threshold.
+    BelowThreshold,
+    /// No change was seen; the evidence says how small a change would have been.
+    NoDetectedChange,
+    /// Too few Boots of both Sides to decide.
+    TooFewBoots,
+    /// There is no answer; the row's reason says why.
+    Inconclusive,
+    /// The work signatures differ: the numbers do not compare.
+    DifferentWork,
+    /// A Side has no measurement.
+    Failed,
+    /// There is no change to compare the base with.
+    OneSide,
+}
+
+impl Verdict {
+    /// Whether it is slower or faster.
+    pub fn is_change(self) -> bool {
+        match self {
+            Verdict::Slower | Verdict::Faster => true,
+            Verdict::BelowThreshold | Verdict::NoDetectedChange | Verdict::OneSide => false,
+            Verdict::TooFewBoots | Verdict::Inconclusive => false,
+            Verdict::DifferentWork | Verdict::Failed => false,
+        }
+    }
+
+    /// Whether it says how the Sides compare.
+    pub fn is_answer(self) -> bool {
+        match self {
+            Verdict::Slower | Verdict::Faster => true,
+            Verdict::BelowThreshold | Verdict::NoDetectedChange => true,
+            Verdict::TooFewBoots | Verdict::Inconclusive | Verdict::OneSide => false,
+            Verdict::DifferentWork | Verdict::Failed => false,
+        }
+    }
+
+    /// Text as printed: `no detected change`.
+    pub fn text(self) -> &'static str {
+        match self {
+            Verdict::Slower => "slower",
+            Verdict::Faster => "faster",
+            Verdict::BelowThreshold => "below the threshold",
+            Verdict::NoDetectedChange => "no detected change",
+            Verdict::TooFewBoots => "too few boots",
+            Verdict::Inconclusive => "inconclusive",
+            Verdict::DifferentWork => "different work",
+            Verdict::Failed => "failed",
+            Verdict::OneSide => "one side",
+        }
+    }
+}
+
+/// A fact that travels with a result and is printed below it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Warning {
+    /// The fact, and where it holds.
+    pub fact: String,
+    /// Next step for the user.
+    pub next_step: String,
 }

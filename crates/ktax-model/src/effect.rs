@@ -1,10 +1,16 @@
+//! Effects of Metrics: values of both Sides, the functions and call paths that carry a delta, and
+//! slow ways that a kernel takes only on a CPU that lacks a feature.
+//!
+//! Kernels choose such ways by different features, so one version may take the slow way on a CPU on
+//! which another one does not.
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Context, Costly, Modelled, Msr, PathDelta, Sides, Verdict};
+use crate::{Context, Costly, Modelled, Msr, Sides, Verdict, is_default};
 
-/// What one Metric did between the Sides. All values are per operation, in the Metric's unit.
+/// Difference of one Metric between the Sides. All values are per operation, in the Metric's unit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Effect {
@@ -23,16 +29,16 @@ pub struct Effect {
     pub layout: usize,
     /// Smallest and largest paired delta over the Layouts.
     pub delta_range: (f64, f64),
-    /// How far one Side's values lie apart over the Layouts: the larger of the two Sides'.
+    /// Range of one Side's values over the Layouts: the larger of the two Sides'.
     pub spread: f64,
     /// The smallest delta, without its sign, that the rule would have called a change: in the
     /// Verdict's direction, without one in either. Absent where there are too few Layouts for any.
     pub detectable: Option<f64>,
     /// Raw region counts by Layout, of the Layouts that have both Sides.
     pub samples: Sides<Vec<u64>>,
-    /// What follows.
+    /// Verdict of this Metric alone.
     pub verdict: Verdict,
-    /// What carries the delta, largest first: all functions that differ, if the Verdict is a
+    /// Functions that carry the delta, largest first: all that differ, if the Verdict is a
     /// change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<FunctionDelta>,
@@ -44,12 +50,12 @@ pub struct Effect {
 impl Effect {
     /// The raw counts in its Layout; a file that ktax did not write may have no such Layout.
     pub fn counts(&self) -> Option<Sides<u64>> {
-        let of = |samples: &Vec<u64>| samples.get(self.layout).copied();
-        Some(Sides { base: of(&self.samples.base)?, change: of(&self.samples.change)? })
+        let count_in = |samples: &Vec<u64>| samples.get(self.layout).copied();
+        Some(Sides { base: count_in(&self.samples.base)?, change: count_in(&self.samples.change)? })
     }
 }
 
-/// What one function contributes to a delta, in the Effect's Layout and Context.
+/// Contribution of one function to a delta, in the Effect's Layout and Context.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FunctionDelta {
@@ -65,28 +71,310 @@ pub struct FunctionDelta {
     pub delta: f64,
     /// REP iterations per operation, change minus base.
     pub rep_delta: f64,
-    /// Of several CPUs: what they waited for each other there, each Side.
-    #[serde(default = "nothing", skip_serializing_if = "is_nothing")]
+    /// Time that several CPUs waited for each other there, each Side.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub wait: Sides<u64>,
     /// The cache lines that it got from another CPU, by the model of coherence, each Side.
-    #[serde(rename = "model_transfers", default = "nothing", skip_serializing_if = "is_nothing")]
+    #[serde(rename = "model_transfers", default, skip_serializing_if = "is_default")]
     pub transfers: Sides<u64>,
-    /// If the Effect is of costly instructions: how many there, each Side.
+    /// Counts of costly instructions there, each Side, if the Effect is of such.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub costly: BTreeMap<Costly, Sides<u64>>,
-    /// If it is of `wrmsr` or `rdmsr`: how often each register was accessed there, each Side,
+    /// Accesses of each register there, each Side, if the Effect is of `wrmsr` or `rdmsr` and
     /// where that is known.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub msrs: BTreeMap<Msr, Sides<u64>>,
-    /// If the Effect is of the model of a machine: how many there, each Side.
+    /// Counts of the model of a machine there, each Side, if the Effect is of such.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub modelled: BTreeMap<Modelled, Sides<u64>>,
 }
 
-fn nothing() -> Sides<u64> {
-    Sides::default()
+/// A place whose delta is a smaller share of the row's, in percent, is not worth a line. A function
+/// that a compiler moved into its caller is less there and more above, so that their common caller
+/// is no such place.
+pub const LITTLE_OF_DELTA_PERCENT: u64 = 1;
+
+/// A function below the one that calls it, and what both Sides execute there.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PathDelta {
+    /// Number of functions above it: those before it in its list.
+    pub depth: u32,
+    /// The symbol without the compiler's suffixes.
+    pub function: String,
+    /// Number of calls there in the Region, each Side.
+    pub calls: Sides<u64>,
+    /// Instructions in the Region with those of all below it, each Side.
+    pub instructions: Sides<u64>,
+    /// REP iterations in the same way.
+    pub rep_iterations: Sides<u64>,
+    /// Costly instructions in the same way; of an Effect only those that it is of.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub costly: BTreeMap<Costly, Sides<u64>>,
+    /// Time that several CPUs waited for each other there and below, each Side.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub wait: Sides<u64>,
+    /// And what they were idle after their processes had left them there.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub idle: Sides<u64>,
 }
 
-fn is_nothing(counts: &Sides<u64>) -> bool {
-    *counts == nothing()
+/// Functions, each called by the next one, and how long CPUs wait in the first of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WaitStack {
+    /// Function that waits, then its callers.
+    pub functions: Vec<String>,
+    /// In instructions of the Region, each Side.
+    pub wait: Sides<u64>,
+}
+
+/// All call paths of a row, of one pair of Runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RowPaths {
+    /// The row.
+    pub row: String,
+    /// Operations in the Region.
+    pub ops: u64,
+    /// One operation, in words.
+    pub operation: String,
+    /// The Metric that decided the row.
+    pub metric: String,
+    /// Range of the Metric over the layouts, per operation.
+    pub spread: f64,
+    /// A caller, then all that it calls, those that differ most first.
+    pub contexts: BTreeMap<Context, Vec<PathDelta>>,
+}
+
+/// Counts of a function itself, without those that it calls.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Own {
+    /// Instructions, each Side.
+    pub instructions: Sides<u64>,
+    /// REP iterations, each Side.
+    pub rep_iterations: Sides<u64>,
+    /// Costly instructions, each Side.
+    pub costly: BTreeMap<Costly, Sides<u64>>,
+    /// Time that CPUs waited there, each Side.
+    pub wait: Sides<u64>,
+    /// Time that CPUs were idle for it, each Side.
+    pub idle: Sides<u64>,
+}
+
+/// Index of each path's caller in the list; `None` for a root.
+pub fn callers(paths: &[PathDelta]) -> Vec<Option<usize>> {
+    let mut above: Vec<usize> = Vec::new();
+    let caller = |(index, path): (usize, &PathDelta)| {
+        // A file that ktax did not write may leave out a caller.
+        above.truncate(path.depth as usize);
+        let caller = above.last().copied();
+        above.push(index);
+        caller
+    };
+    paths.iter().enumerate().map(caller).collect()
+}
+
+/// A function's name and those of all above it, itself last.
+pub fn stack<'a>(paths: &'a [PathDelta], callers: &[Option<usize>], index: usize) -> Vec<&'a str> {
+    let above = std::iter::successors(Some(index), |index| callers[*index]);
+    let mut functions: Vec<&str> = above.map(|index| paths[index].function.as_str()).collect();
+    functions.reverse();
+    functions
+}
+
+/// Paths that are worth it and whose callers are.
+pub fn without_below(paths: &[PathDelta], is_worth: impl Fn(&PathDelta) -> bool) -> Vec<PathDelta> {
+    kept(paths, is_worth).into_iter().map(|index| paths[index].clone()).collect()
+}
+
+/// Indices of paths that are worth it and whose callers are.
+pub fn kept(paths: &[PathDelta], is_worth: impl Fn(&PathDelta) -> bool) -> Vec<usize> {
+    let mut left_out = None;
+    let is_kept = |(_, path): &(usize, &PathDelta)| {
+        left_out = left_out.filter(|depth| path.depth > *depth);
+        if left_out.is_none() && !is_worth(path) {
+            left_out = Some(path.depth);
+        }
+        left_out.is_none()
+    };
+    paths.iter().enumerate().filter(is_kept).map(|(index, _)| index).collect()
+}
+
+/// Counts of each function itself, if all that it calls is in the list, too.
+pub fn own(paths: &[PathDelta]) -> Vec<Own> {
+    let all = |path: &PathDelta| Own {
+        instructions: path.instructions.clone(),
+        rep_iterations: path.rep_iterations.clone(),
+        costly: path.costly.clone(),
+        wait: path.wait.clone(),
+        idle: path.idle.clone(),
+    };
+    let mut own: Vec<Own> = paths.iter().map(all).collect();
+    for (path, caller) in paths.iter().zip(callers(paths)) {
+        if let Some(caller) = caller {
+            own[caller].instructions.less(&path.instructions);
+            own[caller].rep_iterations.less(&path.rep_iterations);
+            own[caller].wait.less(&path.wait);
+            own[caller].idle.less(&path.idle);
+            for (kind, counts) in &path.costly {
+                own[caller].costly.entry(*kind).or_default().less(counts);
+            }
+        }
+    }
+    own
+}
+
+impl Sides<u64> {
+    fn less(&mut self, other: &Sides<u64>) {
+        self.base = self.base.saturating_sub(other.base);
+        self.change = self.change.saturating_sub(other.change);
+    }
+}
+
+impl PathDelta {
+    /// A path that has counts of instructions alone.
+    pub fn with_instructions(depth: u32, function: &str, base: u64, change: u64) -> PathDelta {
+        let none = || Sides { base: 0, change: 0 };
+        PathDelta {
+            depth,
+            function: function.to_owned(),
+            calls: none(),
+            instructions: Sides { base, change },
+            rep_iterations: none(),
+            costly: BTreeMap::new(),
+            wait: none(),
+            idle: none(),
+        }
+    }
+}
+
+/// A slow way, with the feature that a kernel takes it without, and the ways that it replaces.
+#[derive(Debug)]
+pub struct Fallback {
+    /// The slow way.
+    pub function: &'static str,
+    /// The feature that the CPU lacks.
+    pub feature: &'static str,
+    instead_of: &'static [&'static str],
+}
+
+/// Slow ways of x86-64, Linux 5.x and 6.x.
+const FALLBACKS: [Fallback; 5] = [
+    Fallback {
+        function: "memset_orig",
+        feature: "FSRS",
+        instead_of: &["memset", "__memset", "memset_erms"],
+    },
+    Fallback {
+        function: "memcpy_orig",
+        feature: "FSRM",
+        instead_of: &["memcpy", "__memcpy", "memcpy_erms"],
+    },
+    Fallback {
+        function: "rep_movs_alternative",
+        feature: "FSRM",
+        instead_of: &[
+            "copy_user_enhanced_fast_string",
+            "copy_user_generic_string",
+            "copy_user_short_string",
+        ],
+    },
+    Fallback {
+        function: "rep_stos_alternative",
+        feature: "FSRS",
+        instead_of: &["clear_user_erms", "clear_user_original", "clear_user_rep_good"],
+    },
+    Fallback {
+        function: "clear_page_orig",
+        feature: "ERMS",
+        instead_of: &["clear_page_erms", "clear_page_rep"],
+    },
+];
+
+/// Returns the feature for want of which one Side alone takes the slow way, if this function is
+/// that way, or one that it replaces. `is_one_sided` tells of a function whether only one Side
+/// executed it.
+pub fn lacking(function: &str, is_one_sided: impl Fn(&str) -> bool) -> Option<&'static str> {
+    let has = |way: &&Fallback| way.function == function || way.instead_of.contains(&function);
+    let way = FALLBACKS.iter().find(has).filter(|way| is_one_sided(way.function));
+    way.map(|way| way.feature)
+}
+
+/// Whether only one Side executed a function.
+pub fn has_one_side(counts: &Sides<u64>) -> bool {
+    (counts.base == 0) != (counts.change == 0)
+}
+
+impl Effect {
+    /// The slow ways that only one Side takes, because the CPU lacks a feature.
+    pub fn fallbacks(&self) -> impl Iterator<Item = &'static Fallback> {
+        FALLBACKS.iter().filter(|fallback| self.has_one_side(fallback.function))
+    }
+
+    /// Returns the feature that the CPU lacks, if this function differs because only one Side takes
+    /// the slow way without it.
+    pub fn lacking(&self, function: &str) -> Option<&'static str> {
+        lacking(function, |name| self.has_one_side(name))
+    }
+
+    fn has_one_side(&self, function: &str) -> bool {
+        let found = self.functions.iter().find(|delta| delta.function == function);
+        found.is_some_and(|delta| has_one_side(&delta.instructions))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(depth: u32, count: u64) -> PathDelta {
+        let both = |count: u64| Sides { base: count, change: 2 * count };
+        let costly = [(Costly::Locked, both(count))].into();
+        let (function, calls) = ("f".to_owned(), both(1));
+        let [instructions, none] = [both(count), both(0)];
+        let (wait, idle) = (instructions.clone(), none.clone());
+        PathDelta { depth, function, calls, instructions, rep_iterations: none, costly, wait, idle }
+    }
+
+    #[test]
+    fn what_a_function_executes_itself_is_without_those_that_it_calls() {
+        let paths = [path(0, 100), path(1, 30), path(2, 10), path(1, 20), path(0, 7)];
+        assert_eq!(callers(&paths), [None, Some(0), Some(1), Some(0), None]);
+        let own = own(&paths);
+        assert_eq!(
+            own.iter().map(|function| function.instructions.base).collect::<Vec<_>>(),
+            [50, 20, 10, 20, 7]
+        );
+        assert_eq!(own[0].instructions.change, 100);
+        assert_eq!(own[1].costly[&Costly::Locked].base, 20);
+        assert_eq!((own[0].wait.base, own[2].wait.change), (50, 20));
+    }
+
+    #[test]
+    fn a_list_that_ktax_did_not_write_is_no_panic() {
+        assert_eq!(
+            callers(&[path(7, 1), path(4_000_000_000, 1), path(0, 1)]),
+            [None, Some(0), None]
+        );
+        assert_eq!(own(&[path(0, 1), path(1, 5)])[0].instructions.base, 0);
+    }
+
+    #[test]
+    fn a_slow_way_of_one_side_and_what_it_replaces_are_for_want_of_a_feature() {
+        let only = |name: &str| name == "memset_orig";
+        for (function, expected) in [
+            ("memset_orig", Some("FSRS")),
+            ("memset_erms", Some("FSRS")),
+            ("memcpy_orig", None),
+            ("clear_page_erms", None),
+            ("vfs_read", None),
+        ] {
+            assert_eq!(lacking(function, only), expected, "{function}");
+        }
+        // If both take the slow way, the kernels and not the CPU are the reason.
+        assert_eq!(lacking("memset_orig", |_| false), None);
+        assert!(!has_one_side(&Sides { base: 3, change: 4 }));
+        assert!(!has_one_side(&Sides { base: 0, change: 0 }));
+        assert!(has_one_side(&Sides { base: 0, change: 4 }));
+    }
 }

@@ -1,17 +1,22 @@
+//! Exit tables: the time of vCPUs by the reason for which they left the guest.
+
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
-use super::Warning;
+use crate::{Warning, is_default};
 
-/// What a vCPU's time went to, by the reason for which it left the guest.
+/// Time of vCPUs, by the reason for which they left the guest.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExitTable {
-    /// What it says it is of: a path, a VM; empty where nothing is said.
+    /// Subject of the table: a path, a VM; empty where nothing is known.
     pub of: String,
-    /// Who counted: `e500 timing`, `book3s HV timings`.
+    /// Name of the counters: `e500 timing`, `book3s HV timings`.
     pub source: String,
-    /// What one row of it is.
-    #[serde(default, skip_serializing_if = "ExitRows::are_reasons")]
+    /// Meaning of one row.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub rows_are: ExitRows,
     /// In the source's order.
     pub rows: Vec<ExitRow>,
@@ -20,16 +25,16 @@ pub struct ExitTable {
     pub missing: Vec<MissingEvents>,
     /// Facts to know.
     pub warnings: Vec<Warning>,
-    /// How long was recorded, ns, however many vCPUs there are: what rates are of. Nothing where
-    /// the source does not say it.
+    /// Length of the recording, ns, however many vCPUs there are, which rates refer to. `None`
+    /// where the source does not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elapsed_ns: Option<u64>,
-    /// What a recorder says of itself; a file that a kernel wrote has none.
+    /// Account of a recorder about itself; `None` for a file that a kernel wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<ExitAccount>,
 }
 
-/// What the rows of an exit table are.
+/// Meaning of the rows of an exit table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExitRows {
@@ -42,19 +47,13 @@ pub enum ExitRows {
     Accesses,
 }
 
-impl ExitRows {
-    fn are_reasons(&self) -> bool {
-        *self == ExitRows::Reasons
-    }
-}
-
 /// Events that a source lacks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MissingEvents {
     /// Which events.
     pub events: ExitEvents,
-    /// How to record them: the sentence begins with a verb and has no full stop.
+    /// Next step to record them: the sentence begins with a verb and has no full stop.
     pub next_step: String,
 }
 
@@ -82,18 +81,18 @@ pub struct ExitPair {
     pub totals: bool,
 }
 
-/// What a guest's time went to while it did something.
+/// Exit table of a guest while it did something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExitRun {
-    /// What it did.
+    /// Name of the work.
     pub row: String,
-    /// Where its time went.
+    /// Exit table of the work.
     pub table: ExitTable,
-    /// How long the work took by the guest's clock, ns; nothing where there is none.
+    /// Duration of the work by the guest's clock, ns; `None` where there is no clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guest_ns: Option<u64>,
-    /// How long the same took on the host itself, ns.
+    /// Duration of the same work on the host itself, ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native_ns: Option<u64>,
 }
@@ -104,7 +103,7 @@ pub struct ExitRun {
 pub struct ExitAccount {
     /// From each vCPU's first entry or exit to its end or the recording's, all together, ns.
     pub wall_ns: u64,
-    /// What had begun and not ended.
+    /// Intervals that had begun and not ended.
     pub open: Vec<OpenExit>,
     /// Events that are in no row.
     pub lost: u64,
@@ -113,21 +112,21 @@ pub struct ExitAccount {
     /// Task switches and wakeups of the whole machine that were not seen: one of a vCPU's can move
     /// time between the four parts of one row, until the vCPU's next event, and no more.
     pub missed_switches: u64,
-    /// What the recorder itself took; nothing where nobody counts it.
+    /// Cost of the recorder itself; `None` where nobody counts it.
     pub recorder: Option<RecorderCost>,
 }
 
-/// What had not ended when the recording did; it is in no row.
+/// Interval that had not ended when the recording did; it is in no row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OpenExit {
-    /// What it is: an exit's reason, or the guest.
+    /// Reason of the exit, or the guest.
     pub reason: String,
     /// So far, ns.
     pub ns: u64,
 }
 
-/// How long the recorder's programs run, ns, on average over those that were timed.
+/// Run time of the recorder's programs, ns, on average over those that were timed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecorderCost {
@@ -137,7 +136,7 @@ pub struct RecorderCost {
     pub switch_ns: u64,
 }
 
-/// Where a row's time went; the parts add up to its sum, ns.
+/// Parts of a row's time; they add up to its sum, ns.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExitParts {
@@ -152,7 +151,7 @@ pub struct ExitParts {
     /// Ready to run, without a CPU. `None` without scheduling events.
     pub preempted_ns: Option<u64>,
     /// In the kernel, halted or on a CPU: nobody knows without scheduling events.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub unknown_ns: u64,
 }
 
@@ -163,10 +162,6 @@ impl ExitParts {
     }
 }
 
-fn is_zero(ns: &u64) -> bool {
-    *ns == 0
-}
-
 /// One reason.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -175,7 +170,7 @@ pub struct ExitRow {
     pub reason: String,
     /// Whether it is the time in the guest, from an entry to the next exit, and no exit's.
     pub is_guest: bool,
-    /// How often.
+    /// Number of exits.
     pub count: u64,
     /// The shortest, ns; nothing where there was none.
     pub least_ns: Option<u64>,
@@ -188,7 +183,7 @@ pub struct ExitRow {
     /// The median, to an eighth of itself, ns; nothing where only sums are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p50_ns: Option<u64>,
-    /// What one in a hundred is longer than, to an eighth of itself, ns.
+    /// 99th percentile, to an eighth of itself, ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_ns: Option<u64>,
     /// Nothing where only sums are known.
@@ -211,7 +206,7 @@ pub enum ExitCounter {
 }
 
 impl ExitCounter {
-    /// As JSON has it.
+    /// Name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             ExitCounter::AllExits => "all-exits",
@@ -253,26 +248,26 @@ impl ExitTable {
         self.rows.iter().map(ExitRow::time_ns).fold(0, u64::saturating_add)
     }
 
-    /// How long was recorded, s; nothing where that is not known.
+    /// Length of the recording, s; `None` where that is not known.
     pub fn elapsed_s(&self) -> Option<f64> {
         self.elapsed_ns.filter(|ns| *ns > 0).map(|ns| ns as f64 / 1e9)
     }
 
-    /// How often the guest was left: what KVM counted, if it counts all exits, and otherwise the
+    /// Number of exits: KVM's own count, if it counts all exits, and otherwise the
     /// sum of the reasons. One exit has several phases, and is counted by one of them.
     pub fn exits(&self) -> u64 {
         if self.rows_are == ExitRows::Phases {
             return self.exit_phase().map_or(0, |row| row.count);
         }
-        let sum = |of: fn(&ExitRow) -> bool| {
-            let rows = self.rows.iter().filter(|row| of(row)).map(|row| row.count);
+        let sum = |is_counted: fn(&ExitRow) -> bool| {
+            let rows = self.rows.iter().filter(|row| is_counted(row)).map(|row| row.count);
             rows.reduce(u64::saturating_add)
         };
         let counted = sum(|row| row.counter == Some(ExitCounter::AllExits));
         counted.or_else(|| sum(ExitRow::is_reason)).unwrap_or(0)
     }
 
-    /// Whether the time of its exits was measured; KVM's statistics have only that of halts.
+    /// Whether the time of exits was measured; KVM's statistics have only that of halts.
     pub fn is_timed(&self) -> bool {
         self.rows.iter().any(|row| row.counter.is_none() && row.is_timed())
     }
@@ -291,5 +286,95 @@ impl ExitTable {
     /// The row of a reason.
     pub fn row(&self, reason: &str) -> Option<&ExitRow> {
         self.rows.iter().find(|row| row.reason == reason)
+    }
+}
+
+/// No architecture has a tenth of this. A text with more has addresses among its reasons.
+pub const EXIT_REASONS_MAX: usize = 4096;
+
+/// Faults of an exit table that no recorder writes.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum ExitFault {
+    #[error(
+        "the rows of its table {table} add up to {rows_ns} ns, more than its wall time of \
+         {wall_ns} ns"
+    )]
+    TooMuch { table: usize, rows_ns: u128, wall_ns: u64 },
+    #[error("its table {table} has two rows for the reason {reason:?}")]
+    Twice { table: usize, reason: String },
+    #[error("its table {table} has more than {EXIT_REASONS_MAX} reasons")]
+    Reasons { table: usize },
+}
+
+/// Refuses exit tables that no recorder writes, wherever they come from.
+///
+/// # Errors
+/// The first fault.
+pub fn check_exits<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Result<(), ExitFault> {
+    tables.into_iter().enumerate().try_for_each(|(index, table)| check_table(index + 1, table))
+}
+
+fn check_table(number: usize, table: &ExitTable) -> Result<(), ExitFault> {
+    if table.rows.len() > EXIT_REASONS_MAX {
+        return Err(ExitFault::Reasons { table: number });
+    }
+    let mut reasons = BTreeSet::new();
+    if let Some(twice) = table.rows.iter().find(|row| !reasons.insert(&row.reason)) {
+        return Err(ExitFault::Twice { table: number, reason: twice.reason.clone() });
+    }
+    let wall_ns = table.account.as_ref().map_or(0, |account| account.wall_ns);
+    let rows_ns = table.rows.iter().map(|row| u128::from(row.time_ns())).sum();
+    match wall_ns > 0 && rows_ns > u128::from(wall_ns) {
+        true => Err(ExitFault::TooMuch { table: number, rows_ns, wall_ns }),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ExitAccount, ExitRow};
+
+    fn faults(rows: &[(&str, u64)], wall_ns: u64) -> Result<(), ExitFault> {
+        let row = |(reason, sum_ns): &(&str, u64)| ExitRow {
+            reason: (*reason).into(),
+            count: 1,
+            sum_ns: Some(*sum_ns),
+            ..ExitRow::default()
+        };
+        let account = ExitAccount {
+            wall_ns,
+            open: vec![],
+            lost: 0,
+            unpaired: 0,
+            missed_switches: 0,
+            recorder: None,
+        };
+        let (of, source) = (String::new(), "a test".to_owned());
+        let (rows, warnings) = (rows.iter().map(row).collect(), vec![]);
+        let account = Some(account);
+        check_exits([&ExitTable { of, source, rows, warnings, account, ..ExitTable::default() }])
+    }
+
+    #[test]
+    fn rows_longer_than_the_wall_time_are_refused() {
+        assert_eq!(faults(&[("IO", 60), ("HLT", 40)], 100), Ok(()));
+        let rows_ns = u128::from(u64::MAX) + 40;
+        let fault = ExitFault::TooMuch { table: 1, rows_ns, wall_ns: 100 };
+        assert_eq!(faults(&[("IO", u64::MAX), ("HLT", 40)], 100), Err(fault));
+    }
+
+    #[test]
+    fn a_reason_that_is_there_twice_is_refused() {
+        let fault = ExitFault::Twice { table: 1, reason: "IO".into() };
+        assert_eq!(faults(&[("IO", 6), ("IO", 4)], 100), Err(fault));
+    }
+
+    #[test]
+    fn more_reasons_than_any_architecture_has_are_refused() {
+        let names: Vec<String> = (0..=EXIT_REASONS_MAX).map(|number| number.to_string()).collect();
+        let rows: Vec<(&str, u64)> = names.iter().map(|name| (name.as_str(), 1)).collect();
+        assert_eq!(faults(&rows[1..], 0), Ok(()));
+        assert_eq!(faults(&rows, 0), Err(ExitFault::Reasons { table: 1 }));
     }
 }

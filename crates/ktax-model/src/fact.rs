@@ -26,7 +26,7 @@ pub const CLOCK: &str = "clock source";
 pub const THP: &str = "THP";
 /// kernel.randomize_va_space, or 0 if ktax itself runs without.
 pub const ASLR: &str = "ASLR";
-/// What the CPU is affected by and how that is met, parts joined by [`PARTS`].
+/// Vulnerabilities of the CPU and their mitigations, parts joined by [`PARTS`].
 pub const MITIGATIONS: &str = "mitigations";
 /// The microcode's revision.
 pub const MICROCODE: &str = "microcode";
@@ -38,23 +38,23 @@ pub const ISOLATED: &str = "isolated CPUs";
 pub const NOHZ_FULL: &str = "nohz_full CPUs";
 /// CPUs that ktax may run on, and so what it starts.
 pub const AFFINITY: &str = "affinity";
-/// Of a guest: what the linker made of its Kernel's build.
+/// Build-id that the linker gave the Kernel, of a guest.
 pub const BUILD_ID: &str = "build-id";
-/// Of a guest: kernel parameters that its Kernel does not know.
+/// Kernel parameters that its Kernel does not know, of a guest.
 pub const IGNORED: &str = "ignored parameters";
-/// Of a guest: kernel threads that still ran when its workloads began.
+/// Kernel threads that still ran when its workloads began, of a guest.
 pub const BUSY: &str = "busy kernel threads";
-/// Of a guest: `none` where its random number generator has no seed.
+/// `none` where its random number generator has no seed, of a guest.
 pub const RANDOM_SEED: &str = "random seed";
-/// Of a guest: QEMU's version.
+/// QEMU's version, of a guest.
 pub const QEMU: &str = "QEMU";
-/// Of a guest: what executes its instructions.
+/// Accelerator that executes its instructions, of a guest.
 pub const ACCELERATOR: &str = "accelerator";
-/// Of a guest: its memory.
+/// Memory, of a guest.
 pub const GUEST_MEMORY: &str = "guest memory";
-/// Of a guest: the number of its vCPUs.
+/// Number of vCPUs, of a guest.
 pub const VCPUS: &str = "vCPUs";
-/// Of a guest: the CPUs of this machine that its vCPUs are kept on.
+/// CPUs of this machine that its vCPUs are kept on, of a guest.
 pub const VCPU_CPUS: &str = "CPUs of the vCPUs";
 
 /// The name of what the machine says that a guest runs on.
@@ -72,22 +72,23 @@ pub const QUIET_PERCENT: f64 = 10.0;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FactDifference {
-    /// Its name.
+    /// Name of the fact.
     pub fact: String,
-    /// What the base's machine said; empty if nothing. Of a fact with parts only what differs.
+    /// Value on the base's machine; empty if it says nothing. A fact with parts has only those that
+    /// differ.
     pub base: String,
-    /// What the change's machine said.
+    /// Value on the change's machine.
     pub change: String,
     /// In so many Pairs.
     pub pairs: usize,
-    /// Of so many that were compared.
+    /// Number of Pairs that were compared.
     pub of: usize,
 }
 
 impl fmt::Display for FactDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let said = |value: &str| if value.is_empty() { "nothing" } else { value }.to_owned();
-        let (base, change) = (said(&self.base), said(&self.change));
+        let shown = |value: &str| if value.is_empty() { "nothing" } else { value }.to_owned();
+        let (base, change) = (shown(&self.base), shown(&self.change));
         let FactDifference { fact, pairs, of, .. } = self;
         write!(f, "{fact}: base {base}, change {change} ({pairs} of {of} pairs)")
     }

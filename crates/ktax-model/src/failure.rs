@@ -1,13 +1,16 @@
-// The messages say what the fields are.
-#![allow(missing_docs)]
+//! Failures of Boots and Runs, with the next step for each, and the party that can do something
+//! about an error.
+
+use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::blame::Blame;
-use super::parallel::{CpuPlace, say_places};
+use crate::CpuPlace;
+use crate::run::places_text;
 
-/// Why a Boot or a Run has no Sample. Text from the guest is escaped before it gets in here.
+/// Reasons why a Boot or a Run has no Sample. Text from the guest is escaped before it gets in
+/// here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Error)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Failure {
@@ -23,8 +26,8 @@ pub enum Failure {
     /// No result within the limit in virtual time.
     #[error("no result within {limit_s} s of virtual time since power-on")]
     VirtualTime { limit_s: u64 },
-    /// Of several CPUs: no result within the time that the plugin counts.
-    #[error("no result within {limit_s} s of counted time{}", say_places(.cpus))]
+    /// No result within the time that the plugin counts, with several CPUs.
+    #[error("no result within {limit_s} s of counted time{}", places_text(.cpus))]
     CountedTime { limit_s: u64, cpus: Vec<CpuPlace> },
     /// The guest finished without an answer.
     #[error("the guest ended without an answer{}", or_empty(": the console says ", .console))]
@@ -94,7 +97,7 @@ impl Failure {
             | Failure::RealTime { .. }
             | Failure::CpuTime { .. }
             | Failure::Profile { .. } => true,
-            // More time changes nothing where all wait.
+            // More time changes nothing if all CPUs wait.
             Failure::CountedTime { cpus, .. } => cpus.iter().any(CpuPlace::works),
             Failure::Mute { after } => after.is_of_the_host(),
             Failure::Panic { .. }
@@ -110,7 +113,8 @@ impl Failure {
         }
     }
 
-    /// Who can do something about it: the host's disk, permissions and settings are no guest's.
+    /// Party that can do something about it: the host's disk, permissions and settings are no
+    /// guest's.
     pub fn blame(&self) -> Blame {
         match self {
             Failure::Host { .. } | Failure::Setting { .. } => Blame::Host,
@@ -128,9 +132,11 @@ impl Failure {
     /// The limit in seconds to try again with, if one in real or CPU time was reached.
     pub fn longer_limit_s(&self) -> Option<u64> {
         match self {
-            Failure::RealTime { limit_s } | Failure::CpuTime { limit_s } => Some(longer(*limit_s)),
+            Failure::RealTime { limit_s } | Failure::CpuTime { limit_s } => {
+                Some(longer_limit(*limit_s))
+            }
             Failure::CountedTime { limit_s, cpus } => {
-                cpus.iter().any(CpuPlace::works).then(|| longer(*limit_s))
+                cpus.iter().any(CpuPlace::works).then(|| longer_limit(*limit_s))
             }
             Failure::Mute { after } => after.longer_limit_s(),
             _ => None,
@@ -143,6 +149,209 @@ fn or_empty(prefix: &str, text: &str) -> String {
 }
 
 /// A limit in seconds that is worth a second try.
-pub(super) fn longer(limit_s: u64) -> u64 {
+fn longer_limit(limit_s: u64) -> u64 {
     limit_s.saturating_mul(5)
+}
+
+impl Failure {
+    /// Next step for the user.
+    pub fn next_step(&self) -> Cow<'static, str> {
+        let fixed = match self {
+            Failure::RealTime { limit_s } | Failure::CpuTime { limit_s } => {
+                return format!("{}; {WATCH_IT}", more_time(*limit_s)).into();
+            }
+            Failure::CountedTime { limit_s, .. } => match self.longer_limit_s() {
+                Some(_) => return more_time(*limit_s).into(),
+                None => WHO_WAITS,
+            },
+            Failure::Panic { .. } => {
+                "read serial.log or runs/ROW.serial.log in the boot's directory"
+            }
+            Failure::VirtualTime { .. } => {
+                "let a program wait less; for all else, read serial.log or runs/ROW.serial.log in \
+                 the boot's directory, or run its argv by hand to watch it"
+            }
+            Failure::Silent { .. } => {
+                "read serial.log or runs/ROW.serial.log in the boot's directory, and check that \
+                 the kernel has initramfs support (CONFIG_BLK_DEV_INITRD) and runs x86-64 ELF \
+                 binaries"
+            }
+            Failure::Mute { .. } => {
+                "check that it is a kernel for x86-64 with enough memory; with `earlyprintk=ttyS0 \
+                 ignore_loglevel` on its boot line serial.log may show where it stops"
+            }
+            Failure::Garbled { .. } => "read runs/ROW.wire.log in the boot's directory",
+            Failure::Flood { .. } => "remove the workload, or make its program print less",
+            Failure::Refused { message } => next_step_of_refusal(message),
+            Failure::Program { message } => next_step_of_program(message),
+            Failure::WrongWork { .. } => "compare the work signatures in comparison.json",
+            Failure::WrongKernel { .. } => "plan again, because the kernel file has changed",
+            Failure::NoQemu { .. } => "run `ktax doctor`",
+            Failure::QemuDied { .. } => {
+                "run argv of the boot's directory by hand; `ktax doctor` checks QEMU"
+            }
+            Failure::QemuLost { .. } => {
+                "find out what ended it (`dmesg` names what the kernel killed for memory; --jobs 1 \
+                 runs one VM at a time), then resume the run"
+            }
+            Failure::NotBooted { .. } => {
+                "follow the next step of the boot that failed, then resume the run"
+            }
+            Failure::Host { .. } => {
+                return format!(
+                    "free {FREE_DISK_GIB} GiB of disk space or fix the permissions, then resume \
+                     the run"
+                )
+                .into();
+            }
+            Failure::Prefix { .. } => {
+                "install the program that the prefix names, and check that `PREFIX true` works; \
+                 then resume the run"
+            }
+            Failure::Setting { .. } => "then resume the run",
+            Failure::NotRepeated => DOES_NOT_REPEAT,
+            Failure::Profile { .. } => "run `ktax doctor`, and report this with the run directory",
+        };
+        fixed.into()
+    }
+
+    /// Next step for one row of a timed Boot, of a guest or of this machine: no more is kept of it
+    /// than the end of a guest's console.
+    pub fn next_step_of_times(&self, is_guest: bool) -> Cow<'static, str> {
+        use Failure::{Garbled, Panic, QemuDied, QemuLost, RealTime, Silent, WrongWork};
+        match self {
+            Panic { .. } | RealTime { .. } | Silent { .. } | QemuDied { .. } | QemuLost { .. }
+                if is_guest =>
+            {
+                "read the guest's console in pairs/*.serial.log (no file if it was empty)".into()
+            }
+            RealTime { .. } | Silent { .. } | Garbled { .. } | WrongWork { .. } => {
+                "try the row alone with `ktax workloads run`".into()
+            }
+            other => other.next_step(),
+        }
+    }
+
+    /// Next step for a row of `ktax workloads run`, which keeps no files.
+    pub fn next_step_natively(&self) -> Cow<'static, str> {
+        use Failure::{Flood, Garbled, Host, RealTime, Refused, Silent, WrongWork};
+        let fixed = match self {
+            RealTime { .. } => "use a longer --time-limit, or parameters that make less work (-p)",
+            Silent { .. } | Garbled { .. } | Flood { .. } | WrongWork { .. } => {
+                "run the row again; if it fails again, report it with this message"
+            }
+            Refused { .. } => "enable what the message names, or use other parameters (-p)",
+            Host { .. } => {
+                return format!(
+                    "free {FREE_DISK_GIB} GiB of disk space or fix the permissions, then run the \
+                     row again"
+                )
+                .into();
+            }
+            other => return other.next_step(),
+        };
+        fixed.into()
+    }
+}
+
+fn more_time(limit_s: u64) -> String {
+    format!("resume the run with more time, --time-limit {}", longer_limit(limit_s))
+}
+
+const WATCH_IT: &str = "if it hangs, run argv of the boot's directory by hand to watch it";
+
+const WHO_WAITS: &str = "read runs/ROW.serial.log in the boot's directory: a kernel with \
+                         CONFIG_PROVE_LOCKING says there which locks its tasks hold";
+
+const DOES_NOT_REPEAT: &str = "resume the run; if it fails again, this QEMU does not repeat with \
+                               several CPUs: name another one with --qemu, such as 10.0, and plan \
+                               again";
+
+/// Next step for a workload that refused with this message, or before which the guest did.
+fn next_step_of_refusal(message: &str) -> &'static str {
+    if message.contains("failed the set-up") {
+        "correct the commands of --setup (`setup`), which run before all rows"
+    } else {
+        "enable what the message names, or remove the workload"
+    }
+}
+
+/// Next step for a program that failed with this message, or of which the guest said it.
+fn next_step_of_program(message: &str) -> &'static str {
+    let begins = |with: &str| message.starts_with(with);
+    if begins("its exit status is") {
+        "correct the command, give --status N, or name what it needs with --file; runs/*.stdout \
+         and runs/*.stderr of that boot have what it printed"
+    } else if begins("it printed more than") {
+        "let it print less, or print to a file of its own"
+    } else if begins("it executed `") {
+        "let it execute `begin` once and then `end` once, or neither; if it does, leave out \
+         --warm-up, whose runs execute them, too"
+    } else if begins("it printed too large a number") || begins("it printed no whole number") {
+        "name a number below 2^59 that has nothing but digits"
+    } else if begins("it printed no number") {
+        "write with --number or --ops-from what it prints before the number, or an expression with \
+         the number as a group, such as 'done (\\d+)'; runs/*.stdout and runs/*.stderr of that \
+         boot have what it printed"
+    } else if begins("its preparation failed") {
+        "correct the commands of --prepare"
+    } else {
+        "correct the command, or name what it needs with --file"
+    }
+}
+
+/// Party that can do something about an error. The exit status follows from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blame {
+    /// The user: the command line, a file that the user wrote, or a run directory is wrong.
+    User,
+    /// The guest: its kernel cannot be built or booted, or nothing here can run a guest.
+    Guest,
+    /// The host: ktax itself, a full disk, a permission, another process.
+    Host,
+}
+
+/// The free disk space that a comparison can need, in GiB: packages of kernels, and a snapshot of
+/// each boot. Every message that tells to free some names this much.
+pub const FREE_DISK_GIB: u64 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CpuPlace, Doing};
+
+    #[test]
+    fn where_all_wait_more_time_is_no_help() {
+        let place = |cpu, doing, function: &str| CpuPlace { cpu, doing, function: function.into() };
+        let mut cpus = vec![
+            place(0, Doing::Wait, "native_queued_spin_lock_slowpath"),
+            place(1, Doing::Wait, "csd_lock_wait"),
+            place(2, Doing::Idle, "native_safe_halt"),
+        ];
+        let late = Failure::CountedTime { limit_s: 180, cpus: cpus.clone() };
+        assert_eq!(
+            late.to_string(),
+            "no result within 180 s of counted time; its CPUs wait for each other: CPU 0 in \
+             native_queued_spin_lock_slowpath, CPU 1 in csd_lock_wait, CPU 2 is idle"
+        );
+        assert!(late.next_step().contains("CONFIG_PROVE_LOCKING"), "{}", late.next_step());
+        assert!(!late.is_of_the_host() && late.longer_limit_s().is_none());
+        cpus[1] = place(1, Doing::Work, "[user]");
+        let late = Failure::CountedTime { limit_s: 8, cpus };
+        assert_eq!(
+            late.to_string(),
+            "no result within 8 s of counted time: CPU 0 waits in \
+             native_queued_spin_lock_slowpath, CPU 1 executes [user], CPU 2 is idle"
+        );
+        assert!(late.next_step().ends_with("--time-limit 40"), "{}", late.next_step());
+        assert!(late.is_of_the_host());
+    }
+
+    #[test]
+    fn a_limit_that_was_reached_is_longer_the_next_time() {
+        let reached = Failure::CpuTime { limit_s: 8 };
+        assert!(reached.next_step().contains("--time-limit 40;"));
+        assert_eq!(reached.mute().longer_limit_s(), Some(40));
+        assert_eq!(Failure::VirtualTime { limit_s: 8 }.longer_limit_s(), None);
+    }
 }

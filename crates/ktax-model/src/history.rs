@@ -1,12 +1,16 @@
+//! Costs over kernels, and the search for the elements of a chain that carry a difference.
+
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use super::{Machine, Verdict};
+use crate::{Machine, Verdict};
 
-/// What rows cost over kernels, from measurements of the store.
+/// Costs of rows over kernels, from measurements of the store.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct History {
-    /// What is counted: a Metric's name.
+    /// Name of the Metric that is counted.
     pub metric: String,
     /// The function whose own counts these are; those of the whole row where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -23,23 +27,23 @@ pub struct History {
 pub struct HistoryLine {
     /// The row's name.
     pub row: String,
-    /// What one operation is.
+    /// One operation, in words.
     pub operation: String,
     /// Operations in one measurement.
     pub ops: u64,
-    /// What the kernels have in common: their flavour and boot line. Lines of one row with the same
+    /// Common part of the kernels: their flavour and boot line. Lines of one row with the same
     /// lineage differ in how they were measured, and do not compare with each other.
     pub lineage: String,
-    /// How they were measured: QEMU, guest programs, machine, layouts.
+    /// Conditions of the measurement: QEMU, guest programs, machine, layouts.
     pub measured: String,
-    /// What of that a command line can ask for; absent in results of older releases.
+    /// Part of that which a command line can ask for; absent in results of older releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<HistoryAsked>,
     /// One for each kernel.
     pub points: Vec<HistoryPoint>,
 }
 
-/// What a measurement is asked for beside kernel, boot line and row.
+/// Conditions that a command line asks for, beside kernel, boot line and row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HistoryAsked {
@@ -47,7 +51,7 @@ pub struct HistoryAsked {
     pub machine: Machine,
     /// Layouts.
     pub layouts: usize,
-    /// What they follow from.
+    /// Seed of the layouts.
     pub seed: u64,
 }
 
@@ -55,7 +59,7 @@ pub struct HistoryAsked {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HistoryPoint {
-    /// Where the kernel is in the lineage, from 0: the same for all lines of a lineage.
+    /// Place of the kernel in the lineage, from 0: the same for all lines of a lineage.
     pub place: usize,
     /// A name of the subject that `ktax diff` knows.
     pub name: String,
@@ -72,10 +76,10 @@ pub struct HistoryPoint {
     pub tags: Vec<String>,
     /// Under each layout, of all operations.
     pub values: Vec<u64>,
-    /// How it differs from the anchor; absent of the first point, which is the first anchor.
+    /// Difference from the anchor; absent for the first point, which is the first anchor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub against: Option<AgainstAnchor>,
-    /// How it differs from the kernel before it; absent of the first point.
+    /// Difference from the kernel before it; absent for the first point.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<AgainstBefore>,
     /// The functions that carry most of a step, the largest first: against the kernel before it,
@@ -88,23 +92,23 @@ pub struct HistoryPoint {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgainstBefore {
-    /// What follows.
+    /// Verdict of the difference.
     pub verdict: Verdict,
     /// The median over layouts, per operation.
     pub delta: f64,
-    /// The same in percent; absent where the kernel before costs nothing.
+    /// The median in percent; absent where the kernel before costs nothing.
     pub percent: Option<f64>,
     /// The minimum detectable effect in percent; absent with too few layouts for any.
     pub detectable_percent: Option<f64>,
 }
 
-/// What a function contributes to a step.
+/// Contribution of a function to a step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StepFunction {
-    /// Its symbol, without the compiler's suffixes.
+    /// Symbol, without the compiler's suffixes.
     pub function: String,
-    /// What it executes itself, change minus base, per operation.
+    /// Difference of its own cost, change minus base, per operation.
     pub delta: f64,
 }
 
@@ -114,11 +118,11 @@ pub struct StepFunction {
 pub struct AgainstAnchor {
     /// Which point of the line the anchor is.
     pub anchor: usize,
-    /// What follows. A change, or different work, makes this point the next anchor.
+    /// Verdict of the difference. A change, or different work, makes this point the next anchor.
     pub verdict: Verdict,
     /// The median over layouts, per operation.
     pub delta: f64,
-    /// The same in percent; absent where the anchor has none.
+    /// The median in percent; absent where the anchor has none.
     pub percent: Option<f64>,
     /// The minimum detectable effect in percent; absent with too few layouts for any, and in
     /// results of older releases.
@@ -137,7 +141,7 @@ impl HistoryPoint {
 
     /// Whether the cost steps here.
     pub fn is_step(&self) -> bool {
-        self.against.as_ref().is_some_and(|it| it.is_step())
+        self.against.as_ref().is_some_and(|against| against.is_step())
     }
 
     /// The index of the point that a step at `index` is compared with: the one before it where the
@@ -153,5 +157,123 @@ impl AgainstAnchor {
     /// Whether the point is the next anchor.
     pub fn is_step(&self) -> bool {
         self.verdict.is_change() || self.verdict == Verdict::DifferentWork
+    }
+}
+
+/// Difference of two Subjects, as a chain: each element is one step from the base to the change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Chain {
+    /// Commits of a history, on the line of first parents.
+    Commits,
+    /// Options of a kernel's configuration.
+    Options,
+    /// Patches, one on top of the other.
+    Patches,
+    /// Parameters of the boot line.
+    Parameters,
+}
+
+impl Chain {
+    /// Singular and plural of the noun.
+    pub fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Chain::Commits => ("commit", "commits"),
+            Chain::Options => ("option", "options"),
+            Chain::Patches => ("patch", "patches"),
+            Chain::Parameters => ("parameter", "parameters"),
+        }
+    }
+}
+
+/// One step of a chain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Element {
+    /// A commit's id, an option with its value, a patch's path, a parameter.
+    pub name: String,
+    /// One line for people: a commit's subject, the value that an option had.
+    pub title: String,
+    /// Whether other commits come in with it.
+    pub is_merge: bool,
+}
+
+/// Knowledge about the cost after a number of elements.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Point {
+    /// Cost of one operation, in the Metric's unit.
+    Cost(f64),
+    /// Reason why it could not be measured.
+    Skipped(String),
+}
+
+/// An element that carries a share of the difference.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Carrier {
+    /// The elements before it.
+    pub after: usize,
+    /// The elements with it: `after + 1`, or more where what is between could not be measured.
+    pub at: usize,
+    /// Cost of the element, per operation.
+    pub delta: f64,
+    /// Share of the whole difference.
+    pub share_percent: f64,
+}
+
+/// The search for the elements that carry the difference between two Subjects: `bisection.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bisection {
+    /// One line for people.
+    pub title: String,
+    /// Kind of the elements.
+    pub chain: Chain,
+    /// From the base to the change.
+    pub elements: Vec<Element>,
+    /// The places of those, from 1, that are tried first.
+    pub likely: Vec<usize>,
+    /// The Workload's row.
+    pub row: String,
+    /// The Metric that is followed.
+    pub metric: String,
+    /// A difference up to this, per operation, is not looked into.
+    pub negligible: f64,
+    /// Known points, by the number of elements; both ends are known.
+    pub points: BTreeMap<usize, Point>,
+    /// The words of the command line that searches the same again; empty where it is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub again: Vec<String>,
+    /// Carriers that were found, the largest first; `None` as long as the search goes on.
+    pub found: Option<Vec<Carrier>>,
+}
+
+impl Bisection {
+    /// Cost after `place` elements, if it is known.
+    pub fn cost(&self, place: usize) -> Option<f64> {
+        match self.points.get(&place) {
+            Some(Point::Cost(cost)) => Some(*cost),
+            _ => None,
+        }
+    }
+
+    /// Costs of the base and the change.
+    pub fn ends(&self) -> Option<(f64, f64)> {
+        Some((self.cost(0)?, self.cost(self.elements.len())?))
+    }
+
+    /// Whether it holds together, as one that was read from a file may not.
+    pub fn is_sound(&self) -> bool {
+        let last = self.elements.len();
+        // A commit's name is printed in a command that users copy.
+        let is_id = |name: &str| name.bytes().all(|byte| byte.is_ascii_hexdigit());
+        last > 0
+            && self.ends().is_some()
+            && self.negligible >= 0.0
+            && crate::metric(&self.metric).is_some()
+            && self.points.keys().all(|place| *place <= last)
+            && (self.chain != Chain::Commits
+                || self.elements.iter().all(|element| is_id(&element.name)))
     }
 }

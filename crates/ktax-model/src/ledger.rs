@@ -1,16 +1,18 @@
+//! Ledgers: the cost of each of several additions to one base.
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Costly, Estimate, GuestsPlan, Key, LowHigh, Verdict, Warning};
+use crate::{Costly, Estimate, GuestsPlan, Key, LowHigh, Verdict, Warning};
 
-/// What each of several additions to one base costs, and all of them together.
+/// Costs of several additions to one base, of each and of all of them together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerTable {
     /// One line for people.
     pub title: String,
-    /// What the method says of the base.
+    /// Data of the method about the base.
     pub method: LedgerMethod,
     /// Layouts per Side.
     pub layouts: usize,
@@ -22,32 +24,32 @@ pub struct LedgerTable {
     pub again: Vec<String>,
     /// One for each Workload.
     pub rows: Vec<LedgerRow>,
-    /// What the base would have had by itself: it was measured without.
+    /// Additions that the base would have had by itself: it was measured without.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub already_on: Vec<AlreadyOn>,
     /// Additions that could not be built, and why.
     pub not_built: Vec<(String, String)>,
-    /// What to know of an addition.
+    /// Warnings about additions.
     pub warnings: Vec<(String, Warning)>,
 }
 
-/// What of an addition the base's kernel has by itself.
+/// Part of an addition that the base's kernel has by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AlreadyOn {
     /// The addition.
     pub added: String,
-    /// Its parameter or options.
+    /// Parameter or options of the addition.
     pub what: String,
-    /// Why it is on.
+    /// Reason why it is on.
     pub because: String,
-    /// What the base has instead, to measure it: a parameter or options. Empty where nothing turns
+    /// Parameter or options that the base has instead, to measure it. Empty where nothing turns
     /// it off.
     pub instead: String,
 }
 
 impl AlreadyOn {
-    /// Whether something turns it off, so that the base was measured without it.
+    /// Whether something turns the addition off, so that the base was measured without it.
     pub fn is_off_in_base(&self) -> bool {
         !self.instead.is_empty()
     }
@@ -66,15 +68,15 @@ impl AlreadyOn {
     }
 }
 
-/// What a method says of a ledger's base.
+/// Data of a method about a ledger's base.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-// There is one of them: a box would only be in the way.
+// There is only one of them, so a box would save nothing.
 #[allow(clippy::large_enum_variant)]
 pub enum LedgerMethod {
     /// Instructions, counted exactly.
     Counts {
-        /// What the counts compare with.
+        /// Key of the counts.
         key: Key,
         /// The base's Kernel, and what it has beside its name.
         base: (String, String),
@@ -89,18 +91,18 @@ pub enum LedgerMethod {
 pub struct LedgerRow {
     /// The row's name.
     pub row: String,
-    /// Without any addition: instructions of one operation; of guests the time, ns.
+    /// Cost without any addition: instructions of one operation; of guests the time, ns.
     pub base: f64,
     /// The additions, the most expensive first.
     pub entries: Vec<LedgerEntry>,
     /// All of them at once.
     pub together: Option<LedgerEntry>,
-    /// How all of them at once differ from the sum of the additions, by Metric, as in
+    /// Difference of all of them at once from the sum of the additions, by Metric, as in
     /// [`LedgerCosts::metrics`]. Empty where something was not measured.
     pub interactions: Vec<LedgerInteraction>,
 }
 
-/// What one addition costs a Workload.
+/// Cost of one addition to a Workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerEntry {
@@ -110,42 +112,43 @@ pub struct LedgerEntry {
     pub verdict: Verdict,
     /// The Metric whose Verdict that is.
     pub decided_by: String,
-    /// What was measured; absent where nothing was.
+    /// Measured costs; absent where nothing was measured.
     pub costs: Option<LedgerCosts>,
 }
 
-/// What an addition changes.
+/// Changes by an addition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerCosts {
     /// The first of the metrics: instructions in process context; of guests the time. The additions
     /// are ranked by it where there is no estimate.
     pub all: LedgerCost,
-    /// What a machine would take, by which the additions are ranked.
+    /// Cycles of a machine, by which the additions are ranked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
     /// Costly instructions that changed: how many more per operation.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub costly: BTreeMap<Costly, f64>,
-    /// What decides: instructions and REP iterations; of guests the time.
+    /// Metrics that decide: instructions and REP iterations; of guests the time.
     pub metrics: Vec<LedgerMetric>,
-    /// Of guests: how often each exit reason was there, in the Layout with the median delta.
+    /// Numbers of exits of guests by reason, in the Layout with the median delta.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exits: Vec<LedgerExits>,
 }
 
 impl LedgerCosts {
-    /// Whether one of the Metrics has this Verdict.
-    pub fn any(&self, is: fn(Verdict) -> bool) -> bool {
-        self.metrics.iter().any(|of| is(of.cost.verdict))
+    /// Whether a Metric's Verdict is of this kind.
+    pub fn any(&self, has_kind: fn(Verdict) -> bool) -> bool {
+        self.metrics.iter().any(|metric| has_kind(metric.cost.verdict))
     }
 
-    /// What the addition costs a machine in percent of the base's cycles, from and up to.
+    /// Cost of the addition on a machine, in percent of the base's cycles, from and up to.
     pub fn estimated_percent(&self) -> Option<LowHigh> {
         self.estimate.as_ref()?.percent
     }
 
-    /// What changed and the machine's file does not know: the estimate is without it.
+    /// Names of Metrics that changed and that the machine's file does not know: the estimate is
+    /// without them.
     pub fn left_out(&self) -> impl Iterator<Item = &str> {
         self.estimate.iter().flat_map(|estimate| estimate.left_out.keys().map(String::as_str))
     }
@@ -162,11 +165,11 @@ impl LedgerCosts {
         }
     }
 
-    /// What the additions are ranked by, in percent: the middle of the estimate, else the change of
+    /// Rank of the addition, in percent: the middle of the estimate, else the change of
     /// what is counted.
     pub fn rank(&self) -> Option<f64> {
         match self.estimated_percent() {
-            // What a row takes is wrong by a ratio.
+            // The error of an estimate is a ratio, so take the geometric mean.
             Some([low, high]) if low > 0.0 || high < 0.0 => {
                 Some((low * high).sqrt() * low.signum())
             }
@@ -175,51 +178,51 @@ impl LedgerCosts {
         }
     }
 
-    /// What a Metric of this name costs.
+    /// Cost of the Metric of this name.
     pub fn metric(&self, name: &str) -> Option<&LedgerCost> {
-        self.metrics.iter().find(|of| of.metric == name).map(|of| &of.cost)
+        self.metrics.iter().find(|known| known.metric == name).map(|known| &known.cost)
     }
 }
 
-/// What one Metric does.
+/// Cost of one Metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerMetric {
     /// The Metric's name.
     pub metric: String,
-    /// What it does.
+    /// Difference of the Metric.
     pub cost: LedgerCost,
 }
 
-/// How often a guest was left for one reason.
+/// Number of times that a guest was left for one reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerExits {
     /// The exit reason.
     pub reason: String,
-    /// Without the addition.
+    /// Number without the addition.
     pub base: u64,
-    /// With it.
+    /// Number with it.
     pub change: u64,
 }
 
-/// What one Metric does, per operation; of guests in all.
+/// Difference of one Metric, per operation; of guests in all.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerCost {
-    /// Without the addition, in the Layout whose delta is the median.
+    /// Value without the addition, in the Layout whose delta is the median.
     pub base: f64,
-    /// With it, less the base.
+    /// Value with the addition, less the base.
     pub delta: f64,
     /// In percent of the base; absent where that is 0 and the delta is not.
     pub percent: Option<f64>,
     /// The smallest delta that would have been slower or faster, as an Effect has it.
     pub detectable: Option<f64>,
-    /// What follows.
+    /// Verdict of the Metric.
     pub verdict: Verdict,
 }
 
-/// What all additions cost together beyond the sum of what each costs.
+/// Cost of all additions together beyond the sum of their costs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerInteraction {

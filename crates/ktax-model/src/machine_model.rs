@@ -1,18 +1,21 @@
-//! Machines that are modelled: their caches, TLBs and predictors of branches.
+//! Models of machines: caches, TLBs, predictors of branches, and the coherence of caches. Each
+//! counter of a model is a Metric that decides nothing.
 
 use serde::{Deserialize, Serialize};
+
+use crate::{Tallied, Tally};
 
 /// A machine that is modelled: a file of `machines/`, or one like it. Lines have 64 bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MachineModel {
-    /// What it is called: the file's name, of one that is built in without `.toml`.
+    /// Name: that of the file, of one that is built in without `.toml`.
     #[serde(default)]
     pub name: String,
     /// Which machine it is. Only its file says so, for nothing that is counted depends on it.
     #[serde(default, skip_serializing)]
     pub title: String,
-    /// Where its sizes are from, likewise.
+    /// Sources of its sizes. Only its file has them.
     #[serde(default, skip_serializing)]
     pub sources: Vec<String>,
     /// The first cache of code.
@@ -57,12 +60,12 @@ pub struct CacheSize {
 pub struct TlbSize {
     /// Translations of pages of 4 KiB; of all pages, if large ones have none of their own.
     pub entries: u32,
-    /// Of those, each set.
+    /// Small translations of each set.
     pub ways: u32,
     /// Translations of pages of 2 MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub large_entries: Option<u32>,
-    /// Of those, each set.
+    /// Large translations of each set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub large_ways: Option<u32>,
 }
@@ -71,18 +74,18 @@ pub struct TlbSize {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Branches {
-    /// How many branches it remembers.
+    /// Number of branches that the predictor remembers.
     pub history: u32,
     /// Two to this power counters, and as many targets.
     pub table: u32,
-    /// How many calls it remembers.
+    /// Number of calls that the predictor remembers.
     pub returns: u32,
 }
 
 /// Bytes of a line.
 const LINE: u64 = 64;
 
-/// As in `plugin/machine-file.c`.
+/// Limits of `plugin/machine-file.c`.
 const MOST_SETS: u64 = 1 << 20;
 const MOST_TLB_SETS: u64 = 1 << 12;
 const MOST_WAYS: u64 = 64;
@@ -98,7 +101,7 @@ impl MachineModel {
     ///
     /// # Errors
     ///
-    /// Why no such machine can be modelled.
+    /// The reason why no such machine can be modelled.
     pub fn wire(&self) -> Result<String, String> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         if self.name.is_empty() || self.name.len() > 32 || !self.name.bytes().all(is_plain) {
@@ -154,7 +157,8 @@ impl CacheSize {
 }
 
 impl TlbSize {
-    /// Of small pages and of large ones; of those none if they are with the small.
+    /// Sets and ways for small pages and for large ones; (0, 0) for large ones that are with the
+    /// small.
     fn sets(self) -> Option<[Sets; 2]> {
         let large = match (self.large_entries, self.large_ways) {
             (None, None) => (0, 0),
@@ -165,9 +169,219 @@ impl TlbSize {
     }
 }
 
-/// Of so many entries, if it is a power of two sets and not too large.
+/// Sets and ways of a number of entries; `None` unless it is a power of two sets and not too large.
 fn sets(entries: u64, ways: u64, most: u64) -> Option<Sets> {
     let sets = entries.checked_div(ways)?;
     let is_whole = sets * ways == entries && sets.is_power_of_two();
     (is_whole && sets <= most && ways <= MOST_WAYS).then_some((sets, ways))
+}
+
+/// Kinds of models that run while a guest is counted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Model {
+    /// Which cache lines travel between several CPUs.
+    Coherence,
+    /// The caches, the translation of addresses and the prediction of branches of a machine.
+    Machine(Box<MachineModel>),
+}
+
+impl Model {
+    /// Name in files and on the screen.
+    pub fn name(&self) -> &str {
+        match self {
+            Model::Coherence => "coherence",
+            Model::Machine(machine) => &machine.name,
+        }
+    }
+
+    /// The machine, if it is of one.
+    pub fn machine(&self) -> Option<&MachineModel> {
+        match self {
+            Model::Coherence => None,
+            Model::Machine(machine) => Some(machine),
+        }
+    }
+}
+
+/// A counter of the model of a machine, as in `plugin/region.h`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Modelled {
+    /// Lines of code that the first cache did not have.
+    #[serde(rename = "model-l1i-misses")]
+    L1iMisses,
+    /// Loads and stores.
+    #[serde(rename = "model-l1d-accesses")]
+    L1dAccesses,
+    /// Lines of data that the first cache did not have.
+    #[serde(rename = "model-l1d-misses")]
+    L1dMisses,
+    /// Lines that the last cache was asked for.
+    #[serde(rename = "model-cache-references")]
+    CacheReferences,
+    /// Lines that the last cache did not have.
+    #[serde(rename = "model-cache-misses")]
+    CacheMisses,
+    /// Translations of code that the first TLB did not have.
+    #[serde(rename = "model-itlb-misses")]
+    ItlbMisses,
+    /// Translations of data that the first TLB did not have.
+    #[serde(rename = "model-dtlb-misses")]
+    DtlbMisses,
+    /// Translations that no TLB had.
+    #[serde(rename = "model-page-walks")]
+    PageWalks,
+    /// Branches, calls and returns.
+    #[serde(rename = "model-branches")]
+    Branches,
+    /// Branches that were predicted wrong.
+    #[serde(rename = "model-branch-misses")]
+    BranchMisses,
+}
+
+impl Modelled {
+    /// All of them, in the order in which they are printed.
+    pub const ALL: [Modelled; 10] = [
+        Modelled::L1iMisses,
+        Modelled::L1dAccesses,
+        Modelled::L1dMisses,
+        Modelled::CacheReferences,
+        Modelled::CacheMisses,
+        Modelled::ItlbMisses,
+        Modelled::DtlbMisses,
+        Modelled::PageWalks,
+        Modelled::Branches,
+        Modelled::BranchMisses,
+    ];
+
+    /// The name in files and on the screen.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Modelled::L1iMisses => "model-l1i-misses",
+            Modelled::L1dAccesses => "model-l1d-accesses",
+            Modelled::L1dMisses => "model-l1d-misses",
+            Modelled::CacheReferences => "model-cache-references",
+            Modelled::CacheMisses => "model-cache-misses",
+            Modelled::ItlbMisses => "model-itlb-misses",
+            Modelled::DtlbMisses => "model-dtlb-misses",
+            Modelled::PageWalks => "model-page-walks",
+            Modelled::Branches => "model-branches",
+            Modelled::BranchMisses => "model-branch-misses",
+        }
+    }
+
+    /// The unit of one value.
+    pub const fn unit(self) -> &'static str {
+        match self {
+            Modelled::L1dAccesses => "accesses",
+            Modelled::CacheReferences => "references",
+            Modelled::PageWalks => "walks",
+            Modelled::Branches => "branches",
+            _ => "misses",
+        }
+    }
+
+    /// Whether it counts what most instructions do, so that one is no more than an instruction.
+    pub const fn is_common(self) -> bool {
+        matches!(self, Modelled::L1dAccesses | Modelled::Branches)
+    }
+}
+
+impl Tallied<{ Modelled::ALL.len() }> for Modelled {
+    const KINDS: [Modelled; Modelled::ALL.len()] = Modelled::ALL;
+
+    fn name(self) -> &'static str {
+        Modelled::name(self)
+    }
+}
+
+/// Counts by counter.
+pub type ModelledCounts = Tally<Modelled, { Modelled::ALL.len() }>;
+
+/// In which part of a guest's memory a cache line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Memory {
+    /// The kernel's variables, and those of its modules.
+    Data,
+    /// Variables of which each CPU has one.
+    Percpu,
+    /// Allocated by the kernel in its map of all memory: slab objects, page tables, page cache.
+    Direct,
+    /// Mapped by the kernel page by page: kernel stacks, `vmalloc`.
+    Vmalloc,
+    /// The kernel's descriptions of pages, `struct page`.
+    Pages,
+    /// User space.
+    User,
+    /// Something else.
+    Other,
+}
+
+impl Memory {
+    /// All of them.
+    pub const ALL: [Memory; 7] = [
+        Memory::Data,
+        Memory::Percpu,
+        Memory::Direct,
+        Memory::Vmalloc,
+        Memory::Pages,
+        Memory::User,
+        Memory::Other,
+    ];
+
+    /// Name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Memory::Data => "data",
+            Memory::Percpu => "percpu",
+            Memory::Direct => "direct",
+            Memory::Vmalloc => "vmalloc",
+            Memory::Pages => "pages",
+            Memory::User => "user",
+            Memory::Other => "other",
+        }
+    }
+
+    /// Whether a line of this memory has the name of a variable. Else it has that of the function
+    /// that most often gets it from another CPU.
+    pub fn has_symbols(self) -> bool {
+        matches!(self, Memory::Data | Memory::Percpu)
+    }
+}
+
+/// Cache lines of one name, and how often they travelled from one CPU to another in a Region.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CacheLine {
+    /// Memory of the line.
+    pub memory: Memory,
+    /// The variable, or two that share the line (`a,b`), or a function: see
+    /// [`Memory::has_symbols`].
+    pub name: String,
+    /// Bytes from the variable's beginning to the line's.
+    pub offset: u64,
+    /// Number of accesses that found it with another CPU.
+    pub transfers: u64,
+    /// Number of lines of this name.
+    pub lines: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_have_one_name_each() {
+        for counter in Modelled::ALL {
+            assert_eq!(serde_json::to_value(counter).unwrap(), counter.name());
+            assert_eq!(Modelled::named(counter.name()), Some(counter));
+            assert!(counter.name().ends_with(counter.unit()));
+        }
+    }
+
+    #[test]
+    fn a_model_without_a_machine_is_a_name_in_files() {
+        assert_eq!(serde_json::to_string(&Model::Coherence).unwrap(), "\"coherence\"");
+    }
 }

@@ -1,29 +1,34 @@
+//! Plans: rows, the method that measures them, measurements of the store, and campaigns.
+
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use super::counts::CountsPlan;
-use super::guests::GuestsPlan;
-use super::times::TimesPlan;
+use crate::{
+    Boot, CountsPlan, Disk, FORMAT, GuestsPlan, Identity, Key, Layout, Machine, Sample, Side,
+    Sides, Step, Subject, TimesPlan, UserProgram, is_default,
+};
 
 /// Everything that a run needs to know: `plan.json`. `M` is what only the method needs to know.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan<M = PlanMethod> {
-    /// [`super::FORMAT`].
+    /// [`crate::FORMAT`].
     pub format: u32,
     /// One line for people.
     pub title: String,
-    /// What the Layouts, or the order of the pairs, are drawn from.
+    /// Seed of the Layouts, or of the order of the pairs.
     pub seed: u64,
     /// A change below this many percent gets no verdict.
     pub threshold_percent: f64,
-    /// How it is measured.
+    /// Data of the method.
     pub method: M,
 }
 
-/// How it is measured.
+/// Methods of measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-// There are few of them at a time: a box would only be in the way.
+// There are few of them at a time, so a box would save nothing.
 #[allow(clippy::large_enum_variant)]
 pub enum PlanMethod {
     /// Instructions, counted exactly.
@@ -35,10 +40,10 @@ pub enum PlanMethod {
 }
 
 impl<M> Plan<M> {
-    /// The same Plan with another method.
-    pub fn with<N>(self, of: impl FnOnce(M) -> N) -> Plan<N> {
+    /// Replaces the method.
+    pub fn with<N>(self, make: impl FnOnce(M) -> N) -> Plan<N> {
         let Plan { format, title, seed, threshold_percent, method } = self;
-        Plan { format, title, seed, threshold_percent, method: of(method) }
+        Plan { format, title, seed, threshold_percent, method: make(method) }
     }
 }
 
@@ -57,5 +62,359 @@ impl From<TimesPlan> for PlanMethod {
 impl From<GuestsPlan> for PlanMethod {
     fn from(plan: GuestsPlan) -> PlanMethod {
         PlanMethod::Guests(plan)
+    }
+}
+
+/// The guest's program that runs a user's.
+pub const RUNNER: &str = "program";
+
+/// Named integers that say what a Workload did.
+pub type Signature = BTreeMap<String, u64>;
+
+/// One row: a guest program with its parameters, resolved and ready to be ordered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// The row's name, `fork-pages:pages=16`; also its file name in a run directory.
+    pub row: String,
+    /// One line for people.
+    pub title: String,
+    /// One operation, in words.
+    pub operation: String,
+    /// The guest program's name.
+    pub program: String,
+    /// Operations in the Region.
+    pub ops: u64,
+    /// Place of the Region.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub region: Region,
+    /// Parameters by name.
+    pub params: BTreeMap<String, u64>,
+    /// Bytes of memory that it needs at least; 0 where that is next to nothing.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub memory_bytes: u64,
+    /// Values that the work signature must contain.
+    pub signature: Signature,
+    /// For a program of the user's: numbers in what it prints that are a part of its work
+    /// signature, by name: the text before each, or a regular expression.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub numbers: BTreeMap<String, String>,
+}
+
+/// Place of a Workload's Region.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Region {
+    /// Between the markers of its program.
+    #[default]
+    Marked,
+    /// From the kernel's start to init's, of all tasks: each Run is a boot.
+    Boot,
+}
+
+impl Workload {
+    /// The parameter of a program that prints how many operations it did.
+    pub const PRINTS_OPS: &str = "prints-ops";
+    /// The parameter of a program that is timed: how often it runs in one loop.
+    pub const RUNS: &str = "runs";
+
+    /// The operations of a Run that has this signature; 0 if it says none.
+    pub fn ops_of(&self, signature: &Signature) -> u64 {
+        match self.params.contains_key(Workload::PRINTS_OPS) {
+            true => signature.get(UserProgram::OPS).copied().unwrap_or(0),
+            false => self.ops,
+        }
+    }
+
+    /// Whether the Workload is a program of the user's.
+    pub fn is_users(&self) -> bool {
+        self.program == RUNNER
+    }
+
+    /// Values of `signature` that are not as expected: `calls 19999, expected 20000`.
+    pub fn deviations(&self, signature: &Signature) -> Vec<String> {
+        self.signature
+            .iter()
+            .filter_map(|(name, wanted)| match signature.get(name) {
+                Some(found) if found == wanted => None,
+                Some(found) => Some(format!("{name} {found}, expected {wanted}")),
+                None => Some(format!("{name} missing, expected {wanted}")),
+            })
+            .collect()
+    }
+}
+
+/// Common name of rows that differ in one parameter alone, or in their operations: for
+/// `fork-pages:backing=thp,pages=16` without `pages` it is `fork-pages:backing=thp`.
+pub fn family(row: &str, parameter: &str) -> String {
+    let (name, params) = row.split_once(':').unwrap_or((row, ""));
+    let is_other = |param: &&str| {
+        let name = param.split('=').next().unwrap_or_default();
+        name != parameter && name != "ops" && !name.is_empty()
+    };
+    let others: Vec<&str> = params.split(',').filter(is_other).collect();
+    if others.is_empty() { name.to_owned() } else { format!("{name}:{}", others.join(",")) }
+}
+
+/// Everything that an exact measurement depends on: whoever measures it again gets the same counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measurand {
+    /// SHA-256 of the Kernel's image.
+    pub kernel_sha256: String,
+    /// The boot line of the Subject.
+    pub boot_line: String,
+    /// The machine.
+    pub machine: Machine,
+    /// Key of the counts.
+    pub key: Key,
+    /// The row, with its parameters and operations.
+    pub workload: Workload,
+    /// The Layouts, in the Plan's order.
+    pub layouts: Vec<Layout>,
+}
+
+/// An exact measurement: a row of a Subject under all Layouts of a Plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measurement {
+    /// [`FORMAT`](crate::FORMAT).
+    pub format: u32,
+    /// Everything that the measurement depends on.
+    pub of: Measurand,
+    /// Name and identity of the Kernel; another name of the same image is no other measurement.
+    pub kernel: Identity,
+    /// The Subject, as it was asked for.
+    pub subject: Subject,
+    /// Content of both Sides' guests, as it was asked for.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub guest: AskedGuest,
+    /// Seed that the Layouts were drawn from.
+    pub seed: u64,
+    /// One for each Layout.
+    pub layouts: Vec<MeasuredLayout>,
+}
+
+/// Content of the guests of both Sides beside their kernels, as it was asked for. The resolved
+/// content is in the Key.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AskedGuest {
+    /// The file system of the guest's files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<Disk>,
+    /// The user's programs, of which each is a row.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<UserProgram>,
+    /// Commands that run beside rows that are no programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hooks: Option<UserProgram>,
+    /// The directory of the user's workloads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workloads_from: Option<String>,
+}
+
+/// Measurement under one Layout.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MeasuredLayout {
+    /// Data of the guest about its kernel.
+    pub boot: Boot,
+    /// The counts.
+    pub sample: Sample,
+    /// The counts by function, as the plugin wrote them. A file of the store has them elsewhere.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub profile: String,
+}
+
+/// Many Subjects over the same rows, divided among machines: `campaign.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CampaignPlan {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// One line for people.
+    pub title: String,
+    /// Seed that the Layouts are drawn from.
+    pub seed: u64,
+    /// A change below this many percent gets no verdict.
+    pub threshold_percent: f64,
+    /// Key of all counts: a machine with another one is refused.
+    pub key: Key,
+    /// The shape of the computer.
+    pub machine: Machine,
+    /// The rows.
+    pub workloads: Vec<Workload>,
+    /// The perturbations.
+    pub layouts: Vec<Layout>,
+    /// Subjects that are measured; each is compared with the one before it.
+    pub subjects: Vec<CampaignSubject>,
+    /// Timed experiments: the names of their run directories below `timed/`.
+    pub timed: Vec<String>,
+    /// Parts of the campaign; one machine does one of them at a time.
+    pub shards: Vec<Shard>,
+}
+
+/// A Subject of a campaign.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CampaignSubject {
+    /// The Subject, as it was asked for.
+    pub subject: Subject,
+    /// Kernel; absent where it is yet to be built from source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<Identity>,
+}
+
+/// Part of a campaign that one machine does at a time. Counts share a machine with anything; of
+/// times one experiment, with both of its Sides, has a machine to itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shard {
+    /// Instructions, counted exactly.
+    Counts(Vec<CampaignUnit>),
+    /// The timed experiment of this name.
+    Times(String),
+}
+
+/// Rows of one Subject: they start from the same Boots.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CampaignUnit {
+    /// Place among the Subjects, from 0.
+    pub subject: usize,
+    /// Places among the rows, from 0, ascending.
+    pub rows: Vec<usize>,
+    /// Duration on one CPU in seconds, as far as the machine knew that made the plan.
+    pub seconds: f64,
+}
+
+impl CampaignPlan {
+    /// The Plan of a unit: its Subject alone, as the base.
+    pub fn plan_of(&self, unit: &CampaignUnit, kernel: &Identity) -> Plan<CountsPlan> {
+        let subject = &self.subjects[unit.subject].subject;
+        let steps = (0_u32..).zip(0..self.layouts.len());
+        let method = CountsPlan {
+            key: self.key.clone(),
+            machine: self.machine.clone(),
+            subjects: Sides::of(|_| subject.clone()),
+            kernels: Sides::of(|_| kernel.clone()),
+            archives: None,
+            calibration: None,
+            disk: None,
+            programs: Vec::new(),
+            hooks: None,
+            workloads_from: None,
+            workloads: unit.rows.iter().map(|row| self.workloads[*row].clone()).collect(),
+            layouts: self.layouts.clone(),
+            steps: steps.map(|(index, layout)| Step { index, side: Side::Base, layout }).collect(),
+        };
+        let CampaignPlan { title, seed, threshold_percent, .. } = self;
+        let (title, seed, threshold_percent) = (title.clone(), *seed, *threshold_percent);
+        Plan { format: FORMAT, title, seed, threshold_percent, method }
+    }
+
+    /// Key of a row of a Subject in the store.
+    pub fn measurand(&self, subject: usize, row: usize, kernel: &Identity) -> Measurand {
+        Measurand {
+            kernel_sha256: kernel.sha256.clone(),
+            boot_line: self.subjects[subject].subject.boot_line.clone(),
+            machine: self.machine.clone(),
+            key: self.key.clone(),
+            workload: self.workloads[row].clone(),
+            layouts: self.layouts.clone(),
+        }
+    }
+
+    /// The rows that no shard has, by Subject: the store had them when the campaign was planned.
+    pub fn known_units(&self) -> Vec<CampaignUnit> {
+        let units = || self.shards.iter().flat_map(Shard::units);
+        let planned: usize = units().map(|unit| unit.rows.len()).sum();
+        let seconds: f64 = self.shards.iter().map(Shard::seconds).sum();
+        let known_rows = |subject: usize| {
+            let is_in_a_shard = |row: &usize| {
+                units().any(|unit| unit.subject == subject && unit.rows.contains(row))
+            };
+            let rows: Vec<usize> =
+                (0..self.workloads.len()).filter(|row| !is_in_a_shard(row)).collect();
+            // Estimate that they take as long as the rows of the shards on average.
+            let seconds = seconds / planned.max(1) as f64 * rows.len() as f64;
+            CampaignUnit { subject, rows, seconds }
+        };
+        let all = (0..self.subjects.len()).map(known_rows);
+        all.filter(|unit| !unit.rows.is_empty()).collect()
+    }
+
+    /// The shard of this number. Behind the last one of the plan is one with all that the store
+    /// had, so that what is lost of it can be measured again.
+    pub fn shard(&self, number: usize) -> Option<Shard> {
+        match self.shards.get(number) {
+            Some(shard) => Some(shard.clone()),
+            None if number == self.shards.len() => {
+                Some(Shard::Counts(self.known_units())).filter(|shard| !shard.units().is_empty())
+            }
+            None => None,
+        }
+    }
+
+    /// The numbers of all shards, also of the one with what the store had.
+    pub fn numbers(&self) -> impl Iterator<Item = usize> + use<> {
+        0..self.shards.len() + usize::from(!self.known_units().is_empty())
+    }
+
+    /// The Subjects whose Kernels are built from source, by their places.
+    pub fn to_build(&self) -> Vec<usize> {
+        let is_unbuilt = |place: &usize| self.subjects[*place].kernel.is_none();
+        (0..self.subjects.len()).filter(is_unbuilt).collect()
+    }
+
+    /// Reason why the campaign cannot be carried out, as one that was read from a file may not.
+    pub fn fault(&self) -> Option<&'static str> {
+        let units = || self.shards.iter().flat_map(|shard| shard.units());
+        let mut counted: Vec<(usize, usize)> =
+            units().flat_map(|unit| unit.rows.iter().map(|row| (unit.subject, *row))).collect();
+        let all = counted.len();
+        counted.sort_unstable();
+        counted.dedup();
+        let timed: Vec<&String> = self.shards.iter().filter_map(Shard::timed).collect();
+        let once = |name: &String| timed.iter().filter(|one| **one == name).count() == 1;
+        let is_there = |unit: &CampaignUnit| {
+            unit.subject < self.subjects.len()
+                && !unit.rows.is_empty()
+                && unit.rows.iter().all(|row| *row < self.workloads.len())
+                && unit.seconds >= 0.0
+        };
+        if !units().all(is_there) {
+            Some("a shard has rows or a subject that are not there")
+        } else if counted.len() != all {
+            Some("two shards have the same row of a subject")
+        } else if timed.len() != self.timed.len() || !self.timed.iter().all(once) {
+            Some("a timed experiment is not in exactly one shard: base and change would part")
+        } else {
+            None
+        }
+    }
+}
+
+impl Shard {
+    /// Units that are counted.
+    pub fn units(&self) -> &[CampaignUnit] {
+        match self {
+            Shard::Counts(units) => units,
+            Shard::Times(_) => &[],
+        }
+    }
+
+    /// The timed experiment.
+    pub fn timed(&self) -> Option<&String> {
+        match self {
+            Shard::Counts(_) => None,
+            Shard::Times(name) => Some(name),
+        }
+    }
+
+    /// Duration of its counts on one CPU, in seconds.
+    pub fn seconds(&self) -> f64 {
+        self.units().iter().map(|unit| unit.seconds).sum()
     }
 }

@@ -1,11 +1,12 @@
+//! Boots, Runs and their counts, also of several CPUs.
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::workload::is_zero;
-use super::{CacheLine, Costly, CostlyCounts, Failure, ModelledCounts, Msr, Parallel, Signature};
+use crate::{CacheLine, Costly, CostlyCounts, Failure, ModelledCounts, Msr, Signature, is_default};
 
-/// Who executed an instruction of a Region.
+/// Contexts in which an instruction of a Region is executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Context {
@@ -15,7 +16,8 @@ pub enum Context {
     Interrupt,
     /// Tasks that never enter user mode.
     Kthread,
-    /// Such tasks while the processes wait for them: `plugin/awaited.h` has the rule.
+    /// Tasks that never enter user mode, while the processes wait for them: `plugin/awaited.h` has
+    /// the rule.
     Awaited,
 }
 
@@ -29,7 +31,7 @@ impl Context {
         matches!(self, Context::Process | Context::Awaited)
     }
 
-    /// What it is in a sentence: `kernel threads`.
+    /// Words in a sentence: `kernel threads`.
     pub fn words(self) -> &'static str {
         match self {
             Context::Process => "the process",
@@ -50,7 +52,7 @@ impl Context {
     }
 }
 
-/// What was dispatched.
+/// Counts of dispatched instructions and of what they did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Counts {
@@ -58,25 +60,26 @@ pub struct Counts {
     pub instructions: u64,
     /// Repeats of REP string instructions.
     pub rep_iterations: u64,
-    /// What one of several CPUs waited for another one, in instructions.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    /// Time that one of several CPUs waited for another one, in instructions.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub wait: u64,
-    /// What one of several CPUs had nothing to do, in instructions.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    /// Time that one of several CPUs had nothing to do, in instructions.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub idle: u64,
-    /// How often it got a cache line that another CPU had written, by the model of coherence.
-    #[serde(rename = "model_transfers", default, skip_serializing_if = "is_zero")]
+    /// Number of times that it got a cache line that another CPU had written, by the model of
+    /// coherence.
+    #[serde(rename = "model_transfers", default, skip_serializing_if = "is_default")]
     pub transfers: u64,
-    /// Those that cost many times what others cost.
+    /// Instructions that cost many times as much as others.
     #[serde(default, skip_serializing_if = "CostlyCounts::is_zero")]
     pub costly: CostlyCounts,
-    /// What the model of a machine counted.
+    /// Counts of the model of a machine.
     #[serde(default, skip_serializing_if = "ModelledCounts::is_zero")]
     pub modelled: ModelledCounts,
 }
 
 impl Counts {
-    /// What `make` makes of each count of both.
+    /// Applies `make` to each count of both.
     #[must_use]
     pub fn with(&self, other: &Counts, make: impl Fn(u64, u64) -> u64) -> Counts {
         let Counts { instructions, rep_iterations, wait, idle, transfers, costly, modelled } = self;
@@ -129,24 +132,24 @@ pub struct Sample {
     pub total: u64,
     /// The guest's own time-stamp difference around the Region.
     pub tsc: u64,
-    /// What the Workload says it did.
+    /// Work signature of the Workload.
     pub signature: Signature,
-    /// What the guest saw beside its work: page faults and context switches of the Workload.
+    /// Values that the guest saw beside its work: page faults and context switches of the Workload.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: Signature,
     /// The end of what a program of the user's printed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub printed: Option<PrintedEnd>,
-    /// What the plugin could not keep apart.
+    /// Notes about what the plugin could not keep apart.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Of several CPUs: where their time went.
+    /// Time of several CPUs, by what they did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel: Option<Parallel>,
 }
 
 impl Sample {
-    /// What the names of values end in that are the operations of a known suite:
+    /// Suffix of the names of values that are the operations of a known suite:
     /// `unixbench-operations`.
     pub const OPERATIONS_OF: &str = "-operations";
 
@@ -174,9 +177,9 @@ pub struct PrintedEnd {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome<S = Sample> {
-    /// It was measured.
+    /// The measurement.
     Measured(S),
-    /// It was not.
+    /// The reason why there is none.
     Failed(Failure),
 }
 
@@ -186,7 +189,7 @@ pub enum Outcome<S = Sample> {
 pub struct Run<S = Sample> {
     /// The Workload's row.
     pub row: String,
-    /// What came of it.
+    /// Sample or failure of the Run.
     pub outcome: Outcome<S>,
 }
 
@@ -205,16 +208,16 @@ pub struct Boot {
     /// Kernel threads that still ran at the Snapshot.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub busy: Vec<String>,
-    /// Where there is a disk: the kernel's code that computes crc32c, as /proc/crypto calls it.
+    /// Name in /proc/crypto of the kernel's code that computes crc32c, where there is a disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crc32c: Option<String>,
     /// Whether the kernel's random number generator had no seed at the Snapshot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_unseeded: bool,
-    /// Why the Boot, or a Run of it, was made a second time.
+    /// Reasons why the Boot, or a Run of it, was made a second time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<Failure>,
-    /// Why the Boot did not reach its Snapshot; every Workload of it is then a failed row.
+    /// Reason why the Boot did not reach its Snapshot; every Workload of it is then a failed row.
     pub failure: Option<Failure>,
 }
 
@@ -228,24 +231,24 @@ impl Boot {
 /// One function's counts in one Context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProfileLine {
-    /// Who executed it.
+    /// Context of the execution.
     pub context: Context,
     /// The function's symbol, `[user]` or `[kernel]`.
     pub function: String,
-    /// What it executed itself, callees not included.
+    /// Counts of the function itself, callees not included.
     pub counts: Counts,
 }
 
-/// How often one function read or wrote one of them.
+/// Accesses of one function to one model-specific register.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MsrLine {
-    /// Who executed it.
+    /// Context of the execution.
     pub context: Context,
     /// [`Costly::Wrmsr`] or [`Costly::Rdmsr`].
     pub kind: Costly,
     /// Which register.
     pub msr: Msr,
-    /// How often.
+    /// Number of accesses.
     pub count: u64,
     /// The function's symbol.
     pub function: String,
@@ -254,13 +257,13 @@ pub struct MsrLine {
 /// A function below the one that called it, in a Region.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Path {
-    /// Who executed it.
+    /// Context of the execution.
     pub context: Context,
-    /// How many functions it is below.
+    /// Number of functions above it.
     pub depth: u32,
     /// The function's symbol, `[user]`, or `[unknown]` where the call was before the Region.
     pub function: String,
-    /// How often it was called there.
+    /// Number of calls there.
     pub calls: u64,
     /// Instructions of its own there, without those that it called.
     pub instructions: u64,
@@ -268,9 +271,9 @@ pub struct Path {
     pub rep_iterations: u64,
     /// Costly instructions of its own there.
     pub costly: CostlyCounts,
-    /// What one of several CPUs waited for another one there, in instructions.
+    /// Time that one of several CPUs waited for another one there, in instructions.
     pub wait: u64,
-    /// What a CPU was idle after its process had left it there, in instructions.
+    /// Time that a CPU was idle after its process had left it there, in instructions.
     pub idle: u64,
 }
 
@@ -285,4 +288,127 @@ pub struct Profile {
     pub cache_lines: Vec<CacheLine>,
     /// From where functions were called: a caller, then all that it called, by their names.
     pub paths: Vec<Path>,
+}
+
+/// Time of one of several CPUs, by what it did, in instructions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CpuTime {
+    /// Time that it executed.
+    pub work: u64,
+    /// Time that it waited for another CPU: what a PAUSE left of its slices.
+    pub wait: u64,
+    /// Time that it was halted, with nothing to do.
+    pub idle: u64,
+    /// Time by which its slices were shorter than the longest ones of their rounds. Results of an
+    /// older ktax have this in `idle`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub uneven: u64,
+}
+
+/// Work of several CPUs in a Region. Each executes a slice in turn; a round is as long as its
+/// longest slice.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Parallel {
+    /// The CPUs, each of which has the makespan as its time.
+    pub cpus: Vec<CpuTime>,
+    /// The length of all rounds, in instructions.
+    pub makespan: u64,
+    /// Number of rounds.
+    pub rounds: u64,
+    /// Number of slices that the quantum ended.
+    pub kicks: u64,
+    /// A hash of what was executed, in which order and by which CPU.
+    pub trace: String,
+    /// Number of times that a cache line travelled from one CPU to another, by the model of
+    /// coherence.
+    #[serde(rename = "model_transfers", default, skip_serializing_if = "Option::is_none")]
+    pub transfers: Option<u64>,
+}
+
+impl Parallel {
+    /// All CPUs together.
+    pub fn sum(&self) -> CpuTime {
+        self.cpus.iter().fold(CpuTime::default(), |sum, cpu| CpuTime {
+            work: sum.work.saturating_add(cpu.work),
+            wait: sum.wait.saturating_add(cpu.wait),
+            idle: sum.idle.saturating_add(cpu.idle),
+            uneven: sum.uneven.saturating_add(cpu.uneven),
+        })
+    }
+
+    /// Whether each CPU's time is the makespan.
+    pub fn adds_up(&self) -> bool {
+        let time = |cpu: &CpuTime| {
+            cpu.work.checked_add(cpu.wait)?.checked_add(cpu.idle)?.checked_add(cpu.uneven)
+        };
+        self.cpus.iter().all(|cpu| time(cpu) == Some(self.makespan))
+    }
+}
+
+/// Activity of one of several CPUs when its last slice ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Doing {
+    /// The CPU executed.
+    Work,
+    /// The CPU waited for another one.
+    Wait,
+    /// The CPU had nothing to do.
+    Idle,
+}
+
+impl Doing {
+    /// All of them.
+    pub const ALL: [Doing; 3] = [Doing::Work, Doing::Wait, Doing::Idle];
+
+    /// Name in a profile.
+    pub fn name(self) -> &'static str {
+        match self {
+            Doing::Work => "work",
+            Doing::Wait => "wait",
+            Doing::Idle => "idle",
+        }
+    }
+}
+
+/// Place of one of several CPUs when its time was over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CpuPlace {
+    /// Which CPU.
+    pub cpu: u32,
+    /// Activity of the CPU.
+    pub doing: Doing,
+    /// In which function.
+    pub function: String,
+}
+
+impl CpuPlace {
+    /// Whether it did something.
+    pub fn works(&self) -> bool {
+        self.doing == Doing::Work
+    }
+}
+
+/// Places of all CPUs, as the end of a sentence.
+pub(super) fn places_text(cpus: &[CpuPlace]) -> String {
+    let waits = cpus.iter().filter(|place| place.doing == Doing::Wait).count();
+    let is_deadlock = waits > 1 && !cpus.iter().any(CpuPlace::works);
+    let describe = |place: &CpuPlace| {
+        let how = match place.doing {
+            Doing::Work => " executes",
+            Doing::Wait if is_deadlock => " in",
+            Doing::Wait => " waits in",
+            Doing::Idle => return format!("CPU {} is idle", place.cpu),
+        };
+        format!("CPU {}{how} {}", place.cpu, place.function)
+    };
+    let all = cpus.iter().map(describe).collect::<Vec<_>>().join(", ");
+    match (is_deadlock, cpus) {
+        (_, []) => String::new(),
+        (true, _) => format!("; its CPUs wait for each other: {all}"),
+        (false, _) => format!(": {all}"),
+    }
 }

@@ -1,16 +1,20 @@
+//! Subjects: the kernels and guests that are compared, their disks, and the Layouts and Keys under
+//! which they are measured.
+
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Disk, Model};
+use crate::{Model, is_default};
 
 /// One of the two Subjects of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// What the change is measured against.
+    /// Subject that the change is measured against.
     Base,
-    /// What is measured.
+    /// Subject that is measured.
     Change,
 }
 
@@ -54,7 +58,7 @@ impl<T> Sides<T> {
         }
     }
 
-    /// What `make` makes of each value.
+    /// Applies `make` to each value.
     pub fn map<U>(self, mut make: impl FnMut(T) -> U) -> Sides<U> {
         Sides { base: make(self.base), change: make(self.change) }
     }
@@ -86,23 +90,23 @@ pub struct Machine {
     pub cpu: String,
     /// Guest memory in MiB.
     pub memory_mib: u32,
-    /// How many CPUs it has.
+    /// Number of CPUs.
     #[serde(skip_serializing_if = "is_one")]
     pub cpus: u32,
-    /// How many instructions each of several CPUs executes in turn. Absent: [`QUANTUM`], and
+    /// Number of instructions that each of several CPUs executes in turn. Absent: [`QUANTUM`], and
     /// [`CONTENDED_QUANTUM`] while they wait for each other.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quantum: Option<u32>,
-    /// What is modelled beside counting.
+    /// Model that runs beside counting.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<Model>,
 }
 
 impl Machine {
-    /// As many CPUs as the plugin tells apart.
+    /// Most CPUs, as many as the plugin tells apart.
     pub const MOST_CPUS: u32 = 32;
 
-    /// What a machine with so many CPUs is, where nothing else is asked for.
+    /// Machine with this number of CPUs, where nothing else is asked for.
     pub fn of_cpus(cpus: u32) -> Machine {
         let machine = Machine { cpus, ..Machine::default() };
         Machine { cpu: machine.usual_cpu().to_owned(), ..machine }
@@ -124,7 +128,7 @@ impl Machine {
 /// The quantum of several CPUs, where nothing else is asked for.
 pub const QUANTUM: u32 = 1000;
 
-/// The same while they wait for each other.
+/// The quantum of several CPUs while they wait for each other.
 pub const CONTENDED_QUANTUM: u32 = 200;
 
 /// Most machines have one CPU, and files say nothing of it.
@@ -142,7 +146,7 @@ impl Default for Machine {
     }
 }
 
-/// What is measured: a Kernel by its specification, and the boot line it is given.
+/// A Kernel by its specification, and the boot line and settings that it is given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Subject {
@@ -151,16 +155,16 @@ pub struct Subject {
     /// Kernel parameters beyond those that the engine needs.
     #[serde(default)]
     pub boot_line: String,
-    /// Of source: options, `CONFIG_NAME=VALUE`, or paths of files of them.
+    /// For source: options, `CONFIG_NAME=VALUE`, or paths of files of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub config: Vec<String>,
-    /// Of source: paths of patches, in their order.
+    /// For source: paths of patches, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patches: Vec<String>,
-    /// Of source, what the configuration begins with: `base`, `defconfig`, `running`, or a path.
+    /// Start of the configuration of a source: `base`, `defconfig`, `running`, or a path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_config: Option<String>,
-    /// Of a revision: the directory of its repository.
+    /// Directory of the repository of a revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<String>,
     /// Kernel settings by their names as sysctl(8) has them, written before the guest is frozen.
@@ -198,13 +202,13 @@ impl Subject {
         }
     }
 
-    /// The same Kernel with an empty boot line and no settings of its own.
+    /// Copy with the same Kernel, with an empty boot line and no settings of its own.
     pub fn kernel_alone(&self) -> Subject {
         let Subject { kernel, config, patches, start_config, tree, .. } = self.clone();
         Subject { config, patches, start_config, tree, ..Subject::of(&kernel, "") }
     }
 
-    /// The same guest settings on a Kernel and boot line without names.
+    /// Copy with the same guest settings, on a Kernel and boot line without names.
     pub fn settings_alone(&self) -> Subject {
         let Subject { sysctl, modules, disk, files, setup, .. } = self.clone();
         Subject { sysctl, modules, disk, files, setup, ..Subject::of("", "") }
@@ -215,8 +219,8 @@ impl Subject {
         self.settings_alone() != Subject::of("", "")
     }
 
-    /// What tells it from others with the same Kernel's name: options, patches, boot line, then
-    /// the guest's settings as `key=value`.
+    /// Text that tells it from others with the same Kernel's name: options, patches, boot line,
+    /// then the guest's settings as `key=value`.
     pub fn beside_kernel(&self) -> String {
         let start = self.start_config.iter().map(|start| format!("start_config={start}"));
         let words = start.chain(self.config.iter().cloned()).chain(self.patches.iter().cloned());
@@ -263,4 +267,309 @@ fn quoted(word: &str) -> String {
         false => c.to_string(),
     };
     quoted.chars().map(on_one_line).collect()
+}
+
+/// One deterministic perturbation of a Boot that no honest result may depend on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Layout {
+    /// QEMU's `-seed`: RDRAND, the firmware's rng-seed, and through them slab order and stack
+    /// offsets.
+    pub seed: u32,
+    /// Characters of padding on the boot line.
+    pub padding: u32,
+    /// Delay-loop iterations before the Region: moves it against the timer tick.
+    pub phase: u64,
+}
+
+/// One Boot to make: a Side under a Layout.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// Position in the Plan, from 0.
+    pub index: u32,
+    /// Which Subject.
+    pub side: Side,
+    /// Index into the Plan's Layouts; Steps of one Layout are a pair.
+    pub layout: usize,
+}
+
+impl Step {
+    /// The Boot's directory name: `003-change`.
+    pub fn name(&self) -> String {
+        format!("{:03}-{}", self.index, self.side.name())
+    }
+}
+
+/// The name of a module, and its parameters: of `zram num_devices=2`.
+pub fn module_and_parameters(module: &str) -> (&str, &str) {
+    module.split_once(' ').unwrap_or((module, ""))
+}
+
+/// Counts compare only within one Key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Key {
+    /// `exact`.
+    pub engine: String,
+    /// QEMU's version with the distribution's suffix, as `--version` prints it.
+    pub qemu: String,
+    /// QEMU's machine type; its version is QEMU's.
+    pub machine: String,
+    /// CPU model with features.
+    pub cpu: String,
+    /// Guest memory in MiB.
+    pub memory_mib: u32,
+    /// Number of the guest's CPUs.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub cpus: u32,
+    /// Number of instructions that each of several CPUs executes in turn; see [`Machine`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quantum: Option<u32>,
+    /// Model that ran beside counting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<Model>,
+    /// SHA-256 over the guest programs and the plugin.
+    pub guest: String,
+    /// SHA-256 of each archive of the user's programs with all that they need, with `+` between
+    /// them; empty where there are none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub programs: String,
+    /// The kernel's modules that are loaded, each with its parameters.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub modules: Vec<String>,
+}
+
+impl Key {
+    /// The shape of the computer.
+    pub fn shape(&self) -> Machine {
+        let Key { cpu, memory_mib, cpus, quantum, model, .. } = self.clone();
+        Machine { cpu, memory_mib, cpus, quantum, model }
+    }
+}
+
+/// Identity of a Kernel. It has a release or a build-id, or both.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Identity {
+    /// `debian:NAME=VERSION`, or the absolute path of the file: either can be given as a kernel
+    /// again.
+    pub source: String,
+    /// SHA-256 of the image, in lower-case hexadecimal.
+    pub sha256: String,
+    /// Release, as `uname -r` prints it: from the setup header of a bzImage, from the banner of a
+    /// vmlinux.
+    pub release: Option<String>,
+    /// The day of the kernel's package, `2026-01-31`, as the image says it. Absent where the image
+    /// does not, as those that were built here, and in plans of older releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub package_date: Option<String>,
+    /// The GNU build-id of a vmlinux, in lower-case hexadecimal; a bzImage does not show it.
+    pub build_id: Option<String>,
+    /// SHA-256 of the config that came with the image, in lower-case hexadecimal.
+    pub config_sha256: Option<String>,
+    /// The instruction set.
+    pub arch: Arch,
+    /// The form of the image.
+    pub format: ImageFormat,
+}
+
+/// The form of an image, which decides how QEMU starts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ImageFormat {
+    /// The compressed image with a setup header that `make bzImage` builds.
+    BzImage,
+    /// The uncompressed ELF file, with a PVH entry.
+    Vmlinux,
+    /// The kernel as it lies in memory: the `Image` of arm64 and riscv64.
+    Image,
+}
+
+/// The architecture an image is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Arch {
+    /// 64-bit x86.
+    #[serde(rename = "x86_64")]
+    X86_64,
+    /// 32-bit big-endian PowerPC.
+    #[serde(rename = "powerpc")]
+    PowerPc,
+    /// 64-bit little-endian PowerPC.
+    #[serde(rename = "powerpc64le")]
+    Ppc64le,
+    /// 64-bit ARM.
+    #[serde(rename = "arm64")]
+    Arm64,
+    /// 64-bit RISC-V.
+    #[serde(rename = "riscv64")]
+    Riscv64,
+}
+
+impl Arch {
+    /// Name in messages: `x86_64`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Arch::X86_64 => "x86_64",
+            Arch::PowerPc => "powerpc",
+            Arch::Ppc64le => "powerpc64le",
+            Arch::Arm64 => "arm64",
+            Arch::Riscv64 => "riscv64",
+        }
+    }
+}
+
+impl Identity {
+    /// The shortest text that tells this Kernel from another: the release, else the build-id.
+    pub fn name(&self) -> &str {
+        self.release.as_deref().or(self.build_id.as_deref()).unwrap_or(&self.sha256)
+    }
+}
+
+/// A file system in the guest's memory, on which workloads and programs have their files.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Disk {
+    /// Type: `ext4`, `xfs`, `btrfs` or `f2fs`; or `overlay`, which lies on tmpfs.
+    pub fs: String,
+    /// Size in MiB; memory is taken only for what is written.
+    pub mib: u32,
+    /// Mount options, separated by commas.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub options: String,
+    /// More options of the program that makes it, as a shell takes them: `-O ^metadata_csum`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub mkfs: String,
+    /// Device that it lies on.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub device: BlockDevice,
+    /// Microseconds of the guest's clock that each request takes.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub latency_us: u32,
+}
+
+/// The words that `--disk` takes: the type, then `KEY=VALUE` for each key that is not as usual.
+impl fmt::Display for Disk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Disk { fs, mib, options, mkfs, device, latency_us } = self;
+        f.write_str(fs)?;
+        if *mib != Disk::USUAL_MIB {
+            write!(f, " mib={mib}")?;
+        }
+        for (key, value) in [("options", options), ("mkfs", mkfs)] {
+            if !value.is_empty() {
+                write!(f, " {key}={}", shlex::try_quote(value).unwrap_or_default())?;
+            }
+        }
+        if !device.is_usual() {
+            write!(f, " device={}", device.name())?;
+        }
+        if *latency_us > 0 {
+            write!(f, " latency_us={latency_us}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A block device in the guest's memory, by the name of its driver.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BlockDevice {
+    /// A RAM disk.
+    #[default]
+    Brd,
+    /// A device with queues and, if asked for, a latency.
+    NullBlk,
+    /// A device that compresses.
+    Zram,
+}
+
+impl BlockDevice {
+    /// All of them.
+    pub const ALL: [BlockDevice; 3] = [BlockDevice::Brd, BlockDevice::NullBlk, BlockDevice::Zram];
+
+    /// File in the guest.
+    pub fn path(self) -> &'static str {
+        match self {
+            BlockDevice::Brd => "/dev/ram0",
+            BlockDevice::NullBlk => "/dev/nullb0",
+            BlockDevice::Zram => "/dev/zram0",
+        }
+    }
+
+    /// Name of the driver.
+    pub fn name(self) -> &'static str {
+        match self {
+            BlockDevice::Brd => "brd",
+            BlockDevice::NullBlk => "null_blk",
+            BlockDevice::Zram => "zram",
+        }
+    }
+
+    fn is_usual(&self) -> bool {
+        *self == BlockDevice::Brd
+    }
+}
+
+impl Disk {
+    /// The type that lies on tmpfs and no device.
+    pub const OVERLAY: &str = "overlay";
+
+    /// The driver's modules, each with its parameters.
+    pub fn modules(&self) -> Vec<String> {
+        if self.fs == Disk::OVERLAY {
+            return Vec::new();
+        }
+        let kib = u64::from(self.mib) << 10;
+        let all: &[&str] = match self.device {
+            BlockDevice::Brd => &[&format!("brd rd_nr=1 max_part=0 rd_size={kib}")],
+            BlockDevice::NullBlk => &["null_blk nr_devices=0"],
+            // zram asks for its compressor by another name than that of the module.
+            BlockDevice::Zram => &["lzo-rle", "zram num_devices=1"],
+        };
+        all.iter().map(|module| (*module).to_owned()).collect()
+    }
+
+    /// The modules of a disk, if there is one, then more, each once.
+    pub fn with_modules(disk: Option<&Disk>, more: &[String]) -> Vec<String> {
+        let mut all: Vec<String> = disk.map_or_else(Vec::new, Disk::all_modules);
+        let new: Vec<String> = more.iter().filter(|name| !all.contains(name)).cloned().collect();
+        all.extend(new);
+        all
+    }
+
+    /// The modules of the driver and of the file system.
+    pub fn all_modules(&self) -> Vec<String> {
+        self.modules().into_iter().chain([self.fs.clone()]).collect()
+    }
+
+    /// Settings that make the device: files of the guest and what is written to each, in this
+    /// order; a directory has nothing.
+    pub fn settings(&self) -> Vec<(String, String)> {
+        const NULL: &str = "/sys/kernel/config/nullb/nullb0";
+        let null = |name: &str, value: String| (format!("{NULL}/{name}"), value);
+        match self.device {
+            BlockDevice::Brd => Vec::new(),
+            BlockDevice::Zram => {
+                vec![("/sys/block/zram0/disksize".to_owned(), format!("{}M", self.mib))]
+            }
+            BlockDevice::NullBlk => {
+                let mut all = vec![
+                    (NULL.to_owned(), String::new()),
+                    null("size", self.mib.to_string()),
+                    null("memory_backed", "1".to_owned()),
+                ];
+                if self.latency_us > 0 {
+                    let nanoseconds = u64::from(self.latency_us) * 1000;
+                    all.push(null("irqmode", "2".to_owned()));
+                    all.push(null("completion_nsec", nanoseconds.to_string()));
+                }
+                all.push(null("power", "1".to_owned()));
+                all
+            }
+        }
+    }
+
+    /// Size in MiB, unless another one is asked for.
+    pub const USUAL_MIB: u32 = 320;
 }

@@ -1,0 +1,298 @@
+//! Exact counts: their plan, their evidence, and growth with a size.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    CacheLine, Calibration, CountedOperations, CpuTime, Disk, Effect, Estimate, Identity, Key,
+    Layout, Machine, PrintedEnd, Side, Sides, Signature, Step, Subject, UserProgram, WaitStack,
+    WorkEvidence, Workload, module_and_parameters,
+};
+
+/// Part of a Plan that only exact counts need.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CountsPlan {
+    /// Key of the counts, which compare only with those of the same Key. Programs and modules in it
+    /// are those that both Sides have; see [`CountsPlan::key_of`].
+    pub key: Key,
+    /// SHA-256 of what each Side's guest unpacks, where the Sides differ in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archives: Option<Sides<String>>,
+    /// The shape of the computer.
+    pub machine: Machine,
+    /// Subjects that are compared.
+    pub subjects: Sides<Subject>,
+    /// The Subjects' Kernels.
+    pub kernels: Sides<Identity>,
+    /// Costs of the machine that is modelled, if its file says so: for estimates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Calibration>,
+    /// The file system of the guest's files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<Disk>,
+    /// The programs of the user's, of which each is a row.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<UserProgram>,
+    /// Commands that run beside rows that are no programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hooks: Option<UserProgram>,
+    /// The directory of the user's workloads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workloads_from: Option<String>,
+    /// The rows.
+    pub workloads: Vec<Workload>,
+    /// The perturbations.
+    pub layouts: Vec<Layout>,
+    /// The Boots in order.
+    pub steps: Vec<Step>,
+}
+
+/// Separator of the hashes of several archives in a Key.
+const ARCHIVE_SEPARATOR: char = '+';
+
+impl CountsPlan {
+    /// The file system of a Side's files; `None` where they are in memory.
+    pub fn disk_of(&self, side: Side) -> Option<&Disk> {
+        self.subjects.get(side).disk.as_ref().or(self.disk.as_ref())
+    }
+
+    /// The modules that a Side's guest loads, each with its parameters.
+    pub fn modules_of(&self, side: Side) -> Vec<String> {
+        let Subject { disk, modules, .. } = self.subjects.get(side);
+        let mut all = Disk::with_modules(disk.as_ref(), &self.key.modules);
+        // The Side's parameters replace those that both have.
+        let is_own = |name: &str| modules.iter().any(|own| module_and_parameters(own).0 == name);
+        all.retain(|module| !is_own(module_and_parameters(module).0));
+        all.extend(modules.iter().cloned());
+        all
+    }
+
+    /// The place of a row's program among the programs; `None` for a row that is no program.
+    pub fn program_of(&self, row: &str) -> Option<usize> {
+        self.programs.iter().position(|program| program.row() == row)
+    }
+
+    /// The hashes of a Side's archives: of what each guest has beside its program, where there is
+    /// that; then of each program. An archive that a Key does not have is empty.
+    pub fn archives_of(&self, side: Side) -> (Option<&str>, Vec<&str>) {
+        let own = self.archives.as_ref().map(|archives| archives.get(side));
+        let mut all = own.unwrap_or(&self.key.programs).split(ARCHIVE_SEPARATOR);
+        let Subject { sysctl, setup, .. } = self.subjects.get(side);
+        let has_settings = !sysctl.is_empty() || setup.is_some();
+        let has_beside = self.hooks.is_some() || self.disk_of(side).is_some() || has_settings;
+        let beside = has_beside.then(|| all.next().unwrap_or_default());
+        let mut next = || all.next().unwrap_or_default();
+        (beside, self.programs.iter().map(|_| next()).collect())
+    }
+
+    /// The Key of a Side's counts of one row: with the Side's modules, and of the programs only the
+    /// row's own, for there is no other in its guest.
+    pub fn key_of(&self, side: Side, row: &str) -> Key {
+        let (beside, programs) = self.archives_of(side);
+        let own = self.program_of(row).and_then(|place| programs.get(place).copied());
+        let programs = Key::of_archives(beside.into_iter().chain(own));
+        Key { programs, modules: self.modules_of(side), ..self.key.clone() }
+    }
+}
+
+impl Key {
+    /// Text of these archives in a Key.
+    pub fn of_archives<'a>(archives: impl IntoIterator<Item = &'a str>) -> String {
+        Vec::from_iter(archives).join(&ARCHIVE_SEPARATOR.to_string())
+    }
+}
+
+/// Evidence of exact counts for a row.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CountsEvidence {
+    /// The Metric that decided: the first in process context that changed, else the headline; empty
+    /// where the row failed or the work differed.
+    pub decided_by: String,
+    /// The headline first; empty where the row failed.
+    pub effects: Vec<Effect>,
+    /// Values that each Side's guest saw beside its work, in the headline's Layout: page faults,
+    /// context switches; and the numbers that a program of the user's printed. Absent where the row
+    /// failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<Sides<Signature>>,
+    /// The operations of a program that counts them itself. Counts of a Side that did not do as
+    /// many as the row has (`ops`) are scaled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operations: Option<CountedOperations>,
+    /// Work of a program of the user's. Absent where the row failed, and of other rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<WorkEvidence>,
+    /// The end of what each Side's program printed, where they did not print the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub printed: Option<Sides<PrintedEnd>>,
+    /// Time that several CPUs waited for each other in each function, in instructions of the
+    /// Region, in the Layout with the median makespan. All Contexts; absent where the row failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<Sides<BTreeMap<String, u64>>>,
+    /// Instructions executed in these functions and in those of the other Side's waits, in the same
+    /// Layout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executed_there: Option<Sides<BTreeMap<String, u64>>>,
+    /// Time of all CPUs together, by what they did, in that Layout, each Side.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_time: Option<Sides<CpuTime>>,
+    /// From where the functions are called in which CPUs wait for each other, in that Layout: those
+    /// where they wait most, all Contexts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wait_stacks: Vec<WaitStack>,
+    /// Places at which processes left CPUs that were idle then, in the same Layout.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub idle_stacks: Vec<WaitStack>,
+    /// By the model of coherence: the cache lines that travelled most in the Region, in the Layout
+    /// with the median difference of transfers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_lines: Option<Sides<Vec<CacheLine>>>,
+    /// Cycles that a machine would take, by its Calibration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<Estimate>,
+    /// The rows of two sizes of a program that this row is computed from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sizes: Option<OfSizes>,
+}
+
+/// Two sizes of a program, the smaller one first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OfSizes {
+    /// The names of their rows.
+    pub rows: [String; 2],
+    /// The sizes.
+    pub sizes: [u64; 2],
+}
+
+/// A Subject with its Kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Subjects {
+    /// The Subject, as it was asked for.
+    pub subject: Subject,
+    /// Identity of its Kernel.
+    pub kernel: Identity,
+}
+
+/// Data of exact counts about all rows together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CountsComparison {
+    /// Key of the counts.
+    pub key: Key,
+    /// The two Subjects.
+    pub subjects: Sides<Subjects>,
+    /// Layouts per Side.
+    pub layouts: usize,
+    /// Seed that the Layouts were drawn from.
+    pub seed: u64,
+    /// The file system of the guest's files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<Disk>,
+    /// The kernels' names of the code that computes crc32c for a disk, each once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub crc32c: Vec<String>,
+    /// The programs of the user's, of which each is a row.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<UserProgram>,
+    /// Commands that run beside rows that are no programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hooks: Option<UserProgram>,
+    /// The directory of the user's workloads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workloads_from: Option<String>,
+    /// Growth of costs with a size, for rows that show it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub growth: Vec<Growth>,
+}
+
+/// Growth of the cost of an operation with a parameter, over rows that differ in nothing else.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Growth {
+    /// Common part of the rows' names: `fork-pages`.
+    pub family: String,
+    /// The parameter: `pages`.
+    pub parameter: String,
+    /// The Side; absent for native rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub side: Option<Side>,
+    /// `O(1)`, `O(pages)`, `O(pages^1.3)` or `unclear`.
+    pub order: String,
+    /// The power of the parameter with which the cost beyond that of 0 grows; absent where a cost
+    /// is not above that.
+    pub power: Option<GrowthPower>,
+    /// The least and the most cost beyond that of 0, in percent of it, over all rows and Layouts
+    /// that were fitted.
+    pub beyond_percent: (f64, f64),
+    /// Reason for the order, in a sentence.
+    pub because: String,
+    /// The smallest value that was fitted: the upper half is.
+    pub from: f64,
+    /// Number of rows that were fitted.
+    pub points: usize,
+    /// Under how many Layouts; natively under none.
+    pub layouts: usize,
+}
+
+/// A power that was fitted.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GrowthPower {
+    /// The exponent.
+    pub exponent: f64,
+    /// 95 % interval of the exponent, which holds the exponent of each Layout.
+    pub interval: (f64, f64),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(programs: &str) -> CountsPlan {
+        let text = r#"{
+            "key": { "engine": "exact", "qemu": "7", "machine": "q35", "cpu": "max",
+                "memory_mib": 512, "guest": "g", "programs": "" },
+            "machine": { "cpu": "max", "memory_mib": 512 },
+            "subjects": { "base": { "kernel": "k" }, "change": { "kernel": "k" } },
+            "kernels": {}, "workloads": [], "layouts": [], "steps": [] }"#;
+        let mut json: serde_json::Value = serde_json::from_str(text).unwrap();
+        let kernel = serde_json::json!({
+            "source": "k", "sha256": "s", "arch": "x86_64", "format": "bzimage"
+        });
+        json["kernels"] = serde_json::json!({ "base": kernel, "change": kernel });
+        json["key"]["programs"] = programs.into();
+        let plan: CountsPlan = serde_json::from_value(json).unwrap();
+        let named = |name: &str| UserProgram { name: name.to_owned(), ..UserProgram::default() };
+        let programs = vec![named("one"), named("two")];
+        CountsPlan { programs, hooks: Some(named("rows")), ..plan }
+    }
+
+    #[test]
+    fn a_rows_key_has_its_own_archive_and_what_all_guests_have() {
+        let plan = plan("beside+one+two");
+        assert_eq!(plan.archives_of(Side::Base), (Some("beside"), vec!["one", "two"]));
+        let programs = |row: &str| plan.key_of(Side::Base, row).programs;
+        assert_eq!(programs("program:two"), "beside+two");
+        assert_eq!(programs("getppid"), "beside");
+        let plan = CountsPlan { hooks: None, ..plan };
+        assert_eq!(plan.key_of(Side::Base, "program:one").programs, "beside");
+        // Without hooks the first archive is that of the first program.
+        assert_eq!(plan.archives_of(Side::Base), (None, vec!["beside", "one"]));
+    }
+
+    #[test]
+    fn a_side_with_a_setup_has_an_archive_of_its_own() {
+        let (base, change) = ("one+two".to_owned(), "setup+one+two".to_owned());
+        let mut plan = CountsPlan { hooks: None, ..plan("") };
+        plan.archives = Some(Sides { base, change });
+        plan.subjects.change.setup = Some("true".to_owned());
+        assert_eq!(plan.archives_of(Side::Base), (None, vec!["one", "two"]));
+        assert_eq!(plan.archives_of(Side::Change), (Some("setup"), vec!["one", "two"]));
+        assert_eq!(plan.key_of(Side::Change, "program:two").programs, "setup+two");
+        assert_eq!(plan.key_of(Side::Base, "getppid").programs, "");
+    }
+}

@@ -1,0 +1,353 @@
+//! Guests of a KVM host: their plan, samples and evidence.
+
+use std::ops::RangeInclusive;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Effect, ExitRun, ExitTable, Identity, Key, Layout, Side, Sides, Signature, Step, Subject,
+    Workload,
+};
+
+/// A guest, as it was asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuestSubject {
+    /// Kernel, as every experiment names it; a guest of e500v2 has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<Subject>,
+    /// Features of KVM that the guest does not see: `kvmclock`, `magic-page`, …
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<String>,
+    /// vCPUs.
+    pub cpus: u8,
+    /// Memory in MiB.
+    pub memory_mib: u32,
+}
+
+impl GuestSubject {
+    /// The only feature of KVM on a board that can be left out.
+    pub const MAGIC_PAGE: &str = "magic-page";
+    /// The feature that ktax's monitor hides from every guest of a host within QEMU.
+    pub const PV_EOI: &str = "kvm-pv-eoi";
+    /// Number of vCPUs that a guest can have.
+    pub const CPUS: RangeInclusive<u32> = 1..=16;
+    /// Memory that a guest can have, in MiB.
+    pub const MEMORY_MIB: RangeInclusive<u32> = 64..=3072;
+}
+
+/// A Side's guest, with its Kernel as it was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuestSide {
+    /// The guest, as it was asked for.
+    pub subject: GuestSubject,
+    /// Identity of the Kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<Identity>,
+}
+
+/// Work of a guest while it is recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GuestWork {
+    /// Boots and powers off.
+    Boot,
+    /// Has no kernel, and leaves for one reason, `count` times.
+    Raw {
+        /// The reason.
+        kind: String,
+        /// Number of exits.
+        count: u32,
+    },
+    /// One program, from its start to its end.
+    Program(Workload),
+}
+
+/// A row: what each Side's guest does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuestRow {
+    /// Name of the row, as in the experiment; also its file name in a run directory.
+    pub row: String,
+    /// Work of the guest.
+    pub work: GuestWork,
+}
+
+/// Part of a Plan that only guests need.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuestsPlan {
+    /// Kind of the host that the guests run on.
+    pub host: HostKind,
+    /// Key of the counts.
+    pub key: Key,
+    /// The host's Kernel, as it was asked for.
+    pub host_subject: Subject,
+    /// Identity of the host's Kernel.
+    pub host_kernel: Identity,
+    /// Guest that the change is measured against.
+    pub base: GuestSide,
+    /// Guest that is measured; without it the base is described alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<GuestSide>,
+    /// Work of the guests.
+    pub rows: Vec<GuestRow>,
+    /// The perturbations.
+    pub layouts: Vec<Layout>,
+    /// The Boots in order.
+    pub steps: Vec<Step>,
+}
+
+impl GuestsPlan {
+    /// The guest of a Side; there may be no change.
+    pub fn side(&self, side: Side) -> Option<&GuestSide> {
+        match side {
+            Side::Base => Some(&self.base),
+            Side::Change => self.change.as_ref(),
+        }
+    }
+}
+
+/// A kind of KVM host within QEMU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HostKind {
+    /// A Linux kernel with KVM for x86.
+    Kvm,
+    /// A Linux kernel with KVM for a PowerPC of 2008, which has no virtualization, in QEMU's
+    /// ppce500.
+    #[serde(rename = "kvm-e500v2")]
+    KvmE500v2,
+    /// A Linux kernel with KVM for arm64, in QEMU's virt machine.
+    #[serde(rename = "kvm-arm64")]
+    KvmArm64,
+    /// A Linux kernel with KVM for POWER9, as a hypervisor within another one, in QEMU's pseries.
+    #[serde(rename = "kvm-power9")]
+    KvmPower9,
+    /// A Linux kernel with KVM for riscv64 with the hypervisor extension, in QEMU's virt machine.
+    #[serde(rename = "kvm-riscv64")]
+    KvmRiscv64,
+}
+
+impl HostKind {
+    /// Name in experiment files.
+    pub fn name(self) -> &'static str {
+        match self {
+            HostKind::Kvm => "kvm",
+            HostKind::KvmE500v2 => "kvm-e500v2",
+            HostKind::KvmArm64 => "kvm-arm64",
+            HostKind::KvmPower9 => "kvm-power9",
+            HostKind::KvmRiscv64 => "kvm-riscv64",
+        }
+    }
+
+    /// Whether the host is a board: a machine of another architecture, whose first process runs one
+    /// guest without a kernel.
+    pub fn is_board(self) -> bool {
+        self != HostKind::Kvm
+    }
+
+    /// Kinds of work of a guest without a kernel: `KIND` of `raw:KIND=N`.
+    pub fn kinds(self) -> Vec<&'static str> {
+        match self {
+            HostKind::Kvm => RawKind::ALL.map(RawKind::name).to_vec(),
+            // Each instruction that it may not execute, and all of them together.
+            HostKind::KvmE500v2 => {
+                vec!["all", "mfmsr", "mtspr", "mfspr", "mmio", "wrtee", "rfi"]
+            }
+            HostKind::KvmArm64 => vec!["all", "hvc", "mrs", "mmio", "fault", "wfi"],
+            HostKind::KvmPower9 => vec!["all", "hcall", "fault"],
+            HostKind::KvmRiscv64 => vec!["all", "ecall", "mmio", "fault", "wfi"],
+        }
+    }
+
+    /// Numbers of times that such a guest can do this; `None` where it cannot.
+    pub fn times(self, kind: &str) -> Option<RangeInclusive<u32>> {
+        match self {
+            HostKind::Kvm => RawKind::named(kind).map(RawKind::times),
+            board => board.kinds().contains(&kind).then_some(1..=u32::MAX),
+        }
+    }
+
+    /// Whether guest and KVM of a board can share the "magic page".
+    pub fn has_magic_page(self) -> bool {
+        self == HostKind::KvmE500v2
+    }
+}
+
+/// Work of a guest without a kernel on x86, done again and again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RawKind {
+    /// CPUID, which KVM answers.
+    Cpuid,
+    /// RDMSR, which KVM answers.
+    Rdmsr,
+    /// WRMSR of a value that KVM ignores.
+    Wrmsr,
+    /// The first write to a page of memory, for which KVM finds a page.
+    Fault,
+    /// OUT to the interrupt controller in the kernel.
+    Pic,
+    /// The timer of the local APIC interrupts the guest while it runs.
+    Interrupt,
+    /// The timer of the local APIC wakes the guest, which halts in the kernel.
+    Wake,
+    /// An interrupt that the guest sends to itself.
+    SelfIpi,
+    /// An interrupt to a second vCPU that halts in the kernel, and one in answer.
+    Ipi,
+    /// OUT, which the monitor answers.
+    Out,
+    /// A write to an address without memory, which the monitor answers.
+    Mmio,
+    /// HLT, which the monitor gets because no interrupt controller is in the kernel.
+    Hlt,
+}
+
+impl RawKind {
+    /// In the order in which a guest does them.
+    pub const ALL: [RawKind; 12] = [
+        RawKind::Cpuid,
+        RawKind::Rdmsr,
+        RawKind::Wrmsr,
+        RawKind::Fault,
+        RawKind::Pic,
+        RawKind::Interrupt,
+        RawKind::Wake,
+        RawKind::SelfIpi,
+        RawKind::Ipi,
+        RawKind::Out,
+        RawKind::Mmio,
+        RawKind::Hlt,
+    ];
+
+    /// Number of pages of 4 KiB that a guest can touch: there is no memory at 768 MiB.
+    pub const FAULTS_MAX: u32 = 196_096;
+
+    /// Name in an experiment, and as an option of the raw guest.
+    pub fn name(self) -> &'static str {
+        match self {
+            RawKind::Cpuid => "cpuid",
+            RawKind::Rdmsr => "rdmsr",
+            RawKind::Wrmsr => "wrmsr",
+            RawKind::Fault => "fault",
+            RawKind::Pic => "pic",
+            RawKind::Interrupt => "interrupt",
+            RawKind::Wake => "wake",
+            RawKind::SelfIpi => "self-ipi",
+            RawKind::Ipi => "ipi",
+            RawKind::Out => "out",
+            RawKind::Mmio => "mmio",
+            RawKind::Hlt => "hlt",
+        }
+    }
+
+    /// The kind of this name.
+    pub fn named(name: &str) -> Option<RawKind> {
+        RawKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Numbers of times that a guest can do it.
+    pub fn times(self) -> RangeInclusive<u32> {
+        match self {
+            RawKind::Fault => 1..=RawKind::FAULTS_MAX,
+            _ => 1..=u32::MAX,
+        }
+    }
+
+    /// Whether KVM must have the interrupt controllers in the kernel.
+    pub fn needs_controllers(self) -> bool {
+        self == RawKind::Pic || self.is_interrupt()
+    }
+
+    /// Whether the guest gets interrupts, from its local APIC.
+    pub fn is_interrupt(self) -> bool {
+        use RawKind::{Interrupt, Ipi, SelfIpi, Wake};
+        matches!(self, Interrupt | Wake | SelfIpi | Ipi)
+    }
+}
+
+/// Result of one guest, in one host under one Layout.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuestSample {
+    /// Exit table and times.
+    pub run: ExitRun,
+    /// Work signature of a program; empty for a boot and for a guest without a kernel.
+    pub signature: Signature,
+}
+
+impl GuestSample {
+    /// All of the vCPUs' time, in and out of the guest, ns.
+    pub fn time_ns(&self) -> u64 {
+        self.run.table.sum_ns()
+    }
+
+    /// Number of exits.
+    pub fn exits(&self) -> u64 {
+        self.run.table.exits()
+    }
+}
+
+/// Evidence of a row's guests.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuestsEvidence {
+    /// Effects with a change: [`TIME`], then [`EXITS`], of the change against the base. Without
+    /// one: [`GUEST_TIME`] of the guest against the host itself, where the host did the same work.
+    /// Empty where the row failed.
+    pub effects: Vec<Effect>,
+    /// The exit tables of the Layout that the first Effect is of; absent where the row failed.
+    pub runs: Sides<Option<ExitRun>>,
+    /// Time by Layout, in and out of the guest, ns; empty where a Side failed or is not there.
+    pub times_ns: Sides<Vec<u64>>,
+}
+
+impl GuestsEvidence {
+    /// The exit tables of a row, named by it and by their Sides where there are two.
+    pub fn exit_tables(&self, row: &str) -> Vec<ExitTable> {
+        let has_both = self.runs.base.is_some() && self.runs.change.is_some();
+        let sides = [Side::Base, Side::Change].into_iter();
+        let runs = sides.filter_map(|side| Some((side, self.runs.get(side).as_ref()?)));
+        let named = |(side, run): (Side, &ExitRun)| {
+            let name = if has_both { format!("{row}, {}", side.name()) } else { row.to_owned() };
+            ExitTable { of: name, ..run.table.clone() }
+        };
+        runs.map(named).collect()
+    }
+}
+
+/// The Metric of all of the vCPUs' time, in and out of the guest.
+pub const TIME: &str = "time";
+/// The Metric of how often the guest was left.
+pub const EXITS: &str = "exits";
+/// The Metric of the work's own time: base is the host itself, change is the guest.
+pub const GUEST_TIME: &str = "guest-time";
+
+/// Data of guests about all rows together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuestsComparison {
+    /// Plan of the run.
+    pub plan: GuestsPlan,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_is_found_by_its_name() {
+        for kind in RawKind::ALL {
+            assert_eq!(RawKind::named(kind.name()), Some(kind));
+        }
+        assert_eq!(RawKind::named("rdtsc"), None);
+    }
+
+    #[test]
+    fn nothing_is_done_zero_times() {
+        assert!(RawKind::ALL.iter().all(|kind| !kind.times().contains(&0)));
+        assert_eq!(*RawKind::Fault.times().end(), RawKind::FAULTS_MAX);
+    }
+}

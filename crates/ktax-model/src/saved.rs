@@ -1,0 +1,149 @@
+//! Results as JSON, on disk and on stdout: each has a version and a tag, and this is the only
+//! reader.
+
+use std::path::PathBuf;
+
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::{
+    Bisection, CalibrationTable, Comparison, ExitFault, ExitPair, ExitTable, FORMAT, History,
+    LedgerTable, NativeTable, StatTable, Validation, check_exits,
+};
+
+/// A result with what a reader needs to know of it, as `plan.json` says it of a Plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Saved {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// Name among several results beside each other; empty for a single one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// The answer in a sentence, as a report begins with it; empty where there is none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub headline: String,
+    /// The run directory that it was read from, which also has profiles.
+    #[serde(skip)]
+    pub dir: Option<PathBuf>,
+    /// The result.
+    pub result: SavedResult,
+}
+
+/// A result of any kind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SavedResult {
+    /// `comparison.json`
+    Comparison(Box<Comparison>),
+    /// `bisection.json`
+    Bisection(Box<Bisection>),
+    /// `ledger.json`
+    Ledger(Box<LedgerTable>),
+    /// Output of `ktax stat --json`.
+    Stat(Box<StatTable>),
+    /// Output of `ktax workloads run --json`.
+    Native(Box<NativeTable>),
+    /// File that `ktax exits record --out` writes.
+    Exits(Vec<ExitTable>),
+    /// Output of `ktax exits diff --json`.
+    ExitDiff(Box<ExitPair>),
+    /// Output of `ktax history --json`.
+    History(Box<History>),
+    /// Output of `ktax calibrate --json`.
+    Calibration(Box<CalibrationTable>),
+    /// Output of `ktax validate --json`.
+    Validation(Box<Validation>),
+}
+
+impl From<SavedResult> for Saved {
+    /// Wraps a result without a name and a headline.
+    fn from(result: SavedResult) -> Saved {
+        Saved { format: FORMAT, name: String::new(), headline: String::new(), dir: None, result }
+    }
+}
+
+/// Part that is looked at first: another version has other keys, too.
+#[derive(Deserialize)]
+struct Head {
+    format: u32,
+    result: Option<IgnoredAny>,
+}
+
+/// Reads the results of a text: one, or an array of several; never none.
+///
+/// # Errors
+/// It has none, or results of another version, or what ktax does not write.
+pub fn read_results(text: &str) -> Result<Vec<Saved>, SavedError> {
+    let heads: Vec<Head> = parse_all(text).map_err(|error| no_head(&error))?;
+    if heads.is_empty() {
+        return Err(SavedError::NotAResult("the array is empty".to_owned()));
+    }
+    if let Some(Head { format, .. }) = heads.iter().find(|head| head.format != FORMAT) {
+        return Err(SavedError::Format { found: *format });
+    }
+    if heads.iter().any(|head| head.result.is_none()) {
+        return Err(SavedError::Untagged);
+    }
+    let all: Vec<Saved> =
+        parse_all(text).map_err(|error| SavedError::Damaged(error.to_string()))?;
+    all.iter().try_for_each(|saved| check_result(&saved.result))?;
+    Ok(all)
+}
+
+/// A text that ends early was begun by ktax; of any other nobody knows who wrote it.
+fn no_head(error: &serde_json::Error) -> SavedError {
+    match error.is_eof() {
+        true => SavedError::Damaged(error.to_string()),
+        false => SavedError::NotAResult(error.to_string()),
+    }
+}
+
+/// One, or an array of several.
+fn parse_all<T: DeserializeOwned>(text: &str) -> serde_json::Result<Vec<T>> {
+    match text.trim_start().starts_with('[') {
+        true => serde_json::from_str(text),
+        false => serde_json::from_str(text).map(|one| vec![one]),
+    }
+}
+
+/// Refuses what has the right form and was not written by ktax.
+fn check_result(result: &SavedResult) -> Result<(), SavedError> {
+    match result {
+        SavedResult::Bisection(search) if !search.is_sound() => Err(SavedError::Search),
+        SavedResult::Exits(tables) => Ok(check_exits(tables)?),
+        SavedResult::ExitDiff(both) => Ok(check_exits([&both.base, &both.change])?),
+        _ => Ok(()),
+    }
+}
+
+/// Reasons why a text has no result. Quotes of the text are not escaped.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum SavedError {
+    #[error("it is damaged, or ktax did not write it ({0})")]
+    NotAResult(String),
+    #[error("it has format {found}, and this ktax reads format {FORMAT}")]
+    Format { found: u32 },
+    #[error("it does not say what it is, as results of this version of ktax do")]
+    Untagged,
+    #[error("it is damaged ({0})")]
+    Damaged(String),
+    #[error("its search is damaged")]
+    Search,
+    #[error(transparent)]
+    Exits(#[from] ExitFault),
+}
+
+impl SavedError {
+    /// Next step for the user.
+    pub fn next_step(&self) -> &'static str {
+        match self {
+            SavedError::NotAResult(_) => "give a file that ktax wrote with --json",
+            SavedError::Damaged(_) | SavedError::Search | SavedError::Exits(_) => "make it again",
+            SavedError::Format { .. } | SavedError::Untagged => {
+                "make it again with this version of ktax"
+            }
+        }
+    }
+}

@@ -1,0 +1,391 @@
+//! Timed pairs: their plan, boots and evidence.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Failure, Identity, Side, Sides, Signature, UserProgram, Workload};
+
+/// Part of a Plan that only timed pairs need.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TimesPlan {
+    /// The name of the engine.
+    pub engine: String,
+    /// Machines that the engine runs both Sides on.
+    pub runs_on: RunsOn,
+    /// So many pairs and one look; where absent, a pilot decides and there are five looks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pairs: Option<u32>,
+    /// No more pairs than this.
+    pub most_pairs: u32,
+    /// Number of runs of each row in a Boot; the Boot's value is their median.
+    pub loops: u32,
+    /// Whether to go on, with a warning, where the Sides differ in more than was declared.
+    #[serde(default)]
+    pub allow_differences: bool,
+    /// Shape of the guests.
+    #[serde(default)]
+    pub machine: TimedMachine,
+    /// Subjects that are compared.
+    pub subjects: Sides<TimedSubject>,
+    /// Kernels of guests, by the names that the Subjects have for them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub kernels: BTreeMap<String, Identity>,
+    /// Programs of the user's, of which each is a row that decides.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<UserProgram>,
+    /// In guests: SHA-256 of the archive with all that they need.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub packed: String,
+    /// On the running kernel: which they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub programs_here: Option<ProgramsHere>,
+    /// The parameters whose values make a curve of the rows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub swept: Vec<String>,
+    /// The rows that decide.
+    pub headline: Vec<Workload>,
+    /// The rows that are looked at besides.
+    pub secondary: Vec<Workload>,
+}
+
+/// Programs that run where they are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProgramsHere {
+    /// The directory in which they start.
+    pub directory: String,
+    /// SHA-256 of the programs, their arguments with the files that they name, and their standard
+    /// input.
+    pub sha256: String,
+}
+
+impl TimesPlan {
+    /// Whether the Sides are kernels that the user boots: no pairs then, but blocks.
+    pub fn is_in_blocks(&self) -> bool {
+        let Sides { base, change } = &self.subjects;
+        self.runs_on == RunsOn::RunningKernel && base.kernel != change.kernel
+    }
+
+    /// Whether a Side is the running kernel.
+    pub fn is_here(&self) -> bool {
+        self.runs_on == RunsOn::RunningKernel || self.subjects.base.bare_metal
+    }
+
+    /// Whether that Side runs in a guest.
+    pub fn is_guest(&self, side: Side) -> bool {
+        self.runs_on == RunsOn::Guests && !self.subjects.get(side).bare_metal
+    }
+
+    /// All rows, those that decide first.
+    pub fn workloads(&self) -> impl Iterator<Item = &Workload> {
+        self.headline.iter().chain(&self.secondary)
+    }
+}
+
+/// Machines that an engine runs Subjects on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunsOn {
+    /// The kernel that is running.
+    RunningKernel,
+    /// Guests that ktax boots.
+    Guests,
+}
+
+/// A Side. For the running kernel: settings that are made before its Boots and put back afterwards.
+/// For a guest: its Kernel and boot line.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TimedSubject {
+    /// For a guest, a kernel as in every experiment. For the running kernel, a word for the Kernel
+    /// that the user boots for this Side; the Sides are then measured in blocks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// Whether the base of a guest is no guest, but this machine itself, so that what is compared
+    /// is what being a guest costs.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub bare_metal: bool,
+    /// Kernel parameters of a guest.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub boot_line: String,
+    /// Values by name, as `sysctl` has them: `vm.swappiness`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub sysctl: BTreeMap<String, String>,
+    /// Transparent huge pages: `always`, `madvise` or `never`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thp: Option<String>,
+    /// Frequency governor of all CPUs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub governor: Option<String>,
+    /// The command that runs each loop, itself given the program and its arguments:
+    /// `taskset -c 1`, `chrt -f 10`, `setarch -R`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub prefix: Vec<String>,
+}
+
+impl TimedSubject {
+    /// Sets what is known by a name: `thp`, `governor`, `kernel`, or a sysctl's.
+    pub fn set(&mut self, name: &str, value: &str) {
+        let value = value.to_owned();
+        match name {
+            "thp" => self.thp = Some(value),
+            "governor" => self.governor = Some(value),
+            "kernel" => self.kernel = Some(value),
+            name => drop(self.sysctl.insert(name.to_owned(), value)),
+        }
+    }
+
+    /// Whether a setting of that name is made.
+    pub fn sets(&self, name: &str) -> bool {
+        match name {
+            "thp" => self.thp.is_some(),
+            "governor" => self.governor.is_some(),
+            "kernel" => self.kernel.is_some(),
+            name => self.sysctl.contains_key(name),
+        }
+    }
+}
+
+/// Accelerator that executes a guest's instructions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Accelerator {
+    /// The processor.
+    #[default]
+    Kvm,
+    /// QEMU's translator: everything works and times mean nothing. For tests.
+    Tcg,
+}
+
+impl Accelerator {
+    /// QEMU's name of it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Accelerator::Kvm => "kvm",
+            Accelerator::Tcg => "tcg",
+        }
+    }
+
+    /// The CPU model of a guest that is given none: as much of one as the accelerator has.
+    pub fn cpu(self) -> &'static str {
+        match self {
+            Accelerator::Kvm => "host",
+            Accelerator::Tcg => "max",
+        }
+    }
+}
+
+/// The shape of a timed guest, the same for both Sides.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TimedMachine {
+    /// QEMU's name of a CPU model, with its features.
+    pub cpu: String,
+    /// Memory in MiB.
+    pub memory_mib: u32,
+    /// Number of CPUs: vCPUs, as files say.
+    #[serde(rename = "vcpus")]
+    pub cpus: u32,
+    /// On so many CPUs of this machine, the quiet ones; fewer than vCPUs is overcommit. Absent: as
+    /// many as vCPUs, or all that there are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cores: Option<u32>,
+    /// Accelerator.
+    pub accelerator: Accelerator,
+}
+
+impl Default for TimedMachine {
+    fn default() -> Self {
+        let accelerator = Accelerator::Kvm;
+        let cpu = accelerator.cpu().to_owned();
+        TimedMachine { cpu, memory_mib: 512, cpus: 1, cores: None, accelerator }
+    }
+}
+
+/// Facts of a machine that change times: by name (`model::fact`), as the kernel
+/// spells it; what it does not say is not there.
+pub type Facts = BTreeMap<String, String>;
+
+/// Measurements of one row in one Boot.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TimedRun {
+    /// Nanoseconds of each operation, one value for each loop.
+    pub loops_ns: Vec<f64>,
+    /// Work signature of the last loop.
+    pub signature: Signature,
+    /// Reason why the loops ended, if not with the last of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+}
+
+/// One Boot of a Side.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TimedBoot {
+    /// Facts of the machine after the Side's settings were made.
+    pub facts: Facts,
+    /// By row.
+    pub runs: BTreeMap<String, TimedRun>,
+    /// Reason why the Boot was made a second time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<Failure>,
+}
+
+/// Other work of the machine while something was measured. Shares are of the time of the CPUs in
+/// use.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Noise {
+    /// Duration in seconds.
+    pub seconds: f64,
+    /// CPUs in use: those where vCPUs are kept, else all that ktax may use.
+    pub cpus: u32,
+    /// Time in which a hypervisor ran something else.
+    pub steal_percent: f64,
+    /// Time of tasks and interrupts that are not of what is measured.
+    pub others_percent: f64,
+    /// Number of times that a CPU was slowed down for its heat.
+    pub throttled: u64,
+}
+
+/// One pair of Boots, next to each other in time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TimedPair {
+    /// Position in the order, from 0.
+    pub index: u32,
+    /// An A/A pair: the base in both places.
+    pub is_control: bool,
+    /// Whether what stands in the place of the change ran first.
+    pub change_first: bool,
+    /// Measurements in each place.
+    pub boots: Sides<TimedBoot>,
+    /// Other work of the machine.
+    pub noise: Noise,
+}
+
+/// Measurements of one Side in one boot of this machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TimedBlock {
+    /// Position among all blocks, from 0.
+    pub index: u32,
+    /// Which Side.
+    pub side: Side,
+    /// The kernel's name of that boot: `/proc/sys/kernel/random/boot_id`.
+    pub boot_id: String,
+    /// Boots, one after the other.
+    pub boots: Vec<TimedBoot>,
+    /// Other work of the machine.
+    pub noise: Noise,
+}
+
+/// A ratio of change to base, as in 1.05, with the interval in which it lies.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ratio {
+    /// Hodges and Lehmann's estimate.
+    pub estimate: f64,
+    /// The interval's lower end; 0 where it has none.
+    pub low: f64,
+    /// Upper end of the interval; absent where it has none.
+    pub high: Option<f64>,
+}
+
+/// The A/A pairs of a row: the base in both places.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AaControl {
+    /// Number of pairs.
+    pub pairs: usize,
+    /// Their ratio; 1 where the machine is fair.
+    pub ratio: Ratio,
+    /// Standard deviation of the pairs, in percent.
+    pub spread_percent: f64,
+}
+
+/// Ratio of one pair for a row.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PairRatio {
+    /// Place among all pairs, from 0.
+    pub pair: u32,
+    /// Change over base; of an A/A pair the base in the change's place over the base.
+    pub ratio: f64,
+    /// Whether it is an A/A pair.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_control: bool,
+}
+
+/// Evidence of the pairs for a row.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TimesEvidence {
+    /// Nanoseconds of an operation: the median over the Boots, each the median of its loops. Absent
+    /// where no Boot of a Side has times.
+    pub ns: Sides<Option<f64>>,
+    /// Change over base.
+    pub ratio: Option<Ratio>,
+    /// Number of pairs.
+    pub pairs: usize,
+    /// Number of rows that are tested together: the p-value is corrected for these.
+    pub family: usize,
+    /// The p-value, corrected for the looks and the family.
+    pub p_adjusted: f64,
+    /// The minimum detectable effect, in percent; absent where there is none.
+    pub detectable_percent: Option<f64>,
+    /// The A/A pairs; absent where there are fewer than two.
+    pub control: Option<AaControl>,
+    /// Percent of the base's variance that lies between Boots, the rest being between loops: at 100
+    /// only more pairs help.
+    pub between_boots_percent: Option<f64>,
+    /// The pairs in the order of time; empty in results of older releases.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<PairRatio>,
+}
+
+/// Point of a curve where the faster Side becomes the slower one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Crossing {
+    /// Common part of the rows' names.
+    pub family: String,
+    /// Which parameter changes along the curve.
+    pub parameter: String,
+    /// Between these two of its values.
+    pub between: (u64, u64),
+    /// At about this one, were the ratio's logarithm a straight line in the parameter's.
+    pub at: f64,
+    /// The ratios at both.
+    pub ratios: (Ratio, Ratio),
+    /// Whether both differ from 1 by more than chance.
+    pub certain: bool,
+}
+
+/// Data of the pairs about all rows together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TimesComparison {
+    /// Seed of the order of the pairs.
+    pub seed: u64,
+    /// Plan of the run.
+    pub plan: TimesPlan,
+    /// Pairs on disk.
+    pub pairs: usize,
+    /// A/A pairs on disk.
+    pub controls: usize,
+    /// Reason why this machine cannot measure; then every row is inconclusive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfit: Option<String>,
+    /// Facts of the machine in the first Boot of each Side.
+    pub facts: Sides<Facts>,
+    /// After so many pairs of the change there was a look.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub looks: Vec<usize>,
+    /// Crossings of the curves of the swept parameters.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub crossings: Vec<Crossing>,
+}
