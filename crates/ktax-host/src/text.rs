@@ -184,7 +184,7 @@ pub fn ascii(text: &str) -> String {
             '└' => plain.push('`'),
             '│' => plain.push('|'),
             'µ' => plain.push('u'),
-            // The bars of a sparkline.
+            // Bars of a sparkline.
             '▁' => plain.push('_'),
             '▂' => plain.push('.'),
             '▃' | '▄' => plain.push('-'),

@@ -135,7 +135,7 @@ impl<'a> Cache<'a> {
         source: &str,
     ) -> Result<Kernel, KernelError> {
         let kernel = self.kernel(image, config, source)?;
-        // No cleaner removes it between one file and the next.
+        // Hold the entry, so that no cleaner removes it between one file and the next.
         let entry = self.root.join(&kernel.identity.sha256);
         let _holder = Holder::of_directory(&entry)
             .map_err(|error| KernelError::cache("create", &entry, error))?;

@@ -362,7 +362,7 @@ fn inspect_raw(data: &[u8], name: &str, arch: Arch) -> Result<Facts, KernelError
         let (name, found) = (name.to_owned(), found.to_owned());
         return Err(KernelError::NotFor { name, found, wanted: arch.name() });
     }
-    // The header's size has the memory that the file does not: it says nothing about the file.
+    // The size in the header counts memory that is not in the file, so it is no check of the file.
     let banner = banner_in(data);
     Ok(Facts {
         format: ImageFormat::Image,

@@ -69,7 +69,7 @@ fn patches_in_mails(mails: &[&[u8]]) -> Result<Vec<Patch>, PatchError> {
     let is_alone = mails.len() == 1;
     for mail in mails {
         let mail = Mail::read(&mail::unquote_from_lines(mail))?;
-        // Replies of a thread quote the patches; one that is alone was meant.
+        // Replies in a thread quote the patches; the user meant a reply that is alone.
         if mail.subject.is_reply && !is_alone {
             continue;
         }

@@ -74,7 +74,7 @@ impl<W: Write> Archive<W> {
             let entry = Builder::new(&name).uid(owner).gid(owner);
             match node {
                 GuestNode::Directory => {
-                    // Everybody may make files in /tmp.
+                    // All users may make files in /tmp.
                     let mode = if path == Path::new("/tmp") { 0o1777 } else { 0o755 };
                     self.entry(entry.mode(DIRECTORY | mode).nlink(2), &[])?;
                 }
@@ -87,7 +87,7 @@ impl<W: Write> Archive<W> {
                     let entry = entry.mode(FILE | file.mode).mtime(file.modified);
                     let entry = match self.number(path, file, owner) {
                         FileNumber::Own => entry.nlink(1),
-                        // The kernel makes links of files with one number.
+                        // The kernel makes hard links of files with the same number.
                         FileNumber::Known(number) => {
                             self.entry(entry.ino(number).nlink(2), &[])?;
                             continue;

@@ -57,7 +57,7 @@ pub fn compile(
     command.current_dir(&root).args(FLAGS).args(&sources).stdin(Stdio::null());
     let ran = command.output();
     let ran = ran.map_err(|reason| CompileError::NoCompiler { compiler, reason })?;
-    // Ctrl-C stops the compiler too. That says nothing about the C.
+    // Ctrl-C stops the compiler, too, which says nothing about the C.
     if let Some(signal) = ran.status.signal() {
         return Err(CompileError::Stopped { signal });
     }

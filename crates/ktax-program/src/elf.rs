@@ -255,7 +255,7 @@ fn symbol_lines(bytes: &[u8], offset: u64) -> Option<String> {
         }
     }
     let mut functions = elf_functions(header, bytes).unwrap_or_default();
-    // Of several names of one function the one that people call it by: malloc, not __libc_malloc.
+    // Keep one of several names of a function, the one that people use: malloc, not __libc_malloc.
     functions.sort_by_cached_key(|(begin, _, name)| (*begin, name.starts_with('_'), name.clone()));
     functions.dedup_by_key(|(begin, ..)| *begin);
     for (begin, size, name) in functions {

@@ -116,7 +116,7 @@ fn add_named(tree: &mut GuestTree, text: &str, here: &Path) -> Result<(), Progra
     add_called(tree, &words.commands, here, 0)?;
     for argument in words.arguments {
         let path = Path::new(&argument);
-        // Directories of the system are nobody's files.
+        // A directory of the system is not a file for the program.
         let is_file = here.join(path).is_file() || (path.is_relative() && path != Path::new("."));
         if is_file && is_users_file(path, here) {
             match add_at_its_name(tree, path, here) {
@@ -252,10 +252,10 @@ fn file_name(path: &Path) -> &str {
 fn is_users_file(argument: &Path, here: &Path) -> bool {
     let is_kernels =
         ["/dev", "/proc", "/sys"].iter().any(|directory| argument.starts_with(directory));
-    // A directory at the top, such as /tmp, is every system's.
+    // Every system has directories at the top, such as /tmp.
     let is_at_the_top = argument.is_absolute() && argument.components().count() <= 2;
     let path = here.join(argument);
-    // No name at all would be the directory itself.
+    // An empty name would be the directory itself.
     let is_named = !argument.as_os_str().is_empty();
     is_named && !is_kernels && path.exists() && !(is_at_the_top && path.is_dir())
 }
@@ -300,7 +300,7 @@ fn find_program(command: &str, here: &Path) -> Result<PathBuf, ProgramError> {
         fs::metadata(path).is_ok_and(|about| about.is_file() && about.mode() & 0o111 != 0)
     };
     let paths = env::var_os("PATH").unwrap_or_default();
-    // Who is not root has no mkfs in PATH.
+    // A user who is not root has no mkfs in PATH.
     let more = ["/usr/sbin", "/sbin"].map(PathBuf::from);
     let found = env::split_paths(&paths).chain(more).map(|directory| directory.join(command));
     let mut found = found.filter(|path| path.is_absolute());
@@ -340,11 +340,11 @@ fn perl_modules(tree: &mut GuestTree, real: &Path) -> Result<(), ProgramError> {
     if !real.file_name().and_then(OsStr::to_str).is_some_and(|name| name.starts_with("perl")) {
         return Ok(());
     }
-    // What documents Perl, compiles extensions and installs others.
+    // Documentation, headers for extensions, and installers of modules.
     let is_left_out = |name: &str| matches!(name, "CORE" | "CPAN" | "debug" | "pod" | "unicore");
     add_content(tree, Path::new(BASE), |_| false)?;
     for directory in VERSIONS {
-        // Those of a version, and a link to it.
+        // Each version has a directory, and a link may lead to it.
         for version in fs::read_dir(directory).into_iter().flatten().flatten() {
             match version.path() {
                 link if link.is_symlink() => tree.alone(&link)?,
@@ -362,7 +362,7 @@ fn java_home(tree: &mut GuestTree, real: &Path) -> Result<(), ProgramError> {
     if !own.join("jvm.cfg").exists() || !own.join("server/libjvm.so").is_file() {
         return Ok(());
     }
-    // What compiles, and what needs a screen.
+    // Parts for compiling, and libraries that need a screen.
     let screen_libraries = ["libawt", "libatk", "libfont", "libjawt", "libjsound", "libsplash"];
     let is_left_out = |name: &str| {
         matches!(name, "ct.sym" | "src.zip")
@@ -388,8 +388,8 @@ fn python_modules(tree: &mut GuestTree, real: &Path) -> Result<(), ProgramError>
         return Ok(());
     }
     for entry in fs::read_dir(&modules).into_iter().flatten().flatten() {
-        // What compiles extensions and tests Python itself is half of it all; what others installed
-        // can be any size.
+        // Half of it all compiles extensions and tests Python itself; installed packages can have
+        // any size.
         let left_out = |name: &str| {
             name.starts_with("config-") || matches!(name, "test" | "site-packages" | "idlelib")
         };

@@ -74,8 +74,8 @@ pub fn pack(
     cache: &Path,
 ) -> Result<PackedPrograms, ProgramError> {
     let Contents { programs, hooks, disk, settings, setup } = contents;
-    let mut memory = Room::of_bytes(most_bytes);
-    let mut on_disk = disk.as_ref().map(|(disk, _)| Room::of_disk(disk));
+    let mut memory = Room::with_bytes(most_bytes);
+    let mut on_disk = disk.as_ref().map(|(disk, _)| Room::on_disk(disk));
     pack_with(cache, contents.has_setup(), |archive| {
         let mut placed = Vec::new();
         archive.directory("program")?;
@@ -132,7 +132,7 @@ pub fn pack_alone(
     cache: &Path,
 ) -> Result<PackedPrograms, ProgramError> {
     let mut memory = Room { most_bytes, left_bytes: most_bytes.saturating_sub(beside_bytes) };
-    let mut on_disk = disk.map(Room::of_disk);
+    let mut on_disk = disk.map(Room::on_disk);
     pack_with(cache, program.setup.is_some(), |archive| {
         archive.directory("program")?;
         add_packed(archive, "program/0", program, here, (&mut memory, on_disk.as_mut()))
@@ -166,12 +166,12 @@ struct Room {
 }
 
 impl Room {
-    fn of_bytes(most_bytes: u64) -> Room {
+    fn with_bytes(most_bytes: u64) -> Room {
         Room { most_bytes, left_bytes: most_bytes }
     }
 
-    fn of_disk(disk: &Disk) -> Room {
-        Room::of_bytes(u64::from(disk.mib) << 20)
+    fn on_disk(disk: &Disk) -> Room {
+        Room::with_bytes(u64::from(disk.mib) << 20)
     }
 
     /// Takes `bytes` of the room. `full` makes the error if it is too small, from its size in MiB.
@@ -226,7 +226,7 @@ fn add_packed<W: Write>(
         archive.text(&format!("{directory}/{name}"), 0o444, &words)?;
     }
     archive.directory(&root)?;
-    // Its place in PATH.
+    // The directory in PATH that has ktax-mark.
     for directory in ["usr", "usr/local", "usr/local/bin"] {
         archive.directory(&format!("{root}/{directory}"))?;
     }
@@ -255,7 +255,7 @@ fn keep_in_cache(
         return Ok(known);
     }
     let directory = parent.join(&sha256);
-    // A directory that is there is damaged, or another ktax was faster.
+    // An existing directory is damaged, or another ktax was faster.
     drop(fs::remove_dir_all(&directory));
     let renamed = fs::rename(scratch.keep(), &directory);
     match open(&sha256, cache) {

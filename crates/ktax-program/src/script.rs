@@ -16,7 +16,7 @@ pub(super) fn interpreter(bytes: &[u8], path: &Path) -> Result<Option<Vec<String
     let Some(rest) = bytes.strip_prefix(b"#!") else { return Ok(None) };
     let line = rest.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let line = String::from_utf8_lossy(&line[..line.len().min(LONGEST_LINE)]).into_owned();
-    // A carriage return is a part of the name, as it is to Linux.
+    // A carriage return is a part of the name, as in Linux.
     let line = line.trim_matches([' ', '\t']);
     let (program, argument) = line.split_once([' ', '\t']).unwrap_or((line, ""));
     if !program.starts_with('/') {
@@ -134,7 +134,7 @@ impl WordReader {
                 '\'' if self.is_quoted => self.is_quoted = false,
                 _ if self.is_quoted => {}
                 '"' => self.is_text = !self.is_text,
-                // A variable is no name.
+                // A variable is not a name.
                 '$' if characters.peek() == Some(&'{') => {
                     self.word.push('$');
                     characters.by_ref().take_while(|next| *next != '}').for_each(drop);
@@ -152,7 +152,7 @@ impl WordReader {
                 }
                 '<' | '>' => {
                     characters.next_if(|next| matches!(next, '>' | '&'));
-                    // The number of a file descriptor is no word.
+                    // The number of a file descriptor is not a word.
                     self.word.retain(|c| !c.is_ascii_digit());
                     self.end_of_word();
                     (self.before, self.place) = (self.place, WordPlace::File);

@@ -218,7 +218,7 @@ impl GuestTree {
         let parent = self.directory(guest.parent().unwrap_or(Path::new("/")))?;
         let guest = guest.file_name().map_or(parent.clone(), |name| parent.join(name));
         if about.is_file() {
-            // A link that is named stands for the file.
+            // A link that the user named stands for its file.
             let host = fs::canonicalize(host).map_err(ProgramError::unreadable(host))?;
             return self.file(&host, guest, &about);
         }
@@ -306,7 +306,7 @@ fn tar_node(tree: &GuestTree, entry: &Entry<'_, File>, path: &Path) -> Option<Gu
     match header.entry_type() {
         EntryType::Directory => Some(GuestNode::Directory),
         EntryType::Symlink => Some(GuestNode::Link(link()?)),
-        // What it is another name of came before.
+        // The entry with the first name came before.
         EntryType::Link => tree.get(&below_root(&link()?)?).cloned(),
         EntryType::Regular | EntryType::Continuous => Some(GuestNode::File(HostFile {
             path: path.to_owned(),

@@ -58,7 +58,7 @@ fn look_at(kind: CacheKind, path: PathBuf, known: &mut KnownSizes) -> Option<Cac
         Some(bytes) => bytes,
         None => CacheEntry::size(kind, &path).ok()?,
     };
-    // Whoever has used it meanwhile has set its time, and may have changed its size.
+    // A process that has used the entry meanwhile has set its time, and may have changed its size.
     let is_as_before = || last_used(&path).ok() == Some(before) && is_free().ok() == Some(true);
     if kind.is_large() && remembered.is_none() && !in_use && is_as_before() {
         known.remember(&path, before, bytes);
@@ -91,7 +91,7 @@ pub fn clean(cache: &Path, budget: Budget, waits: bool) -> io::Result<Option<Cle
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Some(Cleaned::default())),
         root => root?,
     };
-    // Two that clean at once would both make room, and remove twice as much as they need.
+    // Two processes that clean at once would both make room, and remove twice as much as needed.
     let lock = match waits {
         true => Lock::wait(root, PAUSE, || false)?,
         false => match Lock::take(root) {
@@ -126,7 +126,7 @@ fn clean_locked(cache: &Path, budget: Budget) -> Cleaned {
             Err(error) => cleaned.failed.push((cache.join("kernels/by-package"), error)),
         }
     }
-    // Their locks, which nobody waits for now.
+    // Remove the locks of the removed entries, which nobody waits for now.
     if !cleaned.removed.is_empty() {
         cleaned.failed.extend(remove_left(cache));
     }

@@ -82,8 +82,8 @@ pub(super) fn last_used(path: &Path) -> io::Result<SystemTime> {
 
 /// Kinds and paths of all entries. What has another name or type belongs to somebody else.
 pub(super) fn all_entries(cache: &Path) -> Vec<(CacheKind, PathBuf)> {
-    // These names in it are not as special as hashes are; in a directory that has no `tmp` nobody
-    // has built a kernel.
+    // The names in `builds` are less special than hashes. Without `builds/tmp` nobody has built a
+    // kernel there, so the directory may be somebody else's.
     let is_built = is_directory(&cache.join("builds/tmp"));
     let places = PLACES.iter().filter(|place| is_built || !place.directory.starts_with("builds"));
     places.flat_map(|place| entries_in_place(cache, place)).collect()

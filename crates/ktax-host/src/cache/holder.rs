@@ -144,7 +144,8 @@ pub fn remove_stale(parent: &Path) {
         // Another ktax may be removing it at the same time.
         let remove = || drop(fs::remove_dir_all(&dir));
         match File::open(dir.join(LOCK_NAME)).map(Lock::take) {
-            // Held meanwhile: the one that is just making it cannot take it for its own.
+            // The lock is held during removal: a process that just made the directory cannot take
+            // it.
             Ok(Ok(_held)) => remove(),
             Ok(Err(_)) => {}
             Err(_) if is_young(&dir) => {}

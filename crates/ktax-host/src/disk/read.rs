@@ -52,7 +52,7 @@ pub fn read_own(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// Those of [`read_own`]; `InvalidData` where it is no UTF-8.
+/// Errors of [`read_own`]; `InvalidData` where it is no UTF-8.
 pub fn read_own_text(path: &Path, limit: u64) -> io::Result<String> {
     as_text(read_own(path, limit)?)
 }
@@ -70,7 +70,7 @@ pub fn read_limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
         return Err(NotRegular::error("a FIFO"));
     }
     if !found.is_file() {
-        // Whoever writes to a pipe or a terminal is waited for.
+        // Wait for the writer of a pipe or a terminal.
         fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
     }
     read_file(file, limit)
@@ -90,7 +90,7 @@ fn open_without_waiting(path: &Path, more: OFlags) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | more;
     match rustix::fs::open(path, flags, Mode::empty()) {
         Ok(file) => Ok(file.into()),
-        // The words of the system name no socket: "No such device or address".
+        // The message of the system does not name a socket: "No such device or address".
         Err(error) => {
             match fs::metadata(path).ok().and_then(|found| irregular_kind(&found.file_type())) {
                 Some(socket @ "a socket") => Err(NotRegular::error(socket)),
@@ -104,7 +104,7 @@ fn open_without_waiting(path: &Path, more: OFlags) -> io::Result<File> {
 /// is not followed.
 pub fn lock_file(path: &Path) -> io::Result<File> {
     let mut options = File::options();
-    // For reading as well: to open a FIFO for writing alone is an error without words.
+    // Open for reading as well: opening a FIFO for writing alone fails without a clear message.
     options.read(true).write(true).create(true).truncate(false);
     let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits();
     let opened = options.custom_flags(flags as i32).open(path);
@@ -148,7 +148,7 @@ fn read_file(mut file: File, limit: u64) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// It cannot be read; `FileTooLarge` where there is more.
+/// `FileTooLarge` where there is more.
 pub fn read_up_to(from: &mut impl Read, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -166,7 +166,7 @@ fn too_large(limit: u64) -> io::Error {
 ///
 /// # Errors
 ///
-/// Those of [`read_limited`]; `InvalidData` where it is no UTF-8.
+/// Errors of [`read_limited`]; `InvalidData` where it is no UTF-8.
 pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
     as_text(read_limited(path, limit)?)
 }
@@ -300,12 +300,12 @@ mod tests {
             );
         }
         assert!(is_not_regular(&read_own(Path::new("/dev/zero"), 9).unwrap_err()));
-        // Who names a file may name a link, and a device, but no FIFO.
+        // A user may name a link or a device, but no FIFO.
         assert_eq!(read_limited(&path_of("link"), 9).unwrap(), b"abc");
         assert_eq!(read_limited(Path::new("/dev/null"), 9).unwrap(), b"");
         assert!(is_not_regular(&read_limited(&path_of("fifo"), 9).unwrap_err()));
         assert!(is_not_regular(&read_limited(&path_of("socket"), 9).unwrap_err()));
-        // The content of a lock file is somebody's.
+        // The content of a lock file stays as it is.
         drop(lock_file(&path_of("file")).unwrap());
         assert_eq!(fs::read(path_of("file")).unwrap(), b"abc");
     }

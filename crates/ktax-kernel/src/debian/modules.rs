@@ -90,7 +90,7 @@ fn cached_modules(cache: &Cache<'_>, entry: &Path, names: &[&str]) -> Option<Vec
 fn read_index(entry: &Path) -> Index {
     let bytes = read_own(&entry.join("modules.json"), INDEX_MAX).unwrap_or_default();
     let mut index: Index = serde_json::from_slice(&bytes).unwrap_or_default();
-    // A digest becomes a part of a path.
+    // Digests become parts of paths, so drop those that are none.
     index.retain(|_, digest| is_sha256(digest));
     index
 }

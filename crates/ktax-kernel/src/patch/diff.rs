@@ -20,7 +20,7 @@ pub struct FileDiff {
     pub hunks: Vec<Hunk>,
 }
 
-/// One hunk.
+/// A hunk of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hunk {
     /// The text behind `@@`: the line that git takes for the head of the function before the hunk.
@@ -121,7 +121,7 @@ impl Reader<'_> {
         let mut lines = Vec::new();
         while old > 0 || new > 0 {
             let line = self.line(self.next);
-            // The last element behind a final line feed is no line.
+            // The empty element behind a final line feed is not a line.
             let is_end = self.next + 1 >= self.lines.len() && line.is_empty();
             let (sign, text) = match line.split_first() {
                 // Mail programs cut the space of an empty line; git accepts that.

@@ -102,7 +102,7 @@ fn definition(lines: &[&str]) -> Option<SourceFunction> {
     let text = text.take(PARAMETER_LINES).collect::<Vec<_>>().join("\n");
     let mut rest = text.as_str();
     loop {
-        // The name stands on the first line.
+        // The name must stand on the first line.
         let open = rest.find(['(', '\n']).filter(|position| rest[*position..].starts_with('('))?;
         let name = word_before(&rest[..open]);
         let (inside, after) = parenthesized(&rest[open..]);

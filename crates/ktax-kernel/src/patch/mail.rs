@@ -76,7 +76,7 @@ fn collect_diffs(
     }
     let has_diff = match Diff::read(&text) {
         Ok(diff) => !diff.files.is_empty(),
-        // It is one, and somebody has to hear that it is damaged.
+        // Keep a damaged diff, so that the user hears of it.
         Err(_) => true,
     };
     if has_diff && !diffs.contains(&text) {
@@ -195,7 +195,7 @@ fn join_flowed(text: &[u8], is_space_deleted: bool) -> Vec<u8> {
     for line in text.split_inclusive(|byte| *byte == b'\n') {
         let content = line.strip_suffix(b"\n").unwrap_or(line);
         let content = content.strip_suffix(b"\r").unwrap_or(content);
-        // The line before a signature is no broken one.
+        // The line before a signature ends with a space, too, and is not broken.
         match content.strip_suffix(b" ").filter(|_| content != b"-- ") {
             Some(before) if is_space_deleted => joined.extend(before),
             Some(_) => joined.extend(content),

@@ -192,7 +192,7 @@ impl Lane {
             fs::create_dir_all(root.join(directory)).map_err(|error| failed("create", error))?;
         }
         touch(&root);
-        // A check-out that exists needs no space.
+        // A check-out that exists needs no more space.
         check_space(&root, root.join("index").exists())?;
         let ccache = has_ccache().then(|| builds.join("ccache"));
         let ccache =

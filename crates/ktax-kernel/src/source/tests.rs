@@ -225,7 +225,7 @@ fn a_series_is_applied_however_it_was_mailed() {
         assert!(ends_with(&kernel, start), "{name}");
         trees.insert(kernel.identity.source);
     }
-    // One tree: every byte of the file is the same.
+    // All mails give one tree: every byte of the file is the same.
     assert_eq!((trees.len(), place.builds()), (1, 1), "{trees:?}");
     let lane = place.dir.path().join("cache/builds/lanes/0/source/kernel/sys.c");
     assert_eq!(fs::read_to_string(lane).unwrap(), expected);
@@ -470,7 +470,7 @@ fn a_build_that_runs_keeps_its_lane_and_its_trees() {
     place.write("kernel/sys.c", "int slow;\n");
     let cleaned = Cell::new(0);
     let clean_meanwhile = || {
-        // It is asked once more when the build has ended.
+        // The question is asked once more when the build has ended.
         if cleaned.get() > 1 {
             return true;
         }

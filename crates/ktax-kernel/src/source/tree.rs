@@ -420,7 +420,7 @@ fn git_command(in_directory: Option<&Path>) -> Command {
         }
     }
     git.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
-    // A partial clone would download missing objects, and so change.
+    // In a partial clone git would download missing objects, and so change it.
     git.env("GIT_NO_LAZY_FETCH", "1").env("GIT_ALLOW_PROTOCOL", "").args(["-c", "color.ui=false"]);
     if let Some(directory) = in_directory {
         git.args([OsStr::new("-C"), directory.as_os_str()]);
