@@ -12,8 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cache::{Cache, Kernel};
 use crate::error::KernelError;
-use crate::package;
-use crate::package::Package;
+use crate::package::{self, Package};
 use deb::{Archive, Listed};
 use ktax_host::disk::{is_sha256, read_own};
 use ktax_host::text::escape_path;

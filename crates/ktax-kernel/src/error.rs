@@ -306,6 +306,11 @@ pub enum BuildError {
 }
 
 impl BuildError {
+    /// A file of the cache cannot be read or written.
+    pub(crate) fn cache(action: &'static str, path: &Path, error: io::Error) -> Self {
+        Self::Cache { action, path: escape_path(path), error }
+    }
+
     /// Party that can do something about the error. Source that does not compile is the guest's
     /// fault.
     pub fn blame(&self) -> Blame {

@@ -3,8 +3,7 @@
 use proptest::prelude::*;
 
 use crate::error::KernelError;
-use crate::image;
-use crate::image::Facts;
+use crate::image::{self, Facts};
 use ktax_model::{Arch, ImageFormat};
 
 /// A bzImage with a setup header of protocol 2.15, a version string and `payload` bytes of code.

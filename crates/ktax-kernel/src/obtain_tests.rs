@@ -15,11 +15,8 @@ use crate::error::KernelError;
 use crate::image::tests::bzimage;
 use crate::obtain::obtain;
 use crate::package::Package;
-use crate::talk::Talk;
+use crate::talk::{SILENT, Talk};
 use ktax_model::{Identity, Subject};
-
-const SILENT: Talk<'_> =
-    Talk { note: &|_| {}, status: &|_| {}, task: &|_| {}, is_cancelled: &|| false };
 
 /// An archive with one meta-package, `linux-image-m`, on the kernel `linux-image-NEWEST-m`.
 struct Fake {

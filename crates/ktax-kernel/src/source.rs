@@ -21,11 +21,9 @@ mod tests;
 mod tree;
 
 use std::fs;
-use std::path::Path;
 
 use crate::cache::{Cache, Kernel};
 use crate::error::{BuildError, KernelError};
-use crate::patch::Patch;
 use crate::spec::KernelSpec;
 use crate::talk::Talk;
 use crate::target::Target;
@@ -33,12 +31,12 @@ use kconfig::configure;
 use ktax_host::text::{counted, escape_path};
 use ktax_model::Subject;
 use make::{Lane, Make, compiled_before};
-use options::{Options, StartConfig};
-use recipe::{Recipe, apply_patch, named_tree};
+use recipe::Recipe;
 use tree::Trees;
 
 pub use history::{commits, that_touch};
 pub use options::{options_between, with_options};
+pub(crate) use recipe::check_files;
 pub use recipe::{is_built_in, patch};
 
 /// Checks the tools, the tree and the patches, and asks Kconfig about the options; builds nothing.
@@ -51,7 +49,7 @@ pub(crate) fn check(
     make::check_tools(&Target::X86_64)?;
     let builds = cache.builds();
     let trees = Trees::open(&builds)?;
-    let recipe = recipe(spec, (&Target::X86_64, subject), &trees, (cache, talk))?;
+    let recipe = Recipe::read(spec, (&Target::X86_64, subject), &trees, (cache, talk))?;
     if recipe::find_build(cache, &recipe.key(), &recipe.source)?.is_some() {
         return Ok(());
     }
@@ -69,7 +67,7 @@ pub(crate) fn obtain(
     make::check_tools(target)?;
     let builds = cache.builds();
     let trees = Trees::open(&builds)?;
-    let recipe = recipe(spec, (target, subject), &trees, (cache, talk))?;
+    let recipe = Recipe::read(spec, (target, subject), &trees, (cache, talk))?;
     let key = recipe.key();
     if let Some(kernel) = recipe::find_build(cache, &key, &recipe.source)? {
         return Ok(kernel);
@@ -82,46 +80,6 @@ pub(crate) fn obtain(
     let kernel = build(&trees, &lane, &recipe, cache, talk)?;
     recipe::remember_build(cache, &key, &kernel)?;
     Ok(kernel)
-}
-
-/// Contents of the files that a Subject names.
-struct Named<'a> {
-    start: StartConfig,
-    options: Options,
-    /// Each patch with the file that it is from.
-    patches: Vec<(&'a Path, Patch)>,
-}
-
-/// Reads the files that a Subject names: they are refused before a source is downloaded.
-fn named<'a>(target: &Target, subject: &'a Subject) -> Result<Named<'a>, BuildError> {
-    let start = StartConfig::named(subject.start_config.as_deref(), target)?;
-    let options = Options::read(target.options)?.with(&Options::from_texts(&subject.config)?);
-    let mut patches = Vec::new();
-    for file in subject.patches.iter().map(Path::new) {
-        patches.extend(recipe::read_patches(file)?.into_iter().map(|patch| (file, patch)));
-    }
-    Ok(Named { start, options, patches })
-}
-
-/// Checks the files that a Subject names: options, the start of the configuration, and patches.
-pub(crate) fn check_files(subject: &Subject) -> Result<(), BuildError> {
-    named(&Target::X86_64, subject).map(drop)
-}
-
-fn recipe(
-    spec: &KernelSpec,
-    (target, subject): (&Target, &Subject),
-    trees: &Trees,
-    (cache, talk): (&Cache<'_>, &Talk<'_>),
-) -> Result<Recipe, KernelError> {
-    let Named { start, options, patches } = named(target, subject)?;
-    let (mut tree, label) = named_tree(spec, subject, trees, (cache, talk))?;
-    for (file, patch) in &patches {
-        tree = apply_patch(trees, &tree, (file, patch), &label)?;
-    }
-    let source = format!("{label} ({})", &tree.id[..12]);
-    let compiler = make::compiler_versions(target)?;
-    Ok(Recipe { target: *target, source, tree, start, options, compiler })
 }
 
 /// Configures the kernel, and builds it unless the cache has one with the same configuration.
@@ -154,11 +112,7 @@ fn build(
     make.run(&[&format!("-j{jobs}"), image], &[])?;
     (talk.status)("");
     let path = make.objects.join(path);
-    let image = fs::read(&path).map_err(|error| BuildError::Cache {
-        action: "read",
-        path: escape_path(&path),
-        error,
-    })?;
+    let image = fs::read(&path).map_err(|error| BuildError::cache("read", &path, error))?;
     let kernel = cache.put(&image, Some(config.as_bytes()), &recipe.source)?;
     recipe::remember_build(cache, &outcome, &kernel)?;
     Ok(kernel)

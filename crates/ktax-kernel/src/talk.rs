@@ -2,6 +2,7 @@
 //! cancelled.
 
 use std::fs::File;
+use std::io::{Read, Seek};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
@@ -69,6 +70,11 @@ pub struct Talk<'a> {
     pub is_cancelled: &'a dyn Fn() -> bool,
 }
 
+/// Shows nothing and goes on.
+#[cfg(test)]
+pub(crate) const SILENT: Talk<'_> =
+    Talk { note: &|_| {}, status: &|_| {}, task: &|_| {}, is_cancelled: &|| false };
+
 impl Talk<'_> {
     /// Turns an error after the user has cancelled into [`KernelError::Cancelled`]. Ctrl-C also
     /// stops the tools that ktax runs, and they report that as a failure.
@@ -83,6 +89,14 @@ impl Talk<'_> {
 /// A file in memory for what a program complains about, which may be that the disk is full.
 pub(super) fn stderr_file() -> io::Result<File> {
     Ok(memfd_create("complaints", MemfdFlags::CLOEXEC)?.into())
+}
+
+/// Reads a [`stderr_file`] from its beginning.
+pub(super) fn read_stderr(file: &mut File) -> io::Result<Vec<u8>> {
+    let mut stderr = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut stderr)?;
+    Ok(stderr)
 }
 
 /// Starts a program in a process group of its own, so that it can be stopped with all its children.

@@ -68,7 +68,7 @@ impl<W: Write> Archive<W> {
     ) -> Result<Vec<PlacedFile>, ProgramError> {
         let mut placed = Vec::new();
         for (path, node) in tree.nodes() {
-            let not_utf8 = || ProgramError::NotUtf8 { path: escape_path(path).to_string() };
+            let not_utf8 = || ProgramError::NotUtf8 { path: escape_path(path) };
             let name = format!("{root}{}", path.to_str().ok_or_else(not_utf8)?);
             let owner = start::owner(path, user);
             let entry = Builder::new(&name).uid(owner).gid(owner);
@@ -141,7 +141,7 @@ impl<W: Write> Archive<W> {
     /// A file that shrank since its size was read would damage the archive.
     fn file(&mut self, entry: Builder, file: &HostFile) -> Result<u64, ProgramError> {
         let unreadable = ProgramError::unreadable(&file.path);
-        let changed = || ProgramError::Changed { path: escape_path(&file.path).to_string() };
+        let changed = || ProgramError::Changed { path: escape_path(&file.path) };
         let mut from = file.open().map_err(&unreadable)?;
         let size = u32::try_from(file.bytes).map_err(|_| changed())?;
         let mut writer = entry.write(&mut self.to, size);

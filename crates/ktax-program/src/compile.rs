@@ -63,7 +63,7 @@ pub fn compile(
     }
     if !ran.status.success() {
         let message = first_error(&String::from_utf8_lossy(&ran.stderr));
-        return Err(CompileError::Refused { path: escape_path(directory).to_string(), message });
+        return Err(CompileError::Refused { path: escape_path(directory), message });
     }
     read_own(&root.join("ktax-guest"), MOST_PROGRAM_BYTES).map_err(CompileError::Cache)
 }
@@ -96,7 +96,7 @@ pub struct WorkloadFiles {
 /// Reads a directory and those in it, in the order of their names.
 pub fn read(directory: &Path) -> Result<WorkloadFiles, CompileError> {
     let unreadable = |path: &Path| {
-        let path = escape_path(path).to_string();
+        let path = escape_path(path);
         move |reason: io::Error| CompileError::Unreadable { path, reason }
     };
     let (mut files, mut left) = (WorkloadFiles::default(), vec![directory.to_owned()]);
@@ -117,14 +117,14 @@ pub fn read(directory: &Path) -> Result<WorkloadFiles, CompileError> {
             list.push((path.strip_prefix(directory).unwrap_or(&path).to_owned(), text));
         }
         if files.toml.len() + files.c.len() + left.len() > MOST_FILES {
-            let path = escape_path(directory).to_string();
+            let path = escape_path(directory);
             return Err(CompileError::TooMany { path, most: MOST_FILES });
         }
     }
     files.toml.sort();
     files.c.sort();
     match files.toml.is_empty() {
-        true => Err(CompileError::Nothing { path: escape_path(directory).to_string() }),
+        true => Err(CompileError::Nothing { path: escape_path(directory) }),
         false => Ok(files),
     }
 }

@@ -43,7 +43,7 @@ pub(super) fn is_elf(bytes: &[u8]) -> bool {
 
 /// Reads the needs of a program or a library; `path` is for messages.
 pub(super) fn elf_needs(bytes: &[u8], path: &Path) -> Result<ElfNeeds, ProgramError> {
-    let shown = || escape_path(path).to_string();
+    let shown = || escape_path(path);
     let foreign = || ProgramError::Foreign { path: shown() };
     let header = FileHeader64::<LittleEndian>::parse(bytes).map_err(|_| foreign())?;
     let kind = header.e_type.get(LE);
@@ -146,7 +146,7 @@ pub(super) fn add_libraries(
                 }
                 None if missing == IfMissing::Ignored => {}
                 None => {
-                    let path = escape_path(&path).to_string();
+                    let path = escape_path(&path);
                     return Err(ProgramError::NoLibrary {
                         path,
                         library: name.escape_default().to_string(),

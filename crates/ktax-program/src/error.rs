@@ -106,7 +106,7 @@ impl ProgramError {
         let about = std::fs::metadata(path).map_err(ProgramError::unreadable(path))?;
         match about.is_file() {
             true => Ok(()),
-            false => Err(ProgramError::Irregular { path: escape_path(path).to_string() }),
+            false => Err(ProgramError::Irregular { path: escape_path(path) }),
         }
     }
 
@@ -119,7 +119,7 @@ impl ProgramError {
     }
 
     pub(super) fn unreadable(path: &Path) -> impl Fn(io::Error) -> ProgramError {
-        let path = escape_path(path).to_string();
+        let path = escape_path(path);
         move |reason| ProgramError::Unreadable { path: path.clone(), reason }
     }
 }

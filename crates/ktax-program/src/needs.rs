@@ -172,15 +172,13 @@ fn add_runnable(
     let Some(words) = script::interpreter(&bytes, host)? else {
         return match missing {
             IfMissing::Ignored => Ok(()),
-            IfMissing::Refused => {
-                Err(ProgramError::NoProgram { path: escape_path(host).to_string() })
-            }
+            IfMissing::Refused => Err(ProgramError::NoProgram { path: escape_path(host) }),
         };
     };
     if nested == MOST_NESTED {
         return match missing {
             IfMissing::Ignored => Ok(()),
-            IfMissing::Refused => Err(ProgramError::Nested { path: escape_path(host).to_string() }),
+            IfMissing::Refused => Err(ProgramError::Nested { path: escape_path(host) }),
         };
     }
     let named = script::command_behind_env(&words).map(|name| {
@@ -271,7 +269,7 @@ fn add_at_its_name(tree: &mut GuestTree, path: &Path, here: &Path) -> Result<(),
         return tree.in_place(path).map(drop);
     }
     if path.components().any(|part| part == Component::ParentDir) {
-        return Err(ProgramError::Outside { path: escape_path(path).to_string() });
+        return Err(ProgramError::Outside { path: escape_path(path) });
     }
     tree.add(&here.join(path), &place)
 }
@@ -281,7 +279,7 @@ fn add_at_its_name(tree: &mut GuestTree, path: &Path, here: &Path) -> Result<(),
 pub(super) fn find_executable(command: &str, here: &Path) -> Result<PathBuf, ProgramError> {
     let path = find_program(command, here)?;
     let about = fs::metadata(&path);
-    let shown = || escape_path(&path).to_string();
+    let shown = || escape_path(&path);
     match about {
         Ok(about) if about.is_dir() => Err(ProgramError::Directory { path: shown() }),
         Ok(about) if about.mode() & 0o111 == 0 => {

@@ -203,7 +203,7 @@ fn add_packed<W: Write>(
     let path = || escape(program.command.first().map_or("", String::as_str));
     if let Some(on_disk) = on_disk {
         if let Some(path) = tree.first_below(Path::new("/tmp")) {
-            return Err(ProgramError::Hidden { path: escape_path(path).to_string() });
+            return Err(ProgramError::Hidden { path: escape_path(path) });
         }
         let bytes = tree.bytes_below(Path::new(crate::WORK));
         on_disk.take(bytes, |mib| ProgramError::SmallDisk { path: path(), mib })?;

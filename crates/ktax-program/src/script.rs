@@ -20,7 +20,7 @@ pub(super) fn interpreter(bytes: &[u8], path: &Path) -> Result<Option<Vec<String
     let line = line.trim_matches([' ', '\t']);
     let (program, argument) = line.split_once([' ', '\t']).unwrap_or((line, ""));
     if !program.starts_with('/') {
-        return Err(ProgramError::NoInterpreter { path: escape_path(path).to_string() });
+        return Err(ProgramError::NoInterpreter { path: escape_path(path) });
     }
     let argument = Some(argument.trim()).filter(|argument| !argument.is_empty());
     Ok(Some([Some(program), argument].into_iter().flatten().map(str::to_owned).collect()))

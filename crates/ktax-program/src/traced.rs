@@ -54,7 +54,7 @@ pub fn missing(named: &NamedFiles, here: &Path) -> Vec<String> {
         let (name, host) = in_place(path, here, Path::new(WORK))?;
         let is_needed = !DISPENSABLE.contains(&name.as_str());
         let is_new = is_needed && (host.is_file() || host.is_dir()) && known.insert(name.clone());
-        is_new.then(|| escape(&name).to_string())
+        is_new.then(|| escape(&name))
     });
     missing.collect()
 }
@@ -67,7 +67,7 @@ pub fn last_words(path: &Path) -> String {
     let words = String::from_utf8_lossy(last).trim_end().replace('\n', "|");
     match words.is_empty() {
         true => "it printed nothing".to_owned(),
-        false => escape(&words).to_string(),
+        false => escape(&words),
     }
 }
 

@@ -223,7 +223,7 @@ impl GuestTree {
             return self.file(&host, guest, &about);
         }
         if !about.is_dir() {
-            return Err(ProgramError::Special { path: escape_path(host).to_string() });
+            return Err(ProgramError::Special { path: escape_path(host) });
         }
         let mut directories = vec![(host.to_owned(), self.directory(&guest)?)];
         while let Some((host, guest)) = directories.pop() {
@@ -263,7 +263,7 @@ impl GuestTree {
             GuestNode::Text(text) => text.len() as u64,
             GuestNode::Directory | GuestNode::Link(_) => 0,
         };
-        let (path, added) = (escape_path(&guest).to_string(), bytes(&node));
+        let (path, added) = (escape_path(&guest), bytes(&node));
         let before = self.nodes.insert(guest, node).as_ref().map_or(0, bytes);
         self.bytes = (self.bytes - before).saturating_add(added);
         if self.bytes > self.most_bytes {
@@ -284,7 +284,7 @@ fn too_many_links(path: &Path) -> ProgramError {
 pub(super) fn add_tar(tree: &mut GuestTree, path: &Path) -> Result<(), ProgramError> {
     let unreadable = ProgramError::unreadable(path);
     ProgramError::if_irregular(path)?;
-    let damaged = || ProgramError::NoTar { path: escape_path(path).to_string() };
+    let damaged = || ProgramError::NoTar { path: escape_path(path) };
     let mut archive = Archive::new(File::open(path).map_err(&unreadable)?);
     let mut empty = true;
     for entry in archive.entries().map_err(|_| damaged())? {

@@ -8,19 +8,17 @@
 use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{Read, Seek};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, SystemTime};
 use std::{fs, io};
 
-use super::deb;
-use super::deb::{Archive, Contents, Listed, bad_package};
+use super::deb::{self, Archive, Contents, Listed, bad_package};
 use crate::cache::Cache;
 use crate::error::{KernelError, full_disk_in};
 use crate::package::{Package, is_package_name, is_version};
-use crate::talk;
-use crate::talk::{KernelTask, Talk, TaskKind, last_line};
+use crate::talk::{self, KernelTask, Talk, TaskKind, last_line};
 use ktax_host::cache::Holder;
 use ktax_host::text::escape;
 use ktax_model::Arch;
@@ -185,8 +183,7 @@ impl<'a> Apt<'a> {
         if status.success() {
             show(true);
         }
-        let mut stderr = Vec::new();
-        complaints.rewind().and_then(|()| complaints.read_to_end(&mut stderr)).map_err(failed)?;
+        let stderr = talk::read_stderr(&mut complaints).map_err(failed)?;
         Ok(Output { status, stdout: Vec::new(), stderr })
     }
 
@@ -315,8 +312,7 @@ fn read_tree<T>(
     };
     let status = child.wait().map_err(failed)?;
     if contents.is_ok() && !status.success() {
-        let mut message = Vec::new();
-        complaints.rewind().and_then(|()| complaints.read_to_end(&mut message)).map_err(failed)?;
+        let message = talk::read_stderr(&mut complaints).map_err(failed)?;
         return Err(bad_package(package, &last_line(&message)));
     }
     contents

@@ -10,7 +10,7 @@ use super::recipe::Recipe;
 use super::tree::Trees;
 use crate::error::BuildError;
 use ktax_host::disk::sha256_of_parts;
-use ktax_host::text::{escape, escape_path, nearest};
+use ktax_host::text::{escape, nearest};
 
 /// Writes the .config of a recipe in the lane's object tree, and returns its text. Runs Kconfig
 /// only if its inputs have changed since the last build in this lane.
@@ -75,19 +75,11 @@ fn check_accepted(make: &Make<'_>, recipe: &Recipe, text: &str) -> Result<(), Bu
 }
 
 fn read_text(path: &Path) -> Result<String, BuildError> {
-    fs::read_to_string(path).map_err(|error| BuildError::Cache {
-        action: "read",
-        path: escape_path(path),
-        error,
-    })
+    fs::read_to_string(path).map_err(|error| BuildError::cache("read", path, error))
 }
 
 fn write_text(path: &Path, text: &str) -> Result<(), BuildError> {
-    fs::write(path, text).map_err(|error| BuildError::Cache {
-        action: "write",
-        path: escape_path(path),
-        error,
-    })
+    fs::write(path, text).map_err(|error| BuildError::cache("write", path, error))
 }
 
 /// One definition of an option in a Kconfig file.

@@ -16,8 +16,7 @@ use rustix::fs::statvfs;
 
 use super::tree::{Tree, Trees};
 use crate::error::BuildError;
-use crate::talk;
-use crate::talk::{KernelTask, PAUSE, Talk, TaskKind};
+use crate::talk::{self, KernelTask, PAUSE, Talk, TaskKind};
 use crate::target::Target;
 use ktax_host::cache::{Holder, touch};
 use ktax_host::disk::{Lock, lock_file};
@@ -178,7 +177,7 @@ impl Lane {
     /// Locks the lane `name`, and waits while another build has it.
     pub(super) fn take(builds: &Path, name: &str, talk: &Talk<'_>) -> Result<Lane, BuildError> {
         let root = builds.join("lanes").join(name);
-        let failed = |action, error| BuildError::Cache { action, path: escape_path(&root), error };
+        let failed = |action, error| BuildError::cache(action, &root, error);
         let mut lock = loop {
             match lock_lane(&root, talk) {
                 // A cleaner has removed the lane meanwhile.
@@ -273,11 +272,8 @@ fn check_space(directory: &Path, was_built: bool) -> Result<(), BuildError> {
 }
 
 fn free_mib(path: &Path) -> Result<u64, BuildError> {
-    let space = statvfs(path).map_err(|error| BuildError::Cache {
-        action: "get the free space of",
-        path: escape_path(path),
-        error: error.into(),
-    })?;
+    let space = statvfs(path)
+        .map_err(|error| BuildError::cache("get the free space of", path, error.into()))?;
     Ok((space.f_bavail * space.f_frsize) >> 20)
 }
 

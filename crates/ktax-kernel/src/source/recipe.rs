@@ -6,6 +6,7 @@ use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
+use super::make::compiler_versions;
 use super::options::{Options, StartConfig};
 use super::tree::{Tree, Trees, package_tree, repository};
 use crate::cache::{Cache, Kernel};
@@ -35,6 +36,24 @@ pub(super) struct Recipe {
 }
 
 impl Recipe {
+    /// Reads what a Subject asks for: the files that it names first, because they can be refused
+    /// before a source is downloaded; then the tree, to which the patches are applied.
+    pub(super) fn read(
+        spec: &KernelSpec,
+        (target, subject): (&Target, &Subject),
+        trees: &Trees,
+        (cache, talk): (&Cache<'_>, &Talk<'_>),
+    ) -> Result<Recipe, KernelError> {
+        let SubjectFiles { start, options, patches } = SubjectFiles::read(target, subject)?;
+        let (mut tree, label) = named_tree(spec, subject, trees, (cache, talk))?;
+        for (file, patch) in &patches {
+            tree = apply_patch(trees, &tree, (file, patch), &label)?;
+        }
+        let source = format!("{label} ({})", &tree.id[..12]);
+        let compiler = compiler_versions(target)?;
+        Ok(Recipe { target: *target, source, tree, start, options, compiler })
+    }
+
     /// The name of the lane it is built in: the kernel's version, and the target if it is foreign.
     pub(super) fn lane(&self, trees: &Trees) -> Result<String, BuildError> {
         let version = trees.version(&self.tree)?;
@@ -56,8 +75,33 @@ impl Recipe {
     }
 }
 
+/// Contents of the files that a Subject names.
+struct SubjectFiles<'a> {
+    start: StartConfig,
+    options: Options,
+    /// Each patch with the file that it is from.
+    patches: Vec<(&'a Path, Patch)>,
+}
+
+impl SubjectFiles<'_> {
+    fn read<'a>(target: &Target, subject: &'a Subject) -> Result<SubjectFiles<'a>, BuildError> {
+        let start = StartConfig::named(subject.start_config.as_deref(), target)?;
+        let options = Options::read(target.options)?.with(&Options::from_texts(&subject.config)?);
+        let mut patches = Vec::new();
+        for file in subject.patches.iter().map(Path::new) {
+            patches.extend(read_patches(file)?.into_iter().map(|patch| (file, patch)));
+        }
+        Ok(SubjectFiles { start, options, patches })
+    }
+}
+
+/// Checks the files that a Subject names: options, the start of the configuration, and patches.
+pub(crate) fn check_files(subject: &Subject) -> Result<(), BuildError> {
+    SubjectFiles::read(&Target::X86_64, subject).map(drop)
+}
+
 /// The tree that the specification names, and its name for messages.
-pub(super) fn named_tree(
+fn named_tree(
     spec: &KernelSpec,
     subject: &Subject,
     trees: &Trees,
@@ -87,7 +131,7 @@ fn kernel_directory(path: &Path) -> Result<PathBuf, BuildError> {
 
 /// Applies a patch to a tree. `file` is where the patch was read, and `label` names the source in
 /// the error.
-pub(super) fn apply_patch(
+fn apply_patch(
     trees: &Trees,
     tree: &Tree,
     (file, patch): (&Path, &Patch),
@@ -128,7 +172,7 @@ pub fn patch(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// The patches in the file of that name, in the order in which they apply.
-pub(super) fn read_patches(path: &Path) -> Result<Vec<Patch>, BuildError> {
+fn read_patches(path: &Path) -> Result<Vec<Patch>, BuildError> {
     let bytes = patch(path).map_err(|error| BuildError::Unreadable {
         path: escape_path(path),
         error,

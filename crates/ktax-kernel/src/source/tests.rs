@@ -16,7 +16,7 @@ use crate::cache::Kernel;
 use crate::error::{BuildError, KernelError};
 use crate::image::tests::bzimage;
 use crate::obtain::{check, check_names, obtain, obtain_for};
-use crate::talk::Talk;
+use crate::talk::{SILENT, Talk};
 use crate::target::Target;
 use ktax_host::cache::{Budget, CacheKind, clean, survey};
 use ktax_model::Subject;
@@ -153,10 +153,9 @@ fn an_option_is_refused_before_anything_is_built() {
     let place = TestTree::new();
     let with = |option: &str| Subject { config: vec![option.into()], ..place.source() };
     let cache = place.dir.path().join("cache");
-    let silent = Talk { note: &|_| {}, status: &|_| {}, task: &|_| {}, is_cancelled: &|| false };
-    let refused = check(&with("CONFIG_LOTS=y"), &cache, &silent).err();
+    let refused = check(&with("CONFIG_LOTS=y"), &cache, &SILENT).err();
     assert!(refused.is_none(), "the makefile of this tree accepts it: {refused:?}");
-    let error = check(&with("CONFIG_LOST=y"), &cache, &silent).unwrap_err().to_string();
+    let error = check(&with("CONFIG_LOST=y"), &cache, &SILENT).unwrap_err().to_string();
     assert!(error.contains("CONFIG_LOST=y") && error.contains("depends on FOUND"), "{error}");
     assert_eq!(place.builds(), 0);
 }
@@ -239,9 +238,7 @@ fn a_file_that_is_no_patch_is_refused_before_the_tree_is_read() {
         // No such tree: the patch is looked at first.
         let subject = Subject { patches, ..Subject::of("src:/no/such/tree", "") };
         let cache = place.dir.path().join("cache");
-        let silent =
-            Talk { note: &|_| {}, status: &|_| {}, task: &|_| {}, is_cancelled: &|| false };
-        let by_name = check_names(&subject, &cache, &silent).unwrap_err().to_string();
+        let by_name = check_names(&subject, &cache, &SILENT).unwrap_err().to_string();
         assert_eq!(place.fail(&subject).to_string(), by_name);
         by_name
     };
@@ -394,13 +391,12 @@ fn a_package_is_refused_for_another_architecture() {
     let place = TestTree::new();
     let subject = Subject::of("debian:cloud-amd64", "");
     let cache = place.dir.path().join("cache");
-    let talk = Talk { note: &|_| {}, status: &|_| {}, task: &|_| {}, is_cancelled: &|| false };
     for (target, name) in [(Target::E500V2, "powerpc"), (Target::RISCV64, "riscv64")] {
-        let error = obtain_for(&target, &subject, &cache, &talk).unwrap_err();
+        let error = obtain_for(&target, &subject, &cache, &SILENT).unwrap_err();
         let is_refused = matches!(error, KernelError::NotFor { wanted, .. } if wanted == name);
         assert!(is_refused, "{error}");
     }
-    let error = obtain_for(&Target::ARM64, &place.source(), &cache, &talk).unwrap_err();
+    let error = obtain_for(&Target::ARM64, &place.source(), &cache, &SILENT).unwrap_err();
     assert!(error.to_string().contains("`debian:cloud-arm64`"), "{error}");
 }
 

@@ -6,7 +6,7 @@
 //! those. ktax only reads the user's tree and repository: its objects and indexes are in the cache.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{BufReader, Read, Seek};
+use std::io::{BufReader, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -18,15 +18,14 @@ use crate::cache::Cache;
 use crate::debian::Apt;
 use crate::error::{BuildError, KernelError, full_disk_in};
 use crate::patch::Patch;
-use crate::talk;
-use crate::talk::{KernelTask, Talk, TaskKind, last_line};
+use crate::talk::{self, KernelTask, Talk, TaskKind, last_line};
 use ktax_host::cache::Holder;
 use ktax_host::disk::{sha256, write_atomically};
 use ktax_host::text::{escape, escape_path};
 
 /// The repository of source trees.
 pub(super) struct Trees {
-    pub(super) git_dir: PathBuf,
+    git_dir: PathBuf,
     scratch: PathBuf,
     _holder: Holder,
 }
@@ -37,18 +36,14 @@ pub(super) struct Tree {
     /// The id of the tree object.
     pub id: String,
     /// The object directory of the user's repository, if some objects are there.
-    pub(super) objects: Option<PathBuf>,
+    objects: Option<PathBuf>,
 }
 
 impl Trees {
     /// Opens the repository in `root`, and creates it if it does not exist.
     pub(super) fn open(root: &Path) -> GitResult<Trees> {
         let (git_dir, scratch) = (root.join("trees.git"), root.join("tmp"));
-        let failed = |path: &Path, error| BuildError::Cache {
-            action: "create",
-            path: escape_path(path),
-            error,
-        };
+        let failed = |path: &Path, error| BuildError::cache("create", path, error);
         let holder = Holder::of_directory(&git_dir).map_err(|error| failed(&git_dir, error))?;
         for directory in [&scratch, &root.join("indexes")] {
             fs::create_dir_all(directory).map_err(|error| failed(directory, error))?;
@@ -83,11 +78,7 @@ impl Trees {
         let content = &patch.bytes;
         let scratch = self.temporary()?;
         let [index, patch] = ["index", "patch"].map(|name| scratch.path().join(name));
-        fs::write(&patch, content).map_err(|error| BuildError::Cache {
-            action: "write",
-            path: escape_path(&patch),
-            error,
-        })?;
+        fs::write(&patch, content).map_err(|error| BuildError::cache("write", &patch, error))?;
         let objects = tree.objects.as_deref();
         git_output(self.git(Some(&index), objects).args(["read-tree", &tree.id]), "read the tree")?;
         let mut apply = self.git(Some(&index), objects);
@@ -146,11 +137,8 @@ impl Trees {
 
     /// A new directory, removed when the value is dropped.
     fn temporary(&self) -> GitResult<tempfile::TempDir> {
-        tempfile::TempDir::new_in(&self.scratch).map_err(|error| BuildError::Cache {
-            action: "write in",
-            path: escape_path(&self.scratch),
-            error,
-        })
+        tempfile::TempDir::new_in(&self.scratch)
+            .map_err(|error| BuildError::cache("write in", &self.scratch, error))
     }
 
     /// A git command on the cache's repository, without the user's configuration and hooks.
@@ -295,7 +283,7 @@ pub(super) fn package_tree(
     let package = apt.newest(&format!("linux-source-{version}"))?;
     let label = format!("debian-src:{version}");
     let sources = cache.builds().join("packages");
-    let failed = |action, error| BuildError::Cache { action, path: escape_path(&sources), error };
+    let failed = |action, error| BuildError::cache(action, &sources, error);
     fs::create_dir_all(&sources).map_err(|error| failed("create", error))?;
     let known = sources.join(format!("{}_{}", package.name, package.version));
     if let Ok(id) = fs::read_to_string(&known) {
@@ -371,11 +359,10 @@ fn unpack_source(
         show(true);
         return Ok(done.load(Ordering::Relaxed));
     }
-    let mut message = Vec::new();
-    complaints.rewind().and_then(|()| complaints.read_to_end(&mut message)).map_err(start)?;
+    let message = talk::read_stderr(&mut complaints).map_err(start)?;
     let text = String::from_utf8_lossy(&message).trim().chars().take(300).collect::<String>();
     let error = full_disk_in(&message).unwrap_or_else(|| std::io::Error::other(escape(&text)));
-    Err(BuildError::Cache { action: "unpack into", path: escape_path(into), error }.into())
+    Err(BuildError::cache("unpack into", into, error).into())
 }
 
 /// The result of what git does.
