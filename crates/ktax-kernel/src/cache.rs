@@ -252,7 +252,7 @@ fn config_name(sha256: &str) -> String {
 }
 
 /// Whether the file exists and its SHA-256 is `expected`.
-pub(super) fn is_whole(image: &Path, expected: &str) -> bool {
+fn is_whole(image: &Path, expected: &str) -> bool {
     read_own(image, IMAGE_MAX).is_ok_and(|bytes| sha256(bytes) == expected)
 }
 

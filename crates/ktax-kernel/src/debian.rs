@@ -33,7 +33,7 @@ pub(crate) fn obtain(
         }
     }
     let first = match archive.look_up(name, version) {
-        Err(error) if error.is_silence() && version.is_none() => {
+        Err(error) if error.is_apt_silent() && version.is_none() => {
             return newest_cached(cache, name, error);
         }
         answer => answer?,

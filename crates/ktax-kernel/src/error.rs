@@ -180,7 +180,7 @@ pub enum KernelError {
 
 impl KernelError {
     /// Whether apt cannot answer at all. A kernel in the cache is the best answer then.
-    pub(crate) fn is_silence(&self) -> bool {
+    pub(crate) fn is_apt_silent(&self) -> bool {
         let no_apt = matches!(self, Self::NoTool { tool: "apt-cache", .. });
         no_apt || matches!(self, Self::UnknownPackage { .. } | Self::NoLists { .. })
     }
@@ -189,9 +189,7 @@ impl KernelError {
     pub(crate) fn cache(action: &'static str, path: &Path, error: io::Error) -> Self {
         Self::Cache { action, path: escape_path(path), error }
     }
-}
 
-impl KernelError {
     /// Party that can do something about the error.
     pub fn blame(&self) -> Blame {
         use KernelError::{BadPackage, Build, Cache, Cancelled, FetchFailed, NoLists, ToolFailed};

@@ -71,7 +71,7 @@ fn banner_in(mut data: &[u8]) -> Option<&[u8]> {
 /// The day at the end of a banner, where Debian's kernels have that of their package: `#1 SMP
 /// PREEMPT_DYNAMIC Debian 6.1.192-2 (2026-11-16)`. Other kernels have the time of their build,
 /// which is another in each build, or always the same.
-pub(super) fn package_date(banner: &[u8]) -> Option<String> {
+fn package_date(banner: &[u8]) -> Option<String> {
     let banner = &banner[..banner.len().min(BANNER_MAX)];
     let end = banner.iter().position(|byte| matches!(byte, b'\0' | b'\n'))?;
     let day = banner[..end].strip_suffix(b")")?;

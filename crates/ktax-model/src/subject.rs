@@ -132,11 +132,11 @@ pub const QUANTUM: u32 = 1000;
 pub const CONTENDED_QUANTUM: u32 = 200;
 
 /// Most machines have one CPU, and files say nothing of it.
-pub(super) fn is_one(cpus: &u32) -> bool {
+fn is_one(cpus: &u32) -> bool {
     *cpus == 1
 }
 
-pub(super) fn one() -> u32 {
+fn one() -> u32 {
     1
 }
 

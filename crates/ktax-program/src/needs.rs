@@ -15,6 +15,7 @@ use ktax_host::disk::read_limited;
 use ktax_host::text::escape_path;
 use ktax_model::UserProgram;
 
+/// Most bytes of a program or a script.
 const MOST_BYTES: u64 = 1 << 30;
 
 /// The shell that runs hooks.

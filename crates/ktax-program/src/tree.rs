@@ -340,7 +340,7 @@ fn below_root(path: &Path) -> Option<PathBuf> {
 const MOST_LINKS: usize = 40;
 
 /// A path, name by name, with the links on the way to its end.
-pub(super) struct Walk {
+struct Walk {
     here: PathBuf,
     /// The names that are left, the last one first.
     left: Vec<OsString>,

@@ -146,7 +146,7 @@ const SIZES_MAX: u64 = 1 << 20;
 /// size then. A lane has a hundred thousand files, and after each comparison nobody waits until
 /// they are added up again.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct KnownSizes {
+struct KnownSizes {
     sizes: BTreeMap<String, (u64, u64)>,
     path: PathBuf,
     has_new: bool,

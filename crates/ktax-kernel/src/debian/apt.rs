@@ -270,7 +270,7 @@ const DOWNLOAD_OPTIONS: [&str; 10] = [
 ];
 
 /// A command with English messages and no stdin.
-pub(super) fn tool(program: &str) -> Command {
+fn tool(program: &str) -> Command {
     let mut command = Command::new(program);
     command.env("LC_ALL", "C").stdin(Stdio::null());
     command
@@ -278,7 +278,7 @@ pub(super) fn tool(program: &str) -> Command {
 
 /// Runs a command and collects its output. `tool` and `package` are for the error if it is not
 /// installed.
-pub(super) fn run(
+fn run(
     mut command: Command,
     tool: &'static str,
     package: &'static str,
@@ -482,7 +482,7 @@ mod tests {
     fn a_missing_tool_is_named() {
         let error = run(tool("ktax-no-such-tool"), "apt-cache", "apt").unwrap_err();
         assert!(matches!(error, KernelError::NoTool { tool: "apt-cache", .. }), "{error}");
-        assert!(error.is_silence());
+        assert!(error.is_apt_silent());
     }
 
     const META: &str = "Package: linux-image-cloud-amd64\nVersion: 6.1.192-2\n\
