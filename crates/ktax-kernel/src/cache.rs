@@ -28,11 +28,11 @@ use ktax_host::disk::{is_abandoned, read_own, sha256, write_read_only};
 use ktax_host::text::escape_path;
 use ktax_model::{Arch, Identity, ImageFormat};
 
-/// The largest image: a vmlinux with debug information fits.
+/// The largest image in bytes: a vmlinux with debug information fits.
 pub(super) const IMAGE_MAX: u64 = 1 << 30;
-/// The largest config.
+/// The largest config in bytes.
 pub(super) const CONFIG_MAX: u64 = 4 << 20;
-/// The largest loadable module.
+/// The largest loadable module in bytes.
 pub(super) const MODULE_MAX: u64 = 64 << 20;
 
 /// An image with an identity.

@@ -148,47 +148,26 @@ impl CalibrationFit {
     }
 }
 
-/// Things whose cost is fitted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Fitted {
-    /// Each instruction.
-    Instruction,
-    /// A line that a first cache did not have.
-    L1Miss,
-    /// A line that the last cache was asked for, besides.
-    CacheReference,
-    /// A line that the last cache did not have, besides.
-    CacheMiss,
-    /// A page walk.
-    PageWalk,
-    /// A branch that was predicted wrong.
-    BranchMiss,
+named_enum! {
+    /// Things whose cost is fitted.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    pub enum Fitted {
+        /// Each instruction.
+        Instruction = "instruction",
+        /// A line that a first cache did not have.
+        L1Miss = "l1-miss",
+        /// A line that the last cache was asked for, besides.
+        CacheReference = "cache-reference",
+        /// A line that the last cache did not have, besides.
+        CacheMiss = "cache-miss",
+        /// A page walk.
+        PageWalk = "page-walk",
+        /// A branch that was predicted wrong.
+        BranchMiss = "branch-miss",
+    }
 }
 
 impl Fitted {
-    /// All of them, in the order of their numbers.
-    pub const ALL: [Fitted; 6] = [
-        Fitted::Instruction,
-        Fitted::L1Miss,
-        Fitted::CacheReference,
-        Fitted::CacheMiss,
-        Fitted::PageWalk,
-        Fitted::BranchMiss,
-    ];
-
-    /// The name in files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Fitted::Instruction => "instruction",
-            Fitted::L1Miss => "l1-miss",
-            Fitted::CacheReference => "cache-reference",
-            Fitted::CacheMiss => "cache-miss",
-            Fitted::PageWalk => "page-walk",
-            Fitted::BranchMiss => "branch-miss",
-        }
-    }
-
     /// The name of the first Metric that counts it.
     pub fn name_of_metric(self) -> &'static str {
         self.metrics()[0]

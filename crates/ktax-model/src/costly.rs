@@ -9,142 +9,75 @@ use std::ops::{AddAssign, SubAssign};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A kind, as in `plugin/costly.h`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Costly {
-    /// A load of CR3: another address space, or a flush of this one.
-    Cr3Write,
-    /// `invlpg`.
-    Invlpg,
-    /// `invpcid`.
-    Invpcid,
-    /// `wrmsr`, of any register.
-    Wrmsr,
-    /// `rdmsr`, of any register.
-    Rdmsr,
-    /// `swapgs`.
-    Swapgs,
-    /// `verw`, which clears buffers.
-    Verw,
-    /// Instructions with a `lock` prefix, and exchanges with memory.
-    Locked,
-    /// `lfence`, `mfence`, `sfence`.
-    Fence,
-    /// `cpuid`, `wbinvd`, `serialize`, loads of CR0 and CR4.
-    Serializing,
-    /// `syscall`, `sysenter`.
-    Syscall,
-    /// `sysret`, `sysexit`.
-    Sysret,
-    /// `iret`.
-    Iret,
-    /// `int`, `int3`.
-    Int,
-    /// `cli`, `sti`, `popf`.
-    InterruptFlag,
-    /// `in`, `out`, `ins`, `outs`.
-    Port,
-    /// An access to memory that is a device's. Counted only where a machine is modelled.
-    Mmio,
-    /// `hlt`, `mwait`.
-    Hlt,
-    /// `pause`.
-    Pause,
-    /// `xsave`, `xrstor`, `fxsave`, `fxrstor`, of any kind.
-    Xsave,
-    /// `clflush`, `clflushopt`, `clwb`.
-    Clflush,
-    /// `rdtsc`, `rdtscp`, `rdpmc`.
-    Rdtsc,
-    /// `rdrand`, `rdseed`.
-    Rdrand,
-    /// A call or jump to an address in a register or in memory, also through a retpoline.
-    Indirect,
-    /// A return that jumps to a thunk.
-    ReturnThunk,
-    /// A start of `rep stosb`, which clears or fills memory; its iterations are counted apart.
-    RepStosb,
-    /// A start of `rep stosw`, `rep stosl` or `rep stosq`.
-    RepStos,
-    /// A start of `rep movsb`, which copies memory.
-    RepMovsb,
-    /// A start of `rep movsw`, `rep movsl` or `rep movsq`.
-    RepMovs,
+named_enum! {
+    /// A kind, as in `plugin/costly.h`.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    pub enum Costly {
+        /// A load of CR3: another address space, or a flush of this one.
+        Cr3Write = "cr3-write",
+        /// `invlpg`.
+        Invlpg = "invlpg",
+        /// `invpcid`.
+        Invpcid = "invpcid",
+        /// `wrmsr`, of any register.
+        Wrmsr = "wrmsr",
+        /// `rdmsr`, of any register.
+        Rdmsr = "rdmsr",
+        /// `swapgs`.
+        Swapgs = "swapgs",
+        /// `verw`, which clears buffers.
+        Verw = "verw",
+        /// Instructions with a `lock` prefix, and exchanges with memory.
+        Locked = "locked",
+        /// `lfence`, `mfence`, `sfence`.
+        Fence = "fence",
+        /// `cpuid`, `wbinvd`, `serialize`, loads of CR0 and CR4.
+        Serializing = "serializing",
+        /// `syscall`, `sysenter`.
+        Syscall = "syscall",
+        /// `sysret`, `sysexit`.
+        Sysret = "sysret",
+        /// `iret`.
+        Iret = "iret",
+        /// `int`, `int3`.
+        Int = "int",
+        /// `cli`, `sti`, `popf`.
+        InterruptFlag = "interrupt-flag",
+        /// `in`, `out`, `ins`, `outs`.
+        Port = "port",
+        /// An access to memory that is a device's. Counted only where a machine is modelled.
+        Mmio = "mmio",
+        /// `hlt`, `mwait`.
+        Hlt = "hlt",
+        /// `pause`.
+        Pause = "pause",
+        /// `xsave`, `xrstor`, `fxsave`, `fxrstor`, of any kind.
+        Xsave = "xsave",
+        /// `clflush`, `clflushopt`, `clwb`.
+        Clflush = "clflush",
+        /// `rdtsc`, `rdtscp`, `rdpmc`.
+        Rdtsc = "rdtsc",
+        /// `rdrand`, `rdseed`.
+        Rdrand = "rdrand",
+        /// A call or jump to an address in a register or in memory, also through a retpoline.
+        Indirect = "indirect",
+        /// A return that jumps to a thunk.
+        ReturnThunk = "return-thunk",
+        /// A start of `rep stosb`, which clears or fills memory; its iterations are counted apart.
+        RepStosb = "rep-stosb",
+        /// A start of `rep stosw`, `rep stosl` or `rep stosq`.
+        RepStos = "rep-stos",
+        /// A start of `rep movsb`, which copies memory.
+        RepMovsb = "rep-movsb",
+        /// A start of `rep movsw`, `rep movsl` or `rep movsq`.
+        RepMovs = "rep-movs",
+    }
 }
 
 impl Costly {
-    /// All kinds, in the order in which they are printed.
-    pub const ALL: [Costly; 29] = [
-        Costly::Cr3Write,
-        Costly::Invlpg,
-        Costly::Invpcid,
-        Costly::Wrmsr,
-        Costly::Rdmsr,
-        Costly::Swapgs,
-        Costly::Verw,
-        Costly::Locked,
-        Costly::Fence,
-        Costly::Serializing,
-        Costly::Syscall,
-        Costly::Sysret,
-        Costly::Iret,
-        Costly::Int,
-        Costly::InterruptFlag,
-        Costly::Port,
-        Costly::Mmio,
-        Costly::Hlt,
-        Costly::Pause,
-        Costly::Xsave,
-        Costly::Clflush,
-        Costly::Rdtsc,
-        Costly::Rdrand,
-        Costly::Indirect,
-        Costly::ReturnThunk,
-        Costly::RepStosb,
-        Costly::RepStos,
-        Costly::RepMovsb,
-        Costly::RepMovs,
-    ];
-
     /// Starts of repeated string instructions.
     pub const STRINGS: [Costly; 4] =
         [Costly::RepStosb, Costly::RepStos, Costly::RepMovsb, Costly::RepMovs];
-
-    /// The name in files and on the screen.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Costly::Cr3Write => "cr3-write",
-            Costly::Invlpg => "invlpg",
-            Costly::Invpcid => "invpcid",
-            Costly::Wrmsr => "wrmsr",
-            Costly::Rdmsr => "rdmsr",
-            Costly::Swapgs => "swapgs",
-            Costly::Verw => "verw",
-            Costly::Locked => "locked",
-            Costly::Fence => "fence",
-            Costly::Serializing => "serializing",
-            Costly::Syscall => "syscall",
-            Costly::Sysret => "sysret",
-            Costly::Iret => "iret",
-            Costly::Int => "int",
-            Costly::InterruptFlag => "interrupt-flag",
-            Costly::Port => "port",
-            Costly::Mmio => "mmio",
-            Costly::Hlt => "hlt",
-            Costly::Pause => "pause",
-            Costly::Xsave => "xsave",
-            Costly::Clflush => "clflush",
-            Costly::Rdtsc => "rdtsc",
-            Costly::Rdrand => "rdrand",
-            Costly::Indirect => "indirect",
-            Costly::ReturnThunk => "return-thunk",
-            Costly::RepStosb => "rep-stosb",
-            Costly::RepStos => "rep-stos",
-            Costly::RepMovsb => "rep-movsb",
-            Costly::RepMovs => "rep-movs",
-        }
-    }
 }
 
 impl Tallied<{ Costly::ALL.len() }> for Costly {

@@ -8,6 +8,33 @@
 //! assert_eq!(instructions.name, ktax_model::METRICS[0].name);
 //! ```
 
+/// An enum whose variants have a name in files and on the screen: each is written once.
+macro_rules! named_enum {
+    (
+        $(#[$meta:meta])*
+        pub enum $Enum:ident {
+            $($(#[$variant_meta:meta])* $Variant:ident = $name:literal,)+
+        }
+    ) => {
+        $(#[$meta])*
+        pub enum $Enum {
+            $($(#[$variant_meta])* #[serde(rename = $name)] $Variant,)+
+        }
+
+        impl $Enum {
+            /// All variants, in the order in which they are printed.
+            pub const ALL: [$Enum; [$($name),+].len()] = [$($Enum::$Variant),+];
+
+            /// Name in files and on the screen.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $($Enum::$Variant => $name,)+
+                }
+            }
+        }
+    };
+}
+
 pub mod boot_line;
 mod calibration;
 mod comparison;

@@ -204,72 +204,34 @@ impl Model {
     }
 }
 
-/// A counter of the model of a machine, as in `plugin/region.h`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Modelled {
-    /// Lines of code that the first cache did not have.
-    #[serde(rename = "model-l1i-misses")]
-    L1iMisses,
-    /// Loads and stores.
-    #[serde(rename = "model-l1d-accesses")]
-    L1dAccesses,
-    /// Lines of data that the first cache did not have.
-    #[serde(rename = "model-l1d-misses")]
-    L1dMisses,
-    /// Lines that the last cache was asked for.
-    #[serde(rename = "model-cache-references")]
-    CacheReferences,
-    /// Lines that the last cache did not have.
-    #[serde(rename = "model-cache-misses")]
-    CacheMisses,
-    /// Translations of code that the first TLB did not have.
-    #[serde(rename = "model-itlb-misses")]
-    ItlbMisses,
-    /// Translations of data that the first TLB did not have.
-    #[serde(rename = "model-dtlb-misses")]
-    DtlbMisses,
-    /// Translations that no TLB had.
-    #[serde(rename = "model-page-walks")]
-    PageWalks,
-    /// Branches, calls and returns.
-    #[serde(rename = "model-branches")]
-    Branches,
-    /// Branches that were predicted wrong.
-    #[serde(rename = "model-branch-misses")]
-    BranchMisses,
+named_enum! {
+    /// A counter of the model of a machine, as in `plugin/region.h`.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    pub enum Modelled {
+        /// Lines of code that the first cache did not have.
+        L1iMisses = "model-l1i-misses",
+        /// Loads and stores.
+        L1dAccesses = "model-l1d-accesses",
+        /// Lines of data that the first cache did not have.
+        L1dMisses = "model-l1d-misses",
+        /// Lines that the last cache was asked for.
+        CacheReferences = "model-cache-references",
+        /// Lines that the last cache did not have.
+        CacheMisses = "model-cache-misses",
+        /// Translations of code that the first TLB did not have.
+        ItlbMisses = "model-itlb-misses",
+        /// Translations of data that the first TLB did not have.
+        DtlbMisses = "model-dtlb-misses",
+        /// Translations that no TLB had.
+        PageWalks = "model-page-walks",
+        /// Branches, calls and returns.
+        Branches = "model-branches",
+        /// Branches that were predicted wrong.
+        BranchMisses = "model-branch-misses",
+    }
 }
 
 impl Modelled {
-    /// All of them, in the order in which they are printed.
-    pub const ALL: [Modelled; 10] = [
-        Modelled::L1iMisses,
-        Modelled::L1dAccesses,
-        Modelled::L1dMisses,
-        Modelled::CacheReferences,
-        Modelled::CacheMisses,
-        Modelled::ItlbMisses,
-        Modelled::DtlbMisses,
-        Modelled::PageWalks,
-        Modelled::Branches,
-        Modelled::BranchMisses,
-    ];
-
-    /// The name in files and on the screen.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Modelled::L1iMisses => "model-l1i-misses",
-            Modelled::L1dAccesses => "model-l1d-accesses",
-            Modelled::L1dMisses => "model-l1d-misses",
-            Modelled::CacheReferences => "model-cache-references",
-            Modelled::CacheMisses => "model-cache-misses",
-            Modelled::ItlbMisses => "model-itlb-misses",
-            Modelled::DtlbMisses => "model-dtlb-misses",
-            Modelled::PageWalks => "model-page-walks",
-            Modelled::Branches => "model-branches",
-            Modelled::BranchMisses => "model-branch-misses",
-        }
-    }
-
     /// The unit of one value.
     pub const fn unit(self) -> &'static str {
         match self {
@@ -298,51 +260,28 @@ impl Tallied<{ Modelled::ALL.len() }> for Modelled {
 /// Counts by counter.
 pub type ModelledCounts = Tally<Modelled, { Modelled::ALL.len() }>;
 
-/// In which part of a guest's memory a cache line is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Memory {
-    /// The kernel's variables, and those of its modules.
-    Data,
-    /// Variables of which each CPU has one.
-    Percpu,
-    /// Allocated by the kernel in its map of all memory: slab objects, page tables, page cache.
-    Direct,
-    /// Mapped by the kernel page by page: kernel stacks, `vmalloc`.
-    Vmalloc,
-    /// The kernel's descriptions of pages, `struct page`.
-    Pages,
-    /// User space.
-    User,
-    /// Something else.
-    Other,
+named_enum! {
+    /// In which part of a guest's memory a cache line is.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    pub enum Memory {
+        /// The kernel's variables, and those of its modules.
+        Data = "data",
+        /// Variables of which each CPU has one.
+        Percpu = "percpu",
+        /// Allocated by the kernel in its map of all memory: slab objects, page tables, page cache.
+        Direct = "direct",
+        /// Mapped by the kernel page by page: kernel stacks, `vmalloc`.
+        Vmalloc = "vmalloc",
+        /// The kernel's descriptions of pages, `struct page`.
+        Pages = "pages",
+        /// User space.
+        User = "user",
+        /// Something else.
+        Other = "other",
+    }
 }
 
 impl Memory {
-    /// All of them.
-    pub const ALL: [Memory; 7] = [
-        Memory::Data,
-        Memory::Percpu,
-        Memory::Direct,
-        Memory::Vmalloc,
-        Memory::Pages,
-        Memory::User,
-        Memory::Other,
-    ];
-
-    /// Name in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Memory::Data => "data",
-            Memory::Percpu => "percpu",
-            Memory::Direct => "direct",
-            Memory::Vmalloc => "vmalloc",
-            Memory::Pages => "pages",
-            Memory::User => "user",
-            Memory::Other => "other",
-        }
-    }
-
     /// Whether a line of this memory has the name of a variable. Else it has that of the function
     /// that most often gets it from another CPU.
     pub fn has_symbols(self) -> bool {

@@ -6,26 +6,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CacheLine, Costly, CostlyCounts, Failure, ModelledCounts, Msr, Signature, is_default};
 
-/// Contexts in which an instruction of a Region is executed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Context {
-    /// User mode, system calls and exceptions of tasks that enter user mode.
-    Process,
-    /// Hard interrupts, and the softirqs that run on their exit.
-    Interrupt,
-    /// Tasks that never enter user mode.
-    Kthread,
-    /// Tasks that never enter user mode, while the processes wait for them: `plugin/awaited.h` has
-    /// the rule.
-    Awaited,
+named_enum! {
+    /// Contexts in which an instruction of a Region is executed.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    pub enum Context {
+        /// User mode, system calls and exceptions of tasks that enter user mode.
+        Process = "process",
+        /// Hard interrupts, and the softirqs that run on their exit.
+        Interrupt = "interrupt",
+        /// Tasks that never enter user mode.
+        Kthread = "kthread",
+        /// Tasks that never enter user mode, while the processes wait for them: `plugin/awaited.h` has
+        /// the rule.
+        Awaited = "awaited",
+    }
 }
 
 impl Context {
-    /// All Contexts, in the order in which they are printed.
-    pub const ALL: [Context; 4] =
-        [Context::Process, Context::Interrupt, Context::Kthread, Context::Awaited];
-
     /// Whether a row can be slower or faster by what it executes.
     pub fn decides(self) -> bool {
         matches!(self, Context::Process | Context::Awaited)
@@ -38,16 +35,6 @@ impl Context {
             Context::Interrupt => "interrupts",
             Context::Kthread => "kernel threads",
             Context::Awaited => "kernel threads that it waits for",
-        }
-    }
-
-    /// `process`, `interrupt`, `kthread` or `awaited`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Context::Process => "process",
-            Context::Interrupt => "interrupt",
-            Context::Kthread => "kthread",
-            Context::Awaited => "awaited",
         }
     }
 }
@@ -347,29 +334,16 @@ impl Parallel {
     }
 }
 
-/// Activity of one of several CPUs when its last slice ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Doing {
-    /// The CPU executed.
-    Work,
-    /// The CPU waited for another one.
-    Wait,
-    /// The CPU had nothing to do.
-    Idle,
-}
-
-impl Doing {
-    /// All of them.
-    pub const ALL: [Doing; 3] = [Doing::Work, Doing::Wait, Doing::Idle];
-
-    /// Name in a profile.
-    pub fn name(self) -> &'static str {
-        match self {
-            Doing::Work => "work",
-            Doing::Wait => "wait",
-            Doing::Idle => "idle",
-        }
+named_enum! {
+    /// Activity of one of several CPUs when its last slice ended.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    pub enum Doing {
+        /// The CPU executed.
+        Work = "work",
+        /// The CPU waited for another one.
+        Wait = "wait",
+        /// The CPU had nothing to do.
+        Idle = "idle",
     }
 }
 

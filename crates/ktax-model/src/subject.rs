@@ -471,38 +471,27 @@ impl fmt::Display for Disk {
     }
 }
 
-/// A block device in the guest's memory, by the name of its driver.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum BlockDevice {
-    /// A RAM disk.
-    #[default]
-    Brd,
-    /// A device with queues and, if asked for, a latency.
-    NullBlk,
-    /// A device that compresses.
-    Zram,
+named_enum! {
+    /// A block device in the guest's memory, by the name of its driver.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub enum BlockDevice {
+        /// A RAM disk.
+        #[default]
+        Brd = "brd",
+        /// A device with queues and, if asked for, a latency.
+        NullBlk = "null_blk",
+        /// A device that compresses.
+        Zram = "zram",
+    }
 }
 
 impl BlockDevice {
-    /// All of them.
-    pub const ALL: [BlockDevice; 3] = [BlockDevice::Brd, BlockDevice::NullBlk, BlockDevice::Zram];
-
     /// File in the guest.
     pub fn path(self) -> &'static str {
         match self {
             BlockDevice::Brd => "/dev/ram0",
             BlockDevice::NullBlk => "/dev/nullb0",
             BlockDevice::Zram => "/dev/zram0",
-        }
-    }
-
-    /// Name of the driver.
-    pub fn name(self) -> &'static str {
-        match self {
-            BlockDevice::Brd => "brd",
-            BlockDevice::NullBlk => "null_blk",
-            BlockDevice::Zram => "zram",
         }
     }
 
