@@ -16,8 +16,8 @@ named_enum! {
         Interrupt = "interrupt",
         /// Tasks that never enter user mode.
         Kthread = "kthread",
-        /// Tasks that never enter user mode, while the processes wait for them: `plugin/awaited.h` has
-        /// the rule.
+        /// Tasks that never enter user mode, while the processes wait for them: `plugin/awaited.h`
+        /// has the rule.
         Awaited = "awaited",
     }
 }
