@@ -1,34 +1,29 @@
 //! Files of the cache that are no entries: temporary files, those that killed processes left, and
 //! records, which go with their kernels.
 
+use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use serde::Deserialize;
 
+use super::PLACES;
 use super::entry::{below, size_on_disk};
 use super::holder::{is_scratch, open_entry, remove_stale};
 use crate::disk::{Lock, is_abandoned, is_set_aside, is_sha256, is_unfinished, read_own};
 
-/// Directories that may have temporary files.
-const TEMPORARY_DIRECTORIES: [&str; 11] = [
-    "runs",
-    "kernels",
-    "kernels/tmp",
-    "snapshots",
-    "symbols",
-    "payload",
-    "hosts",
-    "builds",
-    "builds/lanes",
-    "builds/tmp",
-    "builds/packages",
-];
+/// Directories without entries that may have temporary files.
+const OTHER_DIRECTORIES: [&str; 4] = ["runs", "builds", "builds/tmp", "builds/packages"];
+
+/// Directories that may have temporary files: whoever makes an entry begins beside its place.
+fn temporary_directories() -> BTreeSet<&'static str> {
+    PLACES.iter().map(|place| place.directory).chain(OTHER_DIRECTORIES).collect()
+}
 
 /// Bytes of all temporary files, in use or not.
 pub(super) fn temporary_bytes(cache: &Path) -> u64 {
-    let all = TEMPORARY_DIRECTORIES.iter().flat_map(|directory| below(cache, directory));
+    let all = temporary_directories().into_iter().flat_map(|directory| below(cache, directory));
     let temporary = all.filter(|entry| {
         let name = entry.file_name();
         is_set_aside(&name) || is_scratch(&name) || is_written(entry)
@@ -39,7 +34,7 @@ pub(super) fn temporary_bytes(cache: &Path) -> u64 {
 /// Removes temporary files that nobody uses, and returns those that could not be removed.
 pub(super) fn remove_left(cache: &Path) -> Vec<(PathBuf, io::Error)> {
     let mut failed = Vec::new();
-    for directory in TEMPORARY_DIRECTORIES {
+    for directory in temporary_directories() {
         let entries = below(cache, directory);
         if entries.iter().any(|entry| is_scratch(&entry.file_name())) {
             remove_stale(&cache.join(directory));
@@ -127,4 +122,27 @@ pub(super) fn remove_dangling(cache: &Path) -> io::Result<u64> {
         }
     }
     Ok(freed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_process_left_beside_any_entry_goes() {
+        let cache = tempfile::tempdir().unwrap();
+        let left: Vec<PathBuf> = PLACES
+            .iter()
+            .map(|place| cache.path().join(place.directory).join(".vm-killed"))
+            .collect();
+        for scratch in &left {
+            fs::create_dir_all(scratch).unwrap();
+            // The lock of a process that is gone is nobody's.
+            fs::write(scratch.join("lock"), "").unwrap();
+        }
+        assert!(remove_left(cache.path()).is_empty());
+        for scratch in left {
+            assert!(!scratch.exists(), "{}", scratch.display());
+        }
+    }
 }
