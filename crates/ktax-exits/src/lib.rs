@@ -17,16 +17,12 @@
 //! ```
 
 mod architecture;
-mod cumulative;
 pub mod files;
-mod fold;
 pub mod kvmhost;
 pub mod live;
 mod recording;
-mod scause;
 mod table;
 pub mod vmm;
 
-pub use cumulative::{SinceError, since};
 pub use recording::Reason;
-pub use table::Per;
+pub use table::{Per, SinceError, since};

@@ -1,9 +1,13 @@
-//! Makes tables of a Recording.
+//! Exit tables: made of recordings, and the difference and the sum of tables of files to which a
+//! kernel only adds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use thiserror::Error;
+
+use super::files::is_cumulative;
 use super::recording::{Reason, Recording, STAGES, Thread, Times};
-use ktax_model::{ExitAccount, ExitParts, ExitRow, ExitTable, OpenExit, Warning};
+use ktax_model::{Blame, ExitAccount, ExitParts, ExitRow, ExitTable, OpenExit, Warning};
 use ktax_stats::histogram::quantile;
 
 /// What a table is of.
@@ -212,11 +216,146 @@ fn warnings(account: &ExitAccount) -> Vec<Warning> {
     warnings
 }
 
+/// Why two tables are not two reads of one file.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum SinceError {
+    #[error(
+        "{source_name} is not a file to which a kernel adds; compare two recordings with \
+         `ktax exits diff`"
+    )]
+    Recording { source_name: String },
+    #[error(
+        "the earlier table is of {earlier} and the later one of {later}; give two reads of \
+         the same file"
+    )]
+    Other { earlier: String, later: String },
+    #[error(
+        "{reason} is smaller in the later read: the file was cleared, or a counter passed 2³²; \
+         read the file twice again"
+    )]
+    Less { reason: String },
+}
+
+impl SinceError {
+    /// Who can do something about it: the user, who gave both files.
+    pub fn blame(&self) -> Blame {
+        Blame::User
+    }
+}
+
+/// The difference of two reads. The minimum and the maximum are known only where they changed
+/// between the reads.
+pub fn since(earlier: &ExitTable, later: &ExitTable) -> Result<ExitTable, SinceError> {
+    for table in [earlier, later] {
+        if !is_cumulative(table) {
+            return Err(SinceError::Recording { source_name: table.source.clone() });
+        }
+    }
+    if earlier.source != later.source {
+        let [earlier, later] = [earlier, later].map(|table| table.source.clone());
+        return Err(SinceError::Other { earlier, later });
+    }
+    let mut warnings: Vec<Warning> = earlier.warnings.clone();
+    let more = later.warnings.iter().filter(|warning| !earlier.warnings.contains(warning));
+    warnings.extend(more.cloned());
+    let mut leave_out = |reason: &str, which: &str| {
+        warnings.push(Warning {
+            fact: format!("{reason} is missing in the {which} read, so ktax omits it"),
+            next_step: "read the file twice again".into(),
+        });
+    };
+    let mut rows = Vec::new();
+    for row in &later.rows {
+        match earlier.row(&row.reason) {
+            Some(before) => rows.push(less(before, row)?),
+            None => leave_out(&row.reason, "first"),
+        }
+    }
+    let gone = earlier.rows.iter().filter(|row| later.row(&row.reason).is_none());
+    gone.for_each(|row| leave_out(&row.reason, "second"));
+    let (of, source) = (later.of.clone(), format!("{}, between two reads", later.source));
+    let rows_are = later.rows_are;
+    Ok(ExitTable { of, source, rows_are, rows, warnings, ..ExitTable::default() })
+}
+
+fn less(before: &ExitRow, after: &ExitRow) -> Result<ExitRow, SinceError> {
+    if before.count == 0 {
+        return Ok(after.clone());
+    }
+    let count = after.count.checked_sub(before.count);
+    let sum_ns = after.time_ns().checked_sub(before.time_ns());
+    // In one file the minimum only falls and the maximum only rises.
+    let goes_on = after.least_ns <= before.least_ns && after.most_ns >= before.most_ns;
+    let (Some(count), Some(sum_ns), true) = (count, sum_ns, goes_on) else {
+        return Err(SinceError::Less { reason: after.reason.clone() });
+    };
+    let squares = after.squares_ns2.zip(before.squares_ns2).map(|(a, b)| a.checked_sub(b));
+    // Each read's is cut off a little: not below what durations of this sum have at least.
+    let least = u128::from(sum_ns).checked_pow(2).map(|it| it.div_ceil(u128::from(count.max(1))));
+    let squares_ns2 = match (before.count, count) {
+        // One duration has no deviation; of one before, the square is not in the file's unit.
+        (_, 0 | 1) => after.squares_ns2.and(least),
+        (1, _) => None,
+        _ => squares.flatten().zip(least).map(|(squares, least)| squares.max(least)),
+    };
+    Ok(ExitRow {
+        reason: after.reason.clone(),
+        is_guest: after.is_guest,
+        count,
+        least_ns: after.least_ns.filter(|least| before.least_ns.is_some_and(|old| *least < old)),
+        most_ns: after.most_ns.filter(|most| before.most_ns.is_some_and(|old| *most > old)),
+        sum_ns: Some(sum_ns),
+        squares_ns2,
+        ..ExitRow::default()
+    })
+}
+
+/// The sum of several tables, with the rows that all have. It has a minimum, a maximum or a
+/// deviation only where all tables have it.
+pub fn together(of: String, source: String, tables: &[ExitTable]) -> ExitTable {
+    let mut rows: Vec<ExitRow> = Vec::new();
+    for row in tables.iter().flat_map(|table| &table.rows) {
+        match rows.iter_mut().find(|there| there.reason == row.reason) {
+            Some(there) if there.count == 0 => *there = row.clone(),
+            Some(there) if row.count > 0 => add(there, row),
+            Some(_) => {}
+            None => rows.push(row.clone()),
+        }
+    }
+    let is_everywhere = |row: &ExitRow| tables.iter().all(|it| it.row(&row.reason).is_some());
+    let (rows, partial): (Vec<_>, Vec<_>) = rows.into_iter().partition(is_everywhere);
+    let left_out = |row: &ExitRow| Warning {
+        fact: format!("{} is not in every vCPU's table, so ktax omits it", row.reason),
+        next_step: "use --per vcpu to see it".into(),
+    };
+    let mut warnings: Vec<Warning> = partial.iter().map(left_out).collect();
+    for warning in tables.iter().flat_map(|table| &table.warnings) {
+        if !warnings.contains(warning) {
+            warnings.push(warning.clone());
+        }
+    }
+    let rows_are = tables.first().map(|table| table.rows_are).unwrap_or_default();
+    ExitTable { of, source, rows_are, rows, warnings, ..ExitTable::default() }
+}
+
+fn add(all: &mut ExitRow, one: &ExitRow) {
+    let both = |a: Option<u64>, b: Option<u64>, choose: fn(u64, u64) -> u64| {
+        a.zip(b).map(|(a, b)| choose(a, b))
+    };
+    all.count = all.count.saturating_add(one.count);
+    all.sum_ns = Some(all.time_ns().saturating_add(one.time_ns()));
+    all.least_ns = both(all.least_ns, one.least_ns, u64::min);
+    all.most_ns = both(all.most_ns, one.most_ns, u64::max);
+    let squares = all.squares_ns2.zip(one.squares_ns2);
+    all.squares_ns2 = squares.and_then(|(a, b)| a.checked_add(b));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fold::{Fold, VcpuEvent};
-    use crate::recording::Stage;
+    use crate::Per;
+    use crate::files::read;
+    use crate::recording::{Fold, Stage, VcpuEvent};
 
     /// A guest that ran already, and did nothing for most of the recording.
     #[test]
@@ -250,5 +389,92 @@ mod tests {
         };
         assert_eq!(lengths(None), [1_000, 1_000, 600]);
         assert_eq!(lengths(Some(2_000)), [8_000; 3]);
+    }
+
+    fn one(text: &str) -> ExitTable {
+        read(text, Per::Vm).unwrap().remove(0)
+    }
+
+    /// count, sum, min, max.
+    fn numbers(table: &ExitTable, reason: &str) -> (u64, u64, Option<u64>, Option<u64>) {
+        let row = table.row(reason).unwrap();
+        (row.count, row.time_ns(), row.least_ns, row.most_ns)
+    }
+
+    const FIRST: &str = "guest: 7 70 4 20\ncede: 0 0 0 0\nrm_exit: 2 8 3 5\n";
+
+    #[test]
+    fn what_cannot_be_cleared_is_subtracted() {
+        let later = one("guest: 9 170 4 60\ncede: 3 9 1 5\nrm_exit: 2 8 3 5\n");
+        let table = since(&one(FIRST), &later).unwrap();
+        // The longest is new, the shortest may be of before; of what had not been, all is new.
+        assert_eq!(numbers(&table, "guest"), (2, 100, None, Some(60)));
+        assert_eq!(numbers(&table, "cede"), (3, 9, Some(1), Some(5)));
+        assert_eq!(numbers(&table, "rm_exit"), (0, 0, None, None));
+        assert_eq!(table.source, "book3s HV timings, between two reads");
+    }
+
+    fn e500(row: &str) -> ExitTable {
+        let unused = "HALT\t0\t10737418\t0\t0\t0";
+        one(&format!("type\tcount\tmin\tmax\tsum\tsum_squared\n{row}\n{unused}"))
+    }
+
+    #[test]
+    fn squares_are_subtracted_too() {
+        // 400 ticks a µs: squares are µs² times 400. 1, 3; then 5 and 7 more.
+        let (first, later) = (e500("MMIO\t2\t1\t3\t4\t4000"), e500("MMIO\t4\t1\t7\t16\t33600"));
+        let row = since(&first, &later).unwrap().row("MMIO").unwrap().clone();
+        assert_eq!((row.count, row.time_ns(), row.squares_ns2), (2, 12_000, Some(74_000_000)));
+    }
+
+    #[test]
+    fn one_exit_has_no_deviation() {
+        let squares = |first: &str, later: &str| {
+            let table = since(&e500(first), &e500(later)).unwrap();
+            table.row("MMIO").unwrap().squares_ns2
+        };
+        // The sum is truncated to microseconds and the square is not: 1000.7 µs after twice 0.6.
+        let after_two = ["MMIO\t2\t0\t0\t1\t288", "MMIO\t3\t0\t1000\t1001\t400560484"];
+        assert_eq!(squares(after_two[0], after_two[1]), Some(1_000_000_000_000));
+        // Of one before, the square that is known is the sum's.
+        let after_one =
+            ["MMIO\t1\t1000\t1000\t1000\t400792392", "MMIO\t11\t1\t1000\t1010\t400796392"];
+        assert_eq!(squares(after_one[0], after_one[1]), None);
+    }
+
+    #[test]
+    fn what_does_not_go_on_is_refused_or_said() {
+        let first = one(FIRST);
+        let cleared = since(&first, &one("guest: 1 10 10 10\n")).unwrap_err();
+        assert_eq!(cleared, SinceError::Less { reason: "guest".into() });
+        let other = ExitTable { source: "e500 timing".into(), ..first.clone() };
+        assert!(matches!(since(&first, &other), Err(SinceError::Other { .. })));
+        // What was subtracted once is a recording, and so are KVM's statistics.
+        let recording = since(&first, &first).unwrap();
+        let statistics = ExitTable { source: "KVM's statistics".into(), ..first.clone() };
+        for table in [recording, statistics] {
+            assert!(matches!(since(&table, &table), Err(SinceError::Recording { .. })));
+        }
+        // Cleared, and since then more than before: the longest is shorter.
+        let grown = one("guest: 70 700 4 19\ncede: 0 0 0 0\nrm_exit: 2 8 3 5\n");
+        assert!(matches!(since(&first, &grown), Err(SinceError::Less { .. })));
+        let stuck =
+            since(&one("guest: stuck\ncede: 1 2 2 2\n"), &one("guest: 9 90 4 20\ncede: 1 2 2 2\n"));
+        let stuck = stuck.unwrap();
+        assert!(stuck.row("guest").is_none());
+        assert_eq!(stuck.warnings.len(), 2, "{:?}", stuck.warnings);
+        let gone = since(&first, &one("guest: 9 90 4 20\n")).unwrap();
+        assert_eq!((gone.rows.len(), gone.warnings.len()), (1, 2), "{:?}", gone.warnings);
+    }
+
+    #[test]
+    fn vcpus_add_up() {
+        let second = one("guest: 1 30 30 30\ncede: 2 6 2 4\nrm_exit: 0 0 0 0\n");
+        let all = together("vm".into(), "s".into(), &[one(FIRST), second]);
+        assert_eq!(numbers(&all, "guest"), (8, 100, Some(4), Some(30)));
+        assert_eq!(numbers(&all, "cede"), (2, 6, Some(2), Some(4)));
+        assert_eq!(numbers(&all, "rm_exit"), (2, 8, Some(3), Some(5)));
+        let partial = together("vm".into(), "s".into(), &[one(FIRST), one("guest: 1 30 30 30\n")]);
+        assert_eq!((partial.rows.len(), partial.warnings.len()), (1, 2));
     }
 }

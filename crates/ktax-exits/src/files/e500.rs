@@ -1,8 +1,7 @@
 //! The `timing` file of e500 and 440 (arch/powerpc/kvm/timing.c, 2.6.29 and later): microseconds,
 //! truncated, and for the squares ticks of the timebase times microseconds.
 
-use super::error::{ExitsError, damaged};
-use super::lines::lines;
+use super::{ExitsError, damaged, lines};
 use ktax_model::{ExitRow, ExitTable, Warning};
 
 /// The source that a table names.

@@ -3,8 +3,7 @@
 
 use std::mem;
 
-use super::error::{ExitsError, damaged};
-use super::lines::lines;
+use super::{ExitsError, damaged, lines};
 use ktax_model::{ExitRow, ExitRows, ExitTable, Warning};
 
 /// The source that a table names.

@@ -3,7 +3,7 @@
 use std::os::fd::{BorrowedFd, RawFd};
 use std::path::Path;
 
-use super::order::ORDER_ITEM;
+use super::frame::ORDER_ITEM;
 use ktax_engine::argv::{LATE_TIMER, MACHINE, TRANSLATOR, escape, monitor};
 use ktax_model::Layout;
 
@@ -96,7 +96,7 @@ pub(super) fn qemu(
 }
 
 /// The same machine for people: its console is the terminal, and nothing freezes it.
-pub(super) fn by_hand(machine: &Machine<'_>) -> Vec<String> {
+fn by_hand(machine: &Machine<'_>) -> Vec<String> {
     let mut args = hardware(machine, true);
     args.extend(["-no-reboot", "-serial", "stdio", "-serial", "file:frames.log"].map(String::from));
     args
@@ -152,9 +152,8 @@ pub(super) fn x86_script(program: &Path, machine: &Machine<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::os::fd::AsFd;
-
     use super::*;
+    use std::os::fd::AsFd;
 
     const LAYOUT: Layout = Layout { seed: 7, padding: 3, phase: 5 };
 

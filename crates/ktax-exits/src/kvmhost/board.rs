@@ -3,14 +3,22 @@
 //! source, and compiles it where a compiler for the machine is installed.
 
 use std::fs;
+use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::error::HostError;
+use super::argv::{exact_time, padding, script};
+use super::initramfs::{HostArchive, keep};
+use super::{GuestEngine, HostError, ReadyHost, Recorded};
+use crate::{Per, files};
+use ktax_engine::argv::{escape, monitor};
+use ktax_engine::initramfs::{DIRECTORY, PROGRAM, append, append_console, end};
 use ktax_engine::qemu::Qemu;
-use ktax_host::cache::Scratch;
+use ktax_engine::vm::{Vm, Watched};
+use ktax_engine::{Cancel, Limits, Stop, read_tail, wire};
+use ktax_host::cache::{Scratch, remove_stale};
 use ktax_host::disk::sha256;
-use ktax_model::HostKind;
+use ktax_model::{ExitRun, ExitTable, Failure, HostKind, Layout, Side, Signature};
 
 /// A machine, and the program that is its first process.
 #[derive(Debug, Clone, Copy)]
@@ -167,5 +175,295 @@ impl Board {
                 Err(HostError::Compiler { compiler, said })
             }
         }
+    }
+}
+
+/// What the first process prints last.
+const END: &str = "\nhost: end\n";
+
+/// A host of another architecture.
+#[derive(Debug)]
+pub struct BoardHost<'a> {
+    pub board: &'a Board,
+    pub qemu: &'a Qemu,
+    pub kernel: &'a Path,
+    /// Added to the kernel's boot line.
+    pub boot_line: &'a str,
+    pub limits: &'a Limits,
+    pub cancel: &'a Cancel,
+    /// A directory for files that are removed with the host.
+    pub scratch: &'a Path,
+}
+
+impl BoardHost<'_> {
+    /// The host's initramfs, compiled here.
+    ///
+    /// # Errors
+    /// Where the compiler fails or the disk is full.
+    pub fn archive(&self) -> Result<Vec<u8>, HostError> {
+        let program = self.board.program(&self.new_scratch()?)?;
+        let broken = HostError::of_file("the host's initramfs");
+        let archive = || {
+            let mut archive = Vec::new();
+            for name in ["dev", "proc", "sys"] {
+                append(&mut archive, name, DIRECTORY, &[])?;
+            }
+            append_console(&mut archive)?;
+            append(&mut archive, "init", PROGRAM, &program)?;
+            end(archive)
+        };
+        archive().map_err(broken)
+    }
+
+    /// Boots the host once, with these arguments for its first process, and returns all that came
+    /// by the console.
+    ///
+    /// # Errors
+    /// With the end of the console, where the first process does not come to its end.
+    pub fn boot(
+        &self,
+        initrd: &Path,
+        layout: &Layout,
+        arguments: &str,
+    ) -> Result<String, HostError> {
+        let scratch = self.new_scratch()?;
+        let console = scratch.file("console");
+        let failed = |stop: Stop| {
+            let stop = match stop {
+                Stop::Failed(failure, _) => Stop::Failed(failure, read_tail(&console)),
+                Stop::Cancelled => Stop::Cancelled,
+            };
+            HostError::of_stop(Some(self.board.name))(stop)
+        };
+        let args = |control| {
+            let mut args = self.args(initrd, layout, arguments);
+            args.extend(["-action".into(), "reboot=shutdown,shutdown=pause".into()]);
+            args.extend(["-serial".into(), format!("file:{}", escape(&console))]);
+            args.extend(monitor(control));
+            args
+        };
+        self.wait(args, &console, &scratch.file("stderr")).map_err(failed)?;
+        let said = fs::read(&console).map_err(HostError::of_file("the host's console"))?;
+        let text = String::from_utf8_lossy(&said).replace('\r', "");
+        match text.contains(END) {
+            true => Ok(text),
+            false => Err(failed(Failure::Silent { console: wire::tail(&said) }.into())),
+        }
+    }
+
+    fn wait(
+        &self,
+        args: impl FnOnce(RawFd) -> Vec<String>,
+        console: &Path,
+        stderr: &Path,
+    ) -> Result<(), Stop> {
+        let mut vm = Vm::start(&self.qemu.program, args, None, stderr, self.limits)?;
+        vm.go();
+        let wire = (console, self.limits.console_bytes);
+        let watch = Watched {
+            limits: self.limits,
+            cancel: self.cancel,
+            wire,
+            speaks_first: false,
+            console,
+        };
+        vm.wait(&watch).map(drop)
+    }
+
+    /// A shell script that boots the host by hand; `$1` names a file with the arguments.
+    pub fn script(&self, initrd: &Path, layout: &Layout) -> String {
+        const PLACE: &str = "-append";
+        let mut args = self.args(initrd, layout, "");
+        // The shell puts the arguments behind the boot line.
+        let line = args.pop().unwrap_or_default();
+        args.retain(|word| word != PLACE);
+        args.extend(["-no-reboot", "-serial", "stdio"].map(String::from));
+        let comment = "# Boots this KVM host by hand and runs one row: sh argv orders/ROW";
+        let more = format!("{PLACE} '{line} -- '\"$(cat \"$1\")\"");
+        script(&self.qemu.program, args, comment, &more)
+    }
+
+    /// The machine; the boot line is the last word.
+    fn args(&self, initrd: &Path, layout: &Layout, arguments: &str) -> Vec<String> {
+        let fixed = format!(
+            "{} -rtc base=2020-01-01,clock=vm -nodefaults -no-user-config -display none -m 512",
+            exact_time(layout)
+        );
+        let mut args: Vec<String> = fixed.split(' ').map(str::to_owned).collect();
+        args.extend(self.board.machine.iter().map(|&word| word.to_owned()));
+        args.extend(["-kernel".into(), self.kernel.display().to_string()]);
+        args.extend(["-initrd".into(), initrd.display().to_string()]);
+        let console = format!("console={} quiet panic=-1", self.board.console);
+        let words = [console, padding(layout), self.boot_line.to_owned()];
+        let words: Vec<String> = words.into_iter().filter(|words| !words.is_empty()).collect();
+        let mut line = words.join(" ");
+        if !arguments.is_empty() {
+            // The kernel passes what comes after it to the first process.
+            line += &format!(" -- {arguments}");
+        }
+        args.extend(["-append".into(), line]);
+        args
+    }
+
+    fn new_scratch(&self) -> Result<Scratch, HostError> {
+        remove_stale(self.scratch);
+        let failed = HostError::of_file(self.scratch.display().to_string());
+        Scratch::create(self.scratch).map_err(failed)
+    }
+}
+
+/// What a guest does: this, so often.
+#[derive(Debug, Clone)]
+pub struct BoardWork {
+    pub kind: String,
+    pub count: u32,
+}
+
+/// The host of a Side.
+#[derive(Debug, Clone)]
+pub struct BoardSide {
+    pub kernel: PathBuf,
+    /// Added to the kernel's boot line.
+    pub boot_line: String,
+    /// Whether the guest uses the magic page.
+    pub has_page: bool,
+}
+
+/// What a [`BoardGuests`] is made of.
+#[derive(Debug, Clone)]
+pub struct BoardSetup {
+    pub board: &'static Board,
+    pub qemu: Qemu,
+    /// The host of the base, and that of the change.
+    pub sides: [BoardSide; 2],
+    /// The rows, by name.
+    pub works: Vec<(String, BoardWork)>,
+    pub limits: Limits,
+    pub cancel: Cancel,
+    /// ktax's own directory.
+    pub cache: PathBuf,
+}
+
+/// Guests of KVM on a [`Board`].
+#[derive(Debug)]
+pub struct BoardGuests {
+    setup: BoardSetup,
+    /// Of the base, and of the change.
+    initrds: Vec<HostArchive>,
+    scratch: PathBuf,
+}
+
+impl BoardGuests {
+    /// Compiles the host's program and makes the engine ready.
+    ///
+    /// # Errors
+    /// Where the compiler fails or the cache cannot be written.
+    pub fn new(setup: BoardSetup) -> Result<BoardGuests, HostError> {
+        let scratch = setup.cache.join("runs");
+        let mut engine = BoardGuests { setup, initrds: Vec::new(), scratch };
+        for side in Side::BOTH {
+            let archive = engine.host(side).archive()?;
+            let kept = keep(&engine.setup.cache, &archive);
+            engine.initrds.push(kept.map_err(HostError::of_file("the cache"))?);
+        }
+        Ok(engine)
+    }
+
+    fn host(&self, side: Side) -> BoardHost<'_> {
+        let BoardSetup { board, qemu, limits, cancel, .. } = &self.setup;
+        let BoardSide { kernel, boot_line, .. } = self.side(side);
+        let scratch = &self.scratch;
+        BoardHost { board, qemu, kernel, boot_line, limits, cancel, scratch }
+    }
+
+    fn side(&self, side: Side) -> &BoardSide {
+        &self.setup.sides[at(side)]
+    }
+}
+
+impl GuestEngine for BoardGuests {
+    fn script(&self, side: Side, layout: &Layout) -> String {
+        self.host(side).script(&self.initrds[at(side)].path, layout)
+    }
+
+    fn boot(&self, side: Side, layout: &Layout) -> Result<Box<dyn ReadyHost + '_>, Stop> {
+        Ok(Box::new(BoardReady { engine: self, side, layout: layout.clone() }))
+    }
+}
+
+fn at(side: Side) -> usize {
+    usize::from(side == Side::Change)
+}
+
+/// A host of one Side under one Layout, which boots anew for each row.
+struct BoardReady<'a> {
+    engine: &'a BoardGuests,
+    side: Side,
+    layout: Layout,
+}
+
+impl ReadyHost for BoardReady<'_> {
+    fn console(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Its first process does not look.
+    fn busy(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn order(&self, row: usize) -> String {
+        let (_, BoardWork { kind, count }) = &self.engine.setup.works[row];
+        let page = if self.engine.side(self.side).has_page { " magic-page" } else { "" };
+        let phase = self.layout.phase;
+        let delay = if phase > 0 { format!(" phase={phase}") } else { String::new() };
+        format!("{kind}={count}{page}{delay}")
+    }
+
+    fn run(&self, row: usize) -> Result<Recorded, Stop> {
+        let engine = self.engine;
+        let initrd = &engine.initrds[at(self.side)].path;
+        let said = engine.host(self.side).boot(initrd, &self.layout, &self.order(row))?;
+        let table = table(&said).map_err(|reason| {
+            Stop::Failed(Failure::Garbled { reason }, said.clone().into_bytes())
+        })?;
+        let row = engine.setup.works[row].0.clone();
+        let run = ExitRun { row, table, guest_ns: None, native_ns: None };
+        Ok(Recorded { run, signature: Signature::new(), console: said.into_bytes() })
+    }
+}
+
+/// The one table that the first process prints.
+fn table(said: &str) -> Result<ExitTable, String> {
+    if let Some((kept, written)) = entries(said).filter(|(kept, written)| kept != written) {
+        return Err(format!("KVM's trace has {kept} of {written} events; give a smaller N"));
+    }
+    let tables = files::read(said, Per::Vm).map_err(|error| error.to_string())?;
+    Ok(tables.into_iter().next().expect("a file without a table is an error"))
+}
+
+/// `# entries-in-buffer/entries-written: 4146/4146   #P:1` above a trace: the kernel writes over
+/// the oldest events where its buffer is full.
+fn entries(said: &str) -> Option<(&str, &str)> {
+    let (_, after) = said.split_once("entries-in-buffer/entries-written: ")?;
+    after.split_whitespace().next()?.split_once('/')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_whose_beginning_is_lost_is_no_table() {
+        let trace = |entries: &str| {
+            format!(
+                "# entries-in-buffer/entries-written: {entries}   #P:1\n\
+                 a-1 [000] 2.000000: kvm_entry: vcpu 0, rip 0x1\n\
+                 a-1 [000] 2.000007: kvm_exit: reason EXIT_HLT rip 0x1 info 0 0\n"
+            )
+        };
+        assert_eq!(table(&trace("2/2")).unwrap().row("TIMEINGUEST").unwrap().sum_ns, Some(7000));
+        let error = table(&trace("2/9")).unwrap_err();
+        assert_eq!(error, "KVM's trace has 2 of 9 events; give a smaller N");
     }
 }

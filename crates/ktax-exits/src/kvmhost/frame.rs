@@ -95,11 +95,30 @@ pub(super) fn parse(mut bytes: &[u8], commands: usize) -> Result<Vec<Said>, Prob
     }
 }
 
+/// QEMU's fw_cfg has the order of a frozen host under this name.
+pub(super) const ORDER_ITEM: &str = "opt/ktax/order";
+
+/// What the host's init is told to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Order {
+    /// Iterations of an empty loop before the first command: they move it against the timer tick.
+    pub phase: u64,
+    /// Each command's program and arguments, in the order in which they run.
+    pub commands: Vec<Vec<String>>,
+}
+
+impl Order {
+    /// As init reads it.
+    pub fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("numbers and text have a form in JSON")
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
+    use proptest::prelude::*;
 
     fn said(stdout: &[u8], stderr: &[u8]) -> Said {
         Said { status: 3, stdout: stdout.to_vec(), stderr: stderr.to_vec() }

@@ -11,9 +11,8 @@ use rustix::mount::{MountFlags, mount};
 use rustix::system::{RebootCommand, finit_module, reboot};
 use rustix::termios::{OptionalActions, tcdrain, tcgetattr, tcsetattr};
 
-use super::frame::{self, Said};
+use super::frame::{self, Order, Said};
 use super::initramfs::{FREEZE, MODULES, ORDER};
-use super::order::Order;
 use ktax_model::Blame;
 
 /// The second serial port.

@@ -4,17 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::argv::x86_script;
-use super::engine::{GuestEngine, ReadyHost, Recorded};
-use super::error::HostError;
-use super::frozen::Frozen;
+use super::frame::Order;
 use super::guest::{Guest, Task, archive, commands, outcome};
-use super::host::KvmHost;
-use super::initramfs::{self, Given};
-use super::kept::{HostArchive, keep};
-use super::order::Order;
-use ktax_engine::payload;
+use super::host::{Frozen, KvmHost};
+use super::initramfs::{self, Given, HostArchive, keep};
+use super::{GuestEngine, HostError, ReadyHost, Recorded};
 use ktax_engine::qemu::Qemu;
-use ktax_engine::{Cancel, Limits, Stop};
+use ktax_engine::{Cancel, Limits, Stop, payload};
 use ktax_model::{Identity, Layout, Side};
 
 /// The host's own kernel.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::error::LiveError;
+use super::LiveError;
 
 /// A process, held so that its number cannot become another's.
 #[derive(Debug)]

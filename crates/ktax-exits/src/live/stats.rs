@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 
 use rustix::process::{PidfdGetfdFlags, pidfd_getfd};
 
-use super::error::LiveError;
+use super::LiveError;
 use super::process::Process;
 use ktax_model::{ExitCounter, ExitRow, ExitTable};
 
@@ -167,9 +167,8 @@ fn counter(name: &str) -> Option<ExitCounter> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
+    use proptest::prelude::*;
 
     fn described(bytes: &[u8]) -> io::Result<Vec<Described>> {
         describe(|at, out| {

@@ -8,11 +8,10 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::error::LiveError;
+use super::LiveError;
 use super::process::Process;
-use crate::cumulative::{since, together};
 use crate::files;
-use crate::table::Per;
+use crate::table::{Per, since, together};
 use ktax_model::{ExitRow, ExitTable, Warning};
 
 /// Where KVM has its files.

@@ -6,9 +6,8 @@
 use kvm_bindings::{KVM_MP_STATE_RUNNABLE, kvm_mp_state};
 use kvm_ioctls::VcpuFd;
 
-use super::error::{VmmError, refused};
-use super::long_mode::CODE_SELECTOR;
-use super::machine::{Memory, write};
+use super::machine::{CODE_SELECTOR, Memory, write_memory};
+use super::{VmmError, refused};
 
 /// Below the guest's code, at 0x8000.
 const IDT: u64 = 0x1000;
@@ -112,9 +111,9 @@ pub(super) fn write_code(memory: &Memory) -> Result<(), VmmError> {
     let [a, b, c, d] = HANDLER.to_le_bytes();
     let [e, f] = CODE_SELECTOR.to_le_bytes();
     let gate = [a, b, e, f, 0, GATE, c, d, 0, 0, 0, 0, 0, 0, 0, 0];
-    write(memory, "an interrupt's gate", &gate, IDT + 16 * u64::from(VECTOR))?;
-    write(memory, "an interrupt's handler", &handler(), HANDLER.into())?;
-    write(memory, "the second vCPU's code", &second(), SECOND)
+    write_memory(memory, "an interrupt's gate", &gate, IDT + 16 * u64::from(VECTOR))?;
+    write_memory(memory, "an interrupt's handler", &handler(), HANDLER.into())?;
+    write_memory(memory, "the second vCPU's code", &second(), SECOND)
 }
 
 /// The stack of a vCPU.

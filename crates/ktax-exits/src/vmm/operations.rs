@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use vm_memory::{Bytes, GuestAddress};
 
-use super::error::VmmError;
-use super::machine::{Machine, Memory, write};
-use super::operation_code::{CODE, RESULTS, ROUNDS, WARM_UP, Way, nothing, ways};
-use super::outcome::{GuestEnd, GuestOutcome};
-use super::raw::{Ports, vcpu_at};
-use super::{crew, long_mode};
+use super::interrupts::wrmsr;
+use super::machine::{Machine, Memory, write_memory, write_page_tables};
+use super::raw::{END_PORT, Ports, vcpu_at};
+use super::vcpu::run_vcpus;
+use super::{GuestEnd, GuestOutcome, VmmError};
 use ktax_model::{Costly, LowHigh, hull};
 use ktax_stats::repeats::nine_of_ten;
 
@@ -37,10 +36,10 @@ pub fn cycles_of_nothing() -> Result<Option<f64>, VmmError> {
 
 fn cycles_of(way: &Way) -> Result<Option<LowHigh>, VmmError> {
     let machine = Machine::new(MEMORY_BYTES)?;
-    long_mode::write_tables(&machine.memory)?;
-    write(&machine.memory, "the code", &way.assemble(), Way::address())?;
+    write_page_tables(&machine.memory)?;
+    write_memory(&machine.memory, "the code", &way.assemble(), Way::address())?;
     let vcpu = vcpu_at(&machine, 0, CODE.into())?;
-    let GuestOutcome { ended, .. } = crew::run(vec![vcpu], &Arc::new(Ports))?;
+    let GuestOutcome { ended, .. } = run_vcpus(vec![vcpu], &Arc::new(Ports))?;
     match ended {
         Ok(GuestEnd::ByGuest) => Ok(Some(nine_of_ten(&times(&machine.memory)?, way.count()))),
         // What does not exist is an exception, for which this guest has no handler.
@@ -59,4 +58,183 @@ fn times(memory: &Memory) -> Result<Vec<[u64; 2]>, VmmError> {
     let mut words = bytes.chunks_exact(8).map(|it| u64::from_le_bytes(it.try_into().expect("8")));
     let rounds = std::iter::from_fn(|| Some([words.next()?, words.next()?]));
     Ok(rounds.skip(WARM_UP).collect())
+}
+
+/// So many of them in a row: the counter's own time is little beside them.
+const CHAIN: usize = 64;
+
+/// So many rounds, of which the first ones find nothing in the caches.
+const ROUNDS: u32 = 240;
+const WARM_UP: usize = 40;
+
+/// Where the code is, what it reads and writes, and where each round leaves two times.
+pub(super) const CODE: u32 = 0x1_0000;
+const DATA: u32 = 0x2_0000;
+const RESULTS: u32 = 0x3_0000;
+/// What `syscall` jumps to: before the code.
+const HANDLER: u32 = CODE - 0x10;
+
+const EFER: u32 = 0xc000_0080;
+const STAR: u32 = 0xc000_0081;
+const LSTAR: u32 = 0xc000_0082;
+const SFMASK: u32 = 0xc000_0084;
+/// An MSR that no hypervisor has to look at: what `swapgs` loads.
+const KERNEL_GS_BASE: u32 = 0xc000_0102;
+/// Long mode, which is active, with `syscall`.
+const WITH_SYSCALL: u32 = 0x501;
+/// `syscall` loads CS 0x10 and SS 0x18, `sysret` CS 0x33 and SS 0x2b.
+const SELECTORS: u32 = 0x0020_0010;
+/// Reserved, and with I/O allowed in user mode: so the guest can end itself there.
+const USER_FLAGS: u32 = 0x3002;
+
+/// A way to execute a kind.
+struct Way {
+    /// Once, before both chains of each round.
+    before: Vec<u8>,
+    /// What is repeated.
+    body: Vec<u8>,
+    /// How many of the kind that is.
+    times: usize,
+    /// Whether it needs user mode.
+    in_user_mode: bool,
+}
+
+impl Way {
+    fn of(body: &[u8]) -> Way {
+        Way { before: Vec::new(), body: body.to_vec(), times: 1, in_user_mode: false }
+    }
+
+    fn after(self, before: &[u8]) -> Way {
+        Way { before: before.to_vec(), ..self }
+    }
+
+    /// How many of the kind a chain has.
+    pub fn count(&self) -> f64 {
+        (self.times * CHAIN) as f64
+    }
+
+    /// All that the guest executes, from [`HANDLER`] on; it starts at [`CODE`].
+    pub fn assemble(&self) -> Vec<u8> {
+        // sysretq
+        let mut code = vec![0x48, 0x0f, 0x07];
+        code.resize((CODE - HANDLER) as usize, 0xcc);
+        if self.in_user_mode {
+            code.extend(to_user_mode(code.len()));
+        }
+        // mov edi, DATA; mov ebx, RESULTS; mov r15d, ROUNDS
+        code.extend([0xbf].into_iter().chain(DATA.to_le_bytes()));
+        code.extend([0xbb].into_iter().chain(RESULTS.to_le_bytes()));
+        code.extend([0x41, 0xbf].into_iter().chain(ROUNDS.to_le_bytes()));
+        let again = code.len();
+        for (place, times) in [(0, 0), (8, CHAIN)] {
+            // mov r8, rax: when it began
+            code.extend(TIME.iter().chain(&[0x49, 0x89, 0xc0]));
+            code.extend(&self.before);
+            code.extend(self.body.repeat(times));
+            // sub rax, r8; mov [rbx + place], rax
+            code.extend(TIME.iter().chain(&[0x4c, 0x29, 0xc0, 0x48, 0x89, 0x43, place]));
+        }
+        // add rbx, 16; dec r15; jnz again
+        code.extend([0x48, 0x83, 0xc3, 16, 0x49, 0xff, 0xcf, 0x0f, 0x85]);
+        let back = again as i32 - (code.len() as i32 + 4);
+        code.extend(back.to_le_bytes());
+        // mov dx, END_PORT; out dx, al; jmp to itself
+        let [low, high] = END_PORT.to_le_bytes();
+        code.extend([0x66, 0xba, low, high, 0xee, 0xeb, 0xfe]);
+        code
+    }
+
+    /// Where the bytes of [`Way::assemble`] go.
+    pub fn address() -> u64 {
+        HANDLER.into()
+    }
+}
+
+/// lfence; rdtsc; lfence; shl rdx, 32; or rax, rdx
+const TIME: [u8; 15] =
+    [0x0f, 0xae, 0xe8, 0x0f, 0x31, 0x0f, 0xae, 0xe8, 0x48, 0xc1, 0xe2, 0x20, 0x48, 0x09, 0xd0];
+
+/// Allows `syscall`, and goes on in user mode with what follows; `before` bytes are before this.
+fn to_user_mode(before: usize) -> Vec<u8> {
+    let mut code = Vec::new();
+    for (msr, low, high) in
+        [(EFER, WITH_SYSCALL, 0), (STAR, 0, SELECTORS), (LSTAR, HANDLER, 0), (SFMASK, 0, 0)]
+    {
+        code.extend(wrmsr(msr, low, high));
+    }
+    // mov r11d, USER_FLAGS
+    code.extend([0x41, 0xbb].into_iter().chain(USER_FLAGS.to_le_bytes()));
+    // mov ecx, what follows; sysretq
+    let here = HANDLER + (before + code.len()) as u32;
+    code.extend([0xb9].into_iter().chain((here + 8).to_le_bytes()).chain([0x48, 0x0f, 0x07]));
+    code
+}
+
+/// The ways to execute a kind that only the kernel may execute; none of what leaves the guest.
+fn ways(kind: Costly) -> Vec<Way> {
+    // mov ecx, KERNEL_GS_BASE; xor eax, eax; xor edx, edx
+    let [a, b, c, d] = KERNEL_GS_BASE.to_le_bytes();
+    let msr = [0xb9, a, b, c, d, 0x31, 0xc0, 0x31, 0xd2];
+    match kind {
+        // mov rax, cr3; then: mov cr3, rax
+        Costly::Cr3Write => vec![Way::of(&[0x0f, 0x22, 0xd8]).after(&[0x0f, 0x20, 0xd8])],
+        // mov edi, 4 MiB: no page that is used; then: invlpg [rdi]
+        Costly::Invlpg => vec![Way::of(&[0x0f, 0x01, 0x3f]).after(&[0xbf, 0, 0, 0x40, 0])],
+        // mov eax, 2; then: invpcid rax, [rdi]
+        Costly::Invpcid => {
+            vec![Way::of(&[0x66, 0x0f, 0x38, 0x82, 0x07]).after(&[0xb8, 2, 0, 0, 0])]
+        }
+        Costly::Wrmsr => vec![Way::of(&[0x0f, 0x30]).after(&msr)],
+        Costly::Rdmsr => vec![Way::of(&[0x0f, 0x32]).after(&msr)],
+        Costly::Swapgs => vec![Way::of(&[0x0f, 0x01, 0xf8])],
+        // mov word [rdi], 0x18: a segment that can be written; then: verw [rdi]
+        Costly::Verw => {
+            vec![Way::of(&[0x0f, 0x00, 0x2f]).after(&[0x66, 0xc7, 0x07, 0x18, 0])]
+        }
+        // Of a pair each is a half.
+        Costly::Syscall | Costly::Sysret => {
+            vec![Way { times: 2, in_user_mode: true, ..Way::of(&[0x0f, 0x05]) }]
+        }
+        Costly::Iret => vec![Way::of(&IRET)],
+        // cli; sti. pushfq; popfq
+        Costly::InterruptFlag => {
+            vec![Way { times: 2, ..Way::of(&[0xfa, 0xfb]) }, Way::of(&[0x9c, 0x9d])]
+        }
+        _ => vec![],
+    }
+}
+
+/// What does nothing.
+pub(super) fn nothing() -> Way {
+    Way::of(&[0x90])
+}
+
+/// mov rsi, rsp; push 0x18; push rsi; push 2; push 0x10; lea rax, [rip + 3]; push rax; iretq
+const IRET: [u8; 20] = [
+    0x48, 0x89, 0xe6, 0x6a, 0x18, 0x56, 0x6a, 2, 0x6a, 0x10, 0x48, 0x8d, 0x05, 3, 0, 0, 0, 0x50,
+    0x48, 0xcf,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_has_the_chain_once_and_fits_before_its_data() {
+        for way in Costly::ALL.into_iter().flat_map(ways).chain([nothing()]) {
+            let code = way.assemble();
+            let chain = way.body.repeat(CHAIN);
+            assert_eq!(code.windows(chain.len()).filter(|at| *at == chain).count(), 1);
+            assert!(code.len() < (DATA - HANDLER) as usize);
+        }
+        assert_eq!(Way::address() + 16, u64::from(CODE));
+    }
+
+    #[test]
+    fn user_mode_begins_behind_what_enters_it() {
+        let code = ways(Costly::Syscall).remove(0).assemble();
+        let enters = code.windows(3).rposition(|at| at == [0x48, 0x0f, 0x07]).unwrap();
+        let target = u32::from_le_bytes(code[enters - 4..enters].try_into().unwrap());
+        assert_eq!(target, HANDLER + enters as u32 + 3);
+    }
 }

@@ -1,13 +1,20 @@
-//! One vCPU: calls KVM_RUN in a loop and answers its exits.
+//! Runs vCPUs, one thread each, and counts how often each leaves the guest.
 
-use std::io;
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use kvm_ioctls::{VcpuExit, VcpuFd};
+use serde::Serialize;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use vmm_sys_util::signal::{Killable, SIGRTMIN};
 
-use super::account::{Counts, VcpuAccount};
-use super::error::VmmError;
+use super::{GuestEnd, GuestOutcome, VmmError};
 
 /// The devices behind the guest's ports, the same for all vCPUs.
 pub(super) trait Bus: Send + Sync {
@@ -36,7 +43,7 @@ enum Came {
 }
 
 /// Runs a vCPU until the guest ends, `stop` is set, or KVM cannot go on.
-pub(super) fn run(
+fn run_vcpu(
     id: u8,
     mut vcpu: VcpuFd,
     bus: &dyn Bus,
@@ -99,4 +106,271 @@ fn step(vcpu: &mut VcpuFd, bus: &dyn Bus) -> Came {
 
 fn rip(vcpu: &VcpuFd) -> u64 {
     vcpu.get_regs().map_or(0, |registers| registers.rip)
+}
+
+/// The time until a vCPU is signalled again, and the time until ktax gives up: a vCPU that waits
+/// for a reader of stdout does not return at all.
+const PATIENCE: Duration = Duration::from_millis(5);
+const GIVE_UP: Duration = Duration::from_secs(3);
+
+type Seat = JoinHandle<(VcpuAccount, Result<(), VmmError>)>;
+
+/// Runs the vCPUs until the guest ends, one of them fails, or SIGINT or SIGTERM comes.
+pub(super) fn run_vcpus(
+    vcpus: Vec<VcpuFd>,
+    bus: &Arc<impl Bus + 'static>,
+) -> Result<GuestOutcome, VmmError> {
+    let (stop, by_signal) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (mut wait, wake) = UnixStream::pair().map_err(no_thread)?;
+    listen(&by_signal, &wake).map_err(no_thread)?;
+    // Nobody reads its flag: it is enough that the signal interrupts KVM_RUN.
+    signal_hook::flag::register(SIGRTMIN(), Arc::default()).map_err(no_thread)?;
+    let mut seats = Vec::new();
+    for (id, vcpu) in (0u8..).zip(vcpus) {
+        match seat(id, vcpu, bus, &stop, &wake) {
+            Ok(handle) => seats.push(handle),
+            Err(error) => {
+                end(&seats, &stop, GIVE_UP)?;
+                return Err(no_thread(error));
+            }
+        }
+    }
+    // One byte from the first that ends: a vCPU, or a signal.
+    let woken = wait.read_exact(&mut [0]);
+    end(&seats, &stop, GIVE_UP)?;
+    let mut outcome = join(seats);
+    woken.map_err(no_thread)?;
+    if by_signal.load(Ordering::SeqCst) && outcome.ended.is_ok() {
+        outcome.ended = Ok(GuestEnd::BySignal);
+    }
+    Ok(outcome)
+}
+
+/// SIGINT and SIGTERM raise the flag, then wake: handlers run in the order of registration.
+fn listen(by_signal: &Arc<AtomicBool>, wake: &UnixStream) -> io::Result<()> {
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(by_signal))?;
+        signal_hook::low_level::pipe::register(signal, wake.try_clone()?)?;
+    }
+    Ok(())
+}
+
+fn seat(
+    id: u8,
+    vcpu: VcpuFd,
+    bus: &Arc<impl Bus + 'static>,
+    stop: &Arc<AtomicBool>,
+    wake: &UnixStream,
+) -> io::Result<Seat> {
+    let (bus, stop, bell) = (Arc::clone(bus), Arc::clone(stop), Bell(wake.try_clone()?));
+    thread::Builder::new().name(format!("vcpu {id}")).spawn(move || {
+        let (_bell, _statistics) = (bell, open_stats(&vcpu));
+        run_vcpu(id, vcpu, &*bus, &stop)
+    })
+}
+
+/// Writes a byte when its thread ends, also after a panic.
+struct Bell(UnixStream);
+
+impl Drop for Bell {
+    fn drop(&mut self) {
+        // The reader is gone only after the end of all vCPUs.
+        drop(self.0.write_all(&[0]));
+    }
+}
+
+/// Makes all vCPUs return. The error names one that does not within `limit`.
+fn end(seats: &[Seat], stop: &AtomicBool, limit: Duration) -> Result<(), VmmError> {
+    stop.store(true, Ordering::SeqCst);
+    let started = Instant::now();
+    while let Some(seat) = seats.iter().find(|seat| !seat.is_finished()) {
+        if started.elapsed() > limit {
+            let name = seat.thread().name().unwrap_or_default().to_owned();
+            return Err(VmmError::Stuck { name });
+        }
+        // A thread that has just ended needs no signal.
+        let _ = seat.kill(SIGRTMIN());
+        thread::park_timeout(PATIENCE);
+    }
+    Ok(())
+}
+
+fn join(seats: Vec<Seat>) -> GuestOutcome {
+    let mut outcome = GuestOutcome { account: Account::default(), ended: Ok(GuestEnd::ByGuest) };
+    for (vcpu, seat) in (0u8..).zip(seats) {
+        let ended = match seat.join() {
+            Ok((account, ended)) => {
+                outcome.account.vcpus.push(account);
+                ended
+            }
+            Err(_) => Err(VmmError::Panicked { vcpu }),
+        };
+        if let (Err(error), true) = (ended, outcome.ended.is_ok()) {
+            outcome.ended = Err(error);
+        }
+    }
+    outcome
+}
+
+fn no_thread(error: io::Error) -> VmmError {
+    VmmError::Thread { error }
+}
+
+/// The names of the exit reasons in the kernel's header. The index is the number, so the reasons of
+/// other architectures are here too.
+const NAMES: [&str; 40] = [
+    "UNKNOWN",
+    "EXCEPTION",
+    "IO",
+    "HYPERCALL",
+    "DEBUG",
+    "HLT",
+    "MMIO",
+    "IRQ_WINDOW_OPEN",
+    "SHUTDOWN",
+    "FAIL_ENTRY",
+    "INTR",
+    "SET_TPR",
+    "TPR_ACCESS",
+    "S390_SIEIC",
+    "S390_RESET",
+    "DCR",
+    "NMI",
+    "INTERNAL_ERROR",
+    "OSI",
+    "PAPR_HCALL",
+    "S390_UCONTROL",
+    "WATCHDOG",
+    "S390_TSCH",
+    "EPR",
+    "SYSTEM_EVENT",
+    "S390_STSI",
+    "IOAPIC_EOI",
+    "HYPERV",
+    "ARM_NISV",
+    "X86_RDMSR",
+    "X86_WRMSR",
+    "DIRTY_RING_FULL",
+    "AP_RESET_HOLD",
+    "X86_BUS_LOCK",
+    "XEN",
+    "RISCV_SBI",
+    "RISCV_CSR",
+    "NOTIFY",
+    "LOONGARCH_IOCSR",
+    "MEMORY_FAULT",
+];
+
+/// The counts of all vCPUs.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Account {
+    pub vcpus: Vec<VcpuAccount>,
+}
+
+/// The counts of one vCPU.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+pub struct VcpuAccount {
+    pub vcpu: u8,
+    /// The time from the first call of KVM_RUN to the last return, by CLOCK_MONOTONIC, ns.
+    pub wall_ns: u64,
+    /// The median time from one return to the next, of the first 65536, ns; 0 if there are fewer
+    /// than two returns.
+    pub turn_ns: u64,
+    /// The number of returns from KVM_RUN, by `exit_reason`.
+    pub exits: BTreeMap<String, u64>,
+}
+
+/// The number of returns whose times are kept.
+const TIMES: usize = 65536;
+
+/// Counts while a vCPU runs.
+#[derive(Default)]
+struct Counts {
+    exits: BTreeMap<u32, u64>,
+    /// The times of the returns from KVM_RUN, since the vCPU started.
+    times: Vec<Duration>,
+}
+
+impl Counts {
+    /// Counts a return from KVM_RUN; `at` is the time since the vCPU started.
+    pub fn returned(&mut self, exit_reason: u32, at: Duration) {
+        *self.exits.entry(exit_reason).or_default() += 1;
+        if self.times.len() < TIMES {
+            self.times.push(at);
+        }
+    }
+
+    pub fn finish(self, vcpu: u8, wall: Duration) -> VcpuAccount {
+        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let mut turns: Vec<u64> =
+            self.times.windows(2).map(|pair| ns(pair[1].saturating_sub(pair[0]))).collect();
+        turns.sort_unstable();
+        let turn_ns = turns.get(turns.len() / 2).copied().unwrap_or(0);
+        let exits =
+            self.exits.into_iter().map(|(reason, count)| (reason_name(reason), count)).collect();
+        VcpuAccount { vcpu, wall_ns: ns(wall), turn_ns, exits }
+    }
+}
+
+fn reason_name(reason: u32) -> String {
+    let known = usize::try_from(reason).ok().and_then(|place| NAMES.get(place));
+    known.map_or_else(|| format!("KVM_EXIT_{reason}"), |name| format!("KVM_EXIT_{name}"))
+}
+
+/// `_IO(KVMIO, 0xce)` on x86 (Documentation/virt/kvm/api.rst, 4.131).
+const KVM_GET_STATS_FD: u64 = 0xaece;
+
+/// Opens the statistics. `None` before Linux 5.14.
+fn open_stats(vcpu: &VcpuFd) -> Option<OwnedFd> {
+    // SAFETY: the ioctl takes no argument and returns a new descriptor or an error.
+    let fd = unsafe { libc::ioctl(vcpu.as_raw_fd(), KVM_GET_STATS_FD) };
+    // SAFETY: where it is one, the kernel has just made it, for nobody else.
+    (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_does_not_come_back_is_not_waited_for() {
+        let stop = AtomicBool::new(false);
+        signal_hook::flag::register(SIGRTMIN(), Arc::default()).unwrap();
+        let (reader, writer) = io::pipe().unwrap();
+        let blocked = move || {
+            let _ = (&reader).read(&mut [0]);
+            (VcpuAccount::default(), Ok(()))
+        };
+        let seat = thread::Builder::new().name("vcpu 7".into()).spawn(blocked).unwrap();
+        let error = end(&[seat], &stop, Duration::from_millis(50)).unwrap_err().to_string();
+        assert!(error.starts_with("vcpu 7 does not stop; "), "{error}");
+        drop(writer);
+    }
+
+    #[test]
+    fn the_names_are_those_of_the_header() {
+        for (reason, expected) in [
+            (kvm_bindings::KVM_EXIT_IO, "KVM_EXIT_IO"),
+            (kvm_bindings::KVM_EXIT_SHUTDOWN, "KVM_EXIT_SHUTDOWN"),
+            (kvm_bindings::KVM_EXIT_INTERNAL_ERROR, "KVM_EXIT_INTERNAL_ERROR"),
+            (kvm_bindings::KVM_EXIT_SYSTEM_EVENT, "KVM_EXIT_SYSTEM_EVENT"),
+            (kvm_bindings::KVM_EXIT_X86_WRMSR, "KVM_EXIT_X86_WRMSR"),
+            (kvm_bindings::KVM_EXIT_MEMORY_FAULT, "KVM_EXIT_MEMORY_FAULT"),
+            (1000, "KVM_EXIT_1000"),
+        ] {
+            assert_eq!(reason_name(reason), expected);
+        }
+    }
+
+    #[test]
+    fn counts_become_an_account() {
+        let mut counts = Counts::default();
+        for (reason, at_us) in [(2, 1), (5, 2), (2, 4), (2, 8)] {
+            counts.returned(reason, Duration::from_micros(at_us));
+        }
+        let account = Account { vcpus: vec![counts.finish(1, Duration::from_micros(9))] };
+        let expected = r#"{"vcpus":[{"vcpu":1,"wall_ns":9000,"turn_ns":2000,"exits":"#.to_owned()
+            + r#"{"KVM_EXIT_HLT":1,"KVM_EXIT_IO":3}}]}"#;
+        assert_eq!(serde_json::to_string(&account).unwrap(), expected);
+    }
 }

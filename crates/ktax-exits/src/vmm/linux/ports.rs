@@ -9,8 +9,7 @@ use vm_superio::serial::NoEvents;
 use vm_superio::{Serial, Trigger};
 use vmm_sys_util::eventfd::EventFd;
 
-use super::addresses::{CONTROL, IS_ACPI, KEYBOARD, RESET, SLEEP};
-use crate::vmm::error::VmmError;
+use crate::vmm::VmmError;
 use crate::vmm::vcpu::{Bus, Next};
 
 const SERIAL: u16 = 0x3f8;
@@ -150,6 +149,19 @@ impl Write for Console {
         Ok(())
     }
 }
+
+/// Power management control.
+pub(super) const CONTROL: u16 = 0x604;
+/// A value of [`CONTROL`]: the system is in ACPI mode.
+const IS_ACPI: u8 = 1;
+/// A bit in the upper byte of what is written to [`CONTROL`]: go to sleep. The only sleeping state
+/// is off.
+const SLEEP: u8 = 0x20;
+
+/// The keyboard controller's command and status.
+pub(super) const KEYBOARD: u16 = 0x64;
+/// A command to [`KEYBOARD`] that resets the computer.
+pub(super) const RESET: u8 = 0xfe;
 
 #[cfg(test)]
 mod tests {

@@ -1,8 +1,31 @@
+//! Records a running VM: the events of its vCPUs' threads, added up.
+//!
+//! ```text
+//! tracefs ─► points ─┬► program ─► kernel (eBPF)  ─┬─► Recording ─► table ─► ExitTable
+//!                    └► decode ─► fold ─► ring     ┘
+//! ```
+
+mod bpf;
+mod kernel;
+mod points;
+mod process;
+mod program;
+mod recorder;
+mod ring;
+mod stats;
+mod timing;
+mod tracefs;
+
 use std::io;
 
 use thiserror::Error;
 
 use ktax_model::Blame;
+
+pub use points::Level;
+pub use process::{Process, by_name};
+pub use recorder::{Recorder, RecorderChoice, Via};
+pub use tracefs::{EventFormat, Names, Tracefs};
 
 /// Why nothing can be recorded. Each message ends with the next step.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -102,3 +125,6 @@ fn others(there: &[String]) -> String {
 fn list(pids: &[u32]) -> String {
     pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,22 @@
-use super::error::ExitsError;
-use super::unread::unread;
-use super::{e500, hv, kvm_stat, recorded, trace};
-use crate::table::Per;
-use ktax_model::{ExitTable, check_exits};
+//! Exit tables in files: recordings of ktax, traces as text, and files that kernels write.
+//!
+//! Files come from anywhere: every text is a table or an error, and never a guess.
+
+mod e500;
+mod hint;
+mod hv;
+mod kvm_stat;
+mod trace;
+mod trace_line;
+
+use hint::unread;
+use thiserror::Error;
+
+use super::table::Per;
+use ktax_model::{
+    Blame, EXIT_REASONS_MAX, ExitFault, ExitTable, Saved, SavedError, SavedResult, check_exits,
+    read_results,
+};
 
 /// The largest file, in bytes: thousands of tables, or some million events as text.
 pub const FILE_MAX: u64 = 1 << 30;
@@ -27,7 +41,7 @@ pub fn kind(text: &str) -> Option<FileKind> {
     let has_timings = || hv::read(text).is_ok_and(|tables| !tables.is_empty());
     // A trace is tried last: any number of other events may come before KVM's first.
     match text {
-        text if recorded::is_one(text) => Some(FileKind::Recording),
+        text if is_recording(text) => Some(FileKind::Recording),
         text if e500::is_one(text) => Some(FileKind::E500),
         text if kvm_stat::is_one(text) => Some(FileKind::KvmStat),
         _ if has_timings() => Some(FileKind::Book3sHv),
@@ -38,7 +52,7 @@ pub fn kind(text: &str) -> Option<FileKind> {
 /// Reads the tables of a file, in the order of the file.
 pub fn read(text: &str, per: Per) -> Result<Vec<ExitTable>, ExitsError> {
     let tables = match kind(text) {
-        Some(FileKind::Recording) => recorded::read(text)?,
+        Some(FileKind::Recording) => read_recording(text)?,
         Some(FileKind::E500) => e500::read(text)?,
         Some(FileKind::KvmStat) => kvm_stat::read(text)?,
         Some(FileKind::Trace) => trace::read(text, per)?,
@@ -54,13 +68,86 @@ pub(crate) fn is_cumulative(table: &ExitTable) -> bool {
     [e500::SOURCE, hv::SOURCE].contains(&table.source.as_str())
 }
 
+fn is_recording(text: &str) -> bool {
+    text.trim_start().starts_with(['{', '[']) && text.contains("\"format\"")
+}
+
+fn read_recording(text: &str) -> Result<Vec<ExitTable>, ExitsError> {
+    of_results(read_results(text)?)
+}
+
+/// The tables of all results: recordings, and comparisons of guests.
+pub fn of_results(results: Vec<Saved>) -> Result<Vec<ExitTable>, ExitsError> {
+    let mut tables = Vec::new();
+    for saved in results {
+        let those = match saved.result {
+            SavedResult::Exits(those) => those,
+            SavedResult::Comparison(comparison) => comparison.exit_tables(),
+            SavedResult::ExitDiff(pair) => vec![pair.base, pair.change],
+            _ => Vec::new(),
+        };
+        if those.is_empty() {
+            return Err(ExitsError::OtherResult);
+        }
+        tables.extend(those);
+    }
+    Ok(tables)
+}
+
+/// Why a file has no table.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum ExitsError {
+    #[error(
+        "it has no exit timing that ktax knows; ktax reads recordings of `ktax exits record`, the \
+         text of `perf kvm stat report`, of `perf script` and `trace-cmd report` with KVM's \
+         events, and KVM's debugfs files `timing` (e500) and `timings` (book3s HV)"
+    )]
+    Unknown,
+    #[error("it is empty; record again, or copy the whole file again")]
+    Empty,
+    #[error("it is {what}; {next}")]
+    Recognised { what: String, next: String },
+    #[error("it is {what}, and has no exit of a guest; {next}")]
+    NoExits { what: String, next: String },
+    #[error("{0}; record again with this version of ktax")]
+    Saved(#[from] SavedError),
+    #[error("it has no exit tables but another result; print it with `ktax report`")]
+    OtherResult,
+    #[error("{0}; record again")]
+    Table(#[from] ExitFault),
+    #[error(
+        "its exits have more than {EXIT_REASONS_MAX} reasons, so ktax does not know this kernel's \
+         text; record on its host with `ktax exits record`"
+    )]
+    Reasons,
+    #[error("line {line}: {what}; copy the whole file again")]
+    Damaged { line: usize, what: String },
+}
+
+impl ExitsError {
+    /// Who can do something about it: the user, who gave the file.
+    pub fn blame(&self) -> Blame {
+        Blame::User
+    }
+}
+
+/// An error about a line that is not of the format.
+pub fn damaged(line: usize, what: &str) -> ExitsError {
+    ExitsError::Damaged { line, what: what.to_owned() }
+}
+
+/// The lines with their numbers, from 1, without the carriage returns of a serial line.
+pub fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines().enumerate().map(|(at, line)| (at + 1, line.trim_end_matches('\r')))
+}
+
 #[cfg(test)]
 mod tests {
+    use super::*;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    use super::*;
-    use ktax_model::ExitFault;
+    use ktax_model::{ExitFault, FORMAT, SavedError};
 
     #[test]
     fn a_trace_is_one_wherever_its_first_event_of_kvm_is() {
@@ -108,5 +195,13 @@ mod tests {
         ) {
             let _ = read(&rows.join("\n"), Per::Vm);
         }
+    }
+
+    #[test]
+    fn a_later_format_is_told_by_its_number() {
+        let found = FORMAT + 1;
+        let error =
+            read_recording(&format!("[{{\"format\": {found}, \"since\": 7}}]")).unwrap_err();
+        assert_eq!(error, ExitsError::Saved(SavedError::Format { found }));
     }
 }

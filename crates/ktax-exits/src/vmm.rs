@@ -1,8 +1,27 @@
-//! Why a guest did not run, or did not end well. Each message ends with the next step.
+//! A small virtual machine monitor (VMM) on `/dev/kvm`. It counts how often its guests exit to user
+//! space. The tests of `exits` compare recordings with this [`Account`].
+//!
+//! ```text
+//! raw ────► code ───┐                        ┌─► vcpu (KVM_RUN, one thread each) ─► Account
+//!                   ├─► machine, long_mode ──┤
+//! linux ─► load ────┘                        └─► a Bus: what answers on ports
+//! ```
+//!
+//! A guest is untrusted: whatever it does gets an answer, or ends it with a [`VmmError`].
+
+mod interrupts;
+pub mod linux;
+mod machine;
+pub mod operations;
+pub mod raw;
+mod vcpu;
 
 use std::io;
 
 use ktax_model::Blame;
+
+pub use raw::Loops;
+pub use vcpu::{Account, VcpuAccount};
 
 /// Why a guest did not run, or did not end well.
 #[derive(Debug, thiserror::Error)]
@@ -85,6 +104,22 @@ impl VmmError {
 /// The error of a refused ioctl; `action` is a verb and its object.
 pub(super) fn refused<E: Into<io::Error>>(action: &'static str) -> impl FnOnce(E) -> VmmError {
     move |error| VmmError::Kvm { action, error: error.into() }
+}
+
+/// How a guest ended, if not by an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GuestEnd {
+    /// It ended itself.
+    ByGuest,
+    /// SIGINT or SIGTERM.
+    BySignal,
+}
+
+/// The counts of a guest, and how it ended.
+#[derive(Debug)]
+pub struct GuestOutcome {
+    pub account: Account,
+    pub ended: Result<GuestEnd, VmmError>,
 }
 
 #[cfg(test)]

@@ -1,20 +1,113 @@
-//! Loads kernel, initial RAM disk, boot line and zero page into the guest's memory.
-//!
-//! Source: Documentation/arch/x86/boot.rst, "64-bit Boot Protocol".
+//! A Linux guest: a bzImage, KVM's interrupt controllers and timer, one serial port. It has no disk
+//! and no PCI. The kernel finds its processors by ACPI, or by the MP table if it has no ACPI.
+
+mod cpuid;
+mod firmware;
+mod ports;
 
 use std::io::{self, Cursor};
-use std::path::Path;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use kvm_bindings::{
+    KVM_MAX_CPUID_ENTRIES, KVM_PIT_SPEAKER_DUMMY, Msrs, kvm_msr_entry, kvm_pit_config, kvm_regs,
+};
+use kvm_ioctls::VcpuFd;
 use linux_loader::loader::bootparam::{boot_e820_entry, boot_params, setup_header};
 use linux_loader::loader::bzimage::BzImage;
 use linux_loader::loader::{KernelLoader, KernelLoaderResult};
 use vm_memory::{ByteValued, GuestAddress};
+use vmm_sys_util::eventfd::EventFd;
 
-use super::config::Config;
-use super::mptable;
-use crate::vmm::error::VmmError;
-use crate::vmm::machine::{Memory, write};
+use super::machine::{Machine, Memory, enter_long_mode, write_memory, write_page_tables};
+use super::vcpu::run_vcpus;
+use super::{GuestOutcome, VmmError, refused};
+use firmware::{MP_TABLE_ADDRESS, write_acpi_tables, write_mp_table};
 use ktax_host::disk::read_limited;
+
+pub use cpuid::Feature;
+
+/// The most vCPUs of a guest: as many as fit into the table of `firmware.rs`.
+pub const CPUS_MAX: u8 = 16;
+/// The least and the most memory of a guest, in MiB: devices begin at 3 GiB.
+pub const MEMORY_MIB: RangeInclusive<u64> = 32..=3072;
+
+/// What to boot.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// A bzImage.
+    pub kernel: PathBuf,
+    /// The initial RAM disk.
+    pub initrd: Option<PathBuf>,
+    /// The boot line.
+    pub append: String,
+    /// The guest's memory, in MiB: one of [`MEMORY_MIB`].
+    pub memory_mib: u64,
+    /// The number of vCPUs, from 1 to [`CPUS_MAX`].
+    pub cpus: u8,
+    /// Features of KVM's own that the guest does not see.
+    pub without: Vec<Feature>,
+    /// Whether to stop this process (SIGSTOP) where the guest marks what is of interest.
+    pub stops_at_marks: bool,
+}
+
+/// Three pages that Intel processors need, at an address without memory.
+const TSS: usize = 0xfffb_d000;
+/// The interrupt of the first serial port.
+const SERIAL_IRQ: u32 = 4;
+/// The default memory type: range registers are on, and memory without one is write-back.
+const MTRR_DEFAULT: kvm_msr_entry = kvm_msr_entry { index: 0x2ff, reserved: 0, data: 1 << 11 | 6 };
+
+/// Boots the guest and runs it until it resets.
+///
+/// # Errors
+///
+/// The guest does not start. How it ends is in the [`GuestOutcome`].
+pub fn run(config: &Config) -> Result<GuestOutcome, VmmError> {
+    let kernel = read_files(config)?;
+    let bytes = usize::try_from(config.memory_mib << 20)
+        .map_err(|error| VmmError::Memory { bytes: usize::MAX, reason: error.to_string() })?;
+    let machine = Machine::new(bytes)?;
+    let vm = &machine.vm;
+    vm.set_tss_address(TSS).map_err(refused("place a task state segment"))?;
+    vm.create_irq_chip().map_err(refused("create interrupt controllers"))?;
+    let pit = kvm_pit_config { flags: KVM_PIT_SPEAKER_DUMMY, ..kvm_pit_config::default() };
+    vm.create_pit2(pit).map_err(refused("create a timer"))?;
+    let entry = load_files(config, &kernel, &machine.memory)?;
+    write_page_tables(&machine.memory)?;
+    write_acpi_tables(&machine.memory, config.cpus)?;
+    write_mp_table(&machine.memory, config.cpus)?;
+    let interrupt = EventFd::new(0).map_err(refused("create an event"))?;
+    vm.register_irqfd(&interrupt, SERIAL_IRQ)
+        .map_err(refused("connect the serial port's interrupt"))?;
+    let vcpus: Result<Vec<_>, _> = (0..config.cpus).map(|id| vcpu(&machine, config, id)).collect();
+    let vcpus = vcpus?;
+    // The other vCPUs wait for a start-up interrupt from the first.
+    if let Some(first) = vcpus.first() {
+        let (rip, rsi) = (entry.address, entry.zero_page);
+        enter_long_mode(first, kvm_regs { rip, rsi, ..kvm_regs::default() })?;
+    }
+    let ports = Arc::new(ports::Ports::new(interrupt, config.stops_at_marks));
+    let mut outcome = run_vcpus(vcpus, &ports)?;
+    if let (Err(error), true) = (ports.flush(), outcome.ended.is_ok()) {
+        outcome.ended = Err(error);
+    }
+    Ok(outcome)
+}
+
+fn vcpu(machine: &Machine, config: &Config, id: u8) -> Result<VcpuFd, VmmError> {
+    let vcpu = machine.vm.create_vcpu(id.into()).map_err(refused("create a vCPU"))?;
+    let cpuid = machine.kvm.get_supported_cpuid(KVM_MAX_CPUID_ENTRIES);
+    let mut cpuid = cpuid.map_err(refused("report its CPUID"))?;
+    let without = [&config.without, cpuid::unusable()].concat();
+    cpuid::describe(cpuid.as_mut_slice(), id, &without);
+    vcpu.set_cpuid2(&cpuid).map_err(refused("set CPUID"))?;
+    let msrs = Msrs::from_entries(&[MTRR_DEFAULT]);
+    let msrs = msrs.map_err(|_| VmmError::OutOfMemory { what: "registers" })?;
+    vcpu.set_msrs(&msrs).map_err(refused("set memory types"))?;
+    Ok(vcpu)
+}
 
 const ZERO_PAGE: u64 = 0x7000;
 const BOOT_LINE: u64 = 0x2_0000;
@@ -39,13 +132,13 @@ pub(super) struct Files {
 }
 
 /// Where the first vCPU starts.
-pub(super) struct Entry {
+struct Entry {
     pub address: u64,
     pub zero_page: u64,
 }
 
 /// Reads the files and checks the kernel's header.
-pub(super) fn read(config: &Config) -> Result<Files, VmmError> {
+fn read_files(config: &Config) -> Result<Files, VmmError> {
     // A file that is larger than the guest's memory does not fit, and some files have no end.
     let most = config.memory_mib << 20;
     let read = |path: &Path, wanted| {
@@ -61,11 +154,15 @@ pub(super) fn read(config: &Config) -> Result<Files, VmmError> {
     let initrd = config.initrd.as_deref().map(|path| read(path, "an initial RAM disk"));
     let initrd = initrd.transpose()?.unwrap_or_default();
     let kernel = read(&config.kernel, "a bzImage")?;
-    check(&kernel).map_err(|reason| not_a_kernel(config, reason))?;
+    check_kernel(&kernel).map_err(|reason| not_a_kernel(config, reason))?;
     Ok(Files { kernel, initrd })
 }
 
-pub(super) fn load(config: &Config, files: &Files, memory: &Memory) -> Result<Entry, VmmError> {
+fn load_files(
+    config: &Config,
+    files: &Files,
+    memory: &Memory,
+) -> Result<Entry, VmmError> {
     let bad = |reason: &str| not_a_kernel(config, reason);
     let mut image = Cursor::new(files.kernel.as_slice());
     let loaded = BzImage::load(memory, None, &mut image, Some(GuestAddress(HIGH_MEMORY)));
@@ -76,15 +173,15 @@ pub(super) fn load(config: &Config, files: &Files, memory: &Memory) -> Result<En
     write_line(config, memory, &mut page.hdr)?;
     write_initrd(config, files, memory, &loaded, &mut page.hdr)?;
     let ram = [
-        (0, mptable::ADDRESS, RAM),
-        (mptable::ADDRESS, HIGH_MEMORY, RESERVED),
+        (0, MP_TABLE_ADDRESS, RAM),
+        (MP_TABLE_ADDRESS, HIGH_MEMORY, RESERVED),
         (HIGH_MEMORY, config.memory_mib << 20, RAM),
     ];
     for (entry, (start, end, kind)) in page.e820_table.iter_mut().zip(ram) {
         *entry = boot_e820_entry { addr: start, size: end - start, r#type: kind };
         page.e820_entries += 1;
     }
-    write(memory, "the zero page", page.as_slice(), ZERO_PAGE)?;
+    write_memory(memory, "the zero page", page.as_slice(), ZERO_PAGE)?;
     Ok(Entry { address: loaded.kernel_load.0 + ENTRY, zero_page: ZERO_PAGE })
 }
 
@@ -93,7 +190,7 @@ fn not_a_kernel(config: &Config, reason: &str) -> VmmError {
 }
 
 /// Checks the header, because the loader does not check for a 64-bit entry point.
-fn check(kernel: &[u8]) -> Result<(), &'static str> {
+fn check_kernel(kernel: &[u8]) -> Result<(), &'static str> {
     let word = |at: usize| {
         let bytes = kernel.get(at..at + 2).and_then(|bytes| bytes.try_into().ok());
         bytes.map_or(0, u16::from_le_bytes)
@@ -114,7 +211,7 @@ fn write_line(config: &Config, memory: &Memory, header: &mut setup_header) -> Re
         return Err(VmmError::LongLine { found, limit });
     }
     let line = [config.append.as_bytes(), &[0]].concat();
-    write(memory, "the boot line", &line, BOOT_LINE)?;
+    write_memory(memory, "the boot line", &line, BOOT_LINE)?;
     header.cmd_line_ptr = low(BOOT_LINE);
     Ok(())
 }
@@ -138,7 +235,7 @@ fn write_initrd(
         return Err(VmmError::TooSmall { path, mib });
     }
     if length > 0 {
-        write(memory, "the initial RAM disk", &files.initrd, place)?;
+        write_memory(memory, "the initial RAM disk", &files.initrd, place)?;
         header.ramdisk_image = low(place);
         header.ramdisk_size = low(length);
     }
@@ -166,14 +263,14 @@ mod tests {
 
     #[test]
     fn headers() {
-        assert_eq!(check(&kernel()), Ok(()));
+        assert_eq!(check_kernel(&kernel()), Ok(()));
         for (at, byte) in [(0x1fe, 0), (0x202, b'x'), (0x206, 0), (0x236, 0)] {
             let mut damaged = kernel();
             damaged[at] = byte;
-            assert!(check(&damaged).is_err(), "{at:#x}");
+            assert!(check_kernel(&damaged).is_err(), "{at:#x}");
         }
         for length in [0, 1, 0x1ff, 0x203, 0x236] {
-            assert!(check(&kernel()[..length]).is_err(), "{length:#x}");
+            assert!(check_kernel(&kernel()[..length]).is_err(), "{length:#x}");
         }
     }
 }

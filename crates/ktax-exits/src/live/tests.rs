@@ -1,0 +1,534 @@
+//! The programs in an interpreter, held against `recording.rs`: the same records, the same tables.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+use rbpf::EbpfVmRaw;
+
+use super::bpf::Helper;
+use super::kernel::row;
+use super::points::{Field, Hook, Only};
+use super::program::{Maps, assemble};
+use super::ring::decode;
+use crate::Per;
+use crate::recording::{Fold, Reason, Recording, STAGES, Stage, Thread, Times, VcpuEvent};
+use crate::table::{CountedExits, Recorded};
+
+const PROCESS: u32 = 77;
+
+const fn field(offset: u16, size: u8) -> Field {
+    Field { offset, size }
+}
+
+const RUN: Only = Only { field: field(24, 8), value: 0xae80 };
+
+/// Every hook, at the offsets of a real kernel.
+const HOOKS: [Hook; 8] = [
+    Hook::Enter { only: None },
+    Hook::Enter { only: Some(RUN) },
+    Hook::Exit { reason: field(8, 4), detail: Some(field(24, 4)) },
+    Hook::Return { reason: field(8, 4), errno: field(12, 4) },
+    Hook::ToUser,
+    Hook::ToKernel { only: RUN },
+    Hook::Switch { from: field(24, 4), state: field(32, 8), to: field(56, 4) },
+    Hook::Wakeup { thread: field(24, 4) },
+];
+
+/// How the scheduler says what a thread that loses its CPU is: running, asleep, idle, preempted.
+const STATES: [u64; 4] = [0, 1, 0x80, 0x100];
+
+/// A record, when, and in which thread.
+#[derive(Debug, Clone)]
+struct Record {
+    hook: usize,
+    /// What passes between it and the last.
+    after: u64,
+    tid: u32,
+    other: u32,
+    reason: u32,
+    word: u32,
+}
+
+impl Record {
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![0; 64];
+        let mut put = |at: usize, value: &[u8]| {
+            bytes[at..at + value.len()].copy_from_slice(value);
+        };
+        put(8, &self.reason.to_ne_bytes());
+        put(12, &self.word.wrapping_sub(2).to_ne_bytes());
+        match HOOKS[self.hook] {
+            Hook::Switch { .. } => {
+                put(24, &self.tid.to_ne_bytes());
+                put(32, &STATES[self.word as usize % 4].to_ne_bytes());
+                put(56, &self.other.to_ne_bytes());
+            }
+            Hook::Wakeup { .. } => put(24, &self.other.to_ne_bytes()),
+            Hook::Exit { .. } => put(24, &(self.word % 3).to_ne_bytes()),
+            _ => {
+                let is_run = !self.word.is_multiple_of(5);
+                put(24, &if is_run { 0xae80u64 } else { 0xae81 }.to_ne_bytes());
+            }
+        }
+        bytes
+    }
+}
+
+/// What both make of the same.
+fn both(records: &[Record]) -> (Recording, Recording) {
+    both_with(Interpreter::new(PROCESS, maps(64, 16)), records)
+}
+
+fn both_with(mut interpreter: Interpreter, records: &[Record]) -> (Recording, Recording) {
+    let mut fold = Fold::default();
+    let mut now = 1000u64;
+    for record in records {
+        now = now.saturating_add(record.after);
+        let bytes = record.bytes();
+        interpreter.run(HOOKS[record.hook], bytes.clone(), record.tid, now);
+        for (tid, event) in decode(HOOKS[record.hook], &bytes, record.tid) {
+            fold.add(tid, "vcpu", now, event);
+        }
+    }
+    (interpreter.recording(), fold.recording())
+}
+
+fn records() -> impl Strategy<Value = Vec<Record>> {
+    let after = prop_oneof![0u64..10, 0u64..100_000, 0u64..1 << 40];
+    // All of them come to one place first.
+    let thread = |number: u32| 1 + 4 * number;
+    let record = (0..HOOKS.len(), after, 0u32..4, 0u32..6, 0u32..4, 0u32..8).prop_map(
+        move |(hook, after, tid, other, reason, word)| {
+            let (tid, other) = (thread(tid), thread(other));
+            Record { hook, after, tid, other, reason, word }
+        },
+    );
+    vec(record, 0..60)
+}
+
+proptest! {
+    #[test]
+    fn the_kernels_programs_and_rust_agree(records in records()) {
+        let (kernel, rust) = both(&records);
+        prop_assert_eq!(kernel, rust);
+    }
+
+    #[test]
+    fn no_time_is_lost_or_counted_twice(records in records()) {
+        let (recording, _) = both(&records);
+        for (tid, thread) in &recording.threads {
+            let rows = || recording.rows.iter().filter(|((of, _), _)| of == tid);
+            let sum: u64 = rows().map(|(_, times)| times.sum).sum();
+            let began = thread.open.map_or(thread.first, |(_, began)| began);
+            prop_assert_eq!(sum, began - thread.first);
+            for (_, times) in rows() {
+                prop_assert_eq!(times.parts.iter().sum::<u64>(), times.sum);
+                prop_assert_eq!(times.buckets.iter().sum::<u64>(), times.count);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_program_that_forgets_to_write_something_is_noticed() {
+    let mut runner = TestRunner::deterministic();
+    let streams: Vec<Vec<Record>> =
+        (0..60).map(|_| records().new_tree(&mut runner).unwrap().current()).collect();
+    // So small that there is no room for all.
+    let maps = maps(8, 3);
+    let made = |interpreter, stream: &[Record]| both_with(interpreter, stream).0;
+    let whole: Vec<Recording> =
+        streams.iter().map(|stream| made(Interpreter::new(PROCESS, maps), stream)).collect();
+    assert!(whole.iter().any(|recording| recording.lost > 0));
+    for hook in HOOKS {
+        for number in Interpreter::writes(PROCESS, maps, hook) {
+            let broken = |stream| made(Interpreter::broken(PROCESS, maps, hook, number), stream);
+            let is_noticed = streams.iter().zip(&whole).any(|(s, whole)| broken(s) != *whole);
+            assert!(is_noticed, "instruction {number} of {hook:?}");
+        }
+    }
+}
+
+/// include/linux/sched.h: TASK_RUNNING, and TASK_REPORT_MAX of one that was preempted, which
+/// tracefs prints as R and R+; S, D, T, t, X, Z, P and I.
+#[test]
+fn who_was_preempted_does_not_sleep() {
+    let switch = HOOKS.into_iter().find(|hook| matches!(hook, Hook::Switch { .. })).unwrap();
+    let could_run = |state: u64| {
+        let mut record = vec![0; 64];
+        record[32..40].copy_from_slice(&state.to_ne_bytes());
+        match decode(switch, &record, 1)[0].1 {
+            VcpuEvent::Off { could_run } => could_run,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(could_run(0) && could_run(0x100));
+    assert!([1, 2, 4, 8, 0x10, 0x20, 0x40, 0x80].iter().all(|state| !could_run(*state)));
+}
+
+/// So many that places are shared: neither half of a reason alone tells them apart.
+#[test]
+fn reasons_that_come_to_one_place_are_not_merged() {
+    let exit = HOOKS.into_iter().find(|hook| matches!(hook, Hook::Exit { .. })).unwrap();
+    for of_detail in [true, false] {
+        let (mut interpreter, mut fold) =
+            (Interpreter::new(PROCESS, maps(64, 64)), Fold::default());
+        for number in 0..50u32 {
+            let (code, detail) = if of_detail { (7, number * 977) } else { (number * 977, 7) };
+            let mut record = vec![0; 64];
+            record[8..12].copy_from_slice(&code.to_ne_bytes());
+            record[24..28].copy_from_slice(&detail.to_ne_bytes());
+            for (hook, now) in [(exit, 10), (Hook::Enter { only: None }, 15)] {
+                let now = u64::from(number) * 100 + now;
+                interpreter.run(hook, record.clone(), 1, now);
+                for (tid, event) in decode(hook, &record, 1) {
+                    fold.add(tid, "vcpu", now, event);
+                }
+            }
+        }
+        let (kernel, rust) = (interpreter.recording(), fold.recording());
+        assert_eq!(rust.rows.len(), 51, "50 reasons and the guest");
+        assert_eq!(kernel, rust);
+    }
+}
+
+#[test]
+fn an_exit_is_split_into_where_its_time_went() {
+    let (mut fold, exit) = (Fold::default(), Reason { code: 0x78, detail: 2 });
+    let events = [
+        (100, VcpuEvent::Enter),
+        (150, VcpuEvent::Left(exit, Stage::Kernel)),
+        (160, VcpuEvent::Off { could_run: false }),
+        (200, VcpuEvent::Wakeup),
+        (205, VcpuEvent::On),
+        (215, VcpuEvent::Moves(Stage::User)),
+        (245, VcpuEvent::Off { could_run: false }),
+        (255, VcpuEvent::On),
+        (300, VcpuEvent::Off { could_run: true }),
+        (400, VcpuEvent::On),
+        (410, VcpuEvent::Moves(Stage::Kernel)),
+        (420, VcpuEvent::Enter),
+    ];
+    events.into_iter().for_each(|(now, event)| fold.add(1, "vcpu", now, event));
+    let recording = fold.recording();
+    let times = &recording.rows[&(1, exit)];
+    // Kernel 10 + 10 + 10; the VMM 30 + 10 asleep + 45 + 10; halted 40; ready 5 + 100.
+    assert_eq!((times.count, times.sum, times.parts), (1, 270, [30, 95, 40, 105]));
+    assert_eq!(recording.rows[&(1, Reason::GUEST)].sum, 50);
+    let recorded = Recorded {
+        recording: &recording,
+        of: "a test",
+        source: "a test",
+        name: &|reason| if reason == exit { "hlt".into() } else { "TIMEINGUEST".into() },
+        began: None,
+        end: &|_, thread| thread.last,
+        counted: &CountedExits::default(),
+        has_switches: true,
+        may_sleep: &|_| false,
+    };
+    let parts = recorded.tables(Per::Vm)[0].row("hlt").unwrap().parts.clone().unwrap();
+    assert_eq!((parts.kernel_ns, parts.user_ns), (30, 95));
+    assert_eq!((parts.halted_ns, parts.preempted_ns), (Some(40), Some(105)));
+}
+
+const THREADS: i32 = 1;
+const ROWS: i32 = 2;
+const TAKEN: i32 = 3;
+const STATE: i32 = 4;
+
+/// Fewer places than a kernel's, so that threads and rows come to the same ones.
+pub fn maps(rows: u32, probes: i32) -> Maps {
+    let mut maps = Maps::new([THREADS, ROWS, TAKEN, STATE]);
+    (maps.threads.room, maps.rows.room, maps.rows.probes) = (4, rows, probes);
+    maps
+}
+
+/// Words of all maps: their addresses must not change while a program may use them.
+const ROOM: usize = 128;
+
+struct Kernel {
+    now: u64,
+    pid_tgid: u64,
+    /// By map and key: the place of the value.
+    places: BTreeMap<(u64, Vec<u8>), usize>,
+    /// Values of any map, each as large as the largest.
+    values: Vec<[u8; row::BYTES]>,
+}
+
+thread_local! {
+    static KERNEL: RefCell<Option<Kernel>> = const { RefCell::new(None) };
+}
+
+fn with<T>(work: impl FnOnce(&mut Kernel) -> T) -> T {
+    KERNEL.with(|kernel| work(kernel.borrow_mut().as_mut().expect("an interpreter runs")))
+}
+
+fn key_bytes(map: u64) -> usize {
+    if map == TAKEN as u64 { 8 } else { 4 }
+}
+
+fn bytes(address: u64, count: usize) -> Vec<u8> {
+    // SAFETY: the address is what the program passed: its own stack or a map's value, which rbpf
+    // and this file hold for the whole run, and the count is that map's.
+    unsafe { std::slice::from_raw_parts(address as *const u8, count) }.to_vec()
+}
+
+/// All that is not the hash map is an array, of which every place is there.
+fn look_up(map: u64, key: u64, _: u64, _: u64, _: u64) -> u64 {
+    let key = bytes(key, key_bytes(map));
+    with(|kernel| kernel.place(map, key).as_ptr() as u64)
+}
+
+fn update(map: u64, key: u64, _: u64, flags: u64, _: u64) -> u64 {
+    assert_eq!((map, flags), (TAKEN as u64, 1));
+    let key = bytes(key, key_bytes(map));
+    with(|kernel| match kernel.places.contains_key(&(map, key.clone())) {
+        true => -17i64 as u64,
+        false => {
+            kernel.place(map, key);
+            0
+        }
+    })
+}
+
+impl Kernel {
+    fn place(&mut self, map: u64, key: Vec<u8>) -> &[u8] {
+        let next = self.places.len();
+        let place = *self.places.entry((map, key)).or_insert(next);
+        assert!(place < ROOM);
+        &self.values[place]
+    }
+}
+
+fn ktime(_: u64, _: u64, _: u64, _: u64, _: u64) -> u64 {
+    with(|kernel| kernel.now)
+}
+
+fn pid_tgid(_: u64, _: u64, _: u64, _: u64, _: u64) -> u64 {
+    with(|kernel| kernel.pid_tgid)
+}
+
+fn comm(to: u64, size: u64, _: u64, _: u64, _: u64) -> u64 {
+    assert_eq!(size, 16);
+    // SAFETY: the program passes 16 bytes of its own stack.
+    unsafe { std::slice::from_raw_parts_mut(to as *mut u8, 4) }.copy_from_slice(b"vcpu");
+    0
+}
+
+/// A kernel of its own for one test.
+pub struct Interpreter {
+    process: u32,
+    maps: Maps,
+    /// Does nothing: an instruction of the program of a hook, by its number.
+    broken: Option<(Hook, usize)>,
+}
+
+impl Interpreter {
+    pub fn new(process: u32, maps: Maps) -> Interpreter {
+        let is_on = (STATE as u64, Maps::IS_ON.to_ne_bytes().to_vec());
+        let places = BTreeMap::from([(is_on, 0)]);
+        let mut values = vec![[0; row::BYTES]; ROOM];
+        values[0][..8].copy_from_slice(&1u64.to_ne_bytes());
+        let kernel = Kernel { now: 0, pid_tgid: 0, places, values };
+        KERNEL.with(|cell| *cell.borrow_mut() = Some(kernel));
+        Interpreter { process, maps, broken: None }
+    }
+
+    /// With one instruction that does nothing.
+    pub fn broken(process: u32, maps: Maps, hook: Hook, instruction: usize) -> Interpreter {
+        Interpreter { broken: Some((hook, instruction)), ..Interpreter::new(process, maps) }
+    }
+
+    /// The instructions that write what a program keeps in a map, by their numbers.
+    pub fn writes(process: u32, maps: Maps, hook: Hook) -> Vec<usize> {
+        let code = assemble(hook, process, maps);
+        let is_write = |word: &[u8]| word[0] & 7 == 3 && matches!(word[1] & 15, 6 | 7);
+        let numbered = code.chunks(8).enumerate();
+        numbered.filter(|(_, word)| is_write(word)).map(|(number, _)| number).collect()
+    }
+
+    /// One event in a thread of the process.
+    pub fn run(&mut self, hook: Hook, mut record: Vec<u8>, tid: u32, now: u64) {
+        let mut code = assemble(hook, self.process, self.maps);
+        if let Some((_, number)) = self.broken.filter(|(broken, _)| *broken == hook) {
+            // A jump to the next instruction.
+            code[8 * number..][..8].copy_from_slice(&[5, 0, 0, 0, 0, 0, 0, 0]);
+        }
+        let values = with(|kernel| {
+            kernel.now = now;
+            kernel.pid_tgid = u64::from(self.process) << 32 | u64::from(tid);
+            kernel.values.as_ptr_range()
+        });
+        let mut vm = EbpfVmRaw::new(Some(&code)).unwrap();
+        vm.register_allowed_memory(values.start as u64..values.end as u64);
+        let helpers: [(Helper, rbpf::ebpf::Helper); 5] = [
+            (Helper::MapLookup, look_up),
+            (Helper::MapUpdate, update),
+            (Helper::KtimeGetNs, ktime),
+            (Helper::CurrentPidTgid, pid_tgid),
+            (Helper::CurrentComm, comm),
+        ];
+        for (number, function) in helpers {
+            vm.register_helper(number as u32, function).unwrap();
+        }
+        // A broken one may jump to where nothing is; its tables then tell.
+        let ended = vm.execute_program(&mut record);
+        assert!(self.broken.is_some() || ended.unwrap() == 1);
+    }
+
+    pub fn recording(&self) -> Recording {
+        with(|kernel| {
+            let mut recording = Recording::default();
+            let lost = kernel.places.get(&(STATE as u64, Maps::LOST.to_ne_bytes().to_vec()));
+            let words = lost.map_or([0; 8], |place| kernel.values[*place][..8].try_into().unwrap());
+            recording.lost = u64::from_ne_bytes(words);
+            for (map, key) in kernel.places.keys() {
+                let value = |map: i32| {
+                    let place = kernel.places[&(map as u64, key[..4].to_vec())];
+                    &kernel.values[place]
+                };
+                let kind = i32::from_ne_bytes(key[key.len() - 4..].try_into().unwrap());
+                if *map != TAKEN as u64 {
+                } else if kind == Maps::KIND_OF_THREADS {
+                    recording.threads.extend([Thread::from_words(value(THREADS))]);
+                } else {
+                    recording.rows.extend([Times::from_words(value(ROWS))]);
+                }
+            }
+            recording
+        })
+    }
+}
+
+const VCPU: u32 = 1;
+const OTHER: u32 = 99;
+
+/// Where a vCPU's thread is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Place {
+    Guest,
+    Kernel,
+    User,
+}
+
+fn hook(is_it: impl Fn(&Hook) -> bool) -> usize {
+    HOOKS.iter().position(is_it).unwrap()
+}
+
+/// What a thread can do: it is on a CPU or off, and asleep until it is woken.
+fn possible(choices: &[(u32, u64)]) -> Vec<Record> {
+    let (mut place, mut is_off, mut sleeps, mut records) = (Place::Kernel, false, false, vec![]);
+    let switch = hook(|hook| matches!(hook, Hook::Switch { .. }));
+    for (number, (choice, after)) in choices.iter().enumerate() {
+        let record = |hook, tid, other, word| {
+            let reason = number as u32 % 4;
+            Record { hook, after: *after, tid, other, reason, word }
+        };
+        let own = |hook| record(hook, VCPU, OTHER, 1);
+        records.push(match (is_off, place) {
+            (true, _) if sleeps => {
+                sleeps = false;
+                record(hook(|hook| matches!(hook, Hook::Wakeup { .. })), OTHER, VCPU, 0)
+            }
+            (true, _) => {
+                is_off = false;
+                record(switch, OTHER, VCPU, 0)
+            }
+            (false, _) if choice % 3 == 0 => {
+                is_off = true;
+                sleeps = choice % 2 == 0 && place != Place::Guest;
+                record(switch, VCPU, OTHER, u32::from(sleeps))
+            }
+            (false, Place::Guest) => {
+                place = Place::Kernel;
+                own(hook(|hook| matches!(hook, Hook::Exit { .. })))
+            }
+            (false, Place::User) => {
+                place = Place::Kernel;
+                own(hook(|hook| matches!(hook, Hook::ToKernel { .. })))
+            }
+            (false, Place::Kernel) if choice % 2 == 0 => {
+                place = Place::User;
+                own(hook(|hook| matches!(hook, Hook::ToUser)))
+            }
+            (false, Place::Kernel) => {
+                place = Place::Guest;
+                own(hook(|hook| matches!(hook, Hook::Enter { only: None })))
+            }
+        });
+    }
+    records
+}
+
+/// How much time is in other parts in the one than in the other; nothing else may differ.
+fn moved(one: &Recording, other: &Recording) -> u64 {
+    assert!(one.rows.keys().eq(other.rows.keys()));
+    let mut moved = [0; STAGES];
+    for (mine, its) in one.rows.values().zip(other.rows.values()) {
+        assert_eq!((mine.count, mine.sum), (its.count, its.sum));
+        let parts = mine.parts.iter().zip(its.parts);
+        moved.iter_mut().zip(parts).for_each(|(sum, (a, b))| *sum += a.abs_diff(b));
+    }
+    moved.iter().sum::<u64>() / 2
+}
+
+proptest! {
+    #[test]
+    fn one_that_is_lost_moves_time_until_the_next_event_and_no_more(
+        choices in vec((0u32..6, 1u64..100_000), 6..60),
+        at in any::<Index>(),
+    ) {
+        let records = possible(&choices);
+        let is_wakeup = |record: &Record| matches!(HOOKS[record.hook], Hook::Wakeup { .. });
+        let can_be_lost = |at: &usize| HOOKS[records[*at].hook].is_of_the_scheduler();
+        let candidates: Vec<usize> = (0..records.len() - 1).filter(can_be_lost).collect();
+        prop_assume!(!candidates.is_empty());
+        let at = candidates[at.index(candidates.len())];
+        let mut without = records.clone();
+        let lost = without.remove(at);
+        without[at].after += lost.after;
+        // A wakeup of one that is not known to sleep says nothing.
+        let ends = records[at + 1..].iter().position(|record| !is_wakeup(record));
+        let last = ends.map_or(records.len() - 1, |more| at + 1 + more);
+        let time: u64 = records[at + 1..=last].iter().map(|record| record.after).sum();
+        let (whole, (kernel, rust)) = (both(&records).0, both(&without));
+        prop_assert_eq!(&kernel, &rust);
+        let moved = moved(&whole, &kernel);
+        prop_assert!(moved <= time, "{moved} ns instead of {time}: {records:?} without {at}");
+    }
+}
+
+#[test]
+fn switches_without_each_other_are_told_by_where_the_thread_is() {
+    let hooks = [
+        hook(|hook| matches!(hook, Hook::Return { .. })),
+        hook(|hook| matches!(hook, Hook::Enter { only: None })),
+        hook(|hook| matches!(hook, Hook::ToKernel { .. })),
+    ];
+    let switch = hook(|hook| matches!(hook, Hook::Switch { .. }));
+    let own = |number: usize| (hooks[number], VCPU, OTHER, 1);
+    let (asleep, preempted) = ((switch, VCPU, OTHER, 1), (switch, VCPU, OTHER, 0));
+    let on = (switch, OTHER, VCPU, 0);
+    // Kernel, VMM, halted, preempted.
+    for (between, parts) in [
+        (vec![preempted, asleep], [0, 20, 0, 10]),
+        (vec![preempted, asleep, on], [0, 30, 0, 10]),
+        (vec![own(2), preempted, asleep, on], [20, 10, 10, 10]),
+        (vec![asleep, on, own(2), on], [20, 30, 0, 0]),
+        (vec![preempted, on, own(2), on, preempted], [20, 20, 0, 20]),
+    ] {
+        let all = [vec![own(0)], between, vec![own(1)]].concat();
+        let record =
+            |(hook, tid, other, word)| Record { hook, after: 10, tid, other, reason: 3, word };
+        let records: Vec<Record> = all.into_iter().map(record).collect();
+        let (kernel, rust) = both(&records);
+        assert_eq!(kernel, rust);
+        let found: Vec<_> = rust.rows.values().map(|times| times.parts).collect();
+        assert_eq!(found, [parts], "{records:?}");
+    }
+}
