@@ -4,8 +4,7 @@
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
-use super::contract::Request;
-use super::paths::Paths;
+use super::engine::Request;
 use ktax_model::{Machine, Region};
 use ktax_program::PackedPrograms;
 
@@ -295,4 +294,18 @@ pub fn script(program: &Path, request: &Request, initrd: &Path) -> String {
          exec {} \\\n  -fw_cfg \"name={ORDER_ITEM},file=$1\"\n",
         lines.join(" \\\n  ")
     )
+}
+
+/// From where functions were called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Paths {
+    /// Is counted.
+    Followed,
+    /// Is not known: to measure what that takes.
+    LeftOut,
+    /// Is not known, and costly instructions are not counted: to measure what both take.
+    LeftOutWithCostly,
+    /// Is counted, and written to this new file at instructions that are drawn, with registers and
+    /// stack: for a test that unwinds them.
+    Drawn(PathBuf),
 }

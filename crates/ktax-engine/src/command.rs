@@ -4,23 +4,22 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, kill_process, kill_process_group,
-    pidfd_open, waitid,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, getppid, kill_process,
+    kill_process_group, pidfd_open, set_parent_process_death_signal, waitid,
 };
 use thiserror::Error;
 
 use super::counters::Counters;
 use super::limits::{Cancel, timespec};
-use super::process::die_with_parent;
 use ktax_model::{Blame, Count, Counted, ELAPSED};
 
 /// The subcommand of ktax that executes the command: see [`become_command`].
@@ -184,4 +183,26 @@ pub fn become_command(report: &Path, command: &[String]) -> io::Result<()> {
     kill_process(getpid(), Signal::STOP)?;
     let error = Command::new(&command[0]).args(&command[1..]).exec();
     fs::write(report, error.to_string())
+}
+
+/// Makes the kernel kill the command's process when this thread ends, and lets the process inherit
+/// these descriptors.
+pub fn die_with_parent(command: &mut Command, inherited: [Option<RawFd>; 2]) {
+    let parent = getpid();
+    let in_child = move || {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // The parent may have died before the line above took effect.
+        if getppid() != Some(parent) {
+            return Err(io::Error::other("ktax has ended"));
+        }
+        for fd in inherited.into_iter().flatten() {
+            // SAFETY: the parent holds both descriptors open until spawn returns.
+            let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+            fcntl_setfd(fd.as_fd(), FdFlags::empty())?;
+        }
+        Ok(())
+    };
+    // SAFETY: the closure runs between fork and exec and only makes system calls: prctl, getppid,
+    // fcntl; it takes no lock and allocates nothing on its successful path.
+    unsafe { command.pre_exec(in_child) };
 }

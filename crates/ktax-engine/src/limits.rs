@@ -1,11 +1,16 @@
-//! Every limit of a Boot and a Run, in one place.
+//! Limits of guests and programs, the clock by which they are measured, and the user's stop.
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::Timespec;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use super::noise::own;
+use ktax_model::Failure;
 
 /// How many instructions are a second of the time that the plugin counts. In a second of its CPU
 /// time QEMU executes a little more where it translates much code, and ten times as many where CPUs
@@ -159,9 +164,150 @@ fn is_ignored(signal: i32) -> bool {
     mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
+/// The time of a process since a moment.
+#[derive(Debug)]
+pub struct Clock {
+    process: PathBuf,
+    since: Instant,
+    waited: Duration,
+    ran: Duration,
+}
+
+impl Clock {
+    /// A clock for this process that starts now.
+    pub fn of(process: u32) -> Clock {
+        Clock::by(PathBuf::from(format!("/proc/{process}")))
+    }
+
+    /// By what is in such a directory.
+    pub(super) fn by(process: PathBuf) -> Clock {
+        let (waited, ran) = (Duration::ZERO, Duration::ZERO);
+        let mut clock = Clock { process, since: Instant::now(), waited, ran };
+        clock.restart();
+        clock
+    }
+
+    /// Starts again from zero.
+    pub fn restart(&mut self) {
+        self.waited = waited_for_a_cpu(&self.process);
+        self.ran = cpu_time(&self.process);
+        self.since = Instant::now();
+    }
+
+    /// As if it had started so long before.
+    #[cfg(test)]
+    fn backdate(&mut self, by: Duration) {
+        self.since -= by;
+    }
+
+    /// The real time, with waits. Costs nothing.
+    pub fn real(&self) -> Duration {
+        self.since.elapsed()
+    }
+
+    /// The CPU time of all threads. Neither other work nor a slow disk adds to it.
+    pub fn ran(&self) -> Duration {
+        cpu_time(&self.process).saturating_sub(self.ran)
+    }
+
+    /// Whether more real time than this has passed, without waits for a CPU.
+    pub fn has_passed(&self, limit: Duration) -> bool {
+        // Reading what the kernel says is only worth it where the answer depends on it.
+        self.real() > limit && {
+            let waited = waited_for_a_cpu(&self.process).saturating_sub(self.waited);
+            self.real().saturating_sub(waited) > limit
+        }
+    }
+}
+
+/// Of the thread that waited longest: in QEMU, the one that runs the guest. A kernel without
+/// schedstat says nothing, and no wait is known.
+fn waited_for_a_cpu(process: &Path) -> Duration {
+    let of_task = |task: fs::DirEntry| {
+        let line = fs::read_to_string(task.path().join("schedstat")).ok()?;
+        line.split_ascii_whitespace().nth(1)?.parse().ok()
+    };
+    let tasks = fs::read_dir(process.join("task")).into_iter().flatten().flatten();
+    Duration::from_nanos(tasks.filter_map(of_task).max().unwrap_or(0))
+}
+
+/// Zero for a process that has ended. QEMU has no children, whose time would be in it.
+fn cpu_time(process: &Path) -> Duration {
+    let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
+    let ticks = own(&stat).unwrap_or(0);
+    Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
+}
+
+/// When one Boot or one Run must be done.
+pub(super) struct Deadline {
+    clock: Clock,
+    /// How many virtual seconds were seen, and a clock since then.
+    seen: (u64, Clock),
+}
+
+impl Deadline {
+    /// Starts now. `clock` makes a clock of the process.
+    pub fn new(clock: impl Fn() -> Clock) -> Deadline {
+        Deadline { clock: clock(), seen: (0, clock()) }
+    }
+
+    /// Starts again.
+    pub fn restart(&mut self) {
+        self.clock.restart();
+    }
+
+    /// Looks at every limit; `virtual_s` asks for the virtual seconds since power-on.
+    pub fn check(
+        &mut self,
+        limits: &Limits,
+        virtual_s: impl FnOnce() -> u64,
+    ) -> Result<(), Failure> {
+        let limit_s = limits.time.as_secs();
+        if !limits.is_counted {
+            let is_late = self.clock.has_passed(limits.time);
+            return if is_late { Err(Failure::RealTime { limit_s }) } else { Ok(()) };
+        }
+        let is_late = self.clock.ran() > limits.cpu_time();
+        if !is_late && self.clock.real() <= limits.virtual_grace {
+            return Ok(());
+        }
+        // A guest that is late is not disturbed any more by the question.
+        let virtual_s = virtual_s();
+        if virtual_s > limits.virtual_s {
+            return Err(Failure::VirtualTime { limit_s: limits.virtual_s });
+        }
+        if is_late {
+            return Err(Failure::CpuTime { limit_s: limits.cpu_time().as_secs() });
+        }
+        if self.stands_still(limits, virtual_s) {
+            return Err(Failure::RealTime { limit_s });
+        }
+        Ok(())
+    }
+
+    /// A guest that is halted for ever takes no CPU time. Its clock stands still, unless a timer is
+    /// left; then it flies. One that waits for the disk gets some of both.
+    fn stands_still(&mut self, limits: &Limits, virtual_s: u64) -> bool {
+        let (seen_s, since) = &mut self.seen;
+        let went_on = virtual_s != *seen_s;
+        if !went_on && !since.has_passed(limits.time) {
+            return false;
+        }
+        // To be asked takes some CPU time as well.
+        if !went_on && since.ran() < limits.time / 20 {
+            return true;
+        }
+        *seen_s = virtual_s;
+        since.restart();
+        false
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
+    use std::time::Duration;
 
     #[test]
     fn a_trial_is_short_unless_the_user_waits_longer() {
@@ -169,5 +315,111 @@ mod tests {
         assert!(usual.clone().of_a_trial().time < usual.time);
         let longer = usual.trial + Duration::from_secs(40);
         assert_eq!(Limits::of_seconds(longer.as_secs()).of_a_trial().time, longer);
+    }
+
+    #[test]
+    fn time_without_a_cpu_does_not_count() {
+        let mut clock = Clock::of(std::process::id());
+        clock.since -= Duration::from_secs(60);
+        assert!(clock.has_passed(Duration::from_secs(59)));
+        assert!(!clock.has_passed(Duration::from_secs(100)));
+        // As if it had waited for all of that time.
+        let dir = tempfile::tempdir().unwrap();
+        let tasks = dir.path().join("task");
+        for (task, waited) in [("1", "0 7 1\n"), ("2", "5 60000000000 9\n"), ("3", "")] {
+            fs::create_dir_all(tasks.join(task)).unwrap();
+            fs::write(tasks.join(task).join("schedstat"), waited).unwrap();
+        }
+        clock.process = dir.path().to_owned();
+        clock.waited = Duration::ZERO;
+        assert!(!clock.has_passed(Duration::from_secs(59)));
+        clock.restart();
+        assert_eq!(clock.waited, Duration::from_secs(60));
+    }
+
+    #[test]
+    fn only_time_on_a_cpu_is_cpu_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let ran_for = |seconds: u64| {
+            let ticks = seconds * rustix::param::clock_ticks_per_second();
+            let line = format!("7 (a) b) R 1 7 7 0 -1 0 0 0 0 0 {ticks} {ticks} 0 0 20 0\n");
+            fs::write(dir.path().join("stat"), line).unwrap();
+        };
+        ran_for(10);
+        let mut clock = Clock::by(dir.path().to_owned());
+        clock.since -= Duration::from_secs(3600);
+        ran_for(13);
+        assert_eq!(clock.ran(), Duration::from_secs(6));
+        clock.restart();
+        assert_eq!(clock.ran(), Duration::ZERO);
+    }
+
+    const LIMIT_S: u64 = 100;
+
+    /// As if the process had run and waited for so long, in so many seconds.
+    fn later(deadline: &mut Deadline, process: &Path, real_s: u64, ran_s: u64, waited_s: u64) {
+        let ticks = ran_s * rustix::param::clock_ticks_per_second();
+        let task = process.join("task/1");
+        std::fs::create_dir_all(&task).unwrap();
+        std::fs::write(process.join("stat"), format!("1 (q) S{} {ticks} 0 0 0", " 0".repeat(10)))
+            .unwrap();
+        std::fs::write(task.join("schedstat"), format!("0 {waited_s}000000000 1")).unwrap();
+        for clock in [&mut deadline.clock, &mut deadline.seen.1] {
+            clock.backdate(Duration::from_secs(real_s));
+        }
+    }
+
+    /// What comes of a guest that has run for so long, and whose clock goes on or not.
+    fn after(
+        limits: &Limits,
+        [real_s, ran_s, waited_s]: [u64; 3],
+        virtual_s: u64,
+    ) -> Option<Failure> {
+        let process = tempfile::tempdir().unwrap();
+        let mut deadline = Deadline::new(|| Clock::by(process.path().to_owned()));
+        later(&mut deadline, process.path(), real_s, ran_s, waited_s);
+        deadline.check(limits, || virtual_s).err()
+    }
+
+    #[test]
+    fn other_work_on_the_host_ends_no_counted_guest_and_a_hang_ends() {
+        let limits = Limits::of_seconds(LIMIT_S);
+        let (cpu, real) = (Failure::CpuTime { limit_s: 100 }, Failure::RealTime { limit_s: 100 });
+        for (times, virtual_s, expected) in [
+            // A hang is busy: it ends when it has had its time, however long that takes.
+            ([101, 101, 0], 50, Some(cpu.clone())),
+            ([9000, 101, 0], 50, Some(cpu)),
+            // It waits for a CPU, also where the kernel says nothing of the waits, or half of them.
+            ([9000, 99, 8901], 0, None),
+            ([9000, 99, 4000], 0, None),
+            ([9000, 99, 0], 0, None),
+            // It waits for a disk: a virtual second in hours is enough.
+            ([9000, 2, 0], 1, None),
+            // It is halted.
+            ([99, 0, 0], 0, None),
+            ([101, 0, 0], 0, Some(real.clone())),
+            ([101, 0, 2], 0, None),
+            // It sleeps, also if the clock is asked for the first time when it has had its time.
+            ([10, 1, 0], 301, Some(Failure::VirtualTime { limit_s: 300 })),
+            ([101, 101, 0], 301, Some(Failure::VirtualTime { limit_s: 300 })),
+        ] {
+            assert_eq!(after(&limits, times, virtual_s), expected, "{times:?} {virtual_s}");
+        }
+        let timed = limits.without_virtual_time();
+        assert_eq!(after(&timed, [101, 0, 0], 999), Some(real));
+        assert_eq!(after(&timed, [101, 0, 2], 999), None);
+    }
+
+    #[test]
+    fn a_guest_that_halts_late_is_noticed_too() {
+        let limits = Limits::of_seconds(LIMIT_S);
+        let process = tempfile::tempdir().unwrap();
+        let mut deadline = Deadline::new(|| Clock::by(process.path().to_owned()));
+        for (real_s, ran_s, virtual_s, is_ok) in
+            [(200, 20, 0, true), (90, 20, 3, true), (200, 20, 4, true), (101, 20, 4, false)]
+        {
+            later(&mut deadline, process.path(), real_s, ran_s, 0);
+            assert_eq!(deadline.check(&limits, || virtual_s).is_ok(), is_ok, "{virtual_s}");
+        }
     }
 }

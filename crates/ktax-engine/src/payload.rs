@@ -7,7 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::initramfs;
+use cpio::newc::{Builder, trailer};
+
 use ktax_host::cache::Holder;
 use ktax_host::disk::{is_sha256, read_own, sha256_of_parts, write_atomically};
 use ktax_program::PackedPrograms;
@@ -48,7 +49,7 @@ impl UserSpace {
     /// The cache cannot be written.
     pub fn keep(&self, cache: &Path) -> io::Result<()> {
         let (dir, _holder) = directory(cache, self)?;
-        put(&dir.join(PROGRAM), &self.0)
+        put(&dir.join(GUEST_PROGRAM), &self.0)
     }
 
     /// The one of this hash: ktax's own, or one that the cache still has.
@@ -57,13 +58,13 @@ impl UserSpace {
             return Some(UserSpace::OWN);
         }
         let dir = is_sha256(sha256).then(|| cache.join("payload").join(sha256))?;
-        let found = UserSpace::compiled(read_own(&dir.join(PROGRAM), MOST_BYTES).ok()?);
+        let found = UserSpace::compiled(read_own(&dir.join(GUEST_PROGRAM), MOST_BYTES).ok()?);
         (found.sha256() == sha256).then_some(found)
     }
 }
 
 /// What the cache calls it.
-const PROGRAM: &str = "ktax-guest";
+const GUEST_PROGRAM: &str = "ktax-guest";
 const MOST_BYTES: u64 = 256 << 20;
 
 /// The paths of the files that QEMU needs, in the cache.
@@ -147,7 +148,7 @@ pub fn install_of(guest: &UserSpace, cache: &Path) -> io::Result<Payload> {
         plugin: dir.join("ktax-plugin.so"),
         _holder: Arc::new(holder),
     };
-    put(&payload.initrd, &initramfs::build(guest.program(), HELLO)?)?;
+    put(&payload.initrd, &build_initramfs(guest.program(), HELLO)?)?;
     put(&payload.plugin, PLUGIN)?;
     Ok(payload)
 }
@@ -159,7 +160,7 @@ pub fn install_of(guest: &UserSpace, cache: &Path) -> io::Result<Payload> {
 /// The cache cannot be written.
 pub fn install_programs(cache: &Path) -> io::Result<(PathBuf, PathBuf, Holder)> {
     let (dir, holder) = directory(cache, &UserSpace::OWN)?;
-    let (guest, hello) = (dir.join(PROGRAM), dir.join("ktax-hello"));
+    let (guest, hello) = (dir.join(GUEST_PROGRAM), dir.join("ktax-hello"));
     for (path, content) in [(&guest, GUEST), (&hello, HELLO)] {
         put(path, content)?;
         fs::set_permissions(path, Permissions::from_mode(0o755))?;
@@ -180,4 +181,43 @@ fn put(path: &Path, content: &[u8]) -> io::Result<()> {
         Ok(found) if found == content => Ok(()),
         _ => write_atomically(path, content),
     }
+}
+
+/// The file modes in an archive.
+pub const DIRECTORY_MODE: u32 = 0o040_755;
+pub const PROGRAM_MODE: u32 = 0o100_755;
+const CONSOLE_MODE: u32 = 0o020_600;
+
+/// The whole user space of a guest, as an uncompressed cpio archive. The same programs give the
+/// same bytes.
+pub fn build_initramfs(init: &[u8], hello: &[u8]) -> io::Result<Vec<u8>> {
+    let mut archive = Vec::with_capacity(init.len() + hello.len() + 4096);
+    for name in ["dev", "proc", "sys", "tmp", "bin"] {
+        append_file(&mut archive, name, DIRECTORY_MODE, &[])?;
+    }
+    append_console(&mut archive)?;
+    append_file(&mut archive, "init", PROGRAM_MODE, init)?;
+    append_file(&mut archive, "bin/hello", PROGRAM_MODE, hello)?;
+    end_archive(archive)
+}
+
+/// Ends an archive.
+pub fn end_archive(mut archive: Vec<u8>) -> io::Result<Vec<u8>> {
+    trailer(&mut archive)?;
+    Ok(archive)
+}
+
+/// Adds /dev/console, which the kernel opens before init can make it.
+pub fn append_console(archive: &mut Vec<u8>) -> io::Result<()> {
+    let console =
+        Builder::new("dev/console").mode(CONSOLE_MODE).nlink(1).rdev_major(5).rdev_minor(1);
+    console.write(archive, 0).finish().map(drop)
+}
+
+/// Adds a directory or a program, the same bytes every time.
+pub fn append_file(archive: &mut Vec<u8>, name: &str, mode: u32, content: &[u8]) -> io::Result<()> {
+    let size = u32::try_from(content.len()).map_err(io::Error::other)?;
+    let mut writer = Builder::new(name).mode(mode).nlink(1).mtime(0).write(archive, size);
+    io::Write::write_all(&mut writer, content)?;
+    writer.finish().map(drop)
 }

@@ -9,8 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::finding::{Check, optional};
-use crate::engine::kvm::device::{self, DeviceError};
-use crate::engine::kvm::{Kvm, Setup};
+use crate::engine::kvm::{DeviceError, Kvm, Setup, look_at_device};
 use crate::engine::qemu::Qemu;
 use crate::engine::{Cancel, Limits, Stop, die_with_parent, noise};
 use crate::kernel::Kernel;
@@ -60,7 +59,7 @@ pub(super) fn look(
     limits: &Limits,
     cancel: &Cancel,
 ) -> Option<Check> {
-    let seen = match device::look() {
+    let seen = match look_at_device() {
         Err(error) => Seen::Unusable(error),
         Ok(()) => match try_small(limits, cancel)? {
             Err(why) => Seen::NoGuest(why),

@@ -1,8 +1,8 @@
 //! What a ktax that was killed has left changed.
 
 use super::finding::{Check, bad, good};
+use crate::engine::host::journal::Replayed;
 use crate::engine::host::journal::{self, Look};
-use crate::engine::host::replayed::Replayed;
 use crate::flow::error::Error;
 
 pub(super) fn look() -> Check {

@@ -6,7 +6,7 @@ use super::calibrate::calibrated;
 use super::error::BlockError;
 use super::{cpus, programs};
 use crate::engine::host::{Host, Running};
-use crate::engine::kvm::device;
+use crate::engine::kvm::check_device;
 use crate::engine::qemu::Qemu;
 use crate::flow::context::OrHost;
 use crate::flow::error::Error;
@@ -52,7 +52,7 @@ fn settings_of(experiment: &Experiment<TimesExperiment>) -> impl Iterator<Item =
 pub(in crate::flow) fn check(experiment: &Experiment<TimesExperiment>) -> Result<(), Error> {
     refuse(experiment)?;
     if experiment.method.engine.runs_on == RunsOn::Guests {
-        device::check(experiment.method.machine.accelerator)?;
+        check_device(experiment.method.machine.accelerator)?;
     }
     settings_of(experiment).try_for_each(|side| Running::default().check_may_change(side))?;
     match experiment.plan()?.method.is_in_blocks() {

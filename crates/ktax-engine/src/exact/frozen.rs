@@ -5,14 +5,11 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 
+use super::Tools;
 use super::snapshot::Snapshot;
-use super::tools::Tools;
-use crate::argv::{self, Files, Plugin, Slices};
-use crate::console::read_tail;
-use crate::contract::{Frozen, RawAnswer, Request};
-use crate::paths::Paths;
-use crate::stop::{Stop, host};
-use crate::vm::{Rest, Vm};
+use crate::argv::{self, Files, Paths, Plugin, Slices};
+use crate::engine::{Frozen, RawAnswer, Request, Stop, host_failure};
+use crate::vm::{Rest, Vm, read_tail};
 use crate::wire::{self, Hello};
 use ktax_host::cache::{Holder, Scratch};
 use ktax_model::{CONTENDED_QUANTUM, Failure, Machine, Model, QUANTUM, Region};
@@ -50,16 +47,17 @@ struct Place {
 
 impl Place {
     fn create(tools: &Tools, machine: &Machine, order: &str) -> Result<Place, Failure> {
-        let scratch = Scratch::create(&tools.cache.join("runs")).map_err(host("cannot start"))?;
+        let scratch =
+            Scratch::create(&tools.cache.join("runs")).map_err(host_failure("cannot start"))?;
         let (order_file, profile) = (scratch.file("order"), scratch.file("profile"));
-        fs::write(&order_file, order).map_err(host("cannot write the order"))?;
+        fs::write(&order_file, order).map_err(host_failure("cannot write the order"))?;
         let machine = match machine.model.as_ref().and_then(Model::machine) {
             None => None,
             Some(model) => {
                 let path = scratch.file("machine");
                 let text = model.wire().map_err(io::Error::other);
-                let text = text.map_err(host("cannot model the machine"))?;
-                fs::write(&path, text).map_err(host("cannot write the machine"))?;
+                let text = text.map_err(host_failure("cannot model the machine"))?;
+                fs::write(&path, text).map_err(host_failure("cannot write the machine"))?;
                 Some(path)
             }
         };
@@ -166,7 +164,8 @@ impl<'a> ExactBoot<'a> {
         let args = |control| {
             argv::resume(&self.request, initrd, &files, control, &place.order, plugin.as_ref())
         };
-        let state = File::open(self.snapshot.state()).map_err(host("cannot read the snapshot"))?;
+        let state =
+            File::open(self.snapshot.state()).map_err(host_failure("cannot read the snapshot"))?;
         let (program, stderr) = (&tools.qemu.program, place.stderr());
         let mut vm = Vm::start(program, args, Some(state.as_fd()), &stderr, &tools.limits)?;
         let uri = format!("fd:{}", state.as_raw_fd());
@@ -228,7 +227,7 @@ pub(super) fn collect(rest: &Rest, files: &Files, profile: &Path) -> Result<RawA
     if *rest == Rest::ShutDown {
         return Err(Failure::Silent { console: console_tail });
     }
-    let wire = fs::read(&files.wire).map_err(host("cannot read the wire"))?;
+    let wire = fs::read(&files.wire).map_err(host_failure("cannot read the wire"))?;
     let profile = fs::read_to_string(profile).unwrap_or_default();
     Ok(RawAnswer { wire, profile, console_tail })
 }

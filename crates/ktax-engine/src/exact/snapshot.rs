@@ -8,13 +8,11 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::statvfs;
 
-use super::tools::{Tools, archives};
+use super::{Tools, archives};
 use crate::argv;
-use crate::contract::Request;
-use crate::hello::read_hello;
+use crate::engine::{Request, Stop, host_failure};
 use crate::limits::Limits;
-use crate::stop::{Stop, host};
-use crate::vm::Vm;
+use crate::vm::{Vm, read_hello};
 use crate::wire::{self, Hello};
 use ktax_host::cache::{Holder, Scratch};
 use ktax_host::disk::{
@@ -67,7 +65,7 @@ impl Snapshot {
 /// Finds the Snapshot of a Boot, or makes the Boot and the Snapshot.
 pub fn obtain(tools: &Tools, request: &Request, initrd: &Path) -> Result<Snapshot, Stop> {
     let parent = tools.cache.join("snapshots");
-    fs::create_dir_all(&parent).map_err(host("cannot create the snapshot cache"))?;
+    fs::create_dir_all(&parent).map_err(host_failure("cannot create the snapshot cache"))?;
     let key = key(tools, request);
     let dir = parent.join(&key);
     // If two threads or processes want the same Snapshot, one makes it and the other waits.
@@ -86,7 +84,7 @@ fn make(
     dir: &Path,
 ) -> Result<Snapshot, Stop> {
     check_space(parent, request.machine.memory_mib)?;
-    let scratch = Scratch::create(parent).map_err(host("cannot create a snapshot"))?;
+    let scratch = Scratch::create(parent).map_err(host_failure("cannot create a snapshot"))?;
     let files = argv::Files {
         ram: scratch.file("ram"),
         wire: scratch.file("wire"),
@@ -101,7 +99,7 @@ fn make(
     let hello = booted.map_err(|stop| stop.with_console(&files.console))?;
     save_state(&tools.limits, &mut vm, &scratch.file("state"))?;
     drop(vm);
-    let failed = host("cannot keep the snapshot");
+    let failed = host_failure("cannot keep the snapshot");
     seal(&files.ram, &scratch.file("state"), &scratch.file(SEAL)).map_err(&failed)?;
     drop(fs::remove_file(&stderr));
     // It is in use before it has the name under which a cleaner finds it.
@@ -125,7 +123,7 @@ fn seal(ram: &Path, state: &Path, seal: &Path) -> io::Result<()> {
 
 /// Receives QEMU's device state on a socket and writes it to a file.
 pub fn save_state(limits: &Limits, vm: &mut Vm, path: &Path) -> Result<(), Stop> {
-    let failed = |error: io::Error| host("cannot save the snapshot")(error);
+    let failed = |error: io::Error| host_failure("cannot save the snapshot")(error);
     let dir = tempfile::Builder::new().prefix("ktax-").tempdir().map_err(failed)?;
     let socket = dir.path().join("state");
     let listener = UnixListener::bind(&socket).map_err(failed)?;
@@ -173,8 +171,9 @@ pub(super) fn key(tools: &Tools, request: &Request) -> String {
 
 /// Checks the free space. The guest's memory is a sparse file, and a full filesystem kills QEMU.
 fn check_space(parent: &Path, memory_mib: u32) -> Result<(), Failure> {
-    let space =
-        statvfs(parent).map_err(io::Error::from).map_err(host("cannot look at the cache"))?;
+    let space = statvfs(parent)
+        .map_err(io::Error::from)
+        .map_err(host_failure("cannot look at the cache"))?;
     let free_mib = (space.f_bavail * space.f_frsize) >> 20;
     let needed_mib = u64::from(memory_mib) + 32;
     if free_mib >= needed_mib {
@@ -189,7 +188,7 @@ fn check_space(parent: &Path, memory_mib: u32) -> Result<(), Failure> {
 
 /// Waits for the lock of a cache entry.
 pub fn lock(path: &Path, tools: &Tools) -> Result<Lock, Stop> {
-    let failed = host("cannot lock the snapshot");
+    let failed = host_failure("cannot lock the snapshot");
     let lock = Lock::wait_at(path, tools.limits.poll, || tools.cancel.is_cancelled());
     lock.map_err(failed)?.ok_or(Stop::Cancelled)
 }

@@ -3,10 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::error::SettingError;
 use super::journal::{Entry, FORMAT, Journal, State, is_there};
-use super::setting::Setting;
-use super::settings::{Running, is_plain, is_same};
+use super::settings::{Running, Setting, SettingError, is_plain, is_same};
 use ktax_model::TimedSubject;
 
 type Result<T> = std::result::Result<T, SettingError>;

@@ -1,13 +1,40 @@
 //! The settings that a Side changes on the running kernel, and their files.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use super::error::SettingError;
-use super::setting::Setting;
-use ktax_model::TimedSubject;
+use rustix::fs::{Access, access};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use ktax_host::text::nearest;
+use ktax_model::{Blame, TimedSubject};
+
+/// Something of the running kernel that can be set. The name comes from users and from files;
+/// [`Running`] makes the path of it, which cannot lead out of the kernel's own directory.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Setting {
+    /// A sysctl, by its name with dots.
+    Sysctl(String),
+    /// Transparent huge pages.
+    Thp,
+    /// The frequency governor of a policy: `policy0`.
+    Governor(String),
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Setting::Sysctl(name) => f.write_str(name),
+            Setting::Thp => f.write_str("transparent huge pages"),
+            Setting::Governor(policy) => write!(f, "governor of {policy}"),
+        }
+    }
+}
 
 const THP: &str = "sys/kernel/mm/transparent_hugepage/enabled";
 const SYSCTLS: &str = "proc/sys";
@@ -63,7 +90,7 @@ impl Setting {
 }
 
 /// The part of a sysctl's name that a file's name stands for.
-pub(super) fn sysctl_of(file: &str) -> String {
+fn sysctl_of(file: &str) -> String {
     swap(file)
 }
 
@@ -203,4 +230,201 @@ impl Running {
         let path = self.root.join("proc/sys/kernel/random/boot_id");
         fs::read_to_string(path).unwrap_or_default().trim().to_owned()
     }
+}
+
+/// The files below `/proc/sys` are about a thousand; no directory there is deeper.
+const DEEPEST: usize = 8;
+
+impl Running {
+    /// Refuses settings that the running kernel does not have, and values that it does not list.
+    ///
+    /// # Errors
+    ///
+    /// A name or a value is wrong.
+    pub fn check(&self, subject: &TimedSubject) -> Result<()> {
+        for (setting, value) in self.wanted(subject)? {
+            if !self.file(&setting)?.exists() {
+                let path = self.file(&setting)?.display().to_string();
+                let near = self.near(&setting);
+                return Err(SettingError::Absent { setting, path, near });
+            }
+            let known = self.known_values(&setting)?;
+            if !known.is_empty() && !known.contains(&value) {
+                let known = known.join(", ");
+                return Err(SettingError::NotListed { setting, value, known });
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses settings that this user may not change.
+    ///
+    /// # Errors
+    ///
+    /// A name is wrong, or a file cannot be written.
+    pub fn check_may_change(&self, subject: &TimedSubject) -> Result<()> {
+        for setting in self.wanted(subject)?.into_keys() {
+            let path = self.file(&setting)?;
+            access(&path, Access::WRITE_OK)
+                .map_err(|error| SettingError::of(&setting, &path, io::Error::from(error)))?;
+        }
+        Ok(())
+    }
+
+    /// The values that the kernel lists; none where it takes numbers or any text.
+    fn known_values(&self, setting: &Setting) -> Result<Vec<String>> {
+        let path = self.file(setting)?;
+        let list = match setting {
+            Setting::Sysctl(_) => return Ok(Vec::new()),
+            Setting::Thp => path,
+            Setting::Governor(_) => path.with_file_name("scaling_available_governors"),
+        };
+        // A kernel without the list refuses a wrong value when it is set.
+        let text = fs::read_to_string(list).unwrap_or_default();
+        Ok(text.split_whitespace().map(|word| word.trim_matches(['[', ']']).to_owned()).collect())
+    }
+
+    /// The sysctl that was probably meant.
+    fn near(&self, setting: &Setting) -> Option<String> {
+        let Setting::Sysctl(typed) = setting else { return None };
+        let mut names = Vec::new();
+        sysctls(&self.sysctls(), "", DEEPEST, &mut names);
+        nearest(typed, names.iter().map(String::as_str)).map(str::to_owned)
+    }
+}
+
+/// The names of all sysctls below a directory.
+fn sysctls(directory: &Path, prefix: &str, depth: usize, names: &mut Vec<String>) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let (Ok(name), Ok(kind)) = (entry.file_name().into_string(), entry.file_type()) else {
+            continue;
+        };
+        let name = format!("{prefix}{}", sysctl_of(&name));
+        match kind.is_dir() {
+            true if depth > 0 => {
+                sysctls(&entry.path(), &format!("{name}."), depth - 1, names);
+            }
+            true => {}
+            false => names.push(name),
+        }
+    }
+}
+
+/// Why a setting of the running kernel is not changed, or not restored. Each message ends with the
+/// next step.
+#[derive(Debug, Error)]
+pub enum SettingError {
+    #[error("{name:?} is not the name of a setting; use a sysctl that `sysctl -a` lists")]
+    Name { name: String },
+    #[error("{setting} is set twice, in two spellings; remove one")]
+    Twice { setting: Setting },
+    #[error("the value of {setting} is too long or has control characters; use one short line")]
+    Value { setting: Setting },
+    #[error(
+        "there is no {setting}{}: {path} does not exist; check the name, or load the module that \
+         provides it",
+        meant(.near)
+    )]
+    Absent { setting: Setting, path: String, near: Option<String> },
+    #[error("{setting} cannot be {value:?}; use one of {known}")]
+    NotListed { setting: Setting, value: String, known: String },
+    #[error("this machine has no frequency governor (no cpufreq policy); remove `governor`")]
+    NoGovernor,
+    #[error("cannot change {setting}: {reason}; run ktax with `sudo`")]
+    Denied { setting: Setting, reason: io::Error },
+    #[error(
+        "{setting} is read-only here: {reason}; remove it, or run ktax outside of the container"
+    )]
+    ReadOnly { setting: Setting, reason: io::Error },
+    #[error(
+        "the kernel refuses to set {setting} to {value:?}: {reason}; use a value that it accepts"
+    )]
+    Refused { setting: Setting, value: String, reason: io::Error },
+    #[error(
+        "{setting} was set to {value:?} and reads back as {became:?}; use a value within its \
+         limits, in the kernel's spelling"
+    )]
+    Became { setting: Setting, value: String, became: String },
+    #[error(
+        "cannot change {setting}, because ktax could not restore it after the run: {why}; \
+         remove it"
+    )]
+    NoWayBack { setting: Setting, why: String },
+    #[error("{setting} is not in the plan; plan again")]
+    Unplanned { setting: Setting },
+    #[error(
+        "cannot read or write {path} ({setting}): {reason}; check the file, or remove the setting"
+    )]
+    Unreadable { setting: Setting, path: String, reason: io::Error },
+    #[error(
+        "another ktax is changing this machine's settings ({path} is locked); wait until it ends"
+    )]
+    Busy { path: String },
+    #[error(
+        "cannot use {path}: {reason}; run ktax with `sudo`, or set KTAX_STATE to a directory of \
+         your own"
+    )]
+    State { path: String, reason: io::Error },
+    #[error(
+        "other users can write to {path}, and ktax restores the kernel's settings from it; set \
+         KTAX_STATE to a directory that only this user can write"
+    )]
+    Shared { path: String },
+    #[error(
+        "cannot use the journal {path}: {reason}; restore the settings that it names by hand, \
+         then remove it"
+    )]
+    Garbled { path: String, reason: String },
+    #[error(
+        "cannot restore all settings: {reasons}; make the named files writable, then type \
+         `sudo ktax doctor --restore` ({path})"
+    )]
+    NotBack { path: String, reasons: String },
+}
+
+impl SettingError {
+    /// The error of reading or writing the setting's file.
+    pub(super) fn of(setting: &Setting, path: &Path, reason: io::Error) -> SettingError {
+        let (path, setting) = (path.display().to_string(), setting.clone());
+        match reason.kind() {
+            io::ErrorKind::NotFound => SettingError::Absent { setting, path, near: None },
+            io::ErrorKind::ReadOnlyFilesystem => SettingError::ReadOnly { setting, reason },
+            // Nobody may write what root may not.
+            io::ErrorKind::PermissionDenied if rustix::process::geteuid().is_root() => {
+                SettingError::ReadOnly { setting, reason }
+            }
+            io::ErrorKind::PermissionDenied => SettingError::Denied { setting, reason },
+            _ => SettingError::Unreadable { setting, path, reason },
+        }
+    }
+
+    /// The error of reading a file that exists.
+    fn unreadable(setting: &Setting, path: &Path, reason: io::Error) -> SettingError {
+        let (setting, path) = (setting.clone(), path.display().to_string());
+        SettingError::Unreadable { setting, path, reason }
+    }
+
+    /// The error of using the state directory.
+    pub(super) fn state(path: &Path) -> impl FnOnce(io::Error) -> SettingError {
+        let path = path.display().to_string();
+        move |reason| SettingError::State { path, reason }
+    }
+
+    /// Who can do something about it.
+    pub fn blame(&self) -> Blame {
+        use SettingError::*;
+        match self {
+            Name { .. } | Twice { .. } | Value { .. } | Absent { .. } => Blame::User,
+            NotListed { .. } | NoGovernor | Refused { .. } | Became { .. } | NoWayBack { .. } => {
+                Blame::User
+            }
+            Unplanned { .. } | Busy { .. } => Blame::User,
+            Denied { .. } | ReadOnly { .. } | Unreadable { .. } | State { .. } => Blame::Host,
+            Shared { .. } | Garbled { .. } | NotBack { .. } => Blame::Host,
+        }
+    }
+}
+
+fn meant(near: &Option<String>) -> String {
+    near.as_ref().map(|near| format!(" (did you mean {near}?)")).unwrap_or_default()
 }

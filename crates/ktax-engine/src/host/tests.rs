@@ -5,18 +5,14 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
+use self::governor as governor_file;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::changer::Changer;
-use super::error::SettingError;
 use super::journal::State;
-use super::setting::Setting;
-use super::settings::Running;
+use super::settings::{Running, Setting, SettingError};
 use ktax_model::TimedSubject;
-
-mod names;
-mod way_back;
 
 const SWAPPINESS: &str = "proc/sys/vm/swappiness";
 const THP: &str = "sys/kernel/mm/transparent_hugepage/enabled";
@@ -296,5 +292,111 @@ proptest! {
             let below = path.strip_prefix("/nonexistent/proc/sys/").unwrap();
             prop_assert!(below.split('/').all(|part| !["", ".", ".."].contains(&part)), "{path}");
         }
+    }
+}
+
+fn refused(machine: &Machine, subject: &TimedSubject) -> String {
+    Running::below(machine.0.path()).check(subject).unwrap_err().to_string()
+}
+
+#[test]
+fn a_mistyped_sysctl_has_the_name_that_was_meant() {
+    let machine = Machine::new();
+    machine.write("proc/sys/net/ipv4/conf/eth0.100/mtu", "1500\n");
+    for (typed, meant) in [
+        ("vm.swapiness", "there is no vm.swapiness (did you mean vm.swappiness?): "),
+        ("net.ipv4.conf.eth0/100.mut", "(did you mean net.ipv4.conf.eth0/100.mtu?)"),
+        ("x.y", "there is no x.y: "),
+    ] {
+        let sysctl = [(typed.to_owned(), "1".to_owned())].into();
+        let subject = TimedSubject { sysctl, ..TimedSubject::default() };
+        let said = refused(&machine, &subject);
+        assert!(said.contains(meant) && said.contains("; check the name"), "{said}");
+    }
+}
+
+#[test]
+fn a_mistyped_value_has_the_list_of_the_kernel() {
+    let machine = Machine::new();
+    let thp = TimedSubject { thp: Some("nver".into()), ..TimedSubject::default() };
+    assert_eq!(
+        refused(&machine, &thp),
+        "transparent huge pages cannot be \"nver\"; use one of always, madvise, never"
+    );
+    let governor =
+        |name: &str| TimedSubject { governor: Some(name.into()), ..TimedSubject::default() };
+    // Without a list only the kernel knows.
+    Running::below(machine.0.path()).check(&governor("preformance")).unwrap();
+    let list = |policy: &str| {
+        governor_file(policy).replace("scaling_governor", "scaling_available_governors")
+    };
+    for policy in POLICIES {
+        machine.write(&list(policy), "performance powersave \n");
+    }
+    let said = refused(&machine, &governor("preformance"));
+    assert!(said.ends_with("; use one of performance, powersave"), "{said}");
+    Running::below(machine.0.path()).check(&governor("powersave")).unwrap();
+}
+
+#[test]
+fn what_has_no_way_back_is_not_begun() {
+    let machine = Machine::new();
+    let files = [
+        ("proc/sys/kernel/modules_disabled", "0\n"),
+        ("proc/sys/vm/dirty_ratio", "20\n"),
+        ("proc/sys/vm/dirty_bytes", "0\n"),
+        ("proc/sys/fs/two_lines", "a\nb\n"),
+    ];
+    files.iter().for_each(|(name, value)| machine.write(name, value));
+    for (name, value, why) in [
+        ("kernel.modules_disabled", "1", "cannot be undone"),
+        ("vm.dirty_bytes", "4096000", "vm.dirty_ratio is 20"),
+        ("fs.two_lines", "c", "more than one line"),
+    ] {
+        let side = sysctl(name, value);
+        let error = machine.changer([&side, &TimedSubject::default()]).err().unwrap().to_string();
+        assert!(error.contains(why) && error.ends_with("remove it"), "{error}");
+        assert!(!machine.state().join("journal.json").exists());
+    }
+    files.iter().for_each(|(name, value)| assert_eq!(machine.read(name), value.trim_end()));
+    let side = sysctl("vm.dirty_ratio", "30");
+    machine.changer([&side, &side]).unwrap().apply(&side).unwrap();
+    assert_eq!(machine.read("proc/sys/vm/dirty_ratio"), "20");
+}
+
+#[test]
+fn what_writing_the_old_value_does_not_undo_is_not_begun() {
+    for (name, value, why) in [
+        ("kernel.modules_disabled", "0x1", "1 cannot be undone"),
+        ("kernel.yama.ptrace_scope", "03", "3 cannot be undone"),
+        ("kernel.kexec_load_limit_panic", "5", "only accepts a lower value"),
+        ("kernel.kexec_load_limit_reboot", "5", "only accepts a lower value"),
+        ("kernel.tainted", "512", "only adds"),
+        ("net.ipv4.ip_forward", "1", "accept_redirects"),
+        ("net.ipv4.conf.all.rp_filter", "1", "every interface"),
+        ("net.ipv6.conf.all.forwarding", "1", "every interface"),
+        ("net/ipv4/conf/default/rp_filter", "1", "every interface"),
+        ("net.ipv6.conf.default.mtu", "1400", "every interface"),
+        ("net.ipv6.conf.eth0/100.disable_ipv6", "1", "drops the interface's addresses"),
+        ("net.ipv4.conf.eth0.forwarding", "1", "large receive offload"),
+        ("net.ipv6.conf.eth0.forwarding", "1", "default routes"),
+    ] {
+        // The files are not there: nothing is read or written before.
+        let (machine, side) = (Machine::new(), sysctl(name, value));
+        let error = machine.changer([&TimedSubject::default(), &side]).err().unwrap().to_string();
+        assert!(error.contains(why) && error.ends_with("remove it"), "{error}");
+        assert!(!machine.state().join("journal.json").exists());
+    }
+    for (name, value) in [
+        ("kernel.unprivileged_bpf_disabled", "2"),
+        ("kernel.yama.ptrace_scope", "1"),
+        ("net.ipv4.conf.lo.rp_filter", "1"),
+        ("net.ipv4.ip_forward_use_pmtu", "1"),
+    ] {
+        let (machine, side) = (Machine::new(), sysctl(name, value));
+        let file = format!("proc/sys/{}", name.replace('.', "/"));
+        machine.write(&file, "0\n");
+        machine.changer([&side, &side]).unwrap().apply(&side).unwrap();
+        assert_eq!(machine.read(&file), "0");
     }
 }

@@ -144,5 +144,163 @@ fn hypervisor(cpuinfo: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-#[path = "facts_tests.rs"]
-mod tests;
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn plant(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        root
+    }
+
+    /// What facts are said, in order, each as `name: value`.
+    fn said(files: &[(&str, &str)]) -> Vec<String> {
+        let root = plant(files);
+        facts_below(root.path()).iter().map(|(name, value)| format!("{name}: {value}")).collect()
+    }
+
+    /// A laptop with SMT. The weaknesses as Documentation/admin-guide/hw-vuln/ spells them.
+    const X86: [(&str, &str); 22] = [
+        ("proc/sys/kernel/osrelease", "6.1.0-28-amd64\n"),
+        ("proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC Debian 6.1.119-1 (2024-11-22)\n"),
+        ("proc/cmdline", "BOOT_IMAGE=/vmlinuz-6.1.0-28-amd64 root=/dev/sda1 ro quiet isolcpus=3\n"),
+        (
+            "proc/cpuinfo",
+            "processor\t: 0\nmodel name\t: Intel(R) Core(TM) i7-8550U CPU @ 1.80GHz\n\
+             microcode\t: 0xf6\nflags\t\t: fpu vme tsc\n\n\
+             processor\t: 1\nmodel name\t: Intel(R) Core(TM) i7-8550U CPU @ 1.80GHz\n\
+             microcode\t: 0xf4\nflags\t\t: fpu vme tsc\n\n",
+        ),
+        ("proc/sys/kernel/randomize_va_space", "2\n"),
+        ("proc/self/personality", "00000000\n"),
+        ("proc/self/status", "Name:\tktax\nCpus_allowed:\t7\nCpus_allowed_list:\t0-2\n"),
+        ("sys/devices/system/cpu/online", "0-3\n"),
+        ("sys/devices/system/cpu/isolated", "3\n"),
+        ("sys/devices/system/cpu/nohz_full", "  (null)\n"),
+        ("sys/devices/system/cpu/smt/active", "1\n"),
+        ("sys/devices/system/cpu/smt/control", "on\n"),
+        ("sys/devices/system/cpu/intel_pstate/no_turbo", "0\n"),
+        ("sys/devices/system/cpu/cpufreq/policy0/scaling_governor", "powersave\n"),
+        ("sys/devices/system/cpu/cpufreq/policy1/scaling_governor", "performance\n"),
+        ("sys/devices/system/cpu/cpufreq/policy2/scaling_governor", "powersave\n"),
+        ("sys/devices/system/cpu/vulnerabilities/meltdown", "Mitigation: PTI\n"),
+        ("sys/devices/system/cpu/vulnerabilities/srbds", "Not affected\n"),
+        (
+            "sys/devices/system/cpu/vulnerabilities/mds",
+            "Mitigation: Clear CPU buffers; SMT vulnerable\n",
+        ),
+        ("sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc\n"),
+        ("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n"),
+        ("sys/kernel/mm/other", "\n"),
+    ];
+
+    #[test]
+    fn a_laptop_says_what_it_is() {
+        let expected = [
+            "ASLR: 2",
+            "CPU model: Intel(R) Core(TM) i7-8550U CPU @ 1.80GHz",
+            "SMT: on",
+            "THP: madvise",
+            "affinity: 0-2",
+            "boot line: BOOT_IMAGE=/vmlinuz-6.1.0-28-amd64 root=/dev/sda1 ro quiet isolcpus=3",
+            "clock source: tsc",
+            "governor: performance, powersave",
+            "hypervisor: no",
+            "isolated CPUs: 3",
+            "kernel: 6.1.0-28-amd64",
+            "kernel build: #1 SMP PREEMPT_DYNAMIC Debian 6.1.119-1 (2024-11-22)",
+            "microcode: 0xf4, 0xf6",
+            "mitigations: mds=Mitigation: Clear CPU buffers; SMT vulnerable | \
+             meltdown=Mitigation: PTI",
+            "online CPUs: 0-3",
+            "turbo: no_turbo=0",
+        ];
+        assert_eq!(said(&X86), expected);
+    }
+
+    #[test]
+    fn a_guest_on_another_architecture_says_what_it_has() {
+        let files = [
+            (
+                "proc/cpuinfo",
+                "processor\t: 0\nBogoMIPS\t: 50.00\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\n\
+                 CPU architecture: 8\nCPU variant\t: 0x3\nCPU part\t: 0xd0c\nCPU revision\t: 1\n",
+            ),
+            (
+                "sys/devices/system/clocksource/clocksource0/current_clocksource",
+                "arch_sys_counter\n",
+            ),
+            ("sys/devices/system/cpu/smt/control", "notimplemented\n"),
+            ("sys/devices/system/cpu/cpufreq/boost", "1\n"),
+            ("sys/devices/system/cpu/isolated", "\n"),
+        ];
+        let expected = [
+            "CPU model: implementer 0x41 part 0xd0c",
+            "SMT: notimplemented",
+            "clock source: arch_sys_counter",
+            "turbo: boost=1",
+        ];
+        assert_eq!(said(&files), expected);
+        assert_eq!(said(&[]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn some_facts_have_a_second_source() {
+        let aslr = |personality| {
+            let value = ("proc/sys/kernel/randomize_va_space", "2\n");
+            said(&[value, ("proc/self/personality", personality)])
+        };
+        assert_eq!(aslr("00040000\n"), ["ASLR: 0"]);
+        assert_eq!(aslr("00400000\n"), ["ASLR: 2"]);
+        let guest = "flags\t: fpu hypervisor tsc\nflags\t: fpu tsc\n";
+        assert_eq!(said(&[("proc/cpuinfo", guest)]), ["hypervisor: yes"]);
+        let last = "flags\t: fpu hypervisor\nflags\t: tsc\n";
+        assert_eq!(said(&[("proc/cpuinfo", last)]), ["hypervisor: yes"]);
+        let siblings_offline = [
+            ("sys/devices/system/cpu/smt/active", "0\n"),
+            ("sys/devices/system/cpu/smt/control", "on\n"),
+        ];
+        assert_eq!(said(&siblings_offline), ["SMT: off"]);
+        let power = "cpu\t\t: POWER9 (raw), altivec supported\n";
+        assert_eq!(
+            said(&[("proc/cpuinfo", power)]),
+            ["CPU model: POWER9 (raw), altivec supported"]
+        );
+    }
+
+    #[test]
+    fn what_acts_on_a_terminal_is_escaped() {
+        let root = plant(&[("proc/cmdline", "")]);
+        fs::write(root.path().join("proc/cmdline"), b"quiet \x1b[31m\xff\tx\n").unwrap();
+        let facts = facts_below(root.path());
+        assert_eq!(facts[fact::BOOT_LINE], "quiet \\x1b[31m\\xef\\xbf\\xbd x");
+    }
+
+    proptest! {
+        // Each writes a tree of files.
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn any_text_is_survived_and_harmless(text in "\\PC*[\\x00-\\x1f]?\\PC*", name in "[a-z ]*") {
+            let files = X86.map(|(path, _)| (path, text.as_str()));
+            let root = plant(&files);
+            for value in facts_below(root.path()).values() {
+                prop_assert!(!value.is_empty() && value.chars().all(|c| (' '..='~').contains(&c)));
+            }
+            let _ = (all(&text, &name), model(&text), chosen(&text), hypervisor(&text));
+        }
+
+        #[test]
+        fn what_a_file_says_is_said(word in "[a-z][a-z0-9]{0,8}", other in "[a-z]{1,8}") {
+            let text = format!("{other} [{word}] never");
+            prop_assert_eq!(chosen(&text), Some(word.clone()));
+            let info = format!("microcode\t: {word}\nmicrocode : {word}\nmicrocodes : {other}\n");
+            prop_assert_eq!(all(&info, "microcode"), Some(word));
+        }
+    }
+}

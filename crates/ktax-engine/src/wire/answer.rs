@@ -1,7 +1,8 @@
+//! Answers of guests: one, several in a row, and what the program printed.
+
 use std::collections::BTreeMap;
 
-use super::WireError;
-use super::lines::{Lines, WireLine, decimal, is_name};
+use super::{Lines, VERSION, WireError, WireLine, decimal, is_name};
 use ktax_host::text::escape_bytes;
 use ktax_model::Signature;
 
@@ -50,7 +51,7 @@ pub fn parse_answer(wire: &[u8], program: &str) -> Result<Answer, WireError> {
             ("tsc", value) if done.tsc.is_none() => {
                 done.tsc = Some(decimal(value).ok_or_else(|| line.malformed())?);
             }
-            // What the program printed: `printed.rs` reads it.
+            // What the program printed: `parse_printed` reads it.
             ("stdout" | "stderr" | "cut", _) => {}
             ("end", "") => {
                 lines.nothing_more()?;
@@ -116,9 +117,130 @@ fn reason(entry: &str) -> Option<(String, String)> {
     is_name(name).then(|| (name.to_owned(), reason.to_owned()))
 }
 
+/// Splits the output of a guest with several orders: its hello, then one answer to each order.
+/// Each part begins with its version line. The last part may be cut off anywhere. Joined, the parts
+/// are the whole output.
+pub fn split_answers(wire: &[u8]) -> Vec<&[u8]> {
+    let version = VERSION.as_bytes();
+    let (mut parts, mut start, mut at) = (Vec::new(), 0, 0);
+    for line in wire.split_inclusive(|byte| *byte == b'\n') {
+        let begins = match line.strip_suffix(b"\n") {
+            Some(whole) => whole == version,
+            None => version.starts_with(line),
+        };
+        if begins && at > start {
+            parts.push(&wire[start..at]);
+            start = at;
+        }
+        at += line.len();
+    }
+    if start < wire.len() {
+        parts.push(&wire[start..]);
+    }
+    parts
+}
+
+/// Whether the answer is complete: its last line is `end`, or one of them is a reason, after which
+/// other threads may have said a number.
+pub fn is_finished(answer: &[u8]) -> bool {
+    let Some(lines) = answer.strip_suffix(b"\n") else { return false };
+    let mut lines = lines.rsplit(|byte| *byte == b'\n').peekable();
+    lines.peek() == Some(&&b"end"[..]) || lines.any(|line| line.starts_with(b"fail "))
+}
+
+/// What a program of the user's printed, as the guest sends it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Printed {
+    /// On its standard output.
+    pub stdout: PrintedText,
+    /// On its standard error.
+    pub stderr: PrintedText,
+}
+
+/// One of both: of a long text the beginning and the end.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PrintedText {
+    /// All of it, or its beginning.
+    pub begin: Vec<u8>,
+    /// How many bytes are not here.
+    pub left_out: u64,
+    /// What is behind those.
+    pub end: Vec<u8>,
+}
+
+/// The lines of an answer that have what the program printed. What is no such line says nothing
+/// here: the parser of answers refuses what no guest sends.
+pub fn parse_printed(wire: &[u8]) -> Printed {
+    let mut printed = Printed::default();
+    for line in wire.split(|byte| *byte == b'\n') {
+        if let Some(text) = line.strip_prefix(b"stdout ") {
+            printed.stdout.extend(text);
+        } else if let Some(text) = line.strip_prefix(b"stderr ") {
+            printed.stderr.extend(text);
+        } else if let Some(count) = line.strip_prefix(b"cut stdout ") {
+            printed.stdout.cut(count);
+        } else if let Some(count) = line.strip_prefix(b"cut stderr ") {
+            printed.stderr.cut(count);
+        }
+    }
+    printed
+}
+
+impl PrintedText {
+    fn extend(&mut self, escaped: &[u8]) {
+        let to = if self.left_out == 0 { &mut self.begin } else { &mut self.end };
+        let mut rest = escaped;
+        while let Some((first, more)) = rest.split_first() {
+            let escape = rest.get(..4).and_then(escaped_byte);
+            to.push(escape.unwrap_or(*first));
+            rest = if escape.is_some() { &rest[4..] } else { more };
+        }
+    }
+
+    fn cut(&mut self, count: &[u8]) {
+        let count = std::str::from_utf8(count).ok().and_then(decimal);
+        self.left_out = self.left_out.saturating_add(count.unwrap_or(0));
+    }
+
+    /// Whether nothing was printed.
+    pub fn is_empty(&self) -> bool {
+        self.begin.is_empty() && self.end.is_empty()
+    }
+
+    /// Both parts as one text, with a line that says what is not there.
+    pub fn text(&self) -> Vec<u8> {
+        let gap = match self.left_out {
+            0 => String::new(),
+            bytes => format!("\n[ktax left out {bytes} bytes here]\n"),
+        };
+        [&self.begin, gap.as_bytes(), &self.end].concat()
+    }
+
+    /// The last lines, escaped, without empty ones: at most `lines`, each of at most `bytes` bytes
+    /// before they were escaped.
+    pub fn last_lines(&self, lines: usize, bytes: usize) -> Vec<String> {
+        let text = self.text();
+        let all = text.split(|byte| *byte == b'\n').map(|line| {
+            let cut = &line[..line.len().min(bytes)];
+            let more = if cut.len() < line.len() { "..." } else { "" };
+            escape_bytes(cut) + more
+        });
+        let mut all: Vec<String> = all.filter(|line| !line.is_empty()).collect();
+        all.split_off(all.len().saturating_sub(lines))
+    }
+}
+
+/// `\x0a` is one byte; a backslash is never sent as it is.
+fn escaped_byte(text: &[u8]) -> Option<u8> {
+    let digits = std::str::from_utf8(text.strip_prefix(b"\\x")?).ok()?;
+    digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then_some(())?;
+    u8::from_str_radix(digits, 16).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const DONE: &[u8] = b"ktax 1\nstart pipe\nsig calls 7\nsig failed 0\ntsc 900\nend\n";
 
@@ -183,5 +305,120 @@ mod tests {
         let wire = format!("ktax 1\nstart pipe\n{many}tsc 9\nend\n");
         let error = parse_answer(wire.as_bytes(), "pipe").unwrap_err();
         assert_eq!(error, WireError::TooMany { limit: 64 });
+    }
+
+    const HELLO: &str = "ktax 1\nrelease 6.12.0\nready\n";
+
+    fn an_answer() -> impl Strategy<Value = String> {
+        // Lines of any kind, except those that begin or end an answer.
+        let line = "([ -jl-~][ -~]{0,12})?";
+        let ends = |line: &String| line == "end" || line.starts_with("fail ");
+        let line = line.prop_filter("the end of an answer", move |line| !ends(line));
+        let lines = prop::collection::vec(line, 0..6);
+        lines.prop_map(|lines| {
+            let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
+            format!("{VERSION}\n{lines}end\n")
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_joined_comes_apart_again(
+            answers in prop::collection::vec(an_answer(), 0..6),
+            torn in 0usize..40,
+        ) {
+            let all = HELLO.to_owned() + &answers.concat();
+            let parts = split_answers(all.as_bytes());
+            prop_assert_eq!(parts.len(), answers.len() + 1);
+            prop_assert_eq!(parts[0], HELLO.as_bytes());
+            for (part, answer) in parts[1..].iter().zip(&answers) {
+                prop_assert_eq!(*part, answer.as_bytes());
+                prop_assert!(is_finished(part));
+            }
+            // Wherever the last part is cut off, the parts before it stay the same.
+            let whole = parts.len() - 1;
+            let torn = torn.min(parts[whole].len() - 1);
+            let left = split_answers(&all.as_bytes()[..all.len() - torn]);
+            prop_assert_eq!(&left[..whole], &parts[..whole]);
+            prop_assert_eq!(left.len(), parts.len());
+            prop_assert_eq!(is_finished(left[whole]), torn == 0 && whole > 0);
+        }
+
+        #[test]
+        fn nothing_is_lost_of_any_bytes(wire in prop::collection::vec(
+            prop_oneof![Just(b"ktax 1\n".to_vec()), Just(b"end\n".to_vec()), any::<Vec<u8>>()],
+            0..12,
+        )) {
+            let wire = wire.concat();
+            let parts = split_answers(&wire);
+            prop_assert_eq!(parts.concat(), &wire[..]);
+            for (place, part) in parts.iter().enumerate().skip(1) {
+                let is_last = place == parts.len() - 1;
+                let torn = is_last && b"ktax 1".starts_with(part);
+                prop_assert!(part.starts_with(b"ktax 1\n") || torn);
+                prop_assert!(!part.windows(8).any(|at| at == b"\nktax 1\n"));
+            }
+        }
+    }
+
+    #[test]
+    fn an_answer_is_finished_by_its_last_line() {
+        for (answer, finished) in [
+            ("ktax 1\nstart pipe\nsig calls 7\nend\n", true),
+            ("ktax 1\nstart pipe\nfail mmap: no\n", true),
+            ("ktax 1\nfail order: no such workload in this guest\n", true),
+            ("ktax 1\nstart pipe\nfail no\nsig calls 7\n", true),
+            ("ktax 1\nstart pipe\nfail no\nsig ca", false),
+            ("ktax 1\nstart pipe\nfail no", false),
+            ("ktax 1\nstart pipe\nsig calls 7\nend", false),
+            ("ktax 1\nstart pipe\nsig calls 7\n", false),
+            ("ktax 1\nstart pipe\nsig calls 7\nbend\n", false),
+            ("ktax 1\n", false),
+            ("", false),
+        ] {
+            assert_eq!(is_finished(answer.as_bytes()), finished, "{answer:?}");
+        }
+    }
+
+    /// As `guest/rooted.c` sends it.
+    fn sent(name: &str, text: &[u8]) -> String {
+        let escape = |byte: &u8| match byte {
+            b'\\' => "\\x5c".to_owned(),
+            b' '..=b'~' => char::from(*byte).to_string(),
+            other => format!("\\x{other:02x}"),
+        };
+        let lines = text.chunks(1000);
+        let line =
+            |part: &[u8]| format!("{name} {}\n", part.iter().map(escape).collect::<String>());
+        lines.map(line).collect()
+    }
+
+    #[test]
+    fn both_outputs_come_back_and_a_cut_is_said() {
+        let wire =
+            sent("stdout", b"one\n\\x41 \xff\n") + "sig a 1\n" + &sent("stderr", b"evil \x1b");
+        let printed = parse_printed(wire.as_bytes());
+        assert_eq!(printed.stdout.text(), b"one\n\\x41 \xff\n");
+        assert_eq!(printed.stdout.last_lines(1, 100), ["\\x41 \\xff"]);
+        assert_eq!(printed.stderr.last_lines(9, 6), ["evil \\x1b"]);
+        assert_eq!(printed.stderr.last_lines(9, 3), ["evi..."]);
+        let printed = parse_printed(b"stdout ab\ncut stdout 900\nstdout cd\ncut stdout x\n");
+        assert_eq!(printed.stdout.text(), b"ab\n[ktax left out 900 bytes here]\ncd");
+    }
+
+    proptest! {
+        #[test]
+        fn every_output_comes_back(text in proptest::collection::vec(any::<u8>(), 0..3000)) {
+            let printed = parse_printed(sent("stderr", &text).as_bytes());
+            prop_assert_eq!(printed.stderr.text(), text);
+            prop_assert!(printed.stdout.is_empty());
+        }
+
+        #[test]
+        fn any_wire_is_read(wire in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let wire = [&b"stdout \\x4\ncut stdout "[..], &wire].concat();
+            let printed = parse_printed(&wire);
+            printed.stdout.last_lines(3, 10);
+        }
     }
 }

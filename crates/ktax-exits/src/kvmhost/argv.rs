@@ -14,7 +14,7 @@ const CPU: &str = "EPYC,svm=on,npt=on,nrip-save=off,rdseed=off,sha-ni=off,fxsr-o
 /// Enough for the host, one guest, and all files in memory.
 const MEMORY_MIB: u32 = 1400;
 
-/// `engine/monitor.rs` computes the time since power-on from this date.
+/// `engine/vm.rs` computes the time since power-on from this date.
 const CLOCK: &str = "base=2020-01-01,clock=vm";
 
 /// What is booted.

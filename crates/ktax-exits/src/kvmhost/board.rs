@@ -12,7 +12,9 @@ use super::initramfs::{HostArchive, keep};
 use super::{GuestEngine, HostError, ReadyHost, Recorded};
 use crate::{Per, files};
 use ktax_engine::argv::{escape, monitor};
-use ktax_engine::initramfs::{DIRECTORY, PROGRAM, append, append_console, end};
+use ktax_engine::payload::{
+    DIRECTORY_MODE, PROGRAM_MODE, append_console, append_file, end_archive,
+};
 use ktax_engine::qemu::Qemu;
 use ktax_engine::vm::{Vm, Watched};
 use ktax_engine::{Cancel, Limits, Stop, read_tail, wire};
@@ -206,11 +208,11 @@ impl BoardHost<'_> {
         let archive = || {
             let mut archive = Vec::new();
             for name in ["dev", "proc", "sys"] {
-                append(&mut archive, name, DIRECTORY, &[])?;
+                append_file(&mut archive, name, DIRECTORY_MODE, &[])?;
             }
             append_console(&mut archive)?;
-            append(&mut archive, "init", PROGRAM, &program)?;
-            end(archive)
+            append_file(&mut archive, "init", PROGRAM_MODE, &program)?;
+            end_archive(archive)
         };
         archive().map_err(broken)
     }

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use super::Recorded;
 use super::argv::padding;
 use super::frame::Said;
-use ktax_engine::initramfs::{DIRECTORY, PROGRAM, append, append_console, end};
+use ktax_engine::payload::{
+    DIRECTORY_MODE, PROGRAM_MODE, append_console, append_file, end_archive,
+};
 use ktax_engine::wire::{self, Answer, arguments, parse_answer};
 use ktax_engine::{Stop, payload};
 use ktax_model::{
@@ -44,15 +46,15 @@ pub enum Task {
 pub(super) fn archive() -> io::Result<Vec<u8>> {
     let mut archive = Vec::new();
     for name in ["dev", "proc", "sys", "tmp"] {
-        append(&mut archive, name, DIRECTORY, &[])?;
+        append_file(&mut archive, name, DIRECTORY_MODE, &[])?;
     }
     append_console(&mut archive)?;
     for (name, content) in
         [("init", INIT), ("ktax-guest", payload::GUEST), ("ktax-hello", payload::HELLO)]
     {
-        append(&mut archive, name, PROGRAM, content)?;
+        append_file(&mut archive, name, PROGRAM_MODE, content)?;
     }
-    end(archive)
+    end_archive(archive)
 }
 
 const TABLE: &str = "/tmp/table.json";

@@ -12,7 +12,9 @@ use object::read::elf::{FileHeader, ProgramHeader};
 
 use super::HostError;
 use super::frame::Order;
-use ktax_engine::initramfs::{DIRECTORY, PROGRAM, append, append_console, end};
+use ktax_engine::payload::{
+    DIRECTORY_MODE, PROGRAM_MODE, append_console, append_file, end_archive,
+};
 use ktax_host::cache::Holder;
 use ktax_host::disk::{sha256, write_atomically};
 
@@ -82,13 +84,13 @@ fn archive(members: &[Member<'_>]) -> io::Result<Vec<u8>> {
     }
     let mut archive = Vec::with_capacity(members.iter().map(|(_, bytes)| bytes.len() + 512).sum());
     for directory in directories {
-        append(&mut archive, &directory.to_string_lossy(), DIRECTORY, &[])?;
+        append_file(&mut archive, &directory.to_string_lossy(), DIRECTORY_MODE, &[])?;
     }
     append_console(&mut archive)?;
     for (place, content) in members {
-        append(&mut archive, place.trim_start_matches('/'), PROGRAM, content)?;
+        append_file(&mut archive, place.trim_start_matches('/'), PROGRAM_MODE, content)?;
     }
-    end(archive)
+    end_archive(archive)
 }
 
 /// The program of this process, also where its file was replaced.

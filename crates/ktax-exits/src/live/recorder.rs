@@ -211,7 +211,7 @@ pub fn now_ns() -> u64 {
 }
 
 /// What one recorder has recorded.
-struct Seen {
+pub(super) struct Seen {
     pub points: Points,
     pub source: &'static str,
     pub recording: Recording,

@@ -158,11 +158,7 @@ fn read_files(config: &Config) -> Result<Files, VmmError> {
     Ok(Files { kernel, initrd })
 }
 
-fn load_files(
-    config: &Config,
-    files: &Files,
-    memory: &Memory,
-) -> Result<Entry, VmmError> {
+fn load_files(config: &Config, files: &Files, memory: &Memory) -> Result<Entry, VmmError> {
     let bad = |reason: &str| not_a_kernel(config, reason);
     let mut image = Cursor::new(files.kernel.as_slice());
     let loaded = BzImage::load(memory, None, &mut image, Some(GuestAddress(HIGH_MEMORY)));

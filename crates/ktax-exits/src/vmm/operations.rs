@@ -205,7 +205,7 @@ fn ways(kind: Costly) -> Vec<Way> {
 }
 
 /// What does nothing.
-pub(super) fn nothing() -> Way {
+fn nothing() -> Way {
     Way::of(&[0x90])
 }
 

@@ -1,22 +1,45 @@
-//! Runs the guest's own programs as plain processes, one at a time.
+//! The running kernel. The guest's own programs run on it as plain processes. What a Side changes
+//! on it is written down first, and restored.
 
-use std::fs::File;
+pub mod changer;
+pub mod journal;
+pub mod settings;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
 use std::io::{self, Read, Seek};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use changer::Changer;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid,
+};
+use settings::SettingError;
 
-use super::left;
-use crate::limits::{Cancel, Limits, timespec};
-use crate::payload;
-use crate::process::die_with_parent;
-use crate::stop::Stop;
+use super::command::die_with_parent;
+use super::engine::{
+    Booted, EngineEntry, Measures, OpenError, Stop, Timed, TimedSetup, host_failure,
+};
+use super::limits::{Cancel, Limits, timespec};
+use crate::{noise, payload};
 use ktax_host::cache::Holder;
-use ktax_model::{Failure, Workload};
+use ktax_model::{Facts, Failure, RunsOn, TimedSubject, Workload};
 use ktax_program::NativePrograms;
+
+pub use settings::{Running, Setting};
+
+/// Its place in the list of engines.
+pub const ENGINE: EngineEntry = EngineEntry {
+    name: "host",
+    about: "Time the running kernel: set each side's settings, then restore them",
+    runs_on: RunsOn::RunningKernel,
+    measures: Measures::Times { open: |setup| Ok(Box::new(TimedHost::open(setup)?)) },
+};
 
 /// The time that the guest's janitor has to remove what a killed workload leaves.
 const TIDYING: Duration = Duration::from_secs(60);
@@ -85,7 +108,7 @@ impl Host {
         }
         let status = child.wait().map_err(|error| failed("wait for", error))?;
         if self.programs.is_some() {
-            left::end();
+            end_orphans();
         }
         let wire = ended?;
         if wire.is_empty() {
@@ -125,7 +148,7 @@ impl Host {
         command.args(counters.then_some("counters=1"));
         command.env("KTAX_HELLO", &self.hello);
         if let Some((programs, directory)) = &self.programs {
-            left::adopt()?;
+            adopt_orphans()?;
             command.env("KTAX_PROGRAMS", programs.directory()).current_dir(directory);
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr.try_clone()?);
@@ -179,3 +202,108 @@ fn drain(stdout: &mut ChildStdout, deadline: Instant) -> io::Result<()> {
     }
     Ok(())
 }
+
+/// The running kernel with the settings of two Sides.
+pub struct TimedHost<'a> {
+    host: Host,
+    changer: RefCell<Changer<'a>>,
+    facts: fn() -> Facts,
+    between: &'a dyn Fn(),
+}
+
+impl<'a> TimedHost<'a> {
+    /// Of both Sides of a Plan, with the journal of this machine.
+    ///
+    /// # Errors
+    ///
+    /// As of [`TimedHost::new`], or the guest program cannot be put into the cache.
+    pub fn open(setup: TimedSetup<'a>) -> Result<TimedHost<'a>, OpenError> {
+        let TimedSetup { plan, cache, limits, cancel, note, between, native, .. } = setup;
+        let programs = Host::new(cache, limits, cancel)
+            .map_err(host_failure("cannot put the guest program into the cache"))?
+            .with(native);
+        let sides = [&plan.subjects.base, &plan.subjects.change];
+        let made = TimedHost::new(programs, &journal::state_dir(), sides, noise::facts, note)?;
+        Ok(TimedHost { between, ..made })
+    }
+
+    /// Restores what an earlier ktax left changed, and reads the present settings. `dir` has the
+    /// journal, `facts` reads the facts of the machine, `note` prints a line for the user.
+    ///
+    /// # Errors
+    ///
+    /// A setting is wrong, or cannot be changed or restored.
+    pub fn new(
+        host: Host,
+        dir: &Path,
+        sides: [&TimedSubject; 2],
+        facts: fn() -> Facts,
+        note: impl Fn(&str) + 'a,
+    ) -> Result<TimedHost<'a>, SettingError> {
+        let changer = RefCell::new(Changer::new(dir, sides, note)?);
+        Ok(TimedHost { host, changer, facts, between: &|| () })
+    }
+}
+
+impl Timed for TimedHost<'_> {
+    fn boot(&self, subject: &TimedSubject, loops: &[&Workload]) -> Result<Booted, Stop> {
+        if self.host.is_cancelled() {
+            return Err(Stop::Cancelled);
+        }
+        self.changer.borrow_mut().apply(subject).map_err(failed)?;
+        let facts = (self.facts)();
+        let mut wires = Vec::with_capacity(loops.len());
+        // A row that hangs waits for the limit once, not once in each loop.
+        let mut ended: BTreeMap<&str, Failure> = BTreeMap::new();
+        for workload in loops {
+            (self.between)();
+            if let Some(failure) = ended.get(workload.row.as_str()) {
+                wires.push(Err(failure.clone()));
+                continue;
+            }
+            wires.push(match self.host.run(&subject.prefix, workload, false) {
+                Ok(wire) => Ok(wire),
+                Err(Stop::Failed(failure, _)) => {
+                    ended.insert(&workload.row, failure.clone());
+                    Err(failure)
+                }
+                Err(Stop::Cancelled) => return Err(Stop::Cancelled),
+            });
+        }
+        Ok(Booted { facts, wires, console: Vec::new() })
+    }
+
+    fn end(&self) -> Result<(), Stop> {
+        self.changer.borrow_mut().restore().map_err(failed)
+    }
+}
+
+fn failed(error: SettingError) -> Stop {
+    Failure::Setting { reason: error.to_string() }.into()
+}
+
+/// Makes processes whose parents have ended children of this process.
+fn adopt_orphans() -> io::Result<()> {
+    Ok(set_child_subreaper(Some(getpid()))?)
+}
+
+/// Ends all children of this process, and those that it gets by that. Nothing else may have one.
+fn end_orphans() {
+    while let Some(left) = Some(children()).filter(|left| !left.is_empty()) {
+        for pid in left {
+            // It may have ended by itself.
+            kill_process(pid, Signal::KILL).ok();
+            waitpid(Some(pid), WaitOptions::empty()).ok();
+        }
+    }
+}
+
+fn children() -> Vec<Pid> {
+    let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let lists = threads.filter_map(|it| fs::read_to_string(it.path().join("children")).ok());
+    let all: String = lists.collect();
+    all.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
+}
+
+#[cfg(test)]
+mod tests;

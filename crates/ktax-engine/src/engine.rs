@@ -1,0 +1,296 @@
+//! The interface of the engines, and their list.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::{fmt, io};
+
+use serde::{Deserialize, Deserializer, de};
+use thiserror::Error;
+
+use super::kvm::DeviceError;
+use super::limits::{Cancel, Limits};
+use super::payload::UserSpace;
+use super::qemu::{Qemu, QemuError};
+use super::vm::read_tail;
+use super::wire::Hello;
+use crate::ENGINES;
+use crate::host::settings::SettingError;
+use ktax_model::{Facts, Failure, Key, Layout, Machine, RunsOn, TimedSubject, TimesPlan, Workload};
+use ktax_program::{NativePrograms, PackedModules, PackedPrograms};
+
+/// What to boot.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The kernel image.
+    pub image: PathBuf,
+    /// SHA-256 of the image.
+    pub image_sha256: String,
+    /// The Subject's boot line.
+    pub boot_line: String,
+    /// The virtual machine: CPU model and memory.
+    pub machine: Machine,
+    /// The Layout of this Boot.
+    pub layout: Layout,
+    /// The modules of the kernel that the guest loads, as an archive.
+    pub modules: Option<PackedModules>,
+    /// What each guest of a Side has: what makes the disk, hooks of rows that are no programs, and
+    /// what it is set up with.
+    pub beside: Option<PackedPrograms>,
+    /// The one program of the user's that is in this guest.
+    pub program: Option<PackedPrograms>,
+}
+
+/// An engine that counts.
+pub trait Engine: Sync {
+    /// A shell script that repeats the Boot by hand; `$1` is the path of an order.
+    fn script(&self, request: &Request) -> String;
+    /// Boots, or finds the Boot's Snapshot in the cache.
+    ///
+    /// # Errors
+    ///
+    /// The guest or the host failed, or the user cancelled.
+    fn boot(&self, request: &Request) -> Result<Box<dyn Frozen + '_>, Stop>;
+}
+
+/// A Boot that any number of Runs start from, each from the same state.
+pub trait Frozen {
+    /// What the guest reported about itself.
+    fn hello(&self) -> &Hello;
+    /// The end of the console at the Snapshot.
+    fn console(&self) -> Vec<u8>;
+    /// Gives the guest an order and waits for its end.
+    ///
+    /// # Errors
+    ///
+    /// The guest or the host failed, or the user cancelled.
+    fn run(&self, order: &str) -> Result<RawAnswer, Stop>;
+    /// Boots once more and counts from the kernel's start to init's; then as [`Frozen::run`].
+    ///
+    /// # Errors
+    ///
+    /// As of [`Frozen::run`].
+    fn run_boot(&self, order: &str) -> Result<RawAnswer, Stop>;
+}
+
+/// The output of a finished guest. Nothing in it has been checked.
+#[derive(Debug, Clone, Default)]
+pub struct RawAnswer {
+    /// What it printed on the wire.
+    pub wire: Vec<u8>,
+    /// The plugin's profile.
+    pub profile: String,
+    /// The end of the console, escaped, for a message about an empty answer.
+    pub console_tail: String,
+}
+
+/// An engine that measures time.
+pub trait Timed {
+    /// Makes a fresh Boot of a Subject and runs these Workloads one after the other, each in a
+    /// fresh process.
+    ///
+    /// # Errors
+    ///
+    /// No Workload could run, or the user cancelled.
+    fn boot(&self, subject: &TimedSubject, loops: &[&Workload]) -> Result<Booted, Stop>;
+    /// Restores all settings. Called once, after the last measurement or when the user stops.
+    ///
+    /// # Errors
+    ///
+    /// A setting cannot be restored.
+    fn end(&self) -> Result<(), Stop>;
+}
+
+/// The output of a Boot. Nothing in it has been checked.
+#[derive(Debug, Clone, Default)]
+pub struct Booted {
+    /// The facts of the machine, read after the Subject's settings were applied.
+    pub facts: Facts,
+    /// For each loop its output on the wire, or why it has none.
+    pub wires: Vec<Result<Vec<u8>, Failure>>,
+    /// The end of the guest's console, if the guest stopped early.
+    pub console: Vec<u8>,
+}
+
+/// An engine in the list: what the other phases know of it.
+#[derive(Debug, Clone, Copy)]
+pub struct EngineEntry {
+    /// What `--engine` and experiment files call it.
+    pub name: &'static str,
+    /// What it does, for `--help`.
+    pub about: &'static str,
+    /// What it runs Subjects on.
+    pub runs_on: RunsOn,
+    /// What it measures, and how it is made ready.
+    pub measures: Measures,
+}
+
+impl PartialEq for EngineEntry {
+    fn eq(&self, other: &EngineEntry) -> bool {
+        self.name == other.name
+    }
+}
+
+/// What an engine measures, and how it is made ready.
+#[derive(Clone, Copy)]
+pub enum Measures {
+    /// Counts.
+    Counts {
+        /// The Key of its counts.
+        key: fn(&Qemu, &Machine) -> Key,
+        /// Makes it ready.
+        open: fn(CountsSetup<'_>) -> Result<Box<dyn Engine>, OpenError>,
+    },
+    /// Times.
+    Times {
+        /// Makes it ready.
+        open: for<'a> fn(TimedSetup<'a>) -> Result<Box<dyn Timed + 'a>, OpenError>,
+    },
+}
+
+impl fmt::Debug for Measures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Measures::Counts { .. } => "counts",
+            Measures::Times { .. } => "times",
+        })
+    }
+}
+
+/// What an engine for counts is made of.
+pub struct CountsSetup<'a> {
+    /// QEMU to run.
+    pub qemu: Qemu,
+    /// How many CPUs the guests have.
+    pub cpus: u32,
+    /// ktax's own directory.
+    pub cache: &'a Path,
+    /// What no guest may exceed.
+    pub limits: Limits,
+    /// Stops everything once it is raised.
+    pub cancel: Cancel,
+    /// The guest's user space.
+    pub guest: UserSpace,
+}
+
+/// What a timed engine is made of.
+pub struct TimedSetup<'a> {
+    /// What is to be measured.
+    pub plan: &'a TimesPlan,
+    /// QEMU to run; the one on the PATH where absent.
+    pub qemu: Option<&'a Path>,
+    /// ktax's own directory.
+    pub cache: &'a Path,
+    /// The image of each Kernel of the guests, by its name in the Subjects.
+    pub images: BTreeMap<String, PathBuf>,
+    /// The user's programs in guests.
+    pub programs: Option<PackedPrograms>,
+    /// The user's programs on the running kernel, and the directory in which they start.
+    pub native: Option<(NativePrograms, PathBuf)>,
+    /// The CPUs of this machine that vCPUs are pinned to, in turn; empty: not pinned.
+    pub cpus: Vec<usize>,
+    /// What no program and no guest may exceed.
+    pub limits: Limits,
+    /// Is called between two loops, when nothing is measured.
+    pub between: &'a dyn Fn(),
+    /// Stops everything once it is raised.
+    pub cancel: Cancel,
+    /// Prints a line for the user.
+    pub note: Box<dyn Fn(&str) + 'a>,
+}
+
+/// Why an engine cannot be made ready.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// There is no QEMU that can be used.
+    #[error(transparent)]
+    Qemu(#[from] QemuError),
+    /// A setting is wrong, or cannot be changed or restored.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    /// This user cannot use KVM.
+    #[error(transparent)]
+    Kvm(#[from] DeviceError),
+    /// Something of the host's failed.
+    #[error("{0}")]
+    Failed(Failure),
+    /// The user stopped it.
+    #[error("stopped")]
+    Cancelled,
+}
+
+impl From<Failure> for OpenError {
+    fn from(failure: Failure) -> OpenError {
+        OpenError::Failed(failure)
+    }
+}
+
+/// Declares the modules of the engines and lists them, so that an engine is one line.
+macro_rules! engines {
+    ($(#[$about:meta])* pub const $list:ident; $(mod $module:ident;)*) => {
+        $(pub mod $module;)*
+        $(#[$about])*
+        pub const $list: &[EngineEntry] = &[$($module::ENGINE),*];
+    };
+}
+pub(super) use engines;
+
+/// The engine of that name.
+pub fn named(name: &str) -> Option<&'static EngineEntry> {
+    ENGINES.iter().find(|engine| engine.name == name)
+}
+
+impl<'de> Deserialize<'de> for &'static EngineEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        named(&name).ok_or_else(|| {
+            let names: Vec<String> = ENGINES.iter().map(|it| format!("`{}`", it.name)).collect();
+            let names = names.join(", ");
+            de::Error::custom(format!("unknown engine {name:?}, expected one of {names}"))
+        })
+    }
+}
+
+/// Why a Boot or a Run has no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// The guest or QEMU failed; the row shows why. With the end of the console, if there is one.
+    Failed(Failure, Vec<u8>),
+    /// The user asked to stop: there is no row.
+    Cancelled,
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Stop::Failed(failure, Vec::new())
+    }
+}
+
+impl Stop {
+    /// Adds the end of the console at `path`.
+    pub(super) fn with_console(self, path: &Path) -> Stop {
+        match self {
+            Stop::Failed(failure, _) => Stop::Failed(failure, read_tail(path)),
+            Stop::Cancelled => Stop::Cancelled,
+        }
+    }
+}
+
+/// Makes a Failure of an error of the host; `operation` says what could not be done.
+pub(super) fn host_failure(operation: &str) -> impl Fn(io::Error) -> Failure + Clone {
+    let operation = operation.to_owned();
+    move |error| Failure::Host { operation: operation.clone(), reason: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_leads_to_its_engine() {
+        for engine in ENGINES {
+            let found = named(engine.name).map(|found| (found.about, found.runs_on));
+            assert_eq!(found, Some((engine.about, engine.runs_on)), "{}", engine.name);
+        }
+        assert_eq!(named("hots"), None);
+    }
+}

@@ -1,0 +1,404 @@
+//! The exact engine: QEMU TCG under icount, counted by the plugin, each Run from the same Snapshot.
+
+mod frozen;
+mod snapshot;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use frozen::{ExactBoot, SymbolFile, collect};
+use snapshot::lock;
+
+use super::argv::{Files, Plugin, Slices};
+use super::engine::{
+    CountsSetup, Engine, EngineEntry, Frozen, Measures, OpenError, RawAnswer, Request, Stop,
+    host_failure,
+};
+use super::limits::{Cancel, Limits};
+use super::payload::{Payload, UserSpace};
+use super::qemu::{Qemu, QemuError};
+use super::vm::{Rest, Vm, Watched};
+use super::wire::{
+    Answer, SYMBOLS_ORDER, VARIABLES_ORDER, WireError, parse_answer, parse_symbols, parse_variables,
+};
+use crate::{argv, payload};
+use ktax_host::cache::{Holder, Scratch, remove_stale};
+use ktax_host::disk::{sha256_of_file, sha256_of_parts, write_atomically};
+use ktax_model::{Blame, Failure, Key, Machine, Model, Region, RunsOn};
+use ktax_program::PackedPrograms;
+
+pub use super::argv::Paths;
+pub use snapshot::save_state;
+
+/// Its place in the list of engines.
+pub const ENGINE: EngineEntry = EngineEntry {
+    name: NAME,
+    about: "Count instructions under QEMU's translator: the same numbers everywhere",
+    runs_on: RunsOn::Guests,
+    measures: Measures::Counts {
+        key: Exact::key,
+        open: |CountsSetup { qemu, cpus, cache, limits, cancel, guest }| {
+            let engine = Exact::of(guest, qemu, cache, limits, cancel)?;
+            if cpus > 1 {
+                engine.check_slices()?;
+            }
+            Ok(Box::new(engine))
+        },
+    },
+};
+
+/// What the engine is called.
+const NAME: &str = "exact";
+
+/// The engine.
+#[derive(Debug)]
+pub struct Exact {
+    pub(super) tools: Tools,
+}
+
+impl Exact {
+    /// Prepares the engine; `cache` is ktax's own directory.
+    ///
+    /// # Errors
+    ///
+    /// The cache cannot be written.
+    pub fn new(qemu: Qemu, cache: &Path, limits: Limits, cancel: Cancel) -> Result<Exact, Failure> {
+        Exact::of(UserSpace::OWN, qemu, cache, limits, cancel)
+    }
+
+    /// The same with another guest.
+    ///
+    /// # Errors
+    ///
+    /// The cache cannot be written.
+    pub fn of(
+        guest: UserSpace,
+        qemu: Qemu,
+        cache: &Path,
+        limits: Limits,
+        cancel: Cancel,
+    ) -> Result<Exact, Failure> {
+        let payload = payload::install_of(&guest, cache)
+            .map_err(host_failure("cannot write to the cache"))?;
+        for dir in ["snapshots", "runs"] {
+            remove_stale(&cache.join(dir));
+        }
+        let guest_sha256 = guest.sha256();
+        let cache = cache.to_owned();
+        let tools = Tools { qemu, cache, payload, guest_sha256, limits, cancel };
+        Ok(Exact { tools })
+    }
+
+    /// Loads the plugin into a QEMU without a machine, to see whether that works.
+    ///
+    /// # Errors
+    ///
+    /// QEMU does not start, or does not load the plugin.
+    pub fn try_plugin(&self) -> Result<(), Failure> {
+        let tools = &self.tools;
+        let scratch =
+            Scratch::create(&tools.cache.join("runs")).map_err(host_failure("cannot start"))?;
+        let symbols = scratch.file("symbols");
+        fs::write(&symbols, "ffffffff81000000 _stext\n").map_err(host_failure("cannot write"))?;
+        let profile = scratch.file("profile");
+        let region = Region::Marked;
+        let library = &tools.payload.plugin;
+        let (symbols, profile) = (&*symbols, &*profile);
+        let plugin = Plugin {
+            library,
+            symbols,
+            programs: None,
+            profile,
+            region,
+            paths: &Paths::LeftOut,
+            slices: None,
+            variables: None,
+            machine: None,
+        };
+        let args = |control| argv::no_machine(&plugin, control);
+        let stderr = scratch.file("stderr");
+        let mut vm = Vm::start(&tools.qemu.program, args, None, &stderr, &tools.limits)?;
+        vm.monitor(|monitor| monitor.status()).map(drop)
+    }
+
+    /// The Key: counts compare only with counts of the same Key.
+    pub fn key(qemu: &Qemu, machine: &Machine) -> Key {
+        Key {
+            engine: NAME.into(),
+            qemu: qemu.version.clone(),
+            machine: argv::MACHINE.into(),
+            cpu: machine.cpu.clone(),
+            memory_mib: machine.memory_mib,
+            cpus: machine.cpus,
+            quantum: machine.quantum,
+            model: machine.model.clone(),
+            guest: payload::guest_sha256(),
+            programs: String::new(),
+            modules: Vec::new(),
+        }
+    }
+
+    /// Boots and makes the Snapshot, or finds it in the cache.
+    ///
+    /// # Errors
+    ///
+    /// The guest or the host failed, or the user cancelled.
+    pub fn freeze(&self, request: &Request) -> Result<ExactBoot<'_>, Stop> {
+        let initrd = self.tools.initrd(request)?;
+        let snapshot = snapshot::obtain(&self.tools, request, &initrd)?;
+        Ok(ExactBoot::new(&self.tools, request.clone(), initrd, snapshot))
+    }
+
+    /// The same as [`Engine::boot`], whose Runs say this of calls.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Engine::boot`].
+    pub fn boot_with(&self, request: &Request, paths: Paths) -> Result<Box<dyn Frozen + '_>, Stop> {
+        let mut boot = self.counted(request)?;
+        boot.set_paths(paths);
+        Ok(Box::new(boot))
+    }
+
+    fn counted(&self, request: &Request) -> Result<ExactBoot<'_>, Stop> {
+        let mut boot = self.freeze(request)?;
+        boot.set_symbols(obtain_symbols(&self.tools, request, &boot, Symbols::Functions)?);
+        if request.machine.model == Some(Model::Coherence) {
+            boot.set_variables(obtain_symbols(&self.tools, request, &boot, Symbols::Variables)?);
+        }
+        Ok(boot)
+    }
+}
+
+impl Engine for Exact {
+    fn script(&self, request: &Request) -> String {
+        // The boot writes it, unless its programs are measured already.
+        let initrd = self.tools.payload.path_with(&archives(request));
+        argv::script(&self.tools.qemu.program, request, &initrd)
+    }
+
+    fn boot(&self, request: &Request) -> Result<Box<dyn Frozen + '_>, Stop> {
+        Ok(Box::new(self.counted(request)?))
+    }
+}
+
+/// What every part of the exact engine works with.
+#[derive(Debug)]
+pub(super) struct Tools {
+    pub qemu: Qemu,
+    /// ktax's own directory.
+    pub cache: PathBuf,
+    pub payload: Payload,
+    pub guest_sha256: String,
+    pub limits: Limits,
+    pub cancel: Cancel,
+}
+
+impl Tools {
+    /// What the guest of a Boot unpacks: ktax's programs, the kernel's modules, the user's.
+    pub fn initrd(&self, request: &Request) -> Result<PathBuf, Failure> {
+        self.payload.with(&archives(request)).map_err(host_failure("cannot write to the cache"))
+    }
+
+    /// Whether its kernel has more code than its image.
+    pub fn loads_code(request: &Request) -> bool {
+        let mut programs = request.beside.iter().chain(&request.program);
+        request.modules.is_some() || programs.any(|programs| programs.has_setup)
+    }
+
+    /// What is watched while a VM with these files runs.
+    pub fn watch<'a>(&'a self, files: &'a Files, wire_bytes: u64) -> Watched<'a> {
+        Watched {
+            limits: &self.limits,
+            cancel: &self.cancel,
+            wire: (&files.wire, wire_bytes),
+            speaks_first: true,
+            console: &files.console,
+        }
+    }
+}
+
+/// What a guest has beside ktax's own programs.
+pub(super) fn archives(request: &Request) -> Vec<&PackedPrograms> {
+    let modules = request.modules.iter().map(|modules| &modules.packed);
+    modules.chain(&request.beside).chain(&request.program).collect()
+}
+
+type Parse = fn(&[u8]) -> Result<String, WireError>;
+
+/// What a symbol file has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Symbols {
+    Functions,
+    /// For the model of coherence.
+    Variables,
+}
+
+/// The symbol file of the Kernel that `boot` runs. The boot line always has `nokaslr`, so the
+/// addresses depend on the image alone, unless the guest loads modules, or code by a hook.
+fn obtain_symbols(
+    tools: &Tools,
+    request: &Request,
+    boot: &ExactBoot,
+    which: Symbols,
+) -> Result<SymbolFile, Stop> {
+    let dir = tools.cache.join("symbols");
+    fs::create_dir_all(&dir).map_err(host_failure("cannot create the symbol cache"))?;
+    let name = match Tools::loads_code(request) {
+        true => snapshot::key(tools, request),
+        false => request.image_sha256.clone(),
+    };
+    let (name, order, parse) = match which {
+        Symbols::Functions => (name, SYMBOLS_ORDER, parse_symbols as Parse),
+        Symbols::Variables => (format!("{name}.data"), VARIABLES_ORDER, parse_variables as Parse),
+    };
+    let path = dir.join(&name);
+    let _lock = lock(&dir.join(format!("{name}.lock")), tools)?;
+    loop {
+        if let Some(holder) = Holder::of(&path).map_err(host_failure("cannot read the symbols"))? {
+            return Ok(SymbolFile::new(path, holder));
+        }
+        let answer = boot.resume(order, None, tools.limits.symbols_bytes)?;
+        let symbols =
+            parse(&answer.wire).map_err(|error| Failure::Garbled { reason: error.to_string() })?;
+        write_atomically(&path, symbols.as_bytes())
+            .map_err(host_failure("cannot keep the symbols"))?;
+    }
+}
+
+const CPUS: u32 = 4;
+
+/// How often all CPUs together take the lock.
+const ACQUISITIONS: u64 = 80_000;
+
+/// A quantum, and how many percent of all acquisitions find the lock taken at it. Of all quanta,
+/// here a longer or shorter one shows most: 5 % of it are three points. It takes a second.
+const TRIED: (u32, f64) = (200, 43.0);
+
+/// How many points a share may be away: firmware decides where in a slice the first CPU begins.
+const MOST_AWAY: f64 = 1.0;
+
+/// What the guest does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SelfTest {
+    /// Each CPU takes the lock before it counts.
+    Locked,
+    /// No CPU does.
+    Unlocked,
+}
+
+impl Exact {
+    /// Makes sure that this QEMU ends slices as asked. What it once did is in the cache.
+    ///
+    /// # Errors
+    ///
+    /// It does not, the cache cannot be used, or the user cancelled.
+    pub fn check_slices(&self) -> Result<(), OpenError> {
+        let passed = self.record()?;
+        if Holder::of(&passed).map_err(host_failure("cannot read the self-test"))?.is_some() {
+            return Ok(());
+        }
+        let refused = |why| QemuError::SelfTest { found: self.tools.qemu.version.clone(), why };
+        match self.self_test(SelfTest::Locked, TRIED.0) {
+            Ok(answer) => judge(&answer).map_err(refused)?,
+            Err(Stop::Cancelled) => return Err(OpenError::Cancelled),
+            Err(Stop::Failed(failure, _)) if failure.blame() == Blame::Host => {
+                return Err(failure.into());
+            }
+            Err(Stop::Failed(failure, _)) => return Err(refused(failure.to_string()).into()),
+        }
+        Ok(write_atomically(&passed, b"passed\n")
+            .map_err(host_failure("cannot keep the self-test"))?)
+    }
+
+    /// The file that is there if this QEMU has passed.
+    fn record(&self) -> Result<PathBuf, Failure> {
+        let qemu = &self.tools.qemu;
+        let dir = self.tools.cache.join("self-tests");
+        fs::create_dir_all(&dir).map_err(host_failure("cannot write to the cache"))?;
+        let program = sha256_of_file(&qemu.program).map_err(host_failure("cannot read QEMU"))?;
+        let tried = format!("{TRIED:?}");
+        let of = [&program, &qemu.version, &payload::self_test_sha256(), &tried];
+        Ok(dir.join(sha256_of_parts(&of)))
+    }
+
+    /// Runs the guest at a quantum.
+    ///
+    /// # Errors
+    ///
+    /// It fails, or the user cancelled.
+    pub fn self_test(&self, what: SelfTest, quantum: u32) -> Result<RawAnswer, Stop> {
+        let tools = &self.tools;
+        let scratch =
+            Scratch::create(&tools.cache.join("runs")).map_err(host_failure("cannot start"))?;
+        let image = tools.payload.self_test().map_err(host_failure("cannot write to the cache"))?;
+        let files = Files {
+            ram: scratch.file("ram"),
+            wire: scratch.file("wire"),
+            console: scratch.file("serial.log"),
+        };
+        let (symbols, profile) = (scratch.file("symbols"), scratch.file("profile"));
+        fs::write(&symbols, "ffffffff81000000 _stext\n").map_err(host_failure("cannot write"))?;
+        let plugin = Plugin {
+            library: &tools.payload.plugin,
+            symbols: &symbols,
+            programs: None,
+            profile: &profile,
+            region: Region::Marked,
+            paths: &Paths::LeftOut,
+            slices: Some(Slices {
+                quantum,
+                contended: None,
+                seed: None,
+                limit: tools.limits.instructions(),
+            }),
+            variables: None,
+            machine: None,
+        };
+        let words = if what == SelfTest::Locked { "locked" } else { "unlocked" };
+        let args = |control| argv::self_test(&image, words, CPUS, &files, control, &plugin);
+        // Not those of the user's guests.
+        let limits = Limits::default().of_cpus(CPUS);
+        let stderr = scratch.file("stderr");
+        let mut vm = Vm::start(&tools.qemu.program, args, None, &stderr, &limits)?;
+        let rest = vm.wait(&Watched {
+            limits: &limits,
+            cancel: &tools.cancel,
+            wire: (&files.wire, limits.wire_bytes),
+            speaks_first: false,
+            console: &files.console,
+        })?;
+        if rest == Rest::Paused {
+            vm.quit(&limits)?;
+        }
+        Ok(collect(&rest, &files, &profile)?)
+    }
+}
+
+/// Says why not.
+fn judge(answer: &RawAnswer) -> Result<(), String> {
+    let done = match parse_answer(&answer.wire, "self-test") {
+        Ok(Answer::Done(done)) => done,
+        Ok(Answer::Refused(reason)) => return Err(reason),
+        Err(error) => return Err(error.to_string()),
+    };
+    let number = |name: &str| done.signature.get(name).copied().unwrap_or_default();
+    let counter = number("counter");
+    if counter != ACQUISITIONS {
+        return Err(format!("a counter behind a lock is {counter} instead of {ACQUISITIONS}"));
+    }
+    let (quantum, expected) = TRIED;
+    let share = percent(number("contended"), ACQUISITIONS);
+    match (share - expected).abs() <= MOST_AWAY {
+        true => Ok(()),
+        false => Err(format!(
+            "at a quantum of {quantum}, {share:.1} % of a lock's acquisitions are contended \
+             instead of {expected:.1} %"
+        )),
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "both are small")]
+fn percent(part: u64, of: u64) -> f64 {
+    part as f64 / of as f64 * 100.0
+}
