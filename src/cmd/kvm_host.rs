@@ -8,7 +8,7 @@ use super::output::write_foreign;
 use super::terminal::Terminal;
 use crate::cmd::note::note;
 use crate::flow::Error;
-use crate::flow::kvm_host::{self, FileForHost, HostOrder, Said};
+use crate::flow::kvm_host::{self, CommandOutput, FileForHost, HostOrder};
 use crate::model::Subject;
 use crate::text::escape;
 
@@ -61,7 +61,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     std::process::exit(said.status.into())
 }
 
-fn boot(args: &Args) -> Result<Said, Error> {
+fn boot(args: &Args) -> Result<CommandOutput, Error> {
     let terminal = Terminal::new();
     let order = HostOrder {
         kernel: Subject::of(&args.kernel, &args.boot_line),

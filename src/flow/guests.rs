@@ -52,7 +52,7 @@ pub(super) fn run(dir: &RunDir<GuestsPlan>, session: &Session<'_>) -> Result<End
     if key != plan.key {
         return Err(StalePlanError::other_key(dir.root(), &plan.key, &key).into());
     }
-    let engine: Box<dyn GuestEngine> = match Board::of(plan.host) {
+    let engine: Box<dyn GuestEngine> = match Board::for_kind(plan.host) {
         None => Box::new(x86(plan, qemu, session)?),
         Some(board) => Box::new(guests_of(board, plan, qemu, session)?),
     };
@@ -88,7 +88,7 @@ fn check_features(experiment: &GuestsExperiment) -> Result<(), PlanError> {
 }
 
 fn qemu(host: HostKind, session: &Session<'_>) -> Result<Qemu, Error> {
-    Ok(match Board::of(host) {
+    Ok(match Board::for_kind(host) {
         None => Qemu::find(session.qemu.as_deref())?,
         Some(board) => board.look(session.qemu.as_deref())?,
     })
@@ -98,7 +98,7 @@ fn qemu(host: HostKind, session: &Session<'_>) -> Result<Qemu, Error> {
 /// machine's architecture runs this ktax itself, so that counts belong to one build of it; on a
 /// board runs a program of its own.
 fn key(host: HostKind, qemu: &Qemu, session: &Session<'_>) -> Result<Key, Error> {
-    let guest = match Board::of(host) {
+    let guest = match Board::for_kind(host) {
         Some(board) => board.program_sha256(&session.cache.join("runs"))?,
         None => {
             let own = sha256_of_file(Path::new(THIS_PROGRAM));

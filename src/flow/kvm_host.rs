@@ -11,7 +11,7 @@ use crate::engine::qemu::Qemu;
 use crate::kvmhost::{GIVEN_MAX, Given, KvmHost, PLAIN};
 use crate::model::Subject;
 
-pub use crate::kvmhost::{Said, init};
+pub use crate::kvmhost::{CommandOutput, init};
 
 /// A command, and the host that it runs in.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub struct FileForHost {
 ///
 /// # Errors
 /// A file cannot be read, a kernel cannot be had, or the host does not answer.
-pub fn run(order: &HostOrder, session: &Session<'_>) -> Result<Said, Error> {
+pub fn run(order: &HostOrder, session: &Session<'_>) -> Result<CommandOutput, Error> {
     let files = read(&order.files, GIVEN_MAX)?;
     let qemu = Qemu::find(session.qemu.as_deref())?;
     let kernel = session.kvm_host(&order.kernel)?;

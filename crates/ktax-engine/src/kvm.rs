@@ -353,7 +353,7 @@ pub fn check_device(accelerator: Accelerator) -> Result<(), DeviceError> {
 
 /// For each loop its answer, or why it has none. `ended` is how the guest ended. After a failure,
 /// loops with a complete answer keep it, and all others get that failure.
-pub fn assign_answers(
+fn assign_answers(
     wire: &[u8],
     loops: usize,
     ended: &Result<(), Failure>,
@@ -381,12 +381,12 @@ pub fn assign_answers(
 }
 
 /// How many orders have an answer.
-pub fn count_finished(wire: &[u8]) -> usize {
+fn count_finished(wire: &[u8]) -> usize {
     split_answers(wire).iter().skip(1).filter(|answer| is_finished(answer)).count()
 }
 
 /// The offset of the last part; `None` if a part is too long, or there are more parts than orders.
-pub fn last_answer_start(wire: &[u8], loops: usize, wire_bytes: u64) -> Option<u64> {
+fn last_answer_start(wire: &[u8], loops: usize, wire_bytes: u64) -> Option<u64> {
     let parts = split_answers(wire);
     let is_short = |part: &&[u8]| part.len() as u64 <= wire_bytes;
     let keeps = parts.len() <= loops.saturating_add(1) && parts.iter().all(is_short);
@@ -400,7 +400,7 @@ pub fn allowed_cpus() -> io::Result<Vec<u32>> {
 }
 
 /// Pins each vCPU to one of the CPUs, in turn; without CPUs it does nothing.
-pub fn pin_vcpus(vm: &mut Vm, cpus: &[usize]) -> Result<(), Failure> {
+fn pin_vcpus(vm: &mut Vm, cpus: &[usize]) -> Result<(), Failure> {
     if cpus.is_empty() {
         return Ok(());
     }
@@ -416,7 +416,7 @@ pub fn pin_vcpus(vm: &mut Vm, cpus: &[usize]) -> Result<(), Failure> {
 
 /// Does work on these CPUs, and restores the affinity; without CPUs on any. Processes that the work
 /// starts inherit the affinity.
-pub fn run_on<T>(cpus: &[usize], work: impl FnOnce() -> T) -> Result<T, Failure> {
+fn run_on<T>(cpus: &[usize], work: impl FnOnce() -> T) -> Result<T, Failure> {
     if cpus.is_empty() {
         return Ok(work());
     }

@@ -166,7 +166,7 @@ fn is_ignored(signal: i32) -> bool {
 
 /// The time of a process since a moment.
 #[derive(Debug)]
-pub struct Clock {
+pub(super) struct Clock {
     process: PathBuf,
     since: Instant,
     waited: Duration,

@@ -248,7 +248,7 @@ impl Stat {
 
 /// From /proc/PID/stat the CPU time of the process with all its threads, and of its children that
 /// it has waited for: utime, stime, cutime, cstime of proc(5).
-pub fn own(text: &str) -> Option<u64> {
+pub(super) fn own(text: &str) -> Option<u64> {
     // The second field is a name in parentheses. It can contain spaces and parentheses.
     let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(11);
     // The times of children are signed in the format, but never negative.

@@ -332,7 +332,11 @@ impl<R: Read> Read for Patient<R> {
 impl Monitor {
     /// Connects to a QEMU at the other end of `stream`. It must answer within `limit` by its
     /// `clock`.
-    pub fn connect(stream: UnixStream, clock: Clock, limit: Duration) -> io::Result<Monitor> {
+    pub(super) fn connect(
+        stream: UnixStream,
+        clock: Clock,
+        limit: Duration,
+    ) -> io::Result<Monitor> {
         stream.set_read_timeout(Some(limit))?;
         stream.set_write_timeout(Some(limit))?;
         let socket = stream.try_clone()?;

@@ -47,14 +47,14 @@ const QUOTE_BYTES: usize = 80;
 
 /// Lines with their numbers, which count from 1. A last line without a line feed is not a line.
 #[derive(Debug)]
-pub struct Lines<'a> {
+struct Lines<'a> {
     rest: &'a [u8],
     number: usize,
 }
 
 /// One line: a keyword and what follows it.
 #[derive(Debug, Clone, Copy)]
-pub struct WireLine<'a> {
+struct WireLine<'a> {
     number: usize,
     bytes: &'a [u8],
 }
@@ -125,12 +125,12 @@ impl<'a> WireLine<'a> {
 }
 
 /// Parses an unsigned decimal number without a sign.
-pub fn decimal(text: &str) -> Option<u64> {
+fn decimal(text: &str) -> Option<u64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
 /// Checks the name of a Workload, a parameter or a signature entry: `[a-z0-9-]{1,32}`.
-pub fn is_name(text: &str) -> bool {
+fn is_name(text: &str) -> bool {
     let of_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=32).contains(&text.len()) && text.bytes().all(of_name)
 }

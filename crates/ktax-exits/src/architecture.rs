@@ -4,7 +4,7 @@
 /// The tracepoints of one KVM.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Architecture {
-    /// As messages name it.
+    /// The name in messages.
     pub name: &'static str,
     /// The guest is entered at each of these; none where KVM has no such tracepoint.
     pub entries: &'static [&'static str],
@@ -109,32 +109,32 @@ pub static ARCHITECTURES: [Architecture; 8] = [
 /// The field that says whether the guest of book3s HV waits.
 pub const CEDED: &str = "ceded";
 
-/// What a reason ends with whose guest waits (H_CEDE).
+/// End of a reason whose guest waits (H_CEDE).
 pub const CEDED_SUFFIX: &str = ", ceded";
 
 impl Architecture {
-    /// The architecture of this name.
+    /// Returns the architecture of this name.
     pub fn named(name: &str) -> &'static Architecture {
         ARCHITECTURES.iter().find(|one| one.name == name).expect("a name of the list")
     }
 
-    /// Both kinds of its events, entries first.
+    /// Returns both kinds of events, entries first.
     pub fn events(&self) -> impl Iterator<Item = &'static str> {
         self.entries.iter().copied().chain([self.exit])
     }
 }
 
-/// Whether an event of a trace is a guest's entry.
+/// Returns whether an event of a trace is a guest's entry.
 pub fn is_entry(event: &str) -> bool {
     ARCHITECTURES.iter().flat_map(|one| one.entries).any(|entry| is_event(entry, event))
 }
 
-/// Whether an event of a trace is a guest's exit.
+/// Returns whether an event of a trace is a guest's exit.
 pub fn is_exit(event: &str) -> bool {
     ARCHITECTURES.iter().any(|one| is_event(one.exit, event))
 }
 
-/// Whether `subsystem:event` is of this name: traces of trace-cmd leave out the subsystem.
+/// Returns whether `subsystem:name` has this name: traces of trace-cmd leave out the subsystem.
 fn is_event(full: &str, event: &str) -> bool {
     full.split_once(':').is_some_and(|(_, name)| name == event)
 }
@@ -170,7 +170,7 @@ const MAY_SLEEP: [&str; 22] = [
     "WAIT",
 ];
 
-/// Whether KVM may put the thread of the vCPU to sleep after an exit for this reason.
+/// Returns whether KVM may put the thread of the vCPU to sleep after an exit for this reason.
 pub fn may_sleep(reason: &str) -> bool {
     MAY_SLEEP.contains(&reason) || reason.ends_with(CEDED_SUFFIX)
 }

@@ -21,14 +21,14 @@ use ktax_model::{
 /// The largest file, in bytes: thousands of tables, or some million events as text.
 pub const FILE_MAX: u64 = 1 << 30;
 
-/// What a file with exit tables is.
+/// The formats of files with exit tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
-    /// What ktax wrote.
+    /// A recording of ktax.
     Recording,
     /// debugfs' `timing`.
     E500,
-    /// What `perf kvm stat` printed.
+    /// The text of `perf kvm stat`.
     KvmStat,
     /// debugfs' `timings`.
     Book3sHv,
@@ -36,23 +36,23 @@ pub enum FileKind {
     Trace,
 }
 
-/// What a file is; `None` where it has no exit table.
+/// Returns the format of a file; `None` where it has no exit table.
 pub fn kind(text: &str) -> Option<FileKind> {
     let has_timings = || hv::read(text).is_ok_and(|tables| !tables.is_empty());
     // A trace is tried last: any number of other events may come before KVM's first.
     match text {
         text if is_recording(text) => Some(FileKind::Recording),
-        text if e500::is_one(text) => Some(FileKind::E500),
-        text if kvm_stat::is_one(text) => Some(FileKind::KvmStat),
+        text if e500::recognizes(text) => Some(FileKind::E500),
+        text if kvm_stat::recognizes(text) => Some(FileKind::KvmStat),
         _ if has_timings() => Some(FileKind::Book3sHv),
-        text => trace::is_one(text).then_some(FileKind::Trace),
+        text => trace::recognizes(text).then_some(FileKind::Trace),
     }
 }
 
 /// Reads the tables of a file, in the order of the file.
 pub fn read(text: &str, per: Per) -> Result<Vec<ExitTable>, ExitsError> {
     let tables = match kind(text) {
-        Some(FileKind::Recording) => read_recording(text)?,
+        Some(FileKind::Recording) => result_tables(read_results(text)?)?,
         Some(FileKind::E500) => e500::read(text)?,
         Some(FileKind::KvmStat) => kvm_stat::read(text)?,
         Some(FileKind::Trace) => trace::read(text, per)?,
@@ -63,7 +63,7 @@ pub fn read(text: &str, per: Per) -> Result<Vec<ExitTable>, ExitsError> {
     if tables.is_empty() { Err(unread(text)) } else { Ok(tables) }
 }
 
-/// Whether a table is of a file to which the kernel only adds.
+/// Returns whether a table comes from a file to which the kernel only adds.
 pub(crate) fn is_cumulative(table: &ExitTable) -> bool {
     [e500::SOURCE, hv::SOURCE].contains(&table.source.as_str())
 }
@@ -72,12 +72,8 @@ fn is_recording(text: &str) -> bool {
     text.trim_start().starts_with(['{', '[']) && text.contains("\"format\"")
 }
 
-fn read_recording(text: &str) -> Result<Vec<ExitTable>, ExitsError> {
-    of_results(read_results(text)?)
-}
-
-/// The tables of all results: recordings, and comparisons of guests.
-pub fn of_results(results: Vec<Saved>) -> Result<Vec<ExitTable>, ExitsError> {
+/// Returns the tables of all results: recordings, and comparisons of guests.
+pub fn result_tables(results: Vec<Saved>) -> Result<Vec<ExitTable>, ExitsError> {
     let mut tables = Vec::new();
     for saved in results {
         let those = match saved.result {
@@ -132,13 +128,13 @@ impl ExitsError {
 }
 
 /// An error about a line that is not of the format.
-pub fn damaged(line: usize, what: &str) -> ExitsError {
+fn damaged(line: usize, what: &str) -> ExitsError {
     ExitsError::Damaged { line, what: what.to_owned() }
 }
 
-/// The lines with their numbers, from 1, without the carriage returns of a serial line.
-pub fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    text.lines().enumerate().map(|(at, line)| (at + 1, line.trim_end_matches('\r')))
+/// Returns the lines with their numbers, from 1, without the carriage returns of a serial line.
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines().enumerate().map(|(index, line)| (index + 1, line.trim_end_matches('\r')))
 }
 
 #[cfg(test)]
@@ -200,8 +196,7 @@ mod tests {
     #[test]
     fn a_later_format_is_told_by_its_number() {
         let found = FORMAT + 1;
-        let error =
-            read_recording(&format!("[{{\"format\": {found}, \"since\": 7}}]")).unwrap_err();
+        let error = read(&format!("[{{\"format\": {found}, \"since\": 7}}]"), Per::Vm).unwrap_err();
         assert_eq!(error, ExitsError::Saved(SavedError::Format { found }));
     }
 }

@@ -29,7 +29,7 @@ use ktax_engine::qemu::QemuError;
 use ktax_model::{Blame, ExitRun, Failure, Layout, Side, Signature};
 
 pub use board::{Board, BoardGuests, BoardSetup, BoardSide, BoardWork};
-pub use frame::Said;
+pub use frame::CommandOutput;
 pub use guest::{Guest, Task};
 pub use host::{KvmHost, MODULES, PLAIN};
 pub use init::{InitError, main as init};
@@ -39,7 +39,7 @@ pub use x86::{HostKernel, X86Guests, X86Setup};
 /// Runs guests of a KVM host within QEMU. For guest experiments it is what
 /// [`Engine`](ktax_engine::Engine) is for counts: a Step boots a host, and each row is a guest.
 ///
-/// The same Side, Layout and row give the same table, to the byte.
+/// One Side, Layout and row always give the same table, to the byte.
 pub trait GuestEngine: Sync {
     /// A shell script that boots the host by hand; `$1` names a file with a row's order.
     fn script(&self, side: Side, layout: &Layout) -> String;
@@ -53,11 +53,11 @@ pub trait GuestEngine: Sync {
 /// A host that has booted. Each row runs in a host of its own that is equal to this one, so that
 /// no guest sees what another left.
 pub trait ReadyHost {
-    /// The console of the boot that the rows go on from; `None` where each row boots.
+    /// Returns the console of the boot that the rows go on from; `None` where each row boots.
     fn console(&self) -> Option<Vec<u8>>;
-    /// Kernel threads that still ran when the host was ready.
+    /// Returns the kernel threads that still ran when the host was ready.
     fn busy(&self) -> Vec<String>;
-    /// What the host is told to do for this row: the content of `orders/ROW`.
+    /// Returns what the host is told to do for this row: the content of `orders/ROW`.
     fn order(&self, row: usize) -> String;
     /// Runs the work of this row, an index into the engine's rows, as a guest and records it.
     ///
@@ -66,12 +66,12 @@ pub trait ReadyHost {
     fn run(&self, row: usize) -> Result<Recorded, Stop>;
 }
 
-/// What came of one row.
+/// The outcome of one row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recorded {
-    /// Its exit table and times.
+    /// Exit table and times.
     pub run: ExitRun,
-    /// What a program says that it did; of other work nothing.
+    /// Work that a program reports; empty for other work.
     pub signature: Signature,
     /// The console of the row's own host, and that of its guest where it has one.
     pub console: Vec<u8>,
@@ -107,8 +107,10 @@ pub enum HostError {
          sudo apt-get install --no-install-recommends {packages}"
     )]
     Missing { name: &'static str, missing: String, packages: String },
-    #[error("{compiler}-gcc cannot compile the host's program: {said}; install the compiler again")]
-    Compiler { compiler: &'static str, said: String },
+    #[error(
+        "{compiler}-gcc cannot compile the host's program: {message}; install the compiler again"
+    )]
+    Compiler { compiler: &'static str, message: String },
     #[error(transparent)]
     Qemu(#[from] QemuError),
     #[error("stopped; run the same command again")]
@@ -131,14 +133,14 @@ impl HostError {
         }
     }
 
-    /// A reader or writer of files, as an error about `path`.
-    pub(super) fn of_file(path: impl Into<String>) -> impl Fn(io::Error) -> HostError {
+    /// Makes an error of a failed read or write of `path`.
+    fn file(path: impl Into<String>) -> impl Fn(io::Error) -> HostError {
         let path = path.into();
         move |error| HostError::File { path: path.clone(), error }
     }
 
-    /// What stopped a machine, as an error about the host.
-    pub(super) fn of_stop(board: Option<&'static str>) -> impl Fn(Stop) -> HostError {
+    /// Makes an error about the host of what stopped its machine.
+    fn stopped(board: Option<&'static str>) -> impl Fn(Stop) -> HostError {
         move |stop| match stop {
             Stop::Cancelled => HostError::Cancelled,
             Stop::Failed(failure, console) => HostError::Failed { board, failure, console },
@@ -146,10 +148,9 @@ impl HostError {
     }
 }
 
-/// An error of a host as a failed row.
 impl From<HostError> for Stop {
     fn from(error: HostError) -> Stop {
-        let of_host = |operation: String, reason: String| Failure::Host { operation, reason };
+        let host_failure = |operation: String, reason: String| Failure::Host { operation, reason };
         match error {
             HostError::Cancelled => Stop::Cancelled,
             HostError::Failed { failure, console, .. } => Stop::Failed(failure, console),
@@ -158,12 +159,13 @@ impl From<HostError> for Stop {
                     .into()
             }
             HostError::File { path, error } => {
-                of_host(format!("cannot prepare {path} for the KVM host"), error.to_string()).into()
+                host_failure(format!("cannot prepare {path} for the KVM host"), error.to_string())
+                    .into()
             }
             error @ (HostError::Program { .. }
             | HostError::Missing { .. }
             | HostError::Compiler { .. }) => {
-                of_host("cannot make a KVM host".into(), error.to_string()).into()
+                host_failure("cannot make a KVM host".into(), error.to_string()).into()
             }
             HostError::Qemu(error) => Failure::NoQemu { reason: error.to_string() }.into(),
         }
@@ -178,12 +180,12 @@ mod tests {
     fn each_error_blames_the_one_who_can_act() {
         let failed = |failure| HostError::Failed { board: None, failure, console: Vec::new() };
         let (operation, reason) = ("cannot write x".to_owned(), "it is full".to_owned());
-        let (path, said) = (String::new(), String::new());
+        let (path, message) = (String::new(), String::new());
         for host in [
-            HostError::of_file("/x")(io::ErrorKind::StorageFull.into()),
+            HostError::file("/x")(io::ErrorKind::StorageFull.into()),
             failed(Failure::Host { operation, reason: reason.clone() }),
             HostError::Program { path, reason: "no 64-bit ELF file" },
-            HostError::Compiler { compiler: "powerpc-linux-gnu", said },
+            HostError::Compiler { compiler: "powerpc-linux-gnu", message },
             HostError::Cancelled,
         ] {
             assert_eq!(host.blame(), Blame::Host, "{host}");
@@ -206,16 +208,19 @@ mod tests {
         assert_eq!(stop(HostError::Cancelled), Stop::Cancelled);
         let failure = Failure::RealTime { limit_s: 3 };
         let console = b"last words".to_vec();
-        let failed = HostError::of_stop(Some("e500v2"))(Stop::Failed(failure.clone(), console));
-        let said = failed.to_string();
-        assert!(said.starts_with("the KVM host on e500v2 did not answer: no result"), "{said}");
-        assert!(said.contains("`last words`"), "{said}");
+        let failed = HostError::stopped(Some("e500v2"))(Stop::Failed(failure.clone(), console));
+        let message = failed.to_string();
+        assert!(
+            message.starts_with("the KVM host on e500v2 did not answer: no result"),
+            "{message}"
+        );
+        assert!(message.contains("`last words`"), "{message}");
         assert_eq!(stop(failed), Stop::Failed(failure, b"last words".to_vec()));
         let Stop::Failed(failure, _) = stop(HostError::Unusable { reason: "no KVM".into() }) else {
             panic!("it is a row")
         };
         assert!(failure.to_string().ends_with("cannot be used: no KVM"), "{failure}");
-        let full = HostError::of_file("/x")(io::ErrorKind::StorageFull.into());
+        let full = HostError::file("/x")(io::ErrorKind::StorageFull.into());
         let Stop::Failed(failure, _) = stop(full) else { panic!("it is a row") };
         assert!(failure.is_of_the_host());
     }

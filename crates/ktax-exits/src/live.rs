@@ -82,9 +82,9 @@ pub enum LiveError {
          such as qemu-system-x86_64"
     )]
     NoVm { pid: u32, name: String },
-    #[error("no VM is named {name}{}", others(.there))]
+    #[error("no VM is named {name}{}", name_others(.there))]
     NoName { name: String, there: Vec<String> },
-    #[error("several VMs are named {name}: processes {}; choose one with --pid", list(.pids))]
+    #[error("several VMs are named {name}: processes {}; choose one with --pid", join_pids(.pids))]
     SeveralOfName { name: String, pids: Vec<u32> },
     #[error(
         "ktax runs in a PID namespace of its own, where the kernel's thread IDs do not match; run \
@@ -115,14 +115,14 @@ fn module(event: &str) -> &str {
     if event.starts_with("kvm_hv/") { "kvm_hv" } else { "kvm" }
 }
 
-fn others(there: &[String]) -> String {
+fn name_others(there: &[String]) -> String {
     match there {
         [] => ", and no VM is running; start the VM first".to_owned(),
         some => format!("; name one of {}, or use --pid", some.join(", ")),
     }
 }
 
-fn list(pids: &[u32]) -> String {
+fn join_pids(pids: &[u32]) -> String {
     pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
 }
 

@@ -1,5 +1,5 @@
-//! What every source of events records of a VM's threads, and [`Fold`], which adds up events in Rust
-//! as the programs of `live/program.rs` do in the kernel.
+//! Recordings of a VM's threads, which every source of events makes, and [`Fold`], which adds up
+//! events in Rust as the programs of `live/program.rs` do in the kernel.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ impl Reason {
     pub const GUEST: Reason = Reason { code: u64::MAX, detail: u32::MAX };
 }
 
-/// What a vCPU's thread does outside the guest.
+/// The stages of a vCPU's thread outside the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// In the kernel, on a CPU.
@@ -36,7 +36,7 @@ impl Stage {
     /// The first stage without a CPU. A thread that sleeps in the VMM stays in `User`.
     pub const FIRST_OFF: Stage = Stage::Halted;
 
-    /// Whether the thread lost its CPU and has none yet.
+    /// Returns whether the thread lost its CPU and has none yet.
     pub fn is_off(self) -> bool {
         self as usize >= Stage::FIRST_OFF as usize
     }
@@ -53,7 +53,7 @@ pub struct Times {
     pub least: u64,
     pub most: u64,
     pub squares: u128,
-    /// By [`Stage`]; they add up to the sum.
+    /// Times by [`Stage`], which add up to the sum.
     pub parts: [u64; STAGES],
     pub buckets: Vec<u64>,
 }
@@ -97,13 +97,13 @@ impl Times {
 /// One thread that has entered a guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thread {
-    /// Its name.
+    /// The thread's name.
     pub name: String,
     /// When it was first seen, ns of CLOCK_MONOTONIC.
     pub first: u64,
     /// When it was last seen.
     pub last: u64,
-    /// What has begun and not ended, and when it began.
+    /// The interval that has begun and not ended, and when it began.
     pub open: Option<(Reason, u64)>,
     /// Exits after an exit, and entries after an entry: the event between them is missing.
     pub unpaired: u64,
@@ -112,9 +112,9 @@ pub struct Thread {
 /// All that a source has recorded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recording {
-    /// By thread id.
+    /// Threads by id.
     pub threads: BTreeMap<u32, Thread>,
-    /// By thread id and reason.
+    /// Times by thread id and reason.
     pub rows: BTreeMap<(u32, Reason), Times>,
     /// When the recording ended, ns of CLOCK_MONOTONIC; nothing while it goes on.
     pub until: Option<u64>,
@@ -122,7 +122,7 @@ pub struct Recording {
     pub lost: u64,
     /// Task switches and wakeups of the whole machine that the recorder missed.
     pub missed_switches: u64,
-    /// What the recorder itself cost.
+    /// The cost of the recorder itself.
     pub cost: Option<Cost>,
 }
 
@@ -136,28 +136,28 @@ pub struct Cost {
     pub switch_ns: u64,
 }
 
-/// What happened to a vCPU's thread.
+/// Events of a vCPU's thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VcpuEvent {
-    /// It enters the guest.
+    /// Enters the guest.
     Enter,
-    /// It has left the guest, and goes on in this stage.
+    /// Has left the guest, and goes on in this stage.
     Left(Reason, Stage),
-    /// The reason for which it has left the guest is this one, more precisely.
+    /// Gives the reason of the last exit more precisely.
     Refined(Reason),
-    /// It goes on in another stage.
+    /// Goes on in another stage.
     Moves(Stage),
-    /// It loses its CPU, and could go on or not.
+    /// Loses the CPU, and could go on or not.
     Off { could_run: bool },
-    /// It gets a CPU.
+    /// Gets a CPU.
     On,
-    /// It slept and could run.
+    /// Slept and could now run.
     Wakeup,
 }
 
 /// A thread between two events.
 #[derive(Debug, Clone)]
-struct State {
+struct ThreadState {
     name: String,
     since: u64,
     first: Option<u64>,
@@ -172,7 +172,7 @@ struct State {
 /// Adds up events, which come in the order of their times.
 #[derive(Debug, Clone, Default)]
 pub struct Fold {
-    threads: BTreeMap<u32, State>,
+    threads: BTreeMap<u32, ThreadState>,
     rows: BTreeMap<(u32, Reason), Times>,
     /// Events that never came.
     pub lost: u64,
@@ -187,7 +187,7 @@ impl Fold {
         {
             return;
         }
-        let fresh = || State {
+        let fresh = || ThreadState {
             name: name.to_owned(),
             since: now,
             first: None,
@@ -240,14 +240,14 @@ impl Fold {
         }
     }
 
-    /// Whether the thread has entered or left a guest.
+    /// Returns whether the thread has entered or left a guest.
     pub fn knows(&self, tid: u32) -> bool {
         self.threads.contains_key(&tid)
     }
 
     /// Returns all that was added so far.
     pub fn recording(&self) -> Recording {
-        let thread = |(tid, state): (&u32, &State)| {
+        let thread = |(tid, state): (&u32, &ThreadState)| {
             let thread = Thread {
                 name: state.name.clone(),
                 first: state.first.unwrap_or(0),
@@ -262,7 +262,7 @@ impl Fold {
     }
 }
 
-impl State {
+impl ThreadState {
     /// Adds the time since the last event to the current stage; nothing if the clock steps back.
     fn account(&mut self, now: u64) -> u64 {
         let now = now.max(self.since);

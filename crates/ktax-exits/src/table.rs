@@ -10,7 +10,7 @@ use super::recording::{Reason, Recording, STAGES, Thread, Times};
 use ktax_model::{Blame, ExitAccount, ExitParts, ExitRow, ExitTable, OpenExit, Warning};
 use ktax_stats::histogram::quantile;
 
-/// What a table is of.
+/// Which tables are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Per {
     /// All vCPUs together.
@@ -37,12 +37,12 @@ impl Per {
     }
 }
 
-/// A Recording, and what a table says beside it.
+/// A Recording, and what a table has beside it.
 pub(super) struct Recorded<'a> {
     pub recording: &'a Recording,
     pub of: &'a str,
     pub source: &'a str,
-    /// How a reason is called.
+    /// Returns the name of a reason.
     pub name: &'a dyn Fn(Reason) -> String,
     /// When the recording began, ns, if it was of a VM that ran already; otherwise, and where
     /// nobody knows, it is from the first event on.
@@ -67,21 +67,21 @@ pub(super) struct CountedExits {
 }
 
 impl Recorded<'_> {
-    /// Its tables.
+    /// Makes the wanted tables.
     pub fn tables(&self, per: Per) -> Vec<ExitTable> {
         let threads: Vec<u32> = self.recording.threads.keys().copied().collect();
-        // Of the whole VM, so that each table of it says the same, and a page says it once.
+        // Every table warns of the whole VM, so that a page can print it once.
         let warnings = warnings(&self.account(&threads));
         let vm = || self.table(self.of.to_owned(), &threads, &warnings);
         let vcpu = |tid: &u32| {
             let name = &self.recording.threads[tid].name;
-            let of = if self.of.is_empty() { String::new() } else { format!(" of {}", self.of) };
-            self.table(format!("{name} (thread {tid}){of}"), &[*tid], &warnings)
+            let vm = if self.of.is_empty() { String::new() } else { format!(" of {}", self.of) };
+            self.table(format!("{name} (thread {tid}){vm}"), &[*tid], &warnings)
         };
         per.choose(vm, || threads.iter().map(vcpu).collect())
     }
 
-    fn table(&self, of: String, tids: &[u32], warnings: &[Warning]) -> ExitTable {
+    fn table(&self, title: String, tids: &[u32], warnings: &[Warning]) -> ExitTable {
         let ours = self.recording.rows.keys().filter(|(tid, _)| tids.contains(tid));
         let mut reasons: Vec<Reason> = ours.map(|(_, reason)| *reason).collect();
         reasons.sort();
@@ -96,11 +96,11 @@ impl Recorded<'_> {
         let source = self.source.to_owned();
         if tids.iter().any(|tid| self.counted.untimed.contains(tid)) {
             let rows = self.counts(tids);
-            return ExitTable { of, source, rows, elapsed_ns, ..ExitTable::default() };
+            return ExitTable { of: title, source, rows, elapsed_ns, ..ExitTable::default() };
         }
         let rows = reasons.iter().map(|reason| self.row(*reason, &times(*reason)));
         ExitTable {
-            of,
+            of: title,
             source,
             rows: rows.collect(),
             warnings: warnings.to_vec(),
@@ -110,7 +110,7 @@ impl Recorded<'_> {
         }
     }
 
-    /// How often these threads left the guest, by reason; no times.
+    /// Rows of how often these threads left the guest, by reason, without times.
     fn counts(&self, tids: &[u32]) -> Vec<ExitRow> {
         let mut counts: BTreeMap<Reason, u64> = BTreeMap::new();
         let ours = self.counted.exits.iter().filter(|((tid, _), _)| tids.contains(tid));
@@ -160,7 +160,7 @@ impl Recorded<'_> {
         }
     }
 
-    /// How long was recorded: the whole recording, or from the first event of these threads to the
+    /// Recorded time, ns: of the whole recording, or from the first event of these threads to the
     /// last end.
     fn elapsed_ns(&self, tids: &[u32]) -> Option<u64> {
         if let Some(began) = self.began {
@@ -243,7 +243,7 @@ impl SinceError {
     }
 }
 
-/// The difference of two reads. The minimum and the maximum are known only where they changed
+/// Returns the difference of two reads. The minimum and the maximum are known only where they changed
 /// between the reads.
 pub fn since(earlier: &ExitTable, later: &ExitTable) -> Result<ExitTable, SinceError> {
     for table in [earlier, later] {
@@ -267,18 +267,23 @@ pub fn since(earlier: &ExitTable, later: &ExitTable) -> Result<ExitTable, SinceE
     let mut rows = Vec::new();
     for row in &later.rows {
         match earlier.row(&row.reason) {
-            Some(before) => rows.push(less(before, row)?),
+            Some(before) => rows.push(subtract_row(before, row)?),
             None => leave_out(&row.reason, "first"),
         }
     }
     let gone = earlier.rows.iter().filter(|row| later.row(&row.reason).is_none());
     gone.for_each(|row| leave_out(&row.reason, "second"));
-    let (of, source) = (later.of.clone(), format!("{}, between two reads", later.source));
-    let rows_are = later.rows_are;
-    Ok(ExitTable { of, source, rows_are, rows, warnings, ..ExitTable::default() })
+    Ok(ExitTable {
+        of: later.of.clone(),
+        source: format!("{}, between two reads", later.source),
+        rows_are: later.rows_are,
+        rows,
+        warnings,
+        ..ExitTable::default()
+    })
 }
 
-fn less(before: &ExitRow, after: &ExitRow) -> Result<ExitRow, SinceError> {
+fn subtract_row(before: &ExitRow, after: &ExitRow) -> Result<ExitRow, SinceError> {
     if before.count == 0 {
         return Ok(after.clone());
     }
@@ -290,8 +295,9 @@ fn less(before: &ExitRow, after: &ExitRow) -> Result<ExitRow, SinceError> {
         return Err(SinceError::Less { reason: after.reason.clone() });
     };
     let squares = after.squares_ns2.zip(before.squares_ns2).map(|(a, b)| a.checked_sub(b));
-    // Each read's is cut off a little: not below what durations of this sum have at least.
-    let least = u128::from(sum_ns).checked_pow(2).map(|it| it.div_ceil(u128::from(count.max(1))));
+    // Each read truncates, so the difference may be below the least that such durations can have.
+    let least =
+        u128::from(sum_ns).checked_pow(2).map(|square| square.div_ceil(u128::from(count.max(1))));
     let squares_ns2 = match (before.count, count) {
         // One duration has no deviation; of one before, the square is not in the file's unit.
         (_, 0 | 1) => after.squares_ns2.and(least),
@@ -310,19 +316,19 @@ fn less(before: &ExitRow, after: &ExitRow) -> Result<ExitRow, SinceError> {
     })
 }
 
-/// The sum of several tables, with the rows that all have. It has a minimum, a maximum or a
+/// Returns the sum of several tables, with the rows that all have. It has a minimum, a maximum or a
 /// deviation only where all tables have it.
-pub fn together(of: String, source: String, tables: &[ExitTable]) -> ExitTable {
+pub fn together(title: String, source: String, tables: &[ExitTable]) -> ExitTable {
     let mut rows: Vec<ExitRow> = Vec::new();
     for row in tables.iter().flat_map(|table| &table.rows) {
         match rows.iter_mut().find(|there| there.reason == row.reason) {
             Some(there) if there.count == 0 => *there = row.clone(),
-            Some(there) if row.count > 0 => add(there, row),
+            Some(there) if row.count > 0 => add_row(there, row),
             Some(_) => {}
             None => rows.push(row.clone()),
         }
     }
-    let is_everywhere = |row: &ExitRow| tables.iter().all(|it| it.row(&row.reason).is_some());
+    let is_everywhere = |row: &ExitRow| tables.iter().all(|table| table.row(&row.reason).is_some());
     let (rows, partial): (Vec<_>, Vec<_>) = rows.into_iter().partition(is_everywhere);
     let left_out = |row: &ExitRow| Warning {
         fact: format!("{} is not in every vCPU's table, so ktax omits it", row.reason),
@@ -335,10 +341,10 @@ pub fn together(of: String, source: String, tables: &[ExitTable]) -> ExitTable {
         }
     }
     let rows_are = tables.first().map(|table| table.rows_are).unwrap_or_default();
-    ExitTable { of, source, rows_are, rows, warnings, ..ExitTable::default() }
+    ExitTable { of: title, source, rows_are, rows, warnings, ..ExitTable::default() }
 }
 
-fn add(all: &mut ExitRow, one: &ExitRow) {
+fn add_row(all: &mut ExitRow, one: &ExitRow) {
     let both = |a: Option<u64>, b: Option<u64>, choose: fn(u64, u64) -> u64| {
         a.zip(b).map(|(a, b)| choose(a, b))
     };
@@ -362,20 +368,20 @@ mod tests {
     fn a_recording_is_as_long_as_it_was_and_not_as_its_events() {
         let reason = Reason { code: 1, detail: 0 };
         let mut fold = Fold::default();
-        for (tid, at) in [(1, 9_000), (2, 9_400)] {
-            fold.add(tid, "vcpu", at, VcpuEvent::Enter);
-            fold.add(tid, "vcpu", at + 100, VcpuEvent::Left(reason, Stage::Kernel));
-            fold.add(tid, "vcpu", at + 200, VcpuEvent::Enter);
+        for (tid, exit) in [(1, 9_000), (2, 9_400)] {
+            fold.add(tid, "vcpu", exit, VcpuEvent::Enter);
+            fold.add(tid, "vcpu", exit + 100, VcpuEvent::Left(reason, Stage::Kernel));
+            fold.add(tid, "vcpu", exit + 200, VcpuEvent::Enter);
         }
         let recording = &fold.recording();
         let lengths = |began| {
             let (name, end) = (|_| "a reason".to_owned(), |_, _: &Thread| 10_000);
-            let (name, end, of, source) = (&name, &end, "", "a test");
+            let (name, end, source) = (&name, &end, "a test");
             let counted = &CountedExits::default();
             let (has_switches, may_sleep) = (true, &|_: Reason| false);
             let recorded = Recorded {
                 recording,
-                of,
+                of: "",
                 source,
                 name,
                 began,

@@ -2,9 +2,9 @@
 //! space. The tests of `exits` compare recordings with this [`Account`].
 //!
 //! ```text
-//! raw ────► code ───┐                        ┌─► vcpu (KVM_RUN, one thread each) ─► Account
-//!                   ├─► machine, long_mode ──┤
-//! linux ─► load ────┘                        └─► a Bus: what answers on ports
+//! raw ────┐             ┌─► vcpu (KVM_RUN, one thread each) ─► Account
+//!         ├─► machine ──┤
+//! linux ──┘             └─► a Bus: the devices behind ports
 //! ```
 //!
 //! A guest is untrusted: whatever it does gets an answer, or ends it with a [`VmmError`].
@@ -109,9 +109,9 @@ pub(super) fn refused<E: Into<io::Error>>(action: &'static str) -> impl FnOnce(E
 /// How a guest ended, if not by an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GuestEnd {
-    /// It ended itself.
+    /// The guest ended itself.
     ByGuest,
-    /// SIGINT or SIGTERM.
+    /// SIGINT or SIGTERM ended it.
     BySignal,
 }
 

@@ -40,7 +40,7 @@ pub fn tables(name: &str, per: Option<Per>) -> Result<Vec<ExitTable>, Error> {
 fn directory(path: &str) -> Result<Vec<ExitTable>, Error> {
     let results = saved(&[PathBuf::from(path)])?;
     let content = |error| ExitFileError::Content { path: path.to_owned(), error };
-    Ok(files::of_results(results).map_err(content)?)
+    Ok(files::result_tables(results).map_err(content)?)
 }
 
 fn file(path: &str, per: Option<Per>) -> Result<Vec<ExitTable>, Error> {

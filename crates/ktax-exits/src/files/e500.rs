@@ -19,11 +19,11 @@ const NAMELESS: [(usize, &str); 4] =
 
 const GUEST: &str = "TIMEINGUEST";
 
-/// What the kernel begins a minimum with, in ticks.
+/// Initial value of a minimum in the kernel, in ticks.
 const UNUSED_TICKS: u64 = 0xffff_ffff;
 
 /// One row as it stands in the file.
-struct Raw {
+struct RawRow {
     name: String,
     count: u64,
     least_us: u64,
@@ -33,57 +33,59 @@ struct Raw {
     squares: i64,
 }
 
-pub(super) fn is_one(text: &str) -> bool {
+pub(super) fn recognizes(text: &str) -> bool {
     lines(text).any(|(_, line)| line.trim() == HEADER)
 }
 
 /// Reads every table of a file; the line before a header names the table.
 pub(super) fn read(text: &str) -> Result<Vec<ExitTable>, ExitsError> {
-    let (mut tables, mut of, mut rows) = (Vec::new(), String::new(), None);
+    let (mut tables, mut title, mut rows) = (Vec::new(), String::new(), None);
     for (number, line) in lines(text) {
         let is_row = line.contains('\t');
         match (&mut rows, line.trim()) {
             (rows, HEADER) => {
-                tables.extend(rows.replace(Vec::new()).map(|rows| table(&of, rows)));
+                tables.extend(rows.replace(Vec::new()).map(|rows| table(&title, rows)));
             }
-            (Some(rows), _) if is_row => rows.push(row(number, line)?),
+            (Some(rows), _) if is_row => rows.push(parse_row(number, line)?),
             (Some(_), _) if is_cut_row(line, text) => {
                 return Err(damaged(number, "a row that ends within its name"));
             }
             (Some(_), "") => {}
-            (None, _) if is_row && row(number, line).is_ok() => {
+            (None, _) if is_row && parse_row(number, line).is_ok() => {
                 return Err(damaged(number, "a row without the header of its table"));
             }
             (before, other) => {
-                tables.extend(before.take().map(|rows| table(&of, rows)));
-                other.trim_start_matches(['-', '=', ' ']).clone_into(&mut of);
+                tables.extend(before.take().map(|rows| table(&title, rows)));
+                other.trim_start_matches(['-', '=', ' ']).clone_into(&mut title);
             }
         }
     }
-    tables.extend(rows.map(|rows| table(&of, rows)));
+    tables.extend(rows.map(|rows| table(&title, rows)));
     Ok(tables)
 }
 
-/// The kernel writes names to the right of a column: what is said of a table begins at its left.
-/// Blanks alone are one only where all of the text ends with them.
+/// Returns whether a line is a row that ends within its name. The kernel right-aligns names in a
+/// column, and titles of tables begin at its left. Blanks alone are such a row only at the end of
+/// the text.
 fn is_cut_row(line: &str, text: &str) -> bool {
-    let is_of_a_name = |c: char| c.is_ascii_alphabetic() || "_()".contains(c);
+    let is_name_char = |c: char| c.is_ascii_alphabetic() || "_()".contains(c);
     let name = line.trim_start_matches(' ');
     let is_padded = name.len() < line.len() && line.len() <= NAME_WIDTH;
     let is_the_end = || line.as_bytes().as_ptr_range().end == text.as_bytes().as_ptr_range().end;
-    is_padded && name.chars().all(is_of_a_name) && (!name.is_empty() || is_the_end())
+    is_padded && name.chars().all(is_name_char) && (!name.is_empty() || is_the_end())
 }
 
-fn row(number: usize, line: &str) -> Result<Raw, ExitsError> {
+fn parse_row(number: usize, line: &str) -> Result<RawRow, ExitsError> {
     let damaged = |what: &str| damaged(number, what);
     let fields: Vec<&str> = line.split('\t').map(str::trim).collect();
     if fields.len() != 6 {
         return Err(damaged("the name is not followed by five numbers"));
     }
-    let time = |at: usize| fields[at].parse::<u64>().map_err(|_| damaged("a time is not a number"));
+    let time =
+        |index: usize| fields[index].parse::<u64>().map_err(|_| damaged("a time is not a number"));
     // Printed as signed: from 2³¹ on it looks negative.
     let count = fields[1].parse::<i32>().map_err(|_| damaged("a count is not a number"))?;
-    Ok(Raw {
+    Ok(RawRow {
         name: fields[0].to_owned(),
         count: u64::from(count as u32),
         least_us: time(2)?,
@@ -93,9 +95,10 @@ fn row(number: usize, line: &str) -> Result<Raw, ExitsError> {
     })
 }
 
-fn table(of: &str, rows: Vec<Raw>) -> ExitTable {
+fn table(title: &str, rows: Vec<RawRow>) -> ExitTable {
     let ticks_per_us = ticks_per_us(&rows);
-    let named = |at: usize| NAMELESS.iter().find(|(place, _)| *place == at && rows.len() == 30);
+    let named =
+        |index: usize| NAMELESS.iter().find(|(place, _)| *place == index && rows.len() == 30);
     let mut warnings = Vec::new();
     if ticks_per_us.is_none() {
         warnings.push(Warning {
@@ -104,9 +107,9 @@ fn table(of: &str, rows: Vec<Raw>) -> ExitTable {
             next_step: "clear the file (`echo -n c > timing`), and read it again".into(),
         });
     }
-    let names = rows.iter().enumerate().map(|(at, raw)| match (&*raw.name, named(at)) {
+    let names = rows.iter().enumerate().map(|(index, raw)| match (&*raw.name, named(index)) {
         ("(null)", Some((_, name))) => (*name).to_owned(),
-        ("(null)", None) => format!("(null) {}", at + 1),
+        ("(null)", None) => format!("(null) {}", index + 1),
         _ => raw.name.clone(),
     });
     let names: Vec<String> = names.collect();
@@ -123,18 +126,18 @@ fn table(of: &str, rows: Vec<Raw>) -> ExitTable {
         finished(name, raw, squares_ns2)
     });
     let rows = rows.collect();
-    let (of, source) = (of.to_owned(), SOURCE.into());
-    ExitTable { of, source, rows, warnings, ..ExitTable::default() }
+    let source = SOURCE.into();
+    ExitTable { of: title.to_owned(), source, rows, warnings, ..ExitTable::default() }
 }
 
-fn finished(reason: String, raw: &Raw, squares_ns2: Option<u128>) -> ExitRow {
+fn finished(reason: String, raw: &RawRow, squares_ns2: Option<u128>) -> ExitRow {
     let was_there = raw.count > 0;
     let ns = |us: u64| us.saturating_mul(1000);
     ExitRow {
         is_guest: reason == GUEST,
         reason,
         count: raw.count,
-        // What stands there in an unused row is where the kernel begins.
+        // An unused row has the kernel's initial values.
         least_ns: was_there.then(|| ns(raw.least_us)),
         most_ns: was_there.then(|| ns(raw.most_us)),
         sum_ns: Some(ns(raw.sum_us)),
@@ -143,14 +146,15 @@ fn finished(reason: String, raw: &Raw, squares_ns2: Option<u128>) -> ExitRow {
     }
 }
 
-/// Of an unused row's minimum: the kernel divides what it begins with by this.
-fn ticks_per_us(rows: &[Raw]) -> Option<u64> {
+/// Ticks per microsecond, from the minimum of an unused row: it is the kernel's initial value
+/// divided by this. `None` where no row is unused.
+fn ticks_per_us(rows: &[RawRow]) -> Option<u64> {
     let unused = rows.iter().find(|row| row.count == 0 && row.least_us > 0)?;
     Some(UNUSED_TICKS / unused.least_us).filter(|ticks| *ticks > 0)
 }
 
-/// In the unit that the sum has; nothing if it is less than any durations of this sum can have.
-fn squares_ns2(raw: &Raw, ticks_per_us: u64) -> Option<u128> {
+/// Sum of squares, ns²; `None` if it is less than durations of this sum can have.
+fn squares_ns2(raw: &RawRow, ticks_per_us: u64) -> Option<u128> {
     let (sum, ticks) = (u128::from(raw.sum_us) * 1000, u128::from(ticks_per_us));
     let square_of_sum = sum.checked_mul(sum)?;
     if raw.count <= 1 {
@@ -159,7 +163,7 @@ fn squares_ns2(raw: &Raw, ticks_per_us: u64) -> Option<u128> {
     }
     let squares = u128::try_from(raw.squares).ok()? * 1_000_000 / ticks;
     let least = square_of_sum.div_ceil(u128::from(raw.count));
-    // What the kernel's division cut off.
+    // The kernel's division truncates.
     let slack = 1_000_000 / ticks + 1;
     (squares + slack >= least).then_some(squares.max(least))
 }
@@ -173,14 +177,14 @@ mod tests {
     #[test]
     fn both_tables_of_a_serial_line_are_read() {
         let tables = read(CAPTURE).unwrap();
-        let of: Vec<&str> = tables.iter().map(|table| table.of.as_str()).collect();
-        assert_eq!(of.len(), 2, "{of:?}");
+        let titles: Vec<&str> = tables.iter().map(|table| table.of.as_str()).collect();
+        assert_eq!(titles.len(), 2, "{titles:?}");
         for table in &tables {
             assert_eq!(table.rows.len(), 30);
             assert!(table.warnings.is_empty(), "{:?}", table.warnings);
             let (guest, exits): (Vec<_>, Vec<_>) = table.rows.iter().partition(|row| row.is_guest);
             assert_eq!(guest[0].count, exits.iter().map(|row| row.count).sum::<u64>());
-            let nameless = NAMELESS.map(|(at, _)| table.rows[at].reason.as_str());
+            let nameless = NAMELESS.map(|(index, _)| table.rows[index].reason.as_str());
             assert_eq!(nameless, ["EMUL_RFCI", "EMUL_RFDI", "DBELL", "GDBELL"]);
         }
         let counts =
@@ -235,12 +239,15 @@ mod tests {
         let before = format!("{row}{HEADER}\n{row}");
         for (text, line) in [(cut, 3), (after, 4), (before, 1)] {
             let error = read(&text).unwrap_err();
-            assert!(matches!(error, ExitsError::Damaged { line: at, .. } if at == line), "{error}");
+            assert!(
+                matches!(error, ExitsError::Damaged { line: found, .. } if found == line),
+                "{error}"
+            );
         }
-        for said in ["HA", "=== HALT", "    see below, HALT", "   \n# ", "", "a\tb"] {
-            let text = format!("{HEADER}\n{row}{said}\n{HEADER}\n{row}");
+        for other in ["HA", "=== HALT", "    see below, HALT", "   \n# ", "", "a\tb"] {
+            let text = format!("{HEADER}\n{row}{other}\n{HEADER}\n{row}");
             let tables = read(&text).map(|tables| tables.len());
-            assert_eq!(tables.ok(), (said != "a\tb").then_some(2), "{said:?}");
+            assert_eq!(tables.ok(), (other != "a\tb").then_some(2), "{other:?}");
         }
     }
 

@@ -1,16 +1,16 @@
-//! What to type next where a file has no exit table, or a trace lacks events.
+//! Next steps where a file has no exit table, or a trace lacks events.
 
 use std::collections::BTreeMap;
 
 use super::ExitsError;
-use super::trace_line::{Line, parse_line};
+use super::trace_line::{TraceLine, parse_line};
 use crate::architecture::{ARCHITECTURES, Architecture};
 use ktax_host::text::counted;
 use ktax_model::{ExitEvents, MissingEvents, Warning};
 
 const SCHEDULING: [&str; 2] = ["sched:sched_switch", "sched:sched_wakeup"];
 
-/// The kinds of events that a message names.
+/// Number of kinds of events that a message names.
 const NAMED: usize = 4;
 
 /// The program that recorded a trace, as far as its text shows it.
@@ -22,7 +22,7 @@ pub(super) enum Tool {
 }
 
 impl Tool {
-    pub fn detect(lines: &[Line]) -> Tool {
+    pub fn detect(lines: &[TraceLine]) -> Tool {
         if lines.iter().any(|line| line.is_perf) { Tool::Perf } else { Tool::TraceCmd }
     }
 
@@ -48,12 +48,12 @@ impl Tool {
     }
 }
 
-/// A table whose times are known, though not whether a vCPU ran or slept.
+/// Reports that a table cannot tell whether a vCPU ran or slept.
 pub(super) fn missing_scheduling(tool: Tool) -> MissingEvents {
     MissingEvents { events: ExitEvents::Scheduling, next_step: tool.add(&SCHEDULING) }
 }
 
-/// A table whose exits may have reached the VMM without a word about it.
+/// Warns that returns to the VMM were not recorded.
 pub(super) fn missing_returns(tool: Tool) -> Warning {
     Warning {
         fact: "the trace has no return to the VMM, so the column kernel includes the VMM's time"
@@ -62,7 +62,7 @@ pub(super) fn missing_returns(tool: Tool) -> Warning {
     }
 }
 
-/// A table that counts exits, or returns of KVM_RUN, without a time.
+/// Reports that exits, or returns of KVM_RUN, were counted without times.
 pub(super) fn no_entries(
     architecture: Option<&'static Architecture>,
     tool: Tool,
@@ -81,20 +81,20 @@ pub(super) fn no_entries(
 
 /// An error about a trace in which the guest is never left: what it has, and what to record.
 pub(super) fn no_pairs(
-    lines: &[Line],
+    lines: &[TraceLine],
     architecture: Option<&'static Architecture>,
     tool: Tool,
 ) -> ExitsError {
-    ExitsError::NoExits { what: events(lines), next: next(lines, architecture, tool) }
+    ExitsError::NoExits { what: describe_events(lines), next: next_step(lines, architecture, tool) }
 }
 
 /// An error about a trace without one event of KVM.
-fn no_kvm(lines: &[Line]) -> ExitsError {
+fn no_kvm(lines: &[TraceLine]) -> ExitsError {
     no_pairs(lines, None, Tool::detect(lines))
 }
 
 /// `a trace with 3 kvm_mmio and 2 sched_switch`: KVM's events first, then the most frequent.
-fn events(lines: &[Line]) -> String {
+fn describe_events(lines: &[TraceLine]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     lines.iter().for_each(|line| *counts.entry(line.event).or_default() += 1);
     let mut counts: Vec<(&str, usize)> = counts.into_iter().collect();
@@ -108,32 +108,36 @@ fn events(lines: &[Line]) -> String {
     format!("a trace with {}", shown.join(", "))
 }
 
-/// Which events to add: those of the architecture of the trace, or of each architecture.
-fn next(lines: &[Line], architecture: Option<&'static Architecture>, tool: Tool) -> String {
+/// Says which events to add: those of the architecture of the trace, or of each architecture.
+fn next_step(
+    lines: &[TraceLine],
+    architecture: Option<&'static Architecture>,
+    tool: Tool,
+) -> String {
     let known = architecture.or_else(|| by_other_events(lines));
     if let Some(one) = known {
         return tool.add(&one.events().collect::<Vec<_>>());
     }
-    let mut of_each: Vec<(String, Vec<&str>)> = Vec::new();
+    let mut by_options: Vec<(String, Vec<&str>)> = Vec::new();
     for one in ARCHITECTURES.iter().filter(|one| !one.entries.is_empty()) {
         let options = tool.options(&one.events().collect::<Vec<_>>());
-        match of_each.iter_mut().find(|(other, _)| *other == options) {
+        match by_options.iter_mut().find(|(other, _)| *other == options) {
             Some((_, names)) => names.push(one.name),
-            None => of_each.push((options, vec![one.name])),
+            None => by_options.push((options, vec![one.name])),
         }
     }
-    let of_each: Vec<String> = of_each
+    let by_options: Vec<String> = by_options
         .iter()
         .map(|(options, names)| format!("`{options}` ({})", names.join(", ")))
         .collect();
-    format!("add these events to `{}`: {}", tool.command(), of_each.join("; "))
+    format!("add these events to `{}`: {}", tool.command(), by_options.join("; "))
 }
 
-/// KVM's other events have names of their own on some architectures.
-fn by_other_events(lines: &[Line]) -> Option<&'static Architecture> {
+/// Guesses the architecture from KVM's other events: some have names of their own.
+fn by_other_events(lines: &[TraceLine]) -> Option<&'static Architecture> {
     const X86: [&str; 6] =
         ["kvm_pio", "kvm_msr", "kvm_cpuid", "kvm_apic", "kvm_cr", "kvm_emulate_insn"];
-    let name = |line: &Line| match line.event {
+    let name = |line: &TraceLine| match line.event {
         event if event.starts_with("kvm_s390_") => Some("s390"),
         event if event.starts_with("kvmppc_") || event.starts_with("kvm_hcall_") => {
             Some("PowerPC book3s HV")
@@ -147,7 +151,8 @@ fn by_other_events(lines: &[Line]) -> Option<&'static Architecture> {
     lines.iter().find_map(name).map(Architecture::named)
 }
 
-/// How a file begins, or a line that only one program writes; what it is; what to type.
+/// Files without exit tables: how one begins, or a line that only one program writes; what it is;
+/// what to type.
 const KNOWN: [(&str, &str, &str); 6] = [
     (
         "PERFILE2",
@@ -182,9 +187,9 @@ const KNOWN: [(&str, &str, &str); 6] = [
     ),
 ];
 
-/// The error about a file without an exit table: what ktax recognised, and what would help.
+/// Returns the error about a file without an exit table: what ktax recognised, and what would help.
 pub(super) fn unread(text: &str) -> ExitsError {
-    let lines: Vec<Line> = text.lines().filter_map(parse_line).collect();
+    let lines: Vec<TraceLine> = text.lines().filter_map(parse_line).collect();
     if !lines.is_empty() {
         return no_kvm(&lines);
     }

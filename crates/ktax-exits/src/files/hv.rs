@@ -9,7 +9,7 @@ use ktax_model::{ExitRow, ExitRows, ExitTable, Warning};
 /// The source that a table names.
 pub(super) const SOURCE: &str = "book3s HV timings";
 
-/// What POWER9 and POWER8 have; each of them names the time in the guest.
+/// Names of rows on POWER9 and on POWER8.
 const NAMES: [&str; 12] = [
     "vcpu_entry",
     "guest_entry",
@@ -25,16 +25,17 @@ const NAMES: [&str; 12] = [
     "cede",
 ];
 
+/// Names of the time in the guest, on POWER9 and on POWER8.
 const GUEST: [&str; 2] = ["in_guest", "guest"];
 
 /// Reads every table of a file: a name that was there before begins the next table. Other lines are
 /// ignored.
 pub(super) fn read(text: &str) -> Result<Vec<ExitTable>, ExitsError> {
     let mut tables = Vec::new();
-    let (mut there, mut rows, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut seen, mut rows, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
     for (number, line) in lines(text) {
         let Some((name, numbers)) = line.split_once(": ") else {
-            if !there.is_empty() && is_cut_row(line, text) {
+            if !seen.is_empty() && is_cut_row(line, text) {
                 return Err(damaged(number, "a row that ends within its name"));
             }
             continue;
@@ -42,11 +43,11 @@ pub(super) fn read(text: &str) -> Result<Vec<ExitTable>, ExitsError> {
         if !NAMES.contains(&name) {
             continue;
         }
-        if there.contains(&name) {
-            there.clear();
+        if seen.contains(&name) {
+            seen.clear();
             tables.extend(table(mem::take(&mut rows), mem::take(&mut warnings)));
         }
-        there.push(name);
+        seen.push(name);
         if numbers.trim() == "stuck" {
             warnings.push(Warning {
                 fact: format!("{name} is stuck: the kernel could not read it"),
@@ -54,27 +55,26 @@ pub(super) fn read(text: &str) -> Result<Vec<ExitTable>, ExitsError> {
             });
             continue;
         }
-        rows.push(row(number, name, numbers)?);
+        rows.push(parse_row(number, name, numbers)?);
     }
     tables.extend(table(rows, warnings));
     Ok(tables)
 }
 
-/// At the end of the text: elsewhere it is something else.
+/// Returns whether a line is a row that ends within its name, as only the last line can.
 fn is_cut_row(line: &str, text: &str) -> bool {
     let begins = |name: &&str| format!("{name}:").starts_with(line);
     !line.is_empty() && text.ends_with(line) && NAMES.iter().any(begins)
 }
 
-/// The table of these rows; nothing where there are none.
+/// Returns the table of these rows; `None` where there are none.
 fn table(rows: Vec<ExitRow>, warnings: Vec<Warning>) -> Option<ExitTable> {
-    let (of, source) = (String::new(), SOURCE.to_owned());
-    let rows_are = ExitRows::Phases;
-    let table = ExitTable { of, source, rows_are, rows, warnings, ..ExitTable::default() };
+    let (source, rows_are) = (SOURCE.to_owned(), ExitRows::Phases);
+    let table = ExitTable { source, rows_are, rows, warnings, ..ExitTable::default() };
     (!table.rows.is_empty()).then_some(table)
 }
 
-fn row(number: usize, name: &str, numbers: &str) -> Result<ExitRow, ExitsError> {
+fn parse_row(number: usize, name: &str, numbers: &str) -> Result<ExitRow, ExitsError> {
     let parsed: Result<Vec<u64>, _> = numbers.split_whitespace().map(str::parse).collect();
     let damaged = || damaged(number, "the name is not followed by four numbers");
     let [count, sum_ns, least, most] = parsed.map_err(|_| damaged())?[..] else {

@@ -6,7 +6,7 @@ use ktax_model::{ExitRow, ExitRows, ExitTable, Warning};
 
 const SOURCE: &str = "perf kvm stat";
 
-/// The row of what a text leaves out of its table.
+/// Name of the row for samples that the text leaves out of its table.
 const LEFT_OUT: &str = "(left out of the text)";
 
 /// Half of the last digit of an average or a total, ns: perf prints hundredths of a microsecond.
@@ -32,17 +32,17 @@ enum Column {
 
 /// The first line of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Header {
+struct TableHeader {
     rows_are: ExitRows,
-    /// In their order, without the name of the event.
+    /// The table's columns in their order, without the name of the event.
     columns: Vec<Column>,
-    /// What perf calls the events: `VM-EXIT`, `MMIO Access`.
+    /// perf's name for the events: `VM-EXIT`, `MMIO Access`.
     events: String,
 }
 
 /// The numbers of a row, as they are printed.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Numbers {
+struct RowNumbers {
     samples: u64,
     time_share: Option<f64>,
     sum_ns: Option<u64>,
@@ -54,44 +54,44 @@ struct Numbers {
 }
 
 /// A table whose end was not seen yet.
-struct Open {
-    header: Header,
-    of: String,
+struct OpenTable {
+    header: TableHeader,
+    title: String,
     /// The line of the header.
     number: usize,
-    rows: Vec<(String, Numbers)>,
+    rows: Vec<(String, RowNumbers)>,
     /// The code of the next row, which has no name.
     code: Option<u64>,
 }
 
 /// `Total Samples:10000, Total events handled time:400020.00us.`
-struct Total {
+struct TotalLine {
     samples: u64,
     time_ns: u64,
 }
 
-pub(super) fn is_one(text: &str) -> bool {
-    lines(text).any(|(_, line)| header(&plain(line)).is_some())
+pub(super) fn recognizes(text: &str) -> bool {
+    lines(text).any(|(_, line)| parse_header(&plain(line)).is_some())
 }
 
 /// Reads every table of a file.
 pub(super) fn read(text: &str) -> Result<Vec<ExitTable>, ExitsError> {
-    let (mut tables, mut open): (Vec<ExitTable>, Option<Open>) = (Vec::new(), None);
+    let (mut tables, mut open): (Vec<ExitTable>, Option<OpenTable>) = (Vec::new(), None);
     let (mut target, mut clock) = (String::new(), String::new());
     // perf warns before its first table.
     let mut lost_chunks = None;
     for (number, line) in lines(text) {
         let line = plain(line);
         let line = line.trim();
-        if let Some(header) = header(line) {
+        if let Some(header) = parse_header(line) {
             tables.extend(open.take().map(|open| open.finish(None)).transpose()?);
-            let of = target.clone() + &clock;
-            open = Some(Open { header, of, number, rows: vec![], code: None });
+            let title = target.clone() + &clock;
+            open = Some(OpenTable { header, title, number, rows: vec![], code: None });
         } else if let Some(rest) = line.strip_prefix("Analyze events for ") {
             target = rest.trim_end_matches(':').to_owned();
         } else if is_clock(line) {
             clock = format!(" at {line}");
-        } else if let Some(total) = total(line) {
+        } else if let Some(total) = parse_total(line) {
             tables.extend(open.take().map(|open| open.finish(Some(&total))).transpose()?);
         } else if let Some(lost) = line.strip_prefix("Lost events: ") {
             tables.last_mut().into_iter().for_each(|table| table.warnings.push(lost_events(lost)));
@@ -120,7 +120,7 @@ fn lost_events(number: &str) -> Warning {
     }
 }
 
-/// The line without what a mail, a terminal or a comment puts before it.
+/// Strips what a mail, a terminal or a comment adds to a line.
 fn plain(line: &str) -> String {
     let mut text = String::new();
     let mut parts = line.split("\u{1b}[");
@@ -135,13 +135,13 @@ fn plain(line: &str) -> String {
 
 /// `VM-EXIT Samples Samples% Time% Min Time Max Time Avg time`, `Event name Samples Sample% Time
 /// (ns) Time% Max Time (ns) …`; `None` for other lines.
-fn header(line: &str) -> Option<Header> {
+fn parse_header(line: &str) -> Option<TableHeader> {
     let spaced = line.replace('(', " (");
     let words: Vec<&str> = spaced.split_whitespace().collect();
     let first = words.iter().position(|word| *word == "Samples").filter(|first| *first > 0)?;
     let mut columns = Vec::new();
     let mut rest = &words[first..];
-    while let Some((column, length)) = column(rest) {
+    while let Some((column, length)) = parse_column(rest) {
         columns.push(column);
         rest = &rest[length..];
     }
@@ -151,13 +151,14 @@ fn header(line: &str) -> Option<Header> {
         "VM-EXIT" | "Event name" => ExitRows::Reasons,
         _ => ExitRows::Accesses,
     };
-    is_whole.then_some(Header { rows_are, columns, events })
+    is_whole.then_some(TableHeader { rows_are, columns, events })
 }
 
-/// The first column, and how many words its head has.
-fn column(words: &[&str]) -> Option<(Column, usize)> {
+/// Parses the first column; returns it and how many words its head has.
+fn parse_column(words: &[&str]) -> Option<(Column, usize)> {
     let is_time = words.get(1).is_some_and(|word| word.eq_ignore_ascii_case("time"));
-    let unit = |at: usize| usize::from(words.get(at).is_some_and(|word| word.starts_with("(n")));
+    let unit =
+        |index: usize| usize::from(words.get(index).is_some_and(|word| word.starts_with("(n")));
     let column = match words.first()?.to_ascii_lowercase().as_str() {
         "samples" => (Column::Samples, 1),
         "samples%" | "sample%" => (Column::SamplesShare, 1),
@@ -178,10 +179,10 @@ fn is_clock(line: &str) -> bool {
     parts.len() == 4 && line.matches(':').count() == 2 && parts.iter().all(is_number)
 }
 
-fn total(line: &str) -> Option<Total> {
+fn parse_total(line: &str) -> Option<TotalLine> {
     let (samples, time) = line.strip_prefix("Total Samples:")?.split_once(',')?;
     let time = time.trim().strip_prefix("Total events handled time:")?.trim_end_matches('.');
-    Some(Total { samples: samples.trim().parse().ok()?, time_ns: time_ns(time)? })
+    Some(TotalLine { samples: samples.trim().parse().ok()?, time_ns: time_ns(time)? })
 }
 
 /// `342.52us`, `3500ns`, and without a unit whole nanoseconds.
@@ -203,9 +204,9 @@ fn percent(word: &str) -> Option<f64> {
     (number.is_finite() && number >= 0.0).then_some(number)
 }
 
-impl Header {
-    /// A row's name and numbers; `None` for a line that is no row.
-    fn row(&self, line: &str) -> Option<(String, Numbers)> {
+impl TableHeader {
+    /// Parses a row's name and numbers; `None` for other lines.
+    fn row(&self, line: &str) -> Option<(String, RowNumbers)> {
         let (line, error_percent) = match line.rsplit_once("+-") {
             Some((before, after)) => {
                 let word = after.trim().trim_end_matches(')').trim();
@@ -215,7 +216,7 @@ impl Header {
         };
         let words: Vec<&str> = line.split_whitespace().collect();
         let name = words.len().checked_sub(self.columns.len()).filter(|name| *name > 0)?;
-        let mut numbers = Numbers { error_percent, ..Numbers::default() };
+        let mut numbers = RowNumbers { error_percent, ..RowNumbers::default() };
         for (column, word) in self.columns.iter().zip(&words[name..]) {
             match column {
                 Column::Samples => numbers.samples = word.parse().ok()?,
@@ -231,10 +232,10 @@ impl Header {
     }
 }
 
-impl Numbers {
-    /// The time of all samples: of the average, within what the printed share allows, because an
+impl RowNumbers {
+    /// Time of all samples, ns: from the average, within what the printed share allows, because an
     /// average of many samples is rounded more coarsely than their share.
-    fn sum_ns(&self, total: Option<&Total>) -> Option<u64> {
+    fn sum_ns(&self, total: Option<&TotalLine>) -> Option<u64> {
         if self.sum_ns.is_some() {
             return self.sum_ns;
         }
@@ -248,7 +249,8 @@ impl Numbers {
         Some(sum.round() as u64)
     }
 
-    /// perf prints the standard error of the mean, and ktax the deviation of one exit.
+    /// Sum of squares, ns²: perf prints the standard error of the mean, and ktax the deviation of
+    /// one exit.
     fn squares_ns2(&self, sum_ns: u64) -> Option<u128> {
         let (count, sum) = (self.samples as f64, sum_ns as f64);
         let error = self.error_percent.filter(|error| *error >= ERROR_LEAST_PERCENT)?;
@@ -258,7 +260,7 @@ impl Numbers {
         (self.samples > 1 && squares < u128::MAX as f64).then_some(squares as u128)
     }
 
-    fn row(&self, reason: String, total: Option<&Total>) -> ExitRow {
+    fn row(&self, reason: String, total: Option<&TotalLine>) -> ExitRow {
         let sum_ns = self.sum_ns(total);
         ExitRow {
             reason,
@@ -272,7 +274,7 @@ impl Numbers {
     }
 }
 
-impl Open {
+impl OpenTable {
     fn add(&mut self, number: usize, line: &str) -> Result<(), ExitsError> {
         if let Some((name, numbers)) = self.header.row(line) {
             let name = match self.code.take() {
@@ -290,7 +292,7 @@ impl Open {
         Ok(())
     }
 
-    fn finish(self, total: Option<&Total>) -> Result<ExitTable, ExitsError> {
+    fn finish(self, total: Option<&TotalLine>) -> Result<ExitTable, ExitsError> {
         let mut rows: Vec<ExitRow> = Vec::new();
         for (name, numbers) in &self.rows {
             let row = numbers.row(name.clone(), total);
@@ -305,7 +307,8 @@ impl Open {
         };
         let are_addresses = !rows.is_empty() && rows.iter().all(|row| is_address(&row.reason));
         let rows_are = if are_addresses { ExitRows::Accesses } else { self.header.rows_are };
-        let mut table = ExitTable { of: self.of, source, rows_are, rows, ..ExitTable::default() };
+        let mut table =
+            ExitTable { of: self.title, source, rows_are, rows, ..ExitTable::default() };
         if let Some(total) = total {
             complete(&mut table, total, self.number)?;
         }
@@ -318,7 +321,7 @@ fn is_address(name: &str) -> bool {
     name.starts_with("0x") && name.contains(':')
 }
 
-/// Two rows of one name: perf prints several for codes that it does not know.
+/// Merges two rows of one name: perf prints several for codes that it does not know.
 fn merge(one: &mut ExitRow, other: &ExitRow) {
     one.count = one.count.saturating_add(other.count);
     one.sum_ns = one.sum_ns.zip(other.sum_ns).map(|(a, b)| a.saturating_add(b));
@@ -328,7 +331,7 @@ fn merge(one: &mut ExitRow, other: &ExitRow) {
 }
 
 /// Adds what the text leaves out of the table, as far as the total says it.
-fn complete(table: &mut ExitTable, total: &Total, number: usize) -> Result<(), ExitsError> {
+fn complete(table: &mut ExitTable, total: &TotalLine, number: usize) -> Result<(), ExitsError> {
     let counted = table.rows.iter().fold(0u64, |sum, row| sum.saturating_add(row.count));
     if counted > total.samples {
         let what = format!("the rows have {counted} samples, and the total says {}", total.samples);
@@ -387,7 +390,7 @@ mod tests {
         assert!((deviation / expected - 1.0).abs() < 1e-6, "{deviation} {expected}");
     }
 
-    /// Of perf 3.7 to 3.10.
+    /// A table of perf 3.7 to 3.10.
     #[test]
     fn the_first_layout_has_no_minimum_and_maximum() {
         let table = only(
@@ -448,7 +451,7 @@ mod tests {
         assert_eq!((ppc.rows_are, ppc.exits()), (ExitRows::Accesses, 184));
     }
 
-    /// As a mailing list has it: quoted, and without the rows that do not matter.
+    /// A table in a mail: quoted, and without the rows that do not matter.
     #[test]
     fn a_quoted_table_says_what_it_leaves_out() {
         let table = only(
@@ -537,7 +540,9 @@ mod tests {
         }
         let none = "Total Samples:0, Total events handled time:0.00us.\n";
         assert!(only(&(header.to_owned() + none)).rows.is_empty());
-        assert!(!is_one("Samples Samples% Time%\n") && !is_one("VM-EXIT Samples of time\n"));
+        assert!(
+            !recognizes("Samples Samples% Time%\n") && !recognizes("VM-EXIT Samples of time\n")
+        );
     }
 
     proptest! {

@@ -6,22 +6,22 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::ExitsError;
 use super::hint::{Tool, missing_returns, missing_scheduling, no_entries, no_pairs};
 use super::trace_line::{
-    Line, UNREADABLE, architecture, exit_reason, field, parse_line, return_reason,
+    TraceLine, UNREADABLE, architecture, exit_reason, field, parse_line, return_reason,
 };
 use crate::architecture::{Architecture, is_entry, is_exit, may_sleep};
 use crate::recording::{Fold, Reason, Stage, Thread, VcpuEvent};
 use crate::table::{CountedExits, Per, Recorded};
 use ktax_model::{EXIT_REASONS_MAX, ExitTable, Warning};
 
-/// A thread, when, and what happened to it.
-type Happened<'a> = (u32, &'a str, u64, VcpuEvent);
+/// Thread id and name, time in ns, and what happened to the thread.
+type ThreadEvent<'a> = (u32, &'a str, u64, VcpuEvent);
 
-pub(super) fn is_one(text: &str) -> bool {
+pub(super) fn recognizes(text: &str) -> bool {
     text.lines().filter_map(parse_line).any(|line| line.event.starts_with("kvm"))
 }
 
-/// What the lines of a trace are of.
-struct Kind {
+/// Kinds of events in a trace, and the tool that recorded it.
+struct TraceKind {
     /// Whether the guest's exits were recorded, and not only KVM_RUN's returns.
     has_exits: bool,
     has_switches: bool,
@@ -31,10 +31,10 @@ struct Kind {
     tool: Tool,
 }
 
-impl Kind {
-    fn detect(lines: &[Line]) -> Kind {
-        let is_switch = |line: &Line| switched(line).is_some();
-        Kind {
+impl TraceKind {
+    fn detect(lines: &[TraceLine]) -> TraceKind {
+        let is_switch = |line: &TraceLine| switch_events(line).is_some();
+        TraceKind {
             has_exits: lines.iter().any(|line| is_exit(line.event)),
             has_switches: lines.iter().any(is_switch),
             has_returns: lines.iter().any(|line| line.event == "kvm_userspace_exit"),
@@ -43,7 +43,7 @@ impl Kind {
         }
     }
 
-    /// What the time between an exit and the next one is of, and the source.
+    /// Returns the name of the row of the guest's time, and the source that tables name.
     fn names(&self) -> (&'static str, String) {
         let Some(one) = self.architecture.filter(|_| self.has_exits) else {
             return match self.has_exits {
@@ -63,12 +63,12 @@ impl Kind {
 }
 
 pub(super) fn read(text: &str, per: Per) -> Result<Vec<ExitTable>, ExitsError> {
-    let lines: Vec<Line> = text.lines().filter_map(parse_line).collect();
-    let kind = Kind::detect(&lines);
-    let mut reasons = Reasons::default();
-    let mut events: Vec<Happened> = Vec::new();
+    let lines: Vec<TraceLine> = text.lines().filter_map(parse_line).collect();
+    let kind = TraceKind::detect(&lines);
+    let mut reasons = ReasonNames::default();
+    let mut events: Vec<ThreadEvent> = Vec::new();
     for line in &lines {
-        events.extend(happened(line, kind.has_exits, &mut reasons));
+        events.extend(thread_events(line, kind.has_exits, &mut reasons));
         if reasons.names.len() > EXIT_REASONS_MAX {
             return Err(ExitsError::Reasons);
         }
@@ -94,7 +94,7 @@ pub(super) fn read(text: &str, per: Per) -> Result<Vec<ExitTable>, ExitsError> {
         of: "",
         source: &source,
         name: &name,
-        // When it began nobody knows: events that are no KVM's may have been left out of it.
+        // The start is unknown: a trace may leave out all events but KVM's.
         began: None,
         end: &|_, thread: &Thread| thread.last,
         counted: &counted,
@@ -103,7 +103,7 @@ pub(super) fn read(text: &str, per: Per) -> Result<Vec<ExitTable>, ExitsError> {
     };
     let mut tables = recorded.tables(per);
     for table in &mut tables {
-        say_what_is_missing(table, &kind);
+        note_missing_events(table, &kind);
         if !lines.iter().any(|line| line.is_fine) && table.is_timed() {
             table.warnings.push(coarse());
         }
@@ -116,8 +116,8 @@ pub(super) fn read(text: &str, per: Per) -> Result<Vec<ExitTable>, ExitsError> {
     Ok(tables)
 }
 
-/// How many events the trace says were lost, and whether it says elsewhere that some were and not
-/// how many: `CPU:1 [LOST 1234 EVENTS]` and `CPU:1 [EVENTS DROPPED]` of the kernel and of trace-cmd,
+/// Returns how many events the trace says were lost, and whether it also says that some were and
+/// not how many: `CPU:1 [LOST 1234 EVENTS]` and `CPU:1 [EVENTS DROPPED]` of the kernel and of trace-cmd,
 /// `PERF_RECORD_LOST lost 1234` of `perf script --show-lost-events`.
 fn lost_events(text: &str) -> (u64, bool) {
     let (mut lost, mut is_more_lost) = (0_u64, false);
@@ -144,7 +144,7 @@ fn uncounted_losses() -> Warning {
     }
 }
 
-fn say_what_is_missing(table: &mut ExitTable, kind: &Kind) {
+fn note_missing_events(table: &mut ExitTable, kind: &TraceKind) {
     if !table.is_timed() {
         table.missing.push(no_entries(kind.architecture, kind.tool, kind.has_exits));
     } else if !kind.has_switches {
@@ -152,9 +152,9 @@ fn say_what_is_missing(table: &mut ExitTable, kind: &Kind) {
     }
 }
 
-/// How often each thread left the guest for each reason, and the threads without entries: if most
+/// Counts how often each thread left the guest for each reason, and the threads without entries: if most
 /// of the exits have no entry behind them, the time up to the next event is not the exit's.
-fn counted(events: &[Happened]) -> CountedExits {
+fn counted(events: &[ThreadEvent]) -> CountedExits {
     let mut exits: BTreeMap<(u32, Reason), u64> = BTreeMap::new();
     let mut by_thread: BTreeMap<u32, [u64; 2]> = BTreeMap::new();
     for (tid, _, _, event) in events {
@@ -194,12 +194,12 @@ fn unreadable(table: &ExitTable) -> Option<Warning> {
 
 /// Names in the order in which they were met.
 #[derive(Default)]
-struct Reasons {
+struct ReasonNames {
     names: Vec<String>,
     codes: HashMap<String, u64>,
 }
 
-impl Reasons {
+impl ReasonNames {
     fn number(&mut self, name: String) -> Reason {
         let code = self.codes.get(&name).copied().unwrap_or_else(|| {
             let code = self.names.len() as u64;
@@ -211,24 +211,28 @@ impl Reasons {
     }
 }
 
-fn happened<'a>(line: &Line<'a>, has_exits: bool, reasons: &mut Reasons) -> Vec<Happened<'a>> {
-    let this = |event| vec![(line.tid, line.comm, line.ns, event)];
+fn thread_events<'a>(
+    line: &TraceLine<'a>,
+    has_exits: bool,
+    reasons: &mut ReasonNames,
+) -> Vec<ThreadEvent<'a>> {
+    let one = |event| vec![(line.tid, line.comm, line.ns, event)];
     match line.event {
-        event if is_entry(event) => this(VcpuEvent::Enter),
+        event if is_entry(event) => one(VcpuEvent::Enter),
         event if is_exit(event) => {
-            this(VcpuEvent::Left(reasons.number(exit_reason(line.text)), Stage::Kernel))
+            one(VcpuEvent::Left(reasons.number(exit_reason(line.text)), Stage::Kernel))
         }
         // LoongArch says only here that an exit was the guest's wait.
-        "kvm_exit_idle" => this(VcpuEvent::Refined(reasons.number("IDLE".to_owned()))),
-        "kvm_userspace_exit" if has_exits => this(VcpuEvent::Moves(Stage::User)),
+        "kvm_exit_idle" => one(VcpuEvent::Refined(reasons.number("IDLE".to_owned()))),
+        "kvm_userspace_exit" if has_exits => one(VcpuEvent::Moves(Stage::User)),
         "kvm_userspace_exit" => {
-            this(VcpuEvent::Left(reasons.number(return_reason(line.text)), Stage::User))
+            one(VcpuEvent::Left(reasons.number(return_reason(line.text)), Stage::User))
         }
         "sys_enter_ioctl" if is_kvm_run(line.text) => match has_exits {
-            true => this(VcpuEvent::Moves(Stage::Kernel)),
-            false => this(VcpuEvent::Enter),
+            true => one(VcpuEvent::Moves(Stage::Kernel)),
+            false => one(VcpuEvent::Enter),
         },
-        "sched_switch" => switched(line).unwrap_or_default(),
+        "sched_switch" => switch_events(line).unwrap_or_default(),
         "sched_wakeup" => match number_after(line.text, " pid=") {
             Some(tid) => vec![(tid, "", line.ns, VcpuEvent::Wakeup)],
             None => vec![],
@@ -246,7 +250,7 @@ fn is_kvm_run(text: &str) -> bool {
 
 /// `prev_pid=7 … prev_state=S ==> … next_pid=9 …`, shorter `a:7 [120] S ==> b:9 [120]`, or numbers
 /// alone, `prev_pid=7 … prev_state=1 … next_pid=9`.
-fn switched<'a>(line: &Line<'a>) -> Option<Vec<Happened<'a>>> {
+fn switch_events<'a>(line: &TraceLine<'a>) -> Option<Vec<ThreadEvent<'a>>> {
     if line.event != "sched_switch" {
         return None;
     }
@@ -266,7 +270,7 @@ fn switched<'a>(line: &Line<'a>) -> Option<Vec<Happened<'a>>> {
 }
 
 /// A record that trace-cmd could not print. The states below 256 are those of a thread that waits.
-fn raw_switch<'a>(line: &Line<'a>) -> Option<Vec<Happened<'a>>> {
+fn raw_switch<'a>(line: &TraceLine<'a>) -> Option<Vec<ThreadEvent<'a>>> {
     let number = |name| field(line.text, name);
     let off = VcpuEvent::Off { could_run: number("prev_state")? & 0xff == 0 };
     let [from, to] = [number("prev_pid")?, number("next_pid")?].map(|tid| tid as u32);
@@ -324,7 +328,8 @@ mod tests {
     fn both_ways_to_write_a_switch_are_read() {
         let event = "sched_switch";
         let (comm, tid, ns, is_fine, is_perf) = ("", 1, 5, true, false);
-        let switch = |text| switched(&Line { comm, tid, ns, event, text, is_fine, is_perf });
+        let switch =
+            |text| switch_events(&TraceLine { comm, tid, ns, event, text, is_fine, is_perf });
         let fields = switch("prev_comm=a b prev_pid=7 prev_state=S ==> next_comm=c next_pid=9");
         let short = switch("a b:7 [120] S ==> c:9 [120]");
         assert_eq!(fields, short);
@@ -338,7 +343,7 @@ mod tests {
 
     #[test]
     fn a_trace_without_exits_says_what_it_has_and_what_to_record() {
-        for (tool, events, said) in [
+        for (tool, events, expected) in [
             (
                 "",
                 &["kvm_mmio: mmio read", "sched_switch: x"][..],
@@ -377,8 +382,8 @@ mod tests {
         ] {
             let line = |event: &&str| format!("a-1 [000] 1.5: {tool}{event}\n");
             let trace: String = events.iter().map(line).collect();
-            assert!(is_one(&trace));
-            assert_eq!(read(&trace, Per::Vm).unwrap_err().to_string(), said);
+            assert!(recognizes(&trace));
+            assert_eq!(read(&trace, Per::Vm).unwrap_err().to_string(), expected);
         }
     }
 
@@ -402,13 +407,15 @@ mod tests {
         let tables = read(trace, Per::Both).unwrap();
         let lengths: Vec<_> = tables.iter().map(|table| table.elapsed_ns.unwrap()).collect();
         assert_eq!(lengths, [9_000, 3_000, 7_000]);
-        let facts = |table: &ExitTable| table.warnings.iter().map(|it| it.fact.clone()).collect();
+        let facts =
+            |table: &ExitTable| table.warnings.iter().map(|warning| warning.fact.clone()).collect();
         let facts: Vec<Vec<String>> = tables.iter().map(facts).collect();
         assert!(facts[0][0].starts_with("1 events have no partner"), "{facts:?}");
         assert!(facts.iter().all(|those| *those == facts[0]), "{facts:?}");
     }
 
-    /// What the kernel and its tools write where a buffer was full; a program may have such a name.
+    /// The kernel and its tools write such lines where a buffer was full; a program may have such a
+    /// name.
     #[test]
     fn a_trace_says_what_it_lost() {
         let read_with = |middle: &str| {
@@ -553,10 +560,10 @@ mod tests {
         let line =
             |tid: u32, us: u32, event: &str| format!("a-{tid} [000] 1.{us:06}: kvm:kvm_{event}\n");
         let mut trace = String::new();
-        for at in 0..4 {
-            trace += &line(1, at * 10, "entry: vcpu 0, rip 0x1");
-            trace += &line(1, at * 10 + 4, "exit: reason npf rip 0x1");
-            trace += &line(2, at * 10 + 5, "exit: reason HLT rip 0x1");
+        for turn in 0..4 {
+            trace += &line(1, turn * 10, "entry: vcpu 0, rip 0x1");
+            trace += &line(1, turn * 10 + 4, "exit: reason npf rip 0x1");
+            trace += &line(2, turn * 10 + 5, "exit: reason HLT rip 0x1");
         }
         trace += &line(2, 50, "entry: vcpu 1, rip 0x1");
         let tables = read(&trace, Per::Both).unwrap();
@@ -597,9 +604,9 @@ mod tests {
             a-1 [000] 1.000020: kvm_exit: [FAILED TO PARSE] guest_rip=0x2";
         let table = read(trace, Per::Vm).unwrap().remove(0);
         assert_eq!(table.row(UNREADABLE).unwrap().count, 1);
-        let said =
+        let is_about_reasons =
             |warning: &Warning| warning.fact.starts_with("1 exits have a text without a reason");
-        assert!(table.warnings.iter().any(said), "{:?}", table.warnings);
+        assert!(table.warnings.iter().any(is_about_reasons), "{:?}", table.warnings);
     }
 
     proptest! {
@@ -620,8 +627,8 @@ mod tests {
                 0..30,
             ),
         ) {
-            let line = |(at, (event, text)): (usize, &(String, String))| {
-                format!("a-1 [0] 1.{at:06}: {event}: {text}\n")
+            let line = |(index, (event, text)): (usize, &(String, String))| {
+                format!("a-1 [0] 1.{index:06}: {event}: {text}\n")
             };
             let trace: String = exits.iter().enumerate().map(line).collect();
             for table in read(&trace, Per::Vm).unwrap_or_default() {

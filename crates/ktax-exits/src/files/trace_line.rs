@@ -6,14 +6,14 @@ use crate::recording::Reason;
 
 /// One event's line.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Line<'a> {
+pub(super) struct TraceLine<'a> {
     pub comm: &'a str,
     pub tid: u32,
     pub ns: u64,
-    /// Without its subsystem.
+    /// The name, without the subsystem.
     pub event: &'a str,
     pub text: &'a str,
-    /// Whether its time says more than microseconds.
+    /// Whether the time has more digits than microseconds.
     pub is_fine: bool,
     /// Whether perf wrote it: perf names the subsystem.
     pub is_perf: bool,
@@ -21,26 +21,26 @@ pub(super) struct Line<'a> {
 
 /// Parses a line such as `CPU 0/KVM  1234 [001] 5.000001: kvm:kvm_exit: …`, or
 /// `CPU 0/KVM-1234 [001] d..1. 5.000001: …`; `None` for other lines.
-pub(super) fn parse_line(text: &str) -> Option<Line<'_>> {
+pub(super) fn parse_line(text: &str) -> Option<TraceLine<'_>> {
     let (before, time, rest) = split_at_time(text)?;
     let (seconds, fraction) = time.split_once('.')?;
     let digits = fraction.len();
     let fraction: u64 = format!("{fraction:0<9}").get(..9)?.parse().ok()?;
     let ns = seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(fraction)?;
-    let (comm, tid) = task(before)?;
-    let (is_perf, event, text) = event(rest.trim())?;
-    Some(Line { comm, tid, ns, event, text: text.trim(), is_fine: digits > 6, is_perf })
+    let (comm, tid) = parse_task(before)?;
+    let (is_perf, event, text) = parse_event(rest.trim())?;
+    Some(TraceLine { comm, tid, ns, event, text: text.trim(), is_fine: digits > 6, is_perf })
 }
 
-/// The task, the time and the event. The number of the CPU, `[001]`, and flags are between the
+/// Splits a line into the task, the time and the event. The number of the CPU, `[001]`, and flags are between the
 /// first two; some programs leave out the CPU.
 fn split_at_time(text: &str) -> Option<(&str, &str, &str)> {
-    let cpu = text.match_indices(" [").find(|(at, _)| {
-        let number = text[at + 2..].split(']').next().unwrap_or_default();
+    let cpu = text.match_indices(" [").find(|(start, _)| {
+        let number = text[start + 2..].split(']').next().unwrap_or_default();
         !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
     });
-    if let Some((at, _)) = cpu {
-        let (before, after) = text.split_at(at);
+    if let Some((start, _)) = cpu {
+        let (before, after) = text.split_at(start);
         let (_, after) = after.split_once(']')?;
         let time = after.split_whitespace().take(2).find(|word| word.ends_with(':'))?;
         let (_, rest) = after.split_once(time)?;
@@ -56,9 +56,9 @@ fn split_at_time(text: &str) -> Option<(&str, &str, &str)> {
     Some((before, time.trim_end_matches(':'), rest))
 }
 
-/// Whether perf wrote it, the event and its text: `kvm:kvm_exit: …`, and as ftrace prints system
+/// Parses whether perf wrote it, the event and its text: `kvm:kvm_exit: …`, and as ftrace prints system
 /// calls, `sys_ioctl(fd: d, …)` and `sys_ioctl -> 0x0`.
-fn event(rest: &str) -> Option<(bool, &str, &str)> {
+fn parse_event(rest: &str) -> Option<(bool, &str, &str)> {
     if let Some(text) = rest.strip_prefix("sys_ioctl(") {
         return Some((false, "sys_enter_ioctl", text.trim_end_matches(')')));
     }
@@ -72,8 +72,8 @@ fn event(rest: &str) -> Option<(bool, &str, &str)> {
     }
 }
 
-/// `comm-tid`, `comm-tid (pid)`, `comm tid`, `comm pid/tid`.
-fn task(text: &str) -> Option<(&str, u32)> {
+/// Parses `comm-tid`, `comm-tid (pid)`, `comm tid`, `comm pid/tid`.
+fn parse_task(text: &str) -> Option<(&str, u32)> {
     let text = text.trim();
     let text = match text.strip_suffix(')') {
         Some(inner) => inner.rsplit_once('(')?.0.trim_end(),
@@ -81,7 +81,6 @@ fn task(text: &str) -> Option<(&str, u32)> {
     };
     let before = text.trim_end_matches(|c: char| c.is_ascii_digit());
     let tid = text[before.len()..].parse().ok()?;
-    // What stands between the name and the number.
     let (name, separator) = before.split_at(before.char_indices().next_back()?.0);
     let comm = match separator {
         "/" => name.trim_end_matches(|c: char| c.is_ascii_digit()),
@@ -93,7 +92,7 @@ fn task(text: &str) -> Option<(&str, u32)> {
 /// The row of exits whose text has no reason that ktax can read.
 pub(super) const UNREADABLE: &str = "unreadable";
 
-/// With what trace-cmd begins a record whose format it does not understand.
+/// Prefix of trace-cmd for a record whose format it does not understand.
 const FAILED: &str = "[FAILED TO PARSE]";
 
 /// How the kernel prints a return of KVM_RUN.
@@ -113,7 +112,7 @@ const AFTER_REASON: [&str; 10] = [
     "guest_rip",
 ];
 
-/// The reason of an exit; [`UNREADABLE`] where the text has none.
+/// Returns the reason of an exit; [`UNREADABLE`] where the text has none.
 pub(super) fn exit_reason(text: &str) -> String {
     let known = match text.strip_prefix(FAILED) {
         Some(fields) => raw_reason(fields),
@@ -192,7 +191,7 @@ fn s390(text: &str) -> Option<String> {
     let (code, name) = text.split_once("icptcode ")?.1.split_once(" (")?;
     let name = name.split_once(')').map_or(name, |(name, _)| name);
     let code = code.parse().ok()?;
-    Some(if name.starts_with("0x") { named("s390", code, 0) } else { name.to_owned() })
+    Some(if name.starts_with("0x") { reason_name("s390", code, 0) } else { name.to_owned() })
 }
 
 /// The reason of a record that was printed as numbers: `exit_reason=44 guest_rip=0x… isa=1`.
@@ -204,10 +203,10 @@ fn raw_reason(text: &str) -> Option<String> {
     if name == "x86" && detail.is_none() {
         return Some(format!("{code:#x}"));
     }
-    Some(named(name, code, detail.unwrap_or(0) as u32))
+    Some(reason_name(name, code, detail.unwrap_or(0) as u32))
 }
 
-fn named(architecture: &str, code: u64, detail: u32) -> String {
+fn reason_name(architecture: &str, code: u64, detail: u32) -> String {
     let one = Architecture::named(architecture);
     Names::new(one.print, one.reason, one.detail).name(Reason { code, detail })
 }
@@ -227,7 +226,7 @@ pub(super) fn field(text: &str, name: &str) -> Option<u64> {
     text.split_whitespace().find_map(word)
 }
 
-/// Of other architectures, such as `exit=SYSCALL | pc=0x… | …` or `[WAIT]PC: 0x…`: without where
+/// Reason in the text of other architectures, such as `exit=SYSCALL | pc=0x… | …` or `[WAIT]PC: 0x…`: without where
 /// the guest was.
 fn before_counter(text: &str) -> Option<String> {
     let ends = ["PC:", "PC=", "pc:", "pc=", "|"].iter().filter_map(|end| text.find(end));

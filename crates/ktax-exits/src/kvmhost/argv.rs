@@ -17,8 +17,8 @@ const MEMORY_MIB: u32 = 1400;
 /// `engine/vm.rs` computes the time since power-on from this date.
 const CLOCK: &str = "base=2020-01-01,clock=vm";
 
-/// What is booted.
-pub(super) struct Machine<'a> {
+/// A machine to boot.
+pub(super) struct HostMachine<'a> {
     pub kernel: &'a Path,
     /// Added to the boot line.
     pub boot_line: &'a str,
@@ -28,38 +28,38 @@ pub(super) struct Machine<'a> {
     pub exact: bool,
 }
 
-/// Where the host's output goes.
-pub(super) struct Places<'a> {
+/// Files for the host's output.
+pub(super) struct OutputFiles<'a> {
     /// The first serial port.
     pub console: &'a Path,
     /// The second.
     pub frames: &'a Path,
 }
 
-/// Where a host begins and ends.
-pub(super) enum Stretch<'a> {
+/// The part of a host's life that one QEMU runs.
+pub(super) enum RunSpan<'a> {
     /// From power-on to power-off.
     Whole,
     /// From power-on to where init freezes the machine, its memory in a file.
     ToFreeze { ram: &'a Path },
-    /// From there to power-off, with an order; QEMU inherits the file with the state.
+    /// From the freeze to power-off, with an order; QEMU inherits the file with the state.
     FromFreeze { ram: &'a Path, order: &'a Path, state: BorrowedFd<'a> },
 }
 
-/// The kernel passes what comes after `--`, and each variable that it does not know, to init.
-fn boot_line(machine: &Machine<'_>) -> String {
+/// Returns the boot line. The kernel passes what comes after `--`, and each variable that it does not know, to init.
+fn boot_line(machine: &HostMachine<'_>) -> String {
     let fixed = "console=ttyS0 quiet panic=-1 oops=panic";
-    let of_time = match machine.exact {
+    let time_words = match machine.exact {
         true => "nokaslr norandmaps",
         false => LATE_TIMER,
     };
     let init = "LD_LIBRARY_PATH=/lib rdinit=/ktax -- kvm-host-init";
     let padding = padding(machine.layout);
-    let words = [fixed, of_time, &padding, machine.boot_line, init];
+    let words = [fixed, time_words, &padding, machine.boot_line, init];
     words.into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// The Layout's padding as a word of a boot line; no word where there is none. The kernel keeps a
+/// Returns the Layout's padding as a word of a boot line; no word where there is none. The kernel keeps a
 /// parameter with a dot to itself, so that the padding moves no program's stack.
 pub(super) fn padding(layout: &Layout) -> String {
     match layout.padding {
@@ -68,24 +68,24 @@ pub(super) fn padding(layout: &Layout) -> String {
     }
 }
 
-/// The arguments of QEMU, with its monitor on an inherited descriptor.
+/// Returns the arguments of QEMU, with its monitor on an inherited descriptor.
 pub(super) fn qemu(
-    machine: &Machine<'_>,
-    stretch: &Stretch<'_>,
-    places: &Places<'_>,
+    machine: &HostMachine<'_>,
+    span: &RunSpan<'_>,
+    outputs: &OutputFiles<'_>,
     control: RawFd,
 ) -> Vec<String> {
-    let mut args = hardware(machine, matches!(stretch, Stretch::Whole));
+    let mut args = hardware(machine, matches!(span, RunSpan::Whole));
     // A machine that is off waits to be ended: a QEMU that exits by itself while it is asked for
     // its state can hang.
     args.extend(["-action".into(), "reboot=shutdown,shutdown=pause,panic=pause".into()]);
-    for port in [places.console, places.frames] {
+    for port in [outputs.console, outputs.frames] {
         args.extend(["-serial".into(), format!("file:{}", escape(port))]);
     }
-    match stretch {
-        Stretch::Whole => {}
-        Stretch::ToFreeze { ram } => args.extend(memory(ram, "on")),
-        Stretch::FromFreeze { ram, order, .. } => {
+    match span {
+        RunSpan::Whole => {}
+        RunSpan::ToFreeze { ram } => args.extend(memory(ram, "on")),
+        RunSpan::FromFreeze { ram, order, .. } => {
             args.extend(memory(ram, "off"));
             args.extend(["-incoming".into(), "defer".into()]);
             args.extend(["-fw_cfg".into(), format!("name={ORDER_ITEM},file={}", escape(order))]);
@@ -95,14 +95,15 @@ pub(super) fn qemu(
     args
 }
 
-/// The same machine for people: its console is the terminal, and nothing freezes it.
-fn by_hand(machine: &Machine<'_>) -> Vec<String> {
+/// Returns the arguments for a machine by hand: its console is the terminal, and nothing freezes
+/// it.
+fn interactive_args(machine: &HostMachine<'_>) -> Vec<String> {
     let mut args = hardware(machine, true);
     args.extend(["-no-reboot", "-serial", "stdio", "-serial", "file:frames.log"].map(String::from));
     args
 }
 
-fn hardware(machine: &Machine<'_>, has_own_memory: bool) -> Vec<String> {
+fn hardware(machine: &HostMachine<'_>, has_own_memory: bool) -> Vec<String> {
     let time = match machine.exact {
         true => exact_time(machine.layout),
         false => format!("-accel {TRANSLATOR} -smp 1"),
@@ -119,7 +120,7 @@ fn hardware(machine: &Machine<'_>, has_own_memory: bool) -> Vec<String> {
     args
 }
 
-/// The memory is a file. A boot writes it; a machine that goes on maps it privately.
+/// Options for memory that is a file. A boot writes it; a machine that goes on maps it privately.
 fn memory(ram: &Path, share: &str) -> Vec<String> {
     let (size, path) = (MEMORY_MIB, escape(ram));
     let backend = format!("memory-backend-file,id=ram,size={size}M,mem-path={path},share={share}");
@@ -127,14 +128,14 @@ fn memory(ram: &Path, share: &str) -> Vec<String> {
     vec!["-object".into(), backend, "-device".into(), "pvpanic".into()]
 }
 
-/// As in the exact engine: one instruction is one virtual nanosecond, idle time is skipped, and
+/// Options for exact time, as in the exact engine: one instruction is one virtual nanosecond, idle time is skipped, and
 /// random numbers follow from the Layout's seed.
 pub(super) fn exact_time(layout: &Layout) -> String {
     let seed = layout.seed;
     format!("-accel {TRANSLATOR} -smp 1 -icount shift=0,sleep=off -seed {seed}")
 }
 
-/// A shell script that starts `program` with these arguments and `more`, which may use `$1`.
+/// Returns a shell script that starts `program` with these arguments and `more`, which may use `$1`.
 pub(super) fn script(program: &Path, args: Vec<String>, comment: &str, more: &str) -> String {
     let quote = |word: String| format!("'{}'", word.replace('\'', r"'\''"));
     let mut lines = vec![quote(program.display().to_string())];
@@ -142,12 +143,12 @@ pub(super) fn script(program: &Path, args: Vec<String>, comment: &str, more: &st
     format!("#!/bin/sh\n{comment}\nexec {} \\\n  {more}\n", lines.join(" \\\n  "))
 }
 
-/// The script of an x86 host.
-pub(super) fn x86_script(program: &Path, machine: &Machine<'_>) -> String {
+/// Returns the script of an x86 host.
+pub(super) fn x86_script(program: &Path, machine: &HostMachine<'_>) -> String {
     let comment = "# Boots this KVM host by hand and runs one row: sh argv orders/ROW\n\
                    # The answers of its commands go to frames.log.";
     let order = format!("-fw_cfg \"name={ORDER_ITEM},file=$1\"");
-    script(program, by_hand(machine), comment, &order)
+    script(program, interactive_args(machine), comment, &order)
 }
 
 #[cfg(test)]
@@ -157,9 +158,9 @@ mod tests {
 
     const LAYOUT: Layout = Layout { seed: 7, padding: 3, phase: 5 };
 
-    fn machine(exact: bool, boot_line: &str) -> Machine<'_> {
+    fn machine(exact: bool, boot_line: &str) -> HostMachine<'_> {
         let (kernel, initrd) = (Path::new("/k"), Path::new("/i"));
-        Machine { kernel, boot_line, initrd, layout: &LAYOUT, exact }
+        HostMachine { kernel, boot_line, initrd, layout: &LAYOUT, exact }
     }
 
     #[test]
@@ -173,14 +174,14 @@ mod tests {
             assert_eq!(line.contains("no_timer_check"), !exact);
         }
         let layout = Layout { padding: 0, ..LAYOUT };
-        let line = boot_line(&Machine { layout: &layout, ..machine(true, "") });
+        let line = boot_line(&HostMachine { layout: &layout, ..machine(true, "") });
         assert!(line.contains(" norandmaps LD_LIBRARY"), "{line}");
     }
 
     #[test]
     fn a_host_is_one_cpu_and_an_exact_one_has_a_counted_clock() {
-        let places = Places { console: Path::new("/c,d"), frames: Path::new("/f") };
-        let args = |exact| qemu(&machine(exact, ""), &Stretch::Whole, &places, 7).join(" ");
+        let outputs = OutputFiles { console: Path::new("/c,d"), frames: Path::new("/f") };
+        let args = |exact| qemu(&machine(exact, ""), &RunSpan::Whole, &outputs, 7).join(" ");
         assert!(args(true).contains("-smp 1 -icount shift=0,sleep=off -seed 7"));
         assert!(!args(false).contains("icount"));
         assert!(args(false).contains("-accel tcg,thread=single -smp 1 "));
@@ -189,12 +190,12 @@ mod tests {
 
     #[test]
     fn a_frozen_host_goes_on_as_the_same_machine() {
-        let places = Places { console: Path::new("/c"), frames: Path::new("/f") };
+        let outputs = OutputFiles { console: Path::new("/c"), frames: Path::new("/f") };
         let (ram, order) = (Path::new("/r"), Path::new("/o"));
-        let args = |stretch| qemu(&machine(true, ""), &stretch, &places, 7);
-        let frozen = args(Stretch::ToFreeze { ram });
+        let args = |span| qemu(&machine(true, ""), &span, &outputs, 7);
+        let frozen = args(RunSpan::ToFreeze { ram });
         let state = std::fs::File::open("/dev/null").unwrap();
-        let resumed = args(Stretch::FromFreeze { ram, order, state: state.as_fd() });
+        let resumed = args(RunSpan::FromFreeze { ram, order, state: state.as_fd() });
         let only = |some: &[String], other: &[String]| -> Vec<String> {
             some.iter().filter(|word| !other.contains(word)).cloned().collect()
         };

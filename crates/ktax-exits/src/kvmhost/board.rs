@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::argv::{exact_time, padding, script};
-use super::initramfs::{HostArchive, keep};
+use super::initramfs::{HostArchive, keep_archive};
 use super::{GuestEngine, HostError, ReadyHost, Recorded};
 use crate::{Per, files};
 use ktax_engine::argv::{escape, monitor};
@@ -51,7 +51,7 @@ macro_rules! source {
 const SHARED: [(&str, &str); 4] =
     [source!("host.h"), source!("host.c"), source!("guest.c"), source!("trace.c")];
 
-/// The files of those whose guests KVM's tracepoints are about.
+/// The files of boards whose guests are recorded by KVM's tracepoints.
 const RAW: [(&str, &str); 2] = [source!("raw.h"), source!("raw.c")];
 
 /// QEMU's own processor has no measures against speculation, and says so.
@@ -108,8 +108,8 @@ impl Board {
         sources: &[RAW[0], RAW[1], source!("riscv64.c")],
     };
 
-    /// The board of hosts of this kind; `None` for the host of this machine's architecture.
-    pub fn of(kind: HostKind) -> Option<&'static Board> {
+    /// Returns the board of hosts of this kind; `None` for the host of this machine's architecture.
+    pub fn for_kind(kind: HostKind) -> Option<&'static Board> {
         match kind {
             HostKind::Kvm => None,
             HostKind::KvmE500v2 => Some(&Board::E500V2),
@@ -119,10 +119,8 @@ impl Board {
         }
     }
 
-    /// Finds QEMU for it, and checks that its compiler is there.
-    ///
-    /// # Errors
-    /// With the packages that are missing.
+    /// Finds QEMU for the board, and checks that its compiler is there; the error names the missing
+    /// packages.
     pub fn look(&self, qemu: Option<&Path>) -> Result<Qemu, HostError> {
         let is_there = |program: &str| {
             let path = std::env::var_os("PATH").unwrap_or_default();
@@ -145,20 +143,17 @@ impl Board {
         Ok(Qemu::find(Some(qemu.unwrap_or(Path::new(self.qemu.0))))?)
     }
 
-    /// SHA-256 of the first process as it is compiled here, below a directory for such files. It is
+    /// Returns the SHA-256 of the first process as it is compiled here, below a directory for such files. It is
     /// part of the Key.
-    ///
-    /// # Errors
-    /// Where the compiler fails or the directory cannot be written.
     pub fn program_sha256(&self, parent: &Path) -> Result<String, HostError> {
         let scratch = Scratch::create(parent);
-        let scratch = scratch.map_err(HostError::of_file(parent.display().to_string()))?;
+        let scratch = scratch.map_err(HostError::file(parent.display().to_string()))?;
         Ok(sha256(&self.program(&scratch)?))
     }
 
     /// Compiles the first process, in a directory of its own.
     pub(super) fn program(&self, scratch: &Scratch) -> Result<Vec<u8>, HostError> {
-        let broken = HostError::of_file("the host's program");
+        let broken = HostError::file("the host's program");
         let sources = SHARED.iter().chain(self.sources);
         for (name, text) in sources.clone() {
             fs::write(scratch.file(name), text).map_err(&broken)?;
@@ -173,14 +168,14 @@ impl Board {
         match output.status.success() {
             true => fs::read(&program).map_err(broken),
             false => {
-                let (compiler, said) = (self.compiler, ktax_engine::wire::tail(&output.stderr));
-                Err(HostError::Compiler { compiler, said })
+                let (compiler, message) = (self.compiler, ktax_engine::wire::tail(&output.stderr));
+                Err(HostError::Compiler { compiler, message })
             }
         }
     }
 }
 
-/// What the first process prints last.
+/// The last line of the first process.
 const END: &str = "\nhost: end\n";
 
 /// A host of another architecture.
@@ -198,13 +193,10 @@ pub struct BoardHost<'a> {
 }
 
 impl BoardHost<'_> {
-    /// The host's initramfs, compiled here.
-    ///
-    /// # Errors
-    /// Where the compiler fails or the disk is full.
+    /// Builds the host's initramfs, whose program is compiled here.
     pub fn archive(&self) -> Result<Vec<u8>, HostError> {
         let program = self.board.program(&self.new_scratch()?)?;
-        let broken = HostError::of_file("the host's initramfs");
+        let broken = HostError::file("the host's initramfs");
         let archive = || {
             let mut archive = Vec::new();
             for name in ["dev", "proc", "sys"] {
@@ -218,10 +210,7 @@ impl BoardHost<'_> {
     }
 
     /// Boots the host once, with these arguments for its first process, and returns all that came
-    /// by the console.
-    ///
-    /// # Errors
-    /// With the end of the console, where the first process does not come to its end.
+    /// by the console. It is an error if the first process does not come to its end.
     pub fn boot(
         &self,
         initrd: &Path,
@@ -235,7 +224,7 @@ impl BoardHost<'_> {
                 Stop::Failed(failure, _) => Stop::Failed(failure, read_tail(&console)),
                 Stop::Cancelled => Stop::Cancelled,
             };
-            HostError::of_stop(Some(self.board.name))(stop)
+            HostError::stopped(Some(self.board.name))(stop)
         };
         let args = |control| {
             let mut args = self.args(initrd, layout, arguments);
@@ -245,11 +234,11 @@ impl BoardHost<'_> {
             args
         };
         self.wait(args, &console, &scratch.file("stderr")).map_err(failed)?;
-        let said = fs::read(&console).map_err(HostError::of_file("the host's console"))?;
-        let text = String::from_utf8_lossy(&said).replace('\r', "");
+        let printed = fs::read(&console).map_err(HostError::file("the host's console"))?;
+        let text = String::from_utf8_lossy(&printed).replace('\r', "");
         match text.contains(END) {
             true => Ok(text),
-            false => Err(failed(Failure::Silent { console: wire::tail(&said) }.into())),
+            false => Err(failed(Failure::Silent { console: wire::tail(&printed) }.into())),
         }
     }
 
@@ -272,7 +261,7 @@ impl BoardHost<'_> {
         vm.wait(&watch).map(drop)
     }
 
-    /// A shell script that boots the host by hand; `$1` names a file with the arguments.
+    /// Returns a shell script that boots the host by hand; `$1` names a file with the arguments.
     pub fn script(&self, initrd: &Path, layout: &Layout) -> String {
         const PLACE: &str = "-append";
         let mut args = self.args(initrd, layout, "");
@@ -285,7 +274,7 @@ impl BoardHost<'_> {
         script(&self.qemu.program, args, comment, &more)
     }
 
-    /// The machine; the boot line is the last word.
+    /// Options for the machine; the boot line is the last word.
     fn args(&self, initrd: &Path, layout: &Layout, arguments: &str) -> Vec<String> {
         let fixed = format!(
             "{} -rtc base=2020-01-01,clock=vm -nodefaults -no-user-config -display none -m 512",
@@ -309,19 +298,19 @@ impl BoardHost<'_> {
 
     fn new_scratch(&self) -> Result<Scratch, HostError> {
         remove_stale(self.scratch);
-        let failed = HostError::of_file(self.scratch.display().to_string());
+        let failed = HostError::file(self.scratch.display().to_string());
         Scratch::create(self.scratch).map_err(failed)
     }
 }
 
-/// What a guest does: this, so often.
+/// The work of a guest: one kind of exit, so often.
 #[derive(Debug, Clone)]
 pub struct BoardWork {
     pub kind: String,
     pub count: u32,
 }
 
-/// The host of a Side.
+/// The host of one Side.
 #[derive(Debug, Clone)]
 pub struct BoardSide {
     pub kernel: PathBuf,
@@ -331,7 +320,7 @@ pub struct BoardSide {
     pub has_page: bool,
 }
 
-/// What a [`BoardGuests`] is made of.
+/// The setup of a [`BoardGuests`].
 #[derive(Debug, Clone)]
 pub struct BoardSetup {
     pub board: &'static Board,
@@ -350,23 +339,20 @@ pub struct BoardSetup {
 #[derive(Debug)]
 pub struct BoardGuests {
     setup: BoardSetup,
-    /// Of the base, and of the change.
+    /// Initramfs of the base, and of the change.
     initrds: Vec<HostArchive>,
     scratch: PathBuf,
 }
 
 impl BoardGuests {
     /// Compiles the host's program and makes the engine ready.
-    ///
-    /// # Errors
-    /// Where the compiler fails or the cache cannot be written.
     pub fn new(setup: BoardSetup) -> Result<BoardGuests, HostError> {
         let scratch = setup.cache.join("runs");
         let mut engine = BoardGuests { setup, initrds: Vec::new(), scratch };
         for side in Side::BOTH {
             let archive = engine.host(side).archive()?;
-            let kept = keep(&engine.setup.cache, &archive);
-            engine.initrds.push(kept.map_err(HostError::of_file("the cache"))?);
+            let kept = keep_archive(&engine.setup.cache, &archive);
+            engine.initrds.push(kept.map_err(HostError::file("the cache"))?);
         }
         Ok(engine)
     }
@@ -379,13 +365,13 @@ impl BoardGuests {
     }
 
     fn side(&self, side: Side) -> &BoardSide {
-        &self.setup.sides[at(side)]
+        &self.setup.sides[side_index(side)]
     }
 }
 
 impl GuestEngine for BoardGuests {
     fn script(&self, side: Side, layout: &Layout) -> String {
-        self.host(side).script(&self.initrds[at(side)].path, layout)
+        self.host(side).script(&self.initrds[side_index(side)].path, layout)
     }
 
     fn boot(&self, side: Side, layout: &Layout) -> Result<Box<dyn ReadyHost + '_>, Stop> {
@@ -393,7 +379,7 @@ impl GuestEngine for BoardGuests {
     }
 }
 
-fn at(side: Side) -> usize {
+fn side_index(side: Side) -> usize {
     usize::from(side == Side::Change)
 }
 
@@ -409,7 +395,7 @@ impl ReadyHost for BoardReady<'_> {
         None
     }
 
-    /// Its first process does not look.
+    /// Empty: the first process does not look.
     fn busy(&self) -> Vec<String> {
         Vec::new()
     }
@@ -424,30 +410,31 @@ impl ReadyHost for BoardReady<'_> {
 
     fn run(&self, row: usize) -> Result<Recorded, Stop> {
         let engine = self.engine;
-        let initrd = &engine.initrds[at(self.side)].path;
-        let said = engine.host(self.side).boot(initrd, &self.layout, &self.order(row))?;
-        let table = table(&said).map_err(|reason| {
-            Stop::Failed(Failure::Garbled { reason }, said.clone().into_bytes())
+        let initrd = &engine.initrds[side_index(self.side)].path;
+        let printed = engine.host(self.side).boot(initrd, &self.layout, &self.order(row))?;
+        let table = table(&printed).map_err(|reason| {
+            Stop::Failed(Failure::Garbled { reason }, printed.clone().into_bytes())
         })?;
         let row = engine.setup.works[row].0.clone();
         let run = ExitRun { row, table, guest_ns: None, native_ns: None };
-        Ok(Recorded { run, signature: Signature::new(), console: said.into_bytes() })
+        Ok(Recorded { run, signature: Signature::new(), console: printed.into_bytes() })
     }
 }
 
-/// The one table that the first process prints.
-fn table(said: &str) -> Result<ExitTable, String> {
-    if let Some((kept, written)) = entries(said).filter(|(kept, written)| kept != written) {
+/// Parses the one table that the first process prints.
+fn table(printed: &str) -> Result<ExitTable, String> {
+    if let Some((kept, written)) = trace_entries(printed).filter(|(kept, written)| kept != written)
+    {
         return Err(format!("KVM's trace has {kept} of {written} events; give a smaller N"));
     }
-    let tables = files::read(said, Per::Vm).map_err(|error| error.to_string())?;
+    let tables = files::read(printed, Per::Vm).map_err(|error| error.to_string())?;
     Ok(tables.into_iter().next().expect("a file without a table is an error"))
 }
 
-/// `# entries-in-buffer/entries-written: 4146/4146   #P:1` above a trace: the kernel writes over
+/// Parses `# entries-in-buffer/entries-written: 4146/4146   #P:1` above a trace: the kernel writes over
 /// the oldest events where its buffer is full.
-fn entries(said: &str) -> Option<(&str, &str)> {
-    let (_, after) = said.split_once("entries-in-buffer/entries-written: ")?;
+fn trace_entries(printed: &str) -> Option<(&str, &str)> {
+    let (_, after) = printed.split_once("entries-in-buffer/entries-written: ")?;
     after.split_whitespace().next()?.split_once('/')
 }
 

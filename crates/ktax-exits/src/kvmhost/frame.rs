@@ -10,16 +10,16 @@ use ktax_host::text::counted;
 /// A header is shorter than this.
 const HEADER_MAX: usize = 4096;
 
-/// What a command printed, and its exit status.
+/// The output and the exit status of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
-    /// Its exit status; 128 and the signal's number if it was killed, as in a shell.
+pub struct CommandOutput {
+    /// The exit status; 128 and the signal's number if it was killed, as in a shell.
     pub status: u8,
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
 }
 
-/// The line before the bytes.
+/// The line before the bytes of a command.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 enum Header {
@@ -31,38 +31,41 @@ enum Header {
 
 /// Why a command has no answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Problem {
-    /// Init says why.
+pub(super) enum FrameProblem {
+    /// Init has failed, and says why.
     Init(String),
     /// The bytes are not of the format.
     Garbled(String),
 }
 
 /// Writes the answer of one command.
-pub(super) fn write(out: &mut impl Write, said: &Said) -> io::Result<()> {
-    let (stdout, stderr) = (said.stdout.len(), said.stderr.len());
-    let header = Header::Ran { status: said.status, stdout, stderr };
-    out.write_all(&line(&header)?)?;
-    out.write_all(&said.stdout)?;
-    out.write_all(&said.stderr)
+pub(super) fn write_frame(out: &mut impl Write, output: &CommandOutput) -> io::Result<()> {
+    let (stdout, stderr) = (output.stdout.len(), output.stderr.len());
+    let header = Header::Ran { status: output.status, stdout, stderr };
+    out.write_all(&header_line(&header)?)?;
+    out.write_all(&output.stdout)?;
+    out.write_all(&output.stderr)
 }
 
 /// Writes why no more answers come.
 pub(super) fn write_failure(out: &mut impl Write, reason: &str) -> io::Result<()> {
-    // What is cut off is no whole header.
+    // A header that is too long could not be parsed.
     let reason = reason.chars().take(HEADER_MAX / 16).collect();
-    out.write_all(&line(&Header::Failed { reason })?)
+    out.write_all(&header_line(&Header::Failed { reason })?)
 }
 
-fn line(header: &Header) -> io::Result<Vec<u8>> {
+fn header_line(header: &Header) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(header)?;
     line.push(b'\n');
     Ok(line)
 }
 
 /// Reads the answers of `commands` commands.
-pub(super) fn parse(mut bytes: &[u8], commands: usize) -> Result<Vec<Said>, Problem> {
-    let garbled = |reason: String| Problem::Garbled(reason);
+pub(super) fn parse_frames(
+    mut bytes: &[u8],
+    commands: usize,
+) -> Result<Vec<CommandOutput>, FrameProblem> {
+    let garbled = |reason: String| FrameProblem::Garbled(reason);
     let mut answers = Vec::new();
     while !bytes.is_empty() {
         let end = bytes.iter().take(HEADER_MAX).position(|byte| *byte == b'\n');
@@ -74,7 +77,7 @@ pub(super) fn parse(mut bytes: &[u8], commands: usize) -> Result<Vec<Said>, Prob
         let (status, stdout, stderr) = match header {
             Header::Ran { status, stdout, stderr } => (status, stdout, stderr),
             Header::Failed { reason } => {
-                return Err(Problem::Init(ktax_host::text::escape_bytes(reason.as_bytes())));
+                return Err(FrameProblem::Init(ktax_host::text::escape_bytes(reason.as_bytes())));
             }
         };
         let mut take = |length| {
@@ -85,7 +88,7 @@ pub(super) fn parse(mut bytes: &[u8], commands: usize) -> Result<Vec<Said>, Prob
         let (Some(stdout), Some(stderr)) = (take(stdout), take(stderr)) else {
             return Err(garbled("it ends within the words of a command".into()));
         };
-        answers.push(Said { status, stdout, stderr });
+        answers.push(CommandOutput { status, stdout, stderr });
     }
     match answers.len() == commands {
         true => Ok(answers),
@@ -98,7 +101,7 @@ pub(super) fn parse(mut bytes: &[u8], commands: usize) -> Result<Vec<Said>, Prob
 /// QEMU's fw_cfg has the order of a frozen host under this name.
 pub(super) const ORDER_ITEM: &str = "opt/ktax/order";
 
-/// What the host's init is told to do.
+/// The work of the host's init.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Order {
@@ -109,7 +112,7 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// As init reads it.
+    /// Serializes the order as init reads it.
     pub fn to_json(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("numbers and text have a form in JSON")
     }
@@ -120,52 +123,56 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn said(stdout: &[u8], stderr: &[u8]) -> Said {
-        Said { status: 3, stdout: stdout.to_vec(), stderr: stderr.to_vec() }
+    fn command_output(stdout: &[u8], stderr: &[u8]) -> CommandOutput {
+        CommandOutput { status: 3, stdout: stdout.to_vec(), stderr: stderr.to_vec() }
     }
 
-    fn written(answers: &[Said]) -> Vec<u8> {
+    fn written(answers: &[CommandOutput]) -> Vec<u8> {
         let mut bytes = Vec::new();
         for answer in answers {
-            write(&mut bytes, answer).unwrap();
+            write_frame(&mut bytes, answer).unwrap();
         }
         bytes
     }
 
     #[test]
     fn any_bytes_come_through() {
-        let answers = [said(b"", b""), said(b"\0\n\xff{}\r\n", b"\x1b["), said(b"x", b"")];
-        assert_eq!(parse(&written(&answers), 3), Ok(answers.to_vec()));
+        let answers = [
+            command_output(b"", b""),
+            command_output(b"\0\n\xff{}\r\n", b"\x1b["),
+            command_output(b"x", b""),
+        ];
+        assert_eq!(parse_frames(&written(&answers), 3), Ok(answers.to_vec()));
     }
 
     #[test]
     fn what_is_missing_is_said() {
-        let bytes = written(&[said(b"abc", b"def")]);
+        let bytes = written(&[command_output(b"abc", b"def")]);
         for (bytes, commands, expected) in [
             (&bytes[..], 2, "1 of 2 commands answered"),
             (&bytes[..bytes.len() - 1], 1, "it ends within the words of a command"),
             (&bytes[..9], 1, "a line has no end"),
             (b"", 1, "0 of 1 command answered"),
         ] {
-            assert_eq!(parse(bytes, commands), Err(Problem::Garbled(expected.into())));
+            assert_eq!(parse_frames(bytes, commands), Err(FrameProblem::Garbled(expected.into())));
         }
-        assert!(matches!(parse(b"hello\n", 1), Err(Problem::Garbled(_))));
+        assert!(matches!(parse_frames(b"hello\n", 1), Err(FrameProblem::Garbled(_))));
     }
 
     #[test]
     fn init_says_why() {
         let mut bytes = Vec::new();
         write_failure(&mut bytes, "no \x1b[module").unwrap();
-        assert_eq!(parse(&bytes, 1), Err(Problem::Init("no \\x1b[module".into())));
+        assert_eq!(parse_frames(&bytes, 1), Err(FrameProblem::Init("no \\x1b[module".into())));
     }
 
     proptest! {
         #[test]
         fn noise_is_an_answer_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-            let _ = parse(&bytes, 1);
-            let mut framed = written(&[said(b"abc", b"")]);
+            let _ = parse_frames(&bytes, 1);
+            let mut framed = written(&[command_output(b"abc", b"")]);
             framed.extend(bytes);
-            let _ = parse(&framed, 1);
+            let _ = parse_frames(&framed, 1);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::Recorded;
 use super::argv::padding;
-use super::frame::Said;
+use super::frame::CommandOutput;
 use ktax_engine::payload::{
     DIRECTORY_MODE, PROGRAM_MODE, append_console, append_file, end_archive,
 };
@@ -21,9 +21,9 @@ static INIT: &[u8] = include_bytes!(env!("KTAX_VM_INIT"));
 /// A guest's machine.
 #[derive(Debug, Clone)]
 pub struct Guest {
-    /// Its kernel, a bzImage.
+    /// The kernel, a bzImage.
     pub image: PathBuf,
-    /// Added to its kernel's command line.
+    /// Added to the kernel's command line.
     pub boot_line: String,
     /// Features of KVM that are hidden from it.
     pub without: Vec<String>,
@@ -31,18 +31,18 @@ pub struct Guest {
     pub memory_mib: u32,
 }
 
-/// What a guest does while it is recorded.
+/// The work of a guest while it is recorded.
 #[derive(Debug, Clone)]
 pub enum Task {
-    /// It boots, and goes off.
+    /// The guest boots, and goes off.
     Boot,
-    /// It has no kernel, and leaves for one reason, so often.
+    /// The guest has no kernel, and leaves for one reason, so often.
     Raw { kind: String, count: u32 },
-    /// It runs one program; with `native`, the host runs the program too.
+    /// The guest runs one program; with `native`, the host runs the program too.
     Program { workload: Workload, native: bool },
 }
 
-/// The guest's initramfs.
+/// Builds the guest's initramfs.
 pub(super) fn archive() -> io::Result<Vec<u8>> {
     let mut archive = Vec::new();
     for name in ["dev", "proc", "sys", "tmp"] {
@@ -59,7 +59,7 @@ pub(super) fn archive() -> io::Result<Vec<u8>> {
 
 const TABLE: &str = "/tmp/table.json";
 
-/// The commands of the host: record, print the table, and run the program without a guest where
+/// Returns the commands of the host: record, print the table, and run the program without a guest where
 /// that is asked for.
 pub(super) fn commands(guest: &Guest, task: &Task, layout: &Layout) -> Vec<Vec<String>> {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
@@ -103,20 +103,20 @@ fn linux(guest: &Guest, layout: &Layout, arguments: &[String]) -> Vec<String> {
     words
 }
 
-/// What the answers to [`commands`] say of a row.
-pub(super) fn outcome(row: &str, task: &Task, said: &[Said]) -> Result<Recorded, Stop> {
-    let [recorded, reported, native @ ..] = said else {
+/// Makes the outcome of a row from the outputs of [`commands`].
+pub(super) fn outcome(row: &str, task: &Task, outputs: &[CommandOutput]) -> Result<Recorded, Stop> {
+    let [recorded, reported, native @ ..] = outputs else {
         let reason = "it has fewer answers than commands".into();
         return Err(Failure::Garbled { reason }.into());
     };
     // A guest that panics goes off like any other, and is recorded to its end.
     if recorded.status != 0 || wire::panic_message(&recorded.stdout).is_some() {
-        let message = |said| format!("the recording failed: {said}");
-        return Err(failed(recorded, |said| Failure::Refused { message: message(said) }));
+        let message = |tail| format!("the recording failed: {tail}");
+        return Err(failed(recorded, |tail| Failure::Refused { message: message(tail) }));
     }
     let table = exit_tables(&reported.stdout).and_then(|tables| tables.into_iter().next());
     let no_table = || {
-        failed(reported, |said| Failure::Garbled { reason: format!("there is no table: {said}") })
+        failed(reported, |tail| Failure::Garbled { reason: format!("there is no table: {tail}") })
     };
     let table = table.ok_or_else(no_table)?;
     let mut run = ExitRun { row: row.to_owned(), table, guest_ns: None, native_ns: None };
@@ -124,13 +124,13 @@ pub(super) fn outcome(row: &str, task: &Task, said: &[Said]) -> Result<Recorded,
     if let Task::Program { workload, .. } = task {
         let (guest_ns, work) = region(recorded, workload)?;
         (run.guest_ns, signature) = (Some(guest_ns), work);
-        let native = native.first().map(|said| region(said, workload)).transpose()?;
+        let native = native.first().map(|output| region(output, workload)).transpose()?;
         run.native_ns = native.map(|(ns, _)| ns);
     }
     Ok(Recorded { run, signature, console: console(recorded) })
 }
 
-/// What `ktax exits report --json` printed.
+/// Parses what `ktax exits report --json` printed.
 fn exit_tables(stdout: &[u8]) -> Option<Vec<ExitTable>> {
     let saved = read_results(std::str::from_utf8(stdout).ok()?).ok()?.pop()?;
     match saved.result {
@@ -139,9 +139,9 @@ fn exit_tables(stdout: &[u8]) -> Option<Vec<ExitTable>> {
     }
 }
 
-/// A failed row of what a command printed; a panic of the guest's kernel comes before all else.
-fn failed(said: &Said, failure: impl FnOnce(String) -> Failure) -> Stop {
-    let console = console(said);
+/// Makes a failed row of a command's output; a panic of the guest's kernel comes before all else.
+fn failed(output: &CommandOutput, failure: impl FnOnce(String) -> Failure) -> Stop {
+    let console = console(output);
     let failure = match wire::panic_message(&console) {
         Some(message) => Failure::Panic { message },
         None => failure(wire::tail(&console)),
@@ -149,33 +149,33 @@ fn failed(said: &Said, failure: impl FnOnce(String) -> Failure) -> Stop {
     Stop::Failed(failure, console)
 }
 
-/// All that a command printed: of the one that records, the guest's console first.
-fn console(said: &Said) -> Vec<u8> {
-    [&said.stdout[..], &said.stderr].concat()
+/// Returns all that a command printed: of the one that records, the guest's console first.
+fn console(output: &CommandOutput) -> Vec<u8> {
+    [&output.stdout[..], &output.stderr].concat()
 }
 
-/// How long the program's Region took, and what work it did, as the program says it.
-fn region(said: &Said, workload: &Workload) -> Result<(u64, Signature), Stop> {
-    let Some(whole) = answer(&said.stdout) else {
-        return Err(failed(said, |console| Failure::Silent { console }));
+/// Parses how long the program's Region took, ns, and its work, as the program reports them.
+fn region(output: &CommandOutput, workload: &Workload) -> Result<(u64, Signature), Stop> {
+    let Some(whole) = answer(&output.stdout) else {
+        return Err(failed(output, |console| Failure::Silent { console }));
     };
-    let garbled = |reason: String| failed(said, |_| Failure::Garbled { reason });
+    let garbled = |reason: String| failed(output, |_| Failure::Garbled { reason });
     match parse_answer(whole.as_bytes(), &workload.program) {
         Ok(Answer::Done(done)) => {
             let time = done.values.get("nanoseconds").copied();
             let time = time.ok_or_else(|| garbled("it does not say how long it took".into()))?;
             let deviations = workload.deviations(&done.signature).join("; ");
             if !deviations.is_empty() {
-                return Err(failed(said, |_| Failure::WrongWork { deviations }));
+                return Err(failed(output, |_| Failure::WrongWork { deviations }));
             }
             Ok((time, done.signature))
         }
-        Ok(Answer::Refused(message)) => Err(failed(said, |_| Failure::Refused { message })),
+        Ok(Answer::Refused(message)) => Err(failed(output, |_| Failure::Refused { message })),
         Err(error) => Err(garbled(error.to_string())),
     }
 }
 
-/// A program's answer among what else is on a console: a last line without its end, and what the
+/// Extracts a program's answer from a console: a last line without its end, and what the
 /// monitor prints, are not the program's.
 fn answer(console: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(console).replace('\r', "");
@@ -216,14 +216,14 @@ mod tests {
         Task::Program { workload, native }
     }
 
-    fn said(stdout: &str) -> Said {
-        Said { status: 0, stdout: stdout.into(), stderr: Vec::new() }
+    fn printed(stdout: &str) -> CommandOutput {
+        CommandOutput { status: 0, stdout: stdout.into(), stderr: Vec::new() }
     }
 
     /// A table as `ktax exits report --json` prints it.
-    fn table() -> Said {
+    fn table() -> CommandOutput {
         let table = ExitTable { source: "a test".into(), ..ExitTable::default() };
-        said(&serde_json::to_string(&Saved::from(SavedResult::Exits(vec![table]))).unwrap())
+        printed(&serde_json::to_string(&Saved::from(SavedResult::Exits(vec![table]))).unwrap())
     }
 
     const ANSWER: &str = "ktax 1\nstart getppid\nsig calls 9\nvalue nanoseconds 70\nend\n";
@@ -232,8 +232,8 @@ mod tests {
     fn the_layout_is_on_the_guests_boot_line() {
         let line = |task: &Task, layout| {
             let record = commands(&guest(), task, layout).remove(0);
-            let at = record.iter().position(|word| word == "--append").unwrap();
-            record[at + 1].clone()
+            let flag = record.iter().position(|word| word == "--append").unwrap();
+            record[flag + 1].clone()
         };
         let moved = Layout { seed: 1, padding: 2, phase: 30 };
         let own = "console=ttyS0 quiet panic=-1 nokaslr norandmaps";
@@ -248,8 +248,8 @@ mod tests {
     #[test]
     fn a_program_has_its_time_in_the_guest_and_natively() {
         let console = format!("\r\n{}\nktax: recorded\n", ANSWER.replace('\n', "\r\n"));
-        let native = said(&ANSWER.replace("70", "60"));
-        let answers = [said(&console), table(), native];
+        let native = printed(&ANSWER.replace("70", "60"));
+        let answers = [printed(&console), table(), native];
         let recorded = outcome("getppid", &program(true), &answers).unwrap();
         assert_eq!((recorded.run.guest_ns, recorded.run.native_ns), (Some(70), Some(60)));
         assert_eq!(recorded.signature, [("calls".to_owned(), 9)].into());
@@ -260,28 +260,32 @@ mod tests {
 
     #[test]
     fn each_way_to_fail_is_a_failed_row() {
-        let failure =
-            |first: Said, second: Said| match outcome("getppid", &program(false), &[first, second])
-                .unwrap_err()
-            {
-                Stop::Failed(failure, console) => (failure, console),
-                Stop::Cancelled => panic!("nobody cancelled"),
-            };
-        let lost = Said { status: 1, stdout: b"booting".to_vec(), stderr: b"no BTF".to_vec() };
+        let failure = |first: CommandOutput, second: CommandOutput| match outcome(
+            "getppid",
+            &program(false),
+            &[first, second],
+        )
+        .unwrap_err()
+        {
+            Stop::Failed(failure, console) => (failure, console),
+            Stop::Cancelled => panic!("nobody cancelled"),
+        };
+        let lost =
+            CommandOutput { status: 1, stdout: b"booting".to_vec(), stderr: b"no BTF".to_vec() };
         let (refused, console) = failure(lost, table());
         let message = "the recording failed: bootingno BTF".to_owned();
         assert_eq!((refused, &console[..]), (Failure::Refused { message }, &b"bootingno BTF"[..]));
-        let panicked = said("Kernel panic - not syncing: no init\r\n");
+        let panicked = printed("Kernel panic - not syncing: no init\r\n");
         let message = "no init".to_owned();
         assert_eq!(failure(panicked, table()).0, Failure::Panic { message });
-        assert!(matches!(failure(said(ANSWER), said("[]")).0, Failure::Garbled { .. }));
-        assert!(matches!(failure(said("ready\n"), table()).0, Failure::Silent { .. }));
+        assert!(matches!(failure(printed(ANSWER), printed("[]")).0, Failure::Garbled { .. }));
+        assert!(matches!(failure(printed("ready\n"), table()).0, Failure::Silent { .. }));
         let half = ANSWER.split_once("value").unwrap().0;
-        assert!(matches!(failure(said(half), table()).0, Failure::Garbled { .. }));
-        let no = said("ktax 1\nstart getppid\nfail no /proc\n");
+        assert!(matches!(failure(printed(half), table()).0, Failure::Garbled { .. }));
+        let no = printed("ktax 1\nstart getppid\nfail no /proc\n");
         let message = "no /proc".to_owned();
         assert_eq!(failure(no, table()).0, Failure::Refused { message });
-        let other = failure(said(&ANSWER.replace("calls 9", "calls 8")), table()).0;
+        let other = failure(printed(&ANSWER.replace("calls 9", "calls 8")), table()).0;
         assert_eq!(other, Failure::WrongWork { deviations: "calls 8, expected 9".into() });
     }
 }

@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 
 use super::HostError;
-use super::argv::{self, Places, Stretch};
-use super::frame::{self, Order, Said};
+use super::argv::{self, HostMachine, OutputFiles, RunSpan};
+use super::frame::{CommandOutput, FrameProblem, Order, parse_frames};
 use super::initramfs::{self, Given, THIS_PROGRAM};
 use ktax_engine::qemu::Qemu;
 use ktax_engine::vm::{Rest, Vm, Watched};
@@ -45,37 +45,38 @@ pub struct KvmHost<'a> {
 
 impl KvmHost<'_> {
     /// Boots the host, runs the commands one after the other, and returns what each printed.
-    ///
-    /// # Errors
-    /// Where a command has no answer.
-    pub fn run(&self, commands: &[Vec<String>], files: &[Given]) -> Result<Vec<Said>, HostError> {
+    pub fn run(
+        &self,
+        commands: &[Vec<String>],
+        files: &[Given],
+    ) -> Result<Vec<CommandOutput>, HostError> {
         let scratch = self.scratch()?;
         let initrd = scratch.file("initramfs.cpio");
         let order = Order { phase: self.layout.phase, commands: commands.to_vec() };
         let archive = initramfs::build(Path::new(THIS_PROGRAM), self.modules, Some(&order), files)?;
-        fs::write(&initrd, archive).map_err(HostError::of_file(initrd.display().to_string()))?;
+        fs::write(&initrd, archive).map_err(HostError::file(initrd.display().to_string()))?;
         let session = self.session(&scratch);
-        let mut vm = session.start(&self.machine(&initrd), &Stretch::Whole)?;
+        let mut vm = session.start(&self.machine(&initrd), &RunSpan::Whole)?;
         vm.go();
         session.wait(&mut vm)?;
         drop(vm);
         session.answers(commands.len())
     }
 
-    /// A new directory for one QEMU process.
+    /// Makes a new directory for one QEMU process.
     pub(super) fn scratch(&self) -> Result<Scratch, HostError> {
         remove_stale(self.scratch);
-        let failed = HostError::of_file(self.scratch.display().to_string());
+        let failed = HostError::file(self.scratch.display().to_string());
         Scratch::create(self.scratch).map_err(failed)
     }
 
-    /// What QEMU boots.
-    pub(super) fn machine<'b>(&'b self, initrd: &'b Path) -> argv::Machine<'b> {
+    /// Returns the machine that QEMU boots.
+    pub(super) fn machine<'b>(&'b self, initrd: &'b Path) -> HostMachine<'b> {
         let KvmHost { kernel, boot_line, layout, exact, .. } = *self;
-        argv::Machine { kernel, boot_line, initrd, layout, exact }
+        HostMachine { kernel, boot_line, initrd, layout, exact }
     }
 
-    /// One QEMU process with its files in `scratch`.
+    /// Makes a session with its files in `scratch`.
     fn session(&self, scratch: &Scratch) -> Session<'_> {
         Session {
             program: &self.qemu.program,
@@ -88,7 +89,7 @@ impl KvmHost<'_> {
     }
 }
 
-/// These limits for a host, which may have as much virtual time as real time.
+/// Returns limits for a host, which may have as much virtual time as real time.
 fn limits(given: &Limits, exact: bool) -> Limits {
     let virtual_s = given.virtual_s.max(given.time.as_secs());
     let limits = Limits { virtual_s, ..given.clone() };
@@ -107,15 +108,11 @@ struct Session<'a> {
 
 impl Session<'_> {
     /// Starts QEMU.
-    pub fn start(
-        &self,
-        machine: &argv::Machine<'_>,
-        stretch: &Stretch<'_>,
-    ) -> Result<Vm, HostError> {
-        let places = Places { console: &self.console, frames: &self.frames };
-        let args = |control| argv::qemu(machine, stretch, &places, control);
-        let state = match stretch {
-            Stretch::FromFreeze { state, .. } => Some(*state),
+    pub fn start(&self, machine: &HostMachine<'_>, span: &RunSpan<'_>) -> Result<Vm, HostError> {
+        let outputs = OutputFiles { console: &self.console, frames: &self.frames };
+        let args = |control| argv::qemu(machine, span, &outputs, control);
+        let state = match span {
+            RunSpan::FromFreeze { state, .. } => Some(*state),
             _ => None,
         };
         Vm::start(self.program, args, state, &self.stderr, &self.limits)
@@ -134,17 +131,17 @@ impl Session<'_> {
         })
     }
 
-    /// What the commands printed, of which there are so many.
-    pub fn answers(&self, commands: usize) -> Result<Vec<Said>, HostError> {
-        let failed = HostError::of_file(self.frames.display().to_string());
+    /// Reads the outputs of so many commands.
+    pub fn answers(&self, commands: usize) -> Result<Vec<CommandOutput>, HostError> {
+        let failed = HostError::file(self.frames.display().to_string());
         let frames = fs::read(&self.frames).map_err(failed)?;
-        frame::parse(&frames, commands).map_err(|problem| match problem {
-            frame::Problem::Init(reason) => HostError::Unusable { reason },
-            frame::Problem::Garbled(reason) => self.failed(Failure::Garbled { reason }),
+        parse_frames(&frames, commands).map_err(|problem| match problem {
+            FrameProblem::Init(reason) => HostError::Unusable { reason },
+            FrameProblem::Garbled(reason) => self.failed(Failure::Garbled { reason }),
         })
     }
 
-    /// A failure with the end of the console; a panic there is why.
+    /// Makes an error with the end of the console; a panic there is the reason.
     pub fn failed(&self, failure: Failure) -> HostError {
         let console = read_tail(&self.console);
         let panicked = wire::panic_message(&console);
@@ -169,38 +166,38 @@ impl Frozen {
         let scratch = host.scratch()?;
         let session = host.session(&scratch);
         let ram = scratch.file("ram");
-        let mut vm = session.start(&host.machine(initrd), &Stretch::ToFreeze { ram: &ram })?;
+        let mut vm = session.start(&host.machine(initrd), &RunSpan::ToFreeze { ram: &ram })?;
         if session.wait(&mut vm)? != Rest::Paused {
             // Init says why it went off instead.
             session.answers(0)?;
             let console = ktax_engine::wire::tail(&read_tail(&session.console));
             return Err(session.failed(Failure::Silent { console }));
         }
-        let busy = session.answers(1)?.iter().flat_map(lines).collect();
+        let busy = session.answers(1)?.iter().flat_map(output_lines).collect();
         save_state(&session.limits, &mut vm, &scratch.file("state"))
-            .map_err(HostError::of_stop(None))?;
+            .map_err(HostError::stopped(None))?;
         drop(vm);
         let console = read_tail(&session.console);
         Ok(Frozen { scratch, console, busy })
     }
 
-    /// Goes on with an order to the end; what each command printed, and the console meanwhile.
+    /// Goes on with an order to the end. Returns the output of each command, and the console since
+    /// the freeze.
     pub fn run(
         &self,
         host: &KvmHost<'_>,
         initrd: &Path,
         order: &Order,
-    ) -> Result<(Vec<Said>, Vec<u8>), HostError> {
+    ) -> Result<(Vec<CommandOutput>, Vec<u8>), HostError> {
         let scratch = host.scratch()?;
         let session = host.session(&scratch);
         let file = scratch.file("order");
-        fs::write(&file, order.to_json())
-            .map_err(HostError::of_file(file.display().to_string()))?;
+        fs::write(&file, order.to_json()).map_err(HostError::file(file.display().to_string()))?;
         let state = self.scratch.file("state");
-        let state = File::open(&state).map_err(HostError::of_file(state.display().to_string()))?;
+        let state = File::open(&state).map_err(HostError::file(state.display().to_string()))?;
         let (ram, uri) = (self.scratch.file("ram"), format!("fd:{}", state.as_raw_fd()));
-        let stretch = Stretch::FromFreeze { ram: &ram, order: &file, state: state.as_fd() };
-        let mut vm = session.start(&host.machine(initrd), &stretch)?;
+        let span = RunSpan::FromFreeze { ram: &ram, order: &file, state: state.as_fd() };
+        let mut vm = session.start(&host.machine(initrd), &span)?;
         let poll = session.limits.poll / 50;
         vm.monitor(|monitor| monitor.receive_state(uri, poll))
             .map_err(|failure| session.failed(failure))?;
@@ -216,8 +213,9 @@ impl Frozen {
     }
 }
 
-fn lines(said: &Said) -> Vec<String> {
-    said.stdout
+fn output_lines(output: &CommandOutput) -> Vec<String> {
+    output
+        .stdout
         .split(|byte| *byte == b'\n')
         .filter(|line| !line.is_empty())
         .map(escape_bytes)

@@ -11,7 +11,7 @@ use rustix::mount::{MountFlags, mount};
 use rustix::system::{RebootCommand, finit_module, reboot};
 use rustix::termios::{OptionalActions, tcdrain, tcgetattr, tcsetattr};
 
-use super::frame::{self, Order, Said};
+use super::frame::{CommandOutput, Order, write_failure, write_frame};
 use super::initramfs::{FREEZE, MODULES, ORDER};
 use ktax_model::Blame;
 
@@ -30,7 +30,7 @@ const MOUNTS: [(&str, &str); 5] = [
     ("debugfs", "/sys/kernel/debug"),
 ];
 const NEEDED: usize = 3;
-/// From the kernel's `linux/module.h`.
+/// Flag of finit_module (include/uapi/linux/module.h).
 const MODULE_INIT_COMPRESSED_FILE: i32 = 4;
 
 /// Why init cannot start or go on. Whoever booted the host prints the next step.
@@ -54,25 +54,22 @@ impl InitError {
 
 /// Runs the host from its first process to power-off. An init that returns makes the kernel panic,
 /// which whoever booted the host sees.
-///
-/// # Errors
-/// When this is not the first process, or the second serial port cannot be opened.
 pub fn main() -> Result<(), InitError> {
     if !rustix::process::getpid().is_init() {
         return Err(InitError::NotInit);
     }
     mount_all()?;
     let mut frames = open_frames().map_err(failed("open the second serial port"))?;
-    let said = prepare(&mut frames).and_then(|order| {
+    let done = prepare(&mut frames).and_then(|order| {
         spin(order.phase);
         for command in &order.commands {
-            let said = run(command);
-            frame::write(&mut frames, &said).map_err(failed("say what a command said"))?;
+            let output = run_command(command);
+            write_frame(&mut frames, &output).map_err(failed("say what a command said"))?;
         }
         Ok(())
     });
-    if let Err(error) = said {
-        frame::write_failure(&mut frames, &error.to_string()).map_err(failed("say so"))?;
+    if let Err(error) = done {
+        write_failure(&mut frames, &error.to_string()).map_err(failed("say so"))?;
     }
     drain(&frames)?;
     reboot(RebootCommand::Restart).map_err(|error| failed("go off")(error.into()))
@@ -127,15 +124,15 @@ fn prepare(frames: &mut File) -> Result<Order, InitError> {
 /// Waits until the kernel is idle, says which tasks still ran if it never is, and stops the machine
 /// until QEMU goes on from this state. Returns the order that QEMU then has.
 fn freeze(frames: &mut File) -> Result<Vec<u8>, InitError> {
-    let busy = run(&[FREEZE.to_owned(), "quiet".to_owned()]);
-    frame::write(frames, &busy).map_err(failed("say which tasks still run"))?;
+    let busy = run_command(&[FREEZE.to_owned(), "quiet".to_owned()]);
+    write_frame(frames, &busy).map_err(failed("say which tasks still run"))?;
     drain(frames)?;
-    let Said { status, stdout, stderr } = run(&[FREEZE.to_owned()]);
+    let CommandOutput { status, stdout, stderr } = run_command(&[FREEZE.to_owned()]);
     match status {
         0 => Ok(stdout),
         _ => {
-            let said = String::from_utf8_lossy(&stderr).trim_end().to_owned();
-            Err(failed("freeze the machine")(io::Error::other(said)))
+            let message = String::from_utf8_lossy(&stderr).trim_end().to_owned();
+            Err(failed("freeze the machine")(io::Error::other(message)))
         }
     }
 }
@@ -159,14 +156,22 @@ fn load(module: &Path) -> io::Result<()> {
 }
 
 /// Runs one command in a process group of its own.
-fn run(command: &[String]) -> Said {
+fn run_command(command: &[String]) -> CommandOutput {
     let ran = start(command).and_then(|status| {
-        Ok(Said { status: code(status), stdout: fs::read(STDOUT)?, stderr: fs::read(STDERR)? })
+        Ok(CommandOutput {
+            status: exit_code(status),
+            stdout: fs::read(STDOUT)?,
+            stderr: fs::read(STDERR)?,
+        })
     });
-    // As a shell says that it cannot execute something.
+    // The status with which a shell says that it cannot execute a program.
     ran.unwrap_or_else(|error| {
         let name = command.first().map_or("", String::as_str);
-        Said { status: 127, stdout: Vec::new(), stderr: format!("{name}: {error}\n").into() }
+        CommandOutput {
+            status: 127,
+            stdout: Vec::new(),
+            stderr: format!("{name}: {error}\n").into(),
+        }
     })
 }
 
@@ -182,7 +187,7 @@ fn start(command: &[String]) -> io::Result<ExitStatus> {
         .status()
 }
 
-fn code(status: ExitStatus) -> u8 {
+fn exit_code(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
 }
@@ -199,7 +204,7 @@ mod tests {
 
     #[test]
     fn statuses_are_those_of_a_shell() {
-        assert_eq!(code(ExitStatus::from_raw(3 << 8)), 3);
-        assert_eq!(code(ExitStatus::from_raw(9)), 137);
+        assert_eq!(exit_code(ExitStatus::from_raw(3 << 8)), 3);
+        assert_eq!(exit_code(ExitStatus::from_raw(9)), 137);
     }
 }

@@ -25,7 +25,7 @@ pub struct Given {
     pub content: Vec<u8>,
 }
 
-/// How many bytes all given files may have together. While the host unpacks them, its memory has
+/// The most bytes that all given files may have together. While the host unpacks them, its memory has
 /// them twice, and no more than half of the rest may be files.
 pub const GIVEN_MAX: u64 = 256 << 20;
 
@@ -56,7 +56,7 @@ pub(super) fn build(
     let mut members: Vec<Member> = vec![("/ktax".to_owned(), own.program.into())];
     members.extend(own.libraries.into_iter().map(|(place, content)| (place, content.into())));
     for (number, path) in modules.iter().enumerate() {
-        members.push((format!("{MODULES}/{number:02}"), read_given(path)?.into()));
+        members.push((format!("{MODULES}/{number:02}"), read_file(path)?.into()));
     }
     for file in files {
         members.push((format!("/files/{}", file.name), file.content.as_slice().into()));
@@ -65,11 +65,11 @@ pub(super) fn build(
         Some(order) => (ORDER.into(), order.to_json().into()),
         None => (FREEZE.into(), FREEZE_PROGRAM.into()),
     });
-    archive(&members).map_err(HostError::of_file("the archive"))
+    archive(&members).map_err(HostError::file("the archive"))
 }
 
-fn read_given(path: &Path) -> Result<Vec<u8>, HostError> {
-    fs::read(path).map_err(HostError::of_file(path.display().to_string()))
+fn read_file(path: &Path) -> Result<Vec<u8>, HostError> {
+    fs::read(path).map_err(HostError::file(path.display().to_string()))
 }
 
 /// The path and content of one file.
@@ -95,25 +95,25 @@ fn archive(members: &[Member<'_>]) -> io::Result<Vec<u8>> {
 
 /// The program of this process, also where its file was replaced.
 pub const THIS_PROGRAM: &str = "/proc/self/exe";
-/// Where a 64-bit ELF header says where its sections are, and how many.
+/// Fields of a 64-bit ELF header: where its sections are, and how many.
 const SECTIONS_AT: std::ops::Range<usize> = 0x28..0x30;
 const SECTIONS_COUNT: std::ops::Range<usize> = 0x3c..0x40;
 
-/// A program.
-struct OwnProgram {
+/// A program and the libraries that it needs.
+struct LinkedProgram {
     pub program: Vec<u8>,
     /// The path and content of each library; none if the program is linked statically.
     pub libraries: Vec<(String, Vec<u8>)>,
 }
 
 /// Reads a program that needs no other libraries than this process has.
-fn read_program(path: &Path) -> Result<OwnProgram, HostError> {
-    let file = |path: &Path| HostError::of_file(path.display().to_string());
+fn read_program(path: &Path) -> Result<LinkedProgram, HostError> {
+    let file = |path: &Path| HostError::file(path.display().to_string());
     let read = |path: &Path| fs::read(path).map_err(file(path));
     let program = read(path)?;
     let strange = |reason| HostError::Program { path: path.display().to_string(), reason };
     let Some(place) = interpreter(&program).map_err(strange)? else {
-        return Ok(OwnProgram { program: without_sections(program), libraries: Vec::new() });
+        return Ok(LinkedProgram { program: without_sections(program), libraries: Vec::new() });
     };
     let linker = Path::new(&place).canonicalize().ok();
     let maps = Path::new("/proc/self/maps");
@@ -122,17 +122,17 @@ fn read_program(path: &Path) -> Result<OwnProgram, HostError> {
     let mut libraries = Vec::new();
     for path in mapped(&maps).into_iter().filter(|path| *path != own) {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        // Its place is part of the program; the others are looked for.
+        // The linker's place is part of the program; other libraries are searched for.
         let place = match path.canonicalize().ok() == linker {
             true => place.clone(),
             false => format!("/lib/{name}"),
         };
         libraries.push((place, without_sections(read(&path)?)));
     }
-    Ok(OwnProgram { program: without_sections(program), libraries })
+    Ok(LinkedProgram { program: without_sections(program), libraries })
 }
 
-/// The files that this process executes and that still exist.
+/// Returns the files that this process executes and that still exist.
 fn mapped(maps: &str) -> BTreeSet<PathBuf> {
     let path = |line: &str| {
         let executable = line.split_ascii_whitespace().nth(1)?.contains('x');
@@ -142,7 +142,7 @@ fn mapped(maps: &str) -> BTreeSet<PathBuf> {
     maps.lines().filter_map(path).collect()
 }
 
-/// The dynamic linker that the program names, unless it is linked statically.
+/// Returns the dynamic linker that a program names, unless it is linked statically.
 fn interpreter(program: &[u8]) -> Result<Option<String>, &'static str> {
     let elf = FileHeader64::<LittleEndian>::parse(program).map_err(|_| "no 64-bit ELF file")?;
     let segments = elf.program_headers(LittleEndian, program).map_err(|_| "no program")?;
@@ -182,7 +182,7 @@ pub(super) struct HostArchive {
 }
 
 /// Puts an archive into the cache, named by its hash.
-pub(super) fn keep(cache: &Path, archive: &[u8]) -> io::Result<HostArchive> {
+pub(super) fn keep_archive(cache: &Path, archive: &[u8]) -> io::Result<HostArchive> {
     let dir = cache.join("hosts");
     fs::create_dir_all(&dir)?;
     let path = dir.join(format!("{}.cpio", sha256(archive)));
@@ -274,11 +274,11 @@ mod tests {
     #[test]
     fn the_same_archive_is_one_file_that_stays_while_it_is_used() {
         let cache = tempfile::tempdir().unwrap();
-        let kept = keep(cache.path(), b"one").unwrap();
+        let kept = keep_archive(cache.path(), b"one").unwrap();
         fs::write(&kept.path, "damaged").unwrap();
-        assert_eq!(keep(cache.path(), b"one").unwrap().path, kept.path);
+        assert_eq!(keep_archive(cache.path(), b"one").unwrap().path, kept.path);
         assert_eq!(fs::read(&kept.path).unwrap(), b"one");
-        let kept = keep(cache.path(), b"one").unwrap();
+        let kept = keep_archive(cache.path(), b"one").unwrap();
         let clean = || clean(cache.path(), Budget::Bytes(0), true).unwrap().unwrap();
         assert_eq!(clean().removed, []);
         let path = kept.path.clone();

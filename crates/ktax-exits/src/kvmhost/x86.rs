@@ -7,7 +7,7 @@ use super::argv::x86_script;
 use super::frame::Order;
 use super::guest::{Guest, Task, archive, commands, outcome};
 use super::host::{Frozen, KvmHost};
-use super::initramfs::{self, Given, HostArchive, keep};
+use super::initramfs::{self, Given, HostArchive, keep_archive};
 use super::{GuestEngine, HostError, ReadyHost, Recorded};
 use ktax_engine::qemu::Qemu;
 use ktax_engine::{Cancel, Limits, Stop, payload};
@@ -24,7 +24,7 @@ pub struct HostKernel {
     pub modules: Vec<PathBuf>,
 }
 
-/// What an [`X86Guests`] is made of.
+/// The setup of an [`X86Guests`].
 #[derive(Debug, Clone)]
 pub struct X86Setup {
     pub qemu: Qemu,
@@ -33,7 +33,7 @@ pub struct X86Setup {
     pub ktax: PathBuf,
     pub host: HostKernel,
     pub base: Guest,
-    /// Nothing where an experiment has only a base.
+    /// `None` where an experiment has only a base.
     pub change: Option<Guest>,
     /// The rows, by name.
     pub tasks: Vec<(String, Task)>,
@@ -47,30 +47,26 @@ pub struct X86Setup {
 #[derive(Debug)]
 pub struct X86Guests {
     setup: X86Setup,
-    /// What the hosts of base and change boot.
+    /// Initramfs of the hosts of base and change.
     initrds: [HostArchive; 2],
     scratch: PathBuf,
 }
 
 impl X86Guests {
     /// Makes the engine ready.
-    ///
-    /// # Errors
-    /// Where a file cannot be read, or the cache cannot be written.
     pub fn new(setup: X86Setup) -> Result<X86Guests, HostError> {
         let initrd = |guest: &Guest| {
-            let read = |path: &Path| {
-                fs::read(path).map_err(HostError::of_file(path.display().to_string()))
-            };
+            let read =
+                |path: &Path| fs::read(path).map_err(HostError::file(path.display().to_string()));
             let given = |name: &str, content| Given { name: name.to_owned(), content };
-            let archive = archive().map_err(HostError::of_file("the guest's initramfs"))?;
+            let archive = archive().map_err(HostError::file("the guest's initramfs"))?;
             let files = [
                 given("kernel", read(&guest.image)?),
                 given("initrd", archive),
                 given("ktax-guest", payload::GUEST.to_vec()),
             ];
             let built = initramfs::build(&setup.ktax, &setup.host.modules, None, &files)?;
-            keep(&setup.cache, &built).map_err(HostError::of_file("the cache"))
+            keep_archive(&setup.cache, &built).map_err(HostError::file("the cache"))
         };
         let base = initrd(&setup.base)?;
         let change = setup.change.as_ref().map(initrd).transpose()?.unwrap_or_else(|| base.clone());
@@ -127,7 +123,7 @@ struct X86Ready<'a> {
 }
 
 impl X86Ready<'_> {
-    fn order_of(&self, row: usize) -> Order {
+    fn make_order(&self, row: usize) -> Order {
         let (guest, (_, task)) = (self.engine.guest(self.side), &self.engine.setup.tasks[row]);
         let commands = commands(guest, task, &self.layout);
         Order { phase: self.layout.phase, commands }
@@ -144,14 +140,14 @@ impl ReadyHost for X86Ready<'_> {
     }
 
     fn order(&self, row: usize) -> String {
-        String::from_utf8_lossy(&self.order_of(row).to_json()).into_owned()
+        String::from_utf8_lossy(&self.make_order(row).to_json()).into_owned()
     }
 
     fn run(&self, row: usize) -> Result<Recorded, Stop> {
         let (host, initrd) = (self.engine.host(&self.layout), self.engine.initrd(self.side));
-        let (said, console) = self.frozen.run(&host, initrd, &self.order_of(row))?;
+        let (outputs, console) = self.frozen.run(&host, initrd, &self.make_order(row))?;
         let (name, task) = &self.engine.setup.tasks[row];
-        let mut recorded = outcome(name, task, &said)?;
+        let mut recorded = outcome(name, task, &outputs)?;
         recorded.console.splice(0..0, console);
         Ok(recorded)
     }

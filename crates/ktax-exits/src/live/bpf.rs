@@ -22,7 +22,7 @@ pub enum MapKind {
     Array = 2,
 }
 
-/// What a program is for.
+/// The kinds of programs.
 #[derive(Debug, Clone, Copy)]
 pub enum ProgramKind {
     /// A tracepoint, as a perf event: it gets the record.
@@ -43,7 +43,7 @@ pub struct Map {
 #[derive(Debug)]
 pub struct Program(pub OwnedFd);
 
-/// What the kernel counts of a program.
+/// Runs of a program, as the kernel counts them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RunTime {
     pub ns: u64,
@@ -101,7 +101,7 @@ struct Info {
 const INFO_WORDS: usize = 27;
 const RUN_TIME_NS: usize = 24;
 
-/// One command. The address of everything that `attr` points to must be valid.
+/// Issues one command. The address of everything that `attr` points to must be valid.
 fn bpf<T>(command: u32, attr: &mut T) -> io::Result<i32> {
     // SAFETY: attr is a whole structure of the command's layout, the kernel takes what is beyond
     // its size as zero, and reads and writes at most size_of::<T>() bytes of it; what it points to
@@ -120,7 +120,7 @@ fn number(fd: &OwnedFd) -> u32 {
 }
 
 impl Map {
-    /// A new one, with room for so many.
+    /// Creates a map with room for so many entries.
     pub fn new(kind: MapKind, key_bytes: usize, value_bytes: usize, room: u32) -> io::Result<Map> {
         let mut attr = MapCreate {
             kind: kind as u32,
@@ -132,7 +132,7 @@ impl Map {
         Ok(Map { fd: owned(bpf(MAP_CREATE, &mut attr)?), key_bytes, value_bytes })
     }
 
-    /// All that is in it.
+    /// Returns all entries.
     pub fn entries(&self) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
         let mut entries = Vec::new();
         let mut last: Option<Vec<u8>> = None;
@@ -151,7 +151,7 @@ impl Map {
         found(self.element(MAP_GET_NEXT_KEY, key, &mut next).map(|()| next))
     }
 
-    /// The value of a key of the right size.
+    /// Returns the value of a key of the right size.
     pub fn value(&self, key: &[u8]) -> io::Result<Option<Vec<u8>>> {
         assert_eq!(key.len(), self.key_bytes);
         let mut value = vec![0u8; self.value_bytes];
@@ -198,9 +198,9 @@ impl Program {
         };
         let mut log = vec![0u8; 1 << 20];
         drop(bpf(PROG_LOAD, &mut attr(&mut log)));
-        let said = String::from_utf8_lossy(&log);
-        let said = said.trim_end_matches('\0').trim_end();
-        let last: Vec<&str> = said.lines().rev().take(8).collect();
+        let messages = String::from_utf8_lossy(&log);
+        let messages = messages.trim_end_matches('\0').trim_end();
+        let last: Vec<&str> = messages.lines().rev().take(8).collect();
         let last: Vec<&str> = last.into_iter().rev().collect();
         Err(io::Error::new(error.kind(), format!("{error}: {}", last.join(" | "))))
     }
@@ -211,7 +211,7 @@ impl Program {
         bpf(RAW_TRACEPOINT_OPEN, &mut RawTracepointOpen { name, program, padding: 0 }).map(owned)
     }
 
-    /// What the kernel counts, since [`count_run_times`].
+    /// Returns what the kernel has counted since [`count_run_times`].
     pub fn run_time(&self) -> io::Result<RunTime> {
         let mut words = [0u64; INFO_WORDS];
         let bytes = size_of_val(&words) as u32;
@@ -227,7 +227,7 @@ pub fn count_run_times() -> io::Result<OwnedFd> {
     bpf(ENABLE_STATS, &mut STATS_RUN_TIME.clone()).map(owned)
 }
 
-/// The number that a program refers to a map by.
+/// Returns the number by which a program refers to a map.
 pub fn reference(map: &Map) -> i32 {
     map.fd.as_fd().as_raw_fd()
 }
@@ -272,7 +272,7 @@ pub enum Alu {
 
 /// Unsigned 64-bit comparisons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum When {
+pub enum Condition {
     Eq = 0x10,
     Ge = 0x30,
     Ne = 0x50,
@@ -363,49 +363,50 @@ impl Assembler {
         self.emit(CALL, Reg::R0, 0, 0, helper as i32);
     }
 
-    /// The program's end: it returns 1, since 0 would take the event away from other users of the
+    /// Ends the program with 1, since 0 would take the event away from other users of the
     /// tracepoint (perf_trace_run_bpf_submit).
     pub fn exit(&mut self) {
         self.alu_imm(Alu::Mov, Reg::R0, 1);
         self.emit(EXIT, Reg::R0, 0, 0, 0);
     }
 
-    /// A place that is not known yet.
+    /// Makes a label whose place is not known yet.
     pub fn label(&mut self) -> Label {
         self.labels.push(None);
         Label(self.labels.len() - 1)
     }
 
-    /// The label is here.
+    /// Places a label here.
     pub fn place(&mut self, label: Label) {
         self.labels[label.0] = Some(self.code.len());
     }
 
-    /// Goes there.
+    /// Jumps to a label.
     pub fn jump(&mut self, to: Label) {
         self.jumps.push((self.code.len(), to));
         self.emit(JMP, Reg::R0, 0, 0, 0);
     }
 
-    /// Goes there if `a when b`.
-    pub fn jump_if(&mut self, when: When, a: Reg, b: Reg, to: Label) {
+    /// Jumps if `a condition b`.
+    pub fn jump_if(&mut self, condition: Condition, a: Reg, b: Reg, to: Label) {
         self.jumps.push((self.code.len(), to));
-        self.emit(JMP | FROM_REG | when as u8, a, b as u8, 0, 0);
+        self.emit(JMP | FROM_REG | condition as u8, a, b as u8, 0, 0);
     }
 
-    /// Goes there if `a when imm`, which is sign-extended.
-    pub fn jump_if_imm(&mut self, when: When, a: Reg, imm: i32, to: Label) {
+    /// Jumps if `a condition imm`, which is sign-extended.
+    pub fn jump_if_imm(&mut self, condition: Condition, a: Reg, imm: i32, to: Label) {
         self.jumps.push((self.code.len(), to));
-        self.emit(JMP | when as u8, a, 0, 0, imm);
+        self.emit(JMP | condition as u8, a, 0, 0, imm);
     }
 
-    /// The finished program. Panics where a label was never placed: a mistake of the program's
+    /// Returns the finished program. Panics where a label was never placed: a mistake of the program's
     /// author, which any test of it finds.
     pub fn finish(mut self) -> Vec<u8> {
-        for (at, label) in &self.jumps {
+        for (index, label) in &self.jumps {
             let to = self.labels[label.0].expect("every label is placed");
-            let distance = i16::try_from(to as i64 - *at as i64 - 1).expect("programs are short");
-            self.code[*at][2..4].copy_from_slice(&distance.to_ne_bytes());
+            let distance =
+                i16::try_from(to as i64 - *index as i64 - 1).expect("programs are short");
+            self.code[*index][2..4].copy_from_slice(&distance.to_ne_bytes());
         }
         self.code.concat()
     }

@@ -15,7 +15,7 @@ use super::recorder::{Source, now_ns};
 use crate::recording::{Cost, Reason, Recording, Thread, Times};
 use ktax_stats::histogram::BUCKETS;
 
-/// After so many exits it is known what one costs.
+/// Number of timed exits after which the cost of one is known.
 const ENOUGH_EXITS: u64 = 1000;
 
 /// Programs on tracepoints, and their maps.
@@ -27,11 +27,11 @@ pub struct InKernel {
     /// When events ceased to count.
     until: Option<u64>,
     programs: Vec<(Program, Hook)>,
-    /// They run for as long as these are held.
+    /// Held for as long as the programs run.
     attached: Vec<Attached>,
     /// Whether the kernel times programs at all.
     is_timed: bool,
-    /// It does for as long as this is held.
+    /// Held for as long as the kernel times programs.
     timing: Option<OwnedFd>,
 }
 
@@ -88,13 +88,14 @@ impl InKernel {
         Ok(recording)
     }
 
-    /// Whether events count from now on.
+    /// Sets whether events count from now on.
     fn switch(&self, is_on: bool) -> io::Result<()> {
         self.state.set(&Maps::IS_ON.to_ne_bytes(), &mut u64::from(is_on).to_ne_bytes())
     }
 
-    /// What the programs took, and when they could not run because another one ran on that CPU: a
-    /// wakeup comes in an interrupt, also in one that interrupts a program.
+    /// Adds the time that the programs took, and the events at which they could not run because
+    /// another one ran on that CPU: a wakeup comes in an interrupt, also in one that interrupts a
+    /// program.
     ///
     /// Timing them makes them dearer by a fifth, so it ends as soon as enough is known. So the cost
     /// is an average: what came later was not timed, and a VM that goes idle has other rates.
@@ -106,7 +107,7 @@ impl InKernel {
         Ok(())
     }
 
-    /// Ends the timing of programs when so many exits were timed.
+    /// Ends the timing of programs after [`ENOUGH_EXITS`].
     fn time_no_longer_than_needed(&mut self) -> io::Result<()> {
         if self.timing.is_none() {
             return Ok(());
@@ -122,31 +123,32 @@ impl InKernel {
     }
 }
 
-/// What the programs took on average; what one of them missed is in the Recording.
+/// Returns the average cost of the programs; adds the events that they missed to the Recording.
 fn average_cost(runs: &[(Hook, RunTime)], recording: &mut Recording) -> Cost {
     let (mut at_exits, mut at_switches) = (RunTime::default(), RunTime::default());
     for (hook, run) in runs {
-        let (all, missed) = match hook.is_of_the_scheduler() {
+        let (all, missed) = match hook.is_scheduling() {
             true => (&mut at_switches, &mut recording.missed_switches),
             false => (&mut at_exits, &mut recording.lost),
         };
         all.ns += run.ns;
         // An exit has an entry after it, which belongs to it.
-        all.runs += if hook.is_of_the_scheduler() || hook.leaves() { run.runs } else { 0 };
+        all.runs += if hook.is_scheduling() || hook.leaves() { run.runs } else { 0 };
         *missed += run.missed;
     }
     let average = |all: RunTime| all.ns.checked_div(all.runs).unwrap_or(0);
     Cost { exit_ns: average(at_exits), switch_ns: average(at_switches) }
 }
 
-/// What makes a program run; held and never looked at.
+/// Keeps a program attached; held and never looked at.
 #[expect(dead_code)]
 enum Attached {
     VcpuEvent(Counter),
     Raw(OwnedFd),
 }
 
-/// A tracepoint itself where its record is not needed: making one costs more than the program.
+/// Attaches a program, to the tracepoint itself where its record is not needed: making a record
+/// costs more than the program.
 fn attach(point: &HookPoint, code: &[u8]) -> Result<(Program, Attached), LiveError> {
     if !point.hook.reads_record() {
         // Kernels before 4.17 know none.
@@ -192,7 +194,7 @@ impl Source for InKernel {
     }
 }
 
-/// One thread, in the kernel's words.
+/// Offsets in a thread's record, which is made of the kernel's words.
 pub mod thread {
     pub const SINCE: i16 = 0;
     pub const EXIT_AT: i16 = 8;
@@ -204,13 +206,13 @@ pub mod thread {
     pub const PARTS: i16 = 56;
     pub const FIRST: i16 = 88;
     pub const UNPAIRED: i16 = 96;
-    /// Its id; 0 where the place is free.
+    /// The thread's id; 0 where the slot is free.
     pub const TID: i16 = 104;
     pub const COMM: i16 = 112;
     pub const BYTES: usize = 128;
 }
 
-/// One reason of one thread, in the kernel's words.
+/// Offsets in the record of one reason of one thread.
 pub mod row {
     pub const COUNT: i16 = 0;
     pub const SUM: i16 = 8;
@@ -219,7 +221,7 @@ pub mod row {
     pub const SQUARES_LOW: i16 = 32;
     pub const SQUARES_HIGH: i16 = 40;
     pub const PARTS: i16 = 48;
-    /// The thread's id; 0 where the place is free.
+    /// The thread's id; 0 where the slot is free.
     pub const TID: i16 = 80;
     pub const DETAIL: i16 = 88;
     pub const CODE: i16 = 96;
@@ -227,14 +229,13 @@ pub mod row {
     pub const BYTES: usize = 104 + 8 * ktax_stats::histogram::BUCKETS;
 }
 
-fn word(bytes: &[u8], at: i16) -> u64 {
-    let at = at as usize;
-    u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("it is eight bytes"))
+fn word(bytes: &[u8], offset: i16) -> u64 {
+    let start = offset as usize;
+    u64::from_ne_bytes(bytes[start..start + 8].try_into().expect("it is eight bytes"))
 }
 
 impl Thread {
-    /// Its id and what is known of it, from the kernel's words, of which there are
-    /// [`thread::BYTES`].
+    /// Decodes the record of a thread, of [`thread::BYTES`]; returns the thread's id too.
     pub fn from_words(bytes: &[u8]) -> (u32, Thread) {
         let name = &bytes[thread::COMM as usize..];
         let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
@@ -259,22 +260,21 @@ impl Thread {
 }
 
 impl Times {
-    /// Whose they are, by thread id and reason, and what they came to; from the kernel's words, of
-    /// which there are [`row::BYTES`].
+    /// Decodes the record of a row, of [`row::BYTES`]; returns its thread id and reason too.
     pub fn from_words(bytes: &[u8]) -> ((u32, Reason), Times) {
-        let at = |at: i16| word(bytes, at);
-        let low = u128::from(at(row::SQUARES_LOW));
-        let reason = Reason { code: at(row::CODE), detail: at(row::DETAIL) as u32 };
+        let field = |offset: i16| word(bytes, offset);
+        let low = u128::from(field(row::SQUARES_LOW));
+        let reason = Reason { code: field(row::CODE), detail: field(row::DETAIL) as u32 };
         let times = Times {
-            count: at(row::COUNT),
-            sum: at(row::SUM),
-            least: at(row::LEAST),
-            most: at(row::MOST),
-            squares: u128::from(at(row::SQUARES_HIGH)) << 64 | low,
-            parts: std::array::from_fn(|part| at(row::PARTS + 8 * part as i16)),
-            buckets: (0..BUCKETS).map(|index| at(row::BUCKETS + 8 * index as i16)).collect(),
+            count: field(row::COUNT),
+            sum: field(row::SUM),
+            least: field(row::LEAST),
+            most: field(row::MOST),
+            squares: u128::from(field(row::SQUARES_HIGH)) << 64 | low,
+            parts: std::array::from_fn(|part| field(row::PARTS + 8 * part as i16)),
+            buckets: (0..BUCKETS).map(|index| field(row::BUCKETS + 8 * index as i16)).collect(),
         };
-        ((at(row::TID) as u32, reason), times)
+        ((field(row::TID) as u32, reason), times)
     }
 }
 

@@ -13,7 +13,7 @@ pub enum Level {
     Run,
 }
 
-/// The tracepoints of a [`Level`], and how its reasons are called.
+/// The tracepoints of a [`Level`], and the names of its reasons.
 #[derive(Debug, Clone)]
 pub struct Points {
     pub level: Level,
@@ -30,7 +30,7 @@ const KVM_RUN: u32 = match cfg!(any(target_arch = "powerpc64", target_arch = "mi
     false => 0xae80,
 };
 
-/// The points of a Level, or what is missing.
+/// Finds the tracepoints of a Level; the error says what is missing.
 pub fn points(level: Level, tracefs: &Tracefs) -> Result<Points, LiveError> {
     let (kvm, names) = match level {
         Level::Exits => exits(tracefs)?,
@@ -44,9 +44,9 @@ pub fn points(level: Level, tracefs: &Tracefs) -> Result<Points, LiveError> {
 fn exits(tracefs: &Tracefs) -> Result<(Vec<HookPoint>, Names), LiveError> {
     let mut without_entries = None;
     for one in &ARCHITECTURES {
-        let Some(exit) = format_of(tracefs, one.exit) else { continue };
+        let Some(exit) = event_format(tracefs, one.exit) else { continue };
         let Some(reason) = exit.field(one.reason) else { continue };
-        let entries = one.entries.iter().map(|entry| Some((*entry, format_of(tracefs, entry)?)));
+        let entries = one.entries.iter().map(|entry| Some((*entry, event_format(tracefs, entry)?)));
         let Some(entries) = entries.collect::<Option<Vec<_>>>() else { continue };
         if entries.is_empty() {
             without_entries = Some(one.name);
@@ -69,12 +69,12 @@ fn exits(tracefs: &Tracefs) -> Result<(Vec<HookPoint>, Names), LiveError> {
     })
 }
 
-/// Where tracefs has the event `subsystem:name`.
+/// Path in tracefs of the event `subsystem:name`.
 fn path(event: &str) -> String {
     event.replace(':', "/")
 }
 
-fn format_of(tracefs: &Tracefs, event: &str) -> Option<EventFormat> {
+fn event_format(tracefs: &Tracefs, event: &str) -> Option<EventFormat> {
     tracefs.format(&path(event))
 }
 
@@ -98,11 +98,11 @@ fn run(tracefs: &Tracefs) -> Result<(Vec<HookPoint>, Names), LiveError> {
     Ok((points, Names::new(&returns.print, "reason", None)))
 }
 
-fn kvm_run(tracefs: &Tracefs) -> Result<(EventFormat, Only), LiveError> {
+fn kvm_run(tracefs: &Tracefs) -> Result<(EventFormat, FieldFilter), LiveError> {
     let missing = || LiveError::NoEvent { event: IOCTL };
     let format = tracefs.format(IOCTL).ok_or_else(missing)?;
     let field = format.field("cmd").ok_or_else(missing)?;
-    Ok((format, Only { field, value: KVM_RUN }))
+    Ok((format, FieldFilter { field, value: KVM_RUN }))
 }
 
 fn scheduler(tracefs: &Tracefs) -> Result<[HookPoint; 2], LiveError> {
@@ -132,26 +132,26 @@ pub struct Field {
     pub size: u8,
 }
 
-/// Only records whose field has this value.
+/// Selects records whose field has this value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Only {
+pub struct FieldFilter {
     pub field: Field,
     pub value: u32,
 }
 
-/// What an event says about a vCPU's thread.
+/// The meaning of an event for a vCPU's thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hook {
-    /// It enters the guest.
-    Enter { only: Option<Only> },
-    /// It has left the guest.
+    /// The thread enters the guest.
+    Enter { only: Option<FieldFilter> },
+    /// The thread has left the guest.
     Exit { reason: Field, detail: Option<Field> },
     /// KVM_RUN returns to the VMM: the other end of the time *in* it.
     Return { reason: Field, errno: Field },
-    /// It goes on in the VMM.
+    /// The thread goes on in the VMM.
     ToUser,
-    /// It comes back from the VMM.
-    ToKernel { only: Only },
+    /// The thread comes back from the VMM.
+    ToKernel { only: FieldFilter },
     /// A CPU goes from one thread to another.
     Switch { from: Field, state: Field, to: Field },
     /// A thread that slept could run.
@@ -159,18 +159,18 @@ pub enum Hook {
 }
 
 impl Hook {
-    /// Whether it looks at what the tracepoint records, and not only at when and in which thread.
+    /// Returns whether the record is needed, and not only the time and the thread.
     pub fn reads_record(self) -> bool {
         !matches!(self, Hook::Enter { only: None } | Hook::ToUser)
     }
 
-    /// Whether the guest is left here: once for each exit.
+    /// Returns whether the guest is left here: once for each exit.
     pub fn leaves(self) -> bool {
         matches!(self, Hook::Exit { .. } | Hook::Return { .. })
     }
 
-    /// Whether it runs for every task of the machine.
-    pub fn is_of_the_scheduler(self) -> bool {
+    /// Returns whether this runs for every task of the machine.
+    pub fn is_scheduling(self) -> bool {
         matches!(self, Hook::Switch { .. } | Hook::Wakeup { .. })
     }
 }
@@ -220,8 +220,11 @@ mod tests {
             let events = kernel(one);
             let found = points(Level::Exits, &Tracefs::below(events.path()));
             if one.entries.is_empty() {
-                let said = found.unwrap_err().to_string();
-                assert!(said.contains("--via timing") && !said.contains("kvm_entry"), "{said}");
+                let message = found.unwrap_err().to_string();
+                assert!(
+                    message.contains("--via timing") && !message.contains("kvm_entry"),
+                    "{message}"
+                );
                 continue;
             }
             let found = found.unwrap();
@@ -235,8 +238,8 @@ mod tests {
     fn a_kernel_without_kvm_is_told_what_to_load() {
         let events = kernel(&ARCHITECTURES[0]);
         fs::remove_dir_all(events.path().join("kvm")).unwrap();
-        let said = points(Level::Exits, &Tracefs::below(events.path())).unwrap_err().to_string();
-        assert!(said.starts_with("this kernel has no tracepoint kvm"), "{said}");
-        assert!(said.contains("sudo modprobe kvm"), "{said}");
+        let message = points(Level::Exits, &Tracefs::below(events.path())).unwrap_err().to_string();
+        assert!(message.starts_with("this kernel has no tracepoint kvm"), "{message}");
+        assert!(message.contains("sudo modprobe kvm"), "{message}");
     }
 }

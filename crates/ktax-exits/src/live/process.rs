@@ -20,7 +20,7 @@ pub struct Process {
 const INITIAL_NAMESPACE: &str = "pid:[4026531836]";
 
 impl Process {
-    /// One that lives.
+    /// Opens a living process.
     pub fn open(pid: u32) -> Result<Process, LiveError> {
         let is_initial = fs::read_link("/proc/self/ns/pid")
             .is_ok_and(|namespace| namespace.as_os_str() == INITIAL_NAMESPACE);
@@ -34,12 +34,12 @@ impl Process {
         Ok(Process { pid, handle })
     }
 
-    /// Its name.
+    /// Returns the process's name.
     pub fn name(&self) -> String {
         comm(self.pid)
     }
 
-    /// An error if it has no VM. One that may not be looked into is believed.
+    /// Fails if the process has no VM. A process that may not be looked into passes.
     pub fn require_vm(&self) -> Result<(), LiveError> {
         match has_vm(self.pid) {
             Some(false) => Err(LiveError::NoVm { pid: self.pid, name: comm(self.pid) }),
@@ -47,7 +47,7 @@ impl Process {
         }
     }
 
-    /// Waits for its end, at most so long; whether it has come.
+    /// Waits at most `time` for the end of the process; returns whether it has ended.
     pub fn ended_within(&self, time: Duration) -> Result<bool, LiveError> {
         let tv_sec = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
         let timeout = Timespec { tv_sec, tv_nsec: i64::from(time.subsec_nanos()) };
@@ -63,10 +63,10 @@ impl Process {
     }
 }
 
-/// Whether a thread lives; one that waits to be reaped does not.
+/// Returns whether a thread lives; one that waits to be reaped does not.
 pub(super) fn lives(process: u32, tid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process}/task/{tid}/stat")).unwrap_or_default();
-    // Behind the name, which may have anything in it.
+    // The state is behind the name, which may have anything in it.
     let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
     state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }
@@ -76,14 +76,14 @@ fn comm(pid: u32) -> String {
     name.trim_end().to_owned()
 }
 
-/// Whether it holds a VM of KVM's; nothing if that is not ours to see.
+/// Returns whether the process has a VM of KVM; `None` if ktax may not see that.
 fn has_vm(pid: u32) -> Option<bool> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
     let mut links = entries.flatten().filter_map(|entry| fs::read_link(entry.path()).ok());
     Some(links.any(|link| link.as_os_str() == "anon_inode:kvm-vm"))
 }
 
-/// The process whose VM has this name: `-name` of QEMU, `--id` of Firecracker, the process's own.
+/// Finds the process whose VM has this name: `-name` of QEMU, `--id` of Firecracker, the process's own.
 pub fn by_name(name: &str) -> Result<u32, LiveError> {
     let all = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -110,7 +110,7 @@ fn names(pid: u32) -> Vec<String> {
     names
 }
 
-/// `-name` of QEMU, `--id NAME`.
+/// Names in a command line: `-name` of QEMU, `--id NAME`.
 fn names_in(words: &[String]) -> Vec<String> {
     let values = words.windows(2).filter_map(|pair| match pair[0].as_str() {
         "-name" | "--name" => guest_in(&pair[1]),
@@ -120,16 +120,16 @@ fn names_in(words: &[String]) -> Vec<String> {
     values.collect()
 }
 
-/// The guest of `NAME`, `NAME,process=…`, `debug-threads=on,guest=NAME`: as QEMU reads it, in which
+/// Parses the guest of `NAME`, `NAME,process=…`, `debug-threads=on,guest=NAME`: as QEMU reads it, in which
 /// only the first may lack its key, two commas are one, and the last of several stands.
 fn guest_in(options: &str) -> Option<String> {
     // No argument has this in it.
     const COMMA: char = '\0';
     let options = options.replace(",,", "\0");
-    let value = |(at, option): (usize, &str)| match option.split_once('=') {
-        Some((key, _)) if at == 0 && key.contains(COMMA) => Some(option.to_owned()),
+    let value = |(index, option): (usize, &str)| match option.split_once('=') {
+        Some((key, _)) if index == 0 && key.contains(COMMA) => Some(option.to_owned()),
         Some((key, value)) => (key == "guest").then(|| value.to_owned()),
-        None => (at == 0).then(|| option.to_owned()),
+        None => (index == 0).then(|| option.to_owned()),
     };
     let last = options.split(',').enumerate().filter_map(value).last()?;
     (!last.is_empty()).then(|| last.replace(COMMA, ","))

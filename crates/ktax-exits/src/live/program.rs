@@ -1,40 +1,40 @@
-//! The programs that add exits up in the kernel. `recording.rs` says the same in Rust, and a test holds
-//! them against each other.
+//! The programs that add exits up in the kernel. `Fold` in `recording.rs` does the same in Rust,
+//! and a test compares them.
 //!
 //! Registers: R6 the record, later a row; R7 the thread; R8 now; R9 a duration. Only integers; no
 //! loops; a thread's words are written only where it runs, is switched, or sleeps.
 
 use super::bpf::Alu::{Add, And, Arsh, Lsh, Mov, Mul, Rsh, Sub};
+use super::bpf::Condition::{Eq, Ge, Lt, Ne};
 use super::bpf::Reg::{self, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10};
-use super::bpf::When::{Eq, Ge, Lt, Ne};
 use super::bpf::{Assembler, Helper, Label, Size};
-use super::kernel::{row, thread, thread as word};
-use super::points::{ASLEEP, Field, Hook, Only};
+use super::kernel::{row, thread};
+use super::points::{ASLEEP, Field, FieldFilter, Hook};
 use crate::recording::{Reason, STAGES, Stage};
 use ktax_stats::histogram::BUCKETS;
 
-/// An array of places. A place is free where the word of the thread's id is 0.
+/// A map that is an array of slots. A slot is free where the thread's id is 0.
 #[derive(Debug, Clone, Copy)]
-pub struct Places {
+pub struct Slots {
     pub map: i32,
     /// A power of two.
     pub room: u32,
-    /// How many are looked at before there is no room.
+    /// Number of slots that are tried before there is no room.
     pub probes: i32,
-    /// In the keys of what is taken.
+    /// Kind of these slots in the keys of [`Maps::taken`].
     pub kind: i32,
-    /// Which word of a value is the thread's id.
+    /// Offset of the thread's id in a value.
     pub tid: i16,
 }
 
 /// The maps, as file descriptors of this process.
 #[derive(Debug, Clone, Copy)]
 pub struct Maps {
-    /// Of [`thread`], by thread id.
-    pub threads: Places,
-    /// Of [`row`], by thread id, detail and code.
-    pub rows: Places,
-    /// The places that are taken: their number and kind, of four bytes each.
+    /// Records of [`thread`], by thread id.
+    pub threads: Slots,
+    /// Records of [`row`], by thread id, detail and code.
+    pub rows: Slots,
+    /// The slots that are taken: their number and kind, of four bytes each.
     pub taken: i32,
     /// Two words: events that found no room, and whether events count.
     pub state: i32,
@@ -49,16 +49,16 @@ impl Maps {
     pub const LOST: u32 = 0;
     pub const IS_ON: u32 = 1;
 
-    /// From the descriptors.
+    /// Makes the maps of these descriptors.
     pub fn new([threads, rows, taken, state]: [i32; 4]) -> Maps {
-        let threads = Places {
+        let threads = Slots {
             map: threads,
             room: Maps::THREADS,
             probes: 4,
             kind: Maps::KIND_OF_THREADS,
             tid: thread::TID,
         };
-        let rows = Places {
+        let rows = Slots {
             map: rows,
             room: Maps::ROWS,
             probes: 16,
@@ -69,10 +69,37 @@ impl Maps {
     }
 }
 
+/// Offsets of variables in the stack frame.
+const INDEX: i16 = -4;
+const TID: i16 = -8;
+const CODE: i16 = -16;
+const DETAIL: i16 = -24;
+/// Key of the row that is looked for, beside TID.
+const KEY_CODE: i16 = -32;
+const KEY_DETAIL: i16 = -40;
+/// Slot in which a row is looked for first.
+const HASH: i16 = -48;
+const CLAIM: i16 = -56;
+
+/// Flag of an update: fail if the key is there.
+const BPF_NOEXIST: i32 = 1;
+/// Error of such an update: the key is there.
+const EEXIST: i32 = 17;
+
+/// Labels at which a probe goes on.
+struct ProbeLabels {
+    /// The slot is free.
+    free: Label,
+    /// The slot is this thread's.
+    same: Label,
+    /// The slot is another's.
+    next: Label,
+}
+
 /// Writes one program.
 struct Writer {
-    pub asm: Assembler,
-    pub maps: Maps,
+    asm: Assembler,
+    maps: Maps,
 }
 
 /// The program of a hook, for the threads of one process.
@@ -96,15 +123,15 @@ pub fn assemble(hook: Hook, process: u32, maps: Maps) -> Vec<u8> {
 }
 
 impl Writer {
-    fn enter(&mut self, only: Option<Only>, process: u32, done: Label) {
+    fn enter(&mut self, only: Option<FieldFilter>, process: u32, done: Label) {
         self.only(only, done);
         self.current(process, done);
         self.account();
         self.begin();
-        self.close([word::EXIT_AT, word::ENTRY_AT]);
-        self.set(word::ENTRY_AT, R8);
-        self.set_imm(word::EXIT_AT, 0);
-        self.set_imm(word::STAGE, Stage::Kernel as i32);
+        self.close([thread::EXIT_AT, thread::ENTRY_AT]);
+        self.set(thread::ENTRY_AT, R8);
+        self.set_imm(thread::EXIT_AT, 0);
+        self.set_imm(thread::STAGE, Stage::Kernel as i32);
     }
 
     fn exit(&mut self, reason: Field, detail: Option<Field>, process: u32, done: Label) {
@@ -136,25 +163,25 @@ impl Writer {
         self.left(Stage::User);
     }
 
-    /// The guest was left for what stands in CODE and DETAIL.
+    /// Books an exit, whose reason is in CODE and DETAIL.
     fn left(&mut self, to: Stage) {
         self.account();
         self.begin();
-        self.close([word::ENTRY_AT, word::EXIT_AT]);
-        for (from, word) in [(CODE, word::REASON), (DETAIL, word::DETAIL)] {
+        self.close([thread::ENTRY_AT, thread::EXIT_AT]);
+        for (from, word) in [(CODE, thread::REASON), (DETAIL, thread::DETAIL)] {
             self.asm.load(Size::B8, R1, R10, from);
             self.set(word, R1);
         }
-        self.set(word::EXIT_AT, R8);
-        self.set_imm(word::ENTRY_AT, 0);
-        self.set_imm(word::STAGE, to as i32);
+        self.set(thread::EXIT_AT, R8);
+        self.set_imm(thread::ENTRY_AT, 0);
+        self.set_imm(thread::STAGE, to as i32);
     }
 
-    fn moves(&mut self, only: Option<Only>, to: Stage, process: u32, done: Label) {
+    fn moves(&mut self, only: Option<FieldFilter>, to: Stage, process: u32, done: Label) {
         self.only(only, done);
         self.current(process, done);
         self.account();
-        self.set_imm(word::STAGE, to as i32);
+        self.set_imm(thread::STAGE, to as i32);
     }
 
     fn switch(&mut self, from: Field, state: Field, to: Field, done: Label) {
@@ -163,57 +190,44 @@ impl Writer {
         self.field(R1, from);
         self.known(next);
         self.account();
-        self.asm.load(Size::B8, R1, R7, word::STAGE);
+        self.asm.load(Size::B8, R1, R7, thread::STAGE);
         self.asm.jump_if_imm(Lt, R1, Stage::FIRST_OFF as i32, is_on);
         // Off already: its being on was not seen.
-        self.asm.load(Size::B8, R1, R7, word::SAVED);
-        self.set(word::STAGE, R1);
+        self.asm.load(Size::B8, R1, R7, thread::SAVED);
+        self.set(thread::STAGE, R1);
         self.asm.place(is_on);
-        self.set(word::SAVED, R1);
+        self.set(thread::SAVED, R1);
         self.field(R2, state);
         self.asm.alu_imm(And, R2, ASLEEP);
         self.asm.jump_if_imm(Eq, R2, 0, preempted);
         // Asleep in the VMM is the VMM's time.
         self.asm.jump_if_imm(Eq, R1, Stage::User as i32, next);
-        self.set_imm(word::STAGE, Stage::Halted as i32);
+        self.set_imm(thread::STAGE, Stage::Halted as i32);
         self.asm.jump(next);
         self.asm.place(preempted);
-        self.set_imm(word::STAGE, Stage::Preempted as i32);
+        self.set_imm(thread::STAGE, Stage::Preempted as i32);
         self.asm.place(next);
         self.field(R1, to);
         self.known(done);
         self.account();
         // On already, where its being off was not seen.
-        self.asm.load(Size::B8, R1, R7, word::STAGE);
+        self.asm.load(Size::B8, R1, R7, thread::STAGE);
         self.asm.jump_if_imm(Lt, R1, Stage::FIRST_OFF as i32, done);
-        self.asm.load(Size::B8, R1, R7, word::SAVED);
-        self.set(word::STAGE, R1);
+        self.asm.load(Size::B8, R1, R7, thread::SAVED);
+        self.set(thread::STAGE, R1);
     }
 
     fn wakeup(&mut self, who: Field, done: Label) {
         self.now();
         self.field(R1, who);
         self.known(done);
-        self.asm.load(Size::B8, R1, R7, word::STAGE);
+        self.asm.load(Size::B8, R1, R7, thread::STAGE);
         self.asm.jump_if_imm(Ne, R1, Stage::Halted as i32, done);
         self.account();
-        self.set_imm(word::STAGE, Stage::Preempted as i32);
+        self.set_imm(thread::STAGE, Stage::Preempted as i32);
     }
-}
 
-const INDEX: i16 = -4;
-pub const TID: i16 = -8;
-pub const CODE: i16 = -16;
-pub const DETAIL: i16 = -24;
-/// Of the row that is looked for, beside TID.
-const KEY_CODE: i16 = -32;
-const KEY_DETAIL: i16 = -40;
-/// Where a row is looked for first.
-const HASH: i16 = -48;
-const CLAIM: i16 = -56;
-
-impl Writer {
-    pub(super) fn field(&mut self, to: Reg, field: Field) {
+    fn field(&mut self, to: Reg, field: Field) {
         let size = match field.size {
             1 => Size::B1,
             2 => Size::B2,
@@ -223,7 +237,7 @@ impl Writer {
         self.asm.load(size, to, R6, field.offset as i16);
     }
 
-    pub(super) fn set(&mut self, word: i16, from: Reg) {
+    fn set(&mut self, word: i16, from: Reg) {
         self.asm.store(Size::B8, R7, word, from);
     }
 
@@ -232,28 +246,28 @@ impl Writer {
         self.set(word, R1);
     }
 
-    pub(super) fn only(&mut self, only: Option<Only>, done: Label) {
-        if let Some(Only { field, value }) = only {
-            // Its low half: the kernel records what user space passed, and KVM looks at 32 bits.
+    fn only(&mut self, only: Option<FieldFilter>, done: Label) {
+        if let Some(FieldFilter { field, value }) = only {
+            // The low half: the kernel records what user space passed, and KVM looks at 32 bits.
             self.asm.load(Size::B4, R1, R6, field.offset as i16);
             self.asm.set_u32(R2, value);
             self.asm.jump_if(Ne, R1, R2, done);
         }
     }
 
-    pub(super) fn now(&mut self) {
+    fn now(&mut self) {
         self.asm.call(Helper::KtimeGetNs);
         self.asm.alu(Mov, R8, R0);
     }
 
-    /// R7 is the thread with the id in R1; elsewhere if it is not one of ours.
-    pub(super) fn known(&mut self, unknown: Label) {
+    /// R7 = the thread with the id in R1; jumps to `unknown` if the map does not have it.
+    fn known(&mut self, unknown: Label) {
         self.asm.store(Size::B4, R10, TID, R1);
         let there = self.asm.label();
         for probe in 0..self.maps.threads.probes {
             let next = self.asm.label();
             self.asm.load(Size::B4, R1, R10, TID);
-            let on = Probe { free: unknown, same: there, next };
+            let on = ProbeLabels { free: unknown, same: there, next };
             self.probe(self.maps.threads, probe, R7, &on);
             self.asm.place(next);
         }
@@ -261,9 +275,9 @@ impl Writer {
         self.asm.place(there);
     }
 
-    /// R7 is this thread, if it is the process's; what passed before a new one's first entry or
+    /// R7 = this thread, if it is the process's; what passed before a new one's first entry or
     /// exit is dropped by its first close().
-    pub(super) fn current(&mut self, process: u32, done: Label) {
+    fn current(&mut self, process: u32, done: Label) {
         let (there, full) = (self.asm.label(), self.asm.label());
         self.asm.call(Helper::CurrentPidTgid);
         self.asm.alu(Mov, R1, R0);
@@ -276,7 +290,7 @@ impl Writer {
         for probe in 0..self.maps.threads.probes {
             let (free, next) = (self.asm.label(), self.asm.label());
             self.asm.load(Size::B4, R1, R10, TID);
-            self.probe(self.maps.threads, probe, R7, &Probe { free, same: there, next });
+            self.probe(self.maps.threads, probe, R7, &ProbeLabels { free, same: there, next });
             self.asm.place(free);
             self.take(self.maps.threads, R7, next, full);
             self.asm.alu(Mov, R1, R7);
@@ -298,9 +312,9 @@ impl Writer {
         self.asm.store(Size::B8, base, word, R1);
     }
 
-    /// The time since the thread's last event belongs to its stage. The kernel's fast clock may
+    /// Adds the time since the thread's last event to its stage. The kernel's fast clock may
     /// step back by a little between two CPUs.
-    pub(super) fn account(&mut self) {
+    fn account(&mut self) {
         let forward = self.asm.label();
         self.asm.load(Size::B8, R1, R7, thread::SINCE);
         self.asm.jump_if(Ge, R8, R1, forward);
@@ -318,54 +332,36 @@ impl Writer {
         self.asm.store(Size::B8, R3, thread::PARTS, R1);
     }
 
-    /// The table of a thread begins with its first entry or exit.
-    pub(super) fn begin(&mut self) {
+    /// Notes the first entry or exit of a thread: there its table begins.
+    fn begin(&mut self) {
         let begun = self.asm.label();
         self.asm.load(Size::B8, R1, R7, thread::FIRST);
         self.asm.jump_if_imm(Ne, R1, 0, begun);
         self.set(thread::FIRST, R8);
         self.asm.place(begun);
     }
-}
 
-/// Only if the key is not there.
-const BPF_NOEXIST: i32 = 1;
-/// It is there.
-const EEXIST: i32 = 17;
-
-/// Where a probe goes on.
-struct Probe {
-    /// It is free.
-    pub free: Label,
-    /// It is this thread's.
-    pub same: Label,
-    /// It is another's.
-    pub next: Label,
-}
-
-impl Writer {
-    /// `to` is the place with the number in R1 plus `probe`, and the program goes on where what it
-    /// holds says.
-    fn probe(&mut self, places: Places, probe: i32, to: Reg, on: &Probe) {
+    /// `to` = the slot with the number in R1 plus `probe`; jumps by whose it is.
+    fn probe(&mut self, slots: Slots, probe: i32, to: Reg, on: &ProbeLabels) {
         self.asm.alu_imm(Add, R1, probe);
-        self.asm.alu_imm(And, R1, places.room as i32 - 1);
+        self.asm.alu_imm(And, R1, slots.room as i32 - 1);
         self.asm.store(Size::B4, R10, INDEX, R1);
-        self.look_up(places.map, INDEX);
+        self.look_up(slots.map, INDEX);
         self.asm.jump_if_imm(Eq, R0, 0, on.next);
         self.asm.alu(Mov, to, R0);
-        self.asm.load(Size::B8, R1, to, places.tid);
+        self.asm.load(Size::B8, R1, to, slots.tid);
         self.asm.jump_if_imm(Eq, R1, 0, on.free);
         self.asm.load(Size::B4, R2, R10, TID);
         self.asm.jump_if(Eq, R1, R2, on.same);
         self.asm.jump(on.next);
     }
 
-    /// Takes the place that was just looked at and writes the thread's id into it; `next` where
+    /// Takes the slot that was just looked at and writes the thread's id into it; `next` where
     /// another CPU was faster, `full` where the kernel has no room or no time.
-    pub(super) fn take(&mut self, places: Places, place: Reg, next: Label, full: Label) {
+    fn take(&mut self, slots: Slots, slot: Reg, next: Label, full: Label) {
         self.asm.load(Size::B4, R1, R10, INDEX);
         self.asm.store(Size::B4, R10, CLAIM, R1);
-        self.asm.alu_imm(Mov, R1, places.kind);
+        self.asm.alu_imm(Mov, R1, slots.kind);
         self.asm.store(Size::B4, R10, CLAIM + 4, R1);
         self.asm.map(R1, self.maps.taken);
         self.address(R2, CLAIM);
@@ -375,10 +371,10 @@ impl Writer {
         self.asm.jump_if_imm(Eq, R0, -EEXIST, next);
         self.asm.jump_if_imm(Ne, R0, 0, full);
         self.asm.load(Size::B4, R1, R10, TID);
-        self.asm.store(Size::B8, place, places.tid, R1);
+        self.asm.store(Size::B8, slot, slots.tid, R1);
     }
 
-    /// An event found no room.
+    /// Counts an event that found no room.
     fn lose(&mut self) {
         let gone = self.asm.label();
         self.state(Maps::LOST, gone);
@@ -386,7 +382,7 @@ impl Writer {
         self.asm.place(gone);
     }
 
-    /// Events count from when all programs run until the first no longer does: some of them without
+    /// Jumps to `off` while events do not count. They count from when all programs run until the first no longer does: some of them without
     /// the others would book an exit as the guest's time.
     fn only_while_on(&mut self, off: Label) {
         self.state(Maps::IS_ON, off);
@@ -394,7 +390,7 @@ impl Writer {
         self.asm.jump_if_imm(Eq, R1, 0, off);
     }
 
-    /// R0 is where this word is.
+    /// R0 = the address of this word of the state.
     fn state(&mut self, word: u32, gone: Label) {
         self.asm.set_u32(R1, word);
         self.asm.store(Size::B4, R10, INDEX, R1);
@@ -402,33 +398,31 @@ impl Writer {
         self.asm.jump_if_imm(Eq, R0, 0, gone);
     }
 
-    pub(super) fn address(&mut self, to: Reg, at: i16) {
+    fn address(&mut self, to: Reg, offset: i16) {
         self.asm.alu(Mov, to, R10);
-        self.asm.alu_imm(Add, to, i32::from(at));
+        self.asm.alu_imm(Add, to, i32::from(offset));
     }
 
-    pub(super) fn look_up(&mut self, map: i32, key: i16) {
+    fn look_up(&mut self, map: i32, key: i16) {
         self.asm.map(R1, map);
         self.address(R2, key);
         self.asm.call(Helper::MapLookup);
     }
-}
 
-impl Writer {
-    /// Books what had begun: the first of the two if it had, else the other, which lacks its end.
-    pub(super) fn close(&mut self, [expected, other]: [i16; 2]) {
-        let (a, b) = (self.asm.label(), self.asm.label());
+    /// Closes the open interval: `expected` if it is open, else `other`, unpaired.
+    fn close(&mut self, [expected, other]: [i16; 2]) {
+        let (paired, keyed) = (self.asm.label(), self.asm.label());
         let (nothing, full) = (self.asm.label(), self.asm.label());
         self.asm.load(Size::B8, R9, R7, expected);
-        self.asm.jump_if_imm(Ne, R9, 0, a);
+        self.asm.jump_if_imm(Ne, R9, 0, paired);
         self.asm.load(Size::B8, R9, R7, other);
         self.asm.jump_if_imm(Eq, R9, 0, nothing);
         self.add_to(R7, thread::UNPAIRED, 1);
-        self.key_of(other);
-        self.asm.jump(b);
-        self.asm.place(a);
-        self.key_of(expected);
-        self.asm.place(b);
+        self.write_key(other);
+        self.asm.jump(keyed);
+        self.asm.place(paired);
+        self.write_key(expected);
+        self.asm.place(keyed);
         self.asm.alu(Mov, R1, R8);
         self.asm.alu(Sub, R1, R9);
         self.asm.alu(Mov, R9, R1);
@@ -442,10 +436,10 @@ impl Writer {
         (0..STAGES as i16).for_each(|part| self.set(thread::PARTS + 8 * part, R1));
     }
 
-    /// The key of what began at this word, beside the thread's id, and where to look for it.
-    fn key_of(&mut self, began: i16) {
+    /// Writes the key of the interval that began at this word, and its hash.
+    fn write_key(&mut self, began: i16) {
         if began == thread::ENTRY_AT {
-            // Sign-extended, that is all ones.
+            // The key of the guest is all ones: the immediate is sign-extended.
             self.asm.alu_imm(Mov, R1, -1);
             self.asm.alu_imm(Mov, R2, -1);
             self.asm.low_half(R1, R1);
@@ -467,13 +461,13 @@ impl Writer {
         self.asm.store(Size::B8, R10, HASH, R1);
     }
 
-    /// R6 is the row of the key, which may be new.
+    /// R6 = the row of the key, which may be new; jumps to `full` if there is no room.
     fn find(&mut self, full: Label) {
         let there = self.asm.label();
         for probe in 0..self.maps.rows.probes {
             let (free, same, next) = (self.asm.label(), self.asm.label(), self.asm.label());
             self.asm.load(Size::B8, R1, R10, HASH);
-            self.probe(self.maps.rows, probe, R6, &Probe { free, same, next });
+            self.probe(self.maps.rows, probe, R6, &ProbeLabels { free, same, next });
             self.asm.place(free);
             self.take(self.maps.rows, R6, next, full);
             for (from, word) in [(KEY_CODE, row::CODE), (KEY_DETAIL, row::DETAIL)] {
@@ -555,7 +549,7 @@ impl Writer {
         self.asm.store(Size::B8, R6, row::SQUARES_HIGH, R1);
     }
 
-    /// One more in R9's bucket, as `stats::histogram::bucket` has it.
+    /// Counts R9 in its bucket, as `stats::histogram::bucket` has it.
     fn count_bucket(&mut self) {
         let small = self.asm.label();
         self.asm.alu(Mov, R3, R9);

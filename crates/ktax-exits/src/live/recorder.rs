@@ -19,13 +19,13 @@ pub enum Via {
     Bpf,
     /// They are copied through perf's ring buffers.
     Perf,
-    /// There are no events: KVM's own statistics have counts, and the time of halts alone.
+    /// No events: KVM's own statistics have counts, and the time of halts alone.
     Stats,
-    /// There are no events: PowerPC's KVM has tables, the files timing and timings in debugfs.
+    /// No events: PowerPC's KVM has tables, the files timing and timings in debugfs.
     ExitTimes,
 }
 
-/// What the user chose; nothing means the best that this machine has.
+/// The user's choice; `None` means the best that this machine has.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RecorderChoice {
     pub level: Option<Level>,
@@ -35,22 +35,22 @@ pub struct RecorderChoice {
 /// The recorders of one process.
 pub struct Recorder {
     process: u32,
-    of: String,
-    /// Whether its VM ran before.
+    title: String,
+    /// Whether the VM ran before.
     is_running: bool,
     /// Why eBPF could not be used.
     refused: Option<String>,
     began_ns: u64,
-    by: By,
+    backend: Backend,
 }
 
-enum By {
-    Events(Vec<Watch>),
+enum Backend {
+    Events(Vec<WatchedLevel>),
     Statistics(Stats),
     ExitTimes(ExitTimes),
 }
 
-struct Watch {
+struct WatchedLevel {
     points: Points,
     source: Box<dyn Source>,
 }
@@ -61,26 +61,26 @@ impl Recorder {
     /// another VM from its first entry on.
     pub fn attach(
         process: &Process,
-        of: &str,
+        title: &str,
         choice: RecorderChoice,
         is_running: bool,
     ) -> Result<Recorder, LiveError> {
         let mut refused = None;
-        let by = match choice.via {
-            Some(Via::Stats) => By::Statistics(Stats::open(process, of)?),
-            Some(Via::ExitTimes) => By::ExitTimes(ExitTimes::open(process, of)?),
-            _ => By::Events(watches(process.pid, choice, &mut refused)?),
+        let backend = match choice.via {
+            Some(Via::Stats) => Backend::Statistics(Stats::open(process, title)?),
+            Some(Via::ExitTimes) => Backend::ExitTimes(ExitTimes::open(process, title)?),
+            _ => Backend::Events(open_watches(process.pid, choice, &mut refused)?),
         };
-        let (process, of, began_ns) = (process.pid, of.to_owned(), now_ns());
-        Ok(Recorder { process, of, is_running, refused, began_ns, by })
+        let (process, title, began_ns) = (process.pid, title.to_owned(), now_ns());
+        Ok(Recorder { process, title, is_running, refused, began_ns, backend })
     }
 
     /// Takes new events; to be called some times a second.
     pub fn poll(&mut self) -> Result<(), LiveError> {
-        let watches = match &mut self.by {
-            By::Statistics(_) => return Ok(()),
-            By::ExitTimes(timing) => return timing.poll(),
-            By::Events(watches) => watches,
+        let watches = match &mut self.backend {
+            Backend::Statistics(_) => return Ok(()),
+            Backend::ExitTimes(timing) => return timing.poll(),
+            Backend::Events(watches) => watches,
         };
         watches.iter_mut().try_for_each(|watch| watch.source.poll())?;
         // Once the better one is known to work, the other would only cost time.
@@ -92,14 +92,14 @@ impl Recorder {
 
     /// Returns the tables so far.
     pub fn tables(&self, per: Per) -> Result<Vec<ExitTable>, LiveError> {
-        let seen = |watch: &Watch| {
+        let seen = |watch: &WatchedLevel| {
             let (points, source) = (watch.points.clone(), watch.source.name());
-            Ok(Seen { points, source, recording: watch.source.recording()? })
+            Ok(LevelRecording { points, source, recording: watch.source.recording()? })
         };
-        match &self.by {
-            By::Statistics(stats) => Ok(self.timed(stats.tables()?)),
-            By::ExitTimes(timing) => Ok(self.timed(timing.tables(per)?)),
-            By::Events(watches) => {
+        match &self.backend {
+            Backend::Statistics(stats) => Ok(self.timed(stats.tables()?)),
+            Backend::ExitTimes(timing) => Ok(self.timed(timing.tables(per)?)),
+            Backend::Events(watches) => {
                 let seen = watches.iter().map(seen).collect::<Result<Vec<_>, LiveError>>()?;
                 Ok(self.whole(seen).tables(per))
             }
@@ -109,47 +109,47 @@ impl Recorder {
     /// Stops recording and returns the tables; with `is_over` a thread counts to its last exit. The
     /// kernel is left as it was.
     pub fn finish(mut self, per: Per, is_over: bool) -> Result<Vec<ExitTable>, LiveError> {
-        let seen = |watch: Watch| {
+        let seen = |watch: WatchedLevel| {
             let source = watch.source.name();
-            Ok(Seen { points: watch.points, source, recording: watch.source.finish()? })
+            Ok(LevelRecording { points: watch.points, source, recording: watch.source.finish()? })
         };
-        match &mut self.by {
-            By::Statistics(stats) => {
+        match &mut self.backend {
+            Backend::Statistics(stats) => {
                 let tables = stats.tables()?;
                 Ok(self.timed(tables))
             }
-            By::ExitTimes(timing) => {
+            Backend::ExitTimes(timing) => {
                 timing.poll()?;
                 let tables = timing.tables(per)?;
                 Ok(self.timed(tables))
             }
-            By::Events(watches) => {
+            Backend::Events(watches) => {
                 let watches = std::mem::take(watches);
                 let seen = watches.into_iter().map(seen).collect::<Result<Vec<_>, LiveError>>()?;
-                Ok(Whole { is_over, ..self.whole(seen) }.tables(per))
+                Ok(AllLevels { is_over, ..self.whole(seen) }.tables(per))
             }
         }
     }
 
-    /// The same with the time since the recorder was attached: what has no events has no moments.
+    /// Sets the time since the recorder was attached: sources without events have no other.
     fn timed(&self, mut tables: Vec<ExitTable>) -> Vec<ExitTable> {
         let elapsed_ns = Some(now_ns().saturating_sub(self.began_ns));
         tables.iter_mut().for_each(|table| table.elapsed_ns = elapsed_ns);
         tables
     }
 
-    fn whole(&self, seen: Vec<Seen>) -> Whole {
-        let (process, of, refused) = (self.process, self.of.clone(), self.refused.clone());
+    fn whole(&self, seen: Vec<LevelRecording>) -> AllLevels {
+        let (process, title, refused) = (self.process, self.title.clone(), self.refused.clone());
         let began_ns = self.is_running.then_some(self.began_ns);
-        Whole { process, of, seen, began_ns, refused, is_over: false, now_ns: now_ns() }
+        AllLevels { process, title, seen, began_ns, refused, is_over: false, now_ns: now_ns() }
     }
 }
 
-fn watches(
+fn open_watches(
     process: u32,
     choice: RecorderChoice,
     refused: &mut Option<String>,
-) -> Result<Vec<Watch>, LiveError> {
+) -> Result<Vec<WatchedLevel>, LiveError> {
     let tracefs = Tracefs::find()?;
     let levels = match choice.level {
         Some(level) => vec![level],
@@ -160,7 +160,7 @@ fn watches(
         match points::points(level, &tracefs) {
             Ok(points) => {
                 let source = open(&points, process, choice.via, refused)?;
-                watches.push(Watch { points, source });
+                watches.push(WatchedLevel { points, source });
             }
             Err(error) => missing = missing.or(Some(error)),
         }
@@ -192,9 +192,9 @@ fn open(
     }
 }
 
-/// Where events are added up.
+/// A source of events, which it adds up.
 pub trait Source {
-    /// Its name in tables.
+    /// Returns the name in tables.
     fn name(&self) -> &'static str;
     /// Takes new events; to be called some times a second.
     fn poll(&mut self) -> Result<(), LiveError>;
@@ -204,38 +204,38 @@ pub trait Source {
     fn finish(self: Box<Self>) -> Result<Recording, LiveError>;
 }
 
-/// CLOCK_MONOTONIC, which is also the kernel's stamp of every event here.
+/// Returns CLOCK_MONOTONIC in ns, which is also the kernel's stamp of every event here.
 pub fn now_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// What one recorder has recorded.
-pub(super) struct Seen {
+/// The recording of one level.
+pub(super) struct LevelRecording {
     pub points: Points,
     pub source: &'static str,
     pub recording: Recording,
 }
 
-/// What all recorders have recorded.
-pub(super) struct Whole {
+/// The recordings of all levels.
+pub(super) struct AllLevels {
     pub process: u32,
-    pub of: String,
-    pub seen: Vec<Seen>,
+    pub title: String,
+    pub seen: Vec<LevelRecording>,
     /// When the recording began, if the VM ran already.
     pub began_ns: Option<u64>,
     /// Why eBPF could not be used.
     pub refused: Option<String>,
-    /// Whether what was to be recorded is over.
+    /// Whether the recorded work is over: then a thread counts to its last exit.
     pub is_over: bool,
     pub now_ns: u64,
 }
 
-impl Whole {
-    /// The tables of the first recorder that saw a guest.
+impl AllLevels {
+    /// Makes the tables of the first level that saw a guest.
     pub fn tables(&self, per: Per) -> Vec<ExitTable> {
-        let has_seen = |seen: &&Seen| !seen.recording.rows.is_empty();
-        let Some(seen) = self.seen.iter().find(has_seen).or(self.seen.first()) else {
+        let has_rows = |seen: &&LevelRecording| !seen.recording.rows.is_empty();
+        let Some(seen) = self.seen.iter().find(has_rows).or(self.seen.first()) else {
             return vec![];
         };
         let moments = match seen.points.level {
@@ -244,7 +244,7 @@ impl Whole {
         };
         let recorded = Recorded {
             recording: &seen.recording,
-            of: &self.of,
+            of: &self.title,
             source: &format!("{moments}, {}", seen.source),
             began: self.began_ns,
             name: &|reason| seen.points.names.name(reason),
@@ -263,7 +263,7 @@ impl Whole {
         tables
     }
 
-    /// When the recording of a thread ended: of a thread that has ended, at its last exit.
+    /// Returns when the recording of a thread ended, ns: for a dead thread, its last exit.
     fn end(&self, until: Option<u64>, tid: u32, thread: &Thread) -> u64 {
         match thread.open {
             Some((_, began)) if self.is_over || !lives(self.process, tid) => began,
@@ -282,7 +282,7 @@ impl Whole {
         Some(RecorderCost { exit_ns, switch_ns })
     }
 
-    fn warnings(&self, seen: &Seen) -> Vec<Warning> {
+    fn warnings(&self, seen: &LevelRecording) -> Vec<Warning> {
         let mut warnings = Vec::new();
         let mut warn = |fact: String, next_step: &str| {
             warnings.push(Warning { fact, next_step: next_step.to_owned() });
@@ -313,9 +313,10 @@ mod tests {
     #[test]
     fn a_thread_that_has_ended_was_no_vcpu_after_its_last_exit() {
         let process = std::process::id();
-        let (of, seen) = (String::new(), vec![]);
+        let (title, seen) = (String::new(), vec![]);
         let (began_ns, refused) = (None, None);
-        let whole = Whole { process, of, seen, began_ns, refused, is_over: false, now_ns: 900 };
+        let whole =
+            AllLevels { process, title, seen, began_ns, refused, is_over: false, now_ns: 900 };
         let name = String::new;
         let thread = |open| Thread { name: name(), first: 50, last: 100, open, unpaired: 0 };
         let (open, closed) = (thread(Some((Reason::GUEST, 100))), thread(None));
@@ -325,6 +326,6 @@ mod tests {
         assert_eq!(whole.end(Some(500), process, &open), 500);
         assert_eq!(whole.end(None, gone, &open), 100);
         assert_eq!(whole.end(None, process, &closed), 900);
-        assert_eq!(Whole { is_over: true, ..whole }.end(None, process, &open), 100);
+        assert_eq!(AllLevels { is_over: true, ..whole }.end(None, process, &open), 100);
     }
 }

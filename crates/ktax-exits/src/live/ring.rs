@@ -1,4 +1,4 @@
-//! The same events through perf's ring buffers, added up here: where eBPF is refused.
+//! Events through perf's ring buffers, added up here: where eBPF is refused.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use perf_event::{Builder, Clock, ReadFormat, SampleFlag, Sampler};
 use rustix::process::{Resource, Rlimit};
 
 use super::LiveError;
-use super::points::{ASLEEP, Field, Hook, HookPoint, Only, Points};
+use super::points::{ASLEEP, Field, FieldFilter, Hook, HookPoint, Points};
 use super::recorder::{Source, now_ns};
 use crate::recording::{Fold, Reason, Recording, Stage, VcpuEvent};
 
@@ -25,9 +25,9 @@ pub struct Ring {
     /// Between these, ns, all rings were on.
     since: u64,
     until: Option<u64>,
-    /// Read, and not yet in order: another ring may have an older one.
+    /// Events that were read and may not be in order: another ring may have an older one.
     waiting: Vec<Sample>,
-    /// Of which the rings told with a later event.
+    /// Lost events that the rings have told with a later one.
     told_lost: u64,
     fold: Fold,
 }
@@ -63,7 +63,7 @@ impl Ring {
         Ok(Ring { process, rings, since, until: None, waiting, told_lost: 0, fold })
     }
 
-    /// Takes what is in the rings, and adds up what no ring can have an older event than.
+    /// Reads the rings, and adds up the events up to `until`: no ring can have an older one.
     fn drain(&mut self, until: u64) {
         for (ring, hook) in &mut self.rings {
             while let Some(record) = ring.next_record() {
@@ -77,7 +77,7 @@ impl Ring {
                         if time < self.since || self.until.is_some_and(|until| time > until) {
                             continue;
                         }
-                        let is_ours = hook.is_of_the_scheduler() || pid == self.process;
+                        let is_ours = hook.is_scheduling() || pid == self.process;
                         if is_ours {
                             let record = raw.to_vec();
                             self.waiting.push(Sample { time, tid, hook: *hook, record });
@@ -93,7 +93,7 @@ impl Ring {
         let ready = self.waiting.partition_point(|sample| sample.time <= until);
         for sample in self.waiting.drain(..ready) {
             for (tid, event) in decode(sample.hook, &sample.record, sample.tid) {
-                let is_known = self.fold.knows(tid) || sample.hook.is_of_the_scheduler();
+                let is_known = self.fold.knows(tid) || sample.hook.is_scheduling();
                 let name = if is_known { String::new() } else { thread_name(self.process, tid) };
                 self.fold.add(tid, &name, sample.time, event);
             }
@@ -116,7 +116,7 @@ fn thread_name(process: u32, tid: u32) -> String {
     fs::read_to_string(path).unwrap_or_default().trim_end().to_owned()
 }
 
-/// By their directories, of which a CPU that is off has no `topology`.
+/// Returns the CPUs that are on: the directory of one that is off has no `topology`.
 fn online_cpus() -> Vec<usize> {
     let is_online =
         |cpu: &usize| Path::new(&format!("/sys/devices/system/cpu/cpu{cpu}/topology")).exists();
@@ -166,9 +166,9 @@ pub fn decode(hook: Hook, record: &[u8], tid: u32) -> Vec<(u32, VcpuEvent)> {
 
 fn events(hook: Hook, record: &[u8], tid: u32) -> Option<Vec<(u32, VcpuEvent)>> {
     let number = |field| unsigned(field, record);
-    let is = |only: Only| Some(number(only.field)? as u32 == only.value);
+    let passes = |only: FieldFilter| Some(number(only.field)? as u32 == only.value);
     Some(match hook {
-        Hook::Enter { only } => match only.map_or(Some(true), is)? {
+        Hook::Enter { only } => match only.map_or(Some(true), passes)? {
             true => vec![(tid, VcpuEvent::Enter)],
             false => vec![],
         },
@@ -183,7 +183,7 @@ fn events(hook: Hook, record: &[u8], tid: u32) -> Option<Vec<(u32, VcpuEvent)>> 
             vec![(tid, VcpuEvent::Left(Reason { code, detail: 0 }, Stage::User))]
         }
         Hook::ToUser => vec![(tid, VcpuEvent::Moves(Stage::User))],
-        Hook::ToKernel { only } => match is(only)? {
+        Hook::ToKernel { only } => match passes(only)? {
             true => vec![(tid, VcpuEvent::Moves(Stage::Kernel))],
             false => vec![],
         },
@@ -197,8 +197,8 @@ fn events(hook: Hook, record: &[u8], tid: u32) -> Option<Vec<(u32, VcpuEvent)>> 
 }
 
 fn unsigned(field: Field, record: &[u8]) -> Option<u64> {
-    let at = usize::from(field.offset);
-    let bytes = record.get(at..at + usize::from(field.size))?;
+    let start = usize::from(field.offset);
+    let bytes = record.get(start..start + usize::from(field.size))?;
     Some(match bytes {
         [byte] => u64::from(*byte),
         [a, b] => u64::from(u16::from_ne_bytes([*a, *b])),

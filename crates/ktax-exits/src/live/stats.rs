@@ -20,24 +20,24 @@ const DESCRIPTORS_MAX: usize = 1 << 20;
 
 /// The statistics of a VM's vCPUs since the recording began.
 pub struct Stats {
-    of: String,
-    vcpus: Vec<Vcpu>,
+    title: String,
+    vcpus: Vec<VcpuStats>,
 }
 
-struct Vcpu {
+struct VcpuStats {
     file: File,
-    described: Vec<Described>,
+    described: Vec<Statistic>,
     /// The values when the recording began.
     before: Values,
 }
 
 /// One statistic, as far as ktax uses it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Described {
+struct Statistic {
     name: String,
     is_cumulative: bool,
     is_histogram: bool,
-    at: u64,
+    offset: u64,
     words: usize,
 }
 
@@ -46,7 +46,7 @@ type Values = BTreeMap<String, u64>;
 
 impl Stats {
     /// Opens the statistics of a process that has a VM.
-    pub fn open(process: &Process, of: &str) -> Result<Stats, LiveError> {
+    pub fn open(process: &Process, title: &str) -> Result<Stats, LiveError> {
         let failed = |error: io::Error| LiveError::Stats { reason: error.to_string() };
         let directory = format!("/proc/{}/fd", process.pid);
         let mut vcpus = Vec::new();
@@ -55,16 +55,16 @@ impl Stats {
             let number = entry.file_name().to_string_lossy().parse::<i32>();
             let is_statistics = link.to_string_lossy().contains("kvm-vcpu-stats");
             if let (true, Ok(number)) = (is_statistics, number) {
-                vcpus.push(Vcpu::open(process, number).map_err(failed)?);
+                vcpus.push(VcpuStats::open(process, number).map_err(failed)?);
             }
         }
         match vcpus.is_empty() {
             true => Err(failed(io::Error::other("the VMM has no such file open"))),
-            false => Ok(Stats { of: of.to_owned(), vcpus }),
+            false => Ok(Stats { title: title.to_owned(), vcpus }),
         }
     }
 
-    /// Returns the increase since then, all vCPUs together.
+    /// Returns the increase since the recording began, all vCPUs together.
     pub fn tables(&self) -> Result<Vec<ExitTable>, LiveError> {
         let mut all = Values::new();
         for vcpu in &self.vcpus {
@@ -75,20 +75,20 @@ impl Stats {
                 *all.entry(name).or_default() += value.saturating_sub(before);
             }
         }
-        Ok(vec![table(&self.of, rows(&all))])
+        Ok(vec![table(&self.title, rows(&all))])
     }
 }
 
-fn table(of: &str, rows: Vec<ExitRow>) -> ExitTable {
-    let (of, source) = (of.to_owned(), "KVM's statistics".to_owned());
-    ExitTable { of, source, rows, ..ExitTable::default() }
+fn table(title: &str, rows: Vec<ExitRow>) -> ExitTable {
+    let (title, source) = (title.to_owned(), "KVM's statistics".to_owned());
+    ExitTable { of: title, source, rows, ..ExitTable::default() }
 }
 
-impl Vcpu {
-    fn open(process: &Process, number: i32) -> io::Result<Vcpu> {
+impl VcpuStats {
+    fn open(process: &Process, number: i32) -> io::Result<VcpuStats> {
         let file = File::from(pidfd_getfd(&process.handle, number, PidfdGetfdFlags::empty())?);
-        let described = describe(|at, bytes| file.read_exact_at(bytes, at))?;
-        let mut this = Vcpu { file, described, before: Values::new() };
+        let described = describe(|offset, bytes| file.read_exact_at(bytes, offset))?;
+        let mut this = VcpuStats { file, described, before: Values::new() };
         this.before = this.values()?;
         Ok(this)
     }
@@ -97,7 +97,7 @@ impl Vcpu {
         let mut values = Values::new();
         for one in self.described.iter().filter(|one| one.is_cumulative || one.is_histogram) {
             let mut words = vec![0u8; 8 * one.words];
-            self.file.read_exact_at(&mut words, one.at)?;
+            self.file.read_exact_at(&mut words, one.offset)?;
             let word = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().expect("eight bytes"));
             let sum = words.chunks_exact(8).map(word).fold(0, u64::saturating_add);
             values.insert(one.name.clone(), sum);
@@ -106,8 +106,8 @@ impl Vcpu {
     }
 }
 
-/// The descriptors, from something that reads bytes at a place.
-fn describe(read: impl Fn(u64, &mut [u8]) -> io::Result<()>) -> io::Result<Vec<Described>> {
+/// Reads the descriptors; `read` reads bytes from an offset on.
+fn describe(read: impl Fn(u64, &mut [u8]) -> io::Result<()>) -> io::Result<Vec<Statistic>> {
     const HEADER: usize = 24;
     const FIXED: usize = 16;
     let mut header = [0u8; HEADER];
@@ -121,32 +121,32 @@ fn describe(read: impl Fn(u64, &mut [u8]) -> io::Result<()>) -> io::Result<Vec<D
     read(u64::from(descriptors), &mut bytes)?;
     let one = |bytes: &[u8]| {
         let flags = number_at(bytes, 0);
-        let half = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
+        let half = |offset: usize| u16::from_ne_bytes([bytes[offset], bytes[offset + 1]]);
         let name = bytes[FIXED..].split(|byte| *byte == 0).next().unwrap_or_default();
-        Described {
+        Statistic {
             name: String::from_utf8_lossy(name).into_owned(),
             is_cumulative: flags & 0xf == 0,
             is_histogram: matches!(flags & 0xf, 3 | 4),
-            at: u64::from(data) + u64::from(number_at(bytes, 8)),
+            offset: u64::from(data) + u64::from(number_at(bytes, 8)),
             words: usize::from(half(6)),
         }
     };
     Ok(bytes.chunks_exact(each).map(one).collect())
 }
 
-fn number_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+fn number_at(bytes: &[u8], offset: usize) -> u32 {
+    u32::from_ne_bytes(bytes[offset..offset + 4].try_into().expect("four bytes"))
 }
 
-/// Halts have times, `halt_wait_ns`, and histograms, `halt_wait_hist`; all else is counts.
+/// Makes the rows. Halts have times, `halt_wait_ns`, and histograms, `halt_wait_hist`; all else is counts.
 fn rows(values: &Values) -> Vec<ExitRow> {
-    let is_of_a_time = |name: &str| name.ends_with("_ns") || name.ends_with("_hist");
+    let is_time = |name: &str| name.ends_with("_ns") || name.ends_with("_hist");
     let times = values.iter().filter_map(|(name, sum_ns)| {
         let stem = name.strip_suffix("_ns")?;
         let count = values.get(&format!("{stem}_hist"))?;
         Some(row(stem, *count, Some(*sum_ns)))
     });
-    let counts = values.iter().filter(|(name, _)| !is_of_a_time(name));
+    let counts = values.iter().filter(|(name, _)| !is_time(name));
     times.chain(counts.map(|(name, count)| row(name, *count, None))).collect()
 }
 
@@ -154,13 +154,13 @@ fn row(name: &str, count: u64, sum_ns: Option<u64>) -> ExitRow {
     ExitRow { reason: name.to_owned(), count, sum_ns, counter: counter(name), ..ExitRow::default() }
 }
 
-/// By its name: `exits` (PowerPC's `sum_exits`) has them all; `io_exits`, arm64's `wfi_exit_stat`
+/// Classifies a statistic by its name: `exits` (PowerPC's `sum_exits`) has them all; `io_exits`, arm64's `wfi_exit_stat`
 /// and s390's `exit_io_request` are exits for one reason. All else is none.
 fn counter(name: &str) -> Option<ExitCounter> {
-    let is_of_exits = || name.split('_').any(|word| matches!(word, "exit" | "exits"));
+    let is_exit_counter = || name.split('_').any(|word| matches!(word, "exit" | "exits"));
     match name {
         "exits" | "sum_exits" => Some(ExitCounter::AllExits),
-        _ if is_of_exits() => None,
+        _ if is_exit_counter() => None,
         _ => Some(ExitCounter::Other),
     }
 }
@@ -170,10 +170,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn described(bytes: &[u8]) -> io::Result<Vec<Described>> {
-        describe(|at, out| {
-            let at = usize::try_from(at).unwrap();
-            let found = bytes.get(at..).and_then(|rest| rest.get(..out.len()));
+    fn described(bytes: &[u8]) -> io::Result<Vec<Statistic>> {
+        describe(|offset, out| {
+            let start = usize::try_from(offset).unwrap();
+            let found = bytes.get(start..).and_then(|rest| rest.get(..out.len()));
             out.copy_from_slice(found.ok_or(io::ErrorKind::UnexpectedEof)?);
             Ok(())
         })
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(rows, [("halt_wait", 3, Some(900)), ("exits", 7, None)]);
     }
 
-    /// What KVM's statistics said in one second of a guest that only writes to a port.
+    /// KVM's statistics of one second of a guest that only writes to a port.
     #[test]
     fn exits_are_counted_once_whatever_else_kvm_counts() {
         let counted = [
@@ -233,7 +233,7 @@ mod tests {
         bytes.extend(b"wait_ns\0");
         let one = described(&bytes).unwrap().remove(0);
         assert!(one.is_cumulative && !one.is_histogram);
-        assert_eq!((one.name.as_str(), one.at, one.words), ("wait_ns", 64, 1));
+        assert_eq!((one.name.as_str(), one.offset, one.words), ("wait_ns", 64, 1));
         assert!(described(&bytes[..bytes.len() - 1]).is_err());
     }
 

@@ -12,7 +12,7 @@ use rbpf::EbpfVmRaw;
 
 use super::bpf::Helper;
 use super::kernel::row;
-use super::points::{Field, Hook, Only};
+use super::points::{Field, FieldFilter, Hook};
 use super::program::{Maps, assemble};
 use super::ring::decode;
 use crate::Per;
@@ -25,7 +25,7 @@ const fn field(offset: u16, size: u8) -> Field {
     Field { offset, size }
 }
 
-const RUN: Only = Only { field: field(24, 8), value: 0xae80 };
+const RUN: FieldFilter = FieldFilter { field: field(24, 8), value: 0xae80 };
 
 /// Every hook, at the offsets of a real kernel.
 const HOOKS: [Hook; 8] = [
@@ -46,7 +46,7 @@ const STATES: [u64; 4] = [0, 1, 0x80, 0x100];
 #[derive(Debug, Clone)]
 struct Record {
     hook: usize,
-    /// What passes between it and the last.
+    /// Time since the record before, ns.
     after: u64,
     tid: u32,
     other: u32,
@@ -57,8 +57,8 @@ struct Record {
 impl Record {
     fn bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; 64];
-        let mut put = |at: usize, value: &[u8]| {
-            bytes[at..at + value.len()].copy_from_slice(value);
+        let mut put = |start: usize, value: &[u8]| {
+            bytes[start..start + value.len()].copy_from_slice(value);
         };
         put(8, &self.reason.to_ne_bytes());
         put(12, &self.word.wrapping_sub(2).to_ne_bytes());
@@ -79,7 +79,7 @@ impl Record {
     }
 }
 
-/// What both make of the same.
+/// Results of both for the same records.
 fn both(records: &[Record]) -> (Recording, Recording) {
     both_with(Interpreter::new(PROCESS, maps(64, 16)), records)
 }
@@ -122,7 +122,7 @@ proptest! {
     fn no_time_is_lost_or_counted_twice(records in records()) {
         let (recording, _) = both(&records);
         for (tid, thread) in &recording.threads {
-            let rows = || recording.rows.iter().filter(|((of, _), _)| of == tid);
+            let rows = || recording.rows.iter().filter(|((owner, _), _)| owner == tid);
             let sum: u64 = rows().map(|(_, times)| times.sum).sum();
             let began = thread.open.map_or(thread.first, |(_, began)| began);
             prop_assert_eq!(sum, began - thread.first);
@@ -171,7 +171,7 @@ fn who_was_preempted_does_not_sleep() {
     assert!([1, 2, 4, 8, 0x10, 0x20, 0x40, 0x80].iter().all(|state| !could_run(*state)));
 }
 
-/// So many that places are shared: neither half of a reason alone tells them apart.
+/// Many reasons, which share slots: neither half of a reason alone tells them apart.
 #[test]
 fn reasons_that_come_to_one_place_are_not_merged() {
     let exit = HOOKS.into_iter().find(|hook| matches!(hook, Hook::Exit { .. })).unwrap();
@@ -254,7 +254,7 @@ const ROOM: usize = 128;
 struct Kernel {
     now: u64,
     pid_tgid: u64,
-    /// By map and key: the place of the value.
+    /// Index of the value, by map and key.
     places: BTreeMap<(u64, Vec<u8>), usize>,
     /// Values of any map, each as large as the largest.
     values: Vec<[u8; row::BYTES]>,
@@ -410,7 +410,7 @@ const OTHER: u32 = 99;
 
 /// Where a vCPU's thread is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Place {
+enum Whereabouts {
     Guest,
     Kernel,
     User,
@@ -420,9 +420,10 @@ fn hook(is_it: impl Fn(&Hook) -> bool) -> usize {
     HOOKS.iter().position(is_it).unwrap()
 }
 
-/// What a thread can do: it is on a CPU or off, and asleep until it is woken.
+/// Makes records that are possible: a thread is on a CPU or off, and asleep until it is woken.
 fn possible(choices: &[(u32, u64)]) -> Vec<Record> {
-    let (mut place, mut is_off, mut sleeps, mut records) = (Place::Kernel, false, false, vec![]);
+    let (mut place, mut is_off, mut sleeps, mut records) =
+        (Whereabouts::Kernel, false, false, vec![]);
     let switch = hook(|hook| matches!(hook, Hook::Switch { .. }));
     for (number, (choice, after)) in choices.iter().enumerate() {
         let record = |hook, tid, other, word| {
@@ -441,23 +442,23 @@ fn possible(choices: &[(u32, u64)]) -> Vec<Record> {
             }
             (false, _) if choice % 3 == 0 => {
                 is_off = true;
-                sleeps = choice % 2 == 0 && place != Place::Guest;
+                sleeps = choice % 2 == 0 && place != Whereabouts::Guest;
                 record(switch, VCPU, OTHER, u32::from(sleeps))
             }
-            (false, Place::Guest) => {
-                place = Place::Kernel;
+            (false, Whereabouts::Guest) => {
+                place = Whereabouts::Kernel;
                 own(hook(|hook| matches!(hook, Hook::Exit { .. })))
             }
-            (false, Place::User) => {
-                place = Place::Kernel;
+            (false, Whereabouts::User) => {
+                place = Whereabouts::Kernel;
                 own(hook(|hook| matches!(hook, Hook::ToKernel { .. })))
             }
-            (false, Place::Kernel) if choice % 2 == 0 => {
-                place = Place::User;
+            (false, Whereabouts::Kernel) if choice % 2 == 0 => {
+                place = Whereabouts::User;
                 own(hook(|hook| matches!(hook, Hook::ToUser)))
             }
-            (false, Place::Kernel) => {
-                place = Place::Guest;
+            (false, Whereabouts::Kernel) => {
+                place = Whereabouts::Guest;
                 own(hook(|hook| matches!(hook, Hook::Enter { only: None })))
             }
         });
@@ -481,25 +482,25 @@ proptest! {
     #[test]
     fn one_that_is_lost_moves_time_until_the_next_event_and_no_more(
         choices in vec((0u32..6, 1u64..100_000), 6..60),
-        at in any::<Index>(),
+        lost_one in any::<Index>(),
     ) {
         let records = possible(&choices);
         let is_wakeup = |record: &Record| matches!(HOOKS[record.hook], Hook::Wakeup { .. });
-        let can_be_lost = |at: &usize| HOOKS[records[*at].hook].is_of_the_scheduler();
+        let can_be_lost = |index: &usize| HOOKS[records[*index].hook].is_scheduling();
         let candidates: Vec<usize> = (0..records.len() - 1).filter(can_be_lost).collect();
         prop_assume!(!candidates.is_empty());
-        let at = candidates[at.index(candidates.len())];
+        let index = candidates[lost_one.index(candidates.len())];
         let mut without = records.clone();
-        let lost = without.remove(at);
-        without[at].after += lost.after;
+        let lost = without.remove(index);
+        without[index].after += lost.after;
         // A wakeup of one that is not known to sleep says nothing.
-        let ends = records[at + 1..].iter().position(|record| !is_wakeup(record));
-        let last = ends.map_or(records.len() - 1, |more| at + 1 + more);
-        let time: u64 = records[at + 1..=last].iter().map(|record| record.after).sum();
+        let ends = records[index + 1..].iter().position(|record| !is_wakeup(record));
+        let last = ends.map_or(records.len() - 1, |more| index + 1 + more);
+        let time: u64 = records[index + 1..=last].iter().map(|record| record.after).sum();
         let (whole, (kernel, rust)) = (both(&records).0, both(&without));
         prop_assert_eq!(&kernel, &rust);
         let moved = moved(&whole, &kernel);
-        prop_assert!(moved <= time, "{moved} ns instead of {time}: {records:?} without {at}");
+        prop_assert!(moved <= time, "{moved} ns instead of {time}: {records:?} without {index}");
     }
 }
 

@@ -24,40 +24,41 @@ const FILE_MAX: u64 = 1 << 16;
 pub struct ExitTimes {
     root: PathBuf,
     pid: u32,
-    of: String,
+    title: String,
     before: Tables,
     /// The last read, kept since the files disappear with the VM.
     now: Tables,
     /// The increase of a file until somebody cleared it.
-    cleared: Vec<(Vcpu, ExitTable)>,
+    cleared: Vec<(VcpuId, ExitTable)>,
 }
 
-/// The name of its VM, where a process may have several, and its number.
-type Vcpu = (String, u32);
-type Tables = BTreeMap<Vcpu, ExitTable>;
+/// A vCPU: the name of its VM, where a process may have several, and its number.
+type VcpuId = (String, u32);
+type Tables = BTreeMap<VcpuId, ExitTable>;
 
 impl ExitTimes {
     /// Opens the files of a process that has a VM.
-    pub fn open(process: &Process, of: &str) -> Result<ExitTimes, LiveError> {
-        ExitTimes::below(Path::new(KVM), process.pid, of)
+    pub fn open(process: &Process, title: &str) -> Result<ExitTimes, LiveError> {
+        ExitTimes::below(Path::new(KVM), process.pid, title)
     }
 
-    fn below(root: &Path, pid: u32, of: &str) -> Result<ExitTimes, LiveError> {
+    fn below(root: &Path, pid: u32, title: &str) -> Result<ExitTimes, LiveError> {
         let mut before = Tables::new();
-        for (vcpu, path, text) in texts(root, pid)? {
+        for (vcpu, path, text) in read_files(root, pid)? {
             before.insert(vcpu, table(&text).map_err(|error| unreadable(&path, error))?);
         }
         if before.is_empty() {
             let none = format!("process {pid} has no such file");
             return Err(unreadable(root, none));
         }
-        let (root, of, now, cleared) = (root.to_owned(), of.to_owned(), before.clone(), vec![]);
-        Ok(ExitTimes { root, pid, of, before, now, cleared })
+        let (root, title, now, cleared) =
+            (root.to_owned(), title.to_owned(), before.clone(), vec![]);
+        Ok(ExitTimes { root, pid, title, before, now, cleared })
     }
 
     /// Reads the files again. A vCPU that has gone, or a row that cannot be read, keeps its values.
     pub fn poll(&mut self) -> Result<(), LiveError> {
-        for (vcpu, _, text) in texts(&self.root, self.pid)? {
+        for (vcpu, _, text) in read_files(&self.root, self.pid)? {
             let Ok(mut now) = table(&text) else { continue };
             if let Some(last) = self.now.get(&vcpu) {
                 if since(last, &now).is_err() {
@@ -74,10 +75,10 @@ impl ExitTimes {
     }
 
     /// Keeps the increase of a file that somebody cleared, and counts from 0 again.
-    fn keep_cleared(&mut self, vcpu: &Vcpu) {
+    fn keep_cleared(&mut self, vcpu: &VcpuId) {
         let last = &self.now[vcpu];
-        let come = self.before.remove(vcpu).map(|before| since(&before, last));
-        let mut table = come.and_then(Result::ok).unwrap_or_else(|| last.clone());
+        let increase = self.before.remove(vcpu).map(|before| since(&before, last));
+        let mut table = increase.and_then(Result::ok).unwrap_or_else(|| last.clone());
         table.warnings.push(Warning {
             fact: format!(
                 "another process cleared the file of {}vcpu {} during the recording",
@@ -90,22 +91,22 @@ impl ExitTimes {
 
     /// Returns the increase since the beginning, up to the last poll.
     pub fn tables(&self, per: Per) -> Result<Vec<ExitTable>, LiveError> {
-        let come = |(vcpu, now): (&Vcpu, &ExitTable)| {
+        let increase = |(vcpu, now): (&VcpuId, &ExitTable)| {
             let table = match self.before.get(vcpu) {
                 Some(before) => {
                     since(before, now).map_err(|error| unreadable(&self.root, error))?
                 }
                 None => now.clone(),
             };
-            let cleared = self.cleared.iter().filter(|(of, _)| of == vcpu);
+            let cleared = self.cleared.iter().filter(|(other, _)| other == vcpu);
             let all: Vec<ExitTable> =
                 cleared.map(|(_, table)| table.clone()).chain([table]).collect();
-            let of = format!("{}vcpu {} of {}", vcpu.0, vcpu.1, self.of);
-            Ok(together(of, all[0].source.clone(), &all))
+            let title = format!("{}vcpu {} of {}", vcpu.0, vcpu.1, self.title);
+            Ok(together(title, all[0].source.clone(), &all))
         };
-        let vcpus = self.now.iter().map(come).collect::<Result<Vec<_>, LiveError>>()?;
+        let vcpus = self.now.iter().map(increase).collect::<Result<Vec<_>, LiveError>>()?;
         let source = vcpus.first().map_or(String::new(), |table| table.source.clone());
-        let vm = || together(self.of.clone(), source.clone(), &vcpus);
+        let vm = || together(self.title.clone(), source.clone(), &vcpus);
         Ok(per.choose(vm, || vcpus.clone()))
     }
 }
@@ -119,12 +120,12 @@ fn table(text: &str) -> Result<ExitTable, files::ExitsError> {
     Ok(files::read(text, Per::Vm)?.swap_remove(0))
 }
 
-/// The files of a process's vCPUs, at the places of all kernels. A vCPU may end meanwhile.
-fn texts(root: &Path, pid: u32) -> Result<Vec<(Vcpu, PathBuf, String)>, LiveError> {
+/// Reads the files of a process's vCPUs, at the places of all kernels. A vCPU may end meanwhile.
+fn read_files(root: &Path, pid: u32) -> Result<Vec<(VcpuId, PathBuf, String)>, LiveError> {
     let mut texts = Vec::new();
-    for (vcpu, path) in places(root, &threads(pid)).map_err(|error| unreadable(root, error))? {
+    for (vcpu, path) in find_files(root, &threads(pid)).map_err(|error| unreadable(root, error))? {
         let mut text = String::new();
-        let read = File::open(&path).and_then(|it| it.take(FILE_MAX).read_to_string(&mut text));
+        let read = File::open(&path).and_then(|file| file.take(FILE_MAX).read_to_string(&mut text));
         match read {
             Ok(_) => texts.push((vcpu, path, text)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -135,33 +136,33 @@ fn texts(root: &Path, pid: u32) -> Result<Vec<(Vcpu, PathBuf, String)>, LiveErro
     Ok(texts)
 }
 
-/// The numbers by which a kernel may call a VM: that of the thread which made it or its vCPU.
+/// Returns the numbers by which a kernel may call a VM: that of the thread which made it or its vCPU.
 fn threads(pid: u32) -> BTreeSet<u32> {
     let tasks = entries(Path::new(&format!("/proc/{pid}/task"))).unwrap_or_default();
     tasks.into_iter().filter_map(|(name, _)| name.parse().ok()).chain([pid]).collect()
 }
 
-/// `TID-FD/vcpuN/` since 5.18; before, `vmTID/vcpuN/timings` and `vmTID_vcpuN_timing`.
-fn places(root: &Path, threads: &BTreeSet<u32>) -> io::Result<Vec<(Vcpu, PathBuf)>> {
+/// Finds the files: `TID-FD/vcpuN/` since 5.18; before, `vmTID/vcpuN/timings` and `vmTID_vcpuN_timing`.
+fn find_files(root: &Path, threads: &BTreeSet<u32>) -> io::Result<Vec<(VcpuId, PathBuf)>> {
     let is_ours = |number: &str| number.parse().is_ok_and(|number| threads.contains(&number));
-    let mut places = Vec::new();
+    let mut found = Vec::new();
     for (name, path) in entries(root)? {
         let old = name.strip_prefix("vm");
         let oldest = old.and_then(|rest| rest.strip_suffix("_timing")?.split_once("_vcpu"));
         let new = name.split_once('-').filter(|(number, _)| is_ours(number));
         if let Some((_, number)) = oldest.filter(|(number, _)| is_ours(number)) {
-            places.extend(number.parse().ok().map(|number| ((String::new(), number), path)));
+            found.extend(number.parse().ok().map(|number| ((String::new(), number), path)));
         } else if new.is_some() || old.is_some_and(is_ours) {
             let vm = new.map_or(String::new(), |(_, fd)| format!("VM {fd}, "));
             for (vcpu, path) in entries(&path).unwrap_or_default() {
                 let number = vcpu.strip_prefix("vcpu").and_then(|number| number.parse().ok());
                 let files = ["timing", "timings"].map(|name| path.join(name));
                 let file = files.into_iter().find(|file| file.is_file());
-                places.extend(number.zip(file).map(|(number, file)| ((vm.clone(), number), file)));
+                found.extend(number.zip(file).map(|(number, file)| ((vm.clone(), number), file)));
             }
         }
     }
-    Ok(places)
+    Ok(found)
 }
 
 fn entries(directory: &Path) -> io::Result<Vec<(String, PathBuf)>> {
@@ -183,11 +184,11 @@ mod tests {
     }
 
     fn counts(tables: &[ExitTable]) -> Vec<(String, u64, u64)> {
-        let of = |table: &ExitTable| {
+        let numbers = |table: &ExitTable| {
             let [guest, cede] = ["guest", "cede"].map(|reason| table.row(reason).unwrap());
             (table.of.clone(), guest.count, cede.time_ns())
         };
-        tables.iter().map(of).collect()
+        tables.iter().map(numbers).collect()
     }
 
     #[test]
@@ -231,8 +232,8 @@ mod tests {
         {
             put(root.path(), place, FIRST);
         }
-        let places = places(root.path(), &BTreeSet::from([77, 78, 79])).unwrap();
-        let vcpus: BTreeSet<u32> = places.iter().map(|((_, number), _)| *number).collect();
+        let found = find_files(root.path(), &BTreeSet::from([77, 78, 79])).unwrap();
+        let vcpus: BTreeSet<u32> = found.iter().map(|((_, number), _)| *number).collect();
         assert_eq!(vcpus, BTreeSet::from([0, 1, 2]));
         assert!(threads(std::process::id()).len() > 1, "a test has a thread of its own");
     }
@@ -255,18 +256,20 @@ mod tests {
         // 2 more, and 3 after that; 4 ns and 6. What was stuck has its last value.
         let table = timing.tables(Per::Vm).unwrap().remove(0);
         assert_eq!(counts(std::slice::from_ref(&table)), [("web".into(), 5, 10)]);
-        let said =
-            table.warnings.iter().any(|it| it.fact.contains("cleared the file of VM 12, vcpu 0"));
-        assert!(said, "{:?}", table.warnings);
+        let warns = table
+            .warnings
+            .iter()
+            .any(|warning| warning.fact.contains("cleared the file of VM 12, vcpu 0"));
+        assert!(warns, "{:?}", table.warnings);
     }
 
     #[test]
     fn what_is_not_there_or_no_table_is_said() {
         let root = tempfile::tempdir().unwrap();
-        let said = || ExitTimes::below(root.path(), 77, "web").err().unwrap().to_string();
-        assert!(said().contains("process 77 has no such file"), "{}", said());
+        let refusal = || ExitTimes::below(root.path(), 77, "web").err().unwrap().to_string();
+        assert!(refusal().contains("process 77 has no such file"), "{}", refusal());
         put(root.path(), "77-12/vcpu0/timings", "guest: 1\n");
-        assert!(said().contains("77-12/vcpu0/timings: line 1"), "{}", said());
+        assert!(refusal().contains("77-12/vcpu0/timings: line 1"), "{}", refusal());
         let none = ExitTimes::below(&root.path().join("none"), 77, "web").err().unwrap();
         assert!(none.to_string().contains("No such file"), "{none}");
     }

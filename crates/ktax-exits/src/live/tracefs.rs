@@ -20,7 +20,7 @@ pub struct Tracefs {
 /// One tracepoint's record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventFormat {
-    /// What perf_event_open calls it by.
+    /// The number by which perf_event_open knows it.
     pub id: u64,
     fields: BTreeMap<String, Field>,
     /// How the kernel prints it, with the names of its numbers.
@@ -28,7 +28,7 @@ pub struct EventFormat {
 }
 
 impl Tracefs {
-    /// Finds it at one of its two usual places.
+    /// Finds the file system at one of its two usual places.
     pub fn find() -> Result<Tracefs, LiveError> {
         let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
         let mut refused = false;
@@ -59,30 +59,30 @@ impl Tracefs {
     }
 }
 
-/// By its magic number (include/uapi/linux/magic.h).
+/// Returns whether a tracefs is mounted there, by its magic number (include/uapi/linux/magic.h).
 fn is_tracefs(place: &str) -> bool {
     rustix::fs::statfs(place).is_ok_and(|found| found.f_type == 0x7472_6163)
 }
 
 impl EventFormat {
-    /// From the text of its `format` file.
+    /// Parses the text of a `format` file.
     pub fn parse(text: &str) -> Option<EventFormat> {
         let after =
             |line: &str, key: &str| line.strip_prefix(key).map(|rest| rest.trim().to_owned());
         let id = text.lines().find_map(|line| after(line, "ID:"))?.parse().ok()?;
         let print = text.lines().find_map(|line| after(line, "print fmt:")).unwrap_or_default();
-        let fields = text.lines().filter_map(field).collect();
+        let fields = text.lines().filter_map(parse_field).collect();
         Some(EventFormat { id, fields, print })
     }
 
-    /// A field by its name; nothing where it has another size than a number.
+    /// Returns a field by its name; `None` where it has another size than a number.
     pub fn field(&self, name: &str) -> Option<Field> {
         self.fields.get(name).copied().filter(|field| [1, 2, 4, 8].contains(&field.size))
     }
 }
 
-/// `field:unsigned int exit_reason; offset:8; size:4; signed:0;`, with tabs.
-fn field(line: &str) -> Option<(String, Field)> {
+/// Parses `field:unsigned int exit_reason; offset:8; size:4; signed:0;`, with tabs.
+fn parse_field(line: &str) -> Option<(String, Field)> {
     let mut parts = line.trim().strip_prefix("field:")?.split(';').map(str::trim);
     let name = parts.next()?.rsplit([' ', '*']).next()?;
     let name = name.split('[').next()?.to_owned();
@@ -91,17 +91,17 @@ fn field(line: &str) -> Option<(String, Field)> {
     Some((name, Field { offset, size }))
 }
 
-/// The lists of one tracepoint.
+/// Lists of names of one tracepoint.
 #[derive(Debug, Clone, Default)]
 pub struct Names {
-    lists: Vec<List>,
+    lists: Vec<NameList>,
     reason: String,
     detail: Option<String>,
 }
 
 /// `__print_symbolic(REC->FIELD & MASK, { NUMBER, "NAME" }, …)`, where the other field has a value.
 #[derive(Debug, Clone)]
-struct List {
+struct NameList {
     field: String,
     mask: u64,
     detail: Option<u32>,
@@ -111,23 +111,23 @@ struct List {
 const CALL: &str = "__print_symbolic(";
 
 impl Names {
-    /// From how the kernel prints a record, for these fields of it.
+    /// Parses how the kernel prints a record, for these fields of it.
     pub fn new(print: &str, reason: &str, detail: Option<&str>) -> Names {
         let mut lists = Vec::new();
         let mut rest = print;
-        while let Some(at) = rest.find(CALL) {
-            let before = &rest[..at];
-            rest = &rest[at + CALL.len()..];
-            lists.extend(list(before, rest, detail));
+        while let Some(start) = rest.find(CALL) {
+            let before = &rest[..start];
+            rest = &rest[start + CALL.len()..];
+            lists.extend(parse_list(before, rest, detail));
         }
         if reason == "scause" {
             let names = SCAUSE.map(|(code, name)| (code, name.to_owned())).into();
-            lists.push(List { field: reason.to_owned(), mask: u64::MAX, detail: None, names });
+            lists.push(NameList { field: reason.to_owned(), mask: u64::MAX, detail: None, names });
         }
         Names { lists, reason: reason.to_owned(), detail: detail.map(str::to_owned) }
     }
 
-    /// The kernel's name for a reason, or its number.
+    /// Returns the kernel's name for a reason, or its number.
     pub fn name(&self, reason: Reason) -> String {
         const EINTR: i64 = 4;
         match reason.code as i64 {
@@ -152,11 +152,11 @@ impl Names {
     }
 
     fn name_of_code(&self, reason: Reason) -> String {
-        let is_of = |list: &&List| {
+        let is_match = |list: &&NameList| {
             list.field == self.reason && list.detail.is_none_or(|value| value == reason.detail)
         };
         let number = || format!("{:#x}", reason.code);
-        let Some(list) = self.lists.iter().find(is_of) else { return number() };
+        let Some(list) = self.lists.iter().find(is_match) else { return number() };
         let Some(name) = list.names.get(&(reason.code & list.mask)) else { return number() };
         // Flags beside the number, such as that of an entry that failed, are another reason.
         match reason.code & !list.mask {
@@ -166,11 +166,11 @@ impl Names {
     }
 }
 
-/// What stands between a call's parentheses, and the condition before it.
-fn list(before: &str, text: &str, detail: Option<&str>) -> Option<List> {
+/// Parses what is between a call's parentheses, and the condition before it.
+fn parse_list(before: &str, text: &str, detail: Option<&str>) -> Option<NameList> {
     let (subject, entries) = text.split_once(',')?;
     let (field, mask) = match subject.split_once('&') {
-        Some((field, mask)) => (field, number(mask.trim().trim_matches(['(', ')']))?),
+        Some((field, mask)) => (field, parse_number(mask.trim().trim_matches(['(', ')']))?),
         None => (subject, u64::MAX),
     };
     let field = field.trim().trim_matches(['(', ')', ' ']).strip_prefix("REC->")?.to_owned();
@@ -185,17 +185,19 @@ fn list(before: &str, text: &str, detail: Option<&str>) -> Option<List> {
     while let Some(rest) = entries.trim_start_matches([',', ' ', '\n']).strip_prefix('{') {
         let (entry, after) = rest.split_once('}')?;
         entries = after;
-        if let Some((code, name)) = entry.split_once(',').and_then(|(a, b)| Some((number(a)?, b))) {
+        if let Some((code, name)) =
+            entry.split_once(',').and_then(|(a, b)| Some((parse_number(a)?, b)))
+        {
             // C joins strings that stand beside each other.
             let name: String = name.split('"').skip(1).step_by(2).collect();
             names.entry(code).or_insert(name);
         }
     }
-    Some(List { field, mask, detail: condition, names })
+    Some(NameList { field, mask, detail: condition, names })
 }
 
-/// `33`, `0x21`, `0x040 + 14`, with C's suffixes.
-fn number(text: &str) -> Option<u64> {
+/// Parses `33`, `0x21`, `0x040 + 14`, with C's suffixes.
+fn parse_number(text: &str) -> Option<u64> {
     let one = |text: &str| {
         let text = text.trim().trim_matches(['(', ')']).trim_end_matches(['U', 'L', 'u', 'l']);
         match text.strip_prefix("0x") {
@@ -226,7 +228,7 @@ mod tests {
     #[test]
     fn what_is_no_number_is_no_field() {
         let line = "\tfield:char prev_comm[16];\toffset:8;\tsize:16;\tsigned:0;";
-        let (name, field) = field(line).unwrap();
+        let (name, field) = parse_field(line).unwrap();
         assert_eq!((name.as_str(), field.size), ("prev_comm", 16));
         let text = format!("ID: 7\n{line}\n");
         assert_eq!(EventFormat::parse(&text).unwrap().field("prev_comm"), None);

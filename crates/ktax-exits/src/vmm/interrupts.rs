@@ -12,16 +12,16 @@ use super::{VmmError, refused};
 /// Below the guest's code, at 0x8000.
 const IDT: u64 = 0x1000;
 const HANDLER: u32 = 0x2000;
-/// What the second vCPU executes.
-pub(super) const SECOND: u64 = 0x3000;
-/// Where the first vCPU's stack begins; the second's is a page above.
+/// Address of the second vCPU's code.
+pub(super) const SECOND_CODE: u64 = 0x3000;
+/// Address of the first vCPU's stack; the second's is a page above.
 const STACK: u64 = 0x5000;
 
 const VECTOR: u8 = 0x40;
 /// Present, an interrupt gate: the handler starts with interrupts off.
 const GATE: u8 = 0x8e;
 
-/// In IA32_APIC_BASE: enabled, in x2APIC mode.
+/// Flags of IA32_APIC_BASE: enabled, in x2APIC mode.
 const X2APIC: u64 = 0xc00;
 /// Registers of the APIC in its page, and their values: on, with the spurious vector 0xff; the
 /// timer fires once, with our vector; it counts each cycle of the bus.
@@ -31,7 +31,7 @@ const REGISTERS: [(usize, u32); 3] = [(0xf0, 0x1ff), (0x320, VECTOR as u32), (0x
 const EOI: u32 = 0x80b;
 const ICR: u32 = 0x830;
 const COUNT: u32 = 0x838;
-/// In the interrupt command: to the sender itself.
+/// Destination of an interrupt command: the sender itself.
 const SELF: u32 = 0x4_0000;
 
 /// Nanoseconds until the timer interrupts a guest that runs: more than it takes to enter the guest
@@ -51,38 +51,38 @@ const SPIN: [u8; 5] = [0x45, 0x85, 0xf6, 0x74, 0xfb];
 
 /// A loop, and what is done once before and after it. It may change all registers but R15.
 #[derive(Default)]
-pub(super) struct Part {
+pub(super) struct LoopCode {
     pub before: Vec<u8>,
     pub body: Vec<u8>,
     pub after: Vec<u8>,
 }
 
-/// The timer interrupts the guest, which spins until then.
-pub(super) fn interrupt() -> Part {
-    until_it_comes(wrmsr(COUNT, SOON_NS, 0))
+/// Has the timer interrupt the guest, which spins until then.
+pub(super) fn interrupt() -> LoopCode {
+    spin_until_interrupt(wrmsr(COUNT, SOON_NS, 0))
 }
 
-/// An interrupt from the guest to itself.
-pub(super) fn self_ipi() -> Part {
-    until_it_comes(wrmsr(ICR, SELF | u32::from(VECTOR), 0))
+/// Has the guest interrupt itself.
+pub(super) fn self_ipi() -> LoopCode {
+    spin_until_interrupt(wrmsr(ICR, SELF | u32::from(VECTOR), 0))
 }
 
-/// The timer wakes the guest.
-pub(super) fn wake() -> Part {
-    Part { body: [&wrmsr(COUNT, LATER_NS, 0)[..], &WAIT].concat(), ..Part::default() }
+/// Has the timer wake the guest.
+pub(super) fn wake() -> LoopCode {
+    LoopCode { body: [&wrmsr(COUNT, LATER_NS, 0)[..], &WAIT].concat(), ..LoopCode::default() }
 }
 
-/// An interrupt to the second vCPU, and its answer.
-pub(super) fn ipi() -> Part {
-    Part { body: [&send_to(1)[..], &WAIT].concat(), ..Part::default() }
+/// Interrupts the second vCPU, and waits for its answer.
+pub(super) fn ipi() -> LoopCode {
+    LoopCode { body: [&send_to(1)[..], &WAIT].concat(), ..LoopCode::default() }
 }
 
-fn until_it_comes(request: Vec<u8>) -> Part {
+fn spin_until_interrupt(request: Vec<u8>) -> LoopCode {
     let body = [&FORGET[..], &request, &SPIN].concat();
-    Part { before: vec![STI], body, after: vec![CLI] }
+    LoopCode { before: vec![STI], body, after: vec![CLI] }
 }
 
-/// The second vCPU answers each interrupt with one to the first.
+/// Code of the second vCPU: it answers each interrupt with one to the first.
 fn second() -> Vec<u8> {
     let mut code = [&WAIT[..], &send_to(0)].concat();
     let back = i8::try_from(code.len() + 2).expect("a few bytes").wrapping_neg();
@@ -101,7 +101,7 @@ pub(super) fn wrmsr(msr: u32, low: u32, high: u32) -> Vec<u8> {
     [&[0xb9][..], &msr, &[0xb8], &low, &[0xba], &high, &[0x0f, 0x30]].concat()
 }
 
-/// Ends the interrupt; inc r14d; iretq. It uses the registers of who requests one.
+/// Ends the interrupt; inc r14d; iretq. It uses the registers that a request uses.
 fn handler() -> Vec<u8> {
     [&wrmsr(EOI, 0, 0)[..], &[0x41, 0xff, 0xc6, 0x48, 0xcf]].concat()
 }
@@ -113,10 +113,10 @@ pub(super) fn write_code(memory: &Memory) -> Result<(), VmmError> {
     let gate = [a, b, e, f, 0, GATE, c, d, 0, 0, 0, 0, 0, 0, 0, 0];
     write_memory(memory, "an interrupt's gate", &gate, IDT + 16 * u64::from(VECTOR))?;
     write_memory(memory, "an interrupt's handler", &handler(), HANDLER.into())?;
-    write_memory(memory, "the second vCPU's code", &second(), SECOND)
+    write_memory(memory, "the second vCPU's code", &second(), SECOND_CODE)
 }
 
-/// The stack of a vCPU.
+/// Returns the address of a vCPU's stack.
 pub(super) fn stack(vcpu: u8) -> u64 {
     STACK + 0x1000 * u64::from(vcpu)
 }

@@ -33,7 +33,7 @@ pub const CPUS_MAX: u8 = 16;
 /// The least and the most memory of a guest, in MiB: devices begin at 3 GiB.
 pub const MEMORY_MIB: RangeInclusive<u64> = 32..=3072;
 
-/// What to boot.
+/// A Linux guest to boot.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// A bzImage.
@@ -60,10 +60,8 @@ const SERIAL_IRQ: u32 = 4;
 const MTRR_DEFAULT: kvm_msr_entry = kvm_msr_entry { index: 0x2ff, reserved: 0, data: 1 << 11 | 6 };
 
 /// Boots the guest and runs it until it resets.
-///
-/// # Errors
-///
-/// The guest does not start. How it ends is in the [`GuestOutcome`].
+/// How the guest ends is in the
+/// [`GuestOutcome`]; the error says why it does not start.
 pub fn run(config: &Config) -> Result<GuestOutcome, VmmError> {
     let kernel = read_files(config)?;
     let bytes = usize::try_from(config.memory_mib << 20)
@@ -81,7 +79,8 @@ pub fn run(config: &Config) -> Result<GuestOutcome, VmmError> {
     let interrupt = EventFd::new(0).map_err(refused("create an event"))?;
     vm.register_irqfd(&interrupt, SERIAL_IRQ)
         .map_err(refused("connect the serial port's interrupt"))?;
-    let vcpus: Result<Vec<_>, _> = (0..config.cpus).map(|id| vcpu(&machine, config, id)).collect();
+    let vcpus: Result<Vec<_>, _> =
+        (0..config.cpus).map(|id| create_vcpu(&machine, config, id)).collect();
     let vcpus = vcpus?;
     // The other vCPUs wait for a start-up interrupt from the first.
     if let Some(first) = vcpus.first() {
@@ -96,7 +95,7 @@ pub fn run(config: &Config) -> Result<GuestOutcome, VmmError> {
     Ok(outcome)
 }
 
-fn vcpu(machine: &Machine, config: &Config, id: u8) -> Result<VcpuFd, VmmError> {
+fn create_vcpu(machine: &Machine, config: &Config, id: u8) -> Result<VcpuFd, VmmError> {
     let vcpu = machine.vm.create_vcpu(id.into()).map_err(refused("create a vCPU"))?;
     let cpuid = machine.kvm.get_supported_cpuid(KVM_MAX_CPUID_ENTRIES);
     let mut cpuid = cpuid.map_err(refused("report its CPUID"))?;
@@ -114,7 +113,7 @@ const BOOT_LINE: u64 = 0x2_0000;
 const BOOT_LINE_MAX: usize = 0x1_0000;
 const HIGH_MEMORY: u64 = 0x10_0000;
 const PAGE: u64 = 4096;
-/// From the start of the loaded code to its 64-bit entry point.
+/// Offset of the 64-bit entry point in the loaded code.
 const ENTRY: u64 = 0x200;
 /// `XLF_KERNEL_64`: the kernel has a 64-bit entry point.
 const HAS_ENTRY: u16 = 1;
@@ -126,19 +125,19 @@ const RAM: u32 = 1;
 const RESERVED: u32 = 2;
 
 /// The content of the files, read before the machine is made.
-pub(super) struct Files {
+pub(super) struct GuestFiles {
     kernel: Vec<u8>,
     initrd: Vec<u8>,
 }
 
-/// Where the first vCPU starts.
-struct Entry {
+/// Entry point of the first vCPU.
+struct EntryPoint {
     pub address: u64,
     pub zero_page: u64,
 }
 
 /// Reads the files and checks the kernel's header.
-fn read_files(config: &Config) -> Result<Files, VmmError> {
+fn read_files(config: &Config) -> Result<GuestFiles, VmmError> {
     // A file that is larger than the guest's memory does not fit, and some files have no end.
     let most = config.memory_mib << 20;
     let read = |path: &Path, wanted| {
@@ -155,10 +154,14 @@ fn read_files(config: &Config) -> Result<Files, VmmError> {
     let initrd = initrd.transpose()?.unwrap_or_default();
     let kernel = read(&config.kernel, "a bzImage")?;
     check_kernel(&kernel).map_err(|reason| not_a_kernel(config, reason))?;
-    Ok(Files { kernel, initrd })
+    Ok(GuestFiles { kernel, initrd })
 }
 
-fn load_files(config: &Config, files: &Files, memory: &Memory) -> Result<Entry, VmmError> {
+fn load_files(
+    config: &Config,
+    files: &GuestFiles,
+    memory: &Memory,
+) -> Result<EntryPoint, VmmError> {
     let bad = |reason: &str| not_a_kernel(config, reason);
     let mut image = Cursor::new(files.kernel.as_slice());
     let loaded = BzImage::load(memory, None, &mut image, Some(GuestAddress(HIGH_MEMORY)));
@@ -166,7 +169,7 @@ fn load_files(config: &Config, files: &Files, memory: &Memory) -> Result<Entry, 
     let header = loaded.setup_header.ok_or_else(|| bad("it has no header"))?;
     let mut page = boot_params { hdr: header, ..boot_params::default() };
     page.hdr.type_of_loader = UNKNOWN_LOADER;
-    write_line(config, memory, &mut page.hdr)?;
+    write_boot_line(config, memory, &mut page.hdr)?;
     write_initrd(config, files, memory, &loaded, &mut page.hdr)?;
     let ram = [
         (0, MP_TABLE_ADDRESS, RAM),
@@ -178,7 +181,7 @@ fn load_files(config: &Config, files: &Files, memory: &Memory) -> Result<Entry, 
         page.e820_entries += 1;
     }
     write_memory(memory, "the zero page", page.as_slice(), ZERO_PAGE)?;
-    Ok(Entry { address: loaded.kernel_load.0 + ENTRY, zero_page: ZERO_PAGE })
+    Ok(EntryPoint { address: loaded.kernel_load.0 + ENTRY, zero_page: ZERO_PAGE })
 }
 
 fn not_a_kernel(config: &Config, reason: &str) -> VmmError {
@@ -187,8 +190,8 @@ fn not_a_kernel(config: &Config, reason: &str) -> VmmError {
 
 /// Checks the header, because the loader does not check for a 64-bit entry point.
 fn check_kernel(kernel: &[u8]) -> Result<(), &'static str> {
-    let word = |at: usize| {
-        let bytes = kernel.get(at..at + 2).and_then(|bytes| bytes.try_into().ok());
+    let word = |offset: usize| {
+        let bytes = kernel.get(offset..offset + 2).and_then(|bytes| bytes.try_into().ok());
         bytes.map_or(0, u16::from_le_bytes)
     };
     if kernel.get(0x202..0x206) != Some(b"HdrS") || word(0x1fe) != 0xaa55 {
@@ -200,7 +203,11 @@ fn check_kernel(kernel: &[u8]) -> Result<(), &'static str> {
     Ok(())
 }
 
-fn write_line(config: &Config, memory: &Memory, header: &mut setup_header) -> Result<(), VmmError> {
+fn write_boot_line(
+    config: &Config,
+    memory: &Memory,
+    header: &mut setup_header,
+) -> Result<(), VmmError> {
     let limit = BOOT_LINE_MAX.min(header.cmdline_size as usize);
     let found = config.append.len();
     if found > limit {
@@ -208,14 +215,14 @@ fn write_line(config: &Config, memory: &Memory, header: &mut setup_header) -> Re
     }
     let line = [config.append.as_bytes(), &[0]].concat();
     write_memory(memory, "the boot line", &line, BOOT_LINE)?;
-    header.cmd_line_ptr = low(BOOT_LINE);
+    header.cmd_line_ptr = to_u32(BOOT_LINE);
     Ok(())
 }
 
-/// As high in memory as possible, above the space in which the kernel unpacks itself.
+/// Writes the initial RAM disk as high in memory as possible, above the space in which the kernel unpacks itself.
 fn write_initrd(
     config: &Config,
-    files: &Files,
+    files: &GuestFiles,
     memory: &Memory,
     loaded: &KernelLoaderResult,
     header: &mut setup_header,
@@ -232,14 +239,14 @@ fn write_initrd(
     }
     if length > 0 {
         write_memory(memory, "the initial RAM disk", &files.initrd, place)?;
-        header.ramdisk_image = low(place);
-        header.ramdisk_size = low(length);
+        header.ramdisk_image = to_u32(place);
+        header.ramdisk_size = to_u32(length);
     }
     Ok(())
 }
 
-/// All of this lies below 4 GiB.
-fn low(value: u64) -> u32 {
+/// Returns an address or a size as 32 bits: all of them are below 4 GiB.
+fn to_u32(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(0)
 }
 
@@ -260,10 +267,10 @@ mod tests {
     #[test]
     fn headers() {
         assert_eq!(check_kernel(&kernel()), Ok(()));
-        for (at, byte) in [(0x1fe, 0), (0x202, b'x'), (0x206, 0), (0x236, 0)] {
+        for (offset, byte) in [(0x1fe, 0), (0x202, b'x'), (0x206, 0), (0x236, 0)] {
             let mut damaged = kernel();
-            damaged[at] = byte;
-            assert!(check_kernel(&damaged).is_err(), "{at:#x}");
+            damaged[offset] = byte;
+            assert!(check_kernel(&damaged).is_err(), "{offset:#x}");
         }
         for length in [0, 1, 0x1ff, 0x203, 0x236] {
             assert!(check_kernel(&kernel()[..length]).is_err(), "{length:#x}");

@@ -66,9 +66,9 @@ const PML4: u64 = 0x9000;
 const PDPT: u64 = 0xa000;
 const PD: u64 = 0xb000;
 
-/// Present and writable, in user mode too.
+/// Flags of a page table: present and writable, in user mode too.
 const TABLE: u64 = 0x7;
-/// The same of a large page.
+/// Flags of a large page: also present and writable.
 const LARGE: u64 = 0x87;
 const LARGE_BYTES: u64 = 2 << 20;
 

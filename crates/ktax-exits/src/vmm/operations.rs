@@ -1,4 +1,4 @@
-//! What costly instructions take on this machine's processor, in cycles of its time-stamp counter:
+//! Times costly instructions on this machine's processor, in cycles of its time-stamp counter:
 //! guests without an operating system execute them in the kernel's mode.
 
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use vm_memory::{Bytes, GuestAddress};
 
 use super::interrupts::wrmsr;
 use super::machine::{Machine, Memory, write_memory, write_page_tables};
-use super::raw::{END_PORT, Ports, vcpu_at};
+use super::raw::{END_PORT, RawPorts, vcpu_at};
 use super::vcpu::run_vcpus;
 use super::{GuestEnd, GuestOutcome, VmmError};
 use ktax_model::{Costly, LowHigh, hull};
@@ -15,33 +15,27 @@ use ktax_stats::repeats::nine_of_ten;
 
 const MEMORY_BYTES: usize = 1 << 20;
 
-/// Cycles of one such instruction: 9 of 10 values lie between. `None` where this processor, or the
+/// Returns the cycles of one such instruction: 9 of 10 values lie between. `None` where this processor, or the
 /// hypervisor below it, does not execute it, where it cannot be timed so, and if the user stops it.
-///
-/// # Errors
-/// There is no KVM, or it refuses such a guest.
 pub fn cycles(kind: Costly) -> Result<Option<LowHigh>, VmmError> {
-    let each: Result<Vec<_>, _> = ways(kind).iter().map(cycles_of).collect();
+    let each: Result<Vec<_>, _> = timed_codes(kind).iter().map(measure).collect();
     Ok(hull(each?.into_iter().flatten()))
 }
 
-/// Cycles of an instruction that does nothing. Where that is many, the hypervisor executes each
+/// Returns the cycles of an instruction that does nothing. Where that is many, the hypervisor executes each
 /// instruction itself, and no time here is the processor's.
-///
-/// # Errors
-/// As of [`cycles`].
 pub fn cycles_of_nothing() -> Result<Option<f64>, VmmError> {
-    Ok(cycles_of(&nothing())?.map(|[low, _]| low))
+    Ok(measure(&nop())?.map(|[low, _]| low))
 }
 
-fn cycles_of(way: &Way) -> Result<Option<LowHigh>, VmmError> {
+fn measure(timed: &TimedCode) -> Result<Option<LowHigh>, VmmError> {
     let machine = Machine::new(MEMORY_BYTES)?;
     write_page_tables(&machine.memory)?;
-    write_memory(&machine.memory, "the code", &way.assemble(), Way::address())?;
+    write_memory(&machine.memory, "the code", &timed.assemble(), TimedCode::address())?;
     let vcpu = vcpu_at(&machine, 0, CODE.into())?;
-    let GuestOutcome { ended, .. } = run_vcpus(vec![vcpu], &Arc::new(Ports))?;
+    let GuestOutcome { ended, .. } = run_vcpus(vec![vcpu], &Arc::new(RawPorts))?;
     match ended {
-        Ok(GuestEnd::ByGuest) => Ok(Some(nine_of_ten(&times(&machine.memory)?, way.count()))),
+        Ok(GuestEnd::ByGuest) => Ok(Some(nine_of_ten(&times(&machine.memory)?, timed.count()))),
         // What does not exist is an exception, for which this guest has no handler.
         Ok(GuestEnd::BySignal) | Err(VmmError::Shutdown { .. } | VmmError::GaveUp { .. }) => {
             Ok(None)
@@ -50,28 +44,30 @@ fn cycles_of(way: &Way) -> Result<Option<LowHigh>, VmmError> {
     }
 }
 
-/// What each round that was warm took for the empty chain, and for the other one.
+/// Returns the cycles of each warm round: of the empty chain, and of the other one.
 fn times(memory: &Memory) -> Result<Vec<[u64; 2]>, VmmError> {
     let mut bytes = [0; ROUNDS as usize * 16];
     let read = memory.read_slice(&mut bytes, GuestAddress(RESULTS.into()));
     read.map_err(|_| VmmError::OutOfMemory { what: "the times" })?;
-    let mut words = bytes.chunks_exact(8).map(|it| u64::from_le_bytes(it.try_into().expect("8")));
+    let mut words =
+        bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("8")));
     let rounds = std::iter::from_fn(|| Some([words.next()?, words.next()?]));
     Ok(rounds.skip(WARM_UP).collect())
 }
 
-/// So many of them in a row: the counter's own time is little beside them.
+/// Length of a chain: the counter's own time is little beside it.
 const CHAIN: usize = 64;
 
-/// So many rounds, of which the first ones find nothing in the caches.
+/// Number of rounds.
 const ROUNDS: u32 = 240;
+/// Number of first rounds that are left out: they find nothing in the caches.
 const WARM_UP: usize = 40;
 
-/// Where the code is, what it reads and writes, and where each round leaves two times.
+/// Addresses of the code, of what it reads and writes, and of two times for each round.
 pub(super) const CODE: u32 = 0x1_0000;
 const DATA: u32 = 0x2_0000;
 const RESULTS: u32 = 0x3_0000;
-/// What `syscall` jumps to: before the code.
+/// Address to which `syscall` jumps: before the code.
 const HANDLER: u32 = CODE - 0x10;
 
 const EFER: u32 = 0xc000_0080;
@@ -87,33 +83,33 @@ const SELECTORS: u32 = 0x0020_0010;
 /// Reserved, and with I/O allowed in user mode: so the guest can end itself there.
 const USER_FLAGS: u32 = 0x3002;
 
-/// A way to execute a kind.
-struct Way {
-    /// Once, before both chains of each round.
+/// Code that executes instructions of one kind.
+struct TimedCode {
+    /// Executed once, before both chains of each round.
     before: Vec<u8>,
-    /// What is repeated.
+    /// Repeated by the chain.
     body: Vec<u8>,
-    /// How many of the kind that is.
+    /// Number of instructions of the kind in the body.
     times: usize,
-    /// Whether it needs user mode.
+    /// Whether the kind needs user mode.
     in_user_mode: bool,
 }
 
-impl Way {
-    fn of(body: &[u8]) -> Way {
-        Way { before: Vec::new(), body: body.to_vec(), times: 1, in_user_mode: false }
+impl TimedCode {
+    fn new(body: &[u8]) -> TimedCode {
+        TimedCode { before: Vec::new(), body: body.to_vec(), times: 1, in_user_mode: false }
     }
 
-    fn after(self, before: &[u8]) -> Way {
-        Way { before: before.to_vec(), ..self }
+    fn after(self, before: &[u8]) -> TimedCode {
+        TimedCode { before: before.to_vec(), ..self }
     }
 
-    /// How many of the kind a chain has.
+    /// Returns the number of instructions of the kind in a chain.
     pub fn count(&self) -> f64 {
         (self.times * CHAIN) as f64
     }
 
-    /// All that the guest executes, from [`HANDLER`] on; it starts at [`CODE`].
+    /// Assembles all that the guest executes, from [`HANDLER`] on; it starts at [`CODE`].
     pub fn assemble(&self) -> Vec<u8> {
         // sysretq
         let mut code = vec![0x48, 0x0f, 0x07];
@@ -144,7 +140,7 @@ impl Way {
         code
     }
 
-    /// Where the bytes of [`Way::assemble`] go.
+    /// Returns the address of the bytes of [`TimedCode::assemble`].
     pub fn address() -> u64 {
         HANDLER.into()
     }
@@ -154,7 +150,7 @@ impl Way {
 const TIME: [u8; 15] =
     [0x0f, 0xae, 0xe8, 0x0f, 0x31, 0x0f, 0xae, 0xe8, 0x48, 0xc1, 0xe2, 0x20, 0x48, 0x09, 0xd0];
 
-/// Allows `syscall`, and goes on in user mode with what follows; `before` bytes are before this.
+/// Assembles code that allows `syscall` and goes on in user mode with what follows; `before` bytes are before this.
 fn to_user_mode(before: usize) -> Vec<u8> {
     let mut code = Vec::new();
     for (msr, low, high) in
@@ -170,43 +166,47 @@ fn to_user_mode(before: usize) -> Vec<u8> {
     code
 }
 
-/// The ways to execute a kind that only the kernel may execute; none of what leaves the guest.
-fn ways(kind: Costly) -> Vec<Way> {
+/// Returns the ways to execute a kind that only the kernel may execute; empty for kinds that leave
+/// the guest.
+fn timed_codes(kind: Costly) -> Vec<TimedCode> {
     // mov ecx, KERNEL_GS_BASE; xor eax, eax; xor edx, edx
     let [a, b, c, d] = KERNEL_GS_BASE.to_le_bytes();
     let msr = [0xb9, a, b, c, d, 0x31, 0xc0, 0x31, 0xd2];
     match kind {
         // mov rax, cr3; then: mov cr3, rax
-        Costly::Cr3Write => vec![Way::of(&[0x0f, 0x22, 0xd8]).after(&[0x0f, 0x20, 0xd8])],
+        Costly::Cr3Write => vec![TimedCode::new(&[0x0f, 0x22, 0xd8]).after(&[0x0f, 0x20, 0xd8])],
         // mov edi, 4 MiB: no page that is used; then: invlpg [rdi]
-        Costly::Invlpg => vec![Way::of(&[0x0f, 0x01, 0x3f]).after(&[0xbf, 0, 0, 0x40, 0])],
+        Costly::Invlpg => vec![TimedCode::new(&[0x0f, 0x01, 0x3f]).after(&[0xbf, 0, 0, 0x40, 0])],
         // mov eax, 2; then: invpcid rax, [rdi]
         Costly::Invpcid => {
-            vec![Way::of(&[0x66, 0x0f, 0x38, 0x82, 0x07]).after(&[0xb8, 2, 0, 0, 0])]
+            vec![TimedCode::new(&[0x66, 0x0f, 0x38, 0x82, 0x07]).after(&[0xb8, 2, 0, 0, 0])]
         }
-        Costly::Wrmsr => vec![Way::of(&[0x0f, 0x30]).after(&msr)],
-        Costly::Rdmsr => vec![Way::of(&[0x0f, 0x32]).after(&msr)],
-        Costly::Swapgs => vec![Way::of(&[0x0f, 0x01, 0xf8])],
+        Costly::Wrmsr => vec![TimedCode::new(&[0x0f, 0x30]).after(&msr)],
+        Costly::Rdmsr => vec![TimedCode::new(&[0x0f, 0x32]).after(&msr)],
+        Costly::Swapgs => vec![TimedCode::new(&[0x0f, 0x01, 0xf8])],
         // mov word [rdi], 0x18: a segment that can be written; then: verw [rdi]
         Costly::Verw => {
-            vec![Way::of(&[0x0f, 0x00, 0x2f]).after(&[0x66, 0xc7, 0x07, 0x18, 0])]
+            vec![TimedCode::new(&[0x0f, 0x00, 0x2f]).after(&[0x66, 0xc7, 0x07, 0x18, 0])]
         }
-        // Of a pair each is a half.
+        // Each is half of a pair.
         Costly::Syscall | Costly::Sysret => {
-            vec![Way { times: 2, in_user_mode: true, ..Way::of(&[0x0f, 0x05]) }]
+            vec![TimedCode { times: 2, in_user_mode: true, ..TimedCode::new(&[0x0f, 0x05]) }]
         }
-        Costly::Iret => vec![Way::of(&IRET)],
+        Costly::Iret => vec![TimedCode::new(&IRET)],
         // cli; sti. pushfq; popfq
         Costly::InterruptFlag => {
-            vec![Way { times: 2, ..Way::of(&[0xfa, 0xfb]) }, Way::of(&[0x9c, 0x9d])]
+            vec![
+                TimedCode { times: 2, ..TimedCode::new(&[0xfa, 0xfb]) },
+                TimedCode::new(&[0x9c, 0x9d]),
+            ]
         }
         _ => vec![],
     }
 }
 
-/// What does nothing.
-fn nothing() -> Way {
-    Way::of(&[0x90])
+/// Returns the code of an instruction that does nothing.
+fn nop() -> TimedCode {
+    TimedCode::new(&[0x90])
 }
 
 /// mov rsi, rsp; push 0x18; push rsi; push 2; push 0x10; lea rax, [rip + 3]; push rax; iretq
@@ -221,19 +221,19 @@ mod tests {
 
     #[test]
     fn a_guest_has_the_chain_once_and_fits_before_its_data() {
-        for way in Costly::ALL.into_iter().flat_map(ways).chain([nothing()]) {
-            let code = way.assemble();
-            let chain = way.body.repeat(CHAIN);
-            assert_eq!(code.windows(chain.len()).filter(|at| *at == chain).count(), 1);
+        for timed in Costly::ALL.into_iter().flat_map(timed_codes).chain([nop()]) {
+            let code = timed.assemble();
+            let chain = timed.body.repeat(CHAIN);
+            assert_eq!(code.windows(chain.len()).filter(|window| *window == chain).count(), 1);
             assert!(code.len() < (DATA - HANDLER) as usize);
         }
-        assert_eq!(Way::address() + 16, u64::from(CODE));
+        assert_eq!(TimedCode::address() + 16, u64::from(CODE));
     }
 
     #[test]
     fn user_mode_begins_behind_what_enters_it() {
-        let code = ways(Costly::Syscall).remove(0).assemble();
-        let enters = code.windows(3).rposition(|at| at == [0x48, 0x0f, 0x07]).unwrap();
+        let code = timed_codes(Costly::Syscall).remove(0).assemble();
+        let enters = code.windows(3).rposition(|window| window == [0x48, 0x0f, 0x07]).unwrap();
         let target = u32::from_le_bytes(code[enters - 4..enters].try_into().unwrap());
         assert_eq!(target, HANDLER + enters as u32 + 3);
     }

@@ -6,7 +6,7 @@ use kvm_bindings::{KVM_MAX_CPUID_ENTRIES, kvm_regs};
 use kvm_ioctls::VcpuFd;
 use rustix::thread::disable_transparent_huge_pages;
 
-use super::interrupts::{self, Part};
+use super::interrupts::{self, LoopCode};
 use super::machine::{Machine, enter_long_mode, write_memory, write_page_tables};
 use super::vcpu::{Bus, Next, run_vcpus};
 use super::{GuestOutcome, VmmError, refused};
@@ -14,14 +14,11 @@ use ktax_model::RawKind;
 
 const CODE: u64 = 0x8000;
 
-/// Runs the loops to their end.
-///
-/// # Errors
-///
-/// The guest cannot do that, or does not start. How it ends is in the [`GuestOutcome`].
+/// Runs the loops to their end. How the guest ends is in the [`GuestOutcome`]; the error says why
+/// it does not start.
 pub fn run(loops: &Loops) -> Result<GuestOutcome, VmmError> {
     loops.check()?;
-    let bytes = memory(loops);
+    let bytes = memory_bytes(loops);
     if loops.times(RawKind::Fault) > 0 {
         // KVM then maps each page of 4 KiB by itself, also where the memory is aligned to 2 MiB.
         disable_transparent_huge_pages(true)
@@ -31,13 +28,9 @@ pub fn run(loops: &Loops) -> Result<GuestOutcome, VmmError> {
 }
 
 /// Runs machine code from its first byte on, in long mode.
-///
-/// # Errors
-///
-/// As of [`run`].
 pub fn run_code(code: &[u8]) -> Result<GuestOutcome, VmmError> {
     let nothing = Loops::default();
-    run_in(&Machine::new(memory(&nothing))?, &nothing, code)
+    run_in(&Machine::new(memory_bytes(&nothing))?, &nothing, code)
 }
 
 fn run_in(machine: &Machine, loops: &Loops, code: &[u8]) -> Result<GuestOutcome, VmmError> {
@@ -49,19 +42,20 @@ fn run_in(machine: &Machine, loops: &Loops, code: &[u8]) -> Result<GuestOutcome,
     if loops.has_interrupts() {
         interrupts::write_code(&machine.memory)?;
     }
-    let vcpus: Result<Vec<_>, _> = (0..loops.cpus()).map(|id| vcpu(machine, loops, id)).collect();
-    run_vcpus(vcpus?, &Arc::new(Ports))
+    let vcpus: Result<Vec<_>, _> =
+        (0..loops.cpus()).map(|id| create_vcpu(machine, loops, id)).collect();
+    run_vcpus(vcpus?, &Arc::new(RawPorts))
 }
 
-fn vcpu(machine: &Machine, loops: &Loops, id: u8) -> Result<VcpuFd, VmmError> {
-    let vcpu = vcpu_at(machine, id, if id == 0 { CODE } else { interrupts::SECOND })?;
+fn create_vcpu(machine: &Machine, loops: &Loops, id: u8) -> Result<VcpuFd, VmmError> {
+    let vcpu = vcpu_at(machine, id, if id == 0 { CODE } else { interrupts::SECOND_CODE })?;
     if loops.has_interrupts() {
         interrupts::prepare(&vcpu)?;
     }
     Ok(vcpu)
 }
 
-/// One that begins there, in long mode, with a stack of its own.
+/// Makes a vCPU that starts at `rip`, in long mode, with a stack of its own.
 pub(super) fn vcpu_at(machine: &Machine, id: u8, rip: u64) -> Result<VcpuFd, VmmError> {
     let vcpu = machine.vm.create_vcpu(id.into()).map_err(refused("create a vCPU"))?;
     let cpuid = machine.kvm.get_supported_cpuid(KVM_MAX_CPUID_ENTRIES);
@@ -71,10 +65,10 @@ pub(super) fn vcpu_at(machine: &Machine, id: u8, rip: u64) -> Result<VcpuFd, Vmm
     Ok(vcpu)
 }
 
-/// The only port ends the guest.
-pub(super) struct Ports;
+/// The ports of a raw guest: one of them ends it.
+pub(super) struct RawPorts;
 
-impl Bus for Ports {
+impl Bus for RawPorts {
     fn read(&self, _: u16, data: &mut [u8]) {
         data.fill(0xff);
     }
@@ -93,43 +87,40 @@ impl Bus for Ports {
 pub struct Loops([u32; RawKind::ALL.len()]);
 
 impl Loops {
-    /// The same, with another number of one kind.
+    /// Returns these loops with another number of one kind.
     #[must_use]
     pub fn with(mut self, kind: RawKind, times: u32) -> Loops {
         self.0[kind as usize] = times;
         self
     }
 
-    /// How many times.
+    /// Returns how many times the guest does one kind.
     pub(super) fn times(&self, kind: RawKind) -> u32 {
         self.0[kind as usize]
     }
 
-    /// What the guest does at least once.
+    /// Returns the kinds that the guest does at least once.
     fn kinds(&self) -> impl Iterator<Item = RawKind> {
         RawKind::ALL.into_iter().filter(|kind| self.times(*kind) > 0)
     }
 
-    /// Whether KVM has the interrupt controllers in the kernel; a HLT then waits there.
+    /// Returns whether KVM has the interrupt controllers in the kernel; a HLT then waits there.
     fn has_controllers(&self) -> bool {
         self.kinds().any(RawKind::needs_controllers)
     }
 
-    /// Whether the guest gets interrupts.
+    /// Returns whether the guest gets interrupts.
     fn has_interrupts(&self) -> bool {
         self.kinds().any(RawKind::is_interrupt)
     }
 
-    /// How many vCPUs.
+    /// Returns the number of vCPUs.
     pub(super) fn cpus(&self) -> u8 {
         if self.times(RawKind::Ipi) > 0 { 2 } else { 1 }
     }
 
-    /// Refuses what no guest can do.
-    ///
-    /// # Errors
-    ///
-    /// A number is too large, or two kinds need different machines.
+    /// Refuses what no guest can do: a number that is too large, and two kinds that need different
+    /// machines.
     pub fn check(&self) -> Result<(), VmmError> {
         if let Some(kind) = self.kinds().find(|kind| !kind.times().contains(&self.times(*kind))) {
             let (name, most) = (kind.name(), *kind.times().end());
@@ -152,23 +143,23 @@ const PIC_MASK: u8 = 0x21;
 /// The microcode's revision, IA32_BIOS_SIGN_ID: an MSR that no guest reads or writes without an
 /// exit. KVM ignores what a guest writes to it.
 const MSR: u32 = 0x8b;
-/// From here on are the pages that the guest touches, each once.
+/// Address of the first page that the guest touches; it touches each page once.
 const FRESH: u32 = 0x20_0000;
 const PAGE: u32 = 0x1000;
 /// An address without memory, in the gigabyte that the guest's page tables map.
 const MMIO_ADDRESS: u32 = 0x3000_0000;
 const _: () = assert!(RawKind::FAULTS_MAX == (MMIO_ADDRESS - FRESH) / PAGE);
 
-/// Bytes of memory that the loops need.
-pub(super) fn memory(loops: &Loops) -> usize {
+/// Returns how many bytes of memory the loops need.
+fn memory_bytes(loops: &Loops) -> usize {
     FRESH as usize + PAGE as usize * loops.times(RawKind::Fault) as usize
 }
 
-/// Position-independent code for 64-bit mode.
-pub(super) fn assemble(loops: &Loops) -> Vec<u8> {
+/// Assembles position-independent code for 64-bit mode.
+fn assemble(loops: &Loops) -> Vec<u8> {
     let mut code = Vec::new();
     for kind in RawKind::ALL.into_iter().filter(|kind| loops.times(*kind) > 0) {
-        let Part { before, body, after } = part(kind);
+        let LoopCode { before, body, after } = loop_code(kind);
         code.extend(before);
         repeat(&mut code, loops.times(kind), &body);
         code.extend(after);
@@ -179,7 +170,7 @@ pub(super) fn assemble(loops: &Loops) -> Vec<u8> {
     code
 }
 
-fn part(kind: RawKind) -> Part {
+fn loop_code(kind: RawKind) -> LoopCode {
     let [msr, address, fresh, page] = [MSR, MMIO_ADDRESS, FRESH, PAGE].map(u32::to_le_bytes);
     let (before, body) = match kind {
         // xor eax, eax; xor ecx, ecx; cpuid
@@ -207,7 +198,7 @@ fn part(kind: RawKind) -> Part {
         // hlt
         RawKind::Hlt => (vec![], vec![0xf4]),
     };
-    Part { before, body, after: vec![] }
+    LoopCode { before, body, after: vec![] }
 }
 
 fn mov_dx(port: u16) -> [u8; 4] {
@@ -215,9 +206,9 @@ fn mov_dx(port: u16) -> [u8; 4] {
     [0x66, 0xba, low, high]
 }
 
-/// `times` in R15, which no body touches.
+/// Appends a loop. It counts in R15, which no body touches.
 fn repeat(code: &mut Vec<u8>, times: u32, body: &[u8]) {
-    /// Of `dec r15` and `jnz rel8`.
+    /// Length of `dec r15` and `jnz rel8`.
     const TAIL: usize = 5;
     // mov r15d, times: the upper half becomes zero
     code.extend([0x41, 0xbf]);
@@ -239,10 +230,10 @@ mod tests {
     #[test]
     fn each_kind_has_a_number_of_its_own() {
         let loops = (1..).zip(RawKind::ALL);
-        let loops = loops.fold(Loops::default(), |loops, (at, kind)| loops.with(kind, at));
+        let loops = loops.fold(Loops::default(), |loops, (times, kind)| loops.with(kind, times));
         assert_eq!(
             RawKind::ALL.map(|kind| loops.times(kind)),
-            std::array::from_fn(|at| at as u32 + 1)
+            std::array::from_fn(|index| index as u32 + 1)
         );
     }
 
@@ -262,15 +253,15 @@ mod tests {
 
     #[test]
     fn there_are_only_so_many_pages() {
-        let of = |times| Loops::default().with(RawKind::Fault, times).check();
-        assert!(of(RawKind::FAULTS_MAX).is_ok());
-        let error = of(RawKind::FAULTS_MAX + 1).unwrap_err();
+        let check = |times| Loops::default().with(RawKind::Fault, times).check();
+        assert!(check(RawKind::FAULTS_MAX).is_ok());
+        let error = check(RawKind::FAULTS_MAX + 1).unwrap_err();
         assert!(error.to_string().ends_with("use at most --fault 196096"), "{error}");
     }
 
     const END: [u8; 7] = [0x66, 0xba, 0xf8, 0x01, 0xee, 0xeb, 0xfe];
 
-    fn of(kind: RawKind, times: u32) -> Vec<u8> {
+    fn code_of_one(kind: RawKind, times: u32) -> Vec<u8> {
         assemble(&Loops::default().with(kind, times))
     }
 
@@ -281,7 +272,7 @@ mod tests {
 
     #[test]
     fn a_loop_jumps_back_to_its_body() {
-        let code = of(RawKind::Hlt, 0x0102_0304);
+        let code = code_of_one(RawKind::Hlt, 0x0102_0304);
         let hlt = [0x41, 0xbf, 4, 3, 2, 1, 0xf4, 0x49, 0xff, 0xcf, 0x75, 0xfa];
         assert_eq!(code[..12], hlt);
         assert_eq!(code[12..], END);
@@ -291,10 +282,10 @@ mod tests {
 
     #[test]
     fn a_loop_has_what_it_needs_before() {
-        let code = of(RawKind::Out, 1);
+        let code = code_of_one(RawKind::Out, 1);
         assert_eq!(code[..4], [0x66, 0xba, 0xf4, 0x01]);
         assert_eq!(code.len() - END.len(), 4 + 6 + 1 + 5);
-        assert_eq!(of(RawKind::Mmio, 1).len() - END.len(), 6 + 11 + 5);
+        assert_eq!(code_of_one(RawKind::Mmio, 1).len() - END.len(), 6 + 11 + 5);
     }
 
     #[test]
@@ -302,8 +293,8 @@ mod tests {
         let all = (1..).zip(RawKind::ALL);
         let all = all.fold(Loops::default(), |loops, (times, kind)| loops.with(kind, times));
         let code = assemble(&all);
-        let places = (0..code.len() - 1).filter(|at| code[*at..].starts_with(&[0x41, 0xbf]));
-        let counts: Vec<u8> = places.map(|at| code[at + 2]).collect();
+        let places = (0..code.len() - 1).filter(|start| code[*start..].starts_with(&[0x41, 0xbf]));
+        let counts: Vec<u8> = places.map(|start| code[start + 2]).collect();
         assert_eq!(counts, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
         assert!(code.ends_with(&END));
     }

@@ -26,7 +26,7 @@ pub(super) trait Bus: Send + Sync {
     fn may_shut_down(&self) -> bool;
 }
 
-/// What the vCPU does next.
+/// The next step of a vCPU.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
     GoOn,
@@ -34,7 +34,7 @@ pub(super) enum Next {
 }
 
 /// Why KVM_RUN returned, as far as it matters here.
-enum Came {
+enum Returned {
     Next(Result<Next, VmmError>),
     /// A signal, or an application processor's first interrupt.
     Early,
@@ -49,21 +49,21 @@ fn run_vcpu(
     bus: &dyn Bus,
     stop: &AtomicBool,
 ) -> (VcpuAccount, Result<(), VmmError>) {
-    let mut counts = Counts::default();
+    let mut counts = ExitCounts::default();
     let started = Instant::now();
     let ended = loop {
         if stop.load(Ordering::SeqCst) {
             break Ok(());
         }
-        let came = step(&mut vcpu, bus);
+        let returned = step(&mut vcpu, bus);
         counts.returned(vcpu.get_kvm_run().exit_reason, started.elapsed());
-        match came {
-            Came::Early | Came::Next(Ok(Next::GoOn)) => {}
-            Came::Next(Ok(Next::End)) => break Ok(()),
-            Came::Next(Err(error)) => break Err(error),
-            Came::Shutdown if bus.may_shut_down() => break Ok(()),
-            Came::Shutdown => break Err(VmmError::Shutdown { vcpu: id, rip: rip(&vcpu) }),
-            Came::Lost(reason) => {
+        match returned {
+            Returned::Early | Returned::Next(Ok(Next::GoOn)) => {}
+            Returned::Next(Ok(Next::End)) => break Ok(()),
+            Returned::Next(Err(error)) => break Err(error),
+            Returned::Shutdown if bus.may_shut_down() => break Ok(()),
+            Returned::Shutdown => break Err(VmmError::Shutdown { vcpu: id, rip: rip(&vcpu) }),
+            Returned::Lost(reason) => {
                 break Err(VmmError::GaveUp { vcpu: id, rip: rip(&vcpu), reason });
             }
         }
@@ -72,24 +72,24 @@ fn run_vcpu(
 }
 
 /// Calls KVM_RUN once and answers its exit.
-fn step(vcpu: &mut VcpuFd, bus: &dyn Bus) -> Came {
-    let on = Came::Next(Ok(Next::GoOn));
+fn step(vcpu: &mut VcpuFd, bus: &dyn Bus) -> Returned {
+    let go_on = Returned::Next(Ok(Next::GoOn));
     match vcpu.run() {
-        Ok(VcpuExit::IoOut(port, data)) => Came::Next(bus.write(port, data)),
+        Ok(VcpuExit::IoOut(port, data)) => Returned::Next(bus.write(port, data)),
         Ok(VcpuExit::IoIn(port, data)) => {
             bus.read(port, data);
-            on
+            go_on
         }
         // Without memory the guest reads ones, as from a bus without a device.
         Ok(VcpuExit::MmioRead(_, data)) => {
             data.fill(0xff);
-            on
+            go_on
         }
-        Ok(VcpuExit::MmioWrite(..) | VcpuExit::Hlt | VcpuExit::IrqWindowOpen) => on,
-        Ok(VcpuExit::Intr) => Came::Early,
-        Ok(VcpuExit::Shutdown) => Came::Shutdown,
-        Ok(VcpuExit::FailEntry(reason, _)) => Came::Next(Err(VmmError::FailEntry { reason })),
-        Ok(other) => Came::Lost(format!("{other:?}")),
+        Ok(VcpuExit::MmioWrite(..) | VcpuExit::Hlt | VcpuExit::IrqWindowOpen) => go_on,
+        Ok(VcpuExit::Intr) => Returned::Early,
+        Ok(VcpuExit::Shutdown) => Returned::Shutdown,
+        Ok(VcpuExit::FailEntry(reason, _)) => Returned::Next(Err(VmmError::FailEntry { reason })),
+        Ok(other) => Returned::Lost(format!("{other:?}")),
         Err(error) => match io::Error::from(error) {
             error
                 if matches!(
@@ -97,9 +97,9 @@ fn step(vcpu: &mut VcpuFd, bus: &dyn Bus) -> Came {
                     io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock
                 ) =>
             {
-                Came::Early
+                Returned::Early
             }
-            error => Came::Lost(error.to_string()),
+            error => Returned::Lost(error.to_string()),
         },
     }
 }
@@ -113,7 +113,7 @@ fn rip(vcpu: &VcpuFd) -> u64 {
 const PATIENCE: Duration = Duration::from_millis(5);
 const GIVE_UP: Duration = Duration::from_secs(3);
 
-type Seat = JoinHandle<(VcpuAccount, Result<(), VmmError>)>;
+type VcpuThread = JoinHandle<(VcpuAccount, Result<(), VmmError>)>;
 
 /// Runs the vCPUs until the guest ends, one of them fails, or SIGINT or SIGTERM comes.
 pub(super) fn run_vcpus(
@@ -122,23 +122,23 @@ pub(super) fn run_vcpus(
 ) -> Result<GuestOutcome, VmmError> {
     let (stop, by_signal) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (mut wait, wake) = UnixStream::pair().map_err(no_thread)?;
-    listen(&by_signal, &wake).map_err(no_thread)?;
+    register_signals(&by_signal, &wake).map_err(no_thread)?;
     // Nobody reads its flag: it is enough that the signal interrupts KVM_RUN.
     signal_hook::flag::register(SIGRTMIN(), Arc::default()).map_err(no_thread)?;
-    let mut seats = Vec::new();
+    let mut threads = Vec::new();
     for (id, vcpu) in (0u8..).zip(vcpus) {
-        match seat(id, vcpu, bus, &stop, &wake) {
-            Ok(handle) => seats.push(handle),
+        match start_vcpu(id, vcpu, bus, &stop, &wake) {
+            Ok(handle) => threads.push(handle),
             Err(error) => {
-                end(&seats, &stop, GIVE_UP)?;
+                stop_all(&threads, &stop, GIVE_UP)?;
                 return Err(no_thread(error));
             }
         }
     }
     // One byte from the first that ends: a vCPU, or a signal.
     let woken = wait.read_exact(&mut [0]);
-    end(&seats, &stop, GIVE_UP)?;
-    let mut outcome = join(seats);
+    stop_all(&threads, &stop, GIVE_UP)?;
+    let mut outcome = join_all(threads);
     woken.map_err(no_thread)?;
     if by_signal.load(Ordering::SeqCst) && outcome.ended.is_ok() {
         outcome.ended = Ok(GuestEnd::BySignal);
@@ -146,8 +146,8 @@ pub(super) fn run_vcpus(
     Ok(outcome)
 }
 
-/// SIGINT and SIGTERM raise the flag, then wake: handlers run in the order of registration.
-fn listen(by_signal: &Arc<AtomicBool>, wake: &UnixStream) -> io::Result<()> {
+/// Has SIGINT and SIGTERM raise the flag, then wake: handlers run in the order of registration.
+fn register_signals(by_signal: &Arc<AtomicBool>, wake: &UnixStream) -> io::Result<()> {
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(by_signal))?;
         signal_hook::low_level::pipe::register(signal, wake.try_clone()?)?;
@@ -155,24 +155,25 @@ fn listen(by_signal: &Arc<AtomicBool>, wake: &UnixStream) -> io::Result<()> {
     Ok(())
 }
 
-fn seat(
+fn start_vcpu(
     id: u8,
     vcpu: VcpuFd,
     bus: &Arc<impl Bus + 'static>,
     stop: &Arc<AtomicBool>,
     wake: &UnixStream,
-) -> io::Result<Seat> {
-    let (bus, stop, bell) = (Arc::clone(bus), Arc::clone(stop), Bell(wake.try_clone()?));
+) -> io::Result<VcpuThread> {
+    let (bus, stop, wake_on_drop) =
+        (Arc::clone(bus), Arc::clone(stop), WakeOnDrop(wake.try_clone()?));
     thread::Builder::new().name(format!("vcpu {id}")).spawn(move || {
-        let (_bell, _statistics) = (bell, open_stats(&vcpu));
+        let (_wake_on_drop, _statistics) = (wake_on_drop, open_stats(&vcpu));
         run_vcpu(id, vcpu, &*bus, &stop)
     })
 }
 
 /// Writes a byte when its thread ends, also after a panic.
-struct Bell(UnixStream);
+struct WakeOnDrop(UnixStream);
 
-impl Drop for Bell {
+impl Drop for WakeOnDrop {
     fn drop(&mut self) {
         // The reader is gone only after the end of all vCPUs.
         drop(self.0.write_all(&[0]));
@@ -180,25 +181,25 @@ impl Drop for Bell {
 }
 
 /// Makes all vCPUs return. The error names one that does not within `limit`.
-fn end(seats: &[Seat], stop: &AtomicBool, limit: Duration) -> Result<(), VmmError> {
+fn stop_all(threads: &[VcpuThread], stop: &AtomicBool, limit: Duration) -> Result<(), VmmError> {
     stop.store(true, Ordering::SeqCst);
     let started = Instant::now();
-    while let Some(seat) = seats.iter().find(|seat| !seat.is_finished()) {
+    while let Some(running) = threads.iter().find(|thread| !thread.is_finished()) {
         if started.elapsed() > limit {
-            let name = seat.thread().name().unwrap_or_default().to_owned();
+            let name = running.thread().name().unwrap_or_default().to_owned();
             return Err(VmmError::Stuck { name });
         }
         // A thread that has just ended needs no signal.
-        let _ = seat.kill(SIGRTMIN());
+        let _ = running.kill(SIGRTMIN());
         thread::park_timeout(PATIENCE);
     }
     Ok(())
 }
 
-fn join(seats: Vec<Seat>) -> GuestOutcome {
+fn join_all(threads: Vec<VcpuThread>) -> GuestOutcome {
     let mut outcome = GuestOutcome { account: Account::default(), ended: Ok(GuestEnd::ByGuest) };
-    for (vcpu, seat) in (0u8..).zip(seats) {
-        let ended = match seat.join() {
+    for (vcpu, handle) in (0u8..).zip(threads) {
+        let ended = match handle.join() {
             Ok((account, ended)) => {
                 outcome.account.vcpus.push(account);
                 ended
@@ -218,7 +219,7 @@ fn no_thread(error: io::Error) -> VmmError {
 
 /// The names of the exit reasons in the kernel's header. The index is the number, so the reasons of
 /// other architectures are here too.
-const NAMES: [&str; 40] = [
+const REASON_NAMES: [&str; 40] = [
     "UNKNOWN",
     "EXCEPTION",
     "IO",
@@ -285,18 +286,18 @@ const TIMES: usize = 65536;
 
 /// Counts while a vCPU runs.
 #[derive(Default)]
-struct Counts {
+struct ExitCounts {
     exits: BTreeMap<u32, u64>,
     /// The times of the returns from KVM_RUN, since the vCPU started.
     times: Vec<Duration>,
 }
 
-impl Counts {
-    /// Counts a return from KVM_RUN; `at` is the time since the vCPU started.
-    pub fn returned(&mut self, exit_reason: u32, at: Duration) {
+impl ExitCounts {
+    /// Counts a return from KVM_RUN, this long after the vCPU started.
+    pub fn returned(&mut self, exit_reason: u32, elapsed: Duration) {
         *self.exits.entry(exit_reason).or_default() += 1;
         if self.times.len() < TIMES {
-            self.times.push(at);
+            self.times.push(elapsed);
         }
     }
 
@@ -313,7 +314,7 @@ impl Counts {
 }
 
 fn reason_name(reason: u32) -> String {
-    let known = usize::try_from(reason).ok().and_then(|place| NAMES.get(place));
+    let known = usize::try_from(reason).ok().and_then(|place| REASON_NAMES.get(place));
     known.map_or_else(|| format!("KVM_EXIT_{reason}"), |name| format!("KVM_EXIT_{name}"))
 }
 
@@ -324,7 +325,7 @@ const KVM_GET_STATS_FD: u64 = 0xaece;
 fn open_stats(vcpu: &VcpuFd) -> Option<OwnedFd> {
     // SAFETY: the ioctl takes no argument and returns a new descriptor or an error.
     let fd = unsafe { libc::ioctl(vcpu.as_raw_fd(), KVM_GET_STATS_FD) };
-    // SAFETY: where it is one, the kernel has just made it, for nobody else.
+    // SAFETY: where the call succeeds, the kernel has just made it, for nobody else.
     (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -341,8 +342,9 @@ mod tests {
             let _ = (&reader).read(&mut [0]);
             (VcpuAccount::default(), Ok(()))
         };
-        let seat = thread::Builder::new().name("vcpu 7".into()).spawn(blocked).unwrap();
-        let error = end(&[seat], &stop, Duration::from_millis(50)).unwrap_err().to_string();
+        let start_vcpu = thread::Builder::new().name("vcpu 7".into()).spawn(blocked).unwrap();
+        let error =
+            stop_all(&[start_vcpu], &stop, Duration::from_millis(50)).unwrap_err().to_string();
         assert!(error.starts_with("vcpu 7 does not stop; "), "{error}");
         drop(writer);
     }
@@ -364,7 +366,7 @@ mod tests {
 
     #[test]
     fn counts_become_an_account() {
-        let mut counts = Counts::default();
+        let mut counts = ExitCounts::default();
         for (reason, at_us) in [(2, 1), (5, 2), (2, 4), (2, 8)] {
             counts.returned(reason, Duration::from_micros(at_us));
         }

@@ -114,11 +114,11 @@ fn processors(cpus: u8) -> Vec<u8> {
     bytes
 }
 
-fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
-    bytes[at..at + value.len()].copy_from_slice(value);
+fn put(bytes: &mut [u8], offset: usize, value: &[u8]) {
+    bytes[offset..offset + value.len()].copy_from_slice(value);
 }
 
-/// The last KiB of base memory, one of the three places where a system looks.
+/// Address of the table: the last KiB of base memory, one of the three places where a system looks.
 pub(super) const MP_TABLE_ADDRESS: u64 = 0x9_fc00;
 /// The size of base memory above it.
 const MP_TABLE_OFFSET: usize = 0x400;
@@ -230,12 +230,15 @@ mod tests {
         bytes.iter().fold(0, |sum, byte| sum.wrapping_add(*byte))
     }
 
-    fn number(bytes: &[u8], at: usize, length: usize) -> usize {
-        bytes[at..at + length].iter().rev().fold(0, |number, byte| number << 8 | usize::from(*byte))
+    fn number(bytes: &[u8], offset: usize, length: usize) -> usize {
+        bytes[offset..offset + length]
+            .iter()
+            .rev()
+            .fold(0, |number, byte| number << 8 | usize::from(*byte))
     }
 
     /// The table at an address; its checksum must be zero.
-    fn at(all: &[u8], address: usize) -> &[u8] {
+    fn table_at(all: &[u8], address: usize) -> &[u8] {
         let table = &all[address - ACPI_ADDRESS as usize..];
         let table = &table[..number(table, 4, 4)];
         assert_eq!(sum(table), 0);
@@ -247,15 +250,15 @@ mod tests {
         for cpus in [1, CPUS_MAX] {
             let all = acpi_tables(cpus);
             assert_eq!((sum(&all[..20]), sum(&all[..36])), (0, 0));
-            let root = at(&all, number(&all, 24, 8));
+            let root = table_at(&all, number(&all, 24, 8));
             assert_eq!((&root[..4], root.len()), (&b"XSDT"[..], HEADER + 16));
-            let fixed = at(&all, number(root, HEADER, 8));
+            let fixed = table_at(&all, number(root, HEADER, 8));
             assert_eq!((&fixed[..4], fixed.len()), (&b"FACP"[..], FIXED));
-            assert_eq!(at(&all, number(fixed, 140, 8))[..4], *b"DSDT");
+            assert_eq!(table_at(&all, number(fixed, 140, 8))[..4], *b"DSDT");
             assert_eq!(number(fixed, 140, 8), number(fixed, 40, 4));
             let firmware = number(fixed, 36, 4) - ACPI_ADDRESS as usize;
             assert_eq!((&all[firmware..firmware + 4], firmware % 64), (&b"FACS"[..], 0));
-            let processors = at(&all, number(root, HEADER + 8, 8));
+            let processors = table_at(&all, number(root, HEADER + 8, 8));
             assert_eq!(&processors[..4], b"APIC");
             assert_eq!(processors.len(), HEADER + 8 + 8 * usize::from(cpus) + 12 + 6);
         }
@@ -298,15 +301,18 @@ mod tests {
     #[test]
     fn entries_are_as_many_as_the_header_says() {
         let (bytes, count) = mp_entries(3);
-        let (mut at, mut kinds) = (0, Vec::new());
-        while at < bytes.len() {
-            kinds.push(bytes[at]);
-            at += if bytes[at] == 0 { 20 } else { 8 };
+        let (mut offset, mut kinds) = (0, Vec::new());
+        while offset < bytes.len() {
+            kinds.push(bytes[offset]);
+            offset += if bytes[offset] == 0 { 20 } else { 8 };
         }
-        assert_eq!((at, kinds.len()), (bytes.len(), usize::from(count)));
+        assert_eq!((offset, kinds.len()), (bytes.len(), usize::from(count)));
         assert!(kinds.is_sorted(), "{kinds:?}");
-        let of = |kind| kinds.iter().filter(|is| **is == kind).count();
-        assert_eq!([of(0), of(1), of(2), of(3), of(4)], [3, 1, 1, 15, 2]);
+        let count_of = |kind| kinds.iter().filter(|found| **found == kind).count();
+        assert_eq!(
+            [count_of(0), count_of(1), count_of(2), count_of(3), count_of(4)],
+            [3, 1, 1, 15, 2]
+        );
         assert_eq!(bytes[..4], [0, 0, 0x14, 3]);
         assert_eq!(bytes[20..24], [0, 1, 0x14, 1]);
     }

@@ -20,6 +20,19 @@ const CMOS_DATA: u16 = 0x71;
 /// then takes the keyboard for absent at once, and still resets by its controller.
 const KEYBOARD_STATUS: u8 = 1;
 
+/// Power management control.
+pub(super) const CONTROL: u16 = 0x604;
+/// A value of [`CONTROL`]: the system is in ACPI mode.
+const IS_ACPI: u8 = 1;
+/// A bit in the upper byte of what is written to [`CONTROL`]: go to sleep. The only sleeping state
+/// is off.
+const SLEEP: u8 = 0x20;
+
+/// The keyboard controller's command and status.
+pub(super) const KEYBOARD: u16 = 0x64;
+/// A command to [`KEYBOARD`] that resets the computer.
+pub(super) const RESET: u8 = 0xfe;
+
 /// A guest writes here where the part of interest begins and ends: guest/vm/init.c.
 const MARK: u16 = 0x5ea;
 
@@ -27,13 +40,13 @@ const MARK: u16 = 0x5ea;
 pub(super) struct Ports {
     /// Whether this process stops at a mark.
     stops_at_marks: bool,
-    serial: Mutex<Serial<Line, NoEvents, Console>>,
+    serial: Mutex<Serial<SerialInterrupt, NoEvents, Console>>,
 }
 
 /// The serial port's interrupt.
-struct Line(EventFd);
+struct SerialInterrupt(EventFd);
 
-impl Trigger for Line {
+impl Trigger for SerialInterrupt {
     type E = io::Error;
 
     fn trigger(&self) -> io::Result<()> {
@@ -45,7 +58,7 @@ impl Ports {
     pub fn new(interrupt: EventFd, stops_at_marks: bool) -> Ports {
         Ports {
             stops_at_marks,
-            serial: Mutex::new(Serial::new(Line(interrupt), Console::default())),
+            serial: Mutex::new(Serial::new(SerialInterrupt(interrupt), Console::default())),
         }
     }
 
@@ -54,7 +67,7 @@ impl Ports {
         self.serial().writer_mut().print().map_err(|error| VmmError::Console { error })
     }
 
-    fn serial(&self) -> MutexGuard<'_, Serial<Line, NoEvents, Console>> {
+    fn serial(&self) -> MutexGuard<'_, Serial<SerialInterrupt, NoEvents, Console>> {
         // A vCPU that panicked has ended the guest.
         self.serial.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
@@ -83,7 +96,7 @@ impl Bus for Ports {
                 let mut serial = self.serial();
                 for byte in data {
                     let written = serial.write(offset(port), *byte);
-                    written.map_err(|error| VmmError::Console { error: reason(error) })?;
+                    written.map_err(|error| VmmError::Console { error: io_error(error) })?;
                 }
                 Ok(Next::GoOn)
             }
@@ -107,7 +120,7 @@ fn offset(port: u16) -> u8 {
     (port - SERIAL).to_le_bytes()[0]
 }
 
-fn reason(error: vm_superio::serial::Error<io::Error>) -> io::Error {
+fn io_error(error: vm_superio::serial::Error<io::Error>) -> io::Error {
     match error {
         vm_superio::serial::Error::Trigger(error) | vm_superio::serial::Error::IOError(error) => {
             error
@@ -149,19 +162,6 @@ impl Write for Console {
         Ok(())
     }
 }
-
-/// Power management control.
-pub(super) const CONTROL: u16 = 0x604;
-/// A value of [`CONTROL`]: the system is in ACPI mode.
-const IS_ACPI: u8 = 1;
-/// A bit in the upper byte of what is written to [`CONTROL`]: go to sleep. The only sleeping state
-/// is off.
-const SLEEP: u8 = 0x20;
-
-/// The keyboard controller's command and status.
-pub(super) const KEYBOARD: u16 = 0x64;
-/// A command to [`KEYBOARD`] that resets the computer.
-pub(super) const RESET: u8 = 0xfe;
 
 #[cfg(test)]
 mod tests {
