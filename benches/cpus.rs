@@ -47,7 +47,7 @@ fn main() {
     }
     let dir = tempfile::tempdir().expect("a temporary directory");
     let qemu = Qemu::find(Some(&program)).expect("QEMU");
-    let limits = Limits::of_seconds(3600).of_cpus(4);
+    let limits = Limits::with_seconds(3600).for_cpus(4);
     let engine = Exact::new(qemu, dir.path(), limits, Cancel::default()).expect("a cache");
     let kernel = kernel(&dir.path().join("kernels"));
     let boot = |cpus, quantum, model| {

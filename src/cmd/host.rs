@@ -82,7 +82,7 @@ impl MachineArgs {
 
     /// The limits of Boots and Runs.
     pub fn limits(&self) -> Limits {
-        self.time_limit.map_or_else(Limits::default, Limits::of_seconds)
+        self.time_limit.map_or_else(Limits::default, Limits::with_seconds)
     }
 }
 

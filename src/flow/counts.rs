@@ -148,7 +148,7 @@ pub(super) fn with_boots<T>(
     let image = |side| session.image(kernels.get(side), subjects.get(side));
     let images = Sides::try_from_fn(image)?;
     let modules = modules_of(plan, session)?;
-    let limits = session.limits.clone().of_cpus(plan.machine.cpus);
+    let limits = session.limits.clone().for_cpus(plan.machine.cpus);
     let virtual_s = limits.virtual_s;
     let (cache, cancel) = (session.cache.as_path(), session.cancel.clone());
     let cpus = plan.machine.cpus;

@@ -42,7 +42,7 @@ fn engine(cache: &Path, limit_s: u64, cancel: &Cancel) -> Kvm {
         },
         cpus: vec![cpu],
         machine: noise::facts,
-        limits: Limits::of_seconds(limit_s),
+        limits: Limits::with_seconds(limit_s),
         cancel: cancel.clone(),
     })
     .unwrap()

@@ -20,9 +20,9 @@ pub const LATE_TIMER: &str = "no_timer_check";
 /// without end.
 pub const TRANSLATOR: &str = "tcg,thread=single";
 
-/// The same for several CPUs, and for a model. When the buffer of translated code is full depends
+/// The translator for several CPUs, and for a model. When the buffer of translated code is full depends
 /// on the host's memory, unless its size is fixed; then a slice ends, and code is translated anew.
-const TRANSLATOR_OF_SIZE: &str = "tcg,thread=single,tb-size=512";
+const SIZED_TRANSLATOR: &str = "tcg,thread=single,tb-size=512";
 
 /// The port of the wire: `docs/wire.md`.
 const WIRE_PORT: u16 = 0x5e9;
@@ -41,7 +41,7 @@ pub struct Files {
     pub console: PathBuf,
 }
 
-/// What the plugin needs to count.
+/// Options of the plugin.
 #[derive(Debug)]
 pub struct Plugin<'a> {
     /// The plugin.
@@ -52,32 +52,46 @@ pub struct Plugin<'a> {
     pub programs: Option<&'a PackedPrograms>,
     /// The file that the profile is written to.
     pub profile: &'a Path,
-    /// What is counted.
+    /// The part of a run that is counted.
     pub region: Region,
-    /// What it says of calls.
+    /// Whether calls are followed.
     pub paths: &'a Paths,
-    /// Of several CPUs: in which slices they execute.
+    /// Slices in which several CPUs execute.
     pub slices: Option<Slices>,
-    /// For the model of coherence: the kernel's variables.
+    /// The kernel's variables, for the model of coherence.
     pub variables: Option<&'a Path>,
-    /// For the model of a machine: its sizes.
+    /// The sizes of a machine, for its model.
     pub machine: Option<&'a Path>,
+}
+
+/// Whether the plugin follows from where functions were called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Paths {
+    /// Calls are followed and counted.
+    Followed,
+    /// Calls are not followed: to measure what that takes.
+    LeftOut,
+    /// Calls are not followed, and costly instructions are not counted: to measure what both take.
+    LeftOutWithCostly,
+    /// Calls are followed, and written to this new file at instructions that are drawn, with registers and
+    /// stack: for a test that unwinds them.
+    Drawn(PathBuf),
 }
 
 /// The slices in which several CPUs execute.
 #[derive(Debug, Clone, Copy)]
 pub struct Slices {
-    /// How many instructions each has.
+    /// Instructions of a slice.
     pub quantum: u32,
-    /// The same while CPUs wait for each other, if that is another number.
+    /// Instructions of a slice while CPUs wait for each other, if they are others.
     pub contended: Option<u32>,
-    /// The seed by which that varies.
+    /// The seed by which the length varies.
     pub seed: Option<u32>,
-    /// After how many instructions the plugin ends the machine.
+    /// Instructions after which the plugin ends the machine.
     pub limit: u64,
 }
 
-/// The boot line: the engine's parameters, the Layout's padding, and the Subject's parameters.
+/// Returns the boot line: the engine's parameters, the Layout's padding, and the Subject's parameters.
 ///
 /// The padding is a parameter with a dot, as of a module. The kernel does not pass such parameters
 /// to init, so the padding moves the kernel's data and not the stack of the guest program.
@@ -93,7 +107,7 @@ pub fn boot_line(request: &Request) -> String {
     format!("{own} ktax.pad={padding}{cpus} {}", request.boot_line).trim_end().to_owned()
 }
 
-/// A VM that boots until its freeze, with its memory in a file.
+/// Arguments for a VM that boots until its freeze, with its memory in a file.
 pub fn freeze(request: &Request, initrd: &Path, files: &Files, control: RawFd) -> Vec<String> {
     let mut args = machine(request, initrd);
     args.extend(memory(request, &files.ram, true));
@@ -102,7 +116,7 @@ pub fn freeze(request: &Request, initrd: &Path, files: &Files, control: RawFd) -
     args
 }
 
-/// A VM that starts from a Snapshot. It maps the memory file privately.
+/// Arguments for a VM that starts from a Snapshot. It maps the memory file privately.
 pub fn resume(
     request: &Request,
     initrd: &Path,
@@ -120,7 +134,7 @@ pub fn resume(
     args
 }
 
-/// A VM that boots with the plugin, and has an order for the time after its freeze.
+/// Arguments for a VM that boots with the plugin, and has an order for the time after its freeze.
 pub fn boot(
     request: &Request,
     initrd: &Path,
@@ -142,7 +156,7 @@ fn order_and_plugin(order: &Path, plugin: Option<&Plugin>) -> Vec<String> {
     args
 }
 
-/// The same machine for use by hand: console on the terminal, wire in a file, no freeze.
+/// Arguments for the machine by hand: console on the terminal, wire in a file, no freeze.
 pub fn by_hand(request: &Request, initrd: &Path) -> Vec<String> {
     let mut args = machine(request, initrd);
     args.extend(["-m".into(), request.machine.memory_mib.to_string()]);
@@ -151,7 +165,7 @@ pub fn by_hand(request: &Request, initrd: &Path) -> Vec<String> {
     args
 }
 
-/// QEMU with the plugin and without a machine.
+/// Arguments for a QEMU with the plugin and without a machine.
 pub fn no_machine(plugin: &Plugin, control: RawFd) -> Vec<String> {
     let mut args = ["-M", "none", "-nodefaults", "-display", "none"].map(String::from).to_vec();
     args.extend(["-icount", "shift=0,sleep=off", "-accel", TRANSLATOR].map(String::from));
@@ -160,7 +174,7 @@ pub fn no_machine(plugin: &Plugin, control: RawFd) -> Vec<String> {
     args
 }
 
-/// A machine with a guest that has no kernel, and no memory in a file.
+/// Arguments for a machine with a guest that has no kernel, and no memory in a file.
 pub fn self_test(
     image: &Path,
     words: &str,
@@ -180,7 +194,7 @@ pub fn self_test(
     args
 }
 
-/// Nothing that is not asked for.
+/// Options that leave out all devices and settings that are not asked for.
 const ALONE: [&str; 3] = ["-nodefaults", "-no-user-config", "-no-reboot"];
 
 fn machine(request: &Request, initrd: &Path) -> Vec<String> {
@@ -193,12 +207,12 @@ fn machine(request: &Request, initrd: &Path) -> Vec<String> {
     args
 }
 
-/// CPUs that execute the same in each boot.
+/// Options for CPUs that execute the same in each boot.
 fn translator(Machine { cpus, cpu, model, .. }: &Machine, seed: u32) -> Vec<String> {
     let has_size = *cpus > 1 || model.is_some();
     [
         // One thread for all CPUs: with several, counts are not exact.
-        ["-accel".into(), if has_size { TRANSLATOR_OF_SIZE } else { TRANSLATOR }.into()],
+        ["-accel".into(), if has_size { SIZED_TRANSLATOR } else { TRANSLATOR }.into()],
         ["-smp".into(), cpus.to_string()],
         ["-cpu".into(), cpu.clone()],
         // One instruction is one virtual nanosecond, and idle time is skipped, not slept.
@@ -212,7 +226,7 @@ fn translator(Machine { cpus, cpu, model, .. }: &Machine, seed: u32) -> Vec<Stri
     .concat()
 }
 
-/// The guest's memory is a file. A boot writes it; a resumed VM maps it privately.
+/// Options for memory that is a file. A boot writes it; a resumed VM maps it privately.
 fn memory(request: &Request, ram: &Path, share: bool) -> Vec<String> {
     let mib = request.machine.memory_mib;
     let share = if share { "on" } else { "off" };
@@ -229,7 +243,7 @@ fn memory(request: &Request, ram: &Path, share: bool) -> Vec<String> {
     ]
 }
 
-/// The ports of `docs/wire.md`, with the files of wire and console.
+/// Options for the ports of `docs/wire.md`, with the files of wire and console.
 pub fn devices(wire: &Path, console: &str) -> Vec<String> {
     [
         ["-serial".into(), console.into()],
@@ -241,7 +255,7 @@ pub fn devices(wire: &Path, console: &str) -> Vec<String> {
     .concat()
 }
 
-/// The monitor, on an inherited file descriptor.
+/// Options for the monitor, on an inherited file descriptor.
 pub fn monitor(control: RawFd) -> Vec<String> {
     vec![
         "-chardev".into(),
@@ -261,7 +275,7 @@ fn plugin_option(plugin: &Plugin) -> String {
     };
     let [library, symbols, profile] = [plugin.library, plugin.symbols, plugin.profile].map(escape);
     let programs = plugin.programs.map_or(String::new(), |programs| {
-        let [archive, functions] = [&programs.archive, &programs.symbols].map(|it| escape(it));
+        let [archive, functions] = [&programs.archive, &programs.symbols].map(|file| escape(file));
         format!(",archive={archive},functions={functions}")
     });
     // Without a seed each slice is as long as the quantum.
@@ -283,7 +297,7 @@ pub fn escape(path: &Path) -> String {
     path.display().to_string().replace(',', ",,")
 }
 
-/// A shell script that boots the same machine by hand and runs the order that `$1` names.
+/// Returns a shell script that boots the same machine by hand and runs the order that `$1` names.
 pub fn script(program: &Path, request: &Request, initrd: &Path) -> String {
     let quote = |word: String| format!("'{}'", word.replace('\'', r"'\''"));
     let mut lines = vec![quote(program.display().to_string())];
@@ -294,18 +308,4 @@ pub fn script(program: &Path, request: &Request, initrd: &Path) -> String {
          exec {} \\\n  -fw_cfg \"name={ORDER_ITEM},file=$1\"\n",
         lines.join(" \\\n  ")
     )
-}
-
-/// From where functions were called.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Paths {
-    /// Is counted.
-    Followed,
-    /// Is not known: to measure what that takes.
-    LeftOut,
-    /// Is not known, and costly instructions are not counted: to measure what both take.
-    LeftOutWithCostly,
-    /// Is counted, and written to this new file at instructions that are drawn, with registers and
-    /// stack: for a test that unwinds them.
-    Drawn(PathBuf),
 }

@@ -51,9 +51,9 @@ impl CommandError {
 pub struct CountedRun {
     /// The counts, and the elapsed time.
     pub counted: Counted,
-    /// How it ended.
+    /// The exit status.
     pub status: ExitStatus,
-    /// The end of its stderr; empty if the user has seen it.
+    /// The end of stderr; empty if the user has seen it.
     pub last_words: Vec<u8>,
 }
 
@@ -70,8 +70,8 @@ pub fn run(
 ) -> Result<CountedRun, CommandError> {
     let mut report = tempfile::tempfile().map_err(host("make a temporary file"))?;
     let mut stderr = tempfile::tempfile().map_err(host("make a temporary file"))?;
-    let said = (!is_shown).then_some(&stderr);
-    let mut held = Held::start(command, &report, said).map_err(host("start a process"))?;
+    let hidden = (!is_shown).then_some(&stderr);
+    let mut held = Held::start(command, &report, hidden).map_err(host("start a process"))?;
     let mut counters = Counters::open(held.pid());
     let (elapsed, status) = held.finish(cancel)?;
     let reason = tail(&mut report).map_err(host("read a temporary file"))?;
@@ -119,7 +119,7 @@ impl Held {
         Pid::from_child(&self.child)
     }
 
-    /// Lets it run to its end. Returns the elapsed time and the exit status.
+    /// Lets the command run to its end. Returns the elapsed time and the exit status.
     fn finish(&mut self, cancel: &Cancel) -> Result<(Duration, ExitStatus), CommandError> {
         const WAIT: &str = "wait for the command";
         let handle = pidfd_open(self.pid(), PidfdFlags::empty()).map_err(host(WAIT))?;
@@ -157,7 +157,7 @@ impl Drop for Held {
     }
 }
 
-/// The last bytes of a file.
+/// Reads the last bytes of a file.
 fn tail(file: &mut File) -> io::Result<Vec<u8>> {
     const LAST_WORDS: u64 = 2048;
     let length = file.seek(SeekFrom::End(0))?;
@@ -167,7 +167,7 @@ fn tail(file: &mut File) -> io::Result<Vec<u8>> {
     Ok(tail)
 }
 
-/// How a process failed: `exit status 1`, `signal 9`. `None` if it succeeded.
+/// Says how a process failed: `exit status 1`, `signal 9`. `None` if it succeeded.
 pub fn failure(status: ExitStatus) -> Option<String> {
     match (status.code(), status.signal()) {
         (Some(0), _) => None,

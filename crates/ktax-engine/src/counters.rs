@@ -12,13 +12,13 @@ use ktax_model::{Count, Counted};
 
 /// Whether kernel or user mode is counted.
 #[derive(Clone, Copy)]
-enum At {
+enum Mode {
     User,
     Kernel,
     Both,
 }
 
-type Named = (&'static str, Builder<'static>);
+type NamedEvent = (&'static str, Builder<'static>);
 
 const DTLB_MISSES: Cache =
     Cache { which: CacheId::DTLB, operation: CacheOp::READ, result: CacheResult::MISS };
@@ -26,42 +26,42 @@ const DTLB_MISSES: Cache =
 /// Groups of events that the kernel counts during the same periods: all events of a group have a
 /// hardware counter, or none. Groups are small, because the kernel refuses one with more events
 /// than the CPU has counters.
-fn groups() -> [Vec<Named>; 5] {
-    let of_kernel = |name, event: Software| (name, builder(event, At::Both));
-    let cpu = |name, event: Hardware, at| (name, builder(event, at));
+fn groups() -> [Vec<NamedEvent>; 5] {
+    let software = |name, event: Software| (name, builder(event, Mode::Both));
+    let cpu = |name, event: Hardware, mode| (name, builder(event, mode));
     [
         vec![
-            // It needs no permission, because it does not tell kernel time from user time.
-            ("task-clock", builder(Software::TASK_CLOCK, At::User)),
-            of_kernel("cpu-migrations", Software::CPU_MIGRATIONS),
-            of_kernel("context-switches", Software::CONTEXT_SWITCHES),
-            of_kernel("page-faults", Software::PAGE_FAULTS),
-            of_kernel("minor-faults", Software::PAGE_FAULTS_MIN),
-            of_kernel("major-faults", Software::PAGE_FAULTS_MAJ),
+            // User mode needs no permission; this event does not tell kernel time from user time.
+            ("task-clock", builder(Software::TASK_CLOCK, Mode::User)),
+            software("cpu-migrations", Software::CPU_MIGRATIONS),
+            software("context-switches", Software::CONTEXT_SWITCHES),
+            software("page-faults", Software::PAGE_FAULTS),
+            software("minor-faults", Software::PAGE_FAULTS_MIN),
+            software("major-faults", Software::PAGE_FAULTS_MAJ),
         ],
         vec![
-            cpu("cycles-user", Hardware::CPU_CYCLES, At::User),
-            cpu("instructions-user", Hardware::INSTRUCTIONS, At::User),
+            cpu("cycles-user", Hardware::CPU_CYCLES, Mode::User),
+            cpu("instructions-user", Hardware::INSTRUCTIONS, Mode::User),
         ],
         vec![
-            cpu("cycles-kernel", Hardware::CPU_CYCLES, At::Kernel),
-            cpu("instructions-kernel", Hardware::INSTRUCTIONS, At::Kernel),
+            cpu("cycles-kernel", Hardware::CPU_CYCLES, Mode::Kernel),
+            cpu("instructions-kernel", Hardware::INSTRUCTIONS, Mode::Kernel),
         ],
         vec![
-            cpu("cache-references", Hardware::CACHE_REFERENCES, At::Both),
-            cpu("cache-misses", Hardware::CACHE_MISSES, At::Both),
+            cpu("cache-references", Hardware::CACHE_REFERENCES, Mode::Both),
+            cpu("cache-misses", Hardware::CACHE_MISSES, Mode::Both),
         ],
-        vec![("dtlb-misses", builder(DTLB_MISSES, At::Both))],
+        vec![("dtlb-misses", builder(DTLB_MISSES, Mode::Both))],
     ]
 }
 
-fn builder<E: Event>(event: E, at: At) -> Builder<'static> {
+fn builder<E: Event>(event: E, mode: Mode) -> Builder<'static> {
     let mut builder = Builder::new(event);
     builder.inherit(true).enable_on_exec(true);
-    match at {
-        At::User => {}
-        At::Kernel => drop(builder.include_kernel().exclude_user(true)),
-        At::Both => drop(builder.include_kernel()),
+    match mode {
+        Mode::User => {}
+        Mode::Kernel => drop(builder.include_kernel().exclude_user(true)),
+        Mode::Both => drop(builder.include_kernel()),
     }
     builder
 }
@@ -88,7 +88,7 @@ impl Counters {
         Counters(all)
     }
 
-    /// The counts until now, children that still run included.
+    /// Returns the counts until now, children that still run included.
     pub fn read(&mut self) -> Counted {
         let mut counted: Counted =
             self.0.iter_mut().map(|(name, counter)| (*name, read(counter))).collect();
@@ -102,7 +102,7 @@ impl Counters {
     }
 }
 
-/// The first open event of a group is its leader.
+/// Returns the counter if it is open: the first open one of a group is its leader.
 fn open<'a>(
     (_, counter): &'a mut (&'static str, Result<Counter, String>),
 ) -> Option<&'a mut Counter> {
@@ -148,7 +148,7 @@ fn sum(one: &Count, other: &Count) -> Count {
     }
 }
 
-/// Why the kernel refused a counter, and what to do about it.
+/// Says why the kernel refused a counter, and what to do about it.
 fn refused(error: &io::Error) -> String {
     match Errno::from_io_error(error) {
         Some(Errno::NOENT | Errno::NODEV | Errno::OPNOTSUPP) => {
@@ -228,9 +228,9 @@ mod tests {
 
     #[test]
     fn a_refusal_has_its_reason_and_the_next_step() {
-        let of = |errno: Errno| refused(&io::Error::from(errno));
-        assert!(of(Errno::NOENT).starts_with("no PMU here"), "{}", of(Errno::NOENT));
-        assert!(of(Errno::ACCESS).starts_with("not permitted"), "{}", of(Errno::ACCESS));
+        let refusal = |errno: Errno| refused(&io::Error::from(errno));
+        assert!(refusal(Errno::NOENT).starts_with("no PMU here"), "{}", refusal(Errno::NOENT));
+        assert!(refusal(Errno::ACCESS).starts_with("not permitted"), "{}", refusal(Errno::ACCESS));
         assert!(not_permitted(Some(2)).contains("perf_event_paranoid is 2; type `sudo sysctl"));
         assert!(not_permitted(Some(-1)).contains("although kernel.perf_event_paranoid is -1"));
         assert!(not_permitted(None).contains("CONFIG_PERF_EVENTS"));

@@ -18,7 +18,7 @@ use crate::host::settings::SettingError;
 use ktax_model::{Facts, Failure, Key, Layout, Machine, RunsOn, TimedSubject, TimesPlan, Workload};
 use ktax_program::{NativePrograms, PackedModules, PackedPrograms};
 
-/// What to boot.
+/// A guest to boot.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The kernel image.
@@ -33,8 +33,8 @@ pub struct Request {
     pub layout: Layout,
     /// The modules of the kernel that the guest loads, as an archive.
     pub modules: Option<PackedModules>,
-    /// What each guest of a Side has: what makes the disk, hooks of rows that are no programs, and
-    /// what it is set up with.
+    /// Programs of every guest of a Side: those that make the disk, hooks of rows that are no
+    /// programs, and its setup.
     pub beside: Option<PackedPrograms>,
     /// The one program of the user's that is in this guest.
     pub program: Option<PackedPrograms>,
@@ -42,7 +42,7 @@ pub struct Request {
 
 /// An engine that counts.
 pub trait Engine: Sync {
-    /// A shell script that repeats the Boot by hand; `$1` is the path of an order.
+    /// Returns a shell script that repeats the Boot by hand; `$1` is the path of an order.
     fn script(&self, request: &Request) -> String;
     /// Boots, or finds the Boot's Snapshot in the cache.
     ///
@@ -54,9 +54,9 @@ pub trait Engine: Sync {
 
 /// A Boot that any number of Runs start from, each from the same state.
 pub trait Frozen {
-    /// What the guest reported about itself.
+    /// Returns what the guest reported about itself.
     fn hello(&self) -> &Hello;
-    /// The end of the console at the Snapshot.
+    /// Returns the end of the console at the Snapshot.
     fn console(&self) -> Vec<u8>;
     /// Gives the guest an order and waits for its end.
     ///
@@ -65,17 +65,13 @@ pub trait Frozen {
     /// The guest or the host failed, or the user cancelled.
     fn run(&self, order: &str) -> Result<RawAnswer, Stop>;
     /// Boots once more and counts from the kernel's start to init's; then as [`Frozen::run`].
-    ///
-    /// # Errors
-    ///
-    /// As of [`Frozen::run`].
     fn run_boot(&self, order: &str) -> Result<RawAnswer, Stop>;
 }
 
 /// The output of a finished guest. Nothing in it has been checked.
 #[derive(Debug, Clone, Default)]
 pub struct RawAnswer {
-    /// What it printed on the wire.
+    /// The bytes on the wire.
     pub wire: Vec<u8>,
     /// The plugin's profile.
     pub profile: String,
@@ -111,16 +107,16 @@ pub struct Booted {
     pub console: Vec<u8>,
 }
 
-/// An engine in the list: what the other phases know of it.
+/// An engine in the list, as the other phases know it.
 #[derive(Debug, Clone, Copy)]
 pub struct EngineEntry {
-    /// What `--engine` and experiment files call it.
+    /// Name for `--engine` and experiment files.
     pub name: &'static str,
-    /// What it does, for `--help`.
+    /// Description for `--help`.
     pub about: &'static str,
-    /// What it runs Subjects on.
+    /// Where Subjects run.
     pub runs_on: RunsOn,
-    /// What it measures, and how it is made ready.
+    /// Kind of measurement, and how the engine is made ready.
     pub measures: Measures,
 }
 
@@ -130,19 +126,19 @@ impl PartialEq for EngineEntry {
     }
 }
 
-/// What an engine measures, and how it is made ready.
+/// Kinds of measurements, and how an engine is made ready for one.
 #[derive(Clone, Copy)]
 pub enum Measures {
     /// Counts.
     Counts {
-        /// The Key of its counts.
+        /// Returns the Key of the counts.
         key: fn(&Qemu, &Machine) -> Key,
-        /// Makes it ready.
+        /// Makes the engine ready.
         open: fn(CountsSetup<'_>) -> Result<Box<dyn Engine>, OpenError>,
     },
     /// Times.
     Times {
-        /// Makes it ready.
+        /// Makes the engine ready.
         open: for<'a> fn(TimedSetup<'a>) -> Result<Box<dyn Timed + 'a>, OpenError>,
     },
 }
@@ -156,7 +152,7 @@ impl fmt::Debug for Measures {
     }
 }
 
-/// What an engine for counts is made of.
+/// The setup of an engine for counts.
 pub struct CountsSetup<'a> {
     /// QEMU to run.
     pub qemu: Qemu,
@@ -164,7 +160,7 @@ pub struct CountsSetup<'a> {
     pub cpus: u32,
     /// ktax's own directory.
     pub cache: &'a Path,
-    /// What no guest may exceed.
+    /// Limits of every guest.
     pub limits: Limits,
     /// Stops everything once it is raised.
     pub cancel: Cancel,
@@ -172,9 +168,9 @@ pub struct CountsSetup<'a> {
     pub guest: UserSpace,
 }
 
-/// What a timed engine is made of.
+/// The setup of a timed engine.
 pub struct TimedSetup<'a> {
-    /// What is to be measured.
+    /// The plan to be measured.
     pub plan: &'a TimesPlan,
     /// QEMU to run; the one on the PATH where absent.
     pub qemu: Option<&'a Path>,
@@ -188,9 +184,9 @@ pub struct TimedSetup<'a> {
     pub native: Option<(NativePrograms, PathBuf)>,
     /// The CPUs of this machine that vCPUs are pinned to, in turn; empty: not pinned.
     pub cpus: Vec<usize>,
-    /// What no program and no guest may exceed.
+    /// Limits of every program and every guest.
     pub limits: Limits,
-    /// Is called between two loops, when nothing is measured.
+    /// Called between two loops, when nothing is measured.
     pub between: &'a dyn Fn(),
     /// Stops everything once it is raised.
     pub cancel: Cancel,
@@ -210,10 +206,10 @@ pub enum OpenError {
     /// This user cannot use KVM.
     #[error(transparent)]
     Kvm(#[from] DeviceError),
-    /// Something of the host's failed.
+    /// The host failed.
     #[error("{0}")]
     Failed(Failure),
-    /// The user stopped it.
+    /// The user asked to stop.
     #[error("stopped")]
     Cancelled,
 }
@@ -234,7 +230,7 @@ macro_rules! engines {
 }
 pub(super) use engines;
 
-/// The engine of that name.
+/// Returns the engine of that name.
 pub fn named(name: &str) -> Option<&'static EngineEntry> {
     ENGINES.iter().find(|engine| engine.name == name)
 }
@@ -243,7 +239,8 @@ impl<'de> Deserialize<'de> for &'static EngineEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
         named(&name).ok_or_else(|| {
-            let names: Vec<String> = ENGINES.iter().map(|it| format!("`{}`", it.name)).collect();
+            let names: Vec<String> =
+                ENGINES.iter().map(|engine| format!("`{}`", engine.name)).collect();
             let names = names.join(", ");
             de::Error::custom(format!("unknown engine {name:?}, expected one of {names}"))
         })
@@ -253,7 +250,7 @@ impl<'de> Deserialize<'de> for &'static EngineEntry {
 /// Why a Boot or a Run has no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
-    /// The guest or QEMU failed; the row shows why. With the end of the console, if there is one.
+    /// The guest or QEMU failed; the row shows why. The bytes are the end of the console.
     Failed(Failure, Vec<u8>),
     /// The user asked to stop: there is no row.
     Cancelled,

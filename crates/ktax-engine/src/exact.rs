@@ -30,7 +30,7 @@ use ktax_program::PackedPrograms;
 pub use super::argv::Paths;
 pub use snapshot::save_state;
 
-/// Its place in the list of engines.
+/// The entry in the list of engines.
 pub const ENGINE: EngineEntry = EngineEntry {
     name: NAME,
     about: "Count instructions under QEMU's translator: the same numbers everywhere",
@@ -38,7 +38,7 @@ pub const ENGINE: EngineEntry = EngineEntry {
     measures: Measures::Counts {
         key: Exact::key,
         open: |CountsSetup { qemu, cpus, cache, limits, cancel, guest }| {
-            let engine = Exact::of(guest, qemu, cache, limits, cancel)?;
+            let engine = Exact::with_guest(guest, qemu, cache, limits, cancel)?;
             if cpus > 1 {
                 engine.check_slices()?;
             }
@@ -47,10 +47,10 @@ pub const ENGINE: EngineEntry = EngineEntry {
     },
 };
 
-/// What the engine is called.
+/// The name of the engine.
 const NAME: &str = "exact";
 
-/// The engine.
+/// The exact engine.
 #[derive(Debug)]
 pub struct Exact {
     pub(super) tools: Tools,
@@ -58,27 +58,19 @@ pub struct Exact {
 
 impl Exact {
     /// Prepares the engine; `cache` is ktax's own directory.
-    ///
-    /// # Errors
-    ///
-    /// The cache cannot be written.
     pub fn new(qemu: Qemu, cache: &Path, limits: Limits, cancel: Cancel) -> Result<Exact, Failure> {
-        Exact::of(UserSpace::OWN, qemu, cache, limits, cancel)
+        Exact::with_guest(UserSpace::OWN, qemu, cache, limits, cancel)
     }
 
-    /// The same with another guest.
-    ///
-    /// # Errors
-    ///
-    /// The cache cannot be written.
-    pub fn of(
+    /// Prepares the engine with another guest.
+    pub fn with_guest(
         guest: UserSpace,
         qemu: Qemu,
         cache: &Path,
         limits: Limits,
         cancel: Cancel,
     ) -> Result<Exact, Failure> {
-        let payload = payload::install_of(&guest, cache)
+        let payload = payload::install_guest(&guest, cache)
             .map_err(host_failure("cannot write to the cache"))?;
         for dir in ["snapshots", "runs"] {
             remove_stale(&cache.join(dir));
@@ -90,10 +82,6 @@ impl Exact {
     }
 
     /// Loads the plugin into a QEMU without a machine, to see whether that works.
-    ///
-    /// # Errors
-    ///
-    /// QEMU does not start, or does not load the plugin.
     pub fn try_plugin(&self) -> Result<(), Failure> {
         let tools = &self.tools;
         let scratch =
@@ -121,7 +109,7 @@ impl Exact {
         vm.monitor(|monitor| monitor.status()).map(drop)
     }
 
-    /// The Key: counts compare only with counts of the same Key.
+    /// Returns the Key: counts compare only with counts of the same Key.
     pub fn key(qemu: &Qemu, machine: &Machine) -> Key {
         Key {
             engine: NAME.into(),
@@ -139,21 +127,13 @@ impl Exact {
     }
 
     /// Boots and makes the Snapshot, or finds it in the cache.
-    ///
-    /// # Errors
-    ///
-    /// The guest or the host failed, or the user cancelled.
     pub fn freeze(&self, request: &Request) -> Result<ExactBoot<'_>, Stop> {
         let initrd = self.tools.initrd(request)?;
         let snapshot = snapshot::obtain(&self.tools, request, &initrd)?;
         Ok(ExactBoot::new(&self.tools, request.clone(), initrd, snapshot))
     }
 
-    /// The same as [`Engine::boot`], whose Runs say this of calls.
-    ///
-    /// # Errors
-    ///
-    /// As of [`Engine::boot`].
+    /// Boots as [`Engine::boot`] does; Runs follow calls as `paths` says.
     pub fn boot_with(&self, request: &Request, paths: Paths) -> Result<Box<dyn Frozen + '_>, Stop> {
         let mut boot = self.counted(request)?;
         boot.set_paths(paths);
@@ -172,7 +152,7 @@ impl Exact {
 
 impl Engine for Exact {
     fn script(&self, request: &Request) -> String {
-        // The boot writes it, unless its programs are measured already.
+        // The boot writes this file, unless its programs are measured already.
         let initrd = self.tools.payload.path_with(&archives(request));
         argv::script(&self.tools.qemu.program, request, &initrd)
     }
@@ -182,7 +162,7 @@ impl Engine for Exact {
     }
 }
 
-/// What every part of the exact engine works with.
+/// Tools that every part of the exact engine uses.
 #[derive(Debug)]
 pub(super) struct Tools {
     pub qemu: Qemu,
@@ -195,18 +175,18 @@ pub(super) struct Tools {
 }
 
 impl Tools {
-    /// What the guest of a Boot unpacks: ktax's programs, the kernel's modules, the user's.
+    /// Writes the archive that the guest of a Boot unpacks: ktax's programs, the kernel's modules, the user's.
     pub fn initrd(&self, request: &Request) -> Result<PathBuf, Failure> {
         self.payload.with(&archives(request)).map_err(host_failure("cannot write to the cache"))
     }
 
-    /// Whether its kernel has more code than its image.
+    /// Returns whether the kernel gets more code than its image has.
     pub fn loads_code(request: &Request) -> bool {
         let mut programs = request.beside.iter().chain(&request.program);
         request.modules.is_some() || programs.any(|programs| programs.has_setup)
     }
 
-    /// What is watched while a VM with these files runs.
+    /// Returns what is watched while a VM with these files runs.
     pub fn watch<'a>(&'a self, files: &'a Files, wire_bytes: u64) -> Watched<'a> {
         Watched {
             limits: &self.limits,
@@ -218,7 +198,7 @@ impl Tools {
     }
 }
 
-/// What a guest has beside ktax's own programs.
+/// Returns the archives of a guest beside ktax's own programs.
 pub(super) fn archives(request: &Request) -> Vec<&PackedPrograms> {
     let modules = request.modules.iter().map(|modules| &modules.packed);
     modules.chain(&request.beside).chain(&request.program).collect()
@@ -226,15 +206,15 @@ pub(super) fn archives(request: &Request) -> Vec<&PackedPrograms> {
 
 type Parse = fn(&[u8]) -> Result<String, WireError>;
 
-/// What a symbol file has.
+/// Contents of a symbol file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Symbols {
     Functions,
-    /// For the model of coherence.
+    /// Variables, for the model of coherence.
     Variables,
 }
 
-/// The symbol file of the Kernel that `boot` runs. The boot line always has `nokaslr`, so the
+/// Finds or makes the symbol file of the Kernel that `boot` runs. The boot line always has `nokaslr`, so the
 /// addresses depend on the image alone, unless the guest loads modules, or code by a hook.
 fn obtain_symbols(
     tools: &Tools,
@@ -268,17 +248,17 @@ fn obtain_symbols(
 
 const CPUS: u32 = 4;
 
-/// How often all CPUs together take the lock.
+/// Number of times that all CPUs together take the lock.
 const ACQUISITIONS: u64 = 80_000;
 
-/// A quantum, and how many percent of all acquisitions find the lock taken at it. Of all quanta,
-/// here a longer or shorter one shows most: 5 % of it are three points. It takes a second.
+/// A quantum, and the percentage of acquisitions that find the lock taken at it. At this quantum a
+/// deviation shows most: 5 % of it are three points. The test takes a second.
 const TRIED: (u32, f64) = (200, 43.0);
 
-/// How many points a share may be away: firmware decides where in a slice the first CPU begins.
+/// Percentage points that a share may differ: firmware decides where in a slice the first CPU begins.
 const MOST_AWAY: f64 = 1.0;
 
-/// What the guest does.
+/// The work of the guest of the self-test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SelfTest {
     /// Each CPU takes the lock before it counts.
@@ -288,11 +268,7 @@ pub enum SelfTest {
 }
 
 impl Exact {
-    /// Makes sure that this QEMU ends slices as asked. What it once did is in the cache.
-    ///
-    /// # Errors
-    ///
-    /// It does not, the cache cannot be used, or the user cancelled.
+    /// Makes sure that this QEMU ends slices as asked. The cache remembers a QEMU that passed.
     pub fn check_slices(&self) -> Result<(), OpenError> {
         let passed = self.record()?;
         if Holder::of(&passed).map_err(host_failure("cannot read the self-test"))?.is_some() {
@@ -311,22 +287,18 @@ impl Exact {
             .map_err(host_failure("cannot keep the self-test"))?)
     }
 
-    /// The file that is there if this QEMU has passed.
+    /// Returns the path of the file that exists if this QEMU has passed.
     fn record(&self) -> Result<PathBuf, Failure> {
         let qemu = &self.tools.qemu;
         let dir = self.tools.cache.join("self-tests");
         fs::create_dir_all(&dir).map_err(host_failure("cannot write to the cache"))?;
         let program = sha256_of_file(&qemu.program).map_err(host_failure("cannot read QEMU"))?;
         let tried = format!("{TRIED:?}");
-        let of = [&program, &qemu.version, &payload::self_test_sha256(), &tried];
-        Ok(dir.join(sha256_of_parts(&of)))
+        let parts = [&program, &qemu.version, &payload::self_test_sha256(), &tried];
+        Ok(dir.join(sha256_of_parts(&parts)))
     }
 
-    /// Runs the guest at a quantum.
-    ///
-    /// # Errors
-    ///
-    /// It fails, or the user cancelled.
+    /// Runs the guest of the self-test at a quantum.
     pub fn self_test(&self, what: SelfTest, quantum: u32) -> Result<RawAnswer, Stop> {
         let tools = &self.tools;
         let scratch =
@@ -357,8 +329,8 @@ impl Exact {
         };
         let words = if what == SelfTest::Locked { "locked" } else { "unlocked" };
         let args = |control| argv::self_test(&image, words, CPUS, &files, control, &plugin);
-        // Not those of the user's guests.
-        let limits = Limits::default().of_cpus(CPUS);
+        // The self-test does not have the limits of the user's guests.
+        let limits = Limits::default().for_cpus(CPUS);
         let stderr = scratch.file("stderr");
         let mut vm = Vm::start(&tools.qemu.program, args, None, &stderr, &limits)?;
         let rest = vm.wait(&Watched {
@@ -375,7 +347,7 @@ impl Exact {
     }
 }
 
-/// Says why not.
+/// Judges the answer of the self-test; the error says what is wrong.
 fn judge(answer: &RawAnswer) -> Result<(), String> {
     let done = match parse_answer(&answer.wire, "self-test") {
         Ok(Answer::Done(done)) => done,
@@ -399,6 +371,6 @@ fn judge(answer: &RawAnswer) -> Result<(), String> {
 }
 
 #[allow(clippy::cast_precision_loss, reason = "both are small")]
-fn percent(part: u64, of: u64) -> f64 {
-    part as f64 / of as f64 * 100.0
+fn percent(part: u64, whole: u64) -> f64 {
+    part as f64 / whole as f64 * 100.0
 }

@@ -33,7 +33,7 @@ use ktax_program::NativePrograms;
 
 pub use settings::{Running, Setting};
 
-/// Its place in the list of engines.
+/// The entry in the list of engines.
 pub const ENGINE: EngineEntry = EngineEntry {
     name: "host",
     about: "Time the running kernel: set each side's settings, then restore them",
@@ -65,8 +65,7 @@ impl Host {
         Ok(Host { guest, hello, _holder, limits, cancel, programs: None })
     }
 
-    /// The same with programs of the user's, if there are any, and the directory in which they
-    /// start.
+    /// Adds the user's programs, if there are any, and the directory in which they start.
     #[must_use]
     pub fn with(self, programs: Option<(NativePrograms, PathBuf)>) -> Host {
         Host { programs, ..self }
@@ -101,7 +100,7 @@ impl Host {
             _ => behind(error.to_string()),
         })?;
         let mut stdout = child.stdout.take().expect("it is piped");
-        let ended = self.listen(&mut child, &mut stdout);
+        let ended = self.read_output(&mut child, &mut stdout);
         if ended.is_err() {
             drop(child.kill());
             drop(drain(&mut stdout, Instant::now() + TIDYING));
@@ -112,9 +111,9 @@ impl Host {
         }
         let wire = ended?;
         if wire.is_empty() {
-            let mut said = Vec::new();
-            stderr.rewind().and_then(|()| stderr.read_to_end(&mut said)).ok();
-            let console = format!("{status} {}", ktax_host::text::escape_bytes(&said));
+            let mut printed = Vec::new();
+            stderr.rewind().and_then(|()| stderr.read_to_end(&mut printed)).ok();
+            let console = format!("{status} {}", ktax_host::text::escape_bytes(&printed));
             return Err(match prefix {
                 [] => Failure::Silent { console },
                 _ => behind(console),
@@ -124,7 +123,7 @@ impl Host {
         Ok(wire)
     }
 
-    /// Whether the user asked to stop.
+    /// Returns whether the user asked to stop.
     pub(super) fn is_cancelled(&self) -> bool {
         self.cancel.is_cancelled()
     }
@@ -157,7 +156,7 @@ impl Host {
     }
 
     /// Reads the output of the process to its end, within the limits.
-    fn listen(&self, child: &mut Child, stdout: &mut ChildStdout) -> Result<Vec<u8>, Stop> {
+    fn read_output(&self, child: &mut Child, stdout: &mut ChildStdout) -> Result<Vec<u8>, Stop> {
         let started = Instant::now();
         let mut wire = Vec::new();
         let mut block = [0; 4096];
@@ -171,7 +170,7 @@ impl Host {
             if wire.len() as u64 > self.limits.wire_bytes {
                 return Err(Failure::Flood { limit_bytes: self.limits.wire_bytes }.into());
             }
-            if !readable(stdout, self.limits.poll) {
+            if !is_readable(stdout, self.limits.poll) {
                 continue;
             }
             match stdout.read(&mut block) {
@@ -187,7 +186,7 @@ impl Host {
     }
 }
 
-fn readable(stdout: &ChildStdout, within: Duration) -> bool {
+fn is_readable(stdout: &ChildStdout, within: Duration) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(stdout.as_fd(), PollFlags::IN)];
     // An interrupted poll only returns early.
     matches!(poll(&mut fds, Some(&timespec(within))), Ok(1..))
@@ -196,7 +195,7 @@ fn readable(stdout: &ChildStdout, within: Duration) -> bool {
 fn drain(stdout: &mut ChildStdout, deadline: Instant) -> io::Result<()> {
     let mut block = [0; 4096];
     while Instant::now() < deadline {
-        if readable(stdout, Duration::from_millis(200)) && stdout.read(&mut block)? == 0 {
+        if is_readable(stdout, Duration::from_millis(200)) && stdout.read(&mut block)? == 0 {
             break;
         }
     }
@@ -212,11 +211,7 @@ pub struct TimedHost<'a> {
 }
 
 impl<'a> TimedHost<'a> {
-    /// Of both Sides of a Plan, with the journal of this machine.
-    ///
-    /// # Errors
-    ///
-    /// As of [`TimedHost::new`], or the guest program cannot be put into the cache.
+    /// Opens the running kernel for both Sides of a Plan, with the journal of this machine.
     pub fn open(setup: TimedSetup<'a>) -> Result<TimedHost<'a>, OpenError> {
         let TimedSetup { plan, cache, limits, cancel, note, between, native, .. } = setup;
         let programs = Host::new(cache, limits, cancel)
@@ -291,7 +286,7 @@ fn adopt_orphans() -> io::Result<()> {
 fn end_orphans() {
     while let Some(left) = Some(children()).filter(|left| !left.is_empty()) {
         for pid in left {
-            // It may have ended by itself.
+            // The process may have ended by itself.
             kill_process(pid, Signal::KILL).ok();
             waitpid(Some(pid), WaitOptions::empty()).ok();
         }
@@ -300,7 +295,8 @@ fn end_orphans() {
 
 fn children() -> Vec<Pid> {
     let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    let lists = threads.filter_map(|it| fs::read_to_string(it.path().join("children")).ok());
+    let lists =
+        threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
     let all: String = lists.collect();
     all.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
 }

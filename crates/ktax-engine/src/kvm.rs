@@ -28,7 +28,7 @@ use ktax_model::{
 };
 use ktax_program::PackedPrograms;
 
-/// Its place in the list of engines.
+/// The entry in the list of engines.
 pub const ENGINE: EngineEntry = EngineEntry {
     name: "kvm",
     about: "Time guests under QEMU/KVM",
@@ -39,7 +39,7 @@ pub const ENGINE: EngineEntry = EngineEntry {
 /// The longest text of orders that a guest reads, in bytes: `docs/wire.md`.
 const ORDERS_BYTES: usize = (64 << 10) - 1;
 
-/// What the engine needs.
+/// The setup of the engine.
 #[derive(Debug)]
 pub struct Setup {
     pub qemu: Qemu,
@@ -78,10 +78,6 @@ struct Guest {
 
 impl Kvm {
     /// Prepares the engine.
-    ///
-    /// # Errors
-    ///
-    /// The cache cannot be written.
     pub fn new(mut setup: Setup) -> Result<Kvm, Failure> {
         let written = host_failure("cannot write to the cache");
         let payload = payload::install(&setup.cache).map_err(written.clone())?;
@@ -93,19 +89,11 @@ impl Kvm {
     }
 
     /// Boots a kernel until its hello.
-    ///
-    /// # Errors
-    ///
-    /// The guest or the host failed, or the user cancelled.
     pub fn try_boot(&self, image: &Path) -> Result<Hello, Stop> {
         Ok(self.start(image, &argv::boot_line(self.setup.shape.accelerator, ""), "")?.hello)
     }
 
     /// Does work on the CPUs that the vCPUs are pinned to.
-    ///
-    /// # Errors
-    ///
-    /// This process may not run on these CPUs.
     pub fn on_its_cpus<T>(&self, work: impl FnOnce() -> T) -> Result<T, Failure> {
         run_on(&self.setup.cpus, work)
     }
@@ -128,7 +116,7 @@ impl Kvm {
         Ok(Guest { vm, hello, files, _scratch: scratch })
     }
 
-    /// What is watched while a guest runs; its answer begins at the offset `begins` of the wire.
+    /// Returns what is watched while a guest runs; its answer begins at the offset `begins` of the wire.
     fn watch<'a>(&'a self, files: &'a VmFiles, begins: u64) -> Watched<'a> {
         let Setup { limits, cancel, .. } = &self.setup;
         let wire = (files.wire.as_path(), limits.wire_bytes.saturating_add(begins));
@@ -138,7 +126,7 @@ impl Kvm {
     /// Lets the guest run its orders, each within the limit.
     fn carry_out(&self, guest: &mut Guest, loops: usize) -> Result<(), Stop> {
         let (files, vm) = (&guest.files, &mut guest.vm);
-        let said = || fs::read(&files.wire).unwrap_or_default();
+        let wire_bytes = || fs::read(&files.wire).unwrap_or_default();
         let (mut finished, mut begins) = (0, 0);
         vm.extend();
         vm.go();
@@ -157,7 +145,7 @@ impl Kvm {
                     return Err(Failure::Silent { console }.into());
                 }
                 Err(Stop::Failed(late @ Failure::RealTime { .. }, _)) => {
-                    let now = count_finished(&said());
+                    let now = count_finished(&wire_bytes());
                     if now == finished {
                         return Err(late.into());
                     }
@@ -166,9 +154,9 @@ impl Kvm {
                 }
                 Err(Stop::Failed(flood @ Failure::Flood { .. }, _)) => {
                     let limit_bytes = self.setup.limits.wire_bytes;
-                    match last_answer_start(&said(), loops, limit_bytes) {
+                    match last_answer_start(&wire_bytes(), loops, limit_bytes) {
                         None => return Err(Failure::Flood { limit_bytes }.into()),
-                        // It is the console that is too long.
+                        // The wire is short enough, so the console is too long.
                         Some(now) if now == begins => return Err(flood.into()),
                         Some(now) => begins = now,
                     }
@@ -219,8 +207,8 @@ impl Kvm {
             let names: Vec<String> = cpus.iter().map(usize::to_string).collect();
             facts.insert(fact::VCPU_CPUS.into(), names.join(","));
         }
-        let of_machine = (self.setup.machine)().into_iter();
-        facts.extend(of_machine.map(|(name, value)| (fact::of_machine(&name), value)));
+        let machine = (self.setup.machine)().into_iter();
+        facts.extend(machine.map(|(name, value)| (fact::of_machine(&name), value)));
         facts
     }
 }
@@ -238,8 +226,8 @@ impl Timed for Kvm {
         };
         // The guest writes nothing more.
         drop(guest.vm);
-        let said = fs::read(&guest.files.wire).map_err(host_failure("cannot read the wire"))?;
-        let wires = assign_answers(&said, loops.len(), &ended, self.setup.limits.wire_bytes);
+        let wire = fs::read(&guest.files.wire).map_err(host_failure("cannot read the wire"))?;
+        let wires = assign_answers(&wire, loops.len(), &ended, self.setup.limits.wire_bytes);
         let console = ended.err().map(|_| read_tail(&guest.files.console)).unwrap_or_default();
         Ok(Booted { facts: self.facts(&guest.hello, boot_line), wires, console })
     }
@@ -249,7 +237,7 @@ impl Timed for Kvm {
     }
 }
 
-/// The orders of all loops.
+/// Returns the orders of all loops as one text.
 fn orders(loops: &[&Workload]) -> Result<String, Failure> {
     let plain = Layout { seed: 0, padding: 0, phase: 0 };
     let orders: String = loops.iter().map(|workload| wire::order(workload, &plain)).collect();
@@ -262,7 +250,7 @@ fn orders(loops: &[&Workload]) -> Result<String, Failure> {
     Err(Failure::Refused { message })
 }
 
-/// The engine of a Plan: guests, and this machine beside them where it is a Side.
+/// Opens the engine of a Plan: guests, and this machine beside them where it is a Side.
 pub(super) fn open(mut setup: TimedSetup<'_>) -> Result<Box<dyn Timed + '_>, OpenError> {
     check_device(setup.plan.machine.accelerator)?;
     let kvm = Kvm::new(Setup {
@@ -284,8 +272,8 @@ pub(super) fn open(mut setup: TimedSetup<'_>) -> Result<Box<dyn Timed + '_>, Ope
 
 /// A guest beside the machine that it runs on.
 struct BareMetal<'a> {
-    pub host: TimedHost<'a>,
-    pub kvm: Kvm,
+    host: TimedHost<'a>,
+    kvm: Kvm,
 }
 
 impl Timed for BareMetal<'_> {
@@ -319,7 +307,7 @@ pub enum DeviceError {
 }
 
 impl DeviceError {
-    /// What to do about it.
+    /// Returns what to do about it.
     pub fn next_step(&self) -> &'static str {
         match self {
             DeviceError::Absent => "load the module kvm-amd or kvm-intel",
@@ -329,9 +317,6 @@ impl DeviceError {
 }
 
 /// Opens the device and closes it.
-///
-/// # Errors
-/// It is not there, or this user may not open it.
 pub fn look_at_device() -> Result<(), DeviceError> {
     match File::options().read(true).write(true).open("/dev/kvm") {
         Ok(_) => Ok(()),
@@ -340,10 +325,7 @@ pub fn look_at_device() -> Result<(), DeviceError> {
     }
 }
 
-/// The same, where guests need it.
-///
-/// # Errors
-/// As [`look`].
+/// Checks the device if guests need it.
 pub fn check_device(accelerator: Accelerator) -> Result<(), DeviceError> {
     match accelerator {
         Accelerator::Kvm => look_at_device(),
@@ -351,7 +333,7 @@ pub fn check_device(accelerator: Accelerator) -> Result<(), DeviceError> {
     }
 }
 
-/// For each loop its answer, or why it has none. `ended` is how the guest ended. After a failure,
+/// Returns for each loop its answer, or why it has none. `ended` is how the guest ended. After a failure,
 /// loops with a complete answer keep it, and all others get that failure.
 fn assign_answers(
     wire: &[u8],
@@ -361,10 +343,10 @@ fn assign_answers(
 ) -> Vec<Result<Vec<u8>, Failure>> {
     // The first part is the hello.
     let answers = split_answers(wire).split_off(1.min(wire.len()));
-    let said = answers.len();
-    if said > loops || (said < loops && ended.is_ok()) {
+    let found = answers.len();
+    if found > loops || (found < loops && ended.is_ok()) {
         // More parts than loops: nobody knows which answer belongs to which loop.
-        let reason = format!("{} to {}", counted(said, "answer"), counted(loops, "order"));
+        let reason = format!("{} to {}", counted(found, "answer"), counted(loops, "order"));
         return vec![Err(Failure::Garbled { reason }); loops];
     }
     let mut answers = answers.into_iter();
@@ -380,12 +362,12 @@ fn assign_answers(
     (0..loops).map(one).collect()
 }
 
-/// How many orders have an answer.
+/// Counts the orders that have an answer.
 fn count_finished(wire: &[u8]) -> usize {
     split_answers(wire).iter().skip(1).filter(|answer| is_finished(answer)).count()
 }
 
-/// The offset of the last part; `None` if a part is too long, or there are more parts than orders.
+/// Returns the offset of the last part; `None` if a part is too long, or there are more parts than orders.
 fn last_answer_start(wire: &[u8], loops: usize, wire_bytes: u64) -> Option<u64> {
     let parts = split_answers(wire);
     let is_short = |part: &&[u8]| part.len() as u64 <= wire_bytes;
@@ -393,7 +375,7 @@ fn last_answer_start(wire: &[u8], loops: usize, wire_bytes: u64) -> Option<u64> 
     keeps.then(|| (wire.len() - parts.last().map_or(0, |last| last.len())) as u64)
 }
 
-/// The CPUs that this thread may run on: the online ones that its cpuset and its affinity permit.
+/// Returns the CPUs that this thread may run on: the online ones that its cpuset and its affinity permit.
 pub fn allowed_cpus() -> io::Result<Vec<u32>> {
     let cpu_set = sched_getaffinity(None)?;
     Ok((0..CpuSet::MAX_CPU).filter(|cpu| cpu_set.is_set(*cpu)).map(|cpu| cpu as u32).collect())
@@ -406,7 +388,7 @@ fn pin_vcpus(vm: &mut Vm, cpus: &[usize]) -> Result<(), Failure> {
     }
     let threads = vm.monitor(|monitor| monitor.vcpu_threads())?;
     for (thread, cpu) in threads.into_iter().zip(cpus.iter().cycle()) {
-        to_cpu(thread, *cpu).map_err(|error| Failure::Host {
+        pin_thread(thread, *cpu).map_err(|error| Failure::Host {
             operation: format!("cannot keep a vCPU on CPU {cpu}"),
             reason: error.to_string(),
         })?;
@@ -414,7 +396,7 @@ fn pin_vcpus(vm: &mut Vm, cpus: &[usize]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Does work on these CPUs, and restores the affinity; without CPUs on any. Processes that the work
+/// Does work on these CPUs, without CPUs on any, and restores the affinity. Processes that the work
 /// starts inherit the affinity.
 fn run_on<T>(cpus: &[usize], work: impl FnOnce() -> T) -> Result<T, Failure> {
     if cpus.is_empty() {
@@ -432,7 +414,7 @@ fn run_on<T>(cpus: &[usize], work: impl FnOnce() -> T) -> Result<T, Failure> {
     Ok(done)
 }
 
-fn to_cpu(thread: i32, cpu: usize) -> io::Result<()> {
+fn pin_thread(thread: i32, cpu: usize) -> io::Result<()> {
     let thread = Pid::from_raw(thread).ok_or(io::ErrorKind::NotFound)?;
     Ok(sched_setaffinity(Some(thread), &cpu_set(&[cpu])?)?)
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::event::Timespec;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::noise::own;
+use super::noise::own_ticks;
 use ktax_model::Failure;
 
 /// How many instructions are a second of the time that the plugin counts. In a second of its CPU
@@ -17,7 +17,7 @@ use ktax_model::Failure;
 /// only wait.
 const INSTRUCTIONS: u64 = 100_000_000;
 
-/// How many times as long a host may take for them.
+/// Factor by which a host may take longer for them.
 const SLOWEST: u32 = 3;
 
 /// The limits of a guest.
@@ -27,9 +27,9 @@ pub struct Limits {
     /// which nothing but the guest's own work adds to; and the longest real time in which that
     /// clock may stand still. Else it is real time, without the time that QEMU waits for a CPU.
     pub time: Duration,
-    /// The same for a trial of a kernel, on whose end the user waits.
+    /// The time of a trial of a kernel, for whose end the user waits.
     pub trial: Duration,
-    /// How many times of `time` QEMU may run where the plugin counts the time itself.
+    /// Factor of `time` that QEMU may run where the plugin counts the time itself.
     pub slowest: u32,
     /// Whether the guest's clock counts instructions.
     pub is_counted: bool,
@@ -70,57 +70,57 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The default limits, with this many seconds for a Boot, a Run or a trial.
-    pub fn of_seconds(seconds: u64) -> Limits {
+    /// Returns the default limits, with this many seconds for a Boot, a Run or a trial.
+    pub fn with_seconds(seconds: u64) -> Limits {
         let time = Duration::from_secs(seconds);
         Limits { time, trial: time, ..Limits::default() }
     }
 
-    /// These limits, for a virtual clock that is not counted. It goes on while QEMU waits for a
+    /// Returns these limits for a virtual clock that is not counted. It goes on while QEMU waits for a
     /// CPU, so only the limit in real time holds; and to ask for it disturbs the guest.
     #[must_use]
     pub fn without_virtual_time(self) -> Limits {
         Limits { is_counted: false, ..self }
     }
 
-    /// These limits, for a machine with so many CPUs. QEMU's main thread answers when it is asked
+    /// Returns these limits for a machine with so many CPUs. QEMU's main thread answers when it is asked
     /// for the virtual clock, and where several CPUs are idle it matters when that thread awakes.
     /// The plugin ends several CPUs at the same instruction on every host; QEMU's CPU time is only
     /// for what it does not end, and a slow host must not be the first.
     #[must_use]
-    pub fn of_cpus(self, cpus: u32) -> Limits {
+    pub fn for_cpus(self, cpus: u32) -> Limits {
         if cpus == 1 {
             return self;
         }
         Limits { virtual_grace: self.time * SLOWEST, slowest: SLOWEST, ..self }
     }
 
-    /// The most CPU time of QEMU, if the guest's clock is counted.
+    /// Returns the most CPU time of QEMU, if the guest's clock is counted.
     pub fn cpu_time(&self) -> Duration {
         self.time * self.slowest
     }
 
-    /// The time of a Run of several CPUs as the plugin counts it: the same on every host.
+    /// Returns the time of a Run of several CPUs as the plugin counts it, in instructions: the same on every host.
     pub fn instructions(&self) -> u64 {
         self.time.as_secs().saturating_mul(INSTRUCTIONS)
     }
 
-    /// The other way around, in seconds.
+    /// Converts instructions to seconds.
     pub fn seconds(instructions: u64) -> u64 {
         instructions / INSTRUCTIONS
     }
 
-    /// These limits, for a trial.
+    /// Returns these limits for a trial.
     #[must_use]
-    pub fn of_a_trial(self) -> Limits {
+    pub fn for_trial(self) -> Limits {
         Limits { time: self.trial, ..self }
     }
 }
 
-/// How long `ktax doctor` watches the CPUs: 50 ticks of the kernel's time accounting, 2 % each.
+/// The time for which `ktax doctor` watches the CPUs: 50 ticks of the kernel's time accounting, 2 % each.
 pub const LOOK_AT_CPUS: Duration = Duration::from_millis(500);
 
-/// A duration as poll(2) expects it.
+/// Converts a duration for poll(2).
 pub(super) fn timespec(time: Duration) -> Timespec {
     let tv_sec = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
     Timespec { tv_sec, tv_nsec: i64::from(time.subsec_nanos()) }
@@ -131,11 +131,8 @@ pub(super) fn timespec(time: Duration) -> Timespec {
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// A flag that SIGINT, SIGTERM and SIGHUP raise; SIGHUP does not if it is ignored (`nohup`).
-    ///
-    /// # Errors
-    ///
-    /// A signal handler cannot be installed.
+    /// Makes a flag that SIGINT, SIGTERM and SIGHUP raise; SIGHUP does not if it is ignored
+    /// (`nohup`).
     pub fn on_signals() -> std::io::Result<Cancel> {
         let cancel = Cancel::default();
         let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
@@ -150,13 +147,13 @@ impl Cancel {
         self.0.store(true, Ordering::SeqCst);
     }
 
-    /// Whether the flag is raised.
+    /// Returns whether the flag is raised.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
 }
 
-/// Whether ktax was started with this signal ignored. Without /proc the answer is no.
+/// Returns whether ktax was started with this signal ignored; false without /proc.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -164,7 +161,7 @@ fn is_ignored(signal: i32) -> bool {
     mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
-/// The time of a process since a moment.
+/// Measures the time of a process since a moment.
 #[derive(Debug)]
 pub(super) struct Clock {
     process: PathBuf,
@@ -174,13 +171,13 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// A clock for this process that starts now.
-    pub fn of(process: u32) -> Clock {
-        Clock::by(PathBuf::from(format!("/proc/{process}")))
+    /// Makes a clock for this process that starts now.
+    pub fn new(process: u32) -> Clock {
+        Clock::below(PathBuf::from(format!("/proc/{process}")))
     }
 
-    /// By what is in such a directory.
-    pub(super) fn by(process: PathBuf) -> Clock {
+    /// Makes a clock for the process with this directory of /proc.
+    pub(super) fn below(process: PathBuf) -> Clock {
         let (waited, ran) = (Duration::ZERO, Duration::ZERO);
         let mut clock = Clock { process, since: Instant::now(), waited, ran };
         clock.restart();
@@ -194,25 +191,25 @@ impl Clock {
         self.since = Instant::now();
     }
 
-    /// As if it had started so long before.
+    /// Moves the start back.
     #[cfg(test)]
     fn backdate(&mut self, by: Duration) {
         self.since -= by;
     }
 
-    /// The real time, with waits. Costs nothing.
+    /// Returns the real time, with waits. Costs nothing.
     pub fn real(&self) -> Duration {
         self.since.elapsed()
     }
 
-    /// The CPU time of all threads. Neither other work nor a slow disk adds to it.
+    /// Returns the CPU time of all threads. Neither other work nor a slow disk adds to it.
     pub fn ran(&self) -> Duration {
         cpu_time(&self.process).saturating_sub(self.ran)
     }
 
-    /// Whether more real time than this has passed, without waits for a CPU.
+    /// Returns whether more real time than this has passed, without waits for a CPU.
     pub fn has_passed(&self, limit: Duration) -> bool {
-        // Reading what the kernel says is only worth it where the answer depends on it.
+        // The kernel's files are read only where the answer depends on them.
         self.real() > limit && {
             let waited = waited_for_a_cpu(&self.process).saturating_sub(self.waited);
             self.real().saturating_sub(waited) > limit
@@ -220,28 +217,29 @@ impl Clock {
     }
 }
 
-/// Of the thread that waited longest: in QEMU, the one that runs the guest. A kernel without
-/// schedstat says nothing, and no wait is known.
+/// Returns how long the thread that waited longest has waited for a CPU: in QEMU, the one that runs
+/// the guest. Zero on a kernel without schedstat.
 fn waited_for_a_cpu(process: &Path) -> Duration {
-    let of_task = |task: fs::DirEntry| {
+    let wait_ns = |task: fs::DirEntry| {
         let line = fs::read_to_string(task.path().join("schedstat")).ok()?;
         line.split_ascii_whitespace().nth(1)?.parse().ok()
     };
     let tasks = fs::read_dir(process.join("task")).into_iter().flatten().flatten();
-    Duration::from_nanos(tasks.filter_map(of_task).max().unwrap_or(0))
+    Duration::from_nanos(tasks.filter_map(wait_ns).max().unwrap_or(0))
 }
 
-/// Zero for a process that has ended. QEMU has no children, whose time would be in it.
+/// Returns the CPU time of a process; zero for one that has ended. QEMU has no children, whose time
+/// would be in it.
 fn cpu_time(process: &Path) -> Duration {
     let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
-    let ticks = own(&stat).unwrap_or(0);
+    let ticks = own_ticks(&stat).unwrap_or(0);
     Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
-/// When one Boot or one Run must be done.
+/// The deadline of one Boot or one Run.
 pub(super) struct Deadline {
     clock: Clock,
-    /// How many virtual seconds were seen, and a clock since then.
+    /// Virtual seconds at the last check, and a clock since then.
     seen: (u64, Clock),
 }
 
@@ -256,7 +254,7 @@ impl Deadline {
         self.clock.restart();
     }
 
-    /// Looks at every limit; `virtual_s` asks for the virtual seconds since power-on.
+    /// Checks every limit; `virtual_s` asks for the virtual seconds since power-on.
     pub fn check(
         &mut self,
         limits: &Limits,
@@ -271,7 +269,7 @@ impl Deadline {
         if !is_late && self.clock.real() <= limits.virtual_grace {
             return Ok(());
         }
-        // A guest that is late is not disturbed any more by the question.
+        // The question can no longer disturb a guest that is late.
         let virtual_s = virtual_s();
         if virtual_s > limits.virtual_s {
             return Err(Failure::VirtualTime { limit_s: limits.virtual_s });
@@ -285,7 +283,7 @@ impl Deadline {
         Ok(())
     }
 
-    /// A guest that is halted for ever takes no CPU time. Its clock stands still, unless a timer is
+    /// Returns whether the guest is halted for ever. Such a guest takes no CPU time; its clock stands still, unless a timer is
     /// left; then it flies. One that waits for the disk gets some of both.
     fn stands_still(&mut self, limits: &Limits, virtual_s: u64) -> bool {
         let (seen_s, since) = &mut self.seen;
@@ -293,7 +291,7 @@ impl Deadline {
         if !went_on && !since.has_passed(limits.time) {
             return false;
         }
-        // To be asked takes some CPU time as well.
+        // Answering the questions takes some CPU time as well.
         if !went_on && since.ran() < limits.time / 20 {
             return true;
         }
@@ -312,14 +310,14 @@ mod tests {
     #[test]
     fn a_trial_is_short_unless_the_user_waits_longer() {
         let usual = Limits::default();
-        assert!(usual.clone().of_a_trial().time < usual.time);
+        assert!(usual.clone().for_trial().time < usual.time);
         let longer = usual.trial + Duration::from_secs(40);
-        assert_eq!(Limits::of_seconds(longer.as_secs()).of_a_trial().time, longer);
+        assert_eq!(Limits::with_seconds(longer.as_secs()).for_trial().time, longer);
     }
 
     #[test]
     fn time_without_a_cpu_does_not_count() {
-        let mut clock = Clock::of(std::process::id());
+        let mut clock = Clock::new(std::process::id());
         clock.since -= Duration::from_secs(60);
         assert!(clock.has_passed(Duration::from_secs(59)));
         assert!(!clock.has_passed(Duration::from_secs(100)));
@@ -346,7 +344,7 @@ mod tests {
             fs::write(dir.path().join("stat"), line).unwrap();
         };
         ran_for(10);
-        let mut clock = Clock::by(dir.path().to_owned());
+        let mut clock = Clock::below(dir.path().to_owned());
         clock.since -= Duration::from_secs(3600);
         ran_for(13);
         assert_eq!(clock.ran(), Duration::from_secs(6));
@@ -356,7 +354,7 @@ mod tests {
 
     const LIMIT_S: u64 = 100;
 
-    /// As if the process had run and waited for so long, in so many seconds.
+    /// Files of a process that has run and waited for so long, in so many seconds.
     fn later(deadline: &mut Deadline, process: &Path, real_s: u64, ran_s: u64, waited_s: u64) {
         let ticks = ran_s * rustix::param::clock_ticks_per_second();
         let task = process.join("task/1");
@@ -369,21 +367,21 @@ mod tests {
         }
     }
 
-    /// What comes of a guest that has run for so long, and whose clock goes on or not.
+    /// Checks a guest that has run for so long, and whose clock goes on or not.
     fn after(
         limits: &Limits,
         [real_s, ran_s, waited_s]: [u64; 3],
         virtual_s: u64,
     ) -> Option<Failure> {
         let process = tempfile::tempdir().unwrap();
-        let mut deadline = Deadline::new(|| Clock::by(process.path().to_owned()));
+        let mut deadline = Deadline::new(|| Clock::below(process.path().to_owned()));
         later(&mut deadline, process.path(), real_s, ran_s, waited_s);
         deadline.check(limits, || virtual_s).err()
     }
 
     #[test]
     fn other_work_on_the_host_ends_no_counted_guest_and_a_hang_ends() {
-        let limits = Limits::of_seconds(LIMIT_S);
+        let limits = Limits::with_seconds(LIMIT_S);
         let (cpu, real) = (Failure::CpuTime { limit_s: 100 }, Failure::RealTime { limit_s: 100 });
         for (times, virtual_s, expected) in [
             // A hang is busy: it ends when it has had its time, however long that takes.
@@ -412,9 +410,9 @@ mod tests {
 
     #[test]
     fn a_guest_that_halts_late_is_noticed_too() {
-        let limits = Limits::of_seconds(LIMIT_S);
+        let limits = Limits::with_seconds(LIMIT_S);
         let process = tempfile::tempdir().unwrap();
-        let mut deadline = Deadline::new(|| Clock::by(process.path().to_owned()));
+        let mut deadline = Deadline::new(|| Clock::below(process.path().to_owned()));
         for (real_s, ran_s, virtual_s, is_ok) in
             [(200, 20, 0, true), (90, 20, 3, true), (200, 20, 4, true), (101, 20, 4, false)]
         {

@@ -18,7 +18,7 @@ pub use facts::{facts, facts_below};
 #[derive(Debug)]
 pub struct Watch {
     root: PathBuf,
-    /// Empty: all of them.
+    /// The watched CPUs; empty: all of them.
     cpus: Vec<u32>,
     started: Instant,
     before: Accounts,
@@ -29,7 +29,7 @@ impl Watch {
     /// busy is nothing beside all the others. No CPUs are all of them.
     ///
     /// # Errors
-    /// /proc cannot be read. Without it nothing is known, and that is not the same as no noise.
+    /// /proc cannot be read: then nothing is known, which is not the same as no noise.
     pub fn start_on(cpus: &[u32]) -> io::Result<Watch> {
         Watch::start_below(Path::new("/"), cpus)
     }
@@ -48,9 +48,9 @@ impl Watch {
     pub fn end(self) -> io::Result<Noise> {
         let seconds = self.started.elapsed().as_secs_f64();
         let after = Accounts::read(&self.root)?;
-        let (was, _) = self.before.stat.of(&self.cpus);
-        let (is, cpus) = after.stat.of(&self.cpus);
-        let ticks = is.since(was);
+        let (before, _) = self.before.stat.ticks_of(&self.cpus);
+        let (now, cpus) = after.stat.ticks_of(&self.cpus);
+        let ticks = now.since(before);
         let others = ticks.busy.saturating_sub(after.own.saturating_sub(self.before.own));
         Ok(Noise {
             seconds,
@@ -66,7 +66,7 @@ impl Watch {
 #[derive(Debug)]
 struct Accounts {
     stat: Stat,
-    /// In ticks.
+    /// CPU time of this process and of the children that it has waited for, in ticks.
     own: u64,
     throttled: u64,
 }
@@ -75,7 +75,7 @@ impl Accounts {
     fn read(root: &Path) -> io::Result<Accounts> {
         Ok(Accounts {
             stat: parsed(root, "proc/stat", Stat::parse)?,
-            own: parsed(root, "proc/self/stat", own)?,
+            own: parsed(root, "proc/self/stat", own_ticks)?,
             throttled: throttled(root),
         })
     }
@@ -91,7 +91,7 @@ fn parsed<T>(root: &Path, path: &str, parse: fn(&str) -> Option<T>) -> io::Resul
     parse(&String::from_utf8_lossy(&bytes)).ok_or_else(|| failed("is not as expected".into()))
 }
 
-/// How often CPUs were throttled since they came online, because their core or their package was
+/// Returns how often CPUs were throttled since they came online, because their core or their package was
 /// too hot (Documentation/ABI/testing/sysfs-devices-system-cpu). Each CPU of a package counts
 /// separately. 0 if the kernel does not report it.
 fn throttled(root: &Path) -> u64 {
@@ -107,7 +107,7 @@ fn throttled(root: &Path) -> u64 {
     .fold(0, u64::saturating_add)
 }
 
-/// How busy a CPU was during a period.
+/// The load of a CPU during a period.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CpuShare {
     pub cpu: u32,
@@ -123,7 +123,7 @@ pub fn look(period: Duration) -> io::Result<Vec<CpuShare>> {
     Ok(shares(&before, &read()?))
 }
 
-/// The share of each CPU between two texts of /proc/stat. A CPU that was offline in one of them is
+/// Returns the share of each CPU between two texts of /proc/stat. A CPU that was offline in one of them is
 /// left out.
 pub fn shares(before: &str, after: &str) -> Vec<CpuShare> {
     let [before, after] = [before, after].map(|text| Stat::parse(text).unwrap_or_default().cpus);
@@ -143,7 +143,7 @@ pub fn sort(shares: &[CpuShare]) -> (Vec<u32>, Vec<CpuShare>) {
     (quiet.iter().map(|share| share.cpu).collect(), busy)
 }
 
-/// A list as of `taskset -c`: `0-3,6`. The CPUs must be sorted.
+/// Formats a list for `taskset -c`: `0-3,6`. The CPUs must be sorted.
 pub fn list(cpus: &[u32]) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for cpu in cpus {
@@ -159,7 +159,7 @@ pub fn list(cpus: &[u32]) -> String {
     ranges.iter().map(range).collect::<Vec<_>>().join(",")
 }
 
-/// What a CPU's time was spent on, from /proc/stat (Documentation/filesystems/proc.rst, 1.7). Guest
+/// The time of a CPU by what it was spent on, from /proc/stat (Documentation/filesystems/proc.rst, 1.7). Guest
 /// time is part of user time, so it is not read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Ticks {
@@ -187,7 +187,7 @@ impl Ticks {
         })
     }
 
-    /// The increase since `earlier`; 0 if a count decreased, as iowait's can.
+    /// Returns the increase since `before`; 0 if a count decreased, as iowait's can.
     pub fn since(self, before: Ticks) -> Ticks {
         Ticks {
             busy: self.busy.saturating_sub(before.busy),
@@ -209,7 +209,7 @@ impl Ticks {
     }
 }
 
-/// `part` in percent of `whole`; 0 if `whole` is 0.
+/// Returns `part` in percent of `total`; 0 if `total` is 0.
 pub(super) fn percent(part: u64, total: u64) -> f64 {
     if total == 0 { 0.0 } else { 100.0 * (part as f64 / total as f64) }
 }
@@ -232,9 +232,9 @@ impl Stat {
         Some(Stat { all, cpus: text.lines().filter_map(cpu).collect() })
     }
 
-    /// These CPUs together, and how many they are; all of them if one is not there or none is
-    /// named.
-    pub fn of(&self, cpus: &[u32]) -> (Ticks, usize) {
+    /// Returns the ticks of these CPUs together, and how many CPUs they are; of all CPUs if one is
+    /// missing or none is named.
+    pub fn ticks_of(&self, cpus: &[u32]) -> (Ticks, usize) {
         let named: Option<Vec<Ticks>> =
             cpus.iter().map(|cpu| self.cpus.get(cpu).copied()).collect();
         match named {
@@ -246,9 +246,9 @@ impl Stat {
     }
 }
 
-/// From /proc/PID/stat the CPU time of the process with all its threads, and of its children that
+/// Parses /proc/PID/stat: the CPU time in ticks of the process with all its threads, and of its children that
 /// it has waited for: utime, stime, cutime, cstime of proc(5).
-pub(super) fn own(text: &str) -> Option<u64> {
+pub(super) fn own_ticks(text: &str) -> Option<u64> {
     // The second field is a name in parentheses. It can contain spaces and parentheses.
     let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(11);
     // The times of children are signed in the format, but never negative.
@@ -452,10 +452,10 @@ softirq 12121874454 100099120 3938138295 127375644 2795979 187870761 0 173808342
         // The fields of proc(5), with a name that looks like some of them.
         let text =
             "4242 (tmux: a) 0 (b)) S 1 4242 4242 0 -1 4194560 1 2 3 4 100 20 3000 400 20 0 1 0";
-        assert_eq!(own(text), Some(3520));
-        assert_eq!(own("1 (a) S 1 1 1 0 -1 0 1 2 3 4 100 20 3000"), None);
-        assert_eq!(own("1 (a) S 1 1 1 0 -1 0 1 2 3 4 100 20 3000 -1 20"), None);
-        assert_eq!(own(""), None);
+        assert_eq!(own_ticks(text), Some(3520));
+        assert_eq!(own_ticks("1 (a) S 1 1 1 0 -1 0 1 2 3 4 100 20 3000"), None);
+        assert_eq!(own_ticks("1 (a) S 1 1 1 0 -1 0 1 2 3 4 100 20 3000 -1 20"), None);
+        assert_eq!(own_ticks(""), None);
     }
 
     #[test]
@@ -470,12 +470,12 @@ softirq 12121874454 100099120 3938138295 127375644 2795979 187870761 0 173808342
     proptest! {
         #[test]
         fn any_text_is_survived(text in ".*", tail in "[ 0-9()a-z\n]*") {
-            let _ = (Stat::parse(&text), Stat::parse(&format!("cpu {tail}")), own(&text), own(&tail));
+            let _ = (Stat::parse(&text), Stat::parse(&format!("cpu {tail}")), own_ticks(&text), own_ticks(&tail));
         }
 
         #[test]
         fn what_is_written_is_read(fields in any::<[u32; 10]>(), name in "[ -~]*") {
-            let sum = |at: &[usize]| at.iter().map(|at| u64::from(fields[*at])).sum::<u64>();
+            let sum = |indices: &[usize]| indices.iter().map(|i| u64::from(fields[*i])).sum::<u64>();
             let line = fields.map(|field| field.to_string()).join(" ");
             let stat = Stat::parse(&format!("cpu  {line}\ncpu7 {line}\n")).unwrap();
             let idle = sum(&[3, 4]);
@@ -485,7 +485,7 @@ softirq 12121874454 100099120 3938138295 127375644 2795979 187870761 0 173808342
             // Eleven fields, of which the last four are times.
             let own_line = format!("7 ({name}) R {line} {} 20 0", fields[..4].iter()
                 .map(|field| field.to_string()).collect::<Vec<_>>().join(" "));
-            prop_assert_eq!(own(&own_line), Some(sum(&[0, 1, 2, 3])));
+            prop_assert_eq!(own_ticks(&own_line), Some(sum(&[0, 1, 2, 3])));
         }
 
         #[test]

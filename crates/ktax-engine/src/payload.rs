@@ -24,35 +24,31 @@ static PLUGIN: &[u8] = include_bytes!(env!("KTAX_PLUGIN"));
 pub struct UserSpace(Cow<'static, [u8]>);
 
 impl UserSpace {
-    /// That of ktax.
+    /// The user space of ktax itself.
     pub const OWN: UserSpace = UserSpace(Cow::Borrowed(GUEST));
 
-    /// One that has more workloads.
+    /// Makes a user space with more workloads.
     pub fn compiled(program: Vec<u8>) -> UserSpace {
         UserSpace(Cow::Owned(program))
     }
 
-    /// The executable file.
+    /// Returns the executable file.
     pub fn program(&self) -> &[u8] {
         &self.0
     }
 
-    /// SHA-256 over the guest programs and the plugin. It is part of the Key.
+    /// Returns the SHA-256 over the guest programs and the plugin. It is part of the Key.
     pub fn sha256(&self) -> String {
         sha256_of_parts(&[&self.0, HELLO, PLUGIN])
     }
 
-    /// Keeps it in the cache, for plans that are resumed.
-    ///
-    /// # Errors
-    ///
-    /// The cache cannot be written.
+    /// Keeps the program in the cache, for plans that are resumed.
     pub fn keep(&self, cache: &Path) -> io::Result<()> {
         let (dir, _holder) = directory(cache, self)?;
         put(&dir.join(GUEST_PROGRAM), &self.0)
     }
 
-    /// The one of this hash: ktax's own, or one that the cache still has.
+    /// Finds the user space of this hash: ktax's own, or one that the cache still has.
     pub fn find(sha256: &str, cache: &Path) -> Option<UserSpace> {
         if UserSpace::OWN.sha256() == sha256 {
             return Some(UserSpace::OWN);
@@ -63,7 +59,7 @@ impl UserSpace {
     }
 }
 
-/// What the cache calls it.
+/// The guest program's name in the cache.
 const GUEST_PROGRAM: &str = "ktax-guest";
 const MOST_BYTES: u64 = 256 << 20;
 
@@ -78,11 +74,7 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// The guest's user space with other archives behind it.
-    ///
-    /// # Errors
-    ///
-    /// An archive cannot be read, or the cache cannot be written.
+    /// Writes the guest's user space with other archives behind it.
     pub fn with(&self, archives: &[&PackedPrograms]) -> io::Result<PathBuf> {
         let path = self.path_with(archives);
         if archives.is_empty() {
@@ -96,7 +88,7 @@ impl Payload {
         Ok(path)
     }
 
-    /// Where [`Payload::with`] writes it.
+    /// Returns the path that [`Payload::with`] writes.
     pub fn path_with(&self, archives: &[&PackedPrograms]) -> PathBuf {
         if archives.is_empty() {
             return self.initrd.clone();
@@ -105,11 +97,7 @@ impl Payload {
         self.initrd.with_file_name(format!("{}.cpio", sha256_of_parts(&names)))
     }
 
-    /// The guest of the self-test.
-    ///
-    /// # Errors
-    ///
-    /// The cache cannot be written.
+    /// Writes the guest of the self-test.
     pub fn self_test(&self) -> io::Result<PathBuf> {
         let path = self.initrd.with_file_name("self-test");
         put(&path, SELF_TEST)?;
@@ -117,31 +105,23 @@ impl Payload {
     }
 }
 
-/// That of ktax's own guest.
+/// Returns the SHA-256 of ktax's own guest.
 pub fn guest_sha256() -> String {
     UserSpace::OWN.sha256()
 }
 
-/// SHA-256 over what the self-test is made of.
+/// Returns the SHA-256 over the parts of the self-test.
 pub fn self_test_sha256() -> String {
     sha256_of_parts(&[SELF_TEST, PLUGIN])
 }
 
 /// Writes the files into the cache, unless they are there already.
-///
-/// # Errors
-///
-/// The cache cannot be written.
 pub fn install(cache: &Path) -> io::Result<Payload> {
-    install_of(&UserSpace::OWN, cache)
+    install_guest(&UserSpace::OWN, cache)
 }
 
-/// The same of another guest.
-///
-/// # Errors
-///
-/// The cache cannot be written.
-pub fn install_of(guest: &UserSpace, cache: &Path) -> io::Result<Payload> {
+/// Writes the files of another guest into the cache.
+pub fn install_guest(guest: &UserSpace, cache: &Path) -> io::Result<Payload> {
     let (dir, holder) = directory(cache, guest)?;
     let payload = Payload {
         initrd: dir.join("initramfs.cpio"),
@@ -154,10 +134,6 @@ pub fn install_of(guest: &UserSpace, cache: &Path) -> io::Result<Payload> {
 }
 
 /// Writes the guest's programs, `ktax-guest` and `ktax-hello`, as executable files into the cache.
-///
-/// # Errors
-///
-/// The cache cannot be written.
 pub fn install_programs(cache: &Path) -> io::Result<(PathBuf, PathBuf, Holder)> {
     let (dir, holder) = directory(cache, &UserSpace::OWN)?;
     let (guest, hello) = (dir.join(GUEST_PROGRAM), dir.join("ktax-hello"));
@@ -168,7 +144,7 @@ pub fn install_programs(cache: &Path) -> io::Result<(PathBuf, PathBuf, Holder)> 
     Ok((guest, hello, holder))
 }
 
-/// The directory of a guest's files, which is in use until the holder is dropped.
+/// Returns the directory of a guest's files, which is in use until the holder is dropped.
 fn directory(cache: &Path, guest: &UserSpace) -> io::Result<(PathBuf, Holder)> {
     let dir = cache.join("payload").join(guest.sha256());
     let holder = Holder::of_directory(&dir)?;
@@ -188,8 +164,8 @@ pub const DIRECTORY_MODE: u32 = 0o040_755;
 pub const PROGRAM_MODE: u32 = 0o100_755;
 const CONSOLE_MODE: u32 = 0o020_600;
 
-/// The whole user space of a guest, as an uncompressed cpio archive. The same programs give the
-/// same bytes.
+/// Builds the whole user space of a guest, as an uncompressed cpio archive: always the same bytes
+/// for the same programs.
 pub fn build_initramfs(init: &[u8], hello: &[u8]) -> io::Result<Vec<u8>> {
     let mut archive = Vec::with_capacity(init.len() + hello.len() + 4096);
     for name in ["dev", "proc", "sys", "tmp", "bin"] {

@@ -13,7 +13,7 @@ use ktax_model::Blame;
 const OLDEST: (u32, u32) = (7, 2);
 
 /// The oldest QEMU with a plugin that may end a CPU's slice.
-const OLDEST_OF_SEVERAL_CPUS: (u32, u32) = (10, 0);
+const OLDEST_WITH_SEVERAL_CPUS: (u32, u32) = (10, 0);
 
 /// Why ktax has no QEMU to run guests on. Each message ends with the next step.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -23,8 +23,8 @@ pub enum QemuError {
          install QEMU with `sudo apt-get install qemu-system-x86`"
     )]
     Missing { program: String, reason: String },
-    #[error("cannot read the version of {program} from {said:?}; name another QEMU with --qemu")]
-    Unknown { program: String, said: String },
+    #[error("cannot read the version of {program} from {output:?}; name another QEMU with --qemu")]
+    Unknown { program: String, output: String },
     #[error("QEMU {found} is too old: ktax needs 7.2 or later; name another QEMU with --qemu")]
     TooOld { found: String },
     #[error(
@@ -63,16 +63,12 @@ impl QemuError {
 pub struct Qemu {
     /// The program.
     pub program: PathBuf,
-    /// Its version with the distribution's suffix: `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`.
+    /// The version with the distribution's suffix: `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`.
     pub version: String,
 }
 
 impl Qemu {
     /// Finds the program that `--qemu` or KTAX_QEMU names, or the distribution's.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be started, or its version is unknown or too old.
     pub fn find(named: Option<&Path>) -> Result<Qemu, QemuError> {
         let program = named.unwrap_or(Path::new("qemu-system-x86_64"));
         let missing =
@@ -87,26 +83,20 @@ impl Qemu {
         }
         let version = parse_version(&output.stdout).ok_or_else(|| QemuError::Unknown {
             program: program.display().to_string(),
-            said: escape_bytes(&output.stdout),
+            output: escape_bytes(&output.stdout),
         })?;
         if number(&version) < Some(OLDEST) {
             return Err(QemuError::TooOld { found: version });
         }
         Ok(Qemu { program: absolute(program), version })
     }
-}
 
-impl Qemu {
-    /// Whether it can count with several CPUs.
+    /// Returns whether this QEMU can count with several CPUs.
     pub fn has_several_cpus(&self) -> bool {
-        number(&self.version) >= Some(OLDEST_OF_SEVERAL_CPUS)
+        number(&self.version) >= Some(OLDEST_WITH_SEVERAL_CPUS)
     }
 
     /// Refuses more CPUs than this QEMU can count with.
-    ///
-    /// # Errors
-    ///
-    /// They are several, and it is older than 10.0.
     pub fn check_cpus(&self, cpus: u32) -> Result<(), QemuError> {
         match cpus == 1 || self.has_several_cpus() {
             true => Ok(()),
@@ -116,10 +106,6 @@ impl Qemu {
 
     /// Refuses a CPU model that this QEMU does not list; features behind the name are its own
     /// business. A QEMU that lists nothing is asked when it boots.
-    ///
-    /// # Errors
-    ///
-    /// It lists models, and not this one.
     pub fn check_cpu(&self, cpu: &str) -> Result<(), QemuError> {
         let mut help = Command::new(&self.program);
         let Ok(output) = help.args(["-cpu", "help"]).stdin(Stdio::null()).output() else {
@@ -138,7 +124,7 @@ impl Qemu {
     }
 }
 
-/// The models of `-cpu help`: the first paragraph, whose lines begin with `x86` before QEMU 9.
+/// Parses the models of `-cpu help`: the first paragraph, whose lines begin with `x86` before QEMU 9.
 fn parse_cpus(help: &str) -> Vec<&str> {
     let lines = help.lines().skip_while(|line| !line.starts_with("Available CPUs"));
     let lines = lines.skip(1).take_while(|line| !line.is_empty());
@@ -157,7 +143,7 @@ fn number(version: &str) -> Option<(u32, u32)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// The program's absolute path: it stays the same program when the directory or PATH changes.
+/// Returns the program's absolute path: it stays the same program when the directory or PATH changes.
 fn absolute(program: &Path) -> PathBuf {
     let search = std::env::var_os("PATH").unwrap_or_default();
     let candidates: Vec<PathBuf> = if program.components().count() > 1 {

@@ -28,7 +28,7 @@ use ktax_model::Failure;
 /// QEMU's exit status when the guest writes 21 to `isa-debug-exit`: (21 << 1) | 1.
 const FINISHED: i32 = 43;
 
-/// The same if the plugin ends it, because the time that it counts is over.
+/// QEMU's exit status when the plugin ends it, because the time that it counts is over.
 const OVER: i32 = 64;
 
 /// A running QEMU.
@@ -38,13 +38,13 @@ pub struct Vm {
     monitor: Monitor,
     deadline: Deadline,
     stderr: PathBuf,
-    /// It starts at power-on, and not from a Snapshot.
+    /// Whether the VM starts at power-on, and not from a Snapshot.
     is_boot: bool,
     /// The length of the console when it was last read.
     console_bytes: u64,
 }
 
-/// What is watched while a VM runs.
+/// Limits and files that are watched while a VM runs.
 pub struct Watched<'a> {
     pub limits: &'a Limits,
     pub cancel: &'a Cancel,
@@ -93,7 +93,7 @@ impl Vm {
         drop(theirs);
         let pid = Pid::from_child(&child);
         let opened = pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from);
-        let clock = || Clock::of(child.id());
+        let clock = || Clock::new(child.id());
         let connected =
             opened.and_then(|pidfd| Ok((pidfd, Monitor::connect(ours, clock(), limits.monitor)?)));
         let (pidfd, monitor) = match connected {
@@ -101,7 +101,7 @@ impl Vm {
             Err(error) => {
                 drop(child.kill());
                 let status = child.wait().map_err(no_qemu)?;
-                return Err(died(status, stderr, &said_by_monitor(&error)));
+                return Err(died(status, stderr, &monitor_error(&error)));
             }
         };
         let (deadline, stderr) = (Deadline::new(clock), stderr.to_owned());
@@ -118,10 +118,10 @@ impl Vm {
         &mut self,
         command: impl FnOnce(&mut Monitor) -> io::Result<T>,
     ) -> Result<T, Failure> {
-        command(&mut self.monitor).map_err(|error| self.lost(&said_by_monitor(&error)))
+        command(&mut self.monitor).map_err(|error| self.lost(&monitor_error(&error)))
     }
 
-    /// Restarts the limit of its time.
+    /// Restarts the time limit.
     pub fn extend(&mut self) {
         self.deadline.restart();
     }
@@ -179,16 +179,16 @@ impl Vm {
         let checked = self.deadline.check(limits, || monitor.guest_clock_s().unwrap_or(0));
         checked.map_err(|late| {
             let console = read_tail(watch.console);
-            let said_nothing = || console.is_empty() && fs::metadata(wire).is_ok_and(is_empty);
+            let is_silent = || console.is_empty() && fs::metadata(wire).is_ok_and(is_empty);
             match crate::wire::panic_message(&console) {
                 Some(message) => Failure::Panic { message },
-                None if self.is_boot && watch.speaks_first && said_nothing() => late.mute(),
+                None if self.is_boot && watch.speaks_first && is_silent() => late.mute(),
                 None => late,
             }
         })
     }
 
-    /// A kernel with `panic=0` on its boot line waits for ever after a panic.
+    /// Fails after a panic: a kernel with `panic=0` on its boot line then waits for ever.
     fn check_panic(&mut self, console: &Path) -> Result<(), Failure> {
         let bytes = fs::metadata(console).map_or(0, |file| file.len());
         if std::mem::replace(&mut self.console_bytes, bytes) == bytes {
@@ -208,7 +208,7 @@ impl Vm {
     /// QEMU fails, or does not quit in time.
     pub fn quit(&mut self, limits: &Limits) -> Result<(), Failure> {
         drop(self.monitor.quit());
-        let clock = Clock::of(self.child.id());
+        let clock = Clock::new(self.child.id());
         loop {
             let timeout = timespec(limits.monitor);
             let _ = poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&timeout));
@@ -267,7 +267,7 @@ fn is_empty(file: fs::Metadata) -> bool {
     file.len() == 0
 }
 
-/// A guest shuts down or resets also because it panicked.
+/// Judges a guest that shut down or reset, which it also does after a panic.
 fn shut_down(console: &Path) -> Result<Rest, Failure> {
     match crate::wire::panic_message(&read_tail(console)) {
         Some(message) => Err(Failure::Panic { message }),
@@ -275,8 +275,8 @@ fn shut_down(console: &Path) -> Result<Rest, Failure> {
     }
 }
 
-/// A QEMU that has ended says nothing more; its exit status does.
-fn said_by_monitor(error: &io::Error) -> String {
+/// Returns the text of an error of the monitor; empty if QEMU has ended, as its exit status tells.
+fn monitor_error(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => String::new(),
         _ => error.to_string(),
@@ -284,20 +284,20 @@ fn said_by_monitor(error: &io::Error) -> String {
 }
 
 fn died(status: ExitStatus, stderr: &Path, otherwise: &str) -> Failure {
-    let said = ktax_host::text::escape_bytes(&read_tail(stderr));
+    let printed = ktax_host::text::escape_bytes(&read_tail(stderr));
     let status = match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit status {code}"),
         // SIGBUS: the file behind the guest's memory could not grow.
         (_, Some(7)) => "signal 7: the cache's filesystem is full".into(),
         (_, Some(signal)) => {
             let killed = format!("signal {signal}");
-            let parts = [if otherwise.is_empty() { killed.as_str() } else { otherwise }, &said];
+            let parts = [if otherwise.is_empty() { killed.as_str() } else { otherwise }, &printed];
             let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
             return Failure::QemuLost { reason: parts.join(": ") };
         }
         _ => "unknown status".into(),
     };
-    let stderr = if said.is_empty() { otherwise.to_owned() } else { said };
+    let stderr = if printed.is_empty() { otherwise.to_owned() } else { printed };
     Failure::QemuDied { status, stderr }
 }
 
@@ -308,7 +308,7 @@ pub struct Monitor {
     qmp: Qmp<Stream<BufReader<Patient>, UnixStream>>,
 }
 
-/// What QEMU says. It has `limit` for each answer, without the time that it waits for a CPU.
+/// A stream of what QEMU says. QEMU has `limit` for each answer, without the time that it waits for a CPU.
 struct Patient<R = UnixStream> {
     stream: R,
     clock: Clock,
@@ -364,12 +364,12 @@ impl Monitor {
         self.execute(qmp::quit {}).map(drop)
     }
 
-    /// The state of the VM.
+    /// Returns the state of the VM.
     pub fn status(&mut self) -> io::Result<RunState> {
         Ok(self.execute(qmp::query_status {})?.status)
     }
 
-    /// The thread IDs of the vCPUs, by the vCPUs' numbers.
+    /// Returns the thread IDs of the vCPUs, by the vCPUs' numbers.
     pub fn vcpu_threads(&mut self) -> io::Result<Vec<i32>> {
         let place = |vcpu: CpuInfoFast| match vcpu {
             CpuInfoFast::x86_64(vcpu) => Some((vcpu.cpu_index, vcpu.thread_id)),
@@ -418,7 +418,7 @@ impl Monitor {
         Ok(())
     }
 
-    /// Virtual seconds since power-on. Under icount the real-time clock is virtual, and `argv.rs`
+    /// Returns the virtual seconds since power-on. Under icount the real-time clock is virtual, and `argv.rs`
     /// starts it on 2020-01-01. Each month counts as 31 days, which is close enough for a limit.
     pub fn guest_clock_s(&mut self) -> io::Result<u64> {
         let (path, property) = ("/machine".into(), "rtc-time".into());
@@ -429,10 +429,10 @@ impl Monitor {
         Ok(((days * 24 + field("tm_hour")) * 60 + field("tm_min")) * 60 + field("tm_sec"))
     }
 
-    /// Whether QEMU exited because of the host (a signal) and not because of the guest. Ask it only
-    /// after the exit.
+    /// Returns whether QEMU exited because of the host (a signal) and not because of the guest. To
+    /// be called only after the exit.
     pub fn was_ended_by_host(&mut self) -> bool {
-        // Its last events are still in the socket; no answer will come.
+        // The last events are still in the socket; no answer will come.
         drop(self.qmp.read_response::<qmp::query_status>());
         self.note_events();
         self.ended_by_host
@@ -453,7 +453,7 @@ impl Monitor {
     }
 }
 
-/// The last 64 KiB of a console, which are enough for a panic with its trace. Empty if the file
+/// Reads the last 64 KiB of a console, which are enough for a panic with its trace. Empty if the file
 /// cannot be read.
 pub fn read_tail(path: &Path) -> Vec<u8> {
     const TAIL_BYTES: usize = 64 << 10;
@@ -461,19 +461,19 @@ pub fn read_tail(path: &Path) -> Vec<u8> {
     bytes[bytes.len().saturating_sub(TAIL_BYTES)..].to_vec()
 }
 
-/// Reads what a guest said before it came to rest; it has had no order yet.
+/// Reads the hello of a guest that came to rest and has had no order yet.
 pub(super) fn read_hello(rest: &Rest, wire: &Path, console: &Path) -> Result<Hello, Failure> {
     let console = read_tail(console);
-    let said = fs::read(wire).unwrap_or_default();
-    match (wire::parse_hello(&said), wire::panic_message(&console)) {
+    let printed = fs::read(wire).unwrap_or_default();
+    match (wire::parse_hello(&printed), wire::panic_message(&console)) {
         (_, Some(message)) => Err(Failure::Panic { message }),
         (Ok(hello), None) if *rest == Rest::Paused => Ok(hello),
-        (Err(error), None) if !said.is_empty() => {
+        (Err(error), None) if !printed.is_empty() => {
             Err(Failure::Garbled { reason: error.to_string() })
         }
         _ => {
             let silent = Failure::Silent { console: wire::tail(&console) };
-            Err(if console.is_empty() && said.is_empty() { silent.mute() } else { silent })
+            Err(if console.is_empty() && printed.is_empty() { silent.mute() } else { silent })
         }
     }
 }
@@ -508,7 +508,7 @@ mod tests {
             std::fs::create_dir_all(process.path().join("task/7")).unwrap();
             let schedstat = process.path().join("task/7/schedstat");
             std::fs::write(&schedstat, "0 0 0").unwrap();
-            let clock = Clock::by(process.path().to_owned());
+            let clock = Clock::below(process.path().to_owned());
             let stream = Late { schedstat, waited, is_first: true };
             let mut late = Patient { stream, clock, limit: Duration::ZERO };
             assert_eq!(late.read(&mut [0; 9]).is_ok(), is_answer, "{waited}");

@@ -70,7 +70,7 @@ impl<'a> Lines<'a> {
         if first.bytes == VERSION.as_bytes() { Ok(lines) } else { Err(first.malformed()) }
     }
 
-    /// The next line. Every format requires that there is one.
+    /// Reads the next line. Every format requires that there is one.
     pub fn next(&mut self) -> Result<WireLine<'a>, WireError> {
         let window = &self.rest[..self.rest.len().min(LINE_BYTES + 1)];
         let Some(end) = window.iter().position(|byte| *byte == b'\n') else {
@@ -86,7 +86,7 @@ impl<'a> Lines<'a> {
         Ok(WireLine { number: self.number, bytes })
     }
 
-    /// Whether every line was read.
+    /// Returns whether every line was read.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
@@ -106,13 +106,13 @@ impl<'a> WireLine<'a> {
         Ok(text.split_once(' ').unwrap_or((text, "")))
     }
 
-    /// The rest of the line after `keyword`.
+    /// Returns the rest of the line after `keyword`.
     pub fn expect(self, keyword: &str) -> Result<&'a str, WireError> {
         let (found, rest) = self.split()?;
         if found == keyword { Ok(rest) } else { Err(self.malformed()) }
     }
 
-    /// The bytes of the line, unchecked.
+    /// Returns the bytes of the line, unchecked.
     pub fn bytes(self) -> &'a [u8] {
         self.bytes
     }
@@ -131,8 +131,9 @@ fn decimal(text: &str) -> Option<u64> {
 
 /// Checks the name of a Workload, a parameter or a signature entry: `[a-z0-9-]{1,32}`.
 fn is_name(text: &str) -> bool {
-    let of_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    (1..=32).contains(&text.len()) && text.bytes().all(of_name)
+    let is_name_byte =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=32).contains(&text.len()) && text.bytes().all(is_name_byte)
 }
 
 /// The order that asks for the symbol table.
@@ -141,13 +142,13 @@ pub const SYMBOLS_ORDER: &str = "ktax 1\nphase 0\nops 1\nrun symbols\nend\n";
 /// The order that asks for all other symbols of a kernel.
 pub const VARIABLES_ORDER: &str = "ktax 1\nphase 0\nops 1\nrun symbols\nparam variables 1\nend\n";
 
-/// The arguments of the guest program when it runs as a plain process: the same as in an order.
+/// Returns the arguments of the guest program when it runs as a plain process: as in an order.
 pub fn arguments(workload: &Workload) -> Vec<String> {
     let params = workload.params.iter().map(|(name, value)| format!("{name}={value}"));
     [workload.program.clone(), format!("ops={}", workload.ops)].into_iter().chain(params).collect()
 }
 
-/// The order for one Workload under one Layout.
+/// Returns the order for one Workload under one Layout.
 pub fn order(workload: &Workload, layout: &Layout) -> String {
     let mut text = format!("{VERSION}\nphase {}\nops {}\n", layout.phase, workload.ops);
     text += &format!("run {}\n", workload.program);
@@ -160,23 +161,23 @@ pub fn order(workload: &Workload, layout: &Layout) -> String {
 /// The longest part of the console in a message, in bytes before escaping.
 const TAIL_BYTES: usize = 240;
 
-/// The text after `Kernel panic - not syncing: ` on the console, escaped.
+/// Returns the text after `Kernel panic - not syncing: ` on the console, escaped.
 pub fn panic_message(console: &[u8]) -> Option<String> {
     const MARK: &[u8] = b"Kernel panic - not syncing: ";
-    let at = console.windows(MARK.len()).position(|window| window == MARK)?;
-    let message = &console[at + MARK.len()..];
+    let start = console.windows(MARK.len()).position(|window| window == MARK)?;
+    let message = &console[start + MARK.len()..];
     let end = message.iter().position(|byte| b"\r\n".contains(byte)).unwrap_or(message.len());
     Some(escape_bytes(&message[..end.min(TAIL_BYTES)]))
 }
 
-/// The same, once the kernel has printed all of its panic and only waits for a reset.
+/// Returns the message of a panic once the kernel has printed all of it and only waits for a reset.
 pub fn panic_that_stays(console: &[u8]) -> Option<String> {
     const LAST: &[u8] = b"---[ end Kernel panic - not syncing: ";
     let is_whole = console.windows(LAST.len()).any(|window| window == LAST);
     if is_whole { panic_message(console) } else { None }
 }
 
-/// The end of a console, escaped, on one line.
+/// Returns the end of a console, escaped, on one line.
 pub fn tail(console: &[u8]) -> String {
     escape_bytes(&console[console.len().saturating_sub(TAIL_BYTES)..])
 }

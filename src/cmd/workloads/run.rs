@@ -50,7 +50,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     let orders = NativeOrder::all(&args.names, &args.params, args.samples, args.counters)?;
     let cancel = cancel()?;
     let cache = cache_directory(args.cache.as_deref())?;
-    let limits = Limits::of_seconds(args.time_limit);
+    let limits = Limits::with_seconds(args.time_limit);
     let bar = bar_of_runs(orders.iter().map(NativeOrder::runs).sum());
     let ran = NativeOrder::run_all(&orders, &cache, limits, cancel, &|moment| show(&bar, moment));
     bar.finish_and_clear();

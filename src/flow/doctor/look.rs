@@ -37,7 +37,7 @@ pub fn look(
     findings.extend([look_at_packages(), others::network(), look_at_machine(session.jobs)]);
     findings.push(cpus::look());
     session.observer.status("trying KVM");
-    let limits = session.limits.clone().of_a_trial();
+    let limits = session.limits.clone().for_trial();
     let tried = kvm::look(qemu.ok(), &session.cache, kernel.as_ref(), &limits, &session.cancel);
     session.observer.status("");
     let Some(tried) = tried else { return Ok(None) };

@@ -54,7 +54,7 @@ pub fn workload(name: &str, params: &[&str]) -> Workload {
 
 pub fn timed(dir: &Path, sides: [&TimedSubject; 2]) -> TimedHost<'static> {
     let cancel = Cancel::on_signals().unwrap();
-    let host = Host::new(&cache(), Limits::of_seconds(600), cancel).unwrap();
+    let host = Host::new(&cache(), Limits::with_seconds(600), cancel).unwrap();
     TimedHost::new(host, dir, sides, Facts::default, |line| eprintln!("{line}")).unwrap()
 }
 

@@ -60,7 +60,7 @@ fn engine(cancel: &Cancel) -> X86Guests {
         base: guest(""),
         change: Some(guest("rdinit=/none")),
         tasks: tasks.map(|(row, task)| (row.to_owned(), task)).to_vec(),
-        limits: Limits::of_seconds(600),
+        limits: Limits::with_seconds(600),
         cancel: cancel.clone(),
         cache: cache(),
     };

@@ -38,15 +38,15 @@ impl SymbolFile {
 }
 
 /// The files of one Run.
-struct Place {
+struct RunFiles {
     scratch: Scratch,
     order: PathBuf,
     profile: PathBuf,
     machine: Option<PathBuf>,
 }
 
-impl Place {
-    fn create(tools: &Tools, machine: &Machine, order: &str) -> Result<Place, Failure> {
+impl RunFiles {
+    fn create(tools: &Tools, machine: &Machine, order: &str) -> Result<RunFiles, Failure> {
         let scratch =
             Scratch::create(&tools.cache.join("runs")).map_err(host_failure("cannot start"))?;
         let (order_file, profile) = (scratch.file("order"), scratch.file("profile"));
@@ -61,7 +61,7 @@ impl Place {
                 Some(path)
             }
         };
-        Ok(Place { scratch, order: order_file, profile, machine })
+        Ok(RunFiles { scratch, order: order_file, profile, machine })
     }
 
     fn files(&self, ram: PathBuf) -> Files {
@@ -88,7 +88,8 @@ impl Frozen for ExactBoot<'_> {
     }
 
     fn run_boot(&self, order: &str) -> Result<RawAnswer, Stop> {
-        let (tools, place) = (self.tools, Place::create(self.tools, &self.request.machine, order)?);
+        let (tools, place) =
+            (self.tools, RunFiles::create(self.tools, &self.request.machine, order)?);
         let files = place.files(place.scratch.file("ram"));
         // Without symbols the plugin does not know where the kernel starts: the profile has no
         // Region.
@@ -110,7 +111,7 @@ impl Frozen for ExactBoot<'_> {
 }
 
 impl<'a> ExactBoot<'a> {
-    /// A Boot whose symbols are not known yet.
+    /// Makes a Boot whose symbols are not known yet.
     pub(super) fn new(
         tools: &'a Tools,
         request: Request,
@@ -131,7 +132,7 @@ impl<'a> ExactBoot<'a> {
         self.variables = Some(variables);
     }
 
-    /// What Runs say of calls.
+    /// Sets how Runs follow calls.
     pub(super) fn set_paths(&mut self, paths: Paths) {
         self.paths = paths;
     }
@@ -140,11 +141,7 @@ impl<'a> ExactBoot<'a> {
         self.symbols.as_ref().map(|symbols| symbols.path.as_path())
     }
 
-    /// A Run without the plugin, to measure the overhead of counting.
-    ///
-    /// # Errors
-    ///
-    /// As of [`Frozen::run`].
+    /// Runs without the plugin, to measure the overhead of counting.
     pub fn run_uncounted(&self, order: &str) -> Result<RawAnswer, Stop> {
         self.resume(order, None, self.tools.limits.wire_bytes)
     }
@@ -157,7 +154,8 @@ impl<'a> ExactBoot<'a> {
         symbols: Option<&Path>,
         wire_bytes: u64,
     ) -> Result<RawAnswer, Stop> {
-        let (tools, place) = (self.tools, Place::create(self.tools, &self.request.machine, order)?);
+        let (tools, place) =
+            (self.tools, RunFiles::create(self.tools, &self.request.machine, order)?);
         let files = place.files(self.snapshot.ram());
         let plugin = symbols.map(|symbols| self.plugin(&place, symbols, Region::Marked));
         let initrd = &self.initrd;
@@ -174,7 +172,7 @@ impl<'a> ExactBoot<'a> {
         self.end(&mut vm, &files, &place, wire_bytes)
     }
 
-    fn plugin<'b>(&'b self, place: &'b Place, symbols: &'b Path, region: Region) -> Plugin<'b> {
+    fn plugin<'b>(&'b self, place: &'b RunFiles, symbols: &'b Path, region: Region) -> Plugin<'b> {
         let (library, profile) = (self.tools.payload.plugin.as_path(), place.profile.as_path());
         let Request { machine, layout, program, .. } = &self.request;
         let (limit, seed) = (self.tools.limits.instructions(), Some(layout.seed));
@@ -184,7 +182,7 @@ impl<'a> ExactBoot<'a> {
             seed,
             limit,
         });
-        let variables = self.variables.as_ref().map(|it| it.path.as_path());
+        let variables = self.variables.as_ref().map(|variables| variables.path.as_path());
         let (programs, paths) = (program.as_ref(), &self.paths);
         let machine = place.machine.as_deref();
         Plugin { library, symbols, programs, profile, region, paths, slices, variables, machine }
@@ -195,7 +193,7 @@ impl<'a> ExactBoot<'a> {
         &self,
         vm: &mut Vm,
         files: &Files,
-        place: &Place,
+        place: &RunFiles,
         wire_bytes: u64,
     ) -> Result<RawAnswer, Stop> {
         let tools = self.tools;
@@ -213,11 +211,12 @@ impl<'a> ExactBoot<'a> {
 fn after_hello(wire: Vec<u8>) -> Vec<u8> {
     const READY: &[u8] = b"\nready\n";
     match wire.windows(READY.len()).position(|window| window == READY) {
-        Some(at) => wire[at + READY.len()..].to_vec(),
+        Some(start) => wire[start + READY.len()..].to_vec(),
         None => wire,
     }
 }
 
+/// Reads the output of a guest that came to rest.
 pub(super) fn collect(rest: &Rest, files: &Files, profile: &Path) -> Result<RawAnswer, Failure> {
     let console = read_tail(&files.console);
     if let Some(message) = wire::panic_message(&console) {

@@ -24,7 +24,7 @@ use ktax_model::Failure;
 /// The file that says that a Snapshot is complete.
 const SEAL: &str = "seal";
 
-/// More than a seal and what a guest says before its freeze have.
+/// The largest seal or hello that is read, in bytes; neither has so much.
 const TEXT_MAX: u64 = 1 << 20;
 
 /// A Snapshot on disk.
@@ -32,22 +32,22 @@ const TEXT_MAX: u64 = 1 << 20;
 pub struct Snapshot {
     dir: PathBuf,
     _holder: Holder,
-    /// What the guest said before it was frozen.
+    /// The hello of the guest, before it was frozen.
     pub hello: Hello,
 }
 
 impl Snapshot {
-    /// The guest's memory.
+    /// Returns the file of the guest's memory.
     pub fn ram(&self) -> PathBuf {
         self.dir.join("ram")
     }
 
-    /// The state of all devices and of the CPU.
+    /// Returns the file of the state of all devices and of the CPU.
     pub fn state(&self) -> PathBuf {
         self.dir.join("state")
     }
 
-    /// The console of the Boot.
+    /// Returns the file of the Boot's console.
     pub fn console(&self) -> PathBuf {
         self.dir.join("serial.log")
     }
@@ -57,7 +57,7 @@ impl Snapshot {
         let hello = wire::parse_hello(&read_own(&dir.join("wire"), TEXT_MAX).ok()?).ok()?;
         // A Snapshot that a full disk or a crash has damaged is made again.
         let sealed = read_own_text(&dir.join(SEAL), TEXT_MAX).ok()?;
-        (sealed == seal_of(&dir.join("ram"), &dir.join("state")).ok()?).then_some(())?;
+        (sealed == seal_text(&dir.join("ram"), &dir.join("state")).ok()?).then_some(())?;
         Some(Snapshot { dir: dir.to_owned(), _holder: holder, hello })
     }
 }
@@ -102,7 +102,7 @@ fn make(
     let failed = host_failure("cannot keep the snapshot");
     seal(&files.ram, &scratch.file("state"), &scratch.file(SEAL)).map_err(&failed)?;
     drop(fs::remove_file(&stderr));
-    // It is in use before it has the name under which a cleaner finds it.
+    // The holder comes before the name under which a cleaner finds the Snapshot.
     let holder = Holder::of_directory(scratch.path()).map_err(&failed)?;
     // A directory that is already there is a damaged Snapshot.
     drop(fs::remove_dir_all(dir));
@@ -110,15 +110,15 @@ fn make(
     Ok(Snapshot { dir: dir.to_owned(), _holder: holder, hello })
 }
 
-/// The hashes of the memory and of the state.
-fn seal_of(ram: &Path, state: &Path) -> io::Result<String> {
+/// Returns the text of a seal: the hashes of the memory and of the state.
+fn seal_text(ram: &Path, state: &Path) -> io::Result<String> {
     Ok(format!("{} {}\n", sha256_of_sparse_file(ram)?, sha256_of_file(state)?))
 }
 
 /// Syncs the memory to the disk, then writes the seal, which says that the Snapshot is complete.
 fn seal(ram: &Path, state: &Path, seal: &Path) -> io::Result<()> {
     File::open(ram)?.sync_data()?;
-    write_atomically(seal, seal_of(ram, state)?.as_bytes())
+    write_atomically(seal, seal_text(ram, state)?.as_bytes())
 }
 
 /// Receives QEMU's device state on a socket and writes it to a file.
@@ -148,7 +148,7 @@ pub fn save_state(limits: &Limits, vm: &mut Vm, path: &Path) -> Result<(), Stop>
     Ok(())
 }
 
-/// A hash of everything that a Boot's state depends on.
+/// Returns a hash of everything that a Boot's state depends on.
 pub(super) fn key(tools: &Tools, request: &Request) -> String {
     let boot_line = argv::boot_line(request);
     let memory_mib = request.machine.memory_mib.to_string();

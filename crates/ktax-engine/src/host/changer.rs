@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::journal::{Entry, FORMAT, Journal, State, is_there};
+use super::journal::{Entry, FORMAT, Journal, StateDir, is_there};
 use super::settings::{Running, Setting, SettingError, is_plain, is_same};
 use ktax_model::TimedSubject;
 
@@ -41,7 +41,7 @@ fn is_named(pattern: &str, name: &str) -> bool {
         && parts.next().is_none()
 }
 
-/// Whether the kernel reads `value` as this number. It reads `01` and `0x1` as 1, and of several
+/// Returns whether the kernel reads `value` as this number. It reads `01` and `0x1` as 1, and of several
 /// numbers the first.
 fn is_number(number: &str, value: &str) -> bool {
     let first = value.split_whitespace().next().unwrap_or_default();
@@ -54,7 +54,7 @@ fn is_number(number: &str, value: &str) -> bool {
 pub struct Changer<'a> {
     running: Running,
     /// `None` if neither Side sets anything.
-    state: Option<State>,
+    state: Option<StateDir>,
     journal: Journal,
     is_restored: bool,
     note: Box<dyn Fn(&str) + 'a>,
@@ -74,10 +74,11 @@ impl<'a> Changer<'a> {
         sides: [&TimedSubject; 2],
         note: impl Fn(&str) + 'a,
     ) -> Result<Changer<'a>> {
-        Changer::of(Running::default(), dir, sides, note)
+        Changer::with_running(Running::default(), dir, sides, note)
     }
 
-    pub(super) fn of(
+    /// Does so for these files of a kernel.
+    pub(super) fn with_running(
         running: Running,
         dir: &Path,
         sides: [&TimedSubject; 2],
@@ -91,7 +92,7 @@ impl<'a> Changer<'a> {
         if is_idle && !is_there(dir)? {
             return Ok(changer);
         }
-        let state = State::lock(dir)?;
+        let state = StateDir::lock(dir)?;
         let replayed = state.replay(&changer.running)?;
         if !replayed.is_empty() {
             (changer.note)(&format!("a killed ktax left settings changed: {replayed}"));
@@ -107,7 +108,7 @@ impl<'a> Changer<'a> {
         Ok(changer)
     }
 
-    /// The journal's entries: what to restore, and what may be written.
+    /// Makes the journal's entries: the values to restore, and those that may be written.
     fn entries(&self, wanted: &[BTreeMap<Setting, String>; 2]) -> Result<Vec<Entry>> {
         let mut entries: BTreeMap<&Setting, Entry> = BTreeMap::new();
         for (setting, value) in wanted.iter().flatten() {
@@ -187,16 +188,16 @@ impl<'a> Changer<'a> {
         if let Some((setting, _)) = wanted.iter().find(|(key, value)| !is_planned(key, value)) {
             return Err(SettingError::Unplanned { setting: setting.clone() });
         }
-        for at in 0..self.journal.settings.len() {
-            let entry = &self.journal.settings[at];
+        for index in 0..self.journal.settings.len() {
+            let entry = &self.journal.settings[index];
             let value = wanted.get(&entry.setting).unwrap_or(&entry.before);
             if is_same(&self.running.read(&entry.setting)?, value) {
                 continue;
             }
             let set = self.running.set(&entry.setting, value);
             if let Err(SettingError::Became { became, .. }) = &set {
-                // If ktax is killed now, this value is its work too.
-                self.journal.settings[at].written.push(became.clone());
+                // If ktax is killed now, the next one must know that ktax wrote this value.
+                self.journal.settings[index].written.push(became.clone());
                 if let Some(state) = &self.state {
                     state.write(&self.journal)?;
                 }

@@ -13,7 +13,7 @@ use super::settings::{Running, Setting, SettingError, is_plain, is_same};
 use ktax_host::disk::{Lock, read_up_to, remove_unfinished, write_atomically};
 use ktax_host::text::escape_bytes;
 
-/// The journal's own: a newer ktax restores what an older one has changed.
+/// The journal's format: a newer ktax restores what an older one has changed.
 pub(super) const FORMAT: u32 = 1;
 
 const JOURNAL: &str = "journal.json";
@@ -24,7 +24,7 @@ const LARGEST_BYTES: u64 = 4 << 20;
 
 type Result<T> = std::result::Result<T, SettingError>;
 
-/// `journal.json`.
+/// The content of `journal.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Journal {
@@ -102,7 +102,7 @@ impl Journal {
     }
 }
 
-/// The directory of the journal: `$KTAX_STATE`, or `/var/lib/ktax`.
+/// Returns the directory of the journal: `$KTAX_STATE`, or `/var/lib/ktax`.
 pub fn state_dir() -> PathBuf {
     let named = std::env::var_os("KTAX_STATE").filter(|named| !named.is_empty());
     named.map_or_else(|| "/var/lib/ktax".into(), PathBuf::from)
@@ -116,7 +116,7 @@ pub fn state_dir() -> PathBuf {
 /// Another ktax holds the lock, or a setting cannot be restored.
 pub fn replay(dir: &Path) -> Result<Replayed> {
     match is_there(dir)? {
-        true => State::lock(dir)?.replay(&Running::default()),
+        true => StateDir::lock(dir)?.replay(&Running::default()),
         false => Ok(Replayed::default()),
     }
 }
@@ -143,13 +143,13 @@ pub fn look(dir: &Path) -> Result<Look> {
     }
     let path = dir.join(LOCK);
     match File::open(&path) {
-        Ok(lock) => holder(&path, lock),
+        Ok(lock) => look_at_lock(&path, lock),
         Err(_) => Ok(Look::Left),
     }
 }
 
-/// Whether a running ktax holds the lock of a journal that exists.
-fn holder(path: &Path, lock: File) -> Result<Look> {
+/// Looks whether a running ktax holds the lock of a journal that exists.
+fn look_at_lock(path: &Path, lock: File) -> Result<Look> {
     match Lock::share(lock).map_err(refused(path)) {
         Ok(_) => Ok(Look::Left),
         Err(SettingError::Busy { .. }) => Ok(Look::InUse),
@@ -161,7 +161,7 @@ fn take(path: &Path, lock: File) -> Result<Lock> {
     Lock::take(lock).map_err(refused(path))
 }
 
-/// Only `WouldBlock` means that another process holds the lock.
+/// Makes an error of taking the lock. Only `WouldBlock` means that another process holds it.
 fn refused(path: &Path) -> impl FnOnce(io::Error) -> SettingError {
     move |error| match error.kind() {
         io::ErrorKind::WouldBlock => SettingError::Busy { path: path.display().to_string() },
@@ -169,7 +169,7 @@ fn refused(path: &Path) -> impl FnOnce(io::Error) -> SettingError {
     }
 }
 
-/// Whether a journal exists.
+/// Returns whether a journal exists.
 pub(super) fn is_there(dir: &Path) -> Result<bool> {
     let path = dir.join(JOURNAL);
     match path.symlink_metadata() {
@@ -181,14 +181,14 @@ pub(super) fn is_there(dir: &Path) -> Result<bool> {
 
 /// The lock for changes of this machine, held until dropped.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct StateDir {
     dir: PathBuf,
     _lock: Lock,
 }
 
-impl State {
+impl StateDir {
     /// Takes the lock.
-    pub fn lock(dir: &Path) -> Result<State> {
+    pub fn lock(dir: &Path) -> Result<StateDir> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o755)
@@ -207,7 +207,7 @@ impl State {
         let lock = lock.map_err(SettingError::state(&path))?;
         let lock = take(&path, lock)?;
         remove_unfinished(dir).map_err(SettingError::state(dir))?;
-        Ok(State { dir: dir.to_owned(), _lock: lock })
+        Ok(StateDir { dir: dir.to_owned(), _lock: lock })
     }
 
     fn path(&self) -> PathBuf {
@@ -291,13 +291,13 @@ pub struct PutBack {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Left {
     pub setting: String,
-    /// Its value.
+    /// The present value.
     pub now: String,
     pub why: &'static str,
 }
 
 impl Replayed {
-    /// Whether the journal had no setting that differs.
+    /// Returns whether the journal had no setting that differs.
     pub fn is_empty(&self) -> bool {
         self.put_back.is_empty() && self.left.is_empty()
     }
@@ -307,12 +307,12 @@ impl fmt::Display for Replayed {
     /// Writes one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let value = |value: &str| escape_bytes(value.as_bytes());
-        let back = self.put_back.iter().map(|at| {
-            format!("restored {} to {} (was {})", at.setting, value(&at.to), value(&at.from))
+        let back = self.put_back.iter().map(|done| {
+            format!("restored {} to {} (was {})", done.setting, value(&done.to), value(&done.from))
         });
-        let left = self.left.iter().map(|at| match at.now.as_str() {
-            "" => format!("did not restore {}: {}", at.setting, at.why),
-            now => format!("left {} at {}: {}", at.setting, value(now), at.why),
+        let left = self.left.iter().map(|left| match left.now.as_str() {
+            "" => format!("did not restore {}: {}", left.setting, left.why),
+            now => format!("left {} at {}: {}", left.setting, value(now), left.why),
         });
         let all: Vec<String> = back.chain(left).collect();
         match all.as_slice() {
@@ -333,11 +333,12 @@ mod tests {
         let held = take(&path, File::create(&path).unwrap()).unwrap();
         let again = take(&path, File::create(&path).unwrap());
         assert!(matches!(again, Err(SettingError::Busy { .. })), "{again:?}");
-        assert_eq!(holder(&path, File::open(&path).unwrap()).unwrap(), Look::InUse);
+        assert_eq!(look_at_lock(&path, File::open(&path).unwrap()).unwrap(), Look::InUse);
         drop(held);
         // The kernel refuses to lock a file that is open as a path only.
         let as_path = || File::options().read(true).custom_flags(libc::O_PATH).open(&path).unwrap();
-        let errors = [take(&path, as_path()).unwrap_err(), holder(&path, as_path()).unwrap_err()];
+        let errors =
+            [take(&path, as_path()).unwrap_err(), look_at_lock(&path, as_path()).unwrap_err()];
         for error in errors {
             assert!(matches!(error, SettingError::State { .. }), "{error}");
             assert!(error.to_string().contains("lock: Bad file descriptor"), "{error}");

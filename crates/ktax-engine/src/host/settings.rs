@@ -13,7 +13,7 @@ use thiserror::Error;
 use ktax_host::text::nearest;
 use ktax_model::{Blame, TimedSubject};
 
-/// Something of the running kernel that can be set. The name comes from users and from files;
+/// A setting of the running kernel. The name comes from users and from files;
 /// [`Running`] makes the path of it, which cannot lead out of the kernel's own directory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -46,14 +46,10 @@ const LONGEST_BYTES: u64 = 64 << 10;
 type Result<T> = std::result::Result<T, SettingError>;
 
 impl Setting {
-    /// A sysctl by a name as in sysctl(8). Of `.` and `/`, the one that comes first separates the
+    /// Makes a sysctl of a name as in sysctl(8). Of `.` and `/`, the one that comes first separates the
     /// parts; the other one stands for a dot within a part: `net.ipv4.conf.eth0/100.mtu`.
-    ///
-    /// # Errors
-    ///
-    /// The name is not the name of a sysctl.
     pub fn sysctl(name: &str) -> Result<Setting> {
-        let is_dotted = name.find(['.', '/']).is_none_or(|at| name.as_bytes()[at] == b'.');
+        let is_dotted = name.find(['.', '/']).is_none_or(|index| name.as_bytes()[index] == b'.');
         let name = if is_dotted { name.to_owned() } else { swap(name) };
         let setting = Setting::Sysctl(name);
         setting.check().map(|()| setting)
@@ -89,11 +85,7 @@ impl Setting {
     }
 }
 
-/// The part of a sysctl's name that a file's name stands for.
-fn sysctl_of(file: &str) -> String {
-    swap(file)
-}
-
+/// Converts between a name with dots and a path: each stands for the other within a part.
 fn swap(name: &str) -> String {
     let swapped = name.chars().map(|c| match c {
         '.' => '/',
@@ -103,12 +95,12 @@ fn swap(name: &str) -> String {
     swapped.collect()
 }
 
-/// Whether two spellings are the same value; the kernel separates numbers by tabs.
+/// Returns whether two spellings are the same value; the kernel separates numbers by tabs.
 pub(super) fn is_same(one: &str, other: &str) -> bool {
     one.split_whitespace().eq(other.split_whitespace())
 }
 
-/// Whether the value is one line that can be written and read back.
+/// Returns whether the value is one line that can be written and read back.
 pub(super) fn is_plain(value: &str) -> bool {
     value.len() as u64 <= LONGEST_BYTES && !value.chars().any(|c| c.is_control() && c != '\t')
 }
@@ -132,12 +124,8 @@ impl Running {
         Running { root: root.to_owned() }
     }
 
-    /// The settings of a Subject, with the values as the user spells them. Only the kernel can tell
+    /// Returns the settings of a Subject, with the values as the user spells them. Only the kernel can tell
     /// whether it accepts a value.
-    ///
-    /// # Errors
-    ///
-    /// A name or a value is wrong, or this machine has no frequency governor.
     pub fn wanted(&self, subject: &TimedSubject) -> Result<BTreeMap<Setting, String>> {
         let mut wanted = BTreeMap::new();
         for (name, value) in &subject.sysctl {
@@ -164,32 +152,28 @@ impl Running {
         if found.is_empty() { Err(SettingError::NoGovernor) } else { Ok(found) }
     }
 
-    /// The file of a setting.
+    /// Returns the file of a setting.
     pub(super) fn file(&self, setting: &Setting) -> Result<PathBuf> {
         Ok(self.root.join(setting.path()?))
     }
 
-    /// Whether this process may change sysctls: one of them that every kernel has. Also root may
-    /// not where a container mounts them read-only.
+    /// Checks that this process may change sysctls, by one that every kernel has. Root may not where
+    /// a container mounts them read-only.
     pub fn may_change(&self) -> io::Result<()> {
         let file = self.root.join(SYSCTLS).join("kernel/panic");
         Ok(rustix::fs::access(file, rustix::fs::Access::WRITE_OK)?)
     }
 
-    /// The directory of all sysctls.
+    /// Returns the directory of all sysctls.
     pub(super) fn sysctls(&self) -> PathBuf {
         self.root.join(SYSCTLS)
     }
 
-    /// The present value, in the spelling in which it is written.
-    ///
-    /// # Errors
-    ///
-    /// The setting does not exist or cannot be read.
+    /// Reads the present value, in the spelling in which it is written.
     pub fn read(&self, setting: &Setting) -> Result<String> {
         let path = self.file(setting)?;
         let failed = |reason: io::Error| match reason.kind() {
-            io::ErrorKind::NotFound => SettingError::of(setting, &path, reason),
+            io::ErrorKind::NotFound => SettingError::access(setting, &path, reason),
             _ => SettingError::unreadable(setting, &path, reason),
         };
         let mut text = String::new();
@@ -218,29 +202,25 @@ impl Running {
                 let (setting, value) = (setting.clone(), value.to_owned());
                 SettingError::Refused { setting, value, reason: error }
             }
-            _ => SettingError::of(setting, &path, error),
+            _ => SettingError::access(setting, &path, error),
         };
         let mut file = OpenOptions::new().write(true).truncate(true).open(&path).map_err(failed)?;
         // The kernel reads a value from a single write.
         file.write_all(format!("{value}\n").as_bytes()).map_err(failed)
     }
 
-    /// The kernel's boot ID; empty if the kernel has none.
+    /// Returns the kernel's boot ID; empty if the kernel has none.
     pub(super) fn boot_id(&self) -> String {
         let path = self.root.join("proc/sys/kernel/random/boot_id");
         fs::read_to_string(path).unwrap_or_default().trim().to_owned()
     }
 }
 
-/// The files below `/proc/sys` are about a thousand; no directory there is deeper.
+/// Depth of directories that are searched below `/proc/sys`; none is deeper.
 const DEEPEST: usize = 8;
 
 impl Running {
     /// Refuses settings that the running kernel does not have, and values that it does not list.
-    ///
-    /// # Errors
-    ///
-    /// A name or a value is wrong.
     pub fn check(&self, subject: &TimedSubject) -> Result<()> {
         for (setting, value) in self.wanted(subject)? {
             if !self.file(&setting)?.exists() {
@@ -258,20 +238,16 @@ impl Running {
     }
 
     /// Refuses settings that this user may not change.
-    ///
-    /// # Errors
-    ///
-    /// A name is wrong, or a file cannot be written.
     pub fn check_may_change(&self, subject: &TimedSubject) -> Result<()> {
         for setting in self.wanted(subject)?.into_keys() {
             let path = self.file(&setting)?;
             access(&path, Access::WRITE_OK)
-                .map_err(|error| SettingError::of(&setting, &path, io::Error::from(error)))?;
+                .map_err(|error| SettingError::access(&setting, &path, io::Error::from(error)))?;
         }
         Ok(())
     }
 
-    /// The values that the kernel lists; none where it takes numbers or any text.
+    /// Returns the values that the kernel lists; empty where it takes numbers or any text.
     fn known_values(&self, setting: &Setting) -> Result<Vec<String>> {
         let path = self.file(setting)?;
         let list = match setting {
@@ -284,7 +260,7 @@ impl Running {
         Ok(text.split_whitespace().map(|word| word.trim_matches(['[', ']']).to_owned()).collect())
     }
 
-    /// The sysctl that was probably meant.
+    /// Returns the sysctl that was probably meant.
     fn near(&self, setting: &Setting) -> Option<String> {
         let Setting::Sysctl(typed) = setting else { return None };
         let mut names = Vec::new();
@@ -293,13 +269,13 @@ impl Running {
     }
 }
 
-/// The names of all sysctls below a directory.
+/// Collects the names of all sysctls below a directory.
 fn sysctls(directory: &Path, prefix: &str, depth: usize, names: &mut Vec<String>) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let (Ok(name), Ok(kind)) = (entry.file_name().into_string(), entry.file_type()) else {
             continue;
         };
-        let name = format!("{prefix}{}", sysctl_of(&name));
+        let name = format!("{prefix}{}", swap(&name));
         match kind.is_dir() {
             true if depth > 0 => {
                 sysctls(&entry.path(), &format!("{name}."), depth - 1, names);
@@ -383,8 +359,8 @@ pub enum SettingError {
 }
 
 impl SettingError {
-    /// The error of reading or writing the setting's file.
-    pub(super) fn of(setting: &Setting, path: &Path, reason: io::Error) -> SettingError {
+    /// Makes the error of reading or writing the setting's file.
+    pub(super) fn access(setting: &Setting, path: &Path, reason: io::Error) -> SettingError {
         let (path, setting) = (path.display().to_string(), setting.clone());
         match reason.kind() {
             io::ErrorKind::NotFound => SettingError::Absent { setting, path, near: None },
@@ -398,13 +374,13 @@ impl SettingError {
         }
     }
 
-    /// The error of reading a file that exists.
+    /// Makes the error of reading a file that exists.
     fn unreadable(setting: &Setting, path: &Path, reason: io::Error) -> SettingError {
         let (setting, path) = (setting.clone(), path.display().to_string());
         SettingError::Unreadable { setting, path, reason }
     }
 
-    /// The error of using the state directory.
+    /// Makes the error of using the state directory.
     pub(super) fn state(path: &Path) -> impl FnOnce(io::Error) -> SettingError {
         let path = path.display().to_string();
         move |reason| SettingError::State { path, reason }

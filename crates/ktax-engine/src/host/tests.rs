@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::changer::Changer;
-use super::journal::State;
+use super::journal::StateDir;
 use super::settings::{Running, Setting, SettingError};
 use ktax_model::TimedSubject;
 
@@ -53,16 +53,16 @@ impl Machine {
     }
 
     fn changer(&self, sides: [&TimedSubject; 2]) -> Result<Changer<'static>, SettingError> {
-        Changer::of(Running::below(self.0.path()), &self.state(), sides, |_| ())
+        Changer::with_running(Running::below(self.0.path()), &self.state(), sides, |_| ())
     }
 
     fn state(&self) -> std::path::PathBuf {
         self.0.path().join("state")
     }
 
-    /// As a later ktax would.
+    /// Replays the journal as a later ktax would.
     fn replay(&self) -> String {
-        let state = State::lock(&self.state()).unwrap();
+        let state = StateDir::lock(&self.state()).unwrap();
         state.replay(&Running::below(self.0.path())).unwrap().to_string()
     }
 }
@@ -131,7 +131,7 @@ fn nothing_is_written_before_the_journal() {
     let worker = std::thread::spawn(move || {
         let base = sysctl("vm.swappiness", "10");
         let state = root.join("state");
-        let changer = Changer::of(Running::below(&root), &state, [&base, &base], |_| ());
+        let changer = Changer::with_running(Running::below(&root), &state, [&base, &base], |_| ());
         changer.map(std::mem::forget)
     });
     // Whoever opens a FIFO waits for the other end: at this one the kernel is asked and answers.
@@ -186,9 +186,9 @@ fn every_kind_of_setting_is_put_back_after_a_power_cut() {
     // A kernel says which word is chosen.
     machine.write(THP, "always madvise [never]\n");
     cut(changer, &machine);
-    let said = machine.replay();
-    assert_eq!(machine.now(), ["60", "madvise", "powersave"], "{said}");
-    assert_eq!(said.matches("restored ").count(), 4, "{said}");
+    let message = machine.replay();
+    assert_eq!(machine.now(), ["60", "madvise", "powersave"], "{message}");
+    assert_eq!(message.matches("restored ").count(), 4, "{message}");
 }
 
 #[test]
@@ -310,8 +310,8 @@ fn a_mistyped_sysctl_has_the_name_that_was_meant() {
     ] {
         let sysctl = [(typed.to_owned(), "1".to_owned())].into();
         let subject = TimedSubject { sysctl, ..TimedSubject::default() };
-        let said = refused(&machine, &subject);
-        assert!(said.contains(meant) && said.contains("; check the name"), "{said}");
+        let message = refused(&machine, &subject);
+        assert!(message.contains(meant) && message.contains("; check the name"), "{message}");
     }
 }
 
@@ -333,8 +333,8 @@ fn a_mistyped_value_has_the_list_of_the_kernel() {
     for policy in POLICIES {
         machine.write(&list(policy), "performance powersave \n");
     }
-    let said = refused(&machine, &governor("preformance"));
-    assert!(said.ends_with("; use one of performance, powersave"), "{said}");
+    let message = refused(&machine, &governor("preformance"));
+    assert!(message.ends_with("; use one of performance, powersave"), "{message}");
     Running::below(machine.0.path()).check(&governor("powersave")).unwrap();
 }
 

@@ -22,7 +22,7 @@ pub struct VmFiles {
     pub stderr: PathBuf,
 }
 
-/// The boot line: the engine's parameters and the Subject's. KASLR stays on: every Boot has other
+/// Returns the boot line: the engine's parameters and the Subject's. KASLR stays on: every Boot has other
 /// addresses, so that the effect of one placement is not taken for the cost of the Kernel.
 pub fn boot_line(accelerator: Accelerator, own: &str) -> String {
     let engine = "console=ttyS0 quiet panic=-1 oops=panic";
@@ -33,7 +33,7 @@ pub fn boot_line(accelerator: Accelerator, own: &str) -> String {
     line.trim_end().to_owned()
 }
 
-/// A VM that boots until its freeze. When it continues, it runs the orders.
+/// Arguments for a VM that boots until its freeze. When it continues, it runs the orders.
 pub fn boot(
     shape: &TimedMachine,
     (image, initrd): (&Path, &Path),
@@ -83,9 +83,9 @@ mod tests {
     }
 
     fn value<'a>(args: &'a [String], option: &str) -> &'a str {
-        let at = args.iter().position(|arg| arg == option).unwrap();
+        let index = args.iter().position(|arg| arg == option).unwrap();
         assert_eq!(args.iter().filter(|arg| *arg == option).count(), 1, "{option}");
-        &args[at + 1]
+        &args[index + 1]
     }
 
     #[test]

@@ -1,3 +1,5 @@
+//! Facts of the machine that change times, from files in /proc and /sys.
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,12 +17,12 @@ pub fn facts() -> Facts {
 
 /// Reads the facts of the machine whose /proc and /sys are below `root`.
 pub fn facts_below(root: &Path) -> Facts {
-    let machine = Machine { root };
+    let machine = MachineFiles { root };
     let proc = |path: &str| machine.read(&format!("proc/{path}"));
     let sys = |path: &str| machine.read(&format!("sys/{path}"));
     let cpu = |path: &str| sys(&format!("devices/system/cpu/{path}"));
     let cpuinfo = proc("cpuinfo").unwrap_or_default();
-    let said = [
+    let read = [
         (fact::KERNEL, proc("sys/kernel/osrelease")),
         (fact::BUILD, proc("sys/kernel/version")),
         (fact::BOOT_LINE, proc("cmdline")),
@@ -40,22 +42,22 @@ pub fn facts_below(root: &Path) -> Facts {
         (fact::AFFINITY, proc("self/status").and_then(|text| all(&text, "Cpus_allowed_list"))),
     ];
     let escaped =
-        said.into_iter().filter_map(|(name, text)| Some((name, escape_bytes(text?.as_bytes()))));
-    let there = escaped.filter(|(_, value)| !value.is_empty());
-    there.map(|(name, value)| (name.to_owned(), value)).collect()
+        read.into_iter().filter_map(|(name, text)| Some((name, escape_bytes(text?.as_bytes()))));
+    let present = escaped.filter(|(_, value)| !value.is_empty());
+    present.map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-struct Machine<'a> {
+struct MachineFiles<'a> {
     root: &'a Path,
 }
 
-impl Machine<'_> {
+impl MachineFiles<'_> {
     fn read(&self, path: &str) -> Option<String> {
         let bytes = fs::read(self.root.join(path)).ok()?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// The names of files in a directory, sorted.
+    /// Returns the names of files in a directory, sorted.
     fn names(&self, directory: &str) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.root.join(directory)).into_iter().flatten().flatten();
         let mut names: Vec<PathBuf> = entries.map(|entry| entry.file_name().into()).collect();
@@ -71,7 +73,7 @@ impl Machine<'_> {
         joined(names.filter_map(read).map(|text| text.trim().to_owned()))
     }
 
-    /// The CPU's vulnerabilities, each with the kernel's mitigation.
+    /// Returns the CPU's vulnerabilities, each with the kernel's mitigation.
     fn mitigations(&self) -> Option<String> {
         const WEAKNESSES: &str = "sys/devices/system/cpu/vulnerabilities";
         let status = |name: PathBuf| {
@@ -85,14 +87,14 @@ impl Machine<'_> {
     }
 }
 
-/// The distinct values, sorted.
+/// Joins the distinct values, sorted; `None` without any.
 fn joined(values: impl Iterator<Item = String>) -> Option<String> {
     let different: BTreeSet<String> = values.filter(|value| !value.is_empty()).collect();
     let joined = different.into_iter().collect::<Vec<_>>().join(", ");
     (!joined.is_empty()).then_some(joined)
 }
 
-/// The text after `name` and a colon, of all such lines of /proc/cpuinfo or /proc/PID/status.
+/// Returns the text after `name` and a colon, of all such lines of /proc/cpuinfo or /proc/PID/status.
 fn all(text: &str, name: &str) -> Option<String> {
     let values = text.lines().filter_map(|line| {
         let (found, value) = line.split_once(':')?;
@@ -101,7 +103,7 @@ fn all(text: &str, name: &str) -> Option<String> {
     joined(values)
 }
 
-/// The name of the CPU model. The keyword differs on x86, PowerPC and RISC-V; arm64 has only
+/// Returns the name of the CPU model. The keyword differs on x86, PowerPC and RISC-V; arm64 has only
 /// numbers.
 fn model(cpuinfo: &str) -> Option<String> {
     let named = ["model name", "cpu", "uarch"].into_iter().find_map(|name| all(cpuinfo, name));
@@ -124,7 +126,7 @@ fn smt(active: Option<String>, control: Option<String>) -> Option<String> {
     }
 }
 
-/// The word in brackets.
+/// Returns the word in brackets.
 fn chosen(text: &str) -> Option<String> {
     Some(text.split_once('[')?.1.split_once(']')?.0.to_owned())
 }
@@ -158,8 +160,8 @@ mod tests {
         root
     }
 
-    /// What facts are said, in order, each as `name: value`.
-    fn said(files: &[(&str, &str)]) -> Vec<String> {
+    /// Returns the facts in order, each as `name: value`.
+    fn facts_of(files: &[(&str, &str)]) -> Vec<String> {
         let root = plant(files);
         facts_below(root.path()).iter().map(|(name, value)| format!("{name}: {value}")).collect()
     }
@@ -220,7 +222,7 @@ mod tests {
             "online CPUs: 0-3",
             "turbo: no_turbo=0",
         ];
-        assert_eq!(said(&X86), expected);
+        assert_eq!(facts_of(&X86), expected);
     }
 
     #[test]
@@ -245,30 +247,30 @@ mod tests {
             "clock source: arch_sys_counter",
             "turbo: boost=1",
         ];
-        assert_eq!(said(&files), expected);
-        assert_eq!(said(&[]), Vec::<String>::new());
+        assert_eq!(facts_of(&files), expected);
+        assert_eq!(facts_of(&[]), Vec::<String>::new());
     }
 
     #[test]
     fn some_facts_have_a_second_source() {
         let aslr = |personality| {
             let value = ("proc/sys/kernel/randomize_va_space", "2\n");
-            said(&[value, ("proc/self/personality", personality)])
+            facts_of(&[value, ("proc/self/personality", personality)])
         };
         assert_eq!(aslr("00040000\n"), ["ASLR: 0"]);
         assert_eq!(aslr("00400000\n"), ["ASLR: 2"]);
         let guest = "flags\t: fpu hypervisor tsc\nflags\t: fpu tsc\n";
-        assert_eq!(said(&[("proc/cpuinfo", guest)]), ["hypervisor: yes"]);
+        assert_eq!(facts_of(&[("proc/cpuinfo", guest)]), ["hypervisor: yes"]);
         let last = "flags\t: fpu hypervisor\nflags\t: tsc\n";
-        assert_eq!(said(&[("proc/cpuinfo", last)]), ["hypervisor: yes"]);
+        assert_eq!(facts_of(&[("proc/cpuinfo", last)]), ["hypervisor: yes"]);
         let siblings_offline = [
             ("sys/devices/system/cpu/smt/active", "0\n"),
             ("sys/devices/system/cpu/smt/control", "on\n"),
         ];
-        assert_eq!(said(&siblings_offline), ["SMT: off"]);
+        assert_eq!(facts_of(&siblings_offline), ["SMT: off"]);
         let power = "cpu\t\t: POWER9 (raw), altivec supported\n";
         assert_eq!(
-            said(&[("proc/cpuinfo", power)]),
+            facts_of(&[("proc/cpuinfo", power)]),
             ["CPU model: POWER9 (raw), altivec supported"]
         );
     }

@@ -33,7 +33,7 @@ pub struct Done {
 
 /// Parses the answer to an order for `program`.
 pub fn parse_answer(wire: &[u8], program: &str) -> Result<Answer, WireError> {
-    let mut lines = match started(wire, program)? {
+    let mut lines = match parse_start(wire, program)? {
         Ok(lines) => lines,
         Err(reason) => return Ok(Answer::Refused(reason)),
     };
@@ -42,16 +42,16 @@ pub fn parse_answer(wire: &[u8], program: &str) -> Result<Answer, WireError> {
         let line = lines.next()?;
         // A reason may quote the kernel's own words; it is escaped, not refused.
         if let Some(text) = line.bytes().strip_prefix(b"fail ") {
-            return Ok(Answer::Refused(refused(text, lines)?));
+            return Ok(Answer::Refused(parse_refusal(text, lines)?));
         }
         match line.split()? {
-            ("sig", entry) => insert(&mut done.signature, number(entry), line)?,
-            ("value", entry) => insert(&mut done.values, number(entry), line)?,
-            ("uncounted", entry) => insert(&mut done.uncounted, reason(entry), line)?,
+            ("sig", entry) => insert(&mut done.signature, parse_number(entry), line)?,
+            ("value", entry) => insert(&mut done.values, parse_number(entry), line)?,
+            ("uncounted", entry) => insert(&mut done.uncounted, parse_reason(entry), line)?,
             ("tsc", value) if done.tsc.is_none() => {
                 done.tsc = Some(decimal(value).ok_or_else(|| line.malformed())?);
             }
-            // What the program printed: `parse_printed` reads it.
+            // `parse_printed` reads what the program printed.
             ("stdout" | "stderr" | "cut", _) => {}
             ("end", "") => {
                 lines.nothing_more()?;
@@ -62,8 +62,8 @@ pub fn parse_answer(wire: &[u8], program: &str) -> Result<Answer, WireError> {
     }
 }
 
-/// What follows the start of `program`; or the escaped reason why the order was refused.
-pub(super) fn started<'a>(
+/// Reads the start of `program`, and returns the lines after it, or the escaped reason why the order was refused.
+pub(super) fn parse_start<'a>(
     wire: &'a [u8],
     program: &str,
 ) -> Result<Result<Lines<'a>, String>, WireError> {
@@ -75,7 +75,7 @@ pub(super) fn started<'a>(
             let (asked, found) = (program.to_owned(), escape_bytes(name.as_bytes()));
             Err(WireError::OtherWorkload { asked, found })
         }
-        ("fail", text) => Ok(Err(refused(text.as_bytes(), lines)?)),
+        ("fail", text) => Ok(Err(parse_refusal(text.as_bytes(), lines)?)),
         _ => Err(first.malformed()),
     }
 }
@@ -93,26 +93,26 @@ fn insert<T>(
     if to.len() > ENTRIES { Err(WireError::TooMany { limit: ENTRIES }) } else { Ok(()) }
 }
 
-/// Reads the reason. After it come only numbers that other threads and processes said in the same
-/// moment.
-pub(super) fn refused(text: &[u8], mut lines: Lines) -> Result<String, WireError> {
+/// Returns the escaped reason. Only numbers may follow it, which other threads and processes printed
+/// at the same moment.
+pub(super) fn parse_refusal(text: &[u8], mut lines: Lines) -> Result<String, WireError> {
     while !lines.is_empty() {
         let line = lines.next()?;
         match line.split()? {
-            ("sig" | "value", entry) if number(entry).is_some() => {}
+            ("sig" | "value", entry) if parse_number(entry).is_some() => {}
             _ => return Err(line.malformed()),
         }
     }
     Ok(escape_bytes(text))
 }
 
-fn number(entry: &str) -> Option<(String, u64)> {
+fn parse_number(entry: &str) -> Option<(String, u64)> {
     let (name, value) = entry.split_once(' ')?;
     is_name(name).then_some(())?;
     Some((name.to_owned(), decimal(value)?))
 }
 
-fn reason(entry: &str) -> Option<(String, String)> {
+fn parse_reason(entry: &str) -> Option<(String, String)> {
     let (name, reason) = entry.split_once(' ')?;
     is_name(name).then(|| (name.to_owned(), reason.to_owned()))
 }
@@ -122,17 +122,17 @@ fn reason(entry: &str) -> Option<(String, String)> {
 /// are the whole output.
 pub fn split_answers(wire: &[u8]) -> Vec<&[u8]> {
     let version = VERSION.as_bytes();
-    let (mut parts, mut start, mut at) = (Vec::new(), 0, 0);
+    let (mut parts, mut start, mut offset) = (Vec::new(), 0, 0);
     for line in wire.split_inclusive(|byte| *byte == b'\n') {
         let begins = match line.strip_suffix(b"\n") {
             Some(whole) => whole == version,
             None => version.starts_with(line),
         };
-        if begins && at > start {
-            parts.push(&wire[start..at]);
-            start = at;
+        if begins && offset > start {
+            parts.push(&wire[start..offset]);
+            start = offset;
         }
-        at += line.len();
+        offset += line.len();
     }
     if start < wire.len() {
         parts.push(&wire[start..]);
@@ -140,36 +140,36 @@ pub fn split_answers(wire: &[u8]) -> Vec<&[u8]> {
     parts
 }
 
-/// Whether the answer is complete: its last line is `end`, or one of them is a reason, after which
-/// other threads may have said a number.
+/// Returns whether the answer is complete: its last line is `end`, or one of them is a reason, after which
+/// other threads may have printed a number.
 pub fn is_finished(answer: &[u8]) -> bool {
     let Some(lines) = answer.strip_suffix(b"\n") else { return false };
     let mut lines = lines.rsplit(|byte| *byte == b'\n').peekable();
     lines.peek() == Some(&&b"end"[..]) || lines.any(|line| line.starts_with(b"fail "))
 }
 
-/// What a program of the user's printed, as the guest sends it.
+/// The output of a program of the user's, as the guest sends it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Printed {
-    /// On its standard output.
+    /// Standard output.
     pub stdout: PrintedText,
-    /// On its standard error.
+    /// Standard error.
     pub stderr: PrintedText,
 }
 
-/// One of both: of a long text the beginning and the end.
+/// The text of one stream; of a long one the beginning and the end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PrintedText {
-    /// All of it, or its beginning.
+    /// All of the text, or its beginning.
     pub begin: Vec<u8>,
-    /// How many bytes are not here.
+    /// Number of bytes that are left out.
     pub left_out: u64,
-    /// What is behind those.
+    /// The text after the bytes that are left out.
     pub end: Vec<u8>,
 }
 
-/// The lines of an answer that have what the program printed. What is no such line says nothing
-/// here: the parser of answers refuses what no guest sends.
+/// Collects what the program printed from the lines of an answer. Other lines are ignored:
+/// [`parse_answer`] refuses those that no guest sends.
 pub fn parse_printed(wire: &[u8]) -> Printed {
     let mut printed = Printed::default();
     for line in wire.split(|byte| *byte == b'\n') {
@@ -202,12 +202,12 @@ impl PrintedText {
         self.left_out = self.left_out.saturating_add(count.unwrap_or(0));
     }
 
-    /// Whether nothing was printed.
+    /// Returns whether nothing was printed.
     pub fn is_empty(&self) -> bool {
         self.begin.is_empty() && self.end.is_empty()
     }
 
-    /// Both parts as one text, with a line that says what is not there.
+    /// Returns both parts as one text, with a line that says what is not there.
     pub fn text(&self) -> Vec<u8> {
         let gap = match self.left_out {
             0 => String::new(),
@@ -216,7 +216,7 @@ impl PrintedText {
         [&self.begin, gap.as_bytes(), &self.end].concat()
     }
 
-    /// The last lines, escaped, without empty ones: at most `lines`, each of at most `bytes` bytes
+    /// Returns the last lines, escaped, without empty ones: at most `lines`, each of at most `bytes` bytes
     /// before they were escaped.
     pub fn last_lines(&self, lines: usize, bytes: usize) -> Vec<String> {
         let text = self.text();
@@ -230,7 +230,7 @@ impl PrintedText {
     }
 }
 
-/// `\x0a` is one byte; a backslash is never sent as it is.
+/// Decodes an escape, such as `\x0a`; a backslash is never sent as it is.
 fn escaped_byte(text: &[u8]) -> Option<u8> {
     let digits = std::str::from_utf8(text.strip_prefix(b"\\x")?).ok()?;
     digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then_some(())?;
@@ -356,7 +356,7 @@ mod tests {
                 let is_last = place == parts.len() - 1;
                 let torn = is_last && b"ktax 1".starts_with(part);
                 prop_assert!(part.starts_with(b"ktax 1\n") || torn);
-                prop_assert!(!part.windows(8).any(|at| at == b"\nktax 1\n"));
+                prop_assert!(!part.windows(8).any(|window| window == b"\nktax 1\n"));
             }
         }
     }

@@ -1,11 +1,11 @@
-//! What a guest prints of itself: its hello, and the symbols of its kernel.
+//! A guest's report about itself: its hello, and the symbols of its kernel.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Lines, WireError};
 use ktax_host::text::escape_bytes;
 
-/// What a guest reports about itself before its freeze.
+/// The report of a guest about itself before its freeze.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// `uname -r`.
@@ -16,9 +16,9 @@ pub struct Hello {
     pub ignored: Vec<String>,
     /// Kernel threads that still ran when the guest no longer waited for an idle kernel.
     pub busy: Vec<String>,
-    /// What the guest could not do before its freeze: modules, the disk; escaped.
+    /// Preparations that failed before the freeze: modules, the disk; escaped.
     pub failed: Vec<String>,
-    /// Where there is a disk: the kernel's code that computes crc32c, as /proc/crypto calls it.
+    /// Name in /proc/crypto of the kernel's code that computes crc32c; only where there is a disk.
     pub crc32c: Option<String>,
     /// Whether the kernel's random number generator has no seed.
     pub is_unseeded: bool,
@@ -28,10 +28,6 @@ pub struct Hello {
 const LINES: usize = 64;
 
 /// Parses a hello up to and including `ready`.
-///
-/// # Errors
-///
-/// The bytes are not in the format of `docs/wire.md`.
 pub fn parse_hello(wire: &[u8]) -> Result<Hello, WireError> {
     let mut lines = Lines::after_version(wire)?;
     let mut ignored = Vec::new();
@@ -89,10 +85,6 @@ fn is_build_id(text: &str) -> bool {
 
 /// Parses `/proc/kallsyms` as the guest sends it and returns the plugin's symbol file: the
 /// functions of the kernel and its modules, sorted by address, one for each address.
-///
-/// # Errors
-///
-/// A line is malformed, or there is no function.
 pub fn parse_symbols(wire: &[u8]) -> Result<String, WireError> {
     // If an address has several names, the alphabetically first is used: the order of the table may
     // differ between boots.
@@ -105,12 +97,8 @@ pub fn parse_symbols(wire: &[u8]) -> Result<String, WireError> {
     Ok(symbol_file(&functions))
 }
 
-/// The same of all that is no function: variables, also those of which each CPU has one, which are
-/// at low addresses. Several may be at the same. A kernel without `CONFIG_KALLSYMS_ALL` has few.
-///
-/// # Errors
-///
-/// A line is malformed.
+/// Parses `/proc/kallsyms` and returns all symbols that are no functions: variables, also those of
+/// which each CPU has one, at low addresses. Several may have one address. A kernel without `CONFIG_KALLSYMS_ALL` has few.
 pub fn parse_variables(wire: &[u8]) -> Result<String, WireError> {
     Ok(symbol_file(&parse_symbol_lines(wire, |_, kind| !is_text(kind))?))
 }
@@ -123,7 +111,7 @@ fn is_text(kind: &str) -> bool {
     matches!(kind, "t" | "T" | "w" | "W")
 }
 
-/// The symbols of which that is so, sorted.
+/// Parses the symbols that are asked for, sorted.
 fn parse_symbol_lines(
     wire: &[u8],
     is_asked: fn(u64, &str) -> bool,
@@ -147,7 +135,7 @@ fn parse_symbol_lines(
     Ok(symbols)
 }
 
-/// `None` for a symbol that is not asked for, or that no file can name.
+/// Parses one symbol; `None` if it is not asked for, or if no file can name it.
 fn parse_symbol(line: &str, is_asked: fn(u64, &str) -> bool) -> Result<Option<(u64, &str)>, ()> {
     let mut fields = line.split_whitespace();
     let (Some(address), Some(kind), Some(name)) = (fields.next(), fields.next(), fields.next())

@@ -4,21 +4,17 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-use super::answer::{refused, started};
+use super::answer::{parse_refusal, parse_start};
 use super::{WireError, decimal};
 use ktax_model::{NamedFiles, TracedCall};
 
 /// Parses the answer to an order that traces `program`: its calls, or the escaped reason why there
 /// are none.
-///
-/// # Errors
-///
-/// A line is malformed, or there are too many.
 pub fn parse_trace(
     wire: &[u8],
     program: &str,
 ) -> Result<Result<Vec<TracedCall>, String>, WireError> {
-    let mut lines = match started(wire, program)? {
+    let mut lines = match parse_start(wire, program)? {
         Ok(lines) => lines,
         Err(reason) => return Ok(Err(reason)),
     };
@@ -26,11 +22,11 @@ pub fn parse_trace(
     loop {
         let line = lines.next()?;
         if let Some(text) = line.bytes().strip_prefix(b"fail ") {
-            return Ok(Err(refused(text, lines)?));
+            return Ok(Err(parse_refusal(text, lines)?));
         }
         match line.split()? {
-            ("call", fields) => calls.push(call(fields).ok_or_else(|| line.malformed())?),
-            // Page faults and the like, of the program and of what traces it.
+            ("call", fields) => calls.push(parse_call(fields).ok_or_else(|| line.malformed())?),
+            // The program and its tracer also send page faults and the like.
             ("value" | "stdout" | "stderr" | "cut", _) => {}
             ("end", "") => break,
             _ => return Err(line.malformed()),
@@ -43,7 +39,7 @@ pub fn parse_trace(
     Ok(Ok(calls))
 }
 
-fn call(fields: &str) -> Option<TracedCall> {
+fn parse_call(fields: &str) -> Option<TracedCall> {
     let mut numbers = fields.split(' ').map(decimal);
     let mut next = || numbers.next().flatten();
     let (task, number, given) = (next()?, next()?, next()?);
@@ -57,12 +53,8 @@ fn call(fields: &str) -> Option<TracedCall> {
 
 /// Parses the answer to an order that traces the files of `program`; or the escaped reason why
 /// there are none.
-///
-/// # Errors
-///
-/// A line is malformed, or there are too many.
 pub fn parse_files(wire: &[u8], program: &str) -> Result<Result<NamedFiles, String>, WireError> {
-    let mut lines = match started(wire, program)? {
+    let mut lines = match parse_start(wire, program)? {
         Ok(lines) => lines,
         Err(reason) => return Ok(Err(reason)),
     };
@@ -70,7 +62,7 @@ pub fn parse_files(wire: &[u8], program: &str) -> Result<Result<NamedFiles, Stri
     loop {
         let line = lines.next()?;
         if let Some(text) = line.bytes().strip_prefix(b"fail ") {
-            return Ok(Err(refused(text, lines)?));
+            return Ok(Err(parse_refusal(text, lines)?));
         }
         let (kind, rest) = line.split()?;
         let to = match (kind, rest) {
@@ -78,7 +70,7 @@ pub fn parse_files(wire: &[u8], program: &str) -> Result<Result<NamedFiles, Stri
             ("executed", _) => &mut files.executed,
             ("missing", _) => &mut files.missing,
             ("value", entry) => {
-                if let Some(status) = status(entry) {
+                if let Some(status) = parse_status(entry) {
                     files.status = status;
                 }
                 continue;
@@ -86,7 +78,7 @@ pub fn parse_files(wire: &[u8], program: &str) -> Result<Result<NamedFiles, Stri
             ("end", "") => break,
             _ => return Err(line.malformed()),
         };
-        to.push(path(rest).ok_or_else(|| line.malformed())?);
+        to.push(parse_path(rest).ok_or_else(|| line.malformed())?);
         if to.len() > NamedFiles::MOST {
             return Err(WireError::TooMany { limit: NamedFiles::MOST });
         }
@@ -95,7 +87,7 @@ pub fn parse_files(wire: &[u8], program: &str) -> Result<Result<NamedFiles, Stri
     Ok(Ok(files))
 }
 
-fn status(entry: &str) -> Option<u64> {
+fn parse_status(entry: &str) -> Option<u64> {
     match entry.split_once(' ')? {
         ("status", status) => decimal(status),
         ("signal", signal) => decimal(signal)?.checked_add(128),
@@ -103,8 +95,8 @@ fn status(entry: &str) -> Option<u64> {
     }
 }
 
-/// An absolute path, in which `%XX` is a byte.
-fn path(text: &str) -> Option<PathBuf> {
+/// Parses an absolute path, in which `%XX` is a byte.
+fn parse_path(text: &str) -> Option<PathBuf> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
@@ -134,8 +126,8 @@ mod tests {
     fn calls_are_in_their_order() {
         let calls = parse_calls("call 0 96 7\nvalue page-faults 3\ncall 1 511 4294967295\nend\n");
         let calls = calls.unwrap().unwrap();
-        let of = |task, number, given| TracedCall { task, number, given };
-        assert_eq!(calls, [of(0, 96, 7), of(1, TracedCall::RDTSC, u32::MAX)]);
+        let traced = |task, number, given| TracedCall { task, number, given };
+        assert_eq!(calls, [traced(0, 96, 7), traced(1, TracedCall::RDTSC, u32::MAX)]);
     }
 
     #[test]

@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn virtual_time_is_limited_only_where_it_is_counted() {
-        let given = Limits::of_seconds(1000);
+        let given = Limits::with_seconds(1000);
         let counted = limits(&given, true);
         assert_eq!((counted.virtual_s, counted.is_counted), (1000, true));
         assert!(!limits(&given, false).is_counted);
