@@ -16,7 +16,6 @@
 mod argv;
 mod board;
 mod frame;
-mod guest;
 mod host;
 mod init;
 mod initramfs;
@@ -30,11 +29,10 @@ use ktax_model::{Blame, ExitRun, Failure, Layout, Side, Signature};
 
 pub use board::{Board, BoardGuests, BoardSetup, BoardSide, BoardWork};
 pub use frame::CommandOutput;
-pub use guest::{Guest, Task};
 pub use host::{KvmHost, MODULES, PLAIN};
 pub use init::{InitError, main as init};
 pub use initramfs::{FREEZE_PATH, GIVEN_MAX, Given, THIS_PROGRAM};
-pub use x86::{HostKernel, X86Guests, X86Setup};
+pub use x86::{Guest, HostKernel, Task, X86Guests, X86Setup};
 
 /// Runs guests of a KVM host within QEMU. For guest experiments it is what
 /// [`Engine`](ktax_engine::Engine) is for counts: a Step boots a host, and each row is a guest.

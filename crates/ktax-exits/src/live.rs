@@ -1,20 +1,19 @@
 //! Records a running VM: the events of its vCPUs' threads, added up.
 //!
 //! ```text
-//! tracefs ─► points ─┬► program ─► kernel (eBPF)  ─┬─► Recording ─► table ─► ExitTable
-//!                    └► decode ─► fold ─► ring     ┘
+//! tracepoints ─┬► program ─► kernel (eBPF) ─┬─► Recording ─► table ─► ExitTable
+//!              └► ring ─► fold ─────────────┘
 //! ```
 
 mod bpf;
 mod kernel;
-mod points;
 mod process;
 mod program;
 mod recorder;
 mod ring;
 mod stats;
 mod timing;
-mod tracefs;
+mod tracepoints;
 
 use std::io;
 
@@ -22,10 +21,9 @@ use thiserror::Error;
 
 use ktax_model::Blame;
 
-pub use points::Level;
 pub use process::{Process, by_name};
 pub use recorder::{Recorder, RecorderChoice, Via};
-pub use tracefs::{EventFormat, Names, Tracefs};
+pub use tracepoints::{EventFormat, Level, Names, Tracefs};
 
 /// Why nothing can be recorded. Each message ends with the next step.
 #[derive(Debug, Error, PartialEq, Eq)]

@@ -9,7 +9,6 @@
 //!
 //! A guest is untrusted: whatever it does gets an answer, or ends it with a [`VmmError`].
 
-mod interrupts;
 pub mod linux;
 mod machine;
 pub mod operations;

@@ -1,17 +1,24 @@
-//! The usual KVM host: Linux on an emulated AMD processor, and its Linux and raw guests.
+//! The usual KVM host, Linux on an emulated AMD processor, and its Linux and raw guests: the commands
+//! that record one, and what their output means.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use super::argv::x86_script;
-use super::frame::Order;
-use super::guest::{Guest, Task, archive, commands, outcome};
+use super::argv::{padding, x86_script};
+use super::frame::{CommandOutput, Order};
 use super::host::{Frozen, KvmHost};
 use super::initramfs::{self, Given, HostArchive, keep_archive};
 use super::{GuestEngine, HostError, ReadyHost, Recorded};
+use ktax_engine::payload::{
+    self, DIRECTORY_MODE, PROGRAM_MODE, append_console, append_file, end_archive,
+};
 use ktax_engine::qemu::Qemu;
-use ktax_engine::{Cancel, Limits, Stop, payload};
-use ktax_model::{Identity, Layout, Side};
+use ktax_engine::wire::{self, Answer, arguments, parse_answer};
+use ktax_engine::{Cancel, Limits, Stop};
+use ktax_model::{
+    ExitRun, ExitTable, Failure, Identity, Layout, SavedResult, Side, Signature, Workload,
+    read_results,
+};
 
 /// The host's own kernel.
 #[derive(Debug, Clone)]
@@ -150,5 +157,280 @@ impl ReadyHost for X86Ready<'_> {
         let mut recorded = outcome(name, task, &outputs)?;
         recorded.console.splice(0..0, console);
         Ok(recorded)
+    }
+}
+
+/// The guest's first process: it runs one program between two marks, and switches the guest off.
+static INIT: &[u8] = include_bytes!(env!("KTAX_VM_INIT"));
+
+/// A guest's machine.
+#[derive(Debug, Clone)]
+pub struct Guest {
+    /// The kernel, a bzImage.
+    pub image: PathBuf,
+    /// Added to the kernel's command line.
+    pub boot_line: String,
+    /// Features of KVM that are hidden from it.
+    pub without: Vec<String>,
+    pub cpus: u8,
+    pub memory_mib: u32,
+}
+
+/// The work of a guest while it is recorded.
+#[derive(Debug, Clone)]
+pub enum Task {
+    /// The guest boots, and goes off.
+    Boot,
+    /// The guest has no kernel, and leaves for one reason, so often.
+    Raw { kind: String, count: u32 },
+    /// The guest runs one program; with `native`, the host runs the program too.
+    Program { workload: Workload, native: bool },
+}
+
+/// Builds the guest's initramfs.
+pub(super) fn archive() -> io::Result<Vec<u8>> {
+    let mut archive = Vec::new();
+    for name in ["dev", "proc", "sys", "tmp"] {
+        append_file(&mut archive, name, DIRECTORY_MODE, &[])?;
+    }
+    append_console(&mut archive)?;
+    for (name, content) in
+        [("init", INIT), ("ktax-guest", payload::GUEST), ("ktax-hello", payload::HELLO)]
+    {
+        append_file(&mut archive, name, PROGRAM_MODE, content)?;
+    }
+    end_archive(archive)
+}
+
+const TABLE: &str = "/tmp/table.json";
+
+/// Returns the commands of the host: record, print the table, and run the program without a guest where
+/// that is asked for.
+pub(super) fn commands(guest: &Guest, task: &Task, layout: &Layout) -> Vec<Vec<String>> {
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let record = words(&["/ktax", "exits", "record", "--level", "exits", "--out", TABLE]);
+    let vmm = |form: &str| words(&["--", "/ktax", "vmm", form]);
+    let report = words(&["/ktax", "exits", "report", TABLE, "--json"]);
+    match task {
+        Task::Boot => vec![[record, vmm("linux"), linux(guest, layout, &[])].concat(), report],
+        Task::Raw { kind, count } => {
+            let raw = vec![format!("--{kind}"), count.to_string()];
+            vec![[record, vmm("raw"), raw].concat(), report]
+        }
+        Task::Program { workload, native } => {
+            let arguments = arguments(workload);
+            let linux = linux(guest, layout, &arguments);
+            let marked = words(&["--stop-at-marks"]);
+            let from = words(&["--from-stop"]);
+            let record = [record, from, vmm("linux"), marked, linux].concat();
+            let native = native.then(|| [words(&["/files/ktax-guest"]), arguments].concat());
+            [record, report].into_iter().chain(native).collect()
+        }
+    }
+}
+
+fn linux(guest: &Guest, layout: &Layout, arguments: &[String]) -> Vec<String> {
+    let own = "console=ttyS0 quiet panic=-1 nokaslr norandmaps";
+    let (pad, more) = (padding(layout), &guest.boot_line);
+    let mut line = [own, &pad, more, "--"].map(str::to_owned).to_vec();
+    line.retain(|words| !words.is_empty());
+    // Before the first mark, so that it moves what is recorded and is not in it.
+    line.extend((layout.phase > 0).then(|| format!("phase={}", layout.phase)));
+    line.push("run".into());
+    line.extend_from_slice(arguments);
+    let line = line.join(" ");
+    let mut words: Vec<String> =
+        ["--kernel", "/files/kernel", "--initrd", "/files/initrd"].map(str::to_owned).to_vec();
+    words.extend(["--append".into(), line]);
+    words.extend(["--cpus".into(), guest.cpus.to_string()]);
+    words.extend(["--memory-mib".into(), guest.memory_mib.to_string()]);
+    words.extend(guest.without.iter().flat_map(|name| ["--without".into(), name.clone()]));
+    words
+}
+
+/// Makes the outcome of a row from the outputs of [`commands`].
+pub(super) fn outcome(row: &str, task: &Task, outputs: &[CommandOutput]) -> Result<Recorded, Stop> {
+    let [recorded, reported, native @ ..] = outputs else {
+        let reason = "it has fewer answers than commands".into();
+        return Err(Failure::Garbled { reason }.into());
+    };
+    // A guest that panics goes off like any other, and is recorded to its end.
+    if recorded.status != 0 || wire::panic_message(&recorded.stdout).is_some() {
+        let message = |tail| format!("the recording failed: {tail}");
+        return Err(failed(recorded, |tail| Failure::Refused { message: message(tail) }));
+    }
+    let table = exit_tables(&reported.stdout).and_then(|tables| tables.into_iter().next());
+    let no_table = || {
+        failed(reported, |tail| Failure::Garbled { reason: format!("there is no table: {tail}") })
+    };
+    let table = table.ok_or_else(no_table)?;
+    let mut run = ExitRun { row: row.to_owned(), table, guest_ns: None, native_ns: None };
+    let mut signature = Signature::new();
+    if let Task::Program { workload, .. } = task {
+        let (guest_ns, work) = region(recorded, workload)?;
+        (run.guest_ns, signature) = (Some(guest_ns), work);
+        let native = native.first().map(|output| region(output, workload)).transpose()?;
+        run.native_ns = native.map(|(ns, _)| ns);
+    }
+    Ok(Recorded { run, signature, console: console(recorded) })
+}
+
+/// Parses what `ktax exits report --json` printed.
+fn exit_tables(stdout: &[u8]) -> Option<Vec<ExitTable>> {
+    let saved = read_results(std::str::from_utf8(stdout).ok()?).ok()?.pop()?;
+    match saved.result {
+        SavedResult::Exits(tables) => Some(tables),
+        _ => None,
+    }
+}
+
+/// Makes a failed row of a command's output; a panic of the guest's kernel comes before all else.
+fn failed(output: &CommandOutput, failure: impl FnOnce(String) -> Failure) -> Stop {
+    let console = console(output);
+    let failure = match wire::panic_message(&console) {
+        Some(message) => Failure::Panic { message },
+        None => failure(wire::tail(&console)),
+    };
+    Stop::Failed(failure, console)
+}
+
+/// Returns all that a command printed: of the one that records, the guest's console first.
+fn console(output: &CommandOutput) -> Vec<u8> {
+    [&output.stdout[..], &output.stderr].concat()
+}
+
+/// Parses how long the program's Region took, ns, and its work, as the program reports them.
+fn region(output: &CommandOutput, workload: &Workload) -> Result<(u64, Signature), Stop> {
+    let Some(whole) = answer(&output.stdout) else {
+        return Err(failed(output, |console| Failure::Silent { console }));
+    };
+    let garbled = |reason: String| failed(output, |_| Failure::Garbled { reason });
+    match parse_answer(whole.as_bytes(), &workload.program) {
+        Ok(Answer::Done(done)) => {
+            let time = done.values.get("nanoseconds").copied();
+            let time = time.ok_or_else(|| garbled("it does not say how long it took".into()))?;
+            let deviations = workload.deviations(&done.signature).join("; ");
+            if !deviations.is_empty() {
+                return Err(failed(output, |_| Failure::WrongWork { deviations }));
+            }
+            Ok((time, done.signature))
+        }
+        Ok(Answer::Refused(message)) => Err(failed(output, |_| Failure::Refused { message })),
+        Err(error) => Err(garbled(error.to_string())),
+    }
+}
+
+/// Extracts a program's answer from a console: a last line without its end, and what the
+/// monitor prints, are not the program's.
+fn answer(console: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(console).replace('\r', "");
+    let (_, answer) = text.split_once("ktax 1\n")?;
+    let is_last = |line: &&str| *line == "end" || line.starts_with("fail ");
+    let lines = answer.lines().take_while(|line| !is_last(line));
+    let last = answer.lines().find(is_last);
+    let mut whole = String::from("ktax 1\n");
+    lines.chain(last).for_each(|line| whole += &format!("{line}\n"));
+    Some(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ktax_model::{Region, Saved};
+
+    const PLAIN: Layout = Layout { seed: 1, padding: 0, phase: 0 };
+
+    fn guest() -> Guest {
+        let (boot_line, without) = ("mitigations=off".into(), vec!["kvmclock".into()]);
+        Guest { image: "/k".into(), boot_line, without, cpus: 2, memory_mib: 128 }
+    }
+
+    fn program(native: bool) -> Task {
+        let workload = Workload {
+            row: "getppid".into(),
+            title: String::new(),
+            operation: String::new(),
+            program: "getppid".into(),
+            ops: 9,
+            region: Region::Marked,
+            params: [("size".to_owned(), 4)].into(),
+            memory_bytes: 0,
+            signature: [("calls".to_owned(), 9)].into(),
+            numbers: Default::default(),
+        };
+        Task::Program { workload, native }
+    }
+
+    fn printed(stdout: &str) -> CommandOutput {
+        CommandOutput { status: 0, stdout: stdout.into(), stderr: Vec::new() }
+    }
+
+    /// A table as `ktax exits report --json` prints it.
+    fn table() -> CommandOutput {
+        let table = ExitTable { source: "a test".into(), ..ExitTable::default() };
+        printed(&serde_json::to_string(&Saved::from(SavedResult::Exits(vec![table]))).unwrap())
+    }
+
+    const ANSWER: &str = "ktax 1\nstart getppid\nsig calls 9\nvalue nanoseconds 70\nend\n";
+
+    #[test]
+    fn the_layout_is_on_the_guests_boot_line() {
+        let line = |task: &Task, layout| {
+            let record = commands(&guest(), task, layout).remove(0);
+            let flag = record.iter().position(|word| word == "--append").unwrap();
+            record[flag + 1].clone()
+        };
+        let moved = Layout { seed: 1, padding: 2, phase: 30 };
+        let own = "console=ttyS0 quiet panic=-1 nokaslr norandmaps";
+        let run = "run getppid ops=9 size=4";
+        let task = program(false);
+        assert_eq!(line(&task, &PLAIN), format!("{own} mitigations=off -- {run}"));
+        let padded = format!("{own} ktax.pad=xx mitigations=off -- phase=30");
+        assert_eq!(line(&task, &moved), format!("{padded} {run}"));
+        assert_eq!(line(&Task::Boot, &moved), format!("{padded} run"));
+    }
+
+    #[test]
+    fn a_program_has_its_time_in_the_guest_and_natively() {
+        let console = format!("\r\n{}\nktax: recorded\n", ANSWER.replace('\n', "\r\n"));
+        let native = printed(&ANSWER.replace("70", "60"));
+        let answers = [printed(&console), table(), native];
+        let recorded = outcome("getppid", &program(true), &answers).unwrap();
+        assert_eq!((recorded.run.guest_ns, recorded.run.native_ns), (Some(70), Some(60)));
+        assert_eq!(recorded.signature, [("calls".to_owned(), 9)].into());
+        let raw = Task::Raw { kind: "out".into(), count: 3 };
+        let recorded = outcome("raw:out=3", &raw, &answers[1..]).unwrap_err();
+        assert!(matches!(recorded, Stop::Failed(Failure::Garbled { .. }, _)), "{recorded:?}");
+    }
+
+    #[test]
+    fn each_way_to_fail_is_a_failed_row() {
+        let failure = |first: CommandOutput, second: CommandOutput| match outcome(
+            "getppid",
+            &program(false),
+            &[first, second],
+        )
+        .unwrap_err()
+        {
+            Stop::Failed(failure, console) => (failure, console),
+            Stop::Cancelled => panic!("nobody cancelled"),
+        };
+        let lost =
+            CommandOutput { status: 1, stdout: b"booting".to_vec(), stderr: b"no BTF".to_vec() };
+        let (refused, console) = failure(lost, table());
+        let message = "the recording failed: bootingno BTF".to_owned();
+        assert_eq!((refused, &console[..]), (Failure::Refused { message }, &b"bootingno BTF"[..]));
+        let panicked = printed("Kernel panic - not syncing: no init\r\n");
+        let message = "no init".to_owned();
+        assert_eq!(failure(panicked, table()).0, Failure::Panic { message });
+        assert!(matches!(failure(printed(ANSWER), printed("[]")).0, Failure::Garbled { .. }));
+        assert!(matches!(failure(printed("ready\n"), table()).0, Failure::Silent { .. }));
+        let half = ANSWER.split_once("value").unwrap().0;
+        assert!(matches!(failure(printed(half), table()).0, Failure::Garbled { .. }));
+        let no = printed("ktax 1\nstart getppid\nfail no /proc\n");
+        let message = "no /proc".to_owned();
+        assert_eq!(failure(no, table()).0, Failure::Refused { message });
+        let other = failure(printed(&ANSWER.replace("calls 9", "calls 8")), table()).0;
+        assert_eq!(other, Failure::WrongWork { deviations: "calls 8, expected 9".into() });
     }
 }

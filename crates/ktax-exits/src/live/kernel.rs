@@ -9,9 +9,9 @@ use perf_event::{Builder, Counter};
 
 use super::LiveError;
 use super::bpf::{self, Map, MapKind, Program, ProgramKind, RunTime};
-use super::points::{Hook, HookPoint, Points};
 use super::program::{self, Maps};
 use super::recorder::{Source, now_ns};
+use super::tracepoints::{Hook, HookPoint, Points};
 use crate::recording::{Cost, Reason, Recording, Thread, Times};
 use ktax_stats::histogram::BUCKETS;
 
@@ -281,7 +281,7 @@ impl Times {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::points::Field;
+    use crate::live::tracepoints::Field;
 
     #[test]
     fn what_a_program_missed_is_lost_and_of_the_scheduler_said_apart() {

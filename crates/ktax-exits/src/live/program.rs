@@ -9,7 +9,7 @@ use super::bpf::Condition::{Eq, Ge, Lt, Ne};
 use super::bpf::Reg::{self, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10};
 use super::bpf::{Assembler, Helper, Label, Size};
 use super::kernel::{row, thread};
-use super::points::{ASLEEP, Field, FieldFilter, Hook};
+use super::tracepoints::{ASLEEP, Field, FieldFilter, Hook};
 use crate::recording::{Reason, STAGES, Stage};
 use ktax_stats::histogram::BUCKETS;
 

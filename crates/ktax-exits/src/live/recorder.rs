@@ -2,12 +2,11 @@
 
 use super::LiveError;
 use super::kernel::InKernel;
-use super::points::{self, Level, Points};
 use super::process::{Process, lives};
 use super::ring::Ring;
 use super::stats::Stats;
 use super::timing::ExitTimes;
-use super::tracefs::Tracefs;
+use super::tracepoints::{Level, Points, Tracefs, find_points};
 use crate::recording::{Cost, Recording, Thread};
 use crate::table::{CountedExits, Per, Recorded};
 use ktax_model::{ExitTable, RecorderCost, Warning};
@@ -157,7 +156,7 @@ fn open_watches(
     };
     let (mut watches, mut missing) = (Vec::new(), None);
     for level in levels {
-        match points::points(level, &tracefs) {
+        match find_points(level, &tracefs) {
             Ok(points) => {
                 let source = open(&points, process, choice.via, refused)?;
                 watches.push(WatchedLevel { points, source });
@@ -211,14 +210,14 @@ pub fn now_ns() -> u64 {
 }
 
 /// The recording of one level.
-pub(super) struct LevelRecording {
+struct LevelRecording {
     pub points: Points,
     pub source: &'static str,
     pub recording: Recording,
 }
 
 /// The recordings of all levels.
-pub(super) struct AllLevels {
+struct AllLevels {
     pub process: u32,
     pub title: String,
     pub seen: Vec<LevelRecording>,

@@ -9,8 +9,8 @@ use perf_event::{Builder, Clock, ReadFormat, SampleFlag, Sampler};
 use rustix::process::{Resource, Rlimit};
 
 use super::LiveError;
-use super::points::{ASLEEP, Field, FieldFilter, Hook, HookPoint, Points};
 use super::recorder::{Source, now_ns};
+use super::tracepoints::{ASLEEP, Field, FieldFilter, Hook, HookPoint, Points};
 use crate::recording::{Fold, Reason, Recording, Stage, VcpuEvent};
 
 /// Bytes of one ring, a power of two, and of all. At 200 for an event and ten looks a second, the

@@ -12,9 +12,9 @@ use rbpf::EbpfVmRaw;
 
 use super::bpf::Helper;
 use super::kernel::row;
-use super::points::{Field, FieldFilter, Hook};
 use super::program::{Maps, assemble};
 use super::ring::decode;
+use super::tracepoints::{Field, FieldFilter, Hook};
 use crate::Per;
 use crate::recording::{Fold, Reason, Recording, STAGES, Stage, Thread, Times, VcpuEvent};
 use crate::table::{CountedExits, Recorded};

@@ -125,7 +125,7 @@ const RAM: u32 = 1;
 const RESERVED: u32 = 2;
 
 /// The content of the files, read before the machine is made.
-pub(super) struct GuestFiles {
+struct GuestFiles {
     kernel: Vec<u8>,
     initrd: Vec<u8>,
 }

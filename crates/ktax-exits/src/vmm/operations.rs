@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use vm_memory::{Bytes, GuestAddress};
 
-use super::interrupts::wrmsr;
 use super::machine::{Machine, Memory, write_memory, write_page_tables};
-use super::raw::{END_PORT, RawPorts, vcpu_at};
+use super::raw::{END_PORT, RawPorts, vcpu_at, wrmsr};
 use super::vcpu::run_vcpus;
 use super::{GuestEnd, GuestOutcome, VmmError};
 use ktax_model::{Costly, LowHigh, hull};
