@@ -20,8 +20,9 @@ pub const LATE_TIMER: &str = "no_timer_check";
 /// without end.
 pub const TRANSLATOR: &str = "tcg,thread=single";
 
-/// The translator for several CPUs, and for a model. When the buffer of translated code is full depends
-/// on the host's memory, unless its size is fixed; then a slice ends, and code is translated anew.
+/// The translator for several CPUs, and for a model. When the buffer of translated code is full
+/// depends on the host's memory, unless its size is fixed; then a slice ends, and code is
+/// translated anew.
 const SIZED_TRANSLATOR: &str = "tcg,thread=single,tb-size=512";
 
 /// The port of the wire: `docs/wire.md`.
@@ -73,8 +74,8 @@ pub enum Paths {
     LeftOut,
     /// Calls are not followed, and costly instructions are not counted: to measure what both take.
     LeftOutWithCostly,
-    /// Calls are followed, and written to this new file at instructions that are drawn, with registers and
-    /// stack: for a test that unwinds them.
+    /// Calls are followed, and written to this new file at instructions that are drawn, with
+    /// registers and stack: for a test that unwinds them.
     Drawn(PathBuf),
 }
 
@@ -91,7 +92,8 @@ pub struct Slices {
     pub limit: u64,
 }
 
-/// Returns the boot line: the engine's parameters, the Layout's padding, and the Subject's parameters.
+/// Returns the boot line: the engine's parameters, the Layout's padding, and the Subject's
+/// parameters.
 ///
 /// The padding is a parameter with a dot, as of a module. The kernel does not pass such parameters
 /// to init, so the padding moves the kernel's data and not the stack of the guest program.

@@ -175,7 +175,8 @@ pub(super) struct Tools {
 }
 
 impl Tools {
-    /// Writes the archive that the guest of a Boot unpacks: ktax's programs, the kernel's modules, the user's.
+    /// Writes the archive that the guest of a Boot unpacks: ktax's programs, the kernel's modules,
+    /// the user's.
     pub fn initrd(&self, request: &Request) -> Result<PathBuf, Failure> {
         self.payload.with(&archives(request)).map_err(host_failure("cannot write to the cache"))
     }
@@ -214,8 +215,9 @@ enum Symbols {
     Variables,
 }
 
-/// Finds or makes the symbol file of the Kernel that `boot` runs. The boot line always has `nokaslr`, so the
-/// addresses depend on the image alone, unless the guest loads modules, or code by a hook.
+/// Finds or makes the symbol file of the Kernel that `boot` runs. The boot line always has
+/// `nokaslr`, so the addresses depend on the image alone, unless the guest loads modules, or code
+/// by a hook.
 fn obtain_symbols(
     tools: &Tools,
     request: &Request,
@@ -255,7 +257,8 @@ const ACQUISITIONS: u64 = 80_000;
 /// deviation shows most: 5 % of it are three points. The test takes a second.
 const TRIED: (u32, f64) = (200, 43.0);
 
-/// Percentage points that a share may differ: firmware decides where in a slice the first CPU begins.
+/// Percentage points that a share may differ: firmware decides where in a slice the first CPU
+/// begins.
 const MOST_AWAY: f64 = 1.0;
 
 /// The work of the guest of the self-test.

@@ -116,7 +116,8 @@ impl Kvm {
         Ok(Guest { vm, hello, files, _scratch: scratch })
     }
 
-    /// Returns what is watched while a guest runs; its answer begins at the offset `begins` of the wire.
+    /// Returns what is watched while a guest runs; its answer begins at the offset `begins` of the
+    /// wire.
     fn watch<'a>(&'a self, files: &'a VmFiles, begins: u64) -> Watched<'a> {
         let Setup { limits, cancel, .. } = &self.setup;
         let wire = (files.wire.as_path(), limits.wire_bytes.saturating_add(begins));
@@ -333,8 +334,8 @@ pub fn check_device(accelerator: Accelerator) -> Result<(), DeviceError> {
     }
 }
 
-/// Returns for each loop its answer, or why it has none. `ended` is how the guest ended. After a failure,
-/// loops with a complete answer keep it, and all others get that failure.
+/// Returns for each loop its answer, or why it has none. `ended` is how the guest ended. After a
+/// failure, loops with a complete answer keep it, and all others get that failure.
 fn assign_answers(
     wire: &[u8],
     loops: usize,
@@ -367,7 +368,8 @@ fn count_finished(wire: &[u8]) -> usize {
     split_answers(wire).iter().skip(1).filter(|answer| is_finished(answer)).count()
 }
 
-/// Returns the offset of the last part; `None` if a part is too long, or there are more parts than orders.
+/// Returns the offset of the last part; `None` if a part is too long, or there are more parts than
+/// orders.
 fn last_answer_start(wire: &[u8], loops: usize, wire_bytes: u64) -> Option<u64> {
     let parts = split_answers(wire);
     let is_short = |part: &&[u8]| part.len() as u64 <= wire_bytes;
@@ -375,7 +377,8 @@ fn last_answer_start(wire: &[u8], loops: usize, wire_bytes: u64) -> Option<u64> 
     keeps.then(|| (wire.len() - parts.last().map_or(0, |last| last.len())) as u64)
 }
 
-/// Returns the CPUs that this thread may run on: the online ones that its cpuset and its affinity permit.
+/// Returns the CPUs that this thread may run on: the online ones that its cpuset and its affinity
+/// permit.
 pub fn allowed_cpus() -> io::Result<Vec<u32>> {
     let cpu_set = sched_getaffinity(None)?;
     Ok((0..CpuSet::MAX_CPU).filter(|cpu| cpu_set.is_set(*cpu)).map(|cpu| cpu as u32).collect())

@@ -76,17 +76,17 @@ impl Limits {
         Limits { time, trial: time, ..Limits::default() }
     }
 
-    /// Returns these limits for a virtual clock that is not counted. It goes on while QEMU waits for a
-    /// CPU, so only the limit in real time holds; and to ask for it disturbs the guest.
+    /// Returns these limits for a virtual clock that is not counted. It goes on while QEMU waits
+    /// for a CPU, so only the limit in real time holds; and to ask for it disturbs the guest.
     #[must_use]
     pub fn without_virtual_time(self) -> Limits {
         Limits { is_counted: false, ..self }
     }
 
-    /// Returns these limits for a machine with so many CPUs. QEMU's main thread answers when it is asked
-    /// for the virtual clock, and where several CPUs are idle it matters when that thread awakes.
-    /// The plugin ends several CPUs at the same instruction on every host; QEMU's CPU time is only
-    /// for what it does not end, and a slow host must not be the first.
+    /// Returns these limits for a machine with so many CPUs. QEMU's main thread answers when it is
+    /// asked for the virtual clock, and where several CPUs are idle it matters when that thread
+    /// awakes. The plugin ends several CPUs at the same instruction on every host; QEMU's CPU time
+    /// is only for what it does not end, and a slow host must not be the first.
     #[must_use]
     pub fn for_cpus(self, cpus: u32) -> Limits {
         if cpus == 1 {
@@ -100,7 +100,8 @@ impl Limits {
         self.time * self.slowest
     }
 
-    /// Returns the time of a Run of several CPUs as the plugin counts it, in instructions: the same on every host.
+    /// Returns the time of a Run of several CPUs as the plugin counts it, in instructions: the same
+    /// on every host.
     pub fn instructions(&self) -> u64 {
         self.time.as_secs().saturating_mul(INSTRUCTIONS)
     }
@@ -117,7 +118,8 @@ impl Limits {
     }
 }
 
-/// The time for which `ktax doctor` watches the CPUs: 50 ticks of the kernel's time accounting, 2 % each.
+/// The time for which `ktax doctor` watches the CPUs: 50 ticks of the kernel's time accounting, 2 %
+/// each.
 pub const LOOK_AT_CPUS: Duration = Duration::from_millis(500);
 
 /// Converts a duration for poll(2).
@@ -283,8 +285,9 @@ impl Deadline {
         Ok(())
     }
 
-    /// Returns whether the guest is halted for ever. Such a guest takes no CPU time; its clock stands still, unless a timer is
-    /// left; then it flies. One that waits for the disk gets some of both.
+    /// Returns whether the guest is halted for ever. Such a guest takes no CPU time; its clock
+    /// stands still, unless a timer is left; then it flies. One that waits for the disk gets some
+    /// of both.
     fn stands_still(&mut self, limits: &Limits, virtual_s: u64) -> bool {
         let (seen_s, since) = &mut self.seen;
         let went_on = virtual_s != *seen_s;

@@ -35,8 +35,8 @@ macro_rules! execute {
     ($($instruction:literal),+; $($operands:tt)*) => {
         // SAFETY: it writes to an area alone and to registers that a call may change; string
         // instructions get no more iterations than an area has units. What `fxrstor64` restores,
-        // also MXCSR and the x87's control word, was saved in the same thread: `measure_chain` begins
-        // each area with that.
+        // also MXCSR and the x87's control word, was saved in the same thread: `measure_chain`
+        // begins each area with that.
         unsafe { asm!($($instruction,)+ $($operands)*) }
     };
 }
@@ -53,8 +53,8 @@ macro_rules! chain {
     };
 }
 
-/// Returns the cycles of one such instruction: 9 of 10 values lie between. `None` where only the kernel may
-/// execute it, or where the cost depends on where it goes.
+/// Returns the cycles of one such instruction: 9 of 10 values lie between. `None` where only the
+/// kernel may execute it, or where the cost depends on where it goes.
 pub fn cycles(kind: Costly) -> Option<LowHigh> {
     start(kind).or_else(|| hull(chains(kind).into_iter().map(measure_chain)))
 }
@@ -111,8 +111,8 @@ const PAGES: usize = 4096;
 /// Distance in pages between two visits, which no prefetcher expects.
 const STRIDE: usize = 1021;
 
-/// Returns the cycles of an iteration that clears or copies a page: from one that the first cache has to one
-/// that is behind the second; 9 of 10 values of each lie between.
+/// Returns the cycles of an iteration that clears or copies a page: from one that the first cache
+/// has to one that is behind the second; 9 of 10 values of each lie between.
 pub fn iterations(kind: Costly) -> Option<LowHigh> {
     let (instruction, bytes) = string(kind)?;
     let count = AREA / bytes;

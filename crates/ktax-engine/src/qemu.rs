@@ -124,7 +124,8 @@ impl Qemu {
     }
 }
 
-/// Parses the models of `-cpu help`: the first paragraph, whose lines begin with `x86` before QEMU 9.
+/// Parses the models of `-cpu help`: the first paragraph, whose lines begin with `x86` before QEMU
+/// 9.
 fn parse_cpus(help: &str) -> Vec<&str> {
     let lines = help.lines().skip_while(|line| !line.starts_with("Available CPUs"));
     let lines = lines.skip(1).take_while(|line| !line.is_empty());
@@ -143,7 +144,8 @@ fn number(version: &str) -> Option<(u32, u32)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// Returns the program's absolute path: it stays the same program when the directory or PATH changes.
+/// Returns the program's absolute path: it stays the same program when the directory or PATH
+/// changes.
 fn absolute(program: &Path) -> PathBuf {
     let search = std::env::var_os("PATH").unwrap_or_default();
     let candidates: Vec<PathBuf> = if program.components().count() > 1 {

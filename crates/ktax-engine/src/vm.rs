@@ -308,7 +308,8 @@ pub struct Monitor {
     qmp: Qmp<Stream<BufReader<Patient>, UnixStream>>,
 }
 
-/// A stream of what QEMU says. QEMU has `limit` for each answer, without the time that it waits for a CPU.
+/// A stream of what QEMU says. QEMU has `limit` for each answer, without the time that it waits for
+/// a CPU.
 struct Patient<R = UnixStream> {
     stream: R,
     clock: Clock,
@@ -418,8 +419,9 @@ impl Monitor {
         Ok(())
     }
 
-    /// Returns the virtual seconds since power-on. Under icount the real-time clock is virtual, and `argv.rs`
-    /// starts it on 2020-01-01. Each month counts as 31 days, which is close enough for a limit.
+    /// Returns the virtual seconds since power-on. Under icount the real-time clock is virtual, and
+    /// `argv.rs` starts it on 2020-01-01. Each month counts as 31 days, which is close enough for a
+    /// limit.
     pub fn guest_clock_s(&mut self) -> io::Result<u64> {
         let (path, property) = ("/machine".into(), "rtc-time".into());
         let time = self.execute(qmp::qom_get { path, property })?;
@@ -453,8 +455,8 @@ impl Monitor {
     }
 }
 
-/// Reads the last 64 KiB of a console, which are enough for a panic with its trace. Empty if the file
-/// cannot be read.
+/// Reads the last 64 KiB of a console, which are enough for a panic with its trace. Empty if the
+/// file cannot be read.
 pub fn read_tail(path: &Path) -> Vec<u8> {
     const TAIL_BYTES: usize = 64 << 10;
     let bytes = fs::read(path).unwrap_or_default();

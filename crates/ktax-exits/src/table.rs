@@ -243,8 +243,8 @@ impl SinceError {
     }
 }
 
-/// Returns the difference of two reads. The minimum and the maximum are known only where they changed
-/// between the reads.
+/// Returns the difference of two reads. The minimum and the maximum are known only where they
+/// changed between the reads.
 pub fn since(earlier: &ExitTable, later: &ExitTable) -> Result<ExitTable, SinceError> {
     for table in [earlier, later] {
         if !is_cumulative(table) {

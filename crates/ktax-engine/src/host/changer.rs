@@ -41,8 +41,8 @@ fn is_named(pattern: &str, name: &str) -> bool {
         && parts.next().is_none()
 }
 
-/// Returns whether the kernel reads `value` as this number. It reads `01` and `0x1` as 1, and of several
-/// numbers the first.
+/// Returns whether the kernel reads `value` as this number. It reads `01` and `0x1` as 1, and of
+/// several numbers the first.
 fn is_number(number: &str, value: &str) -> bool {
     let first = value.split_whitespace().next().unwrap_or_default();
     first.trim_start_matches(['0', 'x', 'X']) == number

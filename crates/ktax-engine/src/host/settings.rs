@@ -46,8 +46,8 @@ const LONGEST_BYTES: u64 = 64 << 10;
 type Result<T> = std::result::Result<T, SettingError>;
 
 impl Setting {
-    /// Makes a sysctl of a name as in sysctl(8). Of `.` and `/`, the one that comes first separates the
-    /// parts; the other one stands for a dot within a part: `net.ipv4.conf.eth0/100.mtu`.
+    /// Makes a sysctl of a name as in sysctl(8). Of `.` and `/`, the one that comes first separates
+    /// the parts; the other one stands for a dot within a part: `net.ipv4.conf.eth0/100.mtu`.
     pub fn sysctl(name: &str) -> Result<Setting> {
         let is_dotted = name.find(['.', '/']).is_none_or(|index| name.as_bytes()[index] == b'.');
         let name = if is_dotted { name.to_owned() } else { swap(name) };
@@ -124,8 +124,8 @@ impl Running {
         Running { root: root.to_owned() }
     }
 
-    /// Returns the settings of a Subject, with the values as the user spells them. Only the kernel can tell
-    /// whether it accepts a value.
+    /// Returns the settings of a Subject, with the values as the user spells them. Only the kernel
+    /// can tell whether it accepts a value.
     pub fn wanted(&self, subject: &TimedSubject) -> Result<BTreeMap<Setting, String>> {
         let mut wanted = BTreeMap::new();
         for (name, value) in &subject.sysctl {
@@ -157,8 +157,8 @@ impl Running {
         Ok(self.root.join(setting.path()?))
     }
 
-    /// Checks that this process may change sysctls, by one that every kernel has. Root may not where
-    /// a container mounts them read-only.
+    /// Checks that this process may change sysctls, by one that every kernel has. Root may not
+    /// where a container mounts them read-only.
     pub fn may_change(&self) -> io::Result<()> {
         let file = self.root.join(SYSCTLS).join("kernel/panic");
         Ok(rustix::fs::access(file, rustix::fs::Access::WRITE_OK)?)

@@ -22,8 +22,8 @@ pub struct VmFiles {
     pub stderr: PathBuf,
 }
 
-/// Returns the boot line: the engine's parameters and the Subject's. KASLR stays on: every Boot has other
-/// addresses, so that the effect of one placement is not taken for the cost of the Kernel.
+/// Returns the boot line: the engine's parameters and the Subject's. KASLR stays on: every Boot has
+/// other addresses, so that the effect of one placement is not taken for the cost of the Kernel.
 pub fn boot_line(accelerator: Accelerator, own: &str) -> String {
     let engine = "console=ttyS0 quiet panic=-1 oops=panic";
     let line = match accelerator {

@@ -94,7 +94,8 @@ fn joined(values: impl Iterator<Item = String>) -> Option<String> {
     (!joined.is_empty()).then_some(joined)
 }
 
-/// Returns the text after `name` and a colon, of all such lines of /proc/cpuinfo or /proc/PID/status.
+/// Returns the text after `name` and a colon, of all such lines of /proc/cpuinfo or
+/// /proc/PID/status.
 fn all(text: &str, name: &str) -> Option<String> {
     let values = text.lines().filter_map(|line| {
         let (found, value) = line.split_once(':')?;
@@ -103,8 +104,8 @@ fn all(text: &str, name: &str) -> Option<String> {
     joined(values)
 }
 
-/// Returns the name of the CPU model. The keyword differs on x86, PowerPC and RISC-V; arm64 has only
-/// numbers.
+/// Returns the name of the CPU model. The keyword differs on x86, PowerPC and RISC-V; arm64 has
+/// only numbers.
 fn model(cpuinfo: &str) -> Option<String> {
     let named = ["model name", "cpu", "uarch"].into_iter().find_map(|name| all(cpuinfo, name));
     named.or_else(|| {
@@ -288,7 +289,10 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn any_text_is_survived_and_harmless(text in "\\PC*[\\x00-\\x1f]?\\PC*", name in "[a-z ]*") {
+        fn any_text_is_survived_and_harmless(
+            text in "\\PC*[\\x00-\\x1f]?\\PC*",
+            name in "[a-z ]*",
+        ) {
             let files = X86.map(|(path, _)| (path, text.as_str()));
             let root = plant(&files);
             for value in facts_below(root.path()).values() {

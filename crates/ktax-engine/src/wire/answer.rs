@@ -62,7 +62,8 @@ pub fn parse_answer(wire: &[u8], program: &str) -> Result<Answer, WireError> {
     }
 }
 
-/// Reads the start of `program`, and returns the lines after it, or the escaped reason why the order was refused.
+/// Reads the start of `program`, and returns the lines after it, or the escaped reason why the
+/// order was refused.
 pub(super) fn parse_start<'a>(
     wire: &'a [u8],
     program: &str,
@@ -93,8 +94,8 @@ fn insert<T>(
     if to.len() > ENTRIES { Err(WireError::TooMany { limit: ENTRIES }) } else { Ok(()) }
 }
 
-/// Returns the escaped reason. Only numbers may follow it, which other threads and processes printed
-/// at the same moment.
+/// Returns the escaped reason. Only numbers may follow it, which other threads and processes
+/// printed at the same moment.
 pub(super) fn parse_refusal(text: &[u8], mut lines: Lines) -> Result<String, WireError> {
     while !lines.is_empty() {
         let line = lines.next()?;
@@ -140,8 +141,8 @@ pub fn split_answers(wire: &[u8]) -> Vec<&[u8]> {
     parts
 }
 
-/// Returns whether the answer is complete: its last line is `end`, or one of them is a reason, after which
-/// other threads may have printed a number.
+/// Returns whether the answer is complete: its last line is `end`, or one of them is a reason,
+/// after which other threads may have printed a number.
 pub fn is_finished(answer: &[u8]) -> bool {
     let Some(lines) = answer.strip_suffix(b"\n") else { return false };
     let mut lines = lines.rsplit(|byte| *byte == b'\n').peekable();
@@ -216,8 +217,8 @@ impl PrintedText {
         [&self.begin, gap.as_bytes(), &self.end].concat()
     }
 
-    /// Returns the last lines, escaped, without empty ones: at most `lines`, each of at most `bytes` bytes
-    /// before they were escaped.
+    /// Returns the last lines, escaped, without empty ones: at most `lines`, each of at most
+    /// `bytes` bytes before they were escaped.
     pub fn last_lines(&self, lines: usize, bytes: usize) -> Vec<String> {
         let text = self.text();
         let all = text.split(|byte| *byte == b'\n').map(|line| {

@@ -98,7 +98,8 @@ pub fn parse_symbols(wire: &[u8]) -> Result<String, WireError> {
 }
 
 /// Parses `/proc/kallsyms` and returns all symbols that are no functions: variables, also those of
-/// which each CPU has one, at low addresses. Several may have one address. A kernel without `CONFIG_KALLSYMS_ALL` has few.
+/// which each CPU has one, at low addresses. Several may have one address. A kernel without
+/// `CONFIG_KALLSYMS_ALL` has few.
 pub fn parse_variables(wire: &[u8]) -> Result<String, WireError> {
     Ok(symbol_file(&parse_symbol_lines(wire, |_, kind| !is_text(kind))?))
 }

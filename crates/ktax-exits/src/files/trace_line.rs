@@ -32,8 +32,8 @@ pub(super) fn parse_line(text: &str) -> Option<TraceLine<'_>> {
     Some(TraceLine { comm, tid, ns, event, text: text.trim(), is_fine: digits > 6, is_perf })
 }
 
-/// Splits a line into the task, the time and the event. The number of the CPU, `[001]`, and flags are between the
-/// first two; some programs leave out the CPU.
+/// Splits a line into the task, the time and the event. The number of the CPU, `[001]`, and flags
+/// are between the first two; some programs leave out the CPU.
 fn split_at_time(text: &str) -> Option<(&str, &str, &str)> {
     let cpu = text.match_indices(" [").find(|(start, _)| {
         let number = text[start + 2..].split(']').next().unwrap_or_default();
@@ -56,8 +56,8 @@ fn split_at_time(text: &str) -> Option<(&str, &str, &str)> {
     Some((before, time.trim_end_matches(':'), rest))
 }
 
-/// Parses whether perf wrote it, the event and its text: `kvm:kvm_exit: …`, and as ftrace prints system
-/// calls, `sys_ioctl(fd: d, …)` and `sys_ioctl -> 0x0`.
+/// Parses whether perf wrote it, the event and its text: `kvm:kvm_exit: …`, and as ftrace prints
+/// system calls, `sys_ioctl(fd: d, …)` and `sys_ioctl -> 0x0`.
 fn parse_event(rest: &str) -> Option<(bool, &str, &str)> {
     if let Some(text) = rest.strip_prefix("sys_ioctl(") {
         return Some((false, "sys_enter_ioctl", text.trim_end_matches(')')));
@@ -226,8 +226,8 @@ pub(super) fn field(text: &str, name: &str) -> Option<u64> {
     text.split_whitespace().find_map(word)
 }
 
-/// Reason in the text of other architectures, such as `exit=SYSCALL | pc=0x… | …` or `[WAIT]PC: 0x…`: without where
-/// the guest was.
+/// Reason in the text of other architectures, such as `exit=SYSCALL | pc=0x… | …` or `[WAIT]PC:
+/// 0x…`: without where the guest was.
 fn before_counter(text: &str) -> Option<String> {
     let ends = ["PC:", "PC=", "pc:", "pc=", "|"].iter().filter_map(|end| text.find(end));
     let name = text[..ends.min().unwrap_or(text.len())].trim();

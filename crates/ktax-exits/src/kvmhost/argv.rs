@@ -46,7 +46,8 @@ pub(super) enum RunSpan<'a> {
     FromFreeze { ram: &'a Path, order: &'a Path, state: BorrowedFd<'a> },
 }
 
-/// Returns the boot line. The kernel passes what comes after `--`, and each variable that it does not know, to init.
+/// Returns the boot line. The kernel passes what comes after `--`, and each variable that it does
+/// not know, to init.
 fn boot_line(machine: &HostMachine<'_>) -> String {
     let fixed = "console=ttyS0 quiet panic=-1 oops=panic";
     let time_words = match machine.exact {
@@ -59,8 +60,8 @@ fn boot_line(machine: &HostMachine<'_>) -> String {
     words.into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the Layout's padding as a word of a boot line; no word where there is none. The kernel keeps a
-/// parameter with a dot to itself, so that the padding moves no program's stack.
+/// Returns the Layout's padding as a word of a boot line; no word where there is none. The kernel
+/// keeps a parameter with a dot to itself, so that the padding moves no program's stack.
 pub(super) fn padding(layout: &Layout) -> String {
     match layout.padding {
         0 => String::new(),
@@ -128,14 +129,15 @@ fn memory(ram: &Path, share: &str) -> Vec<String> {
     vec!["-object".into(), backend, "-device".into(), "pvpanic".into()]
 }
 
-/// Options for exact time, as in the exact engine: one instruction is one virtual nanosecond, idle time is skipped, and
-/// random numbers follow from the Layout's seed.
+/// Options for exact time, as in the exact engine: one instruction is one virtual nanosecond, idle
+/// time is skipped, and random numbers follow from the Layout's seed.
 pub(super) fn exact_time(layout: &Layout) -> String {
     let seed = layout.seed;
     format!("-accel {TRANSLATOR} -smp 1 -icount shift=0,sleep=off -seed {seed}")
 }
 
-/// Returns a shell script that starts `program` with these arguments and `more`, which may use `$1`.
+/// Returns a shell script that starts `program` with these arguments and `more`, which may use
+/// `$1`.
 pub(super) fn script(program: &Path, args: Vec<String>, comment: &str, more: &str) -> String {
     let quote = |word: String| format!("'{}'", word.replace('\'', r"'\''"));
     let mut lines = vec![quote(program.display().to_string())];

@@ -143,8 +143,8 @@ impl Board {
         Ok(Qemu::find(Some(qemu.unwrap_or(Path::new(self.qemu.0))))?)
     }
 
-    /// Returns the SHA-256 of the first process as it is compiled here, below a directory for such files. It is
-    /// part of the Key.
+    /// Returns the SHA-256 of the first process as it is compiled here, below a directory for such
+    /// files. It is part of the Key.
     pub fn program_sha256(&self, parent: &Path) -> Result<String, HostError> {
         let scratch = Scratch::create(parent);
         let scratch = scratch.map_err(HostError::file(parent.display().to_string()))?;
@@ -431,8 +431,8 @@ fn table(printed: &str) -> Result<ExitTable, String> {
     Ok(tables.into_iter().next().expect("a file without a table is an error"))
 }
 
-/// Parses `# entries-in-buffer/entries-written: 4146/4146   #P:1` above a trace: the kernel writes over
-/// the oldest events where its buffer is full.
+/// Parses `# entries-in-buffer/entries-written: 4146/4146   #P:1` above a trace: the kernel writes
+/// over the oldest events where its buffer is full.
 fn trace_entries(printed: &str) -> Option<(&str, &str)> {
     let (_, after) = printed.split_once("entries-in-buffer/entries-written: ")?;
     after.split_whitespace().next()?.split_once('/')

@@ -25,8 +25,8 @@ pub struct Given {
     pub content: Vec<u8>,
 }
 
-/// The most bytes that all given files may have together. While the host unpacks them, its memory has
-/// them twice, and no more than half of the rest may be files.
+/// The most bytes that all given files may have together. While the host unpacks them, its memory
+/// has them twice, and no more than half of the rest may be files.
 pub const GIVEN_MAX: u64 = 256 << 20;
 
 /// Where init finds its order, unless it is to freeze and read it from QEMU.

@@ -1,5 +1,5 @@
-//! The usual KVM host, Linux on an emulated AMD processor, and its Linux and raw guests: the commands
-//! that record one, and what their output means.
+//! The usual KVM host, Linux on an emulated AMD processor, and its Linux and raw guests: the
+//! commands that record one, and what their output means.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -204,8 +204,8 @@ pub(super) fn archive() -> io::Result<Vec<u8>> {
 
 const TABLE: &str = "/tmp/table.json";
 
-/// Returns the commands of the host: record, print the table, and run the program without a guest where
-/// that is asked for.
+/// Returns the commands of the host: record, print the table, and run the program without a guest
+/// where that is asked for.
 pub(super) fn commands(guest: &Guest, task: &Task, layout: &Layout) -> Vec<Vec<String>> {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let record = words(&["/ktax", "exits", "record", "--level", "exits", "--out", TABLE]);

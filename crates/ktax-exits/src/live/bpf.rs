@@ -399,8 +399,8 @@ impl Assembler {
         self.emit(JMP | condition as u8, a, 0, 0, imm);
     }
 
-    /// Returns the finished program. Panics where a label was never placed: a mistake of the program's
-    /// author, which any test of it finds.
+    /// Returns the finished program. Panics where a label was never placed: a mistake of the
+    /// program's author, which any test of it finds.
     pub fn finish(mut self) -> Vec<u8> {
         for (index, label) in &self.jumps {
             let to = self.labels[label.0].expect("every label is placed");

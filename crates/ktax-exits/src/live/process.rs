@@ -83,7 +83,8 @@ fn has_vm(pid: u32) -> Option<bool> {
     Some(links.any(|link| link.as_os_str() == "anon_inode:kvm-vm"))
 }
 
-/// Finds the process whose VM has this name: `-name` of QEMU, `--id` of Firecracker, the process's own.
+/// Finds the process whose VM has this name: `-name` of QEMU, `--id` of Firecracker, the process's
+/// own.
 pub fn by_name(name: &str) -> Result<u32, LiveError> {
     let all = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -120,8 +121,8 @@ fn names_in(words: &[String]) -> Vec<String> {
     values.collect()
 }
 
-/// Parses the guest of `NAME`, `NAME,process=…`, `debug-threads=on,guest=NAME`: as QEMU reads it, in which
-/// only the first may lack its key, two commas are one, and the last of several stands.
+/// Parses the guest of `NAME`, `NAME,process=…`, `debug-threads=on,guest=NAME`: as QEMU reads it,
+/// in which only the first may lack its key, two commas are one, and the last of several stands.
 fn guest_in(options: &str) -> Option<String> {
     // No argument has this in it.
     const COMMA: char = '\0';

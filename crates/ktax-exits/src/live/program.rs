@@ -382,8 +382,9 @@ impl Writer {
         self.asm.place(gone);
     }
 
-    /// Jumps to `off` while events do not count. They count from when all programs run until the first no longer does: some of them without
-    /// the others would book an exit as the guest's time.
+    /// Jumps to `off` while events do not count. They count from when all programs run until the
+    /// first no longer does: some of them without the others would book an exit as the guest's
+    /// time.
     fn only_while_on(&mut self, off: Label) {
         self.state(Maps::IS_ON, off);
         self.asm.load(Size::B8, R1, R0, 0);

@@ -138,7 +138,8 @@ fn number_at(bytes: &[u8], offset: usize) -> u32 {
     u32::from_ne_bytes(bytes[offset..offset + 4].try_into().expect("four bytes"))
 }
 
-/// Makes the rows. Halts have times, `halt_wait_ns`, and histograms, `halt_wait_hist`; all else is counts.
+/// Makes the rows. Halts have times, `halt_wait_ns`, and histograms, `halt_wait_hist`; all else is
+/// counts.
 fn rows(values: &Values) -> Vec<ExitRow> {
     let is_time = |name: &str| name.ends_with("_ns") || name.ends_with("_hist");
     let times = values.iter().filter_map(|(name, sum_ns)| {
@@ -154,8 +155,8 @@ fn row(name: &str, count: u64, sum_ns: Option<u64>) -> ExitRow {
     ExitRow { reason: name.to_owned(), count, sum_ns, counter: counter(name), ..ExitRow::default() }
 }
 
-/// Classifies a statistic by its name: `exits` (PowerPC's `sum_exits`) has them all; `io_exits`, arm64's `wfi_exit_stat`
-/// and s390's `exit_io_request` are exits for one reason. All else is none.
+/// Classifies a statistic by its name: `exits` (PowerPC's `sum_exits`) has them all; `io_exits`,
+/// arm64's `wfi_exit_stat` and s390's `exit_io_request` are exits for one reason. All else is none.
 fn counter(name: &str) -> Option<ExitCounter> {
     let is_exit_counter = || name.split('_').any(|word| matches!(word, "exit" | "exits"));
     match name {

@@ -136,13 +136,15 @@ fn read_files(root: &Path, pid: u32) -> Result<Vec<(VcpuId, PathBuf, String)>, L
     Ok(texts)
 }
 
-/// Returns the numbers by which a kernel may call a VM: that of the thread which made it or its vCPU.
+/// Returns the numbers by which a kernel may call a VM: that of the thread which made it or its
+/// vCPU.
 fn threads(pid: u32) -> BTreeSet<u32> {
     let tasks = entries(Path::new(&format!("/proc/{pid}/task"))).unwrap_or_default();
     tasks.into_iter().filter_map(|(name, _)| name.parse().ok()).chain([pid]).collect()
 }
 
-/// Finds the files: `TID-FD/vcpuN/` since 5.18; before, `vmTID/vcpuN/timings` and `vmTID_vcpuN_timing`.
+/// Finds the files: `TID-FD/vcpuN/` since 5.18; before, `vmTID/vcpuN/timings` and
+/// `vmTID_vcpuN_timing`.
 fn find_files(root: &Path, threads: &BTreeSet<u32>) -> io::Result<Vec<(VcpuId, PathBuf)>> {
     let is_ours = |number: &str| number.parse().is_ok_and(|number| threads.contains(&number));
     let mut found = Vec::new();

@@ -219,7 +219,8 @@ fn write_boot_line(
     Ok(())
 }
 
-/// Writes the initial RAM disk as high in memory as possible, above the space in which the kernel unpacks itself.
+/// Writes the initial RAM disk as high in memory as possible, above the space in which the kernel
+/// unpacks itself.
 fn write_initrd(
     config: &Config,
     files: &GuestFiles,

@@ -14,15 +14,16 @@ use ktax_stats::repeats::nine_of_ten;
 
 const MEMORY_BYTES: usize = 1 << 20;
 
-/// Returns the cycles of one such instruction: 9 of 10 values lie between. `None` where this processor, or the
-/// hypervisor below it, does not execute it, where it cannot be timed so, and if the user stops it.
+/// Returns the cycles of one such instruction: 9 of 10 values lie between. `None` where this
+/// processor, or the hypervisor below it, does not execute it, where it cannot be timed so, and if
+/// the user stops it.
 pub fn cycles(kind: Costly) -> Result<Option<LowHigh>, VmmError> {
     let each: Result<Vec<_>, _> = timed_codes(kind).iter().map(measure).collect();
     Ok(hull(each?.into_iter().flatten()))
 }
 
-/// Returns the cycles of an instruction that does nothing. Where that is many, the hypervisor executes each
-/// instruction itself, and no time here is the processor's.
+/// Returns the cycles of an instruction that does nothing. Where that is many, the hypervisor
+/// executes each instruction itself, and no time here is the processor's.
 pub fn cycles_of_nothing() -> Result<Option<f64>, VmmError> {
     Ok(measure(&nop())?.map(|[low, _]| low))
 }
@@ -149,7 +150,8 @@ impl TimedCode {
 const TIME: [u8; 15] =
     [0x0f, 0xae, 0xe8, 0x0f, 0x31, 0x0f, 0xae, 0xe8, 0x48, 0xc1, 0xe2, 0x20, 0x48, 0x09, 0xd0];
 
-/// Assembles code that allows `syscall` and goes on in user mode with what follows; `before` bytes are before this.
+/// Assembles code that allows `syscall` and goes on in user mode with what follows; `before` bytes
+/// are before this.
 fn to_user_mode(before: usize) -> Vec<u8> {
     let mut code = Vec::new();
     for (msr, low, high) in
