@@ -421,7 +421,7 @@ processes 746787147
 procs_running 2
 procs_blocked 0
 softirq 12121874454 100099120 3938138295 127375644 2795979 187870761 0 173808342 3072582055
-    ";
+";
 
     #[test]
     fn the_documents_machine_is_read() {
@@ -430,7 +430,7 @@ softirq 12121874454 100099120 3938138295 127375644 2795979 187870761 0 173808342
         let busy = 237_902_850 + 368_826_709 + 106_375_398 + 14_507_935;
         let idle = 1_873_517_540 + 1_135_548;
         assert_eq!(stat.all, Ticks { busy, idle, steal: 0 });
-        // What the document says: the first line is the sum of the others, here but for rounding.
+        // As the document says, the first line is the sum of the others, here but for rounding.
         let sum: u64 = stat.cpus.values().map(|ticks| ticks.total()).sum();
         assert!(sum.abs_diff(stat.all.total()) < 10, "{sum} and {}", stat.all.total());
     }

@@ -455,7 +455,7 @@ mod tests {
         assert_eq!(cleared, SinceError::Less { reason: "guest".into() });
         let other = ExitTable { source: "e500 timing".into(), ..first.clone() };
         assert!(matches!(since(&first, &other), Err(SinceError::Other { .. })));
-        // What was subtracted once is a recording, and so are KVM's statistics.
+        // A difference is a recording, and so are KVM's statistics.
         let recording = since(&first, &first).unwrap();
         let statistics = ExitTable { source: "KVM's statistics".into(), ..first.clone() };
         for table in [recording, statistics] {

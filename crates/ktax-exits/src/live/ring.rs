@@ -132,7 +132,7 @@ impl Source for Ring {
     }
 
     fn poll(&mut self) -> Result<(), LiveError> {
-        // What is stamped before now is in its ring, or about to be: the margin is for that.
+        // Events stamped before now are in their rings, or about to be: hence the margin.
         const MARGIN_NS: u64 = 10_000_000;
         let until = now_ns().saturating_sub(MARGIN_NS);
         self.drain(until);

@@ -36,7 +36,7 @@ fn measure(timed: &TimedCode) -> Result<Option<LowHigh>, VmmError> {
     let GuestOutcome { ended, .. } = run_vcpus(vec![vcpu], &Arc::new(RawPorts))?;
     match ended {
         Ok(GuestEnd::ByGuest) => Ok(Some(nine_of_ten(&times(&machine.memory)?, timed.count()))),
-        // What does not exist is an exception, for which this guest has no handler.
+        // A missing instruction is an exception, for which this guest has no handler.
         Ok(GuestEnd::BySignal) | Err(VmmError::Shutdown { .. } | VmmError::GaveUp { .. }) => {
             Ok(None)
         }
