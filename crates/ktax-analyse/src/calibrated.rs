@@ -1,14 +1,17 @@
-//! Fits what a machine takes to rows that it ran.
+//! Fits the cycles of a machine to rows that it ran, and compares estimates with times.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::error::AnalyseError;
 use ktax_model::{
-    Calibration, CalibrationFit, CalibrationRow, Comparison, Costly, Effect, Fitted, LowHigh,
-    NativeRow, NativeSample, NativeTable, Row, Verdict, Workload, hull,
+    Calibration, CalibrationFit, CalibrationRow, Comparison, Costly, Effect, Estimate, Fitted,
+    LowHigh, NativeRow, NativeSample, NativeTable, Ratio, Row, Share, Side, ValidatedRow,
+    Validation, Verdict, Workload, fact, hull,
 };
 use ktax_stats::constants::{
     Constants, LEAST_OBSERVATIONS, MOST_ERROR, NoConstants, Observation, constants,
 };
+use ktax_stats::ranks::spearman;
 use ktax_stats::tables::median;
 
 /// Rows that were counted and ran on the machine too; cycles follow from times. Rows of one program
@@ -24,8 +27,8 @@ pub fn calibration_rows(
     for NativeRow { workload, samples, .. } in ran {
         let (_, ns) = rows.entry(&workload.row).or_insert((workload, Vec::new()));
         // The time on a CPU has nothing of what else ran there.
-        let value = |it: &NativeSample| {
-            it.values.get("task-clock-ns").or_else(|| it.values.get("nanoseconds")).copied()
+        let value = |sample: &NativeSample| {
+            sample.values.get("task-clock-ns").or_else(|| sample.values.get("nanoseconds")).copied()
         };
         let each = samples.iter().filter_map(value);
         ns.extend(each.map(|ns| ns as f64 / workload.ops as f64));
@@ -50,7 +53,7 @@ pub fn calibration_rows(
     both.collect()
 }
 
-/// What can be told apart: without a model's counters all is a matter of instructions.
+/// Costs that can be told apart: without the counters of a model only that of an instruction.
 fn things(counted: &Comparison) -> &'static [Fitted] {
     let is_model = |effect: &Effect| effect.metric.starts_with("model-");
     let is_modelled = |row: &Row| row.effects().iter().any(is_model);
@@ -61,19 +64,17 @@ fn things(counted: &Comparison) -> &'static [Fitted] {
 }
 
 fn count(row: &Row, thing: Fitted) -> f64 {
-    thing.metrics().iter().filter_map(|name| row.effect(name)).map(|it| it.base).sum()
+    thing.metrics().iter().filter_map(|name| row.effect(name)).map(|effect| effect.base).sum()
 }
 
 fn costly(row: &Row) -> BTreeMap<Costly, f64> {
-    let of = |kind: Costly| Some((kind, row.effect(kind.name())?.base));
-    Costly::ALL.into_iter().filter_map(of).filter(|(_, count)| *count > 0.0).collect()
+    let base_count = |kind: Costly| Some((kind, row.effect(kind.name())?.base));
+    Costly::ALL.into_iter().filter_map(base_count).filter(|(_, count)| *count > 0.0).collect()
 }
 
-/// Fits the rows, and says of each what it should have taken. What the Calibration has of costly
-/// instructions is known.
-///
-/// # Errors
-/// Why they cannot be fitted, and what to do about it.
+/// Fits the cycles of each thing to the rows, and stores in each row what the fit predicts for it.
+/// The costs of costly instructions are taken from the Calibration. An error says why there is no
+/// fit and what to do about it.
 pub fn fit(
     rows: &mut [CalibrationRow],
     calibration: &Calibration,
@@ -117,8 +118,8 @@ fn fit_things<const N: usize>(
     Ok(CalibrationFit { rows: rows.len(), groups, error: [low, high], cycles, bounds })
 }
 
-/// What the iterations of a row take in the first cache: what they miss is what the fit is of, or
-/// what it is wrong by.
+/// Cycles of the row's string iterations in the first cache. Their misses are left to the fit, or
+/// to its error.
 fn cycles_of_iterations(row: &CalibrationRow, calibration: &Calibration) -> f64 {
     let has = |kind: &&Costly| row.costly.contains_key(*kind);
     let known = |kind: &Costly| calibration.iterations.get(kind).copied();
@@ -147,6 +148,276 @@ fn why(reason: NoConstants) -> String {
     }
 }
 
+/// A change that is smaller may have either sign.
+const CLEAR_PERCENT: f64 = 5.0;
+
+/// Compares the estimates of rows with their measured times. It fails if no row has both, or if the
+/// estimates have no fit.
+pub fn validate(counted: &Comparison, timed: &Comparison) -> Result<Validation, AnalyseError> {
+    let estimated = |row: &'_ Row| row.counts()?.estimate.clone();
+    let first = counted.rows.iter().find_map(estimated);
+    let first =
+        first.filter(|estimate| estimate.percent.is_some()).ok_or(AnalyseError::NoEstimate)?;
+    let ratio =
+        |row: &str| timed.rows.iter().find(|timed_row| timed_row.row == row)?.times()?.ratio;
+    let both = counted.rows.iter().filter_map(|row| {
+        let Estimate { percent, left_out, .. } = estimated(row)?;
+        let joined = joined(&row.row, percent?, ratio(&row.row)?);
+        Some(ValidatedRow { without: left_out, ..joined })
+    });
+    let mut rows: Vec<ValidatedRow> = both.collect();
+    if rows.is_empty() {
+        return Err(AnalyseError::NothingToValidate);
+    }
+    rows.sort_by(|one, other| beyond(other).total_cmp(&beyond(one)));
+    let pairs: Vec<_> = rows.iter().map(|row| (row.predicted(), row.measured_percent)).collect();
+    let errors: Vec<f64> = rows.iter().map(error_percent).collect();
+    Ok(Validation {
+        title: counted.title.clone(),
+        machine: first.machine,
+        cpu: first.cpu,
+        timed_cpu: cpu(timed),
+        covered: share(&rows, |_| true, |row| row.is_covered),
+        signs: signs(&rows),
+        rank_correlation: spearman(&pairs),
+        median_error_percent: median(&errors).unwrap_or_default(),
+        unfit: timed.times().and_then(|times| times.unfit.clone()),
+        left_out: left_out(&rows, [counted, timed]),
+        differences: differences(counted, timed),
+        rows,
+    })
+}
+
+fn share(
+    rows: &[ValidatedRow],
+    is_of_all: impl Fn(&ValidatedRow) -> bool,
+    is_of_them: impl Fn(&ValidatedRow) -> bool,
+) -> Share {
+    let all: Vec<&ValidatedRow> = rows.iter().filter(|row| is_of_all(row)).collect();
+    Share { of_them: all.iter().filter(|row| is_of_them(row)).count(), all: all.len() }
+}
+
+/// Rows whose sign was right, of those that clearly have one.
+fn signs(rows: &[ValidatedRow]) -> Share {
+    let is_clear = |row: &ValidatedRow| row.measured_percent.abs() >= CLEAR_PERCENT;
+    share(rows, is_clear, |row| row.predicted() * row.measured_percent > 0.0)
+}
+
+fn joined(row: &str, predicted: [f64; 2], ratio: Ratio) -> ValidatedRow {
+    let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+    let measured = percent(ratio.estimate);
+    ValidatedRow {
+        row: row.to_owned(),
+        predicted_percent: predicted,
+        measured_percent: measured,
+        measured_interval: [Some(percent(ratio.low)), ratio.high.map(percent)],
+        is_covered: predicted[0] <= measured && measured <= predicted[1],
+        without: BTreeMap::new(),
+    }
+}
+
+/// Distance of the measurement from the predicted interval, percent; below 0 inside of it, nearer
+/// to 0 the farther it is from the middle.
+fn beyond(row: &ValidatedRow) -> f64 {
+    let [low, high] = row.predicted_percent;
+    let outside = (low - row.measured_percent).max(row.measured_percent - high);
+    if outside > 0.0 { outside } else { -1.0 / (1.0 + error_percent(row)) }
+}
+
+/// Error of the predicted ratio of change to base, percent.
+fn error_percent(row: &ValidatedRow) -> f64 {
+    let ratio = |percent: f64| (1.0 + percent / 100.0).max(1e-3);
+    (ratio(row.predicted()) / ratio(row.measured_percent)).ln().abs().exp_m1() * 100.0
+}
+
+/// Differences between the counted and the timed kernels and boot lines of each Side.
+fn differences(counted: &Comparison, timed: &Comparison) -> Vec<String> {
+    let (Some(counts), Some(times)) = (counted.counts(), timed.times()) else { return Vec::new() };
+    let compared_names = |side: Side| {
+        let (counted, timed) = (counts.subjects.get(side), times.plan.subjects.get(side));
+        let name = timed.kernel.as_deref().and_then(|name| times.plan.kernels.get(name));
+        let here = || times.facts.get(side).get(fact::KERNEL).cloned();
+        let kernel = name.map(|kernel| kernel.name().to_owned()).or_else(here).unwrap_or_default();
+        let line = &timed.boot_line;
+        [
+            ("kernel", counted.kernel.name().to_owned(), kernel),
+            ("boot line", counted.subject.boot_line.clone(), line.clone()),
+        ]
+        .map(|(what, counted, timed)| (side, what, counted, timed))
+    };
+    let all = Side::BOTH.into_iter().flat_map(compared_names);
+    let differing = all.filter(|(_, _, counted, timed)| counted != timed);
+    let sentences = differing.map(|(side, what, counted, timed)| {
+        format!("the {}'s {what}: {counted:?} was counted, {timed:?} was timed", side.name())
+    });
+    sentences.collect()
+}
+
+fn cpu(timed: &Comparison) -> String {
+    timed.times().and_then(|times| times.facts.base.get(fact::CPU).cloned()).unwrap_or_default()
+}
+
+/// The rows that only one of both has.
+fn left_out(both: &[ValidatedRow], comparisons: [&Comparison; 2]) -> Vec<String> {
+    let all = comparisons.into_iter().flat_map(|comparison| &comparison.rows).map(|row| &row.row);
+    let all: BTreeSet<&String> = all.collect();
+    let is_one = |row: &&String| both.iter().all(|known| known.row != **row);
+    all.into_iter().filter(is_one).cloned().collect()
+}
+
 #[cfg(test)]
-#[path = "calibrated_tests.rs"]
-mod tests;
+mod tests {
+    use super::*;
+    use ktax_stats::random::Random;
+
+    /// A machine that is made up: cycles of what is fitted, and of a load of CR3.
+    const COSTS: [f64; 6] = [0.4, 9.0, 28.0, 160.0, 35.0, 18.0];
+    const CR3: f64 = 180.0;
+
+    fn rows(seed: u64, count: usize, deviation: f64) -> Vec<CalibrationRow> {
+        let mut random = Random::new(seed);
+        let made_up_row = |row: usize| {
+            let instructions = 100.0 * 10f64.powf(4.0 * random.unit());
+            let mut share = |most: f64| instructions * most * random.unit().powi(3);
+            let rest = [share(0.2), share(0.05), share(0.02), share(0.02), share(0.05)];
+            let counts: Vec<f64> = [instructions].into_iter().chain(rest).collect();
+            let loads = random.below(3) as f64;
+            let noise = deviation * ((0..12).map(|_| random.unit()).sum::<f64>() - 6.0);
+            let cost: f64 = counts.iter().zip(COSTS).map(|(count, cost)| count * cost).sum();
+            CalibrationRow {
+                row: format!("row-{row}"),
+                group: format!("group-{}", row % 6),
+                cycles: (cost + loads * CR3) * noise.exp(),
+                counts: Fitted::ALL.into_iter().zip(counts).collect(),
+                costly: [(Costly::Cr3Write, loads)].into(),
+                rep_iterations: 0.0,
+                predicted: None,
+            }
+        };
+        (0..count).map(made_up_row).collect()
+    }
+
+    fn calibration() -> Calibration {
+        Calibration {
+            cpu: "a".to_owned(),
+            cycles_per_ns: 1.0,
+            operations: [(Costly::Cr3Write, [CR3 - 10.0, CR3 + 10.0])].into(),
+            iterations: [(Costly::RepStosb, [0.05, 0.15])].into(),
+            ..Calibration::default()
+        }
+    }
+
+    /// Counts without a model give the cost of an instruction with all its misses. Iterations cost a
+    /// twentieth of a cycle each, as in the first cache.
+    #[test]
+    fn without_a_model_instructions_and_what_is_known_are_all() {
+        let mut rows = rows(7, 48, 0.0);
+        for row in &mut rows {
+            let instructions = row.counts[&Fitted::Instruction];
+            row.counts = [(Fitted::Instruction, instructions)].into();
+            row.costly.insert(Costly::RepStosb, 1.0);
+            row.rep_iterations = 4096.0;
+            row.cycles = 0.8 * instructions + row.costly[&Costly::Cr3Write] * CR3 + 204.8;
+        }
+        let fit = fit(&mut rows, &calibration()).unwrap();
+        assert!((fit.cycles[&Fitted::Instruction] - 0.8).abs() < 1e-6, "{fit:?}");
+        assert_eq!((fit.cycles.len(), fit.needs_model()), (1, false));
+        assert_eq!(Calibration { fit: Some(fit), ..calibration() }.check(), Ok(()));
+    }
+
+    #[test]
+    fn a_machine_of_known_constants_is_found() {
+        let mut rows = rows(7, 48, 0.0);
+        let fit = fit(&mut rows, &calibration()).unwrap();
+        for (thing, cost) in Fitted::ALL.into_iter().zip(COSTS) {
+            assert!((fit.cycles[&thing] / cost - 1.0).abs() < 1e-6, "{fit:?}");
+        }
+        assert_eq!((fit.rows, fit.groups), (48, 6));
+        let is_near = |row: &CalibrationRow, cycles: f64| (cycles / row.cycles - 1.0).abs() < 1e-6;
+        assert!(
+            rows.iter().all(|row| row.predicted.unwrap().iter().all(|bound| is_near(row, *bound)))
+        );
+    }
+
+    #[test]
+    fn nine_of_ten_rows_of_a_group_that_was_left_out_lie_in_the_interval() {
+        let (mut inside, mut all) = (0, 0);
+        for seed in 0..20 {
+            let mut rows = rows(seed, 60, 0.15);
+            fit(&mut rows, &calibration()).unwrap();
+            let is_inside = |row: &&CalibrationRow| {
+                let [low, high] = row.predicted.unwrap();
+                (low..=high).contains(&row.cycles)
+            };
+            inside += rows.iter().filter(is_inside).count();
+            all += rows.len();
+        }
+        // Two of the 60 lie beyond each end, so that one of ten that are new does.
+        assert_eq!(inside * 60, all * 56);
+    }
+
+    #[test]
+    fn without_what_costs_most_there_is_no_fit() {
+        // Half of what each row takes is in nothing that is counted.
+        let mut rows = rows(3, 48, 0.0);
+        for (index, row) in rows.iter_mut().enumerate() {
+            row.cycles *= if index % 2 == 0 { 1.0 } else { 6.0 };
+        }
+        let error = fit(&mut rows, &calibration()).unwrap_err();
+        assert!(error.contains("predicted wrong") && error.contains("time them again"), "{error}");
+        let error = fit(&mut rows[..20], &calibration()).unwrap_err();
+        assert!(error.starts_with("20 rows were") && error.ends_with("time more rows"), "{error}");
+    }
+
+    fn row(predicted: [f64; 2], estimate: f64) -> ValidatedRow {
+        joined("row", predicted, Ratio { estimate, low: estimate - 0.01, high: None })
+    }
+
+    #[test]
+    fn a_row_is_covered_by_the_interval_with_its_ends() {
+        let is_covered_at = |estimate| row([0.0, 50.0], estimate).is_covered;
+        assert!(
+            is_covered_at(1.0)
+                && is_covered_at(1.5)
+                && is_covered_at(1.25)
+                && !is_covered_at(0.99)
+                && !is_covered_at(1.51)
+        );
+        assert_eq!(row([0.0, 50.0], 1.25).measured_interval[1], None);
+    }
+
+    #[test]
+    fn what_lies_outside_comes_first_and_the_farthest_before_all() {
+        let mut rows = [
+            row([10.0, 20.0], 1.15),
+            row([10.0, 20.0], 1.19),
+            row([10.0, 20.0], 1.25),
+            row([10.0, 20.0], 0.5),
+        ];
+        rows.sort_by(|one, other| beyond(other).total_cmp(&beyond(one)));
+        let measured = rows.map(|row| row.measured_percent.round());
+        assert_eq!(measured, [-50.0, 25.0, 19.0, 15.0]);
+    }
+
+    #[test]
+    fn only_rows_that_changed_clearly_have_a_sign_that_can_be_right() {
+        let rows = [
+            row([10.0, 20.0], 1.30),
+            row([-20.0, 10.0], 1.06),
+            row([-9.0, -3.0], 0.95),
+            row([-9.0, -3.0], 0.92),
+            // One that may be noise.
+            row([10.0, 20.0], 0.96),
+        ];
+        assert_eq!(signs(&rows), Share { of_them: 3, all: 4 });
+        let covered = share(&rows, |_| true, |row| row.is_covered);
+        assert_eq!(covered, Share { of_them: 3, all: 5 });
+    }
+
+    #[test]
+    fn an_error_is_of_ratios() {
+        // Twice as much as predicted, and half as much.
+        assert!((error_percent(&row([0.0, 0.0], 2.0)) - 100.0).abs() < 1e-9);
+        assert!((error_percent(&row([100.0, 100.0], 1.0)) - 100.0).abs() < 1e-9);
+    }
+}

@@ -1,16 +1,16 @@
-//! One Metric between the Sides, over Layouts.
+//! One Metric between the Sides over Layouts, and whether the Sides did the same work.
 
-use ktax_model::{Effect, Sides, Verdict};
+use ktax_model::{Effect, Failure, Sides, Signature, Verdict};
 use ktax_stats::exact::{Decision, judge};
 use ktax_stats::tables::change_percent;
 
 /// The values of one Metric, by Layout: those of a pair stand at the same place.
-pub(super) struct Values<'a> {
+pub(super) struct EffectValues<'a> {
     /// The Metric's name.
     pub metric: &'a str,
     /// Raw counts.
     pub samples: Sides<Vec<u64>>,
-    /// Which Layout each pair is of.
+    /// Layout of each pair.
     pub layouts: Vec<usize>,
     /// Operations that a raw count is of.
     pub ops: u64,
@@ -22,8 +22,8 @@ pub(super) struct Values<'a> {
 /// The rule sees raw counts, so that ties are ties; what is stored is per operation. Base, change
 /// and delta are those of the one Layout that has the median delta, so that they, and the functions
 /// of that Layout, add up: a median of each Side by itself would not.
-pub(super) fn effect(values: Values<'_>, relevant: impl Fn(usize) -> f64) -> Option<Effect> {
-    let Values { metric, samples, layouts, ops } = values;
+pub(super) fn effect(values: EffectValues<'_>, relevant: impl Fn(usize) -> f64) -> Option<Effect> {
+    let EffectValues { metric, samples, layouts, ops } = values;
     let found = judge(&floats(&samples.base), &floats(&samples.change), relevant)?;
     let per_op = |value: f64| value / ops as f64;
     let base = samples.base[found.median] as f64;
@@ -39,14 +39,14 @@ pub(super) fn effect(values: Values<'_>, relevant: impl Fn(usize) -> f64) -> Opt
         spread: per_op(found.noise),
         detectable: found.detectable().map(per_op),
         samples,
-        verdict: verdict(found.decision),
+        verdict: verdict_of_decision(found.decision),
         functions: Vec::new(),
         paths: Vec::new(),
     })
 }
 
-/// What a decision means for readers.
-pub(super) fn verdict(decision: Decision) -> Verdict {
+/// The verdict that readers see for a decision.
+pub(super) fn verdict_of_decision(decision: Decision) -> Verdict {
     match decision {
         Decision::Slower => Verdict::Slower,
         Decision::Faster => Verdict::Faster,
@@ -58,4 +58,62 @@ pub(super) fn verdict(decision: Decision) -> Verdict {
 
 fn floats(counts: &[u64]) -> Vec<f64> {
     counts.iter().map(|count| *count as f64).collect()
+}
+
+/// Differences of the work signatures, Layout by Layout: `faults 400 in base, 401 in change`. Every
+/// entry counts, because none may legitimately differ. Equal differences in several Layouts are
+/// given once.
+pub(super) fn signature_differences<'a>(
+    pairs: impl Iterator<Item = [&'a Signature; 2]>,
+) -> Vec<String> {
+    let mut texts: Vec<String> = Vec::new();
+    for [base, change] in pairs {
+        for text in differing_entries(base, change) {
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
+    }
+    texts
+}
+
+fn differing_entries(base: &Signature, change: &Signature) -> Vec<String> {
+    let only_in_change = change.keys().filter(|name| !base.contains_key(*name));
+    let say = |value: Option<&u64>| value.map_or("missing".to_owned(), u64::to_string);
+    base.keys()
+        .chain(only_in_change)
+        .map(|name| (name, base.get(name), change.get(name)))
+        .filter(|(_, base, change)| base != change)
+        .map(|(name, base, change)| {
+            format!("{name} {} in base, {} in change", say(base), say(change))
+        })
+        .collect()
+}
+
+/// A Sample of another number of operations than planned cannot be divided by the planned one.
+pub(super) fn wrong_ops(found: u64, planned: u64) -> Failure {
+    Failure::WrongWork { deviations: format!("operations {found}, expected {planned}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_entry_is_a_difference() {
+        let signature = |entries: &[(&str, u64)]| -> Signature {
+            entries.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
+        };
+        let base = signature(&[("calls", 5), ("faults", 400), ("same", 1)]);
+        let change = signature(&[("bytes", 9), ("faults", 401), ("same", 1)]);
+        assert_eq!(
+            differing_entries(&base, &change),
+            [
+                "calls 5 in base, missing in change",
+                "faults 400 in base, 401 in change",
+                "bytes missing in base, 9 in change",
+            ]
+        );
+        assert!(differing_entries(&base, &base).is_empty());
+    }
 }

@@ -7,7 +7,7 @@ use ktax_host::text::shell_path;
 use ktax_model::Blame;
 use ktax_run::rundir::RunDirError;
 
-/// Why a run directory cannot be analysed. A failed Run is no reason: it is a row.
+/// Errors of an analysis. A failed Run is not one of them: it is a row.
 #[derive(Debug, Error)]
 pub enum AnalyseError {
     /// The directory cannot be read.
@@ -67,4 +67,4 @@ impl AnalyseError {
     }
 }
 
-pub(super) type Result<T> = std::result::Result<T, AnalyseError>;
+pub(super) type Result<T, E = AnalyseError> = std::result::Result<T, E>;

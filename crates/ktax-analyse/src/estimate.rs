@@ -1,4 +1,4 @@
-//! What a machine would take for a row, by its Calibration.
+//! Estimates of the time that a machine takes for a row, by its Calibration.
 //!
 //! What each thing of a row costs lies in an interval. An estimate takes the end of each interval
 //! that makes it least, or most, under the Layout where that is least, or most. So it is as wide
@@ -18,7 +18,7 @@ const REP: &str = "rep-iterations";
 /// was made with.
 pub fn estimate(rows: &mut [Row], machine: &str, calibration: &Calibration) {
     for row in rows {
-        let estimate = of_row(row, machine, calibration);
+        let estimate = row_estimate(row, machine, calibration);
         if let Evidence::Counts(counts) = &mut row.evidence {
             counts.estimate = estimate;
         }
@@ -26,7 +26,7 @@ pub fn estimate(rows: &mut [Row], machine: &str, calibration: &Calibration) {
 }
 
 /// `None` of several CPUs, whose cycles nobody adds up, and where there is no measurement.
-fn of_row(row: &Row, machine: &str, calibration: &Calibration) -> Option<Estimate> {
+fn row_estimate(row: &Row, machine: &str, calibration: &Calibration) -> Option<Estimate> {
     let is_measured = !matches!(row.verdict, Verdict::DifferentWork | Verdict::Failed);
     row.counts().filter(|counts| is_measured && counts.waits.is_none())?;
     let terms: Vec<Term<'_>> = terms(row, calibration);
@@ -34,14 +34,14 @@ fn of_row(row: &Row, machine: &str, calibration: &Calibration) -> Option<Estimat
     let ops = row.ops.max(1) as f64;
     let per_op = |all: Option<LowHigh>| all.unwrap_or_default().map(|cycles| cycles / ops);
     let delta = per_op(hull(
-        (0..layouts).map(|at| terms.iter().map(|term| term.delta(at)).fold([0.0; 2], sum)),
+        (0..layouts).map(|layout| terms.iter().map(|term| term.delta(layout)).fold([0.0; 2], sum)),
     ));
     let base = calibration.fit.as_ref().map(|fit| {
-        let one = |at| {
-            let cycles = terms.iter().map(|term| term.base(at)).fold([0.0; 2], sum);
+        let base_cycles = |layout| {
+            let cycles = terms.iter().map(|term| term.base(layout)).fold([0.0; 2], sum);
             [cycles[0] * fit.error[0], cycles[1] * fit.error[1]]
         };
-        per_op(hull((0..layouts).map(one)))
+        per_op(hull((0..layouts).map(base_cycles)))
     });
     Some(Estimate {
         machine: machine.to_owned(),
@@ -58,34 +58,34 @@ fn of_row(row: &Row, machine: &str, calibration: &Calibration) -> Option<Estimat
     })
 }
 
-/// Of a base that may be anywhere in its interval.
+/// Percent of a base that may be anywhere in its interval.
 fn percent(delta: LowHigh, base: LowHigh) -> LowHigh {
     let all = delta.into_iter().flat_map(|delta| base.map(|base| delta / base * 100.0));
     hull(all.map(|percent| [percent; 2])).unwrap_or_default()
 }
 
-/// Of a fit to instructions alone: where a row takes more than was predicted, so does each of its
-/// instructions, those that the change adds too. So both ends of the error are of base and change
-/// at once.
+/// Percent by a fit to instructions alone. If a row takes more than was predicted, so does each of
+/// its instructions, also those that the change adds. So base and change have the same error.
 fn percent_by_instructions(
     terms: &[Term<'_>],
     fit: &CalibrationFit,
     layouts: usize,
 ) -> Option<LowHigh> {
     let is_instructions = |term: &&Term<'_>| {
-        term.of.iter().any(|effect| effect.metric == Fitted::Instruction.name_of_metric())
+        term.effects.iter().any(|effect| effect.metric == Fitted::Instruction.name_of_metric())
     };
     let instructions = terms.iter().find(is_instructions)?;
     let others: Vec<&Term<'_>> = terms.iter().filter(|term| !is_instructions(term)).collect();
-    let under = |at: usize, error: f64| {
-        let base = terms.iter().map(|term| term.base(at)[1]).sum::<f64>() * error;
-        let added = instructions.count(Side::Change, at) - instructions.count(Side::Base, at);
+    let percent_under = |layout: usize, error: f64| {
+        let base = terms.iter().map(|term| term.base(layout)[1]).sum::<f64>() * error;
+        let added =
+            instructions.count(Side::Change, layout) - instructions.count(Side::Base, layout);
         let by_instructions = fit.cost_with(Fitted::Instruction, error).map(|cost| cost * added);
         let by_instructions = hull(by_instructions.map(|cycles| [cycles; 2])).unwrap_or_default();
-        let delta = others.iter().map(|term| term.delta(at)).fold(by_instructions, sum);
+        let delta = others.iter().map(|term| term.delta(layout)).fold(by_instructions, sum);
         delta.map(|cycles| cycles / base * 100.0)
     };
-    hull((0..layouts).flat_map(|at| fit.error.map(|error| under(at, error))))
+    hull((0..layouts).flat_map(|layout| fit.error.map(|error| percent_under(layout, error))))
 }
 
 /// Costly instructions and iterations that changed, and that no cost is known of.
@@ -96,18 +96,21 @@ fn left_out(row: &Row, terms: &[Term<'_>], calibration: &Calibration) -> BTreeMa
     };
     let has_cost = |name: &str| {
         let costly = metric(name).and_then(|metric| metric.costly);
-        name == REP || costly.is_some_and(|it| !is_fitted(it))
+        name == REP || costly.is_some_and(|kind| !is_fitted(kind))
     };
-    let is_known = |name: &str| terms.iter().flat_map(|it| &it.of).any(|it| it.metric == name);
+    let is_known = |name: &str| {
+        terms.iter().flat_map(|term| &term.effects).any(|effect| effect.metric == name)
+    };
     // Without a measured start, the iterations have its cost.
     let is_start = |name: &str| Costly::STRINGS.iter().any(|kind| kind.name() == name);
     let is_known = |name: &str| is_known(name) || is_start(name) && is_known(REP);
-    let changed = row.effects().iter().filter(|it| has_changed(it));
-    let unknown = changed.filter(|it| has_cost(&it.metric) && !is_known(&it.metric));
+    let changed = row.effects().iter().filter(|effect| has_changed(effect));
+    let unknown = changed.filter(|effect| has_cost(&effect.metric) && !is_known(&effect.metric));
     unknown.map(|effect| (effect.metric.clone(), effect.delta)).collect()
 }
 
-/// By its verdict, or under each Layout where there are too few for one.
+/// Whether the Effect changed by its verdict or, if there are too few Layouts for one, under each
+/// Layout.
 fn has_changed(effect: &Effect) -> bool {
     let Sides { base, change } = &effect.samples;
     let is_under_each = |by: fn(&u64, &u64) -> bool| {
@@ -121,10 +124,10 @@ fn has_changed(effect: &Effect) -> bool {
 /// Something that a row has: how much of it there is at least and at most, and what one costs.
 struct Term<'a> {
     /// The raw counts of Effects that are of it, added up.
-    of: Vec<&'a Effect>,
-    /// Whether there may also be none of it: what could not be counted.
+    effects: Vec<&'a Effect>,
+    /// Set if there may be none of it, because it could not be counted.
     may_be_none: bool,
-    /// By itself, with all that is not known of it.
+    /// Cost by itself, with all errors.
     cost: LowHigh,
     /// In a row, with the rest of it.
     in_row: f64,
@@ -132,10 +135,13 @@ struct Term<'a> {
 
 impl Term<'_> {
     fn count(&self, side: Side, layout: usize) -> f64 {
-        self.of.iter().map(|it| it.samples.get(side).get(layout).map_or(0.0, |it| *it as f64)).sum()
+        let count = |effect: &&Effect| {
+            effect.samples.get(side).get(layout).map_or(0.0, |count| *count as f64)
+        };
+        self.effects.iter().map(count).sum()
     }
 
-    /// What the change adds to it.
+    /// Cycles that the change adds.
     fn delta(&self, layout: usize) -> LowHigh {
         let delta = self.count(Side::Change, layout) - self.count(Side::Base, layout);
         let none = self.may_be_none.then_some(0.0);
@@ -155,9 +161,9 @@ fn terms<'a>(row: &'a Row, calibration: &Calibration) -> Vec<Term<'a>> {
     let with_misses = calibration.fit.as_ref().filter(|fit| fit.needs_model());
     let [least, most] = with_misses.map_or([1.0; 2], |fit| fit.error);
     let known = |name: &str, [low, high]: LowHigh| {
-        let of = vec![row.effect(name)?];
+        let effects = vec![row.effect(name)?];
         let cost = [low * least.min(1.0), high * most.max(1.0)];
-        Some(Term { of, may_be_none: false, cost, in_row: (low + high) / 2.0 })
+        Some(Term { effects, may_be_none: false, cost, in_row: (low + high) / 2.0 })
     };
     let operations = calibration.operations.iter();
     let operations = operations.filter_map(|(kind, cost)| known(kind.name(), *cost));
@@ -168,8 +174,8 @@ fn terms<'a>(row: &'a Row, calibration: &Calibration) -> Vec<Term<'a>> {
     operations.chain(rep).chain(fitted).collect()
 }
 
-/// What an iteration costs in this row: of the string instructions of which the change makes more
-/// or fewer, else of those that the row has, else of any.
+/// Cost of an iteration in this row: of the string instructions that the change makes more or fewer
+/// of, else of those in the row, else of any.
 fn iteration(row: &Row, calibration: &Calibration) -> Option<LowHigh> {
     let deltas = Costly::STRINGS.iter().filter_map(|kind| row.effect(kind.name()));
     let most = deltas.map(|effect| effect.delta.abs()).fold(0.0, f64::max);
@@ -194,13 +200,13 @@ fn fitted<'a>(row: &'a Row, fit: &CalibrationFit) -> impl Iterator<Item = Term<'
     fit.cycles.iter().map(move |(thing, cycles)| {
         let cost = fit.cost(*thing);
         let counted = thing.metrics().iter().filter_map(|name| row.effect(name));
-        let mut of: Vec<&Effect> = counted.collect();
+        let mut effects: Vec<&Effect> = counted.collect();
         // A short region says nothing of the last cache: from none to all that it was asked for.
-        let may_be_none = *thing == Fitted::CacheMiss && of.is_empty();
+        let may_be_none = *thing == Fitted::CacheMiss && effects.is_empty();
         if may_be_none {
-            of.extend(row.effect(Modelled::CacheReferences.name()));
+            effects.extend(row.effect(Modelled::CacheReferences.name()));
         }
-        Term { of, may_be_none, cost, in_row: *cycles }
+        Term { effects, may_be_none, cost, in_row: *cycles }
     })
 }
 
@@ -209,5 +215,235 @@ fn sum(one: LowHigh, other: LowHigh) -> LowHigh {
 }
 
 #[cfg(test)]
-#[path = "estimate_tests.rs"]
-mod tests;
+mod tests {
+    use super::*;
+    use ktax_model::CountsEvidence;
+
+    fn effect(metric: &str, base: &[u64], change: &[u64]) -> Effect {
+        let samples = Sides { base: base.to_vec(), change: change.to_vec() };
+        let per_op = |counts: &[u64]| counts[0] as f64 / 10.0;
+        let (base, change) = (per_op(base), per_op(change));
+        let verdict = if base == change { Verdict::NoDetectedChange } else { Verdict::Slower };
+        Effect {
+            metric: metric.to_owned(),
+            base,
+            change,
+            delta: change - base,
+            percent: None,
+            layout: 0,
+            delta_range: (0.0, 0.0),
+            spread: 0.0,
+            detectable: None,
+            samples,
+            verdict,
+            functions: Vec::new(),
+            paths: Vec::new(),
+        }
+    }
+
+    fn row(effects: Vec<Effect>) -> Row {
+        Row {
+            row: "getppid".to_owned(),
+            title: String::new(),
+            operation: String::new(),
+            ops: 10,
+            params: BTreeMap::new(),
+            headline: true,
+            verdict: Verdict::Slower,
+            reason: None,
+            failures: Vec::new(),
+            evidence: Evidence::Counts(CountsEvidence { effects, ..CountsEvidence::default() }),
+        }
+    }
+
+    fn calibration(fit: Option<CalibrationFit>) -> Calibration {
+        Calibration {
+            cpu: "AMD EPYC".to_owned(),
+            cycles_per_ns: 2.5,
+            operations: [(Costly::Cr3Write, [100.0, 120.0]), (Costly::Locked, [4.0, 5.0])].into(),
+            fit,
+            ..Calibration::default()
+        }
+    }
+
+    fn estimate_of(effects: Vec<Effect>, fit: Option<CalibrationFit>) -> Estimate {
+        let mut rows = [row(effects)];
+        estimate(&mut rows, "here.toml", &calibration(fit));
+        rows[0].counts().unwrap().estimate.clone().unwrap()
+    }
+
+    fn fit(cycles: &[(Fitted, f64)]) -> Option<CalibrationFit> {
+        let bounds = cycles.iter().map(|(thing, cycles)| (*thing, [*cycles, *cycles])).collect();
+        let cycles = cycles.iter().copied().collect();
+        Some(CalibrationFit { rows: 40, groups: 5, error: [0.5, 2.0], cycles, bounds })
+    }
+
+    #[test]
+    fn costly_instructions_alone_have_the_ends_of_their_intervals() {
+        let found = estimate_of(
+            vec![
+                effect("instructions", &[1000, 1000], &[1080, 1080]),
+                effect("cr3-write", &[0, 0], &[20, 20]),
+                // Ten fewer: the most that is saved is 5 each.
+                effect("locked", &[30, 30], &[20, 20]),
+                effect("verw", &[0, 0], &[10, 10]),
+            ],
+            None,
+        );
+        assert_eq!(found.delta, [2.0 * 100.0 - 5.0, 2.0 * 120.0 - 4.0]);
+        assert_eq!((found.base, found.percent), (None, None));
+        assert_eq!(found.left_out, [("verw".to_owned(), 1.0)].into());
+        assert_eq!((found.machine.as_str(), found.cpu.as_str()), ("here.toml", "AMD EPYC"));
+    }
+
+    #[test]
+    fn an_interval_has_every_layout() {
+        let found = estimate_of(
+            vec![
+                effect("instructions", &[1000, 1000], &[1000, 1000]),
+                effect("locked", &[0, 10], &[10, 40]),
+            ],
+            None,
+        );
+        assert_eq!(found.delta, [4.0, 15.0]);
+    }
+
+    #[test]
+    fn a_fit_is_wrong_by_a_ratio_of_all_that_a_row_has() {
+        let effects = || {
+            vec![
+                effect("instructions", &[1000], &[1100]),
+                effect("cr3-write", &[0], &[20]),
+                effect("model-page-walks", &[10], &[0]),
+            ]
+        };
+        let found =
+            estimate_of(effects(), fit(&[(Fitted::Instruction, 0.4), (Fitted::PageWalk, 30.0)]));
+        assert_eq!(found.base, Some([70.0 * 0.5, 70.0 * 2.0]));
+        let least = 4.0 * 0.5 + 200.0 * 0.5 - 30.0 * 2.0;
+        let most = 4.0 * 2.0 + 240.0 * 2.0 - 30.0 * 0.5;
+        assert_eq!(found.delta, [least, most]);
+        assert_eq!(found.percent, Some([least / 140.0 * 100.0, most / 35.0 * 100.0]));
+    }
+
+    #[test]
+    fn misses_that_could_not_be_counted_may_be_none_or_all() {
+        let effects = vec![
+            effect("instructions", &[1000], &[1000]),
+            effect("model-cache-references", &[10], &[30]),
+        ];
+        let found = estimate_of(effects, fit(&[(Fitted::CacheMiss, 100.0)]));
+        assert_eq!(found.delta, [0.0, 2.0 * 200.0]);
+        // Of a base of nothing there is no percent.
+        assert_eq!((found.base, found.percent), (Some([0.0, 200.0]), None));
+    }
+
+    #[test]
+    fn what_the_rows_do_not_tell_apart_may_cost_all_or_nothing() {
+        let mut fit = fit(&[(Fitted::Instruction, 1.0), (Fitted::PageWalk, 0.0)]);
+        fit.as_mut().unwrap().bounds.insert(Fitted::PageWalk, [0.0, 40.0]);
+        let effects =
+            vec![effect("instructions", &[1000], &[1000]), effect("model-page-walks", &[0], &[10])];
+        assert_eq!(estimate_of(effects, fit).delta, [0.0, 80.0]);
+    }
+
+    #[test]
+    fn iterations_have_a_cost_or_are_left_out() {
+        let effects = || {
+            vec![effect("instructions", &[1000], &[1000]), effect("rep-iterations", &[0], &[5120])]
+        };
+        let found = estimate_of(effects(), None);
+        assert_eq!(found.left_out, [("rep-iterations".to_owned(), 512.0)].into());
+        let known = Calibration { rep_iteration: Some([0.0625, 0.5]), ..calibration(None) };
+        let mut rows = [row(effects())];
+        estimate(&mut rows, "here.toml", &known);
+        let found = rows[0].counts().unwrap().estimate.clone().unwrap();
+        assert_eq!((found.delta, found.left_out.len()), ([32.0, 256.0], 0));
+    }
+
+    #[test]
+    fn with_too_few_layouts_for_a_verdict_what_changed_under_each_is_left_out() {
+        let of_layouts = |base: &[u64], change: &[u64]| {
+            let verdict = Verdict::NoDetectedChange;
+            let effects = vec![
+                effect("instructions", &vec![1000; base.len()], &vec![1000; base.len()]),
+                Effect { verdict, ..effect("verw", base, change) },
+            ];
+            estimate_of(effects, None).left_out
+        };
+        assert_eq!(of_layouts(&[0, 0], &[20, 30]), [("verw".to_owned(), 2.0)].into());
+        assert!(of_layouts(&[0, 30], &[20, 20]).is_empty());
+        // With enough of them the verdict says it.
+        assert!(of_layouts(&[0; 5], &[20; 5]).is_empty());
+    }
+
+    #[test]
+    fn what_a_fit_knows_by_its_branches_is_not_left_out() {
+        let effects =
+            || vec![effect("instructions", &[1000], &[1000]), effect("return-thunk", &[10], &[30])];
+        assert_eq!(
+            estimate_of(effects(), None).left_out,
+            [("return-thunk".to_owned(), 2.0)].into()
+        );
+        assert!(estimate_of(effects(), fit(&[(Fitted::BranchMiss, 15.0)])).left_out.is_empty());
+    }
+
+    #[test]
+    fn what_did_other_work_and_several_cpus_have_none() {
+        let mut other = row(vec![effect("instructions", &[1], &[2])]);
+        other.verdict = Verdict::DifferentWork;
+        let mut several = row(vec![effect("makespan", &[1], &[2])]);
+        if let Evidence::Counts(counts) = &mut several.evidence {
+            counts.waits = Some(Sides::default());
+        }
+        let mut rows = [other, several];
+        estimate(&mut rows, "here.toml", &calibration(None));
+        assert!(rows.iter().all(|row| row.counts().unwrap().estimate.is_none()));
+    }
+
+    /// Clearing is much cheaper by the byte than copying by words: what changed is what iterates.
+    #[test]
+    fn an_iteration_costs_what_the_string_instruction_costs_that_changed() {
+        let of_strings = |stosb: [u64; 2], movs: [u64; 2]| {
+            let known = [(Costly::RepStosb, [0.02, 0.08]), (Costly::RepMovs, [0.5, 1.0])];
+            let known = Calibration { iterations: known.into(), ..calibration(None) };
+            let mut rows = [row(vec![
+                effect("instructions", &[1000], &[1000]),
+                effect("rep-iterations", &[100], &[40_100]),
+                effect("rep-stosb", &stosb[..1], &stosb[1..]),
+                effect("rep-movs", &movs[..1], &movs[1..]),
+            ])];
+            estimate(&mut rows, "here.toml", &known);
+            let found = rows[0].counts().unwrap().estimate.clone().unwrap();
+            assert!(found.left_out.is_empty(), "{found:?}");
+            found.delta
+        };
+        assert_eq!(of_strings([0, 10], [50, 50]), [80.0, 320.0]);
+        assert_eq!(of_strings([10, 10], [50, 60]), [2000.0, 4000.0]);
+        // A layout moves a start in a hundred.
+        assert_eq!(of_strings([0, 1000], [50, 60]), [80.0, 320.0]);
+        // Longer ones of both kinds, or of either: all that it may be.
+        assert_eq!(of_strings([10, 20], [50, 60]), [80.0, 4000.0]);
+        assert_eq!(of_strings([10, 10], [0, 0]), [80.0, 320.0]);
+    }
+
+    /// If all instructions take twice as long as predicted, so do those that the change adds.
+    #[test]
+    fn of_a_fit_to_instructions_alone_base_and_change_are_wrong_together() {
+        let effects = || {
+            vec![
+                effect("instructions", &[1000, 1000], &[1100, 1100]),
+                effect("cr3-write", &[0, 0], &[20, 20]),
+            ]
+        };
+        let plain = fit(&[(Fitted::Instruction, 0.8)]);
+        let found = estimate_of(effects()[..1].to_vec(), plain.clone());
+        assert_eq!(found.base, Some([40.0, 160.0]));
+        let [low, high] = found.percent.unwrap();
+        assert!((low - 10.0).abs() < 1e-9 && (high - 10.0).abs() < 1e-9, "{low} {high}");
+        // A load of CR3 was timed: it costs the same in a row that takes longer.
+        let [low, high] = estimate_of(effects(), plain).percent.unwrap();
+        assert!((low - (10.0 + 200.0 / 1.6)).abs() < 1e-9, "{low}");
+        assert!((high - (10.0 + 240.0 / 0.4)).abs() < 1e-9, "{high}");
+    }
+}

@@ -1,4 +1,4 @@
-//! How costs grow with the number of pages.
+//! Growth of costs with the number of pages.
 
 use ktax_model::{Growth, GrowthPower, Side, Workload, family};
 use ktax_stats::growth::{Curve, Fit, GrowthClass, NEGLIGIBLE, fit};
@@ -6,20 +6,20 @@ use ktax_stats::growth::{Curve, Fit, GrowthClass, NEGLIGIBLE, fit};
 /// The parameter whose growth is of interest.
 const PARAMETER: &str = "pages";
 
-/// What one operation of a row costs.
-pub(super) struct Cost<'a> {
+/// Cost of one operation of a row.
+pub(super) struct RowCost<'a> {
     /// The row.
     pub workload: &'a Workload,
-    /// As it is shown.
+    /// Cost in the Layout that is shown.
     pub shown: f64,
-    /// Under each Layout; empty where there are none.
+    /// Cost under each Layout; empty if there are none.
     pub layouts: Vec<f64>,
 }
 
 /// The growth of every family of rows that differ in [`PARAMETER`] alone and have a row where it is
 /// 0. Families of too few rows, or with too narrow a span, say nothing.
-pub(super) fn growth(costs: &[Cost<'_>], side: Option<Side>) -> Vec<Growth> {
-    let mut families: Vec<(String, Vec<(u64, &Cost<'_>)>)> = Vec::new();
+pub(super) fn growth_of_families(costs: &[RowCost<'_>], side: Option<Side>) -> Vec<Growth> {
+    let mut families: Vec<(String, Vec<(u64, &RowCost<'_>)>)> = Vec::new();
     for cost in costs {
         let Some(size) = cost.workload.params.get(PARAMETER) else { continue };
         let family = family(&cost.workload.row, PARAMETER);
@@ -28,10 +28,14 @@ pub(super) fn growth(costs: &[Cost<'_>], side: Option<Side>) -> Vec<Growth> {
             None => families.push((family, vec![(*size, cost)])),
         }
     }
-    families.iter().filter_map(|(name, rows)| of_family(name, rows, side)).collect()
+    families.iter().filter_map(|(name, rows)| growth_of_family(name, rows, side)).collect()
 }
 
-fn of_family(family: &str, rows: &[(u64, &Cost<'_>)], side: Option<Side>) -> Option<Growth> {
+fn growth_of_family(
+    family: &str,
+    rows: &[(u64, &RowCost<'_>)],
+    side: Option<Side>,
+) -> Option<Growth> {
     let shown = curve(rows, |cost| cost.shown)?;
     let layouts = rows.iter().map(|(_, cost)| cost.layouts.len()).min()?;
     let under = |layout: usize| curve(rows, |cost| cost.layouts[layout]);
@@ -41,9 +45,10 @@ fn of_family(family: &str, rows: &[(u64, &Cost<'_>)], side: Option<Side>) -> Opt
         parameter: PARAMETER.to_owned(),
         side,
         order: fit.order(PARAMETER),
-        power: fit
-            .power
-            .map(|it| GrowthPower { exponent: it.exponent, interval: (it.low, it.high) }),
+        power: fit.power.map(|power| GrowthPower {
+            exponent: power.exponent,
+            interval: (power.low, power.high),
+        }),
         beyond_percent: (fit.beyond.0 * 100.0, fit.beyond.1 * 100.0),
         because: because(&fit),
         from: fit.from,
@@ -53,7 +58,7 @@ fn of_family(family: &str, rows: &[(u64, &Cost<'_>)], side: Option<Side>) -> Opt
 }
 
 /// `None` without a row of size 0.
-fn curve(rows: &[(u64, &Cost<'_>)], value: impl Fn(&Cost<'_>) -> f64) -> Option<Curve> {
+fn curve(rows: &[(u64, &RowCost<'_>)], value: impl Fn(&RowCost<'_>) -> f64) -> Option<Curve> {
     let base = value(rows.iter().find(|(size, _)| *size == 0)?.1);
     let sized = rows.iter().filter(|(size, _)| *size > 0);
     Some(Curve { base, points: sized.map(|(size, cost)| (*size as f64, value(cost))).collect() })
@@ -112,12 +117,15 @@ mod tests {
         let rows: Vec<Workload> =
             sizes.map(|n| workload(&format!("fork-pages:backing=thp,pages={n},ops=3"), n)).into();
         let cost = |workload: &Workload, by: f64| by * cost(workload.params["pages"] as f64);
-        let of = |workload| Cost {
+        let row_cost = |workload| RowCost {
             workload,
             shown: cost(workload, 1.0),
             layouts: vec![cost(workload, 1.0), cost(workload, 1.01)],
         };
-        growth(&rows.iter().map(of).collect::<Vec<Cost<'_>>>(), Some(Side::Base))
+        growth_of_families(
+            &rows.iter().map(row_cost).collect::<Vec<RowCost<'_>>>(),
+            Some(Side::Base),
+        )
     }
 
     #[test]
@@ -141,7 +149,7 @@ mod tests {
     #[test]
     fn without_the_row_of_none_nothing_is_said() {
         let row = workload("fork-pages:pages=16", 16);
-        let cost = Cost { workload: &row, shown: 1.0, layouts: vec![1.0] };
-        assert_eq!(growth(&[cost], None), []);
+        let cost = RowCost { workload: &row, shown: 1.0, layouts: vec![1.0] };
+        assert_eq!(growth_of_families(&[cost], None), []);
     }
 }

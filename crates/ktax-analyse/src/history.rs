@@ -1,10 +1,10 @@
-//! Where the cost of a row steps over kernels.
+//! Steps in the cost of a row over kernels.
 //!
 //! Each point is compared with the *anchor*, the last point that the cost had stepped to, and not
 //! with its neighbour: many small changes in one direction are a step once their sum is one.
 
-use super::counts::function_deltas;
-use super::effect::{Values, effect};
+use crate::counts::function_deltas;
+use crate::effect::{EffectValues, effect};
 use ktax_model::{
     AgainstAnchor, AgainstBefore, History, METRICS, Measurement, Metric, Profile, Sides,
     StepFunction, Verdict,
@@ -21,9 +21,9 @@ const MOST_FUNCTIONS: usize = 5;
 pub struct PointCounts {
     /// The counts of all operations.
     pub raw: Vec<u64>,
-    /// What a difference has to be a share of to matter.
+    /// Counts that the threshold is a share of.
     pub whole: Vec<u64>,
-    /// What the workload says it did.
+    /// Work signature of the workload, as text.
     pub signature: String,
 }
 
@@ -103,12 +103,16 @@ pub fn step_functions(
     ops: u64,
     metric: &Metric,
 ) -> Vec<StepFunction> {
-    let values = |of: &Measurement| -> Vec<f64> {
-        of.layouts.iter().map(|layout| metric.raw(&layout.sample) as f64).collect()
+    let values = |measurement: &Measurement| -> Vec<f64> {
+        measurement.layouts.iter().map(|layout| metric.raw(&layout.sample) as f64).collect()
     };
     let Some(found) = judge(&values(base), &values(change), |_| 0.0) else { return Vec::new() };
-    let read = |of: &Measurement| Profile {
-        lines: of.layouts[found.median].profile.lines().filter_map(profile::of_function).collect(),
+    let read = |measurement: &Measurement| Profile {
+        lines: measurement.layouts[found.median]
+            .profile
+            .lines()
+            .filter_map(profile::of_function)
+            .collect(),
         ..Profile::default()
     };
     let deltas = function_deltas(&read(base), &read(change), ops, metric);
@@ -126,7 +130,7 @@ fn compare(
     ops: u64,
     threshold_percent: f64,
 ) -> AgainstBefore {
-    let values = Values {
+    let values = EffectValues {
         metric: "",
         samples: Sides { base: base.raw.clone(), change: change.raw.clone() },
         layouts: (0..base.raw.len()).collect(),
@@ -169,15 +173,15 @@ mod tests {
         let all = against_anchors(&points, 1, 0.1);
         all.iter()
             .enumerate()
-            .filter(|(_, it)| it.as_ref().is_some_and(AgainstAnchor::is_step))
-            .map(|(at, _)| at)
+            .filter(|(_, against)| against.as_ref().is_some_and(AgainstAnchor::is_step))
+            .map(|(place, _)| place)
             .collect()
     }
 
     #[test]
     fn a_creep_below_the_threshold_is_found_and_neighbours_would_not_find_it() {
         // +0.06 % each: no two neighbours differ by the threshold of 0.1 %.
-        let costs: Vec<u64> = (0..12).map(|at| 1_000_000 + 600 * at).collect();
+        let costs: Vec<u64> = (0..12).map(|step| 1_000_000 + 600 * step).collect();
         assert_eq!(steps(&costs), [2, 4, 6, 8, 10]);
         for two in costs.windows(2) {
             assert!(steps(two).is_empty());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::effect::verdict;
+use crate::effect::verdict_of_decision;
 use ktax_model::{
     AlreadyOn, Comparison, ComparisonMethod, Costly, Effect, Evidence, ExitTable, GuestsEvidence,
     GuestsPlan, LedgerCost, LedgerCosts, LedgerEntry, LedgerExits, LedgerInteraction, LedgerMethod,
@@ -31,7 +31,7 @@ pub fn ledger(
         let all = comparison.warnings.iter().cloned().chain(without_change);
         all.map(|warning| (name.clone(), warning))
     });
-    let rows = (0..first.rows.len()).map(|at| ranked(at, each, together));
+    let rows = (0..first.rows.len()).map(|index| ranked(index, each, together));
     let warnings = warnings.collect();
     Some(LedgerTable {
         title: title.to_owned(),
@@ -46,7 +46,7 @@ pub fn ledger(
     })
 }
 
-/// What changes no count of any row is perhaps no change.
+/// Warns if an addition changes no count of any row: perhaps it is not in effect.
 fn without_change(rows: &[Row]) -> Option<Warning> {
     let is_counted = rows.iter().all(|row| row.counts().is_some());
     let is_judged = |row: &Row| row.verdict == Verdict::NoDetectedChange;
@@ -62,7 +62,7 @@ fn without_change(rows: &[Row]) -> Option<Warning> {
     })
 }
 
-/// What is said of the base, and how many Layouts there are; nothing of times.
+/// Source of the base's costs and the number of Layouts; `None` for times.
 fn method(comparison: &Comparison) -> Option<(LedgerMethod, usize)> {
     match &comparison.method {
         ComparisonMethod::Counts(counts) => {
@@ -79,14 +79,16 @@ fn method(comparison: &Comparison) -> Option<(LedgerMethod, usize)> {
     }
 }
 
-fn ranked(at: usize, each: &[(String, Comparison)], together: Option<&Comparison>) -> LedgerRow {
+fn ranked(index: usize, each: &[(String, Comparison)], together: Option<&Comparison>) -> LedgerRow {
     let threshold = each.first().map_or(0.0, |(_, comparison)| comparison.threshold_percent);
-    let parts: Vec<(&String, &Row)> =
-        each.iter().filter_map(|(name, it)| Some((name, it.rows.get(at)?))).collect();
+    let parts: Vec<(&String, &Row)> = each
+        .iter()
+        .filter_map(|(name, comparison)| Some((name, comparison.rows.get(index)?)))
+        .collect();
     let mut entries: Vec<LedgerEntry> = parts.iter().map(|(name, row)| entry(name, row)).collect();
     entries.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
     let rows: Vec<&Row> = parts.iter().map(|(_, row)| *row).collect();
-    let together = together.and_then(|comparison| comparison.rows.get(at));
+    let together = together.and_then(|comparison| comparison.rows.get(index));
     // Of an addition with which nothing runs there is no number, of the base neither.
     let base = rows.iter().find_map(|row| row.effects().first()).map_or(0.0, |effect| effect.base);
     LedgerRow {
@@ -100,7 +102,7 @@ fn ranked(at: usize, each: &[(String, Comparison)], together: Option<&Comparison
     }
 }
 
-/// What was not measured comes last.
+/// Rank of an entry; rows that were not measured come last.
 fn rank(entry: &LedgerEntry) -> f64 {
     let rank = entry.costs.as_ref().and_then(LedgerCosts::rank);
     rank.unwrap_or(f64::NEG_INFINITY)
@@ -110,17 +112,19 @@ fn entry(name: &str, row: &Row) -> LedgerEntry {
     LedgerEntry {
         name: name.to_owned(),
         verdict: row.verdict,
-        decided_by: row.counts().map(|it| it.decided_by.clone()).unwrap_or_default(),
+        decided_by: row.counts().map(|counts| counts.decided_by.clone()).unwrap_or_default(),
         costs: costs(row),
     }
 }
 
 fn costs(row: &Row) -> Option<LedgerCosts> {
     let effects = deciding(row)?;
-    let all = of_effect(effects.first()?);
+    let all = ledger_cost(effects.first()?);
     let verdict = if row.verdict == Verdict::DifferentWork { row.verdict } else { all.verdict };
-    let metric =
-        |effect: &&Effect| LedgerMetric { metric: effect.metric.clone(), cost: of_effect(effect) };
+    let metric = |effect: &&Effect| LedgerMetric {
+        metric: effect.metric.clone(),
+        cost: ledger_cost(effect),
+    };
     Some(LedgerCosts {
         all: LedgerCost { verdict, ..all },
         estimate: row.counts().and_then(|counts| counts.estimate.clone()),
@@ -130,7 +134,7 @@ fn costs(row: &Row) -> Option<LedgerCosts> {
     })
 }
 
-/// Those that changed.
+/// Deltas of the costly instructions that changed.
 fn costly(row: &Row) -> BTreeMap<Costly, f64> {
     let changed = |kind: Costly| {
         let effect = row.effect(kind.name())?;
@@ -139,7 +143,7 @@ fn costly(row: &Row) -> BTreeMap<Costly, f64> {
     Costly::ALL.into_iter().filter_map(changed).collect()
 }
 
-/// What decides: instructions and REP iterations in process context; of guests the time.
+/// Effects that decide: instructions and REP iterations in process context; for guests the time.
 fn deciding(row: &Row) -> Option<Vec<&Effect>> {
     let names: &[&str] = match row.evidence {
         Evidence::Counts(_) => &[METRICS[0].name, METRICS[1].name],
@@ -171,7 +175,7 @@ fn exits(guests: &GuestsEvidence) -> Option<Vec<LedgerExits>> {
     Some(found)
 }
 
-fn of_effect(effect: &Effect) -> LedgerCost {
+fn ledger_cost(effect: &Effect) -> LedgerCost {
     LedgerCost {
         base: effect.base,
         delta: effect.delta,
@@ -194,16 +198,16 @@ fn interactions(
     if !parts.iter().copied().chain([together]).all(is_measured) {
         return None;
     }
-    let of = deciding(together)?;
+    let deciding_effects = deciding(together)?;
     let parts: Vec<Vec<&Effect>> = parts.iter().map(|row| deciding(row)).collect::<Option<_>>()?;
-    let mut wholes = vec![0.0; of.first()?.samples.base.len()];
+    let mut wholes = vec![0.0; deciding_effects.first()?.samples.base.len()];
     let mut found = Vec::new();
-    for (at, all) in of.into_iter().enumerate() {
+    for (index, all) in deciding_effects.into_iter().enumerate() {
         let base = raw(all, Side::Base);
         let expected = parts.iter().fold(base.clone(), |sum, part| {
-            let delta: Vec<f64> = raw(part[at], Side::Change)
+            let delta: Vec<f64> = raw(part[index], Side::Change)
                 .iter()
-                .zip(raw(part[at], Side::Base))
+                .zip(raw(part[index], Side::Base))
                 .map(|(change, base)| change - base)
                 .collect();
             added(sum, &delta)
@@ -225,7 +229,7 @@ fn cost(
     threshold_percent: f64,
 ) -> Option<LedgerCost> {
     let Sides { base, change } = values;
-    let found = judge(&base, &change, |at| threshold_percent / 100.0 * wholes[at])?;
+    let found = judge(&base, &change, |layout| threshold_percent / 100.0 * wholes[layout])?;
     let per_op = |value: f64| value / ops as f64;
     let (base, change) = (base[found.median], change[found.median]);
     Some(LedgerCost {
@@ -233,7 +237,7 @@ fn cost(
         delta: per_op(change - base),
         percent: change_percent(base, change),
         detectable: found.detectable().map(per_op),
-        verdict: verdict(found.decision),
+        verdict: verdict_of_decision(found.decision),
     })
 }
 
@@ -246,5 +250,141 @@ fn added(one: Vec<f64>, other: &[f64]) -> Vec<f64> {
 }
 
 #[cfg(test)]
-#[path = "ledger_tests.rs"]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::effect::{EffectValues, effect};
+    use ktax_model::{Calibration, CalibrationFit, CountsEvidence, Fitted};
+
+    const BASE: [u64; 5] = [10_000, 10_002, 10_001, 10_000, 10_003];
+
+    /// A row of which one operation costs so much more, under each Layout.
+    fn row(instructions: [i64; 5], rep: [i64; 5]) -> Row {
+        let effect = |metric: &str, base: [u64; 5], by: [i64; 5]| {
+            let change = base.iter().zip(by).map(|(base, by)| base.strict_add_signed(by)).collect();
+            let samples = Sides { base: base.into(), change };
+            let layouts = (0..5).collect();
+            effect(EffectValues { metric, samples, layouts, ops: 1 }, |_| 10.0).unwrap()
+        };
+        let effects = vec![
+            effect(METRICS[0].name, BASE, instructions),
+            effect(METRICS[1].name, [500; 5], rep),
+        ];
+        let verdict = effects[0].verdict;
+        Row {
+            row: "stat".into(),
+            title: String::new(),
+            operation: String::new(),
+            ops: 1,
+            params: Default::default(),
+            headline: true,
+            verdict,
+            reason: None,
+            failures: Vec::new(),
+            evidence: Evidence::Counts(CountsEvidence { effects, ..CountsEvidence::default() }),
+        }
+    }
+
+    fn beyond(parts: &[Row], together: &Row) -> Vec<(f64, Verdict)> {
+        let parts: Vec<&Row> = parts.iter().collect();
+        let found = interactions(&parts, together, 0.1).unwrap();
+        assert!(found.iter().zip(&METRICS).all(|(one, metric)| one.metric == metric.name));
+        found.iter().map(|one| (one.beyond.delta, one.beyond.verdict)).collect()
+    }
+
+    /// Costs of eleven options in one call of stat: +1255 by themselves, +1280 together.
+    #[test]
+    fn parts_that_do_not_add_up_are_found_however_many_they_are() {
+        let parts = [731, 223, 184, 49, 46, 22, 0, 0, 0, 0, 0].map(|cost| row([cost; 5], [0; 5]));
+        let found = beyond(&parts, &row([1280; 5], [0; 5]));
+        assert_eq!(found, [(25.0, Verdict::Slower), (0.0, Verdict::NoDetectedChange)]);
+        let found = beyond(&parts, &row([1255; 5], [0; 5]));
+        assert_eq!(found[0], (0.0, Verdict::NoDetectedChange));
+        // Less than 0.1 % of 10 000.
+        assert_eq!(beyond(&parts, &row([1264; 5], [0; 5]))[0].1, Verdict::BelowThreshold);
+        assert_eq!(beyond(&parts, &row([1200; 5], [0; 5]))[0], (-55.0, Verdict::Faster));
+    }
+
+    #[test]
+    fn rep_iterations_add_up_by_themselves() {
+        let parts = [row([0; 5], [400; 5]), row([0; 5], [100; 5])];
+        let found = beyond(&parts, &row([0; 5], [800; 5]));
+        assert_eq!(found[1], (300.0, Verdict::Slower));
+        // 8 of 10 500 is less than 0.1 %, though 1.6 % of the iterations.
+        assert_eq!(beyond(&parts, &row([0; 5], [508; 5]))[1].1, Verdict::BelowThreshold);
+    }
+
+    /// Layouts move a part by 200: 150 beyond the sum are within what they do.
+    #[test]
+    fn noise_of_a_part_is_noise_of_the_sum() {
+        let noisy = row([500, 600, 700, 550, 650], [0; 5]);
+        let quiet = row([300; 5], [0; 5]);
+        let found = beyond(&[noisy.clone(), quiet.clone()], &row([1050; 5], [0; 5]));
+        assert_eq!(found[0].1, Verdict::NoDetectedChange);
+        let found = beyond(&[noisy, quiet], &row([1300; 5], [0; 5]));
+        assert_eq!(found[0].1, Verdict::Slower);
+    }
+
+    #[test]
+    fn what_failed_has_no_sum() {
+        let failed = Row { verdict: Verdict::Failed, ..row([0; 5], [0; 5]) };
+        let good = row([5; 5], [0; 5]);
+        assert_eq!(interactions(&[&good, &failed], &good, 0.1), None);
+        assert_eq!(interactions(&[&good], &failed, 0.1), None);
+    }
+
+    /// Clearing memory: 23 instructions fewer and 4096 iterations more. Iterations are no
+    /// instructions: the rank has them only with an estimate, as cycles.
+    #[test]
+    fn iterations_are_never_counted_as_instructions() {
+        let (clearing, calling) = (row([-23; 5], [4096; 5]), row([80; 5], [0; 5]));
+        let ranked = |rows: [&Row; 2]| {
+            let mut all = [entry("calling", rows[0]), entry("clearing", rows[1])];
+            all.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
+            all
+        };
+        let all = ranked([&calling, &clearing]);
+        assert_eq!(all[0].name, "calling");
+        let costs = all[1].costs.as_ref().unwrap();
+        assert_eq!((costs.all.delta, costs.all.verdict), (-23.0, Verdict::Faster));
+        assert_eq!(costs.metric("rep-iterations").unwrap().delta, 4096.0);
+        let mut rows = [calling, clearing];
+        crate::estimate(&mut rows, "made-up", &calibration());
+        let all = ranked([&rows[0], &rows[1]]);
+        assert_eq!(all[0].name, "clearing");
+        // -23 + 4096 / 16 to 4096 / 8 of 10 000 instructions and 500 iterations.
+        let [low, high] = all[0].costs.as_ref().unwrap().estimated_percent().unwrap();
+        let [least, most] = [233.0, 489.0].map(|cycles| cycles / 10_047.0 * 100.0);
+        assert!((low - least).abs() < 0.01 && (high - most).abs() < 0.01, "{low} {high}");
+    }
+
+    fn calibration() -> Calibration {
+        Calibration {
+            cpu: "a".to_owned(),
+            cycles_per_ns: 1.0,
+            rep_iteration: Some([1.0 / 16.0, 1.0 / 8.0]),
+            fit: Some(CalibrationFit {
+                rows: 30,
+                groups: 2,
+                error: [1.0, 1.0],
+                cycles: [(Fitted::Instruction, 1.0)].into(),
+                bounds: [(Fitted::Instruction, [1.0, 1.0])].into(),
+            }),
+            ..Calibration::default()
+        }
+    }
+
+    #[test]
+    fn an_addition_that_changes_nothing_is_asked_about() {
+        let named = |row: Row| {
+            let rows = vec![Row { verdict: row.effects()[0].verdict, ..row }];
+            without_change(&rows).map(|warning| warning.fact)
+        };
+        let asked =
+            "no row changed: no row executes it, or it is already on, or this kernel does not \
+                     know it"
+                .to_owned();
+        assert_eq!(named(row([0; 5], [0; 5])), Some(asked));
+        assert_eq!(named(row([80; 5], [0; 5])), None);
+        assert_eq!(named(row([0; 5], [4096; 5])), None);
+    }
+}

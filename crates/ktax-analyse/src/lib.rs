@@ -10,28 +10,21 @@
 //! [`Comparison`]: ktax_model::Comparison
 
 mod calibrated;
-mod checksums;
+mod commands;
 mod counts;
 mod effect;
 mod error;
 mod estimate;
-mod fallbacks;
 mod growth;
 mod guests;
 mod history;
 mod ledger;
-mod lost;
 mod native;
-mod one_image;
-mod parameters;
-mod settled;
-mod stat;
 mod times;
-mod traced;
-mod validated;
-mod work;
+mod warnings;
 
-pub use calibrated::{calibration_rows, fit};
+pub use calibrated::{calibration_rows, fit, validate};
+pub use commands::{TraceDifference, between_traces, counters};
 pub use counts::{CountsRuns, counts, plain, row_paths};
 pub use error::AnalyseError;
 pub use estimate::estimate;
@@ -39,12 +32,8 @@ pub use guests::guests;
 pub use history::{PointCounts, against_anchors, against_before, complete, step_functions};
 pub use ledger::ledger;
 pub use native::{derive_columns, is_column, usual_columns};
-pub use one_image::one_image;
-pub use parameters::unknown_parameters;
-pub use stat::counters;
 pub use times::{
     Progress, estimates, in_blocks, is_drawn, never_ran, noise, of_blocks, progress, times, turns,
     wants_more, why_ended,
 };
-pub use traced::{TraceDifference, between_traces};
-pub use validated::validate;
+pub use warnings::{one_image, unknown_parameters};

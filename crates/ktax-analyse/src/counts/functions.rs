@@ -1,16 +1,13 @@
-//! Which functions carry a delta.
+//! The functions that carry a delta.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::gather::Pair;
-use super::kinds::{costly, modelled, msrs};
 use super::paths;
-use super::plain::plain;
-use super::source::CountsRuns;
+use super::runs::{CountsRuns, Pair};
 use crate::error::{AnalyseError, Result};
 use ktax_model::{
-    CacheLine, Context, Counts, FunctionDelta, Metric, PathDelta, Profile, ProfileLine, Sample,
-    Side, Sides, Workload, has_one_side, lacking,
+    CacheLine, Context, Costly, Counts, FunctionDelta, Metric, Modelled, Msr, MsrLine, PathDelta,
+    Profile, ProfileLine, Sample, Side, Sides, Tallied, Tally, Workload, has_one_side, lacking,
 };
 
 /// Lines that travel are many, and these explain a row.
@@ -18,7 +15,7 @@ const MOST_CACHE_LINES: usize = 20;
 
 /// The functions of one pair of Runs in the Metric's Context, whose deltas add up to the pair's,
 /// and from where they are called.
-pub(super) fn read(
+pub(super) fn functions_and_paths(
     runs: &dyn CountsRuns,
     workload: &Workload,
     pair: &Pair,
@@ -37,17 +34,17 @@ pub(super) fn read(
     };
     let base = profile(Side::Base)?;
     let change = profile(Side::Change)?;
-    let functions = deltas(&base, &change, workload.ops, metric);
+    let functions = function_deltas(&base, &change, workload.ops, metric);
     // Paths do not have what was modelled.
     let paths = match metric.modelled {
-        None => paths::deltas(&base, &change, metric),
+        None => paths::path_deltas(&base, &change, metric),
         Some(_) => Vec::new(),
     };
     Ok((functions, paths))
 }
 
 /// The functions of what a program of two sizes executes more at the larger one, of one Layout.
-pub(super) fn read_larger(
+pub(super) fn functions_at_larger_size(
     runs: &dyn CountsRuns,
     rows: &[String; 2],
     pair: &Pair,
@@ -56,19 +53,19 @@ pub(super) fn read_larger(
 ) -> Result<Vec<FunctionDelta>> {
     let profiles =
         |row: &String| Sides::try_from_fn(|side| runs.profile(pair.steps.get(side), row));
-    let Sides { base, change } = larger([&profiles(&rows[0])?, &profiles(&rows[1])?]);
-    Ok(deltas(&base, &change, ops, metric))
+    let Sides { base, change } = larger_size_counts([&profiles(&rows[0])?, &profiles(&rows[1])?]);
+    Ok(function_deltas(&base, &change, ops, metric))
 }
 
-/// What each Side executed more in each function at the larger size. Where that is less than
-/// nothing, both Sides get as much more, so that their difference stays.
-fn larger(sizes: [&Sides<Profile>; 2]) -> Sides<Profile> {
+/// Counts of each function at the larger size beyond those at the smaller one. Where the difference
+/// is negative, both Sides get the same addition, so that the delta between them stays.
+fn larger_size_counts(sizes: [&Sides<Profile>; 2]) -> Sides<Profile> {
     let mut all: BTreeMap<(Context, &str), [Sides<Counts>; 2]> = BTreeMap::new();
     for (size, profiles) in sizes.into_iter().enumerate() {
         for side in Side::BOTH {
             for line in &profiles.get(side).lines {
                 let key = (line.context, line.function.as_str());
-                let sizes = all.entry(key).or_insert_with(|| [none(), none()]);
+                let sizes = all.entry(key).or_insert_with(|| [zero_counts(), zero_counts()]);
                 *sizes[size].get_mut(side) += line.counts;
             }
         }
@@ -88,7 +85,7 @@ fn larger(sizes: [&Sides<Profile>; 2]) -> Sides<Profile> {
     larger
 }
 
-/// Which cache lines travelled, of one pair of Runs.
+/// Cache lines that travelled most in one pair of Runs.
 pub(super) fn cache_lines(
     runs: &dyn CountsRuns,
     workload: &Workload,
@@ -102,17 +99,13 @@ pub(super) fn cache_lines(
 }
 
 /// Both numbers, if the profile does not add up to the Sample.
-fn add_up(
-    profile: &Profile,
-    sample: &Sample,
-    metric: &Metric,
-) -> std::result::Result<(), (u64, u64)> {
-    let sum = of_context(profile, metric).map(|(_, counts)| (metric.count)(&counts)).sum();
+fn add_up(profile: &Profile, sample: &Sample, metric: &Metric) -> Result<(), (u64, u64)> {
+    let sum = lines_in_context(profile, metric).map(|(_, counts)| (metric.count)(&counts)).sum();
     let expected = metric.raw(sample);
     if sum == expected { Ok(()) } else { Err((sum, expected)) }
 }
 
-fn of_context<'a>(
+fn lines_in_context<'a>(
     profile: &'a Profile,
     metric: &Metric,
 ) -> impl Iterator<Item = (&'a str, Counts)> {
@@ -123,18 +116,18 @@ fn of_context<'a>(
 
 /// The functions that differ in the Metric's Context, largest difference of the Metric first. Last
 /// stand those that differ because the CPU lacks a feature.
-pub(crate) fn deltas(
+pub(crate) fn function_deltas(
     base: &Profile,
     change: &Profile,
     ops: u64,
     metric: &Metric,
 ) -> Vec<FunctionDelta> {
     let mut functions: BTreeMap<&str, Sides<Counts>> = BTreeMap::new();
-    for (function, counts) in of_context(base, metric) {
-        functions.entry(function).or_insert_with(none).base += counts;
+    for (function, counts) in lines_in_context(base, metric) {
+        functions.entry(function).or_insert_with(zero_counts).base += counts;
     }
-    for (function, counts) in of_context(change, metric) {
-        functions.entry(function).or_insert_with(none).change += counts;
+    for (function, counts) in lines_in_context(change, metric) {
+        functions.entry(function).or_insert_with(zero_counts).change += counts;
     }
     let size =
         |sides: &Sides<Counts>| (metric.count)(&sides.base).abs_diff((metric.count)(&sides.change));
@@ -153,15 +146,20 @@ pub(crate) fn deltas(
     let is_last = |function: &str| lacking(function, |name| one_sided.contains(name)).is_some();
     // Stable: equal deltas stay in the order of their names.
     deltas.sort_by_key(|(function, sides)| (is_last(function), std::cmp::Reverse(size(sides))));
-    let mut msrs = msrs(&Sides { base, change }, metric);
+    let mut msrs = msrs_by_function(&Sides { base, change }, metric);
     let with_msrs = |(function, sides)| FunctionDelta {
         msrs: msrs.remove(function).unwrap_or_default(),
-        ..delta(function, &sides, ops, metric)
+        ..function_delta(function, &sides, ops, metric)
     };
     deltas.into_iter().map(with_msrs).collect()
 }
 
-fn delta(function: &str, sides: &Sides<Counts>, ops: u64, metric: &Metric) -> FunctionDelta {
+fn function_delta(
+    function: &str,
+    sides: &Sides<Counts>,
+    ops: u64,
+    metric: &Metric,
+) -> FunctionDelta {
     let Sides { base, change } = sides;
     let per_op = |base: u64, change: u64| (change as f64 - base as f64) / ops as f64;
     FunctionDelta {
@@ -173,20 +171,86 @@ fn delta(function: &str, sides: &Sides<Counts>, ops: u64, metric: &Metric) -> Fu
         rep_delta: per_op(base.rep_iterations, change.rep_iterations),
         wait: Sides { base: base.wait, change: change.wait },
         transfers: Sides { base: base.transfers, change: change.transfers },
-        costly: costly(metric.costly, sides),
+        costly: costly_counts(metric.costly, sides),
         msrs: BTreeMap::new(),
-        modelled: modelled(metric.modelled, sides),
+        modelled: modelled_counts(metric.modelled, sides),
     }
 }
 
-fn none() -> Sides<Counts> {
+fn zero_counts() -> Sides<Counts> {
     Sides { base: Counts::default(), change: Counts::default() }
+}
+
+/// Costly instructions of these kinds on both Sides, without kinds that neither Side has.
+pub(super) fn costly_counts(
+    kinds: impl IntoIterator<Item = Costly>,
+    counts: &Sides<Counts>,
+) -> BTreeMap<Costly, Sides<u64>> {
+    nonzero_tallies(kinds, counts, |counts| &counts.costly)
+}
+
+/// Modelled events of these kinds on both Sides, without kinds that neither Side has.
+fn modelled_counts(
+    kinds: impl IntoIterator<Item = Modelled>,
+    counts: &Sides<Counts>,
+) -> BTreeMap<Modelled, Sides<u64>> {
+    nonzero_tallies(kinds, counts, |counts| &counts.modelled)
+}
+
+/// Registers that each function accessed, if the Metric counts such instructions.
+fn msrs_by_function<'a>(
+    profiles: &Sides<&'a Profile>,
+    metric: &Metric,
+) -> BTreeMap<&'a str, BTreeMap<Msr, Sides<u64>>> {
+    let mut functions: BTreeMap<&str, BTreeMap<Msr, Sides<u64>>> = BTreeMap::new();
+    for side in Side::BOTH {
+        let lines = profiles.get(side).msrs.iter();
+        let is_of =
+            |line: &&MsrLine| line.context == metric.context && Some(line.kind) == metric.costly;
+        for line in lines.filter(is_of) {
+            let msrs = functions.entry(plain(&line.function)).or_default();
+            let count = msrs.entry(line.msr).or_default().get_mut(side);
+            *count = count.saturating_add(line.count);
+        }
+    }
+    functions
+}
+
+fn nonzero_tallies<K: Tallied<N> + Ord, const N: usize>(
+    kinds: impl IntoIterator<Item = K>,
+    counts: &Sides<Counts>,
+    tally: fn(&Counts) -> &Tally<K, N>,
+) -> BTreeMap<K, Sides<u64>> {
+    let both_sides = |kind: K| Sides::of(|side| tally(counts.get(side)).get(kind));
+    let kinds = kinds.into_iter().map(|kind| (kind, both_sides(kind)));
+    kinds.filter(|(_, counts)| *counts != Sides::default()).collect()
+}
+
+/// Suffixes that compilers append to a symbol, each with or without a number: inter-procedural
+/// clones, split parts, link-time renames. Two builds rarely agree on them, and they mean the same
+/// function.
+const SUFFIXES: [&str; 6] = ["cold", "constprop", "isra", "llvm", "lto_priv", "part"];
+
+/// The symbol without the compiler's suffixes: `f` for `f.constprop.0.isra.0.cold`.
+pub fn plain(mut symbol: &str) -> &str {
+    while let Some(shorter) = without_one_suffix(symbol) {
+        symbol = shorter;
+    }
+    symbol
+}
+
+fn without_one_suffix(symbol: &str) -> Option<&str> {
+    let (mut head, mut word) = symbol.rsplit_once('.')?;
+    if !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit()) {
+        (head, word) = head.rsplit_once('.')?;
+    }
+    (!head.is_empty() && SUFFIXES.contains(&word)).then_some(head)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ktax_model::METRICS;
+    use ktax_model::{METRICS, metric};
 
     fn profile(lines: &[(Context, &str, u64, u64)]) -> Profile {
         let line = |&(context, function, instructions, rep_iterations): &(_, &str, _, _)| {
@@ -213,12 +277,57 @@ mod tests {
             (Process, "b_new", 4, 0),
             (Interrupt, "tick", 90, 0),
         ]);
-        let by_rep = deltas(&base, &change, 2, &METRICS[1]);
+        let by_rep = function_deltas(&base, &change, 2, &METRICS[1]);
         assert_eq!(by_rep[0].function, "rep");
-        let deltas = deltas(&base, &change, 2, &METRICS[0]);
+        let deltas = function_deltas(&base, &change, 2, &METRICS[0]);
         let seen: Vec<_> = deltas.iter().map(|d| (d.function.as_str(), d.delta)).collect();
         // f: 19 - (10 + 5) = 4; both 4 / 2 operations, in the order of their names.
         assert_eq!(seen, [("b_new", 2.0), ("f", 2.0), ("rep", 0.0)]);
         assert_eq!(deltas[2].rep_delta, 20.0); // (140 - 100) / 2
+    }
+
+    #[test]
+    fn registers_are_of_the_metrics_kind_context_and_function() {
+        let line = |context, kind, msr, function: &str| MsrLine {
+            context,
+            kind,
+            msr: Msr(msr),
+            count: 5,
+            function: function.to_owned(),
+        };
+        let base = Profile::default();
+        let change = Profile {
+            msrs: vec![
+                line(Context::Process, Costly::Wrmsr, 0x10, "f"),
+                line(Context::Process, Costly::Wrmsr, 0x10, "f.isra.0"),
+                line(Context::Process, Costly::Wrmsr, 0x11, "g"),
+                line(Context::Process, Costly::Rdmsr, 0x12, "f"),
+                line(Context::Interrupt, Costly::Wrmsr, 0x13, "f"),
+            ],
+            ..Profile::default()
+        };
+        let metric = metric(Costly::Wrmsr.name()).unwrap();
+        let found = msrs_by_function(&Sides { base: &base, change: &change }, metric);
+        assert_eq!(found["f"], [(Msr(0x10), Sides { base: 0, change: 10 })].into());
+    }
+
+    #[test]
+    fn suffixes_go_however_many_there_are() {
+        for (symbol, expected) in [
+            ("do_fork", "do_fork"),
+            ("f.isra.0", "f"),
+            ("f.constprop.0.isra.12", "f"),
+            ("f.part.0.cold", "f"),
+            ("f.cold.3", "f"),
+            ("f.llvm.1234567890", "f"),
+            ("f.lto_priv.0", "f"),
+            ("[user]", "[user]"),
+            ("f.12", "f.12"), // a number of something else
+            ("__key.cold_start", "__key.cold_start"),
+            (".cold", ".cold"), // nothing would remain
+            ("f.", "f."),
+        ] {
+            assert_eq!(plain(symbol), expected, "{symbol}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What is to be said of the Runs: once for all rows that it holds for.
+//! Warnings about Runs, each given once for all rows that it holds for.
 
 use ktax_model::{Region, Sample, Warning, Workload};
 
@@ -6,13 +6,13 @@ use ktax_model::{Region, Sample, Warning, Workload};
 const BRACKET: u64 = 64;
 
 /// A fact of Runs, and the rows that it holds for.
-type Of = (String, Vec<String>);
+type FactRows = (String, Vec<String>);
 
-/// What was found in the Runs of the rows so far.
+/// Facts that were found in the Runs of the rows so far.
 #[derive(Default)]
 pub(super) struct Notes {
     asleep: Vec<String>,
-    mixed: Vec<Of>,
+    mixed: Vec<FactRows>,
 }
 
 impl Notes {
@@ -41,21 +41,21 @@ impl Notes {
     /// One Warning for each fact.
     pub(super) fn warnings(self) -> Vec<Warning> {
         let asleep = (!self.asleep.is_empty()).then(|| Warning {
-            fact: of_rows(&self.asleep, "sleeps", "sleep", ""),
+            fact: rows_fact(&self.asleep, "sleeps", "sleep", ""),
             next_step: "ktax counts what these rows execute, and not how long they sleep".into(),
         });
-        let noted = self.mixed.into_iter().map(|(note, rows)| noted(&note, &rows));
+        let noted = self.mixed.into_iter().map(|(note, rows)| note_warning(&note, &rows));
         asleep.into_iter().chain(noted).collect()
     }
 }
 
-fn noted(note: &str, rows: &[String]) -> Warning {
+fn note_warning(note: &str, rows: &[String]) -> Warning {
     let (fact, next_step) = if note.starts_with("path: ") {
         let next_step = "the counts are right; what --explain says of callers may not be";
-        (of_rows(rows, "names wrong callers", "name wrong callers", ""), next_step)
+        (rows_fact(rows, "names wrong callers", "name wrong callers", ""), next_step)
     } else {
         let next_step = "add up the contexts of such a row; `ktax doctor` checks the plugin";
-        (of_rows(rows, "mixes contexts", "mix contexts", &format!(" ({note})")), next_step)
+        (rows_fact(rows, "mixes contexts", "mix contexts", &format!(" ({note})")), next_step)
     };
     Warning { fact, next_step: next_step.into() }
 }
@@ -68,7 +68,7 @@ fn sleeps(sample: &Sample) -> bool {
 }
 
 /// `1 row sleeps: pipe`, `2 rows sleep: pipe, futex`
-fn of_rows(rows: &[String], one: &str, several: &str, why: &str) -> String {
+fn rows_fact(rows: &[String], one: &str, several: &str, why: &str) -> String {
     let names = rows.join(", ");
     match rows.len() {
         1 => format!("1 row {one}{why}: {names}"),
@@ -125,7 +125,7 @@ mod tests {
         }
         notes.add(&workload("getppid", Region::Marked), [sample(BRACKET, &[])].iter());
         notes.add(&workload("kernel-boot", Region::Boot), [sample(90_000, &[])].iter());
-        let facts: Vec<String> = notes.warnings().into_iter().map(|it| it.fact).collect();
+        let facts: Vec<String> = notes.warnings().into_iter().map(|warning| warning.fact).collect();
         let expected =
             ["2 rows sleep: pipe, futex", "2 rows mix contexts (rep: old API): pipe, futex"];
         assert_eq!(facts, expected);

@@ -1,13 +1,16 @@
-//! From where the functions were called that carry a delta.
+//! Call paths: the callers of the functions that carry a delta, and where several CPUs waited.
 
-use super::gather::no_step;
-use super::place::Place;
-use super::scale::scale_of;
-use super::source::CountsRuns;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::iter::Peekable;
+use std::mem;
+
+use super::functions::{costly_counts, plain};
+use super::runs::{CountsRuns, Pair, no_step, scale_of};
 use crate::error::Result;
 use ktax_model::{
-    Context, Costly, Counts, Effect, LITTLE_OF_DELTA_PERCENT, Metric, PathDelta, Profile, Row,
-    RowPaths, Side,
+    Context, Costly, Counts, CountsEvidence, Effect, LITTLE_OF_DELTA_PERCENT, Metric, Path,
+    PathDelta, Profile, ProfileLine, Row, RowPaths, Side, Sides, WaitStack, Workload,
 };
 
 /// A place that has a smaller share of the row on both Sides, in parts of a thousand, is not worth
@@ -16,41 +19,38 @@ const NARROW_PER_MILLE: u64 = 5;
 
 /// The places that are worth a line or a bar by the Metric, those of a caller below it, those with
 /// the largest delta first.
-pub(super) fn deltas(base: &Profile, change: &Profile, metric: &Metric) -> Vec<PathDelta> {
-    let root = Place::of(base, change, metric.context).without_inlined();
-    let least = Least {
+pub(super) fn path_deltas(base: &Profile, change: &Profile, metric: &Metric) -> Vec<PathDelta> {
+    let root = CallNode::from_profiles(base, change, metric.context).without_inlined();
+    let threshold = PathThreshold {
         delta: root.size(metric) * LITTLE_OF_DELTA_PERCENT,
         // No picture is drawn of costly instructions.
         whole: metric.costly.map_or(root.whole(metric) * NARROW_PER_MILLE, |_| u64::MAX),
     };
     let mut deltas = Vec::new();
-    if least.delta > 0 {
+    if threshold.delta > 0 {
         root.list(0, metric.costly.as_slice(), &mut deltas, &mut |below| {
-            below.retain(|(_, place)| least.is_met(place, metric));
-            below.sort_by_key(|(_, place)| std::cmp::Reverse(place.size(metric)));
+            below.retain(|(_, node)| threshold.is_met(node, metric));
+            below.sort_by_key(|(_, node)| std::cmp::Reverse(node.size(metric)));
         });
     }
     deltas
 }
 
-/// What a place must have: a hundred times the delta, or a thousand times the whole.
-struct Least {
+/// Thresholds for a place: a hundred times the delta, or a thousand times the whole.
+struct PathThreshold {
     delta: u64,
     whole: u64,
 }
 
-impl Least {
-    fn is_met(&self, place: &Place, metric: &Metric) -> bool {
-        place.size(metric).saturating_mul(100) >= self.delta
-            || place.whole(metric).saturating_mul(1000) >= self.whole
+impl PathThreshold {
+    fn is_met(&self, node: &CallNode, metric: &Metric) -> bool {
+        node.size(metric).saturating_mul(100) >= self.delta
+            || node.whole(metric).saturating_mul(1000) >= self.whole
     }
 }
 
 /// All places of a row, in the Layout of the Effect, of all Contexts: as they were called, or as
 /// they are compared.
-///
-/// # Errors
-/// A Run or its profile cannot be read.
 pub fn row_paths(
     runs: &dyn CountsRuns,
     row: &Row,
@@ -69,17 +69,17 @@ pub fn row_paths(
         Ok(scale_of(operations, side, row.ops).profile(profile))
     });
     let (base, change) = (base?, change?);
-    let of_context = |context: Context| {
+    let paths_of_context = |context: Context| {
         let mut paths = Vec::new();
-        let size = |place: &Place| {
-            let of = |counts: &Counts| counts.instructions + counts.rep_iterations;
-            of(&place.counts.base).abs_diff(of(&place.counts.change))
+        let size = |node: &CallNode| {
+            let executed = |counts: &Counts| counts.instructions + counts.rep_iterations;
+            executed(&node.counts.base).abs_diff(executed(&node.counts.change))
         };
-        let root = Place::of(&base, &change, context);
+        let root = CallNode::from_profiles(&base, &change, context);
         let root = if is_compared { root.without_inlined() } else { root };
         // Stable: those that differ by as much stay in the order of their names.
         root.list(0, &Costly::ALL, &mut paths, &mut |below| {
-            below.sort_by_key(|(_, place)| std::cmp::Reverse(size(place)));
+            below.sort_by_key(|(_, node)| std::cmp::Reverse(size(node)));
         });
         (!paths.is_empty()).then_some((context, paths))
     };
@@ -89,14 +89,286 @@ pub fn row_paths(
         operation: row.operation.clone(),
         metric: effect.metric.clone(),
         spread: effect.spread,
-        contexts: Context::ALL.into_iter().filter_map(of_context).collect(),
+        contexts: Context::ALL.into_iter().filter_map(paths_of_context).collect(),
     })
+}
+
+/// All of user mode.
+const USER: &str = "[user]";
+
+/// Whether this is a function of a program or a library, or code of one outside every function.
+fn is_of_program(function: &str) -> bool {
+    function.starts_with('[') && ![USER, "[kernel]", "[unknown]"].contains(&function)
+}
+
+/// The counts that call paths have.
+fn counts_of_paths(counts: &Counts) -> Counts {
+    let Counts { instructions, rep_iterations, costly, wait, .. } = *counts;
+    Counts { instructions, rep_iterations, costly, wait, ..Counts::default() }
+}
+
+fn has_room(whole: &Counts, parts: &Counts) -> bool {
+    let is_less = |kind: Costly| parts.costly.get(kind) <= whole.costly.get(kind);
+    parts.instructions <= whole.instructions
+        && parts.rep_iterations <= whole.rep_iterations
+        && parts.wait <= whole.wait
+        && Costly::ALL.into_iter().all(is_less)
+}
+
+/// A function below its caller, and all that it calls.
+#[derive(Default)]
+struct CallNode {
+    calls: Sides<u64>,
+    /// Counts of this function and of all below it.
+    pub(super) counts: Sides<Counts>,
+    /// Boxed: profiles may be a thousand calls deep, and so the stack of who reads them.
+    below: BTreeMap<String, Box<CallNode>>,
+}
+
+impl CallNode {
+    /// Builds the tree of both profiles; the root stands above all functions without a caller.
+    pub(super) fn from_profiles(base: &Profile, change: &Profile, context: Context) -> CallNode {
+        let mut root = CallNode::default();
+        for (side, profile) in [(Side::Base, base), (Side::Change, change)] {
+            let is_in_context = |path: &&Path| path.context == context;
+            root.add_below(0, side, &mut profile.paths.iter().filter(is_in_context).peekable());
+            root.split_user(side, profile, context);
+        }
+        root
+    }
+
+    /// Puts the functions of programs and libraries below `[user]`: the plugin does not follow the
+    /// calls of user mode.
+    fn split_user(&mut self, side: Side, profile: &Profile, context: Context) {
+        let Some(user) = self.below.get_mut(USER) else { return };
+        let lines: Vec<&ProfileLine> = profile
+            .lines
+            .iter()
+            .filter(|line| line.context == context && is_of_program(&line.function))
+            .collect();
+        let mut sum = Counts::default();
+        lines.iter().for_each(|line| sum += counts_of_paths(&line.counts));
+        // Of several vCPUs one is now and then taken for another: then they do not fit.
+        if !has_room(user.counts.get(side), &sum) {
+            return;
+        }
+        for line in lines {
+            let mut node = Box::<CallNode>::default();
+            *node.counts.get_mut(side) = counts_of_paths(&line.counts);
+            user.add(plain(&line.function).to_owned(), node);
+        }
+    }
+
+    /// Adds the next paths as long as they are that deep, and their counts to its own.
+    fn add_below<'a>(
+        &mut self,
+        depth: u32,
+        side: Side,
+        paths: &mut Peekable<impl Iterator<Item = &'a Path>>,
+    ) {
+        while let Some(path) = paths.next_if(|path| path.depth == depth) {
+            let mut below = Box::<CallNode>::default();
+            *below.calls.get_mut(side) = path.calls;
+            let Path { instructions, rep_iterations, costly, wait, idle, .. } = *path;
+            *below.counts.get_mut(side) =
+                Counts { instructions, rep_iterations, costly, wait, idle, ..Counts::default() };
+            below.add_below(depth + 1, side, paths);
+            *self.counts.get_mut(side) += *below.counts.get(side);
+            self.add(plain(&path.function).to_owned(), below);
+        }
+    }
+
+    fn add(&mut self, function: String, node: Box<CallNode>) {
+        match self.below.entry(function) {
+            Entry::Vacant(entry) => drop(entry.insert(node)),
+            Entry::Occupied(mut entry) => entry.get_mut().merge(*node),
+        }
+    }
+
+    fn merge(&mut self, CallNode { calls, counts, below }: CallNode) {
+        for side in Side::BOTH {
+            *self.calls.get_mut(side) += calls.get(side);
+            *self.counts.get_mut(side) += *counts.get(side);
+        }
+        below.into_iter().for_each(|(function, node)| self.add(function, node));
+    }
+
+    /// Moves what an inlined function calls below its caller, for comparisons. A function counts as
+    /// inlined if only one Side calls it, and on the other Side its caller itself calls most of
+    /// what it called.
+    fn without_inlined(mut self) -> CallNode {
+        self.lift_inlined();
+        self
+    }
+
+    fn lift_inlined(&mut self) {
+        let is_inlined = |node| Side::BOTH.into_iter().any(|side| self.has_inlined(node, side));
+        let inlined = self.below.iter().filter(|(_, node)| is_inlined(node));
+        let inlined: Vec<String> = inlined.map(|(function, _)| function.clone()).collect();
+        let mut called = Vec::new();
+        for function in inlined {
+            let node = self.below.entry(function).or_default();
+            for (function, callee) in mem::take(&mut node.below) {
+                for side in Side::BOTH {
+                    *node.counts.get_mut(side) -= *callee.counts.get(side);
+                }
+                called.push((function, callee));
+            }
+        }
+        for (function, callee) in called {
+            self.add(function, callee);
+        }
+        self.below.values_mut().for_each(|node| node.lift_inlined());
+    }
+
+    /// Whether a function that is called on one Side is part of this function on the other Side.
+    fn has_inlined(&self, node: &CallNode, side: Side) -> bool {
+        if node.is_there(side.other()) {
+            return false;
+        }
+        let executed = |node: &CallNode, side: Side| {
+            let counts = node.counts.get(side);
+            counts.instructions.saturating_add(counts.rep_iterations)
+        };
+        // As much of it as its like here executes on the other Side alone.
+        let here = |function: &String, callee: &CallNode| {
+            let same_callee = self.below.get(function).filter(|node| !node.is_there(side));
+            same_callee.map_or(0, |node| executed(node, side.other()).min(executed(callee, side)))
+        };
+        let (mut all, mut found) = (0_u64, 0_u64);
+        for (function, callee) in &node.below {
+            all = all.saturating_add(executed(callee, side));
+            found = found.saturating_add(here(function, callee));
+        }
+        found > all / 2
+    }
+
+    fn is_there(&self, side: Side) -> bool {
+        *self.calls.get(side) > 0 || *self.counts.get(side) != Counts::default()
+    }
+
+    pub(super) fn size(&self, metric: &Metric) -> u64 {
+        (metric.count)(&self.counts.base).abs_diff((metric.count)(&self.counts.change))
+    }
+
+    /// The larger of both Sides.
+    pub(super) fn whole(&self, metric: &Metric) -> u64 {
+        (metric.count)(&self.counts.base).max((metric.count)(&self.counts.change))
+    }
+
+    /// All below it, with costly instructions of these kinds; `choose` says which of a caller's,
+    /// and in which order.
+    fn list<'a>(
+        &'a self,
+        depth: u32,
+        kinds: &[Costly],
+        to: &mut Vec<PathDelta>,
+        choose: &mut impl FnMut(&mut Vec<(&'a String, &'a CallNode)>),
+    ) {
+        let mut below: Vec<(&String, &CallNode)> =
+            self.below.iter().map(|(function, node)| (function, &**node)).collect();
+        choose(&mut below);
+        for (function, node) in below {
+            let Sides { base, change } = &node.counts;
+            let on_both =
+                |count: fn(&Counts) -> u64| Sides { base: count(base), change: count(change) };
+            let instructions = on_both(|counts| counts.instructions);
+            let rep_iterations = on_both(|counts| counts.rep_iterations);
+            let (wait, idle) = (on_both(|counts| counts.wait), on_both(|counts| counts.idle));
+            let (function, calls) = (function.clone(), node.calls.clone());
+            let costly = costly_counts(kinds.iter().copied(), &node.counts);
+            let path = PathDelta {
+                depth,
+                function,
+                calls,
+                instructions,
+                rep_iterations,
+                costly,
+                wait,
+                idle,
+            };
+            to.push(path);
+            node.list(depth + 1, kinds, to, choose);
+        }
+    }
+}
+
+/// Most stacks that are kept, those with the longest waits first.
+const MOST_STACKS: usize = 40;
+
+/// Evidence that only several CPUs have, from one pair of Runs.
+pub(super) fn waits(
+    runs: &dyn CountsRuns,
+    workload: &Workload,
+    pair: &Pair,
+) -> Result<CountsEvidence> {
+    let profile =
+        |side| -> Result<Profile> { Ok(runs.profile(pair.steps.get(side), &workload.row)?) };
+    let profiles = Sides::try_from_fn(profile)?;
+    let lines = |side| profiles.get(side).lines.as_slice();
+    let waits = Sides::of(|side| by_function(lines(side), |counts| counts.wait));
+    let executed = Sides::of(|side| {
+        let mut executed = by_function(lines(side), |counts| {
+            counts.instructions.saturating_add(counts.rep_iterations)
+        });
+        executed.retain(|function, _| {
+            Side::BOTH.iter().any(|side| waits.get(*side).contains_key(function))
+        });
+        executed
+    });
+    let cpu_time = Sides::of(|side| {
+        let parallel = pair.samples.get(side).parallel.as_ref();
+        parallel.map(|parallel| parallel.sum()).unwrap_or_default()
+    });
+    Ok(CountsEvidence {
+        waits: Some(waits),
+        executed_there: Some(executed),
+        cpu_time: Some(cpu_time),
+        wait_stacks: stacks(&profiles, |path| path.wait),
+        idle_stacks: stacks(&profiles, |path| path.idle),
+        ..CountsEvidence::default()
+    })
+}
+
+/// In all Contexts; nothing of functions without it.
+fn by_function(lines: &[ProfileLine], count: impl Fn(&Counts) -> u64) -> BTreeMap<String, u64> {
+    let mut functions: BTreeMap<String, u64> = BTreeMap::new();
+    for line in lines.iter().filter(|line| count(&line.counts) > 0) {
+        *functions.entry(plain(&line.function).to_owned()).or_default() += count(&line.counts);
+    }
+    functions
+}
+
+/// The stacks with most of it on either Side, the largest first.
+fn stacks(profiles: &Sides<Profile>, count: impl Fn(&Path) -> u64) -> Vec<WaitStack> {
+    let mut found: BTreeMap<Vec<&str>, Sides<u64>> = BTreeMap::new();
+    for side in Side::BOTH {
+        let mut callers: Vec<&str> = Vec::new();
+        for path in &profiles.get(side).paths {
+            callers.truncate(path.depth as usize);
+            callers.push(plain(&path.function));
+            if count(path) > 0 {
+                let sum = found.entry(callers.iter().rev().copied().collect()).or_default();
+                let sum = sum.get_mut(side);
+                *sum = sum.saturating_add(count(path));
+            }
+        }
+    }
+    let mut found: Vec<(Vec<&str>, Sides<u64>)> = found.into_iter().collect();
+    // Stable: equal ones stay in the order of their names.
+    found.sort_by_key(|(_, wait)| std::cmp::Reverse(wait.base.max(wait.change)));
+    found.truncate(MOST_STACKS);
+    let stack = |(functions, wait): (Vec<&str>, Sides<u64>)| WaitStack {
+        functions: functions.into_iter().map(str::to_owned).collect(),
+        wait,
+    };
+    found.into_iter().map(stack).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ktax_model::{CostlyCounts, METRICS, Path};
+    use ktax_model::{CostlyCounts, METRICS};
 
     fn profile(paths: &[(u32, &str, u64, u64)]) -> Profile {
         let path = |(depth, function, calls, instructions): &(u32, &str, u64, u64)| Path {
@@ -114,11 +386,11 @@ mod tests {
     }
 
     fn listed(base: &[(u32, &str, u64, u64)], change: &[(u32, &str, u64, u64)]) -> Vec<String> {
-        let deltas = deltas(&profile(base), &profile(change), &METRICS[0]);
-        let say = |it: &PathDelta| {
-            let delta = it.instructions.change as i64 - it.instructions.base as i64;
-            let calls = it.calls.change as i64 - it.calls.base as i64;
-            format!("{}{} {delta:+} {calls:+}", "-".repeat(it.depth as usize), it.function)
+        let deltas = path_deltas(&profile(base), &profile(change), &METRICS[0]);
+        let say = |path: &PathDelta| {
+            let delta = path.instructions.change as i64 - path.instructions.base as i64;
+            let calls = path.calls.change as i64 - path.calls.base as i64;
+            format!("{}{} {delta:+} {calls:+}", "-".repeat(path.depth as usize), path.function)
         };
         deltas.iter().map(say).collect()
     }
@@ -163,7 +435,9 @@ mod tests {
         let one = [(0, "fork", 1, 90), (1, "copy", 1, 9), (1, "new", 1, 20), (2, "copy", 4, 500)];
         let one = listed(&base, &one);
         assert!(
-            ["-dup -640 -1", "-new +520 +1"].iter().all(|it| one.iter().any(|line| line == it))
+            ["-dup -640 -1", "-new +520 +1"]
+                .iter()
+                .all(|wanted| one.iter().any(|line| line == wanted))
         );
     }
 
@@ -197,5 +471,37 @@ mod tests {
         let change = [(0, "entry", 1, 10), (1, "write", 1, 55)];
         assert_eq!(listed(&base, &change), ["entry +5 +0", "-write +5 +0"]);
         assert_eq!(listed(&base, &base), [""; 0]);
+    }
+
+    fn path(depth: u32, function: &str, wait: u64) -> Path {
+        Path {
+            context: Context::Process,
+            depth,
+            function: function.to_owned(),
+            calls: 1,
+            instructions: 1,
+            rep_iterations: 0,
+            costly: CostlyCounts::default(),
+            wait,
+            idle: 0,
+        }
+    }
+
+    #[test]
+    fn waits_have_their_callers_and_clones_of_a_function_are_one() {
+        let paths = vec![
+            path(0, "entry", 0),
+            path(1, "alloc_fd", 0),
+            path(2, "slowpath", 70),
+            path(1, "close_fd", 0),
+            path(2, "slowpath.isra.0", 20),
+            path(2, "slowpath", 5),
+        ];
+        let base = Profile { paths, ..Profile::default() };
+        let found = stacks(&Sides { base, change: Profile::default() }, |path| path.wait);
+        let listed: Vec<(String, u64)> =
+            found.iter().map(|stack| (stack.functions.join(" < "), stack.wait.base)).collect();
+        let expected = [("slowpath < alloc_fd < entry", 70), ("slowpath < close_fd < entry", 25)];
+        assert_eq!(listed, expected.map(|(stack, wait)| (stack.to_owned(), wait)));
     }
 }

@@ -1,4 +1,4 @@
-//! What a program of the user's did, by the profile of its Region.
+//! Work of a user's program, by the profile of its Region.
 //!
 //! Each function of a profile has how often it was called where. A system call is a call from the
 //! kernel's dispatcher, so its name and its number of calls are exact, and need nothing that QEMU
@@ -7,9 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::gather::Pair;
-use super::plain::plain;
-use super::source::CountsRuns;
+use super::functions::plain;
+use super::runs::{CountsRuns, Pair};
 use crate::error::Result;
 use ktax_model::{
     Context, Costly, Path, Profile, ProgramWork, Sample, Side, Sides, TransferredBytes, Verdict,
@@ -31,7 +30,7 @@ const DISPATCHERS: [&str; 10] = [
     "entry_SYSCALL_64_fastpath",
 ];
 
-/// What stands before the name of a system call, as the kernel's macros and aliases write it.
+/// Prefixes of the names of system calls, as the kernel's macros and aliases write them.
 const PREFIXES: [&str; 11] = [
     "__x64_sys_",
     "__ia32_sys_",
@@ -58,8 +57,8 @@ const OTHER: &str = "other";
 
 const CLOCK_READS: &str = "clock reads";
 
-/// What a program did on both Sides; `None` where no Layout was measured.
-pub(super) fn read(
+/// Work of a program on both Sides; `None` if no Layout was measured.
+pub(super) fn program_work_evidence(
     runs: &dyn CountsRuns,
     workload: &Workload,
     pairs: &[Pair],
@@ -71,7 +70,7 @@ pub(super) fn read(
     };
     let works = pairs.iter().map(|pair| Sides::try_from_fn(|side| work(pair, side)));
     let works = works.collect::<Result<Vec<Sides<ProgramWork>>>>()?;
-    let Some(sides) = shown.and_then(|at| works.get(at)).cloned() else { return Ok(None) };
+    let Some(sides) = shown.and_then(|layout| works.get(layout)).cloned() else { return Ok(None) };
     let differences = differences(&works, &sides);
     Ok(Some(WorkEvidence { sides, differences }))
 }
@@ -116,7 +115,7 @@ fn system_calls(profile: &Profile) -> BTreeMap<String, u64> {
     calls
 }
 
-/// How often user mode executed a costly instruction.
+/// Number of costly instructions of this kind in user mode.
 fn user_mode(profile: &Profile, kind: Costly) -> u64 {
     let lines = profile.lines.iter().filter(|line| {
         let is_user = line.function.starts_with('[') && line.function != "[kernel]";
@@ -125,10 +124,10 @@ fn user_mode(profile: &Profile, kind: Costly) -> u64 {
     lines.fold(0, |sum: u64, line| sum.saturating_add(line.counts.costly.get(kind)))
 }
 
-type Other = (&'static str, fn(&ProgramWork) -> u64);
+type OtherCount = (&'static str, fn(&ProgramWork) -> u64);
 
-/// What no program asks the kernel for by itself.
-const OTHERS: [Other; 5] = [
+/// Counts of work that a program does not request by itself.
+const OTHERS: [OtherCount; 5] = [
     ("page faults", |work| work.page_faults),
     ("forks", |work| work.forks),
     ("execs", |work| work.execs),
@@ -136,7 +135,7 @@ const OTHERS: [Other; 5] = [
     ("bytes written", |work| work.bytes.unwrap_or_default().written),
 ];
 
-/// What differs over all Layouts, with the counts of the one that is shown.
+/// Differences that hold over all Layouts, with the counts of the Layout that is shown.
 fn differences(works: &[Sides<ProgramWork>], shown: &Sides<ProgramWork>) -> Vec<WorkDifference> {
     let calls = |work: &ProgramWork, name: &str| work.system_calls.get(name).copied().unwrap_or(0);
     // Without the vDSO's clock each read of a clock is a system call, and as much work as before.
@@ -149,7 +148,8 @@ fn differences(works: &[Sides<ProgramWork>], shown: &Sides<ProgramWork>) -> Vec<
     let all = works.iter().flat_map(|work| [&work.base, &work.change]);
     let names: BTreeSet<&String> = all.flat_map(|work| work.system_calls.keys()).collect();
     let names = names.iter().filter(is_compared);
-    let requests = names.filter_map(|name| difference(works, shown, name, |it| calls(it, name)));
+    let requests =
+        names.filter_map(|name| difference(works, shown, name, |work| calls(work, name)));
     let mut found: Vec<WorkDifference> = requests.chain(clock.clone()).collect();
     found.iter_mut().for_each(|request| request.is_request = true);
     // Stable: what differs by as much stays in the order of the names.
@@ -176,9 +176,9 @@ fn difference(
     })
 }
 
-/// Who says how many operations a program did.
+/// Source of a program's number of operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operations {
+pub(super) enum OperationSource {
     /// Nobody: a run is one operation.
     Unknown,
     /// The user, before it ran.
@@ -187,31 +187,32 @@ pub(super) enum Operations {
     Printed,
 }
 
-/// With operations that the user gives, calls may differ by this much where the cost does not: a
+/// If the user gives the operations, the calls may differ by this much where the cost does not: a
 /// kernel may need one call more or less at a program's start.
 const GIVEN_MAY_DIFFER_PERCENT: f64 = 1.0;
 
-/// Whether what the Sides asked the kernel for is so different that their costs do not compare.
-pub(super) fn is_other_work(work: &WorkEvidence, verdict: Verdict, known: Operations) -> bool {
+/// Whether the Sides requested such different work that their costs do not compare.
+pub(super) fn is_other_work(work: &WorkEvidence, verdict: Verdict, known: OperationSource) -> bool {
     let differs = work.requests().next().is_some();
     match known {
-        Operations::Unknown => differs,
+        OperationSource::Unknown => differs,
         // As many instructions for other calls: it runs for a fixed time.
-        Operations::Given => {
+        OperationSource::Given => {
             differs
                 && verdict.is_answer()
                 && !verdict.is_change()
                 && work.requests_differ_percent() >= GIVEN_MAY_DIFFER_PERCENT
         }
-        Operations::Printed => false,
+        OperationSource::Printed => false,
     }
 }
 
-/// How many calls are named.
+/// Most calls that are named in a reason.
 const MOST_CALLS: usize = 5;
 
-/// How the work differed: `system calls 29616 in base, 20016 in change (getppid 29600, 20000)`.
-pub(super) fn reasons(work: &WorkEvidence, samples: &Sides<Sample>) -> Vec<String> {
+/// Reasons why the work differs: `system calls 29616 in base, 20016 in change (getppid 29600,
+/// 20000)`.
+pub(super) fn work_reasons(work: &WorkEvidence, samples: &Sides<Sample>) -> Vec<String> {
     let in_both = |what: &str, count: &Sides<u64>| {
         format!("{what} {} in base, {} in change", count.base, count.change)
     };
@@ -234,7 +235,7 @@ pub(super) fn reasons(work: &WorkEvidence, samples: &Sides<Sample>) -> Vec<Strin
     reasons
 }
 
-/// Whether the program ended at a time of the guest's clock, whatever it had done by then.
+/// Reason, if the program stopped at a time of the guest's clock, however much it had done by then.
 fn fixed_time(work: &WorkEvidence, samples: &Sides<Sample>) -> Option<String> {
     let Sides { base, change } = Sides::of(|side| samples.get(side).tsc);
     let percent = 100.0 * base.abs_diff(change) as f64 / base.max(1) as f64;

@@ -3,10 +3,8 @@
 //! A run of size `n` is taken to execute `start + n × operation`. Two sizes tell both, under each
 //! Layout by itself, so their ranges and smallest detectable changes are those of any other row.
 
-use super::effects::{decide, effects, metrics_of, pair_of};
-use super::functions;
-use super::gather::{Boots, Gathered, Pair};
-use super::source::CountsRuns;
+use super::runs::{CountsRuns, Gathered, Pair, PairedBoots};
+use super::{decide, effects, functions, metrics_of, pair_of};
 use crate::error::Result;
 use ktax_host::text::shell_line;
 use ktax_model::{
@@ -17,41 +15,38 @@ use ktax_model::{
 /// A start that takes more than this part of a run hides what an operation costs.
 const DOMINANT: f64 = 0.5;
 
-/// What was found out about the programs of two sizes.
+/// Rows and warnings computed from programs of two sizes.
 #[derive(Default)]
-pub(super) struct Computed {
-    /// Of each program one row for an operation and one for the start.
+pub(super) struct ComputedRows {
+    /// For each program one row for an operation and one for the start.
     pub rows: Vec<Row>,
     /// Programs that mostly start.
     pub warnings: Vec<Warning>,
 }
 
 /// The rows of all programs of two sizes; `measured` are those of the Plan's Workloads.
-///
-/// # Errors
-/// A Run or a profile cannot be read.
 pub(super) fn computed_rows(
     runs: &dyn CountsRuns,
-    boots: &Boots<'_>,
+    boots: &PairedBoots<'_>,
     measured: &[Row],
-) -> Result<Computed> {
+) -> Result<ComputedRows> {
     let plan = &runs.plan().method;
-    let mut computed = Computed::default();
+    let mut computed = ComputedRows::default();
     for program in &plan.programs {
         let Some(size) = program.size.as_ref().filter(|size| size.is_smallest()) else { continue };
-        let of_program = plan
+        let sizes_of_program = plan
             .programs
             .iter()
             .filter(|other| other.size.as_ref().is_some_and(|other| other.program == size.program));
         // A store may have one size alone.
-        let found = of_program.filter_map(|program| {
+        let found = sizes_of_program.filter_map(|program| {
             let workload = plan.workloads.iter().find(|one| one.row == program.row())?;
             Some((workload, measured.iter().find(|row| row.row == workload.row)?))
         });
         let found: Vec<(&Workload, &Row)> = found.collect();
         let ([small, large], &[from, to]) = (&found[..], &size.sizes[..]) else { continue };
         let sizes = OfSizes { rows: [small.0.row.clone(), large.0.row.clone()], sizes: [from, to] };
-        let family = Family { runs, sizes, program: &size.program, workload: small.0 };
+        let family = ProgramSizes { runs, sizes, program: &size.program, workload: small.0 };
         let wrong = [small.1, large.1].into_iter().find(|row| has_no_answer(row));
         let gathered = (boots.gather(small.0)?, boots.gather(large.0)?);
         match (wrong, gathered) {
@@ -78,16 +73,16 @@ fn has_no_answer(row: &Row) -> bool {
 }
 
 /// One program of two sizes.
-struct Family<'a> {
+struct ProgramSizes<'a> {
     runs: &'a dyn CountsRuns,
     sizes: OfSizes,
     /// The program as the user wrote it.
     program: &'a UserProgram,
-    /// That of the smaller size.
+    /// The workload of the smaller size.
     workload: &'a Workload,
 }
 
-impl Family<'_> {
+impl ProgramSizes<'_> {
     fn rows(&self, small: &[Pair<'_>], large: &[Pair<'_>]) -> Result<Vec<Row>> {
         let [from, to] = self.sizes.sizes;
         let total = |pair: &Pair<'_>, side| METRICS[0].raw(pair.samples.get(side));
@@ -107,7 +102,7 @@ impl Family<'_> {
         Ok(vec![self.row(&operation, &operations, true)?, self.row(&start, &starts, false)?])
     }
 
-    /// What one more of the size is, and what is left without.
+    /// The workload of one more of the size, and that of the start.
     fn workloads(&self) -> [Workload; 2] {
         let [from, to] = self.sizes.sizes;
         let title = shell_line(self.program.command.iter().map(String::as_str));
@@ -143,8 +138,13 @@ impl Family<'_> {
         for (effect, metric) in effects.iter_mut().zip(metrics) {
             if effect.verdict.is_change() && metric.is_of_functions() && has_functions {
                 let (pair, rows) = (pair_of(effect, pairs), &self.sizes.rows);
-                effect.functions =
-                    functions::read_larger(self.runs, rows, pair, workload.ops, metric)?;
+                effect.functions = functions::functions_at_larger_size(
+                    self.runs,
+                    rows,
+                    pair,
+                    workload.ops,
+                    metric,
+                )?;
             }
         }
         let sizes = Some(self.sizes.clone());
@@ -168,7 +168,7 @@ impl Family<'_> {
     }
 }
 
-/// What is left at size 0 of a straight line through two counts; no less than nothing.
+/// Value at size 0 of a straight line through two counts, at least 0.
 fn start([small, large]: [u64; 2], [from, to]: [u64; 2]) -> u64 {
     let [small, large, from, to] = [small, large, from, to].map(u128::from);
     let start = (to * small).saturating_sub(from * large) / (to - from);

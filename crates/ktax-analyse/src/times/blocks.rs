@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::boots::{is_too_many, value};
 use super::noise::CHANGED_MENDS;
-use super::pairs::{times, wants_more};
+use super::{median_loop, too_many_failed};
+use super::{times, wants_more};
 use ktax_model::{
     Comparison, ComparisonMethod, Noise, Plan, Side, Sides, TimedBlock, TimedBoot, TimedPair,
     TimedRun, TimesPlan, Verdict, Warning,
@@ -36,8 +36,8 @@ pub fn of_blocks(plan: &Plan<TimesPlan>, blocks: &[TimedBlock]) -> Vec<TimedPair
             index: pairs.len() as u32,
             is_control,
             change_first: first.side == Side::Change,
-            boots: Sides { base: reduced(base), change: reduced(change) },
-            noise: both(&base.noise, &change.noise),
+            boots: Sides { base: block_as_boot(base), change: block_as_boot(change) },
+            noise: combined_noise(&base.noise, &change.noise),
         });
     }
     pairs
@@ -61,7 +61,7 @@ pub fn is_drawn(plan: &Plan<TimesPlan>, blocks: &[TimedBlock]) -> bool {
 /// drifts from boot to boot could look like the change.
 pub fn in_blocks(plan: &Plan<TimesPlan>, blocks: &[TimedBlock]) -> Comparison {
     let mut comparison = times(plan, &of_blocks(plan, blocks));
-    comparison.warnings.extend(blocks.iter().flat_map(changed_within));
+    comparison.warnings.extend(blocks.iter().flat_map(changed_fact_warnings));
     if !is_drawn(plan, blocks) {
         let why = "the blocks are not in the order that `ktax run` draws, so that a drift could \
                    look like the change; measure in that order, into a new directory";
@@ -69,9 +69,9 @@ pub fn in_blocks(plan: &Plan<TimesPlan>, blocks: &[TimedBlock]) -> Comparison {
             row.verdict = Verdict::Inconclusive;
             row.reason = Some(why.to_owned());
         }
-        if let ComparisonMethod::Times(of) = &mut comparison.method {
-            of.crossings.clear();
-            of.unfit.get_or_insert(why.to_owned());
+        if let ComparisonMethod::Times(times) = &mut comparison.method {
+            times.crossings.clear();
+            times.unfit.get_or_insert(why.to_owned());
         }
     }
     comparison
@@ -79,24 +79,25 @@ pub fn in_blocks(plan: &Plan<TimesPlan>, blocks: &[TimedBlock]) -> Comparison {
 
 /// A row has failed in a block if it has in too many of its Boots, and did other work if it has in
 /// one of them.
-fn reduced(block: &TimedBlock) -> TimedBoot {
+fn block_as_boot(block: &TimedBlock) -> TimedBoot {
     let mut runs: BTreeMap<String, TimedRun> = BTreeMap::new();
     for row in block.boots.iter().flat_map(|boot| boot.runs.keys()) {
         if runs.contains_key(row) {
             continue;
         }
-        let of_row = || block.boots.iter().filter_map(|boot| boot.runs.get(row));
-        let failures: Vec<_> = of_row().filter_map(|run| run.failure.as_ref()).collect();
-        let too_many = is_too_many(failures.len(), block.boots.len());
-        let signatures = || of_row().filter(|run| run.failure.is_none()).map(|run| &run.signature);
+        let runs_of_row = || block.boots.iter().filter_map(|boot| boot.runs.get(row));
+        let failures: Vec<_> = runs_of_row().filter_map(|run| run.failure.as_ref()).collect();
+        let too_many = too_many_failed(failures.len(), block.boots.len());
+        let signatures =
+            || runs_of_row().filter(|run| run.failure.is_none()).map(|run| &run.signature);
         let first = signatures().next();
-        let signature = signatures().find(|it| Some(*it) != first).or(first).cloned();
+        let signature = signatures().find(|signature| Some(*signature) != first).or(first).cloned();
         runs.insert(
             row.clone(),
             TimedRun {
-                loops_ns: block.boots.iter().filter_map(|boot| value(boot, row)).collect(),
+                loops_ns: block.boots.iter().filter_map(|boot| median_loop(boot, row)).collect(),
                 signature: signature.unwrap_or_default(),
-                failure: failures.first().filter(|_| too_many).map(|it| (*it).clone()),
+                failure: failures.first().filter(|_| too_many).map(|failure| (*failure).clone()),
             },
         );
     }
@@ -105,7 +106,7 @@ fn reduced(block: &TimedBlock) -> TimedBoot {
 }
 
 /// Facts that were not the same in all Boots of a block, of which the first one's are kept.
-fn changed_within(block: &TimedBlock) -> Vec<Warning> {
+fn changed_fact_warnings(block: &TimedBlock) -> Vec<Warning> {
     let facts = || block.boots.iter().map(|boot| &boot.facts);
     let names: BTreeSet<&String> = facts().flat_map(|facts| facts.keys()).collect();
     let value = |name: &String| facts().map(|facts| facts.get(name)).collect::<BTreeSet<_>>();
@@ -118,7 +119,7 @@ fn changed_within(block: &TimedBlock) -> Vec<Warning> {
 }
 
 /// The noise of two, by their time.
-fn both(one: &Noise, other: &Noise) -> Noise {
+fn combined_noise(one: &Noise, other: &Noise) -> Noise {
     let seconds = one.seconds + other.seconds;
     let mean = |share: fn(&Noise) -> f64| match seconds > 0.0 {
         true => (share(one) * one.seconds + share(other) * other.seconds) / seconds,

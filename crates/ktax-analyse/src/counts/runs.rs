@@ -1,15 +1,55 @@
-//! The Runs of a plan, paired by Layout.
+//! The Runs of a plan: where they come from, paired by Layout, scaled to as many operations.
 
-use super::scale::Scale;
-use super::source::CountsRuns;
+use crate::effect;
 use crate::error::{AnalyseError, Result};
-use crate::work;
 use ktax_model::{
-    Boot, CountsPlan, Failure, Outcome, RowFailure, Sample, Side, Sides, Step, Workload,
+    Boot, CountedOperations, Counts, CountsPlan, Failure, Outcome, Path, Plan, Profile,
+    ProfileLine, RowFailure, Run, Sample, Side, Sides, Step, Workload,
 };
+use ktax_run::rundir::{RunDir, RunDirError};
+
+/// Whatever has the Runs of a Plan: a run directory, or the store. Each gives the same Comparison.
+pub trait CountsRuns {
+    /// The plan of these Runs.
+    fn plan(&self) -> &Plan<CountsPlan>;
+
+    /// Place of the Runs, for messages.
+    fn place(&self) -> String;
+
+    /// The outcome of a Boot; `None` if it was not made yet.
+    fn boot(&self, step: &Step) -> Result<Option<Boot>, RunDirError>;
+
+    /// A Run; `None` if it was not made yet.
+    fn run(&self, step: &Step, row: &str) -> Result<Option<Run>, RunDirError>;
+
+    /// The counts by function of a Run that has a Sample.
+    fn profile(&self, step: &Step, row: &str) -> Result<Profile, RunDirError>;
+}
+
+impl CountsRuns for RunDir<CountsPlan> {
+    fn plan(&self) -> &Plan<CountsPlan> {
+        RunDir::plan(self)
+    }
+
+    fn place(&self) -> String {
+        self.root().display().to_string()
+    }
+
+    fn boot(&self, step: &Step) -> Result<Option<Boot>, RunDirError> {
+        RunDir::boot(self, step)
+    }
+
+    fn run(&self, step: &Step, row: &str) -> Result<Option<Run>, RunDirError> {
+        RunDir::run(self, step, row)
+    }
+
+    fn profile(&self, step: &Step, row: &str) -> Result<Profile, RunDirError> {
+        RunDir::profile(self, step, row)
+    }
+}
 
 /// A Sample, or why there is none.
-pub(super) type Attempt = std::result::Result<Sample, Failure>;
+type Attempt = Result<Sample, Failure>;
 
 /// Both Sides of one Layout.
 pub(super) struct Pair<'a> {
@@ -17,11 +57,11 @@ pub(super) struct Pair<'a> {
     pub layout: usize,
     /// The Boots.
     pub steps: Sides<&'a Step>,
-    /// What they measured, scaled to as many operations.
+    /// Samples of both Sides, scaled to the same number of operations.
     pub samples: Sides<Sample>,
-    /// What they measured.
+    /// Samples of both Sides as they were measured.
     pub measured: Sides<Sample>,
-    /// What scales one to the other.
+    /// Scales from measured to scaled counts.
     pub scales: Sides<Scale>,
 }
 
@@ -34,12 +74,12 @@ pub(super) enum Gathered<'a> {
 }
 
 /// The Boots of a Plan that was carried out.
-pub(super) struct Boots<'a> {
+pub(super) struct PairedBoots<'a> {
     runs: &'a dyn CountsRuns,
     pairs: Vec<Sides<(&'a Step, Boot)>>,
 }
 
-impl<'a> Boots<'a> {
+impl<'a> PairedBoots<'a> {
     /// Reads them, if every one was made.
     pub fn read(runs: &'a dyn CountsRuns) -> Result<Self> {
         let plan = &runs.plan().method;
@@ -56,7 +96,7 @@ impl<'a> Boots<'a> {
         }
         let pair = |layout| Sides::try_from_fn(|side| find(&made, layout, side));
         let pairs = (0..plan.layouts.len()).map(pair).collect::<Result<_>>()?;
-        Ok(Boots { runs, pairs })
+        Ok(PairedBoots { runs, pairs })
     }
 
     /// Every Boot, by Layout.
@@ -116,13 +156,15 @@ impl<'a> Boots<'a> {
     }
 }
 
-/// What all Contexts counted.
+/// Sum of the counts of all Contexts.
 fn sum(sample: &Sample) -> u64 {
     let counts = sample.counts.values();
-    counts.fold(0, |sum, of| sum.saturating_add(of.instructions).saturating_add(of.rep_iterations))
+    counts.fold(0, |sum, counts| {
+        sum.saturating_add(counts.instructions).saturating_add(counts.rep_iterations)
+    })
 }
 
-/// What everything below relies on.
+/// Refuses a plan that lacks what pairing relies on.
 fn check(plan: &CountsPlan) -> Result<()> {
     let idle = plan.workloads.iter().find(|workload| workload.ops == 0);
     let reason = if let Some(workload) = idle {
@@ -155,8 +197,69 @@ fn sample_or_failure(outcome: Outcome, workload: &Workload) -> Attempt {
     match outcome {
         Outcome::Measured(sample) => match workload.ops_of(&sample.signature) {
             ops if ops == sample.ops && ops > 0 => Ok(sample),
-            ops => Err(work::wrong_ops(sample.ops, ops)),
+            ops => Err(effect::wrong_ops(sample.ops, ops)),
         },
         Outcome::Failed(failure) => Err(failure),
     }
+}
+
+/// Makes counts those of one count of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Scale {
+    pub from: u64,
+    pub to: u64,
+}
+
+impl Scale {
+    fn count(self, count: u64) -> u64 {
+        if self.from == self.to {
+            return count;
+        }
+        let (from, to) = (u128::from(self.from.max(1)), u128::from(self.to));
+        u64::try_from((u128::from(count) * to + from / 2) / from).unwrap_or(u64::MAX)
+    }
+
+    fn counts(self, counts: &Counts) -> Counts {
+        Counts {
+            instructions: self.count(counts.instructions),
+            rep_iterations: self.count(counts.rep_iterations),
+            wait: self.count(counts.wait),
+            idle: self.count(counts.idle),
+            transfers: self.count(counts.transfers),
+            costly: counts.costly.map(|count| self.count(count)),
+            modelled: counts.modelled.map(|count| self.count(count)),
+        }
+    }
+
+    /// The counts of a profile.
+    pub fn profile(self, profile: Profile) -> Profile {
+        if self.from == self.to {
+            return profile;
+        }
+        let line = |line: ProfileLine| ProfileLine { counts: self.counts(&line.counts), ..line };
+        let path = |path: Path| Path {
+            calls: self.count(path.calls),
+            instructions: self.count(path.instructions),
+            rep_iterations: self.count(path.rep_iterations),
+            costly: path.costly.map(|count| self.count(count)),
+            ..path
+        };
+        Profile {
+            lines: profile.lines.into_iter().map(line).collect(),
+            paths: profile.paths.into_iter().map(path).collect(),
+            ..profile
+        }
+    }
+
+    /// The counts of a Sample.
+    pub fn sample(self, sample: &Sample) -> Sample {
+        let scaled = sample.counts.iter().map(|(context, counts)| (*context, self.counts(counts)));
+        Sample { counts: scaled.collect(), ..sample.clone() }
+    }
+}
+
+/// The scale of one Side's profile of a row.
+pub(super) fn scale_of(operations: Option<&CountedOperations>, side: Side, to: u64) -> Scale {
+    let from = operations.map_or(to, |operations| *operations.count.get(side));
+    Scale { from, to }
 }

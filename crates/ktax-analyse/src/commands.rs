@@ -1,7 +1,10 @@
-//! Runs of commands become a table of Counters.
+//! Runs of a command: the table of its Counters, and what two traces of it were given.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use ktax_model::{
     COUNTERS, Count, Counted, Counter, ELAPSED, MedianInterval, Repeats, StatChange, StatRow,
+    TracedCall,
 };
 use ktax_stats::repeats::{median_between, paired_change};
 use ktax_stats::tables::{mean, median, spread_percent};
@@ -29,7 +32,7 @@ fn row(counter: &Counter, commands: &[Vec<Counted>]) -> StatRow {
     StatRow { counter, unit, repeats, uncounted, change }
 }
 
-/// What a command's runs counted, or why not all of them did.
+/// Values of one Counter in all runs of a command, or why a run has none.
 fn repeats(counter: &Counter, runs: &[Counted]) -> Result<Repeats, String> {
     let (mut values, mut least_counted) = (Vec::new(), 100.0_f64);
     for run in runs {
@@ -58,6 +61,47 @@ fn repeats(counter: &Counter, runs: &[Counted]) -> Result<Repeats, String> {
         values,
         sorted,
     })
+}
+
+/// Differences between two runs, by the number of the system call.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TraceDifference {
+    /// Number of calls that returned something else in the other run.
+    pub given: BTreeMap<u16, u64>,
+    /// Calls at which a thread or process took another way than in the other run.
+    pub apart: BTreeSet<u16>,
+    /// Set if one of the traces was cut off, so that its end is not known.
+    pub is_cut: bool,
+}
+
+/// Compares each thread and process with that of the other run which began as the same one, up to
+/// the call at which they go apart. Where a trace that was cut ends says nothing.
+pub fn between_traces(one: &[TracedCall], other: &[TracedCall]) -> TraceDifference {
+    let is_cut = one.len().max(other.len()) >= TracedCall::MOST;
+    let (one, other) = (by_task(one), by_task(other));
+    let mut difference = TraceDifference { is_cut, ..TraceDifference::default() };
+    let tasks: BTreeSet<u16> = one.keys().chain(other.keys()).copied().collect();
+    for task in tasks {
+        let [one, other] = [&one, &other]
+            .map(|tasks_of_run| tasks_of_run.get(&task).map_or(&[][..], Vec::as_slice));
+        let together = one.iter().zip(other).take_while(|(a, b)| a.number == b.number);
+        for (call, _) in together.clone().filter(|(a, b)| a.given != b.given) {
+            *difference.given.entry(call.number).or_default() += 1;
+        }
+        let after = together.count();
+        let has_gone_apart = !is_cut || (one.len() > after && other.len() > after);
+        let next = one.get(after).or(other.get(after)).filter(|_| has_gone_apart);
+        difference.apart.extend(next.map(|call| call.number));
+    }
+    difference
+}
+
+fn by_task(calls: &[TracedCall]) -> BTreeMap<u16, Vec<TracedCall>> {
+    let mut tasks: BTreeMap<u16, Vec<TracedCall>> = BTreeMap::new();
+    for call in calls {
+        tasks.entry(call.task).or_default().push(*call);
+    }
+    tasks
 }
 
 #[cfg(test)]
@@ -124,10 +168,34 @@ mod tests {
 
     #[test]
     fn one_run_has_no_spread_and_zero_no_relative_one() {
-        let of = |values: &[f64]| cycles(&[runs(values)]).repeats[0].spread_percent;
-        assert_eq!(of(&[1.0]), None);
-        assert_eq!(of(&[0.0, 0.0]), None);
-        assert_eq!(of(&[0.0, 1.0]), None);
-        assert_eq!(of(&[1.0, 1.5]), Some(50.0));
+        let spread = |values: &[f64]| cycles(&[runs(values)]).repeats[0].spread_percent;
+        assert_eq!(spread(&[1.0]), None);
+        assert_eq!(spread(&[0.0, 0.0]), None);
+        assert_eq!(spread(&[0.0, 1.0]), None);
+        assert_eq!(spread(&[1.0, 1.5]), Some(50.0));
+    }
+
+    fn calls(entries: &[(u16, u16, u32)]) -> Vec<TracedCall> {
+        entries.iter().map(|&(task, number, given)| TracedCall { task, number, given }).collect()
+    }
+
+    #[test]
+    fn tasks_are_compared_one_by_one_up_to_where_they_go_apart() {
+        let one = calls(&[(0, 96, 1), (1, 39, 5), (0, 96, 2), (0, 1, 9), (0, 96, 3)]);
+        let other = calls(&[(0, 96, 1), (0, 96, 7), (0, 0, 9), (0, 96, 4), (1, 39, 6)]);
+        let difference = between_traces(&one, &other);
+        assert_eq!(difference.given, [(96, 1), (39, 1)].into());
+        assert_eq!(difference.apart, [1].into());
+        assert_eq!(between_traces(&one, &one), TraceDifference::default());
+    }
+
+    #[test]
+    fn a_run_that_ends_earlier_went_apart_there() {
+        let one = calls(&[(0, 96, 1), (0, 24, 2), (1, 39, 1)]);
+        assert_eq!(between_traces(&one, &one[..1]).apart, [24, 39].into());
+        assert_eq!(between_traces(&[], &one[..2]).apart, [96].into());
+        let cut = calls(&[(0, 96, 1); TracedCall::MOST]);
+        let nothing = TraceDifference { is_cut: true, ..TraceDifference::default() };
+        assert_eq!(between_traces(&cut, &cut[1..]), nothing);
     }
 }

@@ -1,17 +1,83 @@
-use ktax_model::{NativeRow, NativeSample, Workload};
+//! Native Runs become a table: what each kind of workload is judged by, derived from its Samples.
+
+use crate::growth;
+use ktax_model::{Growth, NativeColumn, NativeRow, NativeSample, NativeTable, Summary, Workload};
 use ktax_stats::tables::{
     contest_ratio, jobs_per_minute, median, per_process_per_page, share_percent, timing_index,
 };
 
+/// Derives these columns, by name, of every row, and how the rows grow. A column that no row has is
+/// left out.
+pub fn derive_columns(table: &mut NativeTable, names: &[String]) {
+    let rows = table.rows.clone();
+    let cell_of_row = |column: &Column, row: &NativeRow| cell(column, row, &rows);
+    let mut columns: Vec<&Column> = names.iter().filter_map(|name| find_column(name)).collect();
+    columns.retain(|column| table.rows.iter().any(|row| cell_of_row(column, row).is_some()));
+    for row in &mut table.rows {
+        row.cells = columns.iter().map(|column| cell_of_row(column, row)).collect();
+    }
+    table.columns = columns.into_iter().map(column_head).collect();
+    table.growth = growth_of_rows(&table.rows);
+}
+
+/// Growth of the median time of an operation.
+fn growth_of_rows(rows: &[NativeRow]) -> Vec<Growth> {
+    let cost = |row: &NativeRow| {
+        let times = row.samples.iter().filter_map(|sample| sample.values.get("nanoseconds"));
+        let times: Vec<f64> = times.map(|time| *time as f64 / row.workload.ops as f64).collect();
+        median(&times)
+    };
+    let costs = rows.iter().filter_map(|row| {
+        let layouts = Vec::new();
+        Some(growth::RowCost { workload: &row.workload, shown: cost(row)?, layouts })
+    });
+    growth::growth_of_families(&costs.collect::<Vec<_>>(), None)
+}
+
+fn cell(column: &Column, row: &NativeRow, rows: &[NativeRow]) -> Option<Summary> {
+    let workload = &row.workload;
+    let points = row.samples.iter().map(|sample| SamplePoint { workload, sample, rows });
+    let samples: Vec<f64> =
+        points.filter_map(|point| (column.value)(&point)).filter(|v| v.is_finite()).collect();
+    Some(Summary {
+        median: median(&samples)?,
+        least: samples.iter().copied().reduce(f64::min)?,
+        most: samples.iter().copied().reduce(f64::max)?,
+        samples,
+    })
+}
+
+/// The columns of a Workload that names none.
+pub fn usual_columns(bandwidth: bool) -> Vec<String> {
+    vec![if bandwidth { "bandwidth" } else { "time" }.to_owned()]
+}
+
+/// Whether there is a column of that name.
+pub fn is_column(name: &str) -> bool {
+    find_column(name).is_some()
+}
+
+fn find_column(name: &str) -> Option<&'static Column> {
+    COLUMNS.iter().find(|column| column.name == name)
+}
+
+fn column_head(column: &Column) -> NativeColumn {
+    NativeColumn {
+        name: column.name.to_owned(),
+        heading: column.heading.to_owned(),
+        unit: column.unit.to_owned(),
+    }
+}
+
 /// One Sample, with what it belongs to.
-pub(super) struct Point<'a> {
+struct SamplePoint<'a> {
     pub workload: &'a Workload,
     pub sample: &'a NativeSample,
     /// All rows of the table: a ratio or difference is to another one.
     pub rows: &'a [NativeRow],
 }
 
-impl Point<'_> {
+impl SamplePoint<'_> {
     fn value(&self, name: &str) -> Option<f64> {
         self.sample.values.get(name).map(|value| *value as f64)
     }
@@ -54,25 +120,25 @@ impl Point<'_> {
     }
 }
 
-/// How one number is taken from a Sample.
-pub(super) struct Column {
+/// A number that is derived from a Sample.
+struct Column {
     pub name: &'static str,
     pub heading: &'static str,
     pub unit: &'static str,
-    pub value: fn(&Point<'_>) -> Option<f64>,
+    pub value: fn(&SamplePoint<'_>) -> Option<f64>,
 }
 
 const fn column(
     name: &'static str,
     heading: &'static str,
     unit: &'static str,
-    value: fn(&Point<'_>) -> Option<f64>,
+    value: fn(&SamplePoint<'_>) -> Option<f64>,
 ) -> Column {
     Column { name, heading, unit, value }
 }
 
 /// Every column that a workload file can name.
-pub(super) const COLUMNS: &[Column] = &[
+const COLUMNS: &[Column] = &[
     // lmbench subtracts what passing the token costs without a switch; so does this.
     column("time", "time", "µs", |p| {
         let overhead = p.value("overhead-ns").unwrap_or(0.0);

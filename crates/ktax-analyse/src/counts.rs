@@ -1,0 +1,360 @@
+//! Comparisons of counts: Layouts of both Sides, paired, judged by the exact rule.
+
+mod functions;
+mod notes;
+mod paths;
+mod program_work;
+mod runs;
+mod sizes;
+
+pub use functions::plain;
+pub use paths::row_paths;
+pub use runs::CountsRuns;
+
+pub(super) use functions::function_deltas;
+
+use crate::effect::{EffectValues, effect, signature_differences};
+use crate::error::Result;
+use crate::estimate::estimate;
+use crate::{growth, warnings};
+use ktax_model::{
+    AWAITED, Comparison, ComparisonMethod, CountedOperations, CountsComparison, CountsEvidence,
+    CountsPlan, Effect, Evidence, Growth, MAKESPAN, METRICS, Metric, Model, Plan, PrintedEnd, Row,
+    Sample, Side, Sides, Signature, Subjects, TRANSFERS, UserProgram, Verdict, Warning,
+    WorkEvidence, Workload, metric,
+};
+use notes::Notes;
+use program_work::OperationSource;
+use runs::{Gathered, Pair, PairedBoots, Scale};
+
+/// Compares the two Sides of a Plan that was carried out.
+pub fn counts(runs: &dyn CountsRuns) -> Result<Comparison> {
+    let plan = &runs.plan().method;
+    let boots = PairedBoots::read(runs)?;
+    let mut rows = Vec::with_capacity(plan.workloads.len());
+    let mut warnings = unknown_parameters(plan, &boots);
+    warnings.extend(warnings::one_image_of_counts(plan));
+    warnings.extend(warnings::unsettled_warnings(boots.made()));
+    warnings.extend(warnings::checksum_warnings(boots.made()));
+    warnings.extend(warnings::lost_boot_warnings(boots.made()));
+    let mut notes = Notes::default();
+    for workload in &plan.workloads {
+        rows.push(match boots.gather(workload)? {
+            Gathered::Measured(pairs) => {
+                notes.add(workload, pairs.iter().flat_map(pair_samples));
+                measured_row(runs, workload.clone(), pairs)?
+            }
+            Gathered::Failed(failures) => {
+                Row { failures, ..row_with(workload, Verdict::Failed, CountsEvidence::default()) }
+            }
+        });
+    }
+    warnings.extend(notes.warnings());
+    warnings.extend(warnings::fallback_warning(&rows));
+    let growth = growth_of_rows(plan, &rows);
+    let computed = sizes::computed_rows(runs, &boots, &rows)?;
+    // What an operation costs comes before what that is computed from.
+    rows.splice(0..0, computed.rows);
+    warnings.extend(computed.warnings);
+    let machine = plan.key.model.as_ref().and_then(Model::machine);
+    if let (Some(machine), Some(calibration)) = (machine, &plan.calibration) {
+        estimate(&mut rows, &machine.name, calibration);
+    }
+    let method = ComparisonMethod::Counts(CountsComparison {
+        key: plan.key.clone(),
+        subjects: subjects(plan),
+        layouts: plan.layouts.len(),
+        seed: runs.plan().seed,
+        disk: plan.disk.clone(),
+        crc32c: warnings::checksum_drivers(boots.made()),
+        programs: plan.programs.iter().map(UserProgram::without_traced).collect(),
+        hooks: plan.hooks.clone(),
+        workloads_from: plan.workloads_from.clone(),
+        growth,
+    });
+    let Plan { title, threshold_percent, .. } = runs.plan();
+    let (title, threshold_percent) = (title.clone(), *threshold_percent);
+    Ok(Comparison { title, threshold_percent, method, rows, warnings })
+}
+
+/// Growth of each Side's headline over the measured rows.
+fn growth_of_rows(plan: &CountsPlan, rows: &[Row]) -> Vec<Growth> {
+    let measured = || plan.workloads.iter().zip(rows);
+    let growth_of_side = |side: Side| {
+        let costs: Vec<growth::RowCost<'_>> = measured()
+            .filter_map(|(workload, row)| Some(row_cost(workload, row.effects().first()?, side)))
+            .collect();
+        growth::growth_of_families(&costs, Some(side))
+    };
+    Side::BOTH.into_iter().flat_map(growth_of_side).collect()
+}
+
+/// Cost of an operation on one Side: in the Effect's Layout, and under each Layout.
+fn row_cost<'a>(workload: &'a Workload, effect: &Effect, side: Side) -> growth::RowCost<'a> {
+    let shown = if side == Side::Base { effect.base } else { effect.change };
+    let per_op = |count: &u64| *count as f64 / workload.ops as f64;
+    let layouts = effect.samples.get(side).iter().map(per_op).collect();
+    growth::RowCost { workload, shown, layouts }
+}
+
+/// Values that the guests reported in the headline's Layout, and the numbers that a user's program
+/// printed.
+fn printed_values(
+    workload: &Workload,
+    effects: &[Effect],
+    pairs: &[Pair],
+) -> Option<Sides<Signature>> {
+    let pair = pair_of(effects.first()?, pairs);
+    let is_number = |name: &str| workload.is_users() && !["exit-status", "stdout"].contains(&name);
+    let values = |side| {
+        let sample = pair.samples.get(side);
+        let numbers = sample.signature.iter().filter(|(name, _)| is_number(name));
+        let numbers = numbers.map(|(name, number)| (name.clone(), *number));
+        numbers.chain(sample.values.clone()).collect::<Signature>()
+    };
+    let seen = Sides { base: values(Side::Base), change: values(Side::Change) };
+    (!seen.base.is_empty() || !seen.change.is_empty()).then_some(seen)
+}
+
+/// Warnings about the unknown parameters in all Boots of both Sides.
+fn unknown_parameters(plan: &CountsPlan, boots: &PairedBoots) -> Vec<Warning> {
+    let warnings_of_side = |side: Side| {
+        let ignored = boots.ignored(side);
+        let is_ignored = |parameter: &str| ignored.iter().any(|word| word == parameter);
+        warnings::unknown_parameters(side, &plan.subjects.get(side).boot_line, is_ignored)
+    };
+    Side::BOTH.into_iter().flat_map(warnings_of_side).collect()
+}
+
+fn subjects(plan: &CountsPlan) -> Sides<Subjects> {
+    let subject_and_kernel = |side| Subjects {
+        subject: plan.subjects.get(side).clone(),
+        kernel: plan.kernels.get(side).clone(),
+    };
+    Sides { base: subject_and_kernel(Side::Base), change: subject_and_kernel(Side::Change) }
+}
+
+fn measured_row(
+    runs: &dyn CountsRuns,
+    mut workload: Workload,
+    mut pairs: Vec<Pair<'_>>,
+) -> Result<Row> {
+    let (known, suite) = operation_source(&workload, &runs.plan().method.programs, &pairs);
+    scale_to_base(&mut workload, &mut pairs, suite.as_deref());
+    let workload = &workload;
+    let metrics = metrics_of(&pairs);
+    let mut effects = effects(&metrics, workload, &pairs, runs.plan().threshold_percent);
+    let program_work = match workload.is_users() {
+        true => program_work::program_work_evidence(
+            runs,
+            workload,
+            &pairs,
+            effects.first().map(|effect| effect.layout),
+        )?,
+        false => None,
+    };
+    let (verdict, decided_by) = decide(&effects);
+    let different_work =
+        different_work(&pairs, (known, suite.is_some()), program_work.as_ref(), verdict);
+    let shown_pair = effects.first().map_or(0, |effect| effect.layout);
+    let operations = counted_operations(&pairs[shown_pair], known, suite.as_deref());
+    if !different_work.is_empty() {
+        // The numbers stay, for whoever looks for the reason, and say nothing about the change.
+        effects.iter_mut().for_each(|effect| effect.verdict = Verdict::DifferentWork);
+        let printed = printed_end(&different_work, &pairs[shown_pair]);
+        let work = program_work;
+        let evidence =
+            CountsEvidence { effects, operations, work, printed, ..CountsEvidence::default() };
+        let reason = Some(different_work.join("; "));
+        return Ok(Row { reason, ..row_with(workload, Verdict::DifferentWork, evidence) });
+    }
+    for (effect, metric) in effects.iter_mut().zip(metrics) {
+        if effect.verdict.is_change() && metric.is_of_functions() {
+            let pair = pair_of(effect, &pairs);
+            (effect.functions, effect.paths) =
+                functions::functions_and_paths(runs, workload, pair, metric)?;
+        }
+    }
+    let seen = printed_values(workload, &effects, &pairs);
+    let shown = |metric: &str| {
+        let effect = effects.iter().find(|effect| effect.metric == metric)?;
+        Some(pair_of(effect, &pairs))
+    };
+    let waits = shown(MAKESPAN).map(|pair| paths::waits(runs, workload, pair)).transpose()?;
+    let model_lines =
+        shown(TRANSFERS).map(|pair| functions::cache_lines(runs, workload, pair)).transpose()?;
+    let evidence = CountsEvidence {
+        decided_by,
+        effects,
+        seen,
+        operations,
+        work: program_work,
+        model_lines,
+        ..waits.unwrap_or_default()
+    };
+    Ok(row_with(workload, verdict, evidence))
+}
+
+/// Differences between the work of the Sides: in the work signatures, and in what a program was
+/// seen to do.
+fn different_work(
+    pairs: &[Pair<'_>],
+    (known, is_suite): (OperationSource, bool),
+    program_work: Option<&WorkEvidence>,
+    verdict: Verdict,
+) -> Vec<String> {
+    // Who prints other operations prints another text.
+    let is_compared = |name: &str, pair: &Pair| match (known, name) {
+        (OperationSource::Printed, UserProgram::OPS) => false,
+        (OperationSource::Printed, "stdout") => {
+            !is_suite && pair.scales.base.from == pair.scales.change.from
+        }
+        _ => true,
+    };
+    let compared = |pair: &Pair| {
+        pair_signatures(pair).map(|signature| -> Signature {
+            let kept = signature.iter().filter(|(name, _)| is_compared(name, pair));
+            kept.map(|(name, count)| (name.clone(), *count)).collect()
+        })
+    };
+    let signatures: Vec<[Signature; 2]> = pairs.iter().map(compared).collect();
+    let mut reasons = signature_differences(signatures.iter().map(|[base, change]| [base, change]));
+    let other = program_work.filter(|work| program_work::is_other_work(work, verdict, known));
+    if let Some(work) = other {
+        reasons.extend(program_work::work_reasons(work, &pairs[0].measured));
+    }
+    reasons
+}
+
+/// The end of what both Sides printed, where that is what differs.
+fn printed_end(different_work: &[String], pair: &Pair<'_>) -> Option<Sides<PrintedEnd>> {
+    let is_of_output = different_work.iter().any(|reason| reason.starts_with("stdout "));
+    let end_of_output = |side| pair.measured.get(side).printed.clone().unwrap_or_default();
+    is_of_output.then(|| Sides::of(end_of_output))
+}
+
+fn pair_samples<'a>(pair: &'a Pair<'_>) -> [&'a Sample; 2] {
+    [&pair.samples.base, &pair.samples.change]
+}
+
+fn pair_signatures<'a>(pair: &'a Pair<'_>) -> [&'a Signature; 2] {
+    [&pair.samples.base.signature, &pair.samples.change.signature]
+}
+
+fn row_with(workload: &Workload, verdict: Verdict, evidence: CountsEvidence) -> Row {
+    Row::of(workload, verdict, Evidence::Counts(evidence))
+}
+
+/// The pair of an Effect's Layout.
+fn pair_of<'a>(effect: &Effect, pairs: &'a [Pair<'a>]) -> &'a Pair<'a> {
+    // One pair for each Layout, so an index of the one is an index of the other.
+    &pairs[effect.layout]
+}
+
+/// Effects of all Metrics that have values on both Sides.
+fn effects(
+    metrics: &[&Metric],
+    workload: &Workload,
+    pairs: &[Pair<'_>],
+    threshold_percent: f64,
+) -> Vec<Effect> {
+    let one = |metric: &&Metric| {
+        let values = EffectValues {
+            metric: metric.name,
+            samples: Sides::of(|side| raw(metric, pairs, side)),
+            layouts: pairs.iter().map(|pair| pair.layout).collect(),
+            ops: workload.ops,
+        };
+        let whole = |pair: usize| metric.whole(&pairs[pair].samples.base) as f64;
+        effect(values, |pair| threshold_percent / 100.0 * whole(pair))
+    };
+    metrics.iter().filter_map(one).collect()
+}
+
+fn raw(metric: &Metric, pairs: &[Pair<'_>], side: Side) -> Vec<u64> {
+    pairs.iter().map(|pair| metric.raw(pair.samples.get(side))).collect()
+}
+
+/// The Metrics of a row, the headline first: of several CPUs that is the makespan. What most rows
+/// do not have is left out where no Sample has it.
+fn metrics_of(pairs: &[Pair<'_>]) -> Vec<&'static Metric> {
+    let samples = || pairs.iter().flat_map(|pair| [&pair.samples.base, &pair.samples.change]);
+    let is_there = |metric: &&Metric| {
+        let is_rare = metric.costly.is_some() || metric.name == AWAITED;
+        !is_rare || samples().any(|sample| metric.raw(sample) > 0)
+    };
+    let first = &pairs[0].samples.base;
+    let all = METRICS.iter().filter(|metric| (metric.is_in)(first)).filter(is_there);
+    let (makespan, others): (Vec<_>, Vec<_>) = all.partition(|metric| metric.name == MAKESPAN);
+    [makespan, others].concat()
+}
+
+/// A row changed if its headline did, or else, of several CPUs, what they executed; or else its REP
+/// iterations in process context: clearing and copying memory is work that hardware retires as a
+/// single instruction; or else what kernel threads did while the process waited for them; or else
+/// what several CPUs waited for each other. Other Contexts are shown and decide nothing.
+fn decide(effects: &[Effect]) -> (Verdict, String) {
+    let decides = |effect: &Effect| metric(&effect.metric).is_some_and(Metric::decides);
+    let mut changed = effects.iter().filter(|effect| effect.verdict.is_change());
+    let changed = changed.find(|effect| decides(effect));
+    match changed.or(effects.first()) {
+        Some(effect) => (effect.verdict, effect.metric.clone()),
+        None => (Verdict::TooFewBoots, String::new()),
+    }
+}
+
+/// Description of an operation that the program counts itself.
+const OPERATION: &str = "one of the operations that it prints";
+
+/// Source of the row's number of operations; also the suite, if the output of every Run names it.
+fn operation_source(
+    workload: &Workload,
+    programs: &[UserProgram],
+    pairs: &[Pair],
+) -> (OperationSource, Option<String>) {
+    if workload.params.contains_key(Workload::PRINTS_OPS) {
+        return (OperationSource::Printed, None);
+    }
+    if programs.iter().any(|program| program.row() == workload.row && program.ops.is_some()) {
+        return (OperationSource::Given, None);
+    }
+    let samples = || pairs.iter().flat_map(|pair| [&pair.samples.base, &pair.samples.change]);
+    let suite = |sample: &Sample| sample.suite_operations().map(|(suite, _)| suite.to_owned());
+    let first = samples().next().and_then(suite).filter(|_| workload.is_users());
+    match first.filter(|first| samples().all(|sample| suite(sample).as_ref() == Some(first))) {
+        Some(suite) => (OperationSource::Printed, Some(suite)),
+        None => (OperationSource::Unknown, None),
+    }
+}
+
+/// Scales what was measured to as many operations as the base did in the first Layout, which
+/// become those of the row.
+fn scale_to_base(workload: &mut Workload, pairs: &mut [Pair], suite: Option<&str>) {
+    let ops = |sample: &Sample| match (suite, sample.suite_operations()) {
+        (Some(_), Some((_, operations))) => operations,
+        _ => sample.ops,
+    };
+    let Some(to) = pairs.first().map(|pair| ops(&pair.samples.base)) else { return };
+    workload.ops = to;
+    if suite.is_some() {
+        OPERATION.clone_into(&mut workload.operation);
+    }
+    for pair in pairs {
+        pair.scales = Sides::of(|side| Scale { from: ops(pair.samples.get(side)), to });
+        pair.measured = pair.samples.clone();
+        pair.samples =
+            Sides::of(|side: Side| pair.scales.get(side).sample(pair.measured.get(side)));
+    }
+}
+
+/// The operations of a pair, where the program counts them.
+fn counted_operations(
+    pair: &Pair,
+    known: OperationSource,
+    suite: Option<&str>,
+) -> Option<CountedOperations> {
+    (known == OperationSource::Printed).then(|| CountedOperations {
+        count: Sides::of(|side| pair.scales.get(side).from),
+        suite: suite.map(str::to_owned),
+    })
+}
