@@ -307,8 +307,8 @@ mod tests {
         }
     }
 
-    /// Counts without a model give the cost of an instruction with all its misses. Iterations cost a
-    /// twentieth of a cycle each, as in the first cache.
+    /// Counts without a model give the cost of an instruction with all its misses. Iterations cost
+    /// a twentieth of a cycle each, as in the first cache.
     #[test]
     fn without_a_model_instructions_and_what_is_known_are_all() {
         let mut rows = rows(7, 48, 0.0);

@@ -1,13 +1,11 @@
-//! What two Subjects differ in, as a chain that can be gone along: each place on it is a Subject.
+//! Differences between two Subjects as a chain of steps: each place on the chain is a Subject.
 
 use super::error::PlanError;
 use ktax_model::boot_line::parameters;
 use ktax_model::{Chain, Element, Subject};
 
-/// What the elements between two Subjects are.
-///
-/// # Errors
-/// They differ in nothing, in more than one kind of thing, or in what is no chain.
+/// The kind of elements that lie between two Subjects. It fails if they are the same, or differ in
+/// more than one kind of thing, or in something that is no chain.
 pub fn chain(base: &Subject, change: &Subject) -> Result<Chain, PlanError> {
     let refuse = |reason: &str| Err(PlanError::NoChain { reason: reason.to_owned() });
     let mut kinds = Vec::new();
@@ -32,7 +30,7 @@ pub fn chain(base: &Subject, change: &Subject) -> Result<Chain, PlanError> {
         kinds.push(Chain::Patches);
     }
     if base.boot_line != change.boot_line {
-        if added(base, change).is_none() {
+        if added_parameters(base, change).is_none() {
             return refuse(
                 "the change's boot line does not begin with the base's; write the base's \
                  parameters first",
@@ -59,8 +57,8 @@ pub fn chain(base: &Subject, change: &Subject) -> Result<Chain, PlanError> {
     }
 }
 
-/// What the change's boot line adds.
-fn added<'a>(base: &Subject, change: &'a Subject) -> Option<Vec<&'a str>> {
+/// Parameters that the change's boot line adds; `None` if it does not begin with the base's.
+fn added_parameters<'a>(base: &Subject, change: &'a Subject) -> Option<Vec<&'a str>> {
     let (before, all) = (parameters(&base.boot_line), parameters(&change.boot_line));
     all.starts_with(&before).then(|| all[before.len()..].to_vec())
 }
@@ -74,7 +72,7 @@ pub fn elements(chain: Chain, base: &Subject, change: &Subject) -> Vec<Element> 
             change.patches[base.patches.len()..].iter().map(|patch| element(patch)).collect()
         }
         Chain::Parameters => {
-            added(base, change).unwrap_or_default().into_iter().map(element).collect()
+            added_parameters(base, change).unwrap_or_default().into_iter().map(element).collect()
         }
         Chain::Commits | Chain::Options => Vec::new(),
     }

@@ -8,7 +8,7 @@ use ktax_stats::timed::MIN_PAIRS;
 /// A smaller change of counts gets no verdict, percent, where nothing else is asked for.
 pub const THRESHOLD_PERCENT: f64 = 0.1;
 
-/// The same of times, which are never the same twice.
+/// Default threshold of times in percent; times are never the same twice.
 pub const TIMED_THRESHOLD_PERCENT: f64 = 1.0;
 
 /// Characters of a boot line: the kernel takes 2047 (COMMAND_LINE_SIZE of arch/x86), and some are

@@ -1,7 +1,10 @@
-use super::counts::CountsExperiment;
-use super::error::PlanError;
-use super::experiment::{Experiment, ExperimentMethod};
-use super::file::{ExperimentFile, SubjectKeys};
+//! Campaigns: many Subjects over the same rows, divided into shards of about equal length.
+
+use crate::counts::CountsExperiment;
+use crate::error::PlanError;
+use crate::experiment::{Experiment, ExperimentMethod};
+use crate::file::{ExperimentFile, SubjectKeys};
+use ktax_model::CampaignUnit;
 
 /// A campaign file: many Subjects over the same rows, and timed experiments.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,9 +19,6 @@ pub struct Campaign {
 
 impl Campaign {
     /// Parses a campaign file, whose keys flags may change; `path` is for messages.
-    ///
-    /// # Errors
-    /// It is not TOML, or has neither subjects nor timed experiments.
     pub fn read(text: &str, path: &str) -> Result<ExperimentFile, PlanError> {
         let refuse = |reason: String| PlanError::Campaign { path: path.to_owned(), reason };
         let file = ExperimentFile::read(text).map_err(refuse)?;
@@ -29,9 +29,6 @@ impl Campaign {
     }
 
     /// Checks the keys of a campaign; `path` is for messages.
-    ///
-    /// # Errors
-    /// It has keys of another method, or a Subject that cannot be measured or is there twice.
     pub fn of(file: &ExperimentFile, path: &str) -> Result<Campaign, PlanError> {
         let refuse =
             |reason: &str| PlanError::Campaign { path: path.into(), reason: reason.into() };
@@ -50,11 +47,11 @@ impl Campaign {
         if is_own || !file.program.is_empty() || !file.modules.is_empty() || file.disk.is_some() {
             return Err(refuse(no_more));
         }
-        let first = |at: usize| file.subjects[..at].contains(&file.subjects[at]);
+        let first = |index: usize| file.subjects[..index].contains(&file.subjects[index]);
         if (0..file.subjects.len()).any(first) {
             return Err(refuse("a subject is there twice"));
         }
-        let subjects = file.subjects.iter().map(|keys| subject(file, keys));
+        let subjects = file.subjects.iter().map(|keys| subject_experiment(file, keys));
         let title = file.title.clone().unwrap_or_default();
         let subjects: Vec<Experiment<_>> = subjects.collect::<Result<_, PlanError>>()?;
         let has_more = |method: &CountsExperiment| {
@@ -67,7 +64,7 @@ impl Campaign {
     }
 }
 
-fn subject(
+fn subject_experiment(
     file: &ExperimentFile,
     keys: &SubjectKeys,
 ) -> Result<Experiment<CountsExperiment>, PlanError> {
@@ -89,9 +86,89 @@ fn subject(
     }
 }
 
+/// A shard takes about so long on one CPU, seconds: long beside what a scheduler takes to start it,
+/// short beside what is lost if the machine is.
+const SHARD_S: f64 = 600.0;
+
+/// Slurm numbers the jobs of an array up to 1000, where nobody has set `MaxArraySize`.
+pub const SHARDS: std::ops::RangeInclusive<usize> = 1..=1000;
+
+/// Costs of a Subject's rows, in seconds on one CPU.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Costs {
+    /// The Boots that all rows start from.
+    pub boots: f64,
+    /// Each row, by its place; nothing where it is measured already.
+    pub rows: Vec<Option<f64>>,
+}
+
+/// Divides the rows of Subjects into so many shards, or into shards of about ten minutes.
+pub fn divide(subjects: &[Costs], shards: Option<usize>) -> Vec<Vec<CampaignUnit>> {
+    let all: f64 = subjects.iter().map(Costs::total).sum();
+    let wanted = shards.unwrap_or((all / SHARD_S).ceil() as usize);
+    let wanted = wanted.clamp(*SHARDS.start(), *SHARDS.end());
+    let busy = subjects.iter().filter(|costs| costs.left().count() > 0).count().max(1);
+    // A Subject's Boots are made again in each part: no more parts than that takes.
+    let parts = wanted.div_ceil(busy);
+    let mut units: Vec<CampaignUnit> = subjects
+        .iter()
+        .enumerate()
+        .flat_map(|(subject, costs)| costs.parts(subject, parts))
+        .collect();
+    units.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    let mut bins = spread(units, wanted, |unit| unit.seconds);
+    bins.retain(|bin| !bin.is_empty());
+    let length = |bin: &Vec<CampaignUnit>| bin.iter().map(|unit| unit.seconds).sum::<f64>();
+    bins.sort_by(|a, b| length(b).total_cmp(&length(a)));
+    bins
+}
+
+impl Costs {
+    fn left(&self) -> impl Iterator<Item = (usize, f64)> {
+        self.rows.iter().enumerate().filter_map(|(row, cost)| Some((row, (*cost)?)))
+    }
+
+    fn total(&self) -> f64 {
+        match self.left().map(|(_, cost)| cost).sum::<f64>() {
+            0.0 => 0.0,
+            rows => self.boots + rows,
+        }
+    }
+
+    /// At least so many, if there are as many rows, and none much longer than a shard.
+    fn parts(&self, subject: usize, least: usize) -> Vec<CampaignUnit> {
+        let mut rows: Vec<(usize, f64)> = self.left().collect();
+        rows.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let long = (self.total() / SHARD_S).ceil() as usize;
+        let parts = spread(rows, least.max(long).max(1), |(_, cost)| *cost);
+        let unit = |rows: Vec<(usize, f64)>| {
+            let seconds = self.boots + rows.iter().map(|(_, cost)| cost).sum::<f64>();
+            let mut rows: Vec<usize> = rows.into_iter().map(|(row, _)| row).collect();
+            rows.sort_unstable();
+            CampaignUnit { subject, rows, seconds }
+        };
+        parts.into_iter().filter(|part| !part.is_empty()).map(unit).collect()
+    }
+}
+
+/// Puts each, the longest first, where there is least.
+fn spread<T>(longest_first: Vec<T>, bins: usize, cost: impl Fn(&T) -> f64) -> Vec<Vec<T>> {
+    let mut filled: Vec<(f64, Vec<T>)> = (0..bins).map(|_| (0.0, Vec::new())).collect();
+    for one in longest_first {
+        // Of equals the first, so that the same costs give the same shards.
+        let least = filled.iter_mut().min_by(|a, b| a.0.total_cmp(&b.0));
+        if let Some((sum, bin)) = least {
+            *sum += cost(&one);
+            bin.push(one);
+        }
+    }
+    filled.into_iter().map(|(_, bin)| bin).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const TEXT: &str = r#"
         title = "t"
@@ -107,9 +184,13 @@ mod tests {
     #[test]
     fn each_subject_is_checked_as_those_of_an_experiment() {
         let all = parse(TEXT).unwrap().subjects;
-        let lines: Vec<&str> = all.iter().map(|it| it.method.change.boot_line.as_str()).collect();
+        let lines: Vec<&str> =
+            all.iter().map(|subject| subject.method.change.boot_line.as_str()).collect();
         assert_eq!(lines, ["", "quiet"]);
-        assert!(all.iter().all(|it| it.method.layouts == 3 && it.method.base == it.method.change));
+        assert!(
+            all.iter().all(|subject| subject.method.layouts == 3
+                && subject.method.base == subject.method.change)
+        );
     }
 
     #[test]
@@ -134,5 +215,66 @@ mod tests {
         // The other commands say whose file it is.
         let error = ExperimentFile::parse(TEXT, "c.toml").unwrap_err().to_string();
         assert!(error.contains("ktax campaign plan c.toml"), "{error}");
+    }
+
+    fn costs() -> impl Strategy<Value = Vec<Costs>> {
+        let rows = proptest::collection::vec(proptest::option::of(0.1_f64..90.0), 1..40);
+        let one = (1.0_f64..30.0, rows).prop_map(|(boots, rows)| Costs { boots, rows });
+        proptest::collection::vec(one, 1..30)
+    }
+
+    fn seconds(shard: &[CampaignUnit]) -> f64 {
+        shard.iter().map(|unit| unit.seconds).sum()
+    }
+
+    proptest! {
+        #[test]
+        fn every_row_that_is_left_is_in_one_shard(
+            all in costs(), shards in proptest::option::of(1_usize..60),
+        ) {
+            let divided = divide(&all, shards);
+            let mut found: Vec<(usize, usize)> = divided
+                .iter()
+                .flatten()
+                .flat_map(|unit| unit.rows.iter().map(|row| (unit.subject, *row)))
+                .collect();
+            found.sort_unstable();
+            let expected: Vec<(usize, usize)> = all
+                .iter()
+                .enumerate()
+                .flat_map(|(subject, costs)| costs.left().map(move |(row, _)| (subject, row)))
+                .collect();
+            prop_assert_eq!(found, expected);
+            prop_assert!(shards.is_none_or(|shards| divided.len() <= shards));
+            // The longest first, and none longer than the shortest and one unit.
+            let lengths: Vec<f64> = divided.iter().map(|shard| seconds(shard)).collect();
+            prop_assert!(lengths.is_sorted_by(|a, b| a >= b));
+            let units = divided.iter().flatten();
+            let longest_unit = units.map(|unit| unit.seconds).fold(0.0, f64::max);
+            if let (Some(first), Some(last)) = (lengths.first(), lengths.last()) {
+                prop_assert!(first - last <= longest_unit + 1e-6);
+            }
+        }
+    }
+
+    #[test]
+    fn a_subject_is_divided_only_where_there_are_more_shards_than_subjects() {
+        let one = Costs { boots: 10.0, rows: vec![Some(1.0); 30] };
+        let units = |all: &[Costs], shards| -> Vec<usize> {
+            divide(all, shards).iter().map(Vec::len).collect()
+        };
+        let six = vec![one.clone(); 6];
+        // 240 s are one shard; with more of them each has its part of the rows.
+        assert_eq!(units(&six, None), [6]);
+        assert_eq!(units(&six, Some(3)), [2, 2, 2]);
+        assert_eq!(units(&six, Some(12)), [1; 12]);
+        // What takes hours is cut into shards of ten minutes.
+        let long = Costs { boots: 10.0, rows: vec![Some(200.0); 30] };
+        let shards = divide(&[long], None);
+        assert!(shards.len() > 9, "{}", shards.len());
+        assert!(shards.iter().all(|shard| seconds(shard) < 900.0));
+        // What is measured already is not divided.
+        let none = Costs { boots: 10.0, rows: vec![None; 3] };
+        assert!(divide(&[none], Some(4)).is_empty());
     }
 }

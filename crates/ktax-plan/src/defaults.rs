@@ -4,18 +4,20 @@
 //! checked with the configurations of Debian 6.1 and 6.12 (`tests/data/configs/`), and the values
 //! with `Documentation/admin-guide/kernel-parameters.txt` of both.
 
+use ByItself::{Always, If, Never};
+use State::{NotRefused, Off, On};
 use ktax_model::AlreadyOn;
 use ktax_model::boot_line::{parameters, unquoted};
 
-/// What a parameter sets.
+/// A parameter with values, and when a kernel has them by default.
 struct Setting {
     /// The parameter, with `_` for `-`.
     name: &'static str,
-    /// Its values that mean the same; `""` is the parameter without a value.
+    /// Values that mean the same; `""` is the parameter without a value.
     values: &'static [&'static str],
     /// When a kernel has that without the parameter.
     default: ByItself,
-    /// What a base boots with instead; empty where no parameter can do that.
+    /// Parameter that turns it off in the base; empty if there is none.
     instead: &'static str,
 }
 
@@ -39,9 +41,6 @@ enum State {
     /// Not mentioned as `is not set`: a newer kernel asks whether, an older one never does.
     NotRefused,
 }
-
-use ByItself::{Always, If, Never};
-use State::{NotRefused, Off, On};
 
 const YES: &[&str] = &["1", "on", "y", "yes", "Y", "true"];
 
@@ -188,20 +187,23 @@ const CHOICES: &[(&str, &str)] = &[
     ("LEGACY_VSYSCALL_NONE", "CONFIG_LEGACY_VSYSCALL_XONLY=y"),
 ];
 
-/// What an addition asks of a kernel.
-pub(super) struct Asked<'a> {
+/// Parameters and options that an addition adds.
+pub(super) struct AskedAddition<'a> {
     /// The addition's name.
     pub name: &'a str,
-    /// Its parameters.
+    /// Parameters of the addition.
     pub boot_line: &'a str,
-    /// Its options.
+    /// Options of the addition.
     pub config: &'a [String],
 }
 
-/// What of an addition this kernel has by itself, or by the base's boot line.
-///
-/// `config` is the text of the base's configuration.
-pub(super) fn already_on(asked: &Asked<'_>, base_line: &str, config: &str) -> Vec<AlreadyOn> {
+/// Parts of an addition that this kernel has by default, or by the base's boot line. `config` is
+/// the text of the base's configuration.
+pub(super) fn already_on(
+    asked: &AskedAddition<'_>,
+    base_line: &str,
+    config: &str,
+) -> Vec<AlreadyOn> {
     let words = parameters(asked.boot_line);
     let by_line = words.into_iter().filter_map(|word| {
         let word = unquoted(word);
@@ -212,24 +214,24 @@ pub(super) fn already_on(asked: &Asked<'_>, base_line: &str, config: &str) -> Ve
 }
 
 /// Parameters of an addition that do nothing on this kernel, with the reason.
-pub(super) fn without_effect(asked: &Asked<'_>, config: &str) -> Vec<(String, String)> {
+pub(super) fn without_effect(asked: &AskedAddition<'_>, config: &str) -> Vec<(String, String)> {
     let words = parameters(asked.boot_line).into_iter().map(unquoted);
     let lacks = words.filter_map(|word| {
-        let (name, _) = split(&word);
+        let (name, _) = name_and_value(&word);
         let (_, symbol) = NEEDS.iter().find(|(known, _)| *known == name)?;
-        (!has(config, symbol, On)).then(|| (word, format!("CONFIG_{symbol} is not set")))
+        (!has_state(config, symbol, On)).then(|| (word, format!("CONFIG_{symbol} is not set")))
     });
     lacks.collect()
 }
 
 /// Why a parameter is on already, and what turns it off.
 fn parameter_on(word: &str, base_line: &str, config: &str) -> Option<(String, String)> {
-    let (name, value) = split(word);
+    let (name, value) = name_and_value(word);
     let is_asked = |setting: &&Setting| setting.name == name && setting.values.contains(&value);
     let mut of_base = parameters(base_line).into_iter().map(unquoted);
     // The kernel takes the last one.
-    if let Some(last) = of_base.rfind(|word| split(word).0 == name) {
-        let (_, there) = split(&last);
+    if let Some(last) = of_base.rfind(|word| name_and_value(word).0 == name) {
+        let (_, there) = name_and_value(&last);
         let is_same = SETTINGS
             .iter()
             .find(is_asked)
@@ -242,22 +244,23 @@ fn parameter_on(word: &str, base_line: &str, config: &str) -> Option<(String, St
         Never => return None,
         Always => "the kernel's default, as far as its CPU needs it".to_owned(),
         If(symbols) => {
-            let is_default = symbols.iter().all(|(symbol, state)| has(config, symbol, *state));
-            is_default.then(|| spelled(symbols))?
+            let is_default =
+                symbols.iter().all(|(symbol, state)| has_state(config, symbol, *state));
+            is_default.then(|| symbols_text(symbols))?
         }
     };
     Some((because, setting.instead.to_owned()))
 }
 
 /// An addition of options is on if the configuration has all of them.
-fn options_on(asked: &Asked<'_>, config: &str) -> Option<AlreadyOn> {
+fn options_on(asked: &AskedAddition<'_>, config: &str) -> Option<AlreadyOn> {
     let options: Vec<(&str, &str)> = asked
         .config
         .iter()
         .map(|text| text.strip_prefix("CONFIG_")?.split_once('='))
         .collect::<Option<_>>()?;
     let is_there = |(name, value): &(&str, &str)| match *value {
-        "n" => has(config, name, Off),
+        "n" => has_state(config, name, Off),
         value => config.lines().any(|line| line.trim() == format!("CONFIG_{name}={value}")),
     };
     if options.is_empty() || !options.iter().all(is_there) {
@@ -279,12 +282,12 @@ fn options_on(asked: &Asked<'_>, config: &str) -> Option<AlreadyOn> {
 }
 
 /// The name as the kernel compares it, and the value; empty of a parameter without one.
-fn split(word: &str) -> (String, &str) {
+fn name_and_value(word: &str) -> (String, &str) {
     let (name, value) = word.split_once('=').unwrap_or((word, ""));
     (name.replace('-', "_"), value)
 }
 
-fn has(config: &str, symbol: &str, state: State) -> bool {
+fn has_state(config: &str, symbol: &str, state: State) -> bool {
     let is_line = |wanted: String| config.lines().any(|line| line.trim() == wanted);
     match state {
         On => is_line(format!("CONFIG_{symbol}=y")),
@@ -294,7 +297,7 @@ fn has(config: &str, symbol: &str, state: State) -> bool {
 }
 
 /// `CONFIG_A=y, CONFIG_B is not set`.
-fn spelled(symbols: &[(&str, State)]) -> String {
+fn symbols_text(symbols: &[(&str, State)]) -> String {
     let one = |(symbol, state): &(&str, State)| match state {
         On => Some(format!("CONFIG_{symbol}=y")),
         Off => Some(format!("CONFIG_{symbol} is not set")),
@@ -308,5 +311,147 @@ fn spelled(symbols: &[(&str, State)]) -> String {
 }
 
 #[cfg(test)]
-#[path = "defaults_tests.rs"]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::{Ledger, ledgers};
+
+    const DEBIAN_6_1: &str = include_str!("../../../tests/data/configs/debian-6.1-cloud-amd64");
+    const DEBIAN_6_12: &str = include_str!("../../../tests/data/configs/debian-6.12-cloud-amd64");
+
+    fn found(boot_line: &str, base_line: &str, config: &str) -> Vec<(String, String, String)> {
+        let asked = AskedAddition { name: "a", boot_line, config: &[] };
+        let found = already_on(&asked, base_line, config);
+        found.into_iter().map(|one| (one.what, one.because, one.instead)).collect()
+    }
+
+    /// Parameter that the base gets instead, or "" if it is not on already.
+    fn instead(boot_line: &str, config: &str) -> String {
+        found(boot_line, "", config).into_iter().map(|(_, _, instead)| instead).collect()
+    }
+
+    #[test]
+    fn what_debian_has_by_itself_is_found_in_its_configuration() {
+        for config in [DEBIAN_6_1, DEBIAN_6_12] {
+            for (asked, wanted) in [
+                ("init_on_alloc=1", "init_on_alloc=0"),
+                ("init_on_free=1", ""),
+                ("randomize_kstack_offset=on", "randomize_kstack_offset=off"),
+                ("randomize-kstack-offset=1", "randomize_kstack_offset=off"),
+                ("vsyscall=none", "vsyscall=xonly"),
+                ("vsyscall=xonly", ""),
+                ("slab_nomerge", ""),
+                ("page_alloc.shuffle=1", ""),
+                ("hardened_usercopy=on", "hardened_usercopy=off"),
+                ("audit=1", ""),
+                ("pti=on", ""),
+                ("mitigations=auto", "mitigations=off"),
+                ("mitigations=auto,nosmt", ""),
+                ("retbleed=auto", "retbleed=off"),
+                ("spec_rstack_overflow=safe-ret", "spec_rstack_overflow=off"),
+                ("iommu.strict=1", ""),
+                ("iommu.passthrough=0", "iommu.passthrough=1"),
+                ("intel_iommu=on", ""),
+                ("lockdown=integrity", ""),
+                ("debugfs=off", ""),
+                ("transparent_hugepage=always", "transparent_hugepage=never"),
+                ("apparmor=1", "apparmor=0"),
+                ("psi=1", "psi=0"),
+                ("preempt=voluntary", "preempt=none"),
+                ("preempt=full", ""),
+                ("something=else", ""),
+            ] {
+                assert_eq!(instead(asked, config), wanted, "{asked}");
+            }
+        }
+    }
+
+    #[test]
+    fn why_it_is_on_names_the_option_and_what_turns_it_off() {
+        let asked =
+            AskedAddition { name: "kstack", boot_line: "randomize_kstack_offset=on", config: &[] };
+        let found = already_on(&asked, "quiet", DEBIAN_6_1).remove(0);
+        assert_eq!(
+            found.text(),
+            "randomize_kstack_offset=on is already on: \
+             CONFIG_RANDOMIZE_KSTACK_OFFSET_DEFAULT=y; the \
+             base boots with randomize_kstack_offset=off to measure it"
+        );
+    }
+
+    #[test]
+    fn the_bases_boot_line_counts_more_than_the_configuration() {
+        let off = "init_on_alloc=1 init_on_alloc=0";
+        assert_eq!(found("init_on_alloc=1", off, DEBIAN_6_1), []);
+        let on = found("audit=1", "audit=on", DEBIAN_6_1);
+        let because = "the base's boot line has audit=on".to_owned();
+        assert_eq!(on, [("audit=1".to_owned(), because, "audit=0".to_owned())]);
+        // A parameter that nobody knows is on where the base has the same.
+        let unknown = found("foo=7", "foo=7", DEBIAN_6_1);
+        assert_eq!(unknown[0].2, "");
+        assert_eq!(found("foo=7", "foo=8", DEBIAN_6_1), []);
+    }
+
+    /// Since 6.16 Kconfig asks whether usercopy is checked by itself.
+    #[test]
+    fn an_option_that_a_newer_kernel_asks_for_is_on_in_an_older_one() {
+        let newer =
+            "CONFIG_HARDENED_USERCOPY=y\n# CONFIG_HARDENED_USERCOPY_DEFAULT_ON is not set\n";
+        assert_eq!(instead("hardened_usercopy=1", newer), "");
+        assert_eq!(
+            instead("hardened_usercopy=1", "CONFIG_HARDENED_USERCOPY=y"),
+            "hardened_usercopy=off"
+        );
+    }
+
+    #[test]
+    fn what_a_kernel_is_not_built_with_does_nothing() {
+        let asked =
+            AskedAddition { name: "a", boot_line: "page_poison=1 audit=1 quiet", config: &[] };
+        let found = without_effect(&asked, DEBIAN_6_1);
+        let wanted = ("page_poison=1".to_owned(), "CONFIG_PAGE_POISONING is not set".to_owned());
+        assert_eq!(found, [wanted]);
+    }
+
+    #[test]
+    fn options_that_the_base_has_are_turned_off_in_it() {
+        let instead_of = |config: &[&str], base: &str| {
+            let config: Vec<String> = config.iter().map(|text| (*text).to_owned()).collect();
+            let asked = AskedAddition { name: "a", boot_line: "", config: &config };
+            already_on(&asked, "", base).pop().map(|one| one.instead)
+        };
+        let zero = ["CONFIG_INIT_STACK_NONE=n", "CONFIG_INIT_STACK_ALL_ZERO=y"];
+        assert_eq!(instead_of(&zero, DEBIAN_6_12).as_deref(), Some("CONFIG_INIT_STACK_NONE=y"));
+        assert_eq!(instead_of(&zero, "CONFIG_INIT_STACK_NONE=y"), None);
+        let usercopy = instead_of(&["CONFIG_HARDENED_USERCOPY=y"], DEBIAN_6_12);
+        assert_eq!(usercopy.as_deref(), Some("CONFIG_HARDENED_USERCOPY=n"));
+        // One of two is not there: the addition costs what that one does.
+        let both = ["CONFIG_HARDENED_USERCOPY=y", "CONFIG_PAGE_POISONING=y"];
+        assert_eq!(instead_of(&both, DEBIAN_6_12), None);
+        assert_eq!(instead_of(&["a.config"], DEBIAN_6_12), None);
+    }
+
+    /// Each addition of a ledger that ships is off in the base that is measured.
+    #[test]
+    fn no_addition_of_a_shipped_ledger_is_on_in_its_base() {
+        let mut turned_off = Vec::new();
+        for file in ledgers() {
+            let ledger = Ledger::parse(file.text, file.name).unwrap();
+            for config in [DEBIAN_6_1, DEBIAN_6_12] {
+                let on = ledger.already_on(config);
+                turned_off.extend(on.iter().map(|one| (file.name, one.what.clone())));
+                let without = ledger.clone().without(&on).unwrap();
+                let left = without.already_on(config);
+                // Options show in the configuration of a base that is built anew.
+                let left: Vec<_> =
+                    left.iter().filter(|one| !one.instead.contains("CONFIG_")).collect();
+                assert!(left.is_empty(), "{}: {left:?}", file.name);
+                let nothing = ledger.without_effect(config);
+                assert!(nothing.is_empty(), "{}: {nothing:?}", file.name);
+            }
+        }
+        for what in ["randomize_kstack_offset=on", "vsyscall=none"] {
+            let wanted = ("hardening-boot", what.to_owned());
+            assert!(turned_off.contains(&wanted), "{turned_off:?}");
+        }
+    }
+}

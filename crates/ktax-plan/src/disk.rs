@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::error::{PlanError, printable_line};
 use ktax_model::{BlockDevice, Disk, UserProgram};
 
-/// What can be made, and how large it must be at least, in MiB.
+/// File systems that can be made, and their smallest sizes in MiB.
 const KNOWN: [(&str, u32); 5] =
     [("ext4", 16), ("xfs", 300), ("btrfs", 128), ("f2fs", 64), (Disk::OVERLAY, 16)];
 /// Where files are without a disk.
@@ -13,7 +13,7 @@ const MEMORY: &str = "tmpfs";
 const MOST_MIB: u32 = 65536;
 const MOST_LATENCY_US: u32 = 1_000_000;
 
-/// What makes a file system the same each time.
+/// UUID that makes a file system the same each time.
 const UUID: &str = "6b746178-0000-4000-8000-000000000001";
 /// 2020-01-01, the guest's own date.
 const EPOCH: &str = "1577836800";
@@ -30,17 +30,15 @@ pub struct DiskKeys {
     pub options: String,
     /// More options of the program that makes it, as a shell takes them.
     pub mkfs: String,
-    /// What it lies on: `brd`, `null_blk` or `zram`.
+    /// Block device below the file system: `brd`, `null_blk` or `zram`.
     pub device: BlockDevice,
     /// Microseconds that each request takes, of `null_blk`.
     pub latency_us: Option<u32>,
 }
 
 impl DiskKeys {
-    /// Parses what `--disk` takes: `ext4`, or `ext4 mib=64 options=noatime`, as a shell splits it.
-    ///
-    /// # Errors
-    /// A quote is not closed, or a word is no key with a value that it can have.
+    /// Parses the value of `--disk`: `ext4`, or `ext4 mib=64 options=noatime`, split like a shell
+    /// splits it.
     pub fn parse(text: &str) -> Result<DiskKeys, PlanError> {
         let refuse = |reason: &str| PlanError::Disk { text: text.into(), reason: reason.into() };
         let words = shlex::split(text).ok_or_else(|| refuse("a quote is not closed"))?;
@@ -71,7 +69,7 @@ impl DiskKeys {
 }
 
 /// The disk, checked; `None` for `tmpfs`, which is the memory that files are in without a disk.
-pub(super) fn disk(keys: &DiskKeys) -> Result<Option<Disk>, PlanError> {
+pub(super) fn checked_disk(keys: &DiskKeys) -> Result<Option<Disk>, PlanError> {
     if *keys == (DiskKeys { fs: MEMORY.into(), ..DiskKeys::default() }) {
         return Ok(None);
     }
@@ -104,7 +102,7 @@ pub(super) fn disk(keys: &DiskKeys) -> Result<Option<Disk>, PlanError> {
     }
 }
 
-/// What makes the file system; an overlay is only mounted.
+/// The program that makes the file system; `None` for an overlay, which is only mounted.
 pub fn mkfs(disk: &Disk) -> Option<UserProgram> {
     if disk.fs == Disk::OVERLAY {
         return None;
@@ -142,33 +140,40 @@ mod tests {
 
     #[test]
     fn a_disk_is_of_a_known_kind_and_brings_its_modules() {
-        let xfs = disk(&keys("xfs", None)).unwrap().unwrap();
+        let xfs = checked_disk(&keys("xfs", None)).unwrap().unwrap();
         let modules = Disk::with_modules(Some(&xfs), &["xfs".into(), "nf_tables".into()]);
         assert_eq!(modules[1..], ["xfs", "nf_tables"]);
         assert!(modules[0].starts_with("brd ") && modules[0].ends_with("rd_size=327680"));
-        assert!(matches!(disk(&keys("ext5", None)), Err(PlanError::FileSystem { .. })));
-        assert!(matches!(disk(&keys("xfs", Some(64))), Err(PlanError::Range { .. })));
+        assert!(matches!(checked_disk(&keys("ext5", None)), Err(PlanError::FileSystem { .. })));
+        assert!(matches!(checked_disk(&keys("xfs", Some(64))), Err(PlanError::Range { .. })));
         assert_eq!(mkfs(&xfs).unwrap().command.last().unwrap(), "/dev/ram0");
         let slow = DiskKeys { latency_us: Some(80), ..keys("ext4", None) };
-        assert!(matches!(disk(&slow), Err(PlanError::Latency)));
+        assert!(matches!(checked_disk(&slow), Err(PlanError::Latency)));
         let slow = DiskKeys { device: BlockDevice::NullBlk, ..slow };
-        let settings = disk(&slow).unwrap().unwrap().settings();
-        assert!(settings.iter().any(|it| it.0.ends_with("completion_nsec") && it.1 == "80000"));
-        assert_eq!(disk(&keys("tmpfs", None)).unwrap(), None);
-        let overlay = disk(&keys("overlay", None)).unwrap().unwrap();
+        let settings = checked_disk(&slow).unwrap().unwrap().settings();
+        assert!(
+            settings
+                .iter()
+                .any(|setting| setting.0.ends_with("completion_nsec") && setting.1 == "80000")
+        );
+        assert_eq!(checked_disk(&keys("tmpfs", None)).unwrap(), None);
+        let overlay = checked_disk(&keys("overlay", None)).unwrap().unwrap();
         assert_eq!((mkfs(&overlay), overlay.all_modules()), (None, vec!["overlay".to_owned()]));
         let on_device = DiskKeys { device: BlockDevice::Zram, ..keys("overlay", None) };
-        assert!(matches!(disk(&on_device), Err(PlanError::Disk { .. })));
-        assert_eq!(mkfs(&disk(&keys("f2fs", None)).unwrap().unwrap()).unwrap().name, "mkfs.f2fs");
+        assert!(matches!(checked_disk(&on_device), Err(PlanError::Disk { .. })));
+        assert_eq!(
+            mkfs(&checked_disk(&keys("f2fs", None)).unwrap().unwrap()).unwrap().name,
+            "mkfs.f2fs"
+        );
     }
 
     #[test]
     fn options_of_mkfs_stand_before_the_device() {
         let plain = DiskKeys { mkfs: "-O '^metadata_csum'".into(), ..keys("ext4", None) };
-        let command = mkfs(&disk(&plain).unwrap().unwrap()).unwrap().command;
+        let command = mkfs(&checked_disk(&plain).unwrap().unwrap()).unwrap().command;
         assert_eq!(command[command.len() - 3..], ["-O", "^metadata_csum", "/dev/ram0"]);
         let open = DiskKeys { mkfs: "-O '".into(), ..plain };
-        assert!(matches!(disk(&open), Err(PlanError::Disk { .. })));
+        assert!(matches!(checked_disk(&open), Err(PlanError::Disk { .. })));
     }
 
     proptest! {
@@ -182,9 +187,9 @@ mod tests {
         ) {
             let fs = fs.to_owned();
             let asked = DiskKeys { fs, mib: Some(mib), options, mkfs, device, latency_us };
-            if let Ok(Some(checked)) = disk(&asked) {
+            if let Ok(Some(checked)) = checked_disk(&asked) {
                 let parsed = DiskKeys::parse(&checked.to_string()).unwrap();
-                prop_assert_eq!(disk(&parsed).unwrap(), Some(checked));
+                prop_assert_eq!(checked_disk(&parsed).unwrap(), Some(checked));
             }
         }
 

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use thiserror::Error;
 
 use super::bounds::{self, LAYOUTS, MEMORY_MIB};
-use super::flags::with_flag;
+use crate::keys::with_flag;
 use ktax_host::text::shell_path;
 use ktax_model::{Blame, MachineModel};
 
@@ -213,7 +213,7 @@ pub enum PlanError {
 }
 
 impl PlanError {
-    /// Who can do something about it: what cannot be planned was written so.
+    /// Blames the user, who wrote what cannot be planned.
     pub fn blame(&self) -> Blame {
         Blame::User
     }

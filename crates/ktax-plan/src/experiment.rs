@@ -1,16 +1,48 @@
-use super::asked;
-use super::bounds::{THRESHOLD_PERCENT, TIMED_THRESHOLD_PERCENT};
-use super::counts::CountsExperiment;
-use super::error::{PlanError, printable_line};
-use super::file::ExperimentFile;
-use super::guests::GuestsExperiment;
-use super::keys;
-use super::method::Method;
-use super::times::TimesExperiment;
-use ktax_model::Subject;
+//! Experiments: what is compared, over which rows, and by which method.
 
-/// What an experiment file says, checked: what is compared, how, and over which rows.
-pub type Experiment<M = ExperimentMethod> = asked::Experiment<M>;
+use crate::bounds::{THRESHOLD_PERCENT, TIMED_THRESHOLD_PERCENT};
+use crate::counts::CountsExperiment;
+use crate::disk::checked_disk;
+use crate::error::{PlanError, printable_line};
+use crate::file::{ExperimentFile, SubjectKeys};
+use crate::guests::GuestsExperiment;
+use crate::keys;
+use crate::times::TimesExperiment;
+use ktax_engine::Measures;
+use ktax_host::text::short_hashes;
+use ktax_model::{FORMAT, Plan, Subject};
+
+/// An experiment, checked: what is compared, over which rows, and with `M` how it is measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Experiment<M = ExperimentMethod> {
+    /// One line for people.
+    pub title: String,
+    /// Random seed for the Layouts, or for the order of the pairs.
+    pub seed: u64,
+    /// A change below this many percent gets no verdict.
+    pub threshold_percent: f64,
+    /// How it is measured.
+    pub method: M,
+}
+
+impl<M> Experiment<M> {
+    /// This experiment with another method.
+    pub fn with<N>(&self, method: N) -> Experiment<N> {
+        let Experiment { title, seed, threshold_percent, .. } = self;
+        Experiment {
+            title: title.clone(),
+            seed: *seed,
+            threshold_percent: *threshold_percent,
+            method,
+        }
+    }
+
+    /// The Plan of it, with what the method needs to know.
+    pub(super) fn plan_of<P>(&self, method: P) -> Plan<P> {
+        let Experiment { title, seed, threshold_percent, method } = self.with(method);
+        Plan { format: FORMAT, title, seed, threshold_percent, method }
+    }
+}
 
 /// How it is measured.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,11 +59,11 @@ impl ExperimentMethod {
     /// The Subjects whose kernels may be built. None for timed kernels, which have no patches.
     pub fn built_subjects(&self) -> Vec<&Subject> {
         match self {
-            ExperimentMethod::Counts(of) => vec![&of.base, &of.change],
+            ExperimentMethod::Counts(experiment) => vec![&experiment.base, &experiment.change],
             ExperimentMethod::Times(_) => Vec::new(),
-            ExperimentMethod::Guests(of) => {
-                let guests = of.subjects().filter_map(|subject| subject.kernel.as_ref());
-                std::iter::once(&of.host_subject).chain(guests).collect()
+            ExperimentMethod::Guests(experiment) => {
+                let guests = experiment.subjects().filter_map(|subject| subject.kernel.as_ref());
+                std::iter::once(&experiment.host_subject).chain(guests).collect()
             }
         }
     }
@@ -39,21 +71,20 @@ impl ExperimentMethod {
     /// Whether base and change say the same, so that only noise can differ.
     fn has_same_sides(&self) -> bool {
         match self {
-            ExperimentMethod::Counts(of) => of.base == of.change,
-            ExperimentMethod::Times(of) => of.base == of.change,
-            ExperimentMethod::Guests(of) => of.change.as_ref() == Some(&of.base),
+            ExperimentMethod::Counts(experiment) => experiment.base == experiment.change,
+            ExperimentMethod::Times(experiment) => experiment.base == experiment.change,
+            ExperimentMethod::Guests(experiment) => {
+                experiment.change.as_ref() == Some(&experiment.base)
+            }
         }
     }
 }
 
 impl Experiment {
-    /// Checks what a file or the command line says.
-    ///
-    /// # Errors
-    /// A key is missing, belongs to another method, or has a value that cannot be measured.
+    /// Checks the keys of a file or the command line.
     pub fn of(file: &ExperimentFile) -> Result<Experiment, PlanError> {
         let method = Method::of(file);
-        keys::check(file, method)?;
+        keys::check_keys_of_method(file, method)?;
         let default_percent = match method {
             Method::Times => TIMED_THRESHOLD_PERCENT,
             _ => THRESHOLD_PERCENT,
@@ -81,10 +112,104 @@ impl Experiment {
     }
 
     /// Parses and checks an experiment file; `path` is for messages.
-    ///
-    /// # Errors
-    /// As [`ExperimentFile::parse`] and [`Experiment::of`].
     pub fn parse(text: &str, path: &str) -> Result<Experiment, PlanError> {
         Experiment::of(&ExperimentFile::parse(text, path)?)
+    }
+}
+
+/// The three methods, before anything else is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// The engine counts, as the usual one does.
+    Counts,
+    /// The engine measures times.
+    Times,
+    /// `host = "…"`
+    Guests,
+}
+
+impl Method {
+    /// The only place that decides what kind of experiment it is.
+    pub fn of(file: &ExperimentFile) -> Method {
+        match (file.host, file.engine.map(|engine| engine.measures)) {
+            (Some(_), _) => Method::Guests,
+            (None, Some(Measures::Times { .. })) => Method::Times,
+            (None, Some(Measures::Counts { .. }) | None) => Method::Counts,
+        }
+    }
+}
+
+/// Two Subjects, in a line.
+pub fn title_of(base: &Subject, change: &Subject) -> String {
+    let one = |subject| joined_words(subject_words(subject));
+    title_line(&one(base), &one(change))
+}
+
+/// Title of an experiment in one line: both Sides in words.
+pub fn title(file: &ExperimentFile) -> String {
+    let change = file.change.clone().unwrap_or_default();
+    title_line(&side_words(&file.base), &side_words(&change))
+}
+
+/// A title is ASCII, and a path need not be.
+fn title_line(base: &str, change: &str) -> String {
+    let title = format!("{base} against {change}");
+    let ascii = |c: char| match c {
+        ' '..='~' => c.to_string(),
+        other => other.escape_default().to_string(),
+    };
+    title.chars().map(ascii).collect()
+}
+
+fn side_words(keys: &SubjectKeys) -> String {
+    if keys.bare_metal {
+        return "bare metal".to_owned();
+    }
+    let kernel = keys.kernel.as_deref().unwrap_or_default();
+    let disk = keys.disk.as_ref().and_then(|keys| checked_disk(keys).ok().flatten());
+    let mut words = subject_words(&Subject { disk, ..keys.subject_of(kernel) });
+    words.extend(keys.thp.iter().map(|thp| format!("thp={thp}")));
+    words.extend(keys.governor.iter().map(|governor| format!("governor={governor}")));
+    if !keys.prefix.is_empty() {
+        words.push(format!("prefix={}", keys.prefix.join(" ")));
+    }
+    joined_words(words)
+}
+
+/// A Subject, without the configuration that its options are added to.
+fn subject_words(subject: &Subject) -> Vec<String> {
+    let alone = Subject { setup: None, start_config: None, ..subject.clone() };
+    let setup =
+        subject.setup.as_deref().map(|commands| format!("setup={}", first_characters(commands)));
+    // A kernel of the cache has its hash in its path.
+    [short_hashes(&subject.kernel), alone.beside_kernel()].into_iter().chain(setup).collect()
+}
+
+fn joined_words(mut words: Vec<String>) -> String {
+    words.retain(|word| !word.is_empty());
+    if words.is_empty() { "as it is".to_owned() } else { words.join(" ") }
+}
+
+/// The first characters of commands, for a title.
+fn first_characters(commands: &str) -> String {
+    const MOST: usize = 60;
+    let start: String = commands.chars().take(MOST).collect();
+    if start.len() < commands.len() { start + "..." } else { start }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_has_no_path_of_64_digits() {
+        let kernel = |digit: &str| format!("/cache/kernels/{}/image", digit.repeat(64));
+        let mut file = ExperimentFile::default();
+        file.base.kernel = Some(kernel("a"));
+        file.change_mut().kernel = Some(kernel("b"));
+        assert_eq!(
+            title(&file),
+            "/cache/kernels/aaaaaaaaaaaa/image against /cache/kernels/bbbbbbbbbbbb/image"
+        );
     }
 }

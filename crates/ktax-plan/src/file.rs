@@ -4,15 +4,14 @@ use serde::Deserialize;
 
 use super::disk::DiskKeys;
 use super::error::PlanError;
-use super::models::ModelKey;
-use super::program::ProgramKeys;
-use super::workloads::{Definition, ParamValue};
+use crate::models::ModelKey;
+use crate::program::ProgramKeys;
+use crate::workloads::{Definition, ParamValue};
 use ktax_engine::EngineEntry;
 use ktax_host::text::escape_lines;
 use ktax_model::{Accelerator, HostKind, Subject};
 
-/// What an experiment file or the command line says, of whatever method; what is absent has a
-/// default. Flags are keys that were typed elsewhere.
+/// Keys of an experiment file or the command line, for all methods; absent keys have defaults.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ExperimentFile {
@@ -22,9 +21,9 @@ pub struct ExperimentFile {
     pub why: String,
     /// How the Subjects run.
     pub engine: Option<&'static EngineEntry>,
-    /// Of guests: the kind of KVM host that they run on.
+    /// Guests: the kind of KVM host that they run on.
     pub host: Option<HostKind>,
-    /// What the Layouts, or the order of the pairs, are drawn from.
+    /// Random seed for the Layouts, or for the order of the pairs.
     pub seed: Option<u64>,
     /// A change below this many percent gets no verdict.
     pub threshold_percent: Option<f64>,
@@ -34,7 +33,7 @@ pub struct ExperimentFile {
     pub workloads: Option<Vec<String>>,
     /// A directory of workloads of the user's, beside those of ktax.
     pub workloads_from: Option<String>,
-    /// What its files define; who reads the file reads them.
+    /// Workloads that the files of that directory define; whoever reads this file reads them.
     #[serde(skip)]
     pub definitions: Vec<Definition>,
     /// The rows of all its programs, of which some were chosen.
@@ -46,7 +45,7 @@ pub struct ExperimentFile {
     pub disk: Option<DiskKeys>,
     /// Programs of the user's, of which each is a row.
     pub program: Vec<ProgramKeys>,
-    /// What runs beside rows that are no programs.
+    /// Commands that run beside rows that are no programs.
     pub hooks: Option<ProgramKeys>,
     /// Layouts per Side.
     pub layouts: Option<u32>,
@@ -63,31 +62,31 @@ pub struct ExperimentFile {
     /// Values by name: of a parameter of the workloads, a row for each value; of a setting, a run
     /// for each value.
     pub sweep: BTreeMap<String, Vec<ParamValue>>,
-    /// Of guests: the host's kernel, unless it is the usual one of its kind.
+    /// Guests: the host's kernel, unless it is the usual one of its kind.
     pub host_kernel: Option<String>,
-    /// Of guests: options of the host's kernel, from source.
+    /// Guests: options of the host's kernel, from source.
     pub host_config: Vec<String>,
-    /// Of guests: paths of patches for the host's kernel, from source.
+    /// Guests: paths of patches for the host's kernel, from source.
     pub host_patches: Vec<String>,
     /// The shape of the computer, the same for both Sides.
     pub machine: MachineKeys,
-    /// What the change is measured against.
+    /// Base of the comparison.
     pub base: SubjectKeys,
-    /// What is measured.
+    /// Change of the comparison.
     pub change: Option<SubjectKeys>,
-    /// Of a ledger: what is added to the base, one at a time.
+    /// Ledgers: additions to the base, one at a time.
     pub add: Vec<Addition>,
-    /// Of a campaign: what is measured; each is compared with the one before it.
+    /// Campaigns: Subjects, each compared with the one before it.
     pub subjects: Vec<SubjectKeys>,
-    /// Of a campaign: timed experiments, by the names or paths of their files.
+    /// Campaigns: timed experiments, by the names or paths of their files.
     pub timed: Vec<String>,
 }
 
-/// What is added to the base.
+/// An addition to the base of a ledger.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Addition {
-    /// What it is called.
+    /// Name of the addition.
     pub name: String,
     /// Parameters behind the base's.
     #[serde(default)]
@@ -98,7 +97,7 @@ pub struct Addition {
     /// Patches after the base's, of a Kernel from source.
     #[serde(default)]
     pub patches: Vec<String>,
-    /// Of a guest of a KVM host: features of KVM that the base is without.
+    /// Guests of a KVM host: features of KVM that the base lacks.
     #[serde(default)]
     pub with: Vec<String>,
     /// Kernel settings in the place of the base's, by their names as sysctl(8) has them.
@@ -128,15 +127,15 @@ pub struct MachineKeys {
     pub cpus: Option<u32>,
     /// How many instructions each of several CPUs executes in turn.
     pub quantum: Option<u32>,
-    /// What is modelled beside counting.
+    /// Model beside the counts: coherence, or a machine.
     pub model: Option<ModelKey>,
     /// How many CPUs of this machine those run on.
     pub cores: Option<u32>,
-    /// What executes the guest's instructions.
+    /// Accelerator that executes the guest's instructions.
     pub accelerator: Option<Accelerator>,
 }
 
-/// What makes a Side what it is.
+/// Kernel and settings of a Side.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SubjectKeys {
@@ -145,13 +144,13 @@ pub struct SubjectKeys {
     pub kernel: Option<String>,
     /// Kernel parameters.
     pub boot_line: Option<String>,
-    /// From source: options, `CONFIG_NAME=VALUE`, or paths of files of them.
+    /// Kernels from source: options, `CONFIG_NAME=VALUE`, or paths of files of them.
     pub config: Vec<String>,
-    /// From source: paths of patches, in their order.
+    /// Kernels from source: paths of patches, in their order.
     pub patches: Vec<String>,
-    /// From source: what the configuration begins with.
+    /// Kernels from source: start configuration.
     pub start_config: Option<String>,
-    /// Of a revision: the directory of its repository.
+    /// Kernels from a revision: the directory of the repository.
     pub tree: Option<String>,
     /// The base is this machine itself.
     pub bare_metal: bool,
@@ -163,11 +162,11 @@ pub struct SubjectKeys {
     pub governor: Option<String>,
     /// On the running kernel: the command that runs each loop.
     pub prefix: Vec<String>,
-    /// Of a guest of a KVM host: features of KVM that it does not see.
+    /// Guests of a KVM host: features of KVM that they do not see.
     pub without: Vec<String>,
-    /// Of a guest of a KVM host: vCPUs.
+    /// Guests of a KVM host: number of vCPUs.
     pub cpus: Option<u8>,
-    /// Of a guest of a KVM host: memory in MiB.
+    /// Guests of a KVM host: memory in MiB.
     pub memory_mib: Option<u32>,
     /// Modules that only this Side's guest loads, with their parameters.
     pub modules: Vec<String>,
@@ -180,10 +179,8 @@ pub struct SubjectKeys {
 }
 
 impl ExperimentFile {
-    /// Parses an experiment file; `path` is for messages.
-    ///
-    /// # Errors
-    /// It is not TOML, or has a key that no method has, or no title; or it is a ledger.
+    /// Parses an experiment file; `path` is for messages. It fails for a ledger or a campaign, and
+    /// if a key is unknown or the title is missing.
     pub fn parse(text: &str, path: &str) -> Result<ExperimentFile, PlanError> {
         let wrong = |reason: String| PlanError::Experiment { path: path.to_owned(), reason };
         let file = ExperimentFile::read(text).map_err(wrong)?;
@@ -211,7 +208,7 @@ impl ExperimentFile {
         }
     }
 
-    /// What is said of the change; the base where nothing is.
+    /// Keys of the change; created if there are none.
     pub fn change_mut(&mut self) -> &mut SubjectKeys {
         self.change.get_or_insert_default()
     }
@@ -223,8 +220,7 @@ impl SubjectKeys {
         self.kernel.as_ref().map(|kernel| self.subject_of(kernel))
     }
 
-    /// The same with a usual kernel, for keys that say something of a kernel; `None` without such
-    /// keys.
+    /// The Kernel, `usual` if none is named; `None` if no key is about a kernel.
     pub(super) fn subject_or(&self, usual: &str) -> Option<Subject> {
         let is_built = !self.config.is_empty() || !self.patches.is_empty();
         let says = is_built || self.boot_line.is_some() || self.kernel.is_some();

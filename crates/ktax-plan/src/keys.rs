@@ -1,26 +1,23 @@
-//! Which keys only some methods have.
+//! Keys of experiment files: the methods that each applies to, and the flag that sets it.
 
-use super::error::PlanError;
-use super::file::{ExperimentFile, MachineKeys, SubjectKeys};
-use super::method::Method;
+use crate::error::PlanError;
+use crate::experiment::Method;
+use crate::file::{ExperimentFile, MachineKeys, SubjectKeys};
 use ktax_engine::{ENGINES, EngineEntry, Measures};
 use ktax_model::{HostKind, RunsOn};
 
 const COUNTS: &str = "the exact engine";
 const GUESTS: &str = "guests of a KVM host";
 
-/// Refuses a key that would do nothing.
-///
-/// # Errors
-/// A key belongs to another method.
+/// Refuses a key that belongs to another method and so would do nothing.
 pub fn check_keys(file: &ExperimentFile) -> Result<(), PlanError> {
-    check(file, Method::of(file))
+    check_keys_of_method(file, Method::of(file))
 }
 
 /// Refuses a key that this method does not have.
-pub(super) fn check(file: &ExperimentFile, method: Method) -> Result<(), PlanError> {
+pub(super) fn check_keys_of_method(file: &ExperimentFile, method: Method) -> Result<(), PlanError> {
     let uses = match (file.host, file.engine) {
-        (Some(host), _) => uses(host),
+        (Some(host), _) => host_description(host),
         (None, Some(engine)) => format!("the {} engine", engine.name),
         (None, None) => COUNTS.to_owned(),
     };
@@ -31,39 +28,42 @@ pub(super) fn check(file: &ExperimentFile, method: Method) -> Result<(), PlanErr
     if method == Method::Guests && file.engine.is_some_and(is_timed) {
         return refuse("engine".into(), &["an experiment without host".into()]);
     }
-    let is_here = file.engine.is_some_and(|it| it.runs_on == RunsOn::RunningKernel);
-    for (key, is_set, methods) in of_file(file) {
+    let is_here = file.engine.is_some_and(|engine| engine.runs_on == RunsOn::RunningKernel);
+    for (key, is_set, methods) in file_keys(file) {
         if is_set && !methods.contains(&method) {
-            return refuse(key.into(), &names(methods));
+            return refuse(key.into(), &method_names(methods));
         }
         // The running kernel's machine is what it is.
         if is_set && is_here && key.starts_with("machine.") {
             let counts = methods.contains(&Method::Counts).then(|| COUNTS.to_owned());
-            let of_guests = timed_engines(|it| it.runs_on == RunsOn::Guests);
-            let of_guests = format!("the {of_guests} engine");
-            return refuse(key.into(), &counts.into_iter().chain([of_guests]).collect::<Vec<_>>());
+            let guest_engines = timed_engines(|engine| engine.runs_on == RunsOn::Guests);
+            let guest_engine = format!("the {guest_engines} engine");
+            return refuse(
+                key.into(),
+                &counts.into_iter().chain([guest_engine]).collect::<Vec<_>>(),
+            );
         }
     }
     let sides = [("base", Some(&file.base)), ("change", file.change.as_ref())];
     for (side, keys) in sides.into_iter().filter_map(|(side, keys)| Some((side, keys?))) {
-        for (key, is_set, methods) in of_subject(keys) {
+        for (key, is_set, methods) in subject_keys(keys) {
             if is_set && !methods.contains(&method) {
-                return refuse(format!("{side}.{key}"), &names(methods));
+                return refuse(format!("{side}.{key}"), &method_names(methods));
             }
         }
     }
     Ok(())
 }
 
-/// What an experiment with this host uses, in messages.
-pub(super) fn uses(host: HostKind) -> String {
+/// Words for an experiment with this host, in messages.
+pub(super) fn host_description(host: HostKind) -> String {
     match host.name().strip_prefix("kvm-") {
         Some(board) => format!("{GUESTS} for {board}"),
         None => GUESTS.to_owned(),
     }
 }
 
-fn names(methods: &[Method]) -> Vec<String> {
+fn method_names(methods: &[Method]) -> Vec<String> {
     let name = |method: &Method| match method {
         Method::Counts => COUNTS.to_owned(),
         Method::Times => format!("timed engines ({})", timed_engines(|_| true)),
@@ -82,9 +82,9 @@ fn timed_engines(which: fn(&EngineEntry) -> bool) -> String {
     timed.map(|engine| engine.name).collect::<Vec<_>>().join(" and ")
 }
 
-type Key = (&'static str, bool, &'static [Method]);
+type MethodKey = (&'static str, bool, &'static [Method]);
 
-fn of_file(file: &ExperimentFile) -> Vec<Key> {
+fn file_keys(file: &ExperimentFile) -> Vec<MethodKey> {
     use Method::{Counts, Guests, Times};
     let MachineKeys { cpu, memory_mib, cpus, quantum, model, cores, accelerator } = &file.machine;
     vec![
@@ -113,7 +113,7 @@ fn of_file(file: &ExperimentFile) -> Vec<Key> {
     ]
 }
 
-fn of_subject(keys: &SubjectKeys) -> Vec<Key> {
+fn subject_keys(keys: &SubjectKeys) -> Vec<MethodKey> {
     use Method::{Counts, Guests, Times};
     vec![
         ("config", !keys.config.is_empty(), &[Counts, Guests]),
@@ -133,4 +133,71 @@ fn of_subject(keys: &SubjectKeys) -> Vec<Key> {
         ("cpus", keys.cpus.is_some(), &[Guests]),
         ("memory_mib", keys.memory_mib.is_some(), &[Guests]),
     ]
+}
+
+/// The flags that set a key: who typed one need not know the key.
+const FLAGS: [(&str, &str); 49] = [
+    ("engine", "--engine"),
+    ("layouts", "--layouts"),
+    ("same", "--same"),
+    ("threshold_percent", "--threshold"),
+    ("program", "-- CMD"),
+    ("hooks", "--setup or --prepare"),
+    ("workloads_from", "--workloads"),
+    ("files", "--file"),
+    ("root", "--root"),
+    ("setup", "--setup"),
+    ("prepare", "--prepare"),
+    ("user", "--user"),
+    ("ops_from", "--ops-from"),
+    ("sizes", "--sizes"),
+    ("modules", "--module"),
+    ("disk", "--disk"),
+    ("pairs", "--pairs"),
+    ("most_pairs", "--most-pairs"),
+    ("loops", "--loops"),
+    ("allow_differences", "--allow-differences"),
+    ("secondary", "--secondary"),
+    ("sweep", "--sweep"),
+    ("machine.cpu", "--cpu"),
+    ("machine.memory_mib", "--memory"),
+    ("machine.cpus", "--cpus"),
+    ("machine.quantum", "--quantum"),
+    ("machine.model", "--model"),
+    ("machine.cores", "--cores"),
+    ("base.bare_metal", "--bare-metal"),
+    ("base.boot_line", "--base-boot-line"),
+    ("change.boot_line", "--change-boot-line"),
+    ("base.config", "--base-config"),
+    ("base.patches", "--base-patch"),
+    ("change.config", "--config"),
+    ("change.patches", "--patch"),
+    ("base.start_config", "--start-config"),
+    ("change.start_config", "--start-config"),
+    ("base.tree", "--tree"),
+    ("change.tree", "--tree"),
+    ("base.modules", "--base-module"),
+    ("change.modules", "--change-module"),
+    ("base.disk", "--base-disk"),
+    ("change.disk", "--change-disk"),
+    ("base.files", "--base-file"),
+    ("change.files", "--change-file"),
+    ("base.setup", "--base-setup"),
+    ("change.setup", "--change-setup"),
+    ("base.", "--base-set"),
+    ("change.", "--change-set"),
+];
+
+/// The keys that `--base-set` and `--change-set` set.
+const SET_KEYS: [&str; 4] = ["sysctl", "thp", "governor", "prefix"];
+
+/// A key as messages name it: behind the flag that sets it, if there is one.
+pub(super) fn with_flag(key: &str) -> String {
+    let is_set = key.rsplit('.').next().is_some_and(|last| SET_KEYS.contains(&last));
+    let is_key =
+        |known: &str| known == key || (is_set && known.ends_with('.') && key.starts_with(known));
+    match FLAGS.iter().find(|(known, _)| is_key(known)) {
+        Some((_, flag)) => format!("{flag} ({key})"),
+        None => key.to_owned(),
+    }
 }

@@ -11,10 +11,10 @@ const LONGEST_PHASE: u64 = 5_000_000;
 const LONGEST_PADDING: u64 = 64;
 
 /// Layouts per Side where nothing else is asked for.
-pub const DEFAULT: u32 = 5;
+pub const DEFAULT_LAYOUTS: u32 = 5;
 
 /// Refuses a number of Layouts that ktax does not plan.
-pub fn check(layouts: u32) -> Result<(), PlanError> {
+pub fn check_layouts(layouts: u32) -> Result<(), PlanError> {
     match LAYOUTS.contains(&layouts) {
         true => Ok(()),
         false => Err(PlanError::Layouts { layouts }),
@@ -23,8 +23,8 @@ pub fn check(layouts: u32) -> Result<(), PlanError> {
 
 /// Draws Layouts, and the Steps in their order: two adjacent ones for each Layout, of which the
 /// first Side is drawn.
-pub fn steps(seed: u64, count: u32) -> (Vec<Layout>, Vec<Step>) {
-    let (layouts, firsts) = draw(seed, count);
+pub fn draw_steps(seed: u64, count: u32) -> (Vec<Layout>, Vec<Step>) {
+    let (layouts, firsts) = draw_layouts(seed, count);
     let pairs = firsts.iter().enumerate().flat_map(|(layout, first)| match first {
         Side::Base => [(layout, Side::Base), (layout, Side::Change)],
         Side::Change => [(layout, Side::Change), (layout, Side::Base)],
@@ -33,18 +33,18 @@ pub fn steps(seed: u64, count: u32) -> (Vec<Layout>, Vec<Step>) {
     (layouts, steps.collect())
 }
 
-/// So many Layouts that are drawn from this seed.
+/// Draws `count` Layouts from this seed.
 pub fn layouts_of(seed: u64, count: u32) -> Vec<Layout> {
-    draw(seed, count).0
+    draw_layouts(seed, count).0
 }
 
 /// The Steps of so many Layouts that were drawn from this seed.
 pub fn steps_of(seed: u64, count: u32) -> Vec<Step> {
-    steps(seed, count).1
+    draw_steps(seed, count).1
 }
 
 /// Draws Layouts, and for each the Side that boots first.
-fn draw(seed: u64, count: u32) -> (Vec<Layout>, Vec<Side>) {
+fn draw_layouts(seed: u64, count: u32) -> (Vec<Layout>, Vec<Side>) {
     let mut random = Random::new(seed);
     (0..count)
         .map(|_| {
@@ -65,15 +65,15 @@ mod tests {
 
     #[test]
     fn fewer_layouts_are_a_prefix_of_more() {
-        let (three, _) = draw(1, 3);
-        let (nine, _) = draw(1, 9);
+        let (three, _) = draw_layouts(1, 3);
+        let (nine, _) = draw_layouts(1, 9);
         assert_eq!(three, nine[..3]);
-        assert_ne!(draw(2, 3).0, three);
+        assert_ne!(draw_layouts(2, 3).0, three);
     }
 
     #[test]
     fn all_three_perturbations_vary() {
-        let (layouts, firsts) = draw(1, 5);
+        let (layouts, firsts) = draw_layouts(1, 5);
         for pair in layouts.windows(2) {
             assert_ne!(pair[0].seed, pair[1].seed);
             assert_ne!(pair[0].padding, pair[1].padding);

@@ -1,8 +1,8 @@
-use super::defaults::{Asked, already_on, without_effect};
 use super::error::PlanError;
-use super::experiment::Experiment;
 use super::file::{Addition, ExperimentFile, SubjectKeys};
-use super::method::Method;
+use crate::defaults::{AskedAddition, already_on, without_effect};
+use crate::experiment::Experiment;
+use crate::experiment::Method;
 use ktax_host::text::escape;
 use ktax_model::{AlreadyOn, Warning};
 
@@ -17,7 +17,7 @@ pub struct Ledger {
     pub experiments: Vec<(String, Experiment)>,
     /// The words of the command line that asks for it; empty where none does.
     pub again: Vec<String>,
-    /// What the file and the flags say.
+    /// Keys of the file and the flags.
     file: ExperimentFile,
 }
 
@@ -26,17 +26,11 @@ pub const TOGETHER: &str = "together";
 
 impl Ledger {
     /// Parses and checks a ledger file; `path` is for messages.
-    ///
-    /// # Errors
-    /// It is not TOML, has no additions, or one that cannot be measured.
     pub fn parse(text: &str, path: &str) -> Result<Ledger, PlanError> {
         Ledger::of(Ledger::read(text, path)?, path)
     }
 
     /// Parses a ledger file, whose keys flags may change; `path` is for messages.
-    ///
-    /// # Errors
-    /// It is not TOML, or has no additions.
     pub fn read(text: &str, path: &str) -> Result<ExperimentFile, PlanError> {
         let refuse = |reason: String| PlanError::Ledger { path: path.to_owned(), reason };
         let file = ExperimentFile::read(text).map_err(refuse)?;
@@ -47,54 +41,48 @@ impl Ledger {
     }
 
     /// Checks the keys of a ledger; `path` is for messages.
-    ///
-    /// # Errors
-    /// It has an addition that cannot be measured.
     pub fn of(file: ExperimentFile, path: &str) -> Result<Ledger, PlanError> {
         let refuse = |reason: String| PlanError::Ledger { path: path.to_owned(), reason };
-        check(&file).map_err(refuse)?;
-        if let Some(of) = file.add.iter().find(|of| !of.with.is_empty())
+        check_additions(&file).map_err(refuse)?;
+        if let Some(addition) = file.add.iter().find(|addition| !addition.with.is_empty())
             && Method::of(&file) != Method::Guests
         {
-            let key = format!("with (of {})", of.name);
+            let key = format!("with (of {})", addition.name);
             let (applies_to, uses) = ("host = \"kvm\"".to_owned(), "the exact engine".to_owned());
             return Err(PlanError::Misplaced { key, applies_to, uses });
         }
-        let experiments = experiments(&file, path)?;
+        let experiments = addition_experiments(&file, path)?;
         let (title, why) = (file.title.clone().unwrap_or_default(), file.why.clone());
         Ok(Ledger { title, why, experiments, again: Vec::new(), file })
     }
 
-    /// The same, with the words of the command line that asks for it.
+    /// Sets the words of the command line that asks for this ledger.
     pub fn asked_by(self, again: Vec<String>) -> Ledger {
         Ledger { again, ..self }
     }
 
-    /// What the base's kernel has already of what is added, by its configuration.
+    /// Parts of the additions that the base's kernel already has, by its configuration.
     pub fn already_on(&self, config: &str) -> Vec<AlreadyOn> {
         let line = self.file.base.boot_line.as_deref().unwrap_or_default();
         let each = self.file.add.iter();
-        each.flat_map(|addition| already_on(&asked(addition), line, config)).collect()
+        each.flat_map(|addition| already_on(&asked_of(addition), line, config)).collect()
     }
 
     /// The parameters that do nothing on the base's kernel, by its configuration.
     pub fn without_effect(&self, config: &str) -> Vec<(String, Warning)> {
-        let of = |addition: &Addition| {
+        let warnings_of_addition = |addition: &Addition| {
             let name = addition.name.clone();
-            let found = without_effect(&asked(addition), config);
+            let found = without_effect(&asked_of(addition), config);
             found.into_iter().map(move |(parameter, why)| {
                 let fact = format!("{parameter} does nothing on this kernel: {why}");
                 let next_step = "use a kernel that is built with it".to_owned();
                 (name.clone(), Warning { fact, next_step })
             })
         };
-        self.file.add.iter().flat_map(of).collect()
+        self.file.add.iter().flat_map(warnings_of_addition).collect()
     }
 
-    /// The same ledger, whose base has none of these: it has what stands for them instead.
-    ///
-    /// # Errors
-    /// The base cannot be measured so.
+    /// This ledger with a base that has none of these, but what stands for them instead.
     pub fn without(self, already_on: &[AlreadyOn]) -> Result<Ledger, PlanError> {
         let mut file = self.file;
         for instead in already_on.iter().flat_map(|one| one.instead.split_whitespace()) {
@@ -106,30 +94,33 @@ impl Ledger {
             let line = base.boot_line.take().unwrap_or_default();
             base.boot_line = Some(format!("{line} {instead}").trim().to_owned());
         }
-        let experiments = experiments(&file, "the ledger")?;
+        let experiments = addition_experiments(&file, "the ledger")?;
         Ok(Ledger { experiments, file, ..self })
     }
 }
 
-fn asked(addition: &Addition) -> Asked<'_> {
+fn asked_of(addition: &Addition) -> AskedAddition<'_> {
     let Addition { name, boot_line, config, .. } = addition;
-    Asked { name, boot_line, config }
+    AskedAddition { name, boot_line, config }
 }
 
 /// An Experiment for each addition, and one for all of them, if there are several.
-fn experiments(file: &ExperimentFile, path: &str) -> Result<Vec<(String, Experiment)>, PlanError> {
+fn addition_experiments(
+    file: &ExperimentFile,
+    path: &str,
+) -> Result<Vec<(String, Experiment)>, PlanError> {
     let refuse = |reason: String| PlanError::Ledger { path: path.to_owned(), reason };
     let each = file.add.iter().map(|one| (one.name.as_str(), vec![one]));
     let all = (file.add.len() > 1).then(|| (TOGETHER, file.add.iter().collect()));
     let experiments = each.chain(all).map(|(name, added)| {
-        let change = changed(&file.base, &added).map_err(refuse)?;
-        Ok((name.to_owned(), experiment(file, name, change)?))
+        let change = keys_with_additions(&file.base, &added).map_err(refuse)?;
+        Ok((name.to_owned(), addition_experiment(file, name, change)?))
     });
     experiments.collect()
 }
 
-/// What no ledger can do without, or with.
-fn check(file: &ExperimentFile) -> Result<(), String> {
+/// Refuses a ledger whose keys or additions cannot be measured.
+fn check_additions(file: &ExperimentFile) -> Result<(), String> {
     let mut names: Vec<&str> = file.add.iter().map(|addition| &*addition.name).collect();
     let is_name = |name: &&str| {
         let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_=.,+".contains(&b);
@@ -172,7 +163,7 @@ fn check(file: &ExperimentFile) -> Result<(), String> {
 }
 
 /// The base with these additions.
-fn changed(base: &SubjectKeys, added: &[&Addition]) -> Result<SubjectKeys, String> {
+fn keys_with_additions(base: &SubjectKeys, added: &[&Addition]) -> Result<SubjectKeys, String> {
     let mut change = base.clone();
     for Addition { name, boot_line, config, patches, with, sysctl, modules, files, setup } in added
     {
@@ -200,7 +191,7 @@ fn changed(base: &SubjectKeys, added: &[&Addition]) -> Result<SubjectKeys, Strin
     Ok(change)
 }
 
-fn experiment(
+fn addition_experiment(
     file: &ExperimentFile,
     name: &str,
     change: SubjectKeys,
@@ -230,17 +221,18 @@ mod tests {
     #[test]
     fn each_is_added_alone_and_then_all() {
         let all = Ledger::parse(TEXT, "t.toml").unwrap().experiments;
-        let counted = |at: usize| match &all[at].1.method {
-            ExperimentMethod::Counts(of) => of,
+        let counted = |index: usize| match &all[index].1.method {
+            ExperimentMethod::Counts(counts) => counts,
             other => panic!("{other:?}"),
         };
-        let of = |at: usize| (all[at].0.as_str(), counted(at).change.boot_line.as_str());
+        let name_and_line =
+            |index: usize| (all[index].0.as_str(), counted(index).change.boot_line.as_str());
         assert_eq!(
-            [of(0), of(1), of(2)],
+            [name_and_line(0), name_and_line(1), name_and_line(2)],
             [("a", "quiet a=1"), ("b", "quiet"), (TOGETHER, "quiet a=1")]
         );
         assert_eq!(counted(2).change.config, ["CONFIG_B=y"]);
-        assert!((0..3).all(|at| counted(at).base.boot_line == "quiet"));
+        assert!((0..3).all(|index| counted(index).base.boot_line == "quiet"));
         assert_eq!(all[0].1.title, "t: a");
     }
 
@@ -277,8 +269,8 @@ mod tests {
     #[test]
     fn a_guest_gets_features_that_the_base_is_without() {
         let all = Ledger::parse(GUESTS, "t.toml").unwrap().experiments;
-        let without = |at: usize| match &all[at].1.method {
-            ExperimentMethod::Guests(of) => of.change.as_ref().unwrap().without.join(" "),
+        let without = |index: usize| match &all[index].1.method {
+            ExperimentMethod::Guests(guests) => guests.change.as_ref().unwrap().without.join(" "),
             other => panic!("{other:?}"),
         };
         assert_eq!([without(0), without(1), without(2)], ["kvm-steal-time", "kvmclock", ""]);

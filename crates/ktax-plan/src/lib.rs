@@ -10,10 +10,8 @@
 //! assert!(Experiment::parse(audit.text, "audit.toml").is_ok());
 //! ```
 
-mod asked;
 mod bisect;
 pub mod bounds;
-mod built_in;
 mod campaign;
 mod counts;
 mod defaults;
@@ -21,28 +19,21 @@ mod disk;
 mod error;
 mod experiment;
 mod file;
-mod flags;
 mod guests;
 mod keys;
 mod layouts;
 mod ledger;
-mod method;
 mod models;
 mod program;
-mod programs;
-mod shards;
 mod times;
-mod title;
 mod workloads;
 
 pub use bisect::{chain, elements, subject_after};
-pub use built_in::{BuiltIn, experiments, ledgers, machines};
-pub use campaign::Campaign;
+pub use campaign::{Campaign, Costs, SHARDS, divide};
 pub use counts::CountsExperiment;
-pub use disk::DiskKeys;
-pub use disk::mkfs;
+pub use disk::{DiskKeys, mkfs};
 pub use error::PlanError;
-pub use experiment::{Experiment, ExperimentMethod};
+pub use experiment::{Experiment, ExperimentMethod, Method, title, title_of};
 pub use file::{ExperimentFile, MachineKeys, SubjectKeys};
 pub use guests::{GuestKernels, GuestsExperiment};
 pub use keys::check_keys;
@@ -50,14 +41,11 @@ pub use keys::check_keys;
 pub use ktax_engine::{ENGINES, EngineEntry};
 pub use layouts::{layouts_of, steps_of};
 pub use ledger::{Ledger, TOGETHER};
-pub use method::Method;
-pub use models::{ModelKey, machine_title, measured_machine, model_names};
-pub use program::ProgramKeys;
-pub use program::{own_setup, sysctl_file};
-pub use programs::program_rows;
-pub use shards::{Costs, SHARDS, divide};
+pub use models::{
+    BuiltIn, ModelKey, experiments, ledgers, machine_title, machines, measured_machine, model_names,
+};
+pub use program::{ProgramKeys, own_setup, program_rows, sysctl_file};
 pub use times::{TimesExperiment, has_own_ops, with_ops};
-pub use title::{title, title_of};
 pub use workloads::{
     Definition, Document, Param, ParamValue, TouchedTable, TouchingRow, check_memory, definition,
     definitions, each_once, find, names, native_names, native_rows, select, with_definitions,

@@ -1,11 +1,11 @@
-//! What is modelled, as a file or the command line says it.
+//! Files that are in the binary, and the machines and models among them.
 
-use serde::Deserialize;
+use std::path::Path;
 
-use super::built_in::{BuiltIn, machines};
-use super::error::PlanError;
+use crate::error::PlanError;
 use ktax_host::text::{escape_lines, nearest};
 use ktax_model::{Calibration, MachineModel, Model};
+use serde::Deserialize;
 
 /// A model by its name, or a machine. A file has a name; who reads the file reads the machine of
 /// that name, if it ends in `.toml`.
@@ -25,17 +25,13 @@ impl From<String> for ModelKey {
 }
 
 impl ModelKey {
-    /// A machine, from the text of a file of that name.
-    ///
-    /// # Errors
-    ///
-    /// It is none.
+    /// Parses the text of a machine's file; `name` is that of the file.
     pub fn parse(text: &str, name: &str) -> Result<ModelKey, PlanError> {
-        let (machine, calibration) = machine(text, name)?;
+        let (machine, calibration) = parse_machine(text, name)?;
         Ok(ModelKey::Machine(Box::new(machine), calibration.map(Box::new)))
     }
 
-    /// What the machine takes, if it is one that was calibrated.
+    /// Calibration of the machine, if its file has one.
     pub fn calibration(&self) -> Option<Box<Calibration>> {
         match self {
             ModelKey::Name(_) => None,
@@ -43,17 +39,13 @@ impl ModelKey {
         }
     }
 
-    /// What is modelled.
-    ///
-    /// # Errors
-    ///
-    /// There is no such model, or no such machine can be modelled.
+    /// The model, checked.
     pub fn model(&self) -> Result<Model, PlanError> {
         let machine = match self {
             ModelKey::Name(name) if *name == Model::Coherence.name() => {
                 return Ok(Model::Coherence);
             }
-            ModelKey::Name(name) => built_in(name)?,
+            ModelKey::Name(name) => built_in_machine(name)?,
             ModelKey::Machine(machine, _) => (**machine).clone(),
         };
         let refused = |reason| PlanError::Machine { file: machine.name.clone(), reason };
@@ -73,49 +65,79 @@ pub fn model_names() -> impl Iterator<Item = &'static str> {
 /// measured to take.
 const MEASURED: &str = "zen5";
 
-/// Its name, and what it takes.
-///
-/// # Errors
-/// Its file is none, which a test excludes.
+/// Name and Calibration of that machine.
 pub fn measured_machine() -> Result<(&'static str, Calibration), PlanError> {
     let refused =
         |reason: &str| PlanError::Machine { file: MEASURED.to_owned(), reason: reason.to_owned() };
     let file = machines().find(|one| one.name == MEASURED).ok_or_else(|| refused("is missing"))?;
-    let (_, calibration) = machine(file.text, file.name)?;
+    let (_, calibration) = parse_machine(file.text, file.name)?;
     Ok((file.name, calibration.ok_or_else(|| refused("has no [calibration]"))?))
 }
 
-fn built_in(name: &str) -> Result<MachineModel, PlanError> {
+fn built_in_machine(name: &str) -> Result<MachineModel, PlanError> {
     let found = machines().find(|machine| machine.name == name);
     let Some(BuiltIn { name, text }) = found else {
         let near = nearest(name, model_names()).map(str::to_owned);
         let known = model_names().collect::<Vec<_>>().join(", ");
         return Err(PlanError::UnknownModel { name: name.to_owned(), near, known });
     };
-    machine(text, name).map(|(machine, _)| machine)
+    parse_machine(text, name).map(|(machine, _)| machine)
 }
 
 /// A machine's file: its sizes, and below `[calibration]` what it takes.
-fn machine(text: &str, name: &str) -> Result<(MachineModel, Option<Calibration>), PlanError> {
+fn parse_machine(text: &str, name: &str) -> Result<(MachineModel, Option<Calibration>), PlanError> {
     let refused = |reason: String| PlanError::Machine {
         file: name.to_owned(),
         reason: escape_lines(reason.trim_end()),
     };
-    let mut table: toml::Table = toml::from_str(text).map_err(|it| refused(it.to_string()))?;
+    let mut table: toml::Table =
+        toml::from_str(text).map_err(|error| refused(error.to_string()))?;
     let calibration = table.remove("calibration").map(toml::Value::try_into).transpose();
-    let calibration: Option<Calibration> = calibration.map_err(|it| refused(it.to_string()))?;
+    let calibration: Option<Calibration> =
+        calibration.map_err(|error| refused(error.to_string()))?;
     calibration.iter().try_for_each(Calibration::check).map_err(refused)?;
-    let machine: MachineModel = table.try_into().map_err(|it| refused(it.to_string()))?;
+    let machine: MachineModel = table.try_into().map_err(|error| refused(error.to_string()))?;
     Ok((MachineModel { name: name.to_owned(), ..machine }, calibration))
 }
 
-/// Which machine has this name, as its file says.
-///
-/// # Errors
-///
-/// No machine of that name is built in.
+/// Title of the built-in machine with this name.
 pub fn machine_title(name: &str) -> Result<String, PlanError> {
-    Ok(built_in(name)?.title)
+    Ok(built_in_machine(name)?.title)
+}
+
+/// A file that is in the binary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BuiltIn {
+    /// The file's name without `.toml`.
+    pub name: &'static str,
+    /// Text of the file.
+    pub text: &'static str,
+}
+
+type Files = &'static [(&'static str, &'static str)];
+
+const EXPERIMENTS: Files = include!(concat!(env!("OUT_DIR"), "/experiments.rs"));
+const MACHINES: Files = include!(concat!(env!("OUT_DIR"), "/machines.rs"));
+const LEDGERS: Files = include!(concat!(env!("OUT_DIR"), "/ledgers.rs"));
+
+/// The experiments, by name.
+pub fn experiments() -> impl Iterator<Item = BuiltIn> {
+    built_in_files(EXPERIMENTS)
+}
+
+/// The ledgers, by name.
+pub fn ledgers() -> impl Iterator<Item = BuiltIn> {
+    built_in_files(LEDGERS)
+}
+
+/// The machines that are modelled, by name.
+pub fn machines() -> impl Iterator<Item = BuiltIn> {
+    built_in_files(MACHINES)
+}
+
+fn built_in_files(files: Files) -> impl Iterator<Item = BuiltIn> {
+    let name = |path: &'static str| Path::new(path).file_stem()?.to_str();
+    files.iter().filter_map(move |(path, text)| Some(BuiltIn { name: name(path)?, text }))
 }
 
 #[cfg(test)]
@@ -123,11 +145,11 @@ mod tests {
     use super::*;
 
     fn zen3(from: &str, to: &str) -> Result<Model, String> {
-        let text = machines().find(|it| it.name == "zen3").unwrap().text;
+        let text = machines().find(|machine| machine.name == "zen3").unwrap().text;
         assert!(text.contains(from), "{text}");
-        let key =
-            ModelKey::parse(&text.replace(from, to), "my.toml").map_err(|it| it.to_string())?;
-        key.model().map_err(|it| it.to_string())
+        let key = ModelKey::parse(&text.replace(from, to), "my.toml")
+            .map_err(|error| error.to_string())?;
+        key.model().map_err(|error| error.to_string())
     }
 
     #[test]

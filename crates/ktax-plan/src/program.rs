@@ -1,13 +1,14 @@
-//! A program of the user's, as a file or the command line says it.
+//! Programs of the user: their keys, checked, and the rows that they make.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
+use crate::error::PlanError;
+use crate::file::ExperimentFile;
+use crate::workloads::{Definition, each_once};
+use ktax_host::text::{escape, shell_line};
+use ktax_model::{ProgramSize, RUNNER, Region, Signature, Subject, UserProgram, Workload};
 use serde::Deserialize;
-
-use super::error::PlanError;
-use ktax_host::text::escape;
-use ktax_model::{ProgramSize, Subject, UserProgram};
 
 const LONGEST_NAME: usize = 32;
 const MOST_NUMBERS: usize = 16;
@@ -20,11 +21,11 @@ const MADE_BY_THE_GUEST: [&str; 4] = ["/dev", "/proc", "/run", "/sys"];
 /// The command that runs a script.
 const OF_SCRIPT: [&str; 3] = ["sh", "-e", UserProgram::SCRIPT];
 
-/// What an experiment file or the command line says of a program.
+/// Keys of a program in an experiment file or on the command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProgramKeys {
-    /// What its row is called, behind `program:`; the command's name where absent.
+    /// Name of its row, without `program:`; by default the command's name.
     pub name: Option<String>,
     /// The program and its arguments.
     pub command: Vec<String>,
@@ -36,7 +37,7 @@ pub struct ProgramKeys {
     pub root: Option<String>,
     /// Whether to run it once on this machine, in a sandbox, to find the files that it needs.
     pub trace_files: bool,
-    /// Its environment beside the usual one: `NAME=VALUE`.
+    /// Environment beside the usual one: `NAME=VALUE`.
     pub env: Vec<String>,
     /// The file that it reads from its standard input.
     pub stdin: Option<String>,
@@ -46,7 +47,7 @@ pub struct ProgramKeys {
     pub status: Option<u32>,
     /// Commands for a shell in its root directory, before anything is measured.
     pub setup: Option<String>,
-    /// The same, before each run.
+    /// Commands for a shell in its root directory, before each run.
     pub prepare: Option<String>,
     /// Numbers that it prints, as a part of its work signature: by name, the text before each.
     pub numbers: BTreeMap<String, String>,
@@ -63,10 +64,10 @@ pub struct ProgramKeys {
 }
 
 /// The program, checked: one for each of its sizes.
-pub(super) fn programs_of(keys: &ProgramKeys) -> Result<Vec<UserProgram>, PlanError> {
+fn sized_programs(keys: &ProgramKeys) -> Result<Vec<UserProgram>, PlanError> {
     let refuse = |reason: &str| Err(PlanError::Program { reason: reason.to_owned() });
     if keys.sizes.is_empty() {
-        return Ok(vec![program(keys)?]);
+        return Ok(vec![checked_program(keys)?]);
     }
     let [from, to] = keys.sizes[..] else {
         return refuse("it needs two sizes; write --sizes 1000,2000");
@@ -83,15 +84,15 @@ pub(super) fn programs_of(keys: &ProgramKeys) -> Result<Vec<UserProgram>, PlanEr
              where the number of its operations stands",
         );
     }
-    let asked = program(keys)?;
-    let of_size = |size: u64| {
+    let asked = checked_program(keys)?;
+    let program_of_size = |size: u64| {
         let (own, _) = with_size(keys, size);
         let own = ProgramKeys { name: Some(format!("{}-{size}", asked.name)), ..own };
         let sizes = keys.sizes.clone();
         let size = Box::new(ProgramSize { size, sizes, program: asked.clone() });
-        Ok(UserProgram { size: Some(size), ..program(&own)? })
+        Ok(UserProgram { size: Some(size), ..checked_program(&own)? })
     };
-    keys.sizes.iter().copied().map(of_size).collect()
+    keys.sizes.iter().copied().map(program_of_size).collect()
 }
 
 /// The program with a size in its texts, and in how many of them it stands.
@@ -107,7 +108,7 @@ fn with_size(keys: &ProgramKeys, size: u64) -> (ProgramKeys, usize) {
 }
 
 /// The program, checked.
-pub(super) fn program(keys: &ProgramKeys) -> Result<UserProgram, PlanError> {
+pub(super) fn checked_program(keys: &ProgramKeys) -> Result<UserProgram, PlanError> {
     let refuse = |reason: &str| Err(PlanError::Program { reason: reason.to_owned() });
     let texts = || {
         let optional = [&keys.root, &keys.stdin, &keys.script, &keys.setup, &keys.prepare];
@@ -115,11 +116,11 @@ pub(super) fn program(keys: &ProgramKeys) -> Result<UserProgram, PlanError> {
         let lists = keys.command.iter().chain(&keys.files).chain(&keys.env);
         lists.chain(optional).chain(keys.numbers.values())
     };
-    let command = command(keys)?;
+    let command = command_words(keys)?;
     if texts().any(|text| text.contains('\0')) {
         return refuse("a text has a NUL character; remove it");
     }
-    let usual = || keys.command.first().map_or("script".to_owned(), |it| usual_name(it));
+    let usual = || keys.command.first().map_or("script".to_owned(), |command| usual_name(command));
     let name = keys.name.clone().unwrap_or_else(usual);
     if !is_name(&name) {
         let name = escape(&name).to_string();
@@ -130,7 +131,7 @@ pub(super) fn program(keys: &ProgramKeys) -> Result<UserProgram, PlanError> {
         return Err(PlanError::Program { reason });
     }
     check_files(&keys.files)?;
-    let numbers = numbers(keys)?;
+    let numbers = checked_numbers(keys)?;
     let (status, warm_up) = (keys.status.unwrap_or(0), keys.warm_up.unwrap_or(0));
     if status > 255 {
         return refuse("its status must be of 0 to 255; give it another status");
@@ -164,7 +165,7 @@ pub(super) fn program(keys: &ProgramKeys) -> Result<UserProgram, PlanError> {
     })
 }
 
-fn command(keys: &ProgramKeys) -> Result<Vec<String>, PlanError> {
+fn command_words(keys: &ProgramKeys) -> Result<Vec<String>, PlanError> {
     let refuse = |reason: &str| Err(PlanError::Program { reason: reason.to_owned() });
     match (keys.command.as_slice(), &keys.script) {
         (command, None) if command.first().is_none_or(String::is_empty) => {
@@ -187,12 +188,12 @@ pub(super) fn check_files(files: &[String]) -> Result<(), PlanError> {
             let reason = format!("its file {} {why}", escape(file));
             Err(PlanError::Program { reason })
         };
-        let (path, at) = UserProgram::path_and_place(file);
+        let (path, place) = UserProgram::path_and_place(file);
         if path.is_empty() {
             return refuse("has no path; write PATH or PATH:AT");
         }
-        let Some(at) = at else { continue };
-        let parts = || Path::new(at).components().filter(|part| *part != Component::CurDir);
+        let Some(place) = place else { continue };
+        let parts = || Path::new(place).components().filter(|part| *part != Component::CurDir);
         let names = || parts().filter(|part| matches!(part, Component::Normal(_)));
         if names().next().is_none() || parts().any(|part| part == Component::ParentDir) {
             return refuse(
@@ -215,16 +216,17 @@ pub(super) fn check_files(files: &[String]) -> Result<(), PlanError> {
 }
 
 /// The numbers that it prints, of which one may be that of its operations.
-fn numbers(keys: &ProgramKeys) -> Result<BTreeMap<String, String>, PlanError> {
+fn checked_numbers(keys: &ProgramKeys) -> Result<BTreeMap<String, String>, PlanError> {
     let refuse = |reason: String| Err(PlanError::Program { reason });
     let is_taken = |name: &str| ["exit-status", "stdout", UserProgram::OPS].contains(&name);
-    let of_ops = keys.ops_from.iter().map(|text| (UserProgram::OPS, text));
-    let of_user = keys.numbers.iter().map(|(name, text)| (name.as_str(), text));
-    if let Some((name, _)) = of_user.clone().find(|(name, _)| !is_name(name) || is_taken(name)) {
+    let ops_number = keys.ops_from.iter().map(|text| (UserProgram::OPS, text));
+    let user_numbers = keys.numbers.iter().map(|(name, text)| (name.as_str(), text));
+    if let Some((name, _)) = user_numbers.clone().find(|(name, _)| !is_name(name) || is_taken(name))
+    {
         let name = escape(name);
         return refuse(format!("a number cannot be called \"{name}\"; give it another name"));
     }
-    if of_user.clone().chain(of_ops.clone()).any(|(_, text)| text.is_empty()) {
+    if user_numbers.clone().chain(ops_number.clone()).any(|(_, text)| text.is_empty()) {
         return refuse("there is no text before a number; write what it prints before it".into());
     }
     if keys.numbers.len() > MOST_NUMBERS {
@@ -233,15 +235,15 @@ fn numbers(keys: &ProgramKeys) -> Result<BTreeMap<String, String>, PlanError> {
     if keys.ops.is_some() && keys.ops_from.is_some() {
         return refuse("it has ops and ops_from; remove one of them".into());
     }
-    Ok(of_user.chain(of_ops).map(|(name, text)| (name.to_owned(), text.clone())).collect())
+    Ok(user_numbers.chain(ops_number).map(|(name, text)| (name.to_owned(), text.clone())).collect())
 }
 
-/// What runs beside rows that are no programs, in a root directory of its own.
-pub(super) fn hooks(keys: &ProgramKeys) -> Result<UserProgram, PlanError> {
+/// The hooks, checked: commands beside rows that are no programs, in a root directory of their own.
+pub(super) fn checked_hooks(keys: &ProgramKeys) -> Result<UserProgram, PlanError> {
     let ProgramKeys { files, root, trace_files, env, setup, prepare, .. } = keys.clone();
     let command = vec!["sh".to_owned()];
     let name = Some("rows".to_owned());
-    let of_hooks = ProgramKeys {
+    let hooks = ProgramKeys {
         command,
         name,
         files,
@@ -252,13 +254,13 @@ pub(super) fn hooks(keys: &ProgramKeys) -> Result<UserProgram, PlanError> {
         prepare,
         ..ProgramKeys::default()
     };
-    let is_all = *keys == ProgramKeys { command: Vec::new(), name: None, ..of_hooks.clone() };
+    let is_all = *keys == ProgramKeys { command: Vec::new(), name: None, ..hooks.clone() };
     if !is_all || (keys.setup.is_none() && keys.prepare.is_none()) {
         let reason =
             "hooks have setup or prepare, and files, root, trace_files and env; remove other keys";
         return Err(PlanError::Program { reason: reason.into() });
     }
-    program(&of_hooks)
+    checked_program(&hooks)
 }
 
 /// The commands and files that only one Side's guest has, in a root directory of their own.
@@ -272,7 +274,7 @@ pub fn own_setup(subject: &Subject) -> Option<UserProgram> {
 /// The file of a kernel setting, by its name as sysctl(8) has it: of `.` and `/`, the one that
 /// comes first separates the parts, and the other one stands for a dot within a part.
 pub fn sysctl_file(name: &str) -> String {
-    let is_dotted = name.find(['.', '/']).is_none_or(|at| name.as_bytes()[at] == b'.');
+    let is_dotted = name.find(['.', '/']).is_none_or(|index| name.as_bytes()[index] == b'.');
     let swap = |c: char| match c {
         '.' => '/',
         '/' => '.',
@@ -308,14 +310,193 @@ pub(super) fn is_name(name: &str) -> bool {
 /// The file's name, with what a row's name cannot have as `-`.
 fn usual_name(command: &str) -> String {
     let file = command.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
-    let of = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() { c } else { '-' };
-    let name: String = file.chars().map(of).take(LONGEST_NAME).collect();
+    let allowed = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() { c } else { '-' };
+    let name: String = file.chars().map(allowed).take(LONGEST_NAME).collect();
     name.trim_matches('-').to_owned()
+}
+
+/// The programs, checked.
+pub(super) fn checked_programs(keys: &[ProgramKeys]) -> Result<Vec<UserProgram>, PlanError> {
+    let numbered_error = |(index, program): (usize, &ProgramKeys)| {
+        sized_programs(program).map_err(|error| match error {
+            PlanError::Program { reason } if keys.len() > 1 => {
+                let reason = format!("of {} programs, number {}: {reason}", keys.len(), index + 1);
+                PlanError::Program { reason }
+            }
+            other => other,
+        })
+    };
+    let programs =
+        keys.iter().enumerate().map(numbered_error).collect::<Result<Vec<_>, _>>()?.concat();
+    let computed = programs.iter().flat_map(|program| {
+        let names = computed_row_names(program);
+        names.into_iter().map(|row| Workload { row, ..program_row(0, program) })
+    });
+    each_once(rows_with_definitions(&programs, &[]).into_iter().chain(computed).collect())?;
+    Ok(programs)
+}
+
+/// The names of the rows that are computed from two sizes of a program; those of its smaller size.
+fn computed_row_names(program: &UserProgram) -> Vec<String> {
+    let size = program.size.as_ref().filter(|size| size.is_smallest());
+    size.map_or_else(Vec::new, |size| vec![size.program.row(), size.program.row_of_start()])
+}
+
+/// The parameter that says which program of a guest runs.
+const NUMBER: &str = "number";
+
+impl ExperimentFile {
+    /// Keeps the programs of these names and removes the others.
+    pub fn choose_programs(&mut self, names: &[&str]) -> Result<(), PlanError> {
+        let known = checked_programs(&self.program)?;
+        let is_asked_for = |keys: &ProgramKeys| -> Result<bool, PlanError> {
+            Ok(sized_programs(keys)?.iter().flat_map(row_names).any(|name| names.contains(&name)))
+        };
+        let asked_for =
+            self.program.iter().map(is_asked_for).collect::<Result<Vec<bool>, PlanError>>();
+        let mut asked_for = asked_for?.into_iter();
+        self.program.retain(|_| asked_for.next().unwrap_or(false));
+        self.all_programs = known.iter().map(UserProgram::row).collect();
+        Ok(())
+    }
+
+    /// Checks that there are programs of these names.
+    pub fn check_programs(&self, names: &[&str]) -> Result<(), PlanError> {
+        let known = checked_programs(&self.program)?;
+        let is_known = |name: &&str| known.iter().flat_map(row_names).any(|known| known == *name);
+        if let Some(name) = names.iter().find(|name| !is_known(name)) {
+            let rows = known.iter().map(UserProgram::row).chain(self.all_programs.iter().cloned());
+            let rows = Vec::from_iter(rows.collect::<BTreeSet<_>>());
+            let reason = match rows.is_empty() {
+                true => format!(
+                    "there is no program {name:?}, and none at all; remove -w program:{name}"
+                ),
+                false => format!("there is no program {name:?}; choose of {}", rows.join(", ")),
+            };
+            return Err(PlanError::Program { reason });
+        }
+        Ok(())
+    }
+}
+
+/// The names that ask for a program: its own, and that of all its sizes.
+fn row_names(program: &UserProgram) -> impl Iterator<Item = &str> {
+    let asked = program.size.iter().map(|size| size.program.name.as_str());
+    asked.chain([program.name.as_str()])
+}
+
+/// Splits names of rows into the programs of workload files that they ask for, and the others;
+/// `None` where all rows are asked for, or programs alone.
+pub(super) fn split_names(
+    definitions: &[Definition],
+    names: Option<&[String]>,
+) -> Result<(Vec<UserProgram>, Option<Vec<String>>), PlanError> {
+    let Some(names) = names else { return Ok((Vec::new(), None)) };
+    let (mut programs, mut others) = (Vec::new(), Vec::new());
+    for name in names {
+        let is_asked_for = |definition: &&Definition| match name.strip_prefix('@') {
+            Some(group) => definition.group == group && !definition.hidden,
+            None => definition.name == *name,
+        };
+        let asked: Vec<&Definition> = definitions.iter().filter(is_asked_for).collect();
+        let (program, params) = name.split_once(':').unwrap_or((name, ""));
+        let has_none =
+            |definition: &Definition| definition.name == program && definition.run.is_some();
+        if !params.is_empty() && definitions.iter().any(has_none) {
+            let reason = format!("{program} takes no parameters; name it alone");
+            return Err(PlanError::Program { reason });
+        }
+        if asked.iter().all(|definition| definition.run.is_none()) {
+            others.push(name.clone());
+            continue;
+        }
+        for definition in asked {
+            match &definition.run {
+                Some(run) => programs.push(defined_program(definition, run)?),
+                None => others.push(definition.name.clone()),
+            }
+        }
+    }
+    let is_alone = others.is_empty() && !programs.is_empty();
+    Ok((programs, (!is_alone).then_some(others)))
+}
+
+fn defined_program(definition: &Definition, run: &ProgramKeys) -> Result<UserProgram, PlanError> {
+    let name = Some(definition.name.clone());
+    let keys = ProgramKeys { name, ops: Some(definition.ops), ..run.clone() };
+    Ok(UserProgram { defined: true, ..checked_program(&keys)? })
+}
+
+/// A row for each program, as if no workload file had it.
+pub fn program_rows(programs: &[UserProgram]) -> Vec<Workload> {
+    rows_with_definitions(programs, &[])
+}
+
+/// A row for each program, in a guest that has no other.
+pub(super) fn rows_alone(programs: &[UserProgram], definitions: &[Definition]) -> Vec<Workload> {
+    let mut rows = rows_with_definitions(programs, definitions);
+    for row in &mut rows {
+        row.params.insert(NUMBER.to_owned(), 0);
+    }
+    rows
+}
+
+/// A row for each program, in guests that have them all.
+pub(super) fn rows_with_definitions(
+    programs: &[UserProgram],
+    definitions: &[Definition],
+) -> Vec<Workload> {
+    let row = |(number, program): (u64, &UserProgram)| {
+        let definition = definitions
+            .iter()
+            .find(|definition| program.defined && definition.name == program.name);
+        let row = program_row(number, program);
+        match definition {
+            Some(Definition { title, operation, .. }) => {
+                Workload { title: title.clone(), operation: operation.clone(), ..row }
+            }
+            None => row,
+        }
+    };
+    (0..).zip(programs).map(row).collect()
+}
+
+fn program_row(number: u64, program: &UserProgram) -> Workload {
+    let command = shell_line(program.command.iter().map(String::as_str));
+    let prints_ops = program.numbers.contains_key(UserProgram::OPS);
+    let ops = program.ops.unwrap_or(1);
+    let operation = match ops {
+        _ if prints_ops => "one of the operations that it prints".to_owned(),
+        1 => "one run".to_owned(),
+        ops => format!("one of {ops} operations of a run"),
+    };
+    let mut numbers = vec![
+        (NUMBER, number),
+        ("status", program.status.into()),
+        ("user", program.user.into()),
+        ("warm-up", program.warm_up.into()),
+    ];
+    // What is as usual is not said, so that such counts stay comparable.
+    numbers.extend(program.any_output.then_some(("any-output", 1)));
+    numbers.extend(prints_ops.then_some((Workload::PRINTS_OPS, 1)));
+    Workload {
+        row: program.row(),
+        title: command,
+        operation,
+        program: RUNNER.to_owned(),
+        ops,
+        region: Region::default(),
+        params: numbers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        memory_bytes: 0,
+        signature: Signature::new(),
+        numbers: program.numbers.clone(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workloads::definitions;
 
     fn keys(command: &[&str]) -> ProgramKeys {
         let command = command.iter().map(|word| (*word).to_owned()).collect();
@@ -334,26 +515,26 @@ mod tests {
     #[test]
     fn a_file_may_have_a_place_outside_of_the_working_directory() {
         let asked = with_files(&["a:/etc/passwd", "b:etc/passwd", "c:below/./it"]);
-        assert_eq!(program(&asked).unwrap().files, asked.files);
+        assert_eq!(checked_program(&asked).unwrap().files, asked.files);
     }
 
     #[test]
     fn hooks_are_no_program() {
         let setup = ProgramKeys { setup: Some("true".into()), ..ProgramKeys::default() };
-        assert_eq!(hooks(&setup).unwrap().setup.unwrap(), "true");
+        assert_eq!(checked_hooks(&setup).unwrap().setup.unwrap(), "true");
         for bad in
             [ProgramKeys { ops: Some(1), ..setup.clone() }, ProgramKeys { setup: None, ..setup }]
         {
-            assert!(matches!(hooks(&bad), Err(PlanError::Program { .. })));
+            assert!(matches!(checked_hooks(&bad), Err(PlanError::Program { .. })));
         }
     }
 
     #[test]
     fn a_kernel_setting_is_a_file_below_proc_sys() {
         assert_eq!(sysctl_file("kernel.randomize_va_space"), "/proc/sys/kernel/randomize_va_space");
-        let of_interface = "/proc/sys/net/ipv4/conf/eth0.100/mtu";
-        assert_eq!(sysctl_file("net.ipv4.conf.eth0/100.mtu"), of_interface);
-        assert_eq!(sysctl_file("net/ipv4/conf/eth0.100/mtu"), of_interface);
+        let mtu = "/proc/sys/net/ipv4/conf/eth0.100/mtu";
+        assert_eq!(sysctl_file("net.ipv4.conf.eth0/100.mtu"), mtu);
+        assert_eq!(sysctl_file("net/ipv4/conf/eth0.100/mtu"), mtu);
         let check = |name: &str, value: &str| check_sysctl(&[(name.into(), value.into())].into());
         assert_eq!(check("vm.swappiness", "10"), Ok(()));
         for (name, value) in
@@ -365,7 +546,7 @@ mod tests {
 
     #[test]
     fn a_row_is_named_after_its_command() {
-        let named = |command: &str| program(&keys(&[command])).unwrap().row();
+        let named = |command: &str| checked_program(&keys(&[command])).unwrap().row();
         assert_eq!(named("git"), "program:git");
         assert_eq!(named("./build/My_Test.sh"), "program:my-test-sh");
     }
@@ -393,8 +574,105 @@ mod tests {
             (with_files(&["a:x", "c:/work/x"]), "place of another"),
             (ProgramKeys { script: Some("a".into()), ..keys(&["a"]) }, "script"),
         ] {
-            let refused = program(&bad).unwrap_err().to_string();
+            let refused = checked_program(&bad).unwrap_err().to_string();
             assert!(refused.contains(reason), "{refused}");
         }
+    }
+
+    fn one_word(command: &str) -> ProgramKeys {
+        ProgramKeys { command: vec![command.to_owned()], ..ProgramKeys::default() }
+    }
+
+    #[test]
+    fn of_several_programs_the_wrong_one_is_said() {
+        let refused = checked_programs(&[one_word("one"), one_word("")]).unwrap_err().to_string();
+        assert!(refused.contains("of 2 programs, number 2: it has no command"), "{refused}");
+        let alone = checked_programs(&[one_word("")]).unwrap_err().to_string();
+        assert!(alone.contains(": it has no command"), "{alone}");
+    }
+
+    #[test]
+    fn programs_of_a_file_are_chosen_by_name() {
+        let program = vec![one_word("one"), one_word("two"), one_word("three")];
+        let mut file = ExperimentFile { program: program.clone(), ..ExperimentFile::default() };
+        file.choose_programs(&["three", "one"]).unwrap();
+        assert_eq!(file.program, [one_word("one"), one_word("three")]);
+        assert!(file.check_programs(&["three"]).is_ok());
+        let unknown = file.check_programs(&["four"]).unwrap_err().to_string();
+        let all = "choose of program:one, program:three, program:two";
+        assert!(unknown.contains(all), "{unknown}");
+        file.choose_programs(&["two"]).unwrap();
+        assert!(file.program.is_empty());
+    }
+
+    fn sized(command: &[&str], sizes: &[u64]) -> ProgramKeys {
+        let command = command.iter().map(|word| (*word).to_owned()).collect();
+        ProgramKeys { command, sizes: sizes.to_vec(), ..ProgramKeys::default() }
+    }
+
+    #[test]
+    fn a_program_of_two_sizes_is_two_programs() {
+        let keys = ProgramKeys {
+            setup: Some("make {size}".to_owned()),
+            ..sized(&["fio", "--number_ios={size}"], &[256, 1024])
+        };
+        let both = checked_programs(std::slice::from_ref(&keys)).unwrap();
+        assert_eq!(
+            both.iter().map(UserProgram::row).collect::<Vec<_>>(),
+            ["program:fio-256", "program:fio-1024"]
+        );
+        assert_eq!(both[0].command, ["fio", "--number_ios=256"]);
+        assert_eq!(both[1].setup.as_deref(), Some("make 1024"));
+        let size = both[1].size.as_ref().unwrap();
+        assert_eq!((size.size, size.program.name.as_str()), (1024, "fio"));
+        let mut file = ExperimentFile { program: vec![keys], ..ExperimentFile::default() };
+        assert!(file.check_programs(&["fio", "fio-256"]).is_ok());
+        file.choose_programs(&["fio"]).unwrap();
+        assert_eq!(file.program.len(), 1);
+    }
+
+    #[test]
+    fn sizes_that_say_nothing_are_refused() {
+        let with_ops = ProgramKeys { ops: Some(5), ..sized(&["a", "{size}"], &[1, 2]) };
+        for (keys, reason) in [
+            (sized(&["a", "{size}"], &[1]), "needs two sizes"),
+            (sized(&["a", "{size}"], &[2, 1]), "less than the second"),
+            (sized(&["a", "{size}"], &[0, 1]), "at least 1"),
+            (sized(&["a", "size"], &[1, 2]), "no size stands anywhere in it"),
+            (with_ops, "remove ops and ops_from"),
+        ] {
+            let refused = checked_programs(&[keys]).unwrap_err().to_string();
+            assert!(refused.contains(reason), "{refused}");
+        }
+        // Their computed rows have names, too.
+        let start = ProgramKeys { name: Some("a-start".to_owned()), ..one_word("b") };
+        let twice = checked_programs(&[sized(&["a", "{size}"], &[1, 2]), start]);
+        assert!(matches!(twice, Err(PlanError::Twice { .. })), "{twice:?}");
+    }
+
+    #[test]
+    fn two_of_one_name_are_refused() {
+        let twice = checked_programs(&[one_word("a"), one_word("/bin/a")]);
+        assert!(matches!(twice, Err(PlanError::Twice { .. })));
+    }
+
+    #[test]
+    fn programs_of_workload_files_are_told_from_other_rows() {
+        let definitions = definitions().unwrap();
+        let split = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            let (programs, others) = split_names(&definitions, Some(&names)).unwrap();
+            (rows_with_definitions(&programs, &definitions), others)
+        };
+        let (rows, others) = split(&["git-status", "getppid"]);
+        assert_eq!((rows[0].row.as_str(), rows.len()), ("git-status", 1));
+        assert!(rows[0].title.contains("git status"), "{}", rows[0].title);
+        assert_eq!(others.unwrap(), ["getppid"]);
+        let (rows, others) = split(&["@applications"]);
+        assert!(rows.len() > 5 && others.is_none());
+        let with = split_names(&definitions, Some(&["git-status:ops=2".to_owned()]));
+        assert!(matches!(with, Err(PlanError::Program { .. })), "{with:?}");
+        // What is no program is checked by those that know all rows.
+        assert_eq!(split(&["nonsense"]), (Vec::new(), Some(vec!["nonsense".into()])));
     }
 }

@@ -2,17 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::definitions::Definition;
-use super::fits::check_for_times;
-use super::param::ParamValue;
-use super::select::{each_once, find, operations, select};
+use super::Definition;
+use super::ParamValue;
+use super::rows::check_for_times;
+use super::rows::{each_once, find, parse_ops, select};
 use crate::error::PlanError;
 use ktax_model::Workload;
 
 /// The workloads and rows of these names; those of a group stand where the group does.
-///
-/// # Errors
-/// There is no such group.
 pub fn native_names(
     definitions: &[Definition],
     names: &[String],
@@ -39,11 +36,11 @@ pub fn native_rows<'a>(
     name: &str,
     params: &[String],
 ) -> Result<(&'a Definition, Vec<Workload>), PlanError> {
-    let (name, of_row) = name.split_once(':').unwrap_or((name, ""));
+    let (name, row_params) = name.split_once(':').unwrap_or((name, ""));
     let definition = find(definitions, name)?;
     check_for_times(definition)?;
-    let of_row = of_row.split(',').filter(|param| !param.is_empty()).map(str::to_owned);
-    let params: Vec<String> = of_row.chain(params.iter().cloned()).collect();
+    let row_params = row_params.split(',').filter(|param| !param.is_empty()).map(str::to_owned);
+    let params: Vec<String> = row_params.chain(params.iter().cloned()).collect();
     let rows = match params.as_slice() {
         [] => definition.native_rows()?,
         params => combinations(definition, params)?,
@@ -56,13 +53,13 @@ fn combinations(definition: &Definition, params: &[String]) -> Result<Vec<Worklo
     let mut all: Vec<BTreeMap<String, ParamValue>> = vec![BTreeMap::new()];
     let mut names = BTreeSet::new();
     for param in params {
-        let (name, values) = values(definition, param)?;
+        let (name, values) = parse_values(definition, param)?;
         if !names.insert(name) {
             let workload = definition.name.clone();
             return Err(PlanError::ParameterTwice { workload, name: name.to_owned() });
         }
         if name == "ops" {
-            let all = values.iter().map(|value| operations(definition, value).map(Some));
+            let all = values.iter().map(|value| parse_ops(definition, value).map(Some));
             ops = all.collect::<Result<_, _>>()?;
             continue;
         }
@@ -74,10 +71,10 @@ fn combinations(definition: &Definition, params: &[String]) -> Result<Vec<Worklo
         all = all.iter().flat_map(|b| values.iter().map(move |value| with(b, value))).collect();
     }
     let rows = all.iter().flat_map(|params| ops.iter().map(move |ops| (params, ops)));
-    rows.map(|(params, ops)| row(definition, params, *ops)).collect()
+    rows.map(|(params, ops)| row_with_ops(definition, params, *ops)).collect()
 }
 
-fn row(
+fn row_with_ops(
     definition: &Definition,
     params: &BTreeMap<String, ParamValue>,
     ops: Option<u64>,
@@ -89,7 +86,7 @@ fn row(
     Ok(row)
 }
 
-fn values<'a>(
+fn parse_values<'a>(
     definition: &Definition,
     param: &'a str,
 ) -> Result<(&'a str, Vec<ParamValue>), PlanError> {
@@ -106,7 +103,7 @@ fn values<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::definitions::definitions;
+    use super::super::definitions;
     use super::*;
 
     fn rows(name: &str, params: &[&str]) -> Result<Vec<String>, PlanError> {

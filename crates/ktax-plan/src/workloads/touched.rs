@@ -28,7 +28,7 @@ pub struct TouchingRow {
     pub row: String,
     /// The functions' part of its instructions, in percent.
     pub percent: f64,
-    /// Those that it executes, the largest first.
+    /// Those of the functions that the row executes, the largest share first.
     pub functions: Vec<String>,
 }
 
@@ -53,12 +53,12 @@ impl TouchedTable {
                 ("f", name) => functions.push(name),
                 ("r", rest) => {
                     let (row, shares) = rest.split_once(' ')?;
-                    let mut at = 0_usize;
+                    let mut index = 0_usize;
                     let mut touched = BTreeMap::new();
                     for pair in shares.split(' ') {
                         let (step, millionths) = pair.split_once(':')?;
-                        at = at.checked_add(step.parse().ok()?)?;
-                        let function = *functions.get(at)?;
+                        index = index.checked_add(step.parse().ok()?)?;
+                        let function = *functions.get(index)?;
                         touched.insert(function.to_owned(), millionths.parse().ok()?);
                     }
                     table.rows.insert(row.to_owned(), touched);
@@ -107,7 +107,7 @@ impl TouchedTable {
         }
     }
 
-    /// Whether any row executes a function of this name.
+    /// Whether any row executes this function.
     pub fn knows(&self, symbol: &str) -> bool {
         self.rows.values().any(|touched| touched.contains_key(symbol))
     }
@@ -119,7 +119,7 @@ impl TouchedTable {
 
     /// The rows that execute one of these symbols, the largest share first.
     pub fn touching(&self, symbols: &BTreeSet<String>) -> Vec<TouchingRow> {
-        let of_row = |(row, touched): (&String, &BTreeMap<String, u32>)| {
+        let touching_row = |(row, touched): (&String, &BTreeMap<String, u32>)| {
             let executed = touched.iter().filter(|(name, _)| symbols.contains(*name));
             let mut executed: Vec<(&String, u32)> =
                 executed.map(|(name, share)| (name, *share)).collect();
@@ -131,7 +131,7 @@ impl TouchedTable {
                 functions: executed.into_iter().map(|(name, _)| name.clone()).collect(),
             })
         };
-        let mut rows: Vec<TouchingRow> = self.rows.iter().filter_map(of_row).collect();
+        let mut rows: Vec<TouchingRow> = self.rows.iter().filter_map(touching_row).collect();
         rows.sort_by(|one, other| other.percent.total_cmp(&one.percent));
         rows
     }

@@ -1,25 +1,23 @@
 //! Experiments that count instructions.
 
-use super::asked::Experiment;
-use super::bounds::{self, CPUS, LONGEST_BOOT_LINE, MEMORY_MIB};
-use super::disk;
-use super::error::{PlanError, printable_line, range};
-use super::file::{ExperimentFile, MachineKeys, SubjectKeys};
-use super::flags::with_flag;
-use super::layouts;
-use super::models::ModelKey;
-use super::program::{check_files, check_sysctl, hooks};
-use super::programs;
-use super::workloads::{
+use crate::bounds::{CPUS, LONGEST_BOOT_LINE, MEMORY_MIB};
+use crate::error::{PlanError, printable_line, range};
+use crate::experiment::Experiment;
+use crate::file::{ExperimentFile, MachineKeys, SubjectKeys};
+use crate::keys::with_flag;
+use crate::models::ModelKey;
+use crate::program::{check_files, check_sysctl, checked_hooks};
+use crate::workloads::{
     Definition, check_for_guest, check_memory, each_once, select, with_definitions,
 };
+use crate::{bounds, disk, layouts, program};
 use ktax_engine::{ENGINES, EngineEntry};
 use ktax_model::{
     Calibration, CountsPlan, Disk, Identity, Key, Machine, MachineModel, Model, Plan, QUANTUM,
     Region, Sides, Subject, UserProgram, Workload,
 };
 
-/// What only such an Experiment has.
+/// Settings that only experiments of counts have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CountsExperiment {
     /// The engine that counts.
@@ -30,7 +28,7 @@ pub struct CountsExperiment {
     pub workloads: Option<Vec<String>>,
     /// The directory of the user's workloads.
     pub workloads_from: Option<String>,
-    /// What it defines.
+    /// Workloads that this directory defines.
     pub definitions: Vec<Definition>,
     /// The kernel's modules that each guest loads, each with its parameters.
     pub modules: Vec<String>,
@@ -38,15 +36,15 @@ pub struct CountsExperiment {
     pub disk: Option<Disk>,
     /// Programs of the user's and of workload files, of which each is a row.
     pub programs: Vec<UserProgram>,
-    /// What runs beside rows that are no programs.
+    /// Commands that run beside rows that are no programs.
     pub hooks: Option<Box<UserProgram>>,
     /// The shape of the computer, the same for both Sides.
     pub machine: Machine,
-    /// What the machine that is modelled takes, if its file says so.
+    /// Cycles of the modelled machine, if its file has them.
     pub calibration: Option<Box<Calibration>>,
-    /// What the change is measured against.
+    /// Base of the comparison.
     pub base: Subject,
-    /// What is measured.
+    /// Change of the comparison.
     pub change: Subject,
 }
 
@@ -76,11 +74,11 @@ impl CountsExperiment {
         let mut base = file.base.subject().ok_or_else(|| missing("base.kernel"))?;
         let change = file.change.as_ref().and_then(|keys| keys.subject());
         let mut change = change.ok_or_else(|| missing("change.kernel"))?;
-        let machine = machine(&file.machine)?;
+        let machine = machine_of_keys(&file.machine)?;
         let (defined, workloads) =
-            programs::named(&with_definitions(&file.definitions)?, file.workloads.as_deref())?;
+            program::split_names(&with_definitions(&file.definitions)?, file.workloads.as_deref())?;
         let disk;
-        [disk, base.disk, change.disk] = disks(file)?;
+        [disk, base.disk, change.disk] = disks_of_sides(file)?;
         let experiment = CountsExperiment {
             modules: file.modules.clone(),
             disk,
@@ -89,8 +87,8 @@ impl CountsExperiment {
             workloads,
             workloads_from: file.workloads_from.clone(),
             definitions: file.definitions.clone(),
-            programs: [programs::programs(&file.program)?, defined].concat(),
-            hooks: file.hooks.as_ref().map(hooks).transpose()?.map(Box::new),
+            programs: [program::checked_programs(&file.program)?, defined].concat(),
+            hooks: file.hooks.as_ref().map(checked_hooks).transpose()?.map(Box::new),
             machine,
             calibration: file.machine.model.as_ref().and_then(ModelKey::calibration),
             base,
@@ -102,7 +100,7 @@ impl CountsExperiment {
 
     /// Refuses what cannot be planned; call it again after changing a field.
     pub fn check(&self) -> Result<(), PlanError> {
-        layouts::check(self.layouts)?;
+        layouts::check_layouts(self.layouts)?;
         if self.hooks.is_some() && self.workloads.is_none() && !self.programs.is_empty() {
             let reason = "hooks run beside rows that are no programs, and there is none: write \
                           setup and prepare into its [[program]] or [run]";
@@ -165,21 +163,23 @@ impl CountsExperiment {
             return refuse("setup", "a text has a NUL character; remove it".into());
         }
         // Each program, the hooks and the set-up have the Side's files beside their own.
-        let own = self.programs.iter().chain(self.hooks.as_deref()).map(|it| it.files.as_slice());
+        let own = self
+            .programs
+            .iter()
+            .chain(self.hooks.as_deref())
+            .map(|program| program.files.as_slice());
         for own in own.chain([&[][..]]) {
             check_files(&[own, files].concat())?;
         }
         Ok(())
     }
 
-    /// The rows, of which each can be run in such a guest: the programs, then those of ktax.
-    ///
-    /// # Errors
-    /// A row is unknown, needs another engine, or does not fit in the memory.
+    /// The rows, the user's programs first. It fails if a row is unknown, needs another engine, or
+    /// does not fit in the memory.
     pub fn rows(&self) -> Result<Vec<Workload>, PlanError> {
         let definitions = with_definitions(&self.definitions)?;
         let CountsExperiment { workloads, programs, machine, .. } = self;
-        let mut rows = programs::rows_alone(programs, &definitions);
+        let mut rows = program::rows_alone(programs, &definitions);
         if workloads.is_some() || programs.is_empty() {
             let selected = select(&definitions, workloads.as_deref())?;
             selected.iter().try_for_each(|row| check_for_guest(&definitions, row))?;
@@ -214,9 +214,6 @@ fn check_boots(rows: &[Workload], cpus: u32) -> Result<(), PlanError> {
 
 impl Experiment<CountsExperiment> {
     /// Orders the Boots: each Layout is a pair of adjacent Steps, whose first Side is drawn.
-    ///
-    /// # Errors
-    /// A row is unknown, needs another engine, or does not fit in the memory.
     pub fn plan(
         &self,
         kernels: Sides<Identity>,
@@ -227,7 +224,7 @@ impl Experiment<CountsExperiment> {
         let hooks = self.method.hooks.as_deref().cloned();
         let workloads_from = self.method.workloads_from.clone();
         let workloads = self.method.rows()?;
-        let (layouts, steps) = layouts::steps(self.seed, *layouts);
+        let (layouts, steps) = layouts::draw_steps(self.seed, *layouts);
         let method = CountsPlan {
             key,
             archives,
@@ -249,10 +246,10 @@ impl Experiment<CountsExperiment> {
 
 /// The disk that both Sides have, else that of the base and that of the change. A Side without one
 /// of its own has that of the file.
-fn disks(file: &ExperimentFile) -> Result<[Option<Disk>; 3], PlanError> {
-    let both = file.disk.as_ref().map(disk::disk).transpose()?.flatten();
+fn disks_of_sides(file: &ExperimentFile) -> Result<[Option<Disk>; 3], PlanError> {
+    let both = file.disk.as_ref().map(disk::checked_disk).transpose()?.flatten();
     let disk_of = |keys: &SubjectKeys| match &keys.disk {
-        Some(own) => disk::disk(own),
+        Some(own) => disk::checked_disk(own),
         None => Ok(both.clone()),
     };
     let base = disk_of(&file.base)?;
@@ -263,7 +260,7 @@ fn disks(file: &ExperimentFile) -> Result<[Option<Disk>; 3], PlanError> {
     })
 }
 
-fn machine(keys: &MachineKeys) -> Result<Machine, PlanError> {
+fn machine_of_keys(keys: &MachineKeys) -> Result<Machine, PlanError> {
     let MachineKeys { cpu, memory_mib, cpus, quantum, model, .. } = keys.clone();
     let usual = Machine::of_cpus(cpus.unwrap_or(Machine::default().cpus));
     Ok(Machine {
@@ -308,13 +305,13 @@ mod tests {
             Ok(experiment) => experiment.rows().unwrap_err().to_string(),
             Err(error) => error.to_string(),
         };
-        let said = refused("cpus = 2");
-        assert_eq!(said, "scale:cpus=4 runs on 4 CPUs; write --cpus 4 (machine.cpus)");
+        let reason = refused("cpus = 2");
+        assert_eq!(reason, "scale:cpus=4 runs on 4 CPUs; write --cpus 4 (machine.cpus)");
         assert!(refused("cpus = 33").contains("(machine.cpus) must be 1 to 32, or 1 to 255"));
         assert!(refused("cpus = 4, quantum = 3").contains("(machine.quantum) must be 20"));
         assert!(refused("quantum = 500").contains("only applies to several CPUs"));
-        let said = refused("model = \"zen3\", memory_mib = 4096");
-        assert!(said.contains("at most 2048 MiB, not 4096"), "{said}");
+        let reason = refused("model = \"zen3\", memory_mib = 4096");
+        assert!(reason.contains("at most 2048 MiB, not 4096"), "{reason}");
         assert!(refused("model = \"coherence\"").contains("only applies to several CPUs"));
         assert!(
             refused("cpus = 4, model = \"zen3\"")

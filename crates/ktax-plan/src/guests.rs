@@ -1,0 +1,487 @@
+//! Experiments with guests of a KVM host; a guest boots, makes exits of one kind, or runs a
+//! program.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::error::{PlanError, printable_line, range};
+use crate::experiment::Experiment;
+use crate::file::{ExperimentFile, SubjectKeys};
+use crate::workloads::{ParamValue, check_for_times, definitions, find, select};
+use crate::{keys, layouts};
+use ktax_host::text::nearest;
+use ktax_model::{
+    GuestRow, GuestSide, GuestSubject, GuestWork, GuestsPlan, HostKind, Identity, Key, Plan, Side,
+    Subject,
+};
+
+/// Settings that only experiments with guests have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GuestsExperiment {
+    /// Host that the guests run on.
+    pub host: HostKind,
+    /// The host's own Kernel.
+    pub host_subject: Subject,
+    /// Layouts per Side.
+    pub layouts: u32,
+    /// Work of the guests.
+    pub rows: Vec<GuestRow>,
+    /// Base of the comparison.
+    pub base: GuestSubject,
+    /// Change of the comparison; without it the base is described alone.
+    pub change: Option<GuestSubject>,
+    /// The vCPUs of both guests, one run for each number; none: those of the guests, one run.
+    pub swept_cpus: Vec<u8>,
+}
+
+impl GuestsExperiment {
+    pub(crate) fn of(file: &ExperimentFile) -> Result<GuestsExperiment, PlanError> {
+        let host = file.host.unwrap_or(HostKind::Kvm);
+        let names = file.workloads.as_deref().unwrap_or_default();
+        let rows = guest_rows(host, names)?;
+        let swept_cpus = swept_cpus(host, &rows, file)?;
+        let mut experiment = GuestsExperiment {
+            host,
+            host_subject: host_subject(host, file),
+            layouts: file.layouts.unwrap_or(layouts::DEFAULT_LAYOUTS),
+            rows,
+            base: guest_subject(host, &file.base)?,
+            change: file.change.as_ref().map(|keys| guest_subject(host, keys)).transpose()?,
+            swept_cpus,
+        };
+        match host.is_board() {
+            true => experiment.give_hosts(file)?,
+            false => experiment.check_difference()?,
+        }
+        layouts::check_layouts(experiment.layouts)?;
+        printable_line("the host's options and patches", &experiment.host_subject.beside_kernel())?;
+        Ok(experiment)
+    }
+
+    /// Refuses Sides whose only difference no guest finds.
+    fn check_difference(&self) -> Result<(), PlanError> {
+        let Some(change) = &self.change else { return Ok(()) };
+        let findable = |subject: &GuestSubject| {
+            let mut subject = subject.clone();
+            subject.without.retain(|name| name != GuestSubject::PV_EOI);
+            subject
+        };
+        match self.base != *change && findable(&self.base) == findable(change) {
+            true => Err(PlanError::NeverFound { name: GuestSubject::PV_EOI }),
+            false => Ok(()),
+        }
+    }
+
+    /// A board's guest has no kernel, so a Side's Kernel is that of its host: where one Side names
+    /// one, both have one.
+    fn give_hosts(&mut self, file: &ExperimentFile) -> Result<(), PlanError> {
+        if self.subjects().all(|subject| subject.kernel.is_none()) {
+            return Ok(());
+        }
+        let others = !file.host_config.is_empty() || !file.host_patches.is_empty();
+        if file.host_kernel.is_some() || others {
+            let applies_to = "an experiment without host_kernel, host_config and host_patches";
+            let (key, applies_to) = ("kernel".to_owned(), applies_to.to_owned());
+            return Err(PlanError::Misplaced {
+                key,
+                applies_to,
+                uses: keys::host_description(self.host),
+            });
+        }
+        let usual = self.host_subject.clone();
+        for subject in [Some(&mut self.base), self.change.as_mut()].into_iter().flatten() {
+            subject.kernel.get_or_insert_with(|| usual.clone());
+        }
+        self.host_subject = self.base.kernel.clone().unwrap_or(usual);
+        Ok(())
+    }
+
+    /// Base, and change where there is one.
+    pub fn subjects(&self) -> impl Iterator<Item = &GuestSubject> {
+        std::iter::once(&self.base).chain(&self.change)
+    }
+}
+
+/// The kernel of hosts of this kind, unless the experiment names another.
+fn usual_kernel(host: HostKind) -> &'static str {
+    match host {
+        HostKind::Kvm => "debian:cloud-amd64",
+        HostKind::KvmE500v2 | HostKind::KvmPower9 | HostKind::KvmRiscv64 => "debian-src:6.12",
+        HostKind::KvmArm64 => "debian:cloud-arm64",
+    }
+}
+
+fn host_subject(host: HostKind, file: &ExperimentFile) -> Subject {
+    let kernel = file.host_kernel.as_deref().unwrap_or(usual_kernel(host));
+    let mut subject = Subject::of(kernel, "");
+    subject.config.clone_from(&file.host_config);
+    subject.patches.clone_from(&file.host_patches);
+    subject
+}
+
+fn guest_subject(host: HostKind, keys: &SubjectKeys) -> Result<GuestSubject, PlanError> {
+    let refuse = |key: &str| {
+        let uses = keys::host_description(host);
+        let applies_to = "host = \"kvm\"".to_owned();
+        Err(PlanError::Misplaced { key: key.to_owned(), applies_to, uses })
+    };
+    let subject = GuestSubject {
+        kernel: match host.is_board() {
+            true => keys.subject_or(usual_kernel(host)),
+            false => keys.subject(),
+        },
+        without: keys.without.clone(),
+        cpus: keys.cpus.unwrap_or(1),
+        memory_mib: keys.memory_mib.unwrap_or(256),
+    };
+    for text in subject.without.iter().chain(&keys.boot_line).chain(&keys.kernel) {
+        printable_line("a guest's kernel, boot line or feature", text)?;
+    }
+    match host {
+        HostKind::Kvm if subject.kernel.is_none() => {
+            let next = "write kernel = \"debian:cloud-amd64\" for each guest";
+            return Err(PlanError::Missing { key: "a guest's kernel", next });
+        }
+        HostKind::Kvm => {}
+        _ if keys.cpus.is_some() => return refuse("cpus"),
+        _ if keys.memory_mib.is_some() => return refuse("memory_mib"),
+        _ => check_features(host, &subject.without)?,
+    }
+    range("cpus", subject.cpus.into(), GuestSubject::CPUS)?;
+    range("memory_mib", subject.memory_mib, GuestSubject::MEMORY_MIB)?;
+    Ok(subject)
+}
+
+/// Refuses a feature that KVM on this board does not have.
+fn check_features(host: HostKind, without: &[String]) -> Result<(), PlanError> {
+    let known = if host.has_magic_page() {
+        GuestSubject::MAGIC_PAGE
+    } else {
+        "no feature that can be left out"
+    };
+    match without.iter().find(|name| !host.has_magic_page() || *name != GuestSubject::MAGIC_PAGE) {
+        Some(name) => {
+            let near = nearest(name, host.has_magic_page().then_some(GuestSubject::MAGIC_PAGE));
+            let (name, near) = (name.clone(), near.map(str::to_owned));
+            Err(PlanError::UnknownFeature { name, near, known: known.to_owned() })
+        }
+        None => Ok(()),
+    }
+}
+
+/// Kernels of a Plan: the host's and the guests'.
+#[derive(Debug, Clone)]
+pub struct GuestKernels {
+    /// The host's Kernel.
+    pub host: Identity,
+    /// The base's, if guests of that host have one.
+    pub base: Option<Identity>,
+    /// The change's.
+    pub change: Option<Identity>,
+}
+
+impl Experiment<GuestsExperiment> {
+    /// The Experiments that the swept vCPUs make, each with what it is called; without any it is
+    /// the one.
+    pub fn of_settings(&self) -> Vec<(String, Experiment<GuestsExperiment>)> {
+        if self.method.swept_cpus.is_empty() {
+            return vec![(String::new(), self.with(self.method.clone()))];
+        }
+        let point = |&cpus: &u8| {
+            let mut method = self.method.clone();
+            method.swept_cpus.clear();
+            for subject in std::iter::once(&mut method.base).chain(&mut method.change) {
+                subject.cpus = cpus;
+            }
+            (format!("{CPUS}={cpus}"), self.with(method))
+        };
+        self.method.swept_cpus.iter().map(point).collect()
+    }
+
+    /// Orders the Boots: each Layout is a pair of adjacent Steps, whose first Side is drawn.
+    /// Without a change it is one Step.
+    pub fn plan(&self, kernels: GuestKernels, key: Key) -> Plan<GuestsPlan> {
+        let guests = &self.method;
+        let (layouts, mut steps) = layouts::draw_steps(self.seed, guests.layouts);
+        if guests.change.is_none() {
+            steps.retain(|step| step.side == Side::Base);
+            (0..).zip(&mut steps).for_each(|(index, step)| step.index = index);
+        }
+        let side = |subject: &GuestSubject, kernel| GuestSide { subject: subject.clone(), kernel };
+        let method = GuestsPlan {
+            host: guests.host,
+            key,
+            host_subject: guests.host_subject.clone(),
+            host_kernel: kernels.host,
+            base: side(&guests.base, kernels.base),
+            change: guests.change.as_ref().map(|subject| side(subject, kernels.change)),
+            rows: guests.rows.clone(),
+            layouts,
+            steps,
+        };
+        self.plan_of(method)
+    }
+}
+
+/// The rows of these names, in their order.
+fn guest_rows(host: HostKind, names: &[String]) -> Result<Vec<GuestRow>, PlanError> {
+    let all = definitions()?;
+    let mut rows = Vec::new();
+    for name in names {
+        let row = |work| GuestRow { row: name.clone(), work };
+        match name.strip_prefix("raw:") {
+            Some(raw) => rows.push(row(raw_work(host, name, raw)?)),
+            // A board's guest has no kernel that could boot or run a program.
+            None if host.is_board() => rows.push(row(raw_work(host, name, "")?)),
+            None if name == "boot" => rows.push(row(GuestWork::Boot)),
+            None => {
+                let selected = select(&all, Some(std::slice::from_ref(name)))?;
+                for row in &selected {
+                    check_for_times(find(&all, row.row.split(':').next().unwrap_or_default())?)?;
+                }
+                rows.extend(selected.into_iter().map(|workload| GuestRow {
+                    row: workload.row.clone(),
+                    work: GuestWork::Program(workload),
+                }));
+            }
+        }
+    }
+    let mut seen = BTreeSet::new();
+    match rows.iter().find(|row| !seen.insert(&row.row)) {
+        Some(twice) => Err(PlanError::Twice { row: twice.row.clone() }),
+        None if rows.is_empty() => Err(PlanError::NoWorkload),
+        None => Ok(rows),
+    }
+}
+
+/// `KIND=N`, of a name without its `raw:`.
+fn raw_work(host: HostKind, name: &str, text: &str) -> Result<GuestWork, PlanError> {
+    let found =
+        text.split_once('=').and_then(|(kind, times)| Some((kind, times, host.times(kind)?)));
+    let Some((kind, times, range)) = found else {
+        let kinds = host.kinds().join(", ");
+        return Err(PlanError::NoWork { text: name.to_owned(), kinds });
+    };
+    match times.parse().ok().filter(|times| range.contains(times)) {
+        Some(count) => Ok(GuestWork::Raw { kind: kind.to_owned(), count }),
+        None => Err(PlanError::RawTimes { text: name.to_owned(), kind: kind.to_owned(), range }),
+    }
+}
+
+/// Name of the only swept setting in experiment files.
+pub(super) const CPUS: &str = "cpus";
+
+/// The vCPUs of each run; none where nothing is swept.
+fn swept_cpus(
+    host: HostKind,
+    rows: &[GuestRow],
+    file: &ExperimentFile,
+) -> Result<Vec<u8>, PlanError> {
+    let others = file.sweep.keys().find(|name| *name != CPUS);
+    let wrong = |name: &str, reason: &str| {
+        let (name, reason) = (name.to_owned(), reason.to_owned());
+        Err(PlanError::Sweep { name, reason })
+    };
+    if host != HostKind::Kvm && !file.sweep.is_empty() {
+        return wrong(CPUS, "only guests of host = \"kvm\" can have several; remove it");
+    }
+    if let Some(name) = others {
+        return wrong(name, "of guests, only cpus can be swept; name a row for each value instead");
+    }
+    let Some(values) = file.sweep.get(CPUS) else { return Ok(Vec::new()) };
+    if rows.iter().all(|row| matches!(row.work, GuestWork::Raw { .. })) {
+        return wrong(
+            CPUS,
+            "raw guests have CPUs of their own; remove it, or add the row \"boot\"",
+        );
+    }
+    let sides = || std::iter::once(&file.base).chain(&file.change);
+    let given: BTreeMap<String, &ParamValue> =
+        values.iter().map(|value| (value.to_string(), value)).collect();
+    if values.is_empty() {
+        return wrong(CPUS, "a value is missing; write cpus = [2, 4]");
+    }
+    if given.len() < values.len() {
+        return wrong(CPUS, "a value is given twice; give it once");
+    }
+    if sides().any(|side| side.cpus.is_some()) {
+        return wrong(CPUS, "a side has cpus, too; remove them there");
+    }
+    values.iter().map(number_of_cpus).collect()
+}
+
+fn number_of_cpus(value: &ParamValue) -> Result<u8, PlanError> {
+    let number = match value {
+        ParamValue::Number(number) => u32::try_from(*number).unwrap_or(u32::MAX),
+        ParamValue::Word(_) => 0,
+    };
+    range(CPUS, number, GuestSubject::CPUS)?;
+    Ok(u8::try_from(number).expect("it is in range"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::ExperimentMethod;
+
+    const FILE: &str = r#"
+    title = "Clocks"
+    host = "kvm"
+    workloads = ["boot", "raw:out=2000", "getppid"]
+    base = { kernel = "debian:cloud-amd64" }
+    change = { kernel = "debian:cloud-amd64", without = ["kvmclock"], cpus = 2 }
+    "#;
+
+    const OF_E500V2: &str = r#"
+    title = "The page"
+    host = "kvm-e500v2"
+    host_patches = ["a.patch"]
+    workloads = ["raw:all=2000"]
+    base = { without = ["magic-page"] }
+    change = {}
+    "#;
+
+    fn read(text: &str) -> Result<GuestsExperiment, PlanError> {
+        match Experiment::parse(text, "x.toml")?.method {
+            ExperimentMethod::Guests(guests) => Ok(guests),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_file_is_read() {
+        let experiment = read(FILE).unwrap();
+        assert_eq!(experiment.host_subject, Subject::of("debian:cloud-amd64", ""));
+        assert_eq!(experiment.subjects().map(|subject| subject.cpus).collect::<Vec<_>>(), [1, 2]);
+        let works: Vec<_> = experiment.rows.iter().map(|row| &row.work).collect();
+        assert_eq!(works[0], &GuestWork::Boot);
+        assert_eq!(works[1], &GuestWork::Raw { kind: "out".into(), count: 2000 });
+        assert!(matches!(works[2], GuestWork::Program(workload) if workload.row == "getppid"));
+    }
+
+    #[test]
+    fn a_file_of_e500v2_is_read() {
+        let experiment = read(OF_E500V2).unwrap();
+        let without: Vec<_> = experiment.subjects().map(|subject| subject.without.len()).collect();
+        assert_eq!(without, [1, 0]);
+        let work = GuestWork::Raw { kind: "all".into(), count: 2000 };
+        assert_eq!(experiment.rows[0].work, work);
+        let host = experiment.host_subject;
+        assert_eq!(
+            (host.kernel.as_str(), host.patches),
+            ("debian-src:6.12", vec!["a.patch".into()])
+        );
+    }
+
+    #[test]
+    fn a_sweep_of_cpus_makes_runs() {
+        let text = format!("{}[sweep]\ncpus = [2, 16]\n", FILE.replace(", cpus = 2", ""));
+        let experiment = Experiment::parse(&text, "x.toml").unwrap();
+        let ExperimentMethod::Guests(guests) = &experiment.method else { panic!("{experiment:?}") };
+        let runs = experiment.with(guests.clone()).of_settings();
+        let cpus = |experiment: &GuestsExperiment| {
+            experiment.subjects().map(|subject| subject.cpus).collect::<Vec<_>>()
+        };
+        let runs: Vec<_> = runs.iter().map(|(name, run)| (&**name, cpus(&run.method))).collect();
+        assert_eq!(runs, [("cpus=2", vec![2, 2]), ("cpus=16", vec![16, 16])]);
+    }
+
+    #[test]
+    fn what_cannot_be_swept_is_refused() {
+        let plain = FILE.replace(", cpus = 2", "");
+        let raw = plain.replace("\"boot\", ", "").replace(", \"getppid\"", "");
+        for (file, sweep, reason) in [
+            (FILE, "cpus = [2, 4]", "a side has cpus, too"),
+            (&*plain, "cpus = []", "a value is missing"),
+            (&plain, "cpus = [2, 2]", "a value is given twice"),
+            (&plain, "cpus = [2, 17]", "cpus must be 1 to 16, not 17"),
+            (&plain, "cpus = [\"two\"]", "cpus must be 1 to 16, not 0"),
+            (&plain, "memory_mib = [256, 512]", "only cpus can be swept"),
+            (&raw, "cpus = [2, 4]", "raw guests have CPUs of their own"),
+            (OF_E500V2, "cpus = [2, 4]", "only guests of host = \"kvm\" can have several"),
+        ] {
+            let error = read(&format!("{file}[sweep]\n{sweep}\n")).unwrap_err().to_string();
+            assert!(error.contains(reason), "{sweep}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_kernel_of_a_boards_side_is_that_of_its_host() {
+        const OF_ARM64: &str = r#"
+    title = "Exits"
+    host = "kvm-arm64"
+    workloads = ["raw:hvc=20"]
+    base = {}
+    "#;
+        let alone = read(OF_ARM64).unwrap();
+        assert_eq!(
+            (alone.host_subject, alone.base.kernel),
+            (Subject::of("debian:cloud-arm64", ""), None)
+        );
+        let named = read(&OF_ARM64.replace("{}", "{ kernel = \"Image\" }")).unwrap();
+        assert_eq!(named.host_subject, Subject::of("Image", ""));
+        // The Side that names no kernel has the usual one.
+        let two = read(&format!("{OF_ARM64}change = {{ boot_line = \"x\" }}")).unwrap();
+        let kernels: Vec<_> =
+            two.subjects().map(|subject| subject.kernel.clone().unwrap()).collect();
+        assert_eq!(kernels, ["", "x"].map(|line| Subject::of("debian:cloud-arm64", line)));
+        assert_eq!(two.host_subject, kernels[0]);
+        let both = OF_ARM64.replace("{}", "{ kernel = \"x\" }\nhost_kernel = \"y\"");
+        let error = read(&both).unwrap_err().to_string();
+        let expected = "kernel only applies to an experiment without host_kernel";
+        assert!(error.starts_with(expected), "{error}");
+        let page = read(&OF_ARM64.replace("{}", "{ without = [\"magic-page\"] }")).unwrap_err();
+        assert!(page.to_string().contains("no feature \"magic-page\""), "{page}");
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (file, from, to, reason) in [
+            (FILE, "\"kvm\"", "\"xen\"", "unknown variant `xen`"),
+            (FILE, "cpus = 2", "cpus = 17", "cpus must be 1 to 16, not 17"),
+            (FILE, "without", "with", "unknown field `with`"),
+            (
+                FILE,
+                "out=2000",
+                "rdtsc=1",
+                "one of cpuid, rdmsr, wrmsr, fault, pic, interrupt, wake, ",
+            ),
+            (FILE, "out=2000", "hlt=1,wake=1", "write raw:hlt=N with N from 1 to 4294967295"),
+            (FILE, "out=2000", "ipi=0", "write raw:ipi=N with N from 1 to 4294967295"),
+            (FILE, "out=2000", "fault=196097", "write raw:fault=N with N from 1 to 196096"),
+            (FILE, "base = { kernel = \"debian:cloud-amd64\" }", "base = {}", "kernel is missing"),
+            (FILE, "\"getppid\"", "\"boot\"", "boot is named twice"),
+            (FILE, "title", "pairs = 10\ntitle", "--pairs (pairs) only applies to timed engines"),
+            (FILE, "title", "engine = \"kvm\"\ntitle", "--engine (engine) only applies to"),
+            (
+                FILE,
+                "[\"kvmclock\"], cpus = 2",
+                "[\"kvm-pv-eoi\"]",
+                "differ only in kvm-pv-eoi, which no",
+            ),
+            (
+                OF_E500V2,
+                "\"magic-page\"",
+                "\"kvmclock\"",
+                "KVM has no feature \"kvmclock\"; it has",
+            ),
+            (
+                OF_E500V2,
+                "magic-page",
+                "magic-pag",
+                "(did you mean \"magic-page\"?); it has magic-page",
+            ),
+            (OF_E500V2, "change = {}", "change = { kernel = \"x\" }", "kernel only applies to"),
+            (OF_E500V2, "a.patch", "a\\u001b.patch", "the host's options and patches must be one"),
+            (OF_E500V2, "all=2000", "all=-1", "write raw:all=N with N from 1 to 4294967295"),
+            (
+                OF_E500V2,
+                "raw:all=2000",
+                "getppid",
+                "one of all, mfmsr, mtspr, mfspr, mmio, wrtee, rfi",
+            ),
+        ] {
+            let error = read(&file.replace(from, to)).unwrap_err();
+            assert!(error.to_string().contains(reason), "{error}");
+        }
+    }
+}

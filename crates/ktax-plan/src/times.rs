@@ -1,0 +1,568 @@
+//! Experiments that time pairs of boots.
+
+use std::collections::BTreeMap;
+
+use crate::bounds::{CORES, LOOPS, MEMORY_MIB, MOST_PAIRS, PAIRS, VCPUS};
+use crate::error::{PlanError, printable_line, range};
+use crate::experiment::Experiment;
+use crate::file::{ExperimentFile, SubjectKeys};
+use crate::keys::with_flag;
+use crate::program;
+use crate::workloads::{
+    ParamValue, check_for_guest, definitions, each_once, native_names, native_rows,
+};
+use ktax_engine::{EngineEntry, host};
+use ktax_model::{
+    Plan, RunsOn, Sides, TimedMachine, TimedSubject, TimesPlan, UserProgram, Workload,
+};
+
+/// Settings that only experiments of times have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TimesExperiment {
+    /// How the Subjects run.
+    pub engine: &'static EngineEntry,
+    /// The number of pairs, with one look, instead of a pilot and five looks.
+    pub pairs: Option<u32>,
+    /// No more pairs than this.
+    pub most_pairs: u32,
+    /// How often each row runs in a Boot.
+    pub loops: u32,
+    /// Whether to go on, with a warning, where the Sides differ in more than was declared.
+    pub allow_differences: bool,
+    /// Programs of the user's, of which each is a row that decides.
+    pub programs: Vec<UserProgram>,
+    /// The rows that decide, by name.
+    pub workloads: Vec<String>,
+    /// The rows that are measured and do not decide.
+    pub secondary: Vec<String>,
+    /// Values by name: of a parameter of the workloads, a row for each value; of a setting, a run
+    /// for each value, the same on both Sides.
+    pub sweep: BTreeMap<String, Vec<ParamValue>>,
+    /// Shape of the guests.
+    pub machine: TimedMachine,
+    /// Base of the comparison.
+    pub base: TimedSubject,
+    /// Change of the comparison.
+    pub change: TimedSubject,
+}
+
+impl TimesExperiment {
+    /// An experiment with the defaults of this engine.
+    pub fn new(engine: &'static EngineEntry) -> TimesExperiment {
+        TimesExperiment {
+            engine,
+            pairs: None,
+            most_pairs: 200,
+            loops: 5,
+            allow_differences: false,
+            programs: Vec::new(),
+            workloads: Vec::new(),
+            secondary: Vec::new(),
+            sweep: BTreeMap::new(),
+            machine: TimedMachine::default(),
+            base: TimedSubject::default(),
+            change: TimedSubject::default(),
+        }
+    }
+
+    pub(crate) fn of(file: &ExperimentFile) -> Result<TimesExperiment, PlanError> {
+        let mut experiment = TimesExperiment::new(file.engine.unwrap_or(&host::ENGINE));
+        experiment.pairs = file.pairs;
+        set(&mut experiment.most_pairs, &file.most_pairs);
+        set(&mut experiment.loops, &file.loops);
+        set(&mut experiment.allow_differences, &file.allow_differences);
+        set(&mut experiment.workloads, &file.workloads);
+        experiment.programs = program::checked_programs(&file.program)?;
+        experiment.secondary.clone_from(&file.secondary);
+        experiment.sweep.clone_from(&file.sweep);
+        let (machine, keys) = (&mut experiment.machine, &file.machine);
+        set(&mut machine.memory_mib, &keys.memory_mib);
+        set(&mut machine.cpus, &keys.cpus);
+        machine.cores = keys.cores;
+        set(&mut machine.accelerator, &keys.accelerator);
+        machine.cpu = keys.cpu.clone().unwrap_or_else(|| machine.accelerator.cpu().to_owned());
+        experiment.base = timed_subject(&file.base);
+        experiment.change = file.change.as_ref().map(timed_subject).unwrap_or_default();
+        experiment.check()?;
+        Ok(experiment)
+    }
+}
+
+impl TimesExperiment {
+    /// The rows that decide, of which those of programs are the first.
+    fn headline(&self, names: &[String]) -> Result<Vec<Workload>, PlanError> {
+        let mut headline = program::rows_with_definitions(&self.programs, &[]);
+        if !names.is_empty() || headline.is_empty() {
+            headline.extend(timed_rows(self.engine.runs_on, names)?);
+        }
+        each_once(headline)
+    }
+}
+
+fn set<T: Clone>(place: &mut T, value: &Option<T>) {
+    if let Some(value) = value {
+        place.clone_from(value);
+    }
+}
+
+fn timed_subject(keys: &SubjectKeys) -> TimedSubject {
+    TimedSubject {
+        kernel: keys.kernel.clone(),
+        bare_metal: keys.bare_metal,
+        boot_line: keys.boot_line.clone().unwrap_or_default(),
+        sysctl: keys.sysctl.clone(),
+        thp: keys.thp.clone(),
+        governor: keys.governor.clone(),
+        prefix: keys.prefix.clone(),
+    }
+}
+
+impl Experiment<TimesExperiment> {
+    /// The Plan, checked; it has no Kernels yet.
+    pub fn plan(&self) -> Result<Plan<TimesPlan>, PlanError> {
+        let times = &self.method;
+        times.check()?;
+        let (points, swept) = times.points();
+        let headline = times.headline(&points)?;
+        let secondary = match times.secondary.is_empty() {
+            true => Vec::new(),
+            false => timed_rows(times.engine.runs_on, &times.secondary)?,
+        };
+        let twice =
+            secondary.iter().find(|row| headline.iter().any(|decides| decides.row == row.row));
+        if let Some(twice) = twice {
+            return Err(PlanError::Twice { row: twice.row.clone() });
+        }
+        let method = TimesPlan {
+            engine: times.engine.name.into(),
+            runs_on: times.engine.runs_on,
+            pairs: times.pairs,
+            most_pairs: times.most_pairs,
+            loops: times.loops,
+            allow_differences: times.allow_differences,
+            machine: times.machine.clone(),
+            subjects: Sides { base: times.base.clone(), change: times.change.clone() },
+            kernels: BTreeMap::new(),
+            programs: times.programs.clone(),
+            packed: String::new(),
+            programs_here: None,
+            swept,
+            headline,
+            secondary,
+        };
+        Ok(self.plan_of(method))
+    }
+}
+
+impl TimesExperiment {
+    /// Refuses what cannot be planned; call it again after changing a field.
+    pub fn check(&self) -> Result<(), PlanError> {
+        range("pairs", self.pairs.unwrap_or(*PAIRS.start()), PAIRS)?;
+        range("most_pairs", self.most_pairs, MOST_PAIRS)?;
+        range("loops", self.loops, LOOPS)?;
+        let is_here = self.engine.runs_on == RunsOn::RunningKernel;
+        if is_here && self.machine != TimedMachine::default() {
+            let engine = self.engine.name;
+            return Err(PlanError::NotOfEngine { what: "a [machine] table", engine });
+        }
+        let TimedMachine { memory_mib, cpus, cores, .. } = self.machine;
+        range("machine.cpus", cpus, VCPUS)?;
+        range("machine.cores", cores.unwrap_or(1), CORES)?;
+        if !MEMORY_MIB.contains(&memory_mib) {
+            return Err(PlanError::Memory { memory_mib });
+        }
+        printable_line("--cpu (machine.cpu)", &self.machine.cpu)?;
+        if self.change.bare_metal {
+            return Err(PlanError::BareMetal { key: "change.bare_metal" });
+        }
+        if self.base.bare_metal && is_here {
+            return Err(PlanError::BareMetal { key: "base.bare_metal" });
+        }
+        self.check_sweep()?;
+        self.check_programs()?;
+        check_subject(self.engine, &self.base, "the base's kernel, boot line or settings")?;
+        check_subject(self.engine, &self.change, "the change's kernel, boot line or settings")?;
+        Ok(())
+    }
+}
+
+impl TimesExperiment {
+    fn check_programs(&self) -> Result<(), PlanError> {
+        let refuse = |reason: String| Err(PlanError::Program { reason });
+        let is_here = self.engine.runs_on == RunsOn::RunningKernel || self.base.bare_metal;
+        for program in &self.programs {
+            if program.numbers.contains_key(UserProgram::OPS) {
+                let key = with_flag("ops_from");
+                return refuse(format!("only counts have {key}; give its times --ops (ops)"));
+            }
+            if program.size.is_some() {
+                let key = with_flag("sizes");
+                return refuse(format!("only counts have {key}; remove it, or count it"));
+            }
+            if let (true, Some(key)) = (is_here, program.only_in_guests()) {
+                return refuse(format!(
+                    "only a program in a guest has {}, and a side is this machine itself; remove \
+                     it, or compare two guests",
+                    with_flag(key)
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `texts` names what must be printable.
+fn check_subject(
+    engine: &'static EngineEntry,
+    subject: &TimedSubject,
+    texts: &'static str,
+) -> Result<(), PlanError> {
+    let runs_on = engine.runs_on;
+    let is_set = !subject.sysctl.is_empty()
+        || subject.thp.is_some()
+        || subject.governor.is_some()
+        || !subject.prefix.is_empty();
+    let engine = engine.name;
+    let wrong = |what| Err(PlanError::NotOfEngine { what, engine });
+    match runs_on {
+        RunsOn::Guests if is_set => {
+            wrong("--base-set or --change-set (sysctl, thp, governor, prefix)")
+        }
+        RunsOn::Guests if subject.bare_metal => match *subject == bare_metal() {
+            true => Ok(()),
+            false => Err(PlanError::BareMetalBoots),
+        },
+        RunsOn::Guests if subject.kernel.is_none() => Err(PlanError::NoKernel { engine }),
+        RunsOn::RunningKernel if !subject.boot_line.is_empty() => {
+            wrong("--base-boot-line or --change-boot-line (boot_line)")
+        }
+        RunsOn::RunningKernel | RunsOn::Guests => {
+            let all = subject.sysctl.iter().flat_map(|(name, value)| [name, value]);
+            let all = all.chain(&subject.thp).chain(&subject.governor).chain(&subject.kernel);
+            let mut all = all.chain(&subject.prefix).chain([&subject.boot_line]);
+            all.try_for_each(|text| printable_line(texts, text))
+        }
+    }
+}
+
+fn bare_metal() -> TimedSubject {
+    TimedSubject { bare_metal: true, ..TimedSubject::default() }
+}
+
+/// This row with `ops` operations under its old name; for a program, with as many runs.
+pub fn with_ops(workload: &Workload, ops: u64) -> Result<Workload, PlanError> {
+    if workload.is_users() {
+        return Ok(with_runs(workload, ops));
+    }
+    let (_, rows) = native_rows(&definitions()?, &workload.row, &[format!("ops={ops}")])?;
+    let row = rows.into_iter().next().ok_or(PlanError::NoWorkload)?;
+    Ok(Workload { row: workload.row.clone(), ..row })
+}
+
+fn with_runs(program: &Workload, runs: u64) -> Workload {
+    let mut row = program.clone();
+    let before = row.params.insert(Workload::RUNS.to_owned(), runs).unwrap_or(1);
+    row.ops = (row.ops / before.max(1)).saturating_mul(runs);
+    row
+}
+
+/// Whether the row's name says how many operations it has.
+pub fn has_own_ops(workload: &Workload) -> bool {
+    let params = workload.row.split_once(':').map_or("", |(_, params)| params);
+    params.split(',').any(|param| param.starts_with("ops="))
+}
+
+/// Rows by name, with the operations that they have natively.
+fn timed_rows(on: RunsOn, names: &[String]) -> Result<Vec<Workload>, PlanError> {
+    let definitions = definitions()?;
+    let mut rows = Vec::new();
+    for name in native_names(&definitions, names)? {
+        rows.extend(native_rows(&definitions, &name, &[])?.1);
+    }
+    if on == RunsOn::Guests {
+        rows.iter().try_for_each(|row| check_for_guest(&definitions, row))?;
+    }
+    match rows.is_empty() {
+        true => Err(PlanError::NoTimedWorkload),
+        false => each_once(rows),
+    }
+}
+
+impl Experiment<TimesExperiment> {
+    /// An Experiment for each combination of swept settings, with its name; without swept settings
+    /// this Experiment alone. It fails if one of them cannot be planned, so that nobody waits for
+    /// the first to hear about the last.
+    pub fn of_settings(&self) -> Result<Vec<(String, Experiment<TimesExperiment>)>, PlanError> {
+        let points = self.method.expand_settings()?.into_iter();
+        let all: Vec<_> = points.map(|(called, method)| (called, self.with(method))).collect();
+        all.iter().try_for_each(|(_, experiment)| experiment.plan().map(drop))?;
+        Ok(all)
+    }
+}
+
+impl TimesExperiment {
+    fn expand_settings(&self) -> Result<Vec<(String, TimesExperiment)>, PlanError> {
+        self.check_sweep()?;
+        let mut all = vec![(String::new(), self.clone())];
+        for (name, values) in self.sweep.iter().filter(|(name, _)| is_setting(name)) {
+            let mut next = Vec::new();
+            for (called, experiment) in &all {
+                for value in values {
+                    let mut point = experiment.clone();
+                    point.sweep.remove(name);
+                    point.set(name, value);
+                    let called = format!("{called},{name}={value}");
+                    next.push((called.trim_start_matches(',').to_owned(), point));
+                }
+            }
+            all = next;
+        }
+        Ok(all)
+    }
+
+    /// Sets a swept value on both Sides.
+    fn set(&mut self, name: &str, value: &ParamValue) {
+        match (name, number_of_cpus(value)) {
+            ("cpus" | "vcpus", Some(number)) => self.machine.cpus = number,
+            ("cores", number @ Some(_)) => self.machine.cores = number,
+            _ => {
+                for subject in [&mut self.base, &mut self.change] {
+                    subject.set(name, &value.to_string());
+                }
+            }
+        }
+    }
+
+    /// Refuses what would not be measured as it is written.
+    fn check_sweep(&self) -> Result<(), PlanError> {
+        for (name, values) in &self.sweep {
+            let wrong = |reason: String| Err(PlanError::Sweep { name: name.clone(), reason });
+            let is_none = |value: &ParamValue| value.to_string().is_empty();
+            if values.is_empty() || values.iter().any(is_none) {
+                return wrong("a value is missing; write NAME=V1,V2".into());
+            }
+            if !is_setting(name) {
+                continue;
+            }
+            let mut sorted: Vec<String> = values.iter().map(ParamValue::to_string).collect();
+            sorted.sort();
+            if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
+                return wrong("a value is given twice; give it once".into());
+            }
+            let is_guests = is_guest_setting(name);
+            if is_guests != (self.engine.runs_on == RunsOn::Guests) {
+                let engine = self.engine.name;
+                return wrong(format!("the {engine} engine does not have it; remove it"));
+            }
+            if let Some(value) =
+                values.iter().find(|value| is_guests && number_of_cpus(value).is_none())
+            {
+                let value = value.to_string();
+                return wrong(format!("{value:?} is not a number of CPUs; write numbers from 1"));
+            }
+            if [&self.base, &self.change].iter().any(|side| side.sets(name)) {
+                return wrong(
+                    "a side sets it too, and the sweep sets it on both sides; remove one of the two"
+                        .into(),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// The headline rows' names with every value of the swept parameters, and whose they are.
+    fn points(&self) -> (Vec<String>, Vec<String>) {
+        let mut names = self.workloads.clone();
+        let mut swept = Vec::new();
+        for (name, values) in self.sweep.iter().filter(|(name, _)| !is_setting(name)) {
+            let with = |row: &String, value: &ParamValue| {
+                let sign = if row.contains(':') { ',' } else { ':' };
+                format!("{row}{sign}{name}={value}")
+            };
+            names = names
+                .iter()
+                .flat_map(|row| values.iter().map(move |value| with(row, value)))
+                .collect();
+            swept.push(name.clone());
+        }
+        (names, swept)
+    }
+}
+
+/// Whether this is a setting of the running kernel or of the guests and no parameter of a workload.
+/// Sysctls have dots or slashes in their names.
+fn is_setting(name: &str) -> bool {
+    matches!(name, "thp" | "governor") || is_guest_setting(name) || name.contains(['.', '/'])
+}
+
+fn is_guest_setting(name: &str) -> bool {
+    matches!(name, "cpus" | "vcpus" | "cores")
+}
+
+/// A number of CPUs; whether there can be so many is checked with the machine.
+fn number_of_cpus(value: &ParamValue) -> Option<u32> {
+    match value {
+        ParamValue::Number(number) => u32::try_from(*number).ok(),
+        ParamValue::Word(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::ExperimentMethod;
+    use crate::workloads::select;
+
+    const FILE: &str = r#"
+    title = "Group scheduling"
+    engine = "host"
+    workloads = ["pipe", "fork-pages:pages=16"]
+    secondary = ["getppid"]
+    [base]
+    sysctl = { "kernel.sched_autogroup_enabled" = "0" }
+    [change]
+    sysctl = { "kernel.sched_autogroup_enabled" = "1" }
+    prefix = ["taskset", "-c", "0"]
+    "#;
+
+    fn read(text: &str) -> Result<Experiment<TimesExperiment>, PlanError> {
+        let experiment = Experiment::parse(text, "x.toml")?;
+        match &experiment.method {
+            ExperimentMethod::Times(times) => Ok(experiment.with(times.clone())),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_file_becomes_a_plan() {
+        let plan = read(FILE).unwrap().plan().unwrap();
+        assert_eq!((plan.seed, plan.threshold_percent, plan.method.most_pairs), (1, 1.0, 200));
+        let rows: Vec<&str> =
+            plan.method.workloads().map(|workload| workload.row.as_str()).collect();
+        assert_eq!(rows, ["pipe", "fork-pages:pages=16", "getppid"]);
+        assert_eq!(plan.method.subjects.change.prefix, ["taskset", "-c", "0"]);
+        // Operations are those of a native run: the exact engine's would be over too soon.
+        let exact = select(&definitions().unwrap(), Some(&["getppid".to_owned()])).unwrap();
+        assert!(plan.method.secondary[0].ops > exact[0].ops);
+    }
+
+    #[test]
+    fn operations_change_and_nothing_else() {
+        let plan = read(FILE).unwrap().plan().unwrap();
+        for row in plan.method.workloads() {
+            let other = with_ops(row, 321).unwrap();
+            assert_eq!(other.ops, 321);
+            let same = Workload { ops: row.ops, signature: row.signature.clone(), ..other };
+            assert_eq!(same, *row);
+            assert!(!has_own_ops(row));
+        }
+        // What follows from the operations does, too.
+        assert_eq!(with_ops(&plan.method.secondary[0], 321).unwrap().signature["calls"], 321);
+        let named = timed_rows(RunsOn::RunningKernel, &["getppid:ops=7".to_owned()]).unwrap();
+        assert!(has_own_ops(&named[0]));
+    }
+
+    #[test]
+    fn a_sweep_makes_rows_of_parameters_and_runs_of_settings() {
+        let sweep = "[sweep]\npages = [16, 32]\nthp = [\"always\", \"never\"]\n";
+        let text = FILE.replace("\"pipe\", \"fork-pages:pages=16\"", "\"fork-pages\"") + sweep;
+        let experiment = read(&text).unwrap();
+        let runs = experiment.of_settings().unwrap();
+        let named: Vec<&str> = runs.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(named, ["thp=always", "thp=never"]);
+        let plan = runs[1].1.plan().unwrap();
+        let rows: Vec<&str> = plan.method.headline.iter().map(|row| row.row.as_str()).collect();
+        assert_eq!(rows, ["fork-pages:pages=16", "fork-pages:pages=32"]);
+        assert_eq!(
+            (plan.method.swept, plan.method.subjects.base.thp.as_deref()),
+            (vec!["pages".into()], Some("never"))
+        );
+    }
+
+    #[test]
+    fn a_sysctl_is_swept_in_either_spelling() {
+        for name in ["vm.swappiness", "vm/swappiness"] {
+            let text = format!("{FILE}[sweep]\n\"{name}\" = [10, 60]\n");
+            let runs = read(&text).unwrap().of_settings().unwrap();
+            let set = runs
+                .iter()
+                .map(|(_, run)| [&run.method.base.sysctl[name], &run.method.change.sysctl[name]]);
+            assert_eq!(set.collect::<Vec<_>>(), [["10", "10"], ["60", "60"]]);
+            assert!(runs.iter().all(|(_, run)| run.plan().unwrap().method.swept.is_empty()));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_swept_is_refused_before_anything_runs() {
+        let kvm = FILE
+            .replace("engine = \"host\"", "engine = \"kvm\"")
+            .replace("sysctl = { \"kernel.sched_autogroup_enabled\" = \"0\" }", "kernel = \"x\"")
+            .replace("sysctl = { \"kernel.sched_autogroup_enabled\" = \"1\" }", "kernel = \"y\"")
+            .replace("prefix = [\"taskset\", \"-c\", \"0\"]", "");
+        for (file, sweep, reason) in [
+            (FILE, "\"kernel.sched_autogroup_enabled\" = [0, 1]", "a side sets it too"),
+            (FILE, "thp = []", "a value is missing"),
+            (FILE, "thp = [\"\"]", "a value is missing"),
+            (FILE, "pages = []", "a value is missing"),
+            (FILE, "thp = [\"never\", \"never\"]", "given twice"),
+            (FILE, "cpus = [1, 2]", "host engine"),
+            (FILE, "cores = [1, 2]", "host engine"),
+            (&kvm, "thp = [\"never\"]", "kvm engine"),
+            (&kvm, "governor = [\"powersave\"]", "kvm engine"),
+            (&kvm, "\"vm.swappiness\" = [1, 2]", "kvm engine"),
+            (&kvm, "cores = [\"one\"]", "is not a number of CPUs"),
+            (&kvm, "cpus = [1, 4294967296]", "is not a number of CPUs"),
+            (&kvm, "cpus = [1, 300]", "(machine.cpus) must be 1 to 255, not 300"),
+        ] {
+            let text = format!("{file}[sweep]\n{sweep}\n");
+            let error = read(&text)
+                .and_then(|experiment| experiment.of_settings())
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains(reason), "{sweep}: {error}");
+            assert!(error.contains("; "), "no next step: {error}");
+        }
+        let text = format!("{kvm}[sweep]\ncpus = [1, 2]\ncores = [1]\n");
+        let runs = read(&text).unwrap().of_settings().unwrap();
+        let shapes =
+            runs.iter().map(|(_, run)| (run.method.machine.cpus, run.method.machine.cores));
+        assert_eq!(shapes.collect::<Vec<_>>(), [(1, Some(1)), (2, Some(1))]);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (from, to, reason) in [
+            ("prefix", "perfix", "unknown field `perfix`"),
+            (
+                "title = \"Group",
+                "loops = 0\ntitle = \"Group",
+                "--loops (loops) must be 1 to 1000, not 0",
+            ),
+            (
+                "title = \"Group",
+                "pairs = 9\ntitle = \"Group",
+                "--pairs (pairs) must be 10 to 10000, not 9",
+            ),
+            ("title = \"Group", "threshold_percent = 0\ntitle = \"G", "threshold"),
+            ("[\"getppid\"]", "[\"pipe\"]", "pipe is named twice"),
+            ("\"getppid\"", "\"getpid\"", "did you mean \"getppid\""),
+            ("engine = \"host\"", "engine = \"kvm\"", "kvm"),
+            ("[change]\n", "[change]\nboot_line = \"quiet\"\n", "boot_line"),
+            ("[\"pipe\", \"fork-pages:pages=16\"]", "[]", "name rows with -w"),
+            ("workloads = [\"pipe\", \"fork-pages:pages=16\"]\n", "", "name rows with -w"),
+            (
+                "[base]",
+                "[machine]\ncpus = 2\n[base]",
+                "(machine.cpus) only applies to the exact engine and the kvm engine",
+            ),
+            ("taskset", "task\\u001bset", "printable"),
+        ] {
+            let planned = read(&FILE.replace(from, to));
+            let error = planned.and_then(|experiment| experiment.plan()).unwrap_err();
+            assert!(error.to_string().contains(reason), "{error}");
+        }
+        let misspelt = FILE.replace("engine = \"host\"", "engine = \"hots\"");
+        let error = Experiment::parse(&misspelt, "x.toml").unwrap_err().to_string();
+        assert!(error.contains("expected one of `exact`, `host`, `kvm`"), "{error}");
+    }
+}

@@ -1,0 +1,445 @@
+//! Workload definitions: what a workload file can say, and the rows that are made of it.
+
+mod native;
+mod rows;
+mod touched;
+
+pub use native::{native_names, native_rows};
+pub use rows::{check_for_guest, check_for_times, check_memory, each_once, find, select};
+pub use touched::{TouchedTable, TouchingRow};
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::OnceLock;
+
+use crate::error::PlanError;
+use crate::program::{ProgramKeys, checked_program, is_name};
+use ktax_host::text::{escape, escape_lines};
+use ktax_model::{RUNNER, Region};
+use serde::{Deserialize, Serialize};
+
+/// Path and text of every workload file, put in by the build.
+const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/workloads.rs"));
+
+/// A workload file: a guest program, its parameters, and the rows that it makes by default.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Definition {
+    /// The row's name, or the first part of it.
+    pub name: String,
+    /// Group of the workload: `@GROUP` asks for all of a group.
+    pub group: String,
+    /// One line for people.
+    pub title: String,
+    /// Purpose of the row, and who argued about it.
+    pub why: String,
+    /// The program or description that it is modelled on.
+    #[serde(default)]
+    pub modelled_on: Option<String>,
+    /// The words in which the original prints its result, where it does.
+    #[serde(default)]
+    pub original: Option<String>,
+    /// The documents whose tables have this row.
+    #[serde(default)]
+    pub asked_by: Vec<Document>,
+    /// The guest program's name; where absent, that of what runs the program below.
+    #[serde(default = "runner")]
+    pub program: String,
+    /// A program of the machine that the guest runs.
+    #[serde(default)]
+    pub run: Option<ProgramKeys>,
+    /// Description of one operation.
+    pub operation: String,
+    /// Whether one operation is one KiB, so that natively the result is a bandwidth.
+    #[serde(default)]
+    pub bandwidth: bool,
+    /// Where the Region is, if not between the program's markers.
+    #[serde(default)]
+    pub region: Region,
+    /// Operations in the Region.
+    pub ops: u64,
+    /// Operations natively, where the exact engine's would be over too soon to be timed.
+    #[serde(default)]
+    pub native_ops: Option<u64>,
+    /// Parameters of the rows of a native run, unless some are given.
+    #[serde(default)]
+    pub native_params: BTreeMap<String, ParamValue>,
+    /// Columns of a native run, by their names in `analyse::native`; by default one time or
+    /// bandwidth.
+    #[serde(default)]
+    pub columns: Vec<String>,
+    /// Needs that not every machine or guest meets; without them the Workload refuses to run.
+    #[serde(default)]
+    pub needs: Option<String>,
+    /// Whether it is a control or a trap of the tests.
+    #[serde(default)]
+    pub hidden: bool,
+    /// Whether it runs only when it or its group is named: it takes long, or is asked for rarely.
+    #[serde(default)]
+    pub only_named: bool,
+    /// Bytes of memory that a Run needs at least, where that depends on its parameters.
+    #[serde(default)]
+    pub memory: Option<Quantity>,
+    /// Parameters by name.
+    #[serde(default)]
+    pub params: BTreeMap<String, Param>,
+    /// Entries that the work signature must have.
+    #[serde(default)]
+    pub signature: BTreeMap<String, Quantity>,
+    /// Further entries where the parameters are those of a row below.
+    #[serde(default)]
+    pub golden: BTreeMap<String, Quantity>,
+    /// And where the operations are that row's, too.
+    #[serde(default)]
+    pub golden_at_ops: BTreeMap<String, u64>,
+    /// The rows, where there are several.
+    #[serde(default)]
+    pub variant: Vec<Variant>,
+}
+
+/// One of several rows of a Definition.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// Parameters that differ from the defaults.
+    #[serde(default)]
+    pub params: BTreeMap<String, ParamValue>,
+    /// Operations in the Region, where they differ.
+    pub ops: Option<u64>,
+    /// Operations natively, where they differ.
+    #[serde(rename = "native-ops")]
+    pub native_ops: Option<u64>,
+    /// Further entries that the work signature must have.
+    #[serde(default)]
+    pub golden: BTreeMap<String, Quantity>,
+    /// And where the operations are these.
+    #[serde(default, rename = "golden-at-ops")]
+    pub golden_at_ops: BTreeMap<String, u64>,
+}
+
+fn runner() -> String {
+    RUNNER.to_owned()
+}
+
+impl Variant {
+    /// The only variant of a file without variants.
+    const NONE: Variant = Variant {
+        params: BTreeMap::new(),
+        ops: None,
+        native_ops: None,
+        golden: BTreeMap::new(),
+        golden_at_ops: BTreeMap::new(),
+    };
+}
+
+/// Every Definition that is built in, by name.
+pub fn definitions() -> Result<Vec<Definition>, PlanError> {
+    // A ledger asks for them with each addition.
+    static PARSED: OnceLock<Vec<Definition>> = OnceLock::new();
+    if let Some(parsed) = PARSED.get() {
+        return Ok(parsed.clone());
+    }
+    let parsed: Vec<_> = BUILT_IN
+        .iter()
+        .map(|(path, text)| parse_definition(text, path))
+        .collect::<Result<_, _>>()?;
+    Ok(PARSED.get_or_init(|| parsed).clone())
+}
+
+/// The built-in Definitions and those of the user; an error if two have one name.
+pub fn with_definitions(own: &[Definition]) -> Result<Vec<Definition>, PlanError> {
+    let all = [definitions()?, own.to_vec()].concat();
+    let is_known = |index: usize| all[..index].iter().any(|before| before.name == all[index].name);
+    match (0..all.len()).find(|index| is_known(*index)) {
+        Some(index) => Err(PlanError::DefinedTwice { name: all[index].name.clone() }),
+        None => Ok(all),
+    }
+}
+
+/// Parses a Definition of the user; `path` is for messages. It fails if the Definition makes no row
+/// that could run.
+pub fn definition(text: &str, path: &str) -> Result<Definition, PlanError> {
+    let definition = parse_definition(text, path)?;
+    for name in [&definition.name, &definition.group, &definition.program] {
+        if !is_name(name) {
+            let reason = format!("{:?} must be of a-z, 0-9 and -, at most 32", escape(name));
+            return Err(PlanError::Definition { path: path.to_owned(), reason });
+        }
+    }
+    Ok(definition)
+}
+
+/// The names of all workloads that are listed, and of their groups: `pipe`, `@lmbench`.
+pub fn names() -> &'static [&'static str] {
+    static NAMES: OnceLock<Vec<&'static str>> = OnceLock::new();
+    NAMES.get_or_init(|| {
+        let all =
+            definitions().unwrap_or_default().into_iter().filter(|definition| !definition.hidden);
+        let each = all.flat_map(|definition| [format!("@{}", definition.group), definition.name]);
+        // Once for each process.
+        each.collect::<BTreeSet<_>>().into_iter().map(|name| &*name.leak()).collect()
+    })
+}
+
+fn parse_definition(text: &str, path: &str) -> Result<Definition, PlanError> {
+    let refuse = |reason: String| PlanError::Definition { path: path.to_owned(), reason };
+    let definition: Definition =
+        toml::from_str(text).map_err(|error| refuse(escape_lines(error.to_string().trim_end())))?;
+    for quantity in definition.signature.values().chain(&definition.memory) {
+        if let Some(name) = quantity.unknown(|name| definition.params.contains_key(name)) {
+            return Err(refuse(format!("{name:?} is no parameter")));
+        }
+    }
+    if definition.run.is_some() != (definition.program == RUNNER) {
+        return Err(refuse("it needs a program of the guest, or `run`".into()));
+    }
+    if let Some(run) = &definition.run {
+        let is_alone = definition.params.is_empty() && definition.variant.is_empty();
+        if !is_alone || run.name.is_some() || run.ops.is_some() {
+            return Err(refuse("`run` has no parameters, and neither name nor ops".into()));
+        }
+        checked_program(&ProgramKeys { name: Some(definition.name.clone()), ..run.clone() })
+            .map_err(|error| refuse(error.to_string()))?;
+    }
+    for (name, param) in &definition.params {
+        param.check(name).map_err(refuse)?;
+    }
+    let rows = definition.rows().and_then(|rows| Ok([rows, definition.native_rows()?].concat()));
+    let rows = rows.map_err(|error| refuse(error.to_string()))?;
+    match rows.iter().find(|row| row.ops == 0) {
+        Some(row) => Err(refuse(format!("{} needs ops of at least 1", row.row))),
+        None => Ok(definition),
+    }
+}
+
+/// The documents that ktax grew from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+pub enum Document {
+    /// Ingo Molnar on the cost of CONFIG_PARAVIRT.
+    #[serde(rename = "paravirt-2009")]
+    Paravirt,
+    /// The exit timings of KVM on embedded PowerPC.
+    #[serde(rename = "exit-timing-2008")]
+    ExitTiming,
+    /// The cost of the Linux Security Modules framework.
+    #[serde(rename = "lsm-2002")]
+    Lsm,
+    /// The discussion of queued spinlocks for guests.
+    #[serde(rename = "qspinlock-2015")]
+    Qspinlock,
+    /// Shared page tables, with contest.
+    #[serde(rename = "page-tables-2002")]
+    PageTables,
+}
+
+impl Document {
+    /// Name in workload files: `lsm-2002`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Document::Paravirt => "paravirt-2009",
+            Document::ExitTiming => "exit-timing-2008",
+            Document::Lsm => "lsm-2002",
+            Document::Qspinlock => "qspinlock-2015",
+            Document::PageTables => "page-tables-2002",
+        }
+    }
+}
+
+/// A parameter of a Workload: a number within bounds, or one of some words.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Param {
+    /// Value if none is given.
+    pub default: ParamValue,
+    /// Meaning of the parameter.
+    pub about: String,
+    /// Unit of a number.
+    #[serde(default)]
+    pub unit: String,
+    /// The smallest number that makes sense.
+    #[serde(default)]
+    pub min: u64,
+    /// The largest that any machine is asked for.
+    #[serde(default)]
+    pub max: u64,
+    /// Set if only powers of two make sense.
+    #[serde(default, rename = "power-of-two", skip_serializing_if = "is_false")]
+    pub power_of_two: bool,
+    /// The decimal digits that it may have, where not all make sense.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub digits: String,
+    /// Whether no guest understands anything but the default.
+    #[serde(default, rename = "native-only", skip_serializing_if = "is_false")]
+    pub native_only: bool,
+    /// The words; a guest gets the position of the word, from 0.
+    #[serde(default)]
+    pub choices: Vec<String>,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// Value of a parameter in a file or on the command line.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(untagged)]
+pub enum ParamValue {
+    /// Value of a parameter with bounds.
+    Number(u64),
+    /// Value of a parameter with choices.
+    Word(String),
+}
+
+impl fmt::Display for ParamValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ParamValue::Number(number) => write!(f, "{number}"),
+            ParamValue::Word(word) => write!(f, "{word}"),
+        }
+    }
+}
+
+impl ParamValue {
+    /// Parses a value of the command line.
+    pub fn of(text: &str) -> ParamValue {
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        match text.parse() {
+            Ok(number) if digits => ParamValue::Number(number),
+            _ => ParamValue::Word(text.to_owned()),
+        }
+    }
+}
+
+impl Param {
+    /// Number that a guest gets for this value.
+    pub fn number(&self, workload: &str, name: &str, value: &ParamValue) -> Result<u64, PlanError> {
+        let number = match value {
+            ParamValue::Number(number) if self.choices.is_empty() => {
+                self.admits(*number).then_some(*number)
+            }
+            // A word may be one of digits.
+            _ => {
+                let word = value.to_string();
+                self.choices
+                    .iter()
+                    .zip(0..)
+                    .find(|(choice, _)| **choice == word)
+                    .map(|(_, index)| index)
+            }
+        };
+        number.ok_or_else(|| PlanError::ParameterValue {
+            workload: workload.to_owned(),
+            name: name.to_owned(),
+            value: value.to_string(),
+            range: self.range(),
+        })
+    }
+
+    fn admits(&self, number: u64) -> bool {
+        let has_digit = |digit: char| self.digits.is_empty() || self.digits.contains(digit);
+        (self.min..=self.max).contains(&number)
+            && (!self.power_of_two || number.is_power_of_two())
+            && number.to_string().chars().all(has_digit)
+    }
+
+    /// Values that the parameter takes: `16 to 32768 pages`, or the words.
+    pub fn range(&self) -> String {
+        if !self.choices.is_empty() {
+            return self.choices.join(", ");
+        }
+        let range = format!("{} to {} {}", self.min, self.max, self.unit);
+        let power = if self.power_of_two { ", a power of two" } else { "" };
+        let digits = match self.digits.as_str() {
+            "" => String::new(),
+            digits => format!(", of the digits {digits}"),
+        };
+        format!("{}{power}{digits}", range.trim_end())
+    }
+
+    /// Whether a file that says this makes sense.
+    pub fn check(&self, name: &str) -> Result<(), String> {
+        let is_number = self.choices.is_empty();
+        if is_number && self.min > self.max {
+            return Err(format!("parameter {name:?} needs `min` and `max`, or `choices`"));
+        }
+        if !is_number && (self.min != 0 || self.max != 0) {
+            return Err(format!("parameter {name:?} has choices and bounds"));
+        }
+        if is_number && !matches!(self.default, ParamValue::Number(number) if self.admits(number)) {
+            return Err(format!("parameter {name:?} does not take its own default"));
+        }
+        if self.about.is_empty() {
+            return Err(format!("parameter {name:?} says nothing about itself"));
+        }
+        Ok(())
+    }
+}
+
+/// A number that may depend on the Run: `0`, `"ops"`, `"groups*400*loops"`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(from = "Written")]
+pub struct Quantity(Vec<Factor>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Factor {
+    Number(u64),
+    Name(String),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Number(u64),
+    Product(String),
+}
+
+impl From<Written> for Quantity {
+    fn from(written: Written) -> Quantity {
+        match written {
+            Written::Number(number) => Quantity(vec![Factor::Number(number)]),
+            Written::Product(text) => {
+                let factor = |word: &str| match word.trim().parse() {
+                    Ok(number) => Factor::Number(number),
+                    Err(_) => Factor::Name(word.trim().to_owned()),
+                };
+                Quantity(text.split('*').map(factor).collect())
+            }
+        }
+    }
+}
+
+impl Quantity {
+    /// The product; `None` beyond 63 bits, which is what files can hold, or with a name that is
+    /// not in `params`.
+    pub fn value(&self, ops: u64, params: &BTreeMap<String, u64>) -> Option<u64> {
+        let product = self.0.iter().try_fold(1u64, |product, factor| {
+            product.checked_mul(match factor {
+                Factor::Number(number) => *number,
+                Factor::Name(name) if name == "ops" => ops,
+                Factor::Name(name) => *params.get(name)?,
+            })
+        })?;
+        i64::try_from(product).is_ok().then_some(product)
+    }
+
+    /// The first name that is neither `ops` nor known.
+    pub fn unknown(&self, known: impl Fn(&str) -> bool) -> Option<&str> {
+        self.0.iter().find_map(|factor| match factor {
+            Factor::Name(name) if name != "ops" && !known(name) => Some(name.as_str()),
+            _ => None,
+        })
+    }
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, factor) in self.0.iter().enumerate() {
+            let between = if index == 0 { "" } else { " × " };
+            match factor {
+                Factor::Number(number) => write!(f, "{between}{number}")?,
+                Factor::Name(name) => write!(f, "{between}{name}")?,
+            }
+        }
+        Ok(())
+    }
+}
