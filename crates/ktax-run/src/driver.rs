@@ -1,26 +1,23 @@
 //! Drives the Boots of a Plan through their rows, several at a time, and puts each result on disk
 //! before the next Run of that Boot starts.
 
-use std::time::Instant;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-
-use super::event::{Ended, Event};
-use super::first::{FirstFailures, at_most_twice};
-use super::missing::missing;
-use super::steps;
-use super::timing::Timing;
 use crate::rundir::{RunDir, RunDirError};
 use ktax_engine::wire::Printed;
 use ktax_engine::{Cancel, Stop};
-use ktax_model::{Boot, Failure, Outcome, Run, Step};
+use ktax_model::{Boot, Failure, Outcome, Run, Sides, Step};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-/// How the Steps of a method are booted.
+/// A method of booting Steps.
 pub trait Boots: Sync {
-    /// What is carried out.
+    /// Plan that is carried out.
     type Plan: Sync;
-    /// What a Run measures.
+    /// Result of a Run.
     type Sample: Serialize + DeserializeOwned;
 
     /// The Boots in order.
@@ -29,10 +26,8 @@ pub trait Boots: Sync {
     fn rows(plan: &Self::Plan) -> Vec<&str>;
     /// A shell script that boots a Step by hand; `$1` names a file with a row's order.
     fn script(&self, plan: &Self::Plan, step: &Step) -> String;
-    /// Boots a Step up to where its Runs start.
-    ///
-    /// # Errors
-    /// With a typed failure and the end of the console, which is a failed Boot; or cancelled.
+    /// Boots a Step up to where its Runs start. An error is a failed Boot, with the end of the
+    /// console, or a cancellation.
     fn boot<'a>(
         &'a self,
         plan: &'a Self::Plan,
@@ -40,32 +35,29 @@ pub trait Boots: Sync {
     ) -> Result<Box<dyn ReadyBoot<Self::Sample> + 'a>, Stop>;
 }
 
-/// What Runs start from, each from the same state.
+/// A booted Step; each Run starts from the same state of it.
 pub trait ReadyBoot<S> {
-    /// What it says about itself.
+    /// Facts about this boot: its kernel, and what its boot reported.
     fn about(&self) -> Boot;
-    /// Its console up to here; `None` where each Run boots.
+    /// Console up to here; `None` if each Run boots.
     fn console(&self) -> Option<Vec<u8>>;
-    /// What it is told to do for this row of the Plan: the content of `orders/ROW`.
+    /// Order for this row of the Plan: the content of `orders/ROW`.
     fn order(&self, row: usize) -> String;
-    /// Makes one Run.
-    ///
-    /// # Errors
-    /// With a typed failure and the end of the console, which is a failed Run; or cancelled.
+    /// Makes one Run. An error is a failed Run, with the end of the console, or a cancellation.
     fn run(&self, row: usize, order: &str) -> Result<Made<S>, Stop>;
 }
 
-/// What came of a Run.
+/// Result of a Run, and what is kept of it.
 pub struct Made<S> {
     /// A Sample, or why there is none.
     pub outcome: Outcome<S>,
     /// The profile of a Sample that has one.
     pub profile: Option<String>,
-    /// What could not be read of what the guest printed, escaped.
+    /// Output of the guest that could not be read, escaped.
     pub garbled: Option<String>,
     /// The console, or its end, where it is kept.
     pub console: Vec<u8>,
-    /// What a program of the user's printed, where it is kept.
+    /// Output of a user's program, if it is kept.
     pub printed: Option<Printed>,
 }
 
@@ -84,9 +76,9 @@ impl<S> Made<S> {
 
 /// Carries out the Plan of a run directory.
 pub struct Driver<'a, B: Boots> {
-    /// Where results go.
+    /// Run directory for the results.
     pub dir: &'a RunDir<B::Plan>,
-    /// What runs the Boots.
+    /// Method of booting.
     pub boots: B,
     /// Boots at a time.
     pub jobs: usize,
@@ -97,14 +89,12 @@ pub struct Driver<'a, B: Boots> {
 }
 
 impl<B: Boots> Driver<'_, B> {
-    /// Makes every Boot and Run of the Plan that is not on disk yet.
-    ///
-    /// # Errors
-    /// The run directory cannot be written or read. What fails in a guest is a row.
+    /// Makes every Boot and Run of the Plan that is not on disk yet. Failures in a guest become
+    /// rows; errors are those of the run directory.
     pub fn run(&self) -> Result<(Ended, Timing), RunDirError> {
         let steps = B::steps(self.plan());
         let failed = FirstFailures::read(self.dir, steps)?;
-        steps::each(steps, self.jobs, self.cancel, |step, timing| self.step(step, &failed, timing))
+        each_step(steps, self.jobs, self.cancel, |step, timing| self.step(step, &failed, timing))
     }
 
     fn plan(&self) -> &B::Plan {
@@ -118,7 +108,7 @@ impl<B: Boots> Driver<'_, B> {
         timing: &mut Timing,
     ) -> Result<(), RunDirError> {
         let rows = B::rows(self.plan());
-        let missing = missing::<_, B::Sample>(self.dir, step, &rows)?;
+        let missing = missing_rows::<_, B::Sample>(self.dir, step, &rows)?;
         (self.observe)(Event::Found(step, rows.len() - missing.len()));
         if missing.is_empty() || self.cancel.is_cancelled() {
             return Ok(());
@@ -160,7 +150,7 @@ impl<B: Boots> Driver<'_, B> {
         }
     }
 
-    /// Says what the host lost of this Step.
+    /// Reports a Failure by which the host lost something of this Step.
     fn hears_of<'a>(&'a self, step: &'a Step) -> impl Fn(&Failure) + 'a {
         move |lost| (self.observe)(Event::Lost(step, lost))
     }
@@ -173,14 +163,14 @@ impl<B: Boots> Driver<'_, B> {
         timing: &mut Timing,
     ) -> Result<(), RunDirError> {
         let rows = B::rows(self.plan());
-        for &at in missing {
-            let (row, order) = (rows[at], booted.order(at));
+        for &index in missing {
+            let (row, order) = (rows[index], booted.order(index));
             (self.observe)(Event::Running(step, row));
             self.dir.forget_run(step, row)?;
             self.dir.write_order(step, row, &order)?;
             let started = Instant::now();
             let (made, lost) =
-                at_most_twice(self.cancel, self.hears_of(step), || booted.run(at, &order));
+                at_most_twice(self.cancel, self.hears_of(step), || booted.run(index, &order));
             timing.run(row, started.elapsed());
             if let Some(lost) = lost {
                 boot.lost.push(lost);
@@ -206,4 +196,183 @@ impl<B: Boots> Driver<'_, B> {
         }
         Ok(())
     }
+}
+
+/// Events of a run, for whoever shows its progress.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// Number of Runs of a Boot that are on disk. If all of them are, the Boot is not made again.
+    Found(&'a Step, usize),
+    /// A Boot is being made, or found in the cache.
+    Booting(&'a Step),
+    /// A Boot is up, and says this about itself.
+    Booted(&'a Step, &'a Boot),
+    /// The host lost a Boot or a Run of it, which is made once more.
+    Lost(&'a Step, &'a Failure),
+    /// A row starts.
+    Running(&'a Step, &'a str),
+    /// Number of further Runs of a Boot that are done, or will never be made.
+    Done(&'a Step, usize),
+}
+
+impl Event<'_> {
+    /// The Boot.
+    pub fn step(&self) -> &Step {
+        match self {
+            Event::Found(step, _) | Event::Booting(step) | Event::Lost(step, _) => step,
+            Event::Booted(step, _) | Event::Running(step, _) | Event::Done(step, _) => step,
+        }
+    }
+}
+
+/// Reason why a run ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Every Run of the Plan is on disk.
+    Complete,
+    /// The user stopped it; the rest can be made later.
+    Cancelled,
+}
+
+/// Real time that was spent, summed over all VMs. It is shown and never stored: results have no
+/// times in them.
+#[derive(Debug, Clone, Default)]
+pub struct Timing {
+    /// Boots, made or found in the cache.
+    pub boots: usize,
+    /// Time in them.
+    pub boot_time: Duration,
+    /// Number of Runs and time in them by row.
+    pub runs: BTreeMap<String, (usize, Duration)>,
+}
+
+impl Timing {
+    pub(super) fn boot(&mut self, time: Duration) {
+        self.boots += 1;
+        self.boot_time += time;
+    }
+
+    pub(super) fn run(&mut self, row: &str, time: Duration) {
+        let entry = self.runs.entry(row.to_owned()).or_default();
+        entry.0 += 1;
+        entry.1 += time;
+    }
+
+    pub(super) fn add(&mut self, other: &Timing) {
+        self.boots += other.boots;
+        self.boot_time += other.boot_time;
+        for (row, (count, time)) in &other.runs {
+            let entry = self.runs.entry(row.clone()).or_default();
+            entry.0 += count;
+            entry.1 += *time;
+        }
+    }
+
+    /// Time in all Runs.
+    pub fn run_time(&self) -> Duration {
+        self.runs.values().map(|(_, time)| *time).sum()
+    }
+}
+
+/// Makes each Step in one of `jobs` threads, until one fails or the user stops it.
+fn each_step(
+    steps: &[Step],
+    jobs: usize,
+    cancel: &Cancel,
+    make: impl Fn(&Step, &mut Timing) -> Result<(), RunDirError> + Sync,
+) -> Result<(Ended, Timing), RunDirError> {
+    let next = AtomicUsize::new(0);
+    let shared = Mutex::new((Timing::default(), None));
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.clamp(1, steps.len().max(1)) {
+            scope.spawn(|| {
+                while let Some(step) = steps.get(next.fetch_add(1, Ordering::SeqCst)) {
+                    let mut timing = Timing::default();
+                    let result = make(step, &mut timing);
+                    let mut shared = shared.lock().expect("no thread panics with the lock");
+                    shared.0.add(&timing);
+                    if let Err(error) = result {
+                        shared.1.get_or_insert(error);
+                    }
+                    if shared.1.is_some() || cancel.is_cancelled() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    match shared.into_inner().expect("no thread panics with the lock") {
+        (_, Some(error)) => Err(error),
+        (timing, None) if cancel.is_cancelled() => Ok((Ended::Cancelled, timing)),
+        (timing, None) => Ok((Ended::Complete, timing)),
+    }
+}
+
+/// The first Boot of each Side that failed. A row needs all Layouts, so that the other Boots of
+/// that Side are of no use; a wrong CPU model or too little memory would fail each of them.
+#[derive(Default)]
+pub(super) struct FirstFailures(Mutex<Sides<Option<String>>>);
+
+impl FirstFailures {
+    /// Reads the failures on disk that the next try would repeat.
+    pub fn read<M>(dir: &RunDir<M>, steps: &[Step]) -> Result<FirstFailures, RunDirError> {
+        let failures = FirstFailures::default();
+        for step in steps {
+            let failure = dir.boot(step)?.and_then(|boot| boot.failure);
+            if failure.is_some_and(|failure| !failure.is_of_the_host()) {
+                failures.note(step);
+            }
+        }
+        Ok(failures)
+    }
+
+    /// Notes that the Boot of this Step failed.
+    pub fn note(&self, step: &Step) {
+        let mut sides = self.0.lock().expect("no thread panics with the lock");
+        sides.get_mut(step.side).get_or_insert_with(|| step.name());
+    }
+
+    /// The failure of a Step that is not booted because another Boot of its Side failed.
+    pub fn spare(&self, step: &Step) -> Option<Failure> {
+        let sides = self.0.lock().expect("no thread panics with the lock");
+        sides.get(step.side).clone().map(|first| Failure::NotBooted { first })
+    }
+}
+
+/// Makes a Boot or a Run, and once more if the host lost it, of which `observe` hears first; also
+/// returns why it was lost.
+pub(super) fn at_most_twice<T>(
+    cancel: &Cancel,
+    observe: impl Fn(&Failure),
+    mut make: impl FnMut() -> Result<T, Stop>,
+) -> (Result<T, Stop>, Option<Failure>) {
+    match make() {
+        Err(Stop::Failed(lost @ Failure::QemuLost { .. }, _)) if !cancel.is_cancelled() => {
+            observe(&lost);
+            (make(), Some(lost))
+        }
+        other => (other, None),
+    }
+}
+
+/// Rows of a Step that are still to run, as indices into `rows`: rows that were never made, and
+/// rows that failed for a reason that may have gone away.
+fn missing_rows<M, S: DeserializeOwned>(
+    dir: &RunDir<M>,
+    step: &Step,
+    rows: &[&str],
+) -> Result<Vec<usize>, RunDirError> {
+    let boot = dir.boot(step)?;
+    if matches!(boot, Some(Boot { failure: Some(failure), .. }) if !failure.is_of_the_host()) {
+        return Ok(Vec::new());
+    }
+    let mut missing = Vec::new();
+    for (index, row) in rows.iter().enumerate() {
+        match dir.run::<S>(step, row)?.map(|run| run.outcome) {
+            Some(Outcome::Measured(_)) => {}
+            Some(Outcome::Failed(failure)) if !failure.is_of_the_host() => {}
+            _ => missing.push(index),
+        }
+    }
+    Ok(missing)
 }

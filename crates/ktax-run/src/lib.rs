@@ -14,25 +14,15 @@
 
 mod counts;
 mod driver;
-mod event;
-mod files;
-mod first;
 mod guests;
 pub mod index;
-mod missing;
 mod native;
-mod numbers;
+mod printed;
 pub mod rundir;
-mod steps;
 pub mod store;
-mod suites;
 mod times;
-mod timing;
 
 pub use counts::{CountsBoots, traced};
-pub use driver::{Boots, Driver, Made, ReadyBoot};
-pub use event::{Ended, Event};
-pub use files::named_files;
-pub use native::run_natively;
+pub use driver::{Boots, Driver, Ended, Event, Made, ReadyBoot, Timing};
+pub use native::{named_files, run_natively};
 pub use times::{TimesDriver, TimesError};
-pub use timing::Timing;

@@ -1,11 +1,11 @@
-//! What the index is asked.
+//! Queries of the index.
 
 use std::collections::BTreeSet;
 
 use rusqlite::{Params, Row};
 
-use super::error::IndexError;
-use super::open::Index;
+use super::Index;
+use super::IndexError;
 use ktax_model::{Machine, Model};
 
 /// A kernel with a boot line of which the store has measurements.
@@ -15,16 +15,15 @@ pub struct StoredSubject {
     pub kernel_sha256: String,
     /// The Kernel's name: its release, else its build-id.
     pub kernel: String,
-    /// Where it came from: `debian:NAME=VERSION`, or a path. Whoever measured one image may have
-    /// had it from several places.
+    /// Sources of the image: `debian:NAME=VERSION`, or a path. One image may have several.
     pub sources: Vec<String>,
-    /// As it was asked for.
+    /// Names under which the kernel was asked for.
     pub asked: Vec<String>,
     /// The boot line.
     pub boot_line: String,
     /// Rows that were measured.
     pub rows: usize,
-    /// When the newest was kept, seconds since 1970.
+    /// Time of the newest measurement, seconds since 1970.
     pub kept_at: i64,
 }
 
@@ -35,19 +34,19 @@ pub struct StoredResult {
     pub object: String,
     /// `comparison`, `ledger`, `bisection`.
     pub kind: String,
-    /// Its title; may be empty.
+    /// Title; may be empty.
     pub title: String,
-    /// Its answer in a sentence.
+    /// Answer in a sentence.
     pub headline: String,
-    /// Its rows.
+    /// Names of the rows.
     pub rows: Vec<String>,
     /// The kernels that were compared.
     pub kernels: Vec<String>,
-    /// When it was kept, seconds since 1970.
+    /// Time when it was kept, seconds since 1970.
     pub kept_at: i64,
-    /// The same as a day here: `2026-01-31`.
+    /// Local date when it was kept: `2026-01-31`.
     pub kept_on: String,
-    /// The same as a time of that day here: `14:03`.
+    /// Local time of that day: `14:03`.
     pub kept_time: String,
 }
 
@@ -56,13 +55,13 @@ pub struct StoredResult {
 pub struct StoredMeasurement {
     /// The name of its file.
     pub object: String,
-    /// What counts compare within: the same number is the same.
+    /// Id of the conditions; only counts with the same id compare.
     pub conditions: i64,
-    /// What was done: the same number is the same.
+    /// Id of the workload; equal workloads have one id.
     pub workload: i64,
     /// The row's name.
     pub row: String,
-    /// When it was kept, seconds since 1970.
+    /// Time when it was kept, seconds since 1970.
     pub kept_at: i64,
 }
 
@@ -83,7 +82,7 @@ pub struct KeptMeasurement {
     pub qemu: String,
     /// SHA-256 of the guest programs.
     pub guest: String,
-    /// When it was kept, seconds since 1970.
+    /// Time when it was kept, seconds since 1970.
     pub kept_at: i64,
 }
 
@@ -96,9 +95,9 @@ pub struct Instrument {
     pub qemu: String,
     /// The names of the files.
     pub objects: Vec<String>,
-    /// Their size.
+    /// Size of the objects in bytes.
     pub bytes: u64,
-    /// When the newest was kept, seconds since 1970.
+    /// Time of the newest object, seconds since 1970.
     pub kept_at: i64,
 }
 
@@ -113,7 +112,7 @@ pub struct StoredPoint {
     pub kernel: String,
     /// The boot line.
     pub boot_line: String,
-    /// What one operation is.
+    /// Description of one operation.
     pub operation: String,
     /// Operations in one measurement.
     pub ops: u64,
@@ -123,13 +122,13 @@ pub struct StoredPoint {
     pub guest: String,
     /// The guest's memory and CPU model.
     pub machine: Machine,
-    /// What the Layouts follow from.
+    /// Random seed of the Layouts.
     pub seed: u64,
-    /// What the workload says it did, in each Layout.
+    /// Work signature in each Layout.
     pub signature: String,
     /// The Metric in each Layout, of all operations.
     pub raw: Vec<u64>,
-    /// What a difference has to be a share of to matter, in each Layout.
+    /// Counts that the threshold is a share of, in each Layout.
     pub whole: Vec<u64>,
     /// The kernel's modules that were loaded, each with its parameters.
     pub modules: Vec<String>,
@@ -138,10 +137,7 @@ pub struct StoredPoint {
 }
 
 impl Index {
-    /// Every subject, in no order.
-    ///
-    /// # Errors
-    /// The index cannot be read.
+    /// All subjects, in no particular order.
     pub fn subjects(&self) -> Result<Vec<StoredSubject>, IndexError> {
         const ALL: &str = "\
             SELECT kernel.sha256, kernel.name, json_group_array(DISTINCT measurement.source), \
@@ -173,7 +169,7 @@ impl Index {
             self.all(NAMES, (), |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))?
         {
             let sha256: String = sha256;
-            for subject in subjects.iter_mut().filter(|it| it.kernel_sha256 == sha256) {
+            for subject in subjects.iter_mut().filter(|subject| subject.kernel_sha256 == sha256) {
                 add(&mut subject.asked, &asked);
                 add(&mut subject.sources, &source);
             }
@@ -181,10 +177,7 @@ impl Index {
         Ok(subjects)
     }
 
-    /// Every result, the newest first.
-    ///
-    /// # Errors
-    /// The index cannot be read.
+    /// All results, the newest first.
     pub fn results(&self) -> Result<Vec<StoredResult>, IndexError> {
         const ALL: &str = "\
             SELECT object, kind, title, headline, rows, kernels, kept_at, \
@@ -207,18 +200,12 @@ impl Index {
         })
     }
 
-    /// The name of every row.
-    ///
-    /// # Errors
-    /// The index cannot be read.
+    /// Names of all rows.
     pub fn rows(&self) -> Result<Vec<String>, IndexError> {
         self.all("SELECT DISTINCT row FROM workload ORDER BY row", (), |row| row.get(0))
     }
 
-    /// Every measurement of a subject.
-    ///
-    /// # Errors
-    /// The index cannot be read.
+    /// All measurements of a subject.
     pub fn measurements(
         &self,
         kernel_sha256: &str,
@@ -234,10 +221,7 @@ impl Index {
         self.all(OF, [kernel_sha256, boot_line], measurement)
     }
 
-    /// Every measurement, by row, kernel and boot line.
-    ///
-    /// # Errors
-    /// The index cannot be read.
+    /// All measurements, sorted by row, kernel and boot line.
     pub fn kept(&self) -> Result<Vec<KeptMeasurement>, IndexError> {
         const ALL: &str = "\
             SELECT measurement.object, workload.row, kernel.sha256, kernel.name, \
@@ -262,35 +246,33 @@ impl Index {
     }
 
     /// Guest programs and QEMUs, those that measured last first; sizes are not filled in.
-    ///
-    /// # Errors
-    /// The index cannot be read.
     pub fn instruments(&self) -> Result<Vec<Instrument>, IndexError> {
         let mut all: Vec<Instrument> = Vec::new();
-        for of in self.kept()? {
-            let is_it = |it: &&mut Instrument| it.guest == of.guest && it.qemu == of.qemu;
-            match all.iter_mut().find(is_it) {
+        for kept in self.kept()? {
+            let is_same = |instrument: &&mut Instrument| {
+                instrument.guest == kept.guest && instrument.qemu == kept.qemu
+            };
+            match all.iter_mut().find(is_same) {
                 Some(known) => {
-                    known.kept_at = known.kept_at.max(of.kept_at);
-                    known.objects.push(of.object);
+                    known.kept_at = known.kept_at.max(kept.kept_at);
+                    known.objects.push(kept.object);
                 }
                 None => all.push(Instrument {
-                    guest: of.guest,
-                    qemu: of.qemu,
-                    objects: vec![of.object],
+                    guest: kept.guest,
+                    qemu: kept.qemu,
+                    objects: vec![kept.object],
                     bytes: 0,
-                    kept_at: of.kept_at,
+                    kept_at: kept.kept_at,
                 }),
             }
         }
-        all.sort_by_key(|it| (std::cmp::Reverse(it.kept_at), it.guest.clone()));
+        all.sort_by_key(|instrument| {
+            (std::cmp::Reverse(instrument.kept_at), instrument.guest.clone())
+        });
         Ok(all)
     }
 
-    /// The names of results that compare one of these kernels in one of these rows.
-    ///
-    /// # Errors
-    /// The index cannot be read.
+    /// Names of the results that compare one of these kernels in one of these rows.
     pub fn results_of(
         &self,
         measured: &BTreeSet<(String, String)>,
@@ -309,10 +291,7 @@ impl Index {
         Ok(found)
     }
 
-    /// Every measurement of a row, or of all rows, with the values of a Metric.
-    ///
-    /// # Errors
-    /// The index cannot be read.
+    /// All measurements of a row, or of all rows, with the values of a Metric.
     pub fn points(&self, row: Option<&str>, metric: &str) -> Result<Vec<StoredPoint>, IndexError> {
         const OF: &str = "\
             SELECT measurement.object, measurement.conditions, measurement.workload, workload.row, \
@@ -333,7 +312,7 @@ impl Index {
             JOIN kernel ON kernel.id = subject.kernel \
             JOIN conditions ON conditions.id = measurement.conditions \
             WHERE ?1 IS NULL OR workload.row = ?1 ORDER BY measurement.object";
-        let counts = |text: String| text.split(' ').filter_map(|it| it.parse().ok()).collect();
+        let counts = |text: String| text.split(' ').filter_map(|word| word.parse().ok()).collect();
         self.all(OF, (row, metric), |row| {
             Ok(StoredPoint {
                 of: measurement(row)?,
@@ -365,10 +344,10 @@ impl Index {
         &self,
         sql: &str,
         given: impl Params,
-        of: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+        make: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, IndexError> {
         let mut query = self.db.prepare(sql).map_err(self.failed())?;
-        let rows = query.query_map(given, of).map_err(self.failed())?;
+        let rows = query.query_map(given, make).map_err(self.failed())?;
         rows.collect::<rusqlite::Result<_>>().map_err(self.failed())
     }
 }

@@ -1,8 +1,8 @@
 use std::path::{Path, PathBuf};
 
 use super::check;
-use super::error::{Result, RunDirError};
 use super::files::{damaged, read, read_json, read_versioned, to_json};
+use super::{Result, RunDirError};
 use ktax_host::disk::{is_sha256, write_once};
 use ktax_model::{CampaignPlan, CampaignUnit, Identity};
 
@@ -16,15 +16,12 @@ pub struct CampaignDir {
 }
 
 impl CampaignDir {
-    /// One that is being made; [`CampaignDir::begin`] makes it a campaign.
+    /// A campaign that is being made; [`CampaignDir::begin`] writes its plan.
     pub fn at(root: &Path, plan: CampaignPlan) -> CampaignDir {
         CampaignDir { root: root.to_owned(), plan }
     }
 
-    /// Writes the plan: from now on it is a campaign.
-    ///
-    /// # Errors
-    /// It cannot be written, or somebody else was first.
+    /// Writes the plan: from now on it is a campaign. It fails if another process was first.
     pub fn begin(self) -> Result<CampaignDir> {
         let path = self.root.join(PLAN);
         match write_new(&path, &to_json(&self.plan))? {
@@ -33,15 +30,12 @@ impl CampaignDir {
         }
     }
 
-    /// Opens an existing one.
-    ///
-    /// # Errors
-    /// There is no plan, or one that this ktax does not make.
+    /// Opens an existing campaign.
     pub fn open(root: &Path) -> Result<CampaignDir> {
         let path = root.join(PLAN);
         let none = || RunDirError::NoCampaign { path: root.display().to_string() };
         let (plan, _): (CampaignPlan, _) = read_versioned(&path)?.ok_or_else(none)?;
-        check::campaign(&plan).map_err(|reason| damaged(&path, reason))?;
+        check::check_campaign(&plan).map_err(|reason| damaged(&path, reason))?;
         Ok(CampaignDir { root: root.to_owned(), plan })
     }
 
@@ -50,7 +44,7 @@ impl CampaignDir {
         &self.root
     }
 
-    /// What was planned.
+    /// The plan.
     pub fn plan(&self) -> &CampaignPlan {
         &self.plan
     }
@@ -76,10 +70,7 @@ impl CampaignDir {
         self.root.join("timed").join(name)
     }
 
-    /// The Kernel of a Subject; `None` where it is yet to be built.
-    ///
-    /// # Errors
-    /// What a build has left cannot be read.
+    /// The Kernel of a Subject; `None` if it is not built yet.
     pub fn kernel(&self, subject: usize) -> Result<Option<Identity>> {
         match &self.plan.subjects[subject].kernel {
             Some(kernel) => Ok(Some(kernel.clone())),
@@ -96,23 +87,17 @@ impl CampaignDir {
         }
     }
 
-    /// Records the Kernel that a Subject's source has become. Who comes second changes nothing.
-    ///
-    /// # Errors
-    /// The disk is full, or cannot be written.
+    /// Records the Kernel that was built from a Subject's source. A second writer changes nothing.
     pub fn write_kernel(&self, subject: usize, kernel: &Identity) -> Result<()> {
         write_new(&self.built_path(subject), &to_json(kernel)).map(drop)
     }
 
-    /// Where the image of a Kernel lies for the machines that have not fetched it.
+    /// Path of a Kernel's image, for machines that have not fetched it.
     pub fn image(&self, sha256: &str) -> PathBuf {
         self.root.join("images").join(sha256)
     }
 
-    /// Puts an image there.
-    ///
-    /// # Errors
-    /// The image cannot be read, or the disk is full.
+    /// Copies an image there.
     pub fn write_image(&self, sha256: &str, from: &Path) -> Result<()> {
         let to = self.image(sha256);
         if to.exists() {

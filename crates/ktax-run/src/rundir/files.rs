@@ -1,4 +1,4 @@
-//! What run directories of every kind have in common.
+//! Files of all kinds of run directories.
 
 use std::fs;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::error::{Result, RunDirError};
+use super::{Result, RunDirError};
 use ktax_host::disk::{self, Lock};
 use ktax_host::text::escape;
 use ktax_model::{Comparison, FORMAT, Plan, SavedResult, read_results};
@@ -15,10 +15,7 @@ use ktax_model::{Comparison, FORMAT, Plan, SavedResult, read_results};
 /// More than any file of a run directory has: the largest is that of a whole comparison.
 pub const FILE_MAX: u64 = 1 << 30;
 
-/// Refuses a directory in which there is something already.
-///
-/// # Errors
-/// Where there is.
+/// Refuses a directory that is not empty.
 pub fn check_free(root: &Path) -> Result<()> {
     let mut names = root.read_dir().into_iter().flatten().flatten().map(|e| e.file_name());
     match names.any(|name| !disk::is_unfinished(&name)) {
@@ -98,15 +95,16 @@ pub(super) fn read_versioned<T: DeserializeOwned>(path: &Path) -> Result<Option<
         format: u32,
     }
     let Some(text) = read(path)? else { return Ok(None) };
-    match parse::<Version>(path, &text)? {
-        Version { format: FORMAT } => Ok(Some((parse(path, &text)?, text))),
+    match parse_json::<Version>(path, &text)? {
+        Version { format: FORMAT } => Ok(Some((parse_json(path, &text)?, text))),
         Version { format } => {
             Err(RunDirError::Format { path: path.display().to_string(), found: format })
         }
     }
 }
 
-/// Why there is no Plan: nothing is there, or something else than a run directory.
+/// The error for a directory without a Plan: nothing is there, or something else than a run
+/// directory.
 pub(super) fn no_plan(root: &Path) -> RunDirError {
     let path = root.display().to_string();
     if !root.exists() {
@@ -147,10 +145,10 @@ pub(super) fn to_json(value: &impl Serialize) -> Vec<u8> {
 }
 
 pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
-    read(path)?.map(|text| parse(path, &text)).transpose()
+    read(path)?.map(|text| parse_json(path, &text)).transpose()
 }
 
-fn parse<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T> {
+fn parse_json<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T> {
     serde_json::from_slice(text).map_err(|error| damaged(path, &error.to_string()))
 }
 
@@ -159,7 +157,7 @@ pub(super) fn damaged(path: &Path, reason: &str) -> RunDirError {
     RunDirError::Damaged { path: path.display().to_string(), reason: escape(reason) }
 }
 
-/// What is in a file; `None` if there is none.
+/// Content of a file; `None` if there is none.
 pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>> {
     match disk::read_own(path, FILE_MAX) {
         Ok(text) => Ok(Some(text)),
@@ -168,7 +166,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>> {
     }
 }
 
-/// Why a file of a run directory is not read: something else is there, or the host failed.
+/// The error for a file that was not read: it is no regular file, or the host failed.
 pub(super) fn unread(path: &Path, error: io::Error) -> RunDirError {
     match disk::is_not_regular(&error) || error.kind() == io::ErrorKind::FileTooLarge {
         true => damaged(path, &error.to_string()),
@@ -176,7 +174,7 @@ pub(super) fn unread(path: &Path, error: io::Error) -> RunDirError {
     }
 }
 
-/// Nothing there, also because what should be a directory is a file.
+/// Whether there is nothing, also because a parent directory is a file.
 fn is_absent(kind: io::ErrorKind) -> bool {
     matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

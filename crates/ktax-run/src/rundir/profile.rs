@@ -1,21 +1,14 @@
 //! The profile that the plugin writes and the run directory keeps: `docs/wire.md`, "Profile".
 
-// The messages of errors say what their fields are.
-#![allow(missing_docs)]
-
 use std::collections::BTreeMap;
 
-use thiserror::Error;
-
-use super::fields::{self, decimal, hexadecimal, is_function_name};
-use super::msrs;
-use super::paths::{self, Sums};
 use ktax_model::{
     CacheLine, Context, Costly, CostlyCounts, Counts, CpuPlace, CpuTime, Doing, Machine, Memory,
-    Modelled, ModelledCounts, MsrLine, Parallel, Path, Profile, ProfileLine, Tallied,
+    Modelled, ModelledCounts, Msr, MsrLine, Parallel, Path, Profile, ProfileLine, Tallied,
 };
+use thiserror::Error;
 
-/// Why a profile is refused. `line` counts from 1.
+/// Errors of a profile. `line` counts from 1.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum ProfileError {
     #[error("line {line} is not of the format")]
@@ -49,9 +42,9 @@ pub struct Parsed {
     pub profile: Profile,
     /// Everything dispatched in the Region, counted apart.
     pub total: u64,
-    /// What could not be kept apart, and why.
+    /// Counts that could not be kept apart, and why.
     pub notes: Vec<String>,
-    /// Of several CPUs: where their time went.
+    /// Time of each CPU, if there are several.
     pub parallel: Option<Parallel>,
 }
 
@@ -69,7 +62,7 @@ impl Parsed {
 /// Parses one profile and checks that its functions add up to its total, and its CPUs' times to
 /// theirs.
 pub fn parse(text: &str) -> Result<Parsed, ProfileError> {
-    let mut read = Read::default();
+    let mut read = ProfileReader::default();
     let mut fields = Vec::new();
     for (number, line) in text.lines().enumerate() {
         fields.clear();
@@ -100,9 +93,9 @@ pub fn parse(text: &str) -> Result<Parsed, ProfileError> {
     }
 }
 
-/// What was read so far.
+/// State of the parser.
 #[derive(Default)]
-struct Read {
+struct ProfileReader {
     lines: Vec<ProfileLine>,
     notes: Vec<String>,
     regions: u64,
@@ -118,7 +111,7 @@ struct Read {
     ended: bool,
 }
 
-impl Read {
+impl ProfileReader {
     /// `None` where it is not of the format.
     fn line(&mut self, fields: &[&str]) -> Option<()> {
         match fields {
@@ -132,20 +125,20 @@ impl Read {
             }
             ["split", what, why] => self.notes.push(format!("{what}: {why}")),
             ["fn" | "wait" | "idle" | "transfer" | "costly" | "modelled", ..] => {
-                let line = function(fields)?;
+                let line = parse_function_fields(fields)?;
                 let Counts { instructions, rep_iterations, .. } = line.counts;
                 self.sum = self.sum.checked_add(instructions)?.checked_add(rep_iterations)?;
                 self.lines.push(line);
             }
             ["path-costly" | "path-wait" | "path-idle", ..] => {
-                paths::counted(fields, self.paths.last_mut()?)?;
+                add_path_count(fields, self.paths.last_mut()?)?;
             }
             ["path", ..] => {
-                let path = paths::path(fields, self.paths.last())?;
+                let path = parse_path_line(fields, self.paths.last())?;
                 self.paths.push(path);
             }
-            ["msr", ..] => self.msrs.push(msrs::msr(fields)?),
-            ["line", ..] => self.cache_lines.push(cache_line(fields)?),
+            ["msr", ..] => self.msrs.push(parse_msr_line(fields)?),
+            ["line", ..] => self.cache_lines.push(parse_cache_line(fields)?),
             ["transfers", n] => self.parallel.transfers = Some(decimal(n)?),
             // An older plugin has no last number: it gives both to `idle`.
             ["cpu", index, work, wait, idle, uneven @ ..] if uneven.len() <= 1 => {
@@ -180,28 +173,28 @@ impl Read {
     }
 
     fn checked(self, total: u64) -> Result<Parsed, ProfileError> {
-        let Read { lines, msrs, cache_lines, paths, mut notes, sum, parallel, .. } = self;
+        let ProfileReader { lines, msrs, cache_lines, paths, mut notes, sum, parallel, .. } = self;
         if sum != total {
             return Err(ProfileError::Sum { sum, total });
         }
-        let of_lines = |of: fn(&Counts) -> u64| {
-            lines.iter().fold(0_u64, |sum, line| sum.saturating_add(of(&line.counts)))
+        let sum_of = |count: fn(&Counts) -> u64| {
+            lines.iter().fold(0_u64, |sum, line| sum.saturating_add(count(&line.counts)))
         };
         let CpuTime { work, wait, idle, .. } = parallel.sum();
-        let found = [of_lines(|counts| counts.wait), of_lines(|counts| counts.idle)];
+        let found = [sum_of(|counts| counts.wait), sum_of(|counts| counts.idle)];
         let is_alone = parallel == Parallel::default();
         let work = if is_alone { total } else { work };
         if [total, found[0], found[1]] != [work, wait, idle] || !parallel.adds_up() {
             return Err(ProfileError::Time);
         }
-        let of_functions = of_lines(|counts| counts.transfers);
-        let of_cache_lines =
+        let function_transfers = sum_of(|counts| counts.transfers);
+        let line_transfers =
             cache_lines.iter().fold(0_u64, |sum, line| sum.saturating_add(line.transfers));
-        if [of_functions, of_cache_lines] != [parallel.transfers.unwrap_or(0); 2] {
+        if [function_transfers, line_transfers] != [parallel.transfers.unwrap_or(0); 2] {
             return Err(ProfileError::Transfers);
         }
-        msrs::are_of(&msrs, &lines).then_some(()).ok_or(ProfileError::Registers)?;
-        if let Some(sums) = Sums::of(&paths, &lines) {
+        msrs_fit_lines(&msrs, &lines).then_some(()).ok_or(ProfileError::Registers)?;
+        if let Some(sums) = PathSums::sum(&paths, &lines) {
             // Those that found no room have no costly instructions.
             let is_full = notes.iter().any(|note| note.starts_with("path: "));
             let are_all = sums.costly_add_up() && sums.waits_add_up();
@@ -214,12 +207,12 @@ impl Read {
     }
 }
 
-/// What a line of a profile says of a function, if it is of one.
+/// Parses a function line of a profile; `None` for other lines.
 pub fn of_function(line: &str) -> Option<ProfileLine> {
-    function(&line.split('\t').collect::<Vec<_>>())
+    parse_function_fields(&line.split('\t').collect::<Vec<_>>())
 }
 
-fn function(fields: &[&str]) -> Option<ProfileLine> {
+fn parse_function_fields(fields: &[&str]) -> Option<ProfileLine> {
     let none = Counts::default();
     let (context, counts, function) = match fields {
         ["fn", context, instructions, rep_iterations, function] => {
@@ -246,12 +239,12 @@ fn function(fields: &[&str]) -> Option<ProfileLine> {
         }
         _ => return None,
     };
-    let context = fields::context(context)?;
+    let context = parse_context(context)?;
     let name = is_function_name(function).then(|| (*function).to_owned())?;
     Some(ProfileLine { context, function: name, counts })
 }
 
-fn cache_line(fields: &[&str]) -> Option<CacheLine> {
+fn parse_cache_line(fields: &[&str]) -> Option<CacheLine> {
     let ["line", memory, transfers, lines, offset, name] = fields else { return None };
     let memory = Memory::ALL.into_iter().find(|known| known.name() == *memory)?;
     let is_name = |name: &str| is_function_name(name) && name.len() <= 127;
@@ -264,6 +257,189 @@ fn cache_line(fields: &[&str]) -> Option<CacheLine> {
     (is_named && transfers >= lines && lines > 0).then_some(())?;
     let offset = hexadecimal(offset, 16)?;
     Some(CacheLine { memory, name: (*name).to_owned(), offset, transfers, lines })
+}
+
+/// Deepest path, as in `plugin/paths.c`, which counts the root, too.
+const DEEPEST: u64 = 1000;
+
+/// A line `path`, which is below those before it.
+fn parse_path_line(fields: &[&str], last: Option<&Path>) -> Option<Path> {
+    let ["path", context, depth, instructions, rep_iterations, calls, function] = fields else {
+        return None;
+    };
+    let context = parse_context(context)?;
+    let above = last.filter(|last| last.context == context).map_or(0, |last| last.depth + 1);
+    let depth = decimal(depth).filter(|depth| *depth < DEEPEST)? as u32;
+    (depth <= above && is_function_name(function)).then_some(())?;
+    let [instructions, rep_iterations, calls] =
+        [decimal(instructions)?, decimal(rep_iterations)?, decimal(calls)?];
+    let function = (*function).to_owned();
+    let (costly, wait, idle) = (CostlyCounts::default(), 0, 0);
+    Some(Path { context, depth, function, calls, instructions, rep_iterations, costly, wait, idle })
+}
+
+/// A line `path-costly`, `path-wait` or `path-idle`, which is of the path before it.
+fn add_path_count(fields: &[&str], path: &mut Path) -> Option<()> {
+    match fields {
+        ["path-costly", count, kind] => {
+            path.costly += CostlyCounts::of(Costly::named(kind)?, decimal(count)?);
+        }
+        ["path-wait", count] => path.wait = path.wait.checked_add(decimal(count)?)?,
+        ["path-idle", count] => path.idle = path.idle.checked_add(decimal(count)?)?,
+        _ => return None,
+    }
+    Some(())
+}
+
+/// Counts of each function, by its paths and by its lines.
+pub(super) struct PathSums<'a> {
+    functions: BTreeMap<(Context, &'a str), [u64; 2]>,
+    costly: [BTreeMap<Context, CostlyCounts>; 2],
+    waits: [BTreeMap<Context, u64>; 2],
+    idle: [u64; 2],
+}
+
+impl<'a> PathSums<'a> {
+    /// `None` of a profile without paths.
+    pub(super) fn sum(paths: &'a [Path], lines: &'a [ProfileLine]) -> Option<PathSums<'a>> {
+        if paths.is_empty() {
+            return None;
+        }
+        let mut sums: BTreeMap<(Context, &str), [u64; 2]> = BTreeMap::new();
+        let path_counts = paths.iter().map(|path| {
+            (0, path.context, &path.function, [path.instructions, path.rep_iterations])
+        });
+        let line_counts = lines.iter().map(|line| {
+            let Counts { instructions, rep_iterations, .. } = line.counts;
+            (1, line.context, &line.function, [instructions, rep_iterations])
+        });
+        for (which, context, function, counts) in path_counts.chain(line_counts) {
+            let sum = &mut sums.entry((context, function)).or_default()[which];
+            *sum = counts.into_iter().fold(*sum, u64::saturating_add);
+        }
+        let mut costly = [BTreeMap::new(), BTreeMap::new()];
+        let path_costly = paths.iter().map(|path| (0, path.context, path.costly));
+        let line_costly = lines.iter().map(|line| (1, line.context, line.counts.costly));
+        let all = path_costly.chain(line_costly);
+        for (which, context, more) in all.filter(|(.., more)| !more.is_zero()) {
+            *costly[which].entry(context).or_insert_with(CostlyCounts::default) += more;
+        }
+        let mut waits = [BTreeMap::new(), BTreeMap::new()];
+        let waits_of_paths = paths.iter().map(|path| (0, path.context, path.wait));
+        let waits_of_lines = lines.iter().map(|line| (1, line.context, line.counts.wait));
+        for (which, context, wait) in waits_of_paths.chain(waits_of_lines) {
+            let sum: &mut u64 = waits[which].entry(context).or_default();
+            *sum = sum.saturating_add(wait);
+        }
+        let add = |sum: u64, more: u64| sum.saturating_add(more);
+        let idle = [
+            paths.iter().map(|path| path.idle).fold(0, add),
+            lines.iter().map(|line| line.counts.idle).fold(0, add),
+        ];
+        Some(PathSums { functions: sums, costly, waits, idle })
+    }
+
+    /// Whether paths are all that the functions executed, in each Context.
+    fn add_up(&self) -> bool {
+        let all = |context: Context, which: usize| {
+            let functions = self.functions.iter().filter(|((known, _), _)| *known == context);
+            functions.fold(0_u64, |sum, (_, sums)| sum.saturating_add(sums[which]))
+        };
+        Context::ALL.into_iter().all(|context| all(context, 0) == all(context, 1))
+    }
+
+    /// Whether paths have all costly instructions, in each Context.
+    fn costly_add_up(&self) -> bool {
+        let [of_paths, of_lines] = &self.costly;
+        of_paths == of_lines
+    }
+
+    /// Whether paths have all that CPUs waited, in each Context, and no more than they were idle: a
+    /// CPU is also idle where no process has left it. An older plugin does not say where they wait.
+    fn waits_add_up(&self) -> bool {
+        let [of_paths, of_lines] = &self.waits;
+        let is_older = of_paths.values().all(|wait| *wait == 0);
+        let wait = |waits: &BTreeMap<Context, u64>, context| {
+            waits.get(&context).copied().unwrap_or_default()
+        };
+        let is_same = |context| wait(of_paths, context) == wait(of_lines, context);
+        (is_older || Context::ALL.into_iter().all(is_same)) && self.idle[0] <= self.idle[1]
+    }
+
+    /// A note, if more than one in a hundred instructions are below another function than they were
+    /// counted for.
+    pub(super) fn note(&self, total: u64) -> Option<String> {
+        // What a program's functions executed is below one place: that of user mode.
+        let is_kernels = |name: &str| !name.starts_with('[');
+        let kernels = self.functions.iter().filter(|((_, name), _)| is_kernels(name));
+        let apart: u64 = kernels.map(|(_, [paths, lines])| lines.saturating_sub(*paths)).sum();
+        let note = "path: functions are below others than those that called them";
+        (apart > total / 100).then(|| note.to_owned())
+    }
+}
+
+/// The instructions that access them.
+const KINDS: [Costly; 2] = [Costly::Wrmsr, Costly::Rdmsr];
+
+/// A line `msr`.
+fn parse_msr_line(fields: &[&str]) -> Option<MsrLine> {
+    let ["msr", context, kind, number, count, function] = fields else { return None };
+    let context = parse_context(context)?;
+    let kind = Costly::named(kind).filter(|kind| KINDS.contains(kind))?;
+    let msr = Msr(u32::try_from(hexadecimal(number, 8)?).ok()?);
+    let count = decimal(count).filter(|count| *count > 0)?;
+    let function = is_function_name(function).then(|| (*function).to_owned())?;
+    Some(MsrLine { context, kind, msr, count, function })
+}
+
+/// Whether no function accessed registers more often than it executed such instructions.
+fn msrs_fit_lines(msrs: &[MsrLine], lines: &[ProfileLine]) -> bool {
+    if msrs.is_empty() {
+        return true;
+    }
+    let mut left: BTreeMap<(Context, &str, Costly), u64> = BTreeMap::new();
+    for line in lines {
+        for kind in KINDS {
+            let left = left.entry((line.context, &line.function, kind)).or_default();
+            *left = left.saturating_add(line.counts.costly.get(kind));
+        }
+    }
+    msrs.iter().all(|msr| {
+        let left = left.entry((msr.context, &msr.function, msr.kind)).or_default();
+        let rest = left.checked_sub(msr.count);
+        *left = rest.unwrap_or_default();
+        rest.is_some()
+    })
+}
+
+/// A symbol, or `[user]`, `[kernel]`, or of a program or a library: `[git]cmd_status`.
+fn is_function_name(name: &str) -> bool {
+    let is_of = |text: &str, more: &[u8]| {
+        (0..=127).contains(&text.len())
+            && text.bytes().all(|b| b.is_ascii_alphanumeric() || more.contains(&b))
+    };
+    match name.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((file, function)) => {
+            !file.is_empty() && is_of(file, b"_.$+-") && is_of(function, b"_.$+-")
+        }
+        None => !name.is_empty() && is_of(name, b"_.$"),
+    }
+}
+
+/// A number that is written as the plugin does.
+fn decimal(text: &str) -> Option<u64> {
+    text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+}
+
+/// Parses the name of a Context.
+fn parse_context(text: &str) -> Option<Context> {
+    Context::ALL.into_iter().find(|known| known.name() == text)
+}
+
+/// A number of at most so many hexadecimal digits, without a prefix.
+pub(super) fn hexadecimal(text: &str, most_digits: usize) -> Option<u64> {
+    let is_one = text.len() <= most_digits && text.bytes().all(|b| b.is_ascii_hexdigit());
+    is_one.then(|| u64::from_str_radix(text, 16).ok()).flatten()
 }
 
 #[cfg(test)]

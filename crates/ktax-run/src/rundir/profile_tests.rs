@@ -15,10 +15,19 @@ fn the_times_of_several_cpus_are_read() {
     assert_eq!(parallel.cpus[1], CpuTime { work: 60, wait: 0, idle: 25, uneven: 5 });
     assert_eq!(parallel.trace, "56f4e621a1079e22");
     let counts = parsed.counts();
-    let of = |context| counts.get(&context).copied().unwrap_or_default();
-    assert_eq!((of(Context::Process).instructions, of(Context::Process).wait), (100, 15));
-    assert_eq!((of(Context::Interrupt).instructions, of(Context::Interrupt).wait), (0, 5));
-    assert_eq!((of(Context::Kthread).instructions, of(Context::Kthread).idle), (20, 25));
+    let counts_in = |context| counts.get(&context).copied().unwrap_or_default();
+    assert_eq!(
+        (counts_in(Context::Process).instructions, counts_in(Context::Process).wait),
+        (100, 15)
+    );
+    assert_eq!(
+        (counts_in(Context::Interrupt).instructions, counts_in(Context::Interrupt).wait),
+        (0, 5)
+    );
+    assert_eq!(
+        (counts_in(Context::Kthread).instructions, counts_in(Context::Kthread).idle),
+        (20, 25)
+    );
     let line = of_function("wait\tprocess\t15\tf").unwrap();
     assert_eq!((line.function.as_str(), line.counts.wait), ("f", 15));
 }
@@ -33,7 +42,7 @@ fn one_cpu_has_no_such_times() {
 
 #[test]
 fn times_that_do_not_add_up_are_refused() {
-    for (is, becomes) in [
+    for (text, becomes) in [
         ("cpu\t0\t70\t20\t0\t0", "cpu\t0\t71\t19\t0\t0"), // work: total is less
         ("wait\tprocess\t15", "wait\tprocess\t14"),
         ("idle\t25", "idle\t26"),
@@ -45,11 +54,11 @@ fn times_that_do_not_add_up_are_refused() {
         // Time that nobody has.
         ("\t25\t5\n", "\t25\t0\n"),
     ] {
-        let broken = SEVERAL.replace(is, becomes);
+        let broken = SEVERAL.replace(text, becomes);
         assert_ne!(broken, SEVERAL);
         assert_eq!(parse(&broken), Err(ProfileError::Time), "{becomes}");
     }
-    for (is, becomes) in [
+    for (text, becomes) in [
         ("cpu\t1", "cpu\t2"),
         ("trace\t56f4e621a1079e22", "trace\tg6f4e621a1079e22"),
         ("idle\t25", "idle\t-1"),
@@ -57,7 +66,7 @@ fn times_that_do_not_add_up_are_refused() {
         ("makespan\t90\t3\t4", "makespan\t90\t3"),
         ("wait\tprocess", "wait\tnobody"),
     ] {
-        let broken = SEVERAL.replace(is, becomes);
+        let broken = SEVERAL.replace(text, becomes);
         assert!(matches!(parse(&broken), Err(ProfileError::Line { .. })), "{becomes}");
     }
 }
@@ -70,7 +79,7 @@ fn an_older_plugin_gave_to_idle_what_was_uneven() {
     assert_eq!(parallel.cpus[1], CpuTime { work: 60, wait: 0, idle: 30, uneven: 0 });
 }
 
-/// From where the functions are called in which CPUs wait.
+/// A profile with paths to the functions in which CPUs wait.
 fn with_paths() -> String {
     let paths = "path\tprocess\t0\t0\t0\t2\tcaller\npath\tprocess\t1\t100\t10\t2\tf\n\
         path-wait\t15\npath-idle\t20\npath\tinterrupt\t0\t0\t0\t1\tg\npath-wait\t5\n\
@@ -88,13 +97,13 @@ fn waits_and_what_a_cpu_is_idle_for_have_a_call_path() {
 
 #[test]
 fn waits_of_call_paths_that_are_not_all_are_refused() {
-    for (is, becomes) in [
+    for (text, becomes) in [
         ("path-wait\t15", "path-wait\t14"),
         ("path-wait\t5\n", ""),
         // More than all CPUs were idle.
         ("path-idle\t20", "path-idle\t26"),
     ] {
-        assert_eq!(parse(&with_paths().replace(is, becomes)), Err(ProfileError::Paths), "{is}");
+        assert_eq!(parse(&with_paths().replace(text, becomes)), Err(ProfileError::Paths), "{text}");
     }
     let malformed = with_paths().replace("path-wait\t15", "path-wait\t-1");
     assert!(matches!(parse(&malformed), Err(ProfileError::Line { .. })));
@@ -103,7 +112,7 @@ fn waits_of_call_paths_that_are_not_all_are_refused() {
     assert!(parse(&older.replace("path-wait\t5\n", "")).is_ok());
 }
 
-/// The same with the model of coherence.
+/// A profile with the model of coherence.
 fn modelled() -> String {
     let lines = "transfer\tprocess\t7\tf\ntransfer\tkthread\t2\tg\n\
         line\tpercpu\t4\t2\t40\trunqueues\nline\tdata\t3\t1\t0\tone,other\n\
@@ -126,15 +135,19 @@ fn cache_lines_that_travel_are_read() {
 
 #[test]
 fn transfers_that_do_not_add_up_are_refused() {
-    for (is, becomes) in [
+    for (text, becomes) in [
         ("transfers\t9\n", "transfers\t8\n"),
         ("transfers\t9\n", ""),
         ("transfer\tprocess\t7", "transfer\tprocess\t6"),
         ("line\tdata\t3", "line\tdata\t4"),
     ] {
-        assert_eq!(parse(&modelled().replace(is, becomes)), Err(ProfileError::Transfers), "{is}");
+        assert_eq!(
+            parse(&modelled().replace(text, becomes)),
+            Err(ProfileError::Transfers),
+            "{text}"
+        );
     }
-    for (is, becomes) in [
+    for (text, becomes) in [
         ("line\tpercpu", "line\tnowhere"),
         ("line\tpercpu\t4\t2", "line\tpercpu\t4\t5"), // more lines than transfers
         ("line\tpercpu\t4\t2\t40", "line\tpercpu\t4\t2\t4g"),
@@ -142,23 +155,23 @@ fn transfers_that_do_not_add_up_are_refused() {
         ("one,other", "one,"),
         ("one,other", "one,\u{1b}[31m"),
     ] {
-        let text = modelled().replace(is, becomes);
+        let text = modelled().replace(text, becomes);
         assert!(matches!(parse(&text), Err(ProfileError::Line { .. })), "{becomes}");
     }
 }
 
-/// One waits, one works, one has not come yet, one is idle.
+/// Four CPUs: one waits, one works, one has not come yet, one is idle.
 const OVER: &str = "ktax-profile\t1\napi\t4\nlimit\t1600000000\n\
     at\t0\twait\tnative_queued_spin_lock_slowpath\nat\t1\twork\t[user]\n\
     at\t3\tidle\tnative_safe_halt\nend\n";
 
 #[test]
 fn where_each_cpu_was_when_its_time_was_over_is_read() {
-    let at = |cpu, doing, function: &str| CpuPlace { cpu, doing, function: function.to_owned() };
+    let place = |cpu, doing, function: &str| CpuPlace { cpu, doing, function: function.to_owned() };
     let cpus = vec![
-        at(0, Doing::Wait, "native_queued_spin_lock_slowpath"),
-        at(1, Doing::Work, "[user]"),
-        at(3, Doing::Idle, "native_safe_halt"),
+        place(0, Doing::Wait, "native_queued_spin_lock_slowpath"),
+        place(1, Doing::Work, "[user]"),
+        place(3, Doing::Idle, "native_safe_halt"),
     ];
     assert_eq!(parse(OVER), Err(ProfileError::Over { limit: 1_600_000_000, cpus }));
     // Whatever was counted before that.
@@ -169,7 +182,7 @@ fn where_each_cpu_was_when_its_time_was_over_is_read() {
 
 #[test]
 fn a_place_that_is_none_is_refused() {
-    for (is, becomes) in [
+    for (text, becomes) in [
         ("limit\t1600000000\n", ""),
         ("limit\t1600000000", "limit\t-1"),
         ("limit\t1600000000", "limit\t1\nlimit\t1"),
@@ -180,7 +193,7 @@ fn a_place_that_is_none_is_refused() {
         ("native_safe_halt", "native\u{1b}halt"),
         ("[user]", ""),
     ] {
-        let broken = OVER.replace(is, becomes);
+        let broken = OVER.replace(text, becomes);
         assert_ne!(broken, OVER);
         assert!(matches!(parse(&broken), Err(ProfileError::Line { .. })), "{becomes}");
     }
@@ -196,15 +209,15 @@ const CALLED: &str = "ktax-profile\t1\napi\t1\nregion\t1\ntotal\t130\n\
 fn paths_are_read() {
     let parsed = parse(CALLED).unwrap();
     let paths = &parsed.profile.paths;
-    let of = |path: &Path| (path.depth, path.function.clone(), path.calls, path.instructions);
+    let columns = |path: &Path| (path.depth, path.function.clone(), path.calls, path.instructions);
     let expected = [(0, "entry", 1, 60), (1, "copy", 2, 20), (0, "tick", 1, 20)];
     let expected = expected.map(|(depth, name, calls, own)| (depth, name.to_owned(), calls, own));
-    assert_eq!(paths.iter().map(of).collect::<Vec<_>>(), expected);
+    assert_eq!(paths.iter().map(columns).collect::<Vec<_>>(), expected);
     assert_eq!((paths[1].rep_iterations, paths[2].context), (30, Context::Interrupt));
     assert!(parsed.notes.is_empty());
 }
 
-/// The same with a locked instruction in each, and three in the function that was called.
+/// A profile with a locked instruction in each function, and three in the one that was called.
 fn with_costly() -> String {
     let first =
         "costly\tprocess\tlocked\t3\tcopy\ncostly\tprocess\tlocked\t1\tentry\npath\tprocess\t0";
@@ -221,47 +234,51 @@ fn costly_instructions_are_read_with_their_functions_and_paths() {
     assert_eq!(locked(&parsed.counts()[&Context::Process].costly), 4);
     let of_paths: Vec<u64> = parsed.profile.paths.iter().map(|path| locked(&path.costly)).collect();
     assert_eq!(of_paths, [1, 3, 0]);
-    for (is, becomes) in [
+    for (text, becomes) in [
         ("path-costly\t3", "path-costly\t2"),
         ("path-costly\t3\tlocked\n", ""),
         ("costly\tprocess\tlocked\t3", "costly\tinterrupt\tlocked\t3"),
     ] {
-        assert_eq!(parse(&with_costly().replace(is, becomes)), Err(ProfileError::Paths), "{is}");
+        assert_eq!(
+            parse(&with_costly().replace(text, becomes)),
+            Err(ProfileError::Paths),
+            "{text}"
+        );
     }
     // Where paths found no room.
     let full = with_costly()
         .replace("path-costly\t3\tlocked\n", "")
         .replace("region\t1\n", "region\t1\nsplit\tpath\tmore than 1048575 paths\n");
     assert_eq!(parse(&full).unwrap().notes, ["path: more than 1048575 paths"]);
-    for (is, becomes) in [
+    for (text, becomes) in [
         ("costly\tprocess\tlocked", "costly\tprocess\tnone"),
         ("costly\tprocess\tlocked\t3", "costly\tprocess\tlocked\t-3"),
         ("path-costly\t1\tlocked", "path-costly\t1\tdear"),
         ("path\tprocess\t0\t60", "path-costly\t1\tlocked\npath\tprocess\t0\t60"),
     ] {
-        let broken = with_costly().replacen(is, becomes, 1);
+        let broken = with_costly().replacen(text, becomes, 1);
         assert!(matches!(parse(&broken), Err(ProfileError::Line { .. })), "{becomes}");
     }
 }
 
 #[test]
 fn paths_that_are_not_all_are_refused_and_others_are_noted() {
-    for (is, becomes) in [
+    for (text, becomes) in [
         ("path\tprocess\t1\t20\t30", "path\tprocess\t1\t20\t29"),
         ("path\tinterrupt\t0\t20\t0\t1\ttick\n", ""),
         ("path\tinterrupt", "path\tkthread"),
     ] {
-        let broken = CALLED.replace(is, becomes);
+        let broken = CALLED.replace(text, becomes);
         assert_ne!(broken, CALLED);
         assert_eq!(parse(&broken), Err(ProfileError::Paths), "{becomes}");
     }
-    for (is, becomes) in [
+    for (text, becomes) in [
         ("path\tprocess\t1", "path\tprocess\t2"),
         ("path\tinterrupt\t0", "path\tinterrupt\t1"),
         ("path\tprocess\t1\t20", "path\tprocess\t1\t-20"),
         ("path\tprocess\t1", "path\tnobody\t1"),
     ] {
-        let broken = CALLED.replace(is, becomes);
+        let broken = CALLED.replace(text, becomes);
         assert!(matches!(parse(&broken), Err(ProfileError::Line { .. })), "{becomes}");
     }
     let elsewhere = CALLED.replace("2\tcopy", "2\tother");
@@ -269,7 +286,7 @@ fn paths_that_are_not_all_are_refused_and_others_are_noted() {
     assert_eq!(notes, ["path: functions are below others than those that called them"]);
 }
 
-/// One that executes `wrmsr` three times.
+/// A function that executes `wrmsr` three times.
 const WRMSR: &str = "ktax-profile\t1\napi\t4\nregion\t1\ntotal\t9\nfn\tprocess\t9\t0\tf\n\
     msr\tprocess\twrmsr\tc0000102\t2\tf\nmsr\tprocess\twrmsr\t1b\t1\tf\n\
     costly\tprocess\twrmsr\t3\tf\nend\n";
@@ -277,12 +294,12 @@ const WRMSR: &str = "ktax-profile\t1\napi\t4\nregion\t1\ntotal\t9\nfn\tprocess\t
 #[test]
 fn which_registers_are_accessed_is_read() {
     let msrs = parse(WRMSR).unwrap().profile.msrs;
-    let read: Vec<_> = msrs.iter().map(|it| (it.msr.to_string(), it.count)).collect();
+    let read: Vec<_> = msrs.iter().map(|msr| (msr.msr.to_string(), msr.count)).collect();
     assert_eq!(read, [("0xc0000102".to_owned(), 2), ("0x1b".to_owned(), 1)]);
     // Where registers cannot be read there are instructions alone.
     let fewer = WRMSR.replace("msr\tprocess\twrmsr\t1b\t1\tf\n", "");
     assert_eq!(parse(&fewer).unwrap().profile.msrs.len(), 1);
-    for (is, becomes, error) in [
+    for (text, becomes, error) in [
         ("1b\t1", "1b\t2", ProfileError::Registers),
         ("1b\t1\tf", "1b\t1\tg", ProfileError::Registers),
         ("msr\tprocess", "msr\tkthread", ProfileError::Registers),
@@ -293,6 +310,6 @@ fn which_registers_are_accessed_is_read() {
         ("1b\t1", "+b\t1", ProfileError::Line { line: 7 }),
         ("1b\t1", "1b\t0", ProfileError::Line { line: 7 }),
     ] {
-        assert_eq!(parse(&WRMSR.replace(is, becomes)), Err(error), "{becomes:?}");
+        assert_eq!(parse(&WRMSR.replace(text, becomes)), Err(error), "{becomes:?}");
     }
 }

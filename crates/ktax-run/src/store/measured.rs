@@ -11,15 +11,15 @@ use ktax_model::{
 pub struct Group {
     /// The Side.
     pub side: Side,
-    /// What is measured.
+    /// The measurand: kernel, boot line, machine, row and Layouts.
     pub of: Measurand,
     /// The Kernel's names.
     pub kernel: Identity,
-    /// What was asked for.
+    /// Subject as the user wrote it.
     subject: Subject,
-    /// What both Sides' guests have.
+    /// Settings of the guest that both Sides share.
     guest: AskedGuest,
-    /// What the Layouts were drawn from.
+    /// Random seed of the Layouts.
     seed: u64,
     /// The Steps, in the order of the Layouts.
     steps: Vec<Step>,
@@ -28,7 +28,7 @@ pub struct Group {
 /// Every row of both Sides.
 pub fn groups(plan: &Plan<CountsPlan>) -> Vec<Group> {
     let Plan { seed, method: plan, .. } = plan;
-    let of = |side: Side, workload: &Workload| {
+    let group = |side: Side, workload: &Workload| {
         let mut steps: Vec<Step> =
             plan.steps.iter().filter(|step| step.side == side).cloned().collect();
         steps.sort_by_key(|step| step.layout);
@@ -55,7 +55,9 @@ pub fn groups(plan: &Plan<CountsPlan>) -> Vec<Group> {
         }
     };
     let sides = Side::BOTH.into_iter();
-    sides.flat_map(|side| plan.workloads.iter().map(move |it| of(side, it))).collect()
+    sides
+        .flat_map(|side| plan.workloads.iter().map(move |workload| group(side, workload)))
+        .collect()
 }
 
 impl Group {
@@ -64,10 +66,7 @@ impl Group {
         &self.of.workload.row
     }
 
-    /// Whether something of it is in the run directory already: a Run, or a Boot that failed.
-    ///
-    /// # Errors
-    /// A file cannot be read.
+    /// Whether the run directory has a Run of it, or a Boot that failed.
     pub fn is_begun(&self, dir: &RunDir<CountsPlan>) -> Result<bool, RunDirError> {
         for step in &self.steps {
             let run: Option<Run> = dir.run(step, self.row())?;
@@ -80,11 +79,8 @@ impl Group {
     }
 }
 
-/// What a run directory has measured of a row; `None` where a Layout is missing or failed, or where
-/// the host lost something of it.
-///
-/// # Errors
-/// A file cannot be read.
+/// The measurement of a row in a run directory; `None` if a Layout is missing or failed, or if the
+/// host lost something of it.
 pub fn measured(
     dir: &RunDir<CountsPlan>,
     group: &Group,
@@ -111,10 +107,7 @@ pub fn measured(
     Ok((!measured.layouts.is_empty()).then_some(measured))
 }
 
-/// Writes what the store has of a row into a run directory, as if it had been measured there.
-///
-/// # Errors
-/// A file cannot be written.
+/// Writes the stored measurement of a row into a run directory, as if it had been measured there.
 pub fn place_in(
     dir: &RunDir<CountsPlan>,
     group: &Group,

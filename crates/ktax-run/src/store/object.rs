@@ -1,18 +1,18 @@
 //! The bytes of an object: JSON in gzip, and behind it a second, empty member of gzip that has the
 //! SHA-256 of the first. Every tool that reads gzip reads it, and no byte can change unseen.
 
-use std::io::{self, Read, Write};
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::io;
+use std::io::{Read, Write};
 
+use crate::rundir::profile;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-
-use serde::{Deserialize, Serialize};
-
-use super::beside::{Beside, apart, beside};
-use crate::rundir::profile::parse;
 use ktax_host::disk::sha256;
 use ktax_model::{Measurand, Measurement};
+use serde::{Deserialize, Serialize};
 
 /// More bytes than the JSON of a measurement has, which has been a million at most.
 pub const MEASUREMENT_MAX: u64 = 64 << 20;
@@ -24,17 +24,17 @@ pub const RESULT_MAX: u64 = 128 << 20;
 pub const PROFILES_MAX: u64 = 256 << 20;
 
 /// The name of a measurement: SHA-256 of what it is of.
-pub fn name(of: &Measurand) -> String {
-    sha256(json_of(of))
+pub fn object_name(measurand: &Measurand) -> String {
+    sha256(to_json(measurand))
 }
 
 /// The JSON of what is kept.
-pub fn json_of(of: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(of).expect("plain data serialises")
+pub fn to_json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).expect("plain data serialises")
 }
 
 /// The bytes of an object that has this JSON.
-pub fn encode(json: &[u8]) -> Vec<u8> {
+pub fn pack(json: &[u8]) -> Vec<u8> {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
     // Writing to memory cannot fail.
     let bytes = gzip.write_all(json).and_then(|()| gzip.finish()).unwrap_or_default();
@@ -43,7 +43,7 @@ pub fn encode(json: &[u8]) -> Vec<u8> {
 }
 
 /// The JSON in an object, at most `limit` bytes, if no byte of it has changed.
-pub fn decode(bytes: &[u8], limit: u64) -> Result<Vec<u8>, String> {
+pub fn unpack(bytes: &[u8], limit: u64) -> Result<Vec<u8>, String> {
     let length = bytes.len().checked_sub(seal(&[]).len()).ok_or("it is too short")?;
     let (content, found) = bytes.split_at(length);
     if seal(content) != found {
@@ -62,9 +62,9 @@ pub fn decode(bytes: &[u8], limit: u64) -> Result<Vec<u8>, String> {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Object {
-    /// Without profiles.
+    /// The measurement without its profiles.
     measurement: Measurement,
-    /// Those of all layouts.
+    /// Profiles of all layouts.
     profiles: Beside,
 }
 
@@ -72,13 +72,13 @@ struct Object {
 pub fn encode_measurement(measurement: &Measurement) -> Vec<u8> {
     let mut measurement = measurement.clone();
     let texts: Vec<String> =
-        measurement.layouts.iter_mut().map(|it| std::mem::take(&mut it.profile)).collect();
+        measurement.layouts.iter_mut().map(|layout| std::mem::take(&mut layout.profile)).collect();
     let profiles = beside(&texts.iter().map(String::as_str).collect::<Vec<_>>());
-    encode(&json_of(&Object { measurement, profiles }))
+    pack(&to_json(&Object { measurement, profiles }))
 }
 
 /// The format of the measurement in this JSON, whatever else another version has there.
-pub fn format(json: &[u8]) -> Result<u32, String> {
+pub fn parse_format(json: &[u8]) -> Result<u32, String> {
     #[derive(Deserialize)]
     struct Head {
         measurement: Format,
@@ -92,7 +92,7 @@ pub fn format(json: &[u8]) -> Result<u32, String> {
 }
 
 /// The measurement in this JSON.
-pub fn measurement(json: &[u8]) -> Result<Measurement, String> {
+pub fn parse_measurement(json: &[u8]) -> Result<Measurement, String> {
     let object: Object = serde_json::from_slice(json).map_err(|error| error.to_string())?;
     let Object { mut measurement, profiles } = object;
     // What is there once for all layouts becomes the text of each of them.
@@ -107,7 +107,7 @@ pub fn measurement(json: &[u8]) -> Result<Measurement, String> {
 }
 
 /// Refuses what no ktax writes, so that whoever reads a measurement can rely on it.
-pub fn check(measurement: &Measurement) -> Result<(), String> {
+pub fn check_measurement(measurement: &Measurement) -> Result<(), String> {
     let Measurement { of, kernel, layouts, .. } = measurement;
     if layouts.is_empty() || layouts.len() != of.layouts.len() || of.workload.ops == 0 {
         return Err("it has not the layouts and operations that it says".to_owned());
@@ -116,7 +116,7 @@ pub fn check(measurement: &Measurement) -> Result<(), String> {
         return Err("it names two kernels".to_owned());
     }
     for layout in layouts {
-        let parsed = parse(&layout.profile).map_err(|error| error.to_string())?;
+        let parsed = profile::parse(&layout.profile).map_err(|error| error.to_string())?;
         let sample = &layout.sample;
         let is_same = parsed.total == sample.total && parsed.parallel == sample.parallel;
         if !is_same || parsed.counts() != sample.counts {
@@ -131,4 +131,205 @@ fn seal(bytes: &[u8]) -> Vec<u8> {
     const HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0x10, 0, 0, 0, 0, 0, 0xff];
     const EMPTY: [u8; 11] = [0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     [&HEAD[..], sha256(bytes).as_bytes(), &EMPTY].concat()
+}
+
+/// Texts, line beside line.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Beside {
+    /// Each line, with `#` for each number.
+    lines: Vec<String>,
+    /// For each line, a column for each number; a line without numbers has one column of zeros.
+    columns: Vec<Vec<Column>>,
+}
+
+impl Beside {
+    /// At least as many bytes as this number of texts takes.
+    fn most_bytes(&self, texts: usize) -> u64 {
+        /// Digits of the largest number.
+        const DIGITS: usize = 20;
+        let lines: usize = self.lines.iter().map(|line| line.len() + 1).sum();
+        let numbers: usize = self.columns.iter().map(Vec::len).sum();
+        let each = lines.saturating_add(numbers.saturating_mul(DIGITS));
+        each.saturating_mul(texts) as u64
+    }
+}
+
+/// A number in each text: the first, and how much the others are more; `None` of a text without
+/// this line. Once where all have the same.
+type Column = Vec<Option<i64>>;
+
+/// The texts, line beside line.
+pub(super) fn beside(texts: &[&str]) -> Beside {
+    let parsed: Vec<Vec<(String, Vec<u64>)>> =
+        texts.iter().map(|text| text.split('\n').map(split_numbers).collect()).collect();
+    let lines = common_lines(&parsed);
+    let mut numbers: Vec<Vec<Option<Vec<u64>>>> = vec![vec![None; texts.len()]; lines.len()];
+    for (text, own) in parsed.into_iter().enumerate() {
+        let mut place = 0;
+        for (line, found) in own {
+            // Each text's lines are there, in their order.
+            while lines[place] != line {
+                place += 1;
+            }
+            numbers[place][text] = Some(found);
+            place += 1;
+        }
+    }
+    Beside { lines, columns: numbers.iter().map(|each| columns(each)).collect() }
+}
+
+/// The numbers of a line, text by text, as columns.
+fn columns(texts: &[Option<Vec<u64>>]) -> Vec<Column> {
+    let many = texts.iter().flatten().map(Vec::len).max().unwrap_or(0).max(1);
+    let column = |number: usize| {
+        let number_in = |text: &Option<Vec<u64>>| {
+            text.as_ref().map(|numbers| numbers.get(number).copied().unwrap_or(0))
+        };
+        let values: Vec<Option<u64>> = texts.iter().map(number_in).collect();
+        let first = values.iter().copied().flatten().next().unwrap_or(0);
+        if values.iter().all(|value| *value == Some(first)) {
+            return vec![Some(first as i64)];
+        }
+        let mut base = None;
+        let mut less = |value: u64| match base {
+            Some(base) => value.wrapping_sub(base) as i64,
+            None => *base.insert(value) as i64,
+        };
+        values.into_iter().map(|value| value.map(&mut less)).collect()
+    };
+    (0..many).map(column).collect()
+}
+
+/// The texts again, of which there were so many.
+pub(super) fn apart(all: &Beside, texts: usize) -> Vec<String> {
+    let mut apart: Vec<Option<String>> = vec![None; texts];
+    for (line, columns) in all.lines.iter().zip(&all.columns) {
+        let values: Vec<Vec<Option<u64>>> =
+            columns.iter().map(|column| column_values(column, texts)).collect();
+        for (text, whole) in apart.iter_mut().enumerate() {
+            if values.iter().any(|column| column[text].is_none()) {
+                continue;
+            }
+            match whole {
+                Some(whole) => whole.push('\n'),
+                None => *whole = Some(String::new()),
+            }
+            let numbers = values.iter().filter_map(|column| column[text]);
+            write_line(line, numbers, whole.get_or_insert_default());
+        }
+    }
+    apart.into_iter().map(Option::unwrap_or_default).collect()
+}
+
+/// The number in each text.
+fn column_values(column: &Column, texts: usize) -> Vec<Option<u64>> {
+    if let [all] = column.as_slice() {
+        return vec![all.map(|number| number as u64); texts];
+    }
+    let mut first: Option<u64> = None;
+    let value = |more: Option<i64>| {
+        let more = more? as u64;
+        Some(match first {
+            Some(first) => first.wrapping_add(more),
+            None => *first.insert(more),
+        })
+    };
+    column.iter().copied().map(value).chain(std::iter::repeat(None)).take(texts).collect()
+}
+
+/// Lines of all texts such that those of each are a part of them, in their order.
+fn common_lines(texts: &[Vec<(String, Vec<u64>)>]) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for text in texts {
+        let mut known: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (place, shape) in all.iter().enumerate() {
+            known.entry(shape).or_default().push(place);
+        }
+        let (mut merged, mut next) = (Vec::new(), 0);
+        for (shape, _) in text {
+            let found = known
+                .get(shape.as_str())
+                .and_then(|places| places.iter().find(|places| **places >= next));
+            match found {
+                Some(found) => {
+                    merged.extend_from_slice(&all[next..=*found]);
+                    next = found + 1;
+                }
+                None => merged.push(shape.clone()),
+            }
+        }
+        merged.extend_from_slice(&all[next..]);
+        all = merged;
+    }
+    all
+}
+
+/// A line without its numbers, and they. What would not be written the same again is no number.
+fn split_numbers(line: &str) -> (String, Vec<u64>) {
+    let mut numbers = Vec::new();
+    let fields: Vec<&str> = line
+        .split('\t')
+        .map(|field| match field.parse::<u64>() {
+            Ok(number) if number.to_string() == field => {
+                numbers.push(number);
+                "#"
+            }
+            _ => field,
+        })
+        .collect();
+    // A field that is `#` itself would be taken for a number: the line is kept as it is, marked by
+    // a line feed, which no line has.
+    match line.split('\t').any(|field| field == "#") {
+        true => (format!("{line}\n"), Vec::new()),
+        false => (fields.join("\t"), numbers),
+    }
+}
+
+/// Writes a line with its numbers.
+fn write_line(line: &str, mut numbers: impl Iterator<Item = u64>, whole: &mut String) {
+    if let Some(line) = line.strip_suffix('\n') {
+        return whole.push_str(line);
+    }
+    for (index, field) in line.split('\t').enumerate() {
+        if index > 0 {
+            whole.push('\t');
+        }
+        match field {
+            // Writing to a String cannot fail.
+            "#" => drop(numbers.next().map(|number| write!(whole, "{number}"))),
+            other => whole.push_str(other),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_line_that_all_have_is_there_once() {
+        let texts = ["a\t1\nfn\t5\tx\nend\n", "a\t1\nfn\t7\tx\nfn\t1\ty\nend\n"];
+        let all = beside(&texts);
+        assert_eq!(all.lines, ["a\t#", "fn\t#\tx", "fn\t#\ty", "end", ""]);
+        let columns: Vec<Column> = all.columns.iter().map(|columns| columns[0].clone()).collect();
+        let column_of_y = vec![None, Some(1)];
+        assert_eq!(columns[..3], [vec![Some(1)], vec![Some(5), Some(2)], column_of_y]);
+        assert_eq!(apart(&all, 2), texts);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_the_texts_are_they_come_out_again(
+            texts in prop::collection::vec(
+                "([a-c#]|[0-9]{1,3}|18446744073709551615|\t|\n|-|\\PC){0,40}",
+                1..6,
+            ),
+        ) {
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            let all = beside(&texts);
+            prop_assert_eq!(apart(&all, texts.len()), texts);
+        }
+    }
 }

@@ -1,12 +1,11 @@
-//! Runs timed pairs until whoever judges them has seen enough.
+//! Times: pairs of Boots, until whoever judges them has seen enough.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::event::Ended;
-use crate::first::at_most_twice;
-use crate::native::judge;
+use crate::driver::{Ended, at_most_twice};
+use crate::native::judge_answer;
 use crate::rundir::{RunDir, RunDirError};
 use ktax_engine::{Booted, Cancel, Stop, Timed};
 use ktax_host::text::shell_path;
@@ -18,9 +17,9 @@ use ktax_stats::timed::{Order, Slot};
 
 /// Everything that timed pairs need.
 pub struct TimesDriver<'a> {
-    /// Where results go.
+    /// Run directory for the results.
     pub dir: &'a RunDir<TimesPlan>,
-    /// What runs the Boots.
+    /// Engine that runs the Boots.
     pub engine: &'a dyn Timed,
     /// Raised when the user wants to stop.
     pub cancel: &'a Cancel,
@@ -32,7 +31,7 @@ pub struct TimesDriver<'a> {
     pub watch: &'a dyn Fn(&mut dyn FnMut()) -> io::Result<Noise>,
 }
 
-/// Why it stopped early.
+/// Errors that stop a timed run.
 #[derive(Debug, thiserror::Error)]
 pub enum TimesError {
     #[error(transparent)]
@@ -51,7 +50,7 @@ pub enum TimesError {
 }
 
 impl TimesError {
-    /// Who can do something about it.
+    /// The party that can do something about it.
     pub fn blame(&self) -> Blame {
         match self {
             TimesError::RunDir(error) => error.blame(),
@@ -69,7 +68,7 @@ impl TimesDriver<'_> {
         let mut pairs = self.dir.pairs()?;
         for (index, slot) in Order::new(self.dir.plan().seed).enumerate() {
             if let Some(pair) = pairs.get(index) {
-                if *pair != of_slot(pair, slot) {
+                if *pair != with_slot(pair, slot) {
                     let dir = self.dir.root().display().to_string();
                     return Err(TimesError::Order { index, dir });
                 }
@@ -129,7 +128,7 @@ impl TimesDriver<'_> {
         }
     }
 
-    /// One pair; `None` where the user stopped it.
+    /// Runs one pair; `None` if the user cancelled.
     fn pair(
         &self,
         index: u32,
@@ -143,7 +142,7 @@ impl TimesDriver<'_> {
             order.reverse();
         }
         let mut boots = Ok(Vec::new());
-        let mut work = || boots = order.iter().map(|it| self.boot(it, rows)).collect();
+        let mut work = || boots = order.iter().map(|subject| self.boot(subject, rows)).collect();
         let noise = (self.watch)(&mut work).map_err(TimesError::Watch)?;
         let Some(mut boots) = self.unless_stopped(boots)? else { return Ok(None) };
         if slot.change_first {
@@ -157,7 +156,7 @@ impl TimesDriver<'_> {
         Ok(Some(TimedPair { index, is_control, change_first, boots, noise }))
     }
 
-    /// What a Boot came to, and the end of its console if something ended it early.
+    /// Runs a Boot; also returns the end of its console if something ended it early.
     fn boot(
         &self,
         subject: &TimedSubject,
@@ -173,7 +172,7 @@ impl TimesDriver<'_> {
         let mut runs: BTreeMap<String, TimedRun> = BTreeMap::new();
         for (workload, wire) in loops.into_iter().zip(wires) {
             let run = runs.entry(workload.row.clone()).or_default();
-            match wire.and_then(|wire| judge(&wire, workload)) {
+            match wire.and_then(|wire| judge_answer(&wire, workload)) {
                 Ok(done) => {
                     match done.values.get("nanoseconds") {
                         Some(&ns) => run.loops_ns.push(ns as f64 / workload.ops as f64),
@@ -188,7 +187,7 @@ impl TimesDriver<'_> {
     }
 }
 
-/// What to do next: these directories have no files but those that are named.
+/// Next step for a failed Boot. These directories have no other files than those that are named.
 fn next_step(failure: &Failure, console: Option<&Path>) -> String {
     use Failure::{Flood, Garbled, Panic, QemuDied, QemuLost, RealTime, Silent, VirtualTime};
     match (console, failure) {
@@ -207,8 +206,8 @@ fn next_step(failure: &Failure, console: Option<&Path>) -> String {
     }
 }
 
-/// The same pair, were it of this Slot.
-fn of_slot(pair: &TimedPair, slot: Slot) -> TimedPair {
+/// This pair with the order of a Slot.
+fn with_slot(pair: &TimedPair, slot: Slot) -> TimedPair {
     let Slot { is_control, change_first } = slot;
     TimedPair { is_control, change_first, ..pair.clone() }
 }

@@ -1,39 +1,36 @@
-//! Numbers in what a program printed.
+//! Numbers in the output of programs, and benchmark suites that are known by their output.
 
 use std::collections::BTreeMap;
-
-use regex::bytes::Regex;
+use std::sync::LazyLock;
 
 use ktax_engine::wire::{Printed, PrintedText};
 use ktax_model::Signature;
+use regex::bytes::Regex;
 
 /// Beyond this the next digit could make more than the 63 bits that signatures have.
 const MOST: u64 = 1 << 59;
 
-/// The numbers that are asked for, by name: the first in the standard output, else in the standard
-/// error.
-///
-/// # Errors
-/// What is wrong with what the program printed.
-pub(super) fn numbers(
+/// The numbers that are asked for, by name: the first match in the standard output, else in the
+/// standard error. An error says what is wrong with the output.
+pub(super) fn printed_numbers(
     asked: &BTreeMap<String, String>,
     printed: &Printed,
 ) -> Result<Signature, String> {
     let number = |(name, text): (&String, &String)| -> Result<(String, u64), String> {
-        Ok((name.clone(), number(text, printed)?))
+        Ok((name.clone(), printed_number(text, printed)?))
     };
     asked.iter().map(number).collect()
 }
 
-fn number(asked: &str, printed: &Printed) -> Result<u64, String> {
+fn printed_number(asked: &str, printed: &Printed) -> Result<u64, String> {
     for PrintedText { begin, end, .. } in [&printed.stdout, &printed.stderr] {
         for text in [begin, end] {
             let found = match expression(asked) {
                 Some(expression) => behind_expression(&expression, text),
                 None => behind_text(asked, text),
             };
-            if let Some(at) = found {
-                return whole_number(asked, &text[at..]);
+            if let Some(begin) = found {
+                return whole_number(asked, &text[begin..]);
             }
         }
     }
@@ -47,19 +44,19 @@ fn expression(asked: &str) -> Option<Regex> {
     (expression.captures_len() > 1).then_some(expression)
 }
 
-/// Where the first group begins.
+/// Index at which the first group begins.
 fn behind_expression(expression: &Regex, text: &[u8]) -> Option<usize> {
     let groups = expression.captures(text)?;
     let group = groups.iter().skip(1).flatten().next()?;
     Some(group.start())
 }
 
-/// Where the number behind a text begins: behind blanks, tabs, `:` and `=`.
+/// Index at which the number behind a text begins: after blanks, tabs, `:` and `=`.
 fn behind_text(asked: &str, text: &[u8]) -> Option<usize> {
     let asked = asked.as_bytes();
-    let at = text.windows(asked.len().max(1)).position(|window| window == asked)? + asked.len();
+    let end = text.windows(asked.len().max(1)).position(|window| window == asked)? + asked.len();
     let is_between = |byte: &&u8| b" \t:=".contains(byte);
-    let begin = at + text[at..].iter().take_while(is_between).count();
+    let begin = end + text[end..].iter().take_while(is_between).count();
     text.get(begin).is_some_and(u8::is_ascii_digit).then_some(begin)
 }
 
@@ -82,7 +79,7 @@ fn whole_number(asked: &str, text: &[u8]) -> Result<u64, String> {
 
 /// 1,024 and 0.25, 2e+9, 0x1f and 12k are more than their first digits; 1'024 in any writing.
 fn is_continued(text: &[u8]) -> bool {
-    let is_digit = |at: usize| text.get(at).is_some_and(u8::is_ascii_digit);
+    let is_digit = |index: usize| text.get(index).is_some_and(u8::is_ascii_digit);
     match text.first() {
         Some(b'x' | b'X' | b'k' | b'K' | b'M' | b'G' | b'T' | 0x80..) => true,
         // Three digits and no more. A list such as 0,1024,0 has other numbers behind a comma.
@@ -93,11 +90,62 @@ fn is_continued(text: &[u8]) -> bool {
     }
 }
 
+/// A suite, and where it prints its operations: the first group of each match is a number, and
+/// they add up.
+struct Suite {
+    name: &'static str,
+    /// Text that the suite prints besides, so that no other program is taken for it.
+    known_by: Regex,
+    operations: Regex,
+}
+
+fn suite_expression(text: &str) -> Regex {
+    Regex::new(text).expect("a test compiles every expression")
+}
+
+static SUITES: LazyLock<[Suite; 3]> = LazyLock::new(|| {
+    [
+        // Copies that run beside each other print a line each.
+        Suite {
+            name: "unixbench",
+            known_by: suite_expression(r"(?m)^COUNT\|\d+\|\d+\|\w+\s*$"),
+            operations: suite_expression(r"(?m)^COUNT\|(\d+)\|\d+\|\w+\s*$"),
+        },
+        // A line for each second.
+        Suite {
+            name: "will-it-scale",
+            known_by: suite_expression(r"(?m)^testcase:.+$"),
+            operations: suite_expression(r"(?m)^min:\d+ max:\d+ total:(\d+)\s*$"),
+        },
+        // A line for each stressor.
+        Suite {
+            name: "stress-ng",
+            known_by: suite_expression(r"(?m)^stress-ng: \w+:\s+\[\d+\] stressor\s+bogo ops"),
+            operations: suite_expression(
+                r"(?m)^stress-ng: \w+:\s+\[\d+\] [a-z0-9_-]+\s+(\d+)\s+\d+\.\d+\s+\d+\.\d+\s",
+            ),
+        },
+    ]
+});
+
+/// The suite that printed this, and its operations; `None` of other programs.
+pub(super) fn recognised_suite(printed: &Printed) -> Option<(&'static str, u64)> {
+    let texts = [printed.stdout.text(), printed.stderr.text()];
+    SUITES.iter().find_map(|suite| {
+        let known = |text: &&Vec<u8>| suite.known_by.is_match(text);
+        let text = texts.iter().find(known)?;
+        let numbers = suite.operations.captures_iter(text).filter_map(|groups| {
+            std::str::from_utf8(groups.get(1)?.as_bytes()).ok()?.parse::<u64>().ok()
+        });
+        let sum = numbers.fold(0, u64::saturating_add);
+        (sum > 0).then_some((suite.name, sum))
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
+    use proptest::prelude::*;
 
     fn printed(stdout: &str, stderr: &str) -> Printed {
         let text = |text: &str| PrintedText { begin: text.into(), ..PrintedText::default() };
@@ -120,22 +168,22 @@ mod tests {
             // The standard output comes first.
             ("n", "n 1", "n 2", 1),
         ] {
-            assert_eq!(number(asked, &printed(stdout, stderr)), Ok(wanted), "{asked}");
+            assert_eq!(printed_number(asked, &printed(stdout, stderr)), Ok(wanted), "{asked}");
         }
     }
 
     #[test]
     fn what_is_no_whole_number_is_refused() {
         for text in ["n 1,024", "n 0.25", "n 2e9", "n 2e+9", "n 0x1f", "n 12k", "n 1'024"] {
-            let refused = number("n", &printed(text, "")).unwrap_err();
+            let refused = printed_number("n", &printed(text, "")).unwrap_err();
             assert!(refused.contains("no whole number of plain digits"), "{text}: {refused}");
-            let refused = number(r"n (\d+)", &printed(text, "")).unwrap_err();
+            let refused = printed_number(r"n (\d+)", &printed(text, "")).unwrap_err();
             assert!(refused.contains("no whole number of plain digits"), "{text}: {refused}");
         }
-        let refused = number("n", &printed("n 99999999999999999999", "")).unwrap_err();
+        let refused = printed_number("n", &printed("n 99999999999999999999", "")).unwrap_err();
         assert!(refused.contains("too large"), "{refused}");
         for asked in ["m", r"m (\d+)"] {
-            let refused = number(asked, &printed("n 1", "n 1")).unwrap_err();
+            let refused = printed_number(asked, &printed("n 1", "n 1")).unwrap_err();
             assert_eq!(refused, format!("it printed no number behind {asked}"));
         }
     }
@@ -150,7 +198,39 @@ mod tests {
                 stdout: PrintedText { begin: text, ..PrintedText::default() },
                 stderr: PrintedText::default(),
             };
-            drop(number(&asked, &printed));
+            drop(printed_number(&asked, &printed));
+        }
+    }
+
+    #[test]
+    fn suites_are_known_by_what_they_print() {
+        let on_stderr = |text: &str| {
+            let stderr = PrintedText { begin: text.into(), ..PrintedText::default() };
+            recognised_suite(&Printed { stderr, ..Printed::default() })
+        };
+        assert_eq!(on_stderr("COUNT|29616|1|lps\n"), Some(("unixbench", 29_616)));
+        assert_eq!(on_stderr("COUNT|10|1|lps\nCOUNT|7|1|lps\n"), Some(("unixbench", 17)));
+        assert_eq!(
+            on_stderr(
+                "testcase:getppid()\nwarmup\nmin:900 max:900 total:900\nmeasurement\n\
+                 min:1000 max:1000 total:1000\naverage:1000\n"
+            ),
+            Some(("will-it-scale", 1900))
+        );
+        assert_eq!(
+            on_stderr(
+                "stress-ng: info:  [7] dispatching hogs: 1 getdent\n\
+                 stress-ng: metrc: [7] stressor       bogo ops real time  usr time  sys time   \
+                 bogo ops/s     bogo ops/s\n\
+                 stress-ng: metrc: [7]                           (secs)    (secs)    (secs)   \
+                 (real time) (usr+sys time)\n\
+                 stress-ng: metrc: [7] getdent             200      0.02      0.01      0.01     \
+                 9876.54       10000.00\n"
+            ),
+            Some(("stress-ng", 200))
+        );
+        for other in ["COUNT|x|1|lps\n", "min:1 max:1 total:1\n", "200 0.02 0.01\n", ""] {
+            assert_eq!(on_stderr(other), None, "{other}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Boots of a [`GuestEngine`]: hosts, in which each row runs a guest.
+//! Guests: each Step boots a KVM host, and each row runs a guest in a host of its own.
 
 use crate::driver::{Boots, Made, ReadyBoot};
 use ktax_engine::Stop;

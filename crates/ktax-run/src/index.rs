@@ -1,25 +1,37 @@
+//! An index of the store in SQLite: what a store of thousands of measurements answers at once.
+//!
+//! It is never the only copy of anything. It lies in the cache, is brought up to date whenever it
+//! is opened, and is made again where it is missing, damaged, or of another version. Where no file
+//! can be had, it is made in memory.
+
+mod fill;
+mod query;
+
+pub use query::{
+    Instrument, KeptMeasurement, StoredMeasurement, StoredPoint, StoredResult, StoredSubject,
+};
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::store::{Store, StoreError};
+use ktax_host::disk::sha256;
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
+use thiserror::Error;
 
-use super::error::{IndexError, Passed};
-use crate::store::Store;
-use ktax_host::disk::sha256;
+const SCHEMA: &str = include_str!("index/schema.sql");
 
-const SCHEMA: &str = include_str!("schema.sql");
-
-/// Of [`SCHEMA`]. It is part of the file's name, so that two versions of ktax do not take turns to
-/// make one file again.
+/// Version of [`SCHEMA`]. It is part of the file's name, so that two versions of ktax do not
+/// rebuild one file in turns.
 const VERSION: i32 = 2;
 
 /// `ktax`, by which `file` knows what it is.
 const APPLICATION_ID: i32 = 0x6b74_6178;
 
-/// Another ktax writes a batch in a small part of this.
+/// Time to wait for another ktax, which writes a batch in a small part of it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The types of file systems that several machines share, as `linux/magic.h` has them: 9P, Ceph,
@@ -37,70 +49,67 @@ const SHARED: [u32; 8] = [
 
 /// The index of a store.
 pub struct Index {
-    pub(super) db: Connection,
+    db: Connection,
     pub(super) store: Store,
     path: Option<PathBuf>,
 }
 
 impl Index {
-    /// The index of a store, with all that the store has now; in memory where there can be no file
-    /// in `cache`. What could not be read is named; `note` is told where it takes a while.
-    ///
-    /// # Errors
-    /// The store cannot be read.
+    /// Opens the index of a store and brings it up to date; in memory if there can be no file in
+    /// `cache`. Returns the files that could not be read. `note` is told if it takes a while.
     pub fn open(
         cache: &Path,
         store: &Store,
         note: &dyn Fn(&str),
     ) -> Result<(Index, Passed), IndexError> {
-        let path = file(cache, store.root());
+        let path = index_file(cache, store.root());
         let open = |db: rusqlite::Result<Connection>, path: Option<&Path>| {
             let (store, path) = (store.clone(), path.map(Path::to_owned));
-            let db = db.map_err(failed(path.as_deref()))?;
+            let db = db.map_err(sqlite_error(path.as_deref()))?;
             let mut index = Index { db, store, path };
             let passed = index.fill(note)?;
             Ok((index, passed))
         };
-        match open(on_disk(&path), Some(&path)) {
+        match open(open_on_disk(&path), Some(&path)) {
             // Somebody else works with it for long: it is theirs, and whole.
             Err(IndexError::Sqlite { reason, .. }) if is_busy(&reason) => {
-                return open(in_memory(), None);
+                return open(open_in_memory(), None);
             }
             Err(IndexError::Sqlite { .. }) => {}
             opened => return opened,
         }
         // A damaged file is removed, once.
-        remove(&path);
-        match open(on_disk(&path), Some(&path)) {
-            Err(IndexError::Sqlite { .. }) => open(in_memory(), None),
+        remove_index(&path);
+        match open(open_on_disk(&path), Some(&path)) {
+            Err(IndexError::Sqlite { .. }) => open(open_in_memory(), None),
             opened => opened,
         }
     }
 
-    /// Its file; `None` where it is in memory.
+    /// File of the index; `None` if it is in memory.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// What SQLite says, with the file's path.
+    /// Wraps an error of SQLite with the path of the file.
     pub(super) fn failed(&self) -> impl Fn(rusqlite::Error) -> IndexError + use<> {
-        failed(self.path.as_deref())
+        sqlite_error(self.path.as_deref())
     }
 }
 
-fn failed(path: Option<&Path>) -> impl Fn(rusqlite::Error) -> IndexError + use<> {
+fn sqlite_error(path: Option<&Path>) -> impl Fn(rusqlite::Error) -> IndexError + use<> {
     let path = path.map_or("in memory".to_owned(), |path| path.display().to_string());
     move |reason| IndexError::Sqlite { path: path.clone(), reason }
 }
 
 /// Each store has one.
-fn file(cache: &Path, store: &Path) -> PathBuf {
+fn index_file(cache: &Path, store: &Path) -> PathBuf {
     let store = fs::canonicalize(store).unwrap_or_else(|_| store.to_owned());
     let name = sha256(store.as_os_str().as_encoded_bytes());
     cache.join("index").join(format!("{}-{VERSION}.sqlite", &name[..16]))
 }
 
-fn on_disk(path: &Path) -> rusqlite::Result<Connection> {
+fn open_on_disk(path: &Path) -> rusqlite::Result<Connection> {
     let dir = path.parent().unwrap_or(path);
     // Where this fails, so does what follows.
     let _ = fs::create_dir_all(dir);
@@ -109,13 +118,14 @@ fn on_disk(path: &Path) -> rusqlite::Result<Connection> {
     }
     let mut db = Connection::open(path)?;
     db.busy_timeout(PATIENCE)?;
-    let is_shared = rustix::fs::statfs(dir).is_ok_and(|it| SHARED.contains(&(it.f_type as u32)));
+    let is_shared =
+        rustix::fs::statfs(dir).is_ok_and(|stats| SHARED.contains(&(stats.f_type as u32)));
     let journal = if is_shared { "TRUNCATE" } else { "WAL" };
     db.pragma_update(None, "journal_mode", journal)?;
     // What a crash loses is made again.
     db.pragma_update(None, "synchronous", "NORMAL")?;
     db.pragma_update(None, "foreign_keys", true)?;
-    make(&mut db)?;
+    make_tables(&mut db)?;
     Ok(db)
 }
 
@@ -124,9 +134,9 @@ fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
-fn in_memory() -> rusqlite::Result<Connection> {
+fn open_in_memory() -> rusqlite::Result<Connection> {
     let mut db = Connection::open_in_memory()?;
-    make(&mut db)?;
+    make_tables(&mut db)?;
     Ok(db)
 }
 
@@ -142,7 +152,7 @@ fn can_lock(dir: &Path) -> bool {
 }
 
 /// Makes the tables of a new file, and refuses one of others.
-fn make(db: &mut Connection) -> rusqlite::Result<()> {
+fn make_tables(db: &mut Connection) -> rusqlite::Result<()> {
     let made = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let number = |name| made.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     match (number("application_id")?, number("user_version")?) {
@@ -157,11 +167,24 @@ fn make(db: &mut Connection) -> rusqlite::Result<()> {
     made.commit()
 }
 
-/// With the files of write-ahead logging. What cannot be removed is not used.
-fn remove(path: &Path) {
+/// Removes the index and its files of write-ahead logging. A file that cannot be removed is not
+/// used.
+fn remove_index(path: &Path) {
     for suffix in ["", "-wal", "-shm", "-journal"] {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);
         let _ = fs::remove_file(PathBuf::from(name));
     }
+}
+
+/// Files of the store that could not be read: they are damaged, or of another version.
+pub type Passed = Vec<StoreError>;
+
+/// Errors of the index.
+#[derive(Debug, Error)]
+pub enum IndexError {
+    #[error("cannot use the index {path}: {reason}; remove this file, and ktax makes it again")]
+    Sqlite { path: String, reason: rusqlite::Error },
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }

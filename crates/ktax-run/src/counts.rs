@@ -1,22 +1,24 @@
-//! Boots of an [`Engine`] that counts.
+//! Counts: Boots to the freeze, Runs from there, and what a Run measured.
 
 use std::path::PathBuf;
 
-use super::measure::{Measured, measure};
 use crate::driver::{Boots, Made, ReadyBoot};
-use crate::files::with_missing;
-use ktax_engine::wire::{self, Hello};
-use ktax_engine::{Engine, Frozen, Request, Stop};
-use ktax_host::text::escape_byte_lines;
+use crate::native::with_missing;
+use crate::printed::{printed_numbers, recognised_suite};
+use crate::rundir::profile;
+use crate::rundir::profile::ProfileError;
+use ktax_engine::wire::{Answer, Hello, Printed, WireError};
+use ktax_engine::{Engine, Frozen, Limits, RawAnswer, Request, Stop, wire};
+use ktax_host::text::{escape, escape_byte_lines};
 use ktax_model::{
-    Boot, CountsPlan, Failure, Layout, Outcome, Region, Sample, Sides, Step, TracedCall,
-    UserProgram, Workload,
+    Boot, CountsPlan, Failure, Layout, Outcome, PrintedEnd, Region, Sample, Sides, Signature, Step,
+    TracedCall, UserProgram, Workload,
 };
 use ktax_program::{PackedModules, ProgramsAlone};
 
-/// What counts.
+/// Boots of an engine that counts.
 pub struct CountsBoots<'a> {
-    /// What runs the Boots.
+    /// Engine that runs the Boots.
     pub engine: &'a dyn Engine,
     /// The Kernels' images.
     pub images: Sides<PathBuf>,
@@ -38,9 +40,9 @@ struct CountsBoot<'a> {
     program: Option<usize>,
     workloads: &'a [Workload],
     layout: &'a Layout,
-    /// With several CPUs: each row runs twice, and must execute the same.
+    /// Set with several CPUs: each row runs twice, and must execute the same.
     is_repeated: bool,
-    /// Whether it has the first Layout of its Side.
+    /// Set for the first Layout of its Side.
     is_first: bool,
 }
 
@@ -124,7 +126,7 @@ impl CountsBoots<'_> {
             Some(message) => {
                 let modules = self.modules.get(step.side).as_ref();
                 let names = modules.map_or(&[][..], |modules| &modules.names);
-                Err(Failure::Refused { message: in_words(message, names) }.into())
+                Err(Failure::Refused { message: guest_message(message, names) }.into())
             }
             None => Ok(frozen),
         }
@@ -182,8 +184,8 @@ impl ReadyBoot<Sample> for CountsBoot<'_> {
         // One layout is enough to see what a program prints; a failure is always kept.
         let is_kept = |has_failed: bool| workload.is_users() && (has_failed || self.is_first);
         let printed = |has_failed| is_kept(has_failed).then(|| wire::parse_printed(&answer.wire));
-        Ok(match measure(&answer, workload, self.boots.virtual_s) {
-            Ok(Measured { sample, profile }) => Made {
+        Ok(match measure_run(&answer, workload, self.boots.virtual_s) {
+            Ok(MeasuredRun { sample, profile }) => Made {
                 outcome: Outcome::Measured(sample),
                 profile: Some(profile),
                 garbled: None,
@@ -204,10 +206,7 @@ impl ReadyBoot<Sample> for CountsBoot<'_> {
     }
 }
 
-/// Runs a program once more at a Step, and says which system calls it made and what each gave it.
-///
-/// # Errors
-/// The guest or the host failed, or the user cancelled.
+/// Runs a program once more at a Step and returns its system calls, each with what it returned.
 pub fn traced(
     boots: &CountsBoots<'_>,
     plan: &CountsPlan,
@@ -227,16 +226,16 @@ pub fn traced(
     }
 }
 
-/// What a guest says, which knows modules by their places, with their names:
-/// `to load module 1.parameters: Invalid argument`.
-fn in_words(said: &str, modules: &[String]) -> String {
-    let of_module = said.strip_prefix("to load module ").and_then(|rest| {
+/// The guest's message with the names of modules, which the guest knows by their places: `to load
+/// module 1.parameters: Invalid argument`.
+fn guest_message(message: &str, modules: &[String]) -> String {
+    let module_error = message.strip_prefix("to load module ").and_then(|rest| {
         let (place, reason) = rest.split_once(".parameters: ")?;
         Some((modules.get(place.parse::<usize>().ok()?)?, reason))
     });
-    match of_module {
+    match module_error {
         Some((name, reason)) => format!("the module {name} cannot be loaded: {reason}"),
-        None => format!("the guest failed {said}"),
+        None => format!("the guest failed {message}"),
     }
 }
 
@@ -255,4 +254,113 @@ fn check_kernel(plan: &CountsPlan, step: &Step, hello: &Hello) -> Result<(), Fai
         return Ok(());
     };
     Err(Failure::WrongKernel { planned: planned.unwrap_or_default(), found })
+}
+
+/// A Sample and the profile's text, which is kept as it came.
+pub struct MeasuredRun {
+    pub sample: Sample,
+    pub profile: String,
+}
+
+/// Judges what a Run left behind: the guest is trusted with nothing.
+pub fn measure_run(
+    answer: &RawAnswer,
+    workload: &Workload,
+    virtual_s: u64,
+) -> Result<MeasuredRun, Failure> {
+    let parsed = profile::parse(&answer.profile);
+    if let Err(ProfileError::Over { limit, cpus }) = parsed {
+        return Err(Failure::CountedTime { limit_s: Limits::seconds(limit), cpus });
+    }
+    let mut done = match wire::parse_answer(&answer.wire, &workload.program) {
+        Ok(Answer::Done(done)) => done,
+        Ok(Answer::Refused(message)) if workload.is_users() => {
+            return Err(Failure::Program { message });
+        }
+        Ok(Answer::Refused(message)) => return Err(Failure::Refused { message }),
+        Err(WireError::Nothing) => {
+            return Err(Failure::Silent { console: answer.console_tail.clone() });
+        }
+        Err(error) => return Err(Failure::Garbled { reason: error.to_string() }),
+    };
+    let Some(tsc) = done.tsc else {
+        return Err(Failure::Garbled { reason: "there is no time-stamp".into() });
+    };
+    let printed = workload.is_users().then(|| wire::parse_printed(&answer.wire));
+    if let Some(printed) = &printed {
+        let (signature, values) = (&mut done.signature, &mut done.values);
+        read_printed(workload, printed, signature, values)?;
+    }
+    let deviations = workload.deviations(&done.signature).join("; ");
+    if !deviations.is_empty() {
+        return Err(Failure::WrongWork { deviations });
+    }
+    // Under icount a time-stamp count is a virtual nanosecond.
+    if tsc > virtual_s.saturating_mul(1_000_000_000) {
+        return Err(Failure::VirtualTime { limit_s: virtual_s });
+    }
+    let parsed = parsed.map_err(|error| profile_failure(error, workload))?;
+    let ops = workload.ops_of(&done.signature);
+    if ops == 0 {
+        let message = "it printed that it did 0 operations".to_owned();
+        return Err(Failure::Program { message });
+    }
+    let counts = parsed.counts();
+    let sample = Sample {
+        ops,
+        counts,
+        total: parsed.total,
+        tsc,
+        signature: done.signature,
+        values: done.values,
+        printed: printed.as_ref().and_then(printed_end),
+        notes: parsed.notes.clone(),
+        parallel: parsed.parallel,
+    };
+    Ok(MeasuredRun { sample, profile: answer.profile.clone() })
+}
+
+/// Adds the numbers in what a program printed: those that are asked for, and the operations of a
+/// suite that is known.
+fn read_printed(
+    workload: &Workload,
+    printed: &Printed,
+    signature: &mut Signature,
+    values: &mut Signature,
+) -> Result<(), Failure> {
+    let found = printed_numbers(&workload.numbers, printed);
+    signature.extend(found.map_err(|message| {
+        let message = escape(&message).to_string();
+        Failure::Program { message }
+    })?);
+    let operations = |(suite, count)| (format!("{suite}{}", Sample::OPERATIONS_OF), count);
+    values.extend(recognised_suite(printed).map(operations));
+    Ok(())
+}
+
+/// Most lines of a program's output that are kept in its Sample, and most bytes of a line.
+const MOST_LINES: usize = 6;
+const MOST_LINE_BYTES: usize = 160;
+
+fn printed_end(printed: &Printed) -> Option<PrintedEnd> {
+    let stdout = printed.stdout.last_lines(MOST_LINES, MOST_LINE_BYTES);
+    let stderr = printed.stderr.last_lines(MOST_LINES, MOST_LINE_BYTES);
+    (!stdout.is_empty() || !stderr.is_empty()).then_some(PrintedEnd { stdout, stderr })
+}
+
+/// The failure of a Workload whose profile cannot be used.
+fn profile_failure(error: ProfileError, workload: &Workload) -> Failure {
+    match error {
+        // The guest begins and ends around the whole program.
+        ProfileError::Markers { begins, ends } if workload.is_users() => {
+            let [begins, ends] = [begins, ends].map(|n| n.saturating_sub(1));
+            let message =
+                format!("it executed `begin` and `end` {begins} and {ends} times, not once each");
+            Failure::Program { message }
+        }
+        ProfileError::Regions { regions: 2 } if workload.is_users() => {
+            Failure::Program { message: "it executed `end` before `begin`".to_owned() }
+        }
+        error => Failure::Profile { reason: error.to_string() },
+    }
 }

@@ -1,0 +1,537 @@
+//! The only reader and writer of a run directory; `docs/rundir.md` lists every file.
+//!
+//! Every file is written beside its place, synced and renamed, so that a file that is there is
+//! whole.
+
+mod campaign;
+mod check;
+mod files;
+pub mod profile;
+
+pub use campaign::CampaignDir;
+pub use files::{FILE_MAX, check_free};
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use files::{
+    create, damaged, forget_comparison, lock, make_dir, no_plan, read, read_comparison, read_json,
+    read_plan, remove, tidy, to_json, unread, write,
+};
+use ktax_host::disk::{Lock, read_own, read_own_text, sha256};
+use ktax_host::text::shell_path;
+use ktax_model::{
+    Blame, Boot, Comparison, CountsPlan, FORMAT, GuestsPlan, Plan, PlanMethod, Profile, Run, Saved,
+    Side, Sides, Step, TimedBlock, TimedPair, TimesPlan,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+
+/// A run directory with its Plan. [`RunDir::lock`] it before writing.
+#[derive(Debug)]
+pub struct RunDir<M> {
+    root: PathBuf,
+    plan: Plan<M>,
+    seal: Seal,
+}
+
+/// A run directory of whichever method its Plan has.
+#[derive(Debug)]
+// There are few of them at a time: a box would only be in the way.
+#[allow(clippy::large_enum_variant)]
+pub enum AnyRunDir {
+    /// Instructions, counted exactly.
+    Counts(RunDir<CountsPlan>),
+    /// Times of pairs.
+    Times(RunDir<TimesPlan>),
+    /// Exits of guests of a KVM host.
+    Guests(RunDir<GuestsPlan>),
+}
+
+impl AnyRunDir {
+    /// Opens an existing run directory, finished or not.
+    pub fn open(root: &Path) -> Result<AnyRunDir> {
+        let path = root.join("plan.json");
+        let (plan, text) = read_plan(&path)?.ok_or_else(|| no_plan(root))?;
+        check::check_plan(&plan).map_err(|reason| damaged(&path, reason))?;
+        let seal = Seal::new(&text);
+        seal.check(root)?;
+        let (root, head) = (root.to_owned(), plan.clone().with(drop));
+        Ok(match plan.method {
+            PlanMethod::Counts(method) => {
+                AnyRunDir::Counts(RunDir { root, plan: head.with(|()| method), seal })
+            }
+            PlanMethod::Times(method) => {
+                AnyRunDir::Times(RunDir { root, plan: head.with(|()| method), seal })
+            }
+            PlanMethod::Guests(method) => {
+                AnyRunDir::Guests(RunDir { root, plan: head.with(|()| method), seal })
+            }
+        })
+    }
+
+    /// Makes a new run directory with nothing in it but the Plan. It fails if the directory is not
+    /// empty.
+    pub fn create(root: &Path, plan: Plan) -> Result<AnyRunDir> {
+        create(root, &to_json(&plan))?;
+        AnyRunDir::open(root)
+    }
+
+    /// The Plan.
+    pub fn plan(&self) -> Plan {
+        match self {
+            AnyRunDir::Counts(dir) => dir.plan.clone().with(Into::into),
+            AnyRunDir::Times(dir) => dir.plan.clone().with(Into::into),
+            AnyRunDir::Guests(dir) => dir.plan.clone().with(Into::into),
+        }
+    }
+
+    /// The directory itself.
+    pub fn root(&self) -> &Path {
+        match self {
+            AnyRunDir::Counts(dir) => dir.root(),
+            AnyRunDir::Times(dir) => dir.root(),
+            AnyRunDir::Guests(dir) => dir.root(),
+        }
+    }
+
+    /// Takes the right to write, or says that another process has it.
+    pub fn lock(&self) -> Result<Lock> {
+        match self {
+            AnyRunDir::Counts(dir) => dir.lock(),
+            AnyRunDir::Times(dir) => dir.lock(),
+            AnyRunDir::Guests(dir) => dir.lock(),
+        }
+    }
+
+    /// The Comparison; `None` if the directory was not analysed yet.
+    pub fn comparison(&self) -> Result<Option<Comparison>> {
+        read_comparison(self.root())
+    }
+
+    /// Records the Comparison.
+    pub fn write_comparison(&self, comparison: &Saved) -> Result<()> {
+        write(&self.root().join("comparison.json"), &to_json(comparison))
+    }
+
+    /// Writes a report beside the Comparison.
+    pub fn write_report(&self, name: &str, text: &str) -> Result<()> {
+        write(&self.root().join(name), text.as_bytes())
+    }
+}
+
+impl<M> RunDir<M> {
+    /// Makes a new run directory with nothing in it but the Plan. It fails if the directory is not
+    /// empty.
+    pub fn create(root: &Path, plan: Plan<M>) -> Result<RunDir<M>>
+    where
+        M: Clone + Into<PlanMethod>,
+    {
+        let text = to_json(&plan.clone().with(Into::into));
+        create(root, &text)?;
+        Ok(RunDir { root: root.to_owned(), plan, seal: Seal::new(&text) })
+    }
+
+    /// Takes the right to write, or says that another process has it.
+    pub fn lock(&self) -> Result<Lock> {
+        let taken = lock(&self.root)?;
+        tidy(&self.root)?;
+        Ok(taken)
+    }
+
+    /// Ties the directory to its Plan, before the first result is there.
+    pub(super) fn seal(&self) -> Result<()> {
+        self.seal.write(&self.root)
+    }
+
+    /// The directory itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The Plan.
+    pub fn plan(&self) -> &Plan<M> {
+        &self.plan
+    }
+
+    /// Removes a Comparison that is about to be out of date.
+    pub fn forget_comparison(&self) -> Result<()> {
+        forget_comparison(&self.root)
+    }
+}
+
+impl<M> RunDir<M> {
+    /// The directory of one Boot; it exists once [`RunDir::prepare`] has been called.
+    pub fn boot_dir(&self, step: &Step) -> PathBuf {
+        self.root().join("boots").join(step.name())
+    }
+
+    /// Makes the directories of one Boot, with nothing half-written in them.
+    pub fn prepare(&self, step: &Step) -> Result<()> {
+        for name in ["runs", "orders"] {
+            make_dir(&self.boot_dir(step).join(name))?;
+        }
+        tidy(&self.boot_dir(step))
+    }
+
+    /// Keeps the order that a Run was given, for the script in `argv`.
+    pub fn write_order(&self, step: &Step, row: &str, order: &str) -> Result<()> {
+        self.write_boot_file(step, &format!("orders/{row}"), order.as_bytes())
+    }
+
+    /// Writes one file of one Boot; `name` is ktax's own, never the guest's.
+    pub fn write_boot_file(&self, step: &Step, name: &str, content: &[u8]) -> Result<()> {
+        write(&self.boot_dir(step).join(name), content)
+    }
+
+    /// Records how a Boot went.
+    pub fn write_boot(&self, step: &Step, boot: &Boot) -> Result<()> {
+        self.seal()?;
+        self.write_boot_file(step, "boot.json", &to_json(boot))
+    }
+
+    /// The outcome of a Boot; `None` if it was not made yet.
+    pub fn boot(&self, step: &Step) -> Result<Option<Boot>> {
+        read_json(&self.boot_dir(step).join("boot.json"))
+    }
+
+    /// Keeps what a guest printed that could not be read; `text` is escaped.
+    pub fn write_wire(&self, step: &Step, row: &str, text: &str) -> Result<()> {
+        self.write_boot_file(step, &format!("runs/{row}.wire.log"), text.as_bytes())
+    }
+
+    /// Removes what an earlier try of a Run has left for people.
+    pub fn forget_run(&self, step: &Step, row: &str) -> Result<()> {
+        let runs = self.boot_dir(step).join("runs");
+        for of_run in ["wire.log", "stdout", "stderr"] {
+            remove(&runs.join(format!("{row}.{of_run}")))?;
+        }
+        remove(&runs.join(format!("{row}.serial.log")))
+    }
+
+    /// Keeps the console of a Run, or its end, if there was one.
+    pub fn write_console(&self, step: &Step, row: &str, console: &[u8]) -> Result<()> {
+        if console.is_empty() {
+            return Ok(());
+        }
+        self.write_boot_file(step, &format!("runs/{row}.serial.log"), console)
+    }
+
+    /// Keeps what a program printed, unchanged; `output` is `stdout` or `stderr`.
+    pub fn write_printed(&self, step: &Step, row: &str, output: &str, text: &[u8]) -> Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.write_boot_file(step, &format!("runs/{row}.{output}"), text)
+    }
+
+    /// Records a Run; the profile first, so that a Run that is there has its profile.
+    pub fn write_run<S: Serialize>(
+        &self,
+        step: &Step,
+        run: &Run<S>,
+        profile: Option<&str>,
+    ) -> Result<()> {
+        if let Some(profile) = profile {
+            let name = format!("runs/{}.profile.tsv", run.row);
+            self.write_boot_file(step, &name, profile.as_bytes())?;
+        }
+        self.write_boot_file(step, &format!("runs/{}.json", run.row), &to_json(run))
+    }
+
+    /// A Run; `None` if it was not made yet.
+    pub fn run<S: DeserializeOwned>(&self, step: &Step, row: &str) -> Result<Option<Run<S>>> {
+        read_json(&self.boot_dir(step).join(format!("runs/{row}.json")))
+    }
+}
+
+impl RunDir<CountsPlan> {
+    /// The text of that profile.
+    pub fn profile_text(&self, step: &Step, row: &str) -> Result<String> {
+        let path = self.boot_dir(step).join(format!("runs/{row}.profile.tsv"));
+        read_own_text(&path, FILE_MAX).map_err(|error| unread(&path, error))
+    }
+
+    /// The profile of a Run that has a Sample.
+    pub fn profile(&self, step: &Step, row: &str) -> Result<Profile> {
+        let path = self.boot_dir(step).join(format!("runs/{row}.profile.tsv"));
+        let text = self.profile_text(step, row)?;
+        let parsed = profile::parse(&text).map_err(|error| damaged(&path, &error.to_string()))?;
+        Ok(parsed.profile)
+    }
+}
+
+const PAIRS: &str = "pairs";
+const BLOCKS: &str = "blocks";
+const CPUS: &str = "cpus.json";
+const CONSOLE: &str = "failed.serial.log";
+
+impl RunDir<TimesPlan> {
+    /// Makes the directories of pairs and blocks, with nothing half-written in them.
+    pub fn prepare_pairs(&self) -> Result<()> {
+        [PAIRS, BLOCKS].iter().try_for_each(|name| make_dir(&self.root().join(name)))
+    }
+
+    /// The pairs that are there, in their order and without a gap.
+    pub fn pairs(&self) -> Result<Vec<TimedPair>> {
+        self.numbered(PAIRS, |pair: &TimedPair| pair.index)
+    }
+
+    /// The blocks that are there.
+    pub fn blocks(&self) -> Result<Vec<TimedBlock>> {
+        self.numbered(BLOCKS, |block: &TimedBlock| block.index)
+    }
+
+    fn numbered<T: DeserializeOwned>(&self, dir: &str, index: fn(&T) -> u32) -> Result<Vec<T>> {
+        let mut all = Vec::new();
+        loop {
+            let path = self.path(dir, all.len() as u32);
+            match read_json::<T>(&path)? {
+                None => return Ok(all),
+                Some(one) if index(&one) as usize == all.len() => all.push(one),
+                Some(one) => {
+                    let reason = format!("it is number {}", index(&one));
+                    return Err(damaged(&path, &reason));
+                }
+            }
+        }
+    }
+
+    /// Records a block.
+    pub fn write_block(&self, block: &TimedBlock) -> Result<()> {
+        self.seal()?;
+        write(&self.path(BLOCKS, block.index), &to_json(block))
+    }
+
+    /// Records a pair.
+    pub fn write_pair(&self, pair: &TimedPair) -> Result<()> {
+        self.seal()?;
+        write(&self.path(PAIRS, pair.index), &to_json(pair))
+    }
+
+    /// Records the CPUs on which vCPUs are kept.
+    pub fn write_cpus(&self, cpus: &[u32]) -> Result<()> {
+        write(&self.root().join(CPUS), &to_json(&cpus))
+    }
+
+    /// The CPUs on which vCPUs are kept, if any was booted.
+    pub fn cpus(&self) -> Result<Option<Vec<u32>>> {
+        let path = self.root().join(CPUS);
+        match read_json::<Vec<u32>>(&path)? {
+            Some(cpus) if cpus.is_empty() => Err(damaged(&path, "it names no CPU")),
+            cpus => Ok(cpus),
+        }
+    }
+
+    /// Keeps the end of the console of a Boot that failed as a whole, as it is, and says where; not
+    /// if it is empty.
+    pub fn keep_console(&self, console: &[u8]) -> Result<Option<PathBuf>> {
+        let path = self.root().join(CONSOLE);
+        match console {
+            [] => Ok(None),
+            console => write(&path, console).map(|()| Some(path)),
+        }
+    }
+
+    /// Keeps the end of the console of each Boot of a pair whose guest something ended early.
+    pub fn keep_consoles(&self, index: u32, consoles: &Sides<Vec<u8>>) -> Result<()> {
+        for side in Side::BOTH {
+            let name = format!("{index:04}.{}.serial.log", side.name());
+            let path = self.root().join(PAIRS).join(name);
+            match consoles.get(side).as_slice() {
+                [] => remove(&path)?,
+                console => write(&path, console)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what an earlier, failed try has left for people.
+    pub fn forget_console(&self) -> Result<()> {
+        remove(&self.root().join(CONSOLE))
+    }
+
+    fn path(&self, dir: &str, index: u32) -> PathBuf {
+        self.root().join(dir).join(format!("{index:04}.json"))
+    }
+}
+
+impl AnyRunDir {
+    /// Copies the base's Boots from `other`, if that has the same base, rows and Layouts. A Boot
+    /// that is here already stays.
+    pub fn adopt_base(&self, other: &AnyRunDir) -> Result<()> {
+        if !has_same_base(&self.plan().method, &other.plan().method) {
+            return Ok(());
+        }
+        match (self, other) {
+            (AnyRunDir::Counts(dir), AnyRunDir::Counts(other)) => {
+                dir.adopt(other, &dir.plan().method.steps)
+            }
+            (AnyRunDir::Guests(dir), AnyRunDir::Guests(other)) => {
+                dir.adopt(other, &dir.plan().method.steps)
+            }
+            // Times of one day say nothing of another.
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether nothing but the change tells one from the other.
+fn has_same_base(one: &PlanMethod, other: &PlanMethod) -> bool {
+    match (one, other) {
+        (PlanMethod::Counts(one), PlanMethod::Counts(other)) => {
+            let (subject, kernel) = (one.subjects.change.clone(), one.kernels.change.clone());
+            let subjects = Sides { change: subject, ..other.subjects.clone() };
+            let kernels = Sides { change: kernel, ..other.kernels.clone() };
+            CountsPlan { subjects, kernels, ..other.clone() } == *one
+        }
+        (PlanMethod::Guests(one), PlanMethod::Guests(other)) => {
+            GuestsPlan { change: one.change.clone(), ..other.clone() } == *one
+        }
+        _ => false,
+    }
+}
+
+impl<M> RunDir<M> {
+    fn adopt(&self, other: &RunDir<M>, steps: &[Step]) -> Result<()> {
+        for step in steps.iter().filter(|step| step.side == Side::Base) {
+            let is_whole = other.boot(step)?.is_some_and(|boot| boot.failure.is_none());
+            if is_whole && self.boot(step)?.is_none() {
+                self.prepare(step)?;
+                self.seal()?;
+                // What says that there was a boot comes last.
+                for folder in ["orders", "runs", ""] {
+                    let (from, to) = (other.boot_dir(step), self.boot_dir(step));
+                    copy_files(&from.join(folder), &to.join(folder))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The files of a directory, not those below it.
+fn copy_files(from: &Path, to: &Path) -> Result<()> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(from).map_err(RunDirError::io("cannot read", from))? {
+        let entry = entry.map_err(RunDirError::io("cannot read", from))?;
+        if entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            names.push(entry.file_name());
+        }
+    }
+    names.sort_by_key(|name| name == "boot.json");
+    for name in names {
+        let path = from.join(&name);
+        let content = read_own(&path, FILE_MAX).map_err(|error| unread(&path, error))?;
+        write(&to.join(&name), &content)?;
+    }
+    Ok(())
+}
+
+/// The name of its file, which `sha256sum -c` reads.
+const SEAL: &str = "plan.sha256";
+
+/// The hash of `plan.json`, as `sha256sum` prints it.
+#[derive(Debug)]
+pub(super) struct Seal(String);
+
+impl Seal {
+    /// Hashes the text of a `plan.json`.
+    pub fn new(plan: &[u8]) -> Seal {
+        Seal(format!("{}  plan.json\n", sha256(plan)))
+    }
+
+    /// Refuses a directory whose results belong to another Plan. One without results has no seal,
+    /// nor has one of an earlier ktax until something is added to it.
+    pub fn check(&self, root: &Path) -> Result<()> {
+        match read(&root.join(SEAL))? {
+            Some(text) if text != self.0.as_bytes() => {
+                Err(RunDirError::Edited { path: root.display().to_string() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Seals a directory that has no seal yet.
+    pub fn write(&self, root: &Path) -> Result<()> {
+        let path = root.join(SEAL);
+        match read(&path)? {
+            None => write(&path, self.0.as_bytes()),
+            Some(_) => self.check(root),
+        }
+    }
+}
+
+/// Errors of a run directory.
+#[derive(Debug, Error)]
+pub enum RunDirError {
+    #[error(
+        "{path} exists and is not empty; give --out a new name, or resume with `ktax run {}`",
+        shell_path(.path)
+    )]
+    Exists { path: String },
+    #[error("{path} exists, is not empty, and is not a run directory; give --out a new name")]
+    NotEmpty { path: String },
+    #[error(
+        "{path} does not exist; `ktax plan lsm --out {}` makes a plan there",
+        shell_path(.path)
+    )]
+    Absent { path: String },
+    #[error(
+        "{path} is not a run directory, because it has no plan.json; {}",
+        below.as_ref().map_or_else(
+            || "give the directory of a run, such as `ktax compare lsm` makes".to_owned(),
+            |below| format!("it has runs below it: give one of them, such as {below}"),
+        )
+    )]
+    NoPlan { path: String, below: Option<String> },
+    #[error(
+        "{path} has no campaign.json; `ktax campaign plan FILE --out {}` makes a campaign there",
+        shell_path(.path)
+    )]
+    NoCampaign { path: String },
+    #[error(
+        "{path} has results of another plan, because plan.json was changed after the first boot; \
+         undo the change, or copy plan.json into an empty directory and run that"
+    )]
+    Edited { path: String },
+    #[error("cannot create {path}: {reason}; give --out another place")]
+    Create { path: String, reason: io::Error },
+    #[error("{path} is in use by another ktax; wait for it to end, or give --out a new name")]
+    InUse { path: String },
+    #[error(
+        "{path} has format {found}, and this ktax reads format {FORMAT}; plan again with this \
+         version of ktax, in a new directory"
+    )]
+    Format { path: String, found: u32 },
+    #[error(
+        "{path} is damaged or not written by ktax: {reason}; restore the file, or plan and measure \
+         again in a new directory"
+    )]
+    Damaged { path: String, reason: String },
+    #[error(
+        "cannot read {path}: {reason}; make it again with `ktax analyse {}`",
+        shell_path(.root)
+    )]
+    Comparison { path: String, reason: String, root: String },
+    #[error("{operation} {path}: {reason}; check the permissions and the free disk space")]
+    Io { operation: &'static str, path: String, reason: io::Error },
+}
+
+impl RunDirError {
+    /// The party that can do something about it.
+    pub fn blame(&self) -> Blame {
+        match self {
+            RunDirError::Io { .. } => Blame::Host,
+            _ => Blame::User,
+        }
+    }
+
+    pub(super) fn io(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.display().to_string();
+        move |reason| RunDirError::Io { operation, path, reason }
+    }
+}
+
+pub(super) type Result<T, E = RunDirError> = std::result::Result<T, E>;

@@ -1,0 +1,189 @@
+//! Refuses plans that ktax does not make: a plan may come from anywhere.
+
+use std::collections::BTreeSet;
+
+use ktax_model::{
+    CampaignPlan, CountsPlan, GuestSubject, GuestWork, GuestsPlan, HostKind, Identity, Machine,
+    Model, Plan, PlanMethod, Side, Step, TimesPlan,
+};
+
+/// Refuses what would leave the directory, act on a terminal, take all memory, or never end.
+pub(super) fn check_plan(plan: &Plan) -> Result<(), &'static str> {
+    if !is_printable(&plan.title) {
+        return Err("the title has control characters");
+    }
+    match &plan.method {
+        PlanMethod::Counts(counts) => check_counts(counts),
+        PlanMethod::Times(times) => check_times(times, plan.threshold_percent),
+        PlanMethod::Guests(guests) => check_guests(guests),
+    }
+}
+
+/// Refuses campaigns that ktax does not make. The plans of units are checked where their
+/// directories are made.
+pub(super) fn check_campaign(plan: &CampaignPlan) -> Result<(), &'static str> {
+    let has_hash = |kernel: &Identity| is_hash(&kernel.sha256);
+    if !is_printable(&plan.title) {
+        Err("the title has control characters")
+    } else if !plan.timed.iter().all(|name| is_plain_name(name)) {
+        Err("the name of a timed experiment is not of [A-Za-z0-9._-]")
+    } else if !plan.subjects.iter().filter_map(|subject| subject.kernel.as_ref()).all(has_hash) {
+        Err("a kernel's sha256 is not of 64 hexadecimal digits")
+    } else {
+        plan.fault().map_or(Ok(()), Err)
+    }
+}
+
+/// A plan may come from anywhere, and its row names and hashes become file names.
+fn check_counts(plan: &CountsPlan) -> Result<(), &'static str> {
+    let rows = plan.workloads.iter().map(|workload| &workload.row).collect::<BTreeSet<_>>();
+    let names = plan.steps.iter().map(Step::name).collect::<BTreeSet<_>>();
+    if !Side::BOTH.iter().all(|side| is_hash(&plan.kernels.get(*side).sha256)) {
+        Err("a kernel's sha256 is not of 64 hexadecimal digits")
+    } else if rows.len() != plan.workloads.len() {
+        Err("a row is there twice")
+    } else if names.len() != plan.steps.len() {
+        Err("a step is there twice")
+    } else if !plan.workloads.iter().all(|workload| is_row_name(&workload.row)) {
+        Err("a row's name is not of [a-z0-9:=,-]")
+    } else if plan.workloads.iter().any(|workload| workload.ops == 0) {
+        Err("a row has no operations")
+    } else if !plan.steps.iter().all(|step| step.layout < plan.layouts.len()) {
+        Err("a step's layout does not exist")
+    } else if !plan.layouts.iter().all(|layout| layout.padding <= 4096) {
+        Err("a layout's padding is above 4096")
+    } else if !(128..=65536).contains(&plan.machine.memory_mib) {
+        Err("the memory is not of 128 to 65536 MiB")
+    } else if !(1..=Machine::MOST_CPUS).contains(&plan.machine.cpus) {
+        Err("the CPUs are not 1 to 32")
+    } else if plan.machine.quantum == Some(0) {
+        Err("the quantum is 0")
+    } else if [&plan.machine.model, &plan.key.model]
+        .into_iter()
+        .any(|model| !can_be_modelled(model))
+    {
+        Err("the machine cannot be modelled")
+    } else if plan.calibration.as_ref().is_some_and(|calibration| calibration.check().is_err()) {
+        Err("the machine's calibration is none")
+    } else if !counts_texts(plan).all(is_printable) {
+        Err("a text has control characters")
+    } else {
+        Ok(())
+    }
+}
+
+fn can_be_modelled(model: &Option<Model>) -> bool {
+    let machine = model.as_ref().and_then(Model::machine);
+    machine.is_none_or(|machine| machine.wire().is_ok())
+}
+
+/// Texts that are shown to people or handed to QEMU.
+fn counts_texts(plan: &CountsPlan) -> impl Iterator<Item = &str> {
+    let sides = Side::BOTH.into_iter().flat_map(|side| {
+        let (subject, kernel) = (plan.subjects.get(side), plan.kernels.get(side));
+        [subject.kernel.as_str(), &subject.boot_line, &kernel.source]
+    });
+    let key = &plan.key;
+    sides.chain([plan.machine.cpu.as_str(), &key.qemu, &key.machine, &key.cpu])
+}
+
+/// Row names and hashes become file names.
+fn check_guests(plan: &GuestsPlan) -> Result<(), &'static str> {
+    let sides = || std::iter::once(&plan.base).chain(&plan.change);
+    let kernels = sides().filter_map(|side| side.kernel.as_ref());
+    let mut kernels = kernels.chain([&plan.host_kernel]);
+    let rows = plan.rows.iter().map(|row| &row.row).collect::<BTreeSet<_>>();
+    let names = plan.steps.iter().map(Step::name).collect::<BTreeSet<_>>();
+    if !kernels.all(|kernel| is_hash(&kernel.sha256)) {
+        Err("a kernel's sha256 is not of 64 hexadecimal digits")
+    } else if rows.len() != plan.rows.len() || rows.is_empty() {
+        Err("it has no rows, or one of them twice")
+    } else if names.len() != plan.steps.len() {
+        Err("a step is there twice")
+    } else if !rows.iter().all(|row| is_row_name(row)) {
+        Err("a row's name is not of [a-z0-9:=,-]")
+    } else if !plan.steps.iter().all(|step| step.layout < plan.layouts.len()) {
+        Err("a step's layout does not exist")
+    } else if !plan.layouts.iter().all(|layout| layout.padding <= 4096) {
+        Err("a layout's padding is above 4096")
+    } else if !sides().all(|side| GuestSubject::CPUS.contains(&side.subject.cpus.into())) {
+        Err("a guest's CPUs are not 1 to 16")
+    } else if !sides().all(|side| GuestSubject::MEMORY_MIB.contains(&side.subject.memory_mib)) {
+        Err("a guest's memory is not of 64 to 3072 MiB")
+    } else if !plan.rows.iter().all(|row| can_do_work(plan.host, &row.work)) {
+        Err("a row has no operations, or is not for this host")
+    } else if !guests_texts(plan).all(is_printable) {
+        Err("a text has control characters")
+    } else {
+        Ok(())
+    }
+}
+
+/// Whether the work is not empty, and a host of this kind can do it.
+fn can_do_work(host: HostKind, work: &GuestWork) -> bool {
+    match work {
+        GuestWork::Raw { kind, count } => {
+            host.times(kind).is_some_and(|range| range.contains(count))
+        }
+        GuestWork::Boot => !host.is_board(),
+        GuestWork::Program(workload) => !host.is_board() && workload.ops > 0,
+    }
+}
+
+/// Texts that are shown to people or handed to QEMU.
+fn guests_texts(plan: &GuestsPlan) -> impl Iterator<Item = &str> {
+    let sides = || std::iter::once(&plan.base).chain(&plan.change);
+    let features = sides().flat_map(|side| side.subject.without.iter().map(String::as_str));
+    let subjects = sides().filter_map(|side| side.subject.kernel.as_ref());
+    let subjects = subjects.chain([&plan.host_subject]);
+    let subjects = subjects.flat_map(|subject| [subject.kernel.as_str(), &subject.boot_line]);
+    let kernels = sides().filter_map(|side| side.kernel.as_ref()).chain([&plan.host_kernel]);
+    let sources = kernels.map(|kernel| kernel.source.as_str());
+    let kinds = plan.rows.iter().filter_map(|row| match &row.work {
+        GuestWork::Raw { kind, .. } => Some(kind.as_str()),
+        GuestWork::Boot | GuestWork::Program(_) => None,
+    });
+    let key = [plan.key.qemu.as_str(), &plan.key.machine, &plan.key.cpu];
+    features.chain(subjects).chain(sources).chain(kinds).chain(key)
+}
+
+/// Refuses plans that ktax does not make, or that would take all memory or never end.
+fn check_times(plan: &TimesPlan, threshold_percent: f64) -> Result<(), &'static str> {
+    let TimesPlan { loops, pairs, most_pairs, .. } = plan;
+    let within = |value: u32, most: u32| (1..=most).contains(&value);
+    let rows = plan.workloads().count();
+    if !within(*loops, 1000) || plan.headline.is_empty() || rows > 10_000 {
+        Err("it has no loops or no rows, or too many of them")
+    } else if !within(*most_pairs, 10_000) || !within(pairs.unwrap_or(1), 10_000) {
+        Err("it has no pairs, or too many of them")
+    } else if !(threshold_percent > 0.0 && threshold_percent <= 100.0) {
+        Err("its threshold is not above 0 and at most 100 percent")
+    } else if plan.workloads().any(|workload| workload.ops == 0) {
+        Err("a row has no operations")
+    } else {
+        Ok(())
+    }
+}
+
+/// Whether a row's name can be a file name.
+fn is_row_name(row: &str) -> bool {
+    let is_usual =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-:=,".contains(&byte);
+    (1..=100).contains(&row.len()) && row.bytes().all(is_usual)
+}
+
+/// Whether this can be the name of a directory that is not hidden.
+fn is_plain_name(name: &str) -> bool {
+    let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    (1..=100).contains(&name.len()) && name.bytes().all(is_usual) && !name.starts_with('.')
+}
+
+/// Whether it is a SHA-256.
+pub(super) fn is_hash(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Whether a terminal shows it and does nothing else.
+fn is_printable(text: &str) -> bool {
+    !text.chars().any(char::is_control)
+}

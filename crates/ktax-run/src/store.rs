@@ -1,0 +1,560 @@
+//! The store of measurements that are not made twice: a directory of immutable objects, each named
+//! by what it measures; also results as they were printed, and names that a user gives.
+//!
+//! The store may lie on a network file system: nothing is locked, a file appears whole or not at
+//! all, and two writers of one object write the same counts. `docs/store.md` describes the files.
+
+mod measured;
+mod object;
+
+pub use measured::{Group, groups, measured, place_in};
+pub use object::{MEASUREMENT_MAX, PROFILES_MAX, RESULT_MAX, encode_measurement};
+
+use std::fs::{DirEntry, File, FileType};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use std::{fs, io};
+
+use crate::rundir::RunDirError;
+use ktax_host::disk::{
+    is_abandoned, is_not_regular, is_sha256, is_unfinished, move_to_free, read_own, sha256,
+    write_atomically, write_once,
+};
+use ktax_model::{Blame, FORMAT, Measurand, Measurement, Saved, SavedError, read_results};
+use object::{
+    check_measurement, object_name, pack, parse_format, parse_measurement, to_json, unpack,
+};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// More bytes than any file of a store has.
+pub const FILE_MAX: u64 = 64 << 20;
+
+const OBJECTS: &str = "objects";
+const RESULTS: &str = "results";
+const TAGS: &str = "tags";
+const QUARANTINE: &str = "quarantine";
+const SUFFIX: &str = ".json.gz";
+
+/// The store of a user.
+#[derive(Debug, Clone)]
+pub struct Store {
+    root: PathBuf,
+}
+
+impl Store {
+    /// The store in this directory, which need not exist yet.
+    pub fn new(root: PathBuf) -> Store {
+        Store { root }
+    }
+
+    /// Directory of the store.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Path of a file with this name, whether or not it exists.
+    pub(super) fn named(&self, folder: &str, name: &str) -> PathBuf {
+        self.root()
+            .join(folder)
+            .join(name.get(..2).unwrap_or_default())
+            .join(format!("{name}{SUFFIX}"))
+    }
+
+    /// The path of a measurement's object by its name.
+    pub fn object(&self, name: &str) -> PathBuf {
+        self.named(OBJECTS, name)
+    }
+
+    /// The path of a result by its name.
+    pub fn result_path(&self, name: &str) -> PathBuf {
+        self.named(RESULTS, name)
+    }
+
+    /// All of a folder, in the order of their names: whatever has the name of one, also a
+    /// directory, a link or a FIFO, which no reader takes for one.
+    fn sorted(&self, folder: &str) -> Result<Vec<PathBuf>, StoreError> {
+        // Whatever else lies there is of somebody else.
+        let is_one = |path: &PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let stem = name.strip_suffix(SUFFIX).unwrap_or_default();
+            // As text: to compare paths part by part takes many times as long.
+            is_sha256(stem) && path.as_os_str() == self.named(folder, stem).as_os_str()
+        };
+        let mut all = Vec::new();
+        for dir in directories(&self.root().join(folder))? {
+            all.extend(entries(&dir)?.into_iter().map(|(path, _)| path).filter(is_one));
+        }
+        all.sort_unstable_by(|one, other| one.as_os_str().cmp(other.as_os_str()));
+        Ok(all)
+    }
+
+    /// Entries that stand where a folder of files should be and hide it, such as a link.
+    fn in_the_way(&self) -> Result<Vec<PathBuf>, StoreError> {
+        let mut found = Vec::new();
+        for folder in [OBJECTS, RESULTS] {
+            let is_folder = |path: &Path| {
+                let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+                name.len() == 2 && name.iter().all(u8::is_ascii_hexdigit)
+            };
+            let all = entries(&self.root().join(folder))?.into_iter();
+            let blocked = all.filter(|(path, kind)| is_folder(path) && !kind.is_dir());
+            found.extend(blocked.map(|(path, _)| path));
+        }
+        Ok(found)
+    }
+
+    /// Moves a file out of the way and returns its new path. A second caller finds nothing to move
+    /// and gets the same path.
+    pub fn move_aside(&self, path: &Path) -> Result<PathBuf, StoreError> {
+        let dir = self.root().join(QUARANTINE);
+        fs::create_dir_all(&dir).map_err(StoreError::io("cannot create", &dir))?;
+        let named = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut last = dir.join(format!("1-{named}"));
+        for number in 1_u32.. {
+            let to = dir.join(format!("{number}-{named}"));
+            match move_to_free(path, &to) {
+                Ok(()) => return Ok(to),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => last = to,
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(last),
+                Err(error) => return Err(StoreError::io("cannot move", path)(error)),
+            }
+        }
+        unreachable!("numbers do not run out")
+    }
+
+    /// Files that killed writers left, and files that were moved aside.
+    pub fn leftovers(&self) -> Result<Vec<PathBuf>, StoreError> {
+        let aside = entries(&self.root().join(QUARANTINE))?.into_iter().map(|(path, _)| path);
+        // Whatever else lies there is of somebody else.
+        let mut left: Vec<PathBuf> = aside.filter(|path| self.is_set_aside(path)).collect();
+        for folder in [OBJECTS, RESULTS, TAGS] {
+            let files = self.files(folder)?.into_iter();
+            let is_left = |path: &PathBuf| path.file_name().is_some_and(is_unfinished);
+            left.extend(files.filter(|path| is_left(path) && is_abandoned(path)));
+        }
+        Ok(left)
+    }
+
+    /// Whether [`Store::move_aside`] has made it.
+    fn is_set_aside(&self, path: &Path) -> bool {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let (number, rest) = name.split_once('-').unwrap_or_default();
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        let is_ours = is_number && rest.strip_suffix(SUFFIX).is_some_and(is_sha256);
+        is_ours && path.parent() == Some(&self.root().join(QUARANTINE))
+    }
+
+    /// The files of a folder and of those below it.
+    pub(super) fn files(&self, folder: &str) -> Result<Vec<PathBuf>, StoreError> {
+        let mut found = Vec::new();
+        let mut dirs = vec![self.root().join(folder)];
+        while let Some(dir) = dirs.pop() {
+            for (path, kind) in entries(&dir)? {
+                // A link leads out of the store.
+                match kind {
+                    kind if kind.is_dir() => dirs.push(path),
+                    kind if kind.is_file() => found.push(path),
+                    _ => {}
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The directories in a directory; none where that is not there.
+fn directories(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let all = entries(dir)?.into_iter();
+    Ok(all.filter(|(_, kind)| kind.is_dir()).map(|(path, _)| path).collect())
+}
+
+/// Entries of a directory with their types; empty if there is no directory.
+fn entries(dir: &Path) -> Result<Vec<(PathBuf, FileType)>, StoreError> {
+    let failed = |error| StoreError::io("cannot read", dir)(error);
+    let all = match fs::read_dir(dir) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        all => all.map_err(failed)?,
+    };
+    let typed = |entry: io::Result<DirEntry>| {
+        let entry = entry?;
+        Ok((entry.path(), entry.file_type()?))
+    };
+    all.map(typed).collect::<io::Result<_>>().map_err(failed)
+}
+
+/// The bytes of a file; `None` where there is none. What is no regular file is damaged.
+pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
+    match read_own(path, FILE_MAX) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        // No ktax writes such a one.
+        Err(error) if error.kind() == ErrorKind::FileTooLarge || is_not_regular(&error) => {
+            Err(StoreError::damaged(path)(error.to_string()))
+        }
+        Err(error) => Err(StoreError::io("cannot read", path)(error)),
+    }
+}
+
+/// Writes a file that is never changed again; whether it was new.
+pub(super) fn write_new(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
+    make_dir_of(path)?;
+    write_once(path, bytes).map_err(StoreError::io("cannot write", path))
+}
+
+/// Writes a file that takes the place of what was there.
+pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    make_dir_of(path)?;
+    write_atomically(path, bytes).map_err(StoreError::io("cannot write", path))
+}
+
+fn make_dir_of(path: &Path) -> Result<(), StoreError> {
+    let dir = path.parent().unwrap_or(path);
+    fs::create_dir_all(dir).map_err(StoreError::io("cannot create", dir))
+}
+
+/// Outcome of keeping a measurement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kept {
+    /// The measurement is new and was written.
+    New,
+    /// The store had it already, with the same counts.
+    Same,
+    /// The object at this path has other counts.
+    Other(PathBuf),
+}
+
+/// Outcome of a check of the whole store.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// Measurements and results that are as they were written.
+    pub sound: usize,
+    /// Damaged files: their paths now, and the reason.
+    pub damaged: Vec<(PathBuf, String)>,
+    /// Files whose state is unknown, because they cannot be read or moved aside, with the reason.
+    pub unknown: Vec<String>,
+    /// Number of files of other versions of ktax.
+    pub others: usize,
+}
+
+/// Size of a store.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Footprint {
+    /// Measurements.
+    pub objects: usize,
+    /// Bytes of the measurements.
+    pub bytes: u64,
+    /// Results.
+    pub results: usize,
+    /// Bytes of the results.
+    pub result_bytes: u64,
+    /// Files that were moved aside or never finished.
+    pub others: usize,
+    /// Bytes of these files.
+    pub other_bytes: u64,
+}
+
+impl Store {
+    /// Path of a measurement's object, whether or not it exists.
+    pub fn path(&self, measurand: &Measurand) -> PathBuf {
+        self.named(OBJECTS, &object_name(measurand))
+    }
+
+    /// The stored measurement; `None` if there is none yet. It fails if the object is damaged.
+    pub fn get(&self, measurand: &Measurand) -> Result<Option<Measurement>, StoreError> {
+        let path = self.path(measurand);
+        match read(&path)? {
+            None => Ok(None),
+            Some(bytes) => self.sound(&path, &bytes).map(Some),
+        }
+    }
+
+    /// The measurement of an object that is whole and has the name of what it is of.
+    fn sound(&self, path: &Path, bytes: &[u8]) -> Result<Measurement, StoreError> {
+        let damaged = StoreError::damaged(path);
+        let json = unpack(bytes, MEASUREMENT_MAX).map_err(&damaged)?;
+        let parsed = parse_measurement(&json);
+        // Another version's has other fields, so that it may be none to this one.
+        let found = parsed
+            .as_ref()
+            .map_or_else(|_| parse_format(&json), |measurement| Ok(measurement.format));
+        match found.map_err(&damaged)? {
+            FORMAT => {}
+            found => return Err(StoreError::other_version(path, found)),
+        }
+        let measurement = parsed.map_err(&damaged)?;
+        check_measurement(&measurement).map_err(&damaged)?;
+        match path == self.path(&measurement.of) {
+            true => Ok(measurement),
+            false => Err(damaged("it has the name of another measurement".to_owned())),
+        }
+    }
+
+    /// Keeps a measurement. An object that exists already stays as it is.
+    pub fn put(&self, measurement: &Measurement) -> Result<Kept, StoreError> {
+        check_measurement(measurement).map_err(|reason| StoreError::Unsound {
+            row: measurement.of.workload.row.clone(),
+            reason,
+        })?;
+        let path = self.path(&measurement.of);
+        let as_known = |known: Measurement| match known.layouts == measurement.layouts {
+            true => Kept::Same,
+            false => Kept::Other(path.clone()),
+        };
+        if let Some(known) = self.get(&measurement.of)? {
+            return Ok(as_known(known));
+        }
+        if write_new(&path, &encode_measurement(measurement))? {
+            return Ok(Kept::New);
+        }
+        // Another writer was first; what is no file is damaged.
+        let known = self.get(&measurement.of)?.map(as_known);
+        known.ok_or_else(|| StoreError::damaged(&path)("it is gone".to_owned()))
+    }
+
+    /// Paths of all objects, in the order of their names.
+    pub fn objects(&self) -> Result<Vec<PathBuf>, StoreError> {
+        self.sorted(OBJECTS)
+    }
+
+    /// The measurement of an object. It fails if the object is damaged.
+    pub fn read(&self, path: &Path) -> Result<Measurement, StoreError> {
+        match read(path)? {
+            None => Err(StoreError::damaged(path)("it is not there".to_owned())),
+            Some(bytes) => self.sound(path, &bytes),
+        }
+    }
+
+    /// Checks everything and moves damaged files aside. Files of other versions of ktax stay.
+    pub fn check(&self) -> Result<Checked, StoreError> {
+        let mut checked = Checked::default();
+        let mut add = |path: PathBuf, found: Result<(), StoreError>| match found {
+            Ok(()) => checked.sound += 1,
+            Err(StoreError::OtherVersion { .. }) => checked.others += 1,
+            Err(StoreError::Damaged { object, reason }) => match self.move_aside(&path) {
+                Ok(to) => checked.damaged.push((to, reason)),
+                Err(unmoved) => {
+                    checked.unknown.push(format!("{object} is damaged: {reason}; {unmoved}"));
+                }
+            },
+            Err(error) => checked.unknown.push(error.to_string()),
+        };
+        for path in self.objects()? {
+            let found = self.read(&path).map(drop);
+            add(path, found);
+        }
+        for path in self.results()? {
+            let found = self.read_result(&path).map(drop);
+            add(path, found);
+        }
+        for path in self.in_the_way()? {
+            let path = path.display();
+            let reason =
+                format!("{path} is not a directory: files below it are not read; remove it");
+            checked.unknown.push(reason);
+        }
+        Ok(checked)
+    }
+
+    /// Size of the store.
+    pub fn footprint(&self) -> Result<Footprint, StoreError> {
+        let size = |path: &PathBuf| fs::metadata(path).map_or(0, |metadata| metadata.len());
+        let all = [self.objects()?, self.results()?, self.leftovers()?];
+        let [objects, results, others] = all.each_ref().map(Vec::len);
+        let [bytes, result_bytes, other_bytes] =
+            all.each_ref().map(|paths| paths.iter().map(size).sum());
+        Ok(Footprint { objects, bytes, results, result_bytes, others, other_bytes })
+    }
+}
+
+impl Store {
+    /// Keeps a result and returns whether it was new. A damaged one in its place is moved aside.
+    pub fn put_result(&self, saved: &Saved) -> Result<bool, StoreError> {
+        self.put_at(saved, None)
+    }
+
+    /// Keeps results that were made together. All get one time, so that their order does not depend
+    /// on how long it takes to write them.
+    pub fn put_results(&self, all: impl IntoIterator<Item = Saved>) -> Result<(), StoreError> {
+        let now = SystemTime::now();
+        all.into_iter().try_for_each(|saved| self.put_at(&saved, Some(now)).map(drop))
+    }
+
+    fn put_at(&self, saved: &Saved, time: Option<SystemTime>) -> Result<bool, StoreError> {
+        // What tells it from others beside it says nothing here.
+        let json = to_json(&Saved { name: String::new(), ..saved.clone() });
+        let (path, bytes) = (self.named(RESULTS, &sha256(&json)), pack(&json));
+        match read(&path) {
+            Ok(Some(there)) if unpack(&there, RESULT_MAX).is_ok_and(|known| known == json) => {
+                return Ok(false);
+            }
+            Ok(None) => {}
+            // Its name is the hash of what is in it: any other bytes are wrong.
+            Ok(Some(_)) | Err(StoreError::Damaged { .. }) => drop(self.move_aside(&path)?),
+            Err(error) => return Err(error),
+        }
+        let is_new = write_new(&path, &bytes)?;
+        if let (true, Some(time)) = (is_new, time) {
+            let dated = File::open(&path).and_then(|file| file.set_modified(time));
+            dated.map_err(StoreError::io("cannot date", &path))?;
+        }
+        Ok(is_new)
+    }
+
+    /// Paths of all results, in the order of their names.
+    pub fn results(&self) -> Result<Vec<PathBuf>, StoreError> {
+        self.sorted(RESULTS)
+    }
+
+    /// Reads a result. It fails if the file is damaged.
+    pub fn read_result(&self, path: &Path) -> Result<Saved, StoreError> {
+        let damaged = StoreError::damaged(path);
+        match read(path)? {
+            None => Err(damaged("it is not there".to_owned())),
+            Some(bytes) => match self.sound_result(path, &bytes).map_err(damaged)? {
+                Err(SavedError::Format { found }) => Err(StoreError::other_version(path, found)),
+                saved => saved.map_err(|error| StoreError::damaged(path)(error.to_string())),
+            },
+        }
+    }
+
+    /// The result of a file that is whole and has the name of what is in it.
+    fn sound_result(&self, path: &Path, bytes: &[u8]) -> Result<Result<Saved, SavedError>, String> {
+        let json = unpack(bytes, RESULT_MAX)?;
+        if path != self.named(RESULTS, &sha256(&json)) {
+            return Err("it has the name of another result".to_owned());
+        }
+        let text = String::from_utf8(json).map_err(|error| error.to_string())?;
+        // There is never none.
+        let one = |mut all: Vec<Saved>| all.pop().ok_or(SavedError::Untagged);
+        Ok(read_results(&text).and_then(one))
+    }
+}
+
+/// Longer names fit into no table.
+pub const LONGEST_TAG: usize = 64;
+
+/// Subject of a tag: a kernel's image with a boot line.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tagged {
+    /// SHA-256 of the Kernel's image.
+    pub kernel_sha256: String,
+    /// The boot line.
+    pub boot_line: String,
+}
+
+impl Store {
+    /// Gives a subject a name, which is taken from another subject if that has it.
+    pub fn tag(&self, name: &str, subject: &Tagged) -> Result<(), StoreError> {
+        write(&self.tag_path(name)?, &to_json(subject))
+    }
+
+    /// Removes a name and returns whether there was one.
+    pub fn untag(&self, name: &str) -> Result<bool, StoreError> {
+        let path = self.tag_path(name)?;
+        match fs::remove_file(&path) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(StoreError::io("cannot remove", &path)(error)),
+        }
+    }
+
+    /// All names in their order, each with its subject. Files that are no tags are passed over.
+    pub fn tags(&self) -> Result<Vec<(String, Tagged)>, StoreError> {
+        let mut all = Vec::new();
+        for path in self.files(TAGS)? {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if !is_tag_name(name) || path != self.root().join(TAGS).join(name) {
+                continue;
+            }
+            let tagged = read(&path)?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+            let tagged = tagged.filter(|tagged: &Tagged| is_sha256(&tagged.kernel_sha256));
+            all.extend(tagged.map(|tagged| (name.to_owned(), tagged)));
+        }
+        alphanumeric_sort::sort_slice_by_str_key(&mut all, |(name, _)| name.as_str());
+        Ok(all)
+    }
+
+    fn tag_path(&self, name: &str) -> Result<PathBuf, StoreError> {
+        match is_tag_name(name) {
+            true => Ok(self.root().join(TAGS).join(name)),
+            false => Err(StoreError::NoTag { name: name.to_owned() }),
+        }
+    }
+}
+
+/// Whether it can be a file's name, needs no quotes in a shell, and hides nothing.
+fn is_tag_name(name: &str) -> bool {
+    let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);
+    (1..=LONGEST_TAG).contains(&name.len())
+        && name.bytes().all(is_usual)
+        && name.as_bytes()[0].is_ascii_alphanumeric()
+}
+
+/// Errors of the store.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    #[error(
+        "{operation} {path}: {reason}; check the permissions and the free disk space of the store"
+    )]
+    Io { operation: &'static str, path: String, reason: io::Error },
+    #[error("{object} is damaged: {reason}; `ktax store fsck` moves it aside")]
+    Damaged { object: String, reason: String },
+    #[error(
+        "{path} has format {found}, and this ktax reads format {FORMAT}; use the ktax that wrote it"
+    )]
+    OtherVersion { path: String, found: u32 },
+    #[error(
+        "{object} and {other} have other counts of {row}; nothing was changed: measure it again \
+         with --verify-store 100, which finds out which of them is wrong"
+    )]
+    Differs { row: String, object: String, other: String },
+    #[error(
+        "{row} has other counts than the store has of it: {object} {became}, and {directory} has \
+         the new ones; one of the two was not measured as ktax measures: compare them, and measure \
+         a third time with --no-store"
+    )]
+    Mismatch { row: String, object: String, became: String, directory: String },
+    #[error("{row} cannot be kept: {reason}; measure it again")]
+    Unsound { row: String, reason: String },
+    #[error(
+        "{name:?} cannot be a tag; use letters, digits and . _ + -, beginning with a letter or a \
+         digit, at most 64"
+    )]
+    NoTag { name: String },
+    #[error(transparent)]
+    RunDir(#[from] RunDirError),
+}
+
+impl StoreError {
+    /// An error of an operation on this path.
+    pub(super) fn io(
+        operation: &'static str,
+        path: &std::path::Path,
+    ) -> impl FnOnce(io::Error) -> StoreError {
+        let path = path.display().to_string();
+        move |reason| StoreError::Io { operation, path, reason }
+    }
+
+    /// That a file is not as it was written, and why.
+    pub(super) fn damaged(path: &std::path::Path) -> impl Fn(String) -> StoreError + use<> {
+        let object = path.display().to_string();
+        move |reason| StoreError::Damaged { object: object.clone(), reason }
+    }
+
+    /// That another version of ktax wrote a file.
+    fn other_version(path: &std::path::Path, found: u32) -> StoreError {
+        StoreError::OtherVersion { path: path.display().to_string(), found }
+    }
+
+    /// The party that can do something about it.
+    pub fn blame(&self) -> Blame {
+        match self {
+            StoreError::RunDir(error) => error.blame(),
+            StoreError::NoTag { .. } | StoreError::OtherVersion { .. } => Blame::User,
+            _ => Blame::Host,
+        }
+    }
+}

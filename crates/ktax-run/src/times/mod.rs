@@ -1,5 +1,0 @@
-//! Times: pairs of Boots, until there are enough.
-
-mod driver;
-
-pub use driver::{TimesDriver, TimesError};
