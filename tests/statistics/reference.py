@@ -1,4 +1,4 @@
-# Prints the reference values of crates/ktax-stats/src/timed/*_tests.rs, computed in ways other than ktax's.
+# Prints the reference values of the tests in crates/ktax-stats/src/timed/, computed in ways other than ktax's.
 # Run with Python 3.11.7, numpy 2.4.6, scipy 1.17.1, statsmodels 0.15.0.
 import itertools
 import numpy as np

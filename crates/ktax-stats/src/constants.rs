@@ -10,16 +10,16 @@ pub const LEAST_OBSERVATIONS: usize = 30;
 /// The median error of observations that were left out must not be larger.
 pub const MOST_ERROR: f64 = 0.3;
 
-/// What one mixture costs.
+/// A measured mixture: counts of things, and the cost of all together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Observation<const N: usize> {
-    /// Those of one group are left out together.
+    /// Observations of one group are left out together.
     pub group: usize,
-    /// How many there are of each thing.
+    /// Number of each thing.
     pub counts: [f64; N],
-    /// What is known to cost this much.
+    /// Part of the cost that is known.
     pub fixed: f64,
-    /// What all together costs, above 0.
+    /// Cost of all together, above 0.
     pub measured: f64,
 }
 
@@ -29,7 +29,7 @@ impl<const N: usize> Observation<N> {
     }
 }
 
-/// What was found.
+/// Fitted constants, and how wrong they may be.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Constants<const N: usize> {
     /// The cost of each thing.
@@ -41,13 +41,13 @@ pub struct Constants<const N: usize> {
     pub error: (f64, f64),
     /// Half of them are wrong by more than this share.
     pub median_error: f64,
-    /// How many groups there were to leave out.
+    /// Number of groups that were left out in turn.
     pub groups: usize,
-    /// What each observation should cost by a fit to the other groups.
+    /// Cost of each observation by a fit to the other groups.
     pub predicted: Vec<f64>,
 }
 
-/// Why there are no constants.
+/// Reasons for no constants.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum NoConstants {
     /// There are so many observations, fewer than [`LEAST_OBSERVATIONS`], all or beside a group.
@@ -58,37 +58,42 @@ pub enum NoConstants {
     TooWrong(f64),
 }
 
-/// Fits the constants, and says how wrong they may be.
-///
-/// # Errors
-/// The observations do not determine them, or determine them badly.
-pub fn constants<const N: usize>(of: &[Observation<N>]) -> Result<Constants<N>, NoConstants> {
-    if of.len() < LEAST_OBSERVATIONS {
-        return Err(NoConstants::TooFew(of.len()));
+/// Fits the constants, and says how wrong they may be. It fails if the observations do not
+/// determine them, or determine them badly.
+pub fn constants<const N: usize>(
+    observations: &[Observation<N>],
+) -> Result<Constants<N>, NoConstants> {
+    if observations.len() < LEAST_OBSERVATIONS {
+        return Err(NoConstants::TooFew(observations.len()));
     }
-    let mut groups: Vec<usize> = of.iter().map(|one| one.group).collect();
+    let mut groups: Vec<usize> = observations.iter().map(|one| one.group).collect();
     groups.sort_unstable();
     groups.dedup();
     if groups.len() < 2 {
         return Err(NoConstants::OneGroup);
     }
-    let all = fit(&of.iter().collect::<Vec<_>>());
+    let all = fit(&observations.iter().collect::<Vec<_>>());
     let mut bounds = all.bounds;
-    let mut predicted = vec![0.0; of.len()];
+    let mut predicted = vec![0.0; observations.len()];
     for group in &groups {
-        let others: Vec<_> = of.iter().filter(|it| it.group != *group).collect();
+        let others: Vec<_> =
+            observations.iter().filter(|observation| observation.group != *group).collect();
         if others.len() < LEAST_OBSERVATIONS {
             return Err(NoConstants::TooFew(others.len()));
         }
-        let Fitted { values, bounds: of_others } = fit(&others);
-        for (bound, (low, high)) in bounds.iter_mut().zip(of_others) {
+        let Fitted { values, bounds: other_bounds } = fit(&others);
+        for (bound, (low, high)) in bounds.iter_mut().zip(other_bounds) {
             *bound = (bound.0.min(low), bound.1.max(high));
         }
-        let left_out = of.iter().zip(&mut predicted).filter(|(it, _)| it.group == *group);
-        left_out.for_each(|(it, place)| *place = it.predicted(&values));
+        let left_out = observations
+            .iter()
+            .zip(&mut predicted)
+            .filter(|(observation, _)| observation.group == *group);
+        left_out.for_each(|(observation, place)| *place = observation.predicted(&values));
     }
-    let error = |(it, predicted): (&Observation<N>, &f64)| (it.measured / predicted).ln();
-    let mut errors: Vec<f64> = of.iter().zip(&predicted).map(error).collect();
+    let error =
+        |(observation, predicted): (&Observation<N>, &f64)| (observation.measured / predicted).ln();
+    let mut errors: Vec<f64> = observations.iter().zip(&predicted).map(error).collect();
     errors.sort_by(f64::total_cmp);
     let mut sizes: Vec<f64> = errors.iter().map(|error| error.abs().exp_m1()).collect();
     sizes.sort_by(f64::total_cmp);
@@ -98,8 +103,8 @@ pub fn constants<const N: usize>(of: &[Observation<N>]) -> Result<Constants<N>, 
         return Err(NoConstants::TooWrong(median_error));
     }
     // One more row would be the n + 1st, as likely at each place.
-    let beyond = ((of.len() + 1) / 20).saturating_sub(1);
-    let error = (errors[beyond].exp(), errors[of.len() - 1 - beyond].exp());
+    let beyond = ((observations.len() + 1) / 20).saturating_sub(1);
+    let error = (errors[beyond].exp(), errors[observations.len() - 1 - beyond].exp());
     let groups = groups.len();
     Ok(Constants { values: all.values, bounds, error, median_error, groups, predicted })
 }
@@ -117,15 +122,16 @@ struct Fitted<const N: usize> {
 
 /// Least squares of ratios, by least squares of differences whose weights are chosen so that the
 /// gradients of both are the same.
-fn fit<const N: usize>(of: &[&Observation<N>]) -> Fitted<N> {
-    let mut weights: Vec<f64> = of.iter().map(|it| it.measured.powi(-2)).collect();
+fn fit<const N: usize>(observations: &[&Observation<N>]) -> Fitted<N> {
+    let mut weights: Vec<f64> =
+        observations.iter().map(|observation| observation.measured.powi(-2)).collect();
     let mut found = Fitted { values: [0.0; N], bounds: [(0.0, 0.0); N] };
     for _ in 0..ROUNDS {
         let before = found.values;
-        found = least_squares(of, &weights);
+        found = least_squares(observations, &weights);
         let values = found.values;
-        for (weight, it) in weights.iter_mut().zip(of) {
-            *weight = weight_of(it.predicted(&values), it.measured);
+        for (weight, observation) in weights.iter_mut().zip(observations) {
+            *weight = weight_of(observation.predicted(&values), observation.measured);
         }
         let moved = values.iter().zip(before).map(|(now, before)| (now - before).abs());
         if moved.zip(values).all(|(by, value)| by <= 1e-10 * (1.0 + value)) {
@@ -146,27 +152,36 @@ fn weight_of(predicted: f64, measured: f64) -> f64 {
 
 /// Weighted, and with no value below 0: of all subsets of the things the best one whose solution
 /// has none. There are few things, so each subset is tried.
-fn least_squares<const N: usize>(of: &[&Observation<N>], weights: &[f64]) -> Fitted<N> {
+fn least_squares<const N: usize>(observations: &[&Observation<N>], weights: &[f64]) -> Fitted<N> {
     // Things are measured in what all observations have of them, so that no pivot is tiny.
     let scale: [f64; N] = std::array::from_fn(|k| {
-        of.iter().zip(weights).map(|(it, weight)| weight * it.counts[k].powi(2)).sum::<f64>().sqrt()
+        observations
+            .iter()
+            .zip(weights)
+            .map(|(observation, weight)| weight * observation.counts[k].powi(2))
+            .sum::<f64>()
+            .sqrt()
     });
     let mut matrix = [[0.0; N]; N];
     let mut right = [0.0; N];
-    for (it, weight) in of.iter().zip(weights) {
+    for (observation, weight) in observations.iter().zip(weights) {
         let scaled: [f64; N] = std::array::from_fn(|k| match scale[k] {
             0.0 => 0.0,
-            scale => it.counts[k] / scale,
+            scale => observation.counts[k] / scale,
         });
         for i in 0..N {
-            right[i] += weight * scaled[i] * (it.measured - it.fixed);
+            right[i] += weight * scaled[i] * (observation.measured - observation.fixed);
             for j in 0..N {
                 matrix[i][j] += weight * scaled[i] * scaled[j];
             }
         }
     }
-    let rest = |it: &Observation<N>| it.measured - it.fixed;
-    let total: f64 = of.iter().zip(weights).map(|(it, weight)| weight * rest(it).powi(2)).sum();
+    let rest = |observation: &Observation<N>| observation.measured - observation.fixed;
+    let total: f64 = observations
+        .iter()
+        .zip(weights)
+        .map(|(observation, weight)| weight * rest(observation).powi(2))
+        .sum();
     let squares = |values: &[f64; N]| {
         let product: [f64; N] = std::array::from_fn(|i| dot(&matrix[i], values));
         dot(values, &product) - 2.0 * dot(values, &right) + total
@@ -204,24 +219,24 @@ fn solve<const N: usize>(
         .iter()
         .map(|i| things.iter().map(|j| matrix[*i][*j]).chain([right[*i]]).collect())
         .collect();
-    for at in 0..rows.len() {
-        let pivot = (at..rows.len())
-            .max_by(|one, other| rows[*one][at].abs().total_cmp(&rows[*other][at].abs()))?;
-        rows.swap(at, pivot);
-        if rows[at][at].abs() < 1e-9 {
+    for step in 0..rows.len() {
+        let pivot = (step..rows.len())
+            .max_by(|one, other| rows[*one][step].abs().total_cmp(&rows[*other][step].abs()))?;
+        rows.swap(step, pivot);
+        if rows[step][step].abs() < 1e-9 {
             return None;
         }
-        let upper = rows[at].clone();
-        for row in &mut rows[at + 1..] {
-            let factor = row[at] / upper[at];
+        let upper = rows[step].clone();
+        for row in &mut rows[step + 1..] {
+            let factor = row[step] / upper[step];
             row.iter_mut().zip(&upper).for_each(|(cell, above)| *cell -= factor * above);
         }
     }
     let mut values = [0.0; N];
-    for (at, thing) in things.iter().enumerate().rev() {
+    for (step, thing) in things.iter().enumerate().rev() {
         let known: f64 =
-            (at + 1..rows.len()).map(|later| rows[at][later] * values[things[later]]).sum();
-        values[*thing] = (rows[at][rows.len()] - known) / rows[at][at];
+            (step + 1..rows.len()).map(|later| rows[step][later] * values[things[later]]).sum();
+        values[*thing] = (rows[step][rows.len()] - known) / rows[step][step];
     }
     Some(values)
 }

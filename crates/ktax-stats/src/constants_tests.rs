@@ -74,14 +74,16 @@ fn another_machine_does_not_lie_in_it() {
 #[test]
 fn ratios_are_least_and_not_differences() {
     // One thing, where the mean of ratios and the ratio of means are far apart.
-    let of = |counts: f64, measured| Observation {
+    let observation = |counts: f64, measured| Observation {
         group: counts as usize % 2,
         counts: [counts],
         fixed: 0.0,
         measured,
     };
     let rows: Vec<_> = (1..=40)
-        .map(|row| of(f64::from(row), f64::from(row) * if row % 4 < 2 { 1.2 } else { 1.0 / 1.2 }))
+        .map(|row| {
+            observation(f64::from(row), f64::from(row) * if row % 4 < 2 { 1.2 } else { 1.0 / 1.2 })
+        })
         .collect();
     let found = fit(&rows.iter().collect::<Vec<_>>()).values;
     assert!((found[0] - 1.0).abs() < 1e-9, "{found:?}");
@@ -98,8 +100,9 @@ fn what_cannot_be_known_is_refused() {
     let nothing = constants(&nothing.collect::<Vec<_>>());
     assert!(matches!(nothing, Err(NoConstants::TooWrong(_))), "{nothing:?}");
     // A group without which there are too few others.
-    let of = |group| move |row: &Observation<6>| Observation { group, ..*row };
-    let large: Vec<_> = rows[..40].iter().map(of(0)).chain(rows[40..].iter().map(of(1))).collect();
+    let in_group = |group| move |row: &Observation<6>| Observation { group, ..*row };
+    let large: Vec<_> =
+        rows[..40].iter().map(in_group(0)).chain(rows[40..].iter().map(in_group(1))).collect();
     assert_eq!(constants(&large), Err(NoConstants::TooFew(20)));
 }
 
@@ -148,14 +151,14 @@ fn nine_of_ten_constants_and_differences_lie_within_what_is_said_of_them() {
         // A change that adds a few of some things and saves others.
         let mut random = Random::new(seed + 9000);
         let counts: [f64; 6] = std::array::from_fn(|_| 20.0 * random.unit() - 10.0);
-        let end = |of: fn(f64, f64) -> f64| -> f64 {
-            counts.iter().zip(bounds).map(|(count, (a, b))| of(count * a, count * b)).sum()
+        let end = |choose: fn(f64, f64) -> f64| -> f64 {
+            counts.iter().zip(bounds).map(|(count, (a, b))| choose(count * a, count * b)).sum()
         };
         let cost = dot(&counts, &SLOW);
         differences_in += usize::from(end(f64::min) <= cost && cost <= end(f64::max));
         all += 1;
     }
-    let share = |count: usize, of: usize| count as f64 / of as f64;
+    let share = |count: usize, all: usize| count as f64 / all as f64;
     let shares = (share(constants_in, 6 * all), share(differences_in, all));
     assert!(shares.0 >= 0.9 && shares.1 >= 0.9, "{shares:?}");
 }

@@ -29,7 +29,7 @@
 /// 0.76 %, 0.06 % and 0.004 %. The simulation beside this file measures it.
 pub const MIN_LAYOUTS: usize = 5;
 
-/// What follows from the values.
+/// The decision rule's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     /// Every pair is equal: under no Layout did anything change.
@@ -42,7 +42,7 @@ pub enum Decision {
     Faster,
     /// Beyond the noise, and below the threshold.
     Small,
-    /// Nothing beyond [`Difference::detectable`].
+    /// A change that is not beyond [`Difference::detectable`].
     Undetected,
 }
 
@@ -61,10 +61,10 @@ pub struct Reach {
     pub faster: f64,
 }
 
-/// What [`judge`] found, in the unit of its input.
+/// The result of [`judge`], in the unit of its input.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Difference {
-    /// What follows.
+    /// The decision.
     pub decision: Decision,
     /// Which pair has the median delta.
     pub median: usize,
@@ -72,10 +72,10 @@ pub struct Difference {
     pub least: f64,
     /// The largest paired delta.
     pub most: f64,
-    /// How far the values of one Side lie apart: the larger of the two Sides'.
+    /// Range of the values of one Side: the larger of the two Sides'.
     pub noise: f64,
-    /// Where verdicts begin; `None` with fewer than [`MIN_LAYOUTS`] Layouts, under which no delta
-    /// gets one.
+    /// Deltas at which verdicts begin; `None` with fewer than [`MIN_LAYOUTS`] Layouts, which never
+    /// give a verdict.
     pub reach: Option<Reach>,
 }
 
@@ -140,7 +140,7 @@ pub fn judge(base: &[f64], change: &[f64], relevant: impl Fn(usize) -> f64) -> O
     Some(Difference { decision, median, least, most, noise, reach })
 }
 
-/// How far all of `above` lies above all of `below`; negative where they overlap.
+/// Distance of all of `above` from all of `below`; negative where they overlap.
 fn gap(below: &[f64], above: &[f64]) -> f64 {
     smallest(above) - largest(below)
 }

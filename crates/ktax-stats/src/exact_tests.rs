@@ -96,7 +96,7 @@ fn a_finding_says_what_it_saw() {
     // Without noise the threshold is what limits: 1 % of 200.
     assert_eq!(judge_percent(&[200.0; 5], &[200.0; 5], 1.0).unwrap().detectable(), Some(2.0));
     // Of a verdict, its direction: up 4 - 4 + 6, down 4 + 10 - 6.
-    let finding = judge_percent(&base, &change.map(|it| it + 2.0), 1.0).unwrap();
+    let finding = judge_percent(&base, &change.map(|value| value + 2.0), 1.0).unwrap();
     assert_eq!((finding.decision, finding.detectable()), (Decision::Slower, Some(6.0)));
 }
 
@@ -104,7 +104,7 @@ fn a_finding_says_what_it_saw() {
 #[test]
 fn a_delta_is_on_its_side_of_the_detectable_one() {
     let noisy = [1000.0, 1001.0, 1000.5, 1000.2, 1000.9];
-    let wide = judge_percent(&noisy, &noisy.map(|it| it + 2.0), 0.0).unwrap();
+    let wide = judge_percent(&noisy, &noisy.map(|value| value + 2.0), 0.0).unwrap();
     assert_eq!((wide.decision, wide.detectable()), (Decision::Undetected, Some(2.0)));
     // Each Side has one value far out, on the side of the other: 2 × noise would be 2.
     let (base, change) =
@@ -140,8 +140,8 @@ fn noisy_pairs(layouts: Range<usize>) -> impl Strategy<Value = Vec<(u32, u32)>> 
     let noise = || prop_oneof![Just(1u32), Just(2), Just(10), Just(1000)];
     (noise(), noise(), 1u32..50, 0u32..3000, layouts).prop_flat_map(
         |(of_base, of_change, step, above, layouts)| {
-            let base = (0..of_base).prop_map(move |at| 1500 + step * at);
-            let change = (0..of_change).prop_map(move |at| above + step * at);
+            let base = (0..of_base).prop_map(move |index| 1500 + step * index);
+            let change = (0..of_change).prop_map(move |index| above + step * index);
             proptest::collection::vec((base, change), layouts)
         },
     )
@@ -173,7 +173,7 @@ proptest! {
         let scaled = judge_percent(&scaled(&base), &scaled(&change), percent).unwrap();
         prop_assert_eq!(scaled.decision, plain.decision);
         prop_assert_eq!(scaled.median, plain.median);
-        prop_assert_eq!(scaled.detectable(), plain.detectable().map(|it| it * factor));
+        prop_assert_eq!(scaled.detectable(), plain.detectable().map(|delta| delta * factor));
     }
 
     /// What is called a change has a gap, so every pair agrees on its direction.

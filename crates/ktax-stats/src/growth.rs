@@ -28,7 +28,7 @@
 //! the interval reaches 1, not [`GrowthClass::Linear`] while it reaches 0, and not
 //! [`GrowthClass::Other`] while it reaches either.
 
-use super::tables::mean;
+use crate::tables::mean;
 
 /// A cost beyond the base that is at most this share of the base is nothing to speak of.
 pub const NEGLIGIBLE: f64 = 0.05;
@@ -49,7 +49,7 @@ pub struct Curve {
     pub points: Vec<(f64, f64)>,
 }
 
-/// How a cost grows, and what that rests on.
+/// Growth of a cost, and the basis of that answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GrowthClass {
     /// The cost beyond the base is [`NEGLIGIBLE`].
@@ -75,7 +75,7 @@ pub struct Power {
     pub high: f64,
 }
 
-/// What [`fit`] found.
+/// The result of [`fit`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fit {
     /// In words.
@@ -86,7 +86,7 @@ pub struct Fit {
     pub beyond: (f64, f64),
     /// The smallest size that was fitted.
     pub from: f64,
-    /// How many points were fitted.
+    /// Number of points that were fitted.
     pub points: usize,
 }
 
@@ -157,8 +157,8 @@ fn logarithms(points: &[(f64, f64)]) -> Option<Vec<(f64, f64)>> {
 }
 
 fn decide(power: Power, tolerance: f64) -> GrowthClass {
-    let near = |of: f64| (power.exponent - of).abs() <= tolerance;
-    let reached = |of: f64| power.low <= of && of <= power.high;
+    let near = |exponent: f64| (power.exponent - exponent).abs() <= tolerance;
+    let reached = |exponent: f64| power.low <= exponent && exponent <= power.high;
     match (near(0.0), near(1.0)) {
         (true, _) if !reached(1.0) => GrowthClass::Constant,
         (_, true) if !reached(0.0) => GrowthClass::Linear,

@@ -18,7 +18,7 @@ fn order(points: &[(f64, f64)]) -> String {
 /// The exponent and its interval, to two places.
 fn power(fit: &Fit) -> [f64; 3] {
     let power = fit.power.unwrap();
-    [power.exponent, power.low, power.high].map(|it| (it * 100.0).round() / 100.0)
+    [power.exponent, power.low, power.high].map(|number| (number * 100.0).round() / 100.0)
 }
 
 #[test]
@@ -85,8 +85,10 @@ fn counted_file_pages_have_the_power_that_they_fit() {
     ] {
         let sizes = [4096.0, 8192.0, 16384.0, 32768.0];
         let small = [64.0, 512.0, 1024.0, 2048.0].map(|size| (size, base + above[0]));
-        let points: Vec<(f64, f64)> =
-            small.into_iter().chain(sizes.into_iter().zip(above.map(|it| base + it))).collect();
+        let points: Vec<(f64, f64)> = small
+            .into_iter()
+            .chain(sizes.into_iter().zip(above.map(|added| base + added)))
+            .collect();
         let fit = alone(base, &points).unwrap();
         assert_eq!((power(&fit), fit.growth), (expected, growth), "{fit:?}");
         assert_eq!((fit.from, fit.points, fit.order("pages").as_str()), (4096.0, 4, "O(1)"));

@@ -18,7 +18,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// One of `0..end`; what a remainder prefers is below `end / 2^64`. `end` is not 0.
+    /// One of `0..end`. The bias of the remainder is below `end / 2^64`. `end` is not 0.
     pub fn below(&mut self, end: u64) -> u64 {
         self.bits() % end
     }

@@ -14,14 +14,14 @@ pub fn spearman(pairs: &[(f64, f64)]) -> Option<f64> {
     let product = |one: &[f64], other: &[f64]| -> f64 {
         one.iter().zip(other).map(|(one, other)| (one - mean) * (other - mean)).sum()
     };
-    let of_both = (product(&one, &one) * product(&other, &other)).sqrt();
-    (of_both > 0.0).then(|| product(&one, &other) / of_both)
+    let scale = (product(&one, &one) * product(&other, &other)).sqrt();
+    (scale > 0.0).then(|| product(&one, &other) / scale)
 }
 
-/// Of equal values the mean of their places.
+/// Rank of each value; equal values get the mean of their ranks.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let count = |value: f64, order: Ordering| {
-        values.iter().filter(|it| it.total_cmp(&value) == order).count() as f64
+        values.iter().filter(|other| other.total_cmp(&value) == order).count() as f64
     };
     let rank =
         |value: &f64| count(*value, Ordering::Less) + (count(*value, Ordering::Equal) - 1.0) / 2.0;

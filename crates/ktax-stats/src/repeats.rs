@@ -2,11 +2,11 @@
 
 use super::timed::{Interval, SignedRank, log_ratio};
 
-/// How often an interval may miss what it is of.
+/// Probability that an interval misses its true value.
 const ALPHA: f64 = 0.05;
 
-/// What one of `count` things takes by repeated times without any and with all of them: from the
-/// 5th to the 95th percentile, and never below 0.
+/// Cost of one of `count` things, from repeated times without any and with all of them: from the
+/// 5th to the 95th percentile, never below 0.
 pub fn nine_of_ten(times: &[[u64; 2]], count: f64) -> [f64; 2] {
     let mut empty: Vec<u64> = times.iter().map(|[empty, _]| *empty).collect();
     empty.sort_unstable();
@@ -15,8 +15,8 @@ pub fn nine_of_ten(times: &[[u64; 2]], count: f64) -> [f64; 2] {
     let mut each: Vec<f64> = each.collect();
     each.sort_by(f64::total_cmp);
     let beyond = each.len() / 20;
-    let at = |place: usize| each.get(place).copied().unwrap_or_default();
-    [at(beyond), at((each.len().saturating_sub(1 + beyond)).max(beyond))]
+    let value_at = |place: usize| each.get(place).copied().unwrap_or_default();
+    [value_at(beyond), value_at((each.len().saturating_sub(1 + beyond)).max(beyond))]
 }
 
 /// Two of the values, between which the median of what they are drawn from lies, and how often such
@@ -50,7 +50,7 @@ pub fn median_between(sorted: &[f64]) -> Option<Between> {
     Some(Between { low, high: sorted[n - k], level: 1.0 - 2.0 * below })
 }
 
-/// What pairs say of a ratio, in percent above 1.
+/// Ratio of paired values, in percent above 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PairedChange {
     /// The estimate.

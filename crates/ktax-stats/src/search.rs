@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-/// What is known so far.
+/// State of a search.
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
     /// The value at each place that was evaluated; nothing where it has none. Both ends have one.
@@ -24,7 +24,7 @@ pub struct Jump {
     pub after: usize,
     /// The first place behind it: `after + 1`, or more where there is no value in between.
     pub at: usize,
-    /// How high it is.
+    /// Height of the jump.
     pub size: f64,
 }
 
@@ -35,7 +35,7 @@ impl Jump {
 }
 
 impl Known<'_> {
-    /// Where to evaluate next; nothing if all jumps are found.
+    /// Place to evaluate next; `None` if all jumps are found.
     pub fn next(&self) -> Option<usize> {
         self.jumps().iter().find_map(|stretch| self.within(stretch))
     }

@@ -19,12 +19,12 @@ fn heavy_tailed(random: &mut Random) -> f64 {
     (std::f64::consts::PI * (random.unit() - 0.5)).tan()
 }
 
-/// As counts often are: a Layout either crosses a cache line or page, or it does not.
+/// Noise as counts often have it: a Layout either crosses a cache line or page, or it does not.
 fn two_valued(random: &mut Random) -> f64 {
     if random.coin() { 40.0 } else { 0.0 }
 }
 
-/// Of [`TRIALS`] rows, how many the rule without its minimum calls a change.
+/// Number of rows among [`TRIALS`] that the rule without its minimum calls a change.
 fn false_verdicts(layouts: usize, mut noise: impl FnMut(&mut Random) -> f64) -> usize {
     let mut random = Random::new(20_260_801);
     let mut side = || -> Vec<f64> { (0..layouts).map(|_| 1e6 + noise(&mut random)).collect() };

@@ -4,12 +4,13 @@
 //! otherwise. A divisor of zero gives what IEEE 754 says, infinite or not a number; whoever may
 //! have one looks before. `tests/fast/published.rs` recomputes five published documents with these.
 
-/// How far `change` is above `base`, in percent of `base`; negative below it.
+/// Distance of `change` above `base`, in percent of `base`; negative below it.
 pub fn percent_change(base: f64, change: f64) -> f64 {
     (change - base) / base * 100.0
 }
 
-/// The same where either may be 0: no change is 0 %, and a change from nothing has no percentage.
+/// [`percent_change`] where either may be 0: no change is 0 %, and a change from nothing has no
+/// percentage.
 pub fn change_percent(base: f64, change: f64) -> Option<f64> {
     match (base, change) {
         _ if base == change => Some(0.0),
@@ -18,7 +19,7 @@ pub fn change_percent(base: f64, change: f64) -> Option<f64> {
     }
 }
 
-/// What `part` is of `whole`, in percent.
+/// Share of `part` in `whole`, in percent.
 pub fn share_percent(part: f64, whole: f64) -> f64 {
     part / whole * 100.0
 }
@@ -40,8 +41,8 @@ pub fn timing_index(mean: f64, std_dev: f64) -> f64 {
     (100.0 - share_percent(std_dev, mean)).trunc()
 }
 
-/// What one page more costs one process, of what `pages` pages cost `processes` processes beyond
-/// the same processes without them; in the unit of `cost`.
+/// Extra cost per process and page. `cost` is what `pages` pages cost `processes` processes beyond
+/// the same processes without them; the result has its unit.
 pub fn per_process_per_page(cost: f64, processes: f64, pages: f64) -> f64 {
     cost / processes / pages
 }
@@ -51,7 +52,8 @@ pub fn contest_ratio(seconds: f64, reference_seconds: f64) -> f64 {
     seconds / reference_seconds
 }
 
-/// How far the largest value is above the smallest, in percent of the smallest. `None` for none.
+/// Distance of the largest value above the smallest, in percent of the smallest. `None` for no
+/// values.
 pub fn spread_percent(values: &[f64]) -> Option<f64> {
     let least = values.iter().copied().reduce(f64::min)?;
     let most = values.iter().copied().reduce(f64::max)?;
@@ -83,5 +85,42 @@ pub fn std_dev_of_sums(count: u64, sum: u64, squares: u128) -> Option<f64> {
 }
 
 #[cfg(test)]
-#[path = "tables_tests.rs"]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_positive_where_it_is_more() {
+        assert_eq!(percent_change(4.0, 5.0), 25.0);
+        assert_eq!(percent_change(5.0, 4.0), -20.0);
+        assert_eq!(share_percent(1.0, 8.0), 12.5);
+    }
+
+    #[test]
+    fn jobs_per_minute_counts_all_users() {
+        assert_eq!(jobs_per_minute(104.0, 500.0, 26.0), 120_000.0); // 52 000 jobs in 26 s
+    }
+
+    #[test]
+    fn the_job_timing_index_is_cut_and_not_rounded() {
+        assert_eq!(timing_index(7.0, 0.0), 100.0);
+        assert_eq!(timing_index(10.0, 1.0), 90.0);
+        assert_eq!(timing_index(30.0, 1.0), 96.0); // 1 - 1/30 = 0.9667
+    }
+
+    #[test]
+    fn per_process_per_page_keeps_the_unit() {
+        assert_eq!(per_process_per_page(1_024_000.0, 1000.0, 512.0), 2.0);
+        assert_eq!(contest_ratio(90.0, 60.0), 1.5);
+    }
+
+    #[test]
+    fn moments_of_few_values() {
+        assert_eq!((mean(&[]), median(&[])), (None, None));
+        assert_eq!(spread_percent(&[]), None);
+        assert_eq!(mean(&[1.0, 2.0, 6.0]), Some(3.0));
+        assert_eq!(median(&[6.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&[6.0, 1.0, 2.0, 4.0]), Some(3.0));
+        assert_eq!(median(&[5.0]), Some(5.0));
+        assert_eq!(spread_percent(&[110.0, 100.0, 105.0]), Some(10.0));
+    }
+}

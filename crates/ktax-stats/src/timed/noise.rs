@@ -6,20 +6,20 @@
 use super::random::Random;
 use super::{Next, Order, Pairs, Trial, TrialRow};
 
-/// What the noise is made of; shares of a Boot's time.
+/// Parameters of the noise, as shares of a Boot's time.
 #[derive(Clone, Copy)]
 pub struct SimulatedNoise {
     /// Standard deviation of each Boot by itself.
     pub own: f64,
     /// Standard deviation of the slow noise.
     pub slow: f64,
-    /// How much of the slow noise is left after one Boot.
+    /// Share of the slow noise that is left after one Boot.
     pub keep: f64,
-    /// How many Boots have an accident.
+    /// Share of Boots that have an accident.
     pub accidents: f64,
-    /// What an accident costs on average; exponential.
+    /// Average cost of an accident; exponential.
     pub accident: f64,
-    /// How much slower each Boot is than the one before.
+    /// Slow-down from each Boot to the next.
     pub drift: f64,
 }
 

@@ -66,7 +66,7 @@ impl Iterator for Order {
     }
 }
 
-/// So many pairs of either kind are drawn at most until there are so many that are no A/A pairs.
+/// Most pairs of either kind that are drawn until `pairs` of them are no A/A pairs.
 pub fn drawn_for(pairs: usize) -> usize {
     let after_pilot = pairs.saturating_sub(MIN_PAIRS);
     pairs + MIN_CONTROLS + after_pilot.div_ceil(CONTROL_EVERY - 1)

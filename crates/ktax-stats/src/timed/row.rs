@@ -1,8 +1,8 @@
 //! The result of one row.
 
-use super::barriers::Barriers;
-use super::control::Control;
 use super::normal::{quantile, upper};
+use super::rules::Barriers;
+use super::rules::Control;
 use super::rules::{MIN_CONTROLS, MIN_PAIRS, Pairs};
 use super::signed_rank::{Interval, SignedRank};
 

@@ -1,3 +1,16 @@
+//! The parameters of the decision rule, and the A/A control: base against base, in one run.
+//!
+//! A control must find no difference. It finds one if the harness favours the change's place, or if
+//! Boots of the machine differ from each other; then the row gets no verdict.
+//!
+//! The level is 1 % for one row, not 5 %, because each false alarm removes a correct verdict: that
+//! costs 1 % of the power. Its number of pairs lets the control detect an error that is two or
+//! three times as large as the smallest detectable effect. What it can detect is printed with it.
+
+use super::looks::Looks;
+use super::signed_rank::{Interval, SignedRank};
+use super::spread::shamos;
+
 /// The smallest number of pairs for a verdict.
 pub const MIN_PAIRS: usize = 10;
 
@@ -44,6 +57,41 @@ impl Default for Rules {
 pub struct Pairs<'a> {
     /// `ln(change / base)` of each pair of Boots.
     pub pairs: &'a [f64],
-    /// The same, of the A/A pairs.
+    /// `ln(base / base)` of each A/A pair of Boots.
     pub controls: &'a [f64],
+}
+
+/// The rules, with what is the same for every row.
+#[derive(Debug, Clone)]
+pub(super) struct Barriers {
+    pub rules: Rules,
+    pub looks: Looks,
+    /// The barrier of one row's interval.
+    pub one_row: f64,
+}
+
+impl Barriers {
+    pub fn control(&self, controls: &[f64]) -> Option<Control> {
+        Control::of(controls, self.rules.control_alpha)
+    }
+}
+
+/// The result of the A/A pairs of one row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Control {
+    /// The number of A/A pairs.
+    pub pairs: usize,
+    /// Estimate and interval of their log-ratios.
+    pub log: Interval,
+    /// Robust standard deviation of the log-ratios.
+    pub spread: f64,
+}
+
+impl Control {
+    /// `None` for fewer than two pairs.
+    pub fn of(controls: &[f64], alpha: f64) -> Option<Control> {
+        let spread = shamos(&[controls])?;
+        let log = SignedRank::new(controls).interval(alpha)?;
+        Some(Control { pairs: controls.len(), log, spread })
+    }
 }

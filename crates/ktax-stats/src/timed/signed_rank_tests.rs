@@ -1,10 +1,7 @@
-//! Values "of reference.py" are from tests/statistics/reference.py: SciPy, or plain enumeration.
-
+use super::*;
 use proptest::prelude::*;
 
-use super::*;
-
-/// Of reference.py.
+/// The differences of reference.py.
 const D25: [f64; 25] = [
     -0.013794, 0.017217, -0.04689, 0.051873, 0.029149, 0.001239, 0.000642, 0.019115, 0.00197,
     0.003223, 0.031602, 0.025441, 0.008076, 0.007436, 0.014827, -0.008421, -0.002113, 0.026448,

@@ -110,7 +110,7 @@ fn a_harness_that_favours_a_place_gets_no_verdict() {
 
 // What follows must be caught by the counting above: each is a way to do it wrong.
 
-/// How often the test by itself finds something in A/A pairs at any of these numbers of pairs.
+/// Number of A/A runs in which the test by itself finds something at any of these numbers of pairs.
 fn finds(pairs: impl Fn(u64) -> Vec<f64>, looks: &[usize]) -> usize {
     let finds =
         |pairs: &[f64]| looks.iter().any(|look| SignedRank::new(&pairs[..*look]).p_value() <= 0.05);

@@ -1,10 +1,10 @@
 //! When a run stops, and the verdicts of its rows.
 
-use super::barriers::Barriers;
 use super::family::{benjamini_hochberg, holm};
 use super::looks::Looks;
 use super::normal::quantile;
 use super::row::{TrialRow, judge};
+use super::rules::Barriers;
 use super::rules::{MIN_CONTROLS, MIN_PAIRS, Pairs, Rules};
 use super::spread::shamos;
 

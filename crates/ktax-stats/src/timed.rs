@@ -44,12 +44,9 @@
 //! }
 //! ```
 
-mod barriers;
-mod control;
 mod family;
 mod looks;
 mod normal;
-mod null;
 mod order;
 mod row;
 mod rules;
@@ -57,12 +54,11 @@ mod signed_rank;
 mod spread;
 mod trial;
 
-pub use control::Control;
 pub use family::{benjamini_hochberg, holm};
 pub use looks::Looks;
 pub use order::{Order, Slot, drawn_for};
 pub use row::{Detection, TrialRow, Why};
-pub use rules::{MIN_CONTROLS, MIN_PAIRS, Pairs, Rules};
+pub use rules::{Control, MIN_CONTROLS, MIN_PAIRS, Pairs, Rules};
 pub use signed_rank::{Interval, SignedRank};
 pub use spread::{Split, log_ratio, median, shamos, split};
 pub use trial::{Judged, Next, Trial};
