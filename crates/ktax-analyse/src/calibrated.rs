@@ -26,7 +26,7 @@ pub fn calibration_rows(
     let ran = timed.iter().flat_map(|table| &table.rows).filter(|row| row.failure.is_none());
     for NativeRow { workload, samples, .. } in ran {
         let (_, ns) = rows.entry(&workload.row).or_insert((workload, Vec::new()));
-        // The time on a CPU has nothing of what else ran there.
+        // The time on a CPU does not have the time of other tasks in it.
         let value = |sample: &NativeSample| {
             sample.values.get("task-clock-ns").or_else(|| sample.values.get("nanoseconds")).copied()
         };
@@ -352,13 +352,13 @@ mod tests {
             inside += rows.iter().filter(is_inside).count();
             all += rows.len();
         }
-        // Two of the 60 lie beyond each end, so that one of ten that are new does.
+        // Two of the 60 lie beyond each end, so that one in ten new rows does.
         assert_eq!(inside * 60, all * 56);
     }
 
     #[test]
     fn without_what_costs_most_there_is_no_fit() {
-        // Half of what each row takes is in nothing that is counted.
+        // Half of each row's cost is not counted.
         let mut rows = rows(3, 48, 0.0);
         for (index, row) in rows.iter_mut().enumerate() {
             row.cycles *= if index % 2 == 0 { 1.0 } else { 6.0 };
@@ -406,7 +406,7 @@ mod tests {
             row([-20.0, 10.0], 1.06),
             row([-9.0, -3.0], 0.95),
             row([-9.0, -3.0], 0.92),
-            // One that may be noise.
+            // This change may be noise.
             row([10.0, 20.0], 0.96),
         ];
         assert_eq!(signs(&rows), Share { of_them: 3, all: 4 });

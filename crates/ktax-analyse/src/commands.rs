@@ -9,8 +9,8 @@ use ktax_model::{
 use ktax_stats::repeats::{median_between, paired_change};
 use ktax_stats::tables::{mean, median, spread_percent};
 
-/// One row for each Counter, of one command's runs, or of base's and change's; of these the first
-/// belongs to the first, and so on.
+/// The table of one command's runs, or of base's and change's; one row for each Counter. The first
+/// run of base belongs to the first of change, and so on.
 pub fn counters(commands: &[Vec<Counted>]) -> Vec<StatRow> {
     COUNTERS.iter().chain([&ELAPSED]).map(|counter| row(counter, commands)).collect()
 }

@@ -1,7 +1,6 @@
 //! Comparisons of counts: Layouts of both Sides, paired, judged by the exact rule.
 
 mod functions;
-mod notes;
 mod paths;
 mod program_work;
 mod runs;
@@ -16,6 +15,7 @@ pub(super) use functions::function_deltas;
 use crate::effect::{EffectValues, effect, signature_differences};
 use crate::error::Result;
 use crate::estimate::estimate;
+use crate::warnings::RunWarnings;
 use crate::{growth, warnings};
 use ktax_model::{
     AWAITED, Comparison, ComparisonMethod, CountedOperations, CountsComparison, CountsEvidence,
@@ -23,7 +23,6 @@ use ktax_model::{
     Sample, Side, Sides, Signature, Subjects, TRANSFERS, UserProgram, Verdict, Warning,
     WorkEvidence, Workload, metric,
 };
-use notes::Notes;
 use program_work::OperationSource;
 use runs::{Gathered, Pair, PairedBoots, Scale};
 
@@ -37,11 +36,11 @@ pub fn counts(runs: &dyn CountsRuns) -> Result<Comparison> {
     warnings.extend(warnings::unsettled_warnings(boots.made()));
     warnings.extend(warnings::checksum_warnings(boots.made()));
     warnings.extend(warnings::lost_boot_warnings(boots.made()));
-    let mut notes = Notes::default();
+    let mut run_warnings = RunWarnings::default();
     for workload in &plan.workloads {
         rows.push(match boots.gather(workload)? {
             Gathered::Measured(pairs) => {
-                notes.add(workload, pairs.iter().flat_map(pair_samples));
+                run_warnings.add(workload, pairs.iter().flat_map(pair_samples));
                 measured_row(runs, workload.clone(), pairs)?
             }
             Gathered::Failed(failures) => {
@@ -49,11 +48,11 @@ pub fn counts(runs: &dyn CountsRuns) -> Result<Comparison> {
             }
         });
     }
-    warnings.extend(notes.warnings());
+    warnings.extend(run_warnings.warnings());
     warnings.extend(warnings::fallback_warning(&rows));
     let growth = growth_of_rows(plan, &rows);
     let computed = sizes::computed_rows(runs, &boots, &rows)?;
-    // What an operation costs comes before what that is computed from.
+    // The cost of an operation stands before the rows that it is computed from.
     rows.splice(0..0, computed.rows);
     warnings.extend(computed.warnings);
     let machine = plan.key.model.as_ref().and_then(Model::machine);
@@ -159,7 +158,7 @@ fn measured_row(
     let shown_pair = effects.first().map_or(0, |effect| effect.layout);
     let operations = counted_operations(&pairs[shown_pair], known, suite.as_deref());
     if !different_work.is_empty() {
-        // The numbers stay, for whoever looks for the reason, and say nothing about the change.
+        // The numbers stay for whoever looks for the reason, but they do not judge the change.
         effects.iter_mut().for_each(|effect| effect.verdict = Verdict::DifferentWork);
         let printed = printed_end(&different_work, &pairs[shown_pair]);
         let work = program_work;
@@ -203,7 +202,7 @@ fn different_work(
     program_work: Option<&WorkEvidence>,
     verdict: Verdict,
 ) -> Vec<String> {
-    // Who prints other operations prints another text.
+    // A program that prints another number of operations prints another text.
     let is_compared = |name: &str, pair: &Pair| match (known, name) {
         (OperationSource::Printed, UserProgram::OPS) => false,
         (OperationSource::Printed, "stdout") => {
@@ -247,7 +246,7 @@ fn row_with(workload: &Workload, verdict: Verdict, evidence: CountsEvidence) -> 
 
 /// The pair of an Effect's Layout.
 fn pair_of<'a>(effect: &Effect, pairs: &'a [Pair<'a>]) -> &'a Pair<'a> {
-    // One pair for each Layout, so an index of the one is an index of the other.
+    // There is one pair for each Layout, so the index of a Layout is that of its pair.
     &pairs[effect.layout]
 }
 

@@ -34,7 +34,7 @@ pub enum AnalyseError {
          {sample}; run `ktax doctor`, then measure again into a new directory"
     )]
     Sum { row: String, boot: String, functions: u64, sample: u64 },
-    /// Nothing says what a machine would take.
+    /// The counts have no estimate of a machine's time.
     #[error(
         "the counts have no estimates in percent, which need a machine with fitted rows; add \
          --machine FILE, as `ktax calibrate --counts … --times …` writes it"
@@ -52,7 +52,7 @@ pub enum AnalyseError {
 }
 
 impl AnalyseError {
-    /// Who can do something about it.
+    /// The party that can do something about it.
     pub fn blame(&self) -> Blame {
         match self {
             AnalyseError::RunDir(error) => error.blame(),

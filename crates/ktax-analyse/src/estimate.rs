@@ -90,7 +90,7 @@ fn percent_by_instructions(
 
 /// Costly instructions and iterations that changed, and that no cost is known of.
 fn left_out(row: &Row, terms: &[Term<'_>], calibration: &Calibration) -> BTreeMap<String, f64> {
-    // A fit has branches among what it counts.
+    // A fit has a cost of branches already.
     let is_fitted = |kind: Costly| {
         calibration.fit.is_some() && matches!(kind, Costly::Indirect | Costly::ReturnThunk)
     };
@@ -101,7 +101,7 @@ fn left_out(row: &Row, terms: &[Term<'_>], calibration: &Calibration) -> BTreeMa
     let is_known = |name: &str| {
         terms.iter().flat_map(|term| &term.effects).any(|effect| effect.metric == name)
     };
-    // Without a measured start, the iterations have its cost.
+    // If the start was not measured, the iterations have its cost.
     let is_start = |name: &str| Costly::STRINGS.iter().any(|kind| kind.name() == name);
     let is_known = |name: &str| is_known(name) || is_start(name) && is_known(REP);
     let changed = row.effects().iter().filter(|effect| has_changed(effect));
@@ -156,8 +156,8 @@ impl Term<'_> {
 }
 
 fn terms<'a>(row: &'a Row, calibration: &Calibration) -> Vec<Term<'a>> {
-    // What a fit to misses is wrong by is of a row, with its costly instructions. One to
-    // instructions alone has all misses among what it is wrong by.
+    // The error of a fit to misses covers whole rows, with their costly instructions. A fit to
+    // instructions alone has all misses in its error.
     let with_misses = calibration.fit.as_ref().filter(|fit| fit.needs_model());
     let [least, most] = with_misses.map_or([1.0; 2], |fit| fit.error);
     let known = |name: &str, [low, high]: LowHigh| {
@@ -167,7 +167,7 @@ fn terms<'a>(row: &'a Row, calibration: &Calibration) -> Vec<Term<'a>> {
     };
     let operations = calibration.operations.iter();
     let operations = operations.filter_map(|(kind, cost)| known(kind.name(), *cost));
-    // A fit has what iterations miss beyond the first cache.
+    // The fit already has the misses of iterations beyond the first cache.
     let rep = iteration(row, calibration)
         .and_then(|cost| Some(Term { in_row: cost[0], ..known(REP, cost)? }));
     let fitted = calibration.fit.iter().flat_map(|fit| fitted(row, fit));
@@ -179,7 +179,7 @@ fn terms<'a>(row: &'a Row, calibration: &Calibration) -> Vec<Term<'a>> {
 fn iteration(row: &Row, calibration: &Calibration) -> Option<LowHigh> {
     let deltas = Costly::STRINGS.iter().filter_map(|kind| row.effect(kind.name()));
     let most = deltas.map(|effect| effect.delta.abs()).fold(0.0, f64::max);
-    // A few starts of another one are what layouts do.
+    // A few starts of another string instruction are noise of the layouts.
     let has_changed =
         |effect: &Effect| effect.delta != 0.0 && effect.delta.abs() >= most * LEAST_OF_STARTS;
     let is_there = |effect: &Effect| effect.base + effect.change > 0.0;
@@ -201,7 +201,8 @@ fn fitted<'a>(row: &'a Row, fit: &CalibrationFit) -> impl Iterator<Item = Term<'
         let cost = fit.cost(*thing);
         let counted = thing.metrics().iter().filter_map(|name| row.effect(name));
         let mut effects: Vec<&Effect> = counted.collect();
-        // A short region says nothing of the last cache: from none to all that it was asked for.
+        // A region that is too short says nothing about the last cache: any number of references
+        // may miss.
         let may_be_none = *thing == Fitted::CacheMiss && effects.is_empty();
         if may_be_none {
             effects.extend(row.effect(Modelled::CacheReferences.name()));
@@ -284,7 +285,7 @@ mod tests {
             vec![
                 effect("instructions", &[1000, 1000], &[1080, 1080]),
                 effect("cr3-write", &[0, 0], &[20, 20]),
-                // Ten fewer: the most that is saved is 5 each.
+                // Ten fewer, each of which saves at most 5.
                 effect("locked", &[30, 30], &[20, 20]),
                 effect("verw", &[0, 0], &[10, 10]),
             ],
@@ -334,7 +335,7 @@ mod tests {
         ];
         let found = estimate_of(effects, fit(&[(Fitted::CacheMiss, 100.0)]));
         assert_eq!(found.delta, [0.0, 2.0 * 200.0]);
-        // Of a base of nothing there is no percent.
+        // A base of 0 has no percentage.
         assert_eq!((found.base, found.percent), (Some([0.0, 200.0]), None));
     }
 
@@ -373,7 +374,7 @@ mod tests {
         };
         assert_eq!(of_layouts(&[0, 0], &[20, 30]), [("verw".to_owned(), 2.0)].into());
         assert!(of_layouts(&[0, 30], &[20, 20]).is_empty());
-        // With enough of them the verdict says it.
+        // With enough layouts the verdict decides.
         assert!(of_layouts(&[0; 5], &[20; 5]).is_empty());
     }
 
@@ -420,9 +421,9 @@ mod tests {
         };
         assert_eq!(of_strings([0, 10], [50, 50]), [80.0, 320.0]);
         assert_eq!(of_strings([10, 10], [50, 60]), [2000.0, 4000.0]);
-        // A layout moves a start in a hundred.
+        // A layout moves one start in a hundred.
         assert_eq!(of_strings([0, 1000], [50, 60]), [80.0, 320.0]);
-        // Longer ones of both kinds, or of either: all that it may be.
+        // More starts of both kinds, of unknown lengths: the whole range of both costs.
         assert_eq!(of_strings([10, 20], [50, 60]), [80.0, 4000.0]);
         assert_eq!(of_strings([10, 10], [0, 0]), [80.0, 320.0]);
     }

@@ -137,7 +137,7 @@ mod tests {
         );
         assert!((linear.power.unwrap().exponent - 1.0).abs() < 1e-9, "{linear:?}");
         assert!(linear.because.contains("a factor of two"), "{linear:?}");
-        // 0.8 % of the base at most, and what it fits all the same.
+        // At most 0.8 % of the base; the power is fitted all the same.
         let small = &rows(|pages| 100_000.0 + pages / 20.0)[0];
         assert_eq!(small.order, "O(1)");
         assert!((small.power.unwrap().exponent - 1.0).abs() < 1e-6, "{small:?}");

@@ -58,7 +58,7 @@ fn compared_row(
             })
             .collect();
     if !different.is_empty() {
-        // The numbers stay, for whoever looks for the reason, and say nothing about the change.
+        // The numbers stay for whoever looks for the reason, but they do not judge the change.
         effects.iter_mut().for_each(|effect| effect.verdict = Verdict::DifferentWork);
     }
     let layout = effects.first().map_or(0, |effect| effect.layout);
@@ -169,7 +169,7 @@ impl<'a> GuestBoots<'a> {
                 dir: dir.root().display().to_string(),
             });
         }
-        // A Side without a Boot under some Layout could not be paired.
+        // A Side that lacks the Boot of some Layout could not be paired.
         boots.sort_by_key(|(step, _)| step.layout);
         let boots_of_side = |side| boots.iter().filter(move |(step, _)| step.side == side).count();
         let sides = if plan.change.is_some() { &Side::BOTH[..] } else { &Side::BOTH[..1] };

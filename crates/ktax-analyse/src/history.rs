@@ -86,7 +86,8 @@ pub fn complete(history: &mut History) {
                     base.map(|base| compare(base, &counts[index], line.ops, threshold_percent));
                 against.detectable_percent = found.and_then(|found| found.detectable_percent);
             }
-            // Of a result without work signatures only the verdict against the anchor knows it.
+            // If a result has no work signatures, only the verdict against the anchor tells
+            // different work.
             let against = point.against.as_ref().map(|against| against.verdict);
             if let (Some(before), Some(Verdict::DifferentWork)) = (&mut point.before, against) {
                 before.verdict = Verdict::DifferentWork;

@@ -89,7 +89,7 @@ fn ranked(index: usize, each: &[(String, Comparison)], together: Option<&Compari
     entries.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
     let rows: Vec<&Row> = parts.iter().map(|(_, row)| *row).collect();
     let together = together.and_then(|comparison| comparison.rows.get(index));
-    // Of an addition with which nothing runs there is no number, of the base neither.
+    // If nothing runs with an addition, neither its row nor the base has a number.
     let base = rows.iter().find_map(|row| row.effects().first()).map_or(0.0, |effect| effect.base);
     LedgerRow {
         row: rows.first().map_or(String::new(), |row| row.row.clone()),
@@ -212,7 +212,7 @@ fn interactions(
                 .collect();
             added(sum, &delta)
         });
-        // As in a row: of REP iterations, a share of all work.
+        // The threshold of REP iterations is a share of all work, as in a row.
         wholes = added(base, &wholes);
         let sides = Sides { base: expected, change: raw(all, Side::Change) };
         let beyond = cost(sides, &wholes, ops(together), threshold_percent)?;

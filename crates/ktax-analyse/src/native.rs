@@ -69,7 +69,7 @@ fn column_head(column: &Column) -> NativeColumn {
     }
 }
 
-/// One Sample, with what it belongs to.
+/// A Sample with its row and table.
 struct SamplePoint<'a> {
     pub workload: &'a Workload,
     pub sample: &'a NativeSample,
@@ -150,7 +150,7 @@ const COLUMNS: &[Column] = &[
     column("system", "system", "s", |p| Some(p.value("system-us")? / 1e6)),
     column("context-switches", "switches", "", |p| p.value("context-switches")),
     column("page-faults", "faults", "", |p| p.value("page-faults")),
-    // The multi-user load, as the original's table has them.
+    // The multi-user load, with the columns of the original's table.
     column("jobs-per-minute", "jobs/min", "", |p| p.jobs_per_minute()),
     column("jobs-per-minute-per-user", "jobs/min/user", "", |p| {
         Some(p.jobs_per_minute()? / param(p.workload, "users")?)
@@ -177,7 +177,7 @@ const COLUMNS: &[Column] = &[
     column("fairness", "min/max", "", |p| Some(p.value("min")? / p.value("max")?)),
     column("slept", "slept", "", |p| p.value("slept")),
     column("woken", "woken", "", |p| p.value("woken")),
-    // Fork and pages: what is above the row without pages is theirs.
+    // Fork and pages: the cost above the row without pages is that of the pages.
     column("per-process", "per process", "µs", |p| Some(p.seconds()? * 1e6 / p.ops())),
     column("per-process-per-page", "per process per page", "ns", |p| {
         let overhead = p.seconds_without("pages")? * p.ops();

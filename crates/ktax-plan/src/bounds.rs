@@ -27,7 +27,7 @@ pub const PAIRS: RangeInclusive<u32> = MIN_PAIRS as u32..=10_000;
 /// The cap of pairs.
 pub const MOST_PAIRS: RangeInclusive<u32> = 20..=10_000;
 
-/// How often a row runs in a timed Boot.
+/// Runs of a row in a timed Boot.
 pub const LOOPS: RangeInclusive<u32> = 1..=1000;
 
 /// CPUs of a counted guest.
@@ -39,7 +39,7 @@ pub const QUANTUM: RangeInclusive<u32> = 20..=1_000_000_000;
 /// CPUs of a timed guest.
 pub const VCPUS: RangeInclusive<u32> = 1..=255;
 
-/// How many CPUs a guest can have, for messages.
+/// Range of a guest's CPUs, for messages.
 pub fn cpus() -> String {
     let [counted, timed] = [CPUS, VCPUS].map(|range| range.into_inner());
     let ((least, most), (of_timed, most_of_timed)) = (counted, timed);

@@ -9,7 +9,7 @@ use ktax_model::CampaignUnit;
 /// A campaign file: many Subjects over the same rows, and timed experiments.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Campaign {
-    /// One line for people.
+    /// Title in one line.
     pub title: String,
     /// Each Subject, on both Sides.
     pub subjects: Vec<Experiment<CountsExperiment>>,
@@ -108,7 +108,7 @@ pub fn divide(subjects: &[Costs], shards: Option<usize>) -> Vec<Vec<CampaignUnit
     let wanted = shards.unwrap_or((all / SHARD_S).ceil() as usize);
     let wanted = wanted.clamp(*SHARDS.start(), *SHARDS.end());
     let busy = subjects.iter().filter(|costs| costs.left().count() > 0).count().max(1);
-    // A Subject's Boots are made again in each part: no more parts than that takes.
+    // Each part makes its Subject's Boots again, so there are no more parts than needed.
     let parts = wanted.div_ceil(busy);
     let mut units: Vec<CampaignUnit> = subjects
         .iter()
@@ -155,7 +155,7 @@ impl Costs {
 fn spread<T>(longest_first: Vec<T>, bins: usize, cost: impl Fn(&T) -> f64) -> Vec<Vec<T>> {
     let mut filled: Vec<(f64, Vec<T>)> = (0..bins).map(|_| (0.0, Vec::new())).collect();
     for one in longest_first {
-        // Of equals the first, so that the same costs give the same shards.
+        // The first of equal bins, so that the same costs give the same shards.
         let least = filled.iter_mut().min_by(|a, b| a.0.total_cmp(&b.0));
         if let Some((sum, bin)) = least {
             *sum += cost(&one);
@@ -212,7 +212,7 @@ mod tests {
                                   \"debian:cloud-amd64\" }",
         );
         assert!(parse(&twice).unwrap_err().to_string().contains("there twice"));
-        // The other commands say whose file it is.
+        // The error of other commands names the command for this file.
         let error = ExperimentFile::parse(TEXT, "c.toml").unwrap_err().to_string();
         assert!(error.contains("ktax campaign plan c.toml"), "{error}");
     }
@@ -246,7 +246,7 @@ mod tests {
                 .collect();
             prop_assert_eq!(found, expected);
             prop_assert!(shards.is_none_or(|shards| divided.len() <= shards));
-            // The longest first, and none longer than the shortest and one unit.
+            // The longest shard is first, and no longer than the shortest and one unit.
             let lengths: Vec<f64> = divided.iter().map(|shard| seconds(shard)).collect();
             prop_assert!(lengths.is_sorted_by(|a, b| a >= b));
             let units = divided.iter().flatten();
@@ -264,16 +264,16 @@ mod tests {
             divide(all, shards).iter().map(Vec::len).collect()
         };
         let six = vec![one.clone(); 6];
-        // 240 s are one shard; with more of them each has its part of the rows.
+        // 240 s are one shard. With more shards than Subjects, each has a part of the rows.
         assert_eq!(units(&six, None), [6]);
         assert_eq!(units(&six, Some(3)), [2, 2, 2]);
         assert_eq!(units(&six, Some(12)), [1; 12]);
-        // What takes hours is cut into shards of ten minutes.
+        // Hours of work are cut into shards of ten minutes.
         let long = Costs { boots: 10.0, rows: vec![Some(200.0); 30] };
         let shards = divide(&[long], None);
         assert!(shards.len() > 9, "{}", shards.len());
         assert!(shards.iter().all(|shard| seconds(shard) < 900.0));
-        // What is measured already is not divided.
+        // Rows that are measured already are not divided.
         let none = Costs { boots: 10.0, rows: vec![None; 3] };
         assert!(divide(&[none], Some(4)).is_empty());
     }

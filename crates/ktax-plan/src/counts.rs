@@ -162,7 +162,7 @@ impl CountsExperiment {
         if setup.as_ref().is_some_and(|commands| commands.contains('\0')) {
             return refuse("setup", "a text has a NUL character; remove it".into());
         }
-        // Each program, the hooks and the set-up have the Side's files beside their own.
+        // Programs, hooks and set-up each have the Side's files beside their own.
         let own = self
             .programs
             .iter()
@@ -288,7 +288,7 @@ mod tests {
     fn several_cpus_have_more_layouts_and_show_no_hypervisor() {
         let one = experiment("").unwrap();
         assert_eq!((one.machine.cpu.as_str(), one.layouts), ("max", 5));
-        // The name that timed guests had for it.
+        // `vcpus` is the older name of the key in experiments with timed guests.
         for key in ["cpus = 4", "vcpus = 4"] {
             let four = experiment(key).unwrap();
             assert_eq!((four.machine.quantum, four.layouts), (None, 7));

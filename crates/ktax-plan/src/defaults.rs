@@ -15,13 +15,13 @@ struct Setting {
     name: &'static str,
     /// Values that mean the same; `""` is the parameter without a value.
     values: &'static [&'static str],
-    /// When a kernel has that without the parameter.
+    /// Default of kernels that boot without the parameter.
     default: ByItself,
     /// Parameter that turns it off in the base; empty if there is none.
     instead: &'static str,
 }
 
-/// When a kernel has something without being asked.
+/// Condition under which a kernel has something by default.
 enum ByItself {
     /// Never, or only for some CPUs.
     Never,
@@ -224,12 +224,12 @@ pub(super) fn without_effect(asked: &AskedAddition<'_>, config: &str) -> Vec<(St
     lacks.collect()
 }
 
-/// Why a parameter is on already, and what turns it off.
+/// Reason why a parameter is on already, and the parameter that turns it off.
 fn parameter_on(word: &str, base_line: &str, config: &str) -> Option<(String, String)> {
     let (name, value) = name_and_value(word);
     let is_asked = |setting: &&Setting| setting.name == name && setting.values.contains(&value);
     let mut of_base = parameters(base_line).into_iter().map(unquoted);
-    // The kernel takes the last one.
+    // The kernel uses the last of several values.
     if let Some(last) = of_base.rfind(|word| name_and_value(word).0 == name) {
         let (_, there) = name_and_value(&last);
         let is_same = SETTINGS
@@ -385,7 +385,7 @@ mod tests {
         let on = found("audit=1", "audit=on", DEBIAN_6_1);
         let because = "the base's boot line has audit=on".to_owned();
         assert_eq!(on, [("audit=1".to_owned(), because, "audit=0".to_owned())]);
-        // A parameter that nobody knows is on where the base has the same.
+        // An unknown parameter is on if the base has the same one.
         let unknown = found("foo=7", "foo=7", DEBIAN_6_1);
         assert_eq!(unknown[0].2, "");
         assert_eq!(found("foo=7", "foo=8", DEBIAN_6_1), []);
@@ -424,7 +424,7 @@ mod tests {
         assert_eq!(instead_of(&zero, "CONFIG_INIT_STACK_NONE=y"), None);
         let usercopy = instead_of(&["CONFIG_HARDENED_USERCOPY=y"], DEBIAN_6_12);
         assert_eq!(usercopy.as_deref(), Some("CONFIG_HARDENED_USERCOPY=n"));
-        // One of two is not there: the addition costs what that one does.
+        // One of the two is not on: the addition costs what that option costs.
         let both = ["CONFIG_HARDENED_USERCOPY=y", "CONFIG_PAGE_POISONING=y"];
         assert_eq!(instead_of(&both, DEBIAN_6_12), None);
         assert_eq!(instead_of(&["a.config"], DEBIAN_6_12), None);
@@ -441,7 +441,7 @@ mod tests {
                 turned_off.extend(on.iter().map(|one| (file.name, one.what.clone())));
                 let without = ledger.clone().without(&on).unwrap();
                 let left = without.already_on(config);
-                // Options show in the configuration of a base that is built anew.
+                // Options show in the configuration of a base that is built again.
                 let left: Vec<_> =
                     left.iter().filter(|one| !one.instead.contains("CONFIG_")).collect();
                 assert!(left.is_empty(), "{}: {left:?}", file.name);

@@ -8,7 +8,7 @@ use ktax_model::{BlockDevice, Disk, UserProgram};
 /// File systems that can be made, and their smallest sizes in MiB.
 const KNOWN: [(&str, u32); 5] =
     [("ext4", 16), ("xfs", 300), ("btrfs", 128), ("f2fs", 64), (Disk::OVERLAY, 16)];
-/// Where files are without a disk.
+/// File system of files without a disk.
 const MEMORY: &str = "tmpfs";
 const MOST_MIB: u32 = 65536;
 const MOST_LATENCY_US: u32 = 1_000_000;
@@ -113,7 +113,7 @@ pub fn mkfs(disk: &Disk) -> Option<UserProgram> {
     let options: &[&str] = match disk.fs.as_str() {
         "ext4" => &["-q", "-F", "-U", UUID, "-E", &seed],
         "xfs" => &["-q", "-f", "-K", "-m", &uuid],
-        // Without -t 0 it discards the device first.
+        // -t 0: do not discard the device first.
         "f2fs" => &["-q", "-f", "-t", "0", "-U", UUID, "-T", EPOCH],
         _ => &["-q", "-f", "-K", "-U", UUID],
     };

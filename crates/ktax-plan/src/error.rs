@@ -10,7 +10,7 @@ use crate::keys::with_flag;
 use ktax_host::text::shell_path;
 use ktax_model::{Blame, MachineModel};
 
-/// Why there is no Plan. Each message ends with the next step.
+/// Errors of experiments and plans. Each message ends with the next step.
 #[derive(Debug, Error, PartialEq)]
 pub enum PlanError {
     #[error("{path} is not an experiment file: {reason}. `ktax compare --help` shows one")]

@@ -15,13 +15,13 @@ use ktax_model::{FORMAT, Plan, Subject};
 /// An experiment, checked: what is compared, over which rows, and with `M` how it is measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Experiment<M = ExperimentMethod> {
-    /// One line for people.
+    /// Title in one line.
     pub title: String,
     /// Random seed for the Layouts, or for the order of the pairs.
     pub seed: u64,
     /// A change below this many percent gets no verdict.
     pub threshold_percent: f64,
-    /// How it is measured.
+    /// Method of measuring.
     pub method: M,
 }
 
@@ -44,7 +44,7 @@ impl<M> Experiment<M> {
     }
 }
 
-/// How it is measured.
+/// Method of measuring, with its settings.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExperimentMethod {
     /// Instructions, counted exactly.
@@ -102,7 +102,7 @@ impl Experiment {
             Method::Times => ExperimentMethod::Times(TimesExperiment::of(file)?),
             Method::Guests => ExperimentMethod::Guests(GuestsExperiment::of(file)?),
         };
-        // Without a title it is made of the boot lines, which are at fault before it is.
+        // If the title is made of the boot lines, they are checked before it.
         let title = file.title.clone().unwrap_or_default();
         printable_line("the title", &title)?;
         if method.has_same_sides() && file.same != Some(true) {
@@ -181,7 +181,7 @@ fn subject_words(subject: &Subject) -> Vec<String> {
     let alone = Subject { setup: None, start_config: None, ..subject.clone() };
     let setup =
         subject.setup.as_deref().map(|commands| format!("setup={}", first_characters(commands)));
-    // A kernel of the cache has its hash in its path.
+    // The path of a kernel in the cache has its hash.
     [short_hashes(&subject.kernel), alone.beside_kernel()].into_iter().chain(setup).collect()
 }
 

@@ -15,11 +15,11 @@ use ktax_model::{Accelerator, HostKind, Subject};
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ExperimentFile {
-    /// One line for people.
+    /// Title in one line.
     pub title: Option<String>,
-    /// Why it is worth asking, for people who read the file.
+    /// Purpose of the experiment, for people who read the file.
     pub why: String,
-    /// How the Subjects run.
+    /// Engine that runs the Subjects.
     pub engine: Option<&'static EngineEntry>,
     /// Guests: the kind of KVM host that they run on.
     pub host: Option<HostKind>,
@@ -53,7 +53,7 @@ pub struct ExperimentFile {
     pub pairs: Option<u32>,
     /// No more pairs than this.
     pub most_pairs: Option<u32>,
-    /// How often each row runs in a Boot.
+    /// Number of times that each row runs in a Boot.
     pub loops: Option<u32>,
     /// Whether to go on, with a warning, where the Sides differ in more than was declared.
     pub allow_differences: Option<bool>,
@@ -122,14 +122,14 @@ pub struct MachineKeys {
     pub cpu: Option<String>,
     /// Memory in MiB.
     pub memory_mib: Option<u32>,
-    /// How many CPUs the guest has.
+    /// Number of the guest's CPUs.
     #[serde(alias = "vcpus")]
     pub cpus: Option<u32>,
-    /// How many instructions each of several CPUs executes in turn.
+    /// Number of instructions that each of several CPUs executes in turn.
     pub quantum: Option<u32>,
     /// Model beside the counts: coherence, or a machine.
     pub model: Option<ModelKey>,
-    /// How many CPUs of this machine those run on.
+    /// Number of CPUs of this machine that the guest's CPUs run on.
     pub cores: Option<u32>,
     /// Accelerator that executes the guest's instructions.
     pub accelerator: Option<Accelerator>,

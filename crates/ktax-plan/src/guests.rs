@@ -419,7 +419,7 @@ mod tests {
         );
         let named = read(&OF_ARM64.replace("{}", "{ kernel = \"Image\" }")).unwrap();
         assert_eq!(named.host_subject, Subject::of("Image", ""));
-        // The Side that names no kernel has the usual one.
+        // The Side that names no kernel gets the usual one.
         let two = read(&format!("{OF_ARM64}change = {{ boot_line = \"x\" }}")).unwrap();
         let kernels: Vec<_> =
             two.subjects().map(|subject| subject.kernel.clone().unwrap()).collect();

@@ -33,7 +33,7 @@ pub(super) fn check_keys_of_method(file: &ExperimentFile, method: Method) -> Res
         if is_set && !methods.contains(&method) {
             return refuse(key.into(), &method_names(methods));
         }
-        // The running kernel's machine is what it is.
+        // The machine of the running kernel cannot be chosen.
         if is_set && is_here && key.starts_with("machine.") {
             let counts = methods.contains(&Method::Counts).then(|| COUNTS.to_owned());
             let guest_engines = timed_engines(|engine| engine.runs_on == RunsOn::Guests);

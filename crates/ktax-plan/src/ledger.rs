@@ -9,9 +9,9 @@ use ktax_model::{AlreadyOn, Warning};
 /// A ledger file: a base, and what is added to it, one at a time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ledger {
-    /// One line for people.
+    /// Title in one line.
     pub title: String,
-    /// Why it is worth asking, for people who read the file.
+    /// Purpose of the ledger, for people who read the file.
     pub why: String,
     /// An Experiment for each addition, by its name, and one for all of them, if there are several.
     pub experiments: Vec<(String, Experiment)>,
@@ -82,7 +82,7 @@ impl Ledger {
         self.file.add.iter().flat_map(warnings_of_addition).collect()
     }
 
-    /// This ledger with a base that has none of these, but what stands for them instead.
+    /// This ledger with a base that has none of these parts, but what stands for them instead.
     pub fn without(self, already_on: &[AlreadyOn]) -> Result<Ledger, PlanError> {
         let mut file = self.file;
         for instead in already_on.iter().flat_map(|one| one.instead.split_whitespace()) {

@@ -50,7 +50,7 @@ impl ModelKey {
         };
         let refused = |reason| PlanError::Machine { file: machine.name.clone(), reason };
         machine.wire().map_err(refused)?;
-        // Counts compare, whatever the files say of the same sizes.
+        // Title and sources do not change counts, so they must not keep counts from being compared.
         let (title, sources) = (String::new(), Vec::new());
         Ok(Model::Machine(Box::new(MachineModel { title, sources, ..machine })))
     }

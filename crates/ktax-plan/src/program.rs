@@ -53,9 +53,9 @@ pub struct ProgramKeys {
     pub numbers: BTreeMap<String, String>,
     /// Whether it may print something else each time.
     pub any_output: bool,
-    /// How often it runs before it is counted.
+    /// Number of runs before it is counted.
     pub warm_up: Option<u32>,
-    /// How many operations one run of it is.
+    /// Number of operations in one run.
     pub ops: Option<u64>,
     /// The text before the number of its operations in what it prints.
     pub ops_from: Option<String>,
@@ -284,7 +284,7 @@ pub fn sysctl_file(name: &str) -> String {
     format!("/proc/sys/{below}")
 }
 
-/// Why these kernel settings cannot be written.
+/// Refuses kernel settings that cannot be written; the error is the reason.
 pub(super) fn check_sysctl(sysctl: &BTreeMap<String, String>) -> Result<(), String> {
     for (name, value) in sysctl {
         let file = sysctl_file(name);
@@ -476,7 +476,7 @@ fn program_row(number: u64, program: &UserProgram) -> Workload {
         ("user", program.user.into()),
         ("warm-up", program.warm_up.into()),
     ];
-    // What is as usual is not said, so that such counts stay comparable.
+    // Usual values are left out, so that counts stay comparable with older ones.
     numbers.extend(program.any_output.then_some(("any-output", 1)));
     numbers.extend(prints_ops.then_some((Workload::PRINTS_OPS, 1)));
     Workload {
@@ -644,7 +644,7 @@ mod tests {
             let refused = checked_programs(&[keys]).unwrap_err().to_string();
             assert!(refused.contains(reason), "{refused}");
         }
-        // Their computed rows have names, too.
+        // Computed rows have names that can collide, too.
         let start = ProgramKeys { name: Some("a-start".to_owned()), ..one_word("b") };
         let twice = checked_programs(&[sized(&["a", "{size}"], &[1, 2]), start]);
         assert!(matches!(twice, Err(PlanError::Twice { .. })), "{twice:?}");
@@ -672,7 +672,7 @@ mod tests {
         assert!(rows.len() > 5 && others.is_none());
         let with = split_names(&definitions, Some(&["git-status:ops=2".to_owned()]));
         assert!(matches!(with, Err(PlanError::Program { .. })), "{with:?}");
-        // What is no program is checked by those that know all rows.
+        // Names that are no programs are checked where all rows are known.
         assert_eq!(split(&["nonsense"]), (Vec::new(), Some(vec!["nonsense".into()])));
     }
 }

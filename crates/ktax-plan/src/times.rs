@@ -19,13 +19,13 @@ use ktax_model::{
 /// Settings that only experiments of times have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TimesExperiment {
-    /// How the Subjects run.
+    /// Engine that runs the Subjects.
     pub engine: &'static EngineEntry,
     /// The number of pairs, with one look, instead of a pilot and five looks.
     pub pairs: Option<u32>,
     /// No more pairs than this.
     pub most_pairs: u32,
-    /// How often each row runs in a Boot.
+    /// Number of times that each row runs in a Boot.
     pub loops: u32,
     /// Whether to go on, with a warning, where the Sides differ in more than was declared.
     pub allow_differences: bool,
@@ -441,7 +441,7 @@ mod tests {
             plan.method.workloads().map(|workload| workload.row.as_str()).collect();
         assert_eq!(rows, ["pipe", "fork-pages:pages=16", "getppid"]);
         assert_eq!(plan.method.subjects.change.prefix, ["taskset", "-c", "0"]);
-        // Operations are those of a native run: the exact engine's would be over too soon.
+        // Operations are those of a native run: those of the exact engine would be over too soon.
         let exact = select(&definitions().unwrap(), Some(&["getppid".to_owned()])).unwrap();
         assert!(plan.method.secondary[0].ops > exact[0].ops);
     }
@@ -456,7 +456,7 @@ mod tests {
             assert_eq!(same, *row);
             assert!(!has_own_ops(row));
         }
-        // What follows from the operations does, too.
+        // Values that follow from the operations change with them.
         assert_eq!(with_ops(&plan.method.secondary[0], 321).unwrap().signature["calls"], 321);
         let named = timed_rows(RunsOn::RunningKernel, &["getppid:ops=7".to_owned()]).unwrap();
         assert!(has_own_ops(&named[0]));

@@ -29,7 +29,7 @@ pub struct Definition {
     pub name: String,
     /// Group of the workload: `@GROUP` asks for all of a group.
     pub group: String,
-    /// One line for people.
+    /// Title in one line.
     pub title: String,
     /// Purpose of the row, and who argued about it.
     pub why: String,
@@ -53,7 +53,7 @@ pub struct Definition {
     /// Whether one operation is one KiB, so that natively the result is a bandwidth.
     #[serde(default)]
     pub bandwidth: bool,
-    /// Where the Region is, if not between the program's markers.
+    /// Place of the Region, if it is not between the program's markers.
     #[serde(default)]
     pub region: Region,
     /// Operations in the Region.
@@ -71,7 +71,7 @@ pub struct Definition {
     /// Needs that not every machine or guest meets; without them the Workload refuses to run.
     #[serde(default)]
     pub needs: Option<String>,
-    /// Whether it is a control or a trap of the tests.
+    /// Set for controls and traps of the tests.
     #[serde(default)]
     pub hidden: bool,
     /// Whether it runs only when it or its group is named: it takes long, or is asked for rarely.
@@ -97,7 +97,7 @@ pub struct Definition {
     pub variant: Vec<Variant>,
 }
 
-/// One of several rows of a Definition.
+/// A row of a Definition that has several.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
@@ -134,7 +134,7 @@ impl Variant {
 
 /// Every Definition that is built in, by name.
 pub fn definitions() -> Result<Vec<Definition>, PlanError> {
-    // A ledger asks for them with each addition.
+    // Parsed once: a ledger asks for them with each addition.
     static PARSED: OnceLock<Vec<Definition>> = OnceLock::new();
     if let Some(parsed) = PARSED.get() {
         return Ok(parsed.clone());
@@ -176,7 +176,7 @@ pub fn names() -> &'static [&'static str] {
         let all =
             definitions().unwrap_or_default().into_iter().filter(|definition| !definition.hidden);
         let each = all.flat_map(|definition| [format!("@{}", definition.group), definition.name]);
-        // Once for each process.
+        // Leaked once for each process.
         each.collect::<BTreeSet<_>>().into_iter().map(|name| &*name.leak()).collect()
     })
 }
@@ -317,7 +317,7 @@ impl Param {
             ParamValue::Number(number) if self.choices.is_empty() => {
                 self.admits(*number).then_some(*number)
             }
-            // A word may be one of digits.
+            // A word may consist of digits.
             _ => {
                 let word = value.to_string();
                 self.choices

@@ -177,11 +177,11 @@ impl ReadyBoot<Sample> for CountsBoot<'_> {
             Region::Boot => frozen.run_boot(order),
         };
         let answer = run()?;
-        // The profile has a hash of what each CPU executed when.
+        // The profile has a hash of the order in which CPUs executed.
         if self.is_repeated && run()?.profile != answer.profile {
             return Ok(Made::failed(Failure::NotRepeated, Vec::new()));
         }
-        // One layout is enough to see what a program prints; a failure is always kept.
+        // One layout is enough to show a program's output; that of a failure is always kept.
         let is_kept = |has_failed: bool| workload.is_users() && (has_failed || self.is_first);
         let printed = |has_failed| is_kept(has_failed).then(|| wire::parse_printed(&answer.wire));
         Ok(match measure_run(&answer, workload, self.boots.virtual_s) {
@@ -351,7 +351,7 @@ fn printed_end(printed: &Printed) -> Option<PrintedEnd> {
 /// The failure of a Workload whose profile cannot be used.
 fn profile_failure(error: ProfileError, workload: &Workload) -> Failure {
     match error {
-        // The guest begins and ends around the whole program.
+        // The guest's own markers stand around the whole program.
         ProfileError::Markers { begins, ends } if workload.is_users() => {
             let [begins, ends] = [begins, ends].map(|n| n.saturating_sub(1));
             let message =

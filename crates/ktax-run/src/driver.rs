@@ -120,7 +120,7 @@ impl<B: Boots> Driver<'_, B> {
             return self.dir.write_boot(step, &Boot::failed(failure));
         }
         (self.observe)(Event::Booting(step));
-        // Before the boot, so that one that hangs can be repeated by hand.
+        // Written before the boot, so that a boot that hangs can be repeated by hand.
         let script = self.boots.script(self.plan(), step);
         self.dir.write_boot_file(step, "argv", script.as_bytes())?;
         let started = Instant::now();
@@ -138,7 +138,7 @@ impl<B: Boots> Driver<'_, B> {
                 (self.observe)(Event::Booted(step, &boot));
                 self.runs(step, &*booted, (&missing, boot), timing)
             }
-            // A failure while everything is being stopped may be the stopping's own.
+            // A failure after a cancellation may come from the cancellation.
             Err(_) if self.cancel.is_cancelled() => Ok(()),
             Err(Stop::Cancelled) => Ok(()),
             Err(Stop::Failed(failure, console)) => {

@@ -71,14 +71,15 @@ impl Index {
             Ok((index, passed))
         };
         match open(open_on_disk(&path), Some(&path)) {
-            // Somebody else works with it for long: it is theirs, and whole.
+            // Another process has used the file for long: the file is whole, and that process keeps
+            // it.
             Err(IndexError::Sqlite { reason, .. }) if is_busy(&reason) => {
                 return open(open_in_memory(), None);
             }
             Err(IndexError::Sqlite { .. }) => {}
             opened => return opened,
         }
-        // A damaged file is removed, once.
+        // A damaged file is removed and made again once.
         remove_index(&path);
         match open(open_on_disk(&path), Some(&path)) {
             Err(IndexError::Sqlite { .. }) => open(open_in_memory(), None),
@@ -111,7 +112,7 @@ fn index_file(cache: &Path, store: &Path) -> PathBuf {
 
 fn open_on_disk(path: &Path) -> rusqlite::Result<Connection> {
     let dir = path.parent().unwrap_or(path);
-    // Where this fails, so does what follows.
+    // If this fails, so does opening the file.
     let _ = fs::create_dir_all(dir);
     if !can_lock(dir) {
         return Err(rusqlite::Error::InvalidPath(dir.to_owned()));
@@ -122,7 +123,7 @@ fn open_on_disk(path: &Path) -> rusqlite::Result<Connection> {
         rustix::fs::statfs(dir).is_ok_and(|stats| SHARED.contains(&(stats.f_type as u32)));
     let journal = if is_shared { "TRUNCATE" } else { "WAL" };
     db.pragma_update(None, "journal_mode", journal)?;
-    // What a crash loses is made again.
+    // Rows that a crash loses are added again.
     db.pragma_update(None, "synchronous", "NORMAL")?;
     db.pragma_update(None, "foreign_keys", true)?;
     make_tables(&mut db)?;

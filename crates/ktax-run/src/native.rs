@@ -85,7 +85,8 @@ pub(super) fn with_missing(
     let named = match answer.and_then(|answer| parse_files(&answer.wire, program)) {
         Ok(named) => named,
         Err(Stop::Cancelled) => return Err(Stop::Cancelled),
-        // The program has failed already; why is known, and this would only have said more.
+        // The program's failure is known already; the missing files would only have been added to
+        // it.
         Err(Stop::Failed(..)) => return Ok(message),
     };
     let here = env::current_dir().unwrap_or_default();

@@ -82,7 +82,7 @@ fn is_continued(text: &[u8]) -> bool {
     let is_digit = |index: usize| text.get(index).is_some_and(u8::is_ascii_digit);
     match text.first() {
         Some(b'x' | b'X' | b'k' | b'K' | b'M' | b'G' | b'T' | 0x80..) => true,
-        // Three digits and no more. A list such as 0,1024,0 has other numbers behind a comma.
+        // Exactly three digits. A list such as 0,1024,0 has separate numbers after its commas.
         Some(b',' | b'\'' | b'_') => (1..4).all(is_digit) && !is_digit(4),
         Some(b'.') => is_digit(1),
         Some(b'e' | b'E') => is_digit(1 + usize::from(matches!(text.get(1), Some(b'+' | b'-')))),
@@ -105,7 +105,7 @@ fn suite_expression(text: &str) -> Regex {
 
 static SUITES: LazyLock<[Suite; 3]> = LazyLock::new(|| {
     [
-        // Copies that run beside each other print a line each.
+        // Parallel copies print a line each.
         Suite {
             name: "unixbench",
             known_by: suite_expression(r"(?m)^COUNT\|\d+\|\d+\|\w+\s*$"),
@@ -161,7 +161,7 @@ mod tests {
             (r"^COUNT\|(\d+)\|", "x\n", "y\nCOUNT|29616|1|lps\n", 29_616),
             ("done ([0-9]+) of", "done 12 of 40", "", 12),
             (r"(?:a|b)=(\d+)", "b=3 a=4", "", 3),
-            // Brackets of a plain text are brackets.
+            // Brackets in a plain text are plain characters.
             ("Total operations (all)", "Total operations (all): 9\n", "", 9),
             ("a.b", "axb 1\na.b 2\n", "", 2),
             ("issued rwts: total=0,", "issued rwts: total=0,1024,0,0", "", 1024),

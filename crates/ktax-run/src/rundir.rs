@@ -38,7 +38,7 @@ pub struct RunDir<M> {
 
 /// A run directory of whichever method its Plan has.
 #[derive(Debug)]
-// There are few of them at a time: a box would only be in the way.
+// There are few of them at a time, so a box has no use.
 #[allow(clippy::large_enum_variant)]
 pub enum AnyRunDir {
     /// Instructions, counted exactly.
@@ -371,7 +371,7 @@ impl AnyRunDir {
             (AnyRunDir::Guests(dir), AnyRunDir::Guests(other)) => {
                 dir.adopt(other, &dir.plan().method.steps)
             }
-            // Times of one day say nothing of another.
+            // Times of one day do not compare with those of another.
             _ => Ok(()),
         }
     }
@@ -400,7 +400,7 @@ impl<M> RunDir<M> {
             if is_whole && self.boot(step)?.is_none() {
                 self.prepare(step)?;
                 self.seal()?;
-                // What says that there was a boot comes last.
+                // boot.json, which makes it a Boot, is copied last.
                 for folder in ["orders", "runs", ""] {
                     let (from, to) = (other.boot_dir(step), self.boot_dir(step));
                     copy_files(&from.join(folder), &to.join(folder))?;

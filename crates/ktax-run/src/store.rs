@@ -75,11 +75,11 @@ impl Store {
     /// All of a folder, in the order of their names: whatever has the name of one, also a
     /// directory, a link or a FIFO, which no reader takes for one.
     fn sorted(&self, folder: &str) -> Result<Vec<PathBuf>, StoreError> {
-        // Whatever else lies there is of somebody else.
+        // Other files in the folder are not ktax's.
         let is_one = |path: &PathBuf| {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             let stem = name.strip_suffix(SUFFIX).unwrap_or_default();
-            // As text: to compare paths part by part takes many times as long.
+            // Compared as text, because comparing paths part by part takes many times as long.
             is_sha256(stem) && path.as_os_str() == self.named(folder, stem).as_os_str()
         };
         let mut all = Vec::new();
@@ -127,7 +127,7 @@ impl Store {
     /// Files that killed writers left, and files that were moved aside.
     pub fn leftovers(&self) -> Result<Vec<PathBuf>, StoreError> {
         let aside = entries(&self.root().join(QUARANTINE))?.into_iter().map(|(path, _)| path);
-        // Whatever else lies there is of somebody else.
+        // Other files in the folder are not ktax's.
         let mut left: Vec<PathBuf> = aside.filter(|path| self.is_set_aside(path)).collect();
         for folder in [OBJECTS, RESULTS, TAGS] {
             let files = self.files(folder)?.into_iter();
@@ -152,7 +152,7 @@ impl Store {
         let mut dirs = vec![self.root().join(folder)];
         while let Some(dir) = dirs.pop() {
             for (path, kind) in entries(&dir)? {
-                // A link leads out of the store.
+                // Links are not followed: they lead out of the store.
                 match kind {
                     kind if kind.is_dir() => dirs.push(path),
                     kind if kind.is_file() => found.push(path),
@@ -189,7 +189,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     match read_own(path, FILE_MAX) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        // No ktax writes such a one.
+        // ktax writes no such file.
         Err(error) if error.kind() == ErrorKind::FileTooLarge || is_not_regular(&error) => {
             Err(StoreError::damaged(path)(error.to_string()))
         }
@@ -275,7 +275,7 @@ impl Store {
         let damaged = StoreError::damaged(path);
         let json = unpack(bytes, MEASUREMENT_MAX).map_err(&damaged)?;
         let parsed = parse_measurement(&json);
-        // Another version's has other fields, so that it may be none to this one.
+        // An object of another version may have other fields, so that it does not parse.
         let found = parsed
             .as_ref()
             .map_or_else(|_| parse_format(&json), |measurement| Ok(measurement.format));
@@ -308,7 +308,7 @@ impl Store {
         if write_new(&path, &encode_measurement(measurement))? {
             return Ok(Kept::New);
         }
-        // Another writer was first; what is no file is damaged.
+        // Another writer was first. If there is no file now, the store is damaged.
         let known = self.get(&measurement.of)?.map(as_known);
         known.ok_or_else(|| StoreError::damaged(&path)("it is gone".to_owned()))
     }
@@ -382,7 +382,7 @@ impl Store {
     }
 
     fn put_at(&self, saved: &Saved, time: Option<SystemTime>) -> Result<bool, StoreError> {
-        // What tells it from others beside it says nothing here.
+        // The name tells a result from others beside it, and is not a part of it.
         let json = to_json(&Saved { name: String::new(), ..saved.clone() });
         let (path, bytes) = (self.named(RESULTS, &sha256(&json)), pack(&json));
         match read(&path) {
@@ -390,7 +390,7 @@ impl Store {
                 return Ok(false);
             }
             Ok(None) => {}
-            // Its name is the hash of what is in it: any other bytes are wrong.
+            // The name is the hash of the content, so any other bytes are wrong.
             Ok(Some(_)) | Err(StoreError::Damaged { .. }) => drop(self.move_aside(&path)?),
             Err(error) => return Err(error),
         }
@@ -426,7 +426,7 @@ impl Store {
             return Err("it has the name of another result".to_owned());
         }
         let text = String::from_utf8(json).map_err(|error| error.to_string())?;
-        // There is never none.
+        // `read_results` returns at least one result.
         let one = |mut all: Vec<Saved>| all.pop().ok_or(SavedError::Untagged);
         Ok(read_results(&text).and_then(one))
     }

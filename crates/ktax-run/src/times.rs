@@ -39,7 +39,7 @@ pub enum TimesError {
     /// A Boot failed as a whole: the next one would, too.
     #[error("{failure}; {}", next_step(failure, console.as_deref()))]
     Boot { failure: Failure, console: Option<PathBuf> },
-    /// What else the machine does is not known.
+    /// The load of the machine during a Boot is not known.
     #[error("cannot read /proc/stat: {0}; mount /proc")]
     Watch(io::Error),
     /// The pairs on disk are not those that the Plan's seed draws.
@@ -119,7 +119,7 @@ impl TimesDriver<'_> {
         match boots {
             Ok(boots) => Ok(Some(boots)),
             Err(Stop::Cancelled) => Ok(None),
-            // A failure while everything is being stopped may be the stopping's own.
+            // A failure after a cancellation may come from the cancellation.
             Err(_) if self.cancel.is_cancelled() => Ok(None),
             Err(Stop::Failed(failure, console)) => {
                 let console = self.dir.keep_console(&console)?;
@@ -165,7 +165,8 @@ impl TimesDriver<'_> {
         let times = self.dir.plan().method.loops as usize;
         let loops: Vec<&Workload> =
             rows.iter().flat_map(|row| std::iter::repeat_n(*row, times)).collect();
-        // Before its first loop: what is lost later is a failure of the rows that it did not run.
+        // The engine loses a Boot only before its first loop; later losses are failures of the rows
+        // that did not run.
         let boot = || self.engine.boot(subject, &loops);
         let (booted, lost) = at_most_twice(self.cancel, |_| (), boot);
         let Booted { facts, wires, console } = booted?;
@@ -191,10 +192,10 @@ impl TimesDriver<'_> {
 fn next_step(failure: &Failure, console: Option<&Path>) -> String {
     use Failure::{Flood, Garbled, Panic, QemuDied, QemuLost, RealTime, Silent, VirtualTime};
     match (console, failure) {
-        // Nothing that the guest said is about it.
+        // The guest's output does not explain a lost QEMU.
         (_, QemuLost { .. }) => failure.next_step().into(),
         (Some(path), _) => {
-            // The console is in the run directory itself.
+            // The console lies in the run directory itself.
             let root = path.parent().unwrap_or(Path::new("."));
             format!("read {}, then resume with `ktax run {}`", path.display(), shell_path(root))
         }

@@ -35,7 +35,7 @@ pub(super) fn functions_and_paths(
     let base = profile(Side::Base)?;
     let change = profile(Side::Change)?;
     let functions = function_deltas(&base, &change, workload.ops, metric);
-    // Paths do not have what was modelled.
+    // Paths do not have modelled events.
     let paths = match metric.modelled {
         None => paths::path_deltas(&base, &change, metric),
         Some(_) => Vec::new(),
@@ -98,7 +98,7 @@ pub(super) fn cache_lines(
     })
 }
 
-/// Both numbers, if the profile does not add up to the Sample.
+/// Checks that the profile adds up to the Sample; the error has both sums.
 fn add_up(profile: &Profile, sample: &Sample, metric: &Metric) -> Result<(), (u64, u64)> {
     let sum = lines_in_context(profile, metric).map(|(_, counts)| (metric.count)(&counts)).sum();
     let expected = metric.raw(sample);
@@ -131,7 +131,7 @@ pub(crate) fn function_deltas(
     }
     let size =
         |sides: &Sides<Counts>| (metric.count)(&sides.base).abs_diff((metric.count)(&sides.change));
-    // What else differs beside these is in the headline's.
+    // Functions that differ in other counts are shown with the headline.
     let is_other = |sides: &Sides<Counts>| !metric.is_of_kind() && sides.base != sides.change;
     functions.retain(|_, sides| size(sides) > 0 || is_other(sides));
     let mut deltas: Vec<(&str, Sides<Counts>)> = functions.into_iter().collect();
@@ -144,7 +144,7 @@ pub(crate) fn function_deltas(
         .map(|(function, _)| *function)
         .collect();
     let is_last = |function: &str| lacking(function, |name| one_sided.contains(name)).is_some();
-    // Stable: equal deltas stay in the order of their names.
+    // The sort is stable: equal deltas stay in the order of their names.
     deltas.sort_by_key(|(function, sides)| (is_last(function), std::cmp::Reverse(size(sides))));
     let mut msrs = msrs_by_function(&Sides { base, change }, metric);
     let with_msrs = |(function, sides)| FunctionDelta {

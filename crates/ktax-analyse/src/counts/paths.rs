@@ -23,7 +23,7 @@ pub(super) fn path_deltas(base: &Profile, change: &Profile, metric: &Metric) -> 
     let root = CallNode::from_profiles(base, change, metric.context).without_inlined();
     let threshold = PathThreshold {
         delta: root.size(metric) * LITTLE_OF_DELTA_PERCENT,
-        // No picture is drawn of costly instructions.
+        // Costly instructions have no picture.
         whole: metric.costly.map_or(root.whole(metric) * NARROW_PER_MILLE, |_| u64::MAX),
     };
     let mut deltas = Vec::new();
@@ -77,7 +77,7 @@ pub fn row_paths(
         };
         let root = CallNode::from_profiles(&base, &change, context);
         let root = if is_compared { root.without_inlined() } else { root };
-        // Stable: those that differ by as much stay in the order of their names.
+        // The sort is stable: equal differences stay in the order of their names.
         root.list(0, &Costly::ALL, &mut paths, &mut |below| {
             below.sort_by_key(|(_, node)| std::cmp::Reverse(size(node)));
         });
@@ -127,7 +127,7 @@ struct CallNode {
 
 impl CallNode {
     /// Builds the tree of both profiles; the root stands above all functions without a caller.
-    pub(super) fn from_profiles(base: &Profile, change: &Profile, context: Context) -> CallNode {
+    fn from_profiles(base: &Profile, change: &Profile, context: Context) -> CallNode {
         let mut root = CallNode::default();
         for (side, profile) in [(Side::Base, base), (Side::Change, change)] {
             let is_in_context = |path: &&Path| path.context == context;
@@ -148,7 +148,7 @@ impl CallNode {
             .collect();
         let mut sum = Counts::default();
         lines.iter().for_each(|line| sum += counts_of_paths(&line.counts));
-        // Of several vCPUs one is now and then taken for another: then they do not fit.
+        // With several vCPUs one is now and then taken for another: then the functions do not fit.
         if !has_room(user.counts.get(side), &sum) {
             return;
         }
@@ -230,7 +230,8 @@ impl CallNode {
             let counts = node.counts.get(side);
             counts.instructions.saturating_add(counts.rep_iterations)
         };
-        // As much of it as its like here executes on the other Side alone.
+        // Counts as found what the callee executes here on the other Side alone, at most as much as
+        // it executes there.
         let here = |function: &String, callee: &CallNode| {
             let same_callee = self.below.get(function).filter(|node| !node.is_there(side));
             same_callee.map_or(0, |node| executed(node, side.other()).min(executed(callee, side)))
@@ -355,7 +356,7 @@ fn stacks(profiles: &Sides<Profile>, count: impl Fn(&Path) -> u64) -> Vec<WaitSt
         }
     }
     let mut found: Vec<(Vec<&str>, Sides<u64>)> = found.into_iter().collect();
-    // Stable: equal ones stay in the order of their names.
+    // The sort is stable: equal stacks stay in the order of their names.
     found.sort_by_key(|(_, wait)| std::cmp::Reverse(wait.base.max(wait.change)));
     found.truncate(MOST_STACKS);
     let stack = |(functions, wait): (Vec<&str>, Sides<u64>)| WaitStack {
@@ -408,7 +409,7 @@ mod tests {
         let expected =
             ["entry +13 +0", "-read +9 +0", "--hook +8 +2", "-write +4 +0", "--hook +4 +1"];
         assert_eq!(listed(&base, &change), expected);
-        // What is gone is found, too.
+        // A function that is gone is found, too.
         assert_eq!(listed(&change, &base)[2], "--hook -8 -2");
     }
 
@@ -426,12 +427,13 @@ mod tests {
             ["fork +30 +0", "-copy +40 +0", "--alloc +0 +0", "-free -30 -1", "-dup -20 -1"];
         assert_eq!(listed(&base, &change), expected);
         assert_eq!(listed(&change, &base)[1], "-copy -40 +0");
-        // The caller called it before, or calls little of it: then that is new.
+        // If the caller called it before, or calls little of it, the function is new and was not
+        // inlined.
         let before = [&base[..], &[(1, "copy", 1, 10)]].concat();
         assert_eq!(listed(&before, &change)[1], "-dup -640 -1");
         let little = [(0, "fork", 1, 130), (1, "free", 1, 30)];
         assert_eq!(listed(&base, &little)[1], "-dup -640 -1");
-        // One call of the same is not what was inlined.
+        // A call of the same function by the caller is not an inlined one.
         let one = [(0, "fork", 1, 90), (1, "copy", 1, 9), (1, "new", 1, 20), (2, "copy", 4, 500)];
         let one = listed(&base, &one);
         assert!(

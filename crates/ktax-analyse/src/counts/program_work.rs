@@ -103,7 +103,7 @@ fn system_calls(profile: &Profile) -> BTreeMap<String, u64> {
         callers.push(function);
         let name = PREFIXES.iter().find_map(|prefix| function.strip_prefix(prefix));
         if let Some(name) = name.filter(|_| is_dispatched && *context == Context::Process) {
-            // A call that began before the Region is there, too, and was not made in it.
+            // A path can have a call that began before the Region; it was not made in it.
             if *count > 0 {
                 *calls.entry(name.to_owned()).or_default() += count;
             }
@@ -138,7 +138,7 @@ const OTHERS: [OtherCount; 5] = [
 /// Differences that hold over all Layouts, with the counts of the Layout that is shown.
 fn differences(works: &[Sides<ProgramWork>], shown: &Sides<ProgramWork>) -> Vec<WorkDifference> {
     let calls = |work: &ProgramWork, name: &str| work.system_calls.get(name).copied().unwrap_or(0);
-    // Without the vDSO's clock each read of a clock is a system call, and as much work as before.
+    // Without the vDSO's clock each read of a clock is a system call, but the same work.
     let clocks = |work: &ProgramWork| {
         let calls = CLOCK_CALLS.iter().map(|name| calls(work, name));
         calls.fold(work.clock_reads, u64::saturating_add)
@@ -152,7 +152,7 @@ fn differences(works: &[Sides<ProgramWork>], shown: &Sides<ProgramWork>) -> Vec<
         names.filter_map(|name| difference(works, shown, name, |work| calls(work, name)));
     let mut found: Vec<WorkDifference> = requests.chain(clock.clone()).collect();
     found.iter_mut().for_each(|request| request.is_request = true);
-    // Stable: what differs by as much stays in the order of the names.
+    // The sort is stable: equal differences stay in the order of the names.
     found.sort_by_key(|one| std::cmp::Reverse(one.count.base.abs_diff(one.count.change)));
     let others = OTHERS.iter().filter_map(|(what, count)| difference(works, shown, what, count));
     found.extend(others);
@@ -196,7 +196,7 @@ pub(super) fn is_other_work(work: &WorkEvidence, verdict: Verdict, known: Operat
     let differs = work.requests().next().is_some();
     match known {
         OperationSource::Unknown => differs,
-        // As many instructions for other calls: it runs for a fixed time.
+        // As many instructions for a different number of calls: the program runs for a fixed time.
         OperationSource::Given => {
             differs
                 && verdict.is_answer()

@@ -38,7 +38,7 @@ pub(super) fn computed_rows(
             .programs
             .iter()
             .filter(|other| other.size.as_ref().is_some_and(|other| other.program == size.program));
-        // A store may have one size alone.
+        // A store may have only one of the sizes.
         let found = sizes_of_program.filter_map(|program| {
             let workload = plan.workloads.iter().find(|one| one.row == program.row())?;
             Some((workload, measured.iter().find(|row| row.row == workload.row)?))
@@ -208,7 +208,7 @@ mod tests {
     fn a_start_is_what_a_line_leaves_at_size_0() {
         assert_eq!(start([1100, 2100], [100, 1100]), 1000);
         assert_eq!(start([700, 700], [100, 200]), 700);
-        // The second hundred cost more than the first: no start is less than nothing.
+        // The second hundred cost more than the first: the start would be negative, and is 0.
         assert_eq!(start([100, 3000], [100, 200]), 0);
         assert_eq!(start([u64::MAX, u64::MAX], [1, u64::MAX]), u64::MAX);
     }

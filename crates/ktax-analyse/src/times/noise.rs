@@ -41,7 +41,7 @@ pub fn ignored_parameters(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<Warning>
         let own =
             boots_in_order(pairs).filter(|(_, warnings_of_side, _)| *warnings_of_side == side);
         let ignored = own.filter_map(|(_, _, boot)| boot.facts.get(fact::IGNORED));
-        // One line for each Boot, in which a value may have spaces.
+        // One line for each Boot, because a value may have spaces.
         let lines: BTreeSet<String> = ignored.map(|words| format!(" {words} ")).collect();
         let is_ignored = |word: &str| lines.iter().any(|line| line.contains(&format!(" {word} ")));
         unknown_parameters(side, &plan.subjects.get(side).boot_line, is_ignored)
@@ -71,7 +71,7 @@ fn setting_warnings(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<Warning> {
     let declared_in_pair =
         |pair: &TimedPair| declared(plan, &pair.boots.base.facts, &pair.boots.change.facts);
     let compared = pairs.iter().filter(|pair| !pair.is_control);
-    // Beside bare metal nothing of the machine is what is compared.
+    // If the base is bare metal, no fact of the machine is what is compared.
     let is_bare = plan.subjects.base.bare_metal;
     let declared: BTreeSet<&str> =
         compared.filter(|_| !is_bare).flat_map(declared_in_pair).collect();
@@ -79,7 +79,7 @@ fn setting_warnings(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<Warning> {
         let boots = boots_in_order(pairs).filter(|_| !declared.contains(name));
         boots.filter_map(|(_, _, boot)| boot.facts.get(name)).map(String::as_str).collect()
     };
-    // Of guests the machine's that they run on; the Sides' kernels are not its own.
+    // Guests also have facts of the machine below them; the Sides' kernels are not its own.
     let seen = |name: &str| {
         let machine_name = fact::of_machine(name);
         let facts = boots_in_order(pairs).filter_map(|(_, _, boot)| boot.facts.get(&machine_name));
@@ -141,7 +141,7 @@ fn fixes_addresses(subject: &TimedSubject) -> bool {
         false => word.contains('R'),
     };
     let Some(words) = words_after(&subject.prefix, "setarch") else { return false };
-    // An architecture may come first; behind the options is the program, with its own.
+    // An architecture may come first. The program follows the options, with options of its own.
     let options = words.iter().skip(usize::from(words.first().is_some_and(|w| !is_option(w))));
     options.take_while(|word| is_option(word)).any(fixes)
 }
@@ -230,7 +230,7 @@ pub fn undeclared(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<FactDifference> 
     for [base, change] in compared() {
         let declared = declared(plan, base, change);
         let names: BTreeSet<&str> = base.keys().chain(change.keys()).map(String::as_str).collect();
-        // A guest is another machine; the kernel is what it shares with this one.
+        // A guest is another machine; it shares only the kernel with this one.
         let is_compared = |name: &&str| match plan.subjects.base.bare_metal {
             true => *name == fact::KERNEL,
             false => !declared.contains(name),
@@ -254,7 +254,7 @@ pub fn undeclared(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<FactDifference> 
 pub(super) fn declared(plan: &TimesPlan, base: &Facts, change: &Facts) -> BTreeSet<&'static str> {
     let sides = [&plan.subjects.base, &plan.subjects.change];
     let differ = |what: fn(&TimedSubject) -> Option<&str>| what(sides[0]) != what(sides[1]);
-    // Each has a warning of its own, which names the Side.
+    // These facts have warnings of their own, which name the Side.
     let mut declared = BTreeSet::from([fact::BUSY, fact::RANDOM_SEED]);
     if differ(|side| side.kernel.as_deref()) {
         declared.extend([fact::KERNEL, fact::BUILD, fact::BUILD_ID, fact::IGNORED]);
@@ -319,8 +319,8 @@ fn by_parameters(lines: [&str; 2]) -> BTreeSet<&'static str> {
 /// measured.
 const MOST_STEAL_PERCENT: f64 = 10.0;
 
-/// Why this machine cannot measure, with the figures and the next step: a hypervisor that takes
-/// its CPUs away, or others that are busy on all of them.
+/// Reason why this machine cannot measure, with the figures and the next step: a hypervisor that
+/// takes its CPUs away, or other tasks that are busy on all of them.
 pub fn cannot_measure(pairs: &[TimedPair]) -> Option<String> {
     let Average { steal_percent, others_percent, limit_percent, cpus, .. } = Average::over(pairs)?;
     if steal_percent > MOST_STEAL_PERCENT {
@@ -361,7 +361,7 @@ pub struct Average {
 }
 
 impl Average {
-    /// Nothing of pairs that took no time.
+    /// Averages over pairs; `None` if they took no time.
     pub fn over(pairs: &[TimedPair]) -> Option<Average> {
         let noises = || pairs.iter().map(|pair| &pair.noise).filter(|noise| noise.seconds > 0.0);
         let cpu_time = noises().map(|noise| noise.seconds * f64::from(noise.cpus)).sum::<f64>();

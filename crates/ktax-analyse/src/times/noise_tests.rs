@@ -67,7 +67,7 @@ fn a_quiet_machine_is_not_warned_of_and_can_measure() {
     assert_eq!(warnings(&equals(), &pairs), []);
     assert_eq!(undeclared(&equals(), &pairs), []);
     assert_eq!(cannot_measure(&pairs), None);
-    // A machine that says nothing, and no pair at all.
+    // A machine without facts, and no pair at all.
     assert_eq!(warnings(&equals(), &[pair(0, &[], &[])]), []);
     assert_eq!((warnings(&equals(), &[]), cannot_measure(&[])), (vec![], None));
 }
@@ -77,7 +77,7 @@ fn above_a_tenth_of_steal_nothing_is_measured() {
     assert_eq!(cannot_measure(&[noisy(10.0, 4, 10.0, 0.0)]), None);
     let reason = cannot_measure(&[noisy(10.0, 4, 10.1, 0.0)]).unwrap();
     assert!(reason.contains("10.1 %") && reason.contains("measure on a machine"), "{reason}");
-    // By time: a long quiet pair and a short one that was robbed.
+    // Noise is averaged by time: a long quiet pair and a short noisy one.
     assert_eq!(cannot_measure(&[noisy(90.0, 4, 1.0, 0.0), noisy(10.0, 4, 80.0, 0.0)]), None);
     let often = [noisy(50.0, 4, 1.0, 0.0), noisy(10.0, 4, 80.0, 0.0)];
     assert!(cannot_measure(&often).is_some());
@@ -150,7 +150,7 @@ fn an_undeclared_difference_is_found_in_pairs_and_not_in_controls() {
     let texts: Vec<String> = found.iter().map(ToString::to_string).collect();
     assert_eq!(texts, ["microcode: base 0xf4, change 0xf6 (2 of 3 pairs)"]);
     assert_eq!(undeclared(&equals(), &pairs[1..3]), []);
-    // Both Sides as a whole said the same; in each pair they differ.
+    // Over all pairs the Sides have the same values; within each pair they differ.
     assert_eq!(undeclared(&equals(), &[pair(0, &old, &new), pair(1, &new, &old)]).len(), 2);
 }
 
@@ -245,7 +245,7 @@ fn each_setting_declares_its_own_facts_and_no_others() {
     let sysctl = |name: &str| planned(|s| drop(s.sysctl.insert(name.into(), "0".into())));
     declares(sysctl("kernel.randomize_va_space"), &[ASLR]);
     declares(sysctl("vm.swappiness"), &[]);
-    // What both Sides are set to is no factor: the machine must be so on both.
+    // A setting of both Sides is no factor: the machine must be set so on both.
     let both = TimedSubject { governor: Some("performance".into()), ..TimedSubject::default() };
     declares(plan(both.clone(), both), &[]);
 }
@@ -315,7 +315,7 @@ fn each_setting_that_spoils_is_a_line_with_what_mends_it() {
         assert_eq!(warnings(&equals(), &[pair(0, &[(name, value)], &[(name, value)])]), []);
     }
     let guests = TimesPlan { engine: "kvm".into(), runs_on: RunsOn::Guests, ..equals() };
-    // The machine that guests run on is warned of as the running kernel is.
+    // The machine that guests run on gets the same warnings as a running kernel.
     let host = [("host governor", "powersave"), ("host ASLR", "2")];
     let warned = warnings(&guests, &[pair(0, &host, &host)]);
     assert_eq!(heads(&warned), ["the frequency governor is powersave"]);
@@ -340,7 +340,7 @@ fn boot_parameters_that_a_guests_kernel_does_not_know_are_named() {
         warned.into_iter().map(|warning| warning.fact).collect::<Vec<_>>()
     };
     let mistyped = guests("", "quiet mitigatons=off nopti");
-    // What the engine adds is no mistake of the user's; `nopti` works and is read early.
+    // Parameters that the engine adds are no mistake of the user; `nopti` works and is read early.
     let [base, change] = ["", "-- mitigatons=off nopti"].map(|words| [(fact::IGNORED, words)]);
     let pairs = [control(0, &base, &base), pair(1, &base, &change), pair(2, &base, &change)];
     let unknown = "the change's kernel does not know the boot parameter mitigatons=off (did you \
@@ -359,7 +359,7 @@ fn addresses_on_bare_metal_are_fixed_by_a_sysctl() {
     let mut bare = planned(|guest| guest.boot_line = "norandmaps".into());
     bare.runs_on = RunsOn::Guests;
     bare.subjects.base.bare_metal = true;
-    // A guest that has it already leaves the machine as it is.
+    // A guest that has the setting already leaves the machine as it is.
     for guest in ["2", "0"] {
         let pairs = [pair(0, &[(fact::ASLR, "2")], &[(fact::ASLR, guest)])];
         let warned = warnings(&bare, &pairs);
@@ -415,7 +415,7 @@ fn loops_that_setarch_runs_have_fixed_addresses() {
     for prefix in ["", "setarch x86_64", "setarch -v chrt -R 1", "chrt -R 1", "setarch --3gb-RAM"] {
         assert!(warned(prefix, prefix), "{prefix}");
     }
-    // The Subjects differ in it: that is what is compared.
+    // The Subjects differ in it, so it is what is compared.
     assert!(!warned("setarch -R", ""));
 }
 
@@ -458,7 +458,7 @@ fn what_changed_on_a_side_is_said_once() {
     let first = TimedPair { change_first: true, ..control(0, &new, &old) };
     let within = "governor changed during the run: performance, from pair 0 powersave";
     assert_eq!(changes(&[first]), [within]);
-    // Of a Boot that failed nothing is known.
+    // A Boot that failed has no facts.
     assert!(changes(&[pair(0, &old, &new), pair(1, &[], &[]), pair(2, &old, &new)]).is_empty());
     let gone = [(fact::SMT, "off")];
     let lost = changes(&[pair(0, &gone, &gone), pair(1, &old, &gone)]);

@@ -28,7 +28,7 @@ pub struct TouchingRow {
     pub row: String,
     /// The functions' part of its instructions, in percent.
     pub percent: f64,
-    /// Those of the functions that the row executes, the largest share first.
+    /// The functions that the row executes, the largest share first.
     pub functions: Vec<String>,
 }
 
@@ -100,7 +100,7 @@ impl TouchedTable {
             two_digits(u32::try_from(exact).unwrap_or(1_000_000))
         };
         let shares = touched.into_iter().map(|(name, count)| (name, millionths(count)));
-        // What is less than a millionth of a row was executed around it.
+        // Less than a millionth of a row is what is executed around it.
         let shares: BTreeMap<String, u32> = shares.filter(|(_, share)| *share > 0).collect();
         if !shares.is_empty() {
             self.rows.insert(row.to_owned(), shares);

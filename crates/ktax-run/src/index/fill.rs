@@ -51,7 +51,7 @@ impl Index {
         note: &dyn Fn(&str),
     ) -> Result<Passed, IndexError> {
         let failed = self.failed();
-        // Before the files are listed: what another ktax adds meanwhile is not taken for gone.
+        // Read before the files are listed: what another ktax adds meanwhile must not look removed.
         let known = read_stamps(&self.db, table).map_err(&failed)?;
         let stamped = |part: &mut [PathBuf]| -> Vec<_> {
             part.iter_mut().filter_map(|path| stored_file(std::mem::take(path))).collect()
@@ -105,7 +105,7 @@ impl Index {
 /// A file that is there, by its name without what all have.
 fn stored_file(path: PathBuf) -> Option<(String, IndexedFile)> {
     let name = path.file_name()?.to_str()?.split('.').next()?.to_owned();
-    // One that is gone meanwhile is gone.
+    // A file that was removed meanwhile is skipped.
     let found = fs::metadata(&path).ok()?;
     let stamp = format!("{} {}.{:09}", found.len(), found.mtime(), found.mtime_nsec());
     // SQLite and people count years with four digits.
@@ -123,7 +123,7 @@ fn forget_objects(db: &mut Connection, table: &str, gone: &[&String]) -> rusqlit
     for name in gone {
         changed.execute(&format!("DELETE FROM {table} WHERE object = ?1"), [name])?;
     }
-    // What only they had is gone with them.
+    // Rows that only these objects used go with them.
     for table in ["subject", "workload", "conditions"] {
         let orphans =
             format!("DELETE FROM {table} WHERE id NOT IN (SELECT {table} FROM measurement)");
@@ -221,7 +221,7 @@ fn add_measurement(
     let subject = subject_id(db, measurement)?;
     let conditions = conditions_id(db, measurement)?;
     let workload = workload_id(db, measurement)?;
-    // Of each layout: one whose signature is not the planned one has failed.
+    // Signatures of each layout: one that is not the planned one is a failure.
     let signatures: Vec<&Signature> =
         measurement.layouts.iter().map(|layout| &layout.sample.signature).collect();
     let inserted = db
@@ -357,7 +357,8 @@ impl ResultEntry {
                 let rows = ledger.rows.iter().map(|row| row.row.clone()).collect();
                 ("ledger", ledger.title.clone(), rows, ledger_kernels(ledger))
             }
-            // It keeps no kernel: its elements are commits, options, patches or parameters.
+            // A bisection keeps no kernel: its elements are commits, options, patches or
+            // parameters.
             SavedResult::Bisection(bisection) => {
                 ("bisection", bisection.title.clone(), vec![bisection.row.clone()], Vec::new())
             }
@@ -397,7 +398,7 @@ fn compared_kernels(comparison: &Comparison) -> Vec<String> {
             let Sides { base, change } = &counts.subjects;
             [base, change].map(|side| side.kernel.name().to_owned()).to_vec()
         }
-        // Of guests it is in the plan; of the running kernel it is a fact of the machine.
+        // The plan names the kernels of guests; the running kernel is a fact of the machine.
         ComparisonMethod::Times(times) => {
             let planned = times.plan.kernels.values().map(|kernel| kernel.name().to_owned());
             let facts = Side::BOTH.map(|side| times.facts.get(side).get(fact::KERNEL).cloned());

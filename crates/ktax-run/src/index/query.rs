@@ -163,7 +163,7 @@ impl Index {
                 kept_at: row.get(6)?,
             })
         })?;
-        // Also the names that results have for the same images.
+        // Results may have other names for the same images.
         const NAMES: &str = "SELECT DISTINCT kernel_sha256, asked, source FROM alias";
         for [sha256, asked, source] in
             self.all(NAMES, (), |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))?

@@ -34,7 +34,7 @@ pub(super) fn create(root: &Path, plan: &[u8]) -> Result<()> {
     check_free(root)?;
     let path = root.display().to_string();
     fs::create_dir_all(root).map_err(|reason| RunDirError::Create { path, reason })?;
-    // Of two that make the same directory one comes first.
+    // If two processes make the same directory, one is first.
     let path = root.join("plan.json");
     match disk::write_new_atomically(&path, plan) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(exists(root)),
@@ -89,7 +89,7 @@ pub(super) fn read_plan(path: &Path) -> Result<Option<(Plan, Vec<u8>)>> {
 
 /// A file that has a version, with its text; `None` if there is none.
 pub(super) fn read_versioned<T: DeserializeOwned>(path: &Path) -> Result<Option<(T, Vec<u8>)>> {
-    // The version comes first: a file of another one has other keys, too.
+    // The version is read first: a file of another version has other keys, too.
     #[derive(serde::Deserialize)]
     struct Version {
         format: u32,
@@ -191,7 +191,7 @@ mod tests {
         let held = lock(dir.path()).unwrap();
         assert!(matches!(lock(dir.path()), Err(RunDirError::InUse { .. })));
         drop(held);
-        // The kernel refuses to lock a file that is open as a path only.
+        // The kernel refuses to lock a file that was opened with O_PATH.
         let mut as_path = fs::File::options();
         let file = as_path.read(true).custom_flags(libc::O_PATH).open(dir.path().join("lock"));
         let error = lock_by(dir.path(), file.unwrap()).unwrap_err();

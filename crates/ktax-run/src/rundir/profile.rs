@@ -140,7 +140,7 @@ impl ProfileReader {
             ["msr", ..] => self.msrs.push(parse_msr_line(fields)?),
             ["line", ..] => self.cache_lines.push(parse_cache_line(fields)?),
             ["transfers", n] => self.parallel.transfers = Some(decimal(n)?),
-            // An older plugin has no last number: it gives both to `idle`.
+            // An older plugin has no last number and adds it to `idle`.
             ["cpu", index, work, wait, idle, uneven @ ..] if uneven.len() <= 1 => {
                 let cpus = &mut self.parallel.cpus;
                 (decimal(index)? == cpus.len() as u64 && cpus.len() < Machine::MOST_CPUS as usize)
@@ -195,7 +195,7 @@ impl ProfileReader {
         }
         msrs_fit_lines(&msrs, &lines).then_some(()).ok_or(ProfileError::Registers)?;
         if let Some(sums) = PathSums::sum(&paths, &lines) {
-            // Those that found no room have no costly instructions.
+            // Paths that found no room have no costly instructions.
             let is_full = notes.iter().any(|note| note.starts_with("path: "));
             let are_all = sums.costly_add_up() && sums.waits_add_up();
             let add_up = sums.add_up() && (is_full || are_all);
@@ -369,7 +369,7 @@ impl<'a> PathSums<'a> {
     /// A note, if more than one in a hundred instructions are below another function than they were
     /// counted for.
     pub(super) fn note(&self, total: u64) -> Option<String> {
-        // What a program's functions executed is below one place: that of user mode.
+        // Functions of a program are below one place, that of user mode.
         let is_kernels = |name: &str| !name.starts_with('[');
         let kernels = self.functions.iter().filter(|((_, name), _)| is_kernels(name));
         let apart: u64 = kernels.map(|(_, [paths, lines])| lines.saturating_sub(*paths)).sum();

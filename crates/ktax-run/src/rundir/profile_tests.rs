@@ -51,7 +51,7 @@ fn times_that_do_not_add_up_are_refused() {
         ("cpu\t1\t60\t0\t25", "cpu\t1\t60\t0\t18446744073709551615"),
         // A CPU that was halted, and whose slices were called uneven as well.
         ("\t25\t5\n", "\t25\t30\n"),
-        // Time that nobody has.
+        // Idle time that no CPU has.
         ("\t25\t5\n", "\t25\t0\n"),
     ] {
         let broken = SEVERAL.replace(text, becomes);
@@ -174,7 +174,7 @@ fn where_each_cpu_was_when_its_time_was_over_is_read() {
         place(3, Doing::Idle, "native_safe_halt"),
     ];
     assert_eq!(parse(OVER), Err(ProfileError::Over { limit: 1_600_000_000, cpus }));
-    // Whatever was counted before that.
+    // The limit counts even if something was counted before.
     let counted = OVER.replace("end\n", "region\t1\ntotal\t9\nend\n");
     assert!(matches!(parse(&counted), Err(ProfileError::Over { .. })));
     assert_eq!(parse(&OVER.replace("end\n", "")), Err(ProfileError::Truncated));

@@ -94,7 +94,7 @@ pub fn measured(
         if boot.failure.is_some() {
             return Ok(None);
         }
-        // What the host lost says nothing of the guest.
+        // Failures of the host say nothing about the guest.
         let boot = Boot { lost: Vec::new(), ..boot };
         layouts.push(MeasuredLayout {
             boot,

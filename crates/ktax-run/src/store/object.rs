@@ -95,7 +95,8 @@ pub fn parse_format(json: &[u8]) -> Result<u32, String> {
 pub fn parse_measurement(json: &[u8]) -> Result<Measurement, String> {
     let object: Object = serde_json::from_slice(json).map_err(|error| error.to_string())?;
     let Object { mut measurement, profiles } = object;
-    // What is there once for all layouts becomes the text of each of them.
+    // A line that all layouts share becomes a part of each text, so a small object can unpack to
+    // large texts.
     if profiles.most_bytes(measurement.layouts.len()) > PROFILES_MAX {
         return Err(format!("its profiles have more than {PROFILES_MAX} bytes"));
     }
@@ -168,7 +169,7 @@ pub(super) fn beside(texts: &[&str]) -> Beside {
     for (text, own) in parsed.into_iter().enumerate() {
         let mut place = 0;
         for (line, found) in own {
-            // Each text's lines are there, in their order.
+            // Every text's lines are among these, in their order.
             while lines[place] != line {
                 place += 1;
             }
@@ -278,8 +279,8 @@ fn split_numbers(line: &str) -> (String, Vec<u64>) {
             _ => field,
         })
         .collect();
-    // A field that is `#` itself would be taken for a number: the line is kept as it is, marked by
-    // a line feed, which no line has.
+    // A field that is `#` itself would be taken for a number. Such a line is kept unchanged and
+    // marked by a line feed, which no line has.
     match line.split('\t').any(|field| field == "#") {
         true => (format!("{line}\n"), Vec::new()),
         false => (fields.join("\t"), numbers),
