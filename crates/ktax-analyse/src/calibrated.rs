@@ -14,8 +14,8 @@ use ktax_stats::constants::{
 use ktax_stats::ranks::spearman;
 use ktax_stats::tables::median;
 
-/// Rows that were counted and ran on the machine too; cycles follow from times. Rows of one program
-/// are a group. Several tables of a row are one.
+/// Rows that were both counted and timed on the machine. Cycles follow from times. Rows of one
+/// program are a group. Several tables of a row are merged.
 pub fn calibration_rows(
     counted: &Comparison,
     timed: &[NativeTable],
@@ -148,7 +148,7 @@ fn why(reason: NoConstants) -> String {
     }
 }
 
-/// A change that is smaller may have either sign.
+/// Smallest change whose sign is clear, in percent.
 const CLEAR_PERCENT: f64 = 5.0;
 
 /// Compares the estimates of rows with their measured times. It fails if no row has both, or if the
@@ -197,7 +197,7 @@ fn share(
     Share { of_them: all.iter().filter(|row| is_of_them(row)).count(), all: all.len() }
 }
 
-/// Rows whose sign was right, of those that clearly have one.
+/// Share of rows with the right sign, among rows that clearly have one.
 fn signs(rows: &[ValidatedRow]) -> Share {
     let is_clear = |row: &ValidatedRow| row.measured_percent.abs() >= CLEAR_PERCENT;
     share(rows, is_clear, |row| row.predicted() * row.measured_percent > 0.0)
@@ -257,7 +257,7 @@ fn cpu(timed: &Comparison) -> String {
     timed.times().and_then(|times| times.facts.base.get(fact::CPU).cloned()).unwrap_or_default()
 }
 
-/// The rows that only one of both has.
+/// Rows that only one of the comparisons has.
 fn left_out(both: &[ValidatedRow], comparisons: [&Comparison; 2]) -> Vec<String> {
     let all = comparisons.into_iter().flat_map(|comparison| &comparison.rows).map(|row| &row.row);
     let all: BTreeSet<&String> = all.collect();
@@ -270,7 +270,7 @@ mod tests {
     use super::*;
     use ktax_stats::random::Random;
 
-    /// A machine that is made up: cycles of what is fitted, and of a load of CR3.
+    /// Costs of a made-up machine in cycles: of the fitted things, and of a load of CR3.
     const COSTS: [f64; 6] = [0.4, 9.0, 28.0, 160.0, 35.0, 18.0];
     const CR3: f64 = 180.0;
 

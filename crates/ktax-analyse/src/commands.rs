@@ -1,4 +1,4 @@
-//! Runs of a command: the table of its Counters, and what two traces of it were given.
+//! Runs of a command: the table of its Counters, and the differences between two traces.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -74,8 +74,8 @@ pub struct TraceDifference {
     pub is_cut: bool,
 }
 
-/// Compares each thread and process with that of the other run which began as the same one, up to
-/// the call at which they go apart. Where a trace that was cut ends says nothing.
+/// Compares each thread and process with its counterpart in the other run, up to the call at which
+/// they go apart. The end of a trace that was cut off is no difference.
 pub fn between_traces(one: &[TracedCall], other: &[TracedCall]) -> TraceDifference {
     let is_cut = one.len().max(other.len()) >= TracedCall::MOST;
     let (one, other) = (by_task(one), by_task(other));

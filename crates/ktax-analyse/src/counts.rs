@@ -225,7 +225,7 @@ fn different_work(
     reasons
 }
 
-/// The end of what both Sides printed, where that is what differs.
+/// End of the output of both Sides, if the outputs differ.
 fn printed_end(different_work: &[String], pair: &Pair<'_>) -> Option<Sides<PrintedEnd>> {
     let is_of_output = different_work.iter().any(|reason| reason.starts_with("stdout "));
     let end_of_output = |side| pair.measured.get(side).printed.clone().unwrap_or_default();
@@ -274,8 +274,8 @@ fn raw(metric: &Metric, pairs: &[Pair<'_>], side: Side) -> Vec<u64> {
     pairs.iter().map(|pair| metric.raw(pair.samples.get(side))).collect()
 }
 
-/// The Metrics of a row, the headline first: of several CPUs that is the makespan. What most rows
-/// do not have is left out where no Sample has it.
+/// Metrics of a row, the headline first; with several CPUs the headline is the makespan. Metrics
+/// that most rows lack are left out if no Sample has them.
 fn metrics_of(pairs: &[Pair<'_>]) -> Vec<&'static Metric> {
     let samples = || pairs.iter().flat_map(|pair| [&pair.samples.base, &pair.samples.change]);
     let is_there = |metric: &&Metric| {
@@ -288,10 +288,11 @@ fn metrics_of(pairs: &[Pair<'_>]) -> Vec<&'static Metric> {
     [makespan, others].concat()
 }
 
-/// A row changed if its headline did, or else, of several CPUs, what they executed; or else its REP
-/// iterations in process context: clearing and copying memory is work that hardware retires as a
-/// single instruction; or else what kernel threads did while the process waited for them; or else
-/// what several CPUs waited for each other. Other Contexts are shown and decide nothing.
+/// Verdict of a row, and the Metric that decided it. A row changed if its headline did. Otherwise
+/// these decide, in this order: with several CPUs, what they executed; REP iterations in process
+/// context, because clearing and copying memory is work that hardware retires as a single
+/// instruction; what kernel threads did while the process waited for them; how long several CPUs
+/// waited for each other. Other Contexts are shown and decide nothing.
 fn decide(effects: &[Effect]) -> (Verdict, String) {
     let decides = |effect: &Effect| metric(&effect.metric).is_some_and(Metric::decides);
     let mut changed = effects.iter().filter(|effect| effect.verdict.is_change());
@@ -326,8 +327,8 @@ fn operation_source(
     }
 }
 
-/// Scales what was measured to as many operations as the base did in the first Layout, which
-/// become those of the row.
+/// Scales the counts to as many operations as the base did in the first Layout. These become the
+/// row's operations.
 fn scale_to_base(workload: &mut Workload, pairs: &mut [Pair], suite: Option<&str>) {
     let ops = |sample: &Sample| match (suite, sample.suite_operations()) {
         (Some(_), Some((_, operations))) => operations,
@@ -346,7 +347,7 @@ fn scale_to_base(workload: &mut Workload, pairs: &mut [Pair], suite: Option<&str
     }
 }
 
-/// The operations of a pair, where the program counts them.
+/// Operations of a pair, if the program counts them.
 fn counted_operations(
     pair: &Pair,
     known: OperationSource,

@@ -4,7 +4,7 @@ use ktax_model::{Effect, Failure, Sides, Signature, Verdict};
 use ktax_stats::exact::{Decision, judge};
 use ktax_stats::tables::change_percent;
 
-/// The values of one Metric, by Layout: those of a pair stand at the same place.
+/// Values of one Metric by Layout; those of a pair have the same index.
 pub(super) struct EffectValues<'a> {
     /// The Metric's name.
     pub metric: &'a str,
@@ -12,7 +12,7 @@ pub(super) struct EffectValues<'a> {
     pub samples: Sides<Vec<u64>>,
     /// Layout of each pair.
     pub layouts: Vec<usize>,
-    /// Operations that a raw count is of.
+    /// Operations that a raw count covers.
     pub ops: u64,
 }
 
@@ -90,7 +90,8 @@ fn differing_entries(base: &Signature, change: &Signature) -> Vec<String> {
         .collect()
 }
 
-/// A Sample of another number of operations than planned cannot be divided by the planned one.
+/// The failure of a Sample whose number of operations is not the planned one, by which it is
+/// divided.
 pub(super) fn wrong_ops(found: u64, planned: u64) -> Failure {
     Failure::WrongWork { deviations: format!("operations {found}, expected {planned}") }
 }

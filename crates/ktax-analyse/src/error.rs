@@ -19,7 +19,7 @@ pub enum AnalyseError {
         shell_path(.dir)
     )]
     BootsMissing { missing: usize, planned: usize, dir: String },
-    /// A Boot was made, and not all Runs in it.
+    /// A Boot was made, but not all Runs in it.
     #[error("{row} was not run yet in boot {boot}; resume with `ktax run {}`", shell_path(.dir))]
     RunMissing { row: String, boot: String, dir: String },
     /// The plan is not one that ktax makes.

@@ -1,8 +1,8 @@
 //! Estimates of the time that a machine takes for a row, by its Calibration.
 //!
-//! What each thing of a row costs lies in an interval. An estimate takes the end of each interval
-//! that makes it least, or most, under the Layout where that is least, or most. So it is as wide
-//! as all errors together in the worst case.
+//! The cost of each thing in a row is an interval. An estimate takes the end of each interval that
+//! gives the least, or the most, under the Layout with the least, or the most. So it is as wide as
+//! all errors together in the worst case.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,8 @@ pub fn estimate(rows: &mut [Row], machine: &str, calibration: &Calibration) {
     }
 }
 
-/// `None` of several CPUs, whose cycles nobody adds up, and where there is no measurement.
+/// The Estimate of a row. `None` with several CPUs, whose cycles nobody adds up, and if the row was
+/// not measured.
 fn row_estimate(row: &Row, machine: &str, calibration: &Calibration) -> Option<Estimate> {
     let is_measured = !matches!(row.verdict, Verdict::DifferentWork | Verdict::Failed);
     row.counts().filter(|counts| is_measured && counts.waits.is_none())?;
@@ -88,7 +89,7 @@ fn percent_by_instructions(
     hull((0..layouts).flat_map(|layout| fit.error.map(|error| percent_under(layout, error))))
 }
 
-/// Costly instructions and iterations that changed, and that no cost is known of.
+/// Costly instructions and iterations that changed, but whose cost is not known.
 fn left_out(row: &Row, terms: &[Term<'_>], calibration: &Calibration) -> BTreeMap<String, f64> {
     // A fit has a cost of branches already.
     let is_fitted = |kind: Costly| {
@@ -121,15 +122,15 @@ fn has_changed(effect: &Effect) -> bool {
         || is_few && (is_under_each(u64::lt) || is_under_each(u64::gt))
 }
 
-/// Something that a row has: how much of it there is at least and at most, and what one costs.
+/// A thing that a row has: its least and largest number, and its cost.
 struct Term<'a> {
-    /// The raw counts of Effects that are of it, added up.
+    /// Effects of this thing; their raw counts are added up.
     effects: Vec<&'a Effect>,
     /// Set if there may be none of it, because it could not be counted.
     may_be_none: bool,
     /// Cost by itself, with all errors.
     cost: LowHigh,
-    /// In a row, with the rest of it.
+    /// Cost in a row, together with the rest of it.
     in_row: f64,
 }
 
@@ -193,7 +194,7 @@ fn iteration(row: &Row, calibration: &Calibration) -> Option<LowHigh> {
     changed.or_else(any).or(calibration.rep_iteration)
 }
 
-/// The share of the starts of the string instruction that changed most.
+/// Least share of the starts of the string instruction that changed most; less is noise.
 const LEAST_OF_STARTS: f64 = 0.1;
 
 fn fitted<'a>(row: &'a Row, fit: &CalibrationFit) -> impl Iterator<Item = Term<'a>> {

@@ -3,7 +3,7 @@
 use ktax_model::{Growth, GrowthPower, Side, Workload, family};
 use ktax_stats::growth::{Curve, Fit, GrowthClass, NEGLIGIBLE, fit};
 
-/// The parameter whose growth is of interest.
+/// The parameter that growth is fitted to.
 const PARAMETER: &str = "pages";
 
 /// Cost of one operation of a row.
@@ -16,8 +16,8 @@ pub(super) struct RowCost<'a> {
     pub layouts: Vec<f64>,
 }
 
-/// The growth of every family of rows that differ in [`PARAMETER`] alone and have a row where it is
-/// 0. Families of too few rows, or with too narrow a span, say nothing.
+/// Growth of every family of rows that differ only in [`PARAMETER`] and have a row where it is 0. A
+/// family with too few rows, or with too narrow a span, has none.
 pub(super) fn growth_of_families(costs: &[RowCost<'_>], side: Option<Side>) -> Vec<Growth> {
     let mut families: Vec<(String, Vec<(u64, &RowCost<'_>)>)> = Vec::new();
     for cost in costs {
@@ -57,7 +57,7 @@ fn growth_of_family(
     })
 }
 
-/// `None` without a row of size 0.
+/// Costs by size; `None` without a row of size 0.
 fn curve(rows: &[(u64, &RowCost<'_>)], value: impl Fn(&RowCost<'_>) -> f64) -> Option<Curve> {
     let base = value(rows.iter().find(|(size, _)| *size == 0)?.1);
     let sized = rows.iter().filter(|(size, _)| *size > 0);

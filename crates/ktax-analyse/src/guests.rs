@@ -70,7 +70,7 @@ fn compared_row(
     Row { reason, ..guest_row(row, verdict, evidence) }
 }
 
-/// The base alone: the guest against the host itself, where that did the same work.
+/// A row of the base alone: the guest against the host itself, if that did the same work.
 fn base_alone(
     row: &GuestRow,
     samples: &[GuestSample],
@@ -151,11 +151,11 @@ struct GuestBoots<'a> {
     boots: Vec<(&'a Step, Boot)>,
 }
 
-/// The Samples of a row by Layout, of each Side; or why some are missing.
+/// Samples of a row by Layout, of each Side; or the reasons why some are missing.
 pub(super) type Gathered = Result<Sides<Vec<GuestSample>>, Vec<RowFailure>>;
 
 impl<'a> GuestBoots<'a> {
-    /// Reads them, if every one was made.
+    /// Reads all Boots. It fails if one is missing.
     pub fn read(dir: &'a RunDir<GuestsPlan>) -> Result<GuestBoots<'a>> {
         let plan = &dir.plan().method;
         let mut boots = Vec::new();
@@ -226,7 +226,7 @@ impl<'a> GuestBoots<'a> {
     }
 }
 
-/// A program must have done its work.
+/// Refuses a program that did not do its work.
 fn check_work(row: &GuestRow, sample: GuestSample) -> Result<GuestSample, Failure> {
     let deviations = match &row.work {
         GuestWork::Program(workload) => workload.deviations(&sample.signature).join("; "),

@@ -13,7 +13,7 @@ use ktax_run::rundir::profile;
 use ktax_stats::exact::judge;
 use ktax_stats::tables::change_percent;
 
-/// Functions kept of a step.
+/// Most functions that are kept of a step.
 const MOST_FUNCTIONS: usize = 5;
 
 /// A point as the rule needs it; every slice has one entry for each Layout.
@@ -27,7 +27,7 @@ pub struct PointCounts {
     pub signature: String,
 }
 
-/// Each point against its anchor; `None` of the first.
+/// Each point against its anchor; `None` for the first.
 pub fn against_anchors(
     points: &[PointCounts],
     ops: u64,
@@ -49,7 +49,7 @@ pub fn against_anchors(
     all
 }
 
-/// Each point against the one before it; `None` of the first.
+/// Each point against the one before it; `None` for the first.
 pub fn against_before(
     points: &[PointCounts],
     ops: u64,
@@ -124,7 +124,7 @@ pub fn step_functions(
     carried.filter(|carried| carried.delta != 0.0).take(MOST_FUNCTIONS).collect()
 }
 
-/// The rule that judges the sides of a comparison.
+/// Compares two points by the rule that judges the sides of a comparison.
 fn compare(
     base: &PointCounts,
     change: &PointCounts,
@@ -224,7 +224,7 @@ mod tests {
     }
 
     proptest! {
-        /// Fifty equal kernels, whose layouts differ alike: nothing steps.
+        /// Nothing steps between fifty equal kernels whose layouts differ alike.
         #[test]
         fn equals_never_step(cost in 1_000_u64..10_000_000) {
             prop_assert!(steps(&[cost; 50]).is_empty());

@@ -11,9 +11,9 @@ use ktax_model::{
 use ktax_stats::exact::judge;
 use ktax_stats::tables::change_percent;
 
-/// Ranks the additions for each Workload. `together` is the Comparison of all at once, `not_built`
-/// has those that have none, with the reason, `already_on` what the base's kernel has by itself.
-/// Nothing if no addition could be built.
+/// Ranks the additions for each Workload. `together` is the Comparison of all at once; `not_built`
+/// has the additions without one, with the reason; `already_on` is what the base's kernel has by
+/// default. `None` if no addition could be built.
 pub fn ledger(
     title: &str,
     each: &[(String, Comparison)],
@@ -154,12 +154,12 @@ fn deciding(row: &Row) -> Option<Vec<&Effect>> {
     names.iter().map(find).collect()
 }
 
-/// A guest's Metrics are of all that it did.
+/// Operations that a Metric covers: for a guest all that it did.
 fn ops(row: &Row) -> u64 {
     if row.guests().is_some() { 1 } else { row.ops }
 }
 
-/// Each reason that is in one of the tables.
+/// Exits by reason, for each reason in one of the tables.
 fn exits(guests: &GuestsEvidence) -> Option<Vec<LedgerExits>> {
     let [base, change] =
         [&guests.runs.base, &guests.runs.change].map(|run| run.as_ref().map(|run| &run.table));
@@ -185,10 +185,10 @@ fn ledger_cost(effect: &Effect) -> LedgerCost {
     }
 }
 
-/// Costs that are independent add up: under each Layout, all at once should cost the base plus
-/// every addition's delta under that Layout. The rule of any two Sides says whether they do. What
-/// the Layouts move in each addition is in the sum, so a noisy addition hides an interaction and
-/// does not make one.
+/// Interactions between additions. Independent costs add up: under each Layout, all at once should
+/// cost the base plus every addition's delta under that Layout. The rule that judges two Sides
+/// decides whether they do. The noise of each addition is in the sum, so a noisy addition hides an
+/// interaction and does not make one.
 fn interactions(
     parts: &[&Row],
     together: &Row,
@@ -257,7 +257,7 @@ mod tests {
 
     const BASE: [u64; 5] = [10_000, 10_002, 10_001, 10_000, 10_003];
 
-    /// A row of which one operation costs so much more, under each Layout.
+    /// A row in which one operation costs more by these numbers, under each Layout.
     fn row(instructions: [i64; 5], rep: [i64; 5]) -> Row {
         let effect = |metric: &str, base: [u64; 5], by: [i64; 5]| {
             let change = base.iter().zip(by).map(|(base, by)| base.strict_add_signed(by)).collect();
@@ -313,7 +313,7 @@ mod tests {
         assert_eq!(beyond(&parts, &row([0; 5], [508; 5]))[1].1, Verdict::BelowThreshold);
     }
 
-    /// Layouts move a part by 200: 150 beyond the sum are within what they do.
+    /// Layouts move a part by 200, so 150 beyond the sum are within the noise.
     #[test]
     fn noise_of_a_part_is_noise_of_the_sum() {
         let noisy = row([500, 600, 700, 550, 650], [0; 5]);

@@ -1,4 +1,5 @@
-//! Native Runs become a table: what each kind of workload is judged by, derived from its Samples.
+//! Tables of native Runs: the columns that each kind of workload is judged by, derived from its
+//! Samples.
 
 use crate::growth;
 use ktax_model::{Growth, NativeColumn, NativeRow, NativeSample, NativeTable, Summary, Workload};
@@ -6,8 +7,7 @@ use ktax_stats::tables::{
     contest_ratio, jobs_per_minute, median, per_process_per_page, share_percent, timing_index,
 };
 
-/// Derives these columns, by name, of every row, and how the rows grow. A column that no row has is
-/// left out.
+/// Derives these columns of every row, and how the rows grow. A column that no row has is left out.
 pub fn derive_columns(table: &mut NativeTable, names: &[String]) {
     let rows = table.rows.clone();
     let cell_of_row = |column: &Column, row: &NativeRow| cell(column, row, &rows);
@@ -94,13 +94,13 @@ impl SamplePoint<'_> {
         self.workload.ops as f64
     }
 
-    /// The share of a second that a number of microseconds in the Region is, in percent.
+    /// Microseconds of the Region as a share of its time, in percent.
     fn busy_percent(&self, microseconds: &str) -> Option<f64> {
         Some(share_percent(self.value(microseconds)? / 1e6, self.seconds()?))
     }
 
-    /// The median seconds of an operation of the row that is like this one but for a parameter,
-    /// which is 0, or its first choice.
+    /// Median seconds of an operation in the row that differs only in this parameter, where it is 0
+    /// or its first choice.
     fn seconds_without(&self, name: &str) -> Option<f64> {
         let is_without = |row: &&NativeRow| {
             let mut params = self.workload.params.clone();

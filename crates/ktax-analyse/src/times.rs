@@ -17,7 +17,7 @@ use ktax_stats::timed::{
 };
 use noise::CHANGED_MENDS;
 
-/// A row without a time in the first Boots of a Side, so many, is not waited for.
+/// Number of Boots after which a row without a time is given up.
 const TRIES: usize = 3;
 
 /// The log-ratios of one row.
@@ -64,11 +64,11 @@ pub fn why_ended(plan: &Plan<TimesPlan>, pairs: &[TimedPair]) -> Option<String> 
 /// Progress of a timed run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
-    /// Pairs that there are.
+    /// Number of pairs so far.
     pub pairs: usize,
-    /// A/A pairs that there are.
+    /// Number of A/A pairs so far.
     pub controls: usize,
-    /// The number of pairs after which it ends at the latest, when that is known.
+    /// Largest number of pairs, once it is known.
     pub cap: Option<usize>,
 }
 
@@ -96,7 +96,7 @@ pub fn never_ran(workload: &Workload, pairs: &[TimedPair]) -> bool {
     })
 }
 
-/// Compares the two Sides; what is on disk may be less than the Plan wanted.
+/// Compares the two Sides; fewer pairs than the Plan wanted may be on disk.
 pub fn times(plan: &Plan<TimesPlan>, pairs: &[TimedPair]) -> Comparison {
     let (headline, secondary) =
         (log_ratios(&plan.method.headline, pairs), log_ratios(&plan.method.secondary, pairs));
@@ -256,13 +256,13 @@ fn timed_row(
     Row { headline, reason: why, failures, ..row }
 }
 
-/// The log-ratio of a pair, if both its Boots have times of the row.
+/// Log-ratio of a pair; `None` unless both its Boots have times of the row.
 fn pair_log_ratio(pair: &TimedPair, row: &str) -> Option<f64> {
     let loops = |side| boot_loops(pair.boots.get(side), row).unwrap_or_default();
     log_ratio(loops(Side::Base), loops(Side::Change))
 }
 
-/// The ratios of the pairs that have one, in the order of time.
+/// Ratios of the pairs that have one, in order of time.
 fn series(pairs: &[TimedPair], row: &str) -> Vec<PairRatio> {
     let ratio_of_pair = |pair: &TimedPair| {
         let ratio = pair_log_ratio(pair, row)?.exp();
@@ -271,7 +271,7 @@ fn series(pairs: &[TimedPair], row: &str) -> Vec<PairRatio> {
     pairs.iter().filter_map(ratio_of_pair).collect()
 }
 
-/// Too little was measured, or the machine is not fit to measure.
+/// Verdict without an answer: too little was measured, or the machine is not fit to measure.
 fn no_answer(why: Why) -> Verdict {
     match why {
         Why::TooFewPairs | Why::TooFewControls => Verdict::TooFewBoots,
@@ -298,7 +298,7 @@ where
     failures.iter().any(|failed| too_many_failed(failed.boots, boots(failed.side).count()))
 }
 
-/// The first fact in which a pair's two Boots did different work.
+/// First difference of work between the two Boots of a pair.
 pub(super) fn different_work(pairs: &[TimedPair], row: &str) -> Option<String> {
     pairs.iter().find_map(|pair| {
         let run = |side| pair.boots.get(side).runs.get(row).filter(|run| run.failure.is_none());
@@ -341,8 +341,8 @@ fn no_answer_reason(why: Why) -> String {
     }
 }
 
-/// The share of a Side's Boots that may fail, of the host's weather as it were: those that are slow
-/// enough to reach a limit are missing, and the others look faster than they are.
+/// Largest share of failed Boots that is tolerated: slow boots time out, so dropping them biases
+/// the rest towards fast ones.
 const MOST_FAILED: f64 = 0.05;
 
 /// The loops of a row, if none of them failed.
@@ -355,7 +355,7 @@ fn median_loop(boot: &TimedBoot, row: &str) -> Option<f64> {
     median(boot_loops(boot, row)?)
 }
 
-/// The Boots of a Side; of an A/A pair both are the base's.
+/// Boots of a Side; both Boots of an A/A pair are the base's.
 fn side_boots(pairs: &[TimedPair], side: Side) -> impl Iterator<Item = &TimedBoot> {
     let sides_of_boots = move |pair: &'_ TimedPair| match (side, pair.is_control) {
         (Side::Base, true) => vec![Side::Base, Side::Change],
@@ -423,10 +423,10 @@ fn differs_from_one(ratio: &Ratio) -> bool {
     ratio.low > 1.0 || ratio.high.is_some_and(|high| high < 1.0)
 }
 
-/// The blocks as pairs, so that a boot of the machine is what is counted: two neighbours of
+/// Turns blocks into pairs, so that one boot of the machine is one value: two neighbours of
 /// different Sides are a pair, two of the base an A/A pair. A block's loops are the medians of its
-/// Boots. What was measured after the Plan had enough is left out: who looks often enough finds
-/// something.
+/// Boots. Blocks after the Plan had enough are left out, because repeated looks find changes by
+/// chance.
 pub fn of_blocks(plan: &Plan<TimesPlan>, blocks: &[TimedBlock]) -> Vec<TimedPair> {
     let mut pairs = Vec::new();
     let mut left = blocks;
@@ -455,7 +455,7 @@ pub fn of_blocks(plan: &Plan<TimesPlan>, blocks: &[TimedBlock]) -> Vec<TimedPair
     pairs
 }
 
-/// The Sides in the Plan's randomized order, without end: of an A/A pair the base twice.
+/// The Sides in the Plan's randomized order, an endless iterator; an A/A pair is the base twice.
 pub fn turns(plan: &Plan<TimesPlan>) -> impl Iterator<Item = Side> + use<> {
     Order::new(plan.seed).flat_map(|slot| match (slot.is_control, slot.change_first) {
         (true, _) => [Side::Base, Side::Base],
@@ -464,13 +464,13 @@ pub fn turns(plan: &Plan<TimesPlan>) -> impl Iterator<Item = Side> + use<> {
     })
 }
 
-/// Whether the blocks are in that order.
+/// Whether the blocks are in the planned order.
 pub fn is_drawn(plan: &Plan<TimesPlan>, blocks: &[TimedBlock]) -> bool {
     turns(plan).zip(blocks).all(|(turn, block)| turn == block.side)
 }
 
-/// Compares Sides that were measured in blocks. In any other order there is no verdict: what
-/// drifts from boot to boot could look like the change.
+/// Compares Sides that were measured in blocks. In any other order than the planned one there is no
+/// verdict, because a drift from boot to boot could look like the change.
 pub fn in_blocks(plan: &Plan<TimesPlan>, blocks: &[TimedBlock]) -> Comparison {
     let mut comparison = times(plan, &of_blocks(plan, blocks));
     comparison.warnings.extend(blocks.iter().flat_map(changed_fact_warnings));
@@ -489,8 +489,8 @@ pub fn in_blocks(plan: &Plan<TimesPlan>, blocks: &[TimedBlock]) -> Comparison {
     comparison
 }
 
-/// A row has failed in a block if it has in too many of its Boots, and did other work if it has in
-/// one of them.
+/// A block as one Boot. A row failed in it if it failed in too many of its Boots, and did different
+/// work if it did in one of them.
 fn block_as_boot(block: &TimedBlock) -> TimedBoot {
     let mut runs: BTreeMap<String, TimedRun> = BTreeMap::new();
     for row in block.boots.iter().flat_map(|boot| boot.runs.keys()) {
@@ -517,7 +517,7 @@ fn block_as_boot(block: &TimedBlock) -> TimedBoot {
     TimedBoot { facts, runs, lost: None }
 }
 
-/// Facts that were not the same in all Boots of a block, of which the first one's are kept.
+/// Warnings about facts that changed within a block; the first Boot's facts are kept.
 fn changed_fact_warnings(block: &TimedBlock) -> Vec<Warning> {
     let facts = || block.boots.iter().map(|boot| &boot.facts);
     let names: BTreeSet<&String> = facts().flat_map(|facts| facts.keys()).collect();
@@ -530,7 +530,7 @@ fn changed_fact_warnings(block: &TimedBlock) -> Vec<Warning> {
     changed.map(warning).collect()
 }
 
-/// The noise of two, by their time.
+/// Noise of two blocks, weighted by their time.
 fn combined_noise(one: &Noise, other: &Noise) -> Noise {
     let seconds = one.seconds + other.seconds;
     let mean = |share: fn(&Noise) -> f64| match seconds > 0.0 {

@@ -37,7 +37,7 @@ pub(super) fn one_image_of_guests(plan: &GuestsPlan) -> Option<Warning> {
         .then(|| one_image_warning(base.kernel.as_ref()?, change.kernel.as_ref()?))?
 }
 
-/// Whether the kernels were asked for by other names, options or patches.
+/// Whether the kernels were asked for by different names, options or patches.
 fn is_asked_twice(base: &Subject, change: &Subject) -> bool {
     !change.is_kernel_of(base)
 }
@@ -54,8 +54,8 @@ fn one_image_warning(base: &Identity, change: &Identity) -> Option<Warning> {
     })
 }
 
-/// Parameters that arch/x86 looks for in the command line itself (cmdline_find_option): the kernel
-/// proper does not know them, and hands them to init although they work.
+/// Parameters that arch/x86 looks for in the command line itself (cmdline_find_option). The kernel
+/// proper does not know them and passes them to init, although they work.
 const READ_EARLY: [&str; 20] = [
     "clearcpuid",
     "dis_ucode_ldr",
@@ -79,10 +79,10 @@ const READ_EARLY: [&str; 20] = [
     "tsx",
 ];
 
-/// The parameters that Linux 6.1 documents (kernel-parameters.txt), one on each line.
+/// Parameters that Linux 6.1 documents (kernel-parameters.txt), one on each line.
 const DOCUMENTED: &str = include_str!("../../../kernels/parameters.txt");
 
-/// Among so many names a short one, or one of another length, is alike by chance.
+/// Among so many names, short names and names of different lengths are alike by chance.
 const SHORTEST: usize = 4;
 const LENGTHS_APART: usize = 2;
 
@@ -160,7 +160,7 @@ pub(super) fn unsettled_side_warnings(
     was_busy.into_iter().chain(unseeded).collect()
 }
 
-/// The kernels' names of the code that computes crc32c, each once; empty without a disk.
+/// Names of the code that computes crc32c in the kernels, each once; empty without a disk.
 pub(super) fn checksum_drivers<'a>(
     boots: impl Iterator<Item = (&'a Step, &'a Boot)>,
 ) -> Vec<String> {
@@ -229,7 +229,7 @@ fn share_percent(effect: &Effect) -> Option<f64> {
     (effect.delta != 0.0).then(|| (sum / effect.delta * 100.0).abs())
 }
 
-/// Boots and Runs that the host lost, and that were made once more.
+/// Warnings about Boots and Runs that the host lost and that were made again.
 pub(super) fn lost_boot_warnings<'a>(
     boots: impl Iterator<Item = (&'a Step, &'a Boot)>,
 ) -> Vec<Warning> {
@@ -256,7 +256,7 @@ pub(super) fn lost_pair_warnings(pairs: &[TimedPair]) -> Vec<Warning> {
     pairs.iter().flat_map(warnings_of_pair).collect()
 }
 
-/// Instructions between the reads of the clock and the markers, generously.
+/// Most instructions between the reads of the clock and the markers.
 const BRACKET: u64 = 64;
 
 /// A fact of Runs, and the rows that it holds for.
@@ -270,7 +270,7 @@ pub(super) struct RunWarnings {
 }
 
 impl RunWarnings {
-    /// Looks at the Runs of one more row.
+    /// Adds the Runs of one more row.
     pub(super) fn add<'a>(
         &mut self,
         workload: &Workload,
@@ -315,8 +315,8 @@ fn note_warning(note: &str, rows: &[String]) -> Warning {
 }
 
 /// Whether the guest's clock went on while no instruction ran. The clock is QEMU's own count; only
-/// the few instructions around the Region are not in the total. What faults is in the total twice,
-/// so that more there says nothing.
+/// the few instructions around the Region are not in the total. An instruction that faults is in
+/// the total twice, so a total above the clock means nothing.
 fn sleeps(sample: &Sample) -> bool {
     sample.tsc > sample.total.saturating_add(BRACKET)
 }

@@ -63,7 +63,7 @@ fn added_parameters<'a>(base: &Subject, change: &'a Subject) -> Option<Vec<&'a s
     all.starts_with(&before).then(|| all[before.len()..].to_vec())
 }
 
-/// The elements of a chain that the Subjects themselves hold: patches or parameters.
+/// Elements of a chain that the Subjects themselves have: patches or parameters.
 pub fn elements(chain: Chain, base: &Subject, change: &Subject) -> Vec<Element> {
     let element =
         |name: &str| Element { name: name.to_owned(), title: String::new(), is_merge: false };
@@ -78,7 +78,8 @@ pub fn elements(chain: Chain, base: &Subject, change: &Subject) -> Vec<Element> 
     }
 }
 
-/// The Subject after these elements, at least one; of options `config` is the file that holds them.
+/// The Subject after these elements, at least one. For options, `config` is the file that holds
+/// them.
 pub fn subject_after(chain: Chain, base: &Subject, elements: &[Element], config: &str) -> Subject {
     let mut subject = base.clone();
     let names = || elements.iter().map(|element| element.name.clone());

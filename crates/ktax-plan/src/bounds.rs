@@ -1,30 +1,30 @@
-//! Numbers that an Experiment may have: of a key, and of the flag that sets it.
+//! Bounds of the numbers in an Experiment, for keys and for the flags that set them.
 
 use std::ops::RangeInclusive;
 
 use ktax_model::Machine;
 use ktax_stats::timed::MIN_PAIRS;
 
-/// A smaller change of counts gets no verdict, percent, where nothing else is asked for.
+/// Default threshold of counts in percent; a smaller change gets no verdict.
 pub const THRESHOLD_PERCENT: f64 = 0.1;
 
 /// Default threshold of times in percent; times are never the same twice.
 pub const TIMED_THRESHOLD_PERCENT: f64 = 1.0;
 
-/// Characters of a boot line: the kernel takes 2047 (COMMAND_LINE_SIZE of arch/x86), and some are
-/// ktax's own.
+/// Most characters of a boot line: the kernel takes 2047 (COMMAND_LINE_SIZE of arch/x86), and some
+/// are ktax's own.
 pub const LONGEST_BOOT_LINE: usize = 1800;
 
 /// Layouts per Side.
 pub const LAYOUTS: RangeInclusive<u32> = 1..=99;
 
-/// A guest's memory, in MiB.
+/// A guest's memory in MiB.
 pub const MEMORY_MIB: RangeInclusive<u32> = 128..=65_536;
 
 /// A fixed number of pairs.
 pub const PAIRS: RangeInclusive<u32> = MIN_PAIRS as u32..=10_000;
 
-/// The cap of pairs.
+/// Cap of the number of pairs.
 pub const MOST_PAIRS: RangeInclusive<u32> = 20..=10_000;
 
 /// Runs of a row in a timed Boot.
@@ -46,5 +46,5 @@ pub fn cpus() -> String {
     format!("{least} to {most}, or {of_timed} to {most_of_timed} with --engine kvm")
 }
 
-/// CPUs that those run on.
+/// CPUs of this machine that a timed guest runs on.
 pub const CORES: RangeInclusive<u32> = 1..=1023;

@@ -86,23 +86,23 @@ fn subject_experiment(
     }
 }
 
-/// A shard takes about so long on one CPU, seconds: long beside what a scheduler takes to start it,
-/// short beside what is lost if the machine is.
+/// Usual length of a shard on one CPU, seconds: long compared with the time to start it, short
+/// compared with what is lost if the machine is.
 const SHARD_S: f64 = 600.0;
 
-/// Slurm numbers the jobs of an array up to 1000, where nobody has set `MaxArraySize`.
+/// Slurm numbers the jobs of an array up to 1000, unless `MaxArraySize` is set.
 pub const SHARDS: std::ops::RangeInclusive<usize> = 1..=1000;
 
 /// Costs of a Subject's rows, in seconds on one CPU.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Costs {
-    /// The Boots that all rows start from.
+    /// Cost of the Boots that all rows start from.
     pub boots: f64,
-    /// Each row, by its place; nothing where it is measured already.
+    /// Cost of each row; `None` if it is measured already.
     pub rows: Vec<Option<f64>>,
 }
 
-/// Divides the rows of Subjects into so many shards, or into shards of about ten minutes.
+/// Divides the rows of Subjects into `shards` shards, or into shards of about ten minutes.
 pub fn divide(subjects: &[Costs], shards: Option<usize>) -> Vec<Vec<CampaignUnit>> {
     let all: f64 = subjects.iter().map(Costs::total).sum();
     let wanted = shards.unwrap_or((all / SHARD_S).ceil() as usize);
@@ -135,7 +135,8 @@ impl Costs {
         }
     }
 
-    /// At least so many, if there are as many rows, and none much longer than a shard.
+    /// Divides the rows into at least `least` parts, if there are as many rows, and none much
+    /// longer than a shard.
     fn parts(&self, subject: usize, least: usize) -> Vec<CampaignUnit> {
         let mut rows: Vec<(usize, f64)> = self.left().collect();
         rows.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -151,7 +152,7 @@ impl Costs {
     }
 }
 
-/// Puts each, the longest first, where there is least.
+/// Puts each item, the longest first, into the emptiest bin.
 fn spread<T>(longest_first: Vec<T>, bins: usize, cost: impl Fn(&T) -> f64) -> Vec<Vec<T>> {
     let mut filled: Vec<(f64, Vec<T>)> = (0..bins).map(|_| (0.0, Vec::new())).collect();
     for one in longest_first {

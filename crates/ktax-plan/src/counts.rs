@@ -20,25 +20,25 @@ use ktax_model::{
 /// Settings that only experiments of counts have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CountsExperiment {
-    /// The engine that counts.
+    /// Engine that counts.
     pub engine: &'static EngineEntry,
     /// Layouts per Side.
     pub layouts: u32,
-    /// Rows by name; where absent the programs, else all default rows.
+    /// Rows by name; by default the programs, or all default rows if there are none.
     pub workloads: Option<Vec<String>>,
     /// The directory of the user's workloads.
     pub workloads_from: Option<String>,
     /// Workloads that this directory defines.
     pub definitions: Vec<Definition>,
-    /// The kernel's modules that each guest loads, each with its parameters.
+    /// Modules that each guest loads, with their parameters.
     pub modules: Vec<String>,
-    /// The file system of the guest's files.
+    /// File system of the guest's files.
     pub disk: Option<Disk>,
-    /// Programs of the user's and of workload files, of which each is a row.
+    /// Programs of the user and of workload files; each is a row.
     pub programs: Vec<UserProgram>,
     /// Commands that run beside rows that are no programs.
     pub hooks: Option<Box<UserProgram>>,
-    /// The shape of the computer, the same for both Sides.
+    /// Shape of the computer, the same for both Sides.
     pub machine: Machine,
     /// Cycles of the modelled machine, if its file has them.
     pub calibration: Option<Box<Calibration>>,
@@ -49,7 +49,7 @@ pub struct CountsExperiment {
 }
 
 impl CountsExperiment {
-    /// Two Subjects, with the defaults of a file that says no more.
+    /// An experiment with two Subjects and all defaults.
     pub fn between(base: Subject, change: Subject) -> CountsExperiment {
         CountsExperiment {
             engine: &ENGINES[0],
@@ -98,7 +98,7 @@ impl CountsExperiment {
         Ok(experiment)
     }
 
-    /// Refuses what cannot be planned; call it again after changing a field.
+    /// Refuses an experiment that cannot be planned. Call it again after changing a field.
     pub fn check(&self) -> Result<(), PlanError> {
         layouts::check_layouts(self.layouts)?;
         if self.hooks.is_some() && self.workloads.is_none() && !self.programs.is_empty() {
@@ -150,7 +150,7 @@ impl CountsExperiment {
         self.check_settings("change", &self.change)
     }
 
-    /// Refuses settings of a Side's guest that cannot be made.
+    /// Refuses settings that cannot be made in a Side's guest.
     fn check_settings(&self, side: &str, subject: &Subject) -> Result<(), PlanError> {
         let Subject { sysctl, files, setup, .. } = subject;
         let refuse = |key: &str, reason: String| {
@@ -203,8 +203,8 @@ fn check_cpus(rows: &[Workload], cpus: u32) -> Result<(), PlanError> {
     }
 }
 
-/// Refuses rows that boot the kernel within the region, where there are several CPUs: their times
-/// would not add up, for the other CPUs come up in the middle of it.
+/// Refuses rows that boot the kernel within the region if there are several CPUs: their times would
+/// not add up, because the other CPUs come up in the middle.
 fn check_boots(rows: &[Workload], cpus: u32) -> Result<(), PlanError> {
     match rows.iter().find(|row| cpus > 1 && matches!(row.region, Region::Boot)) {
         Some(row) => Err(PlanError::BootOfSeveral { row: row.row.clone() }),
@@ -244,8 +244,8 @@ impl Experiment<CountsExperiment> {
     }
 }
 
-/// The disk that both Sides have, else that of the base and that of the change. A Side without one
-/// of its own has that of the file.
+/// The disk that both Sides have, or else that of the base and that of the change. A Side without a
+/// disk of its own has that of the file.
 fn disks_of_sides(file: &ExperimentFile) -> Result<[Option<Disk>; 3], PlanError> {
     let both = file.disk.as_ref().map(disk::checked_disk).transpose()?.flatten();
     let disk_of = |keys: &SubjectKeys| match &keys.disk {

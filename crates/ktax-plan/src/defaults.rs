@@ -1,10 +1,10 @@
-//! Boot parameters and options that a kernel has on by itself, and how a base boots without them.
+//! Boot parameters and options that a kernel has by default, and how a base boots without them.
 //!
-//! What is added to a kernel that has it already costs nothing, which is no answer. The table was
-//! checked with the configurations of Debian 6.1 and 6.12 (`tests/data/configs/`), and the values
-//! with `Documentation/admin-guide/kernel-parameters.txt` of both.
+//! Adding what a kernel has already costs nothing, which is no answer. The table was checked with
+//! the configurations of Debian 6.1 and 6.12 (`tests/data/configs/`), and the values with
+//! `Documentation/admin-guide/kernel-parameters.txt` of both.
 
-use ByItself::{Always, If, Never};
+use DefaultState::{Always, If, Never};
 use State::{NotRefused, Off, On};
 use ktax_model::AlreadyOn;
 use ktax_model::boot_line::{parameters, unquoted};
@@ -16,13 +16,13 @@ struct Setting {
     /// Values that mean the same; `""` is the parameter without a value.
     values: &'static [&'static str],
     /// Default of kernels that boot without the parameter.
-    default: ByItself,
+    default: DefaultState,
     /// Parameter that turns it off in the base; empty if there is none.
     instead: &'static str,
 }
 
 /// Condition under which a kernel has something by default.
-enum ByItself {
+enum DefaultState {
     /// Never, or only for some CPUs.
     Never,
     /// Always, as far as the CPU needs it.
@@ -38,7 +38,7 @@ enum State {
     On,
     /// Not set, or not mentioned.
     Off,
-    /// Not mentioned as `is not set`: a newer kernel asks whether, an older one never does.
+    /// Not mentioned as `is not set`: newer kernels have this option, older ones do not.
     NotRefused,
 }
 
@@ -47,7 +47,7 @@ const YES: &[&str] = &["1", "on", "y", "yes", "Y", "true"];
 const fn setting(
     name: &'static str,
     values: &'static [&'static str],
-    default: ByItself,
+    default: DefaultState,
     instead: &'static str,
 ) -> Setting {
     Setting { name, values, default, instead }
@@ -177,7 +177,8 @@ const NEEDS: &[(&str, &str)] = &[
     ("transparent_hugepage", "TRANSPARENT_HUGEPAGE"),
 ];
 
-/// Options of which one of a choice is always on: the one that stands for none of them.
+/// Options of a choice, one of which is always on, each with the option that stands for none of
+/// them.
 const CHOICES: &[(&str, &str)] = &[
     ("INIT_STACK_ALL_ZERO", "CONFIG_INIT_STACK_NONE=y"),
     ("INIT_STACK_ALL_PATTERN", "CONFIG_INIT_STACK_NONE=y"),
@@ -252,7 +253,7 @@ fn parameter_on(word: &str, base_line: &str, config: &str) -> Option<(String, St
     Some((because, setting.instead.to_owned()))
 }
 
-/// An addition of options is on if the configuration has all of them.
+/// Options of an addition, if the configuration has all of them.
 fn options_on(asked: &AskedAddition<'_>, config: &str) -> Option<AlreadyOn> {
     let options: Vec<(&str, &str)> = asked
         .config
@@ -281,7 +282,7 @@ fn options_on(asked: &AskedAddition<'_>, config: &str) -> Option<AlreadyOn> {
     })
 }
 
-/// The name as the kernel compares it, and the value; empty of a parameter without one.
+/// Name as the kernel compares it, and value; empty for a parameter without one.
 fn name_and_value(word: &str) -> (String, &str) {
     let (name, value) = word.split_once('=').unwrap_or((word, ""));
     (name.replace('-', "_"), value)
@@ -391,7 +392,7 @@ mod tests {
         assert_eq!(found("foo=7", "foo=8", DEBIAN_6_1), []);
     }
 
-    /// Since 6.16 Kconfig asks whether usercopy is checked by itself.
+    /// Since 6.16 Kconfig asks whether usercopy is checked by default.
     #[test]
     fn an_option_that_a_newer_kernel_asks_for_is_on_in_an_older_one() {
         let newer =
@@ -430,7 +431,7 @@ mod tests {
         assert_eq!(instead_of(&["a.config"], DEBIAN_6_12), None);
     }
 
-    /// Each addition of a ledger that ships is off in the base that is measured.
+    /// Each addition of a built-in ledger is off in the base that is measured.
     #[test]
     fn no_addition_of_a_shipped_ledger_is_on_in_its_base() {
         let mut turned_off = Vec::new();

@@ -18,7 +18,7 @@ const UUID: &str = "6b746178-0000-4000-8000-000000000001";
 /// 2020-01-01, the guest's own date.
 const EPOCH: &str = "1577836800";
 
-/// The disk as a file or the command line says it.
+/// Keys of a disk in a file or on the command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DiskKeys {
@@ -28,11 +28,11 @@ pub struct DiskKeys {
     pub mib: Option<u32>,
     /// Mount options, separated by commas.
     pub options: String,
-    /// More options of the program that makes it, as a shell takes them.
+    /// More options for mkfs, as a shell takes them.
     pub mkfs: String,
     /// Block device below the file system: `brd`, `null_blk` or `zram`.
     pub device: BlockDevice,
-    /// Microseconds that each request takes, of `null_blk`.
+    /// Latency of each request in microseconds, for `null_blk`.
     pub latency_us: Option<u32>,
 }
 
@@ -68,7 +68,7 @@ impl DiskKeys {
     }
 }
 
-/// The disk, checked; `None` for `tmpfs`, which is the memory that files are in without a disk.
+/// The disk, checked; `None` for `tmpfs`, where files are without a disk.
 pub(super) fn checked_disk(keys: &DiskKeys) -> Result<Option<Disk>, PlanError> {
     if *keys == (DiskKeys { fs: MEMORY.into(), ..DiskKeys::default() }) {
         return Ok(None);

@@ -223,7 +223,7 @@ fn hint(near: &Option<String>) -> String {
     near.as_ref().map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default()
 }
 
-/// Refuses what is not one line of printable ASCII; `what` names it.
+/// Refuses a text that is not one line of printable ASCII; `what` names it.
 pub(super) fn printable_line(what: &'static str, text: &str) -> Result<(), PlanError> {
     match text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
         true => Ok(()),
@@ -231,7 +231,7 @@ pub(super) fn printable_line(what: &'static str, text: &str) -> Result<(), PlanE
     }
 }
 
-/// Refuses a number out of bounds; `key` is its name in a file.
+/// Refuses a number that is out of bounds; `key` is its name in a file.
 pub(super) fn range(
     key: &'static str,
     value: u32,

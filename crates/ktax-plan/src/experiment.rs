@@ -37,7 +37,7 @@ impl<M> Experiment<M> {
         }
     }
 
-    /// The Plan of it, with what the method needs to know.
+    /// The Plan of this experiment, with the method's part of it.
     pub(super) fn plan_of<P>(&self, method: P) -> Plan<P> {
         let Experiment { title, seed, threshold_percent, method } = self.with(method);
         Plan { format: FORMAT, title, seed, threshold_percent, method }
@@ -56,7 +56,7 @@ pub enum ExperimentMethod {
 }
 
 impl ExperimentMethod {
-    /// The Subjects whose kernels may be built. None for timed kernels, which have no patches.
+    /// Subjects whose kernels may be built; none for timed kernels, which have no patches.
     pub fn built_subjects(&self) -> Vec<&Subject> {
         match self {
             ExperimentMethod::Counts(experiment) => vec![&experiment.base, &experiment.change],
@@ -68,7 +68,7 @@ impl ExperimentMethod {
         }
     }
 
-    /// Whether base and change say the same, so that only noise can differ.
+    /// Whether base and change are the same, so that only noise can differ.
     fn has_same_sides(&self) -> bool {
         match self {
             ExperimentMethod::Counts(experiment) => experiment.base == experiment.change,
@@ -117,10 +117,10 @@ impl Experiment {
     }
 }
 
-/// The three methods, before anything else is known.
+/// Methods of measuring, without their settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// The engine counts, as the usual one does.
+    /// The engine counts, which is the default.
     Counts,
     /// The engine measures times.
     Times,
@@ -129,7 +129,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// The only place that decides what kind of experiment it is.
+    /// The method of an experiment. No other code decides it.
     pub fn of(file: &ExperimentFile) -> Method {
         match (file.host, file.engine.map(|engine| engine.measures)) {
             (Some(_), _) => Method::Guests,
@@ -139,7 +139,7 @@ impl Method {
     }
 }
 
-/// Two Subjects, in a line.
+/// Title of a comparison of two Subjects.
 pub fn title_of(base: &Subject, change: &Subject) -> String {
     let one = |subject| joined_words(subject_words(subject));
     title_line(&one(base), &one(change))
@@ -151,7 +151,7 @@ pub fn title(file: &ExperimentFile) -> String {
     title_line(&side_words(&file.base), &side_words(&change))
 }
 
-/// A title is ASCII, and a path need not be.
+/// A title must be ASCII, but a path need not be.
 fn title_line(base: &str, change: &str) -> String {
     let title = format!("{base} against {change}");
     let ascii = |c: char| match c {
@@ -176,7 +176,7 @@ fn side_words(keys: &SubjectKeys) -> String {
     joined_words(words)
 }
 
-/// A Subject, without the configuration that its options are added to.
+/// Words for a Subject, without the configuration that its options are added to.
 fn subject_words(subject: &Subject) -> Vec<String> {
     let alone = Subject { setup: None, start_config: None, ..subject.clone() };
     let setup =

@@ -31,27 +31,27 @@ pub struct ExperimentFile {
     pub same: Option<bool>,
     /// Rows by name.
     pub workloads: Option<Vec<String>>,
-    /// A directory of workloads of the user's, beside those of ktax.
+    /// Directory of the user's workloads, beside those of ktax.
     pub workloads_from: Option<String>,
     /// Workloads that the files of that directory define; whoever reads this file reads them.
     #[serde(skip)]
     pub definitions: Vec<Definition>,
-    /// The rows of all its programs, of which some were chosen.
+    /// Rows of all programs in the file, if some were chosen.
     #[serde(skip)]
     pub all_programs: BTreeSet<String>,
-    /// The kernel's modules that each guest loads, with their parameters.
+    /// Modules that each guest loads, with their parameters.
     pub modules: Vec<String>,
     /// A file system for the guest's files.
     pub disk: Option<DiskKeys>,
-    /// Programs of the user's, of which each is a row.
+    /// Programs of the user; each is a row.
     pub program: Vec<ProgramKeys>,
     /// Commands that run beside rows that are no programs.
     pub hooks: Option<ProgramKeys>,
     /// Layouts per Side.
     pub layouts: Option<u32>,
-    /// The number of pairs, with one look; absent: a pilot decides, and there are five looks.
+    /// Fixed number of pairs, with one look; by default a pilot decides, and there are five looks.
     pub pairs: Option<u32>,
-    /// No more pairs than this.
+    /// Largest number of pairs.
     pub most_pairs: Option<u32>,
     /// Number of times that each row runs in a Boot.
     pub loops: Option<u32>,
@@ -59,8 +59,8 @@ pub struct ExperimentFile {
     pub allow_differences: Option<bool>,
     /// Rows that are measured and do not decide.
     pub secondary: Vec<String>,
-    /// Values by name: of a parameter of the workloads, a row for each value; of a setting, a run
-    /// for each value.
+    /// Values by name: a row for each value of a workload's parameter, a run for each value of a
+    /// setting.
     pub sweep: BTreeMap<String, Vec<ParamValue>>,
     /// Guests: the host's kernel, unless it is the usual one of its kind.
     pub host_kernel: Option<String>,
@@ -68,7 +68,7 @@ pub struct ExperimentFile {
     pub host_config: Vec<String>,
     /// Guests: paths of patches for the host's kernel, from source.
     pub host_patches: Vec<String>,
-    /// The shape of the computer, the same for both Sides.
+    /// Shape of the computer, the same for both Sides.
     pub machine: MachineKeys,
     /// Base of the comparison.
     pub base: SubjectKeys,
@@ -88,33 +88,33 @@ pub struct ExperimentFile {
 pub struct Addition {
     /// Name of the addition.
     pub name: String,
-    /// Parameters behind the base's.
+    /// Parameters after the base's.
     #[serde(default)]
     pub boot_line: String,
-    /// Options after the base's, of a Kernel from source.
+    /// Options after the base's, for a Kernel from source.
     #[serde(default)]
     pub config: Vec<String>,
-    /// Patches after the base's, of a Kernel from source.
+    /// Patches after the base's, for a Kernel from source.
     #[serde(default)]
     pub patches: Vec<String>,
     /// Guests of a KVM host: features of KVM that the base lacks.
     #[serde(default)]
     pub with: Vec<String>,
-    /// Kernel settings in the place of the base's, by their names as sysctl(8) has them.
+    /// Kernel settings that replace the base's, by their names in sysctl(8).
     #[serde(default)]
     pub sysctl: BTreeMap<String, String>,
-    /// Modules behind the base's, with their parameters.
+    /// Modules after the base's, with their parameters.
     #[serde(default)]
     pub modules: Vec<String>,
     /// Files beside the base's, `PATH` or `PATH:AT`.
     #[serde(default)]
     pub files: Vec<String>,
-    /// Shell commands after the base's, which run once in the guest before it is frozen.
+    /// Shell commands after the base's. They run once in the guest before it is frozen.
     #[serde(default)]
     pub setup: Option<String>,
 }
 
-/// The shape of the computer.
+/// Keys of the computer's shape.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MachineKeys {
@@ -152,9 +152,9 @@ pub struct SubjectKeys {
     pub start_config: Option<String>,
     /// Kernels from a revision: the directory of the repository.
     pub tree: Option<String>,
-    /// The base is this machine itself.
+    /// Set if the base is this machine itself.
     pub bare_metal: bool,
-    /// On the running kernel, or in a guest that counts: values by name, as `sysctl` has them.
+    /// On the running kernel, or in a counted guest: values by name, as `sysctl` has them.
     pub sysctl: BTreeMap<String, String>,
     /// On the running kernel: transparent huge pages.
     pub thp: Option<String>,
@@ -227,8 +227,7 @@ impl SubjectKeys {
         says.then(|| self.subject_of(self.kernel.as_deref().unwrap_or(usual)))
     }
 
-    /// Builds the side with this kernel, whatever they name, and without their disk, which is not
-    /// checked yet.
+    /// The Subject of these keys with this kernel. It has no disk, because that is not checked yet.
     pub(super) fn subject_of(&self, kernel: &str) -> Subject {
         let mut subject = Subject::of(kernel, "");
         subject.boot_line = self.boot_line.clone().unwrap_or_default();

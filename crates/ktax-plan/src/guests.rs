@@ -29,7 +29,8 @@ pub struct GuestsExperiment {
     pub base: GuestSubject,
     /// Change of the comparison; without it the base is described alone.
     pub change: Option<GuestSubject>,
-    /// The vCPUs of both guests, one run for each number; none: those of the guests, one run.
+    /// Numbers of vCPUs of both guests, one run for each; if empty, one run with the guests' own
+    /// numbers.
     pub swept_cpus: Vec<u8>,
 }
 
@@ -71,7 +72,7 @@ impl GuestsExperiment {
         }
     }
 
-    /// A board's guest has no kernel, so a Side's Kernel is that of its host: where one Side names
+    /// Gives each Side the Kernel of its host. A board's guest has no kernel; if one Side names
     /// one, both have one.
     fn give_hosts(&mut self, file: &ExperimentFile) -> Result<(), PlanError> {
         if self.subjects().all(|subject| subject.kernel.is_none()) {
@@ -95,13 +96,13 @@ impl GuestsExperiment {
         Ok(())
     }
 
-    /// Base, and change where there is one.
+    /// Base, and change if there is one.
     pub fn subjects(&self) -> impl Iterator<Item = &GuestSubject> {
         std::iter::once(&self.base).chain(&self.change)
     }
 }
 
-/// The kernel of hosts of this kind, unless the experiment names another.
+/// Default kernel of hosts of this kind.
 fn usual_kernel(host: HostKind) -> &'static str {
     match host {
         HostKind::Kvm => "debian:cloud-amd64",
@@ -173,15 +174,15 @@ fn check_features(host: HostKind, without: &[String]) -> Result<(), PlanError> {
 pub struct GuestKernels {
     /// The host's Kernel.
     pub host: Identity,
-    /// The base's, if guests of that host have one.
+    /// The base's Kernel, if guests of that host have one.
     pub base: Option<Identity>,
-    /// The change's.
+    /// The change's Kernel.
     pub change: Option<Identity>,
 }
 
 impl Experiment<GuestsExperiment> {
-    /// The Experiments that the swept vCPUs make, each with what it is called; without any it is
-    /// the one.
+    /// An Experiment for each swept number of vCPUs, with its name; without a sweep this Experiment
+    /// alone.
     pub fn of_settings(&self) -> Vec<(String, Experiment<GuestsExperiment>)> {
         if self.method.swept_cpus.is_empty() {
             return vec![(String::new(), self.with(self.method.clone()))];
@@ -222,7 +223,7 @@ impl Experiment<GuestsExperiment> {
     }
 }
 
-/// The rows of these names, in their order.
+/// Rows of these names, in their order.
 fn guest_rows(host: HostKind, names: &[String]) -> Result<Vec<GuestRow>, PlanError> {
     let all = definitions()?;
     let mut rows = Vec::new();
@@ -253,7 +254,7 @@ fn guest_rows(host: HostKind, names: &[String]) -> Result<Vec<GuestRow>, PlanErr
     }
 }
 
-/// `KIND=N`, of a name without its `raw:`.
+/// Parses `KIND=N`, a name without its `raw:`.
 fn raw_work(host: HostKind, name: &str, text: &str) -> Result<GuestWork, PlanError> {
     let found =
         text.split_once('=').and_then(|(kind, times)| Some((kind, times, host.times(kind)?)));
@@ -270,7 +271,7 @@ fn raw_work(host: HostKind, name: &str, text: &str) -> Result<GuestWork, PlanErr
 /// Name of the only swept setting in experiment files.
 pub(super) const CPUS: &str = "cpus";
 
-/// The vCPUs of each run; none where nothing is swept.
+/// Numbers of vCPUs, one for each run; empty without a sweep.
 fn swept_cpus(
     host: HostKind,
     rows: &[GuestRow],

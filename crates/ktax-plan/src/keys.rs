@@ -135,7 +135,7 @@ fn subject_keys(keys: &SubjectKeys) -> Vec<MethodKey> {
     ]
 }
 
-/// The flags that set a key: who typed one need not know the key.
+/// Flags that set a key, for messages: whoever typed a flag need not know the key.
 const FLAGS: [(&str, &str); 49] = [
     ("engine", "--engine"),
     ("layouts", "--layouts"),
@@ -191,7 +191,7 @@ const FLAGS: [(&str, &str); 49] = [
 /// The keys that `--base-set` and `--change-set` set.
 const SET_KEYS: [&str; 4] = ["sysctl", "thp", "governor", "prefix"];
 
-/// A key as messages name it: behind the flag that sets it, if there is one.
+/// Name of a key in messages: after the flag that sets it, if there is one.
 pub(super) fn with_flag(key: &str) -> String {
     let is_set = key.rsplit('.').next().is_some_and(|last| SET_KEYS.contains(&last));
     let is_key =

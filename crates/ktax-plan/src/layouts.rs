@@ -3,14 +3,14 @@ use super::error::PlanError;
 use ktax_model::{Layout, Side, Step};
 use ktax_stats::random::Random;
 
-/// The longest delay before a Region, in loop iterations of two instructions: 10 ms of virtual
-/// time, the longest period of a timer tick (HZ=100).
+/// Longest delay before a Region, in loop iterations of two instructions: 10 ms of virtual time,
+/// the longest period of a timer tick (HZ=100).
 const LONGEST_PHASE: u64 = 5_000_000;
 
 /// The longest padding of the boot line, in characters.
 const LONGEST_PADDING: u64 = 64;
 
-/// Layouts per Side where nothing else is asked for.
+/// Default number of Layouts per Side.
 pub const DEFAULT_LAYOUTS: u32 = 5;
 
 /// Refuses a number of Layouts that ktax does not plan.
@@ -21,8 +21,8 @@ pub fn check_layouts(layouts: u32) -> Result<(), PlanError> {
     }
 }
 
-/// Draws Layouts, and the Steps in their order: two adjacent ones for each Layout, of which the
-/// first Side is drawn.
+/// Draws Layouts, and the Steps in their order: two adjacent ones for each Layout, the first Side
+/// of which is random.
 pub fn draw_steps(seed: u64, count: u32) -> (Vec<Layout>, Vec<Step>) {
     let (layouts, firsts) = draw_layouts(seed, count);
     let pairs = firsts.iter().enumerate().flat_map(|(layout, first)| match first {
@@ -38,7 +38,7 @@ pub fn layouts_of(seed: u64, count: u32) -> Vec<Layout> {
     draw_layouts(seed, count).0
 }
 
-/// The Steps of so many Layouts that were drawn from this seed.
+/// The Steps of `count` Layouts that were drawn from this seed.
 pub fn steps_of(seed: u64, count: u32) -> Vec<Step> {
     draw_steps(seed, count).1
 }

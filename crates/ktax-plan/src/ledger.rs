@@ -6,22 +6,22 @@ use crate::experiment::Method;
 use ktax_host::text::escape;
 use ktax_model::{AlreadyOn, Warning};
 
-/// A ledger file: a base, and what is added to it, one at a time.
+/// A ledger file: a base, and additions to it, one at a time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ledger {
     /// Title in one line.
     pub title: String,
     /// Purpose of the ledger, for people who read the file.
     pub why: String,
-    /// An Experiment for each addition, by its name, and one for all of them, if there are several.
+    /// An Experiment for each addition, by its name, and one for all of them if there are several.
     pub experiments: Vec<(String, Experiment)>,
-    /// The words of the command line that asks for it; empty where none does.
+    /// Words of the command line that asks for it; may be empty.
     pub again: Vec<String>,
     /// Keys of the file and the flags.
     file: ExperimentFile,
 }
 
-/// The name of all additions at once.
+/// Name of the row of all additions at once.
 pub const TOGETHER: &str = "together";
 
 impl Ledger {
@@ -68,7 +68,7 @@ impl Ledger {
         each.flat_map(|addition| already_on(&asked_of(addition), line, config)).collect()
     }
 
-    /// The parameters that do nothing on the base's kernel, by its configuration.
+    /// Parameters that do nothing on the base's kernel, by its configuration.
     pub fn without_effect(&self, config: &str) -> Vec<(String, Warning)> {
         let warnings_of_addition = |addition: &Addition| {
             let name = addition.name.clone();
@@ -104,7 +104,7 @@ fn asked_of(addition: &Addition) -> AskedAddition<'_> {
     AskedAddition { name, boot_line, config }
 }
 
-/// An Experiment for each addition, and one for all of them, if there are several.
+/// An Experiment for each addition, and one for all of them if there are several.
 fn addition_experiments(
     file: &ExperimentFile,
     path: &str,

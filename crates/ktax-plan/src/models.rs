@@ -7,14 +7,14 @@ use ktax_host::text::{escape_lines, nearest};
 use ktax_model::{Calibration, MachineModel, Model};
 use serde::Deserialize;
 
-/// A model by its name, or a machine. A file has a name; who reads the file reads the machine of
-/// that name, if it ends in `.toml`.
+/// A model or a machine. If the name ends in `.toml`, whoever reads the experiment file replaces it
+/// by the machine of that file.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(from = "String")]
 pub enum ModelKey {
     /// `coherence`, or a machine that is built in.
     Name(String),
-    /// The sizes of a machine, and what it takes, if it was calibrated.
+    /// Sizes of a machine, and its Calibration if it was calibrated.
     Machine(Box<MachineModel>, Option<Box<Calibration>>),
 }
 
@@ -61,8 +61,7 @@ pub fn model_names() -> impl Iterator<Item = &'static str> {
     std::iter::once("coherence").chain(machines().map(|machine| machine.name))
 }
 
-/// The machine by which a ledger ranks where the user names none: one that ships with what it was
-/// measured to take.
+/// Machine by which a ledger ranks if the user names none: a built-in one with a Calibration.
 const MEASURED: &str = "zen5";
 
 /// Name and Calibration of that machine.
@@ -84,7 +83,7 @@ fn built_in_machine(name: &str) -> Result<MachineModel, PlanError> {
     parse_machine(text, name).map(|(machine, _)| machine)
 }
 
-/// A machine's file: its sizes, and below `[calibration]` what it takes.
+/// Parses a machine's file: its sizes, and its Calibration below `[calibration]`.
 fn parse_machine(text: &str, name: &str) -> Result<(MachineModel, Option<Calibration>), PlanError> {
     let refused = |reason: String| PlanError::Machine {
         file: name.to_owned(),

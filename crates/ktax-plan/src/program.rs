@@ -12,14 +12,14 @@ use serde::Deserialize;
 
 const LONGEST_NAME: usize = 32;
 const MOST_NUMBERS: usize = 16;
-/// The guest reads 4096, the path and an end among them.
+/// Most words of a command. The guest reads 4096, including the path and an end.
 const MOST_WORDS: usize = 4000;
 
-/// Directories that a guest mounts over what is there.
-const MADE_BY_THE_GUEST: [&str; 4] = ["/dev", "/proc", "/run", "/sys"];
+/// Directories that a guest mounts over what the archive has there.
+const GUEST_MOUNTS: [&str; 4] = ["/dev", "/proc", "/run", "/sys"];
 
 /// The command that runs a script.
-const OF_SCRIPT: [&str; 3] = ["sh", "-e", UserProgram::SCRIPT];
+const SCRIPT_COMMAND: [&str; 3] = ["sh", "-e", UserProgram::SCRIPT];
 
 /// Keys of a program in an experiment file or on the command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -41,29 +41,29 @@ pub struct ProgramKeys {
     pub env: Vec<String>,
     /// The file that it reads from its standard input.
     pub stdin: Option<String>,
-    /// The user, and the group, that it runs as, by number.
+    /// User and group that it runs as, by number.
     pub user: Option<u32>,
-    /// The exit status that says that it did its work.
+    /// Exit status of success.
     pub status: Option<u32>,
     /// Commands for a shell in its root directory, before anything is measured.
     pub setup: Option<String>,
     /// Commands for a shell in its root directory, before each run.
     pub prepare: Option<String>,
-    /// Numbers that it prints, as a part of its work signature: by name, the text before each.
+    /// Numbers in its output that are part of its work signature: by name, the text before each.
     pub numbers: BTreeMap<String, String>,
-    /// Whether it may print something else each time.
+    /// Set if its output may differ each time.
     pub any_output: bool,
     /// Number of runs before it is counted.
     pub warm_up: Option<u32>,
     /// Number of operations in one run.
     pub ops: Option<u64>,
-    /// The text before the number of its operations in what it prints.
+    /// Text in its output before the number of its operations.
     pub ops_from: Option<String>,
-    /// Two sizes, of which each stands for `{size}` in its texts.
+    /// Two sizes; each replaces `{size}` in its texts.
     pub sizes: Vec<u64>,
 }
 
-/// The program, checked: one for each of its sizes.
+/// The program, checked, once for each of its sizes.
 fn sized_programs(keys: &ProgramKeys) -> Result<Vec<UserProgram>, PlanError> {
     let refuse = |reason: &str| Err(PlanError::Program { reason: reason.to_owned() });
     if keys.sizes.is_empty() {
@@ -95,7 +95,7 @@ fn sized_programs(keys: &ProgramKeys) -> Result<Vec<UserProgram>, PlanError> {
     keys.sizes.iter().copied().map(program_of_size).collect()
 }
 
-/// The program with a size in its texts, and in how many of them it stands.
+/// The program with a size in its texts, and the number of texts that have one.
 fn with_size(keys: &ProgramKeys, size: u64) -> (ProgramKeys, usize) {
     let mut own = ProgramKeys { sizes: Vec::new(), ..keys.clone() };
     let ProgramKeys { command, script, env, setup, prepare, .. } = &mut own;
@@ -175,12 +175,12 @@ fn command_words(keys: &ProgramKeys) -> Result<Vec<String>, PlanError> {
             refuse("its command has more than 4000 words; write them into a file that it reads")
         }
         (command, None) => Ok(command.to_vec()),
-        ([], Some(_)) => Ok(OF_SCRIPT.map(str::to_owned).to_vec()),
+        ([], Some(_)) => Ok(SCRIPT_COMMAND.map(str::to_owned).to_vec()),
         _ => refuse("it has a command and a script; remove one of them"),
     }
 }
 
-/// Each file has a path, and a place of its own below the working directory.
+/// Refuses files without a path, or without a place of their own in the guest.
 pub(super) fn check_files(files: &[String]) -> Result<(), PlanError> {
     let mut places = BTreeSet::new();
     for file in files {
@@ -202,8 +202,7 @@ pub(super) fn check_files(files: &[String]) -> Result<(), PlanError> {
             );
         }
         let place = Path::new(UserProgram::WORK).join(parts().collect::<PathBuf>());
-        if let Some(directory) = MADE_BY_THE_GUEST.iter().find(|mounted| place.starts_with(mounted))
-        {
+        if let Some(directory) = GUEST_MOUNTS.iter().find(|mounted| place.starts_with(mounted)) {
             return refuse(&format!(
                 "would be hidden, because the guest mounts {directory}; give another place"
             ));
@@ -215,7 +214,7 @@ pub(super) fn check_files(files: &[String]) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// The numbers that it prints, of which one may be that of its operations.
+/// Named numbers in the output, checked; `ops` is the operation count.
 fn checked_numbers(keys: &ProgramKeys) -> Result<BTreeMap<String, String>, PlanError> {
     let refuse = |reason: String| Err(PlanError::Program { reason });
     let is_taken = |name: &str| ["exit-status", "stdout", UserProgram::OPS].contains(&name);
@@ -263,7 +262,7 @@ pub(super) fn checked_hooks(keys: &ProgramKeys) -> Result<UserProgram, PlanError
     checked_program(&hooks)
 }
 
-/// The commands and files that only one Side's guest has, in a root directory of their own.
+/// Commands and files that only one Side's guest has, in a root directory of their own.
 pub fn own_setup(subject: &Subject) -> Option<UserProgram> {
     let setup = Some(subject.setup.clone()?);
     let (name, command) = ("side".to_owned(), vec!["sh".to_owned()]);
@@ -271,8 +270,8 @@ pub fn own_setup(subject: &Subject) -> Option<UserProgram> {
     Some(UserProgram { name, command, files, setup, ..UserProgram::default() })
 }
 
-/// The file of a kernel setting, by its name as sysctl(8) has it: of `.` and `/`, the one that
-/// comes first separates the parts, and the other one stands for a dot within a part.
+/// File of a kernel setting, by its name in sysctl(8). Of `.` and `/`, the one that comes first
+/// separates the parts, and the other one stands for a dot within a part.
 pub fn sysctl_file(name: &str) -> String {
     let is_dotted = name.find(['.', '/']).is_none_or(|index| name.as_bytes()[index] == b'.');
     let swap = |c: char| match c {
@@ -307,7 +306,8 @@ pub(super) fn is_name(name: &str) -> bool {
     (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(is_of_name)
 }
 
-/// The file's name, with what a row's name cannot have as `-`.
+/// Default name of a program: that of the file, with `-` for characters that a row's name cannot
+/// have.
 fn usual_name(command: &str) -> String {
     let file = command.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
     let allowed = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() { c } else { '-' };
@@ -336,13 +336,13 @@ pub(super) fn checked_programs(keys: &[ProgramKeys]) -> Result<Vec<UserProgram>,
     Ok(programs)
 }
 
-/// The names of the rows that are computed from two sizes of a program; those of its smaller size.
+/// Names of the rows that are computed from two sizes of a program; empty for its larger size.
 fn computed_row_names(program: &UserProgram) -> Vec<String> {
     let size = program.size.as_ref().filter(|size| size.is_smallest());
     size.map_or_else(Vec::new, |size| vec![size.program.row(), size.program.row_of_start()])
 }
 
-/// The parameter that says which program of a guest runs.
+/// Parameter that selects one of a guest's programs.
 const NUMBER: &str = "number";
 
 impl ExperimentFile {
@@ -379,14 +379,14 @@ impl ExperimentFile {
     }
 }
 
-/// The names that ask for a program: its own, and that of all its sizes.
+/// Names that ask for a program: its own, and that of all its sizes.
 fn row_names(program: &UserProgram) -> impl Iterator<Item = &str> {
     let asked = program.size.iter().map(|size| size.program.name.as_str());
     asked.chain([program.name.as_str()])
 }
 
-/// Splits names of rows into the programs of workload files that they ask for, and the others;
-/// `None` where all rows are asked for, or programs alone.
+/// Splits names of rows into programs of workload files and others. The others are `None` if all
+/// rows are asked for, or only programs.
 pub(super) fn split_names(
     definitions: &[Definition],
     names: Option<&[String]>,
@@ -427,12 +427,12 @@ fn defined_program(definition: &Definition, run: &ProgramKeys) -> Result<UserPro
     Ok(UserProgram { defined: true, ..checked_program(&keys)? })
 }
 
-/// A row for each program, as if no workload file had it.
+/// A row for each program, without titles of workload files.
 pub fn program_rows(programs: &[UserProgram]) -> Vec<Workload> {
     rows_with_definitions(programs, &[])
 }
 
-/// A row for each program, in a guest that has no other.
+/// A row for each program, in a guest that has only that program.
 pub(super) fn rows_alone(programs: &[UserProgram], definitions: &[Definition]) -> Vec<Workload> {
     let mut rows = rows_with_definitions(programs, definitions);
     for row in &mut rows {
@@ -441,7 +441,7 @@ pub(super) fn rows_alone(programs: &[UserProgram], definitions: &[Definition]) -
     rows
 }
 
-/// A row for each program, in guests that have them all.
+/// A row for each program, in guests that have all of them.
 pub(super) fn rows_with_definitions(
     programs: &[UserProgram],
     definitions: &[Definition],

@@ -21,22 +21,22 @@ use ktax_model::{
 pub struct TimesExperiment {
     /// Engine that runs the Subjects.
     pub engine: &'static EngineEntry,
-    /// The number of pairs, with one look, instead of a pilot and five looks.
+    /// Fixed number of pairs, with one look, instead of a pilot and five looks.
     pub pairs: Option<u32>,
-    /// No more pairs than this.
+    /// Largest number of pairs.
     pub most_pairs: u32,
     /// Number of times that each row runs in a Boot.
     pub loops: u32,
     /// Whether to go on, with a warning, where the Sides differ in more than was declared.
     pub allow_differences: bool,
-    /// Programs of the user's, of which each is a row that decides.
+    /// Programs of the user; each is a row that decides.
     pub programs: Vec<UserProgram>,
     /// The rows that decide, by name.
     pub workloads: Vec<String>,
     /// The rows that are measured and do not decide.
     pub secondary: Vec<String>,
-    /// Values by name: of a parameter of the workloads, a row for each value; of a setting, a run
-    /// for each value, the same on both Sides.
+    /// Values by name: a row for each value of a workload's parameter, a run for each value of a
+    /// setting, the same on both Sides.
     pub sweep: BTreeMap<String, Vec<ParamValue>>,
     /// Shape of the guests.
     pub machine: TimedMachine,
@@ -89,7 +89,7 @@ impl TimesExperiment {
 }
 
 impl TimesExperiment {
-    /// The rows that decide, of which those of programs are the first.
+    /// Rows that decide; those of programs are first.
     fn headline(&self, names: &[String]) -> Result<Vec<Workload>, PlanError> {
         let mut headline = program::rows_with_definitions(&self.programs, &[]);
         if !names.is_empty() || headline.is_empty() {
@@ -155,7 +155,7 @@ impl Experiment<TimesExperiment> {
 }
 
 impl TimesExperiment {
-    /// Refuses what cannot be planned; call it again after changing a field.
+    /// Refuses an experiment that cannot be planned. Call it again after changing a field.
     pub fn check(&self) -> Result<(), PlanError> {
         range("pairs", self.pairs.unwrap_or(*PAIRS.start()), PAIRS)?;
         range("most_pairs", self.most_pairs, MOST_PAIRS)?;
@@ -211,7 +211,7 @@ impl TimesExperiment {
     }
 }
 
-/// `texts` names what must be printable.
+/// Refuses a Subject that the engine cannot run; `texts` names its texts in messages.
 fn check_subject(
     engine: &'static EngineEntry,
     subject: &TimedSubject,
@@ -272,7 +272,7 @@ pub fn has_own_ops(workload: &Workload) -> bool {
     params.split(',').any(|param| param.starts_with("ops="))
 }
 
-/// Rows by name, with the operations that they have natively.
+/// Rows by name, with the operations of a native run.
 fn timed_rows(on: RunsOn, names: &[String]) -> Result<Vec<Workload>, PlanError> {
     let definitions = definitions()?;
     let mut rows = Vec::new();
@@ -333,7 +333,7 @@ impl TimesExperiment {
         }
     }
 
-    /// Refuses what would not be measured as it is written.
+    /// Refuses a sweep that would not be measured as it is written.
     fn check_sweep(&self) -> Result<(), PlanError> {
         for (name, values) in &self.sweep {
             let wrong = |reason: String| Err(PlanError::Sweep { name: name.clone(), reason });
@@ -370,7 +370,8 @@ impl TimesExperiment {
         Ok(())
     }
 
-    /// The headline rows' names with every value of the swept parameters, and whose they are.
+    /// Names of the headline rows with every value of the swept parameters, and the names of these
+    /// parameters.
     fn points(&self) -> (Vec<String>, Vec<String>) {
         let mut names = self.workloads.clone();
         let mut swept = Vec::new();
@@ -399,7 +400,7 @@ fn is_guest_setting(name: &str) -> bool {
     matches!(name, "cpus" | "vcpus" | "cores")
 }
 
-/// A number of CPUs; whether there can be so many is checked with the machine.
+/// A number of CPUs; its bounds are checked with the machine.
 fn number_of_cpus(value: &ParamValue) -> Option<u32> {
     match value {
         ParamValue::Number(number) => u32::try_from(*number).ok(),

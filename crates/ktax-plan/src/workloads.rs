@@ -1,4 +1,4 @@
-//! Workload definitions: what a workload file can say, and the rows that are made of it.
+//! Workload definitions: the keys of workload files, and the rows that are made of them.
 
 mod native;
 mod rows;
@@ -18,10 +18,10 @@ use ktax_host::text::{escape, escape_lines};
 use ktax_model::{RUNNER, Region};
 use serde::{Deserialize, Serialize};
 
-/// Path and text of every workload file, put in by the build.
+/// Path and text of every workload file, listed by the build script.
 const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/workloads.rs"));
 
-/// A workload file: a guest program, its parameters, and the rows that it makes by default.
+/// A workload file: a guest program, its parameters, and its default rows.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Definition {
@@ -36,13 +36,13 @@ pub struct Definition {
     /// The program or description that it is modelled on.
     #[serde(default)]
     pub modelled_on: Option<String>,
-    /// The words in which the original prints its result, where it does.
+    /// Words in which the original prints its result, if it does.
     #[serde(default)]
     pub original: Option<String>,
     /// The documents whose tables have this row.
     #[serde(default)]
     pub asked_by: Vec<Document>,
-    /// The guest program's name; where absent, that of what runs the program below.
+    /// Name of the guest program; by default the one that runs the program below.
     #[serde(default = "runner")]
     pub program: String,
     /// A program of the machine that the guest runs.
@@ -50,7 +50,7 @@ pub struct Definition {
     pub run: Option<ProgramKeys>,
     /// Description of one operation.
     pub operation: String,
-    /// Whether one operation is one KiB, so that natively the result is a bandwidth.
+    /// Set if one operation is one KiB, so that the result of a native run is a bandwidth.
     #[serde(default)]
     pub bandwidth: bool,
     /// Place of the Region, if it is not between the program's markers.
@@ -58,7 +58,7 @@ pub struct Definition {
     pub region: Region,
     /// Operations in the Region.
     pub ops: u64,
-    /// Operations natively, where the exact engine's would be over too soon to be timed.
+    /// Operations of a native run, if those of the exact engine would be over too soon to be timed.
     #[serde(default)]
     pub native_ops: Option<u64>,
     /// Parameters of the rows of a native run, unless some are given.
@@ -74,10 +74,10 @@ pub struct Definition {
     /// Set for controls and traps of the tests.
     #[serde(default)]
     pub hidden: bool,
-    /// Whether it runs only when it or its group is named: it takes long, or is asked for rarely.
+    /// Set if it runs only when it or its group is named: it takes long, or is rarely asked for.
     #[serde(default)]
     pub only_named: bool,
-    /// Bytes of memory that a Run needs at least, where that depends on its parameters.
+    /// Bytes of memory that a Run needs at least, if that depends on its parameters.
     #[serde(default)]
     pub memory: Option<Quantity>,
     /// Parameters by name.
@@ -89,10 +89,10 @@ pub struct Definition {
     /// Further entries where the parameters are those of a row below.
     #[serde(default)]
     pub golden: BTreeMap<String, Quantity>,
-    /// And where the operations are that row's, too.
+    /// Further entries where the operations are that row's, too.
     #[serde(default)]
     pub golden_at_ops: BTreeMap<String, u64>,
-    /// The rows, where there are several.
+    /// Rows, if there are several.
     #[serde(default)]
     pub variant: Vec<Variant>,
 }
@@ -104,15 +104,15 @@ pub struct Variant {
     /// Parameters that differ from the defaults.
     #[serde(default)]
     pub params: BTreeMap<String, ParamValue>,
-    /// Operations in the Region, where they differ.
+    /// Operations in the Region, if they differ.
     pub ops: Option<u64>,
-    /// Operations natively, where they differ.
+    /// Operations of a native run, if they differ.
     #[serde(rename = "native-ops")]
     pub native_ops: Option<u64>,
     /// Further entries that the work signature must have.
     #[serde(default)]
     pub golden: BTreeMap<String, Quantity>,
-    /// And where the operations are these.
+    /// Further entries where the operations are these.
     #[serde(default, rename = "golden-at-ops")]
     pub golden_at_ops: BTreeMap<String, u64>,
 }
@@ -132,7 +132,7 @@ impl Variant {
     };
 }
 
-/// Every Definition that is built in, by name.
+/// All built-in Definitions, by name.
 pub fn definitions() -> Result<Vec<Definition>, PlanError> {
     // Parsed once: a ledger asks for them with each addition.
     static PARSED: OnceLock<Vec<Definition>> = OnceLock::new();
@@ -169,7 +169,7 @@ pub fn definition(text: &str, path: &str) -> Result<Definition, PlanError> {
     Ok(definition)
 }
 
-/// The names of all workloads that are listed, and of their groups: `pipe`, `@lmbench`.
+/// Names of all workloads that are listed, and of their groups: `pipe`, `@lmbench`.
 pub fn names() -> &'static [&'static str] {
     static NAMES: OnceLock<Vec<&'static str>> = OnceLock::new();
     NAMES.get_or_init(|| {
@@ -212,7 +212,7 @@ fn parse_definition(text: &str, path: &str) -> Result<Definition, PlanError> {
     }
 }
 
-/// The documents that ktax grew from.
+/// Documents that ktax grew from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 pub enum Document {
     /// Ingo Molnar on the cost of CONFIG_PARAVIRT.
@@ -256,22 +256,22 @@ pub struct Param {
     /// Unit of a number.
     #[serde(default)]
     pub unit: String,
-    /// The smallest number that makes sense.
+    /// Smallest number that makes sense.
     #[serde(default)]
     pub min: u64,
-    /// The largest that any machine is asked for.
+    /// Largest number that any machine is asked for.
     #[serde(default)]
     pub max: u64,
     /// Set if only powers of two make sense.
     #[serde(default, rename = "power-of-two", skip_serializing_if = "is_false")]
     pub power_of_two: bool,
-    /// The decimal digits that it may have, where not all make sense.
+    /// Decimal digits that it may have, if not all make sense.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub digits: String,
-    /// Whether no guest understands anything but the default.
+    /// Set if guests only understand the default.
     #[serde(default, rename = "native-only", skip_serializing_if = "is_false")]
     pub native_only: bool,
-    /// The words; a guest gets the position of the word, from 0.
+    /// Words; a guest gets the position of the word, from 0.
     #[serde(default)]
     pub choices: Vec<String>,
 }
@@ -356,7 +356,7 @@ impl Param {
         format!("{}{power}{digits}", range.trim_end())
     }
 
-    /// Whether a file that says this makes sense.
+    /// Checks a parameter of a workload file; the error is the reason.
     pub fn check(&self, name: &str) -> Result<(), String> {
         let is_number = self.choices.is_empty();
         if is_number && self.min > self.max {
@@ -409,7 +409,7 @@ impl From<Written> for Quantity {
 }
 
 impl Quantity {
-    /// The product; `None` beyond 63 bits, which is what files can hold, or with a name that is
+    /// The product; `None` if it has more than 63 bits, which files cannot hold, or a name that is
     /// not in `params`.
     pub fn value(&self, ops: u64, params: &BTreeMap<String, u64>) -> Option<u64> {
         let product = self.0.iter().try_fold(1u64, |product, factor| {

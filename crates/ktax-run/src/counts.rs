@@ -20,13 +20,13 @@ use ktax_program::{PackedModules, ProgramsAlone};
 pub struct CountsBoots<'a> {
     /// Engine that runs the Boots.
     pub engine: &'a dyn Engine,
-    /// The Kernels' images.
+    /// Images of the Kernels.
     pub images: Sides<PathBuf>,
-    /// The Kernels' modules.
+    /// Modules of the Kernels.
     pub modules: Sides<Option<PackedModules>>,
-    /// The Sides' programs, and what their guests are set up with.
+    /// Programs and set-up of the Sides' guests.
     pub programs: Sides<ProgramsAlone>,
-    /// The limit of virtual time for a Region.
+    /// Limit of virtual time for a Region, seconds.
     pub virtual_s: u64,
 }
 
@@ -35,7 +35,7 @@ struct CountsBoot<'a> {
     boots: &'a CountsBoots<'a>,
     plan: &'a CountsPlan,
     step: Step,
-    /// The guest that is there from the beginning, and the program in it.
+    /// Guest that is booted first, and the program in it.
     frozen: Box<dyn Frozen + 'a>,
     program: Option<usize>,
     workloads: &'a [Workload],
@@ -96,8 +96,8 @@ impl Boots for CountsBoots<'_> {
     }
 }
 
-/// The program in the guest that is booted first: that of the only row, else none, so that a
-/// program whose set-up fails takes no other row with it.
+/// Program in the guest that is booted first: that of the only row, or else none, so that a program
+/// whose set-up fails does not fail other rows.
 fn first_program(plan: &CountsPlan) -> Option<usize> {
     match plan.workloads.as_slice() {
         [row] => plan.program_of(&row.row),
@@ -105,7 +105,7 @@ fn first_program(plan: &CountsPlan) -> Option<usize> {
     }
 }
 
-/// A script that boots the guest of the row whose order `$1` names.
+/// Script that boots the guest of the row whose order `$1` names.
 fn by_order(first: &str, others: impl Iterator<Item = (String, String)>) -> String {
     let branch = |(row, script): (String, String)| format!("{row})\n{}\n;;\n", script.trim_end());
     let others: String = others.map(branch).collect();
@@ -113,7 +113,7 @@ fn by_order(first: &str, others: impl Iterator<Item = (String, String)>) -> Stri
 }
 
 impl CountsBoots<'_> {
-    /// A guest with this program, or with none: of this kernel, and set up.
+    /// Boots a guest with this program, or with none, and checks its kernel and its set-up.
     fn frozen(
         &self,
         plan: &CountsPlan,
@@ -163,7 +163,7 @@ impl ReadyBoot<Sample> for CountsBoot<'_> {
         wire::order(&self.workloads[row], self.layout)
     }
 
-    /// A garbled answer is kept for whoever has to mend the workload.
+    /// Runs a row. A garbled answer is kept for whoever has to mend the workload.
     fn run(&self, row: usize, order: &str) -> Result<Made<Sample>, Stop> {
         let workload = &self.workloads[row];
         let program = self.plan.program_of(&workload.row);
@@ -239,7 +239,7 @@ fn guest_message(message: &str, modules: &[String]) -> String {
     }
 }
 
-/// The kernel that answers must be the one that was planned.
+/// Refuses a guest whose kernel is not the planned one.
 fn check_kernel(plan: &CountsPlan, step: &Step, hello: &Hello) -> Result<(), Failure> {
     let planned = plan.kernels.get(step.side);
     let differs = |planned: &Option<String>, found: &Option<String>| match (planned, found) {
@@ -256,13 +256,13 @@ fn check_kernel(plan: &CountsPlan, step: &Step, hello: &Hello) -> Result<(), Fai
     Err(Failure::WrongKernel { planned: planned.unwrap_or_default(), found })
 }
 
-/// A Sample and the profile's text, which is kept as it came.
+/// A Sample, and the text of its profile, which is kept unchanged.
 pub struct MeasuredRun {
     pub sample: Sample,
     pub profile: String,
 }
 
-/// Judges what a Run left behind: the guest is trusted with nothing.
+/// Judges the answer of a Run. Nothing in it is trusted, because the guest may be wrong.
 pub fn measure_run(
     answer: &RawAnswer,
     workload: &Workload,
@@ -320,8 +320,8 @@ pub fn measure_run(
     Ok(MeasuredRun { sample, profile: answer.profile.clone() })
 }
 
-/// Adds the numbers in what a program printed: those that are asked for, and the operations of a
-/// suite that is known.
+/// Adds numbers from a program's output: those that are asked for, and the operations of a known
+/// suite.
 fn read_printed(
     workload: &Workload,
     printed: &Printed,

@@ -1,4 +1,4 @@
-//! Drives the Boots of a Plan through their rows, several at a time, and puts each result on disk
+//! Drives the Boots of a Plan through their rows, several at a time, and writes each result to disk
 //! before the next Run of that Boot starts.
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ pub trait Boots: Sync {
     fn steps(plan: &Self::Plan) -> &[Step];
     /// The names of the rows.
     fn rows(plan: &Self::Plan) -> Vec<&str>;
-    /// A shell script that boots a Step by hand; `$1` names a file with a row's order.
+    /// Shell script that boots a Step by hand; `$1` names a file with a row's order.
     fn script(&self, plan: &Self::Plan, step: &Step) -> String;
     /// Boots a Step up to where its Runs start. An error is a failed Boot, with the end of the
     /// console, or a cancellation.
@@ -55,7 +55,7 @@ pub struct Made<S> {
     pub profile: Option<String>,
     /// Output of the guest that could not be read, escaped.
     pub garbled: Option<String>,
-    /// The console, or its end, where it is kept.
+    /// Console, or its end, if it is kept.
     pub console: Vec<u8>,
     /// Output of a user's program, if it is kept.
     pub printed: Option<Printed>,
@@ -80,7 +80,7 @@ pub struct Driver<'a, B: Boots> {
     pub dir: &'a RunDir<B::Plan>,
     /// Method of booting.
     pub boots: B,
-    /// Boots at a time.
+    /// Number of Boots at a time.
     pub jobs: usize,
     /// Raised when the user wants to stop.
     pub cancel: &'a Cancel,
@@ -203,11 +203,11 @@ impl<B: Boots> Driver<'_, B> {
 pub enum Event<'a> {
     /// Number of Runs of a Boot that are on disk. If all of them are, the Boot is not made again.
     Found(&'a Step, usize),
-    /// A Boot is being made, or found in the cache.
+    /// A Boot starts, or is found in the cache.
     Booting(&'a Step),
-    /// A Boot is up, and says this about itself.
+    /// A Boot is up, with the facts about it.
     Booted(&'a Step, &'a Boot),
-    /// The host lost a Boot or a Run of it, which is made once more.
+    /// The host lost a Boot or a Run of it, which is made again.
     Lost(&'a Step, &'a Failure),
     /// A row starts.
     Running(&'a Step, &'a str),
@@ -230,7 +230,7 @@ impl Event<'_> {
 pub enum Ended {
     /// Every Run of the Plan is on disk.
     Complete,
-    /// The user stopped it; the rest can be made later.
+    /// The user cancelled; the rest can be run later.
     Cancelled,
 }
 
@@ -238,7 +238,7 @@ pub enum Ended {
 /// times in them.
 #[derive(Debug, Clone, Default)]
 pub struct Timing {
-    /// Boots, made or found in the cache.
+    /// Number of Boots, made or found in the cache.
     pub boots: usize,
     /// Time in them.
     pub boot_time: Duration,
@@ -308,8 +308,8 @@ fn each_step(
     }
 }
 
-/// The first Boot of each Side that failed. A row needs all Layouts, so that the other Boots of
-/// that Side are of no use; a wrong CPU model or too little memory would fail each of them.
+/// First failed Boot of each Side. A row needs all Layouts, so the other Boots of that Side are
+/// useless; a wrong CPU model or too little memory would fail each of them.
 #[derive(Default)]
 pub(super) struct FirstFailures(Mutex<Sides<Option<String>>>);
 
@@ -339,8 +339,8 @@ impl FirstFailures {
     }
 }
 
-/// Makes a Boot or a Run, and once more if the host lost it, of which `observe` hears first; also
-/// returns why it was lost.
+/// Makes a Boot or a Run, and makes it again if the host lost it, after a call of `observe`. Also
+/// returns the reason of the loss.
 pub(super) fn at_most_twice<T>(
     cancel: &Cancel,
     observe: impl Fn(&Failure),

@@ -31,7 +31,7 @@ impl Boots for &dyn GuestEngine {
 }
 
 impl ReadyBoot<GuestSample> for Box<dyn ReadyHost + '_> {
-    /// A host says nothing of its kernel: the plan has the image's hash.
+    /// Facts about the host; the plan has the hash of its kernel's image.
     fn about(&self) -> Boot {
         Boot { busy: (**self).busy(), ..Boot::default() }
     }

@@ -1,8 +1,8 @@
-//! An index of the store in SQLite: what a store of thousands of measurements answers at once.
+//! Index of the store in SQLite, for answers about thousands of measurements at once.
 //!
 //! It is never the only copy of anything. It lies in the cache, is brought up to date whenever it
-//! is opened, and is made again where it is missing, damaged, or of another version. Where no file
-//! can be had, it is made in memory.
+//! is opened, and is made again if it is missing, damaged, or of another version. If there can be
+//! no file, it is made in memory.
 
 mod fill;
 mod query;
@@ -28,14 +28,14 @@ const SCHEMA: &str = include_str!("index/schema.sql");
 /// rebuild one file in turns.
 const VERSION: i32 = 2;
 
-/// `ktax`, by which `file` knows what it is.
+/// `ktax` in ASCII, for file(1).
 const APPLICATION_ID: i32 = 0x6b74_6178;
 
 /// Time to wait for another ktax, which writes a batch in a small part of it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The types of file systems that several machines share, as `linux/magic.h` has them: 9P, Ceph,
-/// CIFS and SMB, FUSE, GPFS, Lustre, NFS. Write-ahead logging needs the memory of one machine.
+/// Types of file systems that several machines share, from `linux/magic.h`: 9P, Ceph, CIFS and SMB,
+/// FUSE, GPFS, Lustre, NFS. Write-ahead logging needs the memory of one machine.
 const SHARED: [u32; 8] = [
     0x0102_1997,
     0x00c3_6400,
@@ -103,7 +103,7 @@ fn sqlite_error(path: Option<&Path>) -> impl Fn(rusqlite::Error) -> IndexError +
     move |reason| IndexError::Sqlite { path: path.clone(), reason }
 }
 
-/// Each store has one.
+/// File of a store's index.
 fn index_file(cache: &Path, store: &Path) -> PathBuf {
     let store = fs::canonicalize(store).unwrap_or_else(|_| store.to_owned());
     let name = sha256(store.as_os_str().as_encoded_bytes());
@@ -141,8 +141,8 @@ fn open_in_memory() -> rusqlite::Result<Connection> {
     Ok(db)
 }
 
-/// Whether a file here can be locked. SQLite takes a file system without locks for a file that is
-/// in use, and waits.
+/// Whether a file here can be locked. SQLite mistakes a file system without locks for a file in
+/// use, and waits.
 fn can_lock(dir: &Path) -> bool {
     let probe = fs::File::options().write(true).create(true).truncate(false).open(dir.join("lock"));
     let lock = |file| rustix::fs::fcntl_lock(file, FlockOperation::NonBlockingLockExclusive);
@@ -152,7 +152,7 @@ fn can_lock(dir: &Path) -> bool {
     }
 }
 
-/// Makes the tables of a new file, and refuses one of others.
+/// Makes the tables of a new file, and refuses files that are not of this version.
 fn make_tables(db: &mut Connection) -> rusqlite::Result<()> {
     let made = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let number = |name| made.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
@@ -178,7 +178,7 @@ fn remove_index(path: &Path) {
     }
 }
 
-/// Files of the store that could not be read: they are damaged, or of another version.
+/// Files of the store that could not be read, because they are damaged or of another version.
 pub type Passed = Vec<StoreError>;
 
 /// Errors of the index.

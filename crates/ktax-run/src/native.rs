@@ -11,7 +11,7 @@ use ktax_model::{Failure, Layout, NamedFiles, NativeRow, NativeSample, Workload}
 use ktax_program::missing;
 
 /// Runs a row `runs` times on the running kernel, each time in a new process. The first failure
-/// ends it; `None` where the user cancelled. `observe` is told after each Run.
+/// ends it; `None` if the user cancelled. `observe` is called after each Run.
 pub fn run_natively(
     host: &Host,
     workload: &Workload,
@@ -44,7 +44,7 @@ pub fn run_natively(
     Some(row)
 }
 
-/// A native program is trusted no more than one in a guest.
+/// Judges the answer of a native program, which is trusted no more than one in a guest.
 pub(super) fn judge_answer(wire: &[u8], workload: &Workload) -> Result<Done, Failure> {
     let mut done = match wire::parse_answer(wire, &workload.program) {
         Ok(Answer::Done(done)) => done,
@@ -64,7 +64,7 @@ pub(super) fn judge_answer(wire: &[u8], workload: &Workload) -> Result<Done, Fai
     if deviations.is_empty() { Ok(done) } else { Err(Failure::WrongWork { deviations }) }
 }
 
-/// The most missing files that a message names.
+/// Most missing files that a message names.
 const MOST_SHOWN: usize = 4;
 
 /// Runs a program once on this machine, in a sandbox, and returns the files that it names.
@@ -109,7 +109,7 @@ fn missing_files_text(missing: &[String]) -> String {
     }
 }
 
-/// The order that traces the files of a program.
+/// The program's workload with a parameter that traces its files.
 fn traced_workload(program: &Workload) -> Workload {
     let mut traced = program.clone();
     traced.params.insert("trace".to_owned(), NamedFiles::TRACED);

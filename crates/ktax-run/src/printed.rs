@@ -7,7 +7,7 @@ use ktax_engine::wire::{Printed, PrintedText};
 use ktax_model::Signature;
 use regex::bytes::Regex;
 
-/// Beyond this the next digit could make more than the 63 bits that signatures have.
+/// Above this, the next digit could exceed the 63 bits that signatures have.
 const MOST: u64 = 1 << 59;
 
 /// The numbers that are asked for, by name: the first match in the standard output, else in the
@@ -37,7 +37,8 @@ fn printed_number(asked: &str, printed: &Printed) -> Result<u64, String> {
     Err(format!("it printed no number behind {asked}"))
 }
 
-/// A text with a group of digits, such as `(\d+)` or `([0-9]+)`, is a regular expression.
+/// The regular expression that a text is, if it has a group of digits such as `(\d+)` or
+/// `([0-9]+)`.
 fn expression(asked: &str) -> Option<Regex> {
     let has_digits = ["\\d", "[0-9", "[[:digit:]"].iter().any(|digits| asked.contains(digits));
     let expression = Regex::new(&format!("(?m){asked}")).ok().filter(|_| has_digits)?;
@@ -60,7 +61,7 @@ fn behind_text(asked: &str, text: &[u8]) -> Option<usize> {
     text.get(begin).is_some_and(u8::is_ascii_digit).then_some(begin)
 }
 
-/// The number at the beginning, if its digits are all there is of it.
+/// Number at the beginning of a text; an error if it continues as something other than digits.
 fn whole_number(asked: &str, text: &[u8]) -> Result<u64, String> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let no_number = || format!("it printed no whole number of plain digits behind {asked}");
@@ -77,7 +78,8 @@ fn whole_number(asked: &str, text: &[u8]) -> Result<u64, String> {
     }
 }
 
-/// 1,024 and 0.25, 2e+9, 0x1f and 12k are more than their first digits; 1'024 in any writing.
+/// Whether the number goes on after its first digits, as in 1,024 and 0.25, 2e+9, 0x1f, 12k and
+/// 1'024.
 fn is_continued(text: &[u8]) -> bool {
     let is_digit = |index: usize| text.get(index).is_some_and(u8::is_ascii_digit);
     match text.first() {
@@ -90,8 +92,8 @@ fn is_continued(text: &[u8]) -> bool {
     }
 }
 
-/// A suite, and where it prints its operations: the first group of each match is a number, and
-/// they add up.
+/// A benchmark suite, and where it prints its operations: the first group of each match is a
+/// number, and these are added up.
 struct Suite {
     name: &'static str,
     /// Text that the suite prints besides, so that no other program is taken for it.
@@ -128,7 +130,7 @@ static SUITES: LazyLock<[Suite; 3]> = LazyLock::new(|| {
     ]
 });
 
-/// The suite that printed this, and its operations; `None` of other programs.
+/// The suite that printed this, and its operations; `None` for other programs.
 pub(super) fn recognised_suite(printed: &Printed) -> Option<(&'static str, u64)> {
     let texts = [printed.stdout.text(), printed.stderr.text()];
     SUITES.iter().find_map(|suite| {

@@ -1,7 +1,7 @@
 //! The only reader and writer of a run directory; `docs/rundir.md` lists every file.
 //!
-//! Every file is written beside its place, synced and renamed, so that a file that is there is
-//! whole.
+//! Every file is written under a temporary name, synced and renamed, so that an existing file is
+//! complete.
 
 mod campaign;
 mod check;
@@ -36,7 +36,7 @@ pub struct RunDir<M> {
     seal: Seal,
 }
 
-/// A run directory of whichever method its Plan has.
+/// A run directory of any method.
 #[derive(Debug)]
 // There are few of them at a time, so a box has no use.
 #[allow(clippy::large_enum_variant)]
@@ -87,7 +87,7 @@ impl AnyRunDir {
         }
     }
 
-    /// The directory itself.
+    /// Path of the directory.
     pub fn root(&self) -> &Path {
         match self {
             AnyRunDir::Counts(dir) => dir.root(),
@@ -96,7 +96,7 @@ impl AnyRunDir {
         }
     }
 
-    /// Takes the right to write, or says that another process has it.
+    /// Locks the directory for writing. It fails if another process has it.
     pub fn lock(&self) -> Result<Lock> {
         match self {
             AnyRunDir::Counts(dir) => dir.lock(),
@@ -133,19 +133,19 @@ impl<M> RunDir<M> {
         Ok(RunDir { root: root.to_owned(), plan, seal: Seal::new(&text) })
     }
 
-    /// Takes the right to write, or says that another process has it.
+    /// Locks the directory for writing. It fails if another process has it.
     pub fn lock(&self) -> Result<Lock> {
         let taken = lock(&self.root)?;
         tidy(&self.root)?;
         Ok(taken)
     }
 
-    /// Ties the directory to its Plan, before the first result is there.
+    /// Ties the directory to its Plan, before the first result is written.
     pub(super) fn seal(&self) -> Result<()> {
         self.seal.write(&self.root)
     }
 
-    /// The directory itself.
+    /// Path of the directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -155,19 +155,19 @@ impl<M> RunDir<M> {
         &self.plan
     }
 
-    /// Removes a Comparison that is about to be out of date.
+    /// Removes a Comparison before it becomes out of date.
     pub fn forget_comparison(&self) -> Result<()> {
         forget_comparison(&self.root)
     }
 }
 
 impl<M> RunDir<M> {
-    /// The directory of one Boot; it exists once [`RunDir::prepare`] has been called.
+    /// Directory of one Boot; it exists once [`RunDir::prepare`] has been called.
     pub fn boot_dir(&self, step: &Step) -> PathBuf {
         self.root().join("boots").join(step.name())
     }
 
-    /// Makes the directories of one Boot, with nothing half-written in them.
+    /// Makes the directories of one Boot, without unfinished files.
     pub fn prepare(&self, step: &Step) -> Result<()> {
         for name in ["runs", "orders"] {
             make_dir(&self.boot_dir(step).join(name))?;
@@ -175,7 +175,7 @@ impl<M> RunDir<M> {
         tidy(&self.boot_dir(step))
     }
 
-    /// Keeps the order that a Run was given, for the script in `argv`.
+    /// Keeps the order of a Run, for the script in `argv`.
     pub fn write_order(&self, step: &Step, row: &str, order: &str) -> Result<()> {
         self.write_boot_file(step, &format!("orders/{row}"), order.as_bytes())
     }
@@ -185,7 +185,7 @@ impl<M> RunDir<M> {
         write(&self.boot_dir(step).join(name), content)
     }
 
-    /// Records how a Boot went.
+    /// Records the outcome of a Boot.
     pub fn write_boot(&self, step: &Step, boot: &Boot) -> Result<()> {
         self.seal()?;
         self.write_boot_file(step, "boot.json", &to_json(boot))
@@ -196,12 +196,12 @@ impl<M> RunDir<M> {
         read_json(&self.boot_dir(step).join("boot.json"))
     }
 
-    /// Keeps what a guest printed that could not be read; `text` is escaped.
+    /// Keeps the output of a guest that could not be read; `text` is escaped.
     pub fn write_wire(&self, step: &Step, row: &str, text: &str) -> Result<()> {
         self.write_boot_file(step, &format!("runs/{row}.wire.log"), text.as_bytes())
     }
 
-    /// Removes what an earlier try of a Run has left for people.
+    /// Removes the logs of an earlier try of a Run.
     pub fn forget_run(&self, step: &Step, row: &str) -> Result<()> {
         let runs = self.boot_dir(step).join("runs");
         for of_run in ["wire.log", "stdout", "stderr"] {
@@ -210,7 +210,7 @@ impl<M> RunDir<M> {
         remove(&runs.join(format!("{row}.serial.log")))
     }
 
-    /// Keeps the console of a Run, or its end, if there was one.
+    /// Keeps the console of a Run, or its end, unless it is empty.
     pub fn write_console(&self, step: &Step, row: &str, console: &[u8]) -> Result<()> {
         if console.is_empty() {
             return Ok(());
@@ -218,7 +218,7 @@ impl<M> RunDir<M> {
         self.write_boot_file(step, &format!("runs/{row}.serial.log"), console)
     }
 
-    /// Keeps what a program printed, unchanged; `output` is `stdout` or `stderr`.
+    /// Keeps the output of a program unchanged; `output` is `stdout` or `stderr`.
     pub fn write_printed(&self, step: &Step, row: &str, output: &str, text: &[u8]) -> Result<()> {
         if text.is_empty() {
             return Ok(());
@@ -226,7 +226,7 @@ impl<M> RunDir<M> {
         self.write_boot_file(step, &format!("runs/{row}.{output}"), text)
     }
 
-    /// Records a Run; the profile first, so that a Run that is there has its profile.
+    /// Records a Run. The profile is written first, so that an existing Run has its profile.
     pub fn write_run<S: Serialize>(
         &self,
         step: &Step,
@@ -247,7 +247,7 @@ impl<M> RunDir<M> {
 }
 
 impl RunDir<CountsPlan> {
-    /// The text of that profile.
+    /// Text of a Run's profile.
     pub fn profile_text(&self, step: &Step, row: &str) -> Result<String> {
         let path = self.boot_dir(step).join(format!("runs/{row}.profile.tsv"));
         read_own_text(&path, FILE_MAX).map_err(|error| unread(&path, error))
@@ -268,17 +268,17 @@ const CPUS: &str = "cpus.json";
 const CONSOLE: &str = "failed.serial.log";
 
 impl RunDir<TimesPlan> {
-    /// Makes the directories of pairs and blocks, with nothing half-written in them.
+    /// Makes the directories of pairs and blocks, without unfinished files.
     pub fn prepare_pairs(&self) -> Result<()> {
         [PAIRS, BLOCKS].iter().try_for_each(|name| make_dir(&self.root().join(name)))
     }
 
-    /// The pairs that are there, in their order and without a gap.
+    /// All pairs, in their order and without a gap.
     pub fn pairs(&self) -> Result<Vec<TimedPair>> {
         self.numbered(PAIRS, |pair: &TimedPair| pair.index)
     }
 
-    /// The blocks that are there.
+    /// All blocks.
     pub fn blocks(&self) -> Result<Vec<TimedBlock>> {
         self.numbered(BLOCKS, |block: &TimedBlock| block.index)
     }
@@ -310,12 +310,12 @@ impl RunDir<TimesPlan> {
         write(&self.path(PAIRS, pair.index), &to_json(pair))
     }
 
-    /// Records the CPUs on which vCPUs are kept.
+    /// Records the CPUs to which vCPUs are pinned.
     pub fn write_cpus(&self, cpus: &[u32]) -> Result<()> {
         write(&self.root().join(CPUS), &to_json(&cpus))
     }
 
-    /// The CPUs on which vCPUs are kept, if any was booted.
+    /// CPUs to which vCPUs are pinned; `None` if none was booted.
     pub fn cpus(&self) -> Result<Option<Vec<u32>>> {
         let path = self.root().join(CPUS);
         match read_json::<Vec<u32>>(&path)? {
@@ -324,8 +324,8 @@ impl RunDir<TimesPlan> {
         }
     }
 
-    /// Keeps the end of the console of a Boot that failed as a whole, as it is, and says where; not
-    /// if it is empty.
+    /// Keeps the end of the console of a Boot that failed as a whole, unchanged, and returns its
+    /// path; `None` if it is empty.
     pub fn keep_console(&self, console: &[u8]) -> Result<Option<PathBuf>> {
         let path = self.root().join(CONSOLE);
         match console {
@@ -347,7 +347,7 @@ impl RunDir<TimesPlan> {
         Ok(())
     }
 
-    /// Removes what an earlier, failed try has left for people.
+    /// Removes the console of an earlier, failed try.
     pub fn forget_console(&self) -> Result<()> {
         remove(&self.root().join(CONSOLE))
     }
@@ -377,7 +377,7 @@ impl AnyRunDir {
     }
 }
 
-/// Whether nothing but the change tells one from the other.
+/// Whether two plans differ only in their change.
 fn has_same_base(one: &PlanMethod, other: &PlanMethod) -> bool {
     match (one, other) {
         (PlanMethod::Counts(one), PlanMethod::Counts(other)) => {
@@ -411,7 +411,7 @@ impl<M> RunDir<M> {
     }
 }
 
-/// The files of a directory, not those below it.
+/// Copies the files of a directory, but not those below it.
 fn copy_files(from: &Path, to: &Path) -> Result<()> {
     let mut names = Vec::new();
     for entry in fs::read_dir(from).map_err(RunDirError::io("cannot read", from))? {
@@ -429,7 +429,7 @@ fn copy_files(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The name of its file, which `sha256sum -c` reads.
+/// Name of the seal's file, which `sha256sum -c` reads.
 const SEAL: &str = "plan.sha256";
 
 /// The hash of `plan.json`, as `sha256sum` prints it.
@@ -442,8 +442,8 @@ impl Seal {
         Seal(format!("{}  plan.json\n", sha256(plan)))
     }
 
-    /// Refuses a directory whose results belong to another Plan. One without results has no seal,
-    /// nor has one of an earlier ktax until something is added to it.
+    /// Refuses a directory whose results belong to another Plan. A directory without results has no
+    /// seal. One of an earlier ktax has none until something is added to it.
     pub fn check(&self, root: &Path) -> Result<()> {
         match read(&root.join(SEAL))? {
             Some(text) if text != self.0.as_bytes() => {

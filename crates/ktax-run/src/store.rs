@@ -72,8 +72,8 @@ impl Store {
         self.named(RESULTS, name)
     }
 
-    /// All of a folder, in the order of their names: whatever has the name of one, also a
-    /// directory, a link or a FIFO, which no reader takes for one.
+    /// Entries of a folder with the name of an object, sorted. They may also be directories, links
+    /// or FIFOs, which readers refuse.
     fn sorted(&self, folder: &str) -> Result<Vec<PathBuf>, StoreError> {
         // Other files in the folder are not ktax's.
         let is_one = |path: &PathBuf| {
@@ -137,7 +137,7 @@ impl Store {
         Ok(left)
     }
 
-    /// Whether [`Store::move_aside`] has made it.
+    /// Whether [`Store::move_aside`] made this file.
     fn is_set_aside(&self, path: &Path) -> bool {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let (number, rest) = name.split_once('-').unwrap_or_default();
@@ -146,7 +146,7 @@ impl Store {
         is_ours && path.parent() == Some(&self.root().join(QUARANTINE))
     }
 
-    /// The files of a folder and of those below it.
+    /// Files of a folder and of all folders below it.
     pub(super) fn files(&self, folder: &str) -> Result<Vec<PathBuf>, StoreError> {
         let mut found = Vec::new();
         let mut dirs = vec![self.root().join(folder)];
@@ -164,7 +164,7 @@ impl Store {
     }
 }
 
-/// The directories in a directory; none where that is not there.
+/// Directories in a directory; empty if that does not exist.
 fn directories(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let all = entries(dir)?.into_iter();
     Ok(all.filter(|(_, kind)| kind.is_dir()).map(|(path, _)| path).collect())
@@ -184,7 +184,7 @@ fn entries(dir: &Path) -> Result<Vec<(PathBuf, FileType)>, StoreError> {
     all.map(typed).collect::<io::Result<_>>().map_err(failed)
 }
 
-/// The bytes of a file; `None` where there is none. What is no regular file is damaged.
+/// Bytes of a file; `None` if there is none. A file that is not regular is damaged.
 pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     match read_own(path, FILE_MAX) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -197,13 +197,13 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     }
 }
 
-/// Writes a file that is never changed again; whether it was new.
+/// Writes a file that is never changed again, and returns whether it was new.
 pub(super) fn write_new(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
     make_dir_of(path)?;
     write_once(path, bytes).map_err(StoreError::io("cannot write", path))
 }
 
-/// Writes a file that takes the place of what was there.
+/// Writes a file, or replaces it.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     make_dir_of(path)?;
     write_atomically(path, bytes).map_err(StoreError::io("cannot write", path))
@@ -228,7 +228,7 @@ pub enum Kept {
 /// Outcome of a check of the whole store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// Measurements and results that are as they were written.
+    /// Number of sound measurements and results.
     pub sound: usize,
     /// Damaged files: their paths now, and the reason.
     pub damaged: Vec<(PathBuf, String)>,
@@ -241,15 +241,15 @@ pub struct Checked {
 /// Size of a store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Footprint {
-    /// Measurements.
+    /// Number of measurements.
     pub objects: usize,
     /// Bytes of the measurements.
     pub bytes: u64,
-    /// Results.
+    /// Number of results.
     pub results: usize,
     /// Bytes of the results.
     pub result_bytes: u64,
-    /// Files that were moved aside or never finished.
+    /// Number of files that were moved aside or never finished.
     pub others: usize,
     /// Bytes of these files.
     pub other_bytes: u64,
@@ -270,7 +270,7 @@ impl Store {
         }
     }
 
-    /// The measurement of an object that is whole and has the name of what it is of.
+    /// Measurement of an object, checked: it is whole, and its name is that of its measurand.
     fn sound(&self, path: &Path, bytes: &[u8]) -> Result<Measurement, StoreError> {
         let damaged = StoreError::damaged(path);
         let json = unpack(bytes, MEASUREMENT_MAX).map_err(&damaged)?;
@@ -419,7 +419,7 @@ impl Store {
         }
     }
 
-    /// The result of a file that is whole and has the name of what is in it.
+    /// Result of a file, checked: it is whole, and its name is that of its content.
     fn sound_result(&self, path: &Path, bytes: &[u8]) -> Result<Result<Saved, SavedError>, String> {
         let json = unpack(bytes, RESULT_MAX)?;
         if path != self.named(RESULTS, &sha256(&json)) {
@@ -432,7 +432,7 @@ impl Store {
     }
 }
 
-/// Longer names fit into no table.
+/// Most characters of a tag; longer ones fit into no table.
 pub const LONGEST_TAG: usize = 64;
 
 /// Subject of a tag: a kernel's image with a boot line.
@@ -485,7 +485,7 @@ impl Store {
     }
 }
 
-/// Whether it can be a file's name, needs no quotes in a shell, and hides nothing.
+/// Whether this can be a file's name, needs no quotes in a shell, and is not hidden.
 fn is_tag_name(name: &str) -> bool {
     let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);
     (1..=LONGEST_TAG).contains(&name.len())
@@ -538,13 +538,13 @@ impl StoreError {
         move |reason| StoreError::Io { operation, path, reason }
     }
 
-    /// That a file is not as it was written, and why.
+    /// The error for a file that is not as it was written.
     pub(super) fn damaged(path: &std::path::Path) -> impl Fn(String) -> StoreError + use<> {
         let object = path.display().to_string();
         move |reason| StoreError::Damaged { object: object.clone(), reason }
     }
 
-    /// That another version of ktax wrote a file.
+    /// The error for a file of another version of ktax.
     fn other_version(path: &std::path::Path, found: u32) -> StoreError {
         StoreError::OtherVersion { path: path.display().to_string(), found }
     }

@@ -1,4 +1,4 @@
-//! Times: pairs of Boots, until whoever judges them has seen enough.
+//! Runs timed pairs of Boots until the caller has seen enough.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,7 +15,7 @@ use ktax_model::{
 };
 use ktax_stats::timed::{Order, Slot};
 
-/// Everything that timed pairs need.
+/// Drives timed pairs.
 pub struct TimesDriver<'a> {
     /// Run directory for the results.
     pub dir: &'a RunDir<TimesPlan>,
@@ -25,9 +25,9 @@ pub struct TimesDriver<'a> {
     pub cancel: &'a Cancel,
     /// Whether another pair is wanted after these.
     pub wants_more: &'a dyn Fn(&[TimedPair]) -> bool,
-    /// Whether a row was tried in these pairs and is not worth another try.
+    /// Whether a row is not worth another try after these pairs.
     pub never_ran: &'a dyn Fn(&Workload, &[TimedPair]) -> bool,
-    /// Does its work while it watches what else the machine does.
+    /// Does its work and measures the noise of the machine meanwhile.
     pub watch: &'a dyn Fn(&mut dyn FnMut()) -> io::Result<Noise>,
 }
 
@@ -62,7 +62,7 @@ impl TimesError {
 }
 
 impl TimesDriver<'_> {
-    /// Goes on from the pairs that are there.
+    /// Continues after the pairs that are on disk.
     pub fn run(&self) -> Result<Ended, TimesError> {
         self.dir.forget_console()?;
         let mut pairs = self.dir.pairs()?;
@@ -97,7 +97,7 @@ impl TimesDriver<'_> {
         Ok(Ended::Complete)
     }
 
-    /// Adds a block: so many Boots of a Side, in the boot of this machine that has that name.
+    /// Adds a block: `boots` Boots of a Side within one boot of this machine, `boot_id`.
     pub fn block(&self, side: Side, boot_id: String, boots: u32) -> Result<Ended, TimesError> {
         self.dir.forget_console()?;
         let subject = self.dir.plan().method.subjects.get(side);
@@ -114,7 +114,7 @@ impl TimesDriver<'_> {
         Ok(Ended::Complete)
     }
 
-    /// `None` where the user stopped it.
+    /// Results of Boots; `None` if the user cancelled.
     fn unless_stopped<T>(&self, boots: Result<Vec<T>, Stop>) -> Result<Option<Vec<T>>, TimesError> {
         match boots {
             Ok(boots) => Ok(Some(boots)),

@@ -10,11 +10,11 @@ use ktax_model::{
     Profile, ProfileLine, Sample, Side, Sides, Tallied, Tally, Workload, has_one_side, lacking,
 };
 
-/// Lines that travel are many, and these explain a row.
+/// Most cache lines that are kept: many travel, and these explain a row.
 const MOST_CACHE_LINES: usize = 20;
 
-/// The functions of one pair of Runs in the Metric's Context, whose deltas add up to the pair's,
-/// and from where they are called.
+/// Functions of one pair of Runs in the Metric's Context, whose deltas add up to the pair's delta;
+/// and the paths from which they are called.
 pub(super) fn functions_and_paths(
     runs: &dyn CountsRuns,
     workload: &Workload,
@@ -43,7 +43,7 @@ pub(super) fn functions_and_paths(
     Ok((functions, paths))
 }
 
-/// The functions of what a program of two sizes executes more at the larger one, of one Layout.
+/// Functions that a program of two sizes executes more at the larger size, in one Layout.
 pub(super) fn functions_at_larger_size(
     runs: &dyn CountsRuns,
     rows: &[String; 2],
@@ -114,8 +114,8 @@ fn lines_in_context<'a>(
     lines.map(|line| (plain(&line.function), line.counts))
 }
 
-/// The functions that differ in the Metric's Context, largest difference of the Metric first. Last
-/// stand those that differ because the CPU lacks a feature.
+/// Functions that differ in the Metric's Context, the largest difference first. Functions that
+/// differ because the CPU lacks a feature are last.
 pub(crate) fn function_deltas(
     base: &Profile,
     change: &Profile,

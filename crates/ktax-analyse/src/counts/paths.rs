@@ -13,12 +13,12 @@ use ktax_model::{
     PathDelta, Profile, ProfileLine, Row, RowPaths, Side, Sides, WaitStack, Workload,
 };
 
-/// A place that has a smaller share of the row on both Sides, in parts of a thousand, is not worth
-/// a bar either, and neither is anything below it.
+/// A place with a smaller share of the row on both Sides, in parts of a thousand, gets no bar; nor
+/// does anything below it.
 const NARROW_PER_MILLE: u64 = 5;
 
-/// The places that are worth a line or a bar by the Metric, those of a caller below it, those with
-/// the largest delta first.
+/// Places that are worth a line or a bar by the Metric. Below each caller, the largest delta is
+/// first.
 pub(super) fn path_deltas(base: &Profile, change: &Profile, metric: &Metric) -> Vec<PathDelta> {
     let root = CallNode::from_profiles(base, change, metric.context).without_inlined();
     let threshold = PathThreshold {
@@ -49,8 +49,8 @@ impl PathThreshold {
     }
 }
 
-/// All places of a row, in the Layout of the Effect, of all Contexts: as they were called, or as
-/// they are compared.
+/// All places of a row in all Contexts, in the Layout of the Effect: as they were called, or with
+/// inlined functions moved for comparison.
 pub fn row_paths(
     runs: &dyn CountsRuns,
     row: &Row,
@@ -93,7 +93,7 @@ pub fn row_paths(
     })
 }
 
-/// All of user mode.
+/// Name of the place of all user mode.
 const USER: &str = "[user]";
 
 /// Whether this is a function of a program or a library, or code of one outside every function.
@@ -115,13 +115,14 @@ fn has_room(whole: &Counts, parts: &Counts) -> bool {
         && Costly::ALL.into_iter().all(is_less)
 }
 
-/// A function below its caller, and all that it calls.
+/// A function below its caller, with all that it calls.
 #[derive(Default)]
 struct CallNode {
     calls: Sides<u64>,
     /// Counts of this function and of all below it.
     pub(super) counts: Sides<Counts>,
-    /// Boxed: profiles may be a thousand calls deep, and so the stack of who reads them.
+    /// Boxed, because profiles may be a thousand calls deep, and so is the stack of a recursion
+    /// over them.
     below: BTreeMap<String, Box<CallNode>>,
 }
 
@@ -159,7 +160,7 @@ impl CallNode {
         }
     }
 
-    /// Adds the next paths as long as they are that deep, and their counts to its own.
+    /// Adds the following paths of this depth, with all below them.
     fn add_below<'a>(
         &mut self,
         depth: u32,
@@ -252,13 +253,13 @@ impl CallNode {
         (metric.count)(&self.counts.base).abs_diff((metric.count)(&self.counts.change))
     }
 
-    /// The larger of both Sides.
+    /// Larger value of both Sides.
     pub(super) fn whole(&self, metric: &Metric) -> u64 {
         (metric.count)(&self.counts.base).max((metric.count)(&self.counts.change))
     }
 
-    /// All below it, with costly instructions of these kinds; `choose` says which of a caller's,
-    /// and in which order.
+    /// Lists all places below this one, with costly instructions of these kinds. `choose` filters
+    /// and orders the callees of one caller.
     fn list<'a>(
         &'a self,
         depth: u32,
@@ -331,7 +332,7 @@ pub(super) fn waits(
     })
 }
 
-/// In all Contexts; nothing of functions without it.
+/// Sums by function over all Contexts; functions with a sum of 0 are left out.
 fn by_function(lines: &[ProfileLine], count: impl Fn(&Counts) -> u64) -> BTreeMap<String, u64> {
     let mut functions: BTreeMap<String, u64> = BTreeMap::new();
     for line in lines.iter().filter(|line| count(&line.counts) > 0) {
@@ -340,7 +341,7 @@ fn by_function(lines: &[ProfileLine], count: impl Fn(&Counts) -> u64) -> BTreeMa
     functions
 }
 
-/// The stacks with most of it on either Side, the largest first.
+/// Stacks with the largest count on either Side, the largest first.
 fn stacks(profiles: &Sides<Profile>, count: impl Fn(&Path) -> u64) -> Vec<WaitStack> {
     let mut found: BTreeMap<Vec<&str>, Sides<u64>> = BTreeMap::new();
     for side in Side::BOTH {

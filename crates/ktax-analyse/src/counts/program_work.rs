@@ -1,9 +1,9 @@
 //! Work of a user's program, by the profile of its Region.
 //!
-//! Each function of a profile has how often it was called where. A system call is a call from the
-//! kernel's dispatcher, so its name and its number of calls are exact, and need nothing that QEMU
-//! 7.2 has not. The `syscall` instructions of user mode are counted apart: what no function served
-//! (a filter refused it, or there is no such call) is the rest.
+//! Each function of a profile has its number of calls on each path. A system call is a call from
+//! the kernel's dispatcher, so its name and its number of calls are exact, also with QEMU 7.2. The
+//! `syscall` instructions of user mode are counted apart. The difference is calls that no function
+//! served: a filter refused them, or there is no such call.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,8 @@ use ktax_model::{
 };
 use ktax_stats::exact::are_apart;
 
-/// Functions that call that of a system call by its number; kernels before 4.17 have the entry.
+/// Functions that call the function of a system call by its number; kernels before 4.17 have the
+/// last one.
 const DISPATCHERS: [&str; 10] = [
     "do_syscall_64",
     "x64_sys_call",
@@ -49,10 +50,10 @@ const PAGE_FAULT: [&str; 2] = ["exc_page_fault", "do_page_fault"];
 const FORK: [&str; 3] = ["kernel_clone", "_do_fork", "do_fork"];
 const EXEC: [&str; 2] = ["begin_new_exec", "flush_old_exec"];
 
-/// Calls that read a clock where the vDSO cannot: with them it is the same work.
+/// System calls that read a clock where the vDSO cannot: the work is the same.
 const CLOCK_CALLS: [&str; 3] = ["clock_gettime", "gettimeofday", "time"];
 
-/// System calls that no function of the kernel served.
+/// Name of system calls that no function of the kernel served.
 const OTHER: &str = "other";
 
 const CLOCK_READS: &str = "clock reads";
@@ -159,7 +160,7 @@ fn differences(works: &[Sides<ProgramWork>], shown: &Sides<ProgramWork>) -> Vec<
     found
 }
 
-/// `None` where the Sides differ by no more than Layouts of one Side do.
+/// One difference; `None` if the Sides differ by no more than Layouts of one Side do.
 fn difference(
     works: &[Sides<ProgramWork>],
     shown: &Sides<ProgramWork>,
@@ -179,11 +180,11 @@ fn difference(
 /// Source of a program's number of operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OperationSource {
-    /// Nobody: a run is one operation.
+    /// Not known: a run is one operation.
     Unknown,
-    /// The user, before it ran.
+    /// Given by the user.
     Given,
-    /// The program, in what it printed.
+    /// Printed by the program.
     Printed,
 }
 
@@ -235,7 +236,8 @@ pub(super) fn work_reasons(work: &WorkEvidence, samples: &Sides<Sample>) -> Vec<
     reasons
 }
 
-/// Reason, if the program stopped at a time of the guest's clock, however much it had done by then.
+/// Reason, if the program stopped at a fixed time of the guest's clock, whatever it had done by
+/// then.
 fn fixed_time(work: &WorkEvidence, samples: &Sides<Sample>) -> Option<String> {
     let Sides { base, change } = Sides::of(|side| samples.get(side).tsc);
     let percent = 100.0 * base.abs_diff(change) as f64 / base.max(1) as f64;

@@ -1,4 +1,5 @@
-//! The Runs of a plan: where they come from, paired by Layout, scaled to as many operations.
+//! Runs of a plan: read from a run directory or the store, paired by Layout, and scaled to the same
+//! number of operations.
 
 use crate::effect;
 use crate::error::{AnalyseError, Result};
@@ -8,7 +9,7 @@ use ktax_model::{
 };
 use ktax_run::rundir::{RunDir, RunDirError};
 
-/// Whatever has the Runs of a Plan: a run directory, or the store. Each gives the same Comparison.
+/// A source of the Runs of a Plan: a run directory, or the store. Each gives the same Comparison.
 pub trait CountsRuns {
     /// The plan of these Runs.
     fn plan(&self) -> &Plan<CountsPlan>;
@@ -80,7 +81,7 @@ pub(super) struct PairedBoots<'a> {
 }
 
 impl<'a> PairedBoots<'a> {
-    /// Reads them, if every one was made.
+    /// Reads all Boots. It fails if one is missing.
     pub fn read(runs: &'a dyn CountsRuns) -> Result<Self> {
         let plan = &runs.plan().method;
         check(plan)?;
@@ -203,7 +204,7 @@ fn sample_or_failure(outcome: Outcome, workload: &Workload) -> Attempt {
     }
 }
 
-/// Makes counts those of one count of itself.
+/// Scales counts of `from` operations to counts of `to` operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Scale {
     pub from: u64,
@@ -231,7 +232,7 @@ impl Scale {
         }
     }
 
-    /// The counts of a profile.
+    /// Scales the counts of a profile.
     pub fn profile(self, profile: Profile) -> Profile {
         if self.from == self.to {
             return profile;
@@ -251,7 +252,7 @@ impl Scale {
         }
     }
 
-    /// The counts of a Sample.
+    /// Scales the counts of a Sample.
     pub fn sample(self, sample: &Sample) -> Sample {
         let scaled = sample.counts.iter().map(|(context, counts)| (*context, self.counts(counts)));
         Sample { counts: scaled.collect(), ..sample.clone() }

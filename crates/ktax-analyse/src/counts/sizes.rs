@@ -1,6 +1,6 @@
-//! A program of two sizes: what one more of the size costs, and what its start does.
+//! Programs of two sizes: the cost of one more of the size, and the cost of the start.
 //!
-//! A run of size `n` is taken to execute `start + n × operation`. Two sizes tell both, under each
+//! A run of size `n` is taken to execute `start + n × operation`. Two sizes give both, under each
 //! Layout by itself, so their ranges and smallest detectable changes are those of any other row.
 
 use super::runs::{CountsRuns, Gathered, Pair, PairedBoots};
@@ -12,7 +12,7 @@ use ktax_model::{
     Verdict, Warning, Workload,
 };
 
-/// A start that takes more than this part of a run hides what an operation costs.
+/// If the start takes more than this part of a run, it hides the cost of an operation.
 const DOMINANT: f64 = 0.5;
 
 /// Rows and warnings computed from programs of two sizes.
@@ -20,7 +20,7 @@ const DOMINANT: f64 = 0.5;
 pub(super) struct ComputedRows {
     /// For each program one row for an operation and one for the start.
     pub rows: Vec<Row>,
-    /// Programs that mostly start.
+    /// Warnings about programs that mostly start.
     pub warnings: Vec<Warning>,
 }
 
@@ -175,7 +175,7 @@ fn start([small, large]: [u64; 2], [from, to]: [u64; 2]) -> u64 {
     u64::try_from(start).unwrap_or(u64::MAX)
 }
 
-/// Pairs whose counts are made of those of both sizes.
+/// Pairs whose counts are computed from those of both sizes.
 fn combined<'a>(
     small: &[Pair<'a>],
     large: &[Pair<'a>],

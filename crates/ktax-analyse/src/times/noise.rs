@@ -1,5 +1,5 @@
-//! Noise facts of timed pairs: what to warn of, what differs undeclared, and when the machine
-//! cannot measure.
+//! Noise facts of timed pairs: warnings, undeclared differences, and whether the machine can
+//! measure at all.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,8 @@ use ktax_model::{
     Warning, fact,
 };
 
-/// Above this share of the time of the CPUs in use a hypervisor's other guests are worth a word.
+/// Share of the time of the CPUs in use from which other guests of a hypervisor are worth a
+/// warning, in percent.
 const STEAL_PERCENT: f64 = 1.0;
 
 /// Clock sources that are the CPU's own counter, read without a system call.
@@ -20,8 +21,8 @@ const GOOD_CLOCKS: [&str; 5] = ["tsc", "arch_sys_counter", "timebase", "riscv_cl
 /// Next step for a fact that changed during the run.
 pub const CHANGED_MENDS: &str = "find out who changes it, then measure again into a new directory";
 
-/// The facts that spoil a comparison, each with what mends it; none that the Subjects themselves
-/// differ in, as that is what is compared.
+/// Warnings about facts that spoil a comparison, each with what mends it. Facts in which the
+/// Subjects themselves differ are left out, because they are what is compared.
 pub fn warnings(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<Warning> {
     let mut warnings = ignored_parameters(plan, pairs);
     warnings.extend(unsettled_kernels(pairs));
@@ -133,7 +134,7 @@ fn random_addresses(plan: &TimesPlan) -> Warning {
     warning("ASLR is on: each process has other addresses", mend)
 }
 
-/// Whether each loop is run by `setarch -R`: the machine's own setting is not used then.
+/// Whether each loop is run by `setarch -R`, so that the machine's own setting is not used.
 fn fixes_addresses(subject: &TimedSubject) -> bool {
     let is_option = |word: &String| word.starts_with('-');
     let fixes = |word: &String| match word.starts_with("--") {
@@ -178,7 +179,8 @@ fn load_warnings(plan: &TimesPlan, average: &Average) -> Vec<Warning> {
     warnings
 }
 
-/// Facts that were not the same in all Boots of one Side: one line each, of the first change.
+/// Warnings about facts that changed in the Boots of one Side, one for each fact, about its first
+/// change.
 fn changed_facts(pairs: &[TimedPair]) -> Vec<Warning> {
     let mut last: BTreeMap<bool, &Facts> = BTreeMap::new();
     let mut changes: BTreeMap<&str, Warning> = BTreeMap::new();
@@ -199,7 +201,8 @@ fn changed_facts(pairs: &[TimedPair]) -> Vec<Warning> {
     changes.into_values().collect()
 }
 
-/// Facts that kernel parameters change, beside [`fact::MITIGATIONS`], which many do.
+/// Kernel parameters and the facts that each changes, besides [`fact::MITIGATIONS`], which many
+/// change.
 const PARAMETERS: [(&str, &[&str]); 12] = [
     ("amd_pstate", &[fact::GOVERNOR, fact::TURBO]),
     ("clocksource", &[fact::CLOCK]),
@@ -216,9 +219,9 @@ const PARAMETERS: [(&str, &[&str]); 12] = [
     ("tsc", &[fact::CLOCK]),
 ];
 
-/// Facts in which the Boots of a pair differ, though the Subjects do not differ in anything that
-/// makes it so. A/A pairs are of one Subject and have no such difference; what changes in them, or
-/// on both Sides alike, is a warning.
+/// Facts in which the Boots of a pair differ, although nothing in which the Subjects differ
+/// explains it. A/A pairs have one Subject and no such difference; changes within them, or on both
+/// Sides alike, are warnings.
 pub fn undeclared(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<FactDifference> {
     let compared = || {
         let pairs = pairs.iter().filter(|pair| !pair.is_control).map(|pair| &pair.boots);
@@ -249,8 +252,8 @@ pub fn undeclared(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<FactDifference> 
     differences.into_iter().map(difference).collect()
 }
 
-/// The facts that may differ between the Sides, because the Subjects do, or, where the user boots
-/// another kernel for each Side, the boot lines that the machines then had.
+/// Facts that may differ between the Sides: those that the Subjects set differently or, if the user
+/// boots another kernel for each Side, that the boot lines of the machines set differently.
 pub(super) fn declared(plan: &TimesPlan, base: &Facts, change: &Facts) -> BTreeSet<&'static str> {
     let sides = [&plan.subjects.base, &plan.subjects.change];
     let differ = |what: fn(&TimedSubject) -> Option<&str>| what(sides[0]) != what(sides[1]);
@@ -292,13 +295,14 @@ fn words_after<'a>(prefix: &'a [String], program: &str) -> Option<&'a [String]> 
     prefix.iter().position(is_program).map(|index| &prefix[index + 1..])
 }
 
-/// The names of values have dots or slashes between their parts, as sysctl(8) takes both.
+/// A sysctl of a Subject; its name may have dots or slashes between its parts, as sysctl(8) takes
+/// both.
 fn sysctl<'a>(subject: &'a TimedSubject, name: &str) -> Option<&'a str> {
     let mut values = subject.sysctl.iter();
     values.find(|(key, _)| key.replace('/', ".") == name).map(|(_, value)| value.as_str())
 }
 
-/// The facts that those parameters change which only one of two boot lines has.
+/// Facts that are changed by a parameter which only one of the boot lines has.
 fn by_parameters(lines: [&str; 2]) -> BTreeSet<&'static str> {
     let [base, change] = lines.map(|line| line.split_whitespace().collect::<BTreeSet<_>>());
     let mut declared = BTreeSet::new();
@@ -315,8 +319,8 @@ fn by_parameters(lines: [&str; 2]) -> BTreeSet<&'static str> {
     declared
 }
 
-/// Above this share of the time of the CPUs in use a hypervisor leaves nothing that can be
-/// measured.
+/// Share of the time of the CPUs in use above which a hypervisor's other guests leave nothing that
+/// can be measured, in percent.
 const MOST_STEAL_PERCENT: f64 = 10.0;
 
 /// Reason why this machine cannot measure, with the figures and the next step: a hypervisor that
@@ -339,9 +343,9 @@ pub fn cannot_measure(pairs: &[TimedPair]) -> Option<String> {
     })
 }
 
-/// Others' share of the time of `cpus` CPUs from which all of them are busy with others' work, in
-/// percent. Beside one task of ours, as many busy loops as CPUs get N/(N+1) of the time, and one
-/// less, which leaves us a CPU, (N-1)/N; this is the middle.
+/// Share of the time of `cpus` CPUs from which others' work keeps all of them busy, in percent.
+/// Beside one task of ours, as many busy loops as CPUs get N/(N+1) of the time; one loop less,
+/// which leaves us a CPU, gets (N-1)/N. This is the middle.
 pub fn busy_limit_percent(cpus: u32) -> f64 {
     let cpus = f64::from(cpus.max(1));
     100.0 * ((cpus - 1.0) / cpus + cpus / (cpus + 1.0)) / 2.0
@@ -356,7 +360,7 @@ pub struct Average {
     /// Share of one CPU's time, so it can be more than 100.
     pub others_of_one_percent: f64,
     pub throttled: u64,
-    /// The most that there were.
+    /// Largest number of CPUs in use.
     pub cpus: u32,
 }
 
@@ -384,8 +388,8 @@ impl Average {
     }
 }
 
-/// All Boots in the order in which they were made, with the pair and the Side that they are of: an
-/// A/A pair's are both of the base. Boots of which nothing is known are left out.
+/// All Boots in the order in which they were made, with pair and Side; both Boots of an A/A pair
+/// are the base's. Boots without facts are left out.
 pub fn boots_in_order(pairs: &[TimedPair]) -> impl Iterator<Item = (&TimedPair, Side, &TimedBoot)> {
     let both = pairs.iter().flat_map(|pair| {
         let change = if pair.is_control { Side::Base } else { Side::Change };

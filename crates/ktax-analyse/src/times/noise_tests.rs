@@ -26,7 +26,7 @@ fn equals() -> TimesPlan {
     plan(TimedSubject::default(), TimedSubject::default())
 }
 
-/// Subjects of which the change has something more.
+/// A plan whose change has something more.
 fn planned(differ: impl Fn(&mut TimedSubject)) -> TimesPlan {
     let mut plan = equals();
     differ(&mut plan.subjects.change);
@@ -169,7 +169,7 @@ fn of_mitigations_only_the_parts_that_differ_are_said() {
     assert_eq!(found[0].change, turned[0].1);
 }
 
-/// All facts differ; which of them are not declared.
+/// The facts that are not declared when all facts differ.
 fn left(plan: &TimesPlan) -> Vec<&'static str> {
     let names = [
         fact::ACCELERATOR,

@@ -1,4 +1,4 @@
-//! Rows of one Workload for the running kernel: every combination of the values that are asked for.
+//! Rows of one Workload for the running kernel: every combination of the requested values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,9 +28,9 @@ pub fn native_names(
     Ok(all)
 }
 
-/// One row for each combination, the last parameter changing fastest. `name` may be that of a row;
-/// each of `params` is `NAME=VALUE[,VALUE…]`, where NAME may also be `ops`. Without any, the rows
-/// of the workload's file.
+/// Rows for each combination of values, the last parameter changing fastest. `name` may be that of
+/// a row. Each of `params` is `NAME=VALUE[,VALUE…]`, where NAME may also be `ops`. Without
+/// `params`, the rows of the workload's file.
 pub fn native_rows<'a>(
     definitions: &'a [Definition],
     name: &str,

@@ -1,4 +1,4 @@
-//! Rows of workload files: which are asked for, what each has, and whether it fits.
+//! Rows of workload files: selection by name, parameters, and whether they fit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,9 +7,9 @@ use crate::error::PlanError;
 use ktax_host::text::nearest;
 use ktax_model::{Signature, Workload};
 
-/// The rows that `names` asks for, in the order asked: `NAME` for all rows of a workload, `@GROUP`
-/// for those of a group, `NAME:PARAM=VALUE,…` for one row, where PARAM may also be `ops`. `None`
-/// asks for everything that is neither hidden nor to be named.
+/// Rows that `names` asks for, in that order: `NAME` for all rows of a workload, `@GROUP` for those
+/// of a group, `NAME:PARAM=VALUE,…` for one row, where PARAM may also be `ops`. `None` asks for all
+/// rows that are neither hidden nor run only when named.
 pub fn select(
     definitions: &[Definition],
     names: Option<&[String]>,
@@ -31,7 +31,7 @@ pub fn select(
     each_once(rows)
 }
 
-/// The rows, if no two have one name.
+/// Refuses rows with equal names.
 pub fn each_once(rows: Vec<Workload>) -> Result<Vec<Workload>, PlanError> {
     let mut seen = BTreeSet::new();
     match rows.iter().find(|workload: &&Workload| !seen.insert(&workload.row)) {
@@ -40,7 +40,7 @@ pub fn each_once(rows: Vec<Workload>) -> Result<Vec<Workload>, PlanError> {
     }
 }
 
-/// The Definition of that name.
+/// The Definition of this name.
 pub fn find<'a>(definitions: &'a [Definition], name: &str) -> Result<&'a Definition, PlanError> {
     definitions.iter().find(|definition| definition.name == name).ok_or_else(|| {
         let known = definitions.iter().map(|definition| definition.name.as_str());
@@ -118,7 +118,7 @@ pub(super) fn parse_ops(definition: &Definition, value: &ParamValue) -> Result<u
 }
 
 impl Definition {
-    /// The rows that it makes by default.
+    /// The default rows.
     pub fn rows(&self) -> Result<Vec<Workload>, PlanError> {
         self.variants().iter().map(|variant| self.row(&variant.params, variant.ops)).collect()
     }
@@ -136,8 +136,8 @@ impl Definition {
         self.variants().iter().map(row).collect()
     }
 
-    /// The row with these parameters and the operations of a native run: those of the variant that
-    /// they make, where there is one.
+    /// The row with these parameters and the operations of a native run: those of the variant with
+    /// these parameters, if there is one.
     pub fn native_row(&self, params: &BTreeMap<String, ParamValue>) -> Result<Workload, PlanError> {
         let variant = self.variants().iter().find(|variant| variant.params == *params);
         let ops_of_variant =
@@ -150,7 +150,7 @@ impl Definition {
         if self.variant.is_empty() { NONE } else { &self.variant }
     }
 
-    /// The row with these parameters; `params` names what is unlike the defaults.
+    /// The row with these parameters; `params` has those that differ from the defaults.
     pub fn row(
         &self,
         params: &BTreeMap<String, ParamValue>,
@@ -186,7 +186,7 @@ impl Definition {
         })
     }
 
-    /// The parameter of that name.
+    /// The parameter of this name.
     pub fn param(&self, name: &str) -> Result<&Param, PlanError> {
         self.params.get(name).ok_or_else(|| PlanError::UnknownParameter {
             workload: self.name.clone(),
@@ -243,7 +243,8 @@ impl Definition {
     }
 }
 
-/// Refuses rows that cannot fit: a quarter is left for the kernel and everything else.
+/// Refuses rows that do not fit: a quarter of the memory is left for the kernel and everything
+/// else.
 pub fn check_memory(workloads: &[Workload], there_bytes: u64) -> Result<(), PlanError> {
     let fits = |workload: &&Workload| workload.memory_bytes <= there_bytes / 4 * 3;
     match workloads.iter().find(|workload| !fits(workload)) {

@@ -1,15 +1,16 @@
-//! Which rows execute a kernel function: a table that was counted on one kernel, shipped with ktax.
+//! Table of the kernel functions that each row executes. It was counted on one kernel and ships
+//! with ktax.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
 use flate2::read::GzDecoder;
 
-/// The table. `make functions` counts all rows and writes it.
+/// The built-in table. `make functions` counts all rows and writes it.
 const SHIPPED: &[u8] =
     include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads/functions.gz"));
 
-/// A kernel has some 100 000 functions, and ktax some hundred rows.
+/// Most bytes of the table: a kernel has about 100 000 functions, and ktax some hundred rows.
 const MOST_BYTES: u64 = 16 << 20;
 
 /// The functions that each row executes, with their shares of the row's instructions.
@@ -17,23 +18,23 @@ const MOST_BYTES: u64 = 16 << 20;
 pub struct TouchedTable {
     /// The release of the kernel that was counted.
     pub kernel: String,
-    /// For each row each function's share, in millionths. Compiler suffixes are cut off.
+    /// For each row, the share of each function in millionths. Compiler suffixes are removed.
     pub rows: BTreeMap<String, BTreeMap<String, u32>>,
 }
 
-/// A row that executes functions that were asked for.
+/// A row that executes requested functions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TouchingRow {
     /// The row.
     pub row: String,
-    /// The functions' part of its instructions, in percent.
+    /// Share of the functions in the row's instructions, in percent.
     pub percent: f64,
     /// The functions that the row executes, the largest share first.
     pub functions: Vec<String>,
 }
 
 impl TouchedTable {
-    /// The table that is in the binary.
+    /// The built-in table.
     pub fn shipped() -> TouchedTable {
         let mut text = String::new();
         let read = GzDecoder::new(SHIPPED).take(MOST_BYTES).read_to_string(&mut text);
@@ -69,8 +70,8 @@ impl TouchedTable {
         Some(table)
     }
 
-    /// The text of the table: the names once, then for each row the distance to the next name and
-    /// its share. Small, and small when it is compressed.
+    /// Text of the table: the names once, then for each row the distance to the next name and its
+    /// share. It is small, also when it is compressed.
     pub fn text(&self) -> String {
         let names: BTreeSet<&String> = self.rows.values().flat_map(BTreeMap::keys).collect();
         let places: BTreeMap<&String, usize> = names.iter().copied().zip(0..).collect();
@@ -88,7 +89,7 @@ impl TouchedTable {
         text
     }
 
-    /// Adds what a row executed: instructions by function.
+    /// Adds the instructions that a row executed, by function.
     pub fn add(&mut self, row: &str, counts: &BTreeMap<String, u64>) {
         let total: u64 = counts.values().sum();
         let mut touched: BTreeMap<String, u64> = BTreeMap::new();
@@ -137,12 +138,12 @@ impl TouchedTable {
     }
 }
 
-/// A symbol without what the compiler adds: `.isra.0`, `.constprop.0`, `.part.0`, `.cold`.
+/// A symbol without the compiler's suffixes: `.isra.0`, `.constprop.0`, `.part.0`, `.cold`.
 fn without_suffix(symbol: &str) -> &str {
     symbol.split('.').next().unwrap_or(symbol)
 }
 
-/// A number with its two leading digits: more would be lost to the next kernel anyway.
+/// A number with its two leading digits; further digits would not hold for the next kernel.
 fn two_digits(number: u32) -> u32 {
     let mut unit = 1;
     while number / unit >= 100 {

@@ -1,4 +1,4 @@
-//! Fills the index: adds what the store has, and removes what it has no more.
+//! Fills the index: adds files that are new in the store, and removes those that are gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,17 +16,17 @@ use ktax_model::{
 use rusqlite::{Connection, TransactionBehavior, params};
 use serde_json::json;
 
-/// Objects that are read before others may write: some tenths of a second.
+/// Number of objects that are read before other processes may write: some tenths of a second.
 const BATCH: usize = 256;
 
-/// The last second of the year 9999.
+/// Last second of the year 9999.
 const LATEST: i64 = 253_402_300_799;
 
-/// To read so many takes half a second.
+/// Number of files from which reading is reported: it takes half a second.
 const MANY: usize = 1024;
 
 impl Index {
-    /// Brings the index up to date; `note` is told where that takes a while.
+    /// Brings the index up to date; `note` is told if that takes a while.
     pub(super) fn fill(&mut self, note: &dyn Fn(&str)) -> Result<Passed, IndexError> {
         let store = self.store.clone();
         let list = |store: &Store| store.objects();
@@ -41,7 +41,7 @@ impl Index {
         Ok(passed)
     }
 
-    /// Makes a table have what these files have.
+    /// Updates a table to these files.
     fn update(
         &mut self,
         table: &str,
@@ -89,7 +89,7 @@ impl Index {
         Ok(passed)
     }
 
-    /// Tags change: they are compared, and written where they differ.
+    /// Updates the tags if they differ, because tags can change.
     fn fill_tags(&mut self) -> Result<(), IndexError> {
         let failed = self.failed();
         let tags = self.store.tags()?.into_iter();
@@ -102,7 +102,7 @@ impl Index {
     }
 }
 
-/// A file that is there, by its name without what all have.
+/// An existing file, by its name without the suffix.
 fn stored_file(path: PathBuf) -> Option<(String, IndexedFile)> {
     let name = path.file_name()?.to_str()?.split('.').next()?.to_owned();
     // A file that was removed meanwhile is skipped.
@@ -148,7 +148,7 @@ fn write_tags(db: &mut Connection, tags: &BTreeSet<[String; 3]>) -> rusqlite::Re
     changed.commit()
 }
 
-/// A file of the store, as the index knows it.
+/// A file of the store.
 pub(super) struct IndexedFile {
     pub name: String,
     pub path: PathBuf,
@@ -172,7 +172,7 @@ impl IndexEntry {
     }
 }
 
-/// Adds these; what another ktax has added meanwhile stays.
+/// Adds entries; those that another ktax has added meanwhile stay.
 fn add_entries(
     db: &mut Connection,
     entries: &[(&IndexedFile, IndexEntry)],
@@ -327,7 +327,7 @@ fn workload_id(db: &Connection, measurement: &Measurement) -> rusqlite::Result<i
     )
 }
 
-/// SQLite has no number above this; no region has so many instructions.
+/// The largest number of SQLite is a bound; no region has so many instructions.
 fn clamp_to_i64(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
@@ -338,10 +338,10 @@ pub(super) struct ResultEntry {
     pub title: String,
     pub headline: String,
     pub rows: Vec<String>,
-    /// The names of the kernels that were measured.
+    /// Names of the kernels that were measured.
     pub kernels: Vec<String>,
-    /// SHA-256 of images, each with the name that was asked for, and where it came from. A
-    /// measurement has only the names under which it was made.
+    /// SHA-256 of images, each with the requested name and the source. A measurement has only the
+    /// names under which it was made.
     pub aliases: Vec<[String; 3]>,
 }
 

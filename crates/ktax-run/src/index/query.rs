@@ -8,7 +8,7 @@ use super::Index;
 use super::IndexError;
 use ktax_model::{Machine, Model};
 
-/// A kernel with a boot line of which the store has measurements.
+/// A kernel with a boot line, of which the store has measurements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredSubject {
     /// SHA-256 of the Kernel's image.
@@ -65,7 +65,7 @@ pub struct StoredMeasurement {
     pub kept_at: i64,
 }
 
-/// A measurement with what it was made by.
+/// A measurement with its kernel, QEMU and guest programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptMeasurement {
     /// The name of its file.
@@ -86,7 +86,7 @@ pub struct KeptMeasurement {
     pub kept_at: i64,
 }
 
-/// Guest programs on a QEMU, and what they have measured.
+/// Guest programs on a QEMU, and the objects that they measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instrument {
     /// SHA-256 of the guest programs.
@@ -101,12 +101,12 @@ pub struct Instrument {
     pub kept_at: i64,
 }
 
-/// A measurement on the way of a row through kernels.
+/// A measurement of a row in a history of kernels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredPoint {
     /// The measurement.
     pub of: StoredMeasurement,
-    /// The subject: SHA-256 of the Kernel's image.
+    /// SHA-256 of the Kernel's image.
     pub kernel_sha256: String,
     /// The Kernel's name.
     pub kernel: String,
@@ -132,7 +132,7 @@ pub struct StoredPoint {
     pub whole: Vec<u64>,
     /// The kernel's modules that were loaded, each with its parameters.
     pub modules: Vec<String>,
-    /// SHA-256 of the user's programs; empty where there were none.
+    /// SHA-256 of the user's programs; empty if there were none.
     pub programs: String,
 }
 
@@ -362,14 +362,14 @@ fn measurement(row: &Row<'_>) -> rusqlite::Result<StoredMeasurement> {
     })
 }
 
-/// Adds a name, in the order of names, unless it is there.
+/// Inserts a name in order, unless it is there.
 fn add(names: &mut Vec<String>, name: &str) {
     if let Err(place) = names.binary_search_by(|known| known.as_str().cmp(name)) {
         names.insert(place, name.to_owned());
     }
 }
 
-/// SQLite gives a name as it is, and a machine as JSON.
+/// Parses a model: SQLite gives a name unchanged, and a machine as JSON.
 fn model(text: Option<String>) -> Option<Model> {
     let text = text?;
     serde_json::from_str(&text).or_else(|_| serde_json::from_value(text.into())).ok()

@@ -8,7 +8,7 @@ use ktax_model::{CampaignPlan, CampaignUnit, Identity};
 
 const PLAN: &str = "campaign.json";
 
-/// The directory of a campaign, which the machines share or have copies of.
+/// The directory of a campaign, which machines share or copy.
 #[derive(Debug, Clone)]
 pub struct CampaignDir {
     root: PathBuf,
@@ -39,7 +39,7 @@ impl CampaignDir {
         Ok(CampaignDir { root: root.to_owned(), plan })
     }
 
-    /// The directory itself.
+    /// Path of the directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -49,23 +49,23 @@ impl CampaignDir {
         &self.plan
     }
 
-    /// The store of what the shards have measured.
+    /// Store of the shards' measurements.
     pub fn store(&self) -> PathBuf {
         self.root.join("store")
     }
 
-    /// The pages that are made of it.
+    /// Pages that are made of the store.
     pub fn site(&self) -> PathBuf {
         self.root.join("site")
     }
 
-    /// The run directory of a unit: while it is measured, and for good where something failed.
+    /// Run directory of a unit. It is kept only if something failed.
     pub fn run_of(&self, unit: &CampaignUnit) -> PathBuf {
         let first = unit.rows.first().copied().unwrap_or_default();
         self.root.join("runs").join(format!("{:03}-{first:03}", unit.subject))
     }
 
-    /// The run directory of a timed experiment.
+    /// Run directory of a timed experiment.
     pub fn timed(&self, name: &str) -> PathBuf {
         self.root.join("timed").join(name)
     }
@@ -114,7 +114,7 @@ impl CampaignDir {
     }
 }
 
-/// Writes a file that is never changed again; whether it was new.
+/// Writes a file that is never changed again, and returns whether it was new.
 fn write_new(path: &Path, bytes: &[u8]) -> Result<bool> {
     let dir = path.parent().unwrap_or(path);
     std::fs::create_dir_all(dir).map_err(RunDirError::io("cannot create", dir))?;

@@ -7,7 +7,7 @@ use ktax_model::{
     Model, Plan, PlanMethod, Side, Step, TimesPlan,
 };
 
-/// Refuses what would leave the directory, act on a terminal, take all memory, or never end.
+/// Refuses plans that would leave the directory, act on a terminal, take all memory, or never end.
 pub(super) fn check_plan(plan: &Plan) -> Result<(), &'static str> {
     if !is_printable(&plan.title) {
         return Err("the title has control characters");
@@ -34,7 +34,7 @@ pub(super) fn check_campaign(plan: &CampaignPlan) -> Result<(), &'static str> {
     }
 }
 
-/// A plan may come from anywhere, and its row names and hashes become file names.
+/// Refuses plans of counts whose names cannot be file names, or whose numbers are out of bounds.
 fn check_counts(plan: &CountsPlan) -> Result<(), &'static str> {
     let rows = plan.workloads.iter().map(|workload| &workload.row).collect::<BTreeSet<_>>();
     let names = plan.steps.iter().map(Step::name).collect::<BTreeSet<_>>();
@@ -87,7 +87,7 @@ fn counts_texts(plan: &CountsPlan) -> impl Iterator<Item = &str> {
     sides.chain([plan.machine.cpu.as_str(), &key.qemu, &key.machine, &key.cpu])
 }
 
-/// Row names and hashes become file names.
+/// Refuses plans of guests whose names cannot be file names, or whose numbers are out of bounds.
 fn check_guests(plan: &GuestsPlan) -> Result<(), &'static str> {
     let sides = || std::iter::once(&plan.base).chain(&plan.change);
     let kernels = sides().filter_map(|side| side.kernel.as_ref());
@@ -178,12 +178,12 @@ fn is_plain_name(name: &str) -> bool {
     (1..=100).contains(&name.len()) && name.bytes().all(is_usual) && !name.starts_with('.')
 }
 
-/// Whether it is a SHA-256.
+/// Whether the text is a SHA-256.
 pub(super) fn is_hash(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Whether a terminal shows it and does nothing else.
+/// Whether a terminal only shows the text.
 fn is_printable(text: &str) -> bool {
     !text.chars().any(char::is_control)
 }

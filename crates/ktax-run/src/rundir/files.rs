@@ -12,7 +12,7 @@ use ktax_host::disk::{self, Lock};
 use ktax_host::text::escape;
 use ktax_model::{Comparison, FORMAT, Plan, SavedResult, read_results};
 
-/// More than any file of a run directory has: the largest is that of a whole comparison.
+/// More bytes than any file of a run directory has; the largest is a whole comparison.
 pub const FILE_MAX: u64 = 1 << 30;
 
 /// Refuses a directory that is not empty.
@@ -49,7 +49,7 @@ pub(super) fn lock(root: &Path) -> Result<Lock> {
     lock_by(root, file)
 }
 
-/// Only `WouldBlock` means that another process holds the lock.
+/// Takes the lock. Only `WouldBlock` means that another process holds it.
 fn lock_by(root: &Path, file: fs::File) -> Result<Lock> {
     Lock::take(file).map_err(|error| match error.kind() {
         io::ErrorKind::WouldBlock => RunDirError::InUse { path: root.display().to_string() },
@@ -57,7 +57,7 @@ fn lock_by(root: &Path, file: fs::File) -> Result<Lock> {
     })
 }
 
-/// Removes what analyse has made: the Comparison and a report in each format.
+/// Removes the results of analyse: the Comparison, and a report in each format.
 pub(super) fn forget_comparison(root: &Path) -> Result<()> {
     remove(&root.join("comparison.json"))?;
     let entries = root.read_dir().map_err(RunDirError::io("cannot read", root))?;
@@ -115,7 +115,7 @@ pub(super) fn no_plan(root: &Path) -> RunDirError {
     RunDirError::NoPlan { path, below: first.map(|path| path.display().to_string()) }
 }
 
-/// Makes a directory with nothing half-written in it.
+/// Makes a directory, without unfinished files.
 pub(super) fn make_dir(dir: &Path) -> Result<()> {
     fs::create_dir_all(dir).map_err(RunDirError::io("cannot create", dir))?;
     tidy(dir)
@@ -152,7 +152,7 @@ fn parse_json<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T> {
     serde_json::from_slice(text).map_err(|error| damaged(path, &error.to_string()))
 }
 
-/// A file that is not as ktax writes it.
+/// The error for a file that ktax did not write so.
 pub(super) fn damaged(path: &Path, reason: &str) -> RunDirError {
     RunDirError::Damaged { path: path.display().to_string(), reason: escape(reason) }
 }

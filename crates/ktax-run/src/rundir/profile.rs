@@ -40,7 +40,7 @@ pub enum ProfileError {
 pub struct Parsed {
     /// Counts by Context and function.
     pub profile: Profile,
-    /// Everything dispatched in the Region, counted apart.
+    /// All instructions and iterations dispatched in the Region, counted apart.
     pub total: u64,
     /// Counts that could not be kept apart, and why.
     pub notes: Vec<String>,
@@ -105,14 +105,14 @@ struct ProfileReader {
     cache_lines: Vec<CacheLine>,
     paths: Vec<Path>,
     parallel: Parallel,
-    /// The limit that was reached, and where each CPU was.
+    /// Limit that was reached, and the place of each CPU then.
     limit: Option<u64>,
     places: Vec<CpuPlace>,
     ended: bool,
 }
 
 impl ProfileReader {
-    /// `None` where it is not of the format.
+    /// Parses a line; `None` if it is malformed.
     fn line(&mut self, fields: &[&str]) -> Option<()> {
         match fields {
             ["api", version] => decimal(version).map(drop)?,
@@ -262,7 +262,7 @@ fn parse_cache_line(fields: &[&str]) -> Option<CacheLine> {
 /// Deepest path, as in `plugin/paths.c`, which counts the root, too.
 const DEEPEST: u64 = 1000;
 
-/// A line `path`, which is below those before it.
+/// Parses a line `path`, which lies below the lines before it.
 fn parse_path_line(fields: &[&str], last: Option<&Path>) -> Option<Path> {
     let ["path", context, depth, instructions, rep_iterations, calls, function] = fields else {
         return None;
@@ -278,7 +278,7 @@ fn parse_path_line(fields: &[&str], last: Option<&Path>) -> Option<Path> {
     Some(Path { context, depth, function, calls, instructions, rep_iterations, costly, wait, idle })
 }
 
-/// A line `path-costly`, `path-wait` or `path-idle`, which is of the path before it.
+/// Adds a line `path-costly`, `path-wait` or `path-idle` to the path before it.
 fn add_path_count(fields: &[&str], path: &mut Path) -> Option<()> {
     match fields {
         ["path-costly", count, kind] => {
@@ -300,7 +300,7 @@ pub(super) struct PathSums<'a> {
 }
 
 impl<'a> PathSums<'a> {
-    /// `None` of a profile without paths.
+    /// Sums paths and lines; `None` for a profile without paths.
     pub(super) fn sum(paths: &'a [Path], lines: &'a [ProfileLine]) -> Option<PathSums<'a>> {
         if paths.is_empty() {
             return None;
@@ -339,7 +339,7 @@ impl<'a> PathSums<'a> {
         Some(PathSums { functions: sums, costly, waits, idle })
     }
 
-    /// Whether paths are all that the functions executed, in each Context.
+    /// Whether paths and functions have the same sum in each Context.
     fn add_up(&self) -> bool {
         let all = |context: Context, which: usize| {
             let functions = self.functions.iter().filter(|((known, _), _)| *known == context);
@@ -354,8 +354,8 @@ impl<'a> PathSums<'a> {
         of_paths == of_lines
     }
 
-    /// Whether paths have all that CPUs waited, in each Context, and no more than they were idle: a
-    /// CPU is also idle where no process has left it. An older plugin does not say where they wait.
+    /// Whether paths have all waiting time, in each Context, and no more idle time than CPUs had: a
+    /// CPU is also idle if no process has left it. An older plugin does not say where CPUs wait.
     fn waits_add_up(&self) -> bool {
         let [of_paths, of_lines] = &self.waits;
         let is_older = of_paths.values().all(|wait| *wait == 0);
@@ -378,10 +378,10 @@ impl<'a> PathSums<'a> {
     }
 }
 
-/// The instructions that access them.
+/// Instructions that access registers.
 const KINDS: [Costly; 2] = [Costly::Wrmsr, Costly::Rdmsr];
 
-/// A line `msr`.
+/// Parses a line `msr`.
 fn parse_msr_line(fields: &[&str]) -> Option<MsrLine> {
     let ["msr", context, kind, number, count, function] = fields else { return None };
     let context = parse_context(context)?;
@@ -412,7 +412,8 @@ fn msrs_fit_lines(msrs: &[MsrLine], lines: &[ProfileLine]) -> bool {
     })
 }
 
-/// A symbol, or `[user]`, `[kernel]`, or of a program or a library: `[git]cmd_status`.
+/// Whether this is a symbol, `[user]`, `[kernel]`, or a function of a program or a library such as
+/// `[git]cmd_status`.
 fn is_function_name(name: &str) -> bool {
     let is_of = |text: &str, more: &[u8]| {
         (0..=127).contains(&text.len())
@@ -426,7 +427,7 @@ fn is_function_name(name: &str) -> bool {
     }
 }
 
-/// A number that is written as the plugin does.
+/// Parses a number as the plugin writes it.
 fn decimal(text: &str) -> Option<u64> {
     text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
@@ -436,7 +437,7 @@ fn parse_context(text: &str) -> Option<Context> {
     Context::ALL.into_iter().find(|known| known.name() == text)
 }
 
-/// A number of at most so many hexadecimal digits, without a prefix.
+/// Parses a number of at most `most_digits` hexadecimal digits, without a prefix.
 pub(super) fn hexadecimal(text: &str, most_digits: usize) -> Option<u64> {
     let is_one = text.len() <= most_digits && text.bytes().all(|b| b.is_ascii_hexdigit());
     is_one.then(|| u64::from_str_radix(text, 16).ok()).flatten()

@@ -1,4 +1,4 @@
-//! Between a run directory and the store: a row of a Side is one measurement.
+//! Measurements of a run directory: each row of a Side is one measurement in the store.
 
 use crate::rundir::{RunDir, RunDirError};
 use ktax_model::{
@@ -25,7 +25,7 @@ pub struct Group {
     steps: Vec<Step>,
 }
 
-/// Every row of both Sides.
+/// All rows of both Sides.
 pub fn groups(plan: &Plan<CountsPlan>) -> Vec<Group> {
     let Plan { seed, method: plan, .. } = plan;
     let group = |side: Side, workload: &Workload| {

@@ -1,5 +1,5 @@
-//! The bytes of an object: JSON in gzip, and behind it a second, empty member of gzip that has the
-//! SHA-256 of the first. Every tool that reads gzip reads it, and no byte can change unseen.
+//! Bytes of an object: JSON in gzip, followed by a second, empty member of gzip that has the
+//! SHA-256 of the first. Every tool that reads gzip reads it, and a changed byte is noticed.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -14,26 +14,26 @@ use ktax_host::disk::sha256;
 use ktax_model::{Measurand, Measurement};
 use serde::{Deserialize, Serialize};
 
-/// More bytes than the JSON of a measurement has, which has been a million at most.
+/// More bytes than the JSON of a measurement has; a million is usual at most.
 pub const MEASUREMENT_MAX: u64 = 64 << 20;
 
-/// More bytes than the JSON of a result has, which has been ten million at most.
+/// More bytes than the JSON of a result has; ten million are usual at most.
 pub const RESULT_MAX: u64 = 128 << 20;
 
 /// More bytes than the profiles of all layouts of a measurement have.
 pub const PROFILES_MAX: u64 = 256 << 20;
 
-/// The name of a measurement: SHA-256 of what it is of.
+/// Name of a measurement: SHA-256 of its measurand.
 pub fn object_name(measurand: &Measurand) -> String {
     sha256(to_json(measurand))
 }
 
-/// The JSON of what is kept.
+/// JSON of a value.
 pub fn to_json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("plain data serialises")
 }
 
-/// The bytes of an object that has this JSON.
+/// Bytes of an object with this JSON.
 pub fn pack(json: &[u8]) -> Vec<u8> {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
     // Writing to memory cannot fail.
@@ -42,7 +42,7 @@ pub fn pack(json: &[u8]) -> Vec<u8> {
     [bytes, seal].concat()
 }
 
-/// The JSON in an object, at most `limit` bytes, if no byte of it has changed.
+/// JSON of an object, at most `limit` bytes. It fails if a byte was changed.
 pub fn unpack(bytes: &[u8], limit: u64) -> Result<Vec<u8>, String> {
     let length = bytes.len().checked_sub(seal(&[]).len()).ok_or("it is too short")?;
     let (content, found) = bytes.split_at(length);
@@ -65,19 +65,19 @@ struct Object {
     /// The measurement without its profiles.
     measurement: Measurement,
     /// Profiles of all layouts.
-    profiles: Beside,
+    profiles: MergedTexts,
 }
 
-/// The bytes of the object of a measurement, whether or not it is one that ktax makes.
+/// Bytes of a measurement's object; the measurement is not checked.
 pub fn encode_measurement(measurement: &Measurement) -> Vec<u8> {
     let mut measurement = measurement.clone();
     let texts: Vec<String> =
         measurement.layouts.iter_mut().map(|layout| std::mem::take(&mut layout.profile)).collect();
-    let profiles = beside(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    let profiles = merge_texts(&texts.iter().map(String::as_str).collect::<Vec<_>>());
     pack(&to_json(&Object { measurement, profiles }))
 }
 
-/// The format of the measurement in this JSON, whatever else another version has there.
+/// Format of the measurement in this JSON; other keys may be those of another version.
 pub fn parse_format(json: &[u8]) -> Result<u32, String> {
     #[derive(Deserialize)]
     struct Head {
@@ -100,14 +100,14 @@ pub fn parse_measurement(json: &[u8]) -> Result<Measurement, String> {
     if profiles.most_bytes(measurement.layouts.len()) > PROFILES_MAX {
         return Err(format!("its profiles have more than {PROFILES_MAX} bytes"));
     }
-    let texts = apart(&profiles, measurement.layouts.len());
+    let texts = split_texts(&profiles, measurement.layouts.len());
     for (layout, profile) in measurement.layouts.iter_mut().zip(texts) {
         layout.profile = profile;
     }
     Ok(measurement)
 }
 
-/// Refuses what no ktax writes, so that whoever reads a measurement can rely on it.
+/// Refuses measurements that ktax does not write, so that readers can rely on them.
 pub fn check_measurement(measurement: &Measurement) -> Result<(), String> {
     let Measurement { of, kernel, layouts, .. } = measurement;
     if layouts.is_empty() || layouts.len() != of.layouts.len() || of.workload.ops == 0 {
@@ -127,25 +127,26 @@ pub fn check_measurement(measurement: &Measurement) -> Result<(), String> {
     Ok(())
 }
 
-/// A member of gzip without content: its comment is the hash of these bytes.
+/// A member of gzip without content; its comment is the hash of these bytes.
 fn seal(bytes: &[u8]) -> Vec<u8> {
     const HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0x10, 0, 0, 0, 0, 0, 0xff];
     const EMPTY: [u8; 11] = [0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     [&HEAD[..], sha256(bytes).as_bytes(), &EMPTY].concat()
 }
 
-/// Texts, line beside line.
+/// Profiles of several layouts, merged line by line: a line has the numbers of all of them. They
+/// hardly differ, so this halves an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Beside {
+pub(super) struct MergedTexts {
     /// Each line, with `#` for each number.
     lines: Vec<String>,
     /// For each line, a column for each number; a line without numbers has one column of zeros.
     columns: Vec<Vec<Column>>,
 }
 
-impl Beside {
-    /// At least as many bytes as this number of texts takes.
+impl MergedTexts {
+    /// Upper bound of the size of `texts` texts in bytes.
     fn most_bytes(&self, texts: usize) -> u64 {
         /// Digits of the largest number.
         const DIGITS: usize = 20;
@@ -156,12 +157,12 @@ impl Beside {
     }
 }
 
-/// A number in each text: the first, and how much the others are more; `None` of a text without
-/// this line. Once where all have the same.
+/// A number in each text: the first number, then the differences from it; `None` for a text without
+/// this line. A single entry if all texts have the same number.
 type Column = Vec<Option<i64>>;
 
-/// The texts, line beside line.
-pub(super) fn beside(texts: &[&str]) -> Beside {
+/// Merges texts line by line.
+pub(super) fn merge_texts(texts: &[&str]) -> MergedTexts {
     let parsed: Vec<Vec<(String, Vec<u64>)>> =
         texts.iter().map(|text| text.split('\n').map(split_numbers).collect()).collect();
     let lines = common_lines(&parsed);
@@ -177,7 +178,7 @@ pub(super) fn beside(texts: &[&str]) -> Beside {
             place += 1;
         }
     }
-    Beside { lines, columns: numbers.iter().map(|each| columns(each)).collect() }
+    MergedTexts { lines, columns: numbers.iter().map(|each| columns(each)).collect() }
 }
 
 /// The numbers of a line, text by text, as columns.
@@ -202,8 +203,8 @@ fn columns(texts: &[Option<Vec<u64>>]) -> Vec<Column> {
     (0..many).map(column).collect()
 }
 
-/// The texts again, of which there were so many.
-pub(super) fn apart(all: &Beside, texts: usize) -> Vec<String> {
+/// The `texts` texts that were merged.
+pub(super) fn split_texts(all: &MergedTexts, texts: usize) -> Vec<String> {
     let mut apart: Vec<Option<String>> = vec![None; texts];
     for (line, columns) in all.lines.iter().zip(&all.columns) {
         let values: Vec<Vec<Option<u64>>> =
@@ -239,7 +240,7 @@ fn column_values(column: &Column, texts: usize) -> Vec<Option<u64>> {
     column.iter().copied().map(value).chain(std::iter::repeat(None)).take(texts).collect()
 }
 
-/// Lines of all texts such that those of each are a part of them, in their order.
+/// Merges the lines of all texts, so that each text's lines are among them in their order.
 fn common_lines(texts: &[Vec<(String, Vec<u64>)>]) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for text in texts {
@@ -266,7 +267,8 @@ fn common_lines(texts: &[Vec<(String, Vec<u64>)>]) -> Vec<String> {
     all
 }
 
-/// A line without its numbers, and they. What would not be written the same again is no number.
+/// Splits a line into the line with `#` for each number, and the numbers. A number that would be
+/// written differently stays in the line.
 fn split_numbers(line: &str) -> (String, Vec<u64>) {
     let mut numbers = Vec::new();
     let fields: Vec<&str> = line
@@ -312,12 +314,12 @@ mod tests {
     #[test]
     fn a_line_that_all_have_is_there_once() {
         let texts = ["a\t1\nfn\t5\tx\nend\n", "a\t1\nfn\t7\tx\nfn\t1\ty\nend\n"];
-        let all = beside(&texts);
+        let all = merge_texts(&texts);
         assert_eq!(all.lines, ["a\t#", "fn\t#\tx", "fn\t#\ty", "end", ""]);
         let columns: Vec<Column> = all.columns.iter().map(|columns| columns[0].clone()).collect();
         let column_of_y = vec![None, Some(1)];
         assert_eq!(columns[..3], [vec![Some(1)], vec![Some(5), Some(2)], column_of_y]);
-        assert_eq!(apart(&all, 2), texts);
+        assert_eq!(split_texts(&all, 2), texts);
     }
 
     proptest! {
@@ -329,8 +331,8 @@ mod tests {
             ),
         ) {
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-            let all = beside(&texts);
-            prop_assert_eq!(apart(&all, texts.len()), texts);
+            let all = merge_texts(&texts);
+            prop_assert_eq!(split_texts(&all, texts.len()), texts);
         }
     }
 }
