@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn with_too_few_layouts_for_a_verdict_what_changed_under_each_is_left_out() {
-        let of_layouts = |base: &[u64], change: &[u64]| {
+        let left_out_with = |base: &[u64], change: &[u64]| {
             let verdict = Verdict::NoDetectedChange;
             let effects = vec![
                 effect("instructions", &vec![1000; base.len()], &vec![1000; base.len()]),
@@ -373,10 +373,10 @@ mod tests {
             ];
             estimate_of(effects, None).left_out
         };
-        assert_eq!(of_layouts(&[0, 0], &[20, 30]), [("verw".to_owned(), 2.0)].into());
-        assert!(of_layouts(&[0, 30], &[20, 20]).is_empty());
+        assert_eq!(left_out_with(&[0, 0], &[20, 30]), [("verw".to_owned(), 2.0)].into());
+        assert!(left_out_with(&[0, 30], &[20, 20]).is_empty());
         // With enough layouts the verdict decides.
-        assert!(of_layouts(&[0; 5], &[20; 5]).is_empty());
+        assert!(left_out_with(&[0; 5], &[20; 5]).is_empty());
     }
 
     #[test]
@@ -406,7 +406,7 @@ mod tests {
     /// Clearing is much cheaper by the byte than copying by words: what changed is what iterates.
     #[test]
     fn an_iteration_costs_what_the_string_instruction_costs_that_changed() {
-        let of_strings = |stosb: [u64; 2], movs: [u64; 2]| {
+        let delta_with = |stosb: [u64; 2], movs: [u64; 2]| {
             let known = [(Costly::RepStosb, [0.02, 0.08]), (Costly::RepMovs, [0.5, 1.0])];
             let known = Calibration { iterations: known.into(), ..calibration(None) };
             let mut rows = [row(vec![
@@ -420,13 +420,13 @@ mod tests {
             assert!(found.left_out.is_empty(), "{found:?}");
             found.delta
         };
-        assert_eq!(of_strings([0, 10], [50, 50]), [80.0, 320.0]);
-        assert_eq!(of_strings([10, 10], [50, 60]), [2000.0, 4000.0]);
+        assert_eq!(delta_with([0, 10], [50, 50]), [80.0, 320.0]);
+        assert_eq!(delta_with([10, 10], [50, 60]), [2000.0, 4000.0]);
         // A layout moves one start in a hundred.
-        assert_eq!(of_strings([0, 1000], [50, 60]), [80.0, 320.0]);
+        assert_eq!(delta_with([0, 1000], [50, 60]), [80.0, 320.0]);
         // More starts of both kinds, of unknown lengths: the whole range of both costs.
-        assert_eq!(of_strings([10, 20], [50, 60]), [80.0, 4000.0]);
-        assert_eq!(of_strings([10, 10], [0, 0]), [80.0, 320.0]);
+        assert_eq!(delta_with([10, 20], [50, 60]), [80.0, 4000.0]);
+        assert_eq!(delta_with([10, 10], [0, 0]), [80.0, 320.0]);
     }
 
     /// If all instructions take twice as long as predicted, so do those that the change adds.

@@ -556,11 +556,11 @@ mod tests {
 
     #[test]
     fn a_curve_that_goes_through_one_crosses_between() {
-        let (between, at, _) =
+        let (between, place, _) =
             crossing(&(99, ratio(0.9, 0.01)), &(399, ratio(1.0 / 0.9, 0.01))).unwrap();
         // Halfway between the logarithms of 100 and 400.
         assert_eq!(between, (99, 399));
-        assert!((at - 199.0).abs() < 1e-9, "{at}");
+        assert!((place - 199.0).abs() < 1e-9, "{place}");
         assert!(crossing(&(1, ratio(1.1, 0.01)), &(2, ratio(1.2, 0.01))).is_none());
         assert!(crossing(&(1, ratio(1.0, 0.01)), &(2, ratio(1.2, 0.01))).is_none());
         assert!(differs_from_one(&ratio(1.02, 0.01)) && !differs_from_one(&ratio(1.02, 0.03)));

@@ -68,7 +68,7 @@ impl CountsExperiment {
         }
     }
 
-    pub(super) fn of(file: &ExperimentFile) -> Result<CountsExperiment, PlanError> {
+    pub(super) fn from_file(file: &ExperimentFile) -> Result<CountsExperiment, PlanError> {
         let missing =
             |key| PlanError::Missing { key, next: "write kernel = \"debian:cloud-amd64\"" };
         let mut base = file.base.subject().ok_or_else(|| missing("base.kernel"))?;
@@ -281,7 +281,7 @@ mod tests {
             "title = \"t\"\nworkloads = [\"scale:cpus=4\"]\nmachine = {{ {machine} }}\n\
              [base]\nkernel = \"a\"\n[change]\nkernel = \"b\"\n"
         );
-        CountsExperiment::of(&ExperimentFile::parse(&text, "t.toml")?)
+        CountsExperiment::from_file(&ExperimentFile::parse(&text, "t.toml")?)
     }
 
     #[test]

@@ -98,9 +98,9 @@ impl Experiment {
             return Err(PlanError::TimedThreshold { threshold_percent });
         }
         let method = match method {
-            Method::Counts => ExperimentMethod::Counts(CountsExperiment::of(file)?),
-            Method::Times => ExperimentMethod::Times(TimesExperiment::of(file)?),
-            Method::Guests => ExperimentMethod::Guests(GuestsExperiment::of(file)?),
+            Method::Counts => ExperimentMethod::Counts(CountsExperiment::from_file(file)?),
+            Method::Times => ExperimentMethod::Times(TimesExperiment::from_file(file)?),
+            Method::Guests => ExperimentMethod::Guests(GuestsExperiment::from_file(file)?),
         };
         // If the title is made of the boot lines, they are checked before it.
         let title = file.title.clone().unwrap_or_default();

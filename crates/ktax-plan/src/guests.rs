@@ -35,7 +35,7 @@ pub struct GuestsExperiment {
 }
 
 impl GuestsExperiment {
-    pub(crate) fn of(file: &ExperimentFile) -> Result<GuestsExperiment, PlanError> {
+    pub(crate) fn from_file(file: &ExperimentFile) -> Result<GuestsExperiment, PlanError> {
         let host = file.host.unwrap_or(HostKind::Kvm);
         let names = file.workloads.as_deref().unwrap_or_default();
         let rows = guest_rows(host, names)?;

@@ -65,7 +65,7 @@ impl TimesExperiment {
         }
     }
 
-    pub(crate) fn of(file: &ExperimentFile) -> Result<TimesExperiment, PlanError> {
+    pub(crate) fn from_file(file: &ExperimentFile) -> Result<TimesExperiment, PlanError> {
         let mut experiment = TimesExperiment::new(file.engine.unwrap_or(&host::ENGINE));
         experiment.pairs = file.pairs;
         set(&mut experiment.most_pairs, &file.most_pairs);

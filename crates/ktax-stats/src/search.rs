@@ -50,7 +50,7 @@ impl Known<'_> {
 
     /// Between neighbours among the places that have a value.
     fn stretches(&self) -> Vec<Jump> {
-        let values = self.known.iter().filter_map(|(at, value)| Some((*at, (*value)?)));
+        let values = self.known.iter().filter_map(|(place, value)| Some((*place, (*value)?)));
         let values: Vec<(usize, f64)> = values.collect();
         let stretch = |pair: &[(usize, f64)]| Jump {
             after: pair[0].0,
@@ -108,8 +108,9 @@ mod tests {
     }
 
     fn steps(n: usize, jumps: &[(usize, f64)]) -> Vec<Option<f64>> {
-        let value = |at| jumps.iter().filter(|(place, _)| *place <= at).map(|(_, size)| size).sum();
-        (0..=n).map(|at| Some(value(at))).collect()
+        let value =
+            |end| jumps.iter().filter(|(place, _)| *place <= end).map(|(_, size)| size).sum();
+        (0..=n).map(|place| Some(value(place))).collect()
     }
 
     #[test]

@@ -79,8 +79,8 @@ pub(super) fn program_work_evidence(
 fn work_in(profile: &Profile, sample: &Sample) -> ProgramWork {
     let calls_of = |functions: &[&str]| {
         let paths = profile.paths.iter().filter(|path| path.context == Context::Process);
-        let of_functions = paths.filter(|path| functions.contains(&plain(&path.function)));
-        of_functions.fold(0, |sum: u64, path| sum.saturating_add(path.calls))
+        let calls = paths.filter(|path| functions.contains(&plain(&path.function)));
+        calls.fold(0, |sum: u64, path| sum.saturating_add(path.calls))
     };
     let value = |name: &str| sample.values.get(name).copied();
     let bytes = value("bytes-read").zip(value("bytes-written"));

@@ -232,8 +232,9 @@ fn costly_instructions_are_read_with_their_functions_and_paths() {
     let parsed = parse(&with_costly()).unwrap();
     let locked = |counts: &CostlyCounts| counts.get(Costly::Locked);
     assert_eq!(locked(&parsed.counts()[&Context::Process].costly), 4);
-    let of_paths: Vec<u64> = parsed.profile.paths.iter().map(|path| locked(&path.costly)).collect();
-    assert_eq!(of_paths, [1, 3, 0]);
+    let path_counts: Vec<u64> =
+        parsed.profile.paths.iter().map(|path| locked(&path.costly)).collect();
+    assert_eq!(path_counts, [1, 3, 0]);
     for (text, becomes) in [
         ("path-costly\t3", "path-costly\t2"),
         ("path-costly\t3\tlocked\n", ""),

@@ -46,19 +46,19 @@ impl Looks {
             return 1.0;
         }
         // By symmetry the density is kept for the upper half only, and each step comes from both.
-        let at: Vec<(f64, f64)> =
+        let places: Vec<(f64, f64)> =
             self.nodes.iter().map(|(x, weight)| (x * barrier, weight * barrier)).collect();
-        let mut within: Vec<f64> = at.iter().map(|(x, _)| density(*x)).collect();
+        let mut within: Vec<f64> = places.iter().map(|(x, _)| density(*x)).collect();
         let leaves: Vec<f64> =
-            at.iter().map(|(x, _)| upper(barrier - x) + upper(barrier + x)).collect();
-        let steps: Vec<f64> = at
+            places.iter().map(|(x, _)| upper(barrier - x) + upper(barrier + x)).collect();
+        let steps: Vec<f64> = places
             .iter()
-            .flat_map(|(x, _)| at.iter().map(move |(y, _)| density(x - y) + density(x + y)))
+            .flat_map(|(x, _)| places.iter().map(move |(y, _)| density(x - y) + density(x + y)))
             .collect();
         let mut chance = 2.0 * upper(barrier);
         for _ in 1..self.count {
             let mass: Vec<f64> =
-                at.iter().zip(&within).map(|((_, weight), f)| weight * f).collect();
+                places.iter().zip(&within).map(|((_, weight), f)| weight * f).collect();
             let sum = |with: &[f64]| with.iter().zip(&mass).map(|(with, mass)| with * mass).sum();
             let left: f64 = sum(&leaves);
             chance += 2.0 * left;
@@ -191,10 +191,10 @@ mod tests {
         let mut step = || (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
         let barrier = Looks::new(5).barrier(0.05);
         let mut leaves = || {
-            let mut at = 0.0;
+            let mut walk = 0.0;
             (0..5).fold(false, |left, _| {
-                at += step();
-                left || f64::abs(at) >= barrier
+                walk += step();
+                left || f64::abs(walk) >= barrier
             })
         };
         let left = (0..20_000).filter(|_| leaves()).count();

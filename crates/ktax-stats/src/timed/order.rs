@@ -78,7 +78,9 @@ mod tests {
 
     #[test]
     fn no_more_pairs_are_drawn_than_is_said() {
-        for (seed, pairs) in (1..20).flat_map(|seed| [1, 10, 12, 50, 200].map(|it| (seed, it))) {
+        for (seed, pairs) in
+            (1..20).flat_map(|seed| [1, 10, 12, 50, 200].map(|pairs| (seed, pairs)))
+        {
             let mut found = 0;
             let drawn = Order::new(seed).take_while(|slot| {
                 let goes_on = found < pairs;
@@ -98,8 +100,8 @@ mod tests {
         assert!(order[18..].chunks(6).all(|block| controls(block) == 1));
         // Which one is first is random: 255 of 510 and 54 of 108 are expected, ± six deviations.
         for (is_control, least, most) in [(false, 190, 320), (true, 25, 85)] {
-            let of_kind = order.iter().filter(|slot| slot.is_control == is_control);
-            let first = of_kind.filter(|slot| slot.change_first).count();
+            let slots = order.iter().filter(|slot| slot.is_control == is_control);
+            let first = slots.filter(|slot| slot.change_first).count();
             assert!((least..most).contains(&first), "{first}");
         }
         // The place of the control in its block is random, too.
@@ -110,8 +112,8 @@ mod tests {
 
     #[test]
     fn equal_seeds_give_equal_orders() {
-        let of = |seed| Order::new(seed).take(50).collect::<Vec<_>>();
-        assert_eq!(of(1), of(1));
-        assert_ne!(of(1), of(2));
+        let slots = |seed| Order::new(seed).take(50).collect::<Vec<_>>();
+        assert_eq!(slots(1), slots(1));
+        assert_ne!(slots(1), slots(2));
     }
 }

@@ -85,10 +85,10 @@ pub(super) fn judge(
     let mut judged: Vec<TrialRow> =
         rows.iter().map(|row| by_itself(barriers, *row, cap, strict)).collect();
     let adjusted = adjust(&judged.iter().map(|row| row.p).collect::<Vec<_>>());
-    for ((row, adjusted), of) in judged.iter_mut().zip(adjusted).zip(rows) {
+    for ((row, adjusted), pairs) in judged.iter_mut().zip(adjusted).zip(rows) {
         row.adjusted = adjusted;
         row.family = rows.len();
-        row.verdict = verdict(barriers, row, *of);
+        row.verdict = verdict(barriers, row, *pairs);
     }
     judged
 }
@@ -127,8 +127,8 @@ fn is_finite(row: Pairs) -> bool {
     row.pairs.iter().chain(row.controls).all(|value| value.is_finite())
 }
 
-fn verdict(barriers: &Barriers, row: &TrialRow, of: Pairs) -> Detection {
-    if !is_finite(of) {
+fn verdict(barriers: &Barriers, row: &TrialRow, pairs: Pairs) -> Detection {
+    if !is_finite(pairs) {
         return Detection::Inconclusive(Why::NotFinite);
     }
     if row.pairs < MIN_PAIRS || row.detectable.is_infinite() {

@@ -104,9 +104,9 @@ fn few_or_equal_differences_behave() {
 
 /// All 2^n ways to give the ranks signs.
 fn enumerated(differences: &[f64]) -> f64 {
-    let rank = |of: f64| {
-        let below = differences.iter().filter(|value| value.abs() < of.abs()).count();
-        let tied = differences.iter().filter(|value| value.abs() == of.abs()).count();
+    let rank = |difference: f64| {
+        let below = differences.iter().filter(|value| value.abs() < difference.abs()).count();
+        let tied = differences.iter().filter(|value| value.abs() == difference.abs()).count();
         (2 * below + tied + 1) as i64
     };
     let signed: Vec<(i64, f64)> = differences

@@ -94,7 +94,7 @@ impl Trial {
     /// The looks before the last.
     fn planned_looks(&self, cap: usize) -> impl Iterator<Item = usize> + use<> {
         let looks = self.barriers.looks.count();
-        (1..looks).map(move |look| (look * cap).div_ceil(looks)).filter(|at| *at >= MIN_PAIRS)
+        (1..looks).map(move |look| (look * cap).div_ceil(looks)).filter(|count| *count >= MIN_PAIRS)
     }
 
     /// Judges each row. It may be called at any time, between looks and after an interrupt too.
