@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use super::exit::Exit;
+use super::Exit;
 use super::output::OutputArgs;
 use crate::flow::{self, Error, Options};
 use crate::rundir::AnyRunDir;

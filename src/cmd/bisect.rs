@@ -4,14 +4,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
-use super::exit::Exit;
+use super::Exit;
 use super::experiment::CountedArgs;
 use super::host::{HostArgs, first_free};
-use super::output::OutputArgs;
+use super::output::{OutputArgs, note, say_where};
 use super::terminal::Terminal;
-use crate::cmd::note::{note, say_where};
-use crate::flow::Error;
-use crate::flow::bisect::{self, Search};
+use crate::flow::bisect::Search;
+use crate::flow::{Error, bisect};
 use crate::plan::ExperimentMethod;
 
 /// Find the commits, options, patches or parameters that carry a difference.

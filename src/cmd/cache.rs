@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use super::exit::Exit;
+use super::Exit;
 use super::output::{shown, write_either};
 use crate::flow::{self, Budget, CacheKind, CacheSurvey, Cleaned, Error};
 use crate::text::{binary_size, escape_path};

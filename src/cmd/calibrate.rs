@@ -2,12 +2,11 @@
 
 use std::path::PathBuf;
 
+use super::Exit;
 use super::choice::model;
-use super::exit::Exit;
 use super::host::cancel;
-use super::output::OutputArgs;
-use super::progress::{bar_of_runs, show};
-use crate::cmd::note::note;
+use super::output::{OutputArgs, note};
+use super::terminal::{bar_of_runs, show};
 use crate::flow::{self, CalibrateOrder, Error};
 use crate::model::Costly;
 

@@ -1,11 +1,10 @@
 use std::path::{Path, PathBuf};
 
-use super::exit::Exit;
+use super::Exit;
 use super::experiment::ExperimentArgs;
 use super::host::{HostArgs, first_free};
-use super::output::OutputArgs;
+use super::output::{OutputArgs, note, say_where};
 use super::terminal::Terminal;
-use crate::cmd::note::{note, say_where};
 use crate::flow::remaining::Part;
 use crate::flow::{self, Error, Options, Session};
 use crate::model::Comparison;

@@ -1,8 +1,7 @@
+use super::Exit;
 use super::choice::{percent, workload};
-use super::exit::Exit;
-use super::output::OutputArgs;
-use super::stored::StoreArgs;
-use crate::cmd::note::note;
+use super::host::StoreArgs;
+use super::output::{OutputArgs, note};
 use crate::flow::{DiffOrder, Error};
 use crate::model::Sides;
 use crate::plan::bounds::THRESHOLD_PERCENT;

@@ -1,11 +1,11 @@
 use std::path::{Path, PathBuf};
 
-use super::exit::Exit;
+use super::Exit;
 use super::host::MachineArgs;
 use super::output::{write_stdout, write_words};
 use super::terminal::Terminal;
-use crate::flow::Error;
-use crate::flow::doctor::{self, Check};
+use crate::flow::doctor::Check;
+use crate::flow::{Error, doctor};
 use crate::report;
 use crate::text::shell_path;
 

@@ -1,7 +1,7 @@
 use serde_json::json;
 
+use super::Exit;
 use super::choice::built_in;
-use super::exit::Exit;
 use super::output::{list_options, write_stdout};
 use crate::flow::{self, Error};
 use crate::plan::{self, BuiltIn, ExperimentFile, Ledger, PlanError};

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use clap::Command;
 use clap_complete::Shell;
 
-use super::exit::Exit;
+use super::Exit;
 use super::manual::sections;
 use super::output::write_stdout;
 use crate::flow::{Error, OrHost};

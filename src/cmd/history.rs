@@ -1,7 +1,7 @@
+use super::Exit;
 use super::choice::{percent, workload};
-use super::exit::Exit;
+use super::host::StoreArgs;
 use super::output::OutputArgs;
-use super::stored::StoreArgs;
 use crate::flow::{Error, HistoryOrder};
 use crate::model::METRICS;
 use crate::plan::bounds::THRESHOLD_PERCENT;

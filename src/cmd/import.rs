@@ -2,9 +2,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::exit::Exit;
-use super::stored::StorePlace;
-use crate::cmd::note::note;
+use super::Exit;
+use super::host::StorePlace;
+use super::output::note;
 use crate::flow::{self, Added, Error};
 use crate::model::Blame;
 use crate::text::{counted, escape};

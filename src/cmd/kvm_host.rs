@@ -2,13 +2,12 @@
 
 use std::path::PathBuf;
 
-use super::exit::Exit;
+use super::Exit;
 use super::host::HostArgs;
-use super::output::write_foreign;
+use super::output::{note, write_foreign};
 use super::terminal::Terminal;
-use crate::cmd::note::note;
-use crate::flow::Error;
-use crate::flow::kvm_host::{self, CommandOutput, FileForHost, HostOrder};
+use crate::flow::kvm_host::{CommandOutput, FileForHost, HostOrder};
+use crate::flow::{Error, kvm_host};
 use crate::model::Subject;
 use crate::text::escape;
 

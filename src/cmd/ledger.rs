@@ -1,13 +1,12 @@
 use std::path::{Path, PathBuf};
 
+use super::Exit;
 use super::choice::ledger;
 use super::compare::may_be_repeated;
-use super::exit::Exit;
 use super::experiment::RowArgs;
 use super::host::{HostArgs, first_free};
-use super::output::OutputArgs;
+use super::output::{OutputArgs, note, say_where};
 use super::terminal::Terminal;
-use crate::cmd::note::{note, say_where};
 use crate::flow::ledger::Ranked;
 use crate::flow::{self, Error};
 use crate::plan::Ledger;

@@ -1,10 +1,9 @@
 use serde_json::json;
 
+use super::Exit;
 use super::choice::{number, workload};
-use super::exit::Exit;
-use super::output::{list_options, write_stdout};
-use super::stored::StoreArgs;
-use crate::cmd::note::note;
+use super::host::StoreArgs;
+use super::output::{list_options, note, write_stdout};
 use crate::flow::{Error, LogOrder, Shown, Stored, StoredResult};
 use crate::report::{plain_table, to_json};
 

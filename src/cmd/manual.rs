@@ -3,7 +3,7 @@
 
 use clap::Command;
 
-use super::exit::Exit;
+use super::Exit;
 
 /// What a command adds behind its options.
 struct Manual {

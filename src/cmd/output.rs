@@ -5,11 +5,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
-
 use serde_json::Value;
 
 use super::choice::{Choice, named, one_of};
-use super::locale;
 use crate::flow::{self, Error};
 use crate::model::Saved;
 use crate::report::{self, FORMATS, Format, HTML, JSON, Report, TEXT, TextOptions, to_json};
@@ -107,7 +105,7 @@ pub fn text_options() -> TextOptions {
     let columns = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(0, |size| size.ws_col);
     // A pipe gets the width that documents have.
     let width = if columns == 0 { 100 } else { columns.clamp(60, 200) };
-    TextOptions { width, colour: false, ascii: locale::is_ascii() }
+    TextOptions { width, colour: false, ascii: is_ascii() }
 }
 
 /// The same of a list that is no result: a pipe gets 80 columns.
@@ -146,7 +144,7 @@ pub fn write_either(is_json: bool, text: &str, json: &Value) -> Result<(), Error
 
 /// Prints words for people, as far as their terminal can show them.
 pub fn write_words(text: &str) -> std::io::Result<()> {
-    match locale::is_ascii() {
+    match is_ascii() {
         true => write_stdout(&ascii(text)),
         false => write_stdout(text),
     }
@@ -184,6 +182,41 @@ pub fn shown(path: impl AsRef<Path>) -> String {
     path.as_ref().display().to_string()
 }
 
+/// Tells the user something; one who does not listen (`2>&1 | head`) is no error. What comes from
+/// files does nothing to a terminal.
+macro_rules! note {
+    ($($text:tt)*) => {{
+        use std::io::Write;
+        let text = std::fmt::format(format_args!($($text)*));
+        let text = crate::text::escape_lines(&text);
+        let text = if crate::cmd::output::is_ascii() { crate::text::ascii(&text) } else { text };
+        let _ = writeln!(std::io::stderr(), "{text}");
+    }};
+}
+
+pub(crate) use note;
+
+/// Says where the files of a run are.
+pub fn say_where(out: &std::path::Path) {
+    note!("ktax: everything is in {}", crate::text::shell_path(out));
+}
+
+/// Whether the user's locale has nothing but ASCII, as `LANG=C` says. Where nothing is set, as in
+/// containers and CI, whoever reads the output takes UTF-8.
+pub fn is_ascii() -> bool {
+    let named = |name: &&str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(named);
+    locale.is_some_and(|locale| !is_utf8(&locale))
+}
+
+/// `de_DE.UTF-8`, `C.utf8@euro`: the part behind the dot is the encoding.
+fn is_utf8(locale: &str) -> bool {
+    let encoding = locale.split('@').next().and_then(|locale| locale.split_once('.'));
+    encoding.is_some_and(|(_, encoding)| {
+        encoding.chars().filter(|c| *c != '-').collect::<String>().eq_ignore_ascii_case("utf8")
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -198,6 +231,21 @@ mod tests {
             (b"", ""),
         ] {
             assert_eq!(harmless(said), shown);
+        }
+    }
+
+    #[test]
+    fn the_encoding_is_behind_the_dot() {
+        for (locale, expected) in [
+            ("C", false),
+            ("POSIX", false),
+            ("de_DE", false),
+            ("de_DE.ISO-8859-1", false),
+            ("C.UTF-8", true),
+            ("en_US.utf8", true),
+            ("ca_ES.UTF-8@valencia", true),
+        ] {
+            assert_eq!(is_utf8(locale), expected, "{locale}");
         }
     }
 }

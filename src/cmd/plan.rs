@@ -1,11 +1,10 @@
 use std::path::PathBuf;
 
-use super::exit::Exit;
+use super::Exit;
 use super::experiment::ExperimentArgs;
 use super::host::HostArgs;
-use super::output;
+use super::output::{self, note};
 use super::terminal::Terminal;
-use crate::cmd::note::note;
 use crate::flow::{self, Error};
 use crate::report;
 use crate::rundir::AnyRunDir;

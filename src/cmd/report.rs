@@ -2,10 +2,9 @@ use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
+use super::Exit;
 use super::choice::{Choice, named, one_of};
-use super::exit::Exit;
-use super::output::{OutputArgs, write_bytes, write_stdout};
-use crate::cmd::note::note;
+use super::output::{OutputArgs, note, write_bytes, write_stdout};
 use crate::flow::{self, Error};
 use crate::model::{Comparison, Saved, SavedResult, Side};
 use crate::report::{EXPORTS, Export, Named, Report, Shape, versions};

@@ -2,12 +2,11 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
+use super::Exit;
 use super::compare::{cancelled, say_how_to_repeat, say_what_is_noisy};
-use super::exit::Exit;
 use super::host::HostArgs;
-use super::output::OutputArgs;
+use super::output::{OutputArgs, note, say_where};
 use super::terminal::Terminal;
-use crate::cmd::note::{note, say_where};
 use crate::flow::{self, Ended, Error, Options, Session};
 use crate::model::Side;
 use crate::rundir::AnyRunDir;

@@ -1,8 +1,8 @@
 use std::path::Path;
 
-use super::exit::Exit;
+use super::Exit;
+use super::host::StoreArgs;
 use super::output::OutputArgs;
-use super::stored::StoreArgs;
 use crate::flow::{self, Error};
 use crate::model::Saved;
 

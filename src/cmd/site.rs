@@ -1,8 +1,8 @@
 use std::path::PathBuf;
 
-use super::exit::Exit;
-use super::stored::StoreArgs;
-use crate::cmd::note::note;
+use super::Exit;
+use super::host::StoreArgs;
+use super::output::note;
 use crate::flow::Error;
 use crate::text::{counted, escape_path};
 

@@ -2,13 +2,12 @@
 
 use std::path::PathBuf;
 
+use super::Exit;
 use super::choice::number;
-use super::exit::Exit;
 use super::experiment::drawn;
 use super::host::cancel;
-use super::output::OutputArgs;
-use super::progress::{bar_of_runs, show};
-use crate::cmd::note::note;
+use super::output::{OutputArgs, note};
+use super::terminal::{bar_of_runs, show};
 use crate::flow::{self, Error, StatOrder};
 use crate::report::StatPage;
 

@@ -4,10 +4,9 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::choice::number;
-use super::exit::Exit;
-use super::import;
+use super::host::{StoreArgs, StorePlace};
 use super::output::{list_options, shown, write_either, write_stdout};
-use super::stored::{StoreArgs, StorePlace};
+use super::{Exit, import};
 use crate::flow::{self, Added, Checked, Error, Instrument, Prune, PruneOrder};
 use crate::report::{plain_table, to_json, whole};
 use crate::text::{binary_size, counted, escape, escape_path};

@@ -1,9 +1,8 @@
 use serde_json::json;
 
-use super::exit::Exit;
-use super::output::{list_options, write_stdout};
-use super::stored::StoreArgs;
-use crate::cmd::note::note;
+use super::Exit;
+use super::host::StoreArgs;
+use super::output::{list_options, note, write_stdout};
 use crate::flow::Error;
 use crate::report::{plain_table, to_json};
 

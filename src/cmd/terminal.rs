@@ -1,19 +1,18 @@
 //! Whoever looks on: notes are lines of stderr, what goes on is one line that goes away.
 
+use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use super::locale;
-use super::progress::{CHARS, bar_of_runs, bar_of_task, say, spinner};
-use crate::cmd::note::note;
+use super::output::{self, note};
 use crate::flow::remaining::{
     Part, Rates, Remaining, RemainingPairs, RemainingTask, Work, learn, learned, spoken,
 };
-use crate::flow::{Event, KernelTask, Observer, Progress, Timing, drawn_for};
-use crate::text::{counted, escape};
+use crate::flow::{Event, KernelTask, Moment, Observer, Progress, Timing, drawn_for};
+use crate::text::{ascii, counted, escape};
 
 /// A log has a line of progress so often.
 const LINE: Duration = Duration::from_secs(60);
@@ -90,7 +89,7 @@ impl Terminal {
         let style = ProgressStyle::with_template(template).expect("the template is well formed");
         let style = style.with_key("left", left);
         let bar = bar_of_runs(0);
-        bar.set_style(style.progress_chars(CHARS[usize::from(locale::is_ascii())]));
+        bar.set_style(style.progress_chars(CHARS[usize::from(output::is_ascii())]));
         bar
     }
 
@@ -290,5 +289,58 @@ impl Terminal {
     }
 }
 
+/// What a bar is drawn with, and the same in ASCII.
+pub const CHARS: [&str; 2] = ["━╸ ", "=> "];
+
+/// A bar over so many Runs.
+pub fn bar_of_runs(runs: usize) -> ProgressBar {
+    let target = match std::io::stderr().is_terminal() {
+        true => ProgressDrawTarget::stderr(),
+        false => ProgressDrawTarget::hidden(),
+    };
+    let bar = ProgressBar::with_draw_target(Some(runs as u64), target);
+    let template = "{bar:24} {pos}/{len} runs  {eta} left  {wide_msg}";
+    let style = ProgressStyle::with_template(template).expect("the template is well formed");
+    bar.set_style(style.progress_chars(CHARS[usize::from(output::is_ascii())]));
+    bar.enable_steady_tick(Duration::from_millis(250));
+    bar
+}
+
+/// A bar whose message says how far a step is; a spinner if nobody knows the total.
+pub fn bar_of_task(has_total: bool) -> ProgressBar {
+    let bar = if has_total { bar_of_runs(0) } else { spinner() };
+    if has_total {
+        let style = ProgressStyle::with_template("{bar:24} {wide_msg}");
+        let style = style.expect("the template is well formed");
+        bar.set_style(style.progress_chars(CHARS[usize::from(output::is_ascii())]));
+    }
+    bar
+}
+
+/// What goes on for long without a known end.
+pub fn spinner() -> ProgressBar {
+    let bar = bar_of_runs(0);
+    bar.set_style(
+        ProgressStyle::with_template("{spinner} {elapsed_precise} {wide_msg}")
+            .expect("the template is well formed"),
+    );
+    bar
+}
+
+/// Says what is running: rows and kernels have names from files, which do nothing to a terminal.
+pub fn say(bar: &ProgressBar, message: &str) {
+    let message = escape(message);
+    bar.set_message(if output::is_ascii() { ascii(&message) } else { message });
+}
+
+/// Shows what goes on.
+pub fn show(bar: &ProgressBar, moment: Moment<'_>) {
+    match moment {
+        Moment::Runs(what) => say(bar, what),
+        Moment::Done => bar.inc(1),
+    }
+}
+
 #[cfg(test)]
+#[path = "terminal_tests.rs"]
 mod tests;

@@ -2,11 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::exit::Exit;
+use super::Exit;
 use super::host::{HostArgs, first_free};
-use super::output::OutputArgs;
+use super::output::{OutputArgs, note};
 use super::terminal::Terminal;
-use crate::cmd::note::note;
 use crate::flow::{self, Error, Session};
 use crate::model::Validation;
 use crate::plan::ExperimentFile;

@@ -1,7 +1,8 @@
-// The messages say what the fields are.
-#![allow(missing_docs)]
+//! Why something could not be done, whatever the command.
 
+use std::fmt::Display;
 use std::io;
+use std::path::Path;
 
 use thiserror::Error;
 
@@ -9,8 +10,7 @@ use super::bisect::BisectError;
 use super::campaign::CampaignError;
 use super::cycles::{CalibrateError, EstimateError};
 use super::exits::{ExitFileError, RecordError};
-use super::stale::StalePlanError;
-use super::stat::StatError;
+use super::running_kernel::StatError;
 use super::stored::StoredError;
 use super::times::{BlockError, CpuError};
 use super::touching::TouchingError;
@@ -24,7 +24,7 @@ use crate::exits::live::LiveError;
 use crate::index::IndexError;
 use crate::kernel::{BuildError, KernelError};
 use crate::kvmhost::{HostError, InitError};
-use crate::model::{Blame, Failure, SavedError};
+use crate::model::{Blame, Failure, Identity, Key, SavedError};
 use crate::plan::PlanError;
 use crate::program::ProgramError;
 use crate::report::{PageError, ReportError};
@@ -36,6 +36,8 @@ use crate::vmm::VmmError;
 
 /// Why something could not be done. The message says what failed, why, and what to do next.
 #[derive(Debug, Error)]
+// The messages say what the fields are.
+#[allow(missing_docs)]
 pub enum Error {
     /// The user stopped it; what is done is kept.
     #[error("stopped")]
@@ -274,6 +276,72 @@ fn meant(near: &Option<String>) -> String {
     near.as_ref().map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default()
 }
 
+/// Says what a fault of the host's came in the way of.
+pub trait OrHost<T> {
+    /// `what: the error; next`
+    fn context(self, what: impl Display, next: &str) -> Result<T, Error>;
+}
+
+impl<T, E: Display> OrHost<T> for Result<T, E> {
+    fn context(self, what: impl Display, next: &str) -> Result<T, Error> {
+        self.map_err(|error| Error::Host(format!("{what}: {error}; {next}")))
+    }
+}
+
+/// Why a Plan does not fit what is here now.
+#[derive(Debug, Error, PartialEq, Eq)]
+// The messages say what the fields are.
+#[allow(missing_docs)]
+pub enum StalePlanError {
+    #[error("no engine for {measures} is called {name:?}; plan again in a new directory")]
+    NoEngine { measures: &'static str, name: String },
+    /// Exact counts belong to one QEMU and one build of ktax: these are not the Plan's.
+    #[error(
+        "{path} was planned for QEMU {planned} and the ktax of that time, and this is QEMU \
+         {found}: counts would not compare; plan again in a new directory"
+    )]
+    OtherKey { path: String, planned: String, found: String },
+    #[error(
+        "{kernel} is another kernel than when the plan was made; plan again in a \
+         new directory"
+    )]
+    OtherKernel { kernel: String },
+    #[error(
+        "the program's files are not those of the plan any more; plan again in a new directory"
+    )]
+    OtherPrograms,
+    #[error(
+        "the workloads' C files are not those of the plan any more; plan again in a new directory"
+    )]
+    OtherWorkloads,
+    #[error("plan.json has no kernel {name:?}; plan again in a new directory")]
+    NoKernel { name: String },
+    #[error("plan.json has a guest without a kernel; plan again in a new directory")]
+    NoGuestKernel,
+    #[error("{path} has another plan; give --out a new name")]
+    OtherPlan { path: String },
+}
+
+impl StalePlanError {
+    /// Who can do something about it.
+    pub fn blame(&self) -> Blame {
+        Blame::User
+    }
+
+    pub(super) fn no_engine(measures: &'static str, name: &str) -> StalePlanError {
+        StalePlanError::NoEngine { measures, name: name.to_owned() }
+    }
+
+    pub(super) fn other_key(dir: &Path, planned: &Key, found: &Key) -> StalePlanError {
+        let [planned, found] = [planned, found].map(|key| key.qemu.clone());
+        StalePlanError::OtherKey { path: dir.display().to_string(), planned, found }
+    }
+
+    pub(super) fn other_kernel(planned: &Identity) -> StalePlanError {
+        StalePlanError::OtherKernel { kernel: planned.source.clone() }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -284,5 +352,17 @@ mod tests {
         assert!(stopped.is_cancelled() && stopped.blame().is_none());
         let failed = Error::from(HostError::Unusable { reason: "no KVM".into() });
         assert_eq!(failed.blame(), Some(Blame::Guest));
+    }
+
+    #[test]
+    fn names_from_a_plan_are_quoted_and_escaped() {
+        let name = "\"warp\\u{1b}\\n\"";
+        let said = StalePlanError::no_engine("times", "warp\x1b\n").to_string();
+        assert_eq!(
+            said,
+            format!("no engine for times is called {name}; plan again in a new directory")
+        );
+        let said = StalePlanError::NoKernel { name: "warp\x1b\n".into() }.to_string();
+        assert_eq!(said, format!("plan.json has no kernel {name}; plan again in a new directory"));
     }
 }

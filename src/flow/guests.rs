@@ -2,11 +2,9 @@
 
 use std::path::Path;
 
-use super::context::OrHost;
-use super::error::Error;
+use super::error::{Error, OrHost, StalePlanError};
 use super::remaining::Work;
 use super::session::Session;
-use super::stale::StalePlanError;
 use crate::disk::{sha256_of_file, sha256_of_parts};
 use crate::engine::qemu::Qemu;
 use crate::engine::{exact, payload};

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::error::Error;
-use super::file::unreadable;
+use super::results::unreadable;
 use super::session::Session;
 use crate::disk::read_limited;
 use crate::engine::qemu::Qemu;

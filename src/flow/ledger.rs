@@ -3,13 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use super::error::Error;
-use super::kept::{LEDGER, keep};
-use super::kernels::why_unbuilt;
-use super::phases;
+use super::phases::{self, compare_with_base_of};
 use super::remaining::Part;
-use super::session::Session;
+use super::results::{LEDGER, keep};
+use super::session::{Session, why_unbuilt};
 use super::store::keep_result;
-use super::whole::compare_with_base_of;
 use crate::analyse;
 use crate::disk::read_text;
 use crate::model::{AlreadyOn, Comparison, LedgerTable, Row, Warning};

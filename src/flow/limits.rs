@@ -1,14 +1,13 @@
 //! The limits of ktax as a person meets them: the table of docs/limits.md.
 
-use super::file::{FILE_MAX, RESULT_MAX};
+use super::results::{FILE_MAX, RESULT_MAX};
 use crate::cache::Budget;
 use crate::engine::Limits;
 use crate::exits::files;
 use crate::model::{CONTENDED_QUANTUM, GuestSubject, Machine, QUANTUM};
 use crate::plan::{SHARDS, bounds};
-use crate::rundir;
-use crate::store;
 use crate::text::binary_size;
+use crate::{rundir, store};
 
 /// What is limited, between which numbers it may be, and what it is where nobody says.
 #[derive(Debug, Clone, PartialEq, Eq)]

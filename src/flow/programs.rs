@@ -1,20 +1,30 @@
-//! The user's programs of a plan: packed once, and found again by their hash.
+//! The user's programs and workloads of a plan: packed or compiled once, and found again by their
+//! hash.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::error::Error;
+use super::error::{Error, OrHost, StalePlanError};
 use super::session::Session;
-use super::stale::StalePlanError;
+use crate::compile::{self, CompileError, WorkloadFiles};
+use crate::engine::host::Host;
 use crate::engine::payload::UserSpace;
+use crate::engine::{Cancel, Limits, Stop};
 use crate::kernel::{CPU_MODULES, needed_modules};
 use crate::model::{
-    CountsPlan, Disk, Identity, Key, Side, Sides, Subject, UserProgram, module_and_parameters,
+    CountsPlan, Disk, Identity, Key, NamedFiles, ProgramsHere, RunsOn, Side, Sides, Subject,
+    TimesPlan, UserProgram, module_and_parameters,
 };
-use crate::plan::{self, mkfs};
+use crate::plan::{
+    self, CountsExperiment, Definition, Experiment, PlanError, definition, definitions, mkfs,
+    program_rows,
+};
 use crate::program::{
-    self, Contents, LoadedModule, PackedModules, PackedPrograms, ProgramError, ProgramsAlone,
+    self, Contents, LoadedModule, NativePrograms, PackedModules, PackedPrograms, ProgramError,
+    ProgramsAlone,
 };
+use crate::run::named_files;
+use crate::text::{escape, escape_path, shell_line};
 
 /// What a kernel and the guest's own programs take at most.
 const KERNEL_MIB: u32 = 60;
@@ -96,11 +106,11 @@ impl Guest {
         let disk = self.beside.disk.as_ref().map(|(disk, _)| disk);
         let beside = (bytes.map_err(ProgramError::Cache)?, disk);
         let most_bytes = most_bytes(self.memory_mib);
-        Ok(program::pack_alone(program, beside, &here(), most_bytes, &session.cache)?)
+        Ok(program::pack_alone(program, beside, &current_directory(), most_bytes, &session.cache)?)
     }
 
     /// What was packed before: from the cache, or packed again.
-    fn planned(
+    fn find_or_pack(
         &self,
         (beside, alone): (Option<&str>, Vec<&str>),
         session: &Session<'_>,
@@ -108,13 +118,13 @@ impl Guest {
         let beside = match beside {
             Some(sha256) => {
                 let pack = || pack_together(&self.beside, self.memory_mib, session);
-                Some(found(sha256, pack, session)?)
+                Some(find_packed(sha256, pack, session)?)
             }
             None => None,
         };
         let pack = |(program, sha256): (&UserProgram, &str)| {
             let pack = || self.pack_alone(program, beside.as_ref(), session).map(Some);
-            found(sha256, pack, session)
+            find_packed(sha256, pack, session)
         };
         let programs = self.programs.iter().zip(alone).map(pack).collect::<Result<_, _>>()?;
         Ok(ProgramsAlone { beside, programs })
@@ -131,7 +141,7 @@ pub(super) fn pack_together(
         return Ok(None);
     }
     let most_bytes = most_bytes(memory_mib);
-    Ok(Some(program::pack(contents, &here(), most_bytes, &session.cache)?))
+    Ok(Some(program::pack(contents, &current_directory(), most_bytes, &session.cache)?))
 }
 
 /// What fits into a guest. The archive stays in memory while it is unpacked, and Linux gives the
@@ -142,16 +152,16 @@ fn most_bytes(memory_mib: u32) -> u64 {
 }
 
 /// What was packed for the Sides of a plan: from the cache, or packed again.
-pub(super) fn planned(
+pub(super) fn planned_programs(
     plan: &CountsPlan,
     session: &Session<'_>,
 ) -> Result<Sides<ProgramsAlone>, Error> {
     let guests = Guests::of_plan(plan);
-    Sides::try_from_fn(|side| guests.guest(side).planned(plan.archives_of(side), session))
+    Sides::try_from_fn(|side| guests.guest(side).find_or_pack(plan.archives_of(side), session))
 }
 
 /// Programs that were packed before: from the cache, or packed again.
-pub(super) fn found(
+pub(super) fn find_packed(
     sha256: &str,
     pack: impl FnOnce() -> Result<Option<PackedPrograms>, Error>,
     session: &Session<'_>,
@@ -164,12 +174,12 @@ pub(super) fn found(
 }
 
 /// Where programs are looked up.
-pub(super) fn here() -> PathBuf {
+pub(super) fn current_directory() -> PathBuf {
     std::env::current_dir().unwrap_or_else(|_| "/".into())
 }
 
 /// The modules of a Kernel that the guests load.
-pub(super) fn modules(
+pub(super) fn packed_modules(
     wanted: &[String],
     kernel: &Identity,
     session: &Session<'_>,
@@ -193,7 +203,7 @@ pub(super) fn modules(
 
 /// The Key of counts with this guest and these modules of both Sides; and the archives of each
 /// Side, where they are not the same.
-pub(super) fn key(
+pub(super) fn key_with_archives(
     key: Key,
     guest: &UserSpace,
     packed: &Sides<ProgramsAlone>,
@@ -204,4 +214,231 @@ pub(super) fn key(
     let programs = if is_one { archives.base.clone() } else { String::new() };
     let key = Key { guest: guest.sha256(), programs, modules, ..key };
     (key, (!is_one).then_some(archives))
+}
+
+/// The experiment, whose programs and hooks have the files that they name: see [`with_files`].
+///
+/// # Errors
+/// A program cannot be run in a sandbox, or does not end as it must.
+pub(super) fn with_traced_files(
+    experiment: &Experiment<CountsExperiment>,
+    session: &Session<'_>,
+) -> Result<Experiment<CountsExperiment>, Error> {
+    let mut traced = experiment.clone();
+    let CountsExperiment { programs, hooks, .. } = &mut traced.method;
+    *programs = programs_with_traced_files(programs, session)?;
+    if let Some(hooks) = hooks {
+        let traced = programs_with_traced_files(std::slice::from_ref(&**hooks), session)?;
+        **hooks = traced.into_iter().next().expect("there is one for each");
+    }
+    Ok(traced)
+}
+
+/// The programs, each with the files that it names when it runs once in a sandbox, where that is
+/// asked for and not known yet.
+///
+/// # Errors
+/// A program cannot be run in a sandbox, or does not end as it must.
+pub(super) fn programs_with_traced_files(
+    programs: &[UserProgram],
+    session: &Session<'_>,
+) -> Result<Vec<UserProgram>, Error> {
+    let with_files = |program: &UserProgram| {
+        let mut program = program.clone();
+        if program.trace_files && program.traced.is_empty() {
+            let command = shell_line(program.command.iter().map(String::as_str));
+            session.observer.status(&format!("tracing the files of {}", escape(&command)));
+            let traced = trace_files(&program, session);
+            session.observer.status("");
+            program.traced = traced?;
+        }
+        Ok(program)
+    };
+    programs.iter().map(with_files).collect()
+}
+
+fn trace_files(program: &UserProgram, session: &Session<'_>) -> Result<Vec<String>, Error> {
+    let here = current_directory();
+    let started = program::to_trace(program, &here, &session.cache)?;
+    let errors = started.directory().join("0/out/stderr");
+    // A run names thousands of files.
+    let limits = Limits { wire_bytes: session.limits.symbols_bytes, ..session.limits.clone() };
+    let host = Host::new(&session.cache, limits, session.cancel.clone());
+    let next = "name another directory with --cache DIR";
+    let host = host.context("cannot write the guest program to the cache", next)?;
+    let host = host.with(Some((started, here.clone())));
+    let row = &program_rows(std::slice::from_ref(program))[0];
+    let refused = |reason: String| ProgramError::NotTraced {
+        command: escape(&program.command[0]).to_string(),
+        reason,
+    };
+    let named = named_files(&host, row).map_err(|stop| match stop {
+        Stop::Cancelled => Error::Cancelled,
+        Stop::Failed(failure, _) => refused(failure.to_string()).into(),
+    })?;
+    if named.status != u64::from(program.status) {
+        let last_words = program::last_words(&errors);
+        let NamedFiles { status, .. } = named;
+        let wanted = program.status;
+        return Err(refused(format!(
+            "its exit status is {status}, expected {wanted}: {last_words}"
+        ))
+        .into());
+    }
+    Ok(program::found(&named, &here))
+}
+
+/// Says in a new Plan which files its programs are; it returns those of the running kernel.
+pub(super) fn identify_timed_programs(
+    plan: &mut TimesPlan,
+    session: &Session<'_>,
+) -> Result<Option<(NativePrograms, PathBuf)>, Error> {
+    if plan.programs.is_empty() {
+        return Ok(None);
+    }
+    plan.programs = programs_with_traced_files(&plan.programs, session)?;
+    if let Some(packed) = pack_timed_programs(plan, session)? {
+        plan.packed = packed.sha256;
+    }
+    if !plan.is_here() {
+        return Ok(None);
+    }
+    let here = current_directory();
+    let native = program::native(&plan.programs, &here, &session.cache)?;
+    let not_utf8 = || ProgramError::NotUtf8 { path: escape_path(&here).to_string() };
+    let directory = here.to_str().ok_or_else(not_utf8)?.to_owned();
+    plan.programs_here = Some(ProgramsHere { directory, sha256: native.sha256.clone() });
+    Ok(Some((native, here)))
+}
+
+/// The programs of a Plan's guests: from the cache, or packed again.
+pub(super) fn timed_programs_in_guests(
+    plan: &TimesPlan,
+    session: &Session<'_>,
+) -> Result<Option<PackedPrograms>, Error> {
+    match plan.packed.is_empty() {
+        true => Ok(None),
+        false => {
+            find_packed(&plan.packed, || pack_timed_programs(plan, session), session).map(Some)
+        }
+    }
+}
+
+/// The programs of a Plan on the running kernel, and where they start.
+pub(super) fn timed_programs_here(
+    plan: &TimesPlan,
+    session: &Session<'_>,
+) -> Result<Option<(NativePrograms, PathBuf)>, Error> {
+    let Some(ProgramsHere { directory, sha256 }) = &plan.programs_here else { return Ok(None) };
+    let native = program::native(&plan.programs, Path::new(directory), &session.cache)?;
+    match native.sha256 == *sha256 {
+        true => Ok(Some((native, directory.into()))),
+        false => Err(StalePlanError::OtherPrograms.into()),
+    }
+}
+
+fn pack_timed_programs(
+    plan: &TimesPlan,
+    session: &Session<'_>,
+) -> Result<Option<PackedPrograms>, Error> {
+    match plan.runs_on {
+        RunsOn::RunningKernel => Ok(None),
+        RunsOn::Guests => {
+            let contents = Contents { programs: plan.programs.clone(), ..Contents::default() };
+            pack_together(&contents, plan.machine.memory_mib, session)
+        }
+    }
+}
+
+/// What the workload files of a directory define.
+///
+/// # Errors
+/// A file cannot be read, or is wrong.
+pub fn definitions_of(directory: &Path) -> Result<Vec<Definition>, Error> {
+    definitions_in(&compile::read(directory)?, directory)
+}
+
+/// The same, and compiles the C files with ktax's guest as a run does. The program is dropped.
+///
+/// # Errors
+/// Those of [`definitions_of`], a C file that does not compile, and a user who has cancelled.
+pub fn checked_definitions(
+    directory: &Path,
+    cache: &Path,
+    cancel: &Cancel,
+) -> Result<Vec<Definition>, Error> {
+    let files = compile::read(directory)?;
+    let definitions = definitions_in(&files, directory)?;
+    if !files.c.is_empty() {
+        unless_stopped(compile::compile(&files, directory, cache), cancel)?;
+    }
+    Ok(definitions)
+}
+
+/// The compiler's answer, unless the user has stopped it.
+fn unless_stopped<T>(compiled: Result<T, CompileError>, cancel: &Cancel) -> Result<T, Error> {
+    match cancel.is_cancelled() {
+        true => Err(Error::Cancelled),
+        false => Ok(compiled?),
+    }
+}
+
+fn definitions_in(files: &WorkloadFiles, directory: &Path) -> Result<Vec<Definition>, Error> {
+    let of_ktax: Vec<String> = definitions()?.into_iter().map(|it| it.program).collect();
+    let parsed = files.toml.iter().map(|(path, text)| {
+        let path = escape_path(&directory.join(path)).to_string();
+        let definition = definition(text, &path)?;
+        let is_there = definition.run.is_some()
+            || of_ktax.contains(&definition.program)
+            || files.c.iter().any(|(_, text)| declares(text, &definition.program));
+        if !is_there {
+            let program = &definition.program;
+            let reason =
+                format!("no C file has WORKLOAD(\"{program}\", …); add it, or correct program");
+            return Err(PlanError::Definition { path, reason }.into());
+        }
+        Ok(definition)
+    });
+    parsed.collect()
+}
+
+/// Whether a C file has a workload of that name.
+fn declares(text: &str, program: &str) -> bool {
+    let mut calls = text.split("WORKLOAD").skip(1).map(str::trim_start);
+    let name = format!("\"{program}\"");
+    calls.any(|call| call.strip_prefix('(').is_some_and(|it| it.trim_start().starts_with(&name)))
+}
+
+/// The guest that has the workloads of a directory, too; it is in the cache from then on.
+pub(super) fn compiled_guest(
+    directory: Option<&str>,
+    session: &Session<'_>,
+) -> Result<UserSpace, Error> {
+    let Some(directory) = directory.map(Path::new) else { return Ok(UserSpace::OWN) };
+    let files = compile::read(directory)?;
+    // Workload files may have programs of the machine alone.
+    if files.c.is_empty() {
+        return Ok(UserSpace::OWN);
+    }
+    session.observer.status("compiling the workloads");
+    let program = compile::compile(&files, directory, &session.cache);
+    session.observer.status("");
+    let guest = UserSpace::compiled(unless_stopped(program, &session.cancel)?);
+    guest.keep(&session.cache).map_err(CompileError::Cache)?;
+    Ok(guest)
+}
+
+/// The guest of a plan: from the cache, or compiled again.
+pub(super) fn planned_guest(plan: &CountsPlan, session: &Session<'_>) -> Result<UserSpace, Error> {
+    if plan.workloads_from.is_none() {
+        return Ok(UserSpace::OWN);
+    }
+    if let Some(guest) = UserSpace::find(&plan.key.guest, &session.cache) {
+        return Ok(guest);
+    }
+    let guest = compiled_guest(plan.workloads_from.as_deref(), session)?;
+    match guest.sha256() == plan.key.guest {
+        true => Ok(guest),
+        false => Err(StalePlanError::OtherWorkloads.into()),
+    }
 }

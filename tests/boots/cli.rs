@@ -25,28 +25,34 @@ fn help_names_every_command_and_fits_a_terminal() {
     }
 }
 
-/// What the sources say of a command's arguments, by the file that they are in.
+/// Each command with the doc comment of its arguments: `Args` in the file of a command,
+/// `RecordArgs` in that of `exits`.
 fn described(dir: &Path) -> Vec<(Vec<String>, String)> {
+    let commands = ktax::cmd::command_line();
     let mut all = Vec::new();
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
-        if path.is_dir() {
-            let name = path.file_name().unwrap().to_str().unwrap().replace('_', "-");
-            let named = |(mut words, text): (Vec<String>, String)| {
-                words.insert(0, name.clone());
-                (words, text)
-            };
-            all.extend(described(&path).into_iter().map(named));
-            continue;
+        // A folder has no command of its own.
+        let Ok(source) = fs::read_to_string(&path) else { continue };
+        let file = path.file_stem().unwrap().to_str().unwrap().replace('_', "-");
+        let lines: Vec<&str> = source.lines().collect();
+        for (number, line) in lines.iter().enumerate() {
+            let head = line.trim_start_matches("pub ").strip_prefix("struct ");
+            let Some(name) = head.and_then(|rest| rest.strip_suffix("Args {")) else { continue };
+            let words = [file.clone(), name.to_lowercase()];
+            let words: Vec<String> = words.into_iter().filter(|word| !word.is_empty()).collect();
+            if words.iter().try_fold(&commands, |above, word| above.find_subcommand(word)).is_none()
+            {
+                continue;
+            }
+            let above = lines[..number].iter().rev().skip_while(|line| line.starts_with("#["));
+            let mut text: Vec<&str> = above.map_while(|line| line.strip_prefix("///")).collect();
+            text.reverse();
+            // Without a comment a command below another one has that of its variant.
+            if name.is_empty() || !text.is_empty() {
+                all.push((words, text.join("\n")));
+            }
         }
-        let source = fs::read_to_string(&path).unwrap();
-        let Some((before, _)) = source.split_once("\npub struct Args {") else { continue };
-        let lines = before.lines().rev().skip_while(|line| line.starts_with("#["));
-        let mut lines: Vec<&str> = lines.map_while(|line| line.strip_prefix("///")).collect();
-        lines.reverse();
-        let name = path.file_stem().unwrap().to_str().unwrap().replace('_', "-");
-        let words = if name == "mod" { vec![] } else { vec![name] };
-        all.push((words, lines.join("\n")));
     }
     all
 }
@@ -55,7 +61,7 @@ fn described(dir: &Path) -> Vec<(Vec<String>, String)> {
 fn every_commands_help_says_all_that_is_written_of_it() {
     let said = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let all = described(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cmd"));
-    assert!(all.len() > 20, "{all:?}");
+    assert!(all.len() > 35, "{all:?}");
     let long = all.iter().filter(|(_, text)| text.contains("\n\n")).count();
     assert!(long >= 8, "{all:?}");
     for (words, text) in all {

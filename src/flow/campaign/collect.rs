@@ -1,11 +1,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::error::CampaignError;
-use super::left::{left, take_units};
+use super::{CampaignError, left, take_units};
 use crate::flow::error::Error;
-use crate::flow::import::copy_store;
 use crate::flow::session::Session;
+use crate::flow::store::copy_store;
 use crate::flow::stored::{Stored, compare};
 use crate::model::{Comparison, Measurand, Measurement, Sides};
 use crate::report::Report;

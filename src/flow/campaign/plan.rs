@@ -2,13 +2,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use super::error::CampaignError;
+use super::CampaignError;
 use crate::engine::Measures;
 use crate::engine::qemu::Qemu;
-use crate::flow::error::Error;
+use crate::flow::error::{Error, StalePlanError};
 use crate::flow::remaining::{Rates, Remaining, Work, learned};
 use crate::flow::session::Session;
-use crate::flow::stale::StalePlanError;
 use crate::flow::{experiment_text, phases};
 use crate::kernel::{self, Kernel, KernelSpec};
 use crate::model::{

@@ -1,20 +1,18 @@
+//! One shard of a campaign on this machine: its kernels, its counts or its times.
+
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use super::error::CampaignError;
-use super::left::{failures, missing, take_units};
+use super::{CampaignError, failures, missing, take_units};
 use crate::disk::{Lock, lock_file};
 use crate::engine::qemu::Qemu;
 use crate::engine::{self, Measures};
-use crate::flow::context::OrHost;
-use crate::flow::error::Error;
-use crate::flow::options::Options;
-use crate::flow::phases;
+use crate::flow::error::{Error, OrHost};
+use crate::flow::phases::{self, Options, measure};
 use crate::flow::remaining::Part;
 use crate::flow::session::Session;
-use crate::flow::used_store::UsedStore;
-use crate::flow::whole::measure;
+use crate::flow::store::UsedStore;
 use crate::kernel;
 use crate::model::{CampaignUnit, Identity, Plan, Shard, Subject};
 use crate::run::Ended;
@@ -188,4 +186,23 @@ fn unit_ended(
         fs::remove_dir_all(&path).context(format!("cannot remove {}", path.display()), next)?;
     }
     Ok(ended)
+}
+
+/// Builds the kernel of a Subject from source, and leaves it in the directory for every machine.
+/// One that is there is not built again.
+///
+/// # Errors
+/// It is not from source, or cannot be built.
+pub fn build(dir: &CampaignDir, subject: usize, session: &Session<'_>) -> Result<Identity, Error> {
+    let Some(of) = dir.plan().subjects.get(subject).filter(|of| of.kernel.is_none()) else {
+        return Err(CampaignError::NotBuilt { number: subject }.into());
+    };
+    if let Some(built) = dir.kernel(subject)? {
+        return Ok(built);
+    }
+    let kernel = session.obtain(&of.subject)?;
+    dir.write_image(&kernel.identity.sha256, &kernel.image)?;
+    dir.write_kernel(subject, &kernel.identity)?;
+    // Of two builders the first is right.
+    Ok(dir.kernel(subject)?.unwrap_or(kernel.identity))
 }

@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use super::status::{ShardStatus, status};
+use super::{ShardStatus, status};
 use crate::disk::write_atomically;
-use crate::flow::context::OrHost;
-use crate::flow::error::Error;
+use crate::flow::error::{Error, OrHost};
 use crate::rundir::CampaignDir;
 use crate::text::{shell_line, shell_path};
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::finding::{Check, optional};
+use super::{Check, optional};
 use crate::engine::kvm::{DeviceError, Kvm, Setup, look_at_device};
 use crate::engine::qemu::Qemu;
 use crate::engine::{Cancel, Limits, Stop, die_with_parent, noise};

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use super::error::StoredError;
-use super::open::Stored;
+use super::{Stored, StoredError};
 use crate::disk::sha256_of_file;
 use crate::flow::error::Error;
 use crate::index::StoredSubject;

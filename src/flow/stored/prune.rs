@@ -6,12 +6,10 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::error::StoredError;
 use super::names::Names;
-use super::open::Stored;
+use super::{Stored, StoredError};
 use crate::engine::payload::guest_sha256;
-use crate::flow::context::OrHost;
-use crate::flow::error::Error;
+use crate::flow::error::{Error, OrHost};
 use crate::index::{Instrument, KeptMeasurement, StoredResult};
 use crate::store::Tagged;
 use crate::text::short_hashes;

@@ -5,15 +5,12 @@ use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::error::StoredError;
 use super::history::HistoryOrder;
-use super::log::LogOrder;
-use super::open::Stored;
+use super::{LogOrder, Stored, StoredError};
 use crate::disk::{
     Lock, is_unfinished, read_own_text, remove_unfinished, sha256, write_atomically,
 };
-use crate::flow::context::OrHost;
-use crate::flow::error::Error;
+use crate::flow::error::{Error, OrHost};
 use crate::model::{History, HistoryLine};
 use crate::report::{HTML, Listed, Report, SITE_MARK, TextOptions, render, site_index, sparkline};
 use crate::text::short_hashes;

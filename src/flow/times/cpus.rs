@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use super::error::CpuError;
+use super::blocks::CpuError;
 use crate::engine::kvm::allowed_cpus;
 use crate::engine::limits::LOOK_AT_CPUS;
 use crate::engine::noise::{self, CpuShare};
-use crate::flow::context::OrHost;
-use crate::flow::error::Error;
+use crate::flow::error::{Error, OrHost};
 use crate::model::{TimedMachine, TimesPlan};
 use crate::rundir::RunDir;
 

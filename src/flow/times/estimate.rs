@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use super::rates::name;
 use crate::flow::remaining::{Rates, basis, precisely, spoken};
-use crate::model::{Side, TimesPlan};
+use crate::model::{RunsOn, Side, TimedBoot, TimedPair, TimesPlan, Workload};
 use crate::stats::timed::drawn_for;
 
 /// A loop is calibrated to this, beside what starting its process takes.
@@ -38,10 +37,63 @@ fn pair(plan: &TimesPlan, rates: &Rates) -> Duration {
     Duration::try_from_secs_f64(2.0 * loops + boots.iter().sum::<f64>()).unwrap_or_default()
 }
 
+/// The rates of these pairs, without those in which a row failed; `None` where there are none.
+/// On the running kernel, what starting a process takes belongs to its loop; of guests, all beside
+/// the loops belongs to the boot.
+pub(super) fn rates(plan: &TimesPlan, pairs: &[TimedPair]) -> Option<Rates> {
+    let is_whole = |pair: &&TimedPair| {
+        let mut runs = boots_of(pair).into_iter().flat_map(|boot| boot.runs.values());
+        runs.all(|run| run.failure.is_none())
+    };
+    let pairs: Vec<&TimedPair> = pairs.iter().filter(is_whole).collect();
+    let boots = || pairs.iter().flat_map(|pair| boots_of(pair));
+    let mut runs: Vec<(&Workload, f64, f64)> = Vec::new();
+    for row in plan.workloads() {
+        let loops: Vec<f64> = boots().flat_map(|boot| loops(boot, row)).collect();
+        runs.push((row, loops.len() as f64, loops.iter().sum()));
+    }
+    let count: f64 = runs.iter().map(|(_, count, _)| count).sum();
+    let whole: f64 = pairs.iter().map(|pair| pair.noise.seconds).sum();
+    let beside = (whole - runs.iter().map(|(.., seconds)| seconds).sum::<f64>()).max(0.0);
+    let guests: usize = pairs.iter().map(|pair| guests(plan, pair)).sum();
+    let (of_loop, of_boot) = match plan.runs_on {
+        RunsOn::RunningKernel => (beside / count, 0.0),
+        RunsOn::Guests => (0.0, beside / guests as f64),
+    };
+    let mut rates = Rates::default();
+    for (row, count, seconds) in runs.into_iter().filter(|(_, count, _)| *count > 0.0) {
+        rates.runs.insert(Rates::row(&name(plan), &row.row), seconds / count + of_loop);
+    }
+    rates.boots.insert(name(plan), of_boot);
+    (count > 0.0 && of_boot.is_finite()).then_some(rates)
+}
+
+/// The engine, as rates name it: a host that counts exits may have the same name.
+pub(super) fn name(plan: &TimesPlan) -> String {
+    format!("timed-{}", plan.engine)
+}
+
+fn boots_of(pair: &TimedPair) -> [&TimedBoot; 2] {
+    [&pair.boots.base, &pair.boots.change]
+}
+
+/// Seconds of each loop of a row.
+fn loops(boot: &TimedBoot, row: &Workload) -> Vec<f64> {
+    let ns = boot.runs.get(&row.row).map_or(&[][..], |run| &run.loops_ns);
+    ns.iter().map(|ns| ns * row.ops as f64 / 1e9).collect()
+}
+
+/// How many Boots of a pair are guests.
+fn guests(plan: &TimesPlan, pair: &TimedPair) -> usize {
+    let change = if pair.is_control { Side::Base } else { Side::Change };
+    [Side::Base, change].into_iter().filter(|side| plan.is_guest(*side)).count()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::engine::{host, kvm};
+    use crate::model::{Failure, Noise, Sides, TimedRun};
     use crate::plan::{Experiment, TimesExperiment};
 
     fn plan(mut method: TimesExperiment) -> TimesPlan {
@@ -92,5 +144,55 @@ mod tests {
         let plan = plan(method);
         assert_eq!(pair(&plan, &rates), Duration::from_secs(4));
         assert_eq!(pair(&plan, &Rates::default()), Duration::from_millis(6250));
+    }
+
+    fn plan_of_getppid(mut method: TimesExperiment) -> TimesPlan {
+        method.workloads = vec!["getppid".to_owned()];
+        let title = "planned".to_owned();
+        let planned = Experiment { title, seed: 1, threshold_percent: 1.0, method }.plan();
+        let mut plan = planned.unwrap().method;
+        plan.headline[0].ops = 1000;
+        plan
+    }
+
+    /// A pair that took so long, of two Boots with two loops of two seconds each.
+    fn took(seconds: f64, is_control: bool) -> TimedPair {
+        let run = TimedRun { loops_ns: vec![2e6, 2e6], ..TimedRun::default() };
+        let runs = [("getppid".to_owned(), run)].into();
+        let boot = TimedBoot { runs, ..TimedBoot::default() };
+        let (boots, noise) = (Sides { base: boot.clone(), change: boot }, Noise::default());
+        let noise = Noise { seconds, ..noise };
+        TimedPair { index: 0, is_control, change_first: false, boots, noise }
+    }
+
+    #[test]
+    fn a_process_belongs_to_its_loop_and_a_boot_to_its_guest() {
+        let mut method = TimesExperiment::new(&host::ENGINE);
+        method.change.thp = Some("never".to_owned());
+        let of_host =
+            rates(&plan_of_getppid(method), &[took(10.0, false), took(9.0, true)]).unwrap();
+        assert_eq!(of_host.learned("timed-host", "getppid"), Some(2.0 + 3.0 / 8.0));
+        assert!(of_host.knows("timed-host") && of_host.boots["timed-host"] == 0.0, "{of_host:?}");
+        let mut method = TimesExperiment::new(&kvm::ENGINE);
+        method.base.bare_metal = true;
+        method.change.kernel = Some("debian:cloud-amd64".to_owned());
+        // Of the A/A pair both places are bare metal.
+        let of_kvm =
+            rates(&plan_of_getppid(method), &[took(12.0, false), took(8.0, true)]).unwrap();
+        assert_eq!(of_kvm.learned("timed-kvm", "getppid"), Some(2.0));
+        assert_eq!(of_kvm.boots["timed-kvm"], 4.0);
+    }
+
+    #[test]
+    fn without_a_loop_nothing_is_learned() {
+        let mut method = TimesExperiment::new(&host::ENGINE);
+        method.change.thp = Some("never".to_owned());
+        let plan = plan_of_getppid(method);
+        let without = TimedPair { boots: Sides::default(), ..took(1.0, false) };
+        assert_eq!((rates(&plan, &[]), rates(&plan, &[without])), (None, None));
+        let mut failed = took(900.0, false);
+        let failure = Some(Failure::Garbled { reason: "no time".to_owned() });
+        failed.boots.change.runs.get_mut("getppid").unwrap().failure = failure;
+        assert_eq!(rates(&plan, &[failed, took(8.0, false)]), rates(&plan, &[took(8.0, false)]));
     }
 }

@@ -1,0 +1,320 @@
+//! One file or folder for each subcommand. It parses arguments, asks [`crate::flow`], and prints.
+
+mod analyse;
+mod bisect;
+mod cache;
+mod calibrate;
+mod campaign;
+mod choice;
+mod compare;
+mod diff;
+mod doctor;
+mod exits;
+mod experiment;
+mod experiments;
+mod generate;
+mod history;
+mod host;
+mod import;
+mod kvm_host;
+mod ledger;
+mod log;
+mod manual;
+mod output;
+mod plan;
+mod report;
+mod run;
+mod show;
+mod site;
+mod stat;
+mod store;
+mod tag;
+mod terminal;
+mod validate;
+mod vmm;
+mod workloads;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use crate::flow::{self, Error};
+use crate::model::{Blame, Comparison, Effect, Metric, Row, Verdict, metric};
+use output::note;
+
+/// Measure what a Linux kernel change costs, to the instruction.
+///
+/// ktax boots two kernels, or one kernel with two boot lines, under QEMU. It runs the workloads
+/// that kernel developers cite, and prints what changed, by how much, how sure the result is, and
+/// which kernel functions carry the difference. It needs no root, no KVM and no performance
+/// counters.
+#[derive(Debug, Parser)]
+#[command(name = "ktax", version, max_term_width = 100, after_help = AFTER_HELP)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  ktax compare lsm
+  ktax compare --kernel debian:cloud-amd64 --change-boot-line mitigations=off
+  ktax compare --base ./bzImage.before --change ./bzImage.after -w fork-exit -w pipe
+  sudo ktax compare --engine host --change-set thp=never -w page-fault
+  ktax stat --vs 'gzip -1 -k -f file' gzip -9 -k -f file
+
+Environment:
+  KTAX_CACHE  keep kernels, snapshots and symbols here [default: $XDG_CACHE_HOME/ktax]
+  KTAX_CACHE_SIZE  keep at most so much there [default: 20G]
+  KTAX_STATE  keep the journal of changed settings, and how long boots and runs take, here
+              [default: /var/lib/ktax; of ordinary users ~/.local/state/ktax]
+  KTAX_STORE  keep measurements here [default: $XDG_DATA_HOME/ktax/store]; empty: keep none
+  KTAX_QEMU   run this QEMU [default: qemu-system-x86_64]
+  LC_ALL, LC_CTYPE, LANG  a locale without UTF-8, such as C, prints ASCII alone
+
+Exit status:
+  0  no slowdown detected         4   inconclusive: too few boots, or different work
+  1  ktax or its host failed      69  a boot or a run failed
+  2  usage or plan error          75  a shard of a campaign: run it again
+  3  slowdown above the threshold 130 stopped by Ctrl-C; `ktax run DIR` resumes";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    // What has arguments has its words there: words here would hide them.
+    Compare(compare::Args),
+    Plan(plan::Args),
+    Run(run::Args),
+    Analyse(analyse::Args),
+    Report(report::Args),
+    Ledger(ledger::Args),
+    Bisect(bisect::Args),
+    Campaign(campaign::Args),
+    Exits(exits::Args),
+    Workloads(workloads::Args),
+    Experiments(experiments::Args),
+    Stat(stat::Args),
+    Calibrate(calibrate::Args),
+    Validate(validate::Args),
+    Log(log::Args),
+    Show(show::Args),
+    Diff(diff::Args),
+    History(history::Args),
+    Tag(tag::Args),
+    Site(site::Args),
+    Import(import::Args),
+    Store(store::Args),
+    Cache(cache::Args),
+    /// Stop, and become a command
+    #[command(hide = true)]
+    StatHold(stat::HoldArgs),
+    #[command(hide = true)]
+    Vmm(vmm::Args),
+    #[command(hide = true)]
+    KvmHost(kvm_host::Args),
+    /// Be the first process of that host
+    #[command(hide = true)]
+    KvmHostInit,
+    Doctor(doctor::Args),
+    Completions(generate::CompletionArgs),
+    Man(generate::ManArgs),
+}
+
+impl Cli {
+    /// Reads the command line.
+    ///
+    /// # Errors
+    /// What to exit with: help was printed, or what is wrong.
+    pub fn of_command_line() -> Result<Cli, ExitCode> {
+        let parsed = command_line().try_get_matches();
+        parsed.and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
+            // Nobody is left to be told where this fails.
+            let _ = error.print();
+            let is_bisect = || std::env::args_os().any(|word| word == "--bisect");
+            match error.exit_code() {
+                0 => ExitCode::SUCCESS,
+                _ if is_bisect() => Exit::Usage.for_bisect(),
+                _ => Exit::Usage.into(),
+            }
+        })
+    }
+
+    /// The exit status.
+    pub fn status(&self, exit: Exit) -> ExitCode {
+        if self.is_for_bisect() { exit.for_bisect() } else { exit.into() }
+    }
+
+    /// The exit status where the command failed.
+    pub fn status_of_error(&self, error: &Error) -> ExitCode {
+        let exit = Exit::of_error(error);
+        if self.is_for_bisect() { exit.of_no_commit() } else { exit.into() }
+    }
+
+    fn is_for_bisect(&self) -> bool {
+        matches!(&self.command, Command::Compare(args) if args.bisect)
+    }
+}
+
+/// The whole command line: arguments, and what help and manual pages have behind them.
+pub fn command_line() -> clap::Command {
+    manual::completed(Cli::command(), &[])
+}
+
+/// Says on stderr why a command failed.
+pub fn complain(error: &Error) {
+    note!("ktax: {error}");
+}
+
+/// Runs one command.
+pub fn run(cli: &Cli) -> Result<Exit, Error> {
+    match command(cli) {
+        Err(Error::Cancelled) => {
+            note!("ktax: stopped; finished work is kept: type the same command to continue");
+            Ok(Exit::Cancelled)
+        }
+        ended => ended,
+    }
+}
+
+fn command(cli: &Cli) -> Result<Exit, Error> {
+    match &cli.command {
+        Command::Compare(args) => compare::run(args),
+        Command::Plan(args) => plan::run(args),
+        Command::Run(args) => run::run(args),
+        Command::Analyse(args) => analyse::run(args),
+        Command::Report(args) => report::run(args),
+        Command::Ledger(args) => ledger::run(args),
+        Command::Campaign(args) => campaign::run(args),
+        Command::Bisect(args) => bisect::run(args),
+        Command::Exits(args) => exits::run(args),
+        Command::Workloads(args) => workloads::run(args),
+        Command::Experiments(args) => experiments::run(args),
+        Command::Stat(args) => stat::run(args),
+        Command::Calibrate(args) => calibrate::run(args),
+        Command::Validate(args) => validate::run(args),
+        Command::Log(args) => log::run(args),
+        Command::Show(args) => show::run(args),
+        Command::Diff(args) => diff::run(args),
+        Command::History(args) => history::run(args),
+        Command::Tag(args) => tag::run(args),
+        Command::Site(args) => site::run(args),
+        Command::Import(args) => import::run(args),
+        Command::Store(args) => store::run(args),
+        Command::Cache(args) => cache::run(args),
+        Command::StatHold(args) => stat::hold(args),
+        Command::Vmm(args) => vmm::run(args),
+        Command::KvmHost(args) => kvm_host::run(args),
+        Command::KvmHostInit => {
+            flow::kvm_host::init()?;
+            Ok(Exit::Ok)
+        }
+        Command::Doctor(args) => doctor::run(args),
+        Command::Completions(args) => generate::completions(args, command_line()),
+        Command::Man(args) => generate::man(args, command_line()),
+    }
+}
+
+/// What the exit status says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// No slowdown detected.
+    Ok = 0,
+    /// ktax or its host failed.
+    Internal = 1,
+    /// The command line, the experiment or the plan is wrong.
+    Usage = 2,
+    /// A slowdown above the threshold.
+    Slower = 3,
+    /// Too few boots, or different work.
+    Inconclusive = 4,
+    /// A boot or a run failed.
+    NotRun = 69,
+    /// The machine failed, or is in use: another try may end well.
+    TryAgain = 75,
+    /// Stopped by the user.
+    Cancelled = 130,
+}
+
+impl Exit {
+    /// What Comparisons say as a whole: the first of slowdown, failure, doubt. Only headline rows
+    /// are asked.
+    pub fn of_comparisons(comparisons: &[Comparison]) -> Exit {
+        match headline(comparisons).any(is_slower) {
+            true => Exit::Slower,
+            false => Exit::of_measuring(comparisons),
+        }
+    }
+
+    /// The same where a slowdown is no news.
+    pub fn of_measuring<'a>(comparisons: impl IntoIterator<Item = &'a Comparison>) -> Exit {
+        let rows: Vec<Exit> = headline(comparisons).map(of_measured).collect();
+        let mut order = [Exit::Internal, Exit::NotRun, Exit::Inconclusive].into_iter();
+        order.find(|exit| rows.contains(exit)).unwrap_or(Exit::Ok)
+    }
+
+    /// What an error says.
+    pub fn of_error(error: &Error) -> Exit {
+        match error.blame() {
+            None => Exit::Cancelled,
+            Some(Blame::User) => Exit::Usage,
+            Some(Blame::Guest) => Exit::NotRun,
+            Some(Blame::Host) => Exit::Internal,
+        }
+    }
+
+    /// What `git bisect run` is told: a commit that cannot be judged is skipped, and what is no
+    /// commit's fault ends the search.
+    pub fn for_bisect(self) -> ExitCode {
+        const SKIP: u8 = 125;
+        match self {
+            Exit::Ok | Exit::Slower => self.into(),
+            Exit::NotRun | Exit::Inconclusive => ExitCode::from(SKIP),
+            Exit::Internal | Exit::Usage | Exit::TryAgain | Exit::Cancelled => self.of_no_commit(),
+        }
+    }
+
+    /// What `git bisect run` is told of an error that would be the same with every commit, such as
+    /// that there is no QEMU.
+    pub fn of_no_commit(self) -> ExitCode {
+        const ABORT: u8 = 128;
+        match self {
+            Exit::Cancelled => self.into(),
+            other => ExitCode::from(ABORT + other as u8),
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit as u8)
+    }
+}
+
+/// What a row says where a slowdown is no news.
+fn of_measured(row: &Row) -> Exit {
+    match row.verdict {
+        Verdict::Slower | Verdict::Faster | Verdict::BelowThreshold => Exit::Ok,
+        Verdict::NoDetectedChange | Verdict::OneSide => Exit::Ok,
+        Verdict::TooFewBoots | Verdict::DifferentWork | Verdict::Inconclusive => Exit::Inconclusive,
+        // A full disk says nothing of a guest.
+        Verdict::Failed if is_of_the_host(row) => Exit::Internal,
+        Verdict::Failed => Exit::NotRun,
+    }
+}
+
+fn is_of_the_host(row: &Row) -> bool {
+    row.failures.iter().any(|failed| failed.failure.blame() == Blame::Host)
+}
+
+fn headline<'a>(
+    comparisons: impl IntoIterator<Item = &'a Comparison>,
+) -> impl Iterator<Item = &'a Row> {
+    comparisons.into_iter().flat_map(|comparison| &comparison.rows).filter(|row| row.headline)
+}
+
+/// Fewer instructions do not make up for more REP iterations: neither is the other's unit.
+fn is_slower(row: &Row) -> bool {
+    let is_slower = |effect: &Effect| {
+        effect.verdict == Verdict::Slower && metric(&effect.metric).is_some_and(Metric::decides)
+    };
+    row.verdict == Verdict::Slower || row.effects().iter().any(is_slower)
+}

@@ -1,0 +1,382 @@
+//! `ktax campaign`: many subjects, on as many machines as there are.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Subcommand;
+use serde_json::json;
+
+use super::Exit;
+use super::choice::number;
+use super::experiment::RowArgs;
+use super::host::{HostArgs, first_free};
+use super::output::{OutputArgs, list_options, note, write_stdout};
+use super::terminal::Terminal;
+use crate::flow::campaign::{ShardEnd, ShardStatus, some, status};
+use crate::flow::remaining::spoken;
+use crate::flow::{self, Error, Session};
+use crate::model::{Blame, Saved, Shard};
+use crate::plan::{Campaign, SHARDS};
+use crate::report::{Report, plain_table, to_json};
+use crate::rundir::CampaignDir;
+use crate::text::{counted, escape_path, shell_path};
+
+/// Measure many kernels on many machines, with any scheduler.
+///
+/// A campaign is a directory that the machines share, or have copies of. It has shards: what one
+/// machine does in about ten minutes. Which machine does which does not matter: counts are exact.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const AFTER: &str = "\
+Examples:
+  ktax campaign plan kernels.toml --out C
+  ktax campaign run C                           # all shards, here, one after the other
+  seq 0 39 | xargs -P 8 -I{} ktax campaign run C --shard {} --jobs 1
+  ktax campaign sbatch C && sh C/slurm/submit   # or on a cluster
+  ktax campaign collect C";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Plan(PlanArgs),
+    Run(RunArgs),
+    Status(StatusArgs),
+    Collect(CollectArgs),
+    Sbatch(SbatchArgs),
+}
+
+pub fn run(args: &Args) -> Result<Exit, Error> {
+    match &args.command {
+        Command::Plan(args) => run_plan(args),
+        Command::Run(args) => run_shards(args),
+        Command::Status(args) => run_status(args),
+        Command::Collect(args) => run_collect(args),
+        Command::Sbatch(args) => run_sbatch(args),
+    }
+}
+
+/// Plan a campaign: get its kernels, leave out what the store has, and divide the rest.
+#[derive(Debug, clap::Args)]
+#[command(after_help = PLAN_EXAMPLE)]
+pub struct PlanArgs {
+    /// Read the subjects and rows from this file
+    #[arg(value_name = "CAMPAIGN.toml")]
+    file: PathBuf,
+    #[command(flatten)]
+    rows: RowArgs,
+    /// Divide the counts into N shards [default: of about ten minutes each]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(value_parser = number(SHARDS))]
+    shards: Option<usize>,
+    /// Make the campaign in DIR [default: the first free of ktax-1, ktax-2, …]
+    #[arg(short, long, value_name = "DIR", help_heading = "Output")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+const PLAN_EXAMPLE: &str = "\
+A campaign file:
+  title = \"What did two years of 6.1 cost?\"
+  workloads = [\"getppid\", \"fork-exit\"]     # default: all rows of `ktax compare`
+  subjects = [                               # each is compared with the one before it
+    { kernel = \"debian:cloud-amd64=6.1.190-1\" },
+    { kernel = \"debian:cloud-amd64=6.1.192-2\" },
+    { kernel = \"git:v6.1.193\", tree = \"linux\", boot_line = \"mitigations=off\" },
+  ]
+  timed = [\"messaging-kvm.toml\"]             # each has a machine to itself";
+
+pub fn run_plan(args: &PlanArgs) -> Result<Exit, Error> {
+    let name = args.file.display().to_string();
+    let mut file = Campaign::read(&flow::campaign_text(&args.file)?, &name)?;
+    args.rows.apply(&mut file)?;
+    let campaign = Campaign::of(&file, &name)?;
+    let out = args.out.clone().unwrap_or_else(first_free);
+    args.host.measuring(&Terminal::new(), |session| {
+        let dir = flow::campaign::plan(&campaign, &out, args.shards, session)?;
+        let plan = dir.plan();
+        let rows: usize =
+            plan.shards.iter().flat_map(Shard::units).map(|unit| unit.rows.len()).sum();
+        let all = plan.subjects.len() * plan.workloads.len();
+        let seconds: f64 = plan.shards.iter().map(Shard::seconds).sum();
+        let mut text = format!(
+            "planned {} of {} in {}, about {} of one CPU",
+            rows,
+            counted(all, "measurement"),
+            counted(plan.shards.len(), "shard"),
+            spoken(std::time::Duration::from_secs_f64(seconds))
+        );
+        if rows < all {
+            text += &format!("; the store has {}", all - rows);
+        }
+        let to_build = plan.to_build();
+        if !to_build.is_empty() {
+            let kernels = counted(to_build.len(), "kernel");
+            text += &format!("; {kernels} to build first");
+        }
+        let path = shell_path(&out);
+        note!("ktax: {text}");
+        note!(
+            "ktax: run it here with `ktax campaign run {path}`, or with Slurm: `ktax campaign \
+               sbatch {path}`"
+        );
+        Ok(Exit::Ok)
+    })
+}
+
+/// Measure a shard, or all of them, or build a kernel. What is done already is not done again.
+///
+/// Counts share a machine with other counts. A timed experiment takes the machine for itself, and
+/// both of its sides run there.
+#[derive(Debug, clap::Args)]
+#[command(after_help = RUN_EXIT)]
+pub struct RunArgs {
+    /// Work in the campaign of this directory
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// Measure this shard, from 0 [default: all, after all builds]
+    #[arg(long, value_name = "N", conflicts_with = "build")]
+    shard: Vec<usize>,
+    /// Build the kernel of this subject, from 0
+    #[arg(long, value_name = "N")]
+    build: Vec<usize>,
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+const RUN_EXIT: &str = "\
+Exit status:
+  0  done                           69  a boot or a run failed: `ktax campaign status` says which
+  2  usage error, or another QEMU   75  the machine failed, or is in use: try again, or on another
+                                    130 stopped by Ctrl-C or SIGTERM; run the shard again";
+
+pub fn run_shards(args: &RunArgs) -> Result<Exit, Error> {
+    let dir = CampaignDir::open(&args.dir)?;
+    args.host.measuring(&Terminal::new(), |session| match run_all(args, &dir, session) {
+        // A scheduler is told that it is worth another try.
+        Err(error) if error.blame() == Some(Blame::Host) => {
+            note!("ktax: {error}");
+            Ok(Exit::TryAgain)
+        }
+        ended => ended,
+    })
+}
+
+fn run_all(args: &RunArgs, dir: &CampaignDir, session: &Session<'_>) -> Result<Exit, Error> {
+    let is_whole = args.shard.is_empty() && args.build.is_empty();
+    let builds = if is_whole { dir.plan().to_build() } else { args.build.clone() };
+    let shards = if is_whole { dir.plan().numbers().collect() } else { args.shard.clone() };
+    for subject in builds {
+        let kernel = flow::campaign::build(dir, subject, session)?;
+        note!("ktax: subject {subject} is {}", kernel.name());
+    }
+    let mut failed = Vec::new();
+    for number in &shards {
+        let end: ShardEnd = flow::campaign::run(dir, *number, session)?;
+        if end.is_stopped {
+            let path = shell_path(dir.root());
+            note!("ktax: stopped; go on with `ktax campaign run {path} --shard {number}`");
+            return Ok(Exit::Cancelled);
+        }
+        failed.extend(end.failed);
+    }
+    if is_whole {
+        let path = shell_path(dir.root());
+        note!("ktax: bring it together with `ktax campaign collect {path}`");
+    }
+    match failed.first() {
+        None => Ok(Exit::Ok),
+        Some(first) => {
+            note!("ktax: {} failed, such as {first}", counted(failed.len(), "measurement"));
+            Ok(Exit::NotRun)
+        }
+    }
+}
+
+/// Show how far the shards are, and what failed.
+#[derive(Debug, clap::Args)]
+#[command(after_help = STATUS_EXIT)]
+pub struct StatusArgs {
+    /// Look at the campaign of this directory
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const STATUS_EXIT: &str = "\
+Exit status:
+  0  all is measured    4   something is missing
+  2  usage error        69  something failed in a guest";
+
+pub fn run_status(args: &StatusArgs) -> Result<Exit, Error> {
+    let dir = CampaignDir::open(&args.dir)?;
+    let all = status(&dir)?;
+    let missing: usize = all.iter().map(|shard| shard.missing.len()).sum();
+    let failed = all.iter().any(|shard| !shard.failed.is_empty());
+    write_stdout(&if args.json {
+        to_json(&all.iter().map(json_of).collect::<Vec<_>>())?
+    } else {
+        text_of(&dir, &all, missing)
+    })?;
+    Ok(match (missing, failed) {
+        (0, false) => Exit::Ok,
+        (0, true) => Exit::NotRun,
+        _ => Exit::Inconclusive,
+    })
+}
+
+fn json_of(shard: &ShardStatus) -> serde_json::Value {
+    let failed = shard.failed.iter().map(|(what, why)| json!({ "what": what, "why": why }));
+    json!({ "shard": shard.number, "of": shard.of, "missing": shard.missing.len(),
+            "missing_rows": shard.missing,
+            "failed": failed.collect::<Vec<_>>(), "unbuilt": shard.unbuilt,
+            "seconds": shard.seconds })
+}
+
+fn text_of(dir: &CampaignDir, all: &[ShardStatus], missing: usize) -> String {
+    let of: usize = all.iter().map(|shard| shard.of).sum();
+    let seconds: f64 = all.iter().map(|shard| shard.seconds).sum();
+    let answer = match missing {
+        0 => format!("all of {} done", counted(of, "measurement")),
+        _ => format!(
+            "{missing} of {} missing, about {} of one CPU",
+            counted(of, "measurement"),
+            spoken(Duration::from_secs_f64(seconds))
+        ),
+    };
+    let open: Vec<&ShardStatus> = all.iter().filter(|shard| state(shard) != "done").collect();
+    let mut text = format!(
+        "{}: {answer}; {} of {} done\n",
+        dir.plan().title,
+        all.len() - open.len(),
+        counted(all.len(), "shard")
+    );
+    if open.is_empty() {
+        return text;
+    }
+    let rows = open.into_iter().map(|shard| {
+        let left = match shard.seconds {
+            0.0 => String::new(),
+            seconds => spoken(Duration::from_secs_f64(seconds)),
+        };
+        let done = shard.of - shard.missing.len() - shard.failed.len();
+        vec![shard.number.to_string(), format!("{done} of {}", shard.of), left, state(shard)]
+    });
+    text += "\n";
+    text +=
+        &plain_table(&["shard", "measured", "left", "state"], rows.collect(), &[2], list_options());
+    text
+}
+
+fn state(shard: &ShardStatus) -> String {
+    let failed: Vec<String> =
+        shard.failed.iter().map(|(what, why)| format!("failed: {what}: {why}")).collect();
+    if !shard.unbuilt.is_empty() {
+        let all: Vec<String> = shard.unbuilt.iter().map(usize::to_string).collect();
+        format!("kernels to be built: --build {}", all.join(" --build "))
+    } else if !failed.is_empty() {
+        failed.join("; ")
+    } else if shard.missing.is_empty() {
+        "done".to_owned()
+    } else if shard.missing.len() < shard.of {
+        format!("not measured: {}", some(&shard.missing))
+    } else {
+        "not measured".to_owned()
+    }
+}
+
+/// Bring together what the shards have measured: comparisons, and pages with the histories.
+///
+/// ktax compares each subject with the one before it. The text has the answer of each comparison;
+/// the pages and the other formats have all of it. The store keeps everything too, for `ktax diff`,
+/// `history` and `site`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = COLLECT_EXIT)]
+pub struct CollectArgs {
+    /// Collect the campaign of this directory
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// Take also what these copies of the directory have, where machines share no disk
+    #[arg(value_name = "COPY")]
+    copies: Vec<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+const COLLECT_EXIT: &str = "\
+Exit status:
+  0  all was measured, also if slower   4   too few boots, or different work
+  1  a file was damaged, or the host    69  a boot or a run failed
+     failed                             130 stopped by Ctrl-C
+  2  usage error, or a shard is missing";
+
+pub fn run_collect(args: &CollectArgs) -> Result<Exit, Error> {
+    let dir = CampaignDir::open(&args.dir)?;
+    let terminal = Terminal::new();
+    let session = args.host.session(&terminal)?;
+    let collected = flow::campaign::collect(&dir, &args.copies, &session)?;
+    let all: Vec<Saved> = collected.comparisons.iter().map(Report::saved).collect();
+    args.output.print_summary(&all, &summary(&all))?;
+    for reason in &collected.refused {
+        note!("ktax: {reason}");
+    }
+    for (what, why) in &collected.failed {
+        note!("ktax: failed: {what}: {why}");
+    }
+    let index = dir.site().join("index.html");
+    note!("ktax: wrote {}; open {}", counted(collected.pages, "page"), escape_path(&index));
+    Ok(match (collected.refused.is_empty(), collected.failed.is_empty()) {
+        (false, _) => Exit::Internal,
+        (true, false) => Exit::NotRun,
+        (true, true) => Exit::of_measuring(&collected.comparisons),
+    })
+}
+
+/// What each comparison says; all of them in full are in the pages.
+fn summary(all: &[Saved]) -> String {
+    let rows = all.iter().map(|saved| vec![saved.view().title, saved.headline.clone()]);
+    plain_table(&["comparison", "answer"], rows.collect(), &[], list_options())
+}
+
+/// Write the scripts with which Slurm runs the shards.
+///
+/// Kernels are built by a first array of jobs, on which the counts depend. Each counted shard takes
+/// one CPU. Each timed experiment takes a node to itself. Where a node failed or was taken away,
+/// Slurm starts the job again, and it goes on where it was.
+#[derive(Debug, clap::Args)]
+#[command(after_help = SBATCH_AFTER)]
+pub struct SbatchArgs {
+    /// Run the campaign of this directory, which all nodes see by the same path
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// Run at most N jobs of an array at a time
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(value_parser = number(1_usize..))]
+    at_once: Option<usize>,
+    /// Give these options to sbatch
+    #[arg(value_name = "OPTION", last = true)]
+    options: Vec<String>,
+}
+
+const SBATCH_AFTER: &str = "\
+Examples:
+  ktax campaign sbatch C && sh C/slurm/submit
+  ktax campaign sbatch C --at-once 50 -- --partition=batch --time=30
+
+Each node needs ktax at the same path, and the same package of QEMU. If the nodes share the home
+directory, set KTAX_CACHE to a directory of the node.";
+
+pub fn run_sbatch(args: &SbatchArgs) -> Result<Exit, Error> {
+    let dir = CampaignDir::open(&args.dir)?;
+    let submit = flow::campaign::write_slurm(&dir, args.at_once, &args.options)?;
+    note!("ktax: wrote the scripts; submit them with `sh {}`", shell_path(&submit));
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,393 @@
+//! What to compare: an experiment file, and flags that are its keys typed elsewhere.
+
+mod guests;
+mod measuring;
+
+use std::fs;
+use std::hash::{BuildHasher, RandomState};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::choice::{experiment, model, number, percent};
+use crate::flow::{self, Error};
+use crate::model::RunsOn;
+use crate::plan::bounds::{MEMORY_MIB, QUANTUM, VCPUS};
+use crate::plan::{
+    self, DiskKeys, Experiment, ExperimentFile, Method, ModelKey, PlanError, SubjectKeys,
+    check_keys,
+};
+use crate::text::{shell_path, shell_word};
+use guests::{ProgramArgs, SideArgs};
+use measuring::TimedArgs;
+
+pub use measuring::RowArgs;
+
+/// What to compare.
+#[derive(Debug, Args)]
+pub struct ExperimentArgs {
+    #[command(flatten)]
+    counted: CountedArgs,
+    #[command(flatten)]
+    timed: TimedArgs,
+}
+
+/// What to compare by counts.
+#[derive(Debug, Args)]
+pub struct CountedArgs {
+    #[command(flatten)]
+    shared: SharedArgs,
+    #[command(flatten)]
+    program: ProgramArgs,
+}
+
+impl CountedArgs {
+    /// The Experiment that the file and the flags make together.
+    pub fn experiment(&self) -> Result<Experiment, Error> {
+        let mut file = self.shared.file()?.unwrap_or_default();
+        check_keys(&file)?;
+        self.program.apply(&mut file)?;
+        self.shared.apply_sides(&mut file)?;
+        self.shared.apply(&mut file)?;
+        Experiment::of(&file).map_err(|error| self.shared.explain(error))
+    }
+}
+
+impl ExperimentArgs {
+    /// The Experiment that the file and the flags make together.
+    pub fn experiment(&self) -> Result<Experiment, Error> {
+        let CountedArgs { shared, program } = &self.counted;
+        let of_file = shared.file()?;
+        let mut file = of_file.clone().unwrap_or_default();
+        self.timed.apply(&mut file)?;
+        program.apply(&mut file)?;
+        shared.apply_sides(&mut file)?;
+        if let Some(of_file) = of_file.filter(|it| Method::of(it) != Method::of(&file)) {
+            return Err(refuse_engine(&of_file));
+        }
+        // A flag of another engine says more than a kernel that is missing because of it.
+        check_keys(&file)?;
+        shared.apply(&mut file)?;
+        // Counts have the same layouts, and so the same digits, for everybody.
+        if Method::of(&file) == Method::Times {
+            file.seed.get_or_insert_with(drawn);
+        }
+        Experiment::of(&file).map_err(|error| shared.explain(error))
+    }
+}
+
+fn refuse_engine(of_file: &ExperimentFile) -> Error {
+    let uses = match Method::of(of_file) {
+        Method::Counts => "the exact engine",
+        Method::Times => "a timed engine",
+        Method::Guests => "guests of a KVM host",
+    };
+    Error::usage(format!(
+        "--engine cannot change how the experiment file is measured: it uses {uses}; leave \
+         --engine out"
+    ))
+}
+
+/// What to compare.
+#[derive(Debug, Args)]
+pub struct SharedArgs {
+    /// Read the experiment from this file, or from this one of `ktax experiments`; flags override
+    /// its keys
+    #[arg(value_name = "EXPERIMENT.toml|NAME", value_parser = experiment())]
+    #[arg(hide_possible_values = true)]
+    experiment: Option<PathBuf>,
+    /// Use this kernel for both sides: a bzImage or vmlinux file, debian:PACKAGE, or source to
+    /// build: src:DIR, git:REVISION, debian-src:6.12
+    #[arg(long, value_name = "KERNEL", help_heading = "Subjects")]
+    #[arg(conflicts_with_all = ["base", "change"])]
+    kernel: Option<String>,
+    /// Use this kernel for the base
+    #[arg(long, value_name = "KERNEL", help_heading = "Subjects")]
+    base: Option<String>,
+    /// Use this kernel for the change
+    #[arg(long, value_name = "KERNEL", help_heading = "Subjects")]
+    change: Option<String>,
+    /// Boot the base with these kernel parameters
+    #[arg(long, value_name = "PARAMETERS", help_heading = "Subjects")]
+    base_boot_line: Option<String>,
+    /// Boot the change with these kernel parameters
+    #[arg(long, value_name = "PARAMETERS", help_heading = "Subjects")]
+    change_boot_line: Option<String>,
+    /// Build the change with this option: CONFIG_NAME=VALUE, or a file of them; repeat for more
+    #[arg(long, value_name = "OPTION", help_heading = "Kernels from source")]
+    config: Vec<String>,
+    /// Build the change with this patch; repeat for more
+    #[arg(long, value_name = "FILE", help_heading = "Kernels from source")]
+    patch: Vec<String>,
+    /// Build the base with this option, too: CONFIG_NAME=VALUE, or a file of them; repeat for more
+    #[arg(long, value_name = "OPTION", help_heading = "Kernels from source")]
+    base_config: Vec<String>,
+    /// Build the base with this patch, too; repeat for more
+    #[arg(long, value_name = "FILE", help_heading = "Kernels from source")]
+    base_patch: Vec<String>,
+    /// Start both configurations from base (a small one of ktax), defconfig, running (the running
+    /// kernel's) or a file [default: base]
+    #[arg(long, value_name = "CONFIG", help_heading = "Kernels from source")]
+    start_config: Option<String>,
+    /// Look up git:REVISION in this repository [default: the current directory]
+    #[arg(long, value_name = "DIR", help_heading = "Kernels from source")]
+    tree: Option<String>,
+    /// Give the guest this CPU model, as QEMU names it [default: max; timed: host]
+    #[arg(long, value_name = "MODEL", help_heading = "Subjects")]
+    cpu: Option<String>,
+    /// Give the guest this much memory, in MiB [default: 512]
+    #[arg(long, value_name = "MIB", allow_negative_numbers = true, help_heading = "Subjects")]
+    #[arg(value_parser = number(MEMORY_MIB))]
+    memory: Option<u32>,
+    /// Give the guest N CPUs: 1 to 32, or 1 to 255 with --engine kvm [default: 1]
+    #[arg(long, value_name = "N", alias = "vcpus", allow_negative_numbers = true)]
+    #[arg(help_heading = "Subjects", value_parser = cpus)]
+    cpus: Option<u32>,
+    /// Let each of several CPUs execute N instructions in turn [default: 1000, and 200 while they
+    /// wait for each other]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Subjects")]
+    #[arg(value_parser = number(QUANTUM))]
+    quantum: Option<u32>,
+    /// Model the caches, TLBs and branches of this machine: a name that `ktax experiments` lists,
+    /// or a file that ends in .toml; or model the coherence of several CPUs
+    #[arg(long, value_name = "MODEL|FILE", help_heading = "Subjects", value_parser = model())]
+    #[arg(hide_possible_values = true)]
+    model: Option<String>,
+    /// Model this machine, and estimate the cycles that it would take: a file that `ktax calibrate`
+    /// wrote
+    #[arg(long, value_name = "FILE", help_heading = "Subjects", conflicts_with = "model")]
+    machine: Option<PathBuf>,
+    /// Load this module of the kernel's package, with what it depends on; repeat for more
+    #[arg(long, value_name = "NAME [PARAMETERS]", help_heading = "Subjects")]
+    module: Vec<String>,
+    /// Put the files of rows and programs on this file system, in memory: ext4, xfs, btrfs, f2fs or
+    /// overlay; a KEY is mib, options, mkfs, device or latency_us [default: tmpfs]
+    #[arg(long, value_name = "FS [KEY=VALUE]…", help_heading = "Subjects")]
+    disk: Option<String>,
+    #[command(flatten)]
+    sides: SideArgs,
+    #[command(flatten)]
+    rows: RowArgs,
+    /// Allow two sides that are the same, which measures noise
+    #[arg(long, help_heading = "Measuring")]
+    same: bool,
+    /// Use this random seed for layouts or the order of pairs [default: 1; timed: drawn]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Measuring")]
+    #[arg(value_parser = number(0..=u64::MAX))]
+    seed: Option<u64>,
+    /// Call no change `slower` or `faster` that is smaller than this [default: 0.1; timed: 1]
+    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, help_heading = "Measuring")]
+    #[arg(value_parser = percent)]
+    threshold: Option<f64>,
+}
+
+impl SharedArgs {
+    /// What the experiment file says, if one is named.
+    pub fn file(&self) -> Result<Option<ExperimentFile>, Error> {
+        let Some(path) = &self.experiment else { return Ok(None) };
+        let no_file = || {
+            Error::usage(format!(
+                "{path} is a program, and here an experiment file is named; write -- before it: \
+                 -- {path}",
+                path = shell_path(path)
+            ))
+        };
+        if is_program(path) {
+            return Err(no_file());
+        }
+        let text = flow::experiment_text(path);
+        let text = text.map_err(|error| if is_in_path(path) { no_file() } else { error })?;
+        let mut file = ExperimentFile::parse(&text, &path.display().to_string())?;
+        self.rows.choose_programs(&mut file)?;
+        Ok(Some(file))
+    }
+
+    /// Puts the flags of one side in the place of the file's keys.
+    pub fn apply_sides(&self, file: &mut ExperimentFile) -> Result<(), Error> {
+        self.sides.apply(file)
+    }
+
+    /// Puts all other flags in the place of the file's keys.
+    pub fn apply(&self, file: &mut ExperimentFile) -> Result<(), Error> {
+        self.kernels(file)?;
+        set(&mut file.base.boot_line, &self.base_boot_line);
+        if self.change_boot_line.is_some() {
+            file.change_mut().boot_line.clone_from(&self.change_boot_line);
+        }
+        set(&mut file.base.start_config, &self.start_config);
+        set(&mut file.base.tree, &self.tree);
+        if self.start_config.is_some() || self.tree.is_some() {
+            set(&mut file.change_mut().start_config, &self.start_config);
+            set(&mut file.change_mut().tree, &self.tree);
+        }
+        file.base.config.extend(self.base_config.clone());
+        file.base.patches.extend(self.base_patch.clone());
+        if !self.config.is_empty() || !self.patch.is_empty() {
+            file.change_mut().config.extend(self.config.clone());
+            file.change_mut().patches.extend(self.patch.clone());
+        }
+        set(&mut file.machine.cpu, &self.cpu);
+        set(&mut file.machine.memory_mib, &self.memory);
+        set(&mut file.machine.cpus, &self.cpus);
+        set(&mut file.machine.quantum, &self.quantum);
+        set(&mut file.machine.model, &self.model.clone().map(ModelKey::Name));
+        file.machine.model = file.machine.model.take().map(flow::model).transpose()?;
+        set(&mut file.machine.model, &self.machine.as_deref().map(flow::calibrated).transpose()?);
+        file.modules.extend(self.module.clone());
+        if let Some(disk) = &self.disk {
+            file.disk = Some(DiskKeys::parse(disk)?);
+        }
+        set(&mut file.same, &self.same.then_some(true));
+        set(&mut file.seed, &self.seed);
+        set(&mut file.threshold_percent, &self.threshold);
+        self.rows.apply(file)?;
+        flow::expand_touching(file)?;
+        self.check_tree(file)?;
+        if file.title.is_none() {
+            file.title = Some(plan::title(file));
+        }
+        Ok(())
+    }
+
+    /// Says what is missing where `--base` alone is given, which leaves both sides the same.
+    pub fn explain(&self, error: PlanError) -> Error {
+        match (error, &self.base, &self.change) {
+            (PlanError::Same, Some(base), None) if self.experiment.is_none() => {
+                lonely("base", base, "change")
+            }
+            (error, ..) => error.into(),
+        }
+    }
+
+    /// The kernels that are named; without a file the change has the base's unless it has its own.
+    fn kernels(&self, file: &mut ExperimentFile) -> Result<(), Error> {
+        let base = self.base.as_ref().or(self.kernel.as_ref());
+        let change = self.change.as_ref().or(self.kernel.as_ref());
+        let is_host = file.engine.is_some_and(|it| it.runs_on == RunsOn::RunningKernel);
+        if is_host && (base.is_some() || change.is_some()) {
+            return Err(Error::usage(
+                "--kernel, --base and --change do not apply to the host engine, because it \
+                 measures the running kernel; name kernels that you boot with --base-set \
+                 kernel=6.1 --change-set kernel=6.12, or use --engine kvm",
+            ));
+        }
+        if file.base.bare_metal && self.base.is_some() {
+            return Err(Error::usage(
+                "--base does not apply, because the base is bare metal and boots no kernel; name \
+                 the change's kernel with --change",
+            ));
+        }
+        if !file.base.bare_metal {
+            set(&mut file.base.kernel, &base.cloned());
+        }
+        if change.is_some() {
+            file.change_mut().kernel = change.cloned();
+        }
+        if self.experiment.is_some() || is_host {
+            return Ok(());
+        }
+        let base = file.base.kernel.clone();
+        let kernel = &mut file.change_mut().kernel;
+        *kernel = kernel.take().or(base);
+        let is_without = kernel.is_none() || (file.base.kernel.is_none() && !file.base.bare_metal);
+        if let (true, Some(change)) = (is_without, &self.change) {
+            return Err(lonely("change", change, "base"));
+        }
+        if is_without {
+            return Err(Error::usage(
+                "there is nothing to compare; name an experiment file, or kernels, such as \
+                 --kernel debian:cloud-amd64 --change-boot-line mitigations=off",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Refuses a repository that nothing is looked up in.
+    fn check_tree(&self, file: &ExperimentFile) -> Result<(), Error> {
+        let is_revision = |keys: &SubjectKeys| {
+            keys.kernel.as_deref().is_some_and(|kernel| kernel.starts_with("git:"))
+        };
+        let mut sides = std::iter::once(&file.base).chain(&file.change);
+        match self.tree.is_some() && !sides.any(is_revision) {
+            true => Err(Error::usage(
+                "--tree only applies to kernels named git:REVISION; name such a kernel, or remove \
+                 --tree",
+            )),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Says that one side alone is named, and how to name the other.
+fn lonely(given: &str, kernel: &str, missing: &str) -> Error {
+    let kernel = shell_word(kernel);
+    Error::usage(format!(
+        "--{given} {kernel} names one side alone; name the other with --{missing} KERNEL, or write \
+         --kernel {kernel} --change-boot-line LINE to compare two boot lines"
+    ))
+}
+
+/// Parses a number of CPUs, whose bounds depend on the engine.
+fn cpus(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| VCPUS.contains(number));
+    number.ok_or_else(|| format!("it takes a whole number, {}", plan::bounds::cpus()))
+}
+
+/// Whether somebody has forgotten to write -- before it.
+fn is_in_path(name: &Path) -> bool {
+    let directories = std::env::var_os("PATH").unwrap_or_default();
+    let is_name = name.components().count() == 1 && !name.exists();
+    is_name && std::env::split_paths(&directories).any(|of| is_program(&of.join(name)))
+}
+
+fn is_program(path: &Path) -> bool {
+    let may_run = |about: &fs::Metadata| about.is_file() && about.mode() & 0o111 != 0;
+    path.extension().is_none_or(|it| it != "toml")
+        && fs::metadata(path).is_ok_and(|it| may_run(&it))
+}
+
+fn set<T: Clone>(place: &mut Option<T>, value: &Option<T>) {
+    if value.is_some() {
+        place.clone_from(value);
+    }
+}
+
+/// A seed that nobody chose, for the order of what is timed: with the same for everybody, everybody
+/// would have the same luck. 32 bits, so that it can be typed again.
+pub fn drawn() -> u64 {
+    // The standard library seeds it from the operating system.
+    RandomState::new().hash_one(()) >> 32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        experiment: ExperimentArgs,
+    }
+
+    fn seed(words: &str) -> u64 {
+        let words = ["ktax"].into_iter().chain(words.split(' '));
+        Typed::try_parse_from(words).unwrap().experiment.experiment().unwrap().seed
+    }
+
+    #[test]
+    fn the_order_of_times_is_drawn_and_the_layouts_of_counts_are_not() {
+        let times = "--engine host -w getppid --change-set prefix=env";
+        let drawn = seed(times);
+        assert_ne!(drawn, seed(times)); // once in 2^32 runs they are the same
+        assert!(drawn < 1 << 32);
+        assert_eq!(seed(&format!("{times} --seed 7")), 7);
+        let counts = "--kernel debian:cloud-amd64 -w getppid --change-boot-line pti=on";
+        assert_eq!((seed(counts), seed(counts)), (1, 1));
+    }
+}
+
+#[cfg(test)]
+#[path = "experiment_tests.rs"]
+mod again_tests;

@@ -1,0 +1,169 @@
+//! Flags that say which rows are measured, how often, and with which engine.
+
+use std::path::Path;
+
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+
+use crate::cmd::choice::{number, workload};
+use crate::engine::{self, ENGINES, EngineEntry};
+use crate::flow::{self, Error};
+use crate::model::{RunsOn, UserProgram};
+use crate::plan::bounds::{CORES, LAYOUTS, LOOPS, MOST_PAIRS, PAIRS};
+use crate::plan::{ExperimentFile, ParamValue};
+
+/// Which rows are measured, and how often.
+#[derive(Debug, Args)]
+pub struct RowArgs {
+    /// Measure this workload, @GROUP or row; repeat for more [default: those of the file, or every
+    /// row that `ktax workloads` does not mark `*`; timed engines have no default]
+    #[arg(short, long = "workload", value_name = "ROW", help_heading = "Measuring")]
+    #[arg(value_parser = workload(), hide_possible_values = true)]
+    workloads: Vec<String>,
+    /// Also offer the workloads of this directory, whose C files are compiled into the guest
+    #[arg(long = "workloads", value_name = "DIR", help_heading = "Measuring")]
+    workloads_from: Option<String>,
+    /// Boot each side N times under different layouts [default: 5]
+    #[arg(short, long, value_name = "N", help_heading = "Measuring")]
+    #[arg(allow_negative_numbers = true, value_parser = number(LAYOUTS))]
+    layouts: Option<u32>,
+}
+
+impl RowArgs {
+    /// Leaves those of the file's programs that are asked for, if any is; and no hooks, if nothing
+    /// else is.
+    ///
+    /// # Errors
+    /// A program of the file is wrong.
+    pub fn choose_programs(&self, file: &mut ExperimentFile) -> Result<(), Error> {
+        let names = self.programs();
+        if names.is_empty() {
+            return Ok(());
+        }
+        if names.len() == self.workloads.len() {
+            file.hooks = None;
+        }
+        Ok(file.choose_programs(&names)?)
+    }
+
+    fn programs(&self) -> Vec<&str> {
+        self.workloads.iter().filter_map(|row| UserProgram::name_of(row)).collect()
+    }
+
+    /// Puts the flags in the place of the file's keys.
+    ///
+    /// # Errors
+    /// A file of the directory of workloads cannot be read, or is wrong; or there is no such
+    /// program.
+    pub fn apply(&self, file: &mut ExperimentFile) -> Result<(), Error> {
+        file.check_programs(&self.programs())?;
+        if !self.workloads.is_empty() {
+            let rows = self.workloads.iter().filter(|row| !UserProgram::is_row(row));
+            let rows: Vec<String> = rows.cloned().collect();
+            file.workloads = (!rows.is_empty()).then_some(rows);
+        }
+        file.layouts = self.layouts.or(file.layouts);
+        if self.workloads_from.is_some() {
+            file.workloads_from.clone_from(&self.workloads_from);
+        }
+        if let Some(directory) = &file.workloads_from {
+            file.definitions = flow::definitions_of(Path::new(directory))?;
+        }
+        Ok(())
+    }
+
+    /// The flags as they were typed.
+    pub fn words(&self) -> Vec<String> {
+        let rows = self.workloads.iter().flat_map(|row| ["-w".to_owned(), row.clone()]);
+        let layouts = self.layouts.into_iter();
+        let from = self.workloads_from.iter();
+        let rows = rows.chain(from.flat_map(|dir| ["--workloads".to_owned(), dir.clone()]));
+        rows.chain(layouts.flat_map(|n| ["--layouts".to_owned(), n.to_string()])).collect()
+    }
+}
+
+/// The flags of timed engines.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Timed engines")]
+pub struct TimedArgs {
+    /// Run both sides with this engine [default: exact]
+    #[arg(long, value_parser = engine())]
+    engine: Option<&'static EngineEntry>,
+    /// Compare the guest with this machine itself, without virtualization
+    #[arg(long)]
+    bare_metal: bool,
+    /// Run the guest's CPUs on N quiet ones of this machine; fewer than its own is overcommit
+    /// [default: one for each]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(value_parser = number(CORES))]
+    cores: Option<u32>,
+    /// Measure exactly N pairs of boots [default: as many as are needed]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(value_parser = number(PAIRS))]
+    pairs: Option<u32>,
+    /// Stop after N pairs at the latest [default: 200]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(value_parser = number(MOST_PAIRS))]
+    most_pairs: Option<u32>,
+    /// Run each row N times in each boot [default: 5]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(value_parser = number(LOOPS))]
+    loops: Option<u32>,
+    /// Also measure this row, but exclude it from the exit status; repeat for more
+    #[arg(long, value_name = "ROW", value_parser = workload(), hide_possible_values = true)]
+    secondary: Vec<String>,
+    /// Measure each value: one row for each value of a workload's parameter, one run for each value
+    /// of a setting; repeat for more
+    #[arg(long, value_name = "NAME=VALUE,…")]
+    sweep: Vec<String>,
+    /// Continue with a warning if base and change differ in more than was declared
+    #[arg(long)]
+    allow_differences: bool,
+}
+
+/// Any of [`ENGINES`], by its name.
+fn engine() -> impl TypedValueParser<Value = &'static EngineEntry> {
+    let value = |it: &EngineEntry| PossibleValue::new(it.name).help(it.about);
+    PossibleValuesParser::new(ENGINES.iter().map(value))
+        .map(|name| engine::named(&name).expect("the parser accepts no other name"))
+}
+
+impl TimedArgs {
+    /// Puts the flags in the place of the file's keys.
+    pub fn apply(&self, file: &mut ExperimentFile) -> Result<(), Error> {
+        if let Some(engine) = self.engine {
+            file.engine = Some(engine);
+        }
+        let is_of_guests = self.bare_metal || self.cores.is_some();
+        let here = file.engine.filter(|it| it.runs_on == RunsOn::RunningKernel);
+        if let Some(engine) = here.filter(|_| is_of_guests) {
+            return Err(Error::usage(format!(
+                "--bare-metal and --cores only apply to the kvm engine, and this is the {} \
+                 engine; remove them, or use --engine kvm",
+                engine.name
+            )));
+        }
+        file.base.bare_metal |= self.bare_metal;
+        file.machine.cores = self.cores.or(file.machine.cores);
+        file.pairs = self.pairs.or(file.pairs);
+        file.most_pairs = self.most_pairs.or(file.most_pairs);
+        file.loops = self.loops.or(file.loops);
+        if self.allow_differences {
+            file.allow_differences = Some(true);
+        }
+        for text in &self.sweep {
+            let (name, values) = text.split_once('=').ok_or_else(|| {
+                let text = text.escape_default();
+                Error::usage(format!(
+                    "--sweep {text} has no `=`; write values as in --sweep users=500,1000,2000"
+                ))
+            })?;
+            let values = values.split(',').map(ParamValue::of).collect();
+            file.sweep.insert(name.to_owned(), values);
+        }
+        if !self.secondary.is_empty() {
+            file.secondary.clone_from(&self.secondary);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,192 @@
+//! `ktax vmm`: guests whose exits are counted by who runs them.
+
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+use super::Exit;
+use super::output::{note, write_stdout};
+use crate::flow::{Error, OrHost};
+use crate::model::RawKind;
+use crate::vmm::linux::{CPUS_MAX, Config, Feature, MEMORY_MIB};
+use crate::vmm::{Account, GuestEnd, GuestOutcome, Loops};
+
+/// Run a small guest on /dev/kvm and count its exits to user space.
+///
+/// When the guest ends, ktax prints the account: one line of JSON with the wall time of each vCPU,
+/// and with how often KVM_RUN returned for each reason.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Raw(RawArgs),
+    Linux(LinuxArgs),
+}
+
+pub fn run(args: &Args) -> Result<Exit, Error> {
+    let (outcome, account) = match &args.command {
+        Command::Raw(args) => (crate::vmm::raw::run(&args.loops())?, &args.account),
+        // The two could not be told apart.
+        Command::Linux(args) if args.account.is_stdout() => {
+            let problem = "stdout is what the guest prints; remove --account, or name a file";
+            return Err(Error::usage(problem));
+        }
+        Command::Linux(args) => (crate::vmm::linux::run(&args.config())?, &args.account),
+    };
+    let GuestOutcome { account: counted, ended } = outcome;
+    write_account(&counted, account)?;
+    Ok(match ended? {
+        GuestEnd::ByGuest => Exit::Ok,
+        GuestEnd::BySignal => Exit::Cancelled,
+    })
+}
+
+fn write_account(account: &Account, to: &AccountArgs) -> Result<(), Error> {
+    let line = serde_json::to_string(account)?;
+    match to.account.as_deref() {
+        None => note!("{line}"),
+        Some(_) if to.is_stdout() => write_stdout(&(line + "\n"))?,
+        Some(path) => std::fs::write(path, line + "\n")
+            .context(format!("cannot write {}", path.display()), "name another file")?,
+    }
+    Ok(())
+}
+
+/// Where the account goes.
+#[derive(Debug, clap::Args)]
+pub struct AccountArgs {
+    /// Write the account to FILE instead of stderr; `-` is stdout, only for `raw`
+    #[arg(long, value_name = "FILE")]
+    pub account: Option<PathBuf>,
+}
+
+impl AccountArgs {
+    /// Whether it goes where the guest prints.
+    pub fn is_stdout(&self) -> bool {
+        self.account.as_deref() == Some(Path::new("-"))
+    }
+}
+
+/// Run machine code without an operating system, with a known number of exits
+///
+/// The guest ends with one OUT of its own, so KVM_EXIT_IO is one more than its loops need. The
+/// account is JSON. For each vCPU it has `wall_ns`, the time from the first call of KVM_RUN to the
+/// last return; `turn_ns`, the median time from one return to the next, or 0 if there are fewer
+/// than two returns (both in ns); and `exits`, the number of returns by KVM's `exit_reason`.
+#[derive(Debug, clap::Args)]
+pub struct RawArgs {
+    /// Execute N CPUID instructions; KVM handles them in the kernel
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    cpuid: u32,
+    /// Execute N RDMSR instructions; KVM handles them in the kernel
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    rdmsr: u32,
+    /// Execute N WRMSR instructions; KVM handles them in the kernel
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    wrmsr: u32,
+    /// Write to N new pages of memory (EPT or NPT faults); KVM handles them in the kernel
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    fault: u32,
+    /// Execute N OUT instructions to KVM's interrupt controller, which is in the kernel
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pic: u32,
+    /// Get N interrupts from the local APIC's timer while the guest runs
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    interrupt: u32,
+    /// Halt N times in the kernel until the local APIC's timer wakes the guest
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    wake: u32,
+    /// Send N interrupts (IPIs) from the vCPU to itself
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    self_ipi: u32,
+    /// Send N interrupts (IPIs) to a second vCPU that halts, and get one back for each
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    ipi: u32,
+    /// Execute N OUT instructions; each exits to user space
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    out: u32,
+    /// Write N times to an address without memory (MMIO); each exits to user space
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    mmio: u32,
+    /// Execute N HLT instructions; each exits to user space
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    hlt: u32,
+    #[command(flatten)]
+    account: AccountArgs,
+}
+
+impl RawArgs {
+    pub fn loops(&self) -> Loops {
+        let times = |kind| match kind {
+            RawKind::Cpuid => self.cpuid,
+            RawKind::Rdmsr => self.rdmsr,
+            RawKind::Wrmsr => self.wrmsr,
+            RawKind::Fault => self.fault,
+            RawKind::Pic => self.pic,
+            RawKind::Interrupt => self.interrupt,
+            RawKind::Wake => self.wake,
+            RawKind::SelfIpi => self.self_ipi,
+            RawKind::Ipi => self.ipi,
+            RawKind::Out => self.out,
+            RawKind::Mmio => self.mmio,
+            RawKind::Hlt => self.hlt,
+        };
+        let kinds = RawKind::ALL.into_iter();
+        kinds.fold(Loops::default(), |loops, kind| loops.with(kind, times(kind)))
+    }
+}
+
+/// Boot a Linux kernel with one serial port
+#[derive(Debug, clap::Args)]
+pub struct LinuxArgs {
+    /// Boot this bzImage of a 64-bit kernel
+    #[arg(long, value_name = "FILE")]
+    kernel: PathBuf,
+    /// Give the kernel this initial RAM disk
+    #[arg(long, value_name = "FILE")]
+    initrd: Option<PathBuf>,
+    /// Boot with these kernel parameters
+    #[arg(long, value_name = "LINE", default_value = "console=ttyS0 reboot=k panic=-1")]
+    append: String,
+    /// Give the guest this much memory, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 256)]
+    #[arg(value_parser = clap::value_parser!(u64).range(MEMORY_MIB))]
+    memory_mib: u64,
+    /// Give the guest N vCPUs
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=i64::from(CPUS_MAX)))]
+    cpus: u8,
+    /// Hide one of KVM's own features from the guest; repeat for more
+    #[arg(long, value_name = "FEATURE", value_parser = feature())]
+    without: Vec<Feature>,
+    /// Stop (SIGSTOP) where the guest writes to port 0x5ea, for `exits record --from-stop`
+    #[arg(long)]
+    stop_at_marks: bool,
+    #[command(flatten)]
+    account: AccountArgs,
+}
+
+/// Parses the name of a feature of KVM's own.
+fn feature() -> impl TypedValueParser<Value = Feature> {
+    let names = PossibleValuesParser::new(Feature::ALL.map(Feature::name));
+    names.map(|name| Feature::named(&name).expect("the parser accepts no other name"))
+}
+
+impl LinuxArgs {
+    pub fn config(&self) -> Config {
+        Config {
+            kernel: self.kernel.clone(),
+            initrd: self.initrd.clone(),
+            append: self.append.clone(),
+            memory_mib: self.memory_mib,
+            cpus: self.cpus,
+            without: self.without.clone(),
+            stops_at_marks: self.stop_at_marks,
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! `ktax workloads`: the list, one of them in full, and one of them run on this machine.
+
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use serde_json::json;
+
+use super::Exit;
+use super::choice::{number, workload};
+use super::host::cancel;
+use super::output::{OutputArgs, list_options, note, write_stdout, write_words};
+use super::terminal::{bar_of_runs, show};
+use crate::flow::{self, Ended, Error, Limits, NativeOrder, Touched, cache_directory};
+use crate::model::NativeTable;
+use crate::plan::{self, Definition, PlanError, definitions, with_definitions};
+use crate::report::{self, Named, Report, TextOptions};
+use crate::text::counted;
+
+/// List the workloads, describe one, or run one on the running kernel.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    list: ListArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Show(ShowArgs),
+    Run(RunArgs),
+}
+
+pub fn run(args: &Args) -> Result<Exit, Error> {
+    match &args.command {
+        None => run_list(&args.list),
+        Some(Command::Show(args)) => run_show(args),
+        Some(Command::Run(args)) => run_natively(args),
+    }
+}
+
+#[derive(Debug, clap::Args)]
+pub struct ListArgs {
+    /// Also list the control workloads, and why each workload exists
+    #[arg(short, long)]
+    all: bool,
+    /// Check the workloads of this directory, compile its C files, and list its rows
+    #[arg(long, value_name = "DIR")]
+    workloads: Option<PathBuf>,
+    /// List the rows that execute this function, what this patch changes, or what this C file
+    /// defines
+    #[arg(long, value_name = "FUNCTION|PATCH|FILE", conflicts_with_all = ["workloads", "all"])]
+    touching: Option<String>,
+    /// Print all fields as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run_list(args: &ListArgs) -> Result<Exit, Error> {
+    if let Some(named) = &args.touching {
+        return run_touching(named, args.json);
+    }
+    let own = args.workloads.as_deref().map(checked).transpose()?;
+    let mut definitions = match own {
+        Some(own) => {
+            with_definitions(&own)?; // none of them has a name that ktax has
+            own
+        }
+        None => definitions()?,
+    };
+    definitions.retain(|definition| args.all || !definition.hidden);
+    // By group, and the files' order within it.
+    definitions.sort_by(|left, right| left.group.cmp(&right.group));
+    if args.json {
+        let all = definitions.iter().map(definition_json).collect::<Result<Vec<_>, _>>()?;
+        write_stdout(&report::to_json(&all)?)?;
+    } else {
+        let mut text = list_table(&definitions, list_options())?;
+        if args.all {
+            let reasons = definitions.iter().map(|definition| {
+                let words: Vec<&str> = definition.why.split_whitespace().collect();
+                vec![definition.name.clone(), words.join(" ")]
+            });
+            text += "\n";
+            let (heads, options) = (["workload", "why"], list_options());
+            text += &report::plain_table(&heads, reasons.collect(), &[], options);
+        }
+        write_words(&(text + if args.workloads.is_some() { "" } else { FOOT }))?;
+    }
+    Ok(Exit::Ok)
+}
+
+/// The workloads of a directory, whose C files compile.
+fn checked(directory: &Path) -> Result<Vec<Definition>, Error> {
+    flow::checked_definitions(directory, &cache_directory(None)?, &cancel()?)
+}
+
+const FOOT: &str = "
+* runs only if you name it or its group: -w NAME, -w @GROUP
+`ktax workloads show NAME` prints parameters, work signature and origin.
+";
+
+fn list_table(definitions: &[Definition], options: TextOptions) -> Result<String, PlanError> {
+    let mut rows = Vec::new();
+    let mut group = "";
+    for definition in definitions {
+        if definition.group != group {
+            group = &definition.group;
+            rows.push(vec![format!("@{group}"), String::new(), String::new(), String::new()]);
+        }
+        let count = definition.rows()?.len();
+        let mark = if definition.only_named { "*" } else { "" };
+        // The year is for those who look closer.
+        let asked = definition.asked_by.iter().map(|document| document.name());
+        let asked: Vec<&str> =
+            asked.map(|n| n.trim_end_matches(|c: char| !c.is_alphabetic())).collect();
+        rows.push(vec![
+            format!("  {}{mark}", definition.name),
+            count.to_string(),
+            asked.join(" "),
+            definition.title.clone(),
+        ]);
+    }
+    let heads = ["workload", "rows", "asked by", "description"];
+    Ok(report::plain_table(&heads, rows, &[2, 1], options))
+}
+
+pub fn definition_json(definition: &Definition) -> Result<serde_json::Value, PlanError> {
+    Ok(json!({
+        "name": definition.name,
+        "group": definition.group,
+        "title": definition.title,
+        "why": definition.why,
+        "modelled_on": definition.modelled_on,
+        "asked_by": definition.asked_by,
+        "hidden": definition.hidden,
+        "only_named": definition.only_named,
+        "needs": definition.needs,
+        "params": definition.params,
+        "rows": definition.rows()?,
+    }))
+}
+
+/// Print one workload's parameters, signature and origin
+#[derive(Debug, clap::Args)]
+pub struct ShowArgs {
+    /// The workload, as `ktax workloads` lists it
+    #[arg(value_parser = workload(), hide_possible_values = true)]
+    name: String,
+    /// Look it up in this directory of yours, too
+    #[arg(long, value_name = "DIR")]
+    workloads: Option<PathBuf>,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run_show(args: &ShowArgs) -> Result<Exit, Error> {
+    let own = args.workloads.as_deref().map(flow::definitions_of).transpose()?;
+    let definitions = with_definitions(&own.unwrap_or_default())?;
+    let definition = plan::find(&definitions, &args.name)?;
+    match args.json {
+        true => write_stdout(&report::to_json(&definition_json(definition)?)?)?,
+        false => write_words(&describe(definition)?)?,
+    }
+    Ok(Exit::Ok)
+}
+
+fn describe(definition: &Definition) -> Result<String, Error> {
+    let unit = if definition.bandwidth { "one KiB, as " } else { "" };
+    let mut text = format!(
+        "{}: {}\n\n{}\n\nmeasured     per operation: {unit}{}\n",
+        definition.name,
+        definition.title,
+        definition.why.trim(),
+        definition.operation
+    );
+    text += &format!("operations   {}", definition.ops);
+    if let Some(native) = definition.native_ops {
+        text += &format!(" in the exact engine, {native} natively");
+    }
+    text += "\n";
+    if let Some(original) = &definition.modelled_on {
+        text += &format!("modelled on  {original}\n");
+    }
+    if let Some(needs) = &definition.needs {
+        text += &format!("needs        {needs}\n");
+    }
+    let documents: Vec<&str> = definition.asked_by.iter().map(|asked| asked.name()).collect();
+    if !documents.is_empty() {
+        text += &format!("asked by     {}\n", documents.join(", "));
+    }
+    for (at, (name, wanted)) in definition.signature.iter().enumerate() {
+        let heading = if at == 0 { "signature" } else { "" };
+        text += &format!("{heading:<13}{name} = {wanted}\n");
+    }
+    if !definition.params.is_empty() {
+        let params = definition.params.iter().map(|(name, param)| {
+            vec![name.clone(), param.default.to_string(), param.range(), param.about.clone()]
+        });
+        text += "\n";
+        text += &report::plain_table(
+            &["parameter", "default", "range", "meaning"],
+            params.collect(),
+            &[],
+            list_options(),
+        );
+    }
+    let rows = definition.rows()?;
+    if rows.len() > 1 {
+        let rows = rows.into_iter().map(|row| vec![row.row, report::whole(row.ops as f64)]);
+        text += "\n";
+        text += &report::plain_table(&["row", "operations"], rows.collect(), &[], list_options());
+    }
+    Ok(text)
+}
+
+/// Run workloads on the running kernel and print their samples
+#[derive(Debug, clap::Args)]
+#[command(after_help = RUN_EXAMPLES)]
+pub struct RunArgs {
+    /// Run these workloads, rows or groups, as `ktax workloads` lists them
+    #[arg(value_name = "NAME|@GROUP", required = true)]
+    #[arg(value_parser = workload(), hide_possible_values = true)]
+    names: Vec<String>,
+    /// Set this parameter of `ktax workloads show NAME`; each value makes a row; repeat for more
+    #[arg(short, long = "param", value_name = "NAME=VALUE[,VALUE…]")]
+    params: Vec<String>,
+    /// Run each row N times, each time in a new process
+    #[arg(short, long, value_name = "N", default_value_t = 11)]
+    #[arg(allow_negative_numbers = true, value_parser = number(1..=10_000_u32))]
+    samples: u32,
+    /// Also count: task clock, migrations, cycles, instructions, cache references and misses
+    #[arg(long)]
+    counters: bool,
+    /// Stop a run after this many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 900)]
+    #[arg(allow_negative_numbers = true, value_parser = number(1_u64..))]
+    time_limit: u64,
+    /// Keep the programs in this directory [default: $XDG_CACHE_HOME/ktax]
+    #[arg(long, value_name = "DIR")]
+    cache: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  ktax workloads run pipe
+  ktax workloads run getppid stat @lmbench
+  ktax workloads run high-systime -p users=500,1000,1500,2000 --samples 1
+  ktax workloads run fork-pages -p pages=0,16,1024 --json";
+
+pub fn run_natively(args: &RunArgs) -> Result<Exit, Error> {
+    let orders = NativeOrder::all(&args.names, &args.params, args.samples, args.counters)?;
+    let cancel = cancel()?;
+    let cache = cache_directory(args.cache.as_deref())?;
+    let limits = Limits::with_seconds(args.time_limit);
+    let bar = bar_of_runs(orders.iter().map(NativeOrder::runs).sum());
+    let ran = NativeOrder::run_all(&orders, &cache, limits, cancel, &|moment| show(&bar, moment));
+    bar.finish_and_clear();
+    let (tables, ended) = ran?;
+    if ended == Ended::Cancelled {
+        note!("ktax: stopped; all processes ended and their files are removed");
+    }
+    let named = tables.iter().map(|table| Named {
+        name: if orders.len() == 1 { "" } else { &table.workload },
+        report: table,
+    });
+    let named: Vec<Named<'_>> = named.collect();
+    let reports: Vec<&dyn Report> = named.iter().map(|page| page as &dyn Report).collect();
+    if !reports.is_empty() {
+        args.output.print_all(&reports)?;
+    }
+    Ok(exit_of_tables(&tables, &ended))
+}
+
+fn exit_of_tables(tables: &[NativeTable], ended: &Ended) -> Exit {
+    let rows = || tables.iter().flat_map(|table| &table.rows);
+    match ended {
+        Ended::Cancelled => Exit::Cancelled,
+        Ended::Complete if rows().any(|row| row.failure.is_some()) => Exit::NotRun,
+        Ended::Complete => Exit::Ok,
+    }
+}
+
+/// More functions than a cell shows.
+const FUNCTIONS: usize = 3;
+
+pub fn run_touching(named: &str, is_json: bool) -> Result<Exit, Error> {
+    let touched = flow::touching(named)?;
+    match is_json {
+        true => write_stdout(&report::to_json(&touched_json(&touched))?)?,
+        false => write_words(&touching_table(named, &touched))?,
+    }
+    Ok(Exit::Ok)
+}
+
+fn touched_json(touched: &Touched) -> serde_json::Value {
+    let rows = touched
+        .rows
+        .iter()
+        .map(|row| json!({ "row": row.row, "percent": row.percent, "functions": row.functions }));
+    json!({
+        "kernel": touched.kernel,
+        "functions": touched.functions,
+        "not_executed": touched.not_executed,
+        "rows": rows.collect::<Vec<_>>(),
+    })
+}
+
+fn touching_table(named: &str, touched: &Touched) -> String {
+    let rows = touched.rows.iter().map(|row| {
+        let more = row.functions.len().saturating_sub(FUNCTIONS);
+        let shown = row.functions.iter().take(FUNCTIONS).cloned().collect::<Vec<_>>().join(" ");
+        let functions = if more == 0 { shown } else { format!("{shown} +{more}") };
+        vec![row.row.clone(), format!("{:.2}", row.percent), functions]
+    });
+    let heads = ["row", "share %", "functions"];
+    let mut text = match touched.rows.is_empty() {
+        true => format!("No row executes a function that {named} changes or defines.\n"),
+        false => report::plain_table(&heads, rows.collect(), &[], list_options()),
+    };
+    if !touched.not_executed.is_empty() {
+        let count = counted(touched.not_executed.len(), "function");
+        let names = touched.not_executed.join(", ");
+        text += &format!("\nNo row executes {count}, or the compiler inlines them: {names}\n");
+    }
+    text + &format!(
+        "\nshare %   the functions' part of the row's instructions, counted on {}\n\
+         Measure the rows of a patch with `ktax compare --patch FILE -w @touching`.\n",
+        touched.kernel
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_narrow_terminal_has_whole_words_and_is_told_what_is_missing() {
+        let definitions = definitions().unwrap();
+        let at = |width| {
+            list_table(&definitions, TextOptions { width, ..TextOptions::default() }).unwrap()
+        };
+        let (narrow, usual) = (at(60), at(80));
+        assert!(narrow.lines().all(|line| line.chars().count() <= 60), "{narrow}");
+        assert!(narrow.lines().next().unwrap().ends_with("description"), "{narrow}");
+        let said = "Omitted to fit 60 columns: asked by; --json has all.";
+        assert_eq!(narrow.lines().last(), Some(said));
+        assert!(usual.contains("asked by") && !usual.contains("Omitted"), "{usual}");
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let known = words(&usual);
+        let table = narrow.replace(said, "");
+        for word in words(&table).iter().filter(|word| !word.starts_with('─')) {
+            assert!(known.contains(word), "{word} is a part of a word: {narrow}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Joins the phases: an [`Experiment`] is planned, run and analysed, whatever its method. What
+//! needs no plan is here too: commands that are counted, native runs, recordings, the doctor.
+//!
+//! The commands call this, and so can a program that uses the library: a [`Session`] says what may
+//! be used and who is told what is going on.
+//!
+//! [`Experiment`]: crate::plan::Experiment
+
+pub mod bisect;
+pub mod campaign;
+mod counts;
+mod cycles;
+pub mod doctor;
+mod error;
+pub mod exits;
+mod guests;
+pub mod kvm_host;
+pub mod ledger;
+mod limits;
+mod phases;
+mod programs;
+pub mod remaining;
+mod results;
+mod running_kernel;
+mod session;
+mod store;
+mod stored;
+mod times;
+mod touching;
+
+pub use crate::analyse::Progress;
+pub use crate::cache::{Budget, CacheKind, CacheSurvey, Cleaned};
+pub use crate::engine::command::become_command;
+pub use crate::engine::{Cancel, Limits};
+pub use crate::index::{Instrument, StoredResult};
+pub use crate::kernel::{KernelTask, TaskKind};
+pub use crate::run::{Ended, Event, Timing};
+pub use crate::stats::timed::drawn_for;
+pub use crate::store::Checked;
+pub use counts::explain_noise;
+pub use cycles::{
+    CalibrateError, CalibrateOrder, EstimateError, calibrate, calibrated,
+    estimate as estimate_cycles, validate, validate_results,
+};
+pub use error::{Error, OrHost, StalePlanError};
+pub use limits::{Limit, limits};
+pub use phases::{
+    Options, analyse, check, compare, directories, estimate, left, measure, plan, planned, points,
+    prepare, result, run,
+};
+pub use programs::{checked_definitions, definitions_of};
+pub use results::{
+    built_in_text, campaign_text, check_output, experiment_text, explained, ledger_text, model,
+    row_paths, saved, write_output,
+};
+pub use running_kernel::{NativeOrder, StatError, StatOrder, stat};
+pub use session::{
+    Moment, Observer, Session, Silent, cache_contents, cache_directory, clean_cache,
+    keep_cache_small, qemu_program, removed, why_unbuilt,
+};
+pub use store::{
+    Added, UsedStore, check_store, clean_store, copy_store, import, is_store, store_directory,
+    store_footprint,
+};
+pub use stored::{
+    DiffOrder, HistoryOrder, LogOrder, Prunable, Prune, PruneOrder, Shown, Stored, StoredError,
+    guest,
+};
+pub use times::{BOOTS_OF_A_BLOCK, BlockError, CpuError, run_block};
+pub use touching::{TOUCHING, Touched, TouchingError, expand_touching, touching};
+
+// What the functions here are given and give, and the command that becomes another one to be
+// counted.

@@ -1,0 +1,547 @@
+//! Which part of what base and change differ in carries the difference.
+
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use super::counts;
+use super::error::{Error, OrHost};
+use super::phases::{compare, compare_with_base_of};
+use super::programs::definitions_of;
+use super::remaining::Part;
+use super::results::{self, BISECTION, RESULT_MAX, keep};
+use super::session::{Session, why_unbuilt};
+use super::store::keep_result;
+use crate::disk::{read_own_text, sha256, write_atomically};
+use crate::kernel;
+use crate::model::{
+    Bisection, Blame, Carrier, Chain, Comparison, CountsPlan, Effect, Element, Plan, Point, Row,
+    SavedResult, Side, Subject, UserProgram, Verdict, read_results,
+};
+use crate::plan::{self, CountsExperiment, Experiment, ExperimentMethod};
+use crate::report::{self, JSON, NothingToSearch, Report, TextOptions, render};
+use crate::rundir::{AnyRunDir, RunDirError};
+use crate::stats::exact::MIN_LAYOUTS;
+use crate::stats::search::Known as Places;
+use crate::text::{escape, shell_path};
+
+/// Why a search cannot begin, or cannot go on.
+#[derive(Debug, Error, PartialEq, Eq)]
+// The messages say what the fields are.
+#[allow(missing_docs)]
+pub enum BisectError {
+    #[error(
+        "bisect needs exactly one row, but {rows} are selected; name one, such as -w fork-exit"
+    )]
+    Rows { rows: usize },
+    #[error("a verdict needs at least {MIN_LAYOUTS} layouts, not {layouts}; remove --layouts")]
+    FewLayouts { layouts: u32 },
+    #[error(
+        "{path} has a search already; resume it with `ktax bisect run {}`, or give --out a new \
+         name",
+        shell_path(.path)
+    )]
+    Begun { path: String },
+    #[error(
+        "{path} is not a directory of a search: {reason}; `ktax bisect start --help` says how to \
+         start one"
+    )]
+    NotASearch { path: String, reason: String },
+    #[error("{patch} is not what it was when the search began; start again in a new directory")]
+    EditedPatch { patch: String },
+    /// The kernels are the first digits of their hashes: where they are the same, QEMU or ktax is
+    /// another.
+    #[error(
+        "the base is not what it was when the search began (its kernel is {now}, was {then}; or \
+         QEMU or ktax is another): start again in a new directory"
+    )]
+    OtherBase { now: String, then: String },
+}
+
+impl BisectError {
+    /// Who can do something about it.
+    pub fn blame(&self) -> Blame {
+        Blame::User
+    }
+}
+
+/// How a search ended.
+#[derive(Debug)]
+pub enum Search {
+    /// The user stopped it.
+    Stopped {
+        /// What to type to resume it.
+        next: String,
+    },
+    /// Base and change do not differ in a way that can be searched.
+    Nothing(Box<NothingToSearch>),
+    /// What carries the difference.
+    Found(Box<Bisection>),
+}
+
+impl Search {
+    /// What there is to print; nothing of a search that was stopped.
+    pub fn result(&self) -> Option<&dyn Report> {
+        match self {
+            Search::Stopped { .. } => None,
+            Search::Nothing(nothing) => Some(&**nothing),
+            Search::Found(bisection) => Some(&**bisection),
+        }
+    }
+}
+
+/// An element that carries less than this of the whole is not looked for.
+const NEGLIGIBLE: f64 = 0.01;
+
+/// A function that carries less than this of the whole says nothing about who did it.
+const TELLING: f64 = 0.1;
+
+/// Compares base and change, then searches what lies between them, in a directory of its own.
+///
+/// # Errors
+/// The experiment is not one that can be searched, or something on the host failed.
+pub fn start(
+    mut experiment: Experiment<CountsExperiment>,
+    out: &Path,
+    session: &Session<'_>,
+) -> Result<Search, Error> {
+    let of = &mut experiment.method;
+    check_rows_and_layouts(of)?;
+    for subject in [&mut of.base, &mut of.change] {
+        make_absolute(subject)?;
+    }
+    let chain = plan::chain(&of.base, &of.change)?;
+    let store = Store::of(out);
+    store.check_free()?;
+    session.check_names(&ExperimentMethod::Counts(of.clone()))?;
+    let known = known_elements(chain, of)?;
+    let plan = counts::plan(&experiment, session)?;
+    let Some(comparison) = compare(&store.bounds(), plan.clone().with(Into::into), session)? else {
+        let again = shell_path(store.root());
+        let next = format!("type the same command again with --out {again}");
+        return Ok(Search::Stopped { next });
+    };
+    let row = &comparison.rows[0];
+    let Some(effect) = row.deciding().filter(|_| row.verdict.is_change()) else {
+        let between = known.map(|known| report::elements(chain, known.len()));
+        return Ok(nothing(comparison, between.unwrap_or_default()));
+    };
+    let elements = match known {
+        Some(elements) => elements,
+        None => options(&experiment.method, &store, session)?,
+    };
+    let likely = match chain {
+        Chain::Commits => likely(&experiment.method.base, &elements, effect)?,
+        _ => Vec::new(),
+    };
+    let again = report::search_again(&comparison);
+    let bisection =
+        Bisection { again, ..begin(&experiment.title, chain, elements, likely, row, effect) };
+    store.write(&bisection)?;
+    let _lock = AnyRunDir::open(&store.bounds())?.lock()?;
+    search(&store, &plan, bisection, session)
+}
+
+/// Resumes a search that was stopped, or returns one that is finished.
+///
+/// # Errors
+/// There is no search in `dir`, or something on the host failed.
+pub fn resume(dir: &Path, session: &Session<'_>) -> Result<Search, Error> {
+    let store = Store::of(dir);
+    if let Some(comparison) = unsearched(&store)? {
+        return Ok(nothing(comparison, String::new()));
+    }
+    let bisection = store.read()?;
+    let bounds = AnyRunDir::open(&store.bounds())?;
+    let _lock = bounds.lock()?;
+    let AnyRunDir::Counts(counts) = &bounds else {
+        let path = bounds.root().display().to_string();
+        let reason = "it is not of the exact engine".into();
+        return Err(RunDirError::Damaged { path, reason }.into());
+    };
+    search(&store, counts.plan(), bisection, session)
+}
+
+fn nothing(comparison: Comparison, between: String) -> Search {
+    Search::Nothing(Box::new(NothingToSearch::of(comparison, between)))
+}
+
+/// Base against change of a search that ended there, because they do not differ.
+fn unsearched(store: &Store) -> Result<Option<Comparison>, Error> {
+    if store.has_search() || !store.bounds().is_dir() {
+        return Ok(None);
+    }
+    let ended = AnyRunDir::open(&store.bounds())?.comparison()?;
+    let is_change = |row: &Row| row.verdict.is_change();
+    Ok(ended.filter(|comparison| !comparison.rows.iter().any(is_change)))
+}
+
+/// A search follows one number, and one that is sure.
+fn check_rows_and_layouts(experiment: &CountsExperiment) -> Result<(), Error> {
+    let rows = experiment.rows()?.len();
+    let layouts = experiment.layouts;
+    match (rows, layouts as usize >= MIN_LAYOUTS) {
+        (1, true) => Ok(()),
+        (1, false) => Err(BisectError::FewLayouts { layouts }.into()),
+        _ => Err(BisectError::Rows { rows }.into()),
+    }
+}
+
+/// A search can be resumed from another directory.
+fn make_absolute(subject: &mut Subject) -> Result<(), Error> {
+    let absolute = |path: &str| -> Result<String, Error> {
+        Ok(std::path::absolute(path)?.display().to_string())
+    };
+    let is_here = |path: &str| Path::new(path).exists();
+    let built_in = |name: &str| matches!(name, "base" | "defconfig" | "running");
+    let files = subject.config.iter_mut().filter(|text| !text.contains('='));
+    let patches = subject.patches.iter_mut();
+    let files = files.chain(patches.filter(|path| !kernel::is_built_in(Path::new(path))));
+    for path in files.chain(subject.start_config.as_mut().filter(|name| !built_in(name))) {
+        *path = absolute(path)?;
+    }
+    if subject.revision().is_some() {
+        subject.tree = Some(absolute(subject.tree.as_deref().unwrap_or("."))?);
+    }
+    match subject.kernel.strip_prefix("src:") {
+        Some(directory) => subject.kernel = format!("src:{}", absolute(directory)?),
+        None if is_here(&subject.kernel) => subject.kernel = absolute(&subject.kernel)?,
+        None => {}
+    }
+    Ok(())
+}
+
+/// What lies between base and change, where that is known before anything is built: all but
+/// options. Revisions become the commits that they are now.
+fn known_elements(
+    chain: Chain,
+    experiment: &mut CountsExperiment,
+) -> Result<Option<Vec<Element>>, Error> {
+    let (base, change) = (&mut experiment.base, &mut experiment.change);
+    match chain {
+        Chain::Options => Ok(None),
+        Chain::Parameters => Ok(Some(plan::elements(chain, base, change))),
+        Chain::Patches => {
+            let mut patches = plan::elements(chain, base, change);
+            for patch in &mut patches {
+                patch.title = content(&patch.name)?;
+            }
+            Ok(Some(patches))
+        }
+        Chain::Commits => {
+            let revision = |subject: &Subject| subject.revision().unwrap_or_default().to_owned();
+            let (first, commits) = kernel::commits(tree(base), &revision(base), &revision(change))?;
+            let last = commits.last().map_or(&first, |commit| &commit.name);
+            (base.kernel, change.kernel) = (format!("git:{first}"), format!("git:{last}"));
+            Ok(Some(commits))
+        }
+    }
+}
+
+/// The options between the finished configurations of both, which are kept.
+fn options(
+    experiment: &CountsExperiment,
+    store: &Store,
+    session: &Session<'_>,
+) -> Result<Vec<Element>, Error> {
+    let (base, change) = (config(&experiment.base, session)?, config(&experiment.change, session)?);
+    store.write_config(0, &base)?;
+    Ok(kernel::options_between(&base, &change)?)
+}
+
+fn tree(subject: &Subject) -> &Path {
+    Path::new(subject.tree.as_deref().unwrap_or("."))
+}
+
+/// What Kconfig made of a Subject.
+fn config(subject: &Subject, session: &Session<'_>) -> Result<String, Error> {
+    let built = session.obtain(subject)?;
+    let path = built.config.expect("what was built has a configuration");
+    Ok(std::fs::read_to_string(path)?)
+}
+
+/// The commits that touch the functions which carry the difference.
+fn likely(base: &Subject, elements: &[Element], effect: &Effect) -> Result<Vec<usize>, Error> {
+    let is_telling = |share: f64| share.abs() > TELLING * effect.delta.abs();
+    let functions = effect.functions.iter();
+    let telling = functions.filter(|one| is_telling(one.delta) || is_telling(one.rep_delta));
+    let names: Vec<&str> = telling.map(|one| one.function.as_str()).collect();
+    Ok(kernel::that_touch(tree(base), elements, &names)?)
+}
+
+fn begin(
+    title: &str,
+    chain: Chain,
+    elements: Vec<Element>,
+    likely: Vec<usize>,
+    row: &Row,
+    effect: &Effect,
+) -> Bisection {
+    let end = |side| Point::Cost(cost(row, effect, side));
+    let points = [(0, end(Side::Base)), (elements.len(), end(Side::Change))];
+    Bisection {
+        title: title.to_owned(),
+        chain,
+        elements,
+        likely,
+        row: row.row.clone(),
+        metric: effect.metric.clone(),
+        negligible: effect.detectable.unwrap_or(0.0).max(effect.delta.abs() * NEGLIGIBLE),
+        points: points.into(),
+        again: Vec::new(),
+        found: None,
+    }
+}
+
+/// What an operation costs one Side, in the first Layout.
+fn cost(row: &Row, effect: &Effect, side: Side) -> f64 {
+    effect.samples.get(side)[0] as f64 / row.ops as f64
+}
+
+/// Measures one place after the other, each kept at once. `bounds` is locked, so that nobody else
+/// searches here.
+fn search(
+    store: &Store,
+    bounds: &Plan<CountsPlan>,
+    mut bisection: Bisection,
+    session: &Session<'_>,
+) -> Result<Search, Error> {
+    let stopped =
+        || Search::Stopped { next: format!("type `ktax bisect run {}`", shell_path(store.root())) };
+    while let Some(place) = next(&bisection) {
+        if session.is_cancelled() {
+            return Ok(stopped());
+        }
+        // Both ends are one part; of the places between, those known are done.
+        let at = bisection.points.len() - 1;
+        let of = at + expected(&bisection, place);
+        session.observer.part(Part { at, of, shares_base: true });
+        session.observer.note(&report::place(&bisection, place));
+        let Some(point) = measure(store, bounds, &bisection, place, session)? else {
+            return Ok(stopped());
+        };
+        bisection.points.insert(place, point);
+        store.write(&bisection)?;
+    }
+    bisection.found = Some(found(&bisection));
+    keep(store.root(), "bisection.json", &bisection)?;
+    keep_result(&bisection, session);
+    Ok(Search::Found(Box::new(bisection)))
+}
+
+/// How many places must be measured to follow one carrier down to its element: each halves the
+/// stretch around `place`.
+fn expected(bisection: &Bisection, place: usize) -> usize {
+    let before = bisection.points.range(..place).next_back().map_or(0, |(at, _)| *at);
+    let after = bisection.points.range(place..).next().map_or(place, |(at, _)| *at);
+    let stretch = (after - before).max(2);
+    stretch.next_power_of_two().trailing_zeros() as usize
+}
+
+fn with_search<T>(bisection: &Bisection, of: impl FnOnce(Places) -> T) -> T {
+    let known = bisection.points.keys().map(|place| (*place, bisection.cost(*place))).collect();
+    let (likely, negligible) = (&bisection.likely[..], bisection.negligible);
+    of(Places { known: &known, likely, negligible })
+}
+
+fn next(bisection: &Bisection) -> Option<usize> {
+    with_search(bisection, |search| search.next())
+}
+
+fn found(bisection: &Bisection) -> Vec<Carrier> {
+    let whole = bisection.ends().map_or(f64::NAN, |(base, change)| change - base);
+    let carrier = |jump: crate::stats::search::Jump| Carrier {
+        after: jump.after,
+        at: jump.at,
+        delta: jump.size,
+        share_percent: jump.size / whole * 100.0,
+    };
+    with_search(bisection, |search| search.jumps()).into_iter().map(carrier).collect()
+}
+
+/// Measures one place; nothing if the user stopped it.
+fn measure(
+    store: &Store,
+    bounds: &Plan<CountsPlan>,
+    bisection: &Bisection,
+    place: usize,
+    session: &Session<'_>,
+) -> Result<Option<Point>, Error> {
+    check_patches(bisection, place)?;
+    let experiment = experiment(store, bounds, bisection, place)?;
+    let plan = match counts::plan(&experiment, session) {
+        Ok(plan) => plan,
+        Err(Error::Cancelled) => return Ok(None),
+        Err(error) => return why_unbuilt(error).map(|why| Some(Point::Skipped(why))),
+    };
+    check_same(bounds, &plan)?;
+    let dir = store.place(place);
+    match compare_with_base_of(&store.bounds(), &dir, plan.with(Into::into), session)? {
+        None => Ok(None),
+        Some(comparison) => point(&comparison.rows[0], &bisection.metric).map(Some),
+    }
+}
+
+/// What a patch is, whatever its name.
+fn content(patch: &str) -> Result<String, Error> {
+    let path = Path::new(patch);
+    let bytes =
+        kernel::patch(path).map_err(|reason| results::unreadable(path, "a patch", reason))?;
+    Ok(format!("sha256 {:.12}", sha256(bytes)))
+}
+
+/// Refuses patches that were edited while they are searched.
+fn check_patches(bisection: &Bisection, place: usize) -> Result<(), Error> {
+    if bisection.chain != Chain::Patches {
+        return Ok(());
+    }
+    for patch in &bisection.elements[..place] {
+        if content(&patch.name)? != patch.title {
+            return Err(BisectError::EditedPatch { patch: patch.name.clone() }.into());
+        }
+    }
+    Ok(())
+}
+
+/// What is measured later compares with what was measured first only if nothing else has changed.
+fn check_same(bounds: &Plan<CountsPlan>, plan: &Plan<CountsPlan>) -> Result<(), BisectError> {
+    let (planned, bounds) = (&plan.method, &bounds.method);
+    if planned.kernels.base.sha256 == bounds.kernels.base.sha256 && planned.key == bounds.key {
+        return Ok(());
+    }
+    let [now, then] = [planned, bounds].map(|of| of.kernels.base.sha256[..12].to_owned());
+    Err(BisectError::OtherBase { now, then })
+}
+
+/// One Layout is enough: what is compared has the same one.
+fn experiment(
+    store: &Store,
+    bounds: &Plan<CountsPlan>,
+    bisection: &Bisection,
+    place: usize,
+) -> Result<Experiment<CountsExperiment>, Error> {
+    let (chain, elements) = (bisection.chain, &bisection.elements[..place]);
+    let config = match chain {
+        Chain::Options => {
+            let base = std::fs::read_to_string(store.config(0)?)?;
+            store.write_config(place, &kernel::with_options(&base, elements)?)?
+        }
+        _ => PathBuf::new(),
+    };
+    let base = bounds.method.subjects.base.clone();
+    let change = plan::subject_after(chain, &base, elements, &config.display().to_string());
+    let title = format!("{} with {place} of {}", bisection.title, bisection.elements.len());
+    let CountsPlan { key, disk, programs, hooks, workloads_from, .. } = &bounds.method;
+    let is_row = |program: &&UserProgram| program.row() == bisection.row;
+    let programs: Vec<UserProgram> = programs.iter().filter(is_row).cloned().collect();
+    let definitions = workloads_from.as_ref().map(|dir| definitions_of(Path::new(dir)));
+    let method = CountsExperiment {
+        layouts: 1,
+        workloads: programs.is_empty().then(|| vec![bisection.row.clone()]),
+        modules: key.modules.clone(),
+        disk: disk.clone(),
+        hooks: hooks.clone().map(Box::new),
+        programs,
+        workloads_from: workloads_from.clone(),
+        definitions: definitions.transpose()?.unwrap_or_default(),
+        machine: bounds.method.machine.clone(),
+        ..CountsExperiment::between(base, change)
+    };
+    let Plan { seed, threshold_percent, .. } = *bounds;
+    Ok(Experiment { title, seed, threshold_percent, method })
+}
+
+/// What the change of a row costs.
+///
+/// # Errors
+/// The host's: trying again may help.
+fn point(row: &Row, metric: &str) -> Result<Point, Error> {
+    if let Some(failed) = row.failures.first() {
+        return match failed.failure.is_of_the_host() {
+            true => Err(Error::Failed(failed.failure.clone())),
+            false => Ok(Point::Skipped(failed.failure.to_string())),
+        };
+    }
+    let effect = row.effect(metric);
+    Ok(match effect.filter(|_| row.verdict != Verdict::DifferentWork) {
+        Some(effect) => Point::Cost(cost(row, effect, Side::Change)),
+        None => {
+            Point::Skipped(format!("different work: {}", row.reason.as_deref().unwrap_or_default()))
+        }
+    })
+}
+
+struct Store {
+    root: PathBuf,
+}
+
+impl Store {
+    pub fn of(root: &Path) -> Store {
+        Store { root: root.to_owned() }
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The run directory that compares base and change.
+    pub fn bounds(&self) -> PathBuf {
+        self.root.join("bounds")
+    }
+
+    /// The run directory of a place.
+    pub fn place(&self, place: usize) -> PathBuf {
+        self.root.join(format!("{place:05}"))
+    }
+
+    /// The configuration of a place; `base` is 0.
+    pub fn config(&self, place: usize) -> Result<PathBuf, Error> {
+        // The plan has it, and is to be the same wherever ktax is started.
+        let root = std::path::absolute(&self.root)?;
+        Ok(root.join(format!("{place:05}.config")))
+    }
+
+    /// Keeps a configuration.
+    pub fn write_config(&self, place: usize, text: &str) -> Result<PathBuf, Error> {
+        let path = self.config(place)?;
+        write_atomically(&path, text.as_bytes())
+            .context(format!("cannot write {}", path.display()), "free some disk space")?;
+        Ok(path)
+    }
+
+    /// Refuses a directory that has a search.
+    pub fn check_free(&self) -> Result<(), BisectError> {
+        match self.has_search() {
+            false => Ok(()),
+            true => Err(BisectError::Begun { path: self.root.display().to_string() }),
+        }
+    }
+
+    /// Whether a search began here.
+    pub fn has_search(&self) -> bool {
+        self.path().exists()
+    }
+
+    fn path(&self) -> PathBuf {
+        self.root.join(BISECTION)
+    }
+
+    pub fn write(&self, bisection: &Bisection) -> Result<(), Error> {
+        let text = render(bisection, JSON, TextOptions::default())?;
+        write_atomically(&self.path(), text.as_bytes())
+            .context(format!("cannot write {}", self.path().display()), "free some disk space")
+    }
+
+    pub fn read(&self) -> Result<Bisection, BisectError> {
+        let refuse = |reason: String| {
+            let path = self.root.display().to_string();
+            BisectError::NotASearch { path, reason }
+        };
+        let text = read_own_text(&self.path(), RESULT_MAX).map_err(|e| refuse(e.to_string()))?;
+        let saved = read_results(&text).map_err(|e| refuse(escape(&e.to_string())))?.pop();
+        match saved.map(|saved| saved.result) {
+            Some(SavedResult::Bisection(bisection)) => Ok(*bisection),
+            _ => Err(refuse("its bisection.json is another result".into())),
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! What this machine can and cannot do, and what fixes it.
+
+mod checks;
+mod kvm;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{fs, io};
+
+use serde::Serialize;
+
+use super::error::{Error, OrHost};
+use super::session::Session;
+use crate::cache::{Budget, survey};
+use crate::disk::check_writable;
+use crate::engine::exact::Exact;
+use crate::engine::host::journal::{self, Look};
+use crate::engine::host::journal::Replayed;
+use crate::engine::qemu::{Qemu, QemuError};
+use crate::engine::{Cancel, payload};
+use crate::kernel::{self, Kernel};
+use crate::model::{FREE_DISK_GIB, Failure, Subject};
+use crate::text::{binary_size, counted, escape_bytes, shell_path};
+
+/// What one look found.
+#[derive(Debug, Serialize)]
+pub struct Check {
+    /// What was looked at.
+    pub what: &'static str,
+    /// Whether it works as it is.
+    pub ok: bool,
+    /// Whether ktax cannot do its main job without it.
+    pub needed: bool,
+    /// In words.
+    pub found: String,
+    /// What fixes it; empty where nothing needs to be.
+    pub fix: String,
+}
+
+impl Check {
+    /// Whether it is in the way of ktax's main job.
+    pub fn is_bad(&self) -> bool {
+        self.needed && !self.ok
+    }
+}
+
+/// What is as it should be.
+fn good(what: &'static str, found: String) -> Check {
+    Check { what, ok: true, needed: true, found, fix: String::new() }
+}
+
+/// What is in the way, and what fixes it.
+fn bad(what: &'static str, found: String, fix: &str) -> Check {
+    Check { what, ok: false, needed: true, found, fix: fix.to_owned() }
+}
+
+/// What only some commands need: whether it works, and what fixes it if not.
+fn optional(what: &'static str, ok: bool, found: String, fix: &str) -> Check {
+    Check { what, ok, needed: false, found, fix: fix.to_owned() }
+}
+
+/// Looks at this machine. KVM is tried with a kernel, with the newest one of the cache if none is
+/// named; `None` where the user stopped it.
+///
+/// # Errors
+/// The named kernel cannot be used.
+pub fn look(
+    kernel: Option<&Path>,
+    budget: Budget,
+    session: &Session<'_>,
+) -> Result<Option<Vec<Check>>, Error> {
+    let kernel = kernel_to_try(kernel, session)?;
+    let qemu = Qemu::find(session.qemu.as_deref());
+    let mut findings = vec![look_at_qemu(&qemu), look_at_cache(&session.cache, budget)];
+    if let Ok(qemu) = &qemu {
+        findings.push(look_at_engine(qemu.clone(), session));
+        findings.extend([checks::newer_qemu(qemu), look_at_several_cpus(qemu, session)]);
+    }
+    findings.extend([look_at_packages(), checks::network(), look_at_machine(session.jobs)]);
+    findings.push(checks::quiet_cpus());
+    session.observer.status("trying KVM");
+    let limits = session.limits.clone().for_trial();
+    let tried = kvm::look(qemu.ok(), &session.cache, kernel.as_ref(), &limits, &session.cancel);
+    session.observer.status("");
+    let Some(tried) = tried else { return Ok(None) };
+    findings.push(tried);
+    findings.extend([checks::tracefs(), checks::pmu(), checks::root(), look_at_settings()]);
+    Ok(Some(findings))
+}
+
+fn look_at_qemu(qemu: &Result<Qemu, QemuError>) -> Check {
+    match qemu {
+        Ok(qemu) => good("QEMU", format!("{} at {}", qemu.version, qemu.program.display())),
+        Err(error) => bad(
+            "QEMU",
+            error.to_string(),
+            "sudo apt-get install qemu-system-x86, or name another QEMU with --qemu PROGRAM",
+        ),
+    }
+}
+
+/// Starts QEMU with the plugin and without a machine: enough for it to refuse what it cannot do.
+fn look_at_engine(qemu: Qemu, session: &Session<'_>) -> Check {
+    let tried = Exact::new(qemu, &session.cache, session.limits.clone(), Cancel::default())
+        .and_then(|engine| engine.try_plugin());
+    match tried {
+        Ok(()) => {
+            good("plugin", format!("loads; guest program {}", &payload::guest_sha256()[..12]))
+        }
+        Err(failure) => bad("plugin", failure.to_string(), plugin_fix(&failure)),
+    }
+}
+
+/// Runs the self-test if this QEMU has not passed it yet: a second.
+fn look_at_several_cpus(qemu: &Qemu, session: &Session<'_>) -> Check {
+    checks::several_cpus(qemu, || {
+        session.observer.status("testing QEMU with several CPUs");
+        let (limits, cancel) = (session.limits.clone(), session.cancel.clone());
+        Exact::new(qemu.clone(), &session.cache, limits, cancel)?.check_slices()
+    })
+}
+
+/// What a failure says to do next may be to type what the user has just typed.
+fn plugin_fix(failure: &Failure) -> &'static str {
+    match failure {
+        Failure::Host { .. } => "name a directory that you can write with --cache DIR",
+        Failure::RealTime { .. } | Failure::CpuTime { .. } => {
+            "end other programs, or use a longer --time-limit"
+        }
+        Failure::QemuLost { .. } => {
+            "sudo apt-get install --reinstall qemu-system-x86, or name another QEMU with --qemu \
+             PROGRAM"
+        }
+        _ => "name a QEMU 7.2 or later that is built with plugins, with --qemu PROGRAM",
+    }
+}
+
+fn look_at_cache(cache: &Path, budget: Budget) -> Check {
+    let path = cache.display();
+    let space = std::fs::create_dir_all(cache).and_then(|()| Ok(rustix::fs::statvfs(cache)?));
+    match space {
+        Ok(space) => {
+            let free_mib = (space.f_bavail * space.f_frsize) >> 20;
+            let taken = binary_size(survey(cache).bytes());
+            let most = match budget {
+                Budget::Unlimited => String::new(),
+                Budget::Bytes(_) => format!(" of at most {budget}"),
+            };
+            let found = format!(
+                "{path}, {taken}{most}, {free_mib} MiB free; a snapshot takes about 120 MiB"
+            );
+            if let Some((directory, error)) = unwritable(cache) {
+                let found = format!("cannot write into {}: {error}", directory.display());
+                return bad("cache", found, "name a directory that you can write with --cache DIR");
+            }
+            match free_mib >> 10 < FREE_DISK_GIB {
+                true => {
+                    let fix = format!(
+                        "free {FREE_DISK_GIB} GiB there, such as with `ktax cache clean --all`, or \
+                         name another directory with --cache DIR"
+                    );
+                    bad("cache", found, &fix)
+                }
+                false => good("cache", found),
+            }
+        }
+        Err(error) => {
+            bad("cache", format!("{path}: {error}"), "name another directory with --cache DIR")
+        }
+    }
+}
+
+/// A directory of the cache in which this user can make no file: another user may have made it.
+fn unwritable(cache: &Path) -> Option<(PathBuf, io::Error)> {
+    let entries = cache.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
+    let below = entries.filter(|path| path.is_dir());
+    let mut all = std::iter::once(cache.to_owned()).chain(below);
+    all.find_map(|path| Some((path.clone(), check_writable(&path.join("new")).err()?)))
+}
+
+fn look_at_packages() -> Check {
+    let missing: Vec<&str> =
+        ["apt-get", "apt-cache", "dpkg-deb"].into_iter().filter(|tool| !starts(tool)).collect();
+    match missing.as_slice() {
+        [] if !knows_kernels() => optional(
+            "packages",
+            false,
+            "apt has no package linux-image-cloud-amd64: debian: kernels cannot be fetched".into(),
+            "sudo apt-get update",
+        ),
+        [] => optional("packages", true, "apt knows debian: kernels".into(), ""),
+        tools => optional(
+            "packages",
+            false,
+            format!("{} not found: debian: kernels cannot be fetched", tools.join(", ")),
+            "name kernels by their files",
+        ),
+    }
+}
+
+fn knows_kernels() -> bool {
+    succeeds(Command::new("apt-cache").args(["show", "linux-image-cloud-amd64"]))
+}
+
+fn starts(tool: &str) -> bool {
+    succeeds(Command::new(tool).arg("--version"))
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+fn look_at_machine(jobs: usize) -> Check {
+    let (pages, size) = (rustix::param::page_size(), rustix::system::sysinfo());
+    let memory_mib = size.totalram.saturating_mul(u64::from(size.mem_unit)) >> 20;
+    let vms = counted(jobs, "VM");
+    let found = format!("{vms} at a time, {memory_mib} MiB of memory, pages of {pages} bytes");
+    if memory_mib < 512 * jobs as u64 {
+        return bad("machine", found, "use a smaller --jobs (512 MiB for each VM)");
+    }
+    good("machine", found)
+}
+
+/// The kernel that the user names, else what the cache has: nothing is downloaded for this.
+fn kernel_to_try(path: Option<&Path>, session: &Session<'_>) -> Result<Option<Kernel>, Error> {
+    let Some(path) = path else {
+        let at_hand = kernel::at_hand(&session.cache);
+        return Ok(at_hand.filter(|kernel| session.holds(&kernel.image).unwrap_or(false)));
+    };
+    // A path that begins like the name of a package is one all the same.
+    let path = std::path::absolute(path)?.display().to_string();
+    session.obtain(&Subject::of(&path, "")).map(Some)
+}
+
+fn look_at_settings() -> Check {
+    let dir = journal::state_dir();
+    match journal::look(&dir) {
+        Ok(Look::Nothing) => good("settings", "no setting of this machine is left changed".into()),
+        Ok(Look::InUse) => {
+            good("settings", "a running ktax changes them, and will restore them".into())
+        }
+        Ok(Look::Left) => {
+            let found = format!("left changed by a killed ktax; the journal is in {dir:?}");
+            // sudo keeps no variable that it is not asked to keep.
+            let fix = match std::env::var_os("KTAX_STATE") {
+                None => "sudo ktax doctor --restore",
+                Some(_) => "sudo --preserve-env=KTAX_STATE ktax doctor --restore",
+            };
+            bad("settings", found, fix)
+        }
+        Err(error) => bad(
+            "settings",
+            error.to_string(),
+            "set KTAX_STATE to a directory that only you can write",
+        ),
+    }
+}
+
+/// Restores the settings that a killed ktax left changed.
+///
+/// # Errors
+/// Another ktax changes settings, or one cannot be restored.
+pub fn restore() -> Result<Replayed, Error> {
+    Ok(journal::replay(&journal::state_dir())?)
+}
+
+/// Asks the distribution's own tools; `make newer-qemu` runs the same.
+const SCRIPT: &str = include_str!("../../scripts/qemu-backports.sh");
+
+const NEXT: &str = "look whether this distribution has backports with QEMU 10, or use Debian 13";
+
+/// Unpacks the QEMU of the distribution's backports into a new directory.
+///
+/// # Errors
+/// The directory has something else in it, or there is no such QEMU.
+pub fn newer_qemu(dir: &Path) -> Result<Qemu, Error> {
+    let dir = std::path::absolute(dir).context("cannot find the current directory", "go to one")?;
+    let program = dir.join("qemu-system-x86_64");
+    if !program.is_file() {
+        check_empty(&dir)?;
+        unpack(&dir).inspect_err(|_| drop(fs::remove_dir_all(&dir)))?;
+    }
+    Ok(Qemu::find(Some(&program))?)
+}
+
+fn check_empty(dir: &Path) -> Result<(), Error> {
+    let is_empty = match fs::read_dir(dir) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    };
+    match is_empty {
+        true => Ok(()),
+        false => Err(Error::NotEmpty { path: shell_path(dir).to_string() }),
+    }
+}
+
+fn unpack(dir: &Path) -> Result<(), Error> {
+    let mut script = Command::new("sh");
+    script.arg("-c").arg(SCRIPT).arg("qemu-backports").arg(dir).stdin(Stdio::null());
+    let ran = script.output().context("cannot start sh", "install it")?;
+    let last = ran.stderr.trim_ascii_end().rsplit(|byte| *byte == b'\n').next();
+    let last = escape_bytes(last.unwrap_or_default());
+    let result = if ran.status.success() { Ok(()) } else { Err(io::Error::other(last)) };
+    result.context("cannot unpack a newer QEMU", NEXT)
+}

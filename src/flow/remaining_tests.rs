@@ -1,0 +1,252 @@
+use std::time::Duration;
+
+use super::*;
+use crate::model::{Side, Step};
+use crate::run::Event;
+
+fn seconds(seconds: f64) -> Duration {
+    Duration::from_secs_f64(seconds)
+}
+
+fn work(boots: usize, jobs: usize) -> Work {
+    let rows = ["fast", "slow"].map(str::to_owned).to_vec();
+    Work { engine: "exact".into(), boots, rows, jobs }
+}
+
+fn rates() -> Rates {
+    let runs = [("exact/fast".to_owned(), 1.0), ("exact/slow".to_owned(), 9.0)].into();
+    Rates { boots: [("exact".to_owned(), 5.0)].into(), runs, ..Rates::default() }
+}
+
+fn step(index: u32) -> Step {
+    Step { index, side: Side::Base, layout: 0 }
+}
+
+/// One boot after the other, each piece as long as it is said; calls `look` each second.
+fn pass(
+    remaining: &mut Remaining,
+    boots: usize,
+    [boot, fast, slow]: [f64; 3],
+    mut look: impl FnMut(&mut Remaining, Duration),
+) -> Duration {
+    let mut now = Duration::ZERO;
+    let mut next = Duration::ZERO;
+    let mut until = |remaining: &mut Remaining, now: &mut Duration, length: f64| {
+        let end = *now + seconds(length);
+        while next < end {
+            look(remaining, next);
+            next += seconds(1.0);
+        }
+        *now = end;
+    };
+    for index in 0..boots {
+        let step = step(index as u32);
+        remaining.event(now, &Event::Found(&step, 0));
+        remaining.event(now, &Event::Booting(&step));
+        until(remaining, &mut now, boot);
+        for (row, length) in [("fast", fast), ("slow", slow)] {
+            remaining.event(now, &Event::Running(&step, row));
+            until(remaining, &mut now, length);
+            remaining.event(now, &Event::Done(&step, 1));
+        }
+    }
+    now
+}
+
+#[test]
+fn boots_and_runs_have_rates_of_their_own() {
+    let mut remaining = Remaining::new(rates());
+    remaining.begin(work(4, 1));
+    assert_eq!(remaining.left(Duration::ZERO), seconds(60.0));
+    // Where all goes as it did before, a clock that runs down: each second is one less.
+    let end = pass(&mut remaining, 4, [5.0, 1.0, 9.0], |remaining, now| {
+        let left = remaining.left(now);
+        assert!(left.abs_diff(seconds(60.0) - now) < seconds(0.001), "{left:?} at {now:?}");
+    });
+    assert_eq!((end, remaining.left(end)), (seconds(60.0), Duration::ZERO));
+    assert_eq!(remaining.runs(), (8, 8));
+}
+
+/// Slower than ever, faster than ever, and without any knowledge.
+#[test]
+fn time_left_never_rises_by_more_than_the_time_that_passed_and_ends_at_none() {
+    for (known, lengths) in [
+        (rates(), [50.0, 10.0, 1.0]),
+        (rates(), [0.1, 0.1, 0.1]),
+        (Rates::default(), [5.0, 1.0, 9.0]),
+        (Rates::default(), [100.0, 0.0, 300.0]),
+    ] {
+        let mut remaining = Remaining::new(known);
+        remaining.begin(work(10, 1));
+        let mut last: Option<(Duration, Duration)> = None;
+        let end = pass(&mut remaining, 10, lengths, |remaining, now| {
+            let left = remaining.left(now);
+            if let Some((then, before)) = last {
+                assert!(left <= before + (now - then), "{before:?} became {left:?} at {now:?}");
+            }
+            last = Some((now, left));
+        });
+        assert_eq!(remaining.left(end), Duration::ZERO, "{lengths:?}");
+    }
+}
+
+/// After the first tenth the estimate is what it comes to, whatever was known before.
+#[test]
+fn what_a_machine_does_now_is_believed_soon() {
+    let mut remaining = Remaining::new(rates());
+    remaining.begin(work(50, 1));
+    let lengths = [10.0, 2.0, 18.0];
+    let whole = 50.0 * 30.0;
+    pass(&mut remaining, 50, lengths, |remaining, now| {
+        let (left, truth) = (remaining.left(now).as_secs_f64(), whole - now.as_secs_f64());
+        if now >= seconds(whole * 0.6) {
+            assert!((left / truth - 1.0).abs() < 0.2 || truth < 60.0, "{left} for {truth}");
+        }
+    });
+    assert_eq!(remaining.rates().boots["exact"], 10.0);
+    assert_eq!(remaining.rates().runs["exact/slow"], 18.0);
+}
+
+#[test]
+fn what_is_there_costs_nothing_and_vms_share_the_rest() {
+    let mut remaining = Remaining::new(rates());
+    remaining.begin(work(4, 2));
+    assert_eq!(remaining.left(Duration::ZERO), seconds(30.0));
+    remaining.event(Duration::ZERO, &Event::Found(&step(0), 2));
+    remaining.event(Duration::ZERO, &Event::Found(&step(1), 1));
+    assert_eq!(remaining.runs(), (3, 8));
+    // Two whole boots and one of which the last row is missing: 15 + 15 + 14 by two VMs.
+    assert_eq!(remaining.left(Duration::ZERO), seconds(22.0));
+    remaining.event(Duration::ZERO, &Event::Booting(&step(2)));
+    remaining.event(seconds(1.0), &Event::Done(&step(2), 2));
+    assert_eq!(remaining.runs(), (5, 8));
+}
+
+#[test]
+fn parts_are_one_whole() {
+    let mut remaining = Remaining::new(rates());
+    let part = |at, of| Part { at, of, shares_base: false };
+    remaining.part(part(0, 3));
+    remaining.begin(work(2, 1));
+    assert_eq!(remaining.left(Duration::ZERO), seconds(90.0));
+    pass(&mut remaining, 2, [5.0, 1.0, 9.0], |_, _| ());
+    remaining.part(part(1, 3));
+    remaining.begin(work(2, 1));
+    assert_eq!((remaining.left(seconds(30.0)), remaining.runs()), (seconds(60.0), (4, 12)));
+    // A search that finds more to look at says so: that is no slow boot.
+    remaining.part(part(1, 4));
+    assert_eq!(remaining.left(seconds(30.0)), seconds(90.0));
+}
+
+#[test]
+fn a_base_that_all_parts_share_is_measured_once() {
+    let mut remaining = Remaining::new(rates());
+    remaining.part(Part { at: 0, of: 3, shares_base: true });
+    remaining.begin(work(2, 1));
+    // Base and change take 15 s each, and later two changes.
+    assert_eq!(remaining.left(Duration::ZERO), seconds(60.0));
+}
+
+/// A second run of which each pair takes a second, after a first one that took an hour.
+#[test]
+fn pairs_of_another_run_say_nothing_of_the_time_left() {
+    let mut pairs = RemainingPairs::new();
+    let part = |at| Part { at, of: 3, shares_base: false };
+    pairs.part(part(0));
+    assert_eq!(pairs.left(seconds(0.0), 0, Some(10)), None);
+    // Nine more of this run, and ten of each of the two after it.
+    assert_eq!(pairs.left(seconds(360.0), 1, Some(10)), Some(seconds(360.0 * 29.0)));
+    assert_eq!(pairs.left(seconds(3600.0), 10, Some(10)), Some(seconds(3600.0 * 2.0)));
+    pairs.part(part(1));
+    assert_eq!(pairs.left(seconds(3600.0), 0, Some(10)), None);
+    assert_eq!(pairs.left(seconds(3601.0), 1, Some(10)), Some(seconds(19.0)));
+    // One slow pair: no more than the time that passed.
+    assert_eq!(pairs.left(seconds(3651.0), 2, Some(10)), Some(seconds(69.0)));
+    // More pairs than were expected are news.
+    assert_eq!(pairs.left(seconds(3651.0), 2, Some(20)), Some(seconds(51.0 / 2.0 * 38.0)));
+}
+
+#[test]
+fn a_run_that_is_resumed_counts_only_the_pairs_that_it_made() {
+    let mut pairs = RemainingPairs::new();
+    assert_eq!(pairs.left(seconds(5.0), 6, Some(10)), None);
+    assert_eq!(pairs.left(seconds(8.0), 7, Some(10)), Some(seconds(9.0)));
+    // Before a pilot ended nobody knows how many are needed.
+    assert_eq!(pairs.left(seconds(11.0), 8, None), None);
+}
+
+#[test]
+fn what_is_short_is_said_with_two_digits() {
+    for (time, said) in [
+        (0.0, "0.000 s"),
+        (0.0123, "0.012 s"),
+        (0.25, "0.25 s"),
+        (0.999, "1.0 s"),
+        (1.25, "1.2 s"),
+        (9.96, "10 s"),
+        (12.5, "13 s"),
+        (200.0, "3 min 20 s"),
+    ] {
+        assert_eq!(precisely(seconds(time)), said);
+    }
+}
+
+#[test]
+fn times_are_said_as_people_say_them() {
+    for (time, said) in [
+        (0.0, "0 s"),
+        (0.2, "1 s"),
+        (59.0, "59 s"),
+        (200.0, "3 min 20 s"),
+        (1500.0, "25 min"),
+        (3900.0, "1 h 5 min"),
+    ] {
+        assert_eq!(spoken(seconds(time)), said);
+    }
+}
+
+fn task(done: u64, total: Option<u64>) -> KernelTask {
+    KernelTask { kind: TaskKind::Compile, what: "src:linux".into(), done, total, is_over: false }
+}
+
+#[test]
+fn a_build_is_estimated_before_it_begins_and_by_its_own_pace_then() {
+    let mut remaining = RemainingTask::new(Rates::default(), 2);
+    let said = remaining.see(seconds(10.0), &task(0, Some(1000))).unwrap();
+    assert!(said.starts_with("compiling src:linux takes about 5 min 50 s (a guess"), "{said}");
+    // Once is enough.
+    assert_eq!(remaining.see(seconds(11.0), &task(1, Some(1000))), None);
+    let line = remaining.line(seconds(30.0), &task(50, Some(1000)));
+    assert_eq!(line, "compiling src:linux: 50 of 1000 files, about 5 min 33 s left");
+    let line = remaining.line(seconds(210.0), &task(500, Some(1000)));
+    assert_eq!(line, "compiling src:linux: 500 of 1000 files, about 3 min 20 s left");
+    assert_eq!(remaining.line(seconds(9.0), &task(7, None)), "compiling src:linux: 7 files");
+}
+
+#[test]
+fn what_a_build_took_is_what_the_next_one_takes() {
+    let mut remaining = RemainingTask::new(Rates::default(), 2);
+    remaining.see(seconds(0.0), &task(0, Some(1000)));
+    remaining.see(seconds(800.0), &KernelTask { is_over: true, ..task(800, Some(1000)) });
+    let learned = remaining.learned();
+    assert_eq!(learned.tasks["compile"], 1.0);
+    let mut next = RemainingTask::new(learned, 2);
+    let said = next.see(seconds(0.0), &task(0, Some(600))).unwrap();
+    assert!(said.ends_with("takes about 10 min (as earlier runs on this machine took)"), "{said}");
+    // A build of few files teaches nothing, and one that is over in a moment needs no word.
+    next.see(seconds(1.0), &KernelTask { is_over: true, ..task(5, Some(600)) });
+    assert_eq!(next.learned().tasks.len(), 0);
+    assert_eq!(next.see(seconds(1.0), &task(0, Some(3))), None);
+}
+
+#[test]
+fn a_download_is_shown_in_mebibytes() {
+    let download = |done| {
+        let (kind, what) = (TaskKind::Download, "linux-source-6.1".into());
+        KernelTask { kind, what, done, total: Some(133 << 20), is_over: false }
+    };
+    let mut remaining = RemainingTask::new(Rates::default(), 2);
+    remaining.see(seconds(0.0), &download(0));
+    let line = remaining.line(seconds(10.0), &download(66 << 20));
+    assert_eq!(line, "downloading linux-source-6.1: 66 of 133 MiB, about 11 s left");
+}

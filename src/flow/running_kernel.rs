@@ -1,0 +1,296 @@
+//! On the running kernel: workloads that run natively, and commands that are counted.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::error::{Error, OrHost};
+use super::session::Moment;
+use crate::analyse::{self, derive_columns, usual_columns};
+use crate::engine::command::CommandError;
+use crate::engine::host::Host;
+use crate::engine::{Cancel, Limits, command, noise};
+use crate::model::{
+    Blame, Counted, NativeRow, NativeTable, StatCommand, StatTable, Workload, fact,
+};
+use crate::plan::{self, Definition};
+use crate::run::{Ended, run_natively};
+use crate::stats::random::Random;
+use crate::text::{escape, shell_line};
+
+/// A workload and its rows, which this machine has room for.
+#[derive(Debug)]
+pub struct NativeOrder {
+    definition: Definition,
+    workloads: Vec<Workload>,
+    samples: usize,
+    counters: bool,
+}
+
+impl NativeOrder {
+    /// The rows that names and parameters stand for, one order for each name: each row runs
+    /// `samples` times, with counters or without.
+    ///
+    /// # Errors
+    /// There is no such row, a row is named twice, or this machine cannot run it.
+    pub fn all(
+        names: &[String],
+        params: &[String],
+        samples: u32,
+        counters: bool,
+    ) -> Result<Vec<NativeOrder>, Error> {
+        let (definitions, samples) = (plan::definitions()?, samples as usize);
+        let mut orders = Vec::new();
+        for name in plan::native_names(&definitions, names)? {
+            let (definition, workloads) = plan::native_rows(&definitions, &name, params)?;
+            let definition = definition.clone();
+            orders.push(NativeOrder { definition, workloads, samples, counters });
+        }
+        let rows = || orders.iter().flat_map(|order| &order.workloads);
+        plan::each_once(rows().cloned().collect())?;
+        check_temporary_directory()?;
+        let available = available_memory_bytes()?;
+        orders.iter().try_for_each(|order| plan::check_memory(&order.workloads, available))?;
+        Ok(orders)
+    }
+
+    /// Runs one order after the other, and returns the tables that have rows.
+    ///
+    /// # Errors
+    /// The programs cannot be written to the cache. What fails in a workload is a row.
+    pub fn run_all(
+        orders: &[NativeOrder],
+        cache: &Path,
+        limits: Limits,
+        cancel: Cancel,
+        observe: &dyn Fn(Moment<'_>),
+    ) -> Result<(Vec<NativeTable>, Ended), Error> {
+        let mut tables = Vec::new();
+        for order in orders {
+            let (table, ended) = order.run(cache, limits.clone(), cancel.clone(), observe)?;
+            tables.extend((!table.rows.is_empty()).then_some(table));
+            if ended == Ended::Cancelled {
+                return Ok((tables, ended));
+            }
+        }
+        Ok((tables, Ended::Complete))
+    }
+
+    /// How many runs that makes.
+    pub fn runs(&self) -> usize {
+        self.workloads.len() * self.samples
+    }
+
+    /// Runs one row after the other. The table has the rows that are complete, also where the user
+    /// stopped it.
+    ///
+    /// # Errors
+    /// The programs cannot be written to the cache. What fails in a workload is a row.
+    fn run(
+        &self,
+        cache: &Path,
+        limits: Limits,
+        cancel: Cancel,
+        observe: &dyn Fn(Moment<'_>),
+    ) -> Result<(NativeTable, Ended), Error> {
+        let host = Host::new(cache, limits, cancel)
+            .context(format!("cannot write programs to {}", cache.display()), "give --cache DIR")?;
+        let mut rows = Vec::new();
+        let done = || observe(Moment::Done);
+        for workload in &self.workloads {
+            observe(Moment::Runs(&workload.row));
+            match run_natively(&host, workload, self.samples, self.counters, &done) {
+                Some(row) => rows.push(row),
+                None => return Ok((self.table(rows), Ended::Cancelled)),
+            }
+        }
+        Ok((self.table(rows), Ended::Complete))
+    }
+
+    fn table(&self, rows: Vec<NativeRow>) -> NativeTable {
+        let definition = &self.definition;
+        let mut table = NativeTable {
+            workload: definition.name.clone(),
+            title: definition.title.clone(),
+            operation: definition.operation.clone(),
+            original: definition.original.clone(),
+            release: rustix::system::uname().release().to_string_lossy().into_owned(),
+            cpu: noise::facts().remove(fact::CPU).unwrap_or_default(),
+            cpus: std::thread::available_parallelism().map_or(1, usize::from),
+            columns: Vec::new(),
+            rows,
+            growth: Vec::new(),
+        };
+        derive_columns(&mut table, &columns(definition));
+        table
+    }
+}
+
+/// The workloads' files go below it; who is told so now need not look for the reason later.
+fn check_temporary_directory() -> Result<(), Error> {
+    match std::env::var_os("TMPDIR").map(PathBuf::from) {
+        Some(dir) if !dir.is_absolute() || !dir.is_dir() => {
+            Err(Error::TemporaryDirectory { path: dir.to_string_lossy().into_owned() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What the kernel says can be had without swapping.
+fn available_memory_bytes() -> Result<u64, Error> {
+    let text =
+        fs::read_to_string("/proc/meminfo").context("cannot read /proc/meminfo", "mount /proc")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kib.map(|kib| kib << 10)
+        .ok_or_else(|| Error::host("/proc/meminfo has no MemAvailable; run a newer kernel"))
+}
+
+/// The names of what the workload is judged by.
+fn columns(definition: &Definition) -> Vec<String> {
+    match definition.columns.is_empty() {
+        true => usual_columns(definition.bandwidth),
+        false => definition.columns.clone(),
+    }
+}
+
+/// Why there is no table. The message says what failed, why, and what to do next.
+#[derive(Debug, thiserror::Error)]
+pub enum StatError {
+    /// A command was not counted.
+    #[error("{}", escape(&.0.to_string()))]
+    Command(#[from] CommandError),
+    /// A command failed, and failed runs were not asked for.
+    #[error(
+        "`{command}` failed with {failure}{last_words}; use --show-output to see all that it \
+         prints, or --ignore-failure to count failed runs too"
+    )]
+    Failed {
+        /// As one would type it.
+        command: String,
+        /// Its exit status or its signal.
+        failure: String,
+        /// What it printed last.
+        last_words: String,
+    },
+}
+
+impl StatError {
+    /// Who can do something about it.
+    pub fn blame(&self) -> Blame {
+        match self {
+            StatError::Command(error) => error.blame(),
+            StatError::Failed { .. } => Blame::Host,
+        }
+    }
+}
+
+/// What to count.
+#[derive(Debug)]
+pub struct StatOrder {
+    /// The command; or the base, and the change.
+    pub commands: Vec<Vec<String>>,
+    /// How often each runs.
+    pub runs: u32,
+    /// Which one of a pair runs first is drawn from this; only for two commands.
+    pub seed: Option<u64>,
+    /// Whether the user sees what the commands print.
+    pub is_shown: bool,
+    /// Whether failed runs count too.
+    pub ignores_failure: bool,
+}
+
+/// Runs the commands and counts them; `None` where the user stopped it.
+///
+/// # Errors
+/// A command cannot be started or fails, or this machine has no room for it.
+pub fn stat(
+    order: &StatOrder,
+    cancel: &Cancel,
+    observe: &dyn Fn(Moment<'_>),
+) -> Result<Option<StatTable>, StatError> {
+    let mut sides: Vec<Repeated> = order.commands.iter().cloned().map(Repeated::new).collect();
+    let mut random = Random::new(order.seed.unwrap_or_default());
+    for _ in 0..order.runs {
+        let change_first = random.coin();
+        if change_first {
+            sides.reverse();
+        }
+        let ended = sides.iter_mut().try_for_each(|side| side.once(order, cancel, observe));
+        if change_first {
+            sides.reverse();
+        }
+        match ended {
+            Err(StatError::Command(CommandError::Cancelled)) => return Ok(None),
+            ended => ended?,
+        }
+    }
+    Ok(Some(table(sides, order)))
+}
+
+/// A command, and what its runs came to.
+struct Repeated {
+    command: StatCommand,
+    counted: Vec<Counted>,
+}
+
+impl Repeated {
+    fn new(words: Vec<String>) -> Repeated {
+        let command = StatCommand { words, failures: Vec::new() };
+        Repeated { command, counted: Vec::new() }
+    }
+
+    /// Runs it once more.
+    fn once(
+        &mut self,
+        order: &StatOrder,
+        cancel: &Cancel,
+        observe: &dyn Fn(Moment<'_>),
+    ) -> Result<(), StatError> {
+        let shown = shell_line(&self.command.words);
+        observe(Moment::Runs(&shown));
+        let ended = command::run(&self.command.words, order.is_shown, cancel)?;
+        observe(Moment::Done);
+        if let Some(failure) = command::failure(ended.status) {
+            if !order.ignores_failure {
+                let last_words = last_words(&ended.last_words);
+                return Err(StatError::Failed { command: shown, failure, last_words });
+            }
+            self.command.failures.push(failure);
+        }
+        self.counted.push(ended.counted);
+        Ok(())
+    }
+}
+
+/// The last lines that say something.
+fn last_words(said: &[u8]) -> String {
+    const LINES: usize = 3;
+    let said = String::from_utf8_lossy(said);
+    let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let last = &lines[lines.len().saturating_sub(LINES)..];
+    if last.is_empty() { String::new() } else { format!(": {}", escape(&last.join(" | "))) }
+}
+
+fn table(sides: Vec<Repeated>, order: &StatOrder) -> StatTable {
+    let (commands, counted): (Vec<StatCommand>, Vec<Vec<Counted>>) =
+        sides.into_iter().map(|side| (side.command, side.counted)).unzip();
+    StatTable {
+        release: rustix::system::uname().release().to_string_lossy().into_owned(),
+        cpus: std::thread::available_parallelism().map_or(1, usize::from),
+        commands,
+        runs: order.runs as usize,
+        seed: order.seed,
+        rows: analyse::counters(&counted),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_words_are_three_lines_without_controls() {
+        assert_eq!(last_words(b"one\ntwo\n\n three\nfo\x1bur\n"), ": two | three | fo\\u{1b}ur");
+        assert_eq!(last_words(b"\n"), "");
+    }
+}

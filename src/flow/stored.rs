@@ -1,0 +1,265 @@
+//! What the store has, asked without measuring anything.
+
+mod diff;
+mod history;
+mod names;
+mod prune;
+mod site;
+
+use std::path::Path;
+
+use thiserror::Error;
+
+use super::error::Error;
+use crate::index::{Index, StoredResult, StoredSubject};
+use crate::model::{Measurement, Saved};
+use crate::store::{Store, StoreError, Tagged};
+use crate::text::{counted, escape, shell_line, shell_word, short_hashes};
+use names::Names;
+
+pub use diff::DiffOrder;
+pub(super) use diff::compare;
+pub use history::HistoryOrder;
+pub use prune::{Prunable, Prune, PruneOrder, guest};
+
+/// A store with its index.
+pub struct Stored {
+    store: Store,
+    index: Index,
+}
+
+impl Stored {
+    /// Opens the store in a directory, and brings its index in the cache up to date; `note` is told
+    /// what could not be read, and where it takes a while.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn open(root: &Path, cache: &Path, note: &dyn Fn(&str)) -> Result<Stored, Error> {
+        let store = Store::new(root.to_owned());
+        let (index, passed) = Index::open(cache, &store, note)?;
+        if let Some(first) = passed.first() {
+            let files = counted(passed.len(), "file");
+            note(&format!("{files} of the store cannot be read: {first}"));
+        }
+        Ok(Stored { store, index })
+    }
+
+    /// The file of the index, for other programs; `None` where it is in memory.
+    pub fn index_path(&self) -> Option<&Path> {
+        self.index.path()
+    }
+
+    fn measurement(&self, object: &str) -> Result<Measurement, StoreError> {
+        self.store.read(&self.store.object(object))
+    }
+}
+
+/// Why the store has no answer.
+#[derive(Debug, Error, PartialEq, Eq)]
+// The messages say what the fields are.
+#[allow(missing_docs)]
+pub enum StoredError {
+    #[error(
+        "the store in {store} has no {name:?}{}; `ktax log --subjects` lists what it has, and \
+         `{}` measures it",
+        meant(.near), shell_line(.command)
+    )]
+    Unknown { store: String, name: String, near: Option<String>, command: Vec<String> },
+    #[error("{name:?} is {}; give one of these", listed(.choices))]
+    Ambiguous { name: String, choices: Vec<(String, String)> },
+    #[error("{name:?} is a name of {of} already; choose another")]
+    Taken { name: String, of: String },
+    #[error(
+        "no measurement of these has the boot line {wanted:?}; give one of {}", known.join(", ")
+    )]
+    NoBootLine { wanted: String, known: Vec<String> },
+    #[error(
+        "the store has no row of both that was measured in the same way; `{}` measures what is \
+         missing",
+        shell_line(.command)
+    )]
+    NothingInCommon { command: Vec<String> },
+    #[error("{base:?} and {change:?} are the same subject; give two")]
+    Same { base: String, change: String },
+    #[error(
+        "the store has no row {row:?}{}; `ktax history` lists what it has",
+        meant(.near)
+    )]
+    NoRow { row: String, near: Option<String> },
+    #[error(
+        "none of these subjects was measured with these rows; `ktax history` without --along lists \
+         what was"
+    )]
+    NotAlong,
+    #[error("the store has no measurement yet; `ktax compare lsm` makes some")]
+    Empty,
+    #[error("no profile of these rows has the function {function:?}; `ktax diff` shows names")]
+    NoFunction { function: String },
+    #[error("there is no metric {name:?}; give one of {known}")]
+    NoMetric { name: String, known: String },
+    #[error("{path} is not empty, and not a site of ktax; give an empty directory")]
+    NoSite { path: String },
+    #[error("another ktax writes {path}; wait for it to end")]
+    SiteInUse { path: String },
+    #[error(
+        "the tag {tag} is of a subject that would lose measurements; take it away with `ktax tag \
+         --delete {tag}`, or give --tagged"
+    )]
+    Tagged { tag: String },
+    #[error(
+        "no result and no measurement begins with {id:?}; `ktax log` lists results, and `ktax \
+         store prune --dry-run --subject NAME` the measurements of a subject"
+    )]
+    NothingKept { id: String },
+    #[error("no result begins with {id:?}; `ktax log` lists them")]
+    NoResult { id: String },
+}
+
+fn meant(near: &Option<String>) -> String {
+    let near = near.as_ref().map(|near| format!(" (did you mean {:?}?)", escape(near)));
+    near.unwrap_or_default()
+}
+
+fn listed(of: &[(String, String)]) -> String {
+    let one = |(name, what): &(String, String)| match what.as_str() {
+        "" => shell_word(name),
+        what => format!("{} ({})", shell_word(name), escape(what)),
+    };
+    of.iter().map(one).collect::<Vec<String>>().join(" or ")
+}
+
+/// Which results.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LogOrder {
+    /// Only those with this row.
+    pub row: Option<String>,
+    /// Only those of a kernel whose name has this in it.
+    pub kernel: Option<String>,
+    /// Only those that were kept on this day or later, `2026-01-31`.
+    pub since: Option<String>,
+    /// At most so many, the newest.
+    pub most: Option<usize>,
+}
+
+/// A subject as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    /// A name that every command understands.
+    pub name: String,
+    /// Names that the user gave.
+    pub tags: Vec<String>,
+    /// What it is.
+    pub subject: StoredSubject,
+}
+
+impl Stored {
+    /// Results, the newest first.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn log(&self, order: &LogOrder) -> Result<Vec<StoredResult>, Error> {
+        let mut all = self.index.results()?;
+        all.retain(|it| {
+            order.row.as_ref().is_none_or(|row| it.rows.iter().any(|it| is_row(it, row)))
+                && order.since.as_ref().is_none_or(|since| it.kept_on >= *since)
+                && order
+                    .kernel
+                    .as_ref()
+                    .is_none_or(|name| it.kernels.iter().any(|k| k.contains(name)))
+        });
+        all.truncate(order.most.unwrap_or(usize::MAX));
+        Ok(all)
+    }
+
+    /// Subjects, in the order of their kernels' versions.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn subjects(&self) -> Result<Vec<Shown>, Error> {
+        let names = Names::of(self)?;
+        let shown = |subject: &StoredSubject| Shown {
+            name: names.name(subject),
+            tags: names.tags(&subject.kernel_sha256, &subject.boot_line),
+            subject: subject.clone(),
+        };
+        let mut all: Vec<Shown> = names.subjects().iter().map(shown).collect();
+        alphanumeric_sort::sort_slice_by_str_key(&mut all, |it| it.name.as_str());
+        // Where a name is another's too it is a hash, which says nothing of the version.
+        all.sort_by(|a, b| alphanumeric_sort::compare_str(&a.subject.kernel, &b.subject.kernel));
+        Ok(all)
+    }
+
+    /// The result whose name begins so.
+    ///
+    /// # Errors
+    /// There is none, or there are several.
+    pub fn result(&self, id: &str) -> Result<Saved, Error> {
+        let all = self.index.results()?;
+        let id = id.to_ascii_lowercase();
+        let found: Vec<&str> =
+            all.iter().map(|it| it.object.as_str()).filter(|it| it.starts_with(&id)).collect();
+        match found.as_slice() {
+            [one] if !id.is_empty() => Ok(self.store.read_result(&self.store.result_path(one))?),
+            [] | [_] => Err(StoredError::NoResult { id })?,
+            several => {
+                let short = |id: &&str| (short_hashes(id), String::new());
+                let choices = several.iter().take(5).map(short).collect();
+                Err(StoredError::Ambiguous { name: id, choices })?
+            }
+        }
+    }
+}
+
+/// Whether a row is the one that is asked for; a workload stands for its rows.
+fn is_row(row: &str, wanted: &str) -> bool {
+    row == wanted || row.strip_prefix(wanted).is_some_and(|rest| rest.starts_with(':'))
+}
+
+impl Stored {
+    /// Gives a subject a name, and says which subject that is, and which had the name before.
+    ///
+    /// # Errors
+    /// It is no name, or no subject is known by `subject`.
+    pub fn tag(&self, name: &str, subject: &str) -> Result<(String, Option<String>), Error> {
+        let names = Names::of(self)?;
+        let found = names.find(subject)?;
+        // A tag that hides a kernel would make a printed command mean another one.
+        match names.find_untagged(name) {
+            Err(Error::Stored(StoredError::Unknown { .. })) => {}
+            Ok(other) => Err(StoredError::Taken { name: name.into(), of: names.name(other) })?,
+            Err(Error::Stored(StoredError::Ambiguous { .. })) => {
+                Err(StoredError::Taken { name: name.into(), of: "several subjects".into() })?;
+            }
+            Err(error) => return Err(error),
+        }
+        let before = self.tags()?.into_iter().find(|(tag, _)| tag == name).map(|(_, of)| of);
+        let (kernel_sha256, boot_line) = (found.kernel_sha256.clone(), found.boot_line.clone());
+        self.store.tag(name, &Tagged { kernel_sha256, boot_line })?;
+        let now = names.name(found);
+        let before = before.filter(|before| *before != now);
+        Ok((now, before))
+    }
+
+    /// Takes a name away; whether there was one.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub fn untag(&self, name: &str) -> Result<bool, Error> {
+        Ok(self.store.untag(name)?)
+    }
+
+    /// All names, with the subject of each.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn tags(&self) -> Result<Vec<(String, String)>, Error> {
+        let names = Names::of(self)?;
+        let tags = self.store.tags()?.into_iter();
+        let of = |(tag, of): (String, Tagged)| {
+            let name = names.subject(&of.kernel_sha256, &of.boot_line);
+            let gone = || format!("{} (no measurement)", short_hashes(&of.kernel_sha256));
+            (tag, name.map_or_else(gone, |it| names.name(it)))
+        };
+        Ok(tags.map(of).collect())
+    }
+}

@@ -1,0 +1,353 @@
+//! Times: what an engine needs, pairs or blocks, and what comes next.
+
+mod blocks;
+mod cpus;
+mod estimate;
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+
+use super::error::{Error, OrHost, StalePlanError};
+use super::phases::Options;
+use super::programs;
+use super::session::Session;
+use crate::analyse::{
+    AnalyseError, estimates, in_blocks, never_ran, noise, progress, times, wants_more,
+};
+use crate::engine::host::{Host, Running};
+use crate::engine::kvm::device;
+use crate::engine::noise::Watch;
+use crate::engine::qemu::Qemu;
+use crate::engine::{self, Measures, Stop, Timed, TimedSetup};
+use crate::model::{
+    Comparison, Failure, Identity, Plan, RunsOn, Subject, TimedPair, TimedSubject, TimesPlan,
+    Warning, Workload,
+};
+use crate::plan::{Experiment, TimesExperiment, has_own_ops, with_ops};
+use crate::run::{Ended, TimesDriver, TimesError, run_natively};
+use crate::rundir::RunDir;
+use crate::text::shell_path;
+use estimate::rates;
+
+pub use blocks::{BOOTS as BOOTS_OF_A_BLOCK, BlockError, CpuError, run_block};
+pub(super) use estimate::estimate;
+
+/// The Plan with its Kernels, and with operations that were tried out on the running kernel.
+pub(super) fn plan(
+    experiment: &Experiment<TimesExperiment>,
+    session: &Session<'_>,
+) -> Result<Plan<TimesPlan>, Error> {
+    refuse(experiment)?;
+    let mut plan = experiment.plan()?;
+    if plan.method.runs_on == RunsOn::Guests {
+        Qemu::find(session.qemu.as_deref())?.check_cpu(&plan.method.machine.cpu)?;
+    }
+    plan.method.kernels = kernels(&plan.method, session)?;
+    let native =
+        session.native()?.with(programs::identify_timed_programs(&mut plan.method, session)?);
+    session.observer.status("finding out how many operations take 20 ms");
+    let method = session.unless_cancelled(calibrated(plan.method.clone(), &native));
+    session.observer.status("");
+    plan.method = method?;
+    Ok(plan)
+}
+
+/// Refuses CPUs, settings and values that this machine does not have.
+fn refuse(experiment: &Experiment<TimesExperiment>) -> Result<(), Error> {
+    cpus::check(&experiment.method.machine)?;
+    Ok(settings_of(experiment).try_for_each(|side| Running::default().check(side))?)
+}
+
+/// The Sides that are settings of the running kernel. A kernel that the user boots may have others.
+fn settings_of(experiment: &Experiment<TimesExperiment>) -> impl Iterator<Item = &TimedSubject> {
+    let of = &experiment.method;
+    let is_here = of.engine.runs_on == RunsOn::RunningKernel;
+    [&of.base, &of.change].into_iter().filter(move |side| is_here && side.kernel.is_none())
+}
+
+/// Refuses what would be refused later: CPUs that are not there, a KVM that this user may not use,
+/// settings that this user may not change, and Sides that the user boots, because one command
+/// cannot boot another kernel in the middle.
+pub(super) fn check(experiment: &Experiment<TimesExperiment>) -> Result<(), Error> {
+    refuse(experiment)?;
+    if experiment.method.engine.runs_on == RunsOn::Guests {
+        device::check(experiment.method.machine.accelerator)?;
+    }
+    settings_of(experiment).try_for_each(|side| Running::default().check_may_change(side))?;
+    match experiment.plan()?.method.is_in_blocks() {
+        false => Ok(()),
+        true => {
+            let next = "type the same command with `plan` for `compare` and with --out DIR; it \
+                        says what to type then";
+            Err(BlockError::Booted { next: next.to_owned() }.into())
+        }
+    }
+}
+
+impl Session<'_> {
+    /// The running kernel's programs as they are.
+    ///
+    /// # Errors
+    /// The cache cannot be written.
+    pub fn native(&self) -> Result<Host, Error> {
+        let host = Host::new(&self.cache, self.limits.clone(), self.cancel.clone());
+        let next = "name another directory with --cache DIR";
+        host.context("cannot write the guest program to the cache", next)
+    }
+}
+
+/// The guests' Kernels, so that a run that is resumed goes on with these and no others.
+fn kernels(plan: &TimesPlan, session: &Session<'_>) -> Result<BTreeMap<String, Identity>, Error> {
+    let mut kernels = BTreeMap::new();
+    if plan.runs_on == RunsOn::Guests {
+        for name in [&plan.subjects.base, &plan.subjects.change].into_iter().flat_map(|s| &s.kernel)
+        {
+            if !kernels.contains_key(name) {
+                kernels.insert(name.clone(), session.obtain(&Subject::of(name, ""))?.identity);
+            }
+        }
+    }
+    Ok(kernels)
+}
+
+/// Long enough for the clock, and for a tick or two to be in every loop; short enough for
+/// hundreds of loops.
+const LOOP_NS: u64 = 20_000_000;
+/// A loop this long says what an operation takes.
+const ENOUGH_NS: u64 = 2_000_000;
+
+/// The Plan with operations for loops of about [`LOOP_NS`] on this machine. A row whose name says
+/// how many it wants keeps them, a program of guests runs once in each loop, and what cannot run is
+/// left for the run to say so.
+fn calibrated(mut plan: TimesPlan, host: &Host) -> Result<TimesPlan, Error> {
+    for row in plan.headline.iter_mut().chain(&mut plan.secondary) {
+        let is_of_guests = row.is_users() && plan.runs_on == RunsOn::Guests;
+        if has_own_ops(row) || is_of_guests {
+            continue;
+        }
+        match ops(row, host)? {
+            Ok(ops) => *row = with_ops(row, ops)?,
+            Err(Stop::Cancelled) => return Err(Error::Cancelled),
+            Err(Stop::Failed(..)) => {}
+        }
+    }
+    Ok(plan)
+}
+
+fn ops(row: &Workload, host: &Host) -> Result<Result<u64, Stop>, Error> {
+    let mut ops = 1;
+    loop {
+        let Some(mut ran) = run_natively(host, &with_ops(row, ops)?, 1, false, &|| {}) else {
+            return Ok(Err(Stop::Cancelled));
+        };
+        let ns = ran.samples.pop().and_then(|sample| sample.values.get("nanoseconds").copied());
+        let Some(ns) = ns else {
+            let failure = ran.failure.unwrap_or(Failure::Garbled { reason: "no time".into() });
+            return Ok(Err(Stop::from(failure)));
+        };
+        let wanted = LOOP_NS as f64 / ns.max(1) as f64 * ops as f64;
+        if ns >= ENOUGH_NS {
+            return Ok(Ok(two_digits(wanted).max(1)));
+        }
+        // A first operation takes longer than those after it.
+        ops = (ops * 32).min(two_digits(wanted)).max(ops + 1);
+    }
+}
+
+/// Rounded to two digits, so that two machines that are alike get the same number.
+fn two_digits(value: f64) -> u64 {
+    let unit = 10_u64.pow((value.max(1.0).log10().floor() as u32).saturating_sub(1));
+    (value / unit as f64).round() as u64 * unit
+}
+
+/// Makes it ready.
+fn engine<'a>(
+    dir: &'a RunDir<TimesPlan>,
+    session: &'a Session<'_>,
+    between: &'a dyn Fn(),
+) -> Result<Box<dyn Timed + 'a>, Error> {
+    let plan = &dir.plan().method;
+    let Some(Measures::Times { open }) = engine::named(&plan.engine).map(|it| it.measures) else {
+        return Err(StalePlanError::no_engine("times", &plan.engine).into());
+    };
+    let (images, cpus) = match plan.runs_on {
+        RunsOn::RunningKernel => Default::default(),
+        RunsOn::Guests => (images(plan, session)?, cpus::of_run(dir)?),
+    };
+    Ok(open(TimedSetup {
+        plan,
+        qemu: session.qemu.as_deref(),
+        cache: &session.cache,
+        images,
+        programs: programs::timed_programs_in_guests(plan, session)?,
+        native: programs::timed_programs_here(plan, session)?,
+        cpus,
+        limits: session.limits.clone(),
+        between,
+        cancel: session.cancel.clone(),
+        note: Box::new(|text| session.observer.note(text)),
+    })?)
+}
+
+fn images(plan: &TimesPlan, session: &Session<'_>) -> Result<BTreeMap<String, PathBuf>, Error> {
+    let mut images = BTreeMap::new();
+    for kernel in [&plan.subjects.base, &plan.subjects.change].into_iter().flat_map(|s| &s.kernel) {
+        let unplanned = || StalePlanError::NoKernel { name: kernel.clone() };
+        let planned = plan.kernels.get(kernel).ok_or_else(unplanned)?;
+        images.insert(kernel.clone(), session.image(planned, &Subject::of(kernel, ""))?);
+    }
+    Ok(images)
+}
+
+/// Puts everything that a driver needs together, and what was changed back.
+fn drive(
+    dir: &RunDir<TimesPlan>,
+    session: &Session<'_>,
+    wants_more: &dyn Fn(&[TimedPair]) -> bool,
+    work: impl FnOnce(&TimesDriver<'_>) -> Result<Ended, TimesError>,
+) -> Result<Ended, Error> {
+    dir.prepare_pairs()?;
+    // Not before the engine has chosen them; and a failure has to put back what that changed.
+    let watch = |work: &mut dyn FnMut()| {
+        let cpus = cpus::used(dir).map_err(|error| io::Error::other(error.to_string()))?;
+        let watch = Watch::start_on(&cpus)?;
+        work();
+        watch.end()
+    };
+    let between = || session.observer.tick();
+    let engine = engine(dir, session, &between)?;
+    let (engine, watch, cancel) = (&*engine, &watch, &session.cancel);
+    let never_ran = &never_ran;
+    let ended = work(&TimesDriver { dir, engine, cancel, wants_more, never_ran, watch });
+    both(ended, engine.end(), |text| session.observer.note(text))
+}
+
+/// How a run ended whose changes were, or were not, put back. Of two errors the second becomes a
+/// note.
+fn both(
+    ended: Result<Ended, TimesError>,
+    put_back: Result<(), Stop>,
+    say: impl FnOnce(&str),
+) -> Result<Ended, Error> {
+    let left = match put_back {
+        Err(Stop::Failed(failure, _)) => Some(format!("{failure}; {}", failure.next_step())),
+        Err(Stop::Cancelled) | Ok(()) => None,
+    };
+    match (ended, left) {
+        (Ok(_), Some(left)) => Err(Error::Host(left)),
+        (Err(error), Some(left)) => {
+            say(&left);
+            Err(error.into())
+        }
+        (ended, None) => Ok(ended?),
+    }
+}
+
+/// Runs the pairs that are still missing.
+pub(super) fn run(
+    dir: &RunDir<TimesPlan>,
+    options: Options,
+    session: &Session<'_>,
+) -> Result<Ended, Error> {
+    if dir.plan().method.is_in_blocks() {
+        return Err(BlockError::Booted { next: blocks::how(dir) }.into());
+    }
+    let plan = judged(dir, options.allow_differences);
+    let said = Cell::new(false);
+    let ask = |pairs: &[TimedPair]| {
+        // Nobody waits for all pairs to hear of a mistyped parameter.
+        if !pairs.is_empty() && !said.replace(true) {
+            for Warning { fact, next_step } in noise::ignored_parameters(&plan.method, pairs) {
+                session.observer.note(&format!("{fact}; {next_step}"));
+            }
+        }
+        let known = options.peek.then(|| estimates(&plan, pairs));
+        session.observer.pairs(&progress(&plan, pairs), known.as_deref());
+        wants_more(&plan, pairs)
+    };
+    // Those that are there may be of another machine.
+    let there = dir.pairs()?.len();
+    let ended = drive(dir, session, &ask, |driver| driver.run());
+    session.observer.status("");
+    if let Some(rates) = rates(&plan.method, dir.pairs()?.get(there..).unwrap_or_default()) {
+        session.observer.learned(&rates);
+    }
+    ended
+}
+
+/// Judges what is on disk.
+pub(super) fn analyse(dir: &RunDir<TimesPlan>, options: Options) -> Result<Comparison, Error> {
+    let plan = &judged(dir, options.allow_differences);
+    let (comparison, next) = match plan.method.is_in_blocks() {
+        true => {
+            let blocks = dir.blocks()?;
+            (in_blocks(plan, &blocks), blocks::next(dir, &blocks))
+        }
+        false => (
+            times(plan, &dir.pairs()?),
+            format!("measure with `ktax run {}`", shell_path(dir.root())),
+        ),
+    };
+    if comparison.times().is_none_or(|times| times.pairs + times.controls == 0) {
+        let dir = dir.root().display().to_string();
+        return Err(AnalyseError::NoPair { dir, next }.into());
+    }
+    Ok(comparison)
+}
+
+/// What to do with a directory that has nothing but its Plan.
+pub(super) fn planned(dir: &RunDir<TimesPlan>) -> String {
+    match dir.plan().method.is_in_blocks() {
+        true => format!("planned blocks; {}", blocks::how(dir)),
+        false => {
+            format!("planned timed pairs; run them with `ktax run {}`", shell_path(dir.root()))
+        }
+    }
+}
+
+/// What the times are judged by: the Plan on disk stays what it is.
+fn judged(dir: &RunDir<TimesPlan>, allow_differences: bool) -> Plan<TimesPlan> {
+    let mut plan = dir.plan().clone();
+    plan.method.allow_differences |= allow_differences;
+    plan
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_digits_are_kept() {
+        for (value, rounded) in [
+            (0.3, 0),
+            (1.0, 1),
+            (9.6, 10),
+            (99.6, 100),
+            (123_456.0, 120_000),
+            (1.0e15, 10_u64.pow(15)),
+        ] {
+            assert_eq!(two_digits(value), rounded, "{value}");
+        }
+    }
+
+    #[test]
+    fn what_was_not_put_back_is_said_however_the_run_ended() {
+        let left = || Err(Failure::Setting { reason: "thp is still never".into() }.into());
+        let failed = || Err(TimesError::Watch(std::io::ErrorKind::NotFound.into()));
+        let of = |ended, put_back| {
+            let mut said = String::new();
+            let result = both(ended, put_back, |text| said = text.to_owned());
+            (result.map_err(|error| error.to_string()), said)
+        };
+        let (result, said) = of(failed(), left());
+        assert!(result.unwrap_err().contains("mount /proc"));
+        assert!(said.starts_with("thp is still never; "), "{said}");
+        let (result, said) = of(Ok(Ended::Complete), left());
+        assert!(result.unwrap_err().starts_with("thp is still never; "));
+        assert_eq!(said, "");
+        assert!(of(failed(), Ok(())).0.unwrap_err().contains("mount /proc"));
+        assert_eq!(of(Ok(Ended::Cancelled), Ok(())), (Ok(Ended::Cancelled), String::new()));
+    }
+}

@@ -1,0 +1,199 @@
+//! Which rows execute a function, or what a patch changes.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use thiserror::Error;
+
+use super::error::Error;
+use super::results::unreadable;
+use crate::kernel;
+use crate::model::Subject;
+use crate::patch::{self, PatchError, SourceFunction};
+use crate::plan::{ExperimentFile, TouchedTable, TouchingRow};
+use crate::text::{counted, escape, nearest};
+
+/// Why no rows can be named that execute something.
+#[derive(Debug, Error)]
+// The messages say what the fields are.
+#[allow(missing_docs)]
+pub enum TouchingError {
+    /// The function is in no row.
+    #[error(
+        "no row executes a function {name:?}{} on {kernel}, where the compiler may have inlined \
+         it; name a function that calls it, or a patch or a C file",
+        .near.as_ref().map(|near| format!(" (did you mean {near}?)")).unwrap_or_default()
+    )]
+    UnknownFunction { name: String, near: Option<String>, kernel: String },
+    /// The file is not a patch.
+    #[error("cannot use the patch {}: {reason}", escape(.patch))]
+    NotAPatch { patch: String, reason: PatchError },
+    /// Rows are to be selected by a patch, and there is none.
+    #[error(
+        "{TOUCHING} selects the rows that execute what a patch changes, but the change has no \
+         patch; give it with --patch, or choose other rows with -w"
+    )]
+    NoPatch,
+    /// No row executes what the patches change.
+    #[error(
+        "no row executes what {} changes{functions}; choose rows with -w, or measure a program of \
+         your own behind --",
+        escape(.patches)
+    )]
+    NoRow { patches: String, functions: String },
+}
+
+/// The selector of rows for `-w`.
+pub const TOUCHING: &str = "@touching";
+
+/// A row that executes less of it than this, in percent, says nothing about a change of it.
+const LEAST_PERCENT: f64 = 0.01;
+
+/// The rows that execute some functions.
+#[derive(Debug)]
+pub struct Touched {
+    /// The release of the kernel whose rows were counted.
+    pub kernel: String,
+    /// The functions that some row executes.
+    pub functions: Vec<String>,
+    /// The functions that no row executes, or that the compiler inlines.
+    pub not_executed: Vec<String>,
+    /// The rows, the largest share first.
+    pub rows: Vec<TouchingRow>,
+}
+
+impl Touched {
+    fn by(functions: BTreeSet<SourceFunction>) -> Touched {
+        let table = TouchedTable::shipped();
+        let is_executed =
+            |function: &SourceFunction| function.symbols.iter().any(|symbol| table.knows(symbol));
+        let symbols = functions.iter().flat_map(|function| function.symbols.clone()).collect();
+        let rows = table.touching(&symbols);
+        let (functions, not_executed) = functions.into_iter().partition::<Vec<_>, _>(is_executed);
+        let names = |functions: Vec<SourceFunction>| {
+            functions.into_iter().map(|function| escape(&function.name)).collect()
+        };
+        let kernel = table.kernel.clone();
+        Touched { kernel, functions: names(functions), not_executed: names(not_executed), rows }
+    }
+
+    /// The names of the rows in which a change of the functions can show.
+    fn telling_rows(&self) -> Vec<String> {
+        let telling = self.rows.iter().filter(|row| row.percent >= LEAST_PERCENT);
+        telling.map(|row| row.row.clone()).collect()
+    }
+}
+
+/// The rows that execute what is named: a function, the functions that a patch changes, or those
+/// that a C file defines.
+///
+/// # Errors
+/// The file cannot be read or is no patch, or no row executes a function of that name.
+pub fn touching(named: &str) -> Result<Touched, Error> {
+    let path = Path::new(named);
+    let is_c = path.extension().is_some_and(|end| ["c", "h", "S"].iter().any(|c| end == *c));
+    let is_file = path.exists() || kernel::is_built_in(path) || named.contains(['/', '.']);
+    if !is_file {
+        return by_name(named);
+    }
+    let read =
+        || kernel::patch(path).map_err(|reason| unreadable(path, "a patch or a C file", reason));
+    Ok(Touched::by(match is_c {
+        true => patch::definitions_in(&String::from_utf8_lossy(&read()?)),
+        false => changed(named, &read()?)?,
+    }))
+}
+
+fn by_name(name: &str) -> Result<Touched, Error> {
+    let touched = Touched::by([SourceFunction::named(name)].into());
+    if touched.rows.is_empty() {
+        let table = TouchedTable::shipped();
+        let near = nearest(name, table.functions()).map(str::to_owned);
+        let (name, kernel) = (name.to_owned(), touched.kernel);
+        return Err(TouchingError::UnknownFunction { name, near, kernel }.into());
+    }
+    Ok(touched)
+}
+
+fn changed(named: &str, bytes: &[u8]) -> Result<BTreeSet<SourceFunction>, Error> {
+    let refuse = |reason| TouchingError::NotAPatch { patch: named.to_owned(), reason };
+    let patches = patch::read(bytes).map_err(refuse)?;
+    Ok(patches.iter().flat_map(|patch| patch.diff.functions()).collect())
+}
+
+/// The rows that execute what the patches of a Subject change.
+fn by_patches(patches: &[String]) -> Result<Touched, Error> {
+    let mut functions = BTreeSet::new();
+    for named in patches {
+        let path = Path::new(named);
+        let bytes = kernel::patch(path).map_err(|reason| unreadable(path, "a patch", reason))?;
+        functions.extend(changed(named, &bytes)?);
+    }
+    Ok(Touched::by(functions))
+}
+
+/// Puts the rows that execute what the change's patches change in the place of `@touching`.
+///
+/// # Errors
+/// There is no patch, it cannot be read, or no row executes what it changes.
+pub fn expand_touching(file: &mut ExperimentFile) -> Result<(), Error> {
+    let Some(rows) = file.workloads.clone().filter(|rows| rows.iter().any(|row| row == TOUCHING))
+    else {
+        return Ok(());
+    };
+    let patches = file.change.as_ref().map(|change| change.patches.clone()).unwrap_or_default();
+    if patches.is_empty() {
+        return Err(TouchingError::NoPatch.into());
+    }
+    let touched = by_patches(&patches)?;
+    let telling = touched.telling_rows();
+    if telling.is_empty() {
+        let functions = in_parentheses(&touched.not_executed);
+        return Err(TouchingError::NoRow { patches: patches.join(", "), functions }.into());
+    }
+    let mut expanded: Vec<String> = Vec::new();
+    for row in rows {
+        let these = if row == TOUCHING { telling.clone() } else { vec![row] };
+        expanded
+            .extend(these.into_iter().filter(|row| !expanded.contains(row)).collect::<Vec<_>>());
+    }
+    file.workloads = Some(expanded);
+    Ok(())
+}
+
+/// Which of the rows of a comparison execute what its patches change, in a sentence. `None` without
+/// patches.
+pub(super) fn remark(change: &Subject, rows: &[String]) -> Result<Option<String>, Error> {
+    if change.patches.is_empty() {
+        return Ok(None);
+    }
+    let touched = by_patches(&change.patches)?;
+    let telling = touched.telling_rows();
+    let here = rows.iter().filter(|row| telling.contains(row)).count();
+    let (all, patches) = (counted(rows.len(), "row"), change.patches.join(", "));
+    let (executed, inlined) = (&touched.functions, &touched.not_executed);
+    Ok(Some(match telling.is_empty() {
+        true => format!(
+            "no row executes what {patches} changes{}, unless it is inlined; a change of it may \
+             not show",
+            in_parentheses(inlined)
+        ),
+        false => format!(
+            "{here} of {all} execute what {patches} changes{}; -w {TOUCHING} measures exactly the \
+             rows that do",
+            in_parentheses(executed)
+        ),
+    }))
+}
+
+/// At most five names.
+fn in_parentheses(names: &[String]) -> String {
+    const MOST: usize = 5;
+    match names {
+        [] => String::new(),
+        names if names.len() > MOST => {
+            format!(" ({} and {} more)", names[..MOST].join(", "), names.len() - MOST)
+        }
+        names => format!(" ({})", names.join(", ")),
+    }
+}
