@@ -121,10 +121,7 @@ enum Command {
 
 impl Cli {
     /// Reads the command line.
-    ///
-    /// # Errors
-    /// What to exit with: help was printed, or what is wrong.
-    pub fn of_command_line() -> Result<Cli, ExitCode> {
+    pub fn parse_command_line() -> Result<Cli, ExitCode> {
         let parsed = command_line().try_get_matches();
         parsed.and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
             // Nobody is left to be told where this fails.
@@ -144,9 +141,9 @@ impl Cli {
     }
 
     /// The exit status where the command failed.
-    pub fn status_of_error(&self, error: &Error) -> ExitCode {
-        let exit = Exit::of_error(error);
-        if self.is_for_bisect() { exit.of_no_commit() } else { exit.into() }
+    pub fn error_status(&self, error: &Error) -> ExitCode {
+        let exit = Exit::from_error(error);
+        if self.is_for_bisect() { exit.for_bisect_abort() } else { exit.into() }
     }
 
     fn is_for_bisect(&self) -> bool {
@@ -237,22 +234,22 @@ pub enum Exit {
 impl Exit {
     /// What Comparisons say as a whole: the first of slowdown, failure, doubt. Only headline rows
     /// are asked.
-    pub fn of_comparisons(comparisons: &[Comparison]) -> Exit {
+    pub fn from_comparisons(comparisons: &[Comparison]) -> Exit {
         match headline(comparisons).any(is_slower) {
             true => Exit::Slower,
-            false => Exit::of_measuring(comparisons),
+            false => Exit::from_failures(comparisons),
         }
     }
 
     /// The same where a slowdown is no news.
-    pub fn of_measuring<'a>(comparisons: impl IntoIterator<Item = &'a Comparison>) -> Exit {
-        let rows: Vec<Exit> = headline(comparisons).map(of_measured).collect();
+    pub fn from_failures<'a>(comparisons: impl IntoIterator<Item = &'a Comparison>) -> Exit {
+        let rows: Vec<Exit> = headline(comparisons).map(exit_without_slowdown).collect();
         let mut order = [Exit::Internal, Exit::NotRun, Exit::Inconclusive].into_iter();
         order.find(|exit| rows.contains(exit)).unwrap_or(Exit::Ok)
     }
 
     /// What an error says.
-    pub fn of_error(error: &Error) -> Exit {
+    pub fn from_error(error: &Error) -> Exit {
         match error.blame() {
             None => Exit::Cancelled,
             Some(Blame::User) => Exit::Usage,
@@ -268,13 +265,15 @@ impl Exit {
         match self {
             Exit::Ok | Exit::Slower => self.into(),
             Exit::NotRun | Exit::Inconclusive => ExitCode::from(SKIP),
-            Exit::Internal | Exit::Usage | Exit::TryAgain | Exit::Cancelled => self.of_no_commit(),
+            Exit::Internal | Exit::Usage | Exit::TryAgain | Exit::Cancelled => {
+                self.for_bisect_abort()
+            }
         }
     }
 
     /// What `git bisect run` is told of an error that would be the same with every commit, such as
     /// that there is no QEMU.
-    pub fn of_no_commit(self) -> ExitCode {
+    pub fn for_bisect_abort(self) -> ExitCode {
         const ABORT: u8 = 128;
         match self {
             Exit::Cancelled => self.into(),
@@ -290,7 +289,7 @@ impl From<Exit> for ExitCode {
 }
 
 /// What a row says where a slowdown is no news.
-fn of_measured(row: &Row) -> Exit {
+fn exit_without_slowdown(row: &Row) -> Exit {
     match row.verdict {
         Verdict::Slower | Verdict::Faster | Verdict::BelowThreshold => Exit::Ok,
         Verdict::NoDetectedChange | Verdict::OneSide => Exit::Ok,

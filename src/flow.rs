@@ -1,8 +1,8 @@
-//! Joins the phases: an [`Experiment`] is planned, run and analysed, whatever its method. What
-//! needs no plan is here too: commands that are counted, native runs, recordings, the doctor.
+//! Joins the phases: an [`Experiment`] is planned, run and analysed, whatever its method. Work
+//! without a plan is here too: commands that are counted, native runs, recordings, the doctor.
 //!
-//! The commands call this, and so can a program that uses the library: a [`Session`] says what may
-//! be used and who is told what is going on.
+//! The commands call this, and so can a program that uses the library: a [`Session`] names the
+//! QEMU, the cache and the store to use, and the [`Observer`] that is told of progress.
 //!
 //! [`Experiment`]: crate::plan::Experiment
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use ktax::cmd::{self, Cli};
 
 fn main() -> ExitCode {
-    let cli = match Cli::of_command_line() {
+    let cli = match Cli::parse_command_line() {
         Ok(cli) => cli,
         Err(status) => return status,
     };
@@ -13,7 +13,7 @@ fn main() -> ExitCode {
         Ok(exit) => cli.status(exit),
         Err(error) => {
             cmd::complain(&error);
-            cli.status_of_error(&error)
+            cli.error_status(&error)
         }
     }
 }

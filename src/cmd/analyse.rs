@@ -24,5 +24,5 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     let allow_differences = args.allow_differences;
     let comparison = flow::analyse(&dir, Options { allow_differences, ..Options::default() })?;
     args.output.print(&comparison)?;
-    Ok(Exit::of_comparisons(&[comparison]))
+    Ok(Exit::from_comparisons(&[comparison]))
 }

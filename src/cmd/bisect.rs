@@ -78,13 +78,13 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     match &args.command {
         Command::Start(args) => {
             let experiment = args.experiment.experiment()?;
-            let ExperimentMethod::Counts(of) = &experiment.method else {
+            let ExperimentMethod::Counts(counts) = &experiment.method else {
                 return Err(Error::usage(
                     "bisect needs exact counts, so it only works with the exact engine; remove the \
                      keys engine and host from the experiment file",
                 ));
             };
-            let experiment = experiment.with(of.clone());
+            let experiment = experiment.with(counts.clone());
             let out = args.out.clone().unwrap_or_else(first_free);
             args.host.measuring(&terminal, |session| {
                 print(bisect::start(experiment, &out, session)?, &out, &args.output)
@@ -107,7 +107,7 @@ fn print(search: Search, out: &Path, output: &OutputArgs) -> Result<Exit, Error>
         }
         Search::Nothing(nothing) => {
             say_where(out);
-            return Ok(Exit::of_measuring([nothing.comparison()]));
+            return Ok(Exit::from_failures([nothing.comparison()]));
         }
         Search::Found(bisection) => bisection,
     };

@@ -233,20 +233,20 @@ pub fn run_status(args: &StatusArgs) -> Result<Exit, Error> {
 
 fn json_of(shard: &ShardStatus) -> serde_json::Value {
     let failed = shard.failed.iter().map(|(what, why)| json!({ "what": what, "why": why }));
-    json!({ "shard": shard.number, "of": shard.of, "missing": shard.missing.len(),
+    json!({ "shard": shard.number, "of": shard.total, "missing": shard.missing.len(),
             "missing_rows": shard.missing,
             "failed": failed.collect::<Vec<_>>(), "unbuilt": shard.unbuilt,
             "seconds": shard.seconds })
 }
 
 fn text_of(dir: &CampaignDir, all: &[ShardStatus], missing: usize) -> String {
-    let of: usize = all.iter().map(|shard| shard.of).sum();
+    let total: usize = all.iter().map(|shard| shard.total).sum();
     let seconds: f64 = all.iter().map(|shard| shard.seconds).sum();
     let answer = match missing {
-        0 => format!("all of {} done", counted(of, "measurement")),
+        0 => format!("all of {} done", counted(total, "measurement")),
         _ => format!(
             "{missing} of {} missing, about {} of one CPU",
-            counted(of, "measurement"),
+            counted(total, "measurement"),
             spoken(Duration::from_secs_f64(seconds))
         ),
     };
@@ -265,8 +265,8 @@ fn text_of(dir: &CampaignDir, all: &[ShardStatus], missing: usize) -> String {
             0.0 => String::new(),
             seconds => spoken(Duration::from_secs_f64(seconds)),
         };
-        let done = shard.of - shard.missing.len() - shard.failed.len();
-        vec![shard.number.to_string(), format!("{done} of {}", shard.of), left, state(shard)]
+        let done = shard.total - shard.missing.len() - shard.failed.len();
+        vec![shard.number.to_string(), format!("{done} of {}", shard.total), left, state(shard)]
     });
     text += "\n";
     text +=
@@ -284,7 +284,7 @@ fn state(shard: &ShardStatus) -> String {
         failed.join("; ")
     } else if shard.missing.is_empty() {
         "done".to_owned()
-    } else if shard.missing.len() < shard.of {
+    } else if shard.missing.len() < shard.total {
         format!("not measured: {}", some(&shard.missing))
     } else {
         "not measured".to_owned()
@@ -336,7 +336,7 @@ pub fn run_collect(args: &CollectArgs) -> Result<Exit, Error> {
     Ok(match (collected.refused.is_empty(), collected.failed.is_empty()) {
         (false, _) => Exit::Internal,
         (true, false) => Exit::NotRun,
-        (true, true) => Exit::of_measuring(&collected.comparisons),
+        (true, true) => Exit::from_failures(&collected.comparisons),
     })
 }
 

@@ -105,13 +105,13 @@ pub fn model() -> Suggesting<StringValueParser> {
 
 /// The path of an experiment, or the name of one that is built in.
 pub fn experiment() -> Suggesting<PathBufValueParser> {
-    let names = || plan::experiments().map(|it| it.name).collect();
+    let names = || plan::experiments().map(|file| file.name).collect();
     Suggesting { inner: PathBufValueParser::new(), names }
 }
 
 /// The same of a ledger.
 pub fn ledger() -> Suggesting<PathBufValueParser> {
-    let names = || plan::ledgers().map(|it| it.name).collect();
+    let names = || plan::ledgers().map(|file| file.name).collect();
     Suggesting { inner: PathBufValueParser::new(), names }
 }
 
@@ -119,7 +119,7 @@ pub fn ledger() -> Suggesting<PathBufValueParser> {
 pub fn built_in() -> Suggesting<StringValueParser> {
     let names = || {
         let all = plan::experiments().chain(plan::ledgers()).chain(plan::machines());
-        all.map(|it| it.name).collect()
+        all.map(|file| file.name).collect()
     };
     Suggesting { inner: StringValueParser::new(), names }
 }

@@ -70,11 +70,11 @@ fn measure(
         prepared => prepared?,
     };
     let mut comparisons = Vec::new();
-    for (at, dir) in dirs.iter().enumerate() {
-        session.observer.part(Part { at, of: dirs.len(), shares_base: false });
+    for (index, dir) in dirs.iter().enumerate() {
+        session.observer.part(Part { index, count: dirs.len(), shares_base: false });
         match flow::measure(dir, options(args), session) {
             Ok(Some(comparison)) => comparisons.push(comparison),
-            ended => return stopped(&dirs, at, ended.map(drop)),
+            ended => return stopped(&dirs, index, ended.map(drop)),
         }
     }
     let names: Vec<&str> = points.iter().map(|(name, _)| name.as_str()).collect();
@@ -83,12 +83,14 @@ fn measure(
     let named: Vec<&dyn Report> = named.iter().map(|one| one as &dyn Report).collect();
     args.output.print_all(&named)?;
     say_where(&out);
-    dirs.iter().zip(&comparisons).for_each(|(dir, it)| say_how_to_repeat(dir.root(), it));
+    dirs.iter()
+        .zip(&comparisons)
+        .for_each(|(dir, comparison)| say_how_to_repeat(dir.root(), comparison));
     if args.explain_noise {
         let mut each = dirs.iter().zip(&comparisons);
-        each.try_for_each(|(dir, it)| say_what_is_noisy(dir, it, session))?;
+        each.try_for_each(|(dir, comparison)| say_what_is_noisy(dir, comparison, session))?;
     }
-    Ok(Exit::of_comparisons(&comparisons))
+    Ok(Exit::from_comparisons(&comparisons))
 }
 
 fn options(args: &Args) -> Options {
@@ -96,16 +98,16 @@ fn options(args: &Args) -> Options {
 }
 
 /// Says what there is of the runs of which one stopped early.
-fn stopped(dirs: &[AnyRunDir], at: usize, ended: Result<(), Error>) -> Result<Exit, Error> {
+fn stopped(dirs: &[AnyRunDir], index: usize, ended: Result<(), Error>) -> Result<Exit, Error> {
     // The directories are there: the same command again would refuse them.
     let ended = ended.or_else(|error| if error.is_cancelled() { Ok(()) } else { Err(error) });
     if let ([dir], Ok(())) = (dirs, &ended) {
         return Ok(cancelled(dir.root(), ""));
     }
     if dirs.len() > 1 {
-        note!("ktax: stopped in run {} of {}", at + 1, dirs.len());
+        note!("ktax: stopped in run {} of {}", index + 1, dirs.len());
         let paths: Vec<&Path> = dirs.iter().map(AnyRunDir::root).collect();
-        flow::left(&paths, at).iter().for_each(|line| note!("ktax: {line}"));
+        flow::left(&paths, index).iter().for_each(|line| note!("ktax: {line}"));
     }
     ended.map(|()| Exit::Cancelled)
 }
@@ -132,8 +134,8 @@ pub fn say_what_is_noisy(
     comparison: &Comparison,
     session: &Session<'_>,
 ) -> Result<(), Error> {
-    let said = flow::explain_noise(dir, comparison, session)?;
-    said.iter().for_each(|line| note!("ktax: {line}"));
+    let lines = flow::explain_noise(dir, comparison, session)?;
+    lines.iter().for_each(|line| note!("ktax: {line}"));
     Ok(())
 }
 

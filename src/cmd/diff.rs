@@ -49,7 +49,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     };
     let (comparison, missing) = args.store.open()?.diff(&order, &|text| note!("ktax: {text}"))?;
     args.output.print(&comparison)?;
-    Ok(match Exit::of_comparisons(&[comparison]) {
+    Ok(match Exit::from_comparisons(&[comparison]) {
         Exit::Ok if !missing.is_empty() => Exit::Inconclusive,
         exit => exit,
     })

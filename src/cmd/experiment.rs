@@ -63,7 +63,7 @@ impl ExperimentArgs {
         self.timed.apply(&mut file)?;
         program.apply(&mut file)?;
         shared.apply_sides(&mut file)?;
-        if let Some(of_file) = of_file.filter(|it| Method::of(it) != Method::of(&file)) {
+        if let Some(of_file) = of_file.filter(|of_file| Method::of(of_file) != Method::of(&file)) {
             return Err(refuse_engine(&of_file));
         }
         // A flag of another engine says more than a kernel that is missing because of it.
@@ -264,7 +264,7 @@ impl SharedArgs {
     fn kernels(&self, file: &mut ExperimentFile) -> Result<(), Error> {
         let base = self.base.as_ref().or(self.kernel.as_ref());
         let change = self.change.as_ref().or(self.kernel.as_ref());
-        let is_host = file.engine.is_some_and(|it| it.runs_on == RunsOn::RunningKernel);
+        let is_host = file.engine.is_some_and(|engine| engine.runs_on == RunsOn::RunningKernel);
         if is_host && (base.is_some() || change.is_some()) {
             return Err(Error::usage(
                 "--kernel, --base and --change do not apply to the host engine, because it \
@@ -338,13 +338,14 @@ fn cpus(text: &str) -> Result<u32, String> {
 fn is_in_path(name: &Path) -> bool {
     let directories = std::env::var_os("PATH").unwrap_or_default();
     let is_name = name.components().count() == 1 && !name.exists();
-    is_name && std::env::split_paths(&directories).any(|of| is_program(&of.join(name)))
+    is_name
+        && std::env::split_paths(&directories).any(|directory| is_program(&directory.join(name)))
 }
 
 fn is_program(path: &Path) -> bool {
     let may_run = |about: &fs::Metadata| about.is_file() && about.mode() & 0o111 != 0;
-    path.extension().is_none_or(|it| it != "toml")
-        && fs::metadata(path).is_ok_and(|it| may_run(&it))
+    path.extension().is_none_or(|extension| extension != "toml")
+        && fs::metadata(path).is_ok_and(|about| may_run(&about))
 }
 
 fn set<T: Clone>(place: &mut Option<T>, value: &Option<T>) {

@@ -25,10 +25,10 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     write_stdout(&match &args.name {
         Some(name) => flow::built_in_text(name)?.to_owned(),
         None if args.json => {
-            let of = |[name, command, title]: [String; 3]| -> serde_json::Value {
+            let json_of = |[name, command, title]: [String; 3]| -> serde_json::Value {
                 json!({ "name": name, "command": command, "title": title })
             };
-            report::to_json(&list()?.into_iter().map(of).collect::<Vec<_>>())?
+            report::to_json(&list()?.into_iter().map(json_of).collect::<Vec<_>>())?
         }
         None => {
             let rows = list()?.into_iter().map(Vec::from).collect();

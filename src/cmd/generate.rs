@@ -63,7 +63,7 @@ fn arguments(command: &Command, above: &[&str]) -> String {
 /// Zsh offers the names that are built in and nothing else; files are experiments and ledgers too.
 fn with_files(script: &str) -> String {
     let names =
-        |all: Vec<plan::BuiltIn>| all.iter().map(|it| it.name).collect::<Vec<_>>().join(" ");
+        |all: Vec<plan::BuiltIn>| all.iter().map(|file| file.name).collect::<Vec<_>>().join(" ");
     let lists = [plan::experiments().collect(), plan::ledgers().collect()].map(names);
     lists.into_iter().fold(script.to_owned(), |script, list| {
         script.replace(&format!(":({list})"), &format!(":{{compadd {list}; _files}}"))
@@ -89,7 +89,8 @@ pub fn man(args: &ManArgs, command: Command) -> Result<Exit, Error> {
                  those below a command"
             ))
         };
-        let below = named.get_subcommands().find(|it| it.get_name() == name && !it.is_hide_set());
+        let below =
+            named.get_subcommands().find(|below| below.get_name() == name && !below.is_hide_set());
         named = below.cloned().ok_or_else(unknown)?;
         page_name += &format!("-{name}");
     }

@@ -27,12 +27,12 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     let store = args.place.store.root()?;
     let mut added = Added::default();
     for path in &args.paths {
-        match of_path(path, &store) {
+        match added_from(path, &store) {
             // Of several one that is nothing stops no other.
             Err(error) if args.paths.len() > 1 && error.blame() == Some(Blame::User) => {
                 added.refused.push(error.to_string());
             }
-            of_path => added += of_path?,
+            added_from => added += added_from?,
         }
     }
     if added == Added::default() {
@@ -41,7 +41,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     say(&args.place, "kept", &added)
 }
 
-fn of_path(path: &Path, store: &Path) -> Result<Added, Error> {
+fn added_from(path: &Path, store: &Path) -> Result<Added, Error> {
     match flow::is_store(path)? {
         true => flow::copy_store(path, store),
         false => flow::import(path, store),

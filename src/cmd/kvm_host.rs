@@ -45,8 +45,8 @@ Examples:
   ktax kvm-host --file vmlinuz=./bzImage -- /ktax vmm linux --kernel /files/vmlinuz";
 
 pub fn run(args: &Args) -> Result<Exit, Error> {
-    let said = match boot(args) {
-        Ok(said) => said,
+    let answer = match boot(args) {
+        Ok(answer) => answer,
         // Nothing is kept of it that the same command could go on with.
         Err(Error::Cancelled) => {
             note!("ktax: stopped");
@@ -54,10 +54,10 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
         }
         Err(error) => return Err(error),
     };
-    write_foreign(std::io::stdout(), &said.stdout)?;
-    write_foreign(std::io::stderr(), &said.stderr)?;
+    write_foreign(std::io::stdout(), &answer.stdout)?;
+    write_foreign(std::io::stderr(), &answer.stderr)?;
     // Any status is the command's, not only those that ktax itself has.
-    std::process::exit(said.status.into())
+    std::process::exit(answer.status.into())
 }
 
 fn boot(args: &Args) -> Result<CommandOutput, Error> {

@@ -76,7 +76,7 @@ fn print(args: &Args, ranked: Option<Ranked>, out: &Path, again: &str) -> Result
     }
     // Costs are what was asked for; a script is told what could not be measured.
     match ranked.table.not_built.is_empty() {
-        true => Ok(Exit::of_measuring(&ranked.comparisons)),
+        true => Ok(Exit::from_failures(&ranked.comparisons)),
         false => Ok(Exit::NotRun),
     }
 }

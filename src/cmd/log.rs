@@ -78,13 +78,13 @@ fn results(stored: &Stored, args: &Args) -> Result<(), Error> {
         most: args.most,
     })?;
     if args.json {
-        let of = |it: &StoredResult| {
-            let StoredResult { object, kind, title, headline, rows, kernels, .. } = it;
+        let json_of = |result: &StoredResult| {
+            let StoredResult { object, kind, title, headline, rows, kernels, .. } = result;
             json!({ "id": object, "kind": kind, "title": title, "headline": headline,
-                    "rows": rows, "kernels": kernels, "kept_at": it.kept_at,
-                    "kept_on": it.kept_on, "kept_time": it.kept_time })
+                    "rows": rows, "kernels": kernels, "kept_at": result.kept_at,
+                    "kept_on": result.kept_on, "kept_time": result.kept_time })
         };
-        return Ok(write_stdout(&to_json(&found.iter().map(of).collect::<Vec<_>>())?)?);
+        return Ok(write_stdout(&to_json(&found.iter().map(json_of).collect::<Vec<_>>())?)?);
     }
     if found.is_empty() {
         let has_any = !stored.log(&LogOrder::default())?.is_empty();
@@ -97,14 +97,14 @@ fn results(stored: &Stored, args: &Args) -> Result<(), Error> {
         );
         return Ok(());
     }
-    let rows = found.into_iter().map(|it| {
-        let answer = match (it.title.as_str(), it.headline.as_str()) {
+    let rows = found.into_iter().map(|result| {
+        let answer = match (result.title.as_str(), result.headline.as_str()) {
             ("", headline) => headline.to_owned(),
             (title, "") => title.to_owned(),
             (title, headline) => format!("{title}: {headline}"),
         };
-        let kept = format!("{} {}", it.kept_on, it.kept_time);
-        vec![it.object.chars().take(DIGITS).collect(), kept, it.kind, answer]
+        let kept = format!("{} {}", result.kept_on, result.kept_time);
+        vec![result.object.chars().take(DIGITS).collect(), kept, result.kind, answer]
     });
     let heads = ["id", "kept", "kind", "answer"];
     Ok(write_stdout(&plain_table(&heads, rows.collect(), &[2], list_options()))?)
@@ -113,19 +113,19 @@ fn results(stored: &Stored, args: &Args) -> Result<(), Error> {
 fn subjects(stored: &Stored, is_json: bool) -> Result<(), Error> {
     let found = stored.subjects()?;
     if is_json {
-        let of = |it: &Shown| {
-            let subject = &it.subject;
-            json!({ "name": it.name, "tags": it.tags, "kernel": subject.kernel,
+        let json_of = |shown: &Shown| {
+            let subject = &shown.subject;
+            json!({ "name": shown.name, "tags": shown.tags, "kernel": subject.kernel,
                     "kernel_sha256": subject.kernel_sha256, "sources": subject.sources,
                     "asked": subject.asked,
                     "boot_line": subject.boot_line, "rows": subject.rows,
                     "kept_at": subject.kept_at })
         };
-        return Ok(write_stdout(&to_json(&found.iter().map(of).collect::<Vec<_>>())?)?);
+        return Ok(write_stdout(&to_json(&found.iter().map(json_of).collect::<Vec<_>>())?)?);
     }
-    let rows = found.into_iter().map(|it| {
-        let sources = it.subject.sources.join(", ");
-        vec![it.name, it.subject.rows.to_string(), it.tags.join(", "), sources]
+    let rows = found.into_iter().map(|shown| {
+        let sources = shown.subject.sources.join(", ");
+        vec![shown.name, shown.subject.rows.to_string(), shown.tags.join(", "), sources]
     });
     let heads = ["subject", "rows", "tags", "kernel"];
     Ok(write_stdout(&plain_table(&heads, rows.collect(), &[3, 2], list_options()))?)

@@ -17,7 +17,7 @@ use crate::text::{ascii, escape};
 #[derive(Debug, Clone, Args)]
 pub struct OutputArgs {
     /// Print in this format
-    #[arg(short, long, value_parser = named(FORMATS, |it| it.name, |_| ""))]
+    #[arg(short, long, value_parser = named(FORMATS, |format| format.name, |_| ""))]
     #[arg(default_value = TEXT.name, help_heading = "Output")]
     format: Format,
     /// Print as JSON, the same as --format json
@@ -63,12 +63,12 @@ impl OutputArgs {
 
     /// The same of results that were read.
     pub fn print_saved(&self, results: &[Saved]) -> Result<(), Error> {
-        self.print_all(&results.iter().map(|it| it as &dyn Report).collect::<Vec<_>>())
+        self.print_all(&results.iter().map(|result| result as &dyn Report).collect::<Vec<_>>())
     }
 
     /// The same, but for text, which is a summary.
     pub fn print_summary(&self, results: &[Saved], summary: &str) -> Result<(), Error> {
-        let all: Vec<&dyn Report> = results.iter().map(|it| it as &dyn Report).collect();
+        let all: Vec<&dyn Report> = results.iter().map(|result| result as &dyn Report).collect();
         match self.format().name == TEXT.name {
             true => self.print_text(summary, &all),
             false => self.print_all(&all),
@@ -223,14 +223,14 @@ mod tests {
 
     #[test]
     fn what_others_say_does_nothing_and_stays_readable() {
-        for (said, shown) in [
+        for (path, shown) in [
             (&b"a\tb\r\nc\r\r\n"[..], "a\tb\nc\n"),
             (b"\x1b[2Jover\rwritten\n", "\\u{1b}[2Jover\\rwritten\n"),
             (b"\x9b1m \x07\xe2\x80\xae end", "\u{fffd}1m \\u{7}\\u{202e} end"),
             (b"last\r", "last\\r"),
             (b"", ""),
         ] {
-            assert_eq!(harmless(said), shown);
+            assert_eq!(harmless(path), shown);
         }
     }
 

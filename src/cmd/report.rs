@@ -24,7 +24,7 @@ pub struct Args {
     explain: Option<String>,
     /// Print all call paths of the row of --explain, for a program that reads them
     #[arg(long, value_name = "FORM", requires = "explain")]
-    #[arg(value_parser = named(&EXPORTS, |it| it.name, |it| it.about))]
+    #[arg(value_parser = named(&EXPORTS, |export| export.name, |export| export.about))]
     #[arg(conflicts_with_all = ["format", "json", "html"], help_heading = "Output")]
     paths: Option<Export>,
     /// With --paths, print those of this side alone
@@ -83,8 +83,13 @@ fn explain(row: &str, results: &[Saved], output: &OutputArgs) -> Result<Exit, Er
 }
 
 /// Prints what another program reads. Whether the row changed is not asked here.
-fn print_paths(of: &[PathBuf], row: &str, form: Export, side: Option<Side>) -> Result<Exit, Error> {
-    let [dir] = of else {
+fn print_paths(
+    results: &[PathBuf],
+    row: &str,
+    form: Export,
+    side: Option<Side>,
+) -> Result<Exit, Error> {
+    let [dir] = results else {
         return Err(Error::usage(
             "--paths reads one directory; name one, and run it for each other",
         ));
@@ -111,7 +116,7 @@ fn print_in(shape: Shape, results: &[Saved], output: &OutputArgs) -> Result<(), 
     let all = all.ok_or_else(|| {
         Error::usage("--layout only applies to runs of the exact engine; remove it")
     })?;
-    let text = all.into_iter().map(|it| shape.render(it, output.text_options()));
+    let text = all.into_iter().map(|paths| shape.render(paths, output.text_options()));
     Ok(write_stdout(&text.collect::<String>())?)
 }
 

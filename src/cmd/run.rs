@@ -86,7 +86,7 @@ fn measure(args: &Args, dir: &AnyRunDir, session: &Session<'_>) -> Result<Exit, 
             if args.explain_noise {
                 say_what_is_noisy(dir, &comparison, session)?;
             }
-            Exit::of_comparisons(&[comparison])
+            Exit::from_comparisons(&[comparison])
         }
     })
 }

@@ -175,17 +175,23 @@ fn du(args: &DuArgs) -> Result<Exit, Error> {
 fn guests(args: &DuArgs) -> Result<Exit, Error> {
     let all = args.store.open()?.instruments()?;
     if args.json {
-        let of = |(it, is_own): &(Instrument, bool)| {
-            json!({ "guest": it.guest, "qemu": it.qemu, "is_of_this_ktax": is_own,
-                    "measurements": it.objects.len(), "bytes": it.bytes, "kept_at": it.kept_at })
+        let json_of = |(instrument, is_own): &(Instrument, bool)| {
+            json!({ "guest": instrument.guest, "qemu": instrument.qemu, "is_of_this_ktax": is_own,
+                    "measurements": instrument.objects.len(), "bytes": instrument.bytes, "kept_at": instrument.kept_at })
         };
-        write_stdout(&to_json(&all.iter().map(of).collect::<Vec<_>>())?)?;
+        write_stdout(&to_json(&all.iter().map(json_of).collect::<Vec<_>>())?)?;
         return Ok(Exit::Ok);
     }
-    let rows = all.iter().map(|(it, is_own)| {
+    let rows = all.iter().map(|(instrument, is_own)| {
         let whose = if *is_own { "this ktax" } else { "another ktax" };
-        let (count, size) = (it.objects.len().to_string(), binary_size(it.bytes));
-        vec![flow::guest(&it.guest).to_owned(), it.qemu.clone(), count, size, whose.to_owned()]
+        let (count, size) = (instrument.objects.len().to_string(), binary_size(instrument.bytes));
+        vec![
+            flow::guest(&instrument.guest).to_owned(),
+            instrument.qemu.clone(),
+            count,
+            size,
+            whose.to_owned(),
+        ]
     });
     let heads = ["guest", "QEMU", "measurements", "size", "programs of"];
     write_stdout(&plain_table(&heads, rows.collect(), &[1], list_options()))?;
@@ -219,9 +225,14 @@ fn prune(args: &PruneArgs) -> Result<Exit, Error> {
 fn text_of(prune: &Prune, is_dry: bool) -> String {
     let mut lines: Vec<String> = Vec::new();
     if is_dry {
-        lines.extend(prune.files.iter().map(|it| {
-            let object = it.object.get(..12).unwrap_or_default();
-            format!("{:>10}  {} {object}  {}", binary_size(it.bytes), it.kind, escape(&it.what))
+        lines.extend(prune.files.iter().map(|file| {
+            let object = file.object.get(..12).unwrap_or_default();
+            format!(
+                "{:>10}  {} {object}  {}",
+                binary_size(file.bytes),
+                file.kind,
+                escape(&file.what)
+            )
         }));
     }
     let count = |kind| prune.files.iter().filter(|file| file.kind == kind).count();
@@ -251,9 +262,9 @@ fn text_of(prune: &Prune, is_dry: bool) -> String {
 }
 
 fn json_of(prune: &Prune, is_dry: bool) -> serde_json::Value {
-    let files = prune.files.iter().map(|it| {
-        json!({ "kind": it.kind, "id": it.object, "path": shown(&it.path), "what": it.what,
-                "bytes": it.bytes })
+    let files = prune.files.iter().map(|file| {
+        json!({ "kind": file.kind, "id": file.object, "path": shown(&file.path), "what": file.what,
+                "bytes": file.bytes })
     });
     json!({ "dry_run": is_dry, "files": files.collect::<Vec<_>>(), "bytes": prune.bytes(),
             "kept_for_tags": prune.kept, "tags_without_measurement": prune.tags,

@@ -47,9 +47,9 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     let tags = stored.tags()?;
     write_stdout(&match args.json {
         true => {
-            let of =
+            let json_of =
                 |(name, subject): &(String, String)| json!({ "tag": name, "subject": subject });
-            to_json(&tags.iter().map(of).collect::<Vec<_>>())?
+            to_json(&tags.iter().map(json_of).collect::<Vec<_>>())?
         }
         false => {
             let rows = tags.into_iter().map(|(name, subject)| vec![name, subject]).collect();

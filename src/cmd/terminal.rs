@@ -40,8 +40,8 @@ fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().expect("no thread panics with the lock")
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("no thread panics with the lock")
 }
 
 impl Terminal {
@@ -268,10 +268,10 @@ impl Terminal {
     /// How far the pairs of this run are, and how long all of them take at most.
     fn line_of_pairs(&self, done: &Progress, estimates: Option<&[(String, f64)]>) -> String {
         let mut pairs = lock(&self.pairs);
-        let part = pairs.of_several();
+        let part = pairs.part_of_several();
         let mut line = String::new();
-        if let Some(Part { at, of, .. }) = part {
-            line += &format!("run {} of {of}; ", at + 1);
+        if let Some(Part { index, count, .. }) = part {
+            line += &format!("run {} of {count}; ", index + 1);
         }
         let most = done.cap.map(|cap| format!(" of at most {cap}")).unwrap_or_default();
         line += &format!("pairs: {}{most}; A/A pairs: {}", done.pairs, done.controls);
@@ -282,7 +282,7 @@ impl Terminal {
         let all = done.pairs + done.controls;
         let left = pairs.left(self.started.elapsed(), all, done.cap.map(drawn_for));
         if let Some(left) = left {
-            let of_all = part.map(|part| format!(" for {} runs", part.of)).unwrap_or_default();
+            let of_all = part.map(|part| format!(" for {} runs", part.count)).unwrap_or_default();
             line += &format!("; at most {} left{of_all}", spoken(left));
         }
         line

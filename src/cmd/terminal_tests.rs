@@ -35,20 +35,20 @@ fn pairs(terminal: &Terminal, pairs: usize) -> String {
 #[test]
 fn each_run_of_a_timed_sweep_is_named_and_has_its_own_rate() {
     let terminal = Terminal::new();
-    let part = |at| terminal.part(Part { at, of: 3, shares_base: false });
+    let part = |index| terminal.part(Part { index, count: 3, shares_base: false });
     part(0);
     assert_eq!(pairs(&terminal, 0), "run 1 of 3; pairs: 0 of at most 10; A/A pairs: 0");
-    let said = pairs(&terminal, 1);
-    assert!(said.ends_with(" left for 3 runs"), "{said}");
+    let line = pairs(&terminal, 1);
+    assert!(line.ends_with(" left for 3 runs"), "{line}");
     part(1);
     // A run that is resumed has some already, of which nobody knows how long they took.
     assert_eq!(pairs(&terminal, 5), "run 2 of 3; pairs: 5 of at most 10; A/A pairs: 0");
-    let said = pairs(&terminal, 6);
-    assert!(said.starts_with("run 2 of 3; pairs: 6 ") && said.contains("at most "), "{said}");
+    let line = pairs(&terminal, 6);
+    assert!(line.starts_with("run 2 of 3; pairs: 6 ") && line.contains("at most "), "{line}");
     let alone = Terminal::new();
     pairs(&alone, 0);
-    let said = pairs(&alone, 1);
-    assert!(said.starts_with("pairs: 1 of at most 10; ") && said.ends_with(" left"), "{said}");
+    let line = pairs(&alone, 1);
+    assert!(line.starts_with("pairs: 1 of at most 10; ") && line.ends_with(" left"), "{line}");
 }
 
 /// What a terminal without a screen prints, which logs from now on if it is long ago that it did.
@@ -80,8 +80,8 @@ fn a_log_has_a_line_of_progress_when_a_minute_is_over() {
     events[..2].iter().for_each(|event| terminal.event(event));
     *lock(&terminal.last_line) = earlier();
     terminal.event(&events[2]);
-    let said = lock(&lines).clone();
-    let [first, second] = said.as_slice() else { panic!("{said:?}") };
+    let logged = lock(&lines).clone();
+    let [first, second] = logged.as_slice() else { panic!("{logged:?}") };
     assert!(first.starts_with("0 of 2 runs; about "), "{first}");
     assert!(second.starts_with("1 of 2 runs; about ") && second.ends_with(" left"), "{second}");
 }
@@ -110,8 +110,8 @@ fn a_build_has_a_line_of_progress_when_a_minute_is_over() {
     assert_eq!(*lock(&lines), [""; 0]);
     *lock(&terminal.last_line) = earlier();
     terminal.task(&task(3, false));
-    let said = lock(&lines).clone();
-    assert!(said[0].starts_with("compiling src:linux: 3 of 1000 files, about "), "{said:?}");
+    let logged = lock(&lines).clone();
+    assert!(logged[0].starts_with("compiling src:linux: 3 of 1000 files, about "), "{logged:?}");
     terminal.task(&task(4, true));
     assert!(lock(&terminal.bar).is_none() && lock(&lines).len() == 1);
 }

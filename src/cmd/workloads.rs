@@ -191,8 +191,8 @@ fn describe(definition: &Definition) -> Result<String, Error> {
     if !documents.is_empty() {
         text += &format!("asked by     {}\n", documents.join(", "));
     }
-    for (at, (name, wanted)) in definition.signature.iter().enumerate() {
-        let heading = if at == 0 { "signature" } else { "" };
+    for (number, (name, wanted)) in definition.signature.iter().enumerate() {
+        let heading = if number == 0 { "signature" } else { "" };
         text += &format!("{heading:<13}{name} = {wanted}\n");
     }
     if !definition.params.is_empty() {
@@ -341,18 +341,18 @@ mod tests {
     #[test]
     fn a_narrow_terminal_has_whole_words_and_is_told_what_is_missing() {
         let definitions = definitions().unwrap();
-        let at = |width| {
+        let table_of_width = |width| {
             list_table(&definitions, TextOptions { width, ..TextOptions::default() }).unwrap()
         };
-        let (narrow, usual) = (at(60), at(80));
+        let (narrow, usual) = (table_of_width(60), table_of_width(80));
         assert!(narrow.lines().all(|line| line.chars().count() <= 60), "{narrow}");
         assert!(narrow.lines().next().unwrap().ends_with("description"), "{narrow}");
-        let said = "Omitted to fit 60 columns: asked by; --json has all.";
-        assert_eq!(narrow.lines().last(), Some(said));
+        let note = "Omitted to fit 60 columns: asked by; --json has all.";
+        assert_eq!(narrow.lines().last(), Some(note));
         assert!(usual.contains("asked by") && !usual.contains("Omitted"), "{usual}");
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         let known = words(&usual);
-        let table = narrow.replace(said, "");
+        let table = narrow.replace(note, "");
         for word in words(&table).iter().filter(|word| !word.starts_with('─')) {
             assert!(known.contains(word), "{word} is a part of a word: {narrow}");
         }

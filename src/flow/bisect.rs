@@ -1,4 +1,4 @@
-//! Which part of what base and change differ in carries the difference.
+//! Searches for the commits, options, patches or parameters that carry a difference.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ use crate::stats::exact::MIN_LAYOUTS;
 use crate::stats::search::Known as Places;
 use crate::text::{escape, shell_path};
 
-/// Why a search cannot begin, or cannot go on.
+/// Reasons why a search cannot begin or continue.
 #[derive(Debug, Error, PartialEq, Eq)]
 // The messages say what the fields are.
 #[allow(missing_docs)]
@@ -49,8 +49,8 @@ pub enum BisectError {
     NotASearch { path: String, reason: String },
     #[error("{patch} is not what it was when the search began; start again in a new directory")]
     EditedPatch { patch: String },
-    /// The kernels are the first digits of their hashes: where they are the same, QEMU or ktax is
-    /// another.
+    /// `now` and `then` are the first digits of the kernels' hashes. If they are equal, QEMU or
+    /// ktax has changed.
     #[error(
         "the base is not what it was when the search began (its kernel is {now}, was {then}; or \
          QEMU or ktax is another): start again in a new directory"
@@ -70,17 +70,17 @@ impl BisectError {
 pub enum Search {
     /// The user stopped it.
     Stopped {
-        /// What to type to resume it.
+        /// Command that resumes the search.
         next: String,
     },
     /// Base and change do not differ in a way that can be searched.
     Nothing(Box<NothingToSearch>),
-    /// What carries the difference.
+    /// The search has found the elements that carry the difference.
     Found(Box<Bisection>),
 }
 
 impl Search {
-    /// What there is to print; nothing of a search that was stopped.
+    /// Result to print; `None` for a search that was stopped.
     pub fn result(&self) -> Option<&dyn Report> {
         match self {
             Search::Stopped { .. } => None,
@@ -90,31 +90,29 @@ impl Search {
     }
 }
 
-/// An element that carries less than this of the whole is not looked for.
+/// Share of the whole difference below which an element is not searched for.
 const NEGLIGIBLE: f64 = 0.01;
 
-/// A function that carries less than this of the whole says nothing about who did it.
+/// Share of the whole difference above which a function points to the commit that caused it.
 const TELLING: f64 = 0.1;
 
-/// Compares base and change, then searches what lies between them, in a directory of its own.
-///
-/// # Errors
-/// The experiment is not one that can be searched, or something on the host failed.
+/// Compares base and change, then searches the elements between them. `out` is the directory of the
+/// search.
 pub fn start(
     mut experiment: Experiment<CountsExperiment>,
     out: &Path,
     session: &Session<'_>,
 ) -> Result<Search, Error> {
-    let of = &mut experiment.method;
-    check_rows_and_layouts(of)?;
-    for subject in [&mut of.base, &mut of.change] {
+    let method = &mut experiment.method;
+    check_rows_and_layouts(method)?;
+    for subject in [&mut method.base, &mut method.change] {
         make_absolute(subject)?;
     }
-    let chain = plan::chain(&of.base, &of.change)?;
-    let store = Store::of(out);
+    let chain = plan::chain(&method.base, &method.change)?;
+    let store = SearchDir::new(out);
     store.check_free()?;
-    session.check_names(&ExperimentMethod::Counts(of.clone()))?;
-    let known = known_elements(chain, of)?;
+    session.check_names(&ExperimentMethod::Counts(method.clone()))?;
+    let known = known_elements(chain, method)?;
     let plan = counts::plan(&experiment, session)?;
     let Some(comparison) = compare(&store.bounds(), plan.clone().with(Into::into), session)? else {
         let again = shell_path(store.root());
@@ -143,11 +141,8 @@ pub fn start(
 }
 
 /// Resumes a search that was stopped, or returns one that is finished.
-///
-/// # Errors
-/// There is no search in `dir`, or something on the host failed.
 pub fn resume(dir: &Path, session: &Session<'_>) -> Result<Search, Error> {
-    let store = Store::of(dir);
+    let store = SearchDir::new(dir);
     if let Some(comparison) = unsearched(&store)? {
         return Ok(nothing(comparison, String::new()));
     }
@@ -166,8 +161,8 @@ fn nothing(comparison: Comparison, between: String) -> Search {
     Search::Nothing(Box::new(NothingToSearch::of(comparison, between)))
 }
 
-/// Base against change of a search that ended there, because they do not differ.
-fn unsearched(store: &Store) -> Result<Option<Comparison>, Error> {
+/// Comparison of base and change of a search that ended because they do not differ.
+fn unsearched(store: &SearchDir) -> Result<Option<Comparison>, Error> {
     if store.has_search() || !store.bounds().is_dir() {
         return Ok(None);
     }
@@ -176,7 +171,7 @@ fn unsearched(store: &Store) -> Result<Option<Comparison>, Error> {
     Ok(ended.filter(|comparison| !comparison.rows.iter().any(is_change)))
 }
 
-/// A search follows one number, and one that is sure.
+/// Refuses several rows, because a search follows one cost, and fewer layouts than a verdict needs.
 fn check_rows_and_layouts(experiment: &CountsExperiment) -> Result<(), Error> {
     let rows = experiment.rows()?.len();
     let layouts = experiment.layouts;
@@ -187,7 +182,7 @@ fn check_rows_and_layouts(experiment: &CountsExperiment) -> Result<(), Error> {
     }
 }
 
-/// A search can be resumed from another directory.
+/// Makes all paths absolute, so that the search can be resumed from another directory.
 fn make_absolute(subject: &mut Subject) -> Result<(), Error> {
     let absolute = |path: &str| -> Result<String, Error> {
         Ok(std::path::absolute(path)?.display().to_string())
@@ -211,8 +206,8 @@ fn make_absolute(subject: &mut Subject) -> Result<(), Error> {
     Ok(())
 }
 
-/// What lies between base and change, where that is known before anything is built: all but
-/// options. Revisions become the commits that they are now.
+/// Elements between base and change; `None` for options, which are only known after a build.
+/// Revisions become the commits that they name now.
 fn known_elements(
     chain: Chain,
     experiment: &mut CountsExperiment,
@@ -238,10 +233,10 @@ fn known_elements(
     }
 }
 
-/// The options between the finished configurations of both, which are kept.
+/// Options that differ between the finished configurations, which are written to the directory.
 fn options(
     experiment: &CountsExperiment,
-    store: &Store,
+    store: &SearchDir,
     session: &Session<'_>,
 ) -> Result<Vec<Element>, Error> {
     let (base, change) = (config(&experiment.base, session)?, config(&experiment.change, session)?);
@@ -253,14 +248,14 @@ fn tree(subject: &Subject) -> &Path {
     Path::new(subject.tree.as_deref().unwrap_or("."))
 }
 
-/// What Kconfig made of a Subject.
+/// Configuration of a Subject after Kconfig.
 fn config(subject: &Subject, session: &Session<'_>) -> Result<String, Error> {
     let built = session.obtain(subject)?;
     let path = built.config.expect("what was built has a configuration");
     Ok(std::fs::read_to_string(path)?)
 }
 
-/// The commits that touch the functions which carry the difference.
+/// Indexes of the commits that touch the functions which carry the difference.
 fn likely(base: &Subject, elements: &[Element], effect: &Effect) -> Result<Vec<usize>, Error> {
     let is_telling = |share: f64| share.abs() > TELLING * effect.delta.abs();
     let functions = effect.functions.iter();
@@ -293,15 +288,15 @@ fn begin(
     }
 }
 
-/// What an operation costs one Side, in the first Layout.
+/// Cost of one operation on one Side, in the first Layout.
 fn cost(row: &Row, effect: &Effect, side: Side) -> f64 {
     effect.samples.get(side)[0] as f64 / row.ops as f64
 }
 
-/// Measures one place after the other, each kept at once. `bounds` is locked, so that nobody else
-/// searches here.
+/// Measures one place after the other, and writes each to the directory. The caller holds the lock
+/// of `bounds`, so that nobody else searches here.
 fn search(
-    store: &Store,
+    store: &SearchDir,
     bounds: &Plan<CountsPlan>,
     mut bisection: Bisection,
     session: &Session<'_>,
@@ -313,9 +308,9 @@ fn search(
             return Ok(stopped());
         }
         // Both ends are one part; of the places between, those known are done.
-        let at = bisection.points.len() - 1;
-        let of = at + expected(&bisection, place);
-        session.observer.part(Part { at, of, shares_base: true });
+        let index = bisection.points.len() - 1;
+        let count = index + expected(&bisection, place);
+        session.observer.part(Part { index, count, shares_base: true });
         session.observer.note(&report::place(&bisection, place));
         let Some(point) = measure(store, bounds, &bisection, place, session)? else {
             return Ok(stopped());
@@ -329,19 +324,19 @@ fn search(
     Ok(Search::Found(Box::new(bisection)))
 }
 
-/// How many places must be measured to follow one carrier down to its element: each halves the
+/// Number of places that must be measured to follow one carrier to its element: each halves the
 /// stretch around `place`.
 fn expected(bisection: &Bisection, place: usize) -> usize {
-    let before = bisection.points.range(..place).next_back().map_or(0, |(at, _)| *at);
-    let after = bisection.points.range(place..).next().map_or(place, |(at, _)| *at);
+    let before = bisection.points.range(..place).next_back().map_or(0, |(place, _)| *place);
+    let after = bisection.points.range(place..).next().map_or(place, |(place, _)| *place);
     let stretch = (after - before).max(2);
     stretch.next_power_of_two().trailing_zeros() as usize
 }
 
-fn with_search<T>(bisection: &Bisection, of: impl FnOnce(Places) -> T) -> T {
+fn with_search<T>(bisection: &Bisection, search: impl FnOnce(Places) -> T) -> T {
     let known = bisection.points.keys().map(|place| (*place, bisection.cost(*place))).collect();
     let (likely, negligible) = (&bisection.likely[..], bisection.negligible);
-    of(Places { known: &known, likely, negligible })
+    search(Places { known: &known, likely, negligible })
 }
 
 fn next(bisection: &Bisection) -> Option<usize> {
@@ -359,9 +354,9 @@ fn found(bisection: &Bisection) -> Vec<Carrier> {
     with_search(bisection, |search| search.jumps()).into_iter().map(carrier).collect()
 }
 
-/// Measures one place; nothing if the user stopped it.
+/// Measures one place; `None` if the user stopped it.
 fn measure(
-    store: &Store,
+    store: &SearchDir,
     bounds: &Plan<CountsPlan>,
     bisection: &Bisection,
     place: usize,
@@ -382,7 +377,7 @@ fn measure(
     }
 }
 
-/// What a patch is, whatever its name.
+/// Short hash of a patch's content.
 fn content(patch: &str) -> Result<String, Error> {
     let path = Path::new(patch);
     let bytes =
@@ -390,7 +385,7 @@ fn content(patch: &str) -> Result<String, Error> {
     Ok(format!("sha256 {:.12}", sha256(bytes)))
 }
 
-/// Refuses patches that were edited while they are searched.
+/// Refuses patches that were edited during the search.
 fn check_patches(bisection: &Bisection, place: usize) -> Result<(), Error> {
     if bisection.chain != Chain::Patches {
         return Ok(());
@@ -403,19 +398,19 @@ fn check_patches(bisection: &Bisection, place: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// What is measured later compares with what was measured first only if nothing else has changed.
+/// Refuses another base kernel, QEMU or ktax: later counts would not compare with the first ones.
 fn check_same(bounds: &Plan<CountsPlan>, plan: &Plan<CountsPlan>) -> Result<(), BisectError> {
     let (planned, bounds) = (&plan.method, &bounds.method);
     if planned.kernels.base.sha256 == bounds.kernels.base.sha256 && planned.key == bounds.key {
         return Ok(());
     }
-    let [now, then] = [planned, bounds].map(|of| of.kernels.base.sha256[..12].to_owned());
+    let [now, then] = [planned, bounds].map(|plan| plan.kernels.base.sha256[..12].to_owned());
     Err(BisectError::OtherBase { now, then })
 }
 
-/// One Layout is enough: what is compared has the same one.
+/// Experiment for one place, with one Layout: both sides have the same one.
 fn experiment(
-    store: &Store,
+    store: &SearchDir,
     bounds: &Plan<CountsPlan>,
     bisection: &Bisection,
     place: usize,
@@ -451,10 +446,8 @@ fn experiment(
     Ok(Experiment { title, seed, threshold_percent, method })
 }
 
-/// What the change of a row costs.
-///
-/// # Errors
-/// The host's: trying again may help.
+/// Cost of the change, or why it has none. An error means a fault of the host: trying again may
+/// help.
 fn point(row: &Row, metric: &str) -> Result<Point, Error> {
     if let Some(failed) = row.failures.first() {
         return match failed.failure.is_of_the_host() {
@@ -471,37 +464,39 @@ fn point(row: &Row, metric: &str) -> Result<Point, Error> {
     })
 }
 
-struct Store {
+/// Directory of a search: `bisection.json`, `bounds/` with the whole difference, and a run directory
+/// for each place that was measured.
+struct SearchDir {
     root: PathBuf,
 }
 
-impl Store {
-    pub fn of(root: &Path) -> Store {
-        Store { root: root.to_owned() }
+impl SearchDir {
+    pub fn new(root: &Path) -> SearchDir {
+        SearchDir { root: root.to_owned() }
     }
 
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The run directory that compares base and change.
+    /// Run directory that compares base and change.
     pub fn bounds(&self) -> PathBuf {
         self.root.join("bounds")
     }
 
-    /// The run directory of a place.
+    /// Run directory of a place.
     pub fn place(&self, place: usize) -> PathBuf {
         self.root.join(format!("{place:05}"))
     }
 
-    /// The configuration of a place; `base` is 0.
+    /// Path of the configuration of a place; the base is place 0.
     pub fn config(&self, place: usize) -> Result<PathBuf, Error> {
         // The plan has it, and is to be the same wherever ktax is started.
         let root = std::path::absolute(&self.root)?;
         Ok(root.join(format!("{place:05}.config")))
     }
 
-    /// Keeps a configuration.
+    /// Writes a configuration, and returns its path.
     pub fn write_config(&self, place: usize, text: &str) -> Result<PathBuf, Error> {
         let path = self.config(place)?;
         write_atomically(&path, text.as_bytes())
@@ -509,7 +504,7 @@ impl Store {
         Ok(path)
     }
 
-    /// Refuses a directory that has a search.
+    /// Refuses a directory that already has a search.
     pub fn check_free(&self) -> Result<(), BisectError> {
         match self.has_search() {
             false => Ok(()),
@@ -517,7 +512,7 @@ impl Store {
         }
     }
 
-    /// Whether a search began here.
+    /// Whether the directory has a search.
     pub fn has_search(&self) -> bool {
         self.path().exists()
     }

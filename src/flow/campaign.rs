@@ -1,5 +1,5 @@
-//! A campaign: many Subjects over the same rows, in shards that any scheduler runs on any machine.
-//! A directory that the machines share, or have copies of, is all that they have in common.
+//! A campaign measures many Subjects over the same rows, in shards that any scheduler runs on any
+//! machine. The machines share one directory, or have copies of it.
 
 mod collect;
 mod plan;
@@ -21,7 +21,7 @@ pub use plan::plan;
 pub use shard::{ShardEnd, build, run};
 pub use slurm::write_slurm;
 
-/// Why a campaign, or a shard of it, cannot go on.
+/// Reasons why a campaign or a shard of it cannot continue.
 #[derive(Debug, Error, PartialEq, Eq)]
 // The messages say what the fields are.
 #[allow(missing_docs)]
@@ -55,9 +55,9 @@ pub enum CampaignError {
         counted(*.rows, "row"))]
     HostFailed { rows: usize, path: String },
     #[error(
-        "{name} is {is}; remove it from `timed`, which takes timed experiments without a sweep"
+        "{name} is {what}; remove it from `timed`, which takes timed experiments without a sweep"
     )]
-    NotTimed { name: String, is: &'static str },
+    NotTimed { name: String, what: &'static str },
     #[error("two timed experiments are called {name}; rename one of the files")]
     TwiceTimed { name: String },
     #[error("{path} is of another campaign; collect copies of {wanted} alone")]
@@ -97,9 +97,9 @@ fn are_missing(missing: usize) -> String {
     format!("{} {are}", counted(missing, "result"))
 }
 
-/// The first names of rows, and how many more there are.
+/// First names of rows, and the number of the others.
 pub fn some(rows: &[String]) -> String {
-    /// As many fit into two lines of a terminal.
+    /// This many names fit into two lines of a terminal.
     const SHOWN: usize = 4;
     let names = rows.iter().take(SHOWN).map(|row| escape(row)).collect::<Vec<_>>().join(", ");
     match rows.len().saturating_sub(SHOWN) {
@@ -108,25 +108,25 @@ pub fn some(rows: &[String]) -> String {
     }
 }
 
-/// `shards 1, 2 and 7`, as a scheduler takes them.
+/// List of shard numbers as a scheduler takes it: `shards 1,2,7`.
 fn listed(shards: &[usize]) -> String {
     let all: Vec<String> = shards.iter().map(usize::to_string).collect();
     let word = if all.len() == 1 { "shard" } else { "shards" };
     format!("{word} {}", all.join(","))
 }
 
-/// The rows of a unit that the campaign's store has not.
+/// Names of the rows of a unit that the campaign's store does not have.
 fn missing(dir: &CampaignDir, unit: &CampaignUnit, kernel: &Identity) -> Vec<String> {
     let store = Store::new(dir.store());
     let is_missing = |row: &&usize| {
-        let of = dir.plan().measurand(unit.subject, **row, kernel);
-        !store.path(&of).exists()
+        let measurand = dir.plan().measurand(unit.subject, **row, kernel);
+        !store.path(&measurand).exists()
     };
     let rows = unit.rows.iter().filter(is_missing);
     rows.map(|row| dir.plan().workloads[*row].row.clone()).collect()
 }
 
-/// The rows of a unit that are not measured.
+/// Names of the rows of a unit that are not measured; all of them if its kernel is not built.
 fn left_of(dir: &CampaignDir, unit: &CampaignUnit) -> Result<Vec<String>, Error> {
     Ok(match dir.kernel(unit.subject)? {
         Some(kernel) => missing(dir, unit, &kernel),
@@ -134,7 +134,7 @@ fn left_of(dir: &CampaignDir, unit: &CampaignUnit) -> Result<Vec<String>, Error>
     })
 }
 
-/// A row of a unit as it is named: `row of kernel and boot line`.
+/// Name of a row in messages: `row of kernel and boot line`.
 fn named(dir: &CampaignDir, unit: &CampaignUnit, row: &str) -> Result<String, Error> {
     let subject = &dir.plan().subjects[unit.subject].subject;
     let kernel = match dir.kernel(unit.subject)? {
@@ -144,7 +144,7 @@ fn named(dir: &CampaignDir, unit: &CampaignUnit, row: &str) -> Result<String, Er
     Ok(format!("{row} of {kernel} {}", subject.boot_line).trim_end().to_owned())
 }
 
-/// Which of these rows of a unit failed, each with its name and why.
+/// Name and failure of each of these rows that failed in a guest.
 fn failures(
     dir: &CampaignDir,
     unit: &CampaignUnit,
@@ -161,16 +161,16 @@ fn failures(
     Ok(found)
 }
 
-/// What of a unit is neither measured nor failed, and what failed.
+/// Rows of a unit that are not measured: those that are missing, and those that failed.
 #[derive(Debug, Default)]
 struct Left {
-    /// The names of rows that are missing.
+    /// Names of the missing rows.
     pub missing: Vec<String>,
-    /// The names of rows that failed on any machine, and why.
+    /// Names of the rows that failed on any machine, and why.
     pub failed: Vec<(String, String)>,
 }
 
-/// What of a unit is left, in a campaign and its copies.
+/// Rows of a unit that are not measured, in a campaign and its copies.
 fn left(all: &[CampaignDir], unit: &CampaignUnit) -> Result<Left, Error> {
     let dir = &all[0];
     let rows = left_of(dir, unit)?;
@@ -190,18 +190,18 @@ fn left(all: &[CampaignDir], unit: &CampaignUnit) -> Result<Left, Error> {
     Ok(Left { missing, failed: failed.into_iter().collect() })
 }
 
-/// Takes into the campaign's store what a user's store has of these units. What cannot be read
-/// there is measured.
+/// Copies measurements of these units from a user's store into the campaign's store. Unreadable
+/// ones are skipped, and so measured again.
 fn take_units(from: &Store, dir: &CampaignDir, units: &[CampaignUnit]) -> Result<(), Error> {
     let to = Store::new(dir.store());
     for unit in units {
         let Some(kernel) = dir.kernel(unit.subject)? else { continue };
         let rows = unit.rows.iter();
-        for of in rows.map(|row| dir.plan().measurand(unit.subject, *row, &kernel)) {
-            if to.path(&of).exists() {
+        for measurand in rows.map(|row| dir.plan().measurand(unit.subject, *row, &kernel)) {
+            if to.path(&measurand).exists() {
                 continue;
             }
-            if let Ok(Some(measurement)) = from.get(&of) {
+            if let Ok(Some(measurement)) = from.get(&measurand) {
                 to.put(&measurement)?;
             }
         }
@@ -209,8 +209,8 @@ fn take_units(from: &Store, dir: &CampaignDir, units: &[CampaignUnit]) -> Result
     Ok(())
 }
 
-/// The first failure of a row in a guest. One of the host says nothing of the row: it is measured
-/// again.
+/// First failure of a row in a guest. Failures of the host are skipped, because the row is then
+/// measured again.
 fn failure(dir: &RunDir<CountsPlan>, row: &str) -> Result<Option<Failure>, RunDirError> {
     for step in &dir.plan().method.steps {
         let of_run = dir.run(step, row)?.and_then(|run: Run| match run.outcome {
@@ -226,34 +226,32 @@ fn failure(dir: &RunDir<CountsPlan>, row: &str) -> Result<Option<Failure>, RunDi
     Ok(None)
 }
 
-/// How far a shard is.
+/// Progress of a shard.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ShardStatus {
-    /// Its number, from 0.
+    /// Number of the shard, from 0.
     pub number: usize,
-    /// What it has: rows of Subjects, or one timed experiment.
-    pub of: usize,
-    /// What of it is not measured, and has not failed, by the names of its rows.
+    /// Number of results: rows of Subjects, or one timed experiment.
+    pub total: usize,
+    /// Names of the rows that are not measured and have not failed.
     pub missing: Vec<String>,
-    /// What failed in a guest, as `row of subject`, and why.
+    /// Failures in a guest: `row of subject`, and why.
     pub failed: Vec<(String, String)>,
     /// Subjects whose kernels are yet to be built.
     pub unbuilt: Vec<usize>,
-    /// How long what is missing takes on one CPU, seconds; of times nobody knows.
+    /// Estimated seconds that the missing rows take on one CPU; 0 for timed experiments.
     pub seconds: f64,
 }
 
-/// How far all shards are.
-///
-/// # Errors
-/// The directory cannot be read.
+/// Progress of all shards.
 pub fn status(dir: &CampaignDir) -> Result<Vec<ShardStatus>, Error> {
     let shards = dir.plan().shards.iter().enumerate();
-    let mut all: Vec<ShardStatus> =
-        shards.map(|(number, shard)| of_shard(dir, number, shard)).collect::<Result<_, Error>>()?;
+    let mut all: Vec<ShardStatus> = shards
+        .map(|(number, shard)| shard_status(dir, number, shard))
+        .collect::<Result<_, Error>>()?;
     // What the store had needs no work, unless it is lost.
     if let Some(known) = dir.plan().shard(all.len()) {
-        let lost = of_shard(dir, all.len(), &known)?;
+        let lost = shard_status(dir, all.len(), &known)?;
         if !lost.missing.is_empty() || !lost.failed.is_empty() {
             all.push(lost);
         }
@@ -261,13 +259,13 @@ pub fn status(dir: &CampaignDir) -> Result<Vec<ShardStatus>, Error> {
     Ok(all)
 }
 
-fn of_shard(dir: &CampaignDir, number: usize, shard: &Shard) -> Result<ShardStatus, Error> {
+fn shard_status(dir: &CampaignDir, number: usize, shard: &Shard) -> Result<ShardStatus, Error> {
     let mut status = ShardStatus { number, ..ShardStatus::default() };
     match shard {
         Shard::Times(name) => {
             let is_there = AnyRunDir::open(&dir.timed(name))?.comparison()?.is_some();
             let named = Some(format!("the timed experiment {name}")).filter(|_| !is_there);
-            (status.of, status.missing) = (1, named.into_iter().collect());
+            (status.total, status.missing) = (1, named.into_iter().collect());
         }
         Shard::Counts(units) => {
             for unit in units {
@@ -279,7 +277,7 @@ fn of_shard(dir: &CampaignDir, number: usize, shard: &Shard) -> Result<ShardStat
 }
 
 fn add(status: &mut ShardStatus, dir: &CampaignDir, unit: &CampaignUnit) -> Result<(), Error> {
-    status.of += unit.rows.len();
+    status.total += unit.rows.len();
     if dir.kernel(unit.subject)?.is_none() {
         status.unbuilt.push(unit.subject);
     }

@@ -1,4 +1,5 @@
-//! Counts: both Kernels, the exact engine, every Boot and Run; and why a program does not repeat.
+//! Counts with the exact engine: gets both Kernels, makes every Boot and Run, and explains why a
+//! program does not repeat.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -24,27 +25,27 @@ use crate::run::{CountsBoots, Driver, Ended, Event, traced};
 use crate::rundir::{AnyRunDir, RunDir};
 use crate::text::counted;
 
-/// Gets both Kernels, asks QEMU which one it is, draws the Layouts.
+/// Gets both Kernels, asks QEMU for its version, and draws the Layouts.
 pub(super) fn plan(
     experiment: &Experiment<CountsExperiment>,
     session: &Session<'_>,
 ) -> Result<Plan<CountsPlan>, Error> {
     let experiment = &programs::with_traced_files(experiment, session)?;
-    let of = &experiment.method;
-    let CountsExperiment { engine, machine, base, change, .. } = of;
+    let method = &experiment.method;
+    let CountsExperiment { engine, machine, base, change, .. } = method;
     // Names are checked before anything is fetched.
-    of.rows()?;
+    method.rows()?;
     let Measures::Counts { key, .. } = engine.measures else {
         return Err(StalePlanError::no_engine("counts", engine.name).into());
     };
     let qemu = Qemu::find(session.qemu.as_deref())?;
     qemu.check_cpu(&machine.cpu)?;
     qemu.check_cpus(machine.cpus)?;
-    let guest = programs::compiled_guest(of.workloads_from.as_deref(), session)?;
+    let guest = programs::compiled_guest(method.workloads_from.as_deref(), session)?;
     let guests = Guests {
-        programs: &of.programs,
-        hooks: of.hooks.as_deref(),
-        disk: of.disk.as_ref(),
+        programs: &method.programs,
+        hooks: method.hooks.as_deref(),
+        disk: method.disk.as_ref(),
         subjects: Sides { base, change },
         memory_mib: machine.memory_mib,
     };
@@ -59,7 +60,7 @@ pub(super) fn plan(
         true => base.clone(),
         false => session.obtain(change)?.identity,
     };
-    let modules = Disk::with_modules(of.disk.as_ref(), &of.modules);
+    let modules = Disk::with_modules(method.disk.as_ref(), &method.modules);
     let (key, archives) =
         programs::key_with_archives(key(&qemu, machine), &guest, &packed, modules);
     let plan = experiment.plan(Sides { base, change }, key, archives)?;
@@ -67,8 +68,8 @@ pub(super) fn plan(
     Ok(plan)
 }
 
-/// The modules that the guests of each Side load. With them come those that a real machine loads
-/// for its CPU; a Side that loads no other has none of these.
+/// Packs the modules that the guests of each Side load, with those that a real machine loads for
+/// its CPU. `None` for a Side that loads no modules of its own.
 fn modules_of(
     plan: &CountsPlan,
     session: &Session<'_>,
@@ -86,7 +87,7 @@ pub(super) fn run(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<End
         let to_keep = store::take(dir, session)?;
         let observer = session.observer;
         observer.begin(&work(&dir.plan().method, session));
-        let said = Mutex::new(BTreeSet::new());
+        let warned = Mutex::new(BTreeSet::new());
         let driver = Driver {
             dir,
             boots,
@@ -95,7 +96,7 @@ pub(super) fn run(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<End
             observe: &|event| {
                 observer.event(&event);
                 if let Event::Booted(step, boot) = event {
-                    say_unknown_parameters(&dir.plan().method, step, boot, &said, session);
+                    say_unknown_parameters(&dir.plan().method, step, boot, &warned, session);
                 }
             },
         };
@@ -108,16 +109,16 @@ pub(super) fn run(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<End
     })
 }
 
-/// Names the boot parameters that a Side's kernel does not know, at the first boot of that Side:
-/// nobody waits for all runs to hear of a mistyped one.
+/// Notes the boot parameters that a Side's kernel does not know, at its first boot: a mistyped
+/// parameter is reported before all runs have ended.
 fn say_unknown_parameters(
     plan: &CountsPlan,
     step: &Step,
     boot: &Boot,
-    said: &Mutex<BTreeSet<Side>>,
+    warned: &Mutex<BTreeSet<Side>>,
     session: &Session<'_>,
 ) {
-    let is_first = said.lock().is_ok_and(|mut said| said.insert(step.side));
+    let is_first = warned.lock().is_ok_and(|mut warned| warned.insert(step.side));
     if !is_first {
         return;
     }
@@ -129,14 +130,14 @@ fn say_unknown_parameters(
     }
 }
 
-/// Does something with what makes the Boots of a Plan.
+/// Opens the engine of a Plan, and calls `call` with its Boots.
 pub(super) fn with_boots<T>(
     dir: &RunDir<CountsPlan>,
     session: &Session<'_>,
     call: impl FnOnce(CountsBoots<'_>) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let plan = &dir.plan().method;
-    let engine = engine::named(&plan.key.engine).map(|it| it.measures);
+    let engine = engine::named(&plan.key.engine).map(|engine| engine.measures);
     let Some(Measures::Counts { key, open }) = engine else {
         return Err(StalePlanError::no_engine("counts", &plan.key.engine).into());
     };
@@ -162,7 +163,7 @@ pub(super) fn with_boots<T>(
     call(CountsBoots { engine: &*engine, images, modules, programs: packed, virtual_s })
 }
 
-/// What is to be done, all in all.
+/// Number of boots and rows, for estimates.
 pub(super) fn work(plan: &CountsPlan, session: &Session<'_>) -> Work {
     Work {
         engine: plan.key.engine.clone(),
@@ -172,12 +173,9 @@ pub(super) fn work(plan: &CountsPlan, session: &Session<'_>) -> Work {
     }
 }
 
-/// Says of each program whose counts differ between Layouts what it was given that differs, by
-/// running it under ptrace in the two whose counts are furthest apart; the caller has locked the
-/// directory.
-///
-/// # Errors
-/// The Plan is of another QEMU or ktax, or the guest or the host failed.
+/// Explains, for each program whose counts differ between Layouts, which system calls gave it
+/// different data. It runs the program under ptrace in the two Layouts whose counts are furthest
+/// apart. The caller has locked the directory.
 pub fn explain_noise(
     dir: &AnyRunDir,
     comparison: &Comparison,
@@ -194,8 +192,8 @@ pub fn explain_noise(
         if !rows.is_empty() && plan.layouts.len() < 2 {
             return Ok(vec!["noise is between layouts; measure with --layouts 2 or more".into()]);
         }
-        let said = if rows.is_empty() { "there is no program" } else { "no program is noisy" };
-        return Ok(vec![format!("{said}; there is nothing to explain")]);
+        let reason = if rows.is_empty() { "there is no program" } else { "no program is noisy" };
+        return Ok(vec![format!("{reason}; there is nothing to explain")]);
     }
     with_boots(dir, session, |boots| {
         let explain = |row: &&Row| {
@@ -225,7 +223,7 @@ fn in_two_layouts(
     Ok([traced(boots, plan, one, program)?, traced(boots, plan, other, program)?])
 }
 
-/// The Steps of the Side with the larger range that have the smallest and the largest count.
+/// Steps with the smallest and the largest count, on the Side with the larger range.
 fn furthest_apart<'a>(plan: &'a CountsPlan, row: &Row) -> [&'a Step; 2] {
     let counts = |side: Side| row.effects().first().map(|effect| effect.samples.get(side));
     let of_side = |side: Side| plan.steps.iter().filter(move |step| step.side == side);
@@ -240,8 +238,8 @@ fn furthest_apart<'a>(plan: &'a CountsPlan, row: &Row) -> [&'a Step; 2] {
     pair.expect("a noisy row has counts").1
 }
 
-fn by_count(of: &(u64, &Step)) -> u64 {
-    of.0
+fn by_count(counted: &(u64, &Step)) -> u64 {
+    counted.0
 }
 
 /// Whether the headline differs between the layouts of a Side.
@@ -265,7 +263,7 @@ fn sentence(row: &str, difference: &TraceDifference) -> String {
         true => format!(", up to its system call {},", TracedCall::MOST),
         false => String::new(),
     };
-    let mut said = match given.is_empty() {
+    let mut text = match given.is_empty() {
         true => format!(
             "{row}: two layouts{until} gave it the same by every system call; what differs is the \
              kernel's own work"
@@ -275,12 +273,12 @@ fn sentence(row: &str, difference: &TraceDifference) -> String {
         }
     };
     if !apart.is_empty() {
-        said += &format!("; its runs went apart at {}", apart.join(", "));
+        text += &format!("; its runs went apart at {}", apart.join(", "));
     }
-    said
+    text
 }
 
-/// As the kernel names it.
+/// Name of a system call.
 fn name(number: u16) -> String {
     match Sysno::new(number.into()) {
         _ if number == TracedCall::RDTSC => "the clock (rdtsc)".to_owned(),
@@ -301,14 +299,14 @@ mod tests {
             is_cut: false,
         };
         let few = [(318, 1), (228, 7), (511, 1), (510, 1)];
-        let said = sentence("program:a", &difference(&few, &[]));
+        let text = sentence("program:a", &difference(&few, &[]));
         let named = "clock_gettime 7 times, getrandom 1 time, system call 510 1 time, the clock \
             (rdtsc) 1 time";
-        assert_eq!(said, format!("program:a: two layouts gave it something else by {named}"));
-        let said = sentence("program:a", &difference(&few, &[202]));
-        assert!(said.ends_with("; its runs went apart at futex"), "{said}");
+        assert_eq!(text, format!("program:a: two layouts gave it something else by {named}"));
+        let text = sentence("program:a", &difference(&few, &[202]));
+        assert!(text.ends_with("; its runs went apart at futex"), "{text}");
         let cut = TraceDifference { is_cut: true, ..TraceDifference::default() };
-        let said = sentence("program:a", &cut);
-        assert!(said.contains("two layouts, up to its system call 32768, gave it the same"));
+        let text = sentence("program:a", &cut);
+        assert!(text.contains("two layouts, up to its system call 32768, gave it the same"));
     }
 }

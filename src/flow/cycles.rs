@@ -1,4 +1,4 @@
-//! What a machine takes: measured, estimated, and whether that is right.
+//! Estimates of cycles: calibrates a machine, estimates results, and compares estimates with times.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use crate::model::{
 use crate::plan::{Experiment, ExperimentFile, ModelKey};
 use crate::{analyse, vmm};
 
-/// Why nothing was calibrated. The message ends with the next step.
+/// Reasons why a machine was not calibrated. The message ends with the next step.
 #[derive(Debug, Error)]
 pub enum CalibrateError {
     /// The file has another result.
@@ -24,9 +24,9 @@ pub enum CalibrateError {
     Other {
         /// The file or directory.
         path: String,
-        /// What was looked for.
+        /// Kind of result that is needed.
         wanted: &'static str,
-        /// How to make one.
+        /// Command that makes one.
         next: &'static str,
     },
     /// Times of one kernel say nothing of another one.
@@ -48,13 +48,13 @@ pub enum CalibrateError {
     OtherMachine {
         /// The CPU of the times; empty of an older ktax.
         timed: String,
-        /// This one.
+        /// CPU of this machine.
         here: String,
     },
-    /// The rows do not say what anything takes.
+    /// The rows are not enough to fit the constants.
     #[error("the rows cannot be fitted, and nothing was written: {why}")]
     NotFitted {
-        /// Why, and what to do about it.
+        /// Reason, and the next step.
         why: String,
     },
     /// No model has such a name.
@@ -62,21 +62,21 @@ pub enum CalibrateError {
     Name {
         /// The file.
         path: String,
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// A model that is no machine.
     #[error("{name} models no machine; write --model skylake, zen3 or a file")]
     NoMachine {
-        /// Its name.
+        /// Name of the model.
         name: String,
     },
-    /// It cannot be written.
+    /// The machine cannot be written as TOML.
     #[error("the machine has no form that a file can have: {0}; report this")]
     Toml(#[from] toml::ser::Error),
 }
 
-/// Why there is no estimate. The message ends with the next step.
+/// Reasons why there is no estimate. The message ends with the next step.
 #[derive(Debug, Error)]
 pub enum EstimateError {
     /// The machine was never calibrated.
@@ -85,7 +85,7 @@ pub enum EstimateError {
         /// The file.
         file: String,
     },
-    /// Its constants are for another model's counters.
+    /// The constants are for the counters of another model.
     #[error(
         "{file} was fitted to the counters of its own model, which these counts do not have; \
          count again with --model {file}"
@@ -109,37 +109,34 @@ pub enum EstimateError {
          order; name a directory of each"
     )]
     NotBoth,
-    /// There is nothing that was counted.
+    /// The result has no counts.
     #[error("--machine only applies to comparisons of the exact engine; name one, or remove it")]
     NotCounted,
 }
 
-/// What to calibrate by.
+/// Input of a calibration.
 #[derive(Debug, Default)]
 pub struct CalibrateOrder {
-    /// The machine that is modelled: a name or a file. Of counts it is theirs.
+    /// Name or file of the modelled machine. Counts bring their own.
     pub model: Option<String>,
-    /// A comparison of the running kernel with itself, counted with a model; and the same rows,
-    /// timed.
+    /// Comparison of the running kernel with itself, counted with a model; and times of the same
+    /// rows.
     pub rows: Option<(PathBuf, Vec<PathBuf>)>,
-    /// Whether the counts may be of another kernel than the times: the error has the difference.
+    /// Whether the counts may come from another kernel than the times. The estimate's error then
+    /// includes the difference.
     pub may_be_other_kernel: bool,
     /// The file that is written.
     pub out: PathBuf,
 }
 
 /// Calibrates, and writes the machine's file; `None` where the user stopped it.
-///
-/// # Errors
-/// The rows are of another kernel or machine, or cannot be fitted; or a file cannot be read or
-/// written.
 pub fn calibrate(
     order: &CalibrateOrder,
     cancel: &Cancel,
     observe: &dyn Fn(Moment<'_>),
 ) -> Result<Option<CalibrationTable>, Error> {
     let facts = noise::facts();
-    let said = |name| facts.get(name).cloned().unwrap_or_default();
+    let fact_or_empty = |name| facts.get(name).cloned().unwrap_or_default();
     // What is wrong with files is said before anything is measured.
     let rows = order
         .rows
@@ -148,10 +145,10 @@ pub fn calibrate(
     let rows = rows.transpose()?;
     let model = match (&rows, &order.model) {
         (Some(Rows { model: Some(model), .. }), _) => model.clone(),
-        (_, model) => named(model.as_deref().unwrap_or(like(&said(fact::CPU))))?,
+        (_, model) => named(model.as_deref().unwrap_or(like(&fact_or_empty(fact::CPU))))?,
     };
     if let Some(rows) = &rows {
-        rows.check_machine(&said(fact::CPU))?;
+        rows.check_machine(&fact_or_empty(fact::CPU))?;
     }
     check_name(&order.out, &model)?;
     let mut missing = Vec::new();
@@ -159,9 +156,9 @@ pub fn calibrate(
     let strings = Costly::STRINGS.into_iter();
     let iterations = strings.filter_map(|kind| Some((kind, engine::operations::iterations(kind)?)));
     let mut calibration = Calibration {
-        cpu: said(fact::CPU),
-        microcode: said(fact::MICROCODE),
-        is_virtual: !said(fact::HYPERVISOR).is_empty(),
+        cpu: fact_or_empty(fact::CPU),
+        microcode: fact_or_empty(fact::MICROCODE),
+        is_virtual: !fact_or_empty(fact::HYPERVISOR).is_empty(),
         cycles_per_ns: engine::operations::cycles_per_ns(),
         iterations: iterations.collect(),
         ..Calibration::default()
@@ -253,7 +250,9 @@ impl Rows {
     fn read(counts: &Path, times: &[PathBuf], may_be_other: bool) -> Result<Rows, Error> {
         let path = counts.display().to_string();
         let counted = saved(&[counts.to_owned()])?.into_iter().find_map(|one| match one.result {
-            SavedResult::Comparison(it) if it.counts().is_some() => Some(*it),
+            SavedResult::Comparison(comparison) if comparison.counts().is_some() => {
+                Some(*comparison)
+            }
             _ => None,
         });
         let counted = counted.ok_or(CalibrateError::Other {
@@ -324,7 +323,7 @@ impl Rows {
     }
 }
 
-/// The machine's file: its sizes, and what it takes.
+/// Writes the machine's file: its sizes and its calibration.
 fn write(path: &Path, model: &MachineModel, calibration: &Calibration) -> Result<(), Error> {
     let machine = toml::Table::try_from(model).map_err(CalibrateError::Toml)?;
     let of_machine = machine.into_iter().filter(|(key, _)| key != "name");
@@ -337,10 +336,7 @@ fn write(path: &Path, model: &MachineModel, calibration: &Calibration) -> Result
     results::write_output(path, &text)
 }
 
-/// The machine of a file, with what it takes.
-///
-/// # Errors
-/// It cannot be read, is no machine, or was never calibrated.
+/// Reads a machine's file, and requires a calibration.
 pub fn calibrated(path: &Path) -> Result<ModelKey, Error> {
     let machine = results::machine(path)?;
     match machine.calibration() {
@@ -349,10 +345,7 @@ pub fn calibrated(path: &Path) -> Result<ModelKey, Error> {
     }
 }
 
-/// Adds to each comparison what the machine of that file would take.
-///
-/// # Errors
-/// The file is no calibrated machine, or a result does not have what its constants are for.
+/// Adds to each comparison the estimate for the machine of a file.
 pub fn estimate(results: &mut [Saved], machine: &Path) -> Result<(), Error> {
     let file = machine.display().to_string();
     let ModelKey::Machine(model, Some(calibration)) = calibrated(machine)? else {
@@ -375,7 +368,7 @@ pub fn estimate(results: &mut [Saved], machine: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether the counts have the counters of such a model, whatever its file was called.
+/// Whether the counts were made with this model, whatever its file was called.
 fn is_of(model: &MachineModel, counts: &CountsComparison) -> bool {
     let nameless = |machine: &MachineModel| MachineModel {
         name: String::new(),
@@ -387,14 +380,11 @@ fn is_of(model: &MachineModel, counts: &CountsComparison) -> bool {
     counted.is_some_and(|counted| nameless(counted) == nameless(model))
 }
 
-/// The engine that boots both kernels and times them.
+/// Engine that times both kernels.
 const TIMED: &str = "kvm";
 
-/// Joins counts and times that were made; a machine adds the estimates, which counts that were made
-/// with one have.
-///
-/// # Errors
-/// One of both is none, or no row is in both.
+/// Compares the estimates of a counted result with the times of a timed one. `machine` is needed if
+/// the counts were made without a calibrated machine.
 pub fn validate_results(
     counted: &Path,
     timed: &Path,
@@ -404,8 +394,8 @@ pub fn validate_results(
     if let Some(machine) = machine {
         estimate(&mut counted, machine)?;
     }
-    let counted = only(counted, |it| it.counts().is_some())?;
-    let timed = only(saved(&[timed.to_owned()])?, |it| it.times().is_some())?;
+    let counted = only(counted, |comparison| comparison.counts().is_some())?;
+    let timed = only(saved(&[timed.to_owned()])?, |comparison| comparison.times().is_some())?;
     Ok(analyse::validate(&counted, &timed)?)
 }
 
@@ -417,11 +407,8 @@ fn only(results: Vec<Saved>, is_wanted: fn(&Comparison) -> bool) -> Result<Compa
     found.ok_or_else(|| EstimateError::NotBoth.into())
 }
 
-/// Counts an experiment with a machine's model, times it, and joins both; `None` where the user
-/// stopped it, and the same call goes on.
-///
-/// # Errors
-/// A Kernel cannot be had, the machine has no fit, or something on the host failed.
+/// Counts an experiment with a machine's model, times it, and compares both. `None` if the user
+/// stopped it; the same call continues.
 pub fn validate(
     file: &ExperimentFile,
     machine: &Path,
@@ -429,11 +416,11 @@ pub fn validate(
     session: &Session<'_>,
 ) -> Result<Option<Validation>, Error> {
     let key = results::machine(machine)?;
-    if key.calibration().is_none_or(|it| it.fit.is_none()) {
+    if key.calibration().is_none_or(|calibration| calibration.fit.is_none()) {
         return Err(EstimateError::NotFitted { file: machine.display().to_string() }.into());
     }
     let both = [counted(file, key), timed(file)];
-    let [counted, timed] = both.map(|it| Experiment::of(&it));
+    let [counted, timed] = both.map(|file| Experiment::of(&file));
     let (counted, timed) = (plan(&counted?, session)?, plan(&timed?, session)?);
     let dirs: [PathBuf; 2] = ["counted", "timed"].map(|name| out.join(name));
     let Some(counted) = compare(&dirs[0], counted, session)? else { return Ok(None) };
@@ -443,7 +430,7 @@ pub fn validate(
     Ok(Some(validation))
 }
 
-/// What only times have goes.
+/// Experiment without the keys of timed engines.
 fn counted(file: &ExperimentFile, machine: ModelKey) -> ExperimentFile {
     let mut file = file.clone();
     (file.engine, file.threshold_percent) = (None, None);
@@ -454,7 +441,7 @@ fn counted(file: &ExperimentFile, machine: ModelKey) -> ExperimentFile {
     file
 }
 
-/// What only counts have goes.
+/// Experiment without the keys of the exact engine.
 fn timed(file: &ExperimentFile) -> ExperimentFile {
     let mut file = file.clone();
     file.engine = ENGINES.iter().find(|engine| engine.name == TIMED);

@@ -1,4 +1,4 @@
-//! What this machine can and cannot do, and what fixes it.
+//! Checks what this machine can do, and says what fixes the rest.
 
 mod checks;
 mod kvm;
@@ -22,48 +22,45 @@ use crate::kernel::{self, Kernel};
 use crate::model::{FREE_DISK_GIB, Failure, Subject};
 use crate::text::{binary_size, counted, escape_bytes, shell_path};
 
-/// What one look found.
+/// Result of one check.
 #[derive(Debug, Serialize)]
 pub struct Check {
-    /// What was looked at.
+    /// Name of the check.
     pub what: &'static str,
-    /// Whether it works as it is.
+    /// Whether it works.
     pub ok: bool,
-    /// Whether ktax cannot do its main job without it.
+    /// Whether counting needs it.
     pub needed: bool,
-    /// In words.
+    /// Description for people.
     pub found: String,
-    /// What fixes it; empty where nothing needs to be.
+    /// Command or advice that fixes it; empty if it works.
     pub fix: String,
 }
 
 impl Check {
-    /// Whether it is in the way of ktax's main job.
+    /// Whether it prevents counting.
     pub fn is_bad(&self) -> bool {
         self.needed && !self.ok
     }
 }
 
-/// What is as it should be.
+/// Successful check.
 fn good(what: &'static str, found: String) -> Check {
     Check { what, ok: true, needed: true, found, fix: String::new() }
 }
 
-/// What is in the way, and what fixes it.
+/// Failed check that prevents counting.
 fn bad(what: &'static str, found: String, fix: &str) -> Check {
     Check { what, ok: false, needed: true, found, fix: fix.to_owned() }
 }
 
-/// What only some commands need: whether it works, and what fixes it if not.
+/// Check that only some commands need.
 fn optional(what: &'static str, ok: bool, found: String, fix: &str) -> Check {
     Check { what, ok, needed: false, found, fix: fix.to_owned() }
 }
 
-/// Looks at this machine. KVM is tried with a kernel, with the newest one of the cache if none is
-/// named; `None` where the user stopped it.
-///
-/// # Errors
-/// The named kernel cannot be used.
+/// Checks this machine. KVM is tried with `kernel`, or with the newest kernel in the cache. `None`
+/// if the user stopped it.
 pub fn look(
     kernel: Option<&Path>,
     budget: Budget,
@@ -99,7 +96,8 @@ fn look_at_qemu(qemu: &Result<Qemu, QemuError>) -> Check {
     }
 }
 
-/// Starts QEMU with the plugin and without a machine: enough for it to refuse what it cannot do.
+/// Starts QEMU with the plugin and without a machine, so that it can refuse what it does not
+/// support.
 fn look_at_engine(qemu: Qemu, session: &Session<'_>) -> Check {
     let tried = Exact::new(qemu, &session.cache, session.limits.clone(), Cancel::default())
         .and_then(|engine| engine.try_plugin());
@@ -111,7 +109,7 @@ fn look_at_engine(qemu: Qemu, session: &Session<'_>) -> Check {
     }
 }
 
-/// Runs the self-test if this QEMU has not passed it yet: a second.
+/// Runs the self-test, which takes a second, if this QEMU has not passed it yet.
 fn look_at_several_cpus(qemu: &Qemu, session: &Session<'_>) -> Check {
     checks::several_cpus(qemu, || {
         session.observer.status("testing QEMU with several CPUs");
@@ -120,7 +118,7 @@ fn look_at_several_cpus(qemu: &Qemu, session: &Session<'_>) -> Check {
     })
 }
 
-/// What a failure says to do next may be to type what the user has just typed.
+/// Advice for a failure of the plugin. The failure's own next step may be this command.
 fn plugin_fix(failure: &Failure) -> &'static str {
     match failure {
         Failure::Host { .. } => "name a directory that you can write with --cache DIR",
@@ -170,7 +168,7 @@ fn look_at_cache(cache: &Path, budget: Budget) -> Check {
     }
 }
 
-/// A directory of the cache in which this user can make no file: another user may have made it.
+/// Directory of the cache in which this user cannot create files: another user may have created it.
 fn unwritable(cache: &Path) -> Option<(PathBuf, io::Error)> {
     let entries = cache.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
     let below = entries.filter(|path| path.is_dir());
@@ -222,7 +220,7 @@ fn look_at_machine(jobs: usize) -> Check {
     good("machine", found)
 }
 
-/// The kernel that the user names, else what the cache has: nothing is downloaded for this.
+/// Kernel that the user names, or the newest one in the cache; nothing is downloaded.
 fn kernel_to_try(path: Option<&Path>, session: &Session<'_>) -> Result<Option<Kernel>, Error> {
     let Some(path) = path else {
         let at_hand = kernel::at_hand(&session.cache);
@@ -258,22 +256,16 @@ fn look_at_settings() -> Check {
 }
 
 /// Restores the settings that a killed ktax left changed.
-///
-/// # Errors
-/// Another ktax changes settings, or one cannot be restored.
 pub fn restore() -> Result<Replayed, Error> {
     Ok(journal::replay(&journal::state_dir())?)
 }
 
-/// Asks the distribution's own tools; `make newer-qemu` runs the same.
+/// Script that fetches QEMU with the distribution's own tools; `make newer-qemu` runs it too.
 const SCRIPT: &str = include_str!("../../scripts/qemu-backports.sh");
 
 const NEXT: &str = "look whether this distribution has backports with QEMU 10, or use Debian 13";
 
 /// Unpacks the QEMU of the distribution's backports into a new directory.
-///
-/// # Errors
-/// The directory has something else in it, or there is no such QEMU.
 pub fn newer_qemu(dir: &Path) -> Result<Qemu, Error> {
     let dir = std::path::absolute(dir).context("cannot find the current directory", "go to one")?;
     let program = dir.join("qemu-system-x86_64");

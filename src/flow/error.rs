@@ -1,4 +1,4 @@
-//! Why something could not be done, whatever the command.
+//! The errors of all commands.
 
 use std::fmt::Display;
 use std::io;
@@ -34,15 +34,16 @@ use crate::store::StoreError;
 use crate::text::{escape, shell_path};
 use crate::vmm::VmmError;
 
-/// Why something could not be done. The message says what failed, why, and what to do next.
+/// Reasons why a command failed. The message says what failed, why, and what to do next.
 #[derive(Debug, Error)]
 // The messages say what the fields are.
 #[allow(missing_docs)]
 pub enum Error {
-    /// The user stopped it; what is done is kept.
+    /// The user stopped the command; finished work is kept.
     #[error("stopped")]
     Cancelled,
-    /// What is wrong with a command line, in `src/cmd/`: here each mistake has a type of its own.
+    /// Mistake on a command line, found in `src/cmd/`. Mistakes that are found here have variants
+    /// of their own.
     #[error("{0}")]
     Usage(String),
     /// A file that the user named cannot be read.
@@ -109,10 +110,10 @@ pub enum Error {
         "neither HOME nor XDG_CACHE_HOME says where the cache is; set HOME or give --cache DIR"
     )]
     NoCache,
-    /// The host does not do what ktax needs.
+    /// The host fails to do what ktax needs.
     #[error("{0}")]
     Host(String),
-    /// A Boot or a Run that everything else depends on failed.
+    /// A Boot or a Run failed on which everything else depends.
     #[error("{0}; {next}", next = .0.next_step())]
     Failed(Failure),
     #[error(transparent)]
@@ -155,7 +156,7 @@ pub enum Error {
     ExitFile(#[from] ExitFileError),
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// Its message has names of other people's processes.
+    /// The message has names of other users' processes.
     #[error("{}", escape(&.0.to_string()))]
     Live(#[from] LiveError),
     #[error(transparent)]
@@ -207,17 +208,17 @@ impl From<HostError> for Error {
 }
 
 impl Error {
-    /// A mistake on a command line.
+    /// Error for a mistake on the command line.
     pub fn usage(text: impl Into<String>) -> Error {
         Error::Usage(text.into())
     }
 
-    /// A fault of the host's that has no type of its own.
+    /// Error for a fault of the host that has no variant.
     pub fn host(text: impl Into<String>) -> Error {
         Error::Host(text.into())
     }
 
-    /// Who can do something about it; `None` where the user stopped it.
+    /// Who can fix the error; `None` if the user stopped the command.
     pub fn blame(&self) -> Option<Blame> {
         Some(match self {
             Error::Cancelled => return None,
@@ -266,7 +267,7 @@ impl Error {
         })
     }
 
-    /// Whether the user stopped it.
+    /// Whether the user stopped the command.
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Error::Cancelled)
     }
@@ -276,9 +277,9 @@ fn meant(near: &Option<String>) -> String {
     near.as_ref().map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default()
 }
 
-/// Says what a fault of the host's came in the way of.
+/// Turns errors of the host into [`Error::Host`].
 pub trait OrHost<T> {
-    /// `what: the error; next`
+    /// Error with the message `what: error; next`.
     fn context(self, what: impl Display, next: &str) -> Result<T, Error>;
 }
 
@@ -288,14 +289,14 @@ impl<T, E: Display> OrHost<T> for Result<T, E> {
     }
 }
 
-/// Why a Plan does not fit what is here now.
+/// Reasons why a Plan no longer fits this machine or its files.
 #[derive(Debug, Error, PartialEq, Eq)]
 // The messages say what the fields are.
 #[allow(missing_docs)]
 pub enum StalePlanError {
     #[error("no engine for {measures} is called {name:?}; plan again in a new directory")]
     NoEngine { measures: &'static str, name: String },
-    /// Exact counts belong to one QEMU and one build of ktax: these are not the Plan's.
+    /// QEMU or ktax is not that of the Plan, and exact counts belong to one build of each.
     #[error(
         "{path} was planned for QEMU {planned} and the ktax of that time, and this is QEMU \
          {found}: counts would not compare; plan again in a new directory"
@@ -323,7 +324,7 @@ pub enum StalePlanError {
 }
 
 impl StalePlanError {
-    /// Who can do something about it.
+    /// Who can fix the error.
     pub fn blame(&self) -> Blame {
         Blame::User
     }
@@ -357,12 +358,15 @@ mod tests {
     #[test]
     fn names_from_a_plan_are_quoted_and_escaped() {
         let name = "\"warp\\u{1b}\\n\"";
-        let said = StalePlanError::no_engine("times", "warp\x1b\n").to_string();
+        let message = StalePlanError::no_engine("times", "warp\x1b\n").to_string();
         assert_eq!(
-            said,
+            message,
             format!("no engine for times is called {name}; plan again in a new directory")
         );
-        let said = StalePlanError::NoKernel { name: "warp\x1b\n".into() }.to_string();
-        assert_eq!(said, format!("plan.json has no kernel {name}; plan again in a new directory"));
+        let message = StalePlanError::NoKernel { name: "warp\x1b\n".into() }.to_string();
+        assert_eq!(
+            message,
+            format!("plan.json has no kernel {name}; plan again in a new directory")
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Where a virtual machine's time goes: tables of files, and recordings of VMs that run.
+//! Tables of where a virtual machine's time goes: read from files, or recorded.
 
 mod recording;
 
@@ -21,7 +21,7 @@ pub use recording::{VmmToRecord, become_vmm, record, watch};
 
 // What the functions here are given.
 
-/// Why a file that the user named gives no table.
+/// Reasons why a file gives no table.
 #[derive(Debug, Error)]
 // The messages say what the fields are.
 #[allow(missing_docs)]
@@ -62,7 +62,7 @@ pub enum ExitFileError {
 }
 
 impl ExitFileError {
-    /// Who can do something about it.
+    /// Who can fix the error.
     pub fn blame(&self) -> Blame {
         match self {
             ExitFileError::Content { error, .. } => error.blame(),
@@ -74,7 +74,7 @@ impl ExitFileError {
     }
 }
 
-/// Why a VMM that ktax starts is not recorded.
+/// Reasons why a VMM that ktax starts cannot be recorded.
 #[derive(Debug, Error)]
 // The messages say what the fields are.
 #[allow(missing_docs)]
@@ -99,7 +99,7 @@ pub enum RecordError {
 }
 
 impl RecordError {
-    /// Who can do something about it.
+    /// Who can fix the error.
     pub fn blame(&self) -> Blame {
         match self {
             RecordError::NoProgram { .. } => Blame::User,
@@ -109,11 +109,8 @@ impl RecordError {
     }
 }
 
-/// The tables that `FILE`, `DIR` or either with `#NUMBER` names. A trace is added up as `per` says,
-/// by default for the VM; other files have the tables that they have.
-///
-/// # Errors
-/// The file cannot be read, has no such table, or is no trace and `per` says something.
+/// Reads the tables that `FILE`, `DIR`, `FILE#NUMBER` or `DIR#NUMBER` names. `per` says how a trace
+/// is added up, by default for the VM; only traces accept it.
 pub fn tables(name: &str, per: Option<Per>) -> Result<Vec<ExitTable>, Error> {
     let (path, number) = match name.rsplit_once('#') {
         Some((path, number)) if number.parse::<usize>().is_ok() => (path, number.parse().ok()),
@@ -135,7 +132,7 @@ pub fn tables(name: &str, per: Option<Per>) -> Result<Vec<ExitTable>, Error> {
     }
 }
 
-/// Of a run of guests, the tables of its rows.
+/// Tables of the rows of a run of guests.
 fn directory(path: &str) -> Result<Vec<ExitTable>, Error> {
     let results = saved(&[PathBuf::from(path)])?;
     let content = |error| ExitFileError::Content { path: path.to_owned(), error };
@@ -161,10 +158,7 @@ fn file(path: &str, per: Option<Per>) -> Result<Vec<ExitTable>, Error> {
     }
 }
 
-/// The only table that a name names.
-///
-/// # Errors
-/// There is none, or there are several.
+/// Reads the table of a name that has exactly one.
 pub fn only_table(name: &str) -> Result<ExitTable, Error> {
     let mut tables = tables(name, None)?;
     match tables.len() {
@@ -173,10 +167,7 @@ pub fn only_table(name: &str) -> Result<ExitTable, Error> {
     }
 }
 
-/// What was added to the tables of a file since it was read earlier.
-///
-/// # Errors
-/// The two are not reads of the same file.
+/// Difference between two reads of the same file.
 pub fn tables_since(name: &str, earlier: &str, per: Option<Per>) -> Result<Vec<ExitTable>, Error> {
     let names = || (name.to_owned(), earlier.to_owned());
     let (later, before) = (tables(name, per)?, tables(earlier, per)?);

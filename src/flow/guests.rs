@@ -1,4 +1,4 @@
-//! Guests: the kernels of host and guests, the engine of that host, every Step and row.
+//! Runs guests of a KVM host: gets the kernels, and makes every Step and row.
 
 use std::path::Path;
 
@@ -23,22 +23,22 @@ use crate::rundir::RunDir;
 use crate::text::nearest;
 use crate::vmm::linux::Feature;
 
-/// Gets all kernels, asks QEMU which one it is, draws the Layouts.
+/// Gets all kernels, asks QEMU for its version, and draws the Layouts.
 pub(super) fn plan(
     experiment: &Experiment<GuestsExperiment>,
     session: &Session<'_>,
 ) -> Result<Plan<GuestsPlan>, Error> {
-    let of = &experiment.method;
-    check_features(of)?;
-    let qemu = qemu(of.host, session)?;
-    let host = host_kernel(of.host, &of.host_subject, session)?;
+    let method = &experiment.method;
+    check_features(method)?;
+    let qemu = qemu(method.host, session)?;
+    let host = host_kernel(method.host, &method.host_subject, session)?;
     let identity = |subject: &GuestSubject| -> Result<Option<Identity>, Error> {
         let kernel = subject.kernel.as_ref();
-        kernel.map(|kernel| host_kernel(of.host, kernel, session)).transpose()
+        kernel.map(|kernel| host_kernel(method.host, kernel, session)).transpose()
     };
-    let base = identity(&of.base)?;
-    let change = of.change.as_ref().map(identity).transpose()?.flatten();
-    let key = key(of.host, &qemu, session)?;
+    let base = identity(&method.base)?;
+    let change = method.change.as_ref().map(identity).transpose()?.flatten();
+    let key = key(method.host, &qemu, session)?;
     Ok(experiment.plan(GuestKernels { host, base, change }, key))
 }
 
@@ -68,7 +68,7 @@ pub(super) fn run(dir: &RunDir<GuestsPlan>, session: &Session<'_>) -> Result<End
     Ok(ended)
 }
 
-/// Nobody waits for a host to hear that it knows no such feature.
+/// Refuses unknown features before a host is booted.
 fn check_features(experiment: &GuestsExperiment) -> Result<(), PlanError> {
     if experiment.host.is_board() {
         return Ok(());
@@ -92,9 +92,9 @@ fn qemu(host: HostKind, session: &Session<'_>) -> Result<Qemu, Error> {
     })
 }
 
-/// The host's machine never changes; the guests' shape is in their Subjects. In a host of this
-/// machine's architecture runs this ktax itself, so that counts belong to one build of it; on a
-/// board runs a program of its own.
+/// Key of a host. Its machine never changes, and the guests' machines are in their Subjects. A host
+/// of this architecture runs this ktax itself, so counts belong to one build of it; a board runs a
+/// program of its own.
 fn key(host: HostKind, qemu: &Qemu, session: &Session<'_>) -> Result<Key, Error> {
     let guest = match Board::for_kind(host) {
         Some(board) => board.program_sha256(&session.cache.join("runs"))?,
@@ -127,7 +127,7 @@ fn host_kernel(
     Ok(session.obtain_for(target(host), subject)?.identity)
 }
 
-/// What a host's kernel is built for.
+/// Target for which a host's kernel is built.
 fn target(host: HostKind) -> &'static Target {
     match host {
         HostKind::Kvm => &Target::X86_64,
@@ -185,7 +185,7 @@ impl Session<'_> {
     }
 }
 
-/// The host's kernel as it was planned: a newer package may have come since.
+/// Host's kernel as it was planned. A newer package may have come since.
 fn x86_host(plan: &GuestsPlan, session: &Session<'_>) -> Result<HostKernel, Error> {
     let planned = &plan.host_kernel;
     let kernel = session.kvm_host(&plan.host_subject)?;
@@ -225,7 +225,7 @@ fn guests_of(
     })?)
 }
 
-/// The host of a Side: its own, or the one of both.
+/// Host of a Side: its own, or the one of both.
 fn board_side(
     plan: &GuestsPlan,
     side: &GuestSide,
@@ -234,7 +234,7 @@ fn board_side(
     let own = side.subject.kernel.as_ref().zip(side.kernel.as_ref());
     let (subject, planned) = own.unwrap_or((&plan.host_subject, &plan.host_kernel));
     let image = session.image_for(target(plan.host), planned, subject)?;
-    let is_without = side.subject.without.iter().any(|it| it == GuestSubject::MAGIC_PAGE);
+    let is_without = side.subject.without.iter().any(|feature| feature == GuestSubject::MAGIC_PAGE);
     Ok(BoardSide {
         kernel: image,
         boot_line: subject.boot_line.clone(),
@@ -242,7 +242,7 @@ fn board_side(
     })
 }
 
-/// What is to be done, all in all.
+/// Number of hosts and rows, for estimates.
 pub(super) fn work(plan: &GuestsPlan, session: &Session<'_>) -> Work {
     Work {
         engine: plan.host.name().to_owned(),

@@ -1,4 +1,4 @@
-//! A command in a KVM host within QEMU.
+//! Runs a command in a KVM host within QEMU.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,32 +13,29 @@ use crate::model::Subject;
 
 pub use crate::kvmhost::{CommandOutput, init};
 
-/// A command, and the host that it runs in.
+/// Command, and the host in which it runs.
 #[derive(Debug)]
 pub struct HostOrder {
-    /// The host's kernel and its boot line.
+    /// Kernel of the host, with its boot line.
     pub kernel: Subject,
     /// Whether time is counted in instructions of one CPU.
     pub exact: bool,
-    /// What the host has below /files.
+    /// Files below /files in the host.
     pub files: Vec<FileForHost>,
-    /// The command, by its path in the host.
+    /// Words of the command; the program is a path in the host.
     pub command: Vec<String>,
 }
 
-/// A file, by its name in the host and its path here.
+/// File for the host.
 #[derive(Debug, Clone)]
 pub struct FileForHost {
-    /// The name of a file in a directory.
+    /// Name below /files.
     pub name: String,
-    /// Where it is here.
+    /// Path on this machine.
     pub path: PathBuf,
 }
 
-/// Boots the host, runs the command, and returns what it said.
-///
-/// # Errors
-/// A file cannot be read, a kernel cannot be had, or the host does not answer.
+/// Boots the host, runs the command, and returns its output and status.
 pub fn run(order: &HostOrder, session: &Session<'_>) -> Result<CommandOutput, Error> {
     let files = read(&order.files, GIVEN_MAX)?;
     let qemu = Qemu::find(session.qemu.as_deref())?;
@@ -54,11 +51,12 @@ pub fn run(order: &HostOrder, session: &Session<'_>) -> Result<CommandOutput, Er
         cancel: &session.cancel,
         scratch: &session.cache.join("runs"),
     };
-    let said = session.unless_cancelled(host.run(std::slice::from_ref(&order.command), &files))?;
-    Ok(said.into_iter().next().expect("there is an answer to each command"))
+    let answers =
+        session.unless_cancelled(host.run(std::slice::from_ref(&order.command), &files))?;
+    Ok(answers.into_iter().next().expect("there is an answer to each command"))
 }
 
-/// All of them before anything is booted, and whatever they are: `/dev/zero` has no end.
+/// Reads all files before anything is booted, at most `most` bytes: `/dev/zero` has no end.
 fn read(files: &[FileForHost], most: u64) -> Result<Vec<Given>, Error> {
     let mut left = most;
     let mut read = |FileForHost { name, path }: &FileForHost| {
@@ -98,8 +96,9 @@ mod tests {
             let most = most >> 20;
             let Error::FilesTooLarge { path, most_mib } = &error else { panic!("{error:?}") };
             assert_eq!((path.as_str(), *most_mib), (*paths.last().unwrap(), most));
-            let said = format!("with {path} the host's files exceed {most} MiB; give fewer or");
-            assert!(error.to_string().starts_with(&said), "{error}");
+            let beginning =
+                format!("with {path} the host's files exceed {most} MiB; give fewer or");
+            assert!(error.to_string().starts_with(&beginning), "{error}");
         }
         let error = read(&files(&["/no/such\x1b"]), 5).unwrap_err().to_string();
         assert!(error.starts_with("cannot read /no/such\\u{1b}: No such file"), "{error}");

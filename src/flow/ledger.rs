@@ -1,4 +1,4 @@
-//! Several additions to one base.
+//! Ranks several additions to one base by their costs.
 
 use std::path::{Path, PathBuf};
 
@@ -13,20 +13,17 @@ use crate::disk::read_text;
 use crate::model::{AlreadyOn, Comparison, LedgerTable, Row, Warning};
 use crate::plan::{ExperimentMethod, Ledger, TOGETHER, measured_machine};
 
-/// What came of a ledger.
+/// Result of a ledger.
 #[derive(Debug)]
 pub struct Ranked {
-    /// The additions by what they cost.
+    /// Additions, ranked by cost.
     pub table: LedgerTable,
-    /// Each addition against the base, then all of them together.
+    /// Comparisons of each addition with the base, then of all together.
     pub comparisons: Vec<Comparison>,
 }
 
-/// Compares each addition with the base, in a run directory of its own below `out`, where the table
-/// is kept with its reports; `None` where the user stopped it.
-///
-/// # Errors
-/// No addition can be built, or something on the host failed.
+/// Compares each addition with the base, in a run directory of its own below `out`, and writes the
+/// table and its reports there. `None` if the user stopped it.
 pub fn rank(ledger: &Ledger, out: &Path, session: &Session<'_>) -> Result<Option<Ranked>, Error> {
     let Checked { ledger, already_on, without_effect } = match check(ledger.clone(), session) {
         Err(Error::Cancelled) => return Ok(None),
@@ -34,10 +31,10 @@ pub fn rank(ledger: &Ledger, out: &Path, session: &Session<'_>) -> Result<Option
     };
     let (mut each, mut not_built) = (Vec::new(), Vec::new());
     let mut first: Option<PathBuf> = None;
-    let of = ledger.experiments.len();
+    let count = ledger.experiments.len();
     ledger.experiments.iter().try_for_each(|(_, one)| session.check_names(&one.method))?;
-    for (at, (name, experiment)) in ledger.experiments.iter().enumerate() {
-        session.observer.part(Part { at, of, shares_base: true });
+    for (index, (name, experiment)) in ledger.experiments.iter().enumerate() {
+        session.observer.part(Part { index, count, shares_base: true });
         session.observer.note(name);
         let plan = match phases::plan(experiment, session) {
             Ok(plan) => plan,
@@ -71,8 +68,8 @@ pub fn rank(ledger: &Ledger, out: &Path, session: &Session<'_>) -> Result<Option
     Ok(Some(Ranked { table, comparisons }))
 }
 
-/// What the machine that ships would take, unless the user named another one. A ledger ranks by
-/// cycles, for instructions and iterations are no common unit.
+/// Adds estimates for the built-in machine, unless the user named another one. A ledger ranks by
+/// cycles, because instructions and iterations have no common unit.
 fn estimated(mut comparison: Comparison) -> Result<Comparison, Error> {
     let is_estimated = |row: &Row| row.counts().is_some_and(|counts| counts.estimate.is_some());
     if !comparison.rows.iter().any(is_estimated) {
@@ -82,18 +79,19 @@ fn estimated(mut comparison: Comparison) -> Result<Comparison, Error> {
     Ok(comparison)
 }
 
-/// A ledger whose base has nothing of what is added.
+/// Ledger whose base has none of the additions.
 struct Checked {
     ledger: Ledger,
     already_on: Vec<AlreadyOn>,
-    /// Parameters that do nothing, by addition.
+    /// Parameters without effect, by addition.
     without_effect: Vec<(String, Warning)>,
 }
 
-/// The largest configuration that is read, in bytes.
+/// Size limit of a kernel's configuration, in bytes.
 const CONFIG_MAX: u64 = 4 << 20;
 
-/// What is added to a kernel that has it already would cost nothing. So the base boots without.
+/// Removes from the base what the ledger adds, because an addition that the base has would cost
+/// nothing.
 fn check(ledger: Ledger, session: &Session<'_>) -> Result<Checked, Error> {
     let Some(config) = base_config(&ledger, session)? else {
         return Ok(Checked { ledger, already_on: Vec::new(), without_effect: Vec::new() });
@@ -106,8 +104,8 @@ fn check(ledger: Ledger, session: &Session<'_>) -> Result<Checked, Error> {
     Ok(Checked { ledger: ledger.without(&already_on)?, already_on, without_effect })
 }
 
-/// The configuration of the base's kernel; `None` where nobody knows it, or it cannot be built,
-/// which the first comparison says.
+/// Configuration of the base's kernel; `None` if it is unknown or the kernel cannot be built, which
+/// the first comparison reports.
 fn base_config(ledger: &Ledger, session: &Session<'_>) -> Result<Option<String>, Error> {
     let Some((_, experiment)) = ledger.experiments.first() else { return Ok(None) };
     let ExperimentMethod::Counts(counts) = &experiment.method else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! The limits of ktax as a person meets them: the table of docs/limits.md.
+//! The limits of ktax, as the table of docs/limits.md shows them.
 
 use super::results::{FILE_MAX, RESULT_MAX};
 use crate::cache::Budget;
@@ -9,18 +9,18 @@ use crate::plan::{SHARDS, bounds};
 use crate::text::binary_size;
 use crate::{rundir, store};
 
-/// What is limited, between which numbers it may be, and what it is where nobody says.
+/// Limit, its bounds and its default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limit {
-    /// What is limited, with the option or key that sets it.
+    /// Limited quantity, with the option or key that sets it.
     pub what: &'static str,
-    /// The least and the most, or the most alone.
+    /// Minimum and maximum, or the maximum alone.
     pub bounds: String,
-    /// What holds where nothing is asked for; empty where nothing can be asked for.
+    /// Default; empty if it cannot be set.
     pub usual: String,
 }
 
-/// Every limit of the table, from the constants that enforce it.
+/// All limits of the table, from the constants that enforce them.
 pub fn limits() -> Vec<Limit> {
     [measuring(), timing(), files()].concat()
 }

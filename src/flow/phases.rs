@@ -1,4 +1,4 @@
-//! The phases, whatever the method: one by one, all of them, and once for each value of a sweep.
+//! Runs the phases, whatever the method: one by one, together, or once for each value of a sweep.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,10 +17,7 @@ use crate::run::Ended;
 use crate::rundir::{AnyRunDir, RunDirError};
 use crate::text::{counted, shell_path};
 
-/// Plans an Experiment: gets its Kernels, draws what is to be drawn. Nothing is measured.
-///
-/// # Errors
-/// A Kernel cannot be had, or a row cannot be run.
+/// Plans an Experiment: gets its Kernels, and draws layouts or orders. Nothing is measured.
 pub fn plan(experiment: &Experiment, session: &Session<'_>) -> Result<Plan, Error> {
     session.check_names(&experiment.method)?;
     if let ExperimentMethod::Counts(method) = &experiment.method {
@@ -31,14 +28,14 @@ pub fn plan(experiment: &Experiment, session: &Session<'_>) -> Result<Plan, Erro
         }
     }
     let plan: Plan = match &experiment.method {
-        ExperimentMethod::Counts(of) => {
-            counts::plan(&experiment.with(of.clone()), session)?.with(Into::into)
+        ExperimentMethod::Counts(method) => {
+            counts::plan(&experiment.with(method.clone()), session)?.with(Into::into)
         }
-        ExperimentMethod::Times(of) => {
-            times::plan(&experiment.with(of.clone()), session)?.with(Into::into)
+        ExperimentMethod::Times(method) => {
+            times::plan(&experiment.with(method.clone()), session)?.with(Into::into)
         }
-        ExperimentMethod::Guests(of) => {
-            guests::plan(&experiment.with(of.clone()), session)?.with(Into::into)
+        ExperimentMethod::Guests(method) => {
+            guests::plan(&experiment.with(method.clone()), session)?.with(Into::into)
         }
     };
     // Nobody waits for a result to hear of a mistyped name.
@@ -48,11 +45,8 @@ pub fn plan(experiment: &Experiment, session: &Session<'_>) -> Result<Plan, Erro
     Ok(plan)
 }
 
-/// Makes what is missing in a run directory, which the caller has locked.
-///
-/// # Errors
-/// The Plan is of another QEMU or ktax, or something on the host failed. What fails in a guest is a
-/// row.
+/// Makes the missing Boots and Runs of a run directory, which the caller has locked. A failure in a
+/// guest is a row, not an error.
 pub fn run(dir: &AnyRunDir, options: Options, session: &Session<'_>) -> Result<Ended, Error> {
     match dir {
         AnyRunDir::Counts(dir) => {
@@ -67,10 +61,7 @@ pub fn run(dir: &AnyRunDir, options: Options, session: &Session<'_>) -> Result<E
     }
 }
 
-/// Compares the Sides, and keeps the Comparison and its reports in the directory.
-///
-/// # Errors
-/// A Boot or Run is missing, or a file is not of ktax's.
+/// Compares the Sides, and writes the Comparison and its reports to the directory.
 pub fn analyse(dir: &AnyRunDir, options: Options) -> Result<Comparison, Error> {
     let comparison = match dir {
         AnyRunDir::Counts(dir) => {
@@ -90,7 +81,7 @@ pub fn analyse(dir: &AnyRunDir, options: Options) -> Result<Comparison, Error> {
     Ok(comparison)
 }
 
-/// What to do with a run directory that has nothing but its Plan.
+/// Next step for a run directory that only has its Plan.
 pub fn planned(dir: &AnyRunDir) -> String {
     let path = shell_path(dir.root());
     match dir {
@@ -109,7 +100,8 @@ pub fn planned(dir: &AnyRunDir) -> String {
     }
 }
 
-/// How long a Plan takes here, in words; of times at most, because they end when they know enough.
+/// Estimated duration of a Plan, in words. Timed plans have an upper bound, because they stop when
+/// they know enough.
 pub fn estimate(plan: &Plan, session: &Session<'_>) -> Option<String> {
     let work = match &plan.method {
         PlanMethod::Counts(plan) => counts::work(plan, session),
@@ -126,17 +118,17 @@ pub fn estimate(plan: &Plan, session: &Session<'_>) -> Option<String> {
     Some(format!("it takes about {left} with {vms} at a time ({basis})"))
 }
 
-/// What the user may say of a run.
+/// Options of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Of times: whether estimates are shown.
+    /// Whether a timed run shows estimates.
     pub peek: bool,
-    /// Of times: whether the Sides may differ in more than was declared.
+    /// Whether the Sides of a timed run may differ in more than was declared.
     pub allow_differences: bool,
 }
 
 impl Options {
-    /// Refuses what would do nothing.
+    /// Refuses options that only apply to timed runs.
     pub(super) fn only_for_times(self, uses: &'static str) -> Result<(), Error> {
         let option = match self {
             Options { peek: true, .. } => "--peek",
@@ -147,23 +139,17 @@ impl Options {
     }
 }
 
-/// Refuses what [`run`] would refuse, before anything is fetched or made.
-///
-/// # Errors
-/// An option does not apply, or one command cannot run such an Experiment.
+/// Refuses, before anything is fetched or made, whatever [`run`] would refuse.
 pub fn check(experiment: &Experiment, options: Options) -> Result<(), Error> {
     match &experiment.method {
         ExperimentMethod::Counts(_) => options.only_for_times("the exact engine"),
-        ExperimentMethod::Times(of) => times::check(&experiment.with(of.clone())),
+        ExperimentMethod::Times(times) => times::check(&experiment.with(times.clone())),
         ExperimentMethod::Guests(_) => options.only_for_times("guests of a KVM host"),
     }
 }
 
-/// Runs and analyses a Plan in a directory, which is made, or resumed if it has the same Plan;
-/// `None` where the user stopped it.
-///
-/// # Errors
-/// The directory has another Plan, or something on the host failed.
+/// Runs and analyses a Plan in a directory. It is created, or resumed if it has the same Plan.
+/// `None` if the user stopped it.
 pub fn compare(
     path: &Path,
     plan: Plan,
@@ -172,10 +158,8 @@ pub fn compare(
     carry_out(&directory(path, plan)?, Options::default(), session)
 }
 
-/// The same, with the base of the run directory `first`, where that has the same one.
-///
-/// # Errors
-/// As [`compare`].
+/// Compares like [`compare`], but takes the base's results from the run directory `first` if its
+/// base is the same.
 pub fn compare_with_base_of(
     first: &Path,
     path: &Path,
@@ -190,11 +174,8 @@ pub fn compare_with_base_of(
     carry_out(&dir, Options::default(), session)
 }
 
-/// Runs and analyses the Plan of a directory, and keeps the result; `None` where the user stopped
-/// it.
-///
-/// # Errors
-/// The directory is in use, or something on the host failed.
+/// Runs and analyses the Plan of a directory, and keeps the result in the store. `None` if the user
+/// stopped it.
 pub fn measure(
     dir: &AnyRunDir,
     options: Options,
@@ -207,10 +188,7 @@ pub fn measure(
     Ok(comparison)
 }
 
-/// Analyses a Plan that was carried out, and keeps the result.
-///
-/// # Errors
-/// A Boot or Run is missing, or a file is not of ktax's.
+/// Analyses a Plan that was run, and keeps the result in the store.
 pub fn result(
     dir: &AnyRunDir,
     options: Options,
@@ -244,19 +222,16 @@ fn directory(path: &Path, plan: Plan) -> Result<AnyRunDir, Error> {
     }
 }
 
-/// The Experiments that an Experiment makes, each with what it is called: one for each value of a
-/// swept setting. Without any it is the one, without a name.
-///
-/// # Errors
-/// One of them cannot be planned: nobody waits for the first to hear of the last.
+/// Experiments of a sweep of settings, each with its name: one for each value. Without a sweep it
+/// is the Experiment itself, without a name.
 pub fn points(experiment: &Experiment) -> Result<Vec<(String, Experiment)>, Error> {
     Ok(match &experiment.method {
         ExperimentMethod::Counts(_) => vec![(String::new(), experiment.clone())],
-        ExperimentMethod::Times(of) => {
-            named(experiment.with(of.clone()).of_settings()?, ExperimentMethod::Times)
+        ExperimentMethod::Times(method) => {
+            named(experiment.with(method.clone()).of_settings()?, ExperimentMethod::Times)
         }
-        ExperimentMethod::Guests(of) => {
-            named(experiment.with(of.clone()).of_settings(), ExperimentMethod::Guests)
+        ExperimentMethod::Guests(method) => {
+            named(experiment.with(method.clone()).of_settings(), ExperimentMethod::Guests)
         }
     })
 }
@@ -272,11 +247,11 @@ fn named<M: Clone>(
     points.into_iter().map(of_any).collect()
 }
 
-/// A file's name may have 255 bytes; more settings than that has are told apart by a number.
+/// Length limit of a directory's name, of which a file system allows 255 bytes. Longer names that
+/// become equal get a number.
 const NAME_BYTES: usize = 200;
 
-/// The directories of points below `out`, no two the same. A setting's value may come from
-/// anywhere, and have slashes.
+/// Directories of the points below `out`, no two the same. A value may contain slashes.
 pub fn directories<'a>(out: &Path, points: impl Iterator<Item = &'a str>) -> Vec<PathBuf> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._=,-".contains(c);
     let mut taken = BTreeSet::new();
@@ -293,11 +268,8 @@ pub fn directories<'a>(out: &Path, points: impl Iterator<Item = &'a str>) -> Vec
     points.map(&mut unique).collect()
 }
 
-/// Plans all points, then makes their directories. All of them are there before the first is
-/// measured: what is wrong with the last is said at once, and each can be resumed.
-///
-/// # Errors
-/// A point cannot be planned, or a directory cannot be made.
+/// Plans all points, then creates their directories. An error in the last point is reported before
+/// the first is measured, and each point can be resumed.
 pub fn prepare(
     points: &[(String, Experiment)],
     paths: &[PathBuf],
@@ -310,11 +282,11 @@ pub fn prepare(
     Ok(dirs.collect::<Result<Vec<_>, _>>()?)
 }
 
-/// What there is of runs that ended in the middle of one: a line for each.
+/// One line for each run of a sweep that stopped in run number `ended`.
 pub fn left(dirs: &[&Path], ended: usize) -> Vec<String> {
-    let line = |(at, dir): (usize, &&Path)| {
+    let line = |(index, dir): (usize, &&Path)| {
         let path = shell_path(dir);
-        match at.cmp(&ended) {
+        match index.cmp(&ended) {
             std::cmp::Ordering::Less => format!("done: `ktax report {path}`"),
             std::cmp::Ordering::Equal => format!("begun: resume with `ktax run {path}`"),
             std::cmp::Ordering::Greater => format!("not begun: `ktax run {path}`"),

@@ -26,31 +26,31 @@ use crate::program::{
 use crate::run::named_files;
 use crate::text::{escape, escape_path, shell_line};
 
-/// What a kernel and the guest's own programs take at most.
+/// Memory that a kernel and the guest's own programs need at most.
 const KERNEL_MIB: u32 = 60;
-/// What a program may write into its root directory.
+/// Memory that a program may use for files in its root directory.
 const TO_WRITE_MIB: u32 = 16;
 
-/// What the guests of a comparison have beside their kernels.
+/// What the guests of both Sides get beside their kernels.
 pub(super) struct Guests<'a> {
     pub programs: &'a [UserProgram],
     pub hooks: Option<&'a UserProgram>,
-    /// The disk of both Sides.
+    /// Disk of both Sides.
     pub disk: Option<&'a Disk>,
     pub subjects: Sides<&'a Subject>,
     pub memory_mib: u32,
 }
 
 impl<'a> Guests<'a> {
-    fn of_plan(plan: &'a CountsPlan) -> Guests<'a> {
+    fn planned(plan: &'a CountsPlan) -> Guests<'a> {
         let CountsPlan { programs, hooks, disk, machine, subjects, .. } = plan;
         let subjects = Sides { base: &subjects.base, change: &subjects.change };
         let (hooks, disk) = (hooks.as_ref(), disk.as_ref());
         Guests { programs, hooks, disk, subjects, memory_mib: machine.memory_mib }
     }
 
-    /// Packs what each Side's guests unpack, from the current directory. What is the same is one
-    /// archive.
+    /// Packs the files of each Side's guests, found from the current directory. Equal contents are
+    /// one archive.
     pub fn pack(&self, session: &Session<'_>) -> Result<Sides<ProgramsAlone>, Error> {
         let [base, change] = Side::BOTH.map(|side| self.guest(side));
         let packed = base.pack(session)?;
@@ -78,7 +78,7 @@ impl<'a> Guests<'a> {
     }
 }
 
-/// What the guests of one Side unpack: the same in each, and one program.
+/// Contents of one Side's guests: the common part, and the programs, of which each guest has one.
 #[derive(PartialEq)]
 struct Guest {
     beside: Contents,
@@ -109,7 +109,7 @@ impl Guest {
         Ok(program::pack_alone(program, beside, &current_directory(), most_bytes, &session.cache)?)
     }
 
-    /// What was packed before: from the cache, or packed again.
+    /// Finds the archives of these hashes in the cache, or packs them again.
     fn find_or_pack(
         &self,
         (beside, alone): (Option<&str>, Vec<&str>),
@@ -131,7 +131,7 @@ impl Guest {
     }
 }
 
-/// Packs what a guest unpacks at once, from the current directory.
+/// Packs contents as one archive, found from the current directory. `None` if they are empty.
 pub(super) fn pack_together(
     contents: &Contents,
     memory_mib: u32,
@@ -144,23 +144,23 @@ pub(super) fn pack_together(
     Ok(Some(program::pack(contents, &current_directory(), most_bytes, &session.cache)?))
 }
 
-/// What fits into a guest. The archive stays in memory while it is unpacked, and Linux gives the
-/// root directory half of the rest.
+/// Size limit of an archive. It stays in memory while it is unpacked, and Linux gives the root
+/// directory half of the rest.
 fn most_bytes(memory_mib: u32) -> u64 {
     let third_mib = memory_mib.saturating_sub(KERNEL_MIB) / 3;
     u64::from(third_mib.saturating_sub(TO_WRITE_MIB)) << 20
 }
 
-/// What was packed for the Sides of a plan: from the cache, or packed again.
+/// Archives of both Sides of a plan: from the cache, or packed again.
 pub(super) fn planned_programs(
     plan: &CountsPlan,
     session: &Session<'_>,
 ) -> Result<Sides<ProgramsAlone>, Error> {
-    let guests = Guests::of_plan(plan);
+    let guests = Guests::planned(plan);
     Sides::try_from_fn(|side| guests.guest(side).find_or_pack(plan.archives_of(side), session))
 }
 
-/// Programs that were packed before: from the cache, or packed again.
+/// Archive of this hash: from the cache, or packed again.
 pub(super) fn find_packed(
     sha256: &str,
     pack: impl FnOnce() -> Result<Option<PackedPrograms>, Error>,
@@ -173,12 +173,12 @@ pub(super) fn find_packed(
     packed.ok_or_else(|| StalePlanError::OtherPrograms.into())
 }
 
-/// Where programs are looked up.
+/// Directory from which programs are looked up.
 pub(super) fn current_directory() -> PathBuf {
     std::env::current_dir().unwrap_or_else(|_| "/".into())
 }
 
-/// The modules of a Kernel that the guests load.
+/// Packs the modules of a Kernel that the guests load; `None` if there are none.
 pub(super) fn packed_modules(
     wanted: &[String],
     kernel: &Identity,
@@ -201,8 +201,7 @@ pub(super) fn packed_modules(
     Ok(Some(program::pack_modules(&modules, &session.cache)?))
 }
 
-/// The Key of counts with this guest and these modules of both Sides; and the archives of each
-/// Side, where they are not the same.
+/// Key of counts with this guest and these modules; and the archives of each Side, if they differ.
 pub(super) fn key_with_archives(
     key: Key,
     guest: &UserSpace,
@@ -216,10 +215,7 @@ pub(super) fn key_with_archives(
     (key, (!is_one).then_some(archives))
 }
 
-/// The experiment, whose programs and hooks have the files that they name: see [`with_files`].
-///
-/// # Errors
-/// A program cannot be run in a sandbox, or does not end as it must.
+/// Experiment whose programs and hooks have their traced files: see [`programs_with_traced_files`].
 pub(super) fn with_traced_files(
     experiment: &Experiment<CountsExperiment>,
     session: &Session<'_>,
@@ -234,11 +230,8 @@ pub(super) fn with_traced_files(
     Ok(traced)
 }
 
-/// The programs, each with the files that it names when it runs once in a sandbox, where that is
-/// asked for and not known yet.
-///
-/// # Errors
-/// A program cannot be run in a sandbox, or does not end as it must.
+/// Programs with the files that each opens in a sandbox, if its files are to be traced and are not
+/// known.
 pub(super) fn programs_with_traced_files(
     programs: &[UserProgram],
     session: &Session<'_>,
@@ -288,7 +281,8 @@ fn trace_files(program: &UserProgram, session: &Session<'_>) -> Result<Vec<Strin
     Ok(program::found(&named, &here))
 }
 
-/// Says in a new Plan which files its programs are; it returns those of the running kernel.
+/// Records in a new Plan which files its programs are. Returns the programs that run on the running
+/// kernel.
 pub(super) fn identify_timed_programs(
     plan: &mut TimesPlan,
     session: &Session<'_>,
@@ -311,7 +305,7 @@ pub(super) fn identify_timed_programs(
     Ok(Some((native, here)))
 }
 
-/// The programs of a Plan's guests: from the cache, or packed again.
+/// Archive of the programs of a Plan's guests: from the cache, or packed again.
 pub(super) fn timed_programs_in_guests(
     plan: &TimesPlan,
     session: &Session<'_>,
@@ -324,7 +318,7 @@ pub(super) fn timed_programs_in_guests(
     }
 }
 
-/// The programs of a Plan on the running kernel, and where they start.
+/// Programs of a Plan on the running kernel, and their working directory.
 pub(super) fn timed_programs_here(
     plan: &TimesPlan,
     session: &Session<'_>,
@@ -350,18 +344,12 @@ fn pack_timed_programs(
     }
 }
 
-/// What the workload files of a directory define.
-///
-/// # Errors
-/// A file cannot be read, or is wrong.
+/// Definitions in the workload files of a directory.
 pub fn definitions_of(directory: &Path) -> Result<Vec<Definition>, Error> {
     definitions_in(&compile::read(directory)?, directory)
 }
 
-/// The same, and compiles the C files with ktax's guest as a run does. The program is dropped.
-///
-/// # Errors
-/// Those of [`definitions_of`], a C file that does not compile, and a user who has cancelled.
+/// Definitions of a directory, after its C files compile with ktax's guest. The program is dropped.
 pub fn checked_definitions(
     directory: &Path,
     cache: &Path,
@@ -375,7 +363,7 @@ pub fn checked_definitions(
     Ok(definitions)
 }
 
-/// The compiler's answer, unless the user has stopped it.
+/// Result of the compiler; `Cancelled` if the user stopped it.
 fn unless_stopped<T>(compiled: Result<T, CompileError>, cancel: &Cancel) -> Result<T, Error> {
     match cancel.is_cancelled() {
         true => Err(Error::Cancelled),
@@ -384,7 +372,8 @@ fn unless_stopped<T>(compiled: Result<T, CompileError>, cancel: &Cancel) -> Resu
 }
 
 fn definitions_in(files: &WorkloadFiles, directory: &Path) -> Result<Vec<Definition>, Error> {
-    let of_ktax: Vec<String> = definitions()?.into_iter().map(|it| it.program).collect();
+    let of_ktax: Vec<String> =
+        definitions()?.into_iter().map(|definition| definition.program).collect();
     let parsed = files.toml.iter().map(|(path, text)| {
         let path = escape_path(&directory.join(path)).to_string();
         let definition = definition(text, &path)?;
@@ -402,14 +391,15 @@ fn definitions_in(files: &WorkloadFiles, directory: &Path) -> Result<Vec<Definit
     parsed.collect()
 }
 
-/// Whether a C file has a workload of that name.
+/// Whether a C file declares this workload.
 fn declares(text: &str, program: &str) -> bool {
     let mut calls = text.split("WORKLOAD").skip(1).map(str::trim_start);
     let name = format!("\"{program}\"");
-    calls.any(|call| call.strip_prefix('(').is_some_and(|it| it.trim_start().starts_with(&name)))
+    calls
+        .any(|call| call.strip_prefix('(').is_some_and(|rest| rest.trim_start().starts_with(&name)))
 }
 
-/// The guest that has the workloads of a directory, too; it is in the cache from then on.
+/// Guest with the workloads of a directory, which is kept in the cache.
 pub(super) fn compiled_guest(
     directory: Option<&str>,
     session: &Session<'_>,
@@ -428,7 +418,7 @@ pub(super) fn compiled_guest(
     Ok(guest)
 }
 
-/// The guest of a plan: from the cache, or compiled again.
+/// Guest of a plan: from the cache, or compiled again.
 pub(super) fn planned_guest(plan: &CountsPlan, session: &Session<'_>) -> Result<UserSpace, Error> {
     if plan.workloads_from.is_none() {
         return Ok(UserSpace::OWN);

@@ -1,4 +1,4 @@
-//! How long it still takes: what earlier runs taught, and what this one does.
+//! Estimates how long work still takes, from earlier runs and from this one.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::kernel::{KernelTask, TaskKind};
 use crate::run::Event;
 use crate::text::counted;
 
-/// What an estimate rests on, in words.
+/// Basis of an estimate, in words.
 pub fn basis(is_learned: bool) -> &'static str {
     match is_learned {
         true => "as earlier runs on this machine took",
@@ -20,7 +20,8 @@ pub fn basis(is_learned: bool) -> &'static str {
     }
 }
 
-/// As [`spoken`], but two digits of what is short: a multiple of it is what is said of the whole.
+/// Two significant digits for short durations; callers multiply the result. Longer ones as
+/// [`spoken`].
 pub fn precisely(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     match seconds {
@@ -31,7 +32,7 @@ pub fn precisely(time: Duration) -> String {
     }
 }
 
-/// As a person says it: `45 s`, `3 min 20 s`, `1 h 5 min`.
+/// Duration in words: `45 s`, `3 min 20 s`, `1 h 5 min`.
 pub fn spoken(time: Duration) -> String {
     let seconds = time.as_secs_f64().ceil() as u64;
     let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
@@ -43,26 +44,26 @@ pub fn spoken(time: Duration) -> String {
     }
 }
 
-/// A boot and a run of which nothing is known, in seconds.
+/// Seconds of a boot and of a run if nothing is known.
 const BOOT_S: f64 = 6.0;
 const RUN_S: f64 = 0.4;
 
-/// What is known counts as so many new measurements: it gives way to what this machine does now.
+/// Earlier results count as this many new measurements, so that this run soon decides.
 const WEIGHT: f64 = 2.0;
 
-/// How many seconds each piece of work takes, by its name.
+/// Seconds that each piece of work takes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Rates {
-    /// A boot, by the engine.
+    /// Boots, by engine.
     pub boots: BTreeMap<String, f64>,
-    /// A run, by the engine and the row.
+    /// Runs, by engine and row.
     pub runs: BTreeMap<String, f64>,
-    /// A byte of a download, or a file that is unpacked, kept or compiled, by the kind of task.
+    /// Bytes of a download, or files that are unpacked, kept or compiled, by kind of task.
     pub tasks: BTreeMap<String, f64>,
 }
 
-/// The seconds of pieces of one kind that ended.
+/// Number and seconds of finished pieces of one kind.
 #[derive(Debug, Clone, Copy, Default)]
 struct Seen {
     pub count: f64,
@@ -79,7 +80,7 @@ impl Seen {
         (self.count > 0.0).then(|| self.seconds / self.count)
     }
 
-    /// The mean of these and of what was known before.
+    /// Mean of these and of the known rate; `otherwise` if there is neither.
     pub fn with(self, known: Option<f64>, otherwise: f64) -> f64 {
         match known {
             Some(known) => (known * WEIGHT + self.seconds) / (WEIGHT + self.count),
@@ -89,7 +90,7 @@ impl Seen {
 }
 
 impl Rates {
-    /// The name of a row's rate.
+    /// Key of a row in [`Rates::runs`].
     pub fn row(engine: &str, row: &str) -> String {
         format!("{engine}/{row}")
     }
@@ -99,30 +100,31 @@ impl Rates {
         seen.with(self.boots.get(engine).copied(), BOOT_S)
     }
 
-    /// Seconds of a run; of a row that never ran, those of the others.
+    /// Seconds of a run; for a row that never ran, the mean of the others.
     fn run(&self, engine: &str, row: &str, seen: Seen, others: Seen) -> f64 {
         let known = self.runs.get(&Rates::row(engine, row)).copied();
         seen.with(known, others.mean().unwrap_or(RUN_S))
     }
 
-    /// Seconds of a run that was learned.
+    /// Learned seconds of a run.
     pub fn learned(&self, engine: &str, row: &str) -> Option<f64> {
         self.runs.get(&Rates::row(engine, row)).copied()
     }
 
-    /// Whether anything is known of that engine.
+    /// Whether this engine has booted before.
     pub fn knows(&self, engine: &str) -> bool {
         self.boots.contains_key(engine)
     }
 }
 
-/// More rows than anybody has; a file beyond that begins anew.
+/// Number of rows beyond which the file starts anew.
 const RUNS_MAX: usize = 4096;
 
-/// The file may not be larger.
+/// Size limit of the file, in bytes.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// The state directory; of an ordinary user one of their own, unless another is named.
+/// File of learned rates, in the state directory. Ordinary users have a directory of their own,
+/// unless `KTAX_STATE` names one.
 fn path() -> Option<PathBuf> {
     let absolute =
         |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -136,13 +138,14 @@ fn path() -> Option<PathBuf> {
     dir.map(|dir| dir.join("rates.json"))
 }
 
-/// What is known; nothing where there is no file, or none of this ktax.
+/// Learned rates; empty without a file of this ktax.
 pub fn learned() -> Rates {
     let text = path().and_then(|path| read_own_text(&path, BYTES_MAX).ok());
     text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }
 
-/// Keeps it, beside what other runs learned in the meantime.
+/// Writes rates, beside those that other runs have learned meanwhile. Errors are ignored, because
+/// rates only improve estimates.
 pub fn learn(new: &Rates) {
     let mut all = learned();
     all.boots.extend(new.boots.clone());
@@ -158,13 +161,13 @@ pub fn learn(new: &Rates) {
     let _ = write_atomically(&path, text.as_bytes());
 }
 
-/// The time left that was shown last, and when. From one to the next it grows by no more than the
-/// time that passed in between: one slow boot does not turn minutes into hours.
+/// Time left that was shown last, and when. It grows by no more than the time that has passed, so
+/// that one slow boot does not turn minutes into hours.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Shown(Option<(Duration, Duration)>);
 
 impl Shown {
-    /// What is shown where so much is left.
+    /// Time to show if `left` is estimated.
     pub fn next(&mut self, now: Duration, left: Duration) -> Duration {
         let most = self.0.map(|(then, shown)| shown + now.saturating_sub(then));
         let left = most.map_or(left, |most| left.min(most));
@@ -173,45 +176,45 @@ impl Shown {
     }
 }
 
-/// What a run has to do: so many boots, each with these rows.
+/// Work of a run: boots, each with the same rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Work {
-    /// What boots them.
+    /// Engine.
     pub engine: String,
-    /// Boots.
+    /// Number of boots.
     pub boots: usize,
-    /// The rows of each, in their order.
+    /// Rows of each boot, in order.
     pub rows: Vec<String>,
     /// VMs at a time.
     pub jobs: usize,
 }
 
 impl Work {
-    /// All runs of all boots.
+    /// Number of all runs.
     pub fn runs(&self) -> usize {
         self.boots * self.rows.len()
     }
 }
 
-/// One of several runs that follow each other.
+/// Position of a run among several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// Its number, from 0.
-    pub at: usize,
-    /// About so many there are.
-    pub of: usize,
-    /// Whether all have one base, which is measured in the first alone.
+    /// Number of the run, from 0.
+    pub index: usize,
+    /// Approximate number of runs.
+    pub count: usize,
+    /// Whether all runs have the same base, which only the first measures.
     pub shares_base: bool,
 }
 
 impl Part {
-    /// A run that is all there is.
-    pub const ALONE: Part = Part { at: 0, of: 1, shares_base: false };
+    /// The only run.
+    pub const ALONE: Part = Part { index: 0, count: 1, shares_base: false };
 }
 
-/// Where a boot is. `left` are the rows that come after.
+/// State of a boot. `left` is the number of rows that come after.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum At {
+enum BootState {
     Waiting { left: usize },
     Booting { left: usize, since: Duration },
     Running { left: usize, row: usize, since: Duration },
@@ -219,12 +222,12 @@ enum At {
     Ended,
 }
 
-/// What is left of one or several runs that follow each other. Times are since its start.
+/// Work that is left of one or several runs. All times count from the start of the first.
 #[derive(Debug, Clone)]
 pub struct Remaining {
     known: Rates,
     work: Work,
-    boots: BTreeMap<usize, At>,
+    boots: BTreeMap<usize, BootState>,
     seen_boots: Seen,
     seen_runs: BTreeMap<String, Seen>,
     part: Part,
@@ -232,83 +235,86 @@ pub struct Remaining {
 }
 
 impl Remaining {
-    /// Nothing to do yet.
+    /// Without any work.
     pub fn new(known: Rates) -> Remaining {
         let (work, boots, seen_boots, seen_runs, shown) = Default::default();
         Remaining { known, work, boots, seen_boots, seen_runs, part: Part::ALONE, shown }
     }
 
-    /// The run that begins next is this one.
+    /// Sets the position of the next run.
     pub fn part(&mut self, part: Part) {
-        if part.of != self.part.of {
+        if part.count != self.part.count {
             // There is more to do than was known, or less: that is news.
             self.shown = Shown::default();
         }
-        self.part = Part { of: part.of.max(part.at + 1), ..part };
+        self.part = Part { count: part.count.max(part.index + 1), ..part };
     }
 
-    /// Its work.
+    /// Sets the work of the run.
     pub fn begin(&mut self, work: Work) {
-        let waiting = At::Waiting { left: work.rows.len() };
+        let waiting = BootState::Waiting { left: work.rows.len() };
         self.boots = (0..work.boots).map(|boot| (boot, waiting)).collect();
         self.work = work;
     }
 
-    /// Something of it happened.
+    /// Takes note of an event of the run.
     pub fn event(&mut self, now: Duration, event: &Event<'_>) {
         let (step, rows) = (event.step().index as usize, self.work.rows.len());
-        let was = self.boots.get(&step).copied().unwrap_or(At::Ended);
+        let was = self.boots.get(&step).copied().unwrap_or(BootState::Ended);
         let next = match (event, was) {
-            (Event::Found(_, found), _) if *found >= rows => At::Ended,
-            (Event::Found(_, found), _) => At::Waiting { left: rows - found },
-            (Event::Booting(_), At::Waiting { left }) => At::Booting { left, since: now },
+            (Event::Found(_, found), _) if *found >= rows => BootState::Ended,
+            (Event::Found(_, found), _) => BootState::Waiting { left: rows - found },
+            (Event::Booting(_), BootState::Waiting { left }) => {
+                BootState::Booting { left, since: now }
+            }
             (Event::Running(_, name), _) => {
-                if let At::Booting { since, .. } = was {
+                if let BootState::Booting { since, .. } = was {
                     self.seen_boots.add(now.saturating_sub(since));
                 }
                 let row = self.work.rows.iter().position(|row| row == name).unwrap_or(rows);
-                At::Running { left: rows.saturating_sub(row + 1), row, since: now }
+                BootState::Running { left: rows.saturating_sub(row + 1), row, since: now }
             }
-            (Event::Done(..), At::Running { left, row, since }) => {
+            (Event::Done(..), BootState::Running { left, row, since }) => {
                 if let Some(name) = self.work.rows.get(row) {
                     self.seen_runs.entry(name.clone()).or_default().add(now.saturating_sub(since));
                 }
-                if left == 0 { At::Ended } else { At::Between { left } }
+                if left == 0 { BootState::Ended } else { BootState::Between { left } }
             }
             // The boot failed, and all of its rows with it.
-            (Event::Done(..), _) => At::Ended,
+            (Event::Done(..), _) => BootState::Ended,
             (Event::Booting(_) | Event::Booted(..) | Event::Lost(..), was) => was,
         };
         self.boots.insert(step, next);
     }
 
-    /// So many runs are done, of so many, over all parts.
+    /// Number of finished runs and of all, over all parts.
     pub fn runs(&self) -> (usize, usize) {
-        let left = |at: &At| match *at {
-            At::Waiting { left } | At::Booting { left, .. } | At::Between { left } => left,
-            At::Running { left, .. } => left + 1,
-            At::Ended => 0,
+        let left = |state: &BootState| match *state {
+            BootState::Waiting { left }
+            | BootState::Booting { left, .. }
+            | BootState::Between { left } => left,
+            BootState::Running { left, .. } => left + 1,
+            BootState::Ended => 0,
         };
         let all = self.work.runs();
         let left: usize = self.boots.values().map(left).sum();
-        (self.part.at * all + all.saturating_sub(left), self.part.of * all)
+        (self.part.index * all + all.saturating_sub(left), self.part.count * all)
     }
 
-    /// The time that is left. From one call to the next it grows by no more than the time that
-    /// passed in between.
+    /// Time left. From one call to the next it grows by no more than the time that has passed.
     pub fn left(&mut self, now: Duration) -> Duration {
-        let Part { at, of, shares_base } = self.part;
-        let later = of - at - 1;
-        let fresh = At::Waiting { left: self.work.rows.len() };
+        let Part { index, count, shares_base } = self.part;
+        let later = count - index - 1;
+        let fresh = BootState::Waiting { left: self.work.rows.len() };
         // Of a later part with the same base, the change's boots.
         let boots = if shares_base { self.work.boots / 2 } else { self.work.boots };
         let part = self.wall(now, &vec![fresh; boots]);
-        let boots: Vec<At> = self.boots.values().copied().collect();
+        let boots: Vec<BootState> = self.boots.values().copied().collect();
         let seconds = self.wall(now, &boots) + part * later as f64;
         self.shown.next(now, Duration::try_from_secs_f64(seconds).unwrap_or_default())
     }
 
-    /// What this run taught, beside what was known.
+    /// Known rates with those of this run.
     pub fn rates(&self) -> Rates {
         let mut rates = self.known.clone();
         let engine = &self.work.engine;
@@ -322,30 +328,32 @@ impl Remaining {
         rates
     }
 
-    /// Seconds until all of these end: they share the VMs, and the longest has one to itself.
-    fn wall(&self, now: Duration, boots: &[At]) -> f64 {
-        let costs: Vec<f64> = boots.iter().map(|at| self.cost(now, *at)).collect();
-        let unfinished = boots.iter().filter(|at| **at != At::Ended).count();
+    /// Seconds until all of these boots end: they share the VMs, and the longest has one to itself.
+    fn wall(&self, now: Duration, boots: &[BootState]) -> f64 {
+        let costs: Vec<f64> = boots.iter().map(|state| self.cost(now, *state)).collect();
+        let unfinished = boots.iter().filter(|state| **state != BootState::Ended).count();
         let together = self.work.jobs.clamp(1, unfinished.max(1)) as f64;
         costs.iter().copied().fold(costs.iter().sum::<f64>() / together, f64::max)
     }
 
     /// Seconds that a boot still needs, alone.
-    fn cost(&self, now: Duration, at: At) -> f64 {
+    fn cost(&self, now: Duration, state: BootState) -> f64 {
         let still = |whole: f64, since: Duration| {
             (whole - now.saturating_sub(since).as_secs_f64()).max(0.0)
         };
         let boot = self.known.boot(&self.work.engine, self.seen_boots);
-        match at {
-            At::Waiting { left } => boot + self.rows(left),
-            At::Booting { left, since } => still(boot, since) + self.rows(left),
-            At::Running { left, row, since } => still(self.row(row), since) + self.rows(left),
-            At::Between { left } => self.rows(left),
-            At::Ended => 0.0,
+        match state {
+            BootState::Waiting { left } => boot + self.rows(left),
+            BootState::Booting { left, since } => still(boot, since) + self.rows(left),
+            BootState::Running { left, row, since } => {
+                still(self.row(row), since) + self.rows(left)
+            }
+            BootState::Between { left } => self.rows(left),
+            BootState::Ended => 0.0,
         }
     }
 
-    /// Seconds of the last rows.
+    /// Seconds of the last `last` rows.
     fn rows(&self, last: usize) -> f64 {
         let rows = self.work.rows.len();
         (rows.saturating_sub(last)..rows).map(|row| self.row(row)).sum()
@@ -363,8 +371,8 @@ impl Remaining {
     }
 }
 
-/// How long timed pairs still take at most: each as long as those of the same run took. Times are
-/// since the start of the first run.
+/// Upper bound of the time that timed pairs still take, from the pairs of the same run. Times count
+/// from the start of the first run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemainingPairs {
     part: Part,
@@ -374,24 +382,24 @@ pub struct RemainingPairs {
 }
 
 impl RemainingPairs {
-    /// None are done yet.
+    /// Before the first pair.
     pub fn new() -> RemainingPairs {
         RemainingPairs { part: Part::ALONE, first: None, most: 0, shown: Shown::default() }
     }
 
-    /// The run that begins next is this one. What pairs of another run took says nothing of it.
+    /// Sets the position of the next run. Pairs of another run say nothing about its speed.
     pub fn part(&mut self, part: Part) {
         self.part = part;
         self.first = None;
     }
 
-    /// Which run of how many, where there are several.
-    pub fn of_several(&self) -> Option<Part> {
-        Some(self.part).filter(|part| part.of > 1)
+    /// Position of the run, if there are several.
+    pub fn part_of_several(&self) -> Option<Part> {
+        Some(self.part).filter(|part| part.count > 1)
     }
 
-    /// The time left in all runs, where so many pairs of this one are done, of at most so many.
-    /// `None` before the first one of this run ended, or where the most is not known.
+    /// Time left in all runs, with `done` of at most `most` pairs of this one. `None` before its
+    /// first pair has ended, or if `most` is unknown.
     pub fn left(&mut self, now: Duration, done: usize, most: Option<usize>) -> Option<Duration> {
         let (since, before) = *self.first.get_or_insert((now, done));
         let new = done.checked_sub(before).filter(|new| *new > 0)?;
@@ -401,7 +409,7 @@ impl RemainingPairs {
             self.shown = Shown::default();
             self.most = most;
         }
-        let later = self.part.of.saturating_sub(self.part.at + 1);
+        let later = self.part.count.saturating_sub(self.part.index + 1);
         let missing = most.saturating_sub(done) + most * later;
         let seconds = now.saturating_sub(since).as_secs_f64() / new as f64 * missing as f64;
         Some(self.shown.next(now, Duration::try_from_secs_f64(seconds).unwrap_or_default()))
@@ -414,8 +422,7 @@ impl Default for RemainingPairs {
     }
 }
 
-/// Seconds for a unit of which nothing is known, measured on a machine with two CPUs: a byte of a
-/// download, a file.
+/// Usual seconds for a byte of a download, or for a file, measured on a machine with two CPUs.
 fn usual_seconds(kind: TaskKind, cpus: f64) -> f64 {
     match kind {
         TaskKind::Download => 1.0 / (8.0 * 1024.0 * 1024.0),
@@ -425,7 +432,7 @@ fn usual_seconds(kind: TaskKind, cpus: f64) -> f64 {
     }
 }
 
-/// How long steps on the way to a kernel still take. Times are since the start of ktax.
+/// Time left of the steps to get a kernel. Times count from the start of ktax.
 #[derive(Debug, Clone)]
 pub struct RemainingTask {
     rates: Rates,
@@ -435,13 +442,13 @@ pub struct RemainingTask {
 }
 
 impl RemainingTask {
-    /// Nothing has begun. `cpus` compile at the same time.
+    /// Before the first step. `cpus` compile at the same time.
     pub fn new(rates: Rates, cpus: usize) -> RemainingTask {
         let (begun, learned) = Default::default();
         RemainingTask { rates, cpus: cpus.max(1) as f64, begun, learned }
     }
 
-    /// Takes note of a step. When it begins, returns how long it takes, as a sentence.
+    /// Takes note of a step. Returns its estimate as a sentence when it begins and is long.
     pub fn see(&mut self, now: Duration, task: &KernelTask) -> Option<String> {
         let is_new = self.begun.is_none_or(|(kind, ..)| kind != task.kind);
         if is_new {
@@ -462,7 +469,7 @@ impl RemainingTask {
         })
     }
 
-    /// How far the step is and how long it still takes, for a line of progress.
+    /// Progress and time left of a step, as a line.
     pub fn line(&self, now: Duration, task: &KernelTask) -> String {
         let done = match (task.kind, task.total) {
             (TaskKind::Import, total) => counted(total.unwrap_or_default() as usize, "file"),
@@ -477,7 +484,7 @@ impl RemainingTask {
         format!("{}: {done}{}", title(task), left.unwrap_or_default())
     }
 
-    /// The pace of this step, once a tenth of it is done; before that, what is known.
+    /// Time left, by the pace of this step once a tenth of it is done, else by the known rate.
     fn left(&self, now: Duration, task: &KernelTask) -> Option<Duration> {
         let total = task.total?;
         let (_, since, before) = self.begun?;
@@ -500,7 +507,8 @@ impl RemainingTask {
         known.unwrap_or_else(|| usual_seconds(kind, self.cpus))
     }
 
-    /// A build of few files says little about a file: make itself takes longer.
+    /// Learns the rate of a step. Short builds are skipped, because make itself takes most of their
+    /// time.
     fn learn(&mut self, now: Duration, task: &KernelTask) {
         const FEWEST: u64 = 100;
         let Some((_, since, before)) = self.begun else { return };
@@ -512,7 +520,7 @@ impl RemainingTask {
         }
     }
 
-    /// What the steps have taken, for later estimates.
+    /// Rates of the finished steps.
     pub fn learned(&self) -> Rates {
         Rates { tasks: self.learned.clone(), ..Rates::default() }
     }

@@ -22,7 +22,7 @@ fn step(index: u32) -> Step {
     Step { index, side: Side::Base, layout: 0 }
 }
 
-/// One boot after the other, each piece as long as it is said; calls `look` each second.
+/// Makes one boot after the other with these lengths, and calls `look` each second.
 fn pass(
     remaining: &mut Remaining,
     boots: usize,
@@ -67,7 +67,7 @@ fn boots_and_runs_have_rates_of_their_own() {
     assert_eq!(remaining.runs(), (8, 8));
 }
 
-/// Slower than ever, faster than ever, and without any knowledge.
+/// Runs that are slower or faster than known, and runs without known rates.
 #[test]
 fn time_left_never_rises_by_more_than_the_time_that_passed_and_ends_at_none() {
     for (known, lengths) in [
@@ -90,7 +90,7 @@ fn time_left_never_rises_by_more_than_the_time_that_passed_and_ends_at_none() {
     }
 }
 
-/// After the first tenth the estimate is what it comes to, whatever was known before.
+/// Soon the estimate follows the run, whatever was known before.
 #[test]
 fn what_a_machine_does_now_is_believed_soon() {
     let mut remaining = Remaining::new(rates());
@@ -125,7 +125,7 @@ fn what_is_there_costs_nothing_and_vms_share_the_rest() {
 #[test]
 fn parts_are_one_whole() {
     let mut remaining = Remaining::new(rates());
-    let part = |at, of| Part { at, of, shares_base: false };
+    let part = |index, count| Part { index, count, shares_base: false };
     remaining.part(part(0, 3));
     remaining.begin(work(2, 1));
     assert_eq!(remaining.left(Duration::ZERO), seconds(90.0));
@@ -141,17 +141,17 @@ fn parts_are_one_whole() {
 #[test]
 fn a_base_that_all_parts_share_is_measured_once() {
     let mut remaining = Remaining::new(rates());
-    remaining.part(Part { at: 0, of: 3, shares_base: true });
+    remaining.part(Part { index: 0, count: 3, shares_base: true });
     remaining.begin(work(2, 1));
     // Base and change take 15 s each, and later two changes.
     assert_eq!(remaining.left(Duration::ZERO), seconds(60.0));
 }
 
-/// A second run of which each pair takes a second, after a first one that took an hour.
+/// The first run takes an hour, and each pair of the second a second.
 #[test]
 fn pairs_of_another_run_say_nothing_of_the_time_left() {
     let mut pairs = RemainingPairs::new();
-    let part = |at| Part { at, of: 3, shares_base: false };
+    let part = |index| Part { index, count: 3, shares_base: false };
     pairs.part(part(0));
     assert_eq!(pairs.left(seconds(0.0), 0, Some(10)), None);
     // Nine more of this run, and ten of each of the two after it.
@@ -177,7 +177,7 @@ fn a_run_that_is_resumed_counts_only_the_pairs_that_it_made() {
 
 #[test]
 fn what_is_short_is_said_with_two_digits() {
-    for (time, said) in [
+    for (time, shown) in [
         (0.0, "0.000 s"),
         (0.0123, "0.012 s"),
         (0.25, "0.25 s"),
@@ -187,13 +187,13 @@ fn what_is_short_is_said_with_two_digits() {
         (12.5, "13 s"),
         (200.0, "3 min 20 s"),
     ] {
-        assert_eq!(precisely(seconds(time)), said);
+        assert_eq!(precisely(seconds(time)), shown);
     }
 }
 
 #[test]
 fn times_are_said_as_people_say_them() {
-    for (time, said) in [
+    for (time, shown) in [
         (0.0, "0 s"),
         (0.2, "1 s"),
         (59.0, "59 s"),
@@ -201,7 +201,7 @@ fn times_are_said_as_people_say_them() {
         (1500.0, "25 min"),
         (3900.0, "1 h 5 min"),
     ] {
-        assert_eq!(spoken(seconds(time)), said);
+        assert_eq!(spoken(seconds(time)), shown);
     }
 }
 
@@ -212,8 +212,8 @@ fn task(done: u64, total: Option<u64>) -> KernelTask {
 #[test]
 fn a_build_is_estimated_before_it_begins_and_by_its_own_pace_then() {
     let mut remaining = RemainingTask::new(Rates::default(), 2);
-    let said = remaining.see(seconds(10.0), &task(0, Some(1000))).unwrap();
-    assert!(said.starts_with("compiling src:linux takes about 5 min 50 s (a guess"), "{said}");
+    let text = remaining.see(seconds(10.0), &task(0, Some(1000))).unwrap();
+    assert!(text.starts_with("compiling src:linux takes about 5 min 50 s (a guess"), "{text}");
     // Once is enough.
     assert_eq!(remaining.see(seconds(11.0), &task(1, Some(1000))), None);
     let line = remaining.line(seconds(30.0), &task(50, Some(1000)));
@@ -231,8 +231,8 @@ fn what_a_build_took_is_what_the_next_one_takes() {
     let learned = remaining.learned();
     assert_eq!(learned.tasks["compile"], 1.0);
     let mut next = RemainingTask::new(learned, 2);
-    let said = next.see(seconds(0.0), &task(0, Some(600))).unwrap();
-    assert!(said.ends_with("takes about 10 min (as earlier runs on this machine took)"), "{said}");
+    let text = next.see(seconds(0.0), &task(0, Some(600))).unwrap();
+    assert!(text.ends_with("takes about 10 min (as earlier runs on this machine took)"), "{text}");
     // A build of few files teaches nothing, and one that is over in a moment needs no word.
     next.see(seconds(1.0), &KernelTask { is_over: true, ..task(5, Some(600)) });
     assert_eq!(next.learned().tasks.len(), 0);

@@ -14,36 +14,27 @@ use crate::rundir::{AnyRunDir, RunDirError};
 use crate::text::{nearest, shell_path};
 use crate::{analyse, exits};
 
-/// More than an experiment or a ledger has. Some files have no end, such as `/dev/zero`.
+/// Size limit of an experiment or a ledger, in bytes. Some files have no end, such as `/dev/zero`.
 pub(super) const FILE_MAX: u64 = 64 << 20;
 
-/// A result has never been a hundredth of this.
+/// Size limit of a result, in bytes: a hundred times the largest one so far.
 pub(super) const RESULT_MAX: u64 = 256 << 20;
 
-/// The text of a file; `wanted` says what it should be.
-///
-/// # Errors
-/// The file cannot be read, is too large, or is no text.
+/// Text of a file; `wanted` names what it should be, for the error.
 pub fn text(path: &Path, wanted: &'static str) -> Result<String, Error> {
     read_text(path, FILE_MAX).map_err(|reason| unreadable(path, wanted, reason))
 }
 
-/// Refuses a file for a result that could not be written, before anything is measured.
-///
-/// # Errors
-/// It is a directory, or its directory cannot be written.
+/// Refuses, before anything is measured, a file that could not be written.
 pub fn check_output(path: &Path) -> Result<(), Error> {
-    let is_special = fs::metadata(path).is_ok_and(|it| !it.is_file() && !it.is_dir());
+    let is_special = fs::metadata(path).is_ok_and(|about| !about.is_file() && !about.is_dir());
     if is_special { Ok(()) } else { check_writable(path).map_err(|error| unwritable(path, error)) }
 }
 
 /// Writes a result to a file that the user named.
-///
-/// # Errors
-/// Those of [`check_output`], or the disk is full.
 pub fn write_output(path: &Path, text: &str) -> Result<(), Error> {
     // A file that is renamed would take the place of a device or a pipe.
-    let is_special = fs::metadata(path).is_ok_and(|it| !it.is_file());
+    let is_special = fs::metadata(path).is_ok_and(|about| !about.is_file());
     let write = if is_special {
         |path: &Path, text: &[u8]| fs::write(path, text)
     } else {
@@ -59,34 +50,22 @@ fn unwritable(path: &Path, error: io::Error) -> Error {
     Error::Unwritable { path: path.display().to_string(), reason }
 }
 
-/// The text of an experiment: of the file of that name, else of one that is built in.
-///
-/// # Errors
-/// There is neither, or the file cannot be read.
+/// Text of an experiment file, else of the built-in experiment of that name.
 pub fn experiment_text(named: &Path) -> Result<String, Error> {
     named_text(named, "an experiment file, or a name that `ktax experiments` lists")
 }
 
-/// The text of a ledger, likewise.
-///
-/// # Errors
-/// There is neither, or the file cannot be read.
+/// Text of a ledger file, else of the built-in ledger of that name.
 pub fn ledger_text(named: &Path) -> Result<String, Error> {
     named_text(named, "a ledger file, or a name that `ktax experiments` lists")
 }
 
-/// The text of a campaign file.
-///
-/// # Errors
-/// It cannot be read.
+/// Text of a campaign file.
 pub fn campaign_text(path: &Path) -> Result<String, Error> {
     text(path, "a campaign file")
 }
 
-/// What is modelled, with the machine of a file, whose name ends in `.toml`.
-///
-/// # Errors
-/// The file cannot be read, or is no machine.
+/// Model of a key. A name that ends in `.toml` is the file of a machine.
 pub fn model(key: ModelKey) -> Result<ModelKey, Error> {
     let ModelKey::Name(named) = &key else { return Ok(key) };
     let path = Path::new(named);
@@ -96,16 +75,14 @@ pub fn model(key: ModelKey) -> Result<ModelKey, Error> {
     }
 }
 
-/// The machine of a file.
-///
-/// # Errors
-/// The file cannot be read, or is no machine.
+/// Machine of a file.
 pub(super) fn machine(path: &Path) -> Result<ModelKey, Error> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     Ok(ModelKey::parse(&text(path, "a machine's file, as `ktax calibrate` writes one")?, &name)?)
 }
 
-/// Of either: who reads the text says which command is for the other.
+/// Text of a file, or of a built-in experiment or ledger. The caller refuses the wrong kind, and
+/// names the command for it.
 fn named_text(named: &Path, wanted: &'static str) -> Result<String, Error> {
     let all = plan::experiments().chain(plan::ledgers());
     built_in(named, all).map_or_else(|| text(named, wanted), Ok)
@@ -115,49 +92,49 @@ fn all_built_in() -> impl Iterator<Item = BuiltIn> {
     plan::experiments().chain(plan::ledgers()).chain(plan::machines())
 }
 
-/// The text of what is built in.
-///
-/// # Errors
-/// Nothing of that name is.
+/// Text of a built-in experiment, ledger or machine.
 pub fn built_in_text(name: &str) -> Result<&'static str, Error> {
-    let found = all_built_in().find(|it| it.name == name).map(|it| it.text);
+    let found = all_built_in().find(|file| file.name == name).map(|file| file.text);
     found.ok_or_else(|| {
-        let near = nearest(name, all_built_in().map(|it| it.name)).map(str::to_owned);
+        let near = nearest(name, all_built_in().map(|file| file.name)).map(str::to_owned);
         Error::NotBuiltIn { name: name.to_owned(), near }
     })
 }
 
-/// A file wins; a directory is no experiment, and often has the name of the one that made it.
+/// Built-in text of this name, unless a file has it. Directories do not count: runs are often named
+/// after their experiment.
 fn built_in(named: &Path, mut all: impl Iterator<Item = BuiltIn>) -> Option<String> {
     let is_file = named.exists() && !named.is_dir();
-    let found = all.find(|it| !is_file && named == Path::new(it.name))?;
+    let found = all.find(|file| !is_file && named == Path::new(file.name))?;
     Some(found.text.to_owned())
 }
 
-/// Why such a file is not read.
+/// Error for a file that cannot be read.
 pub(super) fn unreadable(path: &Path, wanted: &'static str, reason: std::io::Error) -> Error {
     Error::Unreadable { path: path.display().to_string(), reason, wanted }
 }
 
-/// What is kept of a search.
+/// File name of a search's result.
 pub(super) const BISECTION: &str = "bisection.json";
 
-/// What is kept of a ledger.
+/// File name of a ledger's result.
 pub(super) const LEDGER: &str = "ledger.json";
 
-/// What is kept of an experiment that was counted and timed.
+/// File name of the result of an experiment that was counted and timed.
 pub(super) const VALIDATION: &str = "validation.json";
 
-/// The report of each format that has a file beside the result, with the name of that file.
-pub(super) fn reports(of: &dyn Report) -> Result<Vec<(&'static str, String)>, Error> {
+/// Reports of the formats that have a file beside the result, by file name.
+pub(super) fn reports(report: &dyn Report) -> Result<Vec<(&'static str, String)>, Error> {
     let files = FORMATS.iter().filter_map(|format| Some((format.file?, *format)));
-    files.map(|(name, format)| Ok((name, render(of, format, TextOptions::default())?))).collect()
+    files
+        .map(|(name, format)| Ok((name, render(report, format, TextOptions::default())?)))
+        .collect()
 }
 
-/// Keeps a result in a directory: as JSON under its name, and the reports.
-pub(super) fn keep(root: &Path, name: &str, of: &dyn Report) -> Result<(), Error> {
-    let json = render(of, JSON, TextOptions::default())?;
-    for (name, text) in [(name, json)].into_iter().chain(reports(of)?) {
+/// Writes a result to a directory: as JSON under `name`, and its reports.
+pub(super) fn keep(root: &Path, name: &str, report: &dyn Report) -> Result<(), Error> {
+    let json = render(report, JSON, TextOptions::default())?;
+    for (name, text) in [(name, json)].into_iter().chain(reports(report)?) {
         let path = root.join(name);
         write_atomically(&path, text.as_bytes())
             .context(format!("cannot write {}", path.display()), "free some disk space")?;
@@ -165,11 +142,8 @@ pub(super) fn keep(root: &Path, name: &str, of: &dyn Report) -> Result<(), Error
     Ok(())
 }
 
-/// The results of files, and those of directories: of a run, a search or a ledger. Of several each
-/// has a name.
-///
-/// # Errors
-/// There is none, or a file is none of ktax's.
+/// Results of files and of the directories of runs, searches and ledgers. If there are several,
+/// each has a name.
 pub fn saved(paths: &[PathBuf]) -> Result<Vec<Saved>, Error> {
     let mut all = Vec::new();
     for path in paths {
@@ -180,15 +154,15 @@ pub fn saved(paths: &[PathBuf]) -> Result<Vec<Saved>, Error> {
     Ok(all)
 }
 
-/// Names results by their path and by their place in it, where one of these tells them apart.
+/// Names results by their path and their number in it, as far as needed to tell them apart.
 fn name(results: &mut [Saved], path: &Path, has_others: bool) {
     let path = path.display().to_string();
     let is_one = results.len() == 1;
-    for (at, saved) in results.iter_mut().enumerate() {
+    for (index, saved) in results.iter_mut().enumerate() {
         saved.name = match (saved.name.as_str(), has_others) {
             ("", false) if is_one => String::new(),
             ("", true) if is_one => path.clone(),
-            ("", _) => format!("{path}#{}", at + 1),
+            ("", _) => format!("{path}#{}", index + 1),
             (own, true) => format!("{path}, {own}"),
             (own, false) => own.to_owned(),
         };
@@ -208,7 +182,7 @@ fn directory(path: &Path) -> Result<Vec<Saved>, Error> {
     of_run.map(|comparison| vec![saved(comparison)]).ok_or_else(|| none_in(path))
 }
 
-/// The runs of a sweep, a search or a ledger that are finished, by the names of their directories.
+/// Finished runs of a sweep, a search or a ledger, named by their directories.
 fn below(path: &Path, none: RunDirError) -> Result<Vec<Saved>, Error> {
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -259,9 +233,6 @@ fn file(path: &Path) -> Result<Vec<Saved>, Error> {
 
 /// All call paths of a row of a run directory, in the Layout that its report shows: as they were
 /// called, or as they are compared.
-///
-/// # Errors
-/// There is no such directory or row, or the row has no paths.
 pub fn row_paths(path: &Path, row: &str, is_compared: bool) -> Result<RowPaths, Error> {
     let no_paths = || Error::NoPaths { path: path.display().to_string() };
     if !path.is_dir() {
@@ -289,11 +260,8 @@ fn no_row<'a>(row: &str, rows: impl IntoIterator<Item = &'a Row>) -> Error {
     Error::NoRow { row: row.to_owned(), near: nearest(row, names).map(str::to_owned) }
 }
 
-/// The results that have a row of that name, each with its own name and this row alone; those of
-/// run directories with its call paths.
-///
-/// # Errors
-/// None of them has, or a profile cannot be read.
+/// Results that have a row of this name, each with its own name and this row alone. Those of run
+/// directories have its call paths.
 pub fn explained<'a>(row: &str, results: &'a [Saved]) -> Result<Vec<(&'a str, Explained)>, Error> {
     let comparisons = || {
         results.iter().filter_map(|saved| match &saved.result {
@@ -311,12 +279,12 @@ pub fn explained<'a>(row: &str, results: &'a [Saved]) -> Result<Vec<(&'a str, Ex
         found.push((saved.name.as_str(), explained.with_paths(paths.flatten())));
     }
     if found.is_empty() {
-        return Err(no_row(row, comparisons().flat_map(|(_, it)| &it.rows)));
+        return Err(no_row(row, comparisons().flat_map(|(_, comparison)| &comparison.rows)));
     }
     Ok(found)
 }
 
-/// `None` of a row that failed, and of one that has none.
+/// Call paths of a row; `None` if it failed or has none.
 fn paths_if_any(dir: &Path, row: &str) -> Result<Option<RowPaths>, Error> {
     match row_paths(dir, row, true) {
         Err(Error::NoPaths { .. }) => Ok(None),

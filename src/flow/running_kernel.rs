@@ -1,4 +1,4 @@
-//! On the running kernel: workloads that run natively, and commands that are counted.
+//! Runs workloads natively, and counts commands, on the running kernel.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::run::{Ended, run_natively};
 use crate::stats::random::Random;
 use crate::text::{escape, shell_line};
 
-/// A workload and its rows, which this machine has room for.
+/// Workload and its rows, for which this machine has enough memory.
 #[derive(Debug)]
 pub struct NativeOrder {
     definition: Definition,
@@ -27,11 +27,8 @@ pub struct NativeOrder {
 }
 
 impl NativeOrder {
-    /// The rows that names and parameters stand for, one order for each name: each row runs
-    /// `samples` times, with counters or without.
-    ///
-    /// # Errors
-    /// There is no such row, a row is named twice, or this machine cannot run it.
+    /// Orders for these names and parameters, one for each name. Each row runs `samples` times,
+    /// with or without counters.
     pub fn all(
         names: &[String],
         params: &[String],
@@ -53,10 +50,7 @@ impl NativeOrder {
         Ok(orders)
     }
 
-    /// Runs one order after the other, and returns the tables that have rows.
-    ///
-    /// # Errors
-    /// The programs cannot be written to the cache. What fails in a workload is a row.
+    /// Runs one order after the other. Returns the tables that have rows.
     pub fn run_all(
         orders: &[NativeOrder],
         cache: &Path,
@@ -75,16 +69,13 @@ impl NativeOrder {
         Ok((tables, Ended::Complete))
     }
 
-    /// How many runs that makes.
+    /// Number of runs.
     pub fn runs(&self) -> usize {
         self.workloads.len() * self.samples
     }
 
-    /// Runs one row after the other. The table has the rows that are complete, also where the user
-    /// stopped it.
-    ///
-    /// # Errors
-    /// The programs cannot be written to the cache. What fails in a workload is a row.
+    /// Runs one row after the other. The table has the complete rows, also if the user stopped it.
+    /// What fails in a workload is a row, not an error.
     fn run(
         &self,
         cache: &Path,
@@ -125,7 +116,7 @@ impl NativeOrder {
     }
 }
 
-/// The workloads' files go below it; who is told so now need not look for the reason later.
+/// Refuses a wrong `TMPDIR` before the workloads create files there.
 fn check_temporary_directory() -> Result<(), Error> {
     match std::env::var_os("TMPDIR").map(PathBuf::from) {
         Some(dir) if !dir.is_absolute() || !dir.is_dir() => {
@@ -135,7 +126,7 @@ fn check_temporary_directory() -> Result<(), Error> {
     }
 }
 
-/// What the kernel says can be had without swapping.
+/// Memory that is available without swapping, in bytes.
 fn available_memory_bytes() -> Result<u64, Error> {
     let text =
         fs::read_to_string("/proc/meminfo").context("cannot read /proc/meminfo", "mount /proc")?;
@@ -145,7 +136,7 @@ fn available_memory_bytes() -> Result<u64, Error> {
         .ok_or_else(|| Error::host("/proc/meminfo has no MemAvailable; run a newer kernel"))
 }
 
-/// The names of what the workload is judged by.
+/// Names of the columns that judge the workload.
 fn columns(definition: &Definition) -> Vec<String> {
     match definition.columns.is_empty() {
         true => usual_columns(definition.bandwidth),
@@ -153,7 +144,7 @@ fn columns(definition: &Definition) -> Vec<String> {
     }
 }
 
-/// Why there is no table. The message says what failed, why, and what to do next.
+/// Reasons why there is no table. The message says what failed, why, and what to do next.
 #[derive(Debug, thiserror::Error)]
 pub enum StatError {
     /// A command was not counted.
@@ -165,17 +156,17 @@ pub enum StatError {
          prints, or --ignore-failure to count failed runs too"
     )]
     Failed {
-        /// As one would type it.
+        /// Command as it would be typed.
         command: String,
-        /// Its exit status or its signal.
+        /// Exit status or signal.
         failure: String,
-        /// What it printed last.
+        /// Last lines of its output.
         last_words: String,
     },
 }
 
 impl StatError {
-    /// Who can do something about it.
+    /// Who can fix the error.
     pub fn blame(&self) -> Blame {
         match self {
             StatError::Command(error) => error.blame(),
@@ -184,25 +175,22 @@ impl StatError {
     }
 }
 
-/// What to count.
+/// Commands to count, and how.
 #[derive(Debug)]
 pub struct StatOrder {
-    /// The command; or the base, and the change.
+    /// The command; or the base and the change.
     pub commands: Vec<Vec<String>>,
-    /// How often each runs.
+    /// Number of runs of each command.
     pub runs: u32,
-    /// Which one of a pair runs first is drawn from this; only for two commands.
+    /// Random seed for the order of each pair; only for two commands.
     pub seed: Option<u64>,
-    /// Whether the user sees what the commands print.
+    /// Whether the output of the commands is shown.
     pub is_shown: bool,
     /// Whether failed runs count too.
     pub ignores_failure: bool,
 }
 
-/// Runs the commands and counts them; `None` where the user stopped it.
-///
-/// # Errors
-/// A command cannot be started or fails, or this machine has no room for it.
+/// Runs and counts the commands; `None` if the user stopped it.
 pub fn stat(
     order: &StatOrder,
     cancel: &Cancel,
@@ -227,7 +215,7 @@ pub fn stat(
     Ok(Some(table(sides, order)))
 }
 
-/// A command, and what its runs came to.
+/// Command, and the counts of its runs.
 struct Repeated {
     command: StatCommand,
     counted: Vec<Counted>,
@@ -239,7 +227,7 @@ impl Repeated {
         Repeated { command, counted: Vec::new() }
     }
 
-    /// Runs it once more.
+    /// Runs the command once more.
     fn once(
         &mut self,
         order: &StatOrder,
@@ -262,11 +250,11 @@ impl Repeated {
     }
 }
 
-/// The last lines that say something.
-fn last_words(said: &[u8]) -> String {
+/// Last three lines that are not empty, for a message.
+fn last_words(output: &[u8]) -> String {
     const LINES: usize = 3;
-    let said = String::from_utf8_lossy(said);
-    let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let output = String::from_utf8_lossy(output);
+    let lines: Vec<&str> = output.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let last = &lines[lines.len().saturating_sub(LINES)..];
     if last.is_empty() { String::new() } else { format!(": {}", escape(&last.join(" | "))) }
 }

@@ -1,4 +1,4 @@
-//! What a command may use, and who is told what is going on: QEMU, the cache, kernels.
+//! What a command uses (QEMU, the cache, kernels), and who is told of its progress.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,62 +16,59 @@ use crate::plan::ExperimentMethod;
 use crate::run::{Event, Timing};
 use crate::text::{binary_size, escape_path};
 
-/// Is told what is going on. Every method does nothing unless it is overridden.
+/// Receives progress. Every method does nothing unless it is overridden.
 pub trait Observer: Sync {
-    /// A line that is worth keeping.
+    /// Shows a line, and keeps it.
     fn note(&self, _text: &str) {}
-    /// What goes on now; the next one replaces it, and an empty one ends it.
+    /// Shows the current activity until the next one; an empty text ends it.
     fn status(&self, _text: &str) {}
-    /// How far a download, an unpacking or a build is.
+    /// Shows the progress of a download, an unpacking or a build.
     fn task(&self, _task: &KernelTask) {}
-    /// The run that begins next is this one of several.
+    /// Announces the next run as one of several.
     fn part(&self, _part: Part) {}
-    /// This work begins.
+    /// Begins the work of a run.
     fn begin(&self, _work: &Work) {}
-    /// One of them, as it goes on.
+    /// Takes an event of the run.
     fn event(&self, _event: &Event<'_>) {}
-    /// All of them ended.
+    /// Ends the work of a run.
     fn end(&self, _timing: &Timing) {}
-    /// This is how long it took: estimates of later runs may rest on it.
+    /// Takes rates that later estimates may use.
     fn learned(&self, _rates: &Rates) {}
-    /// Nothing is measured just now: a clock may move.
+    /// Called between measurements, when a clock may move.
     fn tick(&self) {}
-    /// So many pairs are done. If the user peeks, also what is known of each row so far: its name,
-    /// and change over base.
+    /// Shows the number of finished pairs. If the user peeks, `estimates` has each row's name and
+    /// its ratio of change to base.
     fn pairs(&self, _done: &Progress, _estimates: Option<&[(String, f64)]>) {}
 }
 
-/// An [`Observer`] that says nothing.
+/// [`Observer`] that shows nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 
 impl Observer for Silent {}
 
-/// What may be used, and who is told what is going on.
+/// Resources of a command, and its observer.
 pub struct Session<'a> {
-    /// QEMU to run; the one on the PATH where absent.
+    /// QEMU to run; `None` is the one on the PATH.
     pub qemu: Option<PathBuf>,
-    /// VMs at a time.
+    /// Number of VMs at a time.
     pub jobs: usize,
-    /// Kernels, snapshots and symbols are kept here.
+    /// Directory of kernels, snapshots and symbols.
     pub cache: PathBuf,
-    /// What of them this session uses; nobody removes it.
+    /// Entries of the cache that this session uses, and that nobody removes meanwhile.
     pub holders: Holders,
-    /// Measurements are taken from here and kept here; nothing where absent.
+    /// Store to take measurements from and to keep them in, if any.
     pub store: Option<UsedStore>,
-    /// What no guest may exceed.
+    /// Limits of guests.
     pub limits: Limits,
-    /// Stops everything once it is raised.
+    /// Stops everything when it is raised.
     pub cancel: Cancel,
-    /// Is told what is going on.
+    /// Receives progress.
     pub observer: &'a dyn Observer,
 }
 
 impl<'a> Session<'a> {
-    /// One VM for each CPU, and the usual limits and cache.
-    ///
-    /// # Errors
-    /// There is no place for the cache: neither `KTAX_CACHE`, `XDG_CACHE_HOME` nor `HOME` is set.
+    /// Session with one VM for each CPU, and the usual limits and cache.
     pub fn new(observer: &'a dyn Observer) -> Result<Session<'a>, Error> {
         Ok(Session {
             qemu: qemu_program(None),
@@ -85,7 +82,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// The same with another store.
+    /// Copy with another store.
     pub(super) fn with_store(&self, store: UsedStore) -> Session<'a> {
         Session {
             qemu: self.qemu.clone(),
@@ -104,7 +101,7 @@ impl<'a> Session<'a> {
         self.cancel.is_cancelled()
     }
 
-    /// A failure while everything is being stopped may be the stopping's own.
+    /// Result, or `Cancelled` for any error after the user stopped: it may come from stopping.
     pub fn unless_cancelled<T>(&self, result: Result<T, impl Into<Error>>) -> Result<T, Error> {
         result.map_err(|error| match self.is_cancelled() {
             true => Error::Cancelled,
@@ -113,15 +110,12 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The QEMU to run: as named, else that of `KTAX_QEMU`. `None` is the one on the PATH.
+/// QEMU to run: `named`, else that of `KTAX_QEMU`. `None` is the one on the PATH.
 pub fn qemu_program(named: Option<&Path>) -> Option<PathBuf> {
     named.map(Path::to_owned).or_else(|| path_of("KTAX_QEMU"))
 }
 
-/// The cache's directory: as named, else that of `KTAX_CACHE`, else below that of the user.
-///
-/// # Errors
-/// It is not named, and the user has no directory.
+/// Directory of the cache: `named`, else `KTAX_CACHE`, else below the user's own.
 pub fn cache_directory(named: Option<&Path>) -> Result<PathBuf, Error> {
     let from = |name: &str| path_of(name).filter(|path| path.is_absolute());
     let next = "give --cache the absolute path of a directory";
@@ -133,22 +127,22 @@ pub fn cache_directory(named: Option<&Path>) -> Result<PathBuf, Error> {
         .ok_or(Error::NoCache)
 }
 
-/// The path in a variable of the environment, unless it is empty.
+/// Path in an environment variable; `None` if it is empty.
 fn path_of(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-/// What goes on while commands or rows run several times, for whoever wants to show it.
+/// Progress of commands or rows that run several times.
 #[derive(Debug, Clone, Copy)]
 pub enum Moment<'a> {
-    /// This one runs.
+    /// This command or row runs.
     Runs(&'a str),
-    /// One of its runs ended.
+    /// A run ended.
     Done,
 }
 
-/// Why a Kernel cannot be built, if its source or its options are to blame; any other error is no
-/// verdict on them.
+/// Reason why a Kernel cannot be built, if its source or its options are to blame; other errors are
+/// passed on.
 pub fn why_unbuilt(error: Error) -> Result<String, Error> {
     match &error {
         Error::Kernel(kernel) => kernel.why_unbuilt().ok_or(error),
@@ -174,7 +168,7 @@ impl Session<'_> {
         }
     }
 
-    /// Keeps an image in the cache until the session ends. Whether it is there.
+    /// Keeps an image in the cache until the session ends. Returns whether it exists.
     pub(super) fn holds(&self, image: &Path) -> Result<bool, Error> {
         let what = || format!("cannot use {}", escape_path(image));
         let entry = image.parent().unwrap_or(image);
@@ -189,7 +183,7 @@ impl Session<'_> {
         })
     }
 
-    /// Works with the user being told what is going on.
+    /// Calls `work` with functions that pass its progress to the observer.
     pub fn talking<T>(
         &self,
         work: impl FnOnce(&Talk) -> Result<T, KernelError>,
@@ -204,12 +198,12 @@ impl Session<'_> {
         self.unless_cancelled(done)
     }
 
-    /// The image of a planned Kernel: from the cache by its hash, or fetched again.
+    /// Image of a planned Kernel: from the cache by its hash, or fetched again.
     pub(super) fn image(&self, planned: &Identity, subject: &Subject) -> Result<PathBuf, Error> {
         self.image_for(&Target::X86_64, planned, subject)
     }
 
-    /// Like [`Session::image`], for another machine.
+    /// Image of a planned Kernel for another machine: see [`Session::image`].
     pub(super) fn image_for(
         &self,
         target: &Target,
@@ -237,16 +231,13 @@ impl Session<'_> {
 
 const OTHER: &str = "make it writable, or name another directory with --cache DIR";
 
-/// What the cache has.
+/// Contents of the cache.
 pub fn cache_contents(cache: &Path) -> CacheSurvey {
     survey(cache)
 }
 
-/// Removes what was not used for longest until the cache fits its budget, and never what is in
-/// use. Waits while another ktax does that.
-///
-/// # Errors
-/// Something could not be removed, or the cache cannot be read.
+/// Removes the entries that were not used for longest until the cache fits its budget; entries in
+/// use stay. Waits while another ktax does the same.
 pub fn clean_cache(cache: &Path, budget: Budget) -> Result<Cleaned, Error> {
     let what = || format!("cannot clean {}", escape_path(cache));
     let cleaned = clean(cache, budget, true).context(what(), OTHER)?.unwrap_or_default();
@@ -256,8 +247,7 @@ pub fn clean_cache(cache: &Path, budget: Budget) -> Result<Cleaned, Error> {
     }
 }
 
-/// The same at the end of a session, which uses nothing of the cache any more. What fails is said,
-/// and costs no result.
+/// Releases and cleans the cache at the end of a session. Failures are noted, and cost no result.
 pub fn keep_cache_small(session: &Session<'_>, budget: Budget) {
     session.holders.release();
     let cache = &session.cache;
@@ -282,7 +272,7 @@ fn unremoved((path, error): &(PathBuf, io::Error)) -> String {
     format!("cannot remove {}: {error}; remove it yourself, or make it writable", escape_path(path))
 }
 
-/// `2 snapshots and 1 build lane, 1.2 GiB`
+/// Removed entries in words: `2 snapshots and 1 build lane, 1.2 GiB`.
 pub fn removed(cleaned: &Cleaned) -> String {
     let counted = CacheKind::ALL.into_iter().filter_map(|kind| {
         let count = cleaned.removed.iter().filter(|entry| entry.kind == kind).count();

@@ -1,4 +1,5 @@
-//! What the store has is not measured again, and what was measured is kept there.
+//! Takes measurements from the store before a run, keeps new ones after it, and imports those of
+//! others.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
@@ -20,12 +21,12 @@ use crate::store::{
 };
 use crate::text::counted;
 
-/// Puts into a run directory what the store has of it, but for what is drawn to be verified. The
-/// others are to be kept once they are measured; none where there is no store.
+/// Copies measurements of the store into a run directory, except those drawn for verification.
+/// Returns the groups that are to be measured and kept; none without a store.
 pub(super) fn take(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<Vec<Group>, Error> {
     let Some(used) = &session.store else { return Ok(Vec::new()) };
     let all = groups(dir.plan());
-    let (of, mut left) = (all.len(), Vec::new());
+    let (total, mut left) = (all.len(), Vec::new());
     for group in all {
         if session.is_cancelled() || group.is_begun(dir)? {
             left.push(group);
@@ -53,15 +54,15 @@ pub(super) fn take(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<Ve
         }
         left.push(group);
     }
-    if left.len() < of {
-        let (taken, of) = (of - left.len(), counted(of, "measurement"));
-        session.observer.note(&format!("{taken} of {of} are from the store"));
+    if left.len() < total {
+        let (taken, all) = (total - left.len(), counted(total, "measurement"));
+        session.observer.note(&format!("{taken} of {all} are from the store"));
     }
     Ok(left)
 }
 
-/// Keeps what a run directory has measured of these. A store that cannot be written loses nothing
-/// of the result, and is said.
+/// Keeps the new measurements of a run directory. If the store cannot be written, the result is
+/// complete all the same, and the reason is noted.
 pub(super) fn keep(
     groups: &[Group],
     dir: &RunDir<CountsPlan>,
@@ -86,8 +87,8 @@ pub(super) fn keep(
     Ok(())
 }
 
-/// One of the two is wrong: what was measured now is in its directory, and the other one is not
-/// used any more.
+/// Error for two measurements with different counts, of which one is wrong. The new one stays in
+/// its directory; the stored one is moved aside.
 fn mismatch(store: &Store, object: &Path, dir: &RunDir<CountsPlan>, group: &Group) -> StoreError {
     let became = match store.move_aside(object) {
         Ok(to) => format!("was moved to {}", to.display()),
@@ -101,7 +102,7 @@ fn mismatch(store: &Store, object: &Path, dir: &RunDir<CountsPlan>, group: &Grou
     }
 }
 
-/// Keeps a result, so that `ktax log` lists it. A store that cannot be written is said.
+/// Keeps a result, so that `ktax log` lists it. A failure is noted.
 pub(super) fn keep_result(result: &dyn Report, session: &Session<'_>) {
     if let Some(used) = &session.store {
         if let Err(error) = used.store.put_result(&result.saved()) {
@@ -110,14 +111,14 @@ pub(super) fn keep_result(result: &dyn Report, session: &Session<'_>) {
     }
 }
 
-/// Says once why the store cannot be used.
+/// Notes once why the store cannot be used.
 fn say(session: &Session<'_>, used: &UsedStore, error: &StoreError) {
     if used.is_news() {
         session.observer.note(&format!("{error}, or give --no-store"));
     }
 }
 
-/// What became of a row; one without a measurement is as good as one that is there.
+/// Keeps the measurement of a group. A group without one counts as kept.
 pub(super) fn put(
     store: &Store,
     dir: &RunDir<CountsPlan>,
@@ -126,33 +127,25 @@ pub(super) fn put(
     measured(dir, group)?.map_or(Ok(Kept::Same), |measurement| store.put(&measurement))
 }
 
-/// Draws; not from the seed of the run, or the same ones would be verified each time.
+/// Draws whether a measurement is verified. The seed of the run would choose the same ones each
+/// time.
 fn is_drawn(percent: f64) -> bool {
     let draw = RandomState::new().build_hasher().finish();
     (draw >> 11) as f64 / (1_u64 << 53) as f64 * 100.0 < percent
 }
 
-/// Looks at every object; damaged ones are moved aside.
-///
-/// # Errors
-/// The store cannot be read or written.
+/// Checks every object, and moves damaged ones aside.
 pub fn check_store(root: &Path) -> Result<Checked, Error> {
     Ok(Store::new(root.to_owned()).check()?)
 }
 
-/// How much a store has.
-///
-/// # Errors
-/// It cannot be read.
+/// Number and size of a store's files.
 pub fn store_footprint(root: &Path) -> Result<Footprint, Error> {
     Ok(Store::new(root.to_owned()).footprint()?)
 }
 
-/// Removes what killed writers left and what was moved aside, and says what. A directory that was
-/// moved aside stays unless it is empty: ktax makes none.
-///
-/// # Errors
-/// The store cannot be read or written.
+/// Removes files that killed writers left or that were moved aside, and returns their paths. A
+/// directory that was moved aside only goes if it is empty, because ktax creates none.
 pub fn clean_store(root: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut removed = Vec::new();
     for path in Store::new(root.to_owned()).leftovers()? {
@@ -171,32 +164,32 @@ pub fn clean_store(root: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(removed)
 }
 
-/// The store of a session.
+/// Store of a session.
 #[derive(Debug, Clone)]
 pub struct UsedStore {
-    /// Where it is.
+    /// The store.
     pub store: Store,
-    /// Of what it has, so many percent are measured again and have to come out the same.
+    /// Percentage of its measurements that are made again and must have the same counts.
     pub verify_percent: f64,
-    /// Whether it was said that it cannot be used.
+    /// Whether the user was told that it cannot be used.
     is_said: Arc<AtomicBool>,
 }
 
 impl UsedStore {
-    /// The store in a directory, which need not exist yet.
+    /// Store in a directory, which need not exist yet.
     pub fn new(root: PathBuf, verify_percent: f64) -> UsedStore {
         let is_said = Arc::default();
         UsedStore { store: Store::new(root), verify_percent, is_said }
     }
 
-    /// Whether that it cannot be used is said now for the first time.
+    /// Returns `true` once, for the first message that the store cannot be used.
     pub(super) fn is_news(&self) -> bool {
         !self.is_said.swap(true, Ordering::Relaxed)
     }
 }
 
-/// The store's directory: as named, else that of `KTAX_STORE`, else below that of the user. `None`
-/// where `KTAX_STORE` is empty, or the user has no directory.
+/// Directory of the store: `named`, else `KTAX_STORE`, else below the user's own. `None` if
+/// `KTAX_STORE` is empty, or the user has no directory.
 pub fn store_directory(named: Option<&Path>) -> Option<PathBuf> {
     let from = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     match (named, std::env::var_os("KTAX_STORE")) {
@@ -209,23 +202,23 @@ pub fn store_directory(named: Option<&Path>) -> Option<PathBuf> {
     }
 }
 
-/// How much a store has that it had not before.
+/// What an import has added to a store.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Added {
-    /// Measurements.
+    /// New measurements.
     pub measurements: usize,
-    /// Results.
+    /// New results.
     pub results: usize,
-    /// Tags.
+    /// New tags.
     pub tags: usize,
-    /// Why something was not kept: it is damaged, of another version of ktax, or has other counts
-    /// than the store has of it.
+    /// Reasons why something was not kept: it is damaged, of another version of ktax, or has other
+    /// counts than the store.
     pub refused: Vec<String>,
 }
 
 impl Added {
-    /// What became of a measurement. One that is there is not touched where it has other counts:
-    /// nobody knows which of the two is right.
+    /// Counts a measurement. One with other counts than the store's is refused and nothing is
+    /// changed, because either may be wrong.
     fn measurement(
         &mut self,
         kept: Result<Kept, StoreError>,
@@ -253,7 +246,7 @@ impl Added {
         Ok(())
     }
 
-    /// What became of a result.
+    /// Counts a result.
     fn result(&mut self, is_new: Result<bool, StoreError>) -> Result<(), Error> {
         match is_new {
             Ok(is_new) => self.results += usize::from(is_new),
@@ -262,12 +255,12 @@ impl Added {
         Ok(())
     }
 
-    /// A file of elsewhere that cannot be read stops no other.
+    /// Records a file of another store that cannot be read; the others are still copied.
     fn unread(&mut self, error: StoreError) {
         self.refused.push(error.to_string());
     }
 
-    /// One file that says nothing stops no other; a disk that fails stops all.
+    /// Records an error of one file, and passes on errors of the disk, which affect all files.
     fn refuse(&mut self, error: StoreError) -> Result<(), Error> {
         match error {
             StoreError::Io { .. } => Err(error.into()),
@@ -288,10 +281,7 @@ impl std::ops::AddAssign for Added {
     }
 }
 
-/// Copies all of one store into another: measurements, results, and tags whose names are not taken.
-///
-/// # Errors
-/// A file cannot be read or written.
+/// Copies a store into another: measurements, results, and tags whose names are free.
 pub fn copy_store(from: &Path, to: &Path) -> Result<Added, Error> {
     let [from, to] = [from, to].map(|root| Store::new(root.to_owned()));
     let mut added = Added::default();
@@ -327,10 +317,7 @@ pub fn copy_store(from: &Path, to: &Path) -> Result<Added, Error> {
     Ok(added)
 }
 
-/// Whether a directory is a store: it has a file where a store has files.
-///
-/// # Errors
-/// It cannot be read.
+/// Whether a directory has the files of a store.
 pub fn is_store(path: &Path) -> Result<bool, Error> {
     let store = Store::new(path.to_owned());
     let is_run = path.join("plan.json").exists();
@@ -342,11 +329,8 @@ pub fn is_store(path: &Path) -> Result<bool, Error> {
     Ok(path.is_dir() && !is_run && has()?)
 }
 
-/// Keeps what is in a path: of a run directory of counts the measurements, and every result that
-/// `ktax report` can print, also that of a page.
-///
-/// # Errors
-/// There is no result in the path, or the store cannot be written.
+/// Imports a path: measurements of a run directory of counts, and every result that `ktax report`
+/// can print, including that of a page.
 pub fn import(path: &Path, store: &Path) -> Result<Added, Error> {
     let store = Store::new(store.to_owned());
     let mut added = Added::default();

@@ -1,4 +1,4 @@
-//! What the store has, asked without measuring anything.
+//! Answers questions about the store without measuring anything.
 
 mod diff;
 mod history;
@@ -22,18 +22,15 @@ pub(super) use diff::compare;
 pub use history::HistoryOrder;
 pub use prune::{Prunable, Prune, PruneOrder, guest};
 
-/// A store with its index.
+/// Store with its index.
 pub struct Stored {
     store: Store,
     index: Index,
 }
 
 impl Stored {
-    /// Opens the store in a directory, and brings its index in the cache up to date; `note` is told
-    /// what could not be read, and where it takes a while.
-    ///
-    /// # Errors
-    /// The store cannot be read.
+    /// Opens a store, and updates its index in the cache. `note` receives unreadable files, and a
+    /// message if it takes long.
     pub fn open(root: &Path, cache: &Path, note: &dyn Fn(&str)) -> Result<Stored, Error> {
         let store = Store::new(root.to_owned());
         let (index, passed) = Index::open(cache, &store, note)?;
@@ -44,7 +41,7 @@ impl Stored {
         Ok(Stored { store, index })
     }
 
-    /// The file of the index, for other programs; `None` where it is in memory.
+    /// File of the index, for other programs; `None` if it is in memory.
     pub fn index_path(&self) -> Option<&Path> {
         self.index.path()
     }
@@ -54,7 +51,7 @@ impl Stored {
     }
 }
 
-/// Why the store has no answer.
+/// Reasons why the store has no answer.
 #[derive(Debug, Error, PartialEq, Eq)]
 // The messages say what the fields are.
 #[allow(missing_docs)]
@@ -67,8 +64,8 @@ pub enum StoredError {
     Unknown { store: String, name: String, near: Option<String>, command: Vec<String> },
     #[error("{name:?} is {}; give one of these", listed(.choices))]
     Ambiguous { name: String, choices: Vec<(String, String)> },
-    #[error("{name:?} is a name of {of} already; choose another")]
-    Taken { name: String, of: String },
+    #[error("{name:?} is a name of {subject} already; choose another")]
+    Taken { name: String, subject: String },
     #[error(
         "no measurement of these has the boot line {wanted:?}; give one of {}", known.join(", ")
     )]
@@ -120,84 +117,78 @@ fn meant(near: &Option<String>) -> String {
     near.unwrap_or_default()
 }
 
-fn listed(of: &[(String, String)]) -> String {
+fn listed(choices: &[(String, String)]) -> String {
     let one = |(name, what): &(String, String)| match what.as_str() {
         "" => shell_word(name),
         what => format!("{} ({})", shell_word(name), escape(what)),
     };
-    of.iter().map(one).collect::<Vec<String>>().join(" or ")
+    choices.iter().map(one).collect::<Vec<String>>().join(" or ")
 }
 
-/// Which results.
+/// Filter of results.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogOrder {
-    /// Only those with this row.
+    /// Only results with this row.
     pub row: Option<String>,
-    /// Only those of a kernel whose name has this in it.
+    /// Only results with this text in the name of a kernel.
     pub kernel: Option<String>,
-    /// Only those that were kept on this day or later, `2026-01-31`.
+    /// Only results that were kept on this day or later, such as `2026-01-31`.
     pub since: Option<String>,
-    /// At most so many, the newest.
+    /// Maximum number; the newest come first.
     pub most: Option<usize>,
 }
 
-/// A subject as it is listed.
+/// Subject as it is listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shown {
-    /// A name that every command understands.
+    /// Name that every command accepts.
     pub name: String,
-    /// Names that the user gave.
+    /// Tags.
     pub tags: Vec<String>,
-    /// What it is.
+    /// The subject.
     pub subject: StoredSubject,
 }
 
 impl Stored {
     /// Results, the newest first.
-    ///
-    /// # Errors
-    /// The index cannot be read.
     pub fn log(&self, order: &LogOrder) -> Result<Vec<StoredResult>, Error> {
         let mut all = self.index.results()?;
-        all.retain(|it| {
-            order.row.as_ref().is_none_or(|row| it.rows.iter().any(|it| is_row(it, row)))
-                && order.since.as_ref().is_none_or(|since| it.kept_on >= *since)
+        all.retain(|result| {
+            order.row.as_ref().is_none_or(|row| result.rows.iter().any(|known| is_row(known, row)))
+                && order.since.as_ref().is_none_or(|since| result.kept_on >= *since)
                 && order
                     .kernel
                     .as_ref()
-                    .is_none_or(|name| it.kernels.iter().any(|k| k.contains(name)))
+                    .is_none_or(|name| result.kernels.iter().any(|k| k.contains(name)))
         });
         all.truncate(order.most.unwrap_or(usize::MAX));
         Ok(all)
     }
 
     /// Subjects, in the order of their kernels' versions.
-    ///
-    /// # Errors
-    /// The index cannot be read.
     pub fn subjects(&self) -> Result<Vec<Shown>, Error> {
-        let names = Names::of(self)?;
+        let names = Names::read(self)?;
         let shown = |subject: &StoredSubject| Shown {
             name: names.name(subject),
             tags: names.tags(&subject.kernel_sha256, &subject.boot_line),
             subject: subject.clone(),
         };
         let mut all: Vec<Shown> = names.subjects().iter().map(shown).collect();
-        alphanumeric_sort::sort_slice_by_str_key(&mut all, |it| it.name.as_str());
+        alphanumeric_sort::sort_slice_by_str_key(&mut all, |shown| shown.name.as_str());
         // Where a name is another's too it is a hash, which says nothing of the version.
         all.sort_by(|a, b| alphanumeric_sort::compare_str(&a.subject.kernel, &b.subject.kernel));
         Ok(all)
     }
 
-    /// The result whose name begins so.
-    ///
-    /// # Errors
-    /// There is none, or there are several.
+    /// Result whose name begins with `id`.
     pub fn result(&self, id: &str) -> Result<Saved, Error> {
         let all = self.index.results()?;
         let id = id.to_ascii_lowercase();
-        let found: Vec<&str> =
-            all.iter().map(|it| it.object.as_str()).filter(|it| it.starts_with(&id)).collect();
+        let found: Vec<&str> = all
+            .iter()
+            .map(|result| result.object.as_str())
+            .filter(|object| object.starts_with(&id))
+            .collect();
         match found.as_slice() {
             [one] if !id.is_empty() => Ok(self.store.read_result(&self.store.result_path(one))?),
             [] | [_] => Err(StoredError::NoResult { id })?,
@@ -210,29 +201,27 @@ impl Stored {
     }
 }
 
-/// Whether a row is the one that is asked for; a workload stands for its rows.
+/// Whether a row is the wanted one. A workload stands for all its rows.
 fn is_row(row: &str, wanted: &str) -> bool {
     row == wanted || row.strip_prefix(wanted).is_some_and(|rest| rest.starts_with(':'))
 }
 
 impl Stored {
-    /// Gives a subject a name, and says which subject that is, and which had the name before.
-    ///
-    /// # Errors
-    /// It is no name, or no subject is known by `subject`.
+    /// Gives a subject a tag. Returns the subject's name, and the subject that had the tag before.
     pub fn tag(&self, name: &str, subject: &str) -> Result<(String, Option<String>), Error> {
-        let names = Names::of(self)?;
+        let names = Names::read(self)?;
         let found = names.find(subject)?;
         // A tag that hides a kernel would make a printed command mean another one.
         match names.find_untagged(name) {
             Err(Error::Stored(StoredError::Unknown { .. })) => {}
-            Ok(other) => Err(StoredError::Taken { name: name.into(), of: names.name(other) })?,
+            Ok(other) => Err(StoredError::Taken { name: name.into(), subject: names.name(other) })?,
             Err(Error::Stored(StoredError::Ambiguous { .. })) => {
-                Err(StoredError::Taken { name: name.into(), of: "several subjects".into() })?;
+                Err(StoredError::Taken { name: name.into(), subject: "several subjects".into() })?;
             }
             Err(error) => return Err(error),
         }
-        let before = self.tags()?.into_iter().find(|(tag, _)| tag == name).map(|(_, of)| of);
+        let before =
+            self.tags()?.into_iter().find(|(tag, _)| tag == name).map(|(_, subject)| subject);
         let (kernel_sha256, boot_line) = (found.kernel_sha256.clone(), found.boot_line.clone());
         self.store.tag(name, &Tagged { kernel_sha256, boot_line })?;
         let now = names.name(found);
@@ -240,26 +229,20 @@ impl Stored {
         Ok((now, before))
     }
 
-    /// Takes a name away; whether there was one.
-    ///
-    /// # Errors
-    /// The store cannot be written.
+    /// Removes a tag. Returns whether it existed.
     pub fn untag(&self, name: &str) -> Result<bool, Error> {
         Ok(self.store.untag(name)?)
     }
 
-    /// All names, with the subject of each.
-    ///
-    /// # Errors
-    /// The store cannot be read.
+    /// All tags with the names of their subjects.
     pub fn tags(&self) -> Result<Vec<(String, String)>, Error> {
-        let names = Names::of(self)?;
+        let names = Names::read(self)?;
         let tags = self.store.tags()?.into_iter();
-        let of = |(tag, of): (String, Tagged)| {
-            let name = names.subject(&of.kernel_sha256, &of.boot_line);
-            let gone = || format!("{} (no measurement)", short_hashes(&of.kernel_sha256));
-            (tag, name.map_or_else(gone, |it| names.name(it)))
+        let named = |(tag, tagged): (String, Tagged)| {
+            let name = names.subject(&tagged.kernel_sha256, &tagged.boot_line);
+            let gone = || format!("{} (no measurement)", short_hashes(&tagged.kernel_sha256));
+            (tag, name.map_or_else(gone, |subject| names.name(subject)))
         };
-        Ok(tags.map(of).collect())
+        Ok(tags.map(named).collect())
     }
 }

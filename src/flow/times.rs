@@ -1,4 +1,4 @@
-//! Times: what an engine needs, pairs or blocks, and what comes next.
+//! Times: plans, runs and analyses pairs, and says what to do next.
 
 mod blocks;
 mod cpus;
@@ -34,7 +34,7 @@ use estimate::rates;
 pub use blocks::{BOOTS as BOOTS_OF_A_BLOCK, BlockError, CpuError, run_block};
 pub(super) use estimate::estimate;
 
-/// The Plan with its Kernels, and with operations that were tried out on the running kernel.
+/// Plan with its Kernels, and with the number of operations, which is found on the running kernel.
 pub(super) fn plan(
     experiment: &Experiment<TimesExperiment>,
     session: &Session<'_>,
@@ -60,16 +60,16 @@ fn refuse(experiment: &Experiment<TimesExperiment>) -> Result<(), Error> {
     Ok(settings_of(experiment).try_for_each(|side| Running::default().check(side))?)
 }
 
-/// The Sides that are settings of the running kernel. A kernel that the user boots may have others.
+/// Sides that are settings of the running kernel. A kernel that the user boots may have other
+/// settings.
 fn settings_of(experiment: &Experiment<TimesExperiment>) -> impl Iterator<Item = &TimedSubject> {
-    let of = &experiment.method;
-    let is_here = of.engine.runs_on == RunsOn::RunningKernel;
-    [&of.base, &of.change].into_iter().filter(move |side| is_here && side.kernel.is_none())
+    let method = &experiment.method;
+    let is_here = method.engine.runs_on == RunsOn::RunningKernel;
+    [&method.base, &method.change].into_iter().filter(move |side| is_here && side.kernel.is_none())
 }
 
-/// Refuses what would be refused later: CPUs that are not there, a KVM that this user may not use,
-/// settings that this user may not change, and Sides that the user boots, because one command
-/// cannot boot another kernel in the middle.
+/// Refuses early what a run would refuse: missing CPUs, a KVM or settings that this user may not
+/// use, and Sides that the user boots, because one command cannot boot another kernel.
 pub(super) fn check(experiment: &Experiment<TimesExperiment>) -> Result<(), Error> {
     refuse(experiment)?;
     if experiment.method.engine.runs_on == RunsOn::Guests {
@@ -87,10 +87,7 @@ pub(super) fn check(experiment: &Experiment<TimesExperiment>) -> Result<(), Erro
 }
 
 impl Session<'_> {
-    /// The running kernel's programs as they are.
-    ///
-    /// # Errors
-    /// The cache cannot be written.
+    /// Host engine of the running kernel, with its own programs.
     pub fn native(&self) -> Result<Host, Error> {
         let host = Host::new(&self.cache, self.limits.clone(), self.cancel.clone());
         let next = "name another directory with --cache DIR";
@@ -98,7 +95,7 @@ impl Session<'_> {
     }
 }
 
-/// The guests' Kernels, so that a run that is resumed goes on with these and no others.
+/// Kernels of the guests, so that a resumed run uses the same ones.
 fn kernels(plan: &TimesPlan, session: &Session<'_>) -> Result<BTreeMap<String, Identity>, Error> {
     let mut kernels = BTreeMap::new();
     if plan.runs_on == RunsOn::Guests {
@@ -112,15 +109,14 @@ fn kernels(plan: &TimesPlan, session: &Session<'_>) -> Result<BTreeMap<String, I
     Ok(kernels)
 }
 
-/// Long enough for the clock, and for a tick or two to be in every loop; short enough for
+/// Wanted length of a loop: long enough for the clock and some timer ticks, short enough for
 /// hundreds of loops.
 const LOOP_NS: u64 = 20_000_000;
-/// A loop this long says what an operation takes.
+/// Length from which a loop tells the time of an operation.
 const ENOUGH_NS: u64 = 2_000_000;
 
-/// The Plan with operations for loops of about [`LOOP_NS`] on this machine. A row whose name says
-/// how many it wants keeps them, a program of guests runs once in each loop, and what cannot run is
-/// left for the run to say so.
+/// Plan with operations for loops of about [`LOOP_NS`] on this machine. Rows that name their number
+/// keep it, programs of guests run once in each loop, and failures are left to the run.
 fn calibrated(mut plan: TimesPlan, host: &Host) -> Result<TimesPlan, Error> {
     for row in plan.headline.iter_mut().chain(&mut plan.secondary) {
         let is_of_guests = row.is_users() && plan.runs_on == RunsOn::Guests;
@@ -156,25 +152,26 @@ fn ops(row: &Workload, host: &Host) -> Result<Result<u64, Stop>, Error> {
     }
 }
 
-/// Rounded to two digits, so that two machines that are alike get the same number.
+/// Rounds to two digits, so that similar machines get the same number.
 fn two_digits(value: f64) -> u64 {
     let unit = 10_u64.pow((value.max(1.0).log10().floor() as u32).saturating_sub(1));
     (value / unit as f64).round() as u64 * unit
 }
 
-/// Makes it ready.
+/// Opens the engine of a Plan.
 fn engine<'a>(
     dir: &'a RunDir<TimesPlan>,
     session: &'a Session<'_>,
     between: &'a dyn Fn(),
 ) -> Result<Box<dyn Timed + 'a>, Error> {
     let plan = &dir.plan().method;
-    let Some(Measures::Times { open }) = engine::named(&plan.engine).map(|it| it.measures) else {
+    let Some(Measures::Times { open }) = engine::named(&plan.engine).map(|engine| engine.measures)
+    else {
         return Err(StalePlanError::no_engine("times", &plan.engine).into());
     };
     let (images, cpus) = match plan.runs_on {
         RunsOn::RunningKernel => Default::default(),
-        RunsOn::Guests => (images(plan, session)?, cpus::of_run(dir)?),
+        RunsOn::Guests => (images(plan, session)?, cpus::choose_for_run(dir)?),
     };
     Ok(open(TimedSetup {
         plan,
@@ -201,7 +198,7 @@ fn images(plan: &TimesPlan, session: &Session<'_>) -> Result<BTreeMap<String, Pa
     Ok(images)
 }
 
-/// Puts everything that a driver needs together, and what was changed back.
+/// Calls `work` with a driver, and restores afterwards what it changed.
 fn drive(
     dir: &RunDir<TimesPlan>,
     session: &Session<'_>,
@@ -224,8 +221,8 @@ fn drive(
     both(ended, engine.end(), |text| session.observer.note(text))
 }
 
-/// How a run ended whose changes were, or were not, put back. Of two errors the second becomes a
-/// note.
+/// Joins the results of a run and of restoring the settings. If both failed, the second error
+/// becomes a note.
 fn both(
     ended: Result<Ended, TimesError>,
     put_back: Result<(), Stop>,
@@ -245,7 +242,7 @@ fn both(
     }
 }
 
-/// Runs the pairs that are still missing.
+/// Runs the missing pairs.
 pub(super) fn run(
     dir: &RunDir<TimesPlan>,
     options: Options,
@@ -255,10 +252,10 @@ pub(super) fn run(
         return Err(BlockError::Booted { next: blocks::how(dir) }.into());
     }
     let plan = judged(dir, options.allow_differences);
-    let said = Cell::new(false);
+    let has_warned = Cell::new(false);
     let ask = |pairs: &[TimedPair]| {
         // Nobody waits for all pairs to hear of a mistyped parameter.
-        if !pairs.is_empty() && !said.replace(true) {
+        if !pairs.is_empty() && !has_warned.replace(true) {
             for Warning { fact, next_step } in noise::ignored_parameters(&plan.method, pairs) {
                 session.observer.note(&format!("{fact}; {next_step}"));
             }
@@ -277,7 +274,7 @@ pub(super) fn run(
     ended
 }
 
-/// Judges what is on disk.
+/// Judges the pairs on disk.
 pub(super) fn analyse(dir: &RunDir<TimesPlan>, options: Options) -> Result<Comparison, Error> {
     let plan = &judged(dir, options.allow_differences);
     let (comparison, next) = match plan.method.is_in_blocks() {
@@ -297,7 +294,7 @@ pub(super) fn analyse(dir: &RunDir<TimesPlan>, options: Options) -> Result<Compa
     Ok(comparison)
 }
 
-/// What to do with a directory that has nothing but its Plan.
+/// Next step for a directory that only has its Plan.
 pub(super) fn planned(dir: &RunDir<TimesPlan>) -> String {
     match dir.plan().method.is_in_blocks() {
         true => format!("planned blocks; {}", blocks::how(dir)),
@@ -307,7 +304,7 @@ pub(super) fn planned(dir: &RunDir<TimesPlan>) -> String {
     }
 }
 
-/// What the times are judged by: the Plan on disk stays what it is.
+/// Plan with the user's permission for differences; the Plan on disk stays unchanged.
 fn judged(dir: &RunDir<TimesPlan>, allow_differences: bool) -> Plan<TimesPlan> {
     let mut plan = dir.plan().clone();
     plan.method.allow_differences |= allow_differences;
@@ -336,18 +333,18 @@ mod tests {
     fn what_was_not_put_back_is_said_however_the_run_ended() {
         let left = || Err(Failure::Setting { reason: "thp is still never".into() }.into());
         let failed = || Err(TimesError::Watch(std::io::ErrorKind::NotFound.into()));
-        let of = |ended, put_back| {
-            let mut said = String::new();
-            let result = both(ended, put_back, |text| said = text.to_owned());
-            (result.map_err(|error| error.to_string()), said)
+        let outcome_of = |ended, put_back| {
+            let mut noted = String::new();
+            let result = both(ended, put_back, |text| noted = text.to_owned());
+            (result.map_err(|error| error.to_string()), noted)
         };
-        let (result, said) = of(failed(), left());
+        let (result, noted) = outcome_of(failed(), left());
         assert!(result.unwrap_err().contains("mount /proc"));
-        assert!(said.starts_with("thp is still never; "), "{said}");
-        let (result, said) = of(Ok(Ended::Complete), left());
+        assert!(noted.starts_with("thp is still never; "), "{noted}");
+        let (result, noted) = outcome_of(Ok(Ended::Complete), left());
         assert!(result.unwrap_err().starts_with("thp is still never; "));
-        assert_eq!(said, "");
-        assert!(of(failed(), Ok(())).0.unwrap_err().contains("mount /proc"));
-        assert_eq!(of(Ok(Ended::Cancelled), Ok(())), (Ok(Ended::Cancelled), String::new()));
+        assert_eq!(noted, "");
+        assert!(outcome_of(failed(), Ok(())).0.unwrap_err().contains("mount /proc"));
+        assert_eq!(outcome_of(Ok(Ended::Cancelled), Ok(())), (Ok(Ended::Cancelled), String::new()));
     }
 }

@@ -1,4 +1,4 @@
-//! Which rows execute a function, or what a patch changes.
+//! Finds the rows that execute a function, or what a patch changes.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,12 +13,12 @@ use crate::patch::{self, PatchError, SourceFunction};
 use crate::plan::{ExperimentFile, TouchedTable, TouchingRow};
 use crate::text::{counted, escape, nearest};
 
-/// Why no rows can be named that execute something.
+/// Reasons why no row can be found.
 #[derive(Debug, Error)]
 // The messages say what the fields are.
 #[allow(missing_docs)]
 pub enum TouchingError {
-    /// The function is in no row.
+    /// No row executes the function.
     #[error(
         "no row executes a function {name:?}{} on {kernel}, where the compiler may have inlined \
          it; name a function that calls it, or a patch or a C file",
@@ -28,7 +28,7 @@ pub enum TouchingError {
     /// The file is not a patch.
     #[error("cannot use the patch {}: {reason}", escape(.patch))]
     NotAPatch { patch: String, reason: PatchError },
-    /// Rows are to be selected by a patch, and there is none.
+    /// Rows are selected by a patch, and there is none.
     #[error(
         "{TOUCHING} selects the rows that execute what a patch changes, but the change has no \
          patch; give it with --patch, or choose other rows with -w"
@@ -43,22 +43,22 @@ pub enum TouchingError {
     NoRow { patches: String, functions: String },
 }
 
-/// The selector of rows for `-w`.
+/// Selector of rows for `-w`.
 pub const TOUCHING: &str = "@touching";
 
-/// A row that executes less of it than this, in percent, says nothing about a change of it.
+/// Share in percent below which a row cannot show a change of the functions.
 const LEAST_PERCENT: f64 = 0.01;
 
-/// The rows that execute some functions.
+/// Rows that execute some functions.
 #[derive(Debug)]
 pub struct Touched {
-    /// The release of the kernel whose rows were counted.
+    /// Release of the kernel on which the rows were counted.
     pub kernel: String,
-    /// The functions that some row executes.
+    /// Functions that a row executes.
     pub functions: Vec<String>,
-    /// The functions that no row executes, or that the compiler inlines.
+    /// Functions that no row executes, or that the compiler inlines.
     pub not_executed: Vec<String>,
-    /// The rows, the largest share first.
+    /// Rows, the largest share first.
     pub rows: Vec<TouchingRow>,
 }
 
@@ -77,18 +77,15 @@ impl Touched {
         Touched { kernel, functions: names(functions), not_executed: names(not_executed), rows }
     }
 
-    /// The names of the rows in which a change of the functions can show.
+    /// Names of the rows that can show a change of the functions.
     fn telling_rows(&self) -> Vec<String> {
         let telling = self.rows.iter().filter(|row| row.percent >= LEAST_PERCENT);
         telling.map(|row| row.row.clone()).collect()
     }
 }
 
-/// The rows that execute what is named: a function, the functions that a patch changes, or those
-/// that a C file defines.
-///
-/// # Errors
-/// The file cannot be read or is no patch, or no row executes a function of that name.
+/// Rows that execute a function, the functions that a patch changes, or those that a C file
+/// defines.
 pub fn touching(named: &str) -> Result<Touched, Error> {
     let path = Path::new(named);
     let is_c = path.extension().is_some_and(|end| ["c", "h", "S"].iter().any(|c| end == *c));
@@ -121,7 +118,7 @@ fn changed(named: &str, bytes: &[u8]) -> Result<BTreeSet<SourceFunction>, Error>
     Ok(patches.iter().flat_map(|patch| patch.diff.functions()).collect())
 }
 
-/// The rows that execute what the patches of a Subject change.
+/// Rows that execute what the patches of a Subject change.
 fn by_patches(patches: &[String]) -> Result<Touched, Error> {
     let mut functions = BTreeSet::new();
     for named in patches {
@@ -132,10 +129,7 @@ fn by_patches(patches: &[String]) -> Result<Touched, Error> {
     Ok(Touched::by(functions))
 }
 
-/// Puts the rows that execute what the change's patches change in the place of `@touching`.
-///
-/// # Errors
-/// There is no patch, it cannot be read, or no row executes what it changes.
+/// Replaces `@touching` by the rows that execute what the change's patches change.
 pub fn expand_touching(file: &mut ExperimentFile) -> Result<(), Error> {
     let Some(rows) = file.workloads.clone().filter(|rows| rows.iter().any(|row| row == TOUCHING))
     else {
@@ -161,7 +155,7 @@ pub fn expand_touching(file: &mut ExperimentFile) -> Result<(), Error> {
     Ok(())
 }
 
-/// Which of the rows of a comparison execute what its patches change, in a sentence. `None` without
+/// Sentence about the rows of a comparison that execute what its patches change. `None` without
 /// patches.
 pub(super) fn remark(change: &Subject, rows: &[String]) -> Result<Option<String>, Error> {
     if change.patches.is_empty() {
@@ -186,7 +180,7 @@ pub(super) fn remark(change: &Subject, rows: &[String]) -> Result<Option<String>
     }))
 }
 
-/// At most five names.
+/// Up to five names in parentheses, with a leading space; empty without names.
 fn in_parentheses(names: &[String]) -> String {
     const MOST: usize = 5;
     match names {

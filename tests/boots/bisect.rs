@@ -78,8 +78,8 @@ fn a_search_says_which_part_begins_and_its_runs_add_up() {
     assert_eq!(ends[0], (10, 10));
     assert!(parts.len() >= 3 && ends.len() == parts.len() + 1, "{parts:?} {ends:?}");
     for (number, (part, (done, all))) in (1..).zip(parts.iter().zip(&ends[1..])) {
-        assert_eq!((part.at, part.shares_base, *done), (number, true, 2 * (number + 1)));
-        assert!(part.of > number && *all == 2 * part.of, "{parts:?} {ends:?}");
+        assert_eq!((part.index, part.shares_base, *done), (number, true, 2 * (number + 1)));
+        assert!(part.count > number && *all == 2 * part.count, "{parts:?} {ends:?}");
     }
     // At the end nothing is left.
     let last = ends.last().unwrap();

@@ -59,7 +59,7 @@ fn a_ledger_says_which_part_begins_and_its_runs_add_up() {
     let file = Ledger::read(&file(&ADDITIONS), "planted.toml").unwrap();
     let ledger = Ledger::of(file, "planted.toml").unwrap();
     rank(&ledger, &dir.path().join("out"), &recorder.session()).unwrap().unwrap();
-    let part = |at| Part { at, of: 3, shares_base: true };
+    let part = |index| Part { index, count: 3, shares_base: true };
     assert_eq!(recorder.parts(), [part(0), part(1), part(2)]);
     // Two boots of a row in each; the base's are there from the second part on.
     assert_eq!(recorder.ends(), [(2, 6), (4, 6), (6, 6)]);

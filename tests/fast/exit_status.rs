@@ -124,14 +124,14 @@ fn each_blame_has_its_exit_status() {
             Blame::Guest => 69,
             Blame::Host => 1,
         };
-        assert_eq!(Exit::of_error(&error) as u8, status, "{error}");
+        assert_eq!(Exit::from_error(&error) as u8, status, "{error}");
         assert!(!error.is_cancelled(), "{error}");
     }
 }
 
 #[test]
 fn what_the_user_stopped_is_nobodys_fault() {
-    assert_eq!((Error::Cancelled.blame(), Exit::of_error(&Error::Cancelled) as u8), (None, 130));
+    assert_eq!((Error::Cancelled.blame(), Exit::from_error(&Error::Cancelled) as u8), (None, 130));
     assert!(Error::Cancelled.is_cancelled());
 }
 

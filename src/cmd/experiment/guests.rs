@@ -122,26 +122,26 @@ impl ProgramArgs {
     }
 
     fn keys(&self) -> ProgramKeys {
-        let of = self.clone();
+        let flags = self.clone();
         ProgramKeys {
-            name: of.name,
-            command: of.command,
-            script: of.script,
-            files: of.file,
-            root: of.root,
-            trace_files: of.trace_files,
-            env: of.env,
-            stdin: of.stdin,
-            user: of.user,
-            status: of.status,
-            setup: of.setup,
-            prepare: of.prepare,
-            numbers: of.number.into_iter().collect(),
-            any_output: of.any_output,
-            warm_up: of.warm_up,
-            ops: of.ops,
-            ops_from: of.ops_from,
-            sizes: of.sizes,
+            name: flags.name,
+            command: flags.command,
+            script: flags.script,
+            files: flags.file,
+            root: flags.root,
+            trace_files: flags.trace_files,
+            env: flags.env,
+            stdin: flags.stdin,
+            user: flags.user,
+            status: flags.status,
+            setup: flags.setup,
+            prepare: flags.prepare,
+            numbers: flags.number.into_iter().collect(),
+            any_output: flags.any_output,
+            warm_up: flags.warm_up,
+            ops: flags.ops,
+            ops_from: flags.ops_from,
+            sizes: flags.sizes,
         }
     }
 }

@@ -32,9 +32,6 @@ pub struct RowArgs {
 impl RowArgs {
     /// Leaves those of the file's programs that are asked for, if any is; and no hooks, if nothing
     /// else is.
-    ///
-    /// # Errors
-    /// A program of the file is wrong.
     pub fn choose_programs(&self, file: &mut ExperimentFile) -> Result<(), Error> {
         let names = self.programs();
         if names.is_empty() {
@@ -51,10 +48,6 @@ impl RowArgs {
     }
 
     /// Puts the flags in the place of the file's keys.
-    ///
-    /// # Errors
-    /// A file of the directory of workloads cannot be read, or is wrong; or there is no such
-    /// program.
     pub fn apply(&self, file: &mut ExperimentFile) -> Result<(), Error> {
         file.check_programs(&self.programs())?;
         if !self.workloads.is_empty() {
@@ -123,7 +116,7 @@ pub struct TimedArgs {
 
 /// Any of [`ENGINES`], by its name.
 fn engine() -> impl TypedValueParser<Value = &'static EngineEntry> {
-    let value = |it: &EngineEntry| PossibleValue::new(it.name).help(it.about);
+    let value = |engine: &EngineEntry| PossibleValue::new(engine.name).help(engine.about);
     PossibleValuesParser::new(ENGINES.iter().map(value))
         .map(|name| engine::named(&name).expect("the parser accepts no other name"))
 }
@@ -135,7 +128,7 @@ impl TimedArgs {
             file.engine = Some(engine);
         }
         let is_of_guests = self.bare_metal || self.cores.is_some();
-        let here = file.engine.filter(|it| it.runs_on == RunsOn::RunningKernel);
+        let here = file.engine.filter(|engine| engine.runs_on == RunsOn::RunningKernel);
         if let Some(engine) = here.filter(|_| is_of_guests) {
             return Err(Error::usage(format!(
                 "--bare-metal and --cores only apply to the kvm engine, and this is the {} \

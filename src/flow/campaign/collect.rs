@@ -11,25 +11,22 @@ use crate::report::Report;
 use crate::rundir::{AnyRunDir, CampaignDir};
 use crate::store::{Kept, Store, StoreError};
 
-/// What a campaign has come to.
+/// Results of a campaign.
 #[derive(Debug, Default)]
 pub struct Collected {
-    /// Each Subject against the one before it, then the timed experiments.
+    /// Comparisons of each Subject with the one before it, then the timed experiments.
     pub comparisons: Vec<Comparison>,
-    /// What failed in a guest, as `row of subject`, and why.
+    /// Failures in a guest: `row of subject`, and why.
     pub failed: Vec<(String, String)>,
-    /// What was found in the directory or its copies and is not used, and why.
+    /// Why files of the directory or its copies are not used.
     pub refused: Vec<String>,
-    /// The pages that were written.
+    /// Number of pages that were written.
     pub pages: usize,
 }
 
-/// Brings together what the shards have measured, in the directory and in copies of it that came
-/// from elsewhere: compares each Subject with the one before it, writes pages, and keeps all of it
-/// in the user's store.
-///
-/// # Errors
-/// A shard is missing, a copy is of another campaign, or a file cannot be read or written.
+/// Brings together the results of the shards, from the directory and from copies of it that other
+/// machines have used: compares each Subject with the one before it, writes pages, and copies
+/// everything to the user's store.
 pub fn collect(
     dir: &CampaignDir,
     copies: &[PathBuf],
@@ -63,7 +60,8 @@ pub fn collect(
     Ok(collected)
 }
 
-/// A copy of the directory that another machine has worked in.
+/// Opens a copy of the directory that another machine has used, and refuses that of another
+/// campaign.
 fn copy_of(dir: &CampaignDir, path: &Path) -> Result<CampaignDir, Error> {
     let copy = CampaignDir::open(path)?;
     match copy.plan() == dir.plan() {
@@ -75,8 +73,8 @@ fn copy_of(dir: &CampaignDir, path: &Path) -> Result<CampaignDir, Error> {
     }
 }
 
-/// Takes from a copy what is of the campaign. What is not as ktax writes it is moved aside where it
-/// is the directory's own, and stays where it is a copy's.
+/// Takes the campaign's kernels and measurements from a copy. A damaged file is moved aside in the
+/// directory itself, and left alone in a copy.
 fn take(dir: &CampaignDir, copy: &CampaignDir, collected: &mut Collected) -> Result<(), Error> {
     for subject in dir.plan().to_build() {
         if let (None, Some(kernel)) = (dir.kernel(subject)?, copy.kernel(subject)?) {
@@ -85,15 +83,15 @@ fn take(dir: &CampaignDir, copy: &CampaignDir, collected: &mut Collected) -> Res
     }
     let (to, from) = (Store::new(dir.store()), Store::new(copy.store()));
     let is_own = dir.root() == copy.root();
-    for of in measurands(dir)? {
-        let taken = from.get(&of).and_then(|found| match found {
+    for measurand in measurands(dir)? {
+        let taken = from.get(&measurand).and_then(|found| match found {
             Some(measurement) if !is_own => to.put(&measurement).map(Some),
             _ => Ok(None),
         });
         match taken {
             Ok(Some(Kept::Other(object))) => {
-                let row = of.workload.row.clone();
-                let (object, other) = (shown(&object), shown(&from.path(&of)));
+                let row = measurand.workload.row.clone();
+                let (object, other) = (shown(&object), shown(&from.path(&measurand)));
                 let differs = StoreError::Differs { row, object, other };
                 collected.refused.push(differs.to_string());
             }
@@ -101,7 +99,7 @@ fn take(dir: &CampaignDir, copy: &CampaignDir, collected: &mut Collected) -> Res
             Err(error @ (StoreError::Damaged { .. } | StoreError::OtherVersion { .. })) => {
                 collected.refused.push(error.to_string());
                 if is_own {
-                    from.move_aside(&from.path(&of))?;
+                    from.move_aside(&from.path(&measurand))?;
                 }
             }
             Err(error) => return Err(error.into()),
@@ -114,7 +112,7 @@ fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// Everything that the campaign measures, as far as its kernels are known.
+/// All measurements that the campaign makes, as far as its kernels are known.
 fn measurands(dir: &CampaignDir) -> Result<Vec<Measurand>, Error> {
     let plan = dir.plan();
     let mut all = Vec::new();
@@ -127,7 +125,7 @@ fn measurands(dir: &CampaignDir) -> Result<Vec<Measurand>, Error> {
     Ok(all)
 }
 
-/// The timed experiments by their names, each where it was measured.
+/// Finished timed experiments by their names.
 fn timed(all: &[CampaignDir]) -> Result<BTreeMap<String, Comparison>, Error> {
     let mut found = BTreeMap::new();
     for name in &all[0].plan().timed {
@@ -141,8 +139,8 @@ fn timed(all: &[CampaignDir]) -> Result<BTreeMap<String, Comparison>, Error> {
     Ok(found)
 }
 
-/// What failed in a guest; an error where anything is neither measured nor failed, also of what the
-/// store had when the campaign was planned.
+/// Failures in a guest. An error names the rows that are neither measured nor failed, including
+/// those that the store had when the campaign was planned.
 fn failed(
     all: &[CampaignDir],
     timed: &BTreeMap<String, Comparison>,
@@ -169,7 +167,7 @@ fn failed(
     }
 }
 
-/// Each Subject against the one before it, over the rows that both have.
+/// Compares each Subject with the one before it, over the rows that both have.
 fn neighbours(dir: &CampaignDir) -> Result<Vec<Comparison>, Error> {
     let (plan, store) = (dir.plan(), Store::new(dir.store()));
     let rows_of = |subject: usize| -> Result<Vec<Option<Measurement>>, Error> {

@@ -19,12 +19,9 @@ use crate::plan::{
 use crate::rundir::{AnyRunDir, CampaignDir, check_free};
 use crate::store::Store;
 
-/// Plans a campaign in a directory, which is made: gets the kernels that are not built from source,
-/// takes from the store what it has, and divides the rest into so many shards, or into shards of
-/// about ten minutes.
-///
-/// # Errors
-/// The directory is not empty, a kernel cannot be had, or a row cannot be run.
+/// Plans a campaign in a new directory: gets the kernels that are not built from source, takes
+/// measurements from the store, and divides the others into `shards`, or into shards of about ten
+/// minutes.
 pub fn plan(
     campaign: &Campaign,
     out: &Path,
@@ -43,9 +40,9 @@ pub fn plan(
         kernels.push(kernel_of(experiment, session)?);
     }
     let subjects = campaign.subjects.iter().zip(&kernels);
-    let subject = |(of, kernel): (&Experiment<CountsExperiment>, &Option<Kernel>)| {
-        let kernel = kernel.as_ref().map(|it| it.identity.clone());
-        CampaignSubject { subject: of.method.base.clone(), kernel }
+    let subject = |(experiment, kernel): (&Experiment<CountsExperiment>, &Option<Kernel>)| {
+        let kernel = kernel.as_ref().map(|kernel| kernel.identity.clone());
+        CampaignSubject { subject: experiment.method.base.clone(), kernel }
     };
     planned.subjects = subjects.map(subject).collect();
     let known = known(&planned, session)?;
@@ -57,26 +54,26 @@ pub fn plan(
     fill(out, planned, &known, &kernels, timed)
 }
 
-/// All but the Subjects and the shards.
+/// Plan without its Subjects and shards.
 fn frame(campaign: &Campaign, qemu: &Qemu) -> Result<CampaignPlan, Error> {
     let first = campaign.subjects.first();
     let usual = Machine::default();
-    let machine = first.map_or(usual, |of| of.method.machine.clone());
+    let machine = first.map_or(usual, |experiment| experiment.method.machine.clone());
     qemu.check_cpu(&machine.cpu)?;
-    let engine = first.map_or(&plan::ENGINES[0], |of| of.method.engine);
+    let engine = first.map_or(&plan::ENGINES[0], |experiment| experiment.method.engine);
     let Measures::Counts { key, .. } = engine.measures else {
         return Err(StalePlanError::no_engine("counts", engine.name).into());
     };
-    let seed = first.map_or(1, |of| of.seed);
-    let layouts = first.map_or(0, |of| of.method.layouts);
+    let seed = first.map_or(1, |experiment| experiment.seed);
+    let layouts = first.map_or(0, |experiment| experiment.method.layouts);
     Ok(CampaignPlan {
         format: FORMAT,
         title: campaign.title.clone(),
         seed,
-        threshold_percent: first.map_or(0.0, |of| of.threshold_percent),
+        threshold_percent: first.map_or(0.0, |experiment| experiment.threshold_percent),
         key: key(qemu, &machine),
         machine,
-        workloads: first.map_or(Ok(Vec::new()), |of| of.method.rows())?,
+        workloads: first.map_or(Ok(Vec::new()), |experiment| experiment.method.rows())?,
         layouts: plan::layouts_of(seed, layouts),
         subjects: Vec::new(),
         timed: Vec::new(),
@@ -84,12 +81,12 @@ fn frame(campaign: &Campaign, qemu: &Qemu) -> Result<CampaignPlan, Error> {
     })
 }
 
-/// `None` of one that a shard of its own builds.
+/// Kernel of an experiment; `None` if a shard of its own builds it.
 fn kernel_of(
-    of: &Experiment<CountsExperiment>,
+    experiment: &Experiment<CountsExperiment>,
     session: &Session<'_>,
 ) -> Result<Option<Kernel>, Error> {
-    let subject = &of.method.base;
+    let subject = &experiment.method.base;
     let spec: KernelSpec = subject.kernel.parse()?;
     if spec.is_source() {
         session.talking(|talk| kernel::check(subject, &session.cache, talk))?;
@@ -98,7 +95,7 @@ fn kernel_of(
     session.obtain(subject).map(Some)
 }
 
-/// The timed experiments, with the names of their directories.
+/// Plans of the timed experiments, with the names of their directories.
 fn timed(
     campaign: &Campaign,
     session: &Session<'_>,
@@ -108,7 +105,7 @@ fn timed(
     for named in &campaign.timed {
         let path = Path::new(named);
         let file = ExperimentFile::parse(&experiment_text(path)?, named)?;
-        let refuse = |is| CampaignError::NotTimed { name: named.clone(), is };
+        let refuse = |what| CampaignError::NotTimed { name: named.clone(), what };
         if !file.sweep.is_empty() {
             return Err(refuse("a sweep").into());
         }
@@ -125,7 +122,7 @@ fn timed(
     Ok(all)
 }
 
-/// What the store has of it, by Subject and row.
+/// Measurements that the store has, by Subject and row.
 fn known(
     planned: &CampaignPlan,
     session: &Session<'_>,
@@ -143,12 +140,13 @@ fn known(
     Ok((0..planned.subjects.len()).map(of_subject).collect())
 }
 
-/// What each row takes here on one CPU; nothing where it is known.
+/// Estimated seconds of each row on one CPU; `None` for rows that are measured.
 fn costs(planned: &CampaignPlan, known: &[Vec<Option<Measurement>>]) -> Vec<Costs> {
     let rates = learned();
-    let of = |rows: &[&str]| seconds(planned, rows, rates.clone());
-    let boots = of(&[]);
-    let rows: Vec<f64> = planned.workloads.iter().map(|it| of(&[&it.row]) - boots).collect();
+    let seconds_of = |rows: &[&str]| seconds(planned, rows, rates.clone());
+    let boots = seconds_of(&[]);
+    let rows: Vec<f64> =
+        planned.workloads.iter().map(|workload| seconds_of(&[&workload.row]) - boots).collect();
     let left = |known: &Vec<Option<Measurement>>| {
         let pairs = rows.iter().zip(known);
         pairs.map(|(cost, known)| known.is_none().then_some(cost.max(0.0))).collect()
@@ -164,7 +162,7 @@ fn seconds(planned: &CampaignPlan, rows: &[&str], rates: Rates) -> f64 {
     remaining.left(Duration::ZERO).as_secs_f64()
 }
 
-/// Writes the directory; what says that it is one comes last.
+/// Writes the directory. The plan comes last, because it marks a directory as a campaign.
 fn fill(
     out: &Path,
     planned: CampaignPlan,

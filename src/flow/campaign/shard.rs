@@ -18,20 +18,16 @@ use crate::model::{CampaignUnit, Identity, Plan, Shard, Subject};
 use crate::run::Ended;
 use crate::rundir::{AnyRunDir, CampaignDir, RunDirError};
 
-/// How a shard ended.
+/// Result of running a shard.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ShardEnd {
     /// Whether the user stopped it.
     pub is_stopped: bool,
-    /// What failed in a guest, as `row of subject`.
+    /// Failures in a guest, as `row of subject`.
     pub failed: Vec<String>,
 }
 
-/// Measures what a shard has and the campaign's store has not.
-///
-/// # Errors
-/// This machine has another QEMU, a kernel is not built yet, other work is in the way, or something
-/// on the host failed.
+/// Measures the rows of a shard that the campaign's store does not have.
 pub fn run(dir: &CampaignDir, number: usize, session: &Session<'_>) -> Result<ShardEnd, Error> {
     let shards = dir.plan().shards.len();
     let shard = dir.plan().shard(number).ok_or(CampaignError::NoShard { number, shards })?;
@@ -58,8 +54,8 @@ pub fn run(dir: &CampaignDir, number: usize, session: &Session<'_>) -> Result<Sh
     }
 }
 
-/// Counts share the machine with other counts; what is timed has it alone. The cache is of one
-/// machine.
+/// Locks this machine: shared for counts, exclusive for times. The lock is named after the machine,
+/// because several may share a cache.
 fn share_machine(shard: &Shard, cache: &Path) -> Result<Option<Lock>, Error> {
     // A home directory may be of several machines, and the cache in it.
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
@@ -84,7 +80,7 @@ fn share_machine(shard: &Shard, cache: &Path) -> Result<Option<Lock>, Error> {
 /// Refuses a machine whose counts would not compare, before anything is booted.
 fn check_machine(dir: &CampaignDir, session: &Session<'_>) -> Result<(), Error> {
     let planned = &dir.plan().key;
-    let engine = engine::named(&planned.engine).map(|it| it.measures);
+    let engine = engine::named(&planned.engine).map(|engine| engine.measures);
     let qemu = Qemu::find(session.qemu.as_deref())?;
     let found = match engine {
         Some(Measures::Counts { key, .. }) => Some(key(&qemu, &dir.plan().machine)),
@@ -95,7 +91,7 @@ fn check_machine(dir: &CampaignDir, session: &Session<'_>) -> Result<(), Error> 
         _ => Err(CampaignError::OtherMachine {
             path: dir.root().display().to_string(),
             planned: planned.qemu.clone(),
-            found: found.map_or_else(|| "without this engine".to_owned(), |it| it.qemu),
+            found: found.map_or_else(|| "without this engine".to_owned(), |key| key.qemu),
         }
         .into()),
     }
@@ -118,8 +114,8 @@ fn counts(
     session: &Session<'_>,
 ) -> Result<ShardEnd, Error> {
     let mut end = ShardEnd::default();
-    for (at, unit) in units.iter().enumerate() {
-        session.observer.part(Part { at, of: units.len(), shares_base: false });
+    for (index, unit) in units.iter().enumerate() {
+        session.observer.part(Part { index, count: units.len(), shares_base: false });
         let number = unit.subject;
         let subject = &dir.plan().subjects[number].subject;
         let kernel = dir.kernel(number)?.ok_or_else(|| CampaignError::Unbuilt {
@@ -147,7 +143,7 @@ fn counts(
     Ok(end)
 }
 
-/// Makes the image that the directory has known here, so that nothing is fetched or built.
+/// Puts an image of the directory into the cache, so that nothing is fetched or built.
 fn fetch(dir: &CampaignDir, kernel: &Identity, session: &Session<'_>) -> Result<(), Error> {
     let image = dir.image(&kernel.sha256);
     if kernel::cached(&kernel.sha256, &session.cache).is_none() && image.exists() {
@@ -156,7 +152,7 @@ fn fetch(dir: &CampaignDir, kernel: &Identity, session: &Session<'_>) -> Result<
     Ok(())
 }
 
-/// Measures a unit. Its run directory stays where something failed or was stopped.
+/// Measures a unit. Its run directory stays if something failed or was stopped.
 fn unit_ended(
     dir: &CampaignDir,
     unit: &CampaignUnit,
@@ -188,19 +184,17 @@ fn unit_ended(
     Ok(ended)
 }
 
-/// Builds the kernel of a Subject from source, and leaves it in the directory for every machine.
-/// One that is there is not built again.
-///
-/// # Errors
-/// It is not from source, or cannot be built.
+/// Builds the kernel of a Subject from source, unless it is built, and leaves it in the directory
+/// for every machine.
 pub fn build(dir: &CampaignDir, subject: usize, session: &Session<'_>) -> Result<Identity, Error> {
-    let Some(of) = dir.plan().subjects.get(subject).filter(|of| of.kernel.is_none()) else {
+    let Some(planned) = dir.plan().subjects.get(subject).filter(|planned| planned.kernel.is_none())
+    else {
         return Err(CampaignError::NotBuilt { number: subject }.into());
     };
     if let Some(built) = dir.kernel(subject)? {
         return Ok(built);
     }
-    let kernel = session.obtain(&of.subject)?;
+    let kernel = session.obtain(&planned.subject)?;
     dir.write_image(&kernel.identity.sha256, &kernel.image)?;
     dir.write_kernel(subject, &kernel.identity)?;
     // Of two builders the first is right.

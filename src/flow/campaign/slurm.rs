@@ -1,4 +1,4 @@
-//! The scripts with which Slurm runs a campaign.
+//! Writes the scripts with which Slurm runs a campaign.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,27 +10,25 @@ use crate::flow::error::{Error, OrHost};
 use crate::rundir::CampaignDir;
 use crate::text::{shell_line, shell_path};
 
-/// A job that comes back this often is not the machine's fault any more.
+/// Number of restarts after which a job is no longer restarted: the machine is not at fault any
+/// more.
 const RESTARTS: u32 = 5;
 
-/// QEMU and ktax beside the guest's memory.
+/// Memory of QEMU and ktax beside the guest's.
 const BESIDE_GUEST_MIB: u32 = 1536;
 
-/// An array of jobs.
+/// Array of jobs.
 struct Array {
     name: &'static str,
-    /// What each does, followed by its number.
+    /// Options of `ktax campaign run`, followed by the job's number.
     work: &'static str,
     /// Numbers of shards or subjects.
     numbers: Vec<usize>,
-    /// What it takes of a node.
+    /// Options of sbatch that reserve resources.
     takes: Vec<String>,
 }
 
-/// Writes the scripts into the directory, and says which one submits them.
-///
-/// # Errors
-/// The directory cannot be written.
+/// Writes the scripts into the directory, and returns the path of the one that submits them.
 pub fn write_slurm(
     dir: &CampaignDir,
     at_once: Option<usize>,
@@ -56,7 +54,7 @@ fn write(path: &Path, text: &str) -> Result<(), Error> {
         .context(format!("cannot write {}", path.display()), next)
 }
 
-/// Those that have something to do yet.
+/// Arrays that still have work.
 fn arrays(dir: &CampaignDir) -> Result<Vec<Array>, Error> {
     let plan = dir.plan();
     let open: Vec<ShardStatus> =
@@ -67,7 +65,7 @@ fn arrays(dir: &CampaignDir) -> Result<Vec<Array>, Error> {
     };
     let (timed, counted): (Vec<&ShardStatus>, Vec<&ShardStatus>) = open.iter().partition(is_timed);
     let numbers = |shards: Vec<&ShardStatus>| shards.iter().map(|shard| shard.number).collect();
-    let takes = |options: &[&str]| options.iter().map(|it| (*it).to_owned()).collect();
+    let takes = |options: &[&str]| options.iter().map(|option| (*option).to_owned()).collect();
     let memory = format!("--mem={}M", plan.machine.memory_mib + BESIDE_GUEST_MIB);
     let all = [
         Array {
@@ -93,7 +91,7 @@ fn arrays(dir: &CampaignDir) -> Result<Vec<Array>, Error> {
     Ok(all.into_iter().filter(|array| !array.numbers.is_empty()).collect())
 }
 
-/// What a job of an array does. The shell waits beside ktax: Slurm signals the shell alone.
+/// Script of an array's jobs. The shell waits beside ktax, because Slurm signals the shell alone.
 fn script(array: &Array, ktax: &Path, root: &Path) -> String {
     let Array { name, work, takes, .. } = array;
     let takes: String = takes.iter().map(|option| format!("#SBATCH {option}\n")).collect();
@@ -132,8 +130,8 @@ exit \"$status\"
     )
 }
 
-/// Submits the arrays: counts when all builds have ended well, times when the machine has nothing
-/// else to do.
+/// Script that submits the arrays. Counts start after all builds have succeeded. Times start when
+/// the node has no other work.
 fn submission(
     arrays: &[Array],
     slurm: &Path,
@@ -163,7 +161,7 @@ fn submission(
     text
 }
 
-/// `0-7,9`
+/// Ranges as Slurm reads them: `0-7,9`.
 fn ranges(numbers: &[usize]) -> String {
     let mut all: Vec<(usize, usize)> = Vec::new();
     for number in numbers {
@@ -195,14 +193,14 @@ mod tests {
             name,
             work: "--shard",
             numbers: vec![0, 1, 5],
-            takes: takes.iter().map(|it| (*it).to_owned()).collect(),
+            takes: takes.iter().map(|option| (*option).to_owned()).collect(),
         };
         let timed = array("time", &["--exclusive", "--mem=0"]);
         let text = script(&timed, Path::new("/opt/my ktax"), Path::new("/nfs/it's C"));
         for line in ["#SBATCH --exclusive", "#SBATCH --requeue", "#SBATCH --signal=B:TERM@60"] {
-            assert!(text.lines().any(|it| it == line), "{text}");
+            assert!(text.lines().any(|found| found == line), "{text}");
         }
-        let line = text.lines().find(|it| it.contains(" campaign run ")).unwrap();
+        let line = text.lines().find(|line| line.contains(" campaign run ")).unwrap();
         let words = shlex::split(line).unwrap();
         assert_eq!(words[..4], ["/opt/my ktax", "campaign", "run", "/nfs/it's C"]);
         assert_eq!(words[4..], ["--shard", "$SLURM_ARRAY_TASK_ID", "&"]);
@@ -210,11 +208,15 @@ mod tests {
         let arrays = [array("build", &[]), array("count", &[]), timed];
         let options = ["--partition=a b".to_owned()];
         let text = submission(&arrays, Path::new("/nfs/C/slurm"), Some(8), &options);
-        let lines: Vec<&str> = text.lines().filter(|it| it.contains("=$(sbatch ")).collect();
+        let lines: Vec<&str> = text.lines().filter(|line| line.contains("=$(sbatch ")).collect();
         assert_eq!(lines.len(), 3);
-        assert!(lines.iter().all(|it| it.contains("--array=0-1,5%8 ")), "{text}");
-        assert!(lines.iter().all(|it| it.contains(" '--partition=a b' ")), "{text}");
+        assert!(lines.iter().all(|line| line.contains("--array=0-1,5%8 ")), "{text}");
+        assert!(lines.iter().all(|line| line.contains(" '--partition=a b' ")), "{text}");
         let depends = " --dependency=afterok:\"$build\" ";
-        assert_eq!([false, true, false], [0, 1, 2].map(|at| lines[at].contains(depends)), "{text}");
+        assert_eq!(
+            [false, true, false],
+            [0, 1, 2].map(|number| lines[number].contains(depends)),
+            "{text}"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! What only some commands need: to record exits, to count natively, to change settings, to fetch, or
-//! to measure times.
+//! Checks for single commands: recording exits, counting natively, changing settings, fetching, and
+//! measuring times.
 
 use std::{fs, io};
 
@@ -16,7 +16,7 @@ use crate::engine::{OpenError, noise};
 use crate::exits::live::Tracefs;
 use crate::model::Count;
 
-/// The first version of QEMU that keeps KVM's statistics open.
+/// First version of QEMU that keeps KVM's statistics open.
 const WITH_STATISTICS: u32 = 8;
 
 /// Whether exits can be recorded by the kernel's tracepoints.
@@ -82,8 +82,7 @@ fn root_of(is_root: bool, may_change: io::Result<()>) -> Check {
     }
 }
 
-/// Whether packages and sources can be fetched, as far as this machine knows by itself: nothing is
-/// sent.
+/// Whether packages and sources can be fetched, judged without sending anything.
 pub(super) fn network() -> Check {
     let routes = fs::read_to_string("/proc/net/route").unwrap_or_default();
     let routes_6 = fs::read_to_string("/proc/net/ipv6_route").unwrap_or_default();
@@ -108,7 +107,7 @@ pub(super) fn network() -> Check {
     }
 }
 
-/// The device of the default route, in the kernel's lists for IPv4 and IPv6.
+/// Device of the default route, from the kernel's lists for IPv4 and IPv6.
 fn default_route(routes: &str, routes_6: &str) -> Option<String> {
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let is_v4 = |line: &Vec<String>| line.get(1).is_some_and(|to| to == "00000000");
@@ -121,7 +120,7 @@ fn default_route(routes: &str, routes_6: &str) -> Option<String> {
     v4.or_else(|| routes_6.lines().map(words).find(is_v6)?.pop())
 }
 
-/// Whether guests with several CPUs can be counted, by a test of a QEMU that says it can.
+/// Whether guests with several CPUs can be counted. `test` runs if QEMU is new enough.
 pub(super) fn several_cpus(qemu: &Qemu, test: impl FnOnce() -> Result<(), OpenError>) -> Check {
     if !qemu.has_several_cpus() {
         return optional(
@@ -142,7 +141,7 @@ pub(super) fn several_cpus(qemu: &Qemu, test: impl FnOnce() -> Result<(), OpenEr
     }
 }
 
-/// What a newer QEMU would add.
+/// Whether this QEMU is new enough to record KVM's statistics.
 pub(super) fn newer_qemu(qemu: &Qemu) -> Check {
     let major = qemu.version.split('.').next().and_then(|major| major.parse::<u32>().ok());
     match major.is_some_and(|major| major >= WITH_STATISTICS) {
@@ -165,7 +164,7 @@ pub(super) fn newer_qemu(qemu: &Qemu) -> Check {
     }
 }
 
-/// Who measures times wants to know where others are not; counting does not mind them.
+/// Names the quiet CPUs, for timed runs. Counting does not need them.
 pub(super) fn quiet_cpus() -> Check {
     let looked = noise::look(LOOK_AT_CPUS);
     let (found, fix) = match looked.and_then(|shares| Ok((shares, allowed_cpus()?))) {
@@ -175,8 +174,7 @@ pub(super) fn quiet_cpus() -> Check {
     optional("CPUs", fix.is_empty(), found, &fix)
 }
 
-/// Which are quiet and which are not, of those that ktax may use, and what to do before times are
-/// measured.
+/// Describes the quiet and busy CPUs among `allowed`, and what to do before a timed run.
 fn describe_cpus(shares: &[CpuShare], allowed: &[u32]) -> (String, String) {
     const SHOWN: usize = 8;
     let is_allowed = |share: &&CpuShare| allowed.contains(&share.cpu);
@@ -214,12 +212,12 @@ mod tests {
         let head = "Iface\tDestination\tGateway\n";
         let v4 = format!("{head}eth0\t0000A8C0\t0\neth1\t00000000\t0100A8C0\n");
         let zeros = "0".repeat(32);
-        let of = |device: &str| {
+        let route_of = |device: &str| {
             format!("{zeros} 00 {zeros} 00 fe80 00000400 00000001 00000000 00000003 {device}\n")
         };
         assert_eq!(default_route(&v4, "").as_deref(), Some("eth1"));
-        assert_eq!(default_route(head, &of("wlan0")).as_deref(), Some("wlan0"));
-        assert_eq!(default_route(head, &of("lo")), None);
+        assert_eq!(default_route(head, &route_of("wlan0")).as_deref(), Some("wlan0"));
+        assert_eq!(default_route(head, &route_of("lo")), None);
         assert_eq!(default_route("", ""), None);
     }
 
@@ -252,16 +250,16 @@ mod tests {
     #[test]
     fn quiet_cpus_are_named_and_busy_ones_with_their_share() {
         let all: Vec<u32> = (0..9).collect();
-        let said = |percents: &[f64]| describe_cpus(&shares(percents), &all);
+        let described = |percents: &[f64]| describe_cpus(&shares(percents), &all);
         let pin = |list: &str| format!("to measure times: taskset -c {list} COMMAND");
-        assert_eq!(said(&[34.0, 2.0]), ("quiet: 1; busy: 0 (34 %)".into(), pin("1")));
-        assert_eq!(said(&[0.0, 2.0, 0.0]), ("quiet: 0-2".into(), String::new()));
+        assert_eq!(described(&[34.0, 2.0]), ("quiet: 1; busy: 0 (34 %)".into(), pin("1")));
+        assert_eq!(described(&[0.0, 2.0, 0.0]), ("quiet: 0-2".into(), String::new()));
         let end = "to measure times: end other programs".to_owned();
-        assert_eq!(said(&[34.0, 99.6]), ("busy: 1 (100 %), 0 (34 %)".into(), end.clone()));
-        let (found, fix) = said(&[50.0; 9]);
+        assert_eq!(described(&[34.0, 99.6]), ("busy: 1 (100 %), 0 (34 %)".into(), end.clone()));
+        let (found, fix) = described(&[50.0; 9]);
         assert!(found.ends_with("7 (50 %), 1 more"), "{found}");
         assert_eq!(fix, end);
-        assert!(said(&[50.0; 8]).0.ends_with("7 (50 %)"));
+        assert!(described(&[50.0; 8]).0.ends_with("7 (50 %)"));
     }
 
     #[test]

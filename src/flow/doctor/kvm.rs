@@ -1,4 +1,4 @@
-//! Whether this machine's KVM can measure: it is tried, not asked.
+//! Tests whether this machine's KVM can measure, by running guests.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,29 +16,29 @@ use crate::kernel::Kernel;
 use crate::model::{Failure, TimedMachine};
 use crate::text::escape;
 
-/// What came of it.
+/// Result of the test.
 #[derive(Debug, PartialEq)]
 enum Seen {
     Unusable(DeviceError),
-    /// Not even machine code without an operating system runs.
+    /// Machine code without an operating system does not run.
     NoGuest(String),
-    /// That runs, and there was no kernel, or no QEMU, to try.
+    /// Machine code runs, but there is no kernel to try.
     NoKernel,
     NoQemu,
     NoBoot {
         kernel: String,
         why: String,
     },
-    /// It was still at it when the trial's limit was reached.
+    /// The kernel was still booting at the time limit.
     NoBootYet {
         kernel: String,
         limit_s: u64,
     },
-    /// QEMU itself ended: another kernel would be no help.
+    /// QEMU itself ended, so another kernel would not help.
     QemuEnds {
         kernel: String,
         why: String,
-        /// A CPU model with which it boots.
+        /// CPU model with which the kernel boots.
         with: Option<&'static str>,
     },
     Boots {
@@ -47,11 +47,11 @@ enum Seen {
     },
 }
 
-/// What is tried where QEMU ends with the usual CPU model: a hypervisor beneath this machine often
-/// refuses the register of this feature.
+/// CPU model that is tried if QEMU ends with the usual one: hypervisors often refuse the register
+/// of this feature.
 const OTHER_CPU: &str = "host,arch-capabilities=off";
 
-/// Tries KVM with a kernel, if there is one; `None` where the user stopped it.
+/// Tests KVM, with a kernel if there is one. `None` if the user stopped it.
 pub(super) fn look(
     qemu: Option<Qemu>,
     cache: &Path,
@@ -128,8 +128,8 @@ fn fix(seen: &Seen) -> Cow<'static, str> {
     fixed.into()
 }
 
-/// A guest of a few instructions, in a process of its own: a KVM that does not come back from it
-/// holds nobody up. `None` where the user stopped it.
+/// Runs a guest of a few instructions in another process, so that a hanging KVM blocks only that
+/// process. `None` if the user stopped it.
 fn try_small(limits: &Limits, cancel: &Cancel) -> Option<Result<(), String>> {
     let start = || {
         let mut command = Command::new(std::env::current_exe()?);
@@ -154,7 +154,8 @@ fn try_small(limits: &Limits, cancel: &Cancel) -> Option<Result<(), String>> {
     })
 }
 
-/// Whether it succeeded; an error where it does not end, `None` where the user does not wait.
+/// Whether the process succeeded. An error means that it did not end in time; `None` that the user
+/// stopped it.
 fn wait(child: &mut Child, limits: &Limits, cancel: &Cancel) -> Option<Result<bool, ()>> {
     let started = Instant::now();
     loop {
@@ -169,15 +170,15 @@ fn wait(child: &mut Child, limits: &Limits, cancel: &Cancel) -> Option<Result<bo
 
 fn said(child: &mut Child) -> String {
     const MOST: u64 = 300;
-    let mut said = Vec::new();
+    let mut text = Vec::new();
     if let Some(stderr) = child.stderr.take() {
-        drop(stderr.take(MOST).read_to_end(&mut said));
+        drop(stderr.take(MOST).read_to_end(&mut text));
     }
-    let said = escape(&String::from_utf8_lossy(&said));
-    said.trim_start_matches("ktax: ").to_owned()
+    let text = escape(&String::from_utf8_lossy(&text));
+    text.trim_start_matches("ktax: ").to_owned()
 }
 
-/// `None` where the user stopped it.
+/// Boots a kernel under KVM. `None` if the user stopped it.
 fn try_kernel(
     qemu: Qemu,
     cache: &Path,
@@ -223,7 +224,8 @@ fn try_kernel(
     }
 }
 
-/// Whether a kernel printed something before the trial's limit depends on how fast the machine is.
+/// Turns silence into a timeout: whether a kernel prints before the limit depends on the machine's
+/// speed.
 fn spoken(failure: Failure) -> Failure {
     match failure {
         Failure::Mute { after } if matches!(*after, Failure::RealTime { .. }) => *after,
@@ -268,15 +270,15 @@ mod tests {
             ),
             (Seen::Boots { kernel: kernel(), seconds: 1.23 }, "the kvm engine works here", false),
         ] {
-            let said = sentence(&seen);
-            assert!(said.ends_with(ending), "{said}");
-            assert_eq!(!fix(&seen).is_empty(), has_fix, "{said}");
+            let text = sentence(&seen);
+            assert!(text.ends_with(ending), "{text}");
+            assert_eq!(!fix(&seen).is_empty(), has_fix, "{text}");
         }
         let ends = Seen::QemuEnds { kernel: kernel(), why: why(), with: Some("kvm64") };
         assert_eq!(fix(&ends), "add --cpu kvm64 to commands with --engine kvm");
         let late = Seen::NoBootYet { kernel: kernel(), limit_s: 20 };
-        let said = sentence(&late);
-        assert!(said.contains(" does not boot 6.1.0-56-cloud-amd64 within 20 s: "), "{said}");
+        let text = sentence(&late);
+        assert!(text.contains(" does not boot 6.1.0-56-cloud-amd64 within 20 s: "), "{text}");
         assert!(fix(&late).contains("--time-limit"));
         let boots = sentence(&Seen::Boots { kernel: kernel(), seconds: 1.23 });
         assert!(boots.starts_with("boots 6.1.0-56-cloud-amd64 in 1.2 s"), "{boots}");

@@ -1,4 +1,4 @@
-//! A VM that runs, recorded until it ends, or the user wants no more.
+//! Records a running VM until it ends, or until the user stops the recording.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -16,11 +16,8 @@ use crate::flow::session::Observer;
 use crate::model::ExitTable;
 use crate::text::escape;
 
-/// Records a VM until it ends, the user stops it, or for `most`; `None` where the user stopped it
-/// before it began.
-///
-/// # Errors
-/// Nothing can be recorded, or what was started ran no guest.
+/// Records a VM until it ends, the user stops it, or `most` has passed. `None` if the user stopped
+/// it before it began.
 pub fn record(
     vmm: &VmmToRecord,
     choice: RecorderChoice,
@@ -32,8 +29,8 @@ pub fn record(
     let Some(target) = vmm.open(cancel)? else { return Ok(None) };
     let mut recording = Attached::attach(target, choice)?;
     let began = Instant::now();
-    let of = escape(&recording.target.of);
-    observer.status(&format!("recording {of}; Ctrl-C ends it"));
+    let name = escape(&recording.target.name);
+    observer.status(&format!("recording {name}; Ctrl-C ends it"));
     let is_long_enough = || most.is_some_and(|most| began.elapsed() >= most);
     while recording.goes_on() && !is_long_enough() {
         recording.look(most.map_or(CANCEL_POLL, |most| most.saturating_sub(began.elapsed())))?;
@@ -49,11 +46,8 @@ pub fn record(
     Ok(Some(tables))
 }
 
-/// Shows what was counted so far, after each `interval`, until nobody reads it any more. Whether
-/// it began.
-///
-/// # Errors
-/// Nothing can be recorded, or shown.
+/// Shows the tables after each `interval`, until `show` returns `false`. Returns whether the
+/// recording began.
 pub fn watch(
     vmm: &VmmToRecord,
     choice: RecorderChoice,
@@ -76,7 +70,7 @@ pub fn watch(
     Ok(true)
 }
 
-/// A recording that goes on.
+/// Recording in progress.
 struct Attached {
     recorder: Recorder,
     target: RecordedVmm,
@@ -86,7 +80,7 @@ struct Attached {
 
 impl Attached {
     fn attach(target: RecordedVmm, choice: RecorderChoice) -> Result<Attached, Error> {
-        let recorder = Recorder::attach(&target.process, &target.of, choice, !target.is_own())?;
+        let recorder = Recorder::attach(&target.process, &target.name, choice, !target.is_own())?;
         target.go()?;
         Ok(Attached { recorder, target, is_over: false, is_marked: false })
     }
@@ -95,7 +89,7 @@ impl Attached {
         !self.is_over && !self.is_marked && !self.target.is_cancelled()
     }
 
-    /// Waits for the VM's end, for at most `time`, and takes what was recorded meanwhile.
+    /// Waits up to `time` for the VM's end, then takes the new events.
     fn look(&mut self, time: Duration) -> Result<(), Error> {
         self.is_over = self.target.process.ended_within(time.min(CANCEL_POLL))?;
         self.recorder.poll()?;
@@ -103,7 +97,7 @@ impl Attached {
         Ok(())
     }
 
-    /// The tables, and how the command failed, if it did.
+    /// Ends the recording: its tables, and how the command failed.
     fn finish(self, per: Per) -> Result<(Vec<ExitTable>, Option<String>), Error> {
         let Attached { recorder, target, mut is_over, is_marked } = self;
         let tables = recorder.finish(per, is_marked)?;
@@ -115,25 +109,25 @@ impl Attached {
     }
 }
 
-/// How often ktax looks whether a command has stopped.
+/// Interval at which ktax checks whether a command has stopped.
 const STOP_POLL: Duration = Duration::from_millis(10);
 
-/// How often ktax looks whether the user has stopped a recording whose VM goes on.
+/// Interval at which ktax checks whether the user has stopped a recording.
 pub(super) const CANCEL_POLL: Duration = Duration::from_millis(100);
 
-/// How long a command has to end after SIGTERM.
+/// Time that a command has to end after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Which VMM to look at.
+/// VMM to record.
 #[derive(Debug, Clone)]
 pub enum VmmToRecord {
-    /// The process of this number.
+    /// Process ID of the VMM.
     Pid(u32),
-    /// The VM of this name.
+    /// Name of the VM.
     Name(String),
-    /// The VMM that this command starts, until it ends.
+    /// Command that starts the VMM; the recording ends with it.
     Command {
-        /// The words of the command.
+        /// Words of the command.
         command: Vec<String>,
         /// Whether the recording begins when the command stops itself, and ends when it stops
         /// itself again.
@@ -141,21 +135,21 @@ pub enum VmmToRecord {
     },
 }
 
-/// A VMM that is recorded. One that ktax started ends with the recording.
+/// VMM that is recorded. If ktax started it, it ends with the recording.
 pub(super) struct RecordedVmm {
     pub process: Process,
-    /// Its name and number.
-    pub of: String,
+    /// Name and process ID.
+    pub name: String,
     /// Whether its next stop ends the recording.
     stops: bool,
     child: Option<Child>,
-    /// Raised when the user wants it to end.
+    /// Raised when the user stops the recording.
     cancel: Cancel,
 }
 
 impl VmmToRecord {
-    /// The process; nothing if the user ends it before it began. A command is made and stands still
-    /// until [`RecordedVmm::go`].
+    /// Opens the process. A command is started and stands still until [`RecordedVmm::go`]. `None`
+    /// if the user stopped it before that.
     pub(super) fn open(&self, cancel: Cancel) -> Result<Option<RecordedVmm>, Error> {
         let pid = match self {
             VmmToRecord::Command { command, from_stop } => {
@@ -166,12 +160,13 @@ impl VmmToRecord {
         };
         let process = Process::open(pid)?;
         process.require_vm()?;
-        let of = format!("{} (PID {pid})", process.name());
-        Ok(Some(RecordedVmm { process, of, stops: false, child: None, cancel }))
+        let name = format!("{} (PID {pid})", process.name());
+        Ok(Some(RecordedVmm { process, name, stops: false, child: None, cancel }))
     }
 }
 
-/// ktax itself, which stops and then becomes the command: so that nothing of it is missed.
+/// Starts ktax itself, which stops and then becomes the command, so that the recording misses
+/// nothing.
 fn start(
     command: &[String],
     from_stop: bool,
@@ -184,9 +179,9 @@ fn start(
     let program = program.to_string_lossy().into_owned();
     let child = held.spawn();
     let child = child.map_err(|reason| RecordError::Start { program: program.clone(), reason })?;
-    let of = format!("{program} (PID {})", child.id());
+    let name = format!("{program} (PID {})", child.id());
     let process = Process::open(child.id())?;
-    let target = RecordedVmm { process, of, stops: from_stop, child: Some(child), cancel };
+    let target = RecordedVmm { process, name, stops: from_stop, child: Some(child), cancel };
     let mut stopped = target.stopped()?;
     if stopped == Some(true) && from_stop {
         target.go()?;
@@ -206,17 +201,17 @@ fn start(
 }
 
 impl RecordedVmm {
-    /// Whether the user wants it to end.
+    /// Whether the user has stopped the recording.
     pub fn is_cancelled(&self) -> bool {
         self.cancel.is_cancelled()
     }
 
-    /// Whether ktax has started it.
+    /// Whether ktax started the VMM.
     pub fn is_own(&self) -> bool {
         self.child.is_some()
     }
 
-    /// A command goes on.
+    /// Continues a command that stands still.
     pub fn go(&self) -> Result<(), Error> {
         match &self.child {
             Some(child) => Ok(kill_process(Pid::from_child(child), Signal::CONT)?),
@@ -224,8 +219,8 @@ impl RecordedVmm {
         }
     }
 
-    /// Waits until the command stops itself or ends; whether it stopped. Nothing if the user does
-    /// not want to wait.
+    /// Waits until the command stops itself (`true`) or ends (`false`); `None` if the user stopped
+    /// the recording.
     fn stopped(&self) -> Result<Option<bool>, Error> {
         while !self.is_cancelled() {
             if self.take_stop()? {
@@ -238,27 +233,27 @@ impl RecordedVmm {
         Ok(None)
     }
 
-    /// Whether it has stopped itself since the last time.
+    /// Whether the command has stopped itself since the last call.
     fn take_stop(&self) -> Result<bool, Error> {
         let Some(child) = &self.child else { return Ok(false) };
         let now = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
         Ok(waitid(WaitId::Pid(Pid::from_child(child)), now)?.is_some())
     }
 
-    /// Whether what is of interest has ended although the process lives.
+    /// Whether the command has marked the end of the recording, although it still runs.
     pub fn has_marked_its_end(&self) -> Result<bool, Error> {
         Ok(self.stops && self.take_stop()?)
     }
 
-    /// Lets a command go on alone to its end.
+    /// Continues the command without recording it.
     pub fn go_to_the_end(&self) -> Result<(), Error> {
         self.go()?;
         while !self.is_cancelled() && !self.process.ended_within(CANCEL_POLL)? {}
         Ok(())
     }
 
-    /// A command that still runs is asked to end, and made to if it does not. How it ended, if it
-    /// was not well.
+    /// Asks a command that still runs to end, and kills it if it does not. Returns how it failed,
+    /// if it did.
     pub fn end(mut self, is_over: bool) -> Result<Option<String>, Error> {
         let Some(child) = &mut self.child else { return Ok(None) };
         if !is_over {
@@ -284,10 +279,7 @@ impl Drop for RecordedVmm {
     }
 }
 
-/// Stops this process, and becomes the command once it is continued.
-///
-/// # Errors
-/// The command cannot be started.
+/// Stops this process, and becomes the command when it is continued.
 pub fn become_vmm(command: &[String]) -> Result<(), Error> {
     kill_process(getpid(), Signal::STOP)?;
     let reason = Command::new(&command[0]).args(&command[1..]).exec();

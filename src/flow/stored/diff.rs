@@ -1,4 +1,4 @@
-//! Two subjects of the store compared, as `ktax compare` would.
+//! Compares two subjects of the store, as `ktax compare` would.
 
 use std::collections::BTreeMap;
 
@@ -17,32 +17,29 @@ use crate::rundir::profile::parse;
 use crate::store::Store;
 use crate::text::{counted, shell_line};
 
-/// What of two subjects is compared.
+/// Subjects and rows to compare.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DiffOrder {
-    /// The base and the change, each by a name that it is known by.
+    /// Base and change, each by any of its names.
     pub subjects: Sides<String>,
-    /// Workloads, rows or groups; all rows that both have where absent.
+    /// Workloads, rows or groups; `None` selects all common rows.
     pub rows: Option<Vec<String>>,
-    /// A change below this many percent gets no verdict.
+    /// Changes below this percentage get no verdict.
     pub threshold_percent: f64,
 }
 
-/// Measurements of one row of both.
+/// Measurements of one row for both subjects.
 type Both<'a> = Sides<&'a StoredMeasurement>;
 
 impl Stored {
-    /// Compares two subjects without a boot, and says which of the rows that were asked for one of
-    /// them has not. `note` is told what else they have in common.
-    ///
-    /// # Errors
-    /// A name means no subject or several, or the two have nothing in common.
+    /// Compares two subjects without a boot. Returns the wanted rows that one of them lacks, too.
+    /// `note` receives what else both have in common.
     pub fn diff(
         &self,
         order: &DiffOrder,
         note: &dyn Fn(&str),
     ) -> Result<(Comparison, Vec<String>), Error> {
-        let names = Names::of(self)?;
+        let names = Names::read(self)?;
         let found = Sides::try_from_fn(|side| {
             let found = names.find(order.subjects.get(side));
             found.map_err(|error| unmeasured(&names, order, error))
@@ -51,8 +48,11 @@ impl Stored {
         if found.base == found.change {
             Err(StoredError::Same { base: base.clone(), change: change.clone() })?;
         }
-        let of = |it: &StoredSubject| self.index.measurements(&it.kernel_sha256, &it.boot_line);
-        let measured = Sides { base: of(found.base)?, change: of(found.change)? };
+        let measurements = |subject: &StoredSubject| {
+            self.index.measurements(&subject.kernel_sha256, &subject.boot_line)
+        };
+        let measured =
+            Sides { base: measurements(found.base)?, change: measurements(found.change)? };
         let wanted = wanted(order.rows.as_deref())?;
         let all = in_common(&measured, wanted.as_deref());
         let largest = all.iter().max_by_key(|(_, rows)| (rows.len(), newest(rows)));
@@ -69,7 +69,7 @@ impl Stored {
                 "{rows} more in common, measured with another QEMU, guest, machine or layouts"
             ));
         }
-        let is_there = |row: &String| rows.iter().any(|it| it.base.row == *row);
+        let is_there = |row: &String| rows.iter().any(|both| both.base.row == *row);
         let mut missing = wanted.unwrap_or_default();
         missing.retain(|row| !is_there(row));
         if !missing.is_empty() {
@@ -83,17 +83,17 @@ impl Stored {
         Ok((compare(rows, order.threshold_percent, &self.store)?, missing))
     }
 
-    /// Reads the measurements, in the order in which `ktax compare` has its rows.
+    /// Reads measurements, in the row order of `ktax compare`.
     fn take(&self, rows: &[Both<'_>]) -> Result<Vec<Sides<Measurement>>, Error> {
-        let read = |it: &StoredMeasurement| self.measurement(&it.object);
-        let both = |it: &Both<'_>| -> Result<Sides<Measurement>, Error> {
-            Ok(Sides { base: read(it.base)?, change: read(it.change)? })
+        let read = |measurement: &StoredMeasurement| self.measurement(&measurement.object);
+        let take_both = |both: &Both<'_>| -> Result<Sides<Measurement>, Error> {
+            Ok(Sides { base: read(both.base)?, change: read(both.change)? })
         };
-        rows.iter().map(both).collect()
+        rows.iter().map(take_both).collect()
     }
 }
 
-/// Names the command that measures both subjects where the store has no such one.
+/// Adds to an unknown name the command that measures both subjects.
 fn unmeasured(names: &Names, order: &DiffOrder, error: Error) -> Error {
     let Error::Stored(StoredError::Unknown { store, name, near, .. }) = error else { return error };
     let known = Side::BOTH.map(|side| names.find(order.subjects.get(side)).ok());
@@ -109,15 +109,15 @@ fn unmeasured(names: &Names, order: &DiffOrder, error: Error) -> Error {
     StoredError::Unknown { store, name, near, command }.into()
 }
 
-/// A subject as `ktax compare` takes it: its kernel and its boot line.
+/// Kernel and boot line of a subject, as `ktax compare` accepts them.
 fn asked_for(subject: &StoredSubject) -> (String, String) {
     let names = subject.sources.iter().chain(&subject.asked).next();
     (names.cloned().unwrap_or_default(), subject.boot_line.clone())
 }
 
-/// The words of the command that measures two subjects.
-fn measuring(of: &Sides<&StoredSubject>, rows: Option<&[String]>) -> Vec<String> {
-    comparing(&Sides::of(|side| asked_for(of.get(side))), rows)
+/// Words of the command that measures two subjects.
+fn measuring(subjects: &Sides<&StoredSubject>, rows: Option<&[String]>) -> Vec<String> {
+    comparing(&Sides::of(|side| asked_for(subjects.get(side))), rows)
 }
 
 fn comparing(both: &Sides<(String, String)>, rows: Option<&[String]>) -> Vec<String> {
@@ -133,20 +133,21 @@ fn comparing(both: &Sides<(String, String)>, rows: Option<&[String]>) -> Vec<Str
     words
 }
 
-/// The names of rows, in the order in which they were asked for.
+/// Names of the wanted rows, in the order of the request.
 fn wanted(rows: Option<&[String]>) -> Result<Option<Vec<String>>, Error> {
     let Some(rows) = rows else { return Ok(None) };
     let selected = plan::select(&plan::definitions()?, Some(rows))?;
     Ok(Some(selected.into_iter().map(|workload| workload.row).collect()))
 }
 
-/// Rows that both have, by what counts compare within.
+/// Common rows, by the conditions within which counts compare.
 fn in_common<'a>(
     measured: &'a Sides<Vec<StoredMeasurement>>,
     wanted: Option<&[String]>,
 ) -> BTreeMap<i64, Vec<Both<'a>>> {
-    let key = |it: &StoredMeasurement| (it.conditions, it.workload);
-    let of_change: BTreeMap<_, _> = measured.change.iter().map(|it| (key(it), it)).collect();
+    let key = |measurement: &StoredMeasurement| (measurement.conditions, measurement.workload);
+    let of_change: BTreeMap<_, _> =
+        measured.change.iter().map(|measurement| (key(measurement), measurement)).collect();
     let mut all: BTreeMap<i64, Vec<Both<'a>>> = BTreeMap::new();
     for base in &measured.base {
         let is_wanted = wanted.is_none_or(|rows| rows.contains(&base.row));
@@ -161,7 +162,9 @@ fn in_common<'a>(
     };
     for rows in all.values_mut() {
         // Rows that ktax does not have any more stand last.
-        rows.sort_by_key(|it| (order(&it.base.row).unwrap_or(usize::MAX), it.base.row.clone()));
+        rows.sort_by_key(|both| {
+            (order(&both.base.row).unwrap_or(usize::MAX), both.base.row.clone())
+        });
     }
     all
 }
@@ -172,24 +175,21 @@ fn usual_order() -> Vec<String> {
 }
 
 fn newest(rows: &[Both<'_>]) -> i64 {
-    rows.iter().map(|it| it.base.kept_at.max(it.change.kept_at)).max().unwrap_or(0)
+    rows.iter().map(|both| both.base.kept_at.max(both.change.kept_at)).max().unwrap_or(0)
 }
 
-/// Compares rows of two Subjects that were measured in the same way.
-///
-/// # Errors
-/// There is none, or a profile is damaged.
+/// Compares rows of two Subjects that were measured under the same conditions.
 pub(in crate::flow) fn compare(
     rows: Vec<Sides<Measurement>>,
     threshold_percent: f64,
     store: &Store,
 ) -> Result<Comparison, Error> {
     let first = rows.first().ok_or(StoredError::Empty)?;
-    let Measurement { of, guest, seed, .. } = &first.base;
-    let count = u32::try_from(of.layouts.len()).unwrap_or(u32::MAX);
+    let Measurement { of: measurand, guest, seed, .. } = &first.base;
+    let count = u32::try_from(measurand.layouts.len()).unwrap_or(u32::MAX);
     let method = CountsPlan {
-        key: of.key.clone(),
-        machine: of.machine.clone(),
+        key: measurand.key.clone(),
+        machine: measurand.machine.clone(),
         subjects: Sides::of(|side| first.get(side).subject.clone()),
         kernels: Sides::of(|side| first.get(side).kernel.clone()),
         archives: None,
@@ -199,7 +199,7 @@ pub(in crate::flow) fn compare(
         hooks: guest.hooks.clone(),
         workloads_from: guest.workloads_from.clone(),
         workloads: rows.iter().map(|row| row.base.of.workload.clone()).collect(),
-        layouts: of.layouts.clone(),
+        layouts: measurand.layouts.clone(),
         steps: plan::steps_of(*seed, count),
     };
     let title = plan::title_of(&first.base.subject, &first.change.subject);
@@ -209,18 +209,18 @@ pub(in crate::flow) fn compare(
     Ok(analyse::counts(&Taken { plan, rows, place })?)
 }
 
-/// A Plan, and a measurement of each row for both Sides.
+/// Plan with a measurement of each row for both Sides, which stands for a run directory.
 struct Taken {
     plan: Plan<CountsPlan>,
-    /// In the order of the Plan's rows.
+    /// Measurements in the order of the Plan's rows.
     rows: Vec<Sides<Measurement>>,
-    /// The store's directory.
+    /// Directory of the store.
     place: String,
 }
 
 impl Taken {
     fn layout(&self, step: &Step, row: &str) -> Option<&MeasuredLayout> {
-        let is_row = |it: &&Sides<Measurement>| it.base.of.workload.row == row;
+        let is_row = |row_of_both: &&Sides<Measurement>| row_of_both.base.of.workload.row == row;
         self.rows.iter().find(is_row)?.get(step.side).layouts.get(step.layout)
     }
 }
@@ -242,7 +242,7 @@ impl CountsRuns for Taken {
     }
 
     fn run(&self, step: &Step, row: &str) -> Result<Option<Run>, RunDirError> {
-        let outcome = self.layout(step, row).map(|it| Outcome::Measured(it.sample.clone()));
+        let outcome = self.layout(step, row).map(|layout| Outcome::Measured(layout.sample.clone()));
         Ok(outcome.map(|outcome| Run { row: row.to_owned(), outcome }))
     }
 

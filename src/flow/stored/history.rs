@@ -1,4 +1,4 @@
-//! Rows over kernels, and which kernels follow each other.
+//! Histories: costs of rows over kernels, and the order of the kernels.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,20 +17,20 @@ use crate::rundir::profile;
 use crate::store::Store;
 use crate::text::{nearest, shell_word, short_hashes};
 
-/// What a history is of.
+/// Rows, kernels and metric of a history.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HistoryOrder {
-    /// Rows; all where there are none.
+    /// Rows; all if empty.
     pub rows: Vec<String>,
-    /// A function, whose own counts are followed instead of the rows'.
+    /// Function whose own counts are followed instead of the rows'.
     pub function: Option<String>,
-    /// A Metric.
+    /// Name of the metric.
     pub metric: String,
-    /// Subjects in their order; all, by their versions, where there are none.
+    /// Subjects in order; all by version if empty.
     pub along: Vec<String>,
-    /// The boot line of all, where only one is of interest.
+    /// Boot line of the subjects; `None` for all.
     pub boot_line: Option<String>,
-    /// A difference below this many percent is no step.
+    /// Differences below this percentage are no steps.
     pub threshold_percent: f64,
 }
 
@@ -48,29 +48,27 @@ impl HistoryOrder {
     }
 }
 
-/// What the points of a line have in common: the row, the lineage, how they were measured.
+/// Common properties of the points of a line: row, lineage, workload and conditions.
 type LineKey = (String, String, i64, i64);
 
 impl Stored {
-    /// What rows cost over kernels, and where the cost steps.
-    ///
-    /// # Errors
-    /// The store has none of them.
+    /// Costs of rows over kernels, and where they step.
     pub fn history(&self, order: &HistoryOrder) -> Result<History, Error> {
-        let names = Names::of(self)?;
+        let names = Names::read(self)?;
         let metric = metric(&order.metric).ok_or_else(|| StoredError::NoMetric {
             name: order.metric.clone(),
             known: METRICS.map(|metric| metric.name).join(", "),
         })?;
-        let lineage = Lineage::of(&order.along, &names)?;
+        let lineage = Lineage::new(&order.along, &names)?;
         let mut lines: BTreeMap<LineKey, Vec<(usize, StoredPoint)>> = BTreeMap::new();
         let mut boot_lines = BTreeSet::new();
         for point in self.points(order)? {
-            let is_wanted = order.boot_line.as_ref().is_none_or(|it| *it == point.boot_line);
+            let is_wanted =
+                order.boot_line.as_ref().is_none_or(|boot_line| *boot_line == point.boot_line);
             boot_lines.insert(point.boot_line.clone());
             if let Some((name, place)) = lineage.place(&point).filter(|_| is_wanted) {
-                let of = &point.of;
-                let key = (of.row.clone(), name, of.workload, of.conditions);
+                let measured = &point.of;
+                let key = (measured.row.clone(), name, measured.workload, measured.conditions);
                 lines.entry(key).or_default().push((place, point));
             }
         }
@@ -102,7 +100,7 @@ impl Stored {
         Ok(History { metric: metric.name.to_owned(), function, threshold_percent, lines })
     }
 
-    /// Of the rows that are asked for.
+    /// Points of the wanted rows.
     fn points(&self, order: &HistoryOrder) -> Result<Vec<StoredPoint>, Error> {
         if order.rows.is_empty() {
             return Ok(self.index.points(None, &order.metric)?);
@@ -124,8 +122,8 @@ impl Stored {
         Ok(all)
     }
 
-    /// Puts a function's own counts in the place of the rows'. Objects are read for it: each CPU
-    /// reads a part.
+    /// Replaces the rows' counts by those of a function. Objects are read by one thread for each
+    /// CPU.
     fn follow<'a>(
         &self,
         function: &str,
@@ -136,7 +134,7 @@ impl Stored {
         let part = |part: &mut [&mut StoredPoint]| -> Result<bool, Error> {
             let mut is_known = false;
             for point in part {
-                let counts = of_function(store, &point.of.object, function, metric)?;
+                let counts = function_counts(store, &point.of.object, function, metric)?;
                 is_known |= counts.iter().any(Option::is_some);
                 point.raw = counts.into_iter().map(Option::unwrap_or_default).collect();
                 point.whole.clone_from(&point.raw);
@@ -151,14 +149,14 @@ impl Stored {
     }
 }
 
-/// A line with the names of the objects that its points are from.
+/// Line with the names of its points' objects.
 struct MeasuredLine {
     line: HistoryLine,
     objects: Vec<String>,
 }
 
-/// Adds the functions that carry each step. Two objects are read for each: each CPU reads a part.
-/// A step whose objects cannot be read stays without functions.
+/// Adds to each step the functions that carry it. Objects are read by one thread for each CPU. A
+/// step whose objects cannot be read has no functions.
 fn explain_steps(store: &Store, metric: &Metric, lines: &mut [MeasuredLine]) {
     let read = |object: &String| store.read(&store.object(object)).ok();
     let explain = |MeasuredLine { line, objects }: &mut MeasuredLine| {
@@ -173,9 +171,8 @@ fn explain_steps(store: &Store, metric: &Metric, lines: &mut [MeasuredLine]) {
     in_parts(lines, |part| part.iter_mut().for_each(explain));
 }
 
-/// What a function itself executed under each layout, if it is there; clones that compilers
-/// made count as one.
-fn of_function(
+/// Counts of a function itself under each layout, if it ran. Clones by the compiler are added up.
+fn function_counts(
     store: &Store,
     object: &str,
     function: &str,
@@ -193,7 +190,7 @@ fn of_function(
     Ok(measurement.layouts.iter().map(|layout| of_layout(&layout.profile)).collect())
 }
 
-/// How a point was measured, in words.
+/// Conditions of a point, in words.
 fn measured(point: &StoredPoint) -> String {
     let Machine { cpu, memory_mib, cpus, quantum, model } = &point.machine;
     let mut words = vec![
@@ -217,7 +214,7 @@ fn measured(point: &StoredPoint) -> String {
     words.join(", ")
 }
 
-/// Points in their order, each with what it is against its anchor.
+/// Line of these points, with their steps.
 fn line(
     order: &HistoryOrder,
     names: &Names,
@@ -245,9 +242,9 @@ fn line(
     let points = points.into_iter().zip(compared).map(|((place, point), (against, before))| {
         let tags = names.tags(&point.kernel_sha256, &point.boot_line);
         let subject = names.subject(&point.kernel_sha256, &point.boot_line);
-        let name = subject.map_or(String::new(), |it| names.name(it));
+        let name = subject.map_or(String::new(), |subject| names.name(subject));
         // Who names the subjects may name one kernel with several boot lines.
-        let is_taken = subject.is_some_and(|it| names.is_ambiguous(it));
+        let is_taken = subject.is_some_and(|subject| names.is_ambiguous(subject));
         let kernel = match order.along.is_empty() && !is_taken {
             true => point.kernel,
             false => name.clone(),
@@ -273,27 +270,27 @@ fn line(
     MeasuredLine { line, objects }
 }
 
-/// The version of a package that has the kernel: everybody can get that again.
+/// Package that has the kernel, which everybody can download again.
 fn package(subject: &StoredSubject) -> Option<String> {
     let is_package = |source: &&String| source.starts_with("debian:") && source.contains('=');
     subject.sources.iter().find(is_package).cloned()
 }
 
-/// A subject: SHA-256 of the Kernel's image, and the boot line.
+/// Subject: SHA-256 of the Kernel's image, and boot line.
 type SubjectKey = (String, String);
 
-/// Where each subject is, and in which lineage.
+/// Place and lineage of each subject.
 pub(super) struct Lineage {
     places: BTreeMap<SubjectKey, (String, usize)>,
 }
 
 impl Lineage {
-    /// The order that is asked for, else one lineage for each flavour and boot line by version.
-    pub fn of(wanted: &[String], names: &Names) -> Result<Lineage, Error> {
+    /// Wanted order, else one lineage for each flavour and boot line, ordered by version.
+    pub fn new(wanted: &[String], names: &Names) -> Result<Lineage, Error> {
         if !wanted.is_empty() {
             let mut places = BTreeMap::new();
-            for (at, subject) in along(wanted, names)?.into_iter().enumerate() {
-                places.insert(subject_key(subject), (String::new(), at));
+            for (place, subject) in along(wanted, names)?.into_iter().enumerate() {
+                places.insert(subject_key(subject), (String::new(), place));
             }
             return Ok(Lineage { places });
         }
@@ -318,17 +315,17 @@ impl Lineage {
         Ok(Lineage { places: places.collect() })
     }
 
-    /// The lineage of a measurement's subject, and its place there.
+    /// Lineage of a point's subject, and its place there.
     pub fn place(&self, point: &StoredPoint) -> Option<(String, usize)> {
         self.places.get(&(point.kernel_sha256.clone(), point.boot_line.clone())).cloned()
     }
 }
 
-fn subject_key(of: &StoredSubject) -> SubjectKey {
-    (of.kernel_sha256.clone(), of.boot_line.clone())
+fn subject_key(subject: &StoredSubject) -> SubjectKey {
+    (subject.kernel_sha256.clone(), subject.boot_line.clone())
 }
 
-/// Names with commas between them; a name may have commas itself, in its boot line.
+/// Subjects of names separated by commas. A boot line may contain commas, too.
 fn along<'a>(wanted: &[String], names: &'a Names) -> Result<Vec<&'a StoredSubject>, Error> {
     let mut all = Vec::new();
     for text in wanted {
@@ -344,23 +341,23 @@ fn along<'a>(wanted: &[String], names: &'a Names) -> Result<Vec<&'a StoredSubjec
     Ok(all)
 }
 
-/// What kernels are ordered by: a candidate comes before its release, and a package's version tells
-/// two kernels of one release apart.
+/// Sort key of a kernel: a release candidate comes before its release, and the package's version
+/// separates kernels of one release.
 fn version(subject: &StoredSubject) -> String {
     let mut version = String::new();
     let mut rest = subject.kernel.as_str();
-    while let Some(at) = rest.find("-rc") {
-        let is_candidate = rest[at + 3..].starts_with(|c: char| c.is_ascii_digit());
-        version += &rest[..at];
+    while let Some(dash) = rest.find("-rc") {
+        let is_candidate = rest[dash + 3..].starts_with(|c: char| c.is_ascii_digit());
+        version += &rest[..dash];
         version += if is_candidate { "\u{1}rc" } else { "-rc" };
-        rest = &rest[at + 3..];
+        rest = &rest[dash + 3..];
     }
     version += rest;
     format!("{version} {}", subject.sources.join(" ")).replace('~', "\u{1}")
 }
 
-/// What two releases have alike if only their versions differ, and the flavour as people say it:
-/// `cloud-amd64` of `6.1.0-56-cloud-amd64`. Numbers, candidates and commits are versions.
+/// Part of a release that does not change with the version, and the flavour for people:
+/// `cloud-amd64` of `6.1.0-56-cloud-amd64`. Numbers, candidates and commits belong to the version.
 fn flavour(release: &str) -> (String, String) {
     let is_version = |c: char| c.is_ascii_digit() || c == '.' || c == '+';
     let is_commit = |word: &str| {
@@ -387,7 +384,7 @@ fn flavour(release: &str) -> (String, String) {
         false => word.trim_start_matches(is_version),
     });
     let words: Vec<&str> =
-        words.filter(|it| !it.is_empty() && !is_commit(it) && !is_candidate(it)).collect();
+        words.filter(|word| !word.is_empty() && !is_commit(word) && !is_candidate(word)).collect();
     let label = words.join("-");
     // A build-id is no release.
     if label.len() >= 20 && label.bytes().all(|byte| byte.is_ascii_hexdigit()) {

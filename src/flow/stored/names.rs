@@ -1,4 +1,4 @@
-//! Which subject a name means.
+//! Finds the subject that a name means.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -10,33 +10,33 @@ use crate::index::StoredSubject;
 use crate::store::Tagged;
 use crate::text::{nearest, short_hashes};
 
-/// So many choices are listed.
+/// Number of choices that a message lists.
 const CHOICES: usize = 5;
 
-/// Fewer hexadecimal digits mean too many.
+/// Minimum length of a hash prefix.
 const LEAST_DIGITS: usize = 4;
 
-/// The subjects of a store with the user's names.
+/// Subjects of a store, with the user's tags.
 pub(super) struct Names {
     subjects: Vec<StoredSubject>,
-    /// Which of them has this image and, below that, this boot line.
+    /// Index of a subject by image and boot line.
     places: HashMap<String, BTreeMap<String, usize>>,
-    /// Names that several images have.
+    /// Kernel names that several images have.
     shared: BTreeSet<String>,
     tags: Vec<(String, Tagged)>,
     store: String,
 }
 
 impl Names {
-    pub fn of(stored: &Stored) -> Result<Names, Error> {
+    pub fn read(stored: &Stored) -> Result<Names, Error> {
         let subjects = stored.index.subjects()?;
         let (mut places, mut images) = (HashMap::new(), HashMap::new());
         let mut shared = BTreeSet::new();
-        for (at, StoredSubject { kernel_sha256, kernel, boot_line, .. }) in
+        for (place, StoredSubject { kernel_sha256, kernel, boot_line, .. }) in
             subjects.iter().enumerate()
         {
             let of_image: &mut BTreeMap<_, _> = places.entry(kernel_sha256.clone()).or_default();
-            of_image.insert(boot_line.clone(), at);
+            of_image.insert(boot_line.clone(), place);
             if images.insert(kernel, kernel_sha256).is_some_and(|other| other != kernel_sha256) {
                 shared.insert(kernel.clone());
             }
@@ -55,40 +55,47 @@ impl Names {
         &self.subjects
     }
 
-    /// The tags of a subject.
+    /// Tags of a subject.
     pub fn tags(&self, kernel_sha256: &str, boot_line: &str) -> Vec<String> {
-        let is_of = |of: &Tagged| of.kernel_sha256 == kernel_sha256 && of.boot_line == boot_line;
-        self.tags.iter().filter(|(_, of)| is_of(of)).map(|(name, _)| name.clone()).collect()
+        let is_of = |tagged: &Tagged| {
+            tagged.kernel_sha256 == kernel_sha256 && tagged.boot_line == boot_line
+        };
+        self.tags.iter().filter(|(_, tagged)| is_of(tagged)).map(|(name, _)| name.clone()).collect()
     }
 
     /// Whether another image has the same name.
-    pub fn is_ambiguous(&self, of: &StoredSubject) -> bool {
-        self.shared.contains(&of.kernel)
+    pub fn is_ambiguous(&self, subject: &StoredSubject) -> bool {
+        self.shared.contains(&subject.kernel)
     }
 
-    /// A name that [`Names::find`] understands: the kernel's, or the first digits of its hash where
-    /// that name is another's too, and the boot line.
-    pub fn name(&self, of: &StoredSubject) -> String {
-        let kernel = match self.is_ambiguous(of) {
-            false => of.kernel.clone(),
-            true => short_hashes(&of.kernel_sha256),
+    /// Name that [`Names::find`] accepts: the kernel's, or the first digits of its hash if another
+    /// image has that name, and the boot line.
+    pub fn name(&self, subject: &StoredSubject) -> String {
+        let kernel = match self.is_ambiguous(subject) {
+            false => subject.kernel.clone(),
+            true => short_hashes(&subject.kernel_sha256),
         };
-        if of.boot_line.is_empty() { kernel } else { format!("{kernel}@{}", of.boot_line) }
+        if subject.boot_line.is_empty() {
+            kernel
+        } else {
+            format!("{kernel}@{}", subject.boot_line)
+        }
     }
 
-    /// The subject of a kernel and a boot line.
+    /// Subject of a kernel and a boot line.
     pub fn subject(&self, kernel_sha256: &str, boot_line: &str) -> Option<&StoredSubject> {
         Some(&self.subjects[*self.places.get(kernel_sha256)?.get(boot_line)?])
     }
 
-    /// The subject of a tag, a release, a package, a version, a commit, the first digits of an
-    /// image's hash, or a file; `…@boot line` where it is measured with several.
+    /// Subject of a tag, a release, a package, a version, a commit, the first digits of an image's
+    /// hash, or a file; `…@boot line` selects among several boot lines.
     pub fn find(&self, name: &str) -> Result<&StoredSubject, Error> {
         if let Some((_, tagged)) = self.tags.iter().find(|(tag, _)| tag == name) {
-            let is_it = |it: &&StoredSubject| {
-                it.kernel_sha256 == tagged.kernel_sha256 && it.boot_line == tagged.boot_line
+            let is_tagged = |subject: &&StoredSubject| {
+                subject.kernel_sha256 == tagged.kernel_sha256
+                    && subject.boot_line == tagged.boot_line
             };
-            return self.one(name, self.subjects.iter().filter(is_it).collect());
+            return self.one(name, self.subjects.iter().filter(is_tagged).collect());
         }
         match self.find_untagged(name) {
             // `6.1.0-55` begins the release of the only kernel that has it.
@@ -97,7 +104,7 @@ impl Names {
         }
     }
 
-    /// The subject of a name that is no tag, which is given in full.
+    /// Subject of a complete name that is no tag.
     pub fn find_untagged(&self, name: &str) -> Result<&StoredSubject, Error> {
         self.matching(name, is_called)
     }
@@ -110,12 +117,12 @@ impl Names {
         let (kernel, boot_line) = parts(name);
         let of_tag = self.tags.iter().find(|(tag, _)| tag == kernel && boot_line.is_some());
         let mut all: Vec<&StoredSubject> = match of_tag {
-            Some((_, tagged)) => self.of_image(&tagged.kernel_sha256),
-            None => self.subjects.iter().filter(|it| is_one(it, kernel)).collect(),
+            Some((_, tagged)) => self.with_image(&tagged.kernel_sha256),
+            None => self.subjects.iter().filter(|subject| is_one(subject, kernel)).collect(),
         };
         // A file is asked last, so that none in the current directory hides a kernel.
         if all.is_empty() && Path::new(kernel).is_file() {
-            all = self.of_image(&sha256_of_file(Path::new(kernel))?);
+            all = self.with_image(&sha256_of_file(Path::new(kernel))?);
         }
         if let Some(boot_line) = boot_line {
             all.retain(|subject| subject.boot_line == boot_line);
@@ -126,8 +133,8 @@ impl Names {
         self.one(name, if boot_line.is_none() && plain.len() == 1 { plain } else { all })
     }
 
-    fn of_image(&self, sha256: &str) -> Vec<&StoredSubject> {
-        self.subjects.iter().filter(|it| it.kernel_sha256 == sha256).collect()
+    fn with_image(&self, sha256: &str) -> Vec<&StoredSubject> {
+        self.subjects.iter().filter(|subject| subject.kernel_sha256 == sha256).collect()
     }
 
     fn one<'a>(
@@ -138,7 +145,8 @@ impl Names {
         match found.as_slice() {
             [one] => Ok(one),
             [] => {
-                let known: Vec<String> = self.subjects.iter().map(|it| self.name(it)).collect();
+                let known: Vec<String> =
+                    self.subjects.iter().map(|subject| self.name(subject)).collect();
                 let known = self.tags.iter().map(|(tag, _)| tag).chain(&known);
                 // A tag may be of a subject whose measurements are gone.
                 let known = known.map(String::as_str).filter(|known| *known != name);
@@ -148,15 +156,17 @@ impl Names {
                 Err(StoredError::Unknown { store, name, near, command })?
             }
             several => {
-                let choice = |it: &&&StoredSubject| (self.name(it), it.sources.join(", "));
-                let choices = several.iter().take(CHOICES).map(|it| choice(&it)).collect();
+                let choice =
+                    |subject: &&&StoredSubject| (self.name(subject), subject.sources.join(", "));
+                let choices =
+                    several.iter().take(CHOICES).map(|subject| choice(&subject)).collect();
                 Err(StoredError::Ambiguous { name: name.to_owned(), choices })?
             }
         }
     }
 }
 
-/// The kernel and the boot line of `KERNEL@BOOT LINE`.
+/// Splits `KERNEL@BOOT LINE`.
 pub(super) fn parts(name: &str) -> (&str, Option<&str>) {
     match name.split_once('@') {
         Some((kernel, boot_line)) => (kernel, Some(boot_line)),
@@ -164,7 +174,7 @@ pub(super) fn parts(name: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// The words of the command that measures one subject, which is named as a user names it.
+/// Words of the command that measures one subject, by the name that the user typed.
 fn measuring_alone(name: &str) -> Vec<String> {
     let (kernel, boot_line) = parts(name);
     let mut words = ["ktax", "compare", "--same", "--kernel", &specified(kernel, "")]
@@ -176,14 +186,15 @@ fn measuring_alone(name: &str) -> Vec<String> {
     words
 }
 
-/// A kernel as `ktax compare` takes it, of a name that the store does not have: a release is that
-/// of a Debian package, of which `like` has the flavour; a version is one of git.
+/// Kernel as `ktax compare` accepts it, for a name that the store does not have: a release becomes
+/// a Debian package with the flavour of `like`, and a version becomes a revision of git.
 pub(super) fn specified(name: &str, like: &str) -> String {
     let begins_with_digit = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
     let is_path = name.contains([':', '/']);
     let release = name.strip_prefix("linux-image-").unwrap_or(name);
     if !is_path && begins_with_digit(release) && release.contains('-') {
-        let has_flavour = release.split('-').next_back().is_some_and(|it| !begins_with_digit(it));
+        let has_flavour =
+            release.split('-').next_back().is_some_and(|part| !begins_with_digit(part));
         let flavour = like.splitn(3, '-').nth(2).filter(|_| !has_flavour);
         let flavour = flavour.map(|flavour| format!("-{flavour}")).unwrap_or_default();
         return format!("debian:{release}{flavour}");
@@ -194,28 +205,30 @@ pub(super) fn specified(name: &str, like: &str) -> String {
     }
 }
 
-/// Whether a name is the first parts of that of the subject's kernel.
+/// Whether a name is the beginning of the kernel's name.
 fn begins(subject: &StoredSubject, name: &str) -> bool {
     let rest = subject.kernel.strip_prefix(name);
     !name.is_empty() && rest.is_some_and(|rest| rest.starts_with(['-', '.', '+', '~']))
 }
 
-/// Whether this is a name of the subject's kernel.
+/// Whether this is one of the kernel's names.
 fn is_called(subject: &StoredSubject, name: &str) -> bool {
     let StoredSubject { kernel_sha256, kernel, sources, asked, .. } = subject;
     let is_digits = |text: &str| {
         text.len() >= LEAST_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit())
     };
     let is_package = |source: &String| {
-        let package = source.strip_prefix("debian:").and_then(|it| it.split_once('='));
+        let package = source.strip_prefix("debian:").and_then(|package| package.split_once('='));
         package.is_some_and(|(package, version)| package == name || version == name)
     };
     let is_revision = |asked: &String| {
         let revision = asked.strip_prefix("git:");
-        revision.is_some_and(|it| it == name || is_digits(name) && it.starts_with(name))
+        revision.is_some_and(|revision| {
+            revision == name || is_digits(name) && revision.starts_with(name)
+        })
     };
     kernel == name
-        || sources.iter().chain(asked).any(|it| it == name)
+        || sources.iter().chain(asked).any(|source| source == name)
         || sources.iter().any(is_package)
         || asked.iter().any(is_revision)
         || is_digits(name) && kernel_sha256.starts_with(name)

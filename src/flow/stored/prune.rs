@@ -1,4 +1,4 @@
-//! Removes what nobody needs any more from a store.
+//! Removes measurements and results from a store.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,67 +14,67 @@ use crate::index::{Instrument, KeptMeasurement, StoredResult};
 use crate::store::Tagged;
 use crate::text::short_hashes;
 
-/// What is to be removed. Several conditions hold together.
+/// What to remove. Several conditions must all hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PruneOrder {
     /// Results and measurements by the first digits of their names.
     pub ids: Vec<String>,
-    /// Measurements of this subject, by a name that it is known by.
+    /// Measurements of this subject, by any of its names.
     pub subject: Option<String>,
-    /// Measurements by guest programs whose SHA-256 begins so.
+    /// Measurements by guest programs whose SHA-256 begins with this.
     pub guest: Option<String>,
-    /// Measurements by guest programs that are not those of this ktax.
+    /// Measurements by guest programs of other builds of ktax.
     pub other_guests: bool,
-    /// What was kept more than so many days ago; results too, unless another condition is given.
+    /// Files older than this number of days; results too, unless another condition is given.
     pub older_than_days: Option<u64>,
-    /// Also measurements of subjects that have a tag.
+    /// Whether measurements of tagged subjects go, too.
     pub tagged: bool,
 }
 
-/// A file that goes.
+/// File to remove.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prunable {
-    /// Its path.
+    /// Path.
     pub path: PathBuf,
-    /// The name of its content.
+    /// Name of the object.
     pub object: String,
     /// `measurement` or `result`.
     pub kind: &'static str,
-    /// What it is of, for people.
+    /// Description for people.
     pub what: String,
-    /// Its size.
+    /// Size in bytes.
     pub bytes: u64,
 }
 
-/// What goes, and what depends on it.
+/// Files to remove, and what depends on them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Prune {
-    /// The files.
+    /// Files to remove.
     pub files: Vec<Prunable>,
-    /// How many measurements stay because their subjects have these tags.
+    /// Number of measurements that stay because of each tag.
     pub kept: BTreeMap<String, usize>,
-    /// Tags whose subjects have no measurement afterwards.
+    /// Tags whose subjects have no measurements afterwards.
     pub tags: Vec<String>,
-    /// Results that were made of these measurements: they stay, and cannot be made again.
+    /// Results that were made of these measurements. They stay, but cannot be made again.
     pub results: Vec<String>,
 }
 
 impl Prune {
-    /// The size of all files.
+    /// Size of all files, in bytes.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }
 }
 
 impl PruneOrder {
-    /// Whether it names anything at all.
+    /// Whether there is no condition.
     pub fn is_empty(&self) -> bool {
         let PruneOrder { ids, subject, guest, other_guests, older_than_days, .. } = self;
         let has_condition = subject.is_some() || guest.is_some() || older_than_days.is_some();
         ids.is_empty() && !has_condition && !other_guests
     }
 
-    /// Whether it names measurements one by one, so that a tag is a reason to refuse.
+    /// Whether measurements are named one by one, so that a tag is a reason to refuse.
     fn is_explicit(&self) -> bool {
         !self.ids.is_empty() || self.subject.is_some()
     }
@@ -91,11 +91,8 @@ impl PruneOrder {
 }
 
 impl Stored {
-    /// Guest programs and QEMUs that have measured what the store has, the newest first; whether
-    /// the programs are those of this ktax.
-    ///
-    /// # Errors
-    /// The index cannot be read.
+    /// Guest programs and QEMUs that measured the store's contents, the newest first; and whether
+    /// the programs belong to this ktax.
     pub fn instruments(&self) -> Result<Vec<(Instrument, bool)>, Error> {
         let own = guest_sha256();
         let mut all = self.index.instruments()?;
@@ -115,12 +112,9 @@ impl Stored {
         fs::symlink_metadata(self.store.object(object)).map_or(0, |found| found.len())
     }
 
-    /// Says what an order would remove, and removes nothing.
-    ///
-    /// # Errors
-    /// A name means nothing or several things, or a tag is in the way of what was named.
+    /// Lists the files that an order would remove.
     pub fn prunable(&self, order: &PruneOrder) -> Result<Prune, Error> {
-        let names = Names::of(self)?;
+        let names = Names::read(self)?;
         let all = self.index.kept()?;
         let (measurements, results) = self.selected(order, &names, &all)?;
         let mut prune = Prune::default();
@@ -162,7 +156,7 @@ impl Stored {
         Prunable { path, object: result.object.clone(), kind: "result", what, bytes }
     }
 
-    /// The measurements and results that an order names.
+    /// Measurements and results that an order selects.
     fn selected<'a>(
         &self,
         order: &PruneOrder,
@@ -195,10 +189,7 @@ impl Stored {
         Ok((all.iter().filter(is_one).collect(), results))
     }
 
-    /// Removes files, and says which of them were there. What another ktax adds meanwhile stays.
-    ///
-    /// # Errors
-    /// The store cannot be written.
+    /// Removes files, and returns those that existed. Files that another ktax adds meanwhile stay.
     pub fn remove(&self, files: Vec<Prunable>) -> Result<Vec<Prunable>, Error> {
         let mut removed = Vec::new();
         for file in files {
@@ -217,12 +208,12 @@ impl Stored {
     }
 }
 
-/// So many digits of a guest's hash tell it from others.
+/// Short form of a guest's hash.
 pub fn guest(sha256: &str) -> &str {
     sha256.get(..12).unwrap_or(sha256)
 }
 
-/// The name that begins so.
+/// The only known name that begins with `id`.
 fn one<'a>(id: &str, known: impl Iterator<Item = &'a str>) -> Result<String, Error> {
     let wanted = id.to_ascii_lowercase();
     let found: Vec<&str> = known.filter(|name| name.starts_with(&wanted)).collect();
@@ -237,7 +228,7 @@ fn one<'a>(id: &str, known: impl Iterator<Item = &'a str>) -> Result<String, Err
     }
 }
 
-/// Tags whose subject has a measurement now and none without these.
+/// Tags whose subjects have measurements now, and none without these.
 fn tags_without(
     tags: &[(String, Tagged)],
     all: &[KeptMeasurement],

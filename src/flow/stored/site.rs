@@ -1,4 +1,4 @@
-//! All that the store has to show, as pages that link to each other.
+//! Writes the results of a store as pages that link to each other.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -15,25 +15,22 @@ use crate::model::{History, HistoryLine};
 use crate::report::{HTML, Listed, Report, SITE_MARK, TextOptions, render, site_index, sparkline};
 use crate::text::short_hashes;
 
-/// Its first page.
+/// First page.
 const INDEX: &str = "index.html";
 
-/// More bytes than the first page of a site has.
+/// Size limit of the first page, in bytes.
 const INDEX_MAX: u64 = 64 << 20;
 
-/// Of a row's name; a file's may have 255 characters.
+/// Length limit of a row's name in a file name, of which a file system allows 255 bytes.
 const LONGEST: usize = 100;
 
-/// Its other pages.
+/// Directories of the other pages.
 const RESULTS: &str = "results";
 const HISTORY: &str = "history";
 
 impl Stored {
-    /// Writes the pages into a directory, and says how many. The same store gives the same pages:
-    /// those of results that are gone are removed.
-    ///
-    /// # Errors
-    /// The directory has something else in it, or cannot be written.
+    /// Writes the pages into a directory, and returns their number. The same store gives the same
+    /// pages. Pages of results that are gone are removed.
     pub fn site(&self, dir: &Path) -> Result<usize, Error> {
         let before = pages_before(dir)?;
         let _alone = alone_in(dir)?;
@@ -57,12 +54,12 @@ impl Stored {
             histories.push(Listed { file, title, answer, beside });
         }
         write(dir, INDEX, &site_index(&results, &histories))?;
-        let written = results.iter().chain(&histories).map(|it| dir.join(&it.file)).collect();
+        let written = results.iter().chain(&histories).map(|page| dir.join(&page.file)).collect();
         before.difference(&written).try_for_each(|page| remove(page))?;
         Ok(results.len() + histories.len() + 1)
     }
 
-    /// One for each row that was measured on two kernels.
+    /// Histories of the rows that were measured on two kernels or more.
     fn histories(&self) -> Result<Vec<History>, Error> {
         let all = match self.history(&HistoryOrder::usual()) {
             Err(Error::Stored(StoredError::Empty)) => return Ok(Vec::new()),
@@ -76,14 +73,14 @@ impl Stored {
             threshold_percent,
             lines: lines.to_vec(),
         };
-        let has_two = |history: &History| history.lines.iter().any(|it| it.points.len() > 1);
+        let has_two = |history: &History| history.lines.iter().any(|line| line.points.len() > 1);
         Ok(lines.chunk_by(is_row).map(of_row).filter(has_two).collect())
     }
 }
 
-/// Takes the directory for this process, and removes what a killed one has left half-written. The
-/// directory itself is locked, so that no file of the site is a lock; `None` where a file system
-/// has no locks, and then nothing is removed.
+/// Locks the directory, and removes unfinished files of a killed process. The directory itself is
+/// locked, so that the site has no lock file. `None` if the file system has no locks; then nothing
+/// is removed.
 fn alone_in(dir: &Path) -> Result<Option<Lock>, Error> {
     let next = "give the path of a directory that you may write";
     let what = || format!("cannot write {}", dir.display());
@@ -106,9 +103,10 @@ fn alone_in(dir: &Path) -> Result<Option<Lock>, Error> {
     Ok(Some(lock))
 }
 
-/// The pages of a directory that was written before; none of an empty one.
+/// Pages of an earlier site; none if the directory is empty.
 fn pages_before(dir: &Path) -> Result<BTreeSet<PathBuf>, Error> {
-    let mut names = fs::read_dir(dir).into_iter().flatten().flatten().map(|it| it.file_name());
+    let mut names =
+        fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
     let is_empty = names.all(|name| is_unfinished(&name));
     let index = read_own_text(&dir.join(INDEX), INDEX_MAX).unwrap_or_default();
     if !is_empty && !index.contains(SITE_MARK) {
@@ -130,7 +128,7 @@ fn write(dir: &Path, file: &str, text: &str) -> Result<(), Error> {
         .context(format!("cannot write {}", path.display()), next)
 }
 
-/// Removes a page that is no part of the site any more.
+/// Removes a page that no longer belongs to the site.
 fn remove(path: &Path) -> Result<(), Error> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -141,7 +139,8 @@ fn remove(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// A row's name may have what no file and no link should have, or be too long for a file's.
+/// File name of a row. Unsafe characters become `_`, and long names are cut; a hash then keeps them
+/// apart.
 fn file_name(row: &str) -> String {
     let usual = |c: char| if c.is_ascii_alphanumeric() || "._-=,".contains(c) { c } else { '_' };
     let name: String = row.chars().map(usual).take(LONGEST).collect();

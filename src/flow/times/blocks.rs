@@ -1,4 +1,4 @@
-//! Sides that the user boots one after the other.
+//! Blocks: Sides whose kernels the user boots one after the other.
 
 use thiserror::Error;
 
@@ -12,14 +12,11 @@ use crate::run::Ended;
 use crate::rundir::{AnyRunDir, RunDir};
 use crate::text::shell_path;
 
-/// Boots of a Side in each block: fresh processes, so that a block's median is of more than one.
+/// Boots of a Side in each block, so that its median covers several fresh processes.
 pub const BOOTS: u32 = 20;
 
-/// Measures a block of this Side on the kernel that runs now; what comes next, or `None` where the
+/// Measures a block of this Side on the running kernel. Returns the next step, or `None` if the
 /// user stopped it. The caller has locked the directory.
-///
-/// # Errors
-/// The Sides are not kernels that the user boots, or the kernel that runs is not this Side's.
 pub fn run_block(
     dir: &AnyRunDir,
     side: Side,
@@ -39,7 +36,7 @@ pub fn run_block(
     })
 }
 
-/// The run directory, where a block is something that it can have.
+/// Run directory of Sides that the user boots; other directories are refused.
 fn in_blocks(dir: &AnyRunDir) -> Result<&RunDir<TimesPlan>, BlockError> {
     let path = dir.root().display().to_string();
     match dir {
@@ -51,7 +48,7 @@ fn in_blocks(dir: &AnyRunDir) -> Result<&RunDir<TimesPlan>, BlockError> {
     }
 }
 
-/// What to do for Sides that are kernels to be booted.
+/// Steps for Sides that the user boots.
 pub(super) fn how(dir: &RunDir<TimesPlan>) -> String {
     let subjects = &dir.plan().method.subjects;
     let [base, change] = [&subjects.base, &subjects.change].map(|side| {
@@ -64,8 +61,7 @@ pub(super) fn how(dir: &RunDir<TimesPlan>) -> String {
     )
 }
 
-/// Refuses what cannot be a block of this Side: a boot of the machine that is measured already, or
-/// another kernel than its Side's.
+/// Refuses a boot of the machine that is already measured, and a kernel that is not the Side's.
 fn check(
     blocks: &[TimedBlock],
     side: Side,
@@ -89,10 +85,10 @@ fn check(
     }
 }
 
-/// What tells one Side's kernel from the other's.
+/// Facts that distinguish the kernels of the Sides.
 const KERNEL: [&str; 3] = [fact::KERNEL, fact::BUILD, fact::BOOT_LINE];
 
-/// What comes next.
+/// Next step.
 pub(super) fn next(dir: &RunDir<TimesPlan>, blocks: &[TimedBlock]) -> String {
     let (plan, path) = (dir.plan(), shell_path(dir.root()));
     let pairs = of_blocks(plan, blocks);
@@ -116,12 +112,12 @@ pub(super) fn next(dir: &RunDir<TimesPlan>, blocks: &[TimedBlock]) -> String {
     )
 }
 
-/// Why there is no block, or something else than blocks of kernels that the user boots.
+/// Reasons why a block cannot be measured, or why only blocks can be.
 #[derive(Debug, Error, PartialEq, Eq)]
 // The messages say what the fields are.
 #[allow(missing_docs)]
 pub enum BlockError {
-    /// One command measures both Sides, and cannot boot another kernel in the middle.
+    /// One command cannot boot another kernel in the middle.
     #[error("the sides are kernels that you boot; {next}")]
     Booted { next: String },
     #[error(
@@ -137,7 +133,7 @@ pub enum BlockError {
     NotTimed { path: String },
     #[error("the {} was already measured since this machine booted; reboot first", .side.name())]
     SameBoot { side: Side },
-    /// What runs is not the kernel on which the Side was measured first.
+    /// The running kernel is not the one on which the Side was measured first.
     #[error(
         "this is kernel {}, but the {} was measured on a kernel with another release, build or \
          boot line; boot that one",
@@ -145,7 +141,7 @@ pub enum BlockError {
         .side.name()
     )]
     OtherKernel { kernel: String, side: Side },
-    /// What runs is the kernel of the other Side.
+    /// The running kernel is that of the other Side.
     #[error(
         "this is kernel {}, on which the {} was measured; boot the kernel of the {}",
         .kernel.escape_default(),
@@ -156,7 +152,7 @@ pub enum BlockError {
 }
 
 impl BlockError {
-    /// Who can do something about it.
+    /// Who can fix the error.
     pub fn blame(&self) -> Blame {
         Blame::User
     }
@@ -169,7 +165,7 @@ fn both_sides(runs_on: RunsOn) -> &'static str {
     }
 }
 
-/// Why vCPUs cannot be kept on the CPUs that were asked for, or on which a run began.
+/// Reasons why the vCPUs cannot run on the wanted CPUs.
 #[derive(Debug, Error, PartialEq, Eq)]
 // The messages say what the fields are.
 #[allow(missing_docs)]
@@ -197,7 +193,7 @@ pub enum CpuError {
 }
 
 impl CpuError {
-    /// Who can do something about it.
+    /// Who can fix the error.
     pub fn blame(&self) -> Blame {
         Blame::User
     }
@@ -214,7 +210,7 @@ mod tests {
             .into()
     }
 
-    /// A block that was measured in the boot of the machine with this name.
+    /// Block that was measured in this boot of the machine.
     fn block(side: Side, boot_id: &str, facts: Facts) -> TimedBlock {
         let boots = vec![TimedBoot { facts, ..TimedBoot::default() }];
         let boot_id = boot_id.to_owned();
@@ -241,14 +237,14 @@ mod tests {
     #[test]
     fn the_name_of_a_kernel_is_escaped() {
         let kernel = "6.1\u{1b}".to_owned();
-        let said = BlockError::OtherKernel { kernel, side: Side::Change }.to_string();
-        assert!(said.starts_with("this is kernel 6.1\\u{1b}, but the change was"), "{said}");
+        let message = BlockError::OtherKernel { kernel, side: Side::Change }.to_string();
+        assert!(message.starts_with("this is kernel 6.1\\u{1b}, but the change was"), "{message}");
     }
 
     #[test]
     fn cpus_have_their_numbers_and_what_to_do() {
         let (cores, there) = (3, 2);
-        for (error, said) in [
+        for (error, message) in [
             (CpuError::TooFew { cores, there }, "is 3, but this machine has 2 CPUs; use at most 2"),
             (
                 CpuError::TooFewAllowed { cores, allowed: 1, there },
@@ -260,7 +256,7 @@ mod tests {
             ),
             (CpuError::Offline { cpu: 5 }, "CPU 5, on which this run began, is offline; bring it"),
         ] {
-            assert!(error.to_string().contains(said), "{error}");
+            assert!(error.to_string().contains(message), "{error}");
         }
     }
 }

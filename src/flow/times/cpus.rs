@@ -1,4 +1,4 @@
-//! The CPUs of this machine on which the vCPUs of a run are kept.
+//! CPUs of this machine on which the vCPUs of a run are kept.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use crate::flow::error::{Error, OrHost};
 use crate::model::{TimedMachine, TimesPlan};
 use crate::rundir::RunDir;
 
-/// Those on which the run began; at its beginning those that others use least.
-pub(super) fn of_run(dir: &RunDir<TimesPlan>) -> Result<Vec<usize>, Error> {
+/// CPUs of a run, which are chosen at its beginning: those that others use least.
+pub(super) fn choose_for_run(dir: &RunDir<TimesPlan>) -> Result<Vec<usize>, Error> {
     let kept = dir.cpus()?;
     let here = Here::look(LOOK_AT_CPUS)?;
     let chosen = chosen(kept.clone(), &here, &dir.plan().method.machine)?;
@@ -21,7 +21,7 @@ pub(super) fn of_run(dir: &RunDir<TimesPlan>) -> Result<Vec<usize>, Error> {
     Ok(chosen.into_iter().map(|cpu| cpu as usize).collect())
 }
 
-/// Those that a run uses: where its vCPUs are kept, else all that ktax may use.
+/// CPUs that a run uses: those of its vCPUs, else all that ktax may use.
 pub(super) fn used(dir: &RunDir<TimesPlan>) -> Result<Vec<u32>, Error> {
     match dir.cpus()? {
         Some(kept) => Ok(kept),
@@ -34,7 +34,7 @@ fn allowed() -> Result<Vec<u32>, Error> {
     allowed_cpus().context("cannot tell which CPUs ktax may use", next)
 }
 
-/// Refuses more CPUs than ktax may use before anything is made or measured.
+/// Refuses, before anything is made or measured, more CPUs than ktax may use.
 pub(super) fn check(machine: &TimedMachine) -> Result<(), Error> {
     if machine.cores.is_some() {
         chosen(None, &Here::look(Duration::ZERO)?, machine)?;
@@ -42,11 +42,11 @@ pub(super) fn check(machine: &TimedMachine) -> Result<(), Error> {
     Ok(())
 }
 
-/// The CPUs of this machine.
+/// CPUs of this machine.
 struct Here {
-    /// Those that are online, as far as this process is shown them.
+    /// CPUs that are online and visible to this process.
     shares: Vec<CpuShare>,
-    /// Those that ktax may use, and so what it starts: `taskset` and containers leave it fewer.
+    /// CPUs that ktax and its children may use: `taskset` and containers leave fewer.
     allowed: Vec<u32>,
 }
 
@@ -57,7 +57,7 @@ impl Here {
         Ok(Here { shares, allowed: allowed()? })
     }
 
-    /// One that this process is not shown is taken last.
+    /// Load of a CPU in percent; an invisible CPU counts as busy.
     fn busy_percent(&self, cpu: u32) -> f64 {
         let share = self.shares.iter().find(|share| share.cpu == cpu);
         share.map_or(100.0, |share| share.busy_percent)
@@ -89,7 +89,7 @@ fn chosen(
     Ok(cpus)
 }
 
-/// Why a run cannot go on where it began.
+/// Error for a CPU of the run that is gone.
 fn lost(cpu: u32, here: &Here) -> CpuError {
     match here.shares.iter().any(|share| share.cpu == cpu) {
         true => CpuError::NotAllowed { cpu, allowed: here.allowed.clone() },
@@ -101,7 +101,7 @@ fn lost(cpu: u32, here: &Here) -> CpuError {
 mod tests {
     use super::*;
 
-    /// CPUs with how busy they are, of which ktax may use these.
+    /// CPUs with their load, and those that ktax may use.
     fn here(busy: &[(u32, f64)], allowed: &[u32]) -> Here {
         let share = |&(cpu, busy_percent): &(u32, f64)| CpuShare { cpu, busy_percent };
         Here { shares: busy.iter().map(share).collect(), allowed: allowed.to_vec() }

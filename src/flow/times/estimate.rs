@@ -1,4 +1,4 @@
-//! How long the pairs of a Plan take.
+//! Estimates how long the pairs of a Plan take, and learns from them.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use crate::flow::remaining::{Rates, basis, precisely, spoken};
 use crate::model::{RunsOn, Side, TimedBoot, TimedPair, TimesPlan, Workload};
 use crate::stats::timed::drawn_for;
 
-/// A loop is calibrated to this, beside what starting its process takes.
+/// Calibrated length of a loop, with the start of its process.
 const LOOP_S: f64 = 0.025;
 
-/// A guest's boot, where nothing is known.
+/// Seconds of a guest's boot if nothing is known.
 const BOOT_S: f64 = 6.0;
 
-/// How long the pairs take at most, in words.
+/// Upper bound of the time for all pairs, in words.
 pub(in crate::flow) fn estimate(plan: &TimesPlan, rates: &Rates) -> Option<String> {
     if plan.is_in_blocks() {
         return None;
@@ -27,19 +27,20 @@ pub(in crate::flow) fn estimate(plan: &TimesPlan, rates: &Rates) -> Option<Strin
     ))
 }
 
-/// A pair of both Sides.
+/// Duration of a pair.
 fn pair(plan: &TimesPlan, rates: &Rates) -> Duration {
     let name = name(plan);
     let row = |row: &str| rates.learned(&name, row).unwrap_or(LOOP_S);
-    let loops: f64 = plan.workloads().map(|it| row(&it.row)).sum::<f64>() * f64::from(plan.loops);
+    let loops: f64 =
+        plan.workloads().map(|workload| row(&workload.row)).sum::<f64>() * f64::from(plan.loops);
     let of_guest = rates.boots.get(&name).copied().unwrap_or(BOOT_S);
     let boots = Side::BOTH.map(|side| if plan.is_guest(side) { of_guest } else { 0.0 });
     Duration::try_from_secs_f64(2.0 * loops + boots.iter().sum::<f64>()).unwrap_or_default()
 }
 
-/// The rates of these pairs, without those in which a row failed; `None` where there are none.
-/// On the running kernel, what starting a process takes belongs to its loop; of guests, all beside
-/// the loops belongs to the boot.
+/// Rates of these pairs, without those in which a row failed; `None` if none is left. On the
+/// running kernel the start of a process counts to its loop. In guests everything beside the loops
+/// counts to the boot.
 pub(super) fn rates(plan: &TimesPlan, pairs: &[TimedPair]) -> Option<Rates> {
     let is_whole = |pair: &&TimedPair| {
         let mut runs = boots_of(pair).into_iter().flat_map(|boot| boot.runs.values());
@@ -68,7 +69,7 @@ pub(super) fn rates(plan: &TimesPlan, pairs: &[TimedPair]) -> Option<Rates> {
     (count > 0.0 && of_boot.is_finite()).then_some(rates)
 }
 
-/// The engine, as rates name it: a host that counts exits may have the same name.
+/// Key of the engine in rates. The prefix separates it from a host that counts exits.
 pub(super) fn name(plan: &TimesPlan) -> String {
     format!("timed-{}", plan.engine)
 }
@@ -83,7 +84,7 @@ fn loops(boot: &TimedBoot, row: &Workload) -> Vec<f64> {
     ns.iter().map(|ns| ns * row.ops as f64 / 1e9).collect()
 }
 
-/// How many Boots of a pair are guests.
+/// Number of guests in a pair.
 fn guests(plan: &TimesPlan, pair: &TimedPair) -> usize {
     let change = if pair.is_control { Side::Base } else { Side::Change };
     [Side::Base, change].into_iter().filter(|side| plan.is_guest(*side)).count()
@@ -155,7 +156,7 @@ mod tests {
         plan
     }
 
-    /// A pair that took so long, of two Boots with two loops of two seconds each.
+    /// Pair of this length, with two loops of two seconds in each Boot.
     fn took(seconds: f64, is_control: bool) -> TimedPair {
         let run = TimedRun { loops_ns: vec![2e6, 2e6], ..TimedRun::default() };
         let runs = [("getppid".to_owned(), run)].into();

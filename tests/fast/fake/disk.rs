@@ -224,7 +224,7 @@ fn what_the_host_did_has_the_hosts_exit_status() {
         let dir = scratch();
         let scene = Scene::new(&["getppid", "pipe"]).layouts(3);
         scene.fails("pipe", Side::Change, 1, failure).run(dir.path()).complete();
-        Exit::of_comparisons(&[failures::compared(dir.path())]) as u8
+        Exit::from_comparisons(&[failures::compared(dir.path())]) as u8
     };
     for (failure, _) in failures::every_failure() {
         let is_of_the_host = matches!(failure, Failure::Host { .. } | Failure::Setting { .. });

@@ -45,7 +45,7 @@ fn a_change_beyond_the_noise_and_below_the_threshold_has_its_own_verdict() {
     let comparison = compared(&scene.costs("pipe", Side::Change, "do_work", &change));
     let pipe = &comparison.rows[0];
     assert_eq!((pipe.verdict, pipe.effects()[0].delta), (Verdict::BelowThreshold, 0.5));
-    assert_eq!(Exit::of_comparisons(&[comparison]), Exit::Ok);
+    assert_eq!(Exit::from_comparisons(&[comparison]), Exit::Ok);
 }
 
 #[test]
