@@ -1,4 +1,5 @@
-//! One file or folder for each subcommand. It parses arguments, asks [`crate::flow`], and prints.
+//! Command line: each subcommand has a file that parses arguments, calls [`crate::flow`], and
+//! prints.
 
 mod analyse;
 mod bisect;
@@ -120,7 +121,7 @@ enum Command {
 }
 
 impl Cli {
-    /// Reads the command line.
+    /// Parses the command line. An error is the exit status after help or a message was printed.
     pub fn parse_command_line() -> Result<Cli, ExitCode> {
         let parsed = command_line().try_get_matches();
         parsed.and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
@@ -135,12 +136,12 @@ impl Cli {
         })
     }
 
-    /// The exit status.
+    /// Exit status of a command that ended.
     pub fn status(&self, exit: Exit) -> ExitCode {
         if self.is_for_bisect() { exit.for_bisect() } else { exit.into() }
     }
 
-    /// The exit status where the command failed.
+    /// Exit status of a command that failed.
     pub fn error_status(&self, error: &Error) -> ExitCode {
         let exit = Exit::from_error(error);
         if self.is_for_bisect() { exit.for_bisect_abort() } else { exit.into() }
@@ -151,12 +152,12 @@ impl Cli {
     }
 }
 
-/// The whole command line: arguments, and what help and manual pages have behind them.
+/// Complete command line: arguments, with the examples and exit statuses of help and manual pages.
 pub fn command_line() -> clap::Command {
     manual::completed(Cli::command(), &[])
 }
 
-/// Says on stderr why a command failed.
+/// Prints an error to stderr.
 pub fn complain(error: &Error) {
     note!("ktax: {error}");
 }
@@ -210,7 +211,7 @@ fn command(cli: &Cli) -> Result<Exit, Error> {
     }
 }
 
-/// What the exit status says.
+/// Exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// No slowdown detected.
@@ -232,8 +233,8 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// What Comparisons say as a whole: the first of slowdown, failure, doubt. Only headline rows
-    /// are asked.
+    /// Exit status of several Comparisons: slower, else failed, else inconclusive. Only headline
+    /// rows count.
     pub fn from_comparisons(comparisons: &[Comparison]) -> Exit {
         match headline(comparisons).any(is_slower) {
             true => Exit::Slower,
@@ -241,14 +242,14 @@ impl Exit {
         }
     }
 
-    /// The same where a slowdown is no news.
+    /// Exit status of several Comparisons for which a slowdown is no failure.
     pub fn from_failures<'a>(comparisons: impl IntoIterator<Item = &'a Comparison>) -> Exit {
         let rows: Vec<Exit> = headline(comparisons).map(exit_without_slowdown).collect();
         let mut order = [Exit::Internal, Exit::NotRun, Exit::Inconclusive].into_iter();
         order.find(|exit| rows.contains(exit)).unwrap_or(Exit::Ok)
     }
 
-    /// What an error says.
+    /// Exit status of an error.
     pub fn from_error(error: &Error) -> Exit {
         match error.blame() {
             None => Exit::Cancelled,
@@ -258,8 +259,8 @@ impl Exit {
         }
     }
 
-    /// What `git bisect run` is told: a commit that cannot be judged is skipped, and what is no
-    /// commit's fault ends the search.
+    /// Exit status for `git bisect run`: commits that cannot be judged are skipped, and errors that
+    /// no commit causes end the search.
     pub fn for_bisect(self) -> ExitCode {
         const SKIP: u8 = 125;
         match self {
@@ -271,8 +272,8 @@ impl Exit {
         }
     }
 
-    /// What `git bisect run` is told of an error that would be the same with every commit, such as
-    /// that there is no QEMU.
+    /// Exit status that ends `git bisect run`, for errors that every commit would cause, such as a
+    /// missing QEMU.
     pub fn for_bisect_abort(self) -> ExitCode {
         const ABORT: u8 = 128;
         match self {
@@ -288,7 +289,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// What a row says where a slowdown is no news.
+/// Exit status of a row for which a slowdown is no failure.
 fn exit_without_slowdown(row: &Row) -> Exit {
     match row.verdict {
         Verdict::Slower | Verdict::Faster | Verdict::BelowThreshold => Exit::Ok,
@@ -310,7 +311,8 @@ fn headline<'a>(
     comparisons.into_iter().flat_map(|comparison| &comparison.rows).filter(|row| row.headline)
 }
 
-/// Fewer instructions do not make up for more REP iterations: neither is the other's unit.
+/// Whether a row, or any metric that decides, is slower. Fewer instructions do not make up for more
+/// REP iterations, because neither is the unit of the other.
 fn is_slower(row: &Row) -> bool {
     let is_slower = |effect: &Effect| {
         effect.verdict == Verdict::Slower && metric(&effect.metric).is_some_and(Metric::decides)

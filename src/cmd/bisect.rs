@@ -1,4 +1,4 @@
-//! `ktax bisect`: which part of what differs carries the difference.
+//! `ktax bisect`: finds the elements that carry a difference.
 
 use std::path::{Path, PathBuf};
 

@@ -93,7 +93,7 @@ fn du(place: &Where) -> Result<Exit, Error> {
     )
 }
 
-/// The size of a kind, and how many there are; nothing where there is none.
+/// Size of a kind, and its number of entries in words; `None` without entries.
 fn row(survey: &CacheSurvey, kind: CacheKind) -> Option<(u64, String)> {
     let all = || survey.of(kind);
     let in_use = all().filter(|entry| entry.in_use).count();

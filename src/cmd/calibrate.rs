@@ -1,4 +1,4 @@
-//! `ktax calibrate`: what this machine takes for what ktax counts.
+//! `ktax calibrate`: measures the constants with which ktax estimates cycles.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `ktax campaign`: many subjects, on as many machines as there are.
+//! `ktax campaign`: measures many subjects on many machines.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -340,7 +340,7 @@ pub fn run_collect(args: &CollectArgs) -> Result<Exit, Error> {
     })
 }
 
-/// What each comparison says; all of them in full are in the pages.
+/// Answer of each comparison; the pages have all details.
 fn summary(all: &[Saved]) -> String {
     let rows = all.iter().map(|saved| vec![saved.view().title, saved.headline.clone()]);
     plain_table(&["comparison", "answer"], rows.collect(), &[], list_options())

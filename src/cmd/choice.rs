@@ -10,7 +10,7 @@ use clap::{Arg, Command};
 
 use crate::plan;
 
-/// A value of an option that takes one of a few: the value, its name, and what help says of it.
+/// Value of an option, its name, and its line of help.
 pub type Choice<T> = (T, &'static str, &'static str);
 
 /// Parses the name of one of these values; help lists them all.
@@ -21,7 +21,7 @@ where
     named(choices, |(_, name, _)| name, |(_, _, help)| help).map(|(value, ..)| value)
 }
 
-/// The same of values that know their names, and what help says of them.
+/// Parses one of these values by its name; `help` gives its line of help.
 pub fn named<T>(
     all: &'static [T],
     name: fn(&T) -> &'static str,
@@ -40,7 +40,7 @@ where
     })
 }
 
-/// Parses a whole number within these bounds, which the message names.
+/// Parses a whole number within these bounds. The message names them.
 pub fn number<T>(
     bounds: impl RangeBounds<T> + Clone + Send + Sync + 'static,
 ) -> impl TypedValueParser<Value = T>
@@ -92,30 +92,30 @@ impl<P: TypedValueParser> TypedValueParser for Suggesting<P> {
     }
 }
 
-/// A workload, a row or a group.
+/// Parses a workload, a row or a group.
 pub fn workload() -> Suggesting<StringValueParser> {
     Suggesting { inner: StringValueParser::new(), names: || plan::names().to_vec() }
 }
 
-/// A model, or the path of a machine.
+/// Parses a model, or the path of a machine.
 pub fn model() -> Suggesting<StringValueParser> {
     let names = || plan::model_names().collect();
     Suggesting { inner: StringValueParser::new(), names }
 }
 
-/// The path of an experiment, or the name of one that is built in.
+/// Parses the path of an experiment, or the name of a built-in one.
 pub fn experiment() -> Suggesting<PathBufValueParser> {
     let names = || plan::experiments().map(|file| file.name).collect();
     Suggesting { inner: PathBufValueParser::new(), names }
 }
 
-/// The same of a ledger.
+/// Parses the path of a ledger, or the name of a built-in one.
 pub fn ledger() -> Suggesting<PathBufValueParser> {
     let names = || plan::ledgers().map(|file| file.name).collect();
     Suggesting { inner: PathBufValueParser::new(), names }
 }
 
-/// The name of either, or of a machine.
+/// Parses the name of a built-in experiment, ledger or machine.
 pub fn built_in() -> Suggesting<StringValueParser> {
     let names = || {
         let all = plan::experiments().chain(plan::ledgers()).chain(plan::machines());

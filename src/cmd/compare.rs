@@ -45,8 +45,7 @@ An experiment file:
   base = { kernel = \"debian:cloud-amd64\", boot_line = \"audit=0\" }
   change = { kernel = \"debian:cloud-amd64\", boot_line = \"audit=1\" }";
 
-/// The four phases; each arrow between them is a file. A sweep of settings does it once for each
-/// value.
+/// Runs the four phases, once for each value of a sweep.
 pub fn run(args: &Args) -> Result<Exit, Error> {
     let points = flow::points(&args.experiment.experiment()?)?;
     points.iter().try_for_each(|(_, experiment)| flow::check(experiment, options(args)))?;
@@ -97,7 +96,7 @@ fn options(args: &Args) -> Options {
     Options { peek: args.peek, ..Options::default() }
 }
 
-/// Says what there is of the runs of which one stopped early.
+/// Lists the finished and unfinished runs after one stopped early.
 fn stopped(dirs: &[AnyRunDir], index: usize, ended: Result<(), Error>) -> Result<Exit, Error> {
     // The directories are there: the same command again would refuse them.
     let ended = ended.or_else(|error| if error.is_cancelled() { Ok(()) } else { Err(error) });
@@ -112,13 +111,14 @@ fn stopped(dirs: &[AnyRunDir], index: usize, ended: Result<(), Error>) -> Result
     ended.map(|()| Exit::Cancelled)
 }
 
-/// Whether a row failed for a reason of this host's, so that trying again is worth it.
+/// Whether a row failed because of this host, so that another try may succeed.
 pub fn may_be_repeated(comparison: &Comparison) -> bool {
     let mut failures = comparison.rows.iter().flat_map(|row| &row.failures);
     failures.any(|failed| failed.failure.is_of_the_host())
 }
 
-/// Says how to run again what failed because of this host; what a guest did is not run again.
+/// Names the command that repeats what failed because of this host. Failures of guests are not
+/// repeated.
 pub fn say_how_to_repeat(root: &Path, comparison: &Comparison) {
     if may_be_repeated(comparison) {
         let failures = comparison.rows.iter().flat_map(|row| &row.failures);
@@ -128,7 +128,7 @@ pub fn say_how_to_repeat(root: &Path, comparison: &Comparison) {
     }
 }
 
-/// Says what made programs noisy.
+/// Explains why programs are noisy.
 pub fn say_what_is_noisy(
     dir: &AnyRunDir,
     comparison: &Comparison,
@@ -139,7 +139,7 @@ pub fn say_what_is_noisy(
     Ok(())
 }
 
-/// Says how to resume; `more` is what the command needs behind the directory.
+/// Names the command that resumes; `more` follows the directory.
 pub fn cancelled(root: &Path, more: &str) -> Exit {
     note!("ktax: stopped; resume with `ktax run {}{more}`", shell_path(root));
     Exit::Cancelled

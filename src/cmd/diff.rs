@@ -39,8 +39,7 @@ Examples:
   ktax diff 6.1.0-55-cloud-amd64 6.1.0-56-cloud-amd64
   ktax diff v6.12 v6.12@mitigations=off -w fork-exit";
 
-/// The exit status is that of `ktax compare`; without a slowdown 4, if a row that was asked for is
-/// not measured.
+/// Exits as `ktax compare` does, but with 4 if nothing is slower and a wanted row is not measured.
 pub fn run(args: &Args) -> Result<Exit, Error> {
     let order = DiffOrder {
         subjects: Sides { base: args.base.clone(), change: args.change.clone() },

@@ -1,4 +1,4 @@
-//! `ktax exits`: where a virtual machine's time goes.
+//! `ktax exits`: shows where a virtual machine's time goes.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -84,7 +84,7 @@ const LAYOUTS: [Choice<Classic>; 2] = [
     ),
 ];
 
-/// In how many tables.
+/// Number of tables.
 #[derive(Debug, Clone, clap::Args)]
 pub struct PerArgs {
     /// Print one table of the VM, one for each vCPU, or both
@@ -92,7 +92,7 @@ pub struct PerArgs {
     pub per: Per,
 }
 
-/// How to record.
+/// Options of a recording.
 #[derive(Debug, Clone, clap::Args)]
 pub struct HowArgs {
     #[command(flatten)]
@@ -106,12 +106,12 @@ pub struct HowArgs {
 }
 
 impl HowArgs {
-    /// In how many tables.
+    /// Number of tables.
     pub fn per(&self) -> Per {
         self.per.per
     }
 
-    /// An error where something was asked for that what KVM itself counts cannot give.
+    /// Refuses options that KVM's own statistics and tables cannot serve.
     pub fn check(&self, target: &TargetArgs) -> Result<(), Error> {
         let (whose, is_one) = match self.via {
             Some(Via::Stats) => ("KVM's statistics (--via stats)", true),
@@ -129,13 +129,13 @@ impl HowArgs {
         }
     }
 
-    /// What was chosen.
+    /// Recorder that was chosen.
     pub fn choice(&self) -> RecorderChoice {
         RecorderChoice { level: self.level, via: self.via }
     }
 }
 
-/// A number of seconds above 0.
+/// Parses a number of seconds above 0.
 pub fn seconds(text: &str) -> Result<Duration, String> {
     let number = text.parse::<f64>().ok().filter(|number| *number > 0.0);
     number
@@ -143,7 +143,7 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "write a number of seconds above 0, such as 10".to_owned())
 }
 
-/// How to print tables.
+/// Output of tables.
 #[derive(Debug, clap::Args)]
 pub struct PrintArgs {
     /// Print the columns of a published table
@@ -155,7 +155,7 @@ pub struct PrintArgs {
 }
 
 impl PrintArgs {
-    /// Prints.
+    /// Prints tables.
     pub fn print(&self, tables: &[ExitTable]) -> Result<(), Error> {
         let Some(columns) = self.layout else { return self.output.print(&ExitTables(tables)) };
         let text: Vec<String> = tables.iter().map(|table| exits_classic(table, columns)).collect();
@@ -163,10 +163,10 @@ impl PrintArgs {
     }
 }
 
-/// No process has a larger number: PID_MAX_LIMIT of Linux.
+/// Largest process ID of Linux: PID_MAX_LIMIT.
 const PID_MAX: u32 = 1 << 22;
 
-/// The VM to look at.
+/// VM to record.
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("target").required(true).args(["pid", "vm", "command"]))]
 pub struct TargetArgs {
@@ -189,12 +189,12 @@ pub struct TargetArgs {
 }
 
 impl TargetArgs {
-    /// Whether it is started.
+    /// Whether ktax starts the VMM.
     pub fn is_command(&self) -> bool {
         !self.command.is_empty()
     }
 
-    /// The VMM that was named.
+    /// VMM that was named.
     pub fn vmm(&self) -> VmmToRecord {
         match (&self.vm, self.pid) {
             (Some(name), _) => VmmToRecord::Name(name.clone()),
@@ -208,7 +208,7 @@ impl TargetArgs {
     }
 }
 
-/// Stops itself, and becomes the command once it is continued.
+/// Arguments of the process that stops itself, and then becomes the command.
 #[derive(Debug, clap::Args)]
 pub struct StoppedArgs {
     #[arg(last = true, required = true)]
@@ -277,7 +277,7 @@ pub struct WatchArgs {
     interval: Duration,
 }
 
-/// To the upper left, and everything below it away.
+/// Moves the cursor to the upper left, and clears everything below it.
 const CLEAR: &str = "\x1b[H\x1b[J";
 
 pub fn run_watch(args: &WatchArgs) -> Result<Exit, Error> {
@@ -297,7 +297,7 @@ pub fn run_watch(args: &WatchArgs) -> Result<Exit, Error> {
     }
 }
 
-/// On a terminal one screen of it, in the place of the last.
+/// Text for the terminal: one screen, which replaces the last one. A pipe gets all lines.
 fn screen(text: &str) -> String {
     let stdout = std::io::stdout();
     if !stdout.is_terminal() {

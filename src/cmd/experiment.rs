@@ -1,4 +1,4 @@
-//! What to compare: an experiment file, and flags that are its keys typed elsewhere.
+//! Experiment of a command: an experiment file, and flags for its keys.
 
 mod guests;
 mod measuring;
@@ -24,7 +24,7 @@ use measuring::TimedArgs;
 
 pub use measuring::RowArgs;
 
-/// What to compare.
+/// Flags of an experiment.
 #[derive(Debug, Args)]
 pub struct ExperimentArgs {
     #[command(flatten)]
@@ -33,7 +33,7 @@ pub struct ExperimentArgs {
     timed: TimedArgs,
 }
 
-/// What to compare by counts.
+/// Flags of an experiment of the exact engine.
 #[derive(Debug, Args)]
 pub struct CountedArgs {
     #[command(flatten)]
@@ -43,7 +43,7 @@ pub struct CountedArgs {
 }
 
 impl CountedArgs {
-    /// The Experiment that the file and the flags make together.
+    /// Experiment of the file and the flags.
     pub fn experiment(&self) -> Result<Experiment, Error> {
         let mut file = self.shared.file()?.unwrap_or_default();
         check_keys(&file)?;
@@ -55,7 +55,7 @@ impl CountedArgs {
 }
 
 impl ExperimentArgs {
-    /// The Experiment that the file and the flags make together.
+    /// Experiment of the file and the flags.
     pub fn experiment(&self) -> Result<Experiment, Error> {
         let CountedArgs { shared, program } = &self.counted;
         let of_file = shared.file()?;
@@ -89,7 +89,7 @@ fn refuse_engine(of_file: &ExperimentFile) -> Error {
     ))
 }
 
-/// What to compare.
+/// Flags of an experiment.
 #[derive(Debug, Args)]
 pub struct SharedArgs {
     /// Read the experiment from this file, or from this one of `ktax experiments`; flags override
@@ -183,7 +183,7 @@ pub struct SharedArgs {
 }
 
 impl SharedArgs {
-    /// What the experiment file says, if one is named.
+    /// Content of the experiment file; `None` if none is named.
     pub fn file(&self) -> Result<Option<ExperimentFile>, Error> {
         let Some(path) = &self.experiment else { return Ok(None) };
         let no_file = || {
@@ -203,12 +203,12 @@ impl SharedArgs {
         Ok(Some(file))
     }
 
-    /// Puts the flags of one side in the place of the file's keys.
+    /// Replaces keys of the file by the flags of one side.
     pub fn apply_sides(&self, file: &mut ExperimentFile) -> Result<(), Error> {
         self.sides.apply(file)
     }
 
-    /// Puts all other flags in the place of the file's keys.
+    /// Replaces keys of the file by all other flags.
     pub fn apply(&self, file: &mut ExperimentFile) -> Result<(), Error> {
         self.kernels(file)?;
         set(&mut file.base.boot_line, &self.base_boot_line);
@@ -250,7 +250,7 @@ impl SharedArgs {
         Ok(())
     }
 
-    /// Says what is missing where `--base` alone is given, which leaves both sides the same.
+    /// Explains that `--base` alone leaves both sides the same.
     pub fn explain(&self, error: PlanError) -> Error {
         match (error, &self.base, &self.change) {
             (PlanError::Same, Some(base), None) if self.experiment.is_none() => {
@@ -260,7 +260,7 @@ impl SharedArgs {
         }
     }
 
-    /// The kernels that are named; without a file the change has the base's unless it has its own.
+    /// Sets the kernels. Without a file the change has the base's kernel unless it has its own.
     fn kernels(&self, file: &mut ExperimentFile) -> Result<(), Error> {
         let base = self.base.as_ref().or(self.kernel.as_ref());
         let change = self.change.as_ref().or(self.kernel.as_ref());
@@ -303,7 +303,7 @@ impl SharedArgs {
         Ok(())
     }
 
-    /// Refuses a repository that nothing is looked up in.
+    /// Refuses `--tree` without a kernel that is looked up in it.
     fn check_tree(&self, file: &ExperimentFile) -> Result<(), Error> {
         let is_revision = |keys: &SubjectKeys| {
             keys.kernel.as_deref().is_some_and(|kernel| kernel.starts_with("git:"))
@@ -319,7 +319,7 @@ impl SharedArgs {
     }
 }
 
-/// Says that one side alone is named, and how to name the other.
+/// Error for a single side, with the flag that is missing.
 fn lonely(given: &str, kernel: &str, missing: &str) -> Error {
     let kernel = shell_word(kernel);
     Error::usage(format!(
@@ -334,7 +334,7 @@ fn cpus(text: &str) -> Result<u32, String> {
     number.ok_or_else(|| format!("it takes a whole number, {}", plan::bounds::cpus()))
 }
 
-/// Whether somebody has forgotten to write -- before it.
+/// Whether a name is a program on the PATH, so that `--` was forgotten before it.
 fn is_in_path(name: &Path) -> bool {
     let directories = std::env::var_os("PATH").unwrap_or_default();
     let is_name = name.components().count() == 1 && !name.exists();
@@ -354,8 +354,8 @@ fn set<T: Clone>(place: &mut Option<T>, value: &Option<T>) {
     }
 }
 
-/// A seed that nobody chose, for the order of what is timed: with the same for everybody, everybody
-/// would have the same luck. 32 bits, so that it can be typed again.
+/// Random seed for the order of timed runs: a fixed one would give everybody the same luck. 32
+/// bits, so that it can be typed again.
 pub fn drawn() -> u64 {
     // The standard library seeds it from the operating system.
     RandomState::new().hash_one(()) >> 32

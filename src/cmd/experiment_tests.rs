@@ -16,7 +16,7 @@ struct Typed {
     experiment: ExperimentArgs,
 }
 
-/// A kernel that has the name that was asked for.
+/// Kernel with the name that was asked for.
 fn kernel(subject: &Subject) -> Identity {
     Identity {
         source: subject.kernel.clone(),
@@ -59,7 +59,7 @@ fn times_plan(experiment: &Experiment) -> Option<Plan<TimesPlan>> {
     Some(Plan { title: String::new(), method, ..plan })
 }
 
-/// The words that the report of an experiment prints; they are the same whatever it measured.
+/// Words that the report of an experiment prints, whatever it measured.
 fn words(experiment: &Experiment) -> Vec<String> {
     let (rows, method) = if let Some(Plan { method: plan, seed, .. }) = counts_plan(experiment) {
         let CountsPlan { key, subjects, kernels, layouts, disk, programs, hooks, .. } = plan;
@@ -112,7 +112,7 @@ fn words(experiment: &Experiment) -> Vec<String> {
     comparison.view().again
 }
 
-/// Checks that an experiment is asked for again by what its report prints.
+/// Checks that the printed command asks for the same experiment.
 fn check(name: &str, experiment: &Experiment) {
     let words = words(experiment);
     assert_eq!(words[..2], ["ktax", "compare"], "{name}: {words:?}");
@@ -149,7 +149,7 @@ fn every_shipped_experiment_is_asked_for_again() {
 
 const ROW: &str = "workloads = [\"getppid\"]";
 
-/// Each key at the head of a file, alone.
+/// Keys at the head of a file.
 const KEYS: [&str; 28] = [
     "layouts = 3",
     "seed = 7",
@@ -181,7 +181,7 @@ const KEYS: [&str; 28] = [
     "seed = 18446744073709551615",
 ];
 
-/// Each key of a side, alone.
+/// Keys of a side.
 const OF_SIDE: [&str; 15] = [
     "boot_line = \"quiet dyndbg='file a.c +p'\"",
     "config = [\"CONFIG_A=y\", \"some.config\"]",

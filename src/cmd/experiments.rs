@@ -38,7 +38,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     Ok(Exit::Ok)
 }
 
-/// Name, command and title of each.
+/// Name, command and title of each file.
 fn list() -> Result<Vec<[String; 3]>, PlanError> {
     let experiment = |BuiltIn { name, text }: BuiltIn| {
         let title = ExperimentFile::parse(text, name)?.title.unwrap_or_default();

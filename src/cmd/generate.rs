@@ -41,8 +41,7 @@ pub fn completions(args: &CompletionArgs, mut command: Command) -> Result<Exit, 
     Ok(Exit::Ok)
 }
 
-/// The names that an argument without an option takes, in fish's words: clap_complete offers it
-/// files alone.
+/// Completions for fish of arguments without an option, for which clap_complete only offers files.
 fn arguments(command: &Command, above: &[&str]) -> String {
     let names = command.get_positionals().flat_map(|argument| argument.get_possible_values());
     let names: Vec<String> = names.map(|name| name.get_name().to_owned()).collect();
@@ -60,7 +59,7 @@ fn arguments(command: &Command, above: &[&str]) -> String {
     lines
 }
 
-/// Zsh offers the names that are built in and nothing else; files are experiments and ledgers too.
+/// Adds files to the names that zsh offers: experiments and ledgers can be files.
 fn with_files(script: &str) -> String {
     let names =
         |all: Vec<plan::BuiltIn>| all.iter().map(|file| file.name).collect::<Vec<_>>().join(" ");
@@ -98,7 +97,7 @@ pub fn man(args: &ManArgs, command: Command) -> Result<Exit, Error> {
     Ok(Exit::Ok)
 }
 
-/// Writes the page of a command and of those below it that help lists.
+/// Writes the page of a command and of its listed subcommands.
 fn write_pages(command: &Command, name: &str, out: &Path) -> std::io::Result<()> {
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
         write_pages(below, &format!("{name}-{}", below.get_name()), out)?;
@@ -106,8 +105,7 @@ fn write_pages(command: &Command, name: &str, out: &Path) -> std::io::Result<()>
     std::fs::write(out.join(format!("{name}.1")), page(command, name)?)
 }
 
-/// The manual page of a command. clap would put all that stands behind the options into one
-/// section.
+/// Manual page of a command. clap would put everything behind the options into one section.
 fn page(command: &Command, name: &str) -> std::io::Result<Vec<u8>> {
     let man = clap_mangen::Man::new(command.clone());
     let mut page = Vec::new();
@@ -132,7 +130,7 @@ fn page(command: &Command, name: &str) -> std::io::Result<Vec<u8>> {
     Ok(page)
 }
 
-/// A line in which roff sees no request and no other hyphen.
+/// Escapes a line, so that roff finds no request in it and keeps its hyphens.
 fn roff(line: &str) -> String {
     let escaped = line.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
     if escaped.starts_with('.') { format!("\\&{escaped}") } else { escaped }

@@ -1,4 +1,4 @@
-//! Where things are and how hard to work: QEMU, the cache, the store.
+//! Options of the machine: QEMU, jobs, the cache, the store.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::flow::{
 };
 use crate::text::escape_path;
 
-/// Where things are and how hard to work, for commands that keep what they measure.
+/// Options of the machine, for commands that keep their measurements.
 #[derive(Debug, Clone, Args)]
 pub struct HostArgs {
     #[command(flatten)]
@@ -32,7 +32,7 @@ pub struct HostArgs {
     pub verify_store: Option<u8>,
 }
 
-/// Where things are and how hard to work, without a store.
+/// Options of the machine, without a store.
 #[derive(Debug, Clone, Args)]
 pub struct MachineArgs {
     /// Run this QEMU [default: qemu-system-x86_64]
@@ -58,12 +58,12 @@ pub struct MachineArgs {
 }
 
 impl MachineArgs {
-    /// ktax's own directory for what can be made again.
+    /// Directory of the cache.
     pub fn cache(&self) -> Result<PathBuf, Error> {
         cache_directory(self.cache.as_deref())
     }
 
-    /// What may be used; Ctrl-C stops it.
+    /// Session without a store; Ctrl-C stops it.
     pub fn session<'a>(&self, observer: &'a dyn Observer) -> Result<Session<'a>, Error> {
         Ok(Session {
             qemu: qemu_program(self.qemu.as_deref()),
@@ -77,25 +77,25 @@ impl MachineArgs {
         })
     }
 
-    /// VMs at a time.
+    /// Number of VMs at a time.
     pub fn jobs(&self) -> usize {
         let cpus = || std::thread::available_parallelism().map_or(1, usize::from);
         self.jobs.unwrap_or_else(cpus)
     }
 
-    /// The limits of Boots and Runs.
+    /// Limits of Boots and Runs.
     pub fn limits(&self) -> Limits {
         self.time_limit.map_or_else(Limits::default, Limits::with_seconds)
     }
 }
 
 impl HostArgs {
-    /// What may be used, with the store; Ctrl-C stops it.
+    /// Session with the store; Ctrl-C stops it.
     pub fn session<'a>(&self, observer: &'a dyn Observer) -> Result<Session<'a>, Error> {
         Ok(Session { store: self.used_store(), ..self.machine.session(observer)? })
     }
 
-    /// Measures in a session, and removes from the cache what is too much then.
+    /// Calls `measure` with a session, and cleans the cache afterwards.
     pub fn measuring<T>(
         &self,
         observer: &dyn Observer,
@@ -107,7 +107,7 @@ impl HostArgs {
         measured
     }
 
-    /// Where measurements are taken from and kept.
+    /// Store to use; `None` with `--no-store`.
     fn used_store(&self) -> Option<UsedStore> {
         let root = store_directory(self.store.as_deref()).filter(|_| !self.no_store)?;
         let verify_percent = self.verify_store.unwrap_or(0).into();
@@ -115,18 +115,18 @@ impl HostArgs {
     }
 }
 
-/// A flag that Ctrl-C raises; each command asks for one, once.
+/// Flag that Ctrl-C raises; each command calls this once.
 pub fn cancel() -> Result<Cancel, Error> {
     Cancel::on_signals().context("cannot catch signals", "try again")
 }
 
-/// The first of ktax-1, ktax-2, … that is not there.
+/// First unused name of ktax-1, ktax-2, …
 pub fn first_free() -> PathBuf {
     let mut names = (1u32..).map(|number| PathBuf::from(format!("ktax-{number}")));
     names.find(|name| !Path::exists(name)).expect("numbers do not run out")
 }
 
-/// Which store.
+/// Option of the store.
 #[derive(Debug, Clone, Args)]
 pub struct StoreDir {
     /// Use the store in DIR [default: $XDG_DATA_HOME/ktax/store]
@@ -135,7 +135,7 @@ pub struct StoreDir {
 }
 
 impl StoreDir {
-    /// Its directory, which need not exist.
+    /// Directory of the store, which need not exist.
     pub fn root(&self) -> Result<PathBuf, Error> {
         store_directory(self.store.as_deref()).ok_or_else(|| {
             Error::usage(
@@ -144,7 +144,7 @@ impl StoreDir {
         })
     }
 
-    /// The same for who reads: it is said where there is none.
+    /// Directory of the store for readers, who are told if it does not exist.
     pub fn existing(&self) -> Result<PathBuf, Error> {
         let root = self.root()?;
         if !root.exists() {
@@ -155,7 +155,7 @@ impl StoreDir {
     }
 }
 
-/// Which store, and how to print what is said of it.
+/// Options of the store and of printing.
 #[derive(Debug, Clone, Args)]
 pub struct StorePlace {
     #[command(flatten)]
@@ -166,18 +166,18 @@ pub struct StorePlace {
 }
 
 impl StorePlace {
-    /// Its directory; it is said where there is none.
+    /// Directory of the store; a note says if it does not exist.
     pub fn root(&self) -> Result<PathBuf, Error> {
         self.store.existing()
     }
 
-    /// Prints one or the other.
+    /// Prints the text, or the JSON if it is asked for.
     pub fn print(&self, text: &str, json: Value) -> Result<(), Error> {
         write_either(self.json, text, &json)
     }
 }
 
-/// Which store, and where its index is.
+/// Options of the store and its index.
 #[derive(Debug, Clone, Args)]
 pub struct StoreArgs {
     #[command(flatten)]
@@ -188,12 +188,12 @@ pub struct StoreArgs {
 }
 
 impl StoreArgs {
-    /// Its directory; it is said where there is none.
+    /// Directory of the store; a note says if it does not exist.
     pub fn root(&self) -> Result<PathBuf, Error> {
         self.dir.existing()
     }
 
-    /// The store with its index.
+    /// Opens the store with its index.
     pub fn open(&self) -> Result<Stored, Error> {
         let cache = cache_directory(self.cache.as_deref())?;
         Stored::open(&self.dir.existing()?, &cache, &|text| note!("ktax: {text}"))

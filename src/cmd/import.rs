@@ -22,7 +22,7 @@ pub struct Args {
     place: StorePlace,
 }
 
-/// The exit status is 1 where something could not be kept.
+/// Exits with 1 if something could not be kept.
 pub fn run(args: &Args) -> Result<Exit, Error> {
     let store = args.place.store.root()?;
     let mut added = Added::default();
@@ -48,7 +48,7 @@ fn added_from(path: &Path, store: &Path) -> Result<Added, Error> {
     }
 }
 
-/// Prints what a store has now, and why it has not the rest.
+/// Prints what was added to a store, and why the rest was refused.
 pub fn say(place: &StorePlace, did: &str, added: &Added) -> Result<Exit, Error> {
     let Added { measurements, results, tags, refused } = added;
     for reason in refused {

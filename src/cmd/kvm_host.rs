@@ -1,4 +1,4 @@
-//! `ktax kvm-host`: run a command in a KVM host within QEMU.
+//! `ktax kvm-host`: runs a command in a KVM host within QEMU.
 
 use std::path::PathBuf;
 
@@ -71,7 +71,7 @@ fn boot(args: &Args) -> Result<CommandOutput, Error> {
     kvm_host::run(&order, &args.host.session(&terminal)?)
 }
 
-/// What QEMU and the kernel take as it is.
+/// Parses a boot line, which QEMU and the kernel accept as printable ASCII.
 fn printable(text: &str) -> Result<String, Error> {
     match text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
         true => Ok(text.to_owned()),
@@ -81,7 +81,7 @@ fn printable(text: &str) -> Result<String, Error> {
     }
 }
 
-/// A name is one of a directory's: the archive's paths are made of it.
+/// Parses `NAME=PATH`. NAME becomes a path of an archive, so it must be a plain file name.
 fn named(text: &str) -> Result<FileForHost, Error> {
     let wrong =
         |problem: &str| Error::Usage(format!("`{}` {problem}; write NAME=PATH", escape(text)));

@@ -7,7 +7,7 @@ use super::output::{list_options, note, write_stdout};
 use crate::flow::{Error, LogOrder, Shown, Stored, StoredResult};
 use crate::report::{plain_table, to_json};
 
-/// So many digits of a result's name are printed.
+/// Number of digits of a result's name that are printed.
 const DIGITS: usize = 8;
 
 /// List the results that were kept, the newest first.
@@ -41,7 +41,7 @@ pub struct Args {
     store: StoreArgs,
 }
 
-/// A day, `2026-01-31`.
+/// Parses a day, such as `2026-01-31`.
 fn day(text: &str) -> Result<String, &'static str> {
     let digits = |text: &str, many: usize| {
         text.len() == many && text.bytes().all(|byte| byte.is_ascii_digit())

@@ -1,39 +1,38 @@
-//! What stands behind the options of each command: examples, exit statuses, and where to read on.
-//! Help and manual pages have it from here.
+//! Examples, exit statuses and references that help and manual pages print after the options.
 
 use clap::Command;
 
 use super::Exit;
 
-/// What a command adds behind its options.
+/// Additions to the help of a command.
 struct Manual {
-    /// Its words, such as `exits record`.
+    /// Words of the command, such as `exits record`.
     words: &'static str,
-    /// Command lines, unless its own help has examples.
+    /// Command lines; empty if its own help has examples.
     examples: &'static [&'static str],
-    /// What it ends with, unless its own help says it.
+    /// Exit statuses; empty if its own help lists them.
     statuses: &'static [(Exit, &'static str)],
-    /// Commands that belong to the same task.
+    /// Commands for the same task.
     related: &'static [&'static str],
-    /// The page of docs/ about it.
+    /// Page of docs/ about it.
     page: &'static str,
 }
 
-/// Commands that print or keep what is there.
+/// Statuses of commands that print or keep results.
 const PRINTS: &[(Exit, &str)] = &[
     (Exit::Ok, "done"),
     (Exit::Internal, "ktax or its host failed"),
     (Exit::Usage, "usage error, or what was named is not there"),
 ];
 
-/// Commands that look at files of others, and name what is damaged.
+/// Statuses of commands that check files and name the damaged ones.
 const CHECKS: &[(Exit, &str)] = &[
     (Exit::Ok, "all of it is sound"),
     (Exit::Internal, "something is damaged or was refused, or the host failed"),
     (Exit::Usage, "usage error"),
 ];
 
-/// Commands that answer whether the change is slower.
+/// Statuses of commands that judge whether the change is slower.
 const COMPARES: &[(Exit, &str)] = &[
     (Exit::Ok, "no slowdown detected"),
     (Exit::Internal, "ktax or its host failed"),
@@ -44,7 +43,7 @@ const COMPARES: &[(Exit, &str)] = &[
     (Exit::Cancelled, "stopped by Ctrl-C; `ktax run DIR` resumes"),
 ];
 
-/// Commands that measure or record without a verdict.
+/// Statuses of commands that measure or record without a verdict.
 const MEASURES: &[(Exit, &str)] = &[
     (Exit::Ok, "done"),
     (Exit::Internal, "ktax or its host failed"),
@@ -63,7 +62,7 @@ const fn manual(
     Manual { words, examples, statuses, related, page }
 }
 
-/// Every command that help lists.
+/// Additions of every command that help lists.
 const MANUALS: &[Manual] = &[
     manual("", &[], &[], &["compare", "doctor"], "how-it-works.md"),
     manual(
@@ -220,7 +219,8 @@ const MANUALS: &[Manual] = &[
     ),
 ];
 
-/// A command and those below it, whose help has examples and statuses; `above` are its words.
+/// Adds examples and exit statuses to the help of a command and its subcommands; `above` are its
+/// words.
 pub fn completed(command: Command, above: &[&str]) -> Command {
     let below: Vec<String> =
         command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
@@ -257,8 +257,8 @@ fn find(words: &str) -> Option<&'static Manual> {
     MANUALS.iter().find(|manual| manual.words == words)
 }
 
-/// The sections of a manual page behind the options: those of the help, and where to read on.
-/// `name` is that of the page, such as `ktax-exits-record`.
+/// Sections of a manual page after the options: those of the help, and references. `name` is the
+/// name of the page, such as `ktax-exits-record`.
 pub fn sections(command: &Command, name: &str) -> Vec<(String, Vec<String>)> {
     let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let mut sections: Vec<(String, Vec<String>)> = Vec::new();
@@ -290,7 +290,7 @@ pub fn sections(command: &Command, name: &str) -> Vec<(String, Vec<String>)> {
     sections
 }
 
-/// The pages of the command above, of those below, and of the same task.
+/// Pages of the command above, of the subcommands, and of the same task.
 fn see_also(command: &Command, name: &str) -> Vec<String> {
     let words = name.split('-').skip(1).collect::<Vec<_>>().join(" ");
     let above = name.rsplit_once('-').map(|(above, _)| above.to_owned());

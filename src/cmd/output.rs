@@ -1,4 +1,4 @@
-//! How a result reaches the user: every command prints through here.
+//! Prints results: all output of the commands goes through here.
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::model::Saved;
 use crate::report::{self, FORMATS, Format, HTML, JSON, Report, TEXT, TextOptions, to_json};
 use crate::text::{ascii, escape};
 
-/// How to print.
+/// Options of printing.
 #[derive(Debug, Clone, Args)]
 pub struct OutputArgs {
     /// Print in this format
@@ -43,7 +43,7 @@ enum Colour {
 const COLOURS: [Choice<Colour>; 3] =
     [(Colour::Auto, "auto", ""), (Colour::Always, "always", ""), (Colour::Never, "never", "")];
 
-/// The path of a page. A measurement takes long: what cannot be written is said before it.
+/// Parses the path of a page. It must be writable, because a measurement before it takes long.
 fn page(path: PathBuf) -> Result<PathBuf, Error> {
     flow::check_output(&path)?;
     Ok(path)
@@ -61,12 +61,12 @@ impl OutputArgs {
         self.print_text(&text, results)
     }
 
-    /// The same of results that were read.
+    /// Prints results that were read from files.
     pub fn print_saved(&self, results: &[Saved]) -> Result<(), Error> {
         self.print_all(&results.iter().map(|result| result as &dyn Report).collect::<Vec<_>>())
     }
 
-    /// The same, but for text, which is a summary.
+    /// Prints results that were read from files; as text only their summary.
     pub fn print_summary(&self, results: &[Saved], summary: &str) -> Result<(), Error> {
         let all: Vec<&dyn Report> = results.iter().map(|result| result as &dyn Report).collect();
         match self.format().name == TEXT.name {
@@ -87,7 +87,7 @@ impl OutputArgs {
         if self.json { JSON } else { self.format }
     }
 
-    /// For a person at a terminal.
+    /// Options for text, with the chosen colour.
     pub fn text_options(&self) -> TextOptions {
         let stdout = std::io::stdout();
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
@@ -100,7 +100,7 @@ impl OutputArgs {
     }
 }
 
-/// As wide as the terminal and without colour.
+/// Options for text of the terminal's width, without colour.
 pub fn text_options() -> TextOptions {
     let columns = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(0, |size| size.ws_col);
     // A pipe gets the width that documents have.
@@ -108,14 +108,13 @@ pub fn text_options() -> TextOptions {
     TextOptions { width, colour: false, ascii: is_ascii() }
 }
 
-/// The same of a list that is no result: a pipe gets 80 columns.
+/// Options for a list that is no result: a pipe gets 80 columns.
 pub fn list_options() -> TextOptions {
     let width = if std::io::stdout().is_terminal() { text_options().width } else { 80 };
     TextOptions { width, ..text_options() }
 }
 
-/// Prints bytes of others: as they are to a file or a pipe, whose reader wants what was said, and
-/// with nothing that acts to a terminal.
+/// Prints bytes of other programs: unchanged to a file or a pipe, and harmless to a terminal.
 pub fn write_foreign(mut to: impl Write + IsTerminal, bytes: &[u8]) -> std::io::Result<()> {
     match to.is_terminal() {
         true => to.write_all(harmless(bytes).as_bytes()),
@@ -123,8 +122,8 @@ pub fn write_foreign(mut to: impl Write + IsTerminal, bytes: &[u8]) -> std::io::
     }
 }
 
-/// Lines and their tabs stay; a carriage return is nothing at the end of a line, as serial lines
-/// have it, and is shown elsewhere.
+/// Escapes control characters except newlines and tabs. A carriage return before a newline is
+/// dropped, because serial lines have it.
 fn harmless(bytes: &[u8]) -> String {
     let line = |line: &str| {
         let (text, end) = match line.strip_suffix('\n') {
@@ -137,12 +136,12 @@ fn harmless(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).split_inclusive('\n').map(line).collect()
 }
 
-/// Prints what is no result: a text, or the same as JSON.
+/// Prints a text, or the same as JSON.
 pub fn write_either(is_json: bool, text: &str, json: &Value) -> Result<(), Error> {
     Ok(write_stdout(&if is_json { to_json(json)? } else { format!("{text}\n") })?)
 }
 
-/// Prints words for people, as far as their terminal can show them.
+/// Prints words for people, in characters that their terminal can show.
 pub fn write_words(text: &str) -> std::io::Result<()> {
     match is_ascii() {
         true => write_stdout(&ascii(text)),
@@ -150,17 +149,17 @@ pub fn write_words(text: &str) -> std::io::Result<()> {
     }
 }
 
-/// Prints; a reader that has seen enough (`| head`) is no error.
+/// Prints a text. A reader that closes the pipe (`| head`) is no error.
 pub fn write_stdout(text: &str) -> std::io::Result<()> {
     write_bytes(text.as_bytes())
 }
 
-/// The same of what may be no text.
+/// Prints bytes. A reader that closes the pipe is no error.
 pub fn write_bytes(bytes: &[u8]) -> std::io::Result<()> {
     offer(bytes).map(drop)
 }
 
-/// The same; whether somebody still reads it.
+/// Prints a text. Returns whether the reader is still there.
 pub fn offer_stdout(text: &str) -> std::io::Result<bool> {
     offer(text.as_bytes())
 }
@@ -177,13 +176,13 @@ fn offer(bytes: &[u8]) -> std::io::Result<bool> {
     }
 }
 
-/// A path in JSON, which has no other bytes than text.
+/// Path as text for JSON.
 pub fn shown(path: impl AsRef<Path>) -> String {
     path.as_ref().display().to_string()
 }
 
-/// Tells the user something; one who does not listen (`2>&1 | head`) is no error. What comes from
-/// files does nothing to a terminal.
+/// Prints a note to stderr. A closed stderr (`2>&1 | head`) is no error, and control characters
+/// from files are escaped.
 macro_rules! note {
     ($($text:tt)*) => {{
         use std::io::Write;
@@ -196,20 +195,20 @@ macro_rules! note {
 
 pub(crate) use note;
 
-/// Says where the files of a run are.
+/// Notes the directory of a run.
 pub fn say_where(out: &std::path::Path) {
     note!("ktax: everything is in {}", crate::text::shell_path(out));
 }
 
-/// Whether the user's locale has nothing but ASCII, as `LANG=C` says. Where nothing is set, as in
-/// containers and CI, whoever reads the output takes UTF-8.
+/// Whether the user's locale is ASCII alone, as with `LANG=C`. Without a locale, as in containers
+/// and CI, readers accept UTF-8.
 pub fn is_ascii() -> bool {
     let named = |name: &&str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(named);
     locale.is_some_and(|locale| !is_utf8(&locale))
 }
 
-/// `de_DE.UTF-8`, `C.utf8@euro`: the part behind the dot is the encoding.
+/// Whether the encoding, which follows the dot as in `de_DE.UTF-8`, is UTF-8.
 fn is_utf8(locale: &str) -> bool {
     let encoding = locale.split('@').next().and_then(|locale| locale.split_once('.'));
     encoding.is_some_and(|(_, encoding)| {

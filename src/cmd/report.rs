@@ -50,8 +50,8 @@ const SHAPES: [Choice<Shape>; 3] = [
 
 const SIDES: [Choice<Side>; 2] = [(Side::Base, "base", ""), (Side::Change, "change", "")];
 
-/// Prints one after the other. The exit status says nothing of the rows: who measures or compares
-/// is told, and who prints is not.
+/// Prints the results one after the other. The exit status does not depend on the rows, because
+/// nothing is measured or compared.
 pub fn run(args: &Args) -> Result<Exit, Error> {
     if let (Some(row), Some(form)) = (&args.explain, args.paths) {
         return print_paths(&args.results, row, form, args.side);
@@ -73,7 +73,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     Ok(Exit::Ok)
 }
 
-/// Prints what is known of a row in each comparison that has it.
+/// Prints a row of each comparison that has it.
 fn explain(row: &str, results: &[Saved], output: &OutputArgs) -> Result<Exit, Error> {
     let explained = flow::explained(row, results)?;
     let named: Vec<Named<'_>> =
@@ -82,7 +82,7 @@ fn explain(row: &str, results: &[Saved], output: &OutputArgs) -> Result<Exit, Er
     Ok(Exit::Ok)
 }
 
-/// Prints what another program reads. Whether the row changed is not asked here.
+/// Prints call paths for another program. The exit status does not depend on the row's verdict.
 fn print_paths(
     results: &[PathBuf],
     row: &str,
@@ -120,7 +120,7 @@ fn print_in(shape: Shape, results: &[Saved], output: &OutputArgs) -> Result<(), 
     Ok(write_stdout(&text.collect::<String>())?)
 }
 
-/// Prints what has to be the same for the numbers to come out again.
+/// Prints the versions that must be the same for the numbers to come out again.
 fn print_versions(results: &[Saved], output: &OutputArgs) -> Result<Exit, Error> {
     let all: Option<Vec<String>> =
         results.iter().map(|one| versions(&one.result, output.text_options())).collect();

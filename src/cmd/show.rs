@@ -21,7 +21,7 @@ pub struct Args {
     store: StoreArgs,
 }
 
-/// The exit status says nothing of the rows: `ktax diff` compares.
+/// Prints results. The exit status does not depend on the rows.
 pub fn run(args: &Args) -> Result<Exit, Error> {
     let mut all: Vec<Saved> = Vec::new();
     let mut stored = None;

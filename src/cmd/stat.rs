@@ -1,4 +1,4 @@
-//! `ktax stat`: what the kernel counts of a command, or of two.
+//! `ktax stat`: counts what one or two commands do.
 
 use std::path::PathBuf;
 
@@ -81,7 +81,7 @@ impl Args {
         })
     }
 
-    /// The command; or the base, and the change.
+    /// The command; or the base and the change.
     fn commands(&self) -> Result<Vec<Vec<String>>, Error> {
         let Some(base) = &self.vs else { return Ok(vec![self.command.clone()]) };
         let base = shlex::split(base).filter(|words| !words.is_empty()).ok_or_else(|| {
@@ -94,7 +94,7 @@ impl Args {
     }
 }
 
-/// How `ktax stat` starts a command.
+/// Arguments of the process with which `ktax stat` starts a command.
 #[derive(Debug, clap::Args)]
 pub struct HoldArgs {
     /// Where to say why it does not start

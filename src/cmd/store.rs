@@ -92,7 +92,7 @@ struct PruneArgs {
     store: StoreArgs,
 }
 
-/// A hundred years.
+/// Limit of `--older-than`: a hundred years.
 const MOST_DAYS: u64 = 36_500;
 
 const PRUNE: &str = "\
@@ -119,7 +119,7 @@ struct ExportArgs {
     place: StorePlace,
 }
 
-/// The exit status is 1 where something was damaged.
+/// Exits with 1 if something is damaged.
 pub fn run(args: &Args) -> Result<Exit, Error> {
     match &args.command {
         Command::Du(args) => du(args),
@@ -132,7 +132,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     }
 }
 
-/// The first digits of a hash.
+/// Parses the first digits of a hash.
 fn digits(text: &str) -> Result<String, &'static str> {
     let is_hash = text.len() >= 4 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     match is_hash {

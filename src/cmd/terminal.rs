@@ -1,4 +1,5 @@
-//! Whoever looks on: notes are lines of stderr, what goes on is one line that goes away.
+//! Shows progress on a terminal: notes are lines of stderr, and the current activity is one line
+//! that disappears.
 
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,14 +15,14 @@ use crate::flow::remaining::{
 use crate::flow::{Event, KernelTask, Moment, Observer, Progress, Timing, drawn_for};
 use crate::text::{ascii, counted, escape};
 
-/// A log has a line of progress so often.
+/// Interval between lines of progress in a log.
 const LINE: Duration = Duration::from_secs(60);
 
-/// How often the clock of timed pairs moves, at most. It moves between two loops: a thread of its
-/// own would take the CPU from what is measured.
+/// Minimum interval between ticks of the clock of timed pairs. It ticks between two loops, because
+/// a thread would take CPU time from the measurement.
 const CLOCK: Duration = Duration::from_secs(1);
 
-/// Tells a person at a terminal what is going on, or a log.
+/// Observer that shows progress on a terminal, or in a log.
 pub struct Terminal {
     bar: Mutex<Option<ProgressBar>>,
     remaining: Arc<Mutex<Remaining>>,
@@ -35,7 +36,7 @@ pub struct Terminal {
     log_line: Box<dyn Fn(&str) + Send + Sync>,
 }
 
-/// How many files are compiled at a time.
+/// Number of files that are compiled at a time.
 fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
@@ -45,7 +46,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Terminal {
-    /// Shows nothing yet.
+    /// Terminal that shows nothing yet.
     pub fn new() -> Terminal {
         let started = Instant::now();
         Terminal {
@@ -62,7 +63,7 @@ impl Terminal {
         }
     }
 
-    /// Works with the bar that is shown, or with a new one.
+    /// Calls `work` with the current bar, or with a new one.
     fn with_bar(&self, make: impl FnOnce() -> ProgressBar, work: impl FnOnce(&ProgressBar)) {
         work(lock(&self.bar).get_or_insert_with(make));
     }
@@ -73,12 +74,12 @@ impl Terminal {
         }
     }
 
-    /// How long the work that began last has gone on: of a ledger or a search one part.
+    /// Time since the last work began: one part of a ledger or a search.
     fn took(&self) -> Duration {
         lock(&self.began).elapsed()
     }
 
-    /// A bar of which the time left is what the rates say.
+    /// Bar of runs, with the time left by the learned rates.
     fn bar(&self) -> ProgressBar {
         let (remaining, started) = (Arc::clone(&self.remaining), self.started);
         let left = move |_: &ProgressState, to: &mut dyn std::fmt::Write| {
@@ -93,7 +94,7 @@ impl Terminal {
         bar
     }
 
-    /// Where a log is read, says this if nothing was said for a while.
+    /// Prints a line to a log if none was printed for a while.
     fn log(&self, text: impl FnOnce() -> String) {
         let is_shown = lock(&self.bar).as_ref().is_some_and(|bar| !bar.is_hidden());
         let mut last = lock(&self.last_line);
@@ -129,7 +130,7 @@ impl Observer for Terminal {
         }
     }
 
-    /// A bar of its own for each step, which takes minutes.
+    /// Shows a bar for each step, which takes minutes.
     fn task(&self, task: &KernelTask) {
         let now = self.started.elapsed();
         let (estimate, line) = {
@@ -195,7 +196,7 @@ impl Observer for Terminal {
         self.log(|| self.runs());
     }
 
-    /// Takes the bar away and says where the time went.
+    /// Removes the bar, and prints how the time was spent.
     fn end(&self, timing: &Timing) {
         self.clear();
         let runs: usize = timing.runs.values().map(|(count, _)| count).sum();
@@ -265,7 +266,7 @@ impl Observer for Terminal {
 }
 
 impl Terminal {
-    /// How far the pairs of this run are, and how long all of them take at most.
+    /// Progress of the pairs of this run, and upper bound of the time of all runs.
     fn line_of_pairs(&self, done: &Progress, estimates: Option<&[(String, f64)]>) -> String {
         let mut pairs = lock(&self.pairs);
         let part = pairs.part_of_several();
@@ -289,10 +290,10 @@ impl Terminal {
     }
 }
 
-/// What a bar is drawn with, and the same in ASCII.
+/// Characters of a bar, and their ASCII forms.
 pub const CHARS: [&str; 2] = ["━╸ ", "=> "];
 
-/// A bar over so many Runs.
+/// Bar with this number of runs.
 pub fn bar_of_runs(runs: usize) -> ProgressBar {
     let target = match std::io::stderr().is_terminal() {
         true => ProgressDrawTarget::stderr(),
@@ -306,7 +307,7 @@ pub fn bar_of_runs(runs: usize) -> ProgressBar {
     bar
 }
 
-/// A bar whose message says how far a step is; a spinner if nobody knows the total.
+/// Bar whose message shows the progress of a step; a spinner if the total is unknown.
 pub fn bar_of_task(has_total: bool) -> ProgressBar {
     let bar = if has_total { bar_of_runs(0) } else { spinner() };
     if has_total {
@@ -317,7 +318,7 @@ pub fn bar_of_task(has_total: bool) -> ProgressBar {
     bar
 }
 
-/// What goes on for long without a known end.
+/// Spinner for work without a known end.
 pub fn spinner() -> ProgressBar {
     let bar = bar_of_runs(0);
     bar.set_style(
@@ -327,13 +328,13 @@ pub fn spinner() -> ProgressBar {
     bar
 }
 
-/// Says what is running: rows and kernels have names from files, which do nothing to a terminal.
+/// Sets the message of a bar. Names from files are escaped.
 pub fn say(bar: &ProgressBar, message: &str) {
     let message = escape(message);
     bar.set_message(if output::is_ascii() { ascii(&message) } else { message });
 }
 
-/// Shows what goes on.
+/// Shows the progress of repeated runs.
 pub fn show(bar: &ProgressBar, moment: Moment<'_>) {
     match moment {
         Moment::Runs(what) => say(bar, what),

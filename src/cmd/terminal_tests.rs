@@ -21,7 +21,7 @@ fn a_part_took_its_own_time_and_not_that_of_the_parts_before() {
     assert!(terminal.took() < Duration::from_secs(3600), "{:?}", terminal.took());
 }
 
-/// What the line at the terminal says.
+/// Message of the bar.
 fn shown(terminal: &Terminal) -> String {
     lock(&terminal.bar).as_ref().map(ProgressBar::message).unwrap_or_default()
 }
@@ -31,7 +31,7 @@ fn pairs(terminal: &Terminal, pairs: usize) -> String {
     shown(terminal)
 }
 
-/// The time left is that of this run's pairs: what the runs before took is no part of it.
+/// The time left only counts pairs of this run.
 #[test]
 fn each_run_of_a_timed_sweep_is_named_and_has_its_own_rate() {
     let terminal = Terminal::new();
@@ -51,7 +51,7 @@ fn each_run_of_a_timed_sweep_is_named_and_has_its_own_rate() {
     assert!(line.starts_with("pairs: 1 of at most 10; ") && line.ends_with(" left"), "{line}");
 }
 
-/// What a terminal without a screen prints, which logs from now on if it is long ago that it did.
+/// Terminal without a screen, and its log. `is_due` means that the last line is long ago.
 fn logging(is_due: bool) -> (Terminal, Arc<Mutex<Vec<String>>>) {
     let lines: Arc<Mutex<Vec<String>>> = Arc::default();
     let to = Arc::clone(&lines);
@@ -60,7 +60,7 @@ fn logging(is_due: bool) -> (Terminal, Arc<Mutex<Vec<String>>>) {
     (Terminal { last_line, log_line, ..Terminal::new() }, lines)
 }
 
-/// Two boots with one row.
+/// Begins two boots with one row.
 fn begin(terminal: &Terminal) {
     let rows = vec!["getppid".to_owned()];
     terminal.begin(&Work { engine: "exact".into(), boots: 2, rows, jobs: 1 });

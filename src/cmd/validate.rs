@@ -1,4 +1,4 @@
-//! `ktax validate`: are estimated cycles what the machine takes?
+//! `ktax validate`: compares estimated cycles with measured times.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `ktax vmm`: guests whose exits are counted by who runs them.
+//! `ktax vmm`: runs small guests and counts their exits to user space.
 
 use std::path::{Path, PathBuf};
 
@@ -57,7 +57,7 @@ fn write_account(account: &Account, to: &AccountArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// Where the account goes.
+/// Option for the account.
 #[derive(Debug, clap::Args)]
 pub struct AccountArgs {
     /// Write the account to FILE instead of stderr; `-` is stdout, only for `raw`
@@ -66,7 +66,7 @@ pub struct AccountArgs {
 }
 
 impl AccountArgs {
-    /// Whether it goes where the guest prints.
+    /// Whether the account goes to stdout.
     pub fn is_stdout(&self) -> bool {
         self.account.as_deref() == Some(Path::new("-"))
     }

@@ -1,4 +1,4 @@
-//! `ktax workloads`: the list, one of them in full, and one of them run on this machine.
+//! `ktax workloads`: lists workloads, describes one, or runs some on this machine.
 
 use std::path::{Path, PathBuf};
 
@@ -91,7 +91,7 @@ pub fn run_list(args: &ListArgs) -> Result<Exit, Error> {
     Ok(Exit::Ok)
 }
 
-/// The workloads of a directory, whose C files compile.
+/// Definitions of a directory whose C files compile.
 fn checked(directory: &Path) -> Result<Vec<Definition>, Error> {
     flow::checked_definitions(directory, &cache_directory(None)?, &cancel()?)
 }
@@ -285,7 +285,7 @@ fn exit_of_tables(tables: &[NativeTable], ended: &Ended) -> Exit {
     }
 }
 
-/// More functions than a cell shows.
+/// Number of functions that a cell shows.
 const FUNCTIONS: usize = 3;
 
 pub fn run_touching(named: &str, is_json: bool) -> Result<Exit, Error> {

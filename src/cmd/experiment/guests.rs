@@ -8,7 +8,7 @@ use crate::cmd::choice::number as number_of;
 use crate::flow::Error;
 use crate::plan::{DiskKeys, ExperimentFile, ProgramKeys, SubjectKeys};
 
-/// The program, and what it runs with.
+/// Flags of a program.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Your program")]
 pub struct ProgramArgs {
@@ -146,7 +146,7 @@ impl ProgramArgs {
     }
 }
 
-/// What only one side has.
+/// Flags of one side.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "One side alone")]
 pub struct SideArgs {
@@ -186,7 +186,7 @@ pub struct SideArgs {
 }
 
 impl SideArgs {
-    /// Puts the flags in the place of the file's keys; modules and files are added to them.
+    /// Replaces keys of the file by flags; modules and files are added.
     pub fn apply(&self, file: &mut ExperimentFile) -> Result<(), Error> {
         let base = |text: &String| set("--base-set", &mut file.base, text);
         self.base_set.iter().try_for_each(base)?;
@@ -222,7 +222,7 @@ fn put(
     Ok(())
 }
 
-/// `flag` is what the text was typed behind.
+/// Sets a key. `flag` names the option in messages.
 fn set(flag: &str, keys: &mut SubjectKeys, text: &str) -> Result<(), Error> {
     let wrong = |reason: &str| {
         let text = text.escape_default();

@@ -12,7 +12,7 @@ use crate::model::{RunsOn, UserProgram};
 use crate::plan::bounds::{CORES, LAYOUTS, LOOPS, MOST_PAIRS, PAIRS};
 use crate::plan::{ExperimentFile, ParamValue};
 
-/// Which rows are measured, and how often.
+/// Flags of rows and layouts.
 #[derive(Debug, Args)]
 pub struct RowArgs {
     /// Measure this workload, @GROUP or row; repeat for more [default: those of the file, or every
@@ -30,8 +30,8 @@ pub struct RowArgs {
 }
 
 impl RowArgs {
-    /// Leaves those of the file's programs that are asked for, if any is; and no hooks, if nothing
-    /// else is.
+    /// Keeps the selected programs of the file. If only programs are selected, the hooks are
+    /// dropped.
     pub fn choose_programs(&self, file: &mut ExperimentFile) -> Result<(), Error> {
         let names = self.programs();
         if names.is_empty() {
@@ -47,7 +47,7 @@ impl RowArgs {
         self.workloads.iter().filter_map(|row| UserProgram::name_of(row)).collect()
     }
 
-    /// Puts the flags in the place of the file's keys.
+    /// Replaces keys of the file by flags.
     pub fn apply(&self, file: &mut ExperimentFile) -> Result<(), Error> {
         file.check_programs(&self.programs())?;
         if !self.workloads.is_empty() {
@@ -65,7 +65,7 @@ impl RowArgs {
         Ok(())
     }
 
-    /// The flags as they were typed.
+    /// Words of the flags as they were typed.
     pub fn words(&self) -> Vec<String> {
         let rows = self.workloads.iter().flat_map(|row| ["-w".to_owned(), row.clone()]);
         let layouts = self.layouts.into_iter();
@@ -75,7 +75,7 @@ impl RowArgs {
     }
 }
 
-/// The flags of timed engines.
+/// Flags of timed engines.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Timed engines")]
 pub struct TimedArgs {
@@ -114,7 +114,7 @@ pub struct TimedArgs {
     allow_differences: bool,
 }
 
-/// Any of [`ENGINES`], by its name.
+/// Parses the name of an engine.
 fn engine() -> impl TypedValueParser<Value = &'static EngineEntry> {
     let value = |engine: &EngineEntry| PossibleValue::new(engine.name).help(engine.about);
     PossibleValuesParser::new(ENGINES.iter().map(value))
@@ -122,7 +122,7 @@ fn engine() -> impl TypedValueParser<Value = &'static EngineEntry> {
 }
 
 impl TimedArgs {
-    /// Puts the flags in the place of the file's keys.
+    /// Replaces keys of the file by flags.
     pub fn apply(&self, file: &mut ExperimentFile) -> Result<(), Error> {
         if let Some(engine) = self.engine {
             file.engine = Some(engine);
