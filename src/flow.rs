@@ -45,8 +45,8 @@ pub use cycles::{
 pub use error::{Error, OrHost, StalePlanError};
 pub use limits::{Limit, limits};
 pub use phases::{
-    Options, analyse, check, compare, directories, estimate, left, measure, plan, planned, points,
-    prepare, result, run,
+    Options, analyse, check, compare, describe_runs, directories, estimate, measure, plan, planned,
+    points, prepare, result, run,
 };
 pub use programs::{checked_definitions, definitions_of};
 pub use results::{
@@ -64,7 +64,7 @@ pub use store::{
 };
 pub use stored::{
     DiffOrder, HistoryOrder, LogOrder, Prunable, Prune, PruneOrder, Shown, Stored, StoredError,
-    guest,
+    short_guest,
 };
 pub use times::{BOOTS_OF_A_BLOCK, BlockError, CpuError, run_block};
 pub use touching::{TOUCHING, Touched, TouchingError, expand_touching, touching};

@@ -49,7 +49,7 @@ enum Command {
 
 /// Compare base and change with the exact engine, then search
 #[derive(Debug, clap::Args)]
-pub struct StartArgs {
+struct StartArgs {
     #[command(flatten)]
     experiment: CountedArgs,
     /// Make this directory for the search [default: the first free of ktax-1, ktax-2, …]

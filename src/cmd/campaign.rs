@@ -12,7 +12,7 @@ use super::experiment::RowArgs;
 use super::host::{HostArgs, first_free};
 use super::output::{OutputArgs, list_options, note, write_stdout};
 use super::terminal::Terminal;
-use crate::flow::campaign::{ShardEnd, ShardStatus, some, status};
+use crate::flow::campaign::{ShardEnd, ShardStatus, first_names, status};
 use crate::flow::remaining::spoken;
 use crate::flow::{self, Error, Session};
 use crate::model::{Blame, Saved, Shard};
@@ -62,7 +62,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
 /// Plan a campaign: get its kernels, leave out what the store has, and divide the rest.
 #[derive(Debug, clap::Args)]
 #[command(after_help = PLAN_EXAMPLE)]
-pub struct PlanArgs {
+struct PlanArgs {
     /// Read the subjects and rows from this file
     #[arg(value_name = "CAMPAIGN.toml")]
     file: PathBuf,
@@ -90,7 +90,7 @@ A campaign file:
   ]
   timed = [\"messaging-kvm.toml\"]             # each has a machine to itself";
 
-pub fn run_plan(args: &PlanArgs) -> Result<Exit, Error> {
+fn run_plan(args: &PlanArgs) -> Result<Exit, Error> {
     let name = args.file.display().to_string();
     let mut file = Campaign::read(&flow::campaign_text(&args.file)?, &name)?;
     args.rows.apply(&mut file)?;
@@ -154,7 +154,7 @@ Exit status:
   2  usage error, or another QEMU   75  the machine failed, or is in use: try again, or on another
                                     130 stopped by Ctrl-C or SIGTERM; run the shard again";
 
-pub fn run_shards(args: &RunArgs) -> Result<Exit, Error> {
+fn run_shards(args: &RunArgs) -> Result<Exit, Error> {
     let dir = CampaignDir::open(&args.dir)?;
     args.host.measuring(&Terminal::new(), |session| match run_all(args, &dir, session) {
         // A scheduler is told that it is worth another try.
@@ -200,7 +200,7 @@ fn run_all(args: &RunArgs, dir: &CampaignDir, session: &Session<'_>) -> Result<E
 /// Show how far the shards are, and what failed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = STATUS_EXIT)]
-pub struct StatusArgs {
+struct StatusArgs {
     /// Look at the campaign of this directory
     #[arg(value_name = "DIR")]
     dir: PathBuf,
@@ -214,7 +214,7 @@ Exit status:
   0  all is measured    4   something is missing
   2  usage error        69  something failed in a guest";
 
-pub fn run_status(args: &StatusArgs) -> Result<Exit, Error> {
+fn run_status(args: &StatusArgs) -> Result<Exit, Error> {
     let dir = CampaignDir::open(&args.dir)?;
     let all = status(&dir)?;
     let missing: usize = all.iter().map(|shard| shard.missing.len()).sum();
@@ -285,7 +285,7 @@ fn state(shard: &ShardStatus) -> String {
     } else if shard.missing.is_empty() {
         "done".to_owned()
     } else if shard.missing.len() < shard.total {
-        format!("not measured: {}", some(&shard.missing))
+        format!("not measured: {}", first_names(&shard.missing))
     } else {
         "not measured".to_owned()
     }
@@ -298,7 +298,7 @@ fn state(shard: &ShardStatus) -> String {
 /// `history` and `site`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = COLLECT_EXIT)]
-pub struct CollectArgs {
+struct CollectArgs {
     /// Collect the campaign of this directory
     #[arg(value_name = "DIR")]
     dir: PathBuf,
@@ -318,7 +318,7 @@ Exit status:
      failed                             130 stopped by Ctrl-C
   2  usage error, or a shard is missing";
 
-pub fn run_collect(args: &CollectArgs) -> Result<Exit, Error> {
+fn run_collect(args: &CollectArgs) -> Result<Exit, Error> {
     let dir = CampaignDir::open(&args.dir)?;
     let terminal = Terminal::new();
     let session = args.host.session(&terminal)?;
@@ -353,7 +353,7 @@ fn summary(all: &[Saved]) -> String {
 /// Slurm starts the job again, and it goes on where it was.
 #[derive(Debug, clap::Args)]
 #[command(after_help = SBATCH_AFTER)]
-pub struct SbatchArgs {
+struct SbatchArgs {
     /// Run the campaign of this directory, which all nodes see by the same path
     #[arg(value_name = "DIR")]
     dir: PathBuf,
@@ -374,7 +374,7 @@ Examples:
 Each node needs ktax at the same path, and the same package of QEMU. If the nodes share the home
 directory, set KTAX_CACHE to a directory of the node.";
 
-pub fn run_sbatch(args: &SbatchArgs) -> Result<Exit, Error> {
+fn run_sbatch(args: &SbatchArgs) -> Result<Exit, Error> {
     let dir = CampaignDir::open(&args.dir)?;
     let submit = flow::campaign::write_slurm(&dir, args.at_once, &args.options)?;
     note!("ktax: wrote the scripts; submit them with `sh {}`", shell_path(&submit));

@@ -106,7 +106,7 @@ fn stopped(dirs: &[AnyRunDir], index: usize, ended: Result<(), Error>) -> Result
     if dirs.len() > 1 {
         note!("ktax: stopped in run {} of {}", index + 1, dirs.len());
         let paths: Vec<&Path> = dirs.iter().map(AnyRunDir::root).collect();
-        flow::left(&paths, index).iter().for_each(|line| note!("ktax: {line}"));
+        flow::describe_runs(&paths, index).iter().for_each(|line| note!("ktax: {line}"));
     }
     ended.map(|()| Exit::Cancelled)
 }

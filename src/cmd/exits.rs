@@ -86,7 +86,7 @@ const LAYOUTS: [Choice<Classic>; 2] = [
 
 /// Number of tables.
 #[derive(Debug, Clone, clap::Args)]
-pub struct PerArgs {
+struct PerArgs {
     /// Print one table of the VM, one for each vCPU, or both
     #[arg(long, value_name = "PER", value_parser = one_of(&PER), default_value = "vm")]
     pub per: Per,
@@ -94,7 +94,7 @@ pub struct PerArgs {
 
 /// Options of a recording.
 #[derive(Debug, Clone, clap::Args)]
-pub struct HowArgs {
+struct HowArgs {
     #[command(flatten)]
     per: PerArgs,
     /// Measure time between these events [default: exits, if KVM reports them]
@@ -145,7 +145,7 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
 
 /// Output of tables.
 #[derive(Debug, clap::Args)]
-pub struct PrintArgs {
+struct PrintArgs {
     /// Print the columns of a published table
     #[arg(long, value_parser = one_of(&LAYOUTS), conflicts_with_all = ["format", "json"])]
     #[arg(help_heading = "Output")]
@@ -169,7 +169,7 @@ const PID_MAX: u32 = 1 << 22;
 /// VM to record.
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("target").required(true).args(["pid", "vm", "command"]))]
-pub struct TargetArgs {
+struct TargetArgs {
     /// Look at this process, a VMM such as qemu-system-x86_64
     #[arg(long, value_name = "PID")]
     #[arg(allow_negative_numbers = true, value_parser = number(1..=PID_MAX))]
@@ -210,12 +210,12 @@ impl TargetArgs {
 
 /// Arguments of the process that stops itself, and then becomes the command.
 #[derive(Debug, clap::Args)]
-pub struct StoppedArgs {
+struct StoppedArgs {
     #[arg(last = true, required = true)]
     command: Vec<String>,
 }
 
-pub fn hold(args: &StoppedArgs) -> Result<Exit, Error> {
+fn hold(args: &StoppedArgs) -> Result<Exit, Error> {
     become_vmm(&args.command)?;
     Ok(Exit::Internal)
 }
@@ -240,7 +240,7 @@ pub struct RecordArgs {
     print: PrintArgs,
 }
 
-pub fn run_record(args: &RecordArgs) -> Result<Exit, Error> {
+fn run_record(args: &RecordArgs) -> Result<Exit, Error> {
     let cancel = cancel()?;
     args.how.check(&args.target)?;
     if let Some(path) = &args.out {
@@ -266,7 +266,7 @@ pub fn run_record(args: &RecordArgs) -> Result<Exit, Error> {
 ///
 /// Ends with the VM, with Ctrl-C, or when its output is closed.
 #[derive(Debug, clap::Args)]
-pub struct WatchArgs {
+struct WatchArgs {
     #[command(flatten)]
     target: TargetArgs,
     #[command(flatten)]
@@ -280,7 +280,7 @@ pub struct WatchArgs {
 /// Moves the cursor to the upper left, and clears everything below it.
 const CLEAR: &str = "\x1b[H\x1b[J";
 
-pub fn run_watch(args: &WatchArgs) -> Result<Exit, Error> {
+fn run_watch(args: &WatchArgs) -> Result<Exit, Error> {
     let cancel = cancel()?;
     args.how.check(&args.target)?;
     let (vmm, how) = (args.target.vmm(), &args.how);
@@ -313,7 +313,7 @@ fn screen(text: &str) -> String {
 /// The file is a recording, a saved comparison of guests, a trace of perf, trace-cmd or ftrace as
 /// text, the text of `perf kvm stat report`, or a copy of KVM's timing files in debugfs.
 #[derive(Debug, clap::Args)]
-pub struct ReportArgs {
+struct ReportArgs {
     /// Read this file or run directory
     #[arg(value_name = "FILE|DIR[#NUMBER]")]
     file: String,
@@ -327,7 +327,7 @@ pub struct ReportArgs {
     print: PrintArgs,
 }
 
-pub fn run_report(args: &ReportArgs) -> Result<Exit, Error> {
+fn run_report(args: &ReportArgs) -> Result<Exit, Error> {
     let per = args.per;
     let tables = match &args.since {
         None => tables(&args.file, per)?,
@@ -339,7 +339,7 @@ pub fn run_report(args: &ReportArgs) -> Result<Exit, Error> {
 
 /// Compare two tables, reason by reason, for each second of their recordings
 #[derive(Debug, clap::Args)]
-pub struct DiffArgs {
+struct DiffArgs {
     /// Read the table before the change
     #[arg(value_name = "BASE[#NUMBER]")]
     base: String,
@@ -353,7 +353,7 @@ pub struct DiffArgs {
     output: OutputArgs,
 }
 
-pub fn run_diff(args: &DiffArgs) -> Result<Exit, Error> {
+fn run_diff(args: &DiffArgs) -> Result<Exit, Error> {
     let (base, change) = (only_table(&args.base)?, only_table(&args.change)?);
     let pair = ExitPair { base, change, totals: args.totals };
     args.output.print(&ExitDiff(&pair))?;

@@ -91,7 +91,7 @@ fn refuse_engine(of_file: &ExperimentFile) -> Error {
 
 /// Flags of an experiment.
 #[derive(Debug, Args)]
-pub struct SharedArgs {
+struct SharedArgs {
     /// Read the experiment from this file, or from this one of `ktax experiments`; flags override
     /// its keys
     #[arg(value_name = "EXPERIMENT.toml|NAME", value_parser = experiment())]

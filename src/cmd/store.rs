@@ -186,7 +186,7 @@ fn guests(args: &DuArgs) -> Result<Exit, Error> {
         let whose = if *is_own { "this ktax" } else { "another ktax" };
         let (count, size) = (instrument.objects.len().to_string(), binary_size(instrument.bytes));
         vec![
-            flow::guest(&instrument.guest).to_owned(),
+            flow::short_guest(&instrument.guest).to_owned(),
             instrument.qemu.clone(),
             count,
             size,

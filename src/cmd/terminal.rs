@@ -291,7 +291,7 @@ impl Terminal {
 }
 
 /// Characters of a bar, and their ASCII forms.
-pub const CHARS: [&str; 2] = ["━╸ ", "=> "];
+const CHARS: [&str; 2] = ["━╸ ", "=> "];
 
 /// Bar with this number of runs.
 pub fn bar_of_runs(runs: usize) -> ProgressBar {
@@ -308,7 +308,7 @@ pub fn bar_of_runs(runs: usize) -> ProgressBar {
 }
 
 /// Bar whose message shows the progress of a step; a spinner if the total is unknown.
-pub fn bar_of_task(has_total: bool) -> ProgressBar {
+fn bar_of_task(has_total: bool) -> ProgressBar {
     let bar = if has_total { bar_of_runs(0) } else { spinner() };
     if has_total {
         let style = ProgressStyle::with_template("{bar:24} {wide_msg}");
@@ -319,7 +319,7 @@ pub fn bar_of_task(has_total: bool) -> ProgressBar {
 }
 
 /// Spinner for work without a known end.
-pub fn spinner() -> ProgressBar {
+fn spinner() -> ProgressBar {
     let bar = bar_of_runs(0);
     bar.set_style(
         ProgressStyle::with_template("{spinner} {elapsed_precise} {wide_msg}")

@@ -59,7 +59,7 @@ fn write_account(account: &Account, to: &AccountArgs) -> Result<(), Error> {
 
 /// Option for the account.
 #[derive(Debug, clap::Args)]
-pub struct AccountArgs {
+struct AccountArgs {
     /// Write the account to FILE instead of stderr; `-` is stdout, only for `raw`
     #[arg(long, value_name = "FILE")]
     pub account: Option<PathBuf>,
@@ -67,7 +67,7 @@ pub struct AccountArgs {
 
 impl AccountArgs {
     /// Whether the account goes to stdout.
-    pub fn is_stdout(&self) -> bool {
+    fn is_stdout(&self) -> bool {
         self.account.as_deref() == Some(Path::new("-"))
     }
 }
@@ -79,7 +79,7 @@ impl AccountArgs {
 /// last return; `turn_ns`, the median time from one return to the next, or 0 if there are fewer
 /// than two returns (both in ns); and `exits`, the number of returns by KVM's `exit_reason`.
 #[derive(Debug, clap::Args)]
-pub struct RawArgs {
+struct RawArgs {
     /// Execute N CPUID instructions; KVM handles them in the kernel
     #[arg(long, value_name = "N", default_value_t = 0)]
     cpuid: u32,
@@ -121,7 +121,7 @@ pub struct RawArgs {
 }
 
 impl RawArgs {
-    pub fn loops(&self) -> Loops {
+    fn loops(&self) -> Loops {
         let times = |kind| match kind {
             RawKind::Cpuid => self.cpuid,
             RawKind::Rdmsr => self.rdmsr,
@@ -143,7 +143,7 @@ impl RawArgs {
 
 /// Boot a Linux kernel with one serial port
 #[derive(Debug, clap::Args)]
-pub struct LinuxArgs {
+struct LinuxArgs {
     /// Boot this bzImage of a 64-bit kernel
     #[arg(long, value_name = "FILE")]
     kernel: PathBuf,
@@ -178,7 +178,7 @@ fn feature() -> impl TypedValueParser<Value = Feature> {
 }
 
 impl LinuxArgs {
-    pub fn config(&self) -> Config {
+    fn config(&self) -> Config {
         Config {
             kernel: self.kernel.clone(),
             initrd: self.initrd.clone(),

@@ -41,7 +41,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
 }
 
 #[derive(Debug, clap::Args)]
-pub struct ListArgs {
+struct ListArgs {
     /// Also list the control workloads, and why each workload exists
     #[arg(short, long)]
     all: bool,
@@ -57,7 +57,7 @@ pub struct ListArgs {
     json: bool,
 }
 
-pub fn run_list(args: &ListArgs) -> Result<Exit, Error> {
+fn run_list(args: &ListArgs) -> Result<Exit, Error> {
     if let Some(named) = &args.touching {
         return run_touching(named, args.json);
     }
@@ -144,7 +144,7 @@ pub fn definition_json(definition: &Definition) -> Result<serde_json::Value, Pla
 
 /// Print one workload's parameters, signature and origin
 #[derive(Debug, clap::Args)]
-pub struct ShowArgs {
+struct ShowArgs {
     /// The workload, as `ktax workloads` lists it
     #[arg(value_parser = workload(), hide_possible_values = true)]
     name: String,
@@ -156,7 +156,7 @@ pub struct ShowArgs {
     json: bool,
 }
 
-pub fn run_show(args: &ShowArgs) -> Result<Exit, Error> {
+fn run_show(args: &ShowArgs) -> Result<Exit, Error> {
     let own = args.workloads.as_deref().map(flow::definitions_of).transpose()?;
     let definitions = with_definitions(&own.unwrap_or_default())?;
     let definition = plan::find(&definitions, &args.name)?;
@@ -252,7 +252,7 @@ Examples:
   ktax workloads run high-systime -p users=500,1000,1500,2000 --samples 1
   ktax workloads run fork-pages -p pages=0,16,1024 --json";
 
-pub fn run_natively(args: &RunArgs) -> Result<Exit, Error> {
+fn run_natively(args: &RunArgs) -> Result<Exit, Error> {
     let orders = NativeOrder::all(&args.names, &args.params, args.samples, args.counters)?;
     let cancel = cancel()?;
     let cache = cache_directory(args.cache.as_deref())?;
@@ -288,7 +288,7 @@ fn exit_of_tables(tables: &[NativeTable], ended: &Ended) -> Exit {
 /// Number of functions that a cell shows.
 const FUNCTIONS: usize = 3;
 
-pub fn run_touching(named: &str, is_json: bool) -> Result<Exit, Error> {
+fn run_touching(named: &str, is_json: bool) -> Result<Exit, Error> {
     let touched = flow::touching(named)?;
     match is_json {
         true => write_stdout(&report::to_json(&touched_json(&touched))?)?,

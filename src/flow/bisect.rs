@@ -9,7 +9,7 @@ use super::error::{Error, OrHost};
 use super::phases::{compare, compare_with_base_of};
 use super::programs::definitions_of;
 use super::remaining::Part;
-use super::results::{self, BISECTION, RESULT_MAX, keep};
+use super::results::{self, BISECTION, RESULT_MAX, write_result};
 use super::session::{Session, why_unbuilt};
 use super::store::keep_result;
 use crate::disk::{read_own_text, sha256, write_atomically};
@@ -122,29 +122,31 @@ pub fn start(
     let row = &comparison.rows[0];
     let Some(effect) = row.deciding().filter(|_| row.verdict.is_change()) else {
         let between = known.map(|known| report::elements(chain, known.len()));
-        return Ok(nothing(comparison, between.unwrap_or_default()));
+        return Ok(nothing_to_search(comparison, between.unwrap_or_default()));
     };
     let elements = match known {
         Some(elements) => elements,
-        None => options(&experiment.method, &store, session)?,
+        None => options_between(&experiment.method, &store, session)?,
     };
     let likely = match chain {
-        Chain::Commits => likely(&experiment.method.base, &elements, effect)?,
+        Chain::Commits => likely_commits(&experiment.method.base, &elements, effect)?,
         _ => Vec::new(),
     };
     let again = report::search_again(&comparison);
-    let bisection =
-        Bisection { again, ..begin(&experiment.title, chain, elements, likely, row, effect) };
+    let bisection = Bisection {
+        again,
+        ..new_bisection(&experiment.title, chain, elements, likely, row, effect)
+    };
     store.write(&bisection)?;
     let _lock = AnyRunDir::open(&store.bounds())?.lock()?;
-    search(&store, &plan, bisection, session)
+    search_places(&store, &plan, bisection, session)
 }
 
 /// Resumes a search that was stopped, or returns one that is finished.
 pub fn resume(dir: &Path, session: &Session<'_>) -> Result<Search, Error> {
     let store = SearchDir::new(dir);
     if let Some(comparison) = unsearched(&store)? {
-        return Ok(nothing(comparison, String::new()));
+        return Ok(nothing_to_search(comparison, String::new()));
     }
     let bisection = store.read()?;
     let bounds = AnyRunDir::open(&store.bounds())?;
@@ -154,10 +156,10 @@ pub fn resume(dir: &Path, session: &Session<'_>) -> Result<Search, Error> {
         let reason = "it is not of the exact engine".into();
         return Err(RunDirError::Damaged { path, reason }.into());
     };
-    search(&store, counts.plan(), bisection, session)
+    search_places(&store, counts.plan(), bisection, session)
 }
 
-fn nothing(comparison: Comparison, between: String) -> Search {
+fn nothing_to_search(comparison: Comparison, between: String) -> Search {
     Search::Nothing(Box::new(NothingToSearch::of(comparison, between)))
 }
 
@@ -219,13 +221,14 @@ fn known_elements(
         Chain::Patches => {
             let mut patches = plan::elements(chain, base, change);
             for patch in &mut patches {
-                patch.title = content(&patch.name)?;
+                patch.title = patch_hash(&patch.name)?;
             }
             Ok(Some(patches))
         }
         Chain::Commits => {
             let revision = |subject: &Subject| subject.revision().unwrap_or_default().to_owned();
-            let (first, commits) = kernel::commits(tree(base), &revision(base), &revision(change))?;
+            let (first, commits) =
+                kernel::commits(tree_of(base), &revision(base), &revision(change))?;
             let last = commits.last().map_or(&first, |commit| &commit.name);
             (base.kernel, change.kernel) = (format!("git:{first}"), format!("git:{last}"));
             Ok(Some(commits))
@@ -234,37 +237,42 @@ fn known_elements(
 }
 
 /// Options that differ between the finished configurations, which are written to the directory.
-fn options(
+fn options_between(
     experiment: &CountsExperiment,
     store: &SearchDir,
     session: &Session<'_>,
 ) -> Result<Vec<Element>, Error> {
-    let (base, change) = (config(&experiment.base, session)?, config(&experiment.change, session)?);
+    let (base, change) =
+        (built_config(&experiment.base, session)?, built_config(&experiment.change, session)?);
     store.write_config(0, &base)?;
     Ok(kernel::options_between(&base, &change)?)
 }
 
-fn tree(subject: &Subject) -> &Path {
+fn tree_of(subject: &Subject) -> &Path {
     Path::new(subject.tree.as_deref().unwrap_or("."))
 }
 
 /// Configuration of a Subject after Kconfig.
-fn config(subject: &Subject, session: &Session<'_>) -> Result<String, Error> {
+fn built_config(subject: &Subject, session: &Session<'_>) -> Result<String, Error> {
     let built = session.obtain(subject)?;
     let path = built.config.expect("what was built has a configuration");
     Ok(std::fs::read_to_string(path)?)
 }
 
 /// Indexes of the commits that touch the functions which carry the difference.
-fn likely(base: &Subject, elements: &[Element], effect: &Effect) -> Result<Vec<usize>, Error> {
+fn likely_commits(
+    base: &Subject,
+    elements: &[Element],
+    effect: &Effect,
+) -> Result<Vec<usize>, Error> {
     let is_telling = |share: f64| share.abs() > TELLING * effect.delta.abs();
     let functions = effect.functions.iter();
     let telling = functions.filter(|one| is_telling(one.delta) || is_telling(one.rep_delta));
     let names: Vec<&str> = telling.map(|one| one.function.as_str()).collect();
-    Ok(kernel::that_touch(tree(base), elements, &names)?)
+    Ok(kernel::that_touch(tree_of(base), elements, &names)?)
 }
 
-fn begin(
+fn new_bisection(
     title: &str,
     chain: Chain,
     elements: Vec<Element>,
@@ -272,7 +280,7 @@ fn begin(
     row: &Row,
     effect: &Effect,
 ) -> Bisection {
-    let end = |side| Point::Cost(cost(row, effect, side));
+    let end = |side| Point::Cost(cost_of_side(row, effect, side));
     let points = [(0, end(Side::Base)), (elements.len(), end(Side::Change))];
     Bisection {
         title: title.to_owned(),
@@ -289,13 +297,13 @@ fn begin(
 }
 
 /// Cost of one operation on one Side, in the first Layout.
-fn cost(row: &Row, effect: &Effect, side: Side) -> f64 {
+fn cost_of_side(row: &Row, effect: &Effect, side: Side) -> f64 {
     effect.samples.get(side)[0] as f64 / row.ops as f64
 }
 
 /// Measures one place after the other, and writes each to the directory. The caller holds the lock
 /// of `bounds`, so that nobody else searches here.
-fn search(
+fn search_places(
     store: &SearchDir,
     bounds: &Plan<CountsPlan>,
     mut bisection: Bisection,
@@ -303,30 +311,30 @@ fn search(
 ) -> Result<Search, Error> {
     let stopped =
         || Search::Stopped { next: format!("type `ktax bisect run {}`", shell_path(store.root())) };
-    while let Some(place) = next(&bisection) {
+    while let Some(place) = next_place(&bisection) {
         if session.is_cancelled() {
             return Ok(stopped());
         }
         // Both ends are one part; of the places between, those known are done.
         let index = bisection.points.len() - 1;
-        let count = index + expected(&bisection, place);
+        let count = index + expected_places(&bisection, place);
         session.observer.part(Part { index, count, shares_base: true });
         session.observer.note(&report::place(&bisection, place));
-        let Some(point) = measure(store, bounds, &bisection, place, session)? else {
+        let Some(point) = measure_place(store, bounds, &bisection, place, session)? else {
             return Ok(stopped());
         };
         bisection.points.insert(place, point);
         store.write(&bisection)?;
     }
-    bisection.found = Some(found(&bisection));
-    keep(store.root(), "bisection.json", &bisection)?;
+    bisection.found = Some(carriers(&bisection));
+    write_result(store.root(), "bisection.json", &bisection)?;
     keep_result(&bisection, session);
     Ok(Search::Found(Box::new(bisection)))
 }
 
 /// Number of places that must be measured to follow one carrier to its element: each halves the
 /// stretch around `place`.
-fn expected(bisection: &Bisection, place: usize) -> usize {
+fn expected_places(bisection: &Bisection, place: usize) -> usize {
     let before = bisection.points.range(..place).next_back().map_or(0, |(place, _)| *place);
     let after = bisection.points.range(place..).next().map_or(place, |(place, _)| *place);
     let stretch = (after - before).max(2);
@@ -339,11 +347,11 @@ fn with_search<T>(bisection: &Bisection, search: impl FnOnce(Places) -> T) -> T 
     search(Places { known: &known, likely, negligible })
 }
 
-fn next(bisection: &Bisection) -> Option<usize> {
+fn next_place(bisection: &Bisection) -> Option<usize> {
     with_search(bisection, |search| search.next())
 }
 
-fn found(bisection: &Bisection) -> Vec<Carrier> {
+fn carriers(bisection: &Bisection) -> Vec<Carrier> {
     let whole = bisection.ends().map_or(f64::NAN, |(base, change)| change - base);
     let carrier = |jump: crate::stats::search::Jump| Carrier {
         after: jump.after,
@@ -355,7 +363,7 @@ fn found(bisection: &Bisection) -> Vec<Carrier> {
 }
 
 /// Measures one place; `None` if the user stopped it.
-fn measure(
+fn measure_place(
     store: &SearchDir,
     bounds: &Plan<CountsPlan>,
     bisection: &Bisection,
@@ -363,22 +371,22 @@ fn measure(
     session: &Session<'_>,
 ) -> Result<Option<Point>, Error> {
     check_patches(bisection, place)?;
-    let experiment = experiment(store, bounds, bisection, place)?;
+    let experiment = experiment_at(store, bounds, bisection, place)?;
     let plan = match counts::plan(&experiment, session) {
         Ok(plan) => plan,
         Err(Error::Cancelled) => return Ok(None),
         Err(error) => return why_unbuilt(error).map(|why| Some(Point::Skipped(why))),
     };
-    check_same(bounds, &plan)?;
+    check_same_base(bounds, &plan)?;
     let dir = store.place(place);
     match compare_with_base_of(&store.bounds(), &dir, plan.with(Into::into), session)? {
         None => Ok(None),
-        Some(comparison) => point(&comparison.rows[0], &bisection.metric).map(Some),
+        Some(comparison) => point_of_row(&comparison.rows[0], &bisection.metric).map(Some),
     }
 }
 
 /// Short hash of a patch's content.
-fn content(patch: &str) -> Result<String, Error> {
+fn patch_hash(patch: &str) -> Result<String, Error> {
     let path = Path::new(patch);
     let bytes =
         kernel::patch(path).map_err(|reason| results::unreadable(path, "a patch", reason))?;
@@ -391,7 +399,7 @@ fn check_patches(bisection: &Bisection, place: usize) -> Result<(), Error> {
         return Ok(());
     }
     for patch in &bisection.elements[..place] {
-        if content(&patch.name)? != patch.title {
+        if patch_hash(&patch.name)? != patch.title {
             return Err(BisectError::EditedPatch { patch: patch.name.clone() }.into());
         }
     }
@@ -399,7 +407,7 @@ fn check_patches(bisection: &Bisection, place: usize) -> Result<(), Error> {
 }
 
 /// Refuses another base kernel, QEMU or ktax: later counts would not compare with the first ones.
-fn check_same(bounds: &Plan<CountsPlan>, plan: &Plan<CountsPlan>) -> Result<(), BisectError> {
+fn check_same_base(bounds: &Plan<CountsPlan>, plan: &Plan<CountsPlan>) -> Result<(), BisectError> {
     let (planned, bounds) = (&plan.method, &bounds.method);
     if planned.kernels.base.sha256 == bounds.kernels.base.sha256 && planned.key == bounds.key {
         return Ok(());
@@ -409,7 +417,7 @@ fn check_same(bounds: &Plan<CountsPlan>, plan: &Plan<CountsPlan>) -> Result<(), 
 }
 
 /// Experiment for one place, with one Layout: both sides have the same one.
-fn experiment(
+fn experiment_at(
     store: &SearchDir,
     bounds: &Plan<CountsPlan>,
     bisection: &Bisection,
@@ -448,7 +456,7 @@ fn experiment(
 
 /// Cost of the change, or why it has none. An error means a fault of the host: trying again may
 /// help.
-fn point(row: &Row, metric: &str) -> Result<Point, Error> {
+fn point_of_row(row: &Row, metric: &str) -> Result<Point, Error> {
     if let Some(failed) = row.failures.first() {
         return match failed.failure.is_of_the_host() {
             true => Err(Error::Failed(failed.failure.clone())),
@@ -457,7 +465,7 @@ fn point(row: &Row, metric: &str) -> Result<Point, Error> {
     }
     let effect = row.effect(metric);
     Ok(match effect.filter(|_| row.verdict != Verdict::DifferentWork) {
-        Some(effect) => Point::Cost(cost(row, effect, Side::Change)),
+        Some(effect) => Point::Cost(cost_of_side(row, effect, Side::Change)),
         None => {
             Point::Skipped(format!("different work: {}", row.reason.as_deref().unwrap_or_default()))
         }

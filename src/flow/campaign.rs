@@ -65,7 +65,7 @@ pub enum CampaignError {
     #[error(
         "{} not measured: {}; run {} with `ktax campaign run {} --shard N`, then collect again",
         are_missing(missing.len()),
-        some(.missing),
+        first_names(.missing),
         listed(.shards),
         shell_path(.path)
     )]
@@ -98,7 +98,7 @@ fn are_missing(missing: usize) -> String {
 }
 
 /// First names of rows, and the number of the others.
-pub fn some(rows: &[String]) -> String {
+pub fn first_names(rows: &[String]) -> String {
     /// This many names fit into two lines of a terminal.
     const SHOWN: usize = 4;
     let names = rows.iter().take(SHOWN).map(|row| escape(row)).collect::<Vec<_>>().join(", ");
@@ -116,7 +116,7 @@ fn listed(shards: &[usize]) -> String {
 }
 
 /// Names of the rows of a unit that the campaign's store does not have.
-fn missing(dir: &CampaignDir, unit: &CampaignUnit, kernel: &Identity) -> Vec<String> {
+fn missing_rows(dir: &CampaignDir, unit: &CampaignUnit, kernel: &Identity) -> Vec<String> {
     let store = Store::new(dir.store());
     let is_missing = |row: &&usize| {
         let measurand = dir.plan().measurand(unit.subject, **row, kernel);
@@ -127,15 +127,15 @@ fn missing(dir: &CampaignDir, unit: &CampaignUnit, kernel: &Identity) -> Vec<Str
 }
 
 /// Names of the rows of a unit that are not measured; all of them if its kernel is not built.
-fn left_of(dir: &CampaignDir, unit: &CampaignUnit) -> Result<Vec<String>, Error> {
+fn unmeasured_rows(dir: &CampaignDir, unit: &CampaignUnit) -> Result<Vec<String>, Error> {
     Ok(match dir.kernel(unit.subject)? {
-        Some(kernel) => missing(dir, unit, &kernel),
+        Some(kernel) => missing_rows(dir, unit, &kernel),
         None => unit.rows.iter().map(|row| dir.plan().workloads[*row].row.clone()).collect(),
     })
 }
 
 /// Name of a row in messages: `row of kernel and boot line`.
-fn named(dir: &CampaignDir, unit: &CampaignUnit, row: &str) -> Result<String, Error> {
+fn row_name(dir: &CampaignDir, unit: &CampaignUnit, row: &str) -> Result<String, Error> {
     let subject = &dir.plan().subjects[unit.subject].subject;
     let kernel = match dir.kernel(unit.subject)? {
         Some(kernel) => kernel.name().to_owned(),
@@ -145,7 +145,7 @@ fn named(dir: &CampaignDir, unit: &CampaignUnit, row: &str) -> Result<String, Er
 }
 
 /// Name and failure of each of these rows that failed in a guest.
-fn failures(
+fn row_failures(
     dir: &CampaignDir,
     unit: &CampaignUnit,
     rows: &[String],
@@ -154,8 +154,8 @@ fn failures(
     let Ok(AnyRunDir::Counts(run_dir)) = AnyRunDir::open(&path) else { return Ok(Vec::new()) };
     let mut found = Vec::new();
     for row in rows {
-        if let Some(failure) = failure(&run_dir, row)? {
-            found.push((named(dir, unit, row)?, failure.to_string()));
+        if let Some(failure) = first_failure(&run_dir, row)? {
+            found.push((row_name(dir, unit, row)?, failure.to_string()));
         }
     }
     Ok(found)
@@ -171,18 +171,18 @@ struct Left {
 }
 
 /// Rows of a unit that are not measured, in a campaign and its copies.
-fn left(all: &[CampaignDir], unit: &CampaignUnit) -> Result<Left, Error> {
+fn unmeasured(all: &[CampaignDir], unit: &CampaignUnit) -> Result<Left, Error> {
     let dir = &all[0];
-    let rows = left_of(dir, unit)?;
+    let rows = unmeasured_rows(dir, unit)?;
     let mut failed = BTreeMap::new();
     for copy in all {
-        for (row, failure) in failures(copy, unit, &rows)? {
+        for (row, failure) in row_failures(copy, unit, &rows)? {
             failed.entry(row).or_insert(failure);
         }
     }
     let mut missing = Vec::new();
     for row in &rows {
-        let name = named(dir, unit, row)?;
+        let name = row_name(dir, unit, row)?;
         if !failed.contains_key(&name) {
             missing.push(name);
         }
@@ -211,7 +211,7 @@ fn take_units(from: &Store, dir: &CampaignDir, units: &[CampaignUnit]) -> Result
 
 /// First failure of a row in a guest. Failures of the host are skipped, because the row is then
 /// measured again.
-fn failure(dir: &RunDir<CountsPlan>, row: &str) -> Result<Option<Failure>, RunDirError> {
+fn first_failure(dir: &RunDir<CountsPlan>, row: &str) -> Result<Option<Failure>, RunDirError> {
     for step in &dir.plan().method.steps {
         let of_run = dir.run(step, row)?.and_then(|run: Run| match run.outcome {
             Outcome::Failed(failure) => Some(failure),
@@ -281,7 +281,7 @@ fn add(status: &mut ShardStatus, dir: &CampaignDir, unit: &CampaignUnit) -> Resu
     if dir.kernel(unit.subject)?.is_none() {
         status.unbuilt.push(unit.subject);
     }
-    let Left { missing, failed } = left(std::slice::from_ref(dir), unit)?;
+    let Left { missing, failed } = unmeasured(std::slice::from_ref(dir), unit)?;
     status.seconds += unit.seconds * missing.len() as f64 / unit.rows.len() as f64;
     status.missing.extend(missing);
     status.failed.extend(failed);

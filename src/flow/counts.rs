@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use syscalls::x86_64::Sysno;
 
 use super::error::{Error, StalePlanError};
-use super::programs::{self, Guests};
+use super::programs::{self, GuestContents};
 use super::remaining::Work;
 use super::session::Session;
 use super::store;
@@ -42,7 +42,7 @@ pub(super) fn plan(
     qemu.check_cpu(&machine.cpu)?;
     qemu.check_cpus(machine.cpus)?;
     let guest = programs::compiled_guest(method.workloads_from.as_deref(), session)?;
-    let guests = Guests {
+    let guests = GuestContents {
         programs: &method.programs,
         hooks: method.hooks.as_deref(),
         disk: method.disk.as_ref(),
@@ -64,13 +64,13 @@ pub(super) fn plan(
     let (key, archives) =
         programs::key_with_archives(key(&qemu, machine), &guest, &packed, modules);
     let plan = experiment.plan(Sides { base, change }, key, archives)?;
-    modules_of(&plan.method, session)?;
+    pack_modules(&plan.method, session)?;
     Ok(plan)
 }
 
 /// Packs the modules that the guests of each Side load, with those that a real machine loads for
 /// its CPU. `None` for a Side that loads no modules of its own.
-fn modules_of(
+fn pack_modules(
     plan: &CountsPlan,
     session: &Session<'_>,
 ) -> Result<Sides<Option<PackedModules>>, Error> {
@@ -131,7 +131,7 @@ fn say_unknown_parameters(
 }
 
 /// Opens the engine of a Plan, and calls `call` with its Boots.
-pub(super) fn with_boots<T>(
+fn with_boots<T>(
     dir: &RunDir<CountsPlan>,
     session: &Session<'_>,
     call: impl FnOnce(CountsBoots<'_>) -> Result<T, Error>,
@@ -153,7 +153,7 @@ pub(super) fn with_boots<T>(
     let CountsPlan { kernels, subjects, .. } = plan;
     let image = |side| session.image(kernels.get(side), subjects.get(side));
     let images = Sides::try_from_fn(image)?;
-    let modules = modules_of(plan, session)?;
+    let modules = pack_modules(plan, session)?;
     let limits = session.limits.clone().for_cpus(plan.machine.cpus);
     let virtual_s = limits.virtual_s;
     let (cache, cancel) = (session.cache.as_path(), session.cancel.clone());
@@ -198,7 +198,7 @@ pub fn explain_noise(
     with_boots(dir, session, |boots| {
         let explain = |row: &&Row| {
             session.observer.status(&format!("tracing {}", row.row));
-            let traces = in_two_layouts(&boots, plan, row);
+            let traces = trace_in_two_layouts(&boots, plan, row);
             session.observer.status("");
             match traces {
                 Ok([one, other]) => Ok(sentence(&row.row, &between_traces(&one, &other))),
@@ -212,7 +212,7 @@ pub fn explain_noise(
     })
 }
 
-fn in_two_layouts(
+fn trace_in_two_layouts(
     boots: &CountsBoots<'_>,
     plan: &CountsPlan,
     row: &Row,
@@ -255,10 +255,11 @@ fn sentence(row: &str, difference: &TraceDifference) -> String {
     given.sort_by_key(|(number, times)| (Reverse(*times), *number));
     let times = |(number, times): &(u16, u64)| {
         let times = usize::try_from(*times).unwrap_or(usize::MAX);
-        format!("{} {}", name(*number), counted(times, "time"))
+        format!("{} {}", system_call_name(*number), counted(times, "time"))
     };
     let given: Vec<String> = given.iter().map(times).collect();
-    let apart: Vec<String> = difference.apart.iter().map(|number| name(*number)).collect();
+    let apart: Vec<String> =
+        difference.apart.iter().map(|number| system_call_name(*number)).collect();
     let until = match difference.is_cut {
         true => format!(", up to its system call {},", TracedCall::MOST),
         false => String::new(),
@@ -279,7 +280,7 @@ fn sentence(row: &str, difference: &TraceDifference) -> String {
 }
 
 /// Name of a system call.
-fn name(number: u16) -> String {
+fn system_call_name(number: u16) -> String {
     match Sysno::new(number.into()) {
         _ if number == TracedCall::RDTSC => "the clock (rdtsc)".to_owned(),
         Some(call) => call.name().to_owned(),

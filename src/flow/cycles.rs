@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::error::Error;
 use super::phases::{compare, plan};
-use super::results::{self, VALIDATION, keep, saved};
+use super::results::{self, VALIDATION, saved, write_result};
 use super::session::{Moment, Session};
 use crate::engine::{self, Cancel, ENGINES, noise};
 use crate::model::{
@@ -145,7 +145,9 @@ pub fn calibrate(
     let rows = rows.transpose()?;
     let model = match (&rows, &order.model) {
         (Some(Rows { model: Some(model), .. }), _) => model.clone(),
-        (_, model) => named(model.as_deref().unwrap_or(like(&fact_or_empty(fact::CPU))))?,
+        (_, model) => {
+            machine_named(model.as_deref().unwrap_or(similar_model(&fact_or_empty(fact::CPU))))?
+        }
     };
     if let Some(rows) = &rows {
         rows.check_machine(&fact_or_empty(fact::CPU))?;
@@ -186,7 +188,7 @@ pub fn calibrate(
             Vec::new()
         }
     };
-    write(&order.out, &model, &calibration)?;
+    write_machine(&order.out, &model, &calibration)?;
     let machine = order.out.display().to_string();
     let model = model.name;
     Ok(Some(CalibrationTable { machine, model, calibration, not_measured, missing, rows }))
@@ -227,11 +229,11 @@ const NO_ROWS: &str = "no rows were given, so that only costly instructions can 
                        count and time the running kernel as `ktax calibrate --help` says";
 
 /// What is most like a CPU of that name.
-fn like(cpu: &str) -> &'static str {
+fn similar_model(cpu: &str) -> &'static str {
     if cpu.contains("AMD") { "zen3" } else { "skylake" }
 }
 
-fn named(name: &str) -> Result<MachineModel, Error> {
+fn machine_named(name: &str) -> Result<MachineModel, Error> {
     match results::model(ModelKey::Name(name.to_owned()))?.model()? {
         Model::Machine(machine) => Ok(*machine),
         Model::Coherence => Err(CalibrateError::NoMachine { name: name.to_owned() }.into()),
@@ -324,7 +326,11 @@ impl Rows {
 }
 
 /// Writes the machine's file: its sizes and its calibration.
-fn write(path: &Path, model: &MachineModel, calibration: &Calibration) -> Result<(), Error> {
+fn write_machine(
+    path: &Path,
+    model: &MachineModel,
+    calibration: &Calibration,
+) -> Result<(), Error> {
     let machine = toml::Table::try_from(model).map_err(CalibrateError::Toml)?;
     let of_machine = machine.into_iter().filter(|(key, _)| key != "name");
     let title = format!("{}, calibrated with the sizes of {}", calibration.cpu, model.name);
@@ -359,7 +365,7 @@ pub fn estimate(results: &mut [Saved], machine: &Path) -> Result<(), Error> {
             return Err(EstimateError::NotCounted.into());
         };
         if calibration.fit.as_ref().is_some_and(CalibrationFit::needs_model)
-            && !is_of(&model, counts)
+            && !is_of_model(&model, counts)
         {
             return Err(EstimateError::OtherModel { file }.into());
         }
@@ -369,7 +375,7 @@ pub fn estimate(results: &mut [Saved], machine: &Path) -> Result<(), Error> {
 }
 
 /// Whether the counts were made with this model, whatever its file was called.
-fn is_of(model: &MachineModel, counts: &CountsComparison) -> bool {
+fn is_of_model(model: &MachineModel, counts: &CountsComparison) -> bool {
     let nameless = |machine: &MachineModel| MachineModel {
         name: String::new(),
         title: String::new(),
@@ -394,12 +400,16 @@ pub fn validate_results(
     if let Some(machine) = machine {
         estimate(&mut counted, machine)?;
     }
-    let counted = only(counted, |comparison| comparison.counts().is_some())?;
-    let timed = only(saved(&[timed.to_owned()])?, |comparison| comparison.times().is_some())?;
+    let counted = only_comparison(counted, |comparison| comparison.counts().is_some())?;
+    let timed =
+        only_comparison(saved(&[timed.to_owned()])?, |comparison| comparison.times().is_some())?;
     Ok(analyse::validate(&counted, &timed)?)
 }
 
-fn only(results: Vec<Saved>, is_wanted: fn(&Comparison) -> bool) -> Result<Comparison, Error> {
+fn only_comparison(
+    results: Vec<Saved>,
+    is_wanted: fn(&Comparison) -> bool,
+) -> Result<Comparison, Error> {
     let found = results.into_iter().find_map(|one| match one.result {
         SavedResult::Comparison(comparison) if is_wanted(&comparison) => Some(*comparison),
         _ => None,
@@ -419,19 +429,19 @@ pub fn validate(
     if key.calibration().is_none_or(|calibration| calibration.fit.is_none()) {
         return Err(EstimateError::NotFitted { file: machine.display().to_string() }.into());
     }
-    let both = [counted(file, key), timed(file)];
+    let both = [counted_experiment(file, key), timed_experiment(file)];
     let [counted, timed] = both.map(|file| Experiment::of(&file));
     let (counted, timed) = (plan(&counted?, session)?, plan(&timed?, session)?);
     let dirs: [PathBuf; 2] = ["counted", "timed"].map(|name| out.join(name));
     let Some(counted) = compare(&dirs[0], counted, session)? else { return Ok(None) };
     let Some(timed) = compare(&dirs[1], timed, session)? else { return Ok(None) };
     let validation = analyse::validate(&counted, &timed)?;
-    keep(out, VALIDATION, &validation)?;
+    write_result(out, VALIDATION, &validation)?;
     Ok(Some(validation))
 }
 
 /// Experiment without the keys of timed engines.
-fn counted(file: &ExperimentFile, machine: ModelKey) -> ExperimentFile {
+fn counted_experiment(file: &ExperimentFile, machine: ModelKey) -> ExperimentFile {
     let mut file = file.clone();
     (file.engine, file.threshold_percent) = (None, None);
     (file.pairs, file.most_pairs, file.loops, file.allow_differences) = (None, None, None, None);
@@ -442,7 +452,7 @@ fn counted(file: &ExperimentFile, machine: ModelKey) -> ExperimentFile {
 }
 
 /// Experiment without the keys of the exact engine.
-fn timed(file: &ExperimentFile) -> ExperimentFile {
+fn timed_experiment(file: &ExperimentFile) -> ExperimentFile {
     let mut file = file.clone();
     file.engine = ENGINES.iter().find(|engine| engine.name == TIMED);
     (file.layouts, file.machine.model, file.machine.cpu) = (None, None, None);

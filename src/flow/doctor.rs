@@ -178,7 +178,7 @@ fn unwritable(cache: &Path) -> Option<(PathBuf, io::Error)> {
 
 fn look_at_packages() -> Check {
     let missing: Vec<&str> =
-        ["apt-get", "apt-cache", "dpkg-deb"].into_iter().filter(|tool| !starts(tool)).collect();
+        ["apt-get", "apt-cache", "dpkg-deb"].into_iter().filter(|tool| !can_start(tool)).collect();
     match missing.as_slice() {
         [] if !knows_kernels() => optional(
             "packages",
@@ -200,7 +200,7 @@ fn knows_kernels() -> bool {
     succeeds(Command::new("apt-cache").args(["show", "linux-image-cloud-amd64"]))
 }
 
-fn starts(tool: &str) -> bool {
+fn can_start(tool: &str) -> bool {
     succeeds(Command::new(tool).arg("--version"))
 }
 
@@ -271,7 +271,7 @@ pub fn newer_qemu(dir: &Path) -> Result<Qemu, Error> {
     let program = dir.join("qemu-system-x86_64");
     if !program.is_file() {
         check_empty(&dir)?;
-        unpack(&dir).inspect_err(|_| drop(fs::remove_dir_all(&dir)))?;
+        unpack_qemu(&dir).inspect_err(|_| drop(fs::remove_dir_all(&dir)))?;
     }
     Ok(Qemu::find(Some(&program))?)
 }
@@ -287,7 +287,7 @@ fn check_empty(dir: &Path) -> Result<(), Error> {
     }
 }
 
-fn unpack(dir: &Path) -> Result<(), Error> {
+fn unpack_qemu(dir: &Path) -> Result<(), Error> {
     let mut script = Command::new("sh");
     script.arg("-c").arg(SCRIPT).arg("qemu-backports").arg(dir).stdin(Stdio::null());
     let ran = script.output().context("cannot start sh", "install it")?;

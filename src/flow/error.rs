@@ -87,7 +87,10 @@ pub enum Error {
         escape(.path)
     )]
     NoPaths { path: String },
-    #[error("there is no row {row:?}{}; the report's table has all rows' names", meant(.near))]
+    #[error(
+        "there is no row {row:?}{}; the report's table has all rows' names",
+        did_you_mean(.near)
+    )]
     NoRow { row: String, near: Option<String> },
     #[error(
         "with {} the host's files exceed {most_mib} MiB; give fewer or smaller files",
@@ -273,7 +276,7 @@ impl Error {
     }
 }
 
-fn meant(near: &Option<String>) -> String {
+fn did_you_mean(near: &Option<String>) -> String {
     near.as_ref().map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default()
 }
 

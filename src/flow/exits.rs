@@ -119,8 +119,8 @@ pub fn tables(name: &str, per: Option<Per>) -> Result<Vec<ExitTable>, Error> {
     let owned = || path.to_owned();
     let tables = match Path::new(path).is_dir() {
         true if per.is_some() => return Err(ExitFileError::PerOfRun { path: owned() }.into()),
-        true => directory(path)?,
-        false => file(path, per)?,
+        true => tables_of_run(path)?,
+        false => tables_of_file(path, per)?,
     };
     let there = tables.len();
     match number {
@@ -133,13 +133,13 @@ pub fn tables(name: &str, per: Option<Per>) -> Result<Vec<ExitTable>, Error> {
 }
 
 /// Tables of the rows of a run of guests.
-fn directory(path: &str) -> Result<Vec<ExitTable>, Error> {
+fn tables_of_run(path: &str) -> Result<Vec<ExitTable>, Error> {
     let results = saved(&[PathBuf::from(path)])?;
     let content = |error| ExitFileError::Content { path: path.to_owned(), error };
     Ok(files::result_tables(results).map_err(content)?)
 }
 
-fn file(path: &str, per: Option<Per>) -> Result<Vec<ExitTable>, Error> {
+fn tables_of_file(path: &str, per: Option<Per>) -> Result<Vec<ExitTable>, Error> {
     let owned = || path.to_owned();
     let wanted = "a recording, a trace or a table of `perf kvm stat report` as text, a copy of \
                   debugfs' kvm/*/vcpu*/timing, or a run directory of guests";

@@ -30,7 +30,7 @@ pub(super) fn plan(
 ) -> Result<Plan<GuestsPlan>, Error> {
     let method = &experiment.method;
     check_features(method)?;
-    let qemu = qemu(method.host, session)?;
+    let qemu = find_qemu(method.host, session)?;
     let host = host_kernel(method.host, &method.host_subject, session)?;
     let identity = |subject: &GuestSubject| -> Result<Option<Identity>, Error> {
         let kernel = subject.kernel.as_ref();
@@ -38,21 +38,21 @@ pub(super) fn plan(
     };
     let base = identity(&method.base)?;
     let change = method.change.as_ref().map(identity).transpose()?.flatten();
-    let key = key(method.host, &qemu, session)?;
+    let key = host_key(method.host, &qemu, session)?;
     Ok(experiment.plan(GuestKernels { host, base, change }, key))
 }
 
 /// Runs every guest that is missing.
 pub(super) fn run(dir: &RunDir<GuestsPlan>, session: &Session<'_>) -> Result<Ended, Error> {
     let plan = &dir.plan().method;
-    let qemu = qemu(plan.host, session)?;
-    let key = key(plan.host, &qemu, session)?;
+    let qemu = find_qemu(plan.host, session)?;
+    let key = host_key(plan.host, &qemu, session)?;
     if key != plan.key {
         return Err(StalePlanError::other_key(dir.root(), &plan.key, &key).into());
     }
     let engine: Box<dyn GuestEngine> = match Board::for_kind(plan.host) {
-        None => Box::new(x86(plan, qemu, session)?),
-        Some(board) => Box::new(guests_of(board, plan, qemu, session)?),
+        None => Box::new(x86_engine(plan, qemu, session)?),
+        Some(board) => Box::new(board_engine(board, plan, qemu, session)?),
     };
     let observer = session.observer;
     observer.begin(&work(plan, session));
@@ -85,7 +85,7 @@ fn check_features(experiment: &GuestsExperiment) -> Result<(), PlanError> {
     }
 }
 
-fn qemu(host: HostKind, session: &Session<'_>) -> Result<Qemu, Error> {
+fn find_qemu(host: HostKind, session: &Session<'_>) -> Result<Qemu, Error> {
     Ok(match Board::for_kind(host) {
         None => Qemu::find(session.qemu.as_deref())?,
         Some(board) => board.look(session.qemu.as_deref())?,
@@ -95,7 +95,7 @@ fn qemu(host: HostKind, session: &Session<'_>) -> Result<Qemu, Error> {
 /// Key of a host. Its machine never changes, and the guests' machines are in their Subjects. A host
 /// of this architecture runs this ktax itself, so counts belong to one build of it; a board runs a
 /// program of its own.
-fn key(host: HostKind, qemu: &Qemu, session: &Session<'_>) -> Result<Key, Error> {
+fn host_key(host: HostKind, qemu: &Qemu, session: &Session<'_>) -> Result<Key, Error> {
     let guest = match Board::for_kind(host) {
         Some(board) => board.program_sha256(&session.cache.join("runs"))?,
         None => {
@@ -138,7 +138,7 @@ fn target(host: HostKind) -> &'static Target {
     }
 }
 
-fn x86(plan: &GuestsPlan, qemu: Qemu, session: &Session<'_>) -> Result<X86Guests, Error> {
+fn x86_engine(plan: &GuestsPlan, qemu: Qemu, session: &Session<'_>) -> Result<X86Guests, Error> {
     let guest = |side: &GuestSide| -> Result<Guest, Error> {
         let (Some(subject), Some(kernel)) = (side.subject.kernel.clone(), &side.kernel) else {
             return Err(StalePlanError::NoGuestKernel.into());
@@ -199,7 +199,7 @@ fn x86_host(plan: &GuestsPlan, session: &Session<'_>) -> Result<HostKernel, Erro
     }
 }
 
-fn guests_of(
+fn board_engine(
     board: &'static Board,
     plan: &GuestsPlan,
     qemu: Qemu,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::error::Error;
 use super::phases::{self, compare_with_base_of};
 use super::remaining::Part;
-use super::results::{LEDGER, keep};
+use super::results::{LEDGER, write_result};
 use super::session::{Session, why_unbuilt};
 use super::store::keep_result;
 use crate::analyse;
@@ -25,10 +25,11 @@ pub struct Ranked {
 /// Compares each addition with the base, in a run directory of its own below `out`, and writes the
 /// table and its reports there. `None` if the user stopped it.
 pub fn rank(ledger: &Ledger, out: &Path, session: &Session<'_>) -> Result<Option<Ranked>, Error> {
-    let Checked { ledger, already_on, without_effect } = match check(ledger.clone(), session) {
-        Err(Error::Cancelled) => return Ok(None),
-        checked => checked?,
-    };
+    let CheckedLedger { ledger, already_on, without_effect } =
+        match without_known(ledger.clone(), session) {
+            Err(Error::Cancelled) => return Ok(None),
+            checked => checked?,
+        };
     let (mut each, mut not_built) = (Vec::new(), Vec::new());
     let mut first: Option<PathBuf> = None;
     let count = ledger.experiments.len();
@@ -50,7 +51,7 @@ pub fn rank(ledger: &Ledger, out: &Path, session: &Session<'_>) -> Result<Option
         // The first one has itself.
         let first = first.get_or_insert(dir.clone());
         match compare_with_base_of(first, &dir, plan, session)? {
-            Some(comparison) => each.push((name.clone(), estimated(comparison)?)),
+            Some(comparison) => each.push((name.clone(), with_estimates(comparison)?)),
             None => return Ok(None),
         }
     }
@@ -62,7 +63,7 @@ pub fn rank(ledger: &Ledger, out: &Path, session: &Session<'_>) -> Result<Option
     let mut table = table.ok_or(Error::NothingBuilt)?;
     table.again.clone_from(&ledger.again);
     table.warnings.extend(without_effect);
-    keep(out, LEDGER, &table)?;
+    write_result(out, LEDGER, &table)?;
     keep_result(&table, session);
     let comparisons = each.into_iter().map(|(_, comparison)| comparison).chain(together).collect();
     Ok(Some(Ranked { table, comparisons }))
@@ -70,7 +71,7 @@ pub fn rank(ledger: &Ledger, out: &Path, session: &Session<'_>) -> Result<Option
 
 /// Adds estimates for the built-in machine, unless the user named another one. A ledger ranks by
 /// cycles, because instructions and iterations have no common unit.
-fn estimated(mut comparison: Comparison) -> Result<Comparison, Error> {
+fn with_estimates(mut comparison: Comparison) -> Result<Comparison, Error> {
     let is_estimated = |row: &Row| row.counts().is_some_and(|counts| counts.estimate.is_some());
     if !comparison.rows.iter().any(is_estimated) {
         let (name, calibration) = measured_machine()?;
@@ -80,7 +81,7 @@ fn estimated(mut comparison: Comparison) -> Result<Comparison, Error> {
 }
 
 /// Ledger whose base has none of the additions.
-struct Checked {
+struct CheckedLedger {
     ledger: Ledger,
     already_on: Vec<AlreadyOn>,
     /// Parameters without effect, by addition.
@@ -92,16 +93,16 @@ const CONFIG_MAX: u64 = 4 << 20;
 
 /// Removes from the base what the ledger adds, because an addition that the base has would cost
 /// nothing.
-fn check(ledger: Ledger, session: &Session<'_>) -> Result<Checked, Error> {
+fn without_known(ledger: Ledger, session: &Session<'_>) -> Result<CheckedLedger, Error> {
     let Some(config) = base_config(&ledger, session)? else {
-        return Ok(Checked { ledger, already_on: Vec::new(), without_effect: Vec::new() });
+        return Ok(CheckedLedger { ledger, already_on: Vec::new(), without_effect: Vec::new() });
     };
     let already_on = ledger.already_on(&config);
     let without_effect = ledger.without_effect(&config);
     for one in &already_on {
         session.observer.note(&format!("{}: {}", one.added, one.text()));
     }
-    Ok(Checked { ledger: ledger.without(&already_on)?, already_on, without_effect })
+    Ok(CheckedLedger { ledger: ledger.without(&already_on)?, already_on, without_effect })
 }
 
 /// Configuration of the base's kernel; `None` if it is unknown or the kernel cannot be built, which

@@ -23,7 +23,7 @@ pub fn plan(experiment: &Experiment, session: &Session<'_>) -> Result<Plan, Erro
     if let ExperimentMethod::Counts(method) = &experiment.method {
         if method.workloads.is_none() {
             let rows = method.rows()?.into_iter().map(|row| row.row).collect::<Vec<_>>();
-            let remark = touching::remark(&method.change, &rows)?;
+            let remark = touching::patches_remark(&method.change, &rows)?;
             remark.into_iter().for_each(|remark| session.observer.note(&remark));
         }
     }
@@ -50,12 +50,12 @@ pub fn plan(experiment: &Experiment, session: &Session<'_>) -> Result<Plan, Erro
 pub fn run(dir: &AnyRunDir, options: Options, session: &Session<'_>) -> Result<Ended, Error> {
     match dir {
         AnyRunDir::Counts(dir) => {
-            options.only_for_times("the exact engine")?;
+            options.refuse_timed_options("the exact engine")?;
             counts::run(dir, session)
         }
         AnyRunDir::Times(dir) => times::run(dir, options, session),
         AnyRunDir::Guests(dir) => {
-            options.only_for_times("guests of a KVM host")?;
+            options.refuse_timed_options("guests of a KVM host")?;
             guests::run(dir, session)
         }
     }
@@ -65,12 +65,12 @@ pub fn run(dir: &AnyRunDir, options: Options, session: &Session<'_>) -> Result<E
 pub fn analyse(dir: &AnyRunDir, options: Options) -> Result<Comparison, Error> {
     let comparison = match dir {
         AnyRunDir::Counts(dir) => {
-            options.only_for_times("the exact engine")?;
+            options.refuse_timed_options("the exact engine")?;
             analyse::counts(dir)?
         }
         AnyRunDir::Times(dir) => times::analyse(dir, options)?,
         AnyRunDir::Guests(dir) => {
-            options.only_for_times("guests of a KVM host")?;
+            options.refuse_timed_options("guests of a KVM host")?;
             analyse::guests(dir)?
         }
     };
@@ -129,7 +129,7 @@ pub struct Options {
 
 impl Options {
     /// Refuses options that only apply to timed runs.
-    pub(super) fn only_for_times(self, uses: &'static str) -> Result<(), Error> {
+    fn refuse_timed_options(self, uses: &'static str) -> Result<(), Error> {
         let option = match self {
             Options { peek: true, .. } => "--peek",
             Options { allow_differences: true, .. } => "--allow-differences",
@@ -142,9 +142,9 @@ impl Options {
 /// Refuses, before anything is fetched or made, whatever [`run`] would refuse.
 pub fn check(experiment: &Experiment, options: Options) -> Result<(), Error> {
     match &experiment.method {
-        ExperimentMethod::Counts(_) => options.only_for_times("the exact engine"),
+        ExperimentMethod::Counts(_) => options.refuse_timed_options("the exact engine"),
         ExperimentMethod::Times(times) => times::check(&experiment.with(times.clone())),
-        ExperimentMethod::Guests(_) => options.only_for_times("guests of a KVM host"),
+        ExperimentMethod::Guests(_) => options.refuse_timed_options("guests of a KVM host"),
     }
 }
 
@@ -155,7 +155,7 @@ pub fn compare(
     plan: Plan,
     session: &Session<'_>,
 ) -> Result<Option<Comparison>, Error> {
-    carry_out(&directory(path, plan)?, Options::default(), session)
+    run_and_analyse(&open_or_create(path, plan)?, Options::default(), session)
 }
 
 /// Compares like [`compare`], but takes the base's results from the run directory `first` if its
@@ -166,12 +166,12 @@ pub fn compare_with_base_of(
     plan: Plan,
     session: &Session<'_>,
 ) -> Result<Option<Comparison>, Error> {
-    let dir = directory(path, plan)?;
+    let dir = open_or_create(path, plan)?;
     {
         let _lock = dir.lock()?;
         dir.adopt_base(&AnyRunDir::open(first)?)?;
     }
-    carry_out(&dir, Options::default(), session)
+    run_and_analyse(&dir, Options::default(), session)
 }
 
 /// Runs and analyses the Plan of a directory, and keeps the result in the store. `None` if the user
@@ -181,7 +181,7 @@ pub fn measure(
     options: Options,
     session: &Session<'_>,
 ) -> Result<Option<Comparison>, Error> {
-    let comparison = carry_out(dir, options, session)?;
+    let comparison = run_and_analyse(dir, options, session)?;
     if let Some(comparison) = &comparison {
         keep_result(comparison, session);
     }
@@ -199,7 +199,7 @@ pub fn result(
     Ok(comparison)
 }
 
-fn carry_out(
+fn run_and_analyse(
     dir: &AnyRunDir,
     options: Options,
     session: &Session<'_>,
@@ -211,7 +211,7 @@ fn carry_out(
     }
 }
 
-fn directory(path: &Path, plan: Plan) -> Result<AnyRunDir, Error> {
+fn open_or_create(path: &Path, plan: Plan) -> Result<AnyRunDir, Error> {
     match AnyRunDir::open(path) {
         Ok(dir) if dir.plan() == plan => Ok(dir),
         Ok(_) => Err(StalePlanError::OtherPlan { path: path.display().to_string() }.into()),
@@ -228,15 +228,15 @@ pub fn points(experiment: &Experiment) -> Result<Vec<(String, Experiment)>, Erro
     Ok(match &experiment.method {
         ExperimentMethod::Counts(_) => vec![(String::new(), experiment.clone())],
         ExperimentMethod::Times(method) => {
-            named(experiment.with(method.clone()).of_settings()?, ExperimentMethod::Times)
+            for_any_method(experiment.with(method.clone()).of_settings()?, ExperimentMethod::Times)
         }
         ExperimentMethod::Guests(method) => {
-            named(experiment.with(method.clone()).of_settings(), ExperimentMethod::Guests)
+            for_any_method(experiment.with(method.clone()).of_settings(), ExperimentMethod::Guests)
         }
     })
 }
 
-fn named<M: Clone>(
+fn for_any_method<M: Clone>(
     points: Vec<(String, Experiment<M>)>,
     method: fn(M) -> ExperimentMethod,
 ) -> Vec<(String, Experiment)> {
@@ -283,7 +283,7 @@ pub fn prepare(
 }
 
 /// One line for each run of a sweep that stopped in run number `ended`.
-pub fn left(dirs: &[&Path], ended: usize) -> Vec<String> {
+pub fn describe_runs(dirs: &[&Path], ended: usize) -> Vec<String> {
     let line = |(index, dir): (usize, &&Path)| {
         let path = shell_path(dir);
         match index.cmp(&ended) {
@@ -299,7 +299,7 @@ pub fn left(dirs: &[&Path], ended: usize) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn named(points: &[&str]) -> Vec<String> {
+    fn directory_names(points: &[&str]) -> Vec<String> {
         let dirs = directories(Path::new("out"), points.iter().copied());
         let name = |dir: PathBuf| dir.strip_prefix("out").unwrap().to_str().unwrap().to_owned();
         dirs.into_iter().map(name).collect()
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn no_point_of_a_sweep_is_outside_its_directory() {
         let points = ["thp=never,vm.swappiness=10", "kernel.core_pattern=/../../x y"];
-        assert_eq!(named(&points), [points[0], "kernel.core_pattern=_.._.._x_y"]);
+        assert_eq!(directory_names(&points), [points[0], "kernel.core_pattern=_.._.._x_y"]);
         // Without a sweep it is the directory itself.
         assert_eq!(directories(Path::new("out"), [""].into_iter())[0].as_os_str(), "out");
     }
@@ -316,11 +316,11 @@ mod tests {
     #[test]
     fn no_two_points_have_the_same_directory() {
         assert_eq!(
-            named(&["x=a/b", "x=a b", "x=a b_2", "x=a:b"]),
+            directory_names(&["x=a/b", "x=a b", "x=a b_2", "x=a:b"]),
             ["x=a_b", "x=a_b_2", "x=a_b_2_2", "x=a_b_3"]
         );
         let [one, other] = ["1", "2"].map(|last| "x=é".repeat(100) + last);
-        let names = named(&[&one, &other]);
+        let names = directory_names(&[&one, &other]);
         assert!(names[0] != names[1] && names.iter().all(|name| name.len() < 255), "{names:?}");
     }
 
@@ -328,7 +328,7 @@ mod tests {
     fn what_there_is_of_each_run_is_said() {
         let dirs = ["out/a", "out/b", "out/c"].map(Path::new);
         assert_eq!(
-            left(&dirs, 1),
+            describe_runs(&dirs, 1),
             [
                 "done: `ktax report out/a`",
                 "begun: resume with `ktax run out/b`",

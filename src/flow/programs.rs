@@ -32,7 +32,7 @@ const KERNEL_MIB: u32 = 60;
 const TO_WRITE_MIB: u32 = 16;
 
 /// What the guests of both Sides get beside their kernels.
-pub(super) struct Guests<'a> {
+pub(super) struct GuestContents<'a> {
     pub programs: &'a [UserProgram],
     pub hooks: Option<&'a UserProgram>,
     /// Disk of both Sides.
@@ -41,12 +41,12 @@ pub(super) struct Guests<'a> {
     pub memory_mib: u32,
 }
 
-impl<'a> Guests<'a> {
-    fn planned(plan: &'a CountsPlan) -> Guests<'a> {
+impl<'a> GuestContents<'a> {
+    fn planned(plan: &'a CountsPlan) -> GuestContents<'a> {
         let CountsPlan { programs, hooks, disk, machine, subjects, .. } = plan;
         let subjects = Sides { base: &subjects.base, change: &subjects.change };
         let (hooks, disk) = (hooks.as_ref(), disk.as_ref());
-        Guests { programs, hooks, disk, subjects, memory_mib: machine.memory_mib }
+        GuestContents { programs, hooks, disk, subjects, memory_mib: machine.memory_mib }
     }
 
     /// Packs the files of each Side's guests, found from the current directory. Equal contents are
@@ -58,7 +58,7 @@ impl<'a> Guests<'a> {
         Ok(Sides { base: packed, change })
     }
 
-    fn guest(&self, side: Side) -> Guest {
+    fn guest(&self, side: Side) -> SideContents {
         let subject = self.subjects.get(side);
         let with_files = |program: &UserProgram| {
             let files = [program.files.clone(), subject.files.clone()].concat();
@@ -74,19 +74,19 @@ impl<'a> Guests<'a> {
             setup: plan::own_setup(subject),
         };
         let programs = self.programs.iter().map(with_files).collect();
-        Guest { beside, programs, memory_mib: self.memory_mib }
+        SideContents { beside, programs, memory_mib: self.memory_mib }
     }
 }
 
 /// Contents of one Side's guests: the common part, and the programs, of which each guest has one.
 #[derive(PartialEq)]
-struct Guest {
+struct SideContents {
     beside: Contents,
     programs: Vec<UserProgram>,
     memory_mib: u32,
 }
 
-impl Guest {
+impl SideContents {
     /// Packs each program alone, from the current directory.
     fn pack(&self, session: &Session<'_>) -> Result<ProgramsAlone, Error> {
         let beside = pack_together(&self.beside, self.memory_mib, session)?;
@@ -132,7 +132,7 @@ impl Guest {
 }
 
 /// Packs contents as one archive, found from the current directory. `None` if they are empty.
-pub(super) fn pack_together(
+fn pack_together(
     contents: &Contents,
     memory_mib: u32,
     session: &Session<'_>,
@@ -156,12 +156,12 @@ pub(super) fn planned_programs(
     plan: &CountsPlan,
     session: &Session<'_>,
 ) -> Result<Sides<ProgramsAlone>, Error> {
-    let guests = Guests::planned(plan);
+    let guests = GuestContents::planned(plan);
     Sides::try_from_fn(|side| guests.guest(side).find_or_pack(plan.archives_of(side), session))
 }
 
 /// Archive of this hash: from the cache, or packed again.
-pub(super) fn find_packed(
+fn find_packed(
     sha256: &str,
     pack: impl FnOnce() -> Result<Option<PackedPrograms>, Error>,
     session: &Session<'_>,
@@ -174,7 +174,7 @@ pub(super) fn find_packed(
 }
 
 /// Directory from which programs are looked up.
-pub(super) fn current_directory() -> PathBuf {
+fn current_directory() -> PathBuf {
     std::env::current_dir().unwrap_or_else(|_| "/".into())
 }
 
@@ -232,7 +232,7 @@ pub(super) fn with_traced_files(
 
 /// Programs with the files that each opens in a sandbox, if its files are to be traced and are not
 /// known.
-pub(super) fn programs_with_traced_files(
+fn programs_with_traced_files(
     programs: &[UserProgram],
     session: &Session<'_>,
 ) -> Result<Vec<UserProgram>, Error> {
@@ -379,7 +379,7 @@ fn definitions_in(files: &WorkloadFiles, directory: &Path) -> Result<Vec<Definit
         let definition = definition(text, &path)?;
         let is_there = definition.run.is_some()
             || of_ktax.contains(&definition.program)
-            || files.c.iter().any(|(_, text)| declares(text, &definition.program));
+            || files.c.iter().any(|(_, text)| declares_workload(text, &definition.program));
         if !is_there {
             let program = &definition.program;
             let reason =
@@ -392,7 +392,7 @@ fn definitions_in(files: &WorkloadFiles, directory: &Path) -> Result<Vec<Definit
 }
 
 /// Whether a C file declares this workload.
-fn declares(text: &str, program: &str) -> bool {
+fn declares_workload(text: &str, program: &str) -> bool {
     let mut calls = text.split("WORKLOAD").skip(1).map(str::trim_start);
     let name = format!("\"{program}\"");
     calls

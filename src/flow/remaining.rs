@@ -125,7 +125,7 @@ const BYTES_MAX: u64 = 1 << 20;
 
 /// File of learned rates, in the state directory. Ordinary users have a directory of their own,
 /// unless `KTAX_STATE` names one.
-fn path() -> Option<PathBuf> {
+fn rates_path() -> Option<PathBuf> {
     let absolute =
         |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let is_named = std::env::var_os("KTAX_STATE").is_some_and(|named| !named.is_empty());
@@ -140,7 +140,7 @@ fn path() -> Option<PathBuf> {
 
 /// Learned rates; empty without a file of this ktax.
 pub fn learned() -> Rates {
-    let text = path().and_then(|path| read_own_text(&path, BYTES_MAX).ok());
+    let text = rates_path().and_then(|path| read_own_text(&path, BYTES_MAX).ok());
     text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }
 
@@ -154,7 +154,7 @@ pub fn learn(new: &Rates) {
         all.runs.clear();
     }
     all.runs.extend(new.runs.clone());
-    let Some((path, text)) = path().zip(serde_json::to_string(&all).ok()) else { return };
+    let Some((path, text)) = rates_path().zip(serde_json::to_string(&all).ok()) else { return };
     if let Some(dir) = path.parent() {
         let _ = std::fs::create_dir_all(dir);
     }

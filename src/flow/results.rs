@@ -21,14 +21,18 @@ pub(super) const FILE_MAX: u64 = 64 << 20;
 pub(super) const RESULT_MAX: u64 = 256 << 20;
 
 /// Text of a file; `wanted` names what it should be, for the error.
-pub fn text(path: &Path, wanted: &'static str) -> Result<String, Error> {
+pub fn read_named_text(path: &Path, wanted: &'static str) -> Result<String, Error> {
     read_text(path, FILE_MAX).map_err(|reason| unreadable(path, wanted, reason))
 }
 
 /// Refuses, before anything is measured, a file that could not be written.
 pub fn check_output(path: &Path) -> Result<(), Error> {
     let is_special = fs::metadata(path).is_ok_and(|about| !about.is_file() && !about.is_dir());
-    if is_special { Ok(()) } else { check_writable(path).map_err(|error| unwritable(path, error)) }
+    if is_special {
+        Ok(())
+    } else {
+        check_writable(path).map_err(|error| unwritable_error(path, error))
+    }
 }
 
 /// Writes a result to a file that the user named.
@@ -40,10 +44,10 @@ pub fn write_output(path: &Path, text: &str) -> Result<(), Error> {
     } else {
         write_atomically
     };
-    write(path, text.as_bytes()).map_err(|error| unwritable(path, error))
+    write(path, text.as_bytes()).map_err(|error| unwritable_error(path, error))
 }
 
-fn unwritable(path: &Path, error: io::Error) -> Error {
+fn unwritable_error(path: &Path, error: io::Error) -> Error {
     // The system's words alone: what else there is names a file that nobody asked for.
     let kind = error.kind();
     let reason = error.raw_os_error().map_or(kind.into(), io::Error::from_raw_os_error);
@@ -62,7 +66,7 @@ pub fn ledger_text(named: &Path) -> Result<String, Error> {
 
 /// Text of a campaign file.
 pub fn campaign_text(path: &Path) -> Result<String, Error> {
-    text(path, "a campaign file")
+    read_named_text(path, "a campaign file")
 }
 
 /// Model of a key. A name that ends in `.toml` is the file of a machine.
@@ -78,14 +82,17 @@ pub fn model(key: ModelKey) -> Result<ModelKey, Error> {
 /// Machine of a file.
 pub(super) fn machine(path: &Path) -> Result<ModelKey, Error> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    Ok(ModelKey::parse(&text(path, "a machine's file, as `ktax calibrate` writes one")?, &name)?)
+    Ok(ModelKey::parse(
+        &read_named_text(path, "a machine's file, as `ktax calibrate` writes one")?,
+        &name,
+    )?)
 }
 
 /// Text of a file, or of a built-in experiment or ledger. The caller refuses the wrong kind, and
 /// names the command for it.
 fn named_text(named: &Path, wanted: &'static str) -> Result<String, Error> {
     let all = plan::experiments().chain(plan::ledgers());
-    built_in(named, all).map_or_else(|| text(named, wanted), Ok)
+    built_in_named(named, all).map_or_else(|| read_named_text(named, wanted), Ok)
 }
 
 fn all_built_in() -> impl Iterator<Item = BuiltIn> {
@@ -103,7 +110,7 @@ pub fn built_in_text(name: &str) -> Result<&'static str, Error> {
 
 /// Built-in text of this name, unless a file has it. Directories do not count: runs are often named
 /// after their experiment.
-fn built_in(named: &Path, mut all: impl Iterator<Item = BuiltIn>) -> Option<String> {
+fn built_in_named(named: &Path, mut all: impl Iterator<Item = BuiltIn>) -> Option<String> {
     let is_file = named.exists() && !named.is_dir();
     let found = all.find(|file| !is_file && named == Path::new(file.name))?;
     Some(found.text.to_owned())
@@ -132,7 +139,7 @@ pub(super) fn reports(report: &dyn Report) -> Result<Vec<(&'static str, String)>
 }
 
 /// Writes a result to a directory: as JSON under `name`, and its reports.
-pub(super) fn keep(root: &Path, name: &str, report: &dyn Report) -> Result<(), Error> {
+pub(super) fn write_result(root: &Path, name: &str, report: &dyn Report) -> Result<(), Error> {
     let json = render(report, JSON, TextOptions::default())?;
     for (name, text) in [(name, json)].into_iter().chain(reports(report)?) {
         let path = root.join(name);
@@ -147,15 +154,16 @@ pub(super) fn keep(root: &Path, name: &str, report: &dyn Report) -> Result<(), E
 pub fn saved(paths: &[PathBuf]) -> Result<Vec<Saved>, Error> {
     let mut all = Vec::new();
     for path in paths {
-        let mut of_path = if path.is_dir() { directory(path)? } else { file(path)? };
-        name(&mut of_path, path, paths.len() > 1);
+        let mut of_path =
+            if path.is_dir() { results_of_directory(path)? } else { results_of_file(path)? };
+        name_results(&mut of_path, path, paths.len() > 1);
         all.extend(of_path);
     }
     Ok(all)
 }
 
 /// Names results by their path and their number in it, as far as needed to tell them apart.
-fn name(results: &mut [Saved], path: &Path, has_others: bool) {
+fn name_results(results: &mut [Saved], path: &Path, has_others: bool) {
     let path = path.display().to_string();
     let is_one = results.len() == 1;
     for (index, saved) in results.iter_mut().enumerate() {
@@ -169,21 +177,21 @@ fn name(results: &mut [Saved], path: &Path, has_others: bool) {
     }
 }
 
-fn directory(path: &Path) -> Result<Vec<Saved>, Error> {
+fn results_of_directory(path: &Path) -> Result<Vec<Saved>, Error> {
     let finished = [BISECTION, LEDGER, VALIDATION].map(|name| path.join(name));
     if let Some(finished) = finished.iter().find(|path| path.is_file()) {
-        return file(finished);
+        return results_of_file(finished);
     }
     let of_run = match AnyRunDir::open(path) {
-        Err(error @ RunDirError::NoPlan { .. }) => return below(path, error),
+        Err(error @ RunDirError::NoPlan { .. }) => return results_below(path, error),
         opened => opened?.comparison()?,
     };
     let saved = |comparison: Comparison| Saved { dir: Some(path.into()), ..comparison.saved() };
-    of_run.map(|comparison| vec![saved(comparison)]).ok_or_else(|| none_in(path))
+    of_run.map(|comparison| vec![saved(comparison)]).ok_or_else(|| no_comparison(path))
 }
 
 /// Finished runs of a sweep, a search or a ledger, named by their directories.
-fn below(path: &Path, none: RunDirError) -> Result<Vec<Saved>, Error> {
+fn results_below(path: &Path, none: RunDirError) -> Result<Vec<Saved>, Error> {
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     paths.retain(|path| path.join("plan.json").is_file());
@@ -198,10 +206,10 @@ fn below(path: &Path, none: RunDirError) -> Result<Vec<Saved>, Error> {
         let name = run.file_name().unwrap_or_default().to_string_lossy().into_owned();
         all.push(Saved { name, dir: Some(run.clone()), ..comparison.saved() });
     }
-    if all.is_empty() { Err(none_in(path)) } else { Ok(all) }
+    if all.is_empty() { Err(no_comparison(path)) } else { Ok(all) }
 }
 
-fn none_in(path: &Path) -> Error {
+fn no_comparison(path: &Path) -> Error {
     let next = match path.join("plan.json").is_file() {
         true => format!("finish it with `ktax run {}`", shell_path(path)),
         false => "type the command that began it again, and it goes on".to_owned(),
@@ -209,7 +217,7 @@ fn none_in(path: &Path) -> Error {
     Error::NoComparison { path: path.display().to_string(), next }
 }
 
-fn file(path: &Path) -> Result<Vec<Saved>, Error> {
+fn results_of_file(path: &Path) -> Result<Vec<Saved>, Error> {
     let wanted = "a run directory, or of a file that ktax wrote";
     let bytes = read_limited(path, RESULT_MAX).map_err(|error| unreadable(path, wanted, error))?;
     let text = String::from_utf8_lossy(&bytes);
@@ -239,7 +247,7 @@ pub fn row_paths(path: &Path, row: &str, is_compared: bool) -> Result<RowPaths, 
         return Err(no_paths());
     }
     let dir = AnyRunDir::open(path)?;
-    let comparison = dir.comparison()?.ok_or_else(|| none_in(path))?;
+    let comparison = dir.comparison()?.ok_or_else(|| no_comparison(path))?;
     let AnyRunDir::Counts(dir) = dir else { return Err(no_paths()) };
     let found = comparison.rows.iter().find(|one| one.row == row);
     let row = found.ok_or_else(|| no_row(row, &comparison.rows))?;

@@ -111,7 +111,7 @@ impl NativeOrder {
             rows,
             growth: Vec::new(),
         };
-        derive_columns(&mut table, &columns(definition));
+        derive_columns(&mut table, &column_names(definition));
         table
     }
 }
@@ -137,7 +137,7 @@ fn available_memory_bytes() -> Result<u64, Error> {
 }
 
 /// Names of the columns that judge the workload.
-fn columns(definition: &Definition) -> Vec<String> {
+fn column_names(definition: &Definition) -> Vec<String> {
     match definition.columns.is_empty() {
         true => usual_columns(definition.bandwidth),
         false => definition.columns.clone(),
@@ -196,14 +196,15 @@ pub fn stat(
     cancel: &Cancel,
     observe: &dyn Fn(Moment<'_>),
 ) -> Result<Option<StatTable>, StatError> {
-    let mut sides: Vec<Repeated> = order.commands.iter().cloned().map(Repeated::new).collect();
+    let mut sides: Vec<RepeatedCommand> =
+        order.commands.iter().cloned().map(RepeatedCommand::new).collect();
     let mut random = Random::new(order.seed.unwrap_or_default());
     for _ in 0..order.runs {
         let change_first = random.coin();
         if change_first {
             sides.reverse();
         }
-        let ended = sides.iter_mut().try_for_each(|side| side.once(order, cancel, observe));
+        let ended = sides.iter_mut().try_for_each(|side| side.run_once(order, cancel, observe));
         if change_first {
             sides.reverse();
         }
@@ -212,23 +213,23 @@ pub fn stat(
             ended => ended?,
         }
     }
-    Ok(Some(table(sides, order)))
+    Ok(Some(stat_table(sides, order)))
 }
 
 /// Command, and the counts of its runs.
-struct Repeated {
+struct RepeatedCommand {
     command: StatCommand,
     counted: Vec<Counted>,
 }
 
-impl Repeated {
-    fn new(words: Vec<String>) -> Repeated {
+impl RepeatedCommand {
+    fn new(words: Vec<String>) -> RepeatedCommand {
         let command = StatCommand { words, failures: Vec::new() };
-        Repeated { command, counted: Vec::new() }
+        RepeatedCommand { command, counted: Vec::new() }
     }
 
     /// Runs the command once more.
-    fn once(
+    fn run_once(
         &mut self,
         order: &StatOrder,
         cancel: &Cancel,
@@ -259,7 +260,7 @@ fn last_words(output: &[u8]) -> String {
     if last.is_empty() { String::new() } else { format!(": {}", escape(&last.join(" | "))) }
 }
 
-fn table(sides: Vec<Repeated>, order: &StatOrder) -> StatTable {
+fn stat_table(sides: Vec<RepeatedCommand>, order: &StatOrder) -> StatTable {
     let (commands, counted): (Vec<StatCommand>, Vec<Vec<Counted>>) =
         sides.into_iter().map(|side| (side.command, side.counted)).unzip();
     StatTable {

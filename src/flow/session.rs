@@ -112,14 +112,14 @@ impl<'a> Session<'a> {
 
 /// QEMU to run: `named`, else that of `KTAX_QEMU`. `None` is the one on the PATH.
 pub fn qemu_program(named: Option<&Path>) -> Option<PathBuf> {
-    named.map(Path::to_owned).or_else(|| path_of("KTAX_QEMU"))
+    named.map(Path::to_owned).or_else(|| path_in_env("KTAX_QEMU"))
 }
 
 /// Directory of the cache: `named`, else `KTAX_CACHE`, else below the user's own.
 pub fn cache_directory(named: Option<&Path>) -> Result<PathBuf, Error> {
-    let from = |name: &str| path_of(name).filter(|path| path.is_absolute());
+    let from = |name: &str| path_in_env(name).filter(|path| path.is_absolute());
     let next = "give --cache the absolute path of a directory";
-    let named = named.map(Path::to_owned).or_else(|| path_of("KTAX_CACHE"));
+    let named = named.map(Path::to_owned).or_else(|| path_in_env("KTAX_CACHE"));
     let named = named.map(std::path::absolute).transpose().context("cannot use the cache", next)?;
     named
         .or_else(|| from("XDG_CACHE_HOME").map(|dir| dir.join("ktax")))
@@ -128,7 +128,7 @@ pub fn cache_directory(named: Option<&Path>) -> Result<PathBuf, Error> {
 }
 
 /// Path in an environment variable; `None` if it is empty.
-fn path_of(name: &str) -> Option<PathBuf> {
+fn path_in_env(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 

@@ -33,13 +33,13 @@ pub(super) fn take(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<Ve
             continue;
         }
         match used.store.get(&group.of) {
-            Ok(Some(measurement)) if !is_drawn(used.verify_percent) => {
+            Ok(Some(measurement)) if !is_drawn_for_verification(used.verify_percent) => {
                 place_in(dir, &group, &measurement)?;
                 continue;
             }
             Ok(_) => {}
             // It stays for the ktax that wrote it.
-            Err(error @ StoreError::OtherVersion { .. }) => say(session, used, &error),
+            Err(error @ StoreError::OtherVersion { .. }) => note_once(session, used, &error),
             Err(error @ StoreError::Damaged { .. }) => {
                 session.observer.note(&error.to_string());
                 // A store that is read-only keeps it, and it is measured all the same.
@@ -48,7 +48,7 @@ pub(super) fn take(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<Ve
                 }
             }
             Err(error) => {
-                say(session, used, &error);
+                note_once(session, used, &error);
                 return Ok(Vec::new());
             }
         }
@@ -70,16 +70,16 @@ pub(super) fn keep(
 ) -> Result<(), Error> {
     let Some(used) = &session.store else { return Ok(()) };
     for group in groups {
-        match put(&used.store, dir, group) {
+        match put_group(&used.store, dir, group) {
             Ok(Kept::Other(object)) => {
                 return Err(mismatch(&used.store, &object, dir, group).into());
             }
             Ok(_) => {}
             Err(error @ (StoreError::OtherVersion { .. } | StoreError::Unsound { .. })) => {
-                say(session, used, &error);
+                note_once(session, used, &error);
             }
             Err(error) => {
-                say(session, used, &error);
+                note_once(session, used, &error);
                 break;
             }
         }
@@ -106,20 +106,20 @@ fn mismatch(store: &Store, object: &Path, dir: &RunDir<CountsPlan>, group: &Grou
 pub(super) fn keep_result(result: &dyn Report, session: &Session<'_>) {
     if let Some(used) = &session.store {
         if let Err(error) = used.store.put_result(&result.saved()) {
-            say(session, used, &error);
+            note_once(session, used, &error);
         }
     }
 }
 
 /// Notes once why the store cannot be used.
-fn say(session: &Session<'_>, used: &UsedStore, error: &StoreError) {
+fn note_once(session: &Session<'_>, used: &UsedStore, error: &StoreError) {
     if used.is_news() {
         session.observer.note(&format!("{error}, or give --no-store"));
     }
 }
 
 /// Keeps the measurement of a group. A group without one counts as kept.
-pub(super) fn put(
+fn put_group(
     store: &Store,
     dir: &RunDir<CountsPlan>,
     group: &Group,
@@ -129,7 +129,7 @@ pub(super) fn put(
 
 /// Draws whether a measurement is verified. The seed of the run would choose the same ones each
 /// time.
-fn is_drawn(percent: f64) -> bool {
+fn is_drawn_for_verification(percent: f64) -> bool {
     let draw = RandomState::new().build_hasher().finish();
     (draw >> 11) as f64 / (1_u64 << 53) as f64 * 100.0 < percent
 }
@@ -183,7 +183,7 @@ impl UsedStore {
     }
 
     /// Returns `true` once, for the first message that the store cannot be used.
-    pub(super) fn is_news(&self) -> bool {
+    fn is_news(&self) -> bool {
         !self.is_said.swap(true, Ordering::Relaxed)
     }
 }
@@ -342,7 +342,7 @@ pub fn import(path: &Path, store: &Path) -> Result<Added, Error> {
     if let Some(dir) = &counts {
         for group in groups(dir.plan()) {
             let row = format!("{} of the {}", group.row(), group.side.name());
-            added.measurement(put(&store, dir, &group), &row, dir.root())?;
+            added.measurement(put_group(&store, dir, &group), &row, dir.root())?;
         }
     }
     match saved(&[path.to_owned()]) {

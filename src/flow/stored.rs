@@ -20,7 +20,7 @@ use names::Names;
 pub use diff::DiffOrder;
 pub(super) use diff::compare;
 pub use history::HistoryOrder;
-pub use prune::{Prunable, Prune, PruneOrder, guest};
+pub use prune::{Prunable, Prune, PruneOrder, short_guest};
 
 /// Store with its index.
 pub struct Stored {
@@ -59,10 +59,10 @@ pub enum StoredError {
     #[error(
         "the store in {store} has no {name:?}{}; `ktax log --subjects` lists what it has, and \
          `{}` measures it",
-        meant(.near), shell_line(.command)
+        did_you_mean(.near), shell_line(.command)
     )]
     Unknown { store: String, name: String, near: Option<String>, command: Vec<String> },
-    #[error("{name:?} is {}; give one of these", listed(.choices))]
+    #[error("{name:?} is {}; give one of these", choices_text(.choices))]
     Ambiguous { name: String, choices: Vec<(String, String)> },
     #[error("{name:?} is a name of {subject} already; choose another")]
     Taken { name: String, subject: String },
@@ -80,7 +80,7 @@ pub enum StoredError {
     Same { base: String, change: String },
     #[error(
         "the store has no row {row:?}{}; `ktax history` lists what it has",
-        meant(.near)
+        did_you_mean(.near)
     )]
     NoRow { row: String, near: Option<String> },
     #[error(
@@ -112,12 +112,12 @@ pub enum StoredError {
     NoResult { id: String },
 }
 
-fn meant(near: &Option<String>) -> String {
+fn did_you_mean(near: &Option<String>) -> String {
     let near = near.as_ref().map(|near| format!(" (did you mean {:?}?)", escape(near)));
     near.unwrap_or_default()
 }
 
-fn listed(choices: &[(String, String)]) -> String {
+fn choices_text(choices: &[(String, String)]) -> String {
     let one = |(name, what): &(String, String)| match what.as_str() {
         "" => shell_word(name),
         what => format!("{} ({})", shell_word(name), escape(what)),

@@ -29,9 +29,9 @@ use crate::plan::{Experiment, TimesExperiment, has_own_ops, with_ops};
 use crate::run::{Ended, TimesDriver, TimesError, run_natively};
 use crate::rundir::RunDir;
 use crate::text::shell_path;
-use estimate::rates;
+use estimate::rates_of_pairs;
 
-pub use blocks::{BOOTS as BOOTS_OF_A_BLOCK, BlockError, CpuError, run_block};
+pub use blocks::{BOOTS_OF_A_BLOCK, BlockError, CpuError, run_block};
 pub(super) use estimate::estimate;
 
 /// Plan with its Kernels, and with the number of operations, which is found on the running kernel.
@@ -39,23 +39,23 @@ pub(super) fn plan(
     experiment: &Experiment<TimesExperiment>,
     session: &Session<'_>,
 ) -> Result<Plan<TimesPlan>, Error> {
-    refuse(experiment)?;
+    check_machine(experiment)?;
     let mut plan = experiment.plan()?;
     if plan.method.runs_on == RunsOn::Guests {
         Qemu::find(session.qemu.as_deref())?.check_cpu(&plan.method.machine.cpu)?;
     }
-    plan.method.kernels = kernels(&plan.method, session)?;
+    plan.method.kernels = guest_kernels(&plan.method, session)?;
     let native =
         session.native()?.with(programs::identify_timed_programs(&mut plan.method, session)?);
     session.observer.status("finding out how many operations take 20 ms");
-    let method = session.unless_cancelled(calibrated(plan.method.clone(), &native));
+    let method = session.unless_cancelled(with_calibrated_ops(plan.method.clone(), &native));
     session.observer.status("");
     plan.method = method?;
     Ok(plan)
 }
 
 /// Refuses CPUs, settings and values that this machine does not have.
-fn refuse(experiment: &Experiment<TimesExperiment>) -> Result<(), Error> {
+fn check_machine(experiment: &Experiment<TimesExperiment>) -> Result<(), Error> {
     cpus::check(&experiment.method.machine)?;
     Ok(settings_of(experiment).try_for_each(|side| Running::default().check(side))?)
 }
@@ -71,7 +71,7 @@ fn settings_of(experiment: &Experiment<TimesExperiment>) -> impl Iterator<Item =
 /// Refuses early what a run would refuse: missing CPUs, a KVM or settings that this user may not
 /// use, and Sides that the user boots, because one command cannot boot another kernel.
 pub(super) fn check(experiment: &Experiment<TimesExperiment>) -> Result<(), Error> {
-    refuse(experiment)?;
+    check_machine(experiment)?;
     if experiment.method.engine.runs_on == RunsOn::Guests {
         device::check(experiment.method.machine.accelerator)?;
     }
@@ -96,7 +96,10 @@ impl Session<'_> {
 }
 
 /// Kernels of the guests, so that a resumed run uses the same ones.
-fn kernels(plan: &TimesPlan, session: &Session<'_>) -> Result<BTreeMap<String, Identity>, Error> {
+fn guest_kernels(
+    plan: &TimesPlan,
+    session: &Session<'_>,
+) -> Result<BTreeMap<String, Identity>, Error> {
     let mut kernels = BTreeMap::new();
     if plan.runs_on == RunsOn::Guests {
         for name in [&plan.subjects.base, &plan.subjects.change].into_iter().flat_map(|s| &s.kernel)
@@ -117,13 +120,13 @@ const ENOUGH_NS: u64 = 2_000_000;
 
 /// Plan with operations for loops of about [`LOOP_NS`] on this machine. Rows that name their number
 /// keep it, programs of guests run once in each loop, and failures are left to the run.
-fn calibrated(mut plan: TimesPlan, host: &Host) -> Result<TimesPlan, Error> {
+fn with_calibrated_ops(mut plan: TimesPlan, host: &Host) -> Result<TimesPlan, Error> {
     for row in plan.headline.iter_mut().chain(&mut plan.secondary) {
         let is_of_guests = row.is_users() && plan.runs_on == RunsOn::Guests;
         if has_own_ops(row) || is_of_guests {
             continue;
         }
-        match ops(row, host)? {
+        match find_ops(row, host)? {
             Ok(ops) => *row = with_ops(row, ops)?,
             Err(Stop::Cancelled) => return Err(Error::Cancelled),
             Err(Stop::Failed(..)) => {}
@@ -132,7 +135,7 @@ fn calibrated(mut plan: TimesPlan, host: &Host) -> Result<TimesPlan, Error> {
     Ok(plan)
 }
 
-fn ops(row: &Workload, host: &Host) -> Result<Result<u64, Stop>, Error> {
+fn find_ops(row: &Workload, host: &Host) -> Result<Result<u64, Stop>, Error> {
     let mut ops = 1;
     loop {
         let Some(mut ran) = run_natively(host, &with_ops(row, ops)?, 1, false, &|| {}) else {
@@ -159,7 +162,7 @@ fn two_digits(value: f64) -> u64 {
 }
 
 /// Opens the engine of a Plan.
-fn engine<'a>(
+fn open_engine<'a>(
     dir: &'a RunDir<TimesPlan>,
     session: &'a Session<'_>,
     between: &'a dyn Fn(),
@@ -208,22 +211,22 @@ fn drive(
     dir.prepare_pairs()?;
     // Not before the engine has chosen them; and a failure has to put back what that changed.
     let watch = |work: &mut dyn FnMut()| {
-        let cpus = cpus::used(dir).map_err(|error| io::Error::other(error.to_string()))?;
+        let cpus = cpus::used_by_run(dir).map_err(|error| io::Error::other(error.to_string()))?;
         let watch = Watch::start_on(&cpus)?;
         work();
         watch.end()
     };
     let between = || session.observer.tick();
-    let engine = engine(dir, session, &between)?;
+    let engine = open_engine(dir, session, &between)?;
     let (engine, watch, cancel) = (&*engine, &watch, &session.cancel);
     let never_ran = &never_ran;
     let ended = work(&TimesDriver { dir, engine, cancel, wants_more, never_ran, watch });
-    both(ended, engine.end(), |text| session.observer.note(text))
+    join_results(ended, engine.end(), |text| session.observer.note(text))
 }
 
 /// Joins the results of a run and of restoring the settings. If both failed, the second error
 /// becomes a note.
-fn both(
+fn join_results(
     ended: Result<Ended, TimesError>,
     put_back: Result<(), Stop>,
     say: impl FnOnce(&str),
@@ -249,9 +252,9 @@ pub(super) fn run(
     session: &Session<'_>,
 ) -> Result<Ended, Error> {
     if dir.plan().method.is_in_blocks() {
-        return Err(BlockError::Booted { next: blocks::how(dir) }.into());
+        return Err(BlockError::Booted { next: blocks::steps(dir) }.into());
     }
-    let plan = judged(dir, options.allow_differences);
+    let plan = plan_to_judge(dir, options.allow_differences);
     let has_warned = Cell::new(false);
     let ask = |pairs: &[TimedPair]| {
         // Nobody waits for all pairs to hear of a mistyped parameter.
@@ -268,7 +271,8 @@ pub(super) fn run(
     let there = dir.pairs()?.len();
     let ended = drive(dir, session, &ask, |driver| driver.run());
     session.observer.status("");
-    if let Some(rates) = rates(&plan.method, dir.pairs()?.get(there..).unwrap_or_default()) {
+    if let Some(rates) = rates_of_pairs(&plan.method, dir.pairs()?.get(there..).unwrap_or_default())
+    {
         session.observer.learned(&rates);
     }
     ended
@@ -276,11 +280,11 @@ pub(super) fn run(
 
 /// Judges the pairs on disk.
 pub(super) fn analyse(dir: &RunDir<TimesPlan>, options: Options) -> Result<Comparison, Error> {
-    let plan = &judged(dir, options.allow_differences);
+    let plan = &plan_to_judge(dir, options.allow_differences);
     let (comparison, next) = match plan.method.is_in_blocks() {
         true => {
             let blocks = dir.blocks()?;
-            (in_blocks(plan, &blocks), blocks::next(dir, &blocks))
+            (in_blocks(plan, &blocks), blocks::next_step(dir, &blocks))
         }
         false => (
             times(plan, &dir.pairs()?),
@@ -297,7 +301,7 @@ pub(super) fn analyse(dir: &RunDir<TimesPlan>, options: Options) -> Result<Compa
 /// Next step for a directory that only has its Plan.
 pub(super) fn planned(dir: &RunDir<TimesPlan>) -> String {
     match dir.plan().method.is_in_blocks() {
-        true => format!("planned blocks; {}", blocks::how(dir)),
+        true => format!("planned blocks; {}", blocks::steps(dir)),
         false => {
             format!("planned timed pairs; run them with `ktax run {}`", shell_path(dir.root()))
         }
@@ -305,7 +309,7 @@ pub(super) fn planned(dir: &RunDir<TimesPlan>) -> String {
 }
 
 /// Plan with the user's permission for differences; the Plan on disk stays unchanged.
-fn judged(dir: &RunDir<TimesPlan>, allow_differences: bool) -> Plan<TimesPlan> {
+fn plan_to_judge(dir: &RunDir<TimesPlan>, allow_differences: bool) -> Plan<TimesPlan> {
     let mut plan = dir.plan().clone();
     plan.method.allow_differences |= allow_differences;
     plan
@@ -335,7 +339,7 @@ mod tests {
         let failed = || Err(TimesError::Watch(std::io::ErrorKind::NotFound.into()));
         let outcome_of = |ended, put_back| {
             let mut noted = String::new();
-            let result = both(ended, put_back, |text| noted = text.to_owned());
+            let result = join_results(ended, put_back, |text| noted = text.to_owned());
             (result.map_err(|error| error.to_string()), noted)
         };
         let (result, noted) = outcome_of(failed(), left());

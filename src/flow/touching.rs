@@ -97,7 +97,7 @@ pub fn touching(named: &str) -> Result<Touched, Error> {
         || kernel::patch(path).map_err(|reason| unreadable(path, "a patch or a C file", reason));
     Ok(Touched::by(match is_c {
         true => patch::definitions_in(&String::from_utf8_lossy(&read()?)),
-        false => changed(named, &read()?)?,
+        false => changed_functions(named, &read()?)?,
     }))
 }
 
@@ -112,7 +112,7 @@ fn by_name(name: &str) -> Result<Touched, Error> {
     Ok(touched)
 }
 
-fn changed(named: &str, bytes: &[u8]) -> Result<BTreeSet<SourceFunction>, Error> {
+fn changed_functions(named: &str, bytes: &[u8]) -> Result<BTreeSet<SourceFunction>, Error> {
     let refuse = |reason| TouchingError::NotAPatch { patch: named.to_owned(), reason };
     let patches = patch::read(bytes).map_err(refuse)?;
     Ok(patches.iter().flat_map(|patch| patch.diff.functions()).collect())
@@ -124,7 +124,7 @@ fn by_patches(patches: &[String]) -> Result<Touched, Error> {
     for named in patches {
         let path = Path::new(named);
         let bytes = kernel::patch(path).map_err(|reason| unreadable(path, "a patch", reason))?;
-        functions.extend(changed(named, &bytes)?);
+        functions.extend(changed_functions(named, &bytes)?);
     }
     Ok(Touched::by(functions))
 }
@@ -157,7 +157,7 @@ pub fn expand_touching(file: &mut ExperimentFile) -> Result<(), Error> {
 
 /// Sentence about the rows of a comparison that execute what its patches change. `None` without
 /// patches.
-pub(super) fn remark(change: &Subject, rows: &[String]) -> Result<Option<String>, Error> {
+pub(super) fn patches_remark(change: &Subject, rows: &[String]) -> Result<Option<String>, Error> {
     if change.patches.is_empty() {
         return Ok(None);
     }

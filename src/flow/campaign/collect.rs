@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::{CampaignError, left, take_units};
+use super::{CampaignError, take_units, unmeasured};
 use crate::flow::error::Error;
 use crate::flow::session::Session;
 use crate::flow::store::copy_store;
@@ -34,11 +34,11 @@ pub fn collect(
 ) -> Result<Collected, Error> {
     let mut all = vec![dir.clone()];
     for copy in copies {
-        all.push(copy_of(dir, copy)?);
+        all.push(open_copy(dir, copy)?);
     }
     let mut collected = Collected::default();
     for copy in &all {
-        take(dir, copy, &mut collected)?;
+        take_copy(dir, copy, &mut collected)?;
     }
     if let Some(used) = &session.store {
         // Also what the store had when the campaign was planned, and has lost since.
@@ -46,9 +46,9 @@ pub fn collect(
             take_units(&used.store, dir, shard.units())?;
         }
     }
-    let timed = timed(&all)?;
-    collected.failed = failed(&all, &timed)?;
-    collected.comparisons = neighbours(dir)?;
+    let timed = timed_comparisons(&all)?;
+    collected.failed = failed_in_guests(&all, &timed)?;
+    collected.comparisons = compare_neighbours(dir)?;
     collected.comparisons.extend(timed.into_values());
     let results = collected.comparisons.iter().map(Report::saved);
     Store::new(dir.store()).put_results(results)?;
@@ -62,7 +62,7 @@ pub fn collect(
 
 /// Opens a copy of the directory that another machine has used, and refuses that of another
 /// campaign.
-fn copy_of(dir: &CampaignDir, path: &Path) -> Result<CampaignDir, Error> {
+fn open_copy(dir: &CampaignDir, path: &Path) -> Result<CampaignDir, Error> {
     let copy = CampaignDir::open(path)?;
     match copy.plan() == dir.plan() {
         true => Ok(copy),
@@ -75,7 +75,11 @@ fn copy_of(dir: &CampaignDir, path: &Path) -> Result<CampaignDir, Error> {
 
 /// Takes the campaign's kernels and measurements from a copy. A damaged file is moved aside in the
 /// directory itself, and left alone in a copy.
-fn take(dir: &CampaignDir, copy: &CampaignDir, collected: &mut Collected) -> Result<(), Error> {
+fn take_copy(
+    dir: &CampaignDir,
+    copy: &CampaignDir,
+    collected: &mut Collected,
+) -> Result<(), Error> {
     for subject in dir.plan().to_build() {
         if let (None, Some(kernel)) = (dir.kernel(subject)?, copy.kernel(subject)?) {
             dir.write_kernel(subject, &kernel)?;
@@ -126,7 +130,7 @@ fn measurands(dir: &CampaignDir) -> Result<Vec<Measurand>, Error> {
 }
 
 /// Finished timed experiments by their names.
-fn timed(all: &[CampaignDir]) -> Result<BTreeMap<String, Comparison>, Error> {
+fn timed_comparisons(all: &[CampaignDir]) -> Result<BTreeMap<String, Comparison>, Error> {
     let mut found = BTreeMap::new();
     for name in &all[0].plan().timed {
         for dir in all {
@@ -141,7 +145,7 @@ fn timed(all: &[CampaignDir]) -> Result<BTreeMap<String, Comparison>, Error> {
 
 /// Failures in a guest. An error names the rows that are neither measured nor failed, including
 /// those that the store had when the campaign was planned.
-fn failed(
+fn failed_in_guests(
     all: &[CampaignDir],
     timed: &BTreeMap<String, Comparison>,
 ) -> Result<Vec<(String, String)>, Error> {
@@ -153,7 +157,7 @@ fn failed(
             missing.push(format!("the timed experiment {name}"));
         }
         for unit in shard.units() {
-            let left = left(all, unit)?;
+            let left = unmeasured(all, unit)?;
             missing.extend(left.missing);
             failed.extend(left.failed);
         }
@@ -168,7 +172,7 @@ fn failed(
 }
 
 /// Compares each Subject with the one before it, over the rows that both have.
-fn neighbours(dir: &CampaignDir) -> Result<Vec<Comparison>, Error> {
+fn compare_neighbours(dir: &CampaignDir) -> Result<Vec<Comparison>, Error> {
     let (plan, store) = (dir.plan(), Store::new(dir.store()));
     let rows_of = |subject: usize| -> Result<Vec<Option<Measurement>>, Error> {
         let Some(kernel) = dir.kernel(subject)? else {

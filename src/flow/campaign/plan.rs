@@ -33,11 +33,11 @@ pub fn plan(
         session.check_names(&ExperimentMethod::Counts(one.method.clone()))?;
     }
     let qemu = Qemu::find(session.qemu.as_deref())?;
-    let mut planned = frame(campaign, &qemu)?;
-    let timed = timed(campaign, session)?;
+    let mut planned = plan_without_subjects(campaign, &qemu)?;
+    let timed = timed_plans(campaign, session)?;
     let mut kernels = Vec::new();
     for experiment in &campaign.subjects {
-        kernels.push(kernel_of(experiment, session)?);
+        kernels.push(kernel_unless_built(experiment, session)?);
     }
     let subjects = campaign.subjects.iter().zip(&kernels);
     let subject = |(experiment, kernel): (&Experiment<CountsExperiment>, &Option<Kernel>)| {
@@ -45,17 +45,17 @@ pub fn plan(
         CampaignSubject { subject: experiment.method.base.clone(), kernel }
     };
     planned.subjects = subjects.map(subject).collect();
-    let known = known(&planned, session)?;
-    let costs = costs(&planned, &known);
+    let known = known_measurements(&planned, session)?;
+    let costs = row_costs(&planned, &known);
     let counted = plan::divide(&costs, shards).into_iter().map(Shard::Counts);
     planned.timed = timed.iter().map(|(name, _)| name.clone()).collect();
     // Nothing else runs beside them: they begin when the rest has.
     planned.shards = counted.chain(planned.timed.iter().cloned().map(Shard::Times)).collect();
-    fill(out, planned, &known, &kernels, timed)
+    write_directory(out, planned, &known, &kernels, timed)
 }
 
 /// Plan without its Subjects and shards.
-fn frame(campaign: &Campaign, qemu: &Qemu) -> Result<CampaignPlan, Error> {
+fn plan_without_subjects(campaign: &Campaign, qemu: &Qemu) -> Result<CampaignPlan, Error> {
     let first = campaign.subjects.first();
     let usual = Machine::default();
     let machine = first.map_or(usual, |experiment| experiment.method.machine.clone());
@@ -82,7 +82,7 @@ fn frame(campaign: &Campaign, qemu: &Qemu) -> Result<CampaignPlan, Error> {
 }
 
 /// Kernel of an experiment; `None` if a shard of its own builds it.
-fn kernel_of(
+fn kernel_unless_built(
     experiment: &Experiment<CountsExperiment>,
     session: &Session<'_>,
 ) -> Result<Option<Kernel>, Error> {
@@ -96,7 +96,7 @@ fn kernel_of(
 }
 
 /// Plans of the timed experiments, with the names of their directories.
-fn timed(
+fn timed_plans(
     campaign: &Campaign,
     session: &Session<'_>,
 ) -> Result<Vec<(String, crate::model::Plan)>, Error> {
@@ -123,7 +123,7 @@ fn timed(
 }
 
 /// Measurements that the store has, by Subject and row.
-fn known(
+fn known_measurements(
     planned: &CampaignPlan,
     session: &Session<'_>,
 ) -> Result<Vec<Vec<Option<Measurement>>>, Error> {
@@ -141,9 +141,9 @@ fn known(
 }
 
 /// Estimated seconds of each row on one CPU; `None` for rows that are measured.
-fn costs(planned: &CampaignPlan, known: &[Vec<Option<Measurement>>]) -> Vec<Costs> {
+fn row_costs(planned: &CampaignPlan, known: &[Vec<Option<Measurement>>]) -> Vec<Costs> {
     let rates = learned();
-    let seconds_of = |rows: &[&str]| seconds(planned, rows, rates.clone());
+    let seconds_of = |rows: &[&str]| estimated_seconds(planned, rows, rates.clone());
     let boots = seconds_of(&[]);
     let rows: Vec<f64> =
         planned.workloads.iter().map(|workload| seconds_of(&[&workload.row]) - boots).collect();
@@ -154,7 +154,7 @@ fn costs(planned: &CampaignPlan, known: &[Vec<Option<Measurement>>]) -> Vec<Cost
     known.iter().map(|known| Costs { boots, rows: left(known) }).collect()
 }
 
-fn seconds(planned: &CampaignPlan, rows: &[&str], rates: Rates) -> f64 {
+fn estimated_seconds(planned: &CampaignPlan, rows: &[&str], rates: Rates) -> f64 {
     let Key { engine, .. } = planned.key.clone();
     let rows = rows.iter().map(|row| (*row).to_owned()).collect();
     let mut remaining = Remaining::new(rates);
@@ -163,7 +163,7 @@ fn seconds(planned: &CampaignPlan, rows: &[&str], rates: Rates) -> f64 {
 }
 
 /// Writes the directory. The plan comes last, because it marks a directory as a campaign.
-fn fill(
+fn write_directory(
     out: &Path,
     planned: CampaignPlan,
     known: &[Vec<Option<Measurement>>],

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use super::{CampaignError, failures, missing, take_units};
+use super::{CampaignError, missing_rows, row_failures, take_units};
 use crate::disk::{Lock, lock_file};
 use crate::engine::qemu::Qemu;
 use crate::engine::{self, Measures};
@@ -44,7 +44,7 @@ pub fn run(dir: &CampaignDir, number: usize, session: &Session<'_>) -> Result<Sh
             }
             check_machine(dir, session)?;
             let store = UsedStore::new(dir.store(), verify_percent);
-            counts(dir, units, &session.with_store(store))
+            run_counts(dir, units, &session.with_store(store))
         }
         Shard::Times(name) => {
             let run_dir = AnyRunDir::open(&dir.timed(name))?;
@@ -101,14 +101,14 @@ fn check_machine(dir: &CampaignDir, session: &Session<'_>) -> Result<(), Error> 
 fn is_done(dir: &CampaignDir, units: &[CampaignUnit]) -> Result<bool, Error> {
     for unit in units {
         match dir.kernel(unit.subject)? {
-            Some(kernel) if missing(dir, unit, &kernel).is_empty() => {}
+            Some(kernel) if missing_rows(dir, unit, &kernel).is_empty() => {}
             _ => return Ok(false),
         }
     }
     Ok(true)
 }
 
-fn counts(
+fn run_counts(
     dir: &CampaignDir,
     units: &[CampaignUnit],
     session: &Session<'_>,
@@ -123,16 +123,16 @@ fn counts(
             kernel: subject.kernel.clone(),
             path: dir.root().display().to_string(),
         })?;
-        if missing(dir, unit, &kernel).is_empty() {
+        if missing_rows(dir, unit, &kernel).is_empty() {
             continue;
         }
-        fetch(dir, &kernel, session)?;
-        if unit_ended(dir, unit, &kernel, session)? == Ended::Cancelled {
+        cache_image(dir, &kernel, session)?;
+        if run_unit(dir, unit, &kernel, session)? == Ended::Cancelled {
             end.is_stopped = true;
             return Ok(end);
         }
-        let left = missing(dir, unit, &kernel);
-        let failed = failures(dir, unit, &left)?;
+        let left = missing_rows(dir, unit, &kernel);
+        let failed = row_failures(dir, unit, &left)?;
         if failed.len() < left.len() {
             // Not the guest's fault: another try, or another machine, may measure it.
             let path = dir.run_of(unit).display().to_string();
@@ -144,7 +144,7 @@ fn counts(
 }
 
 /// Puts an image of the directory into the cache, so that nothing is fetched or built.
-fn fetch(dir: &CampaignDir, kernel: &Identity, session: &Session<'_>) -> Result<(), Error> {
+fn cache_image(dir: &CampaignDir, kernel: &Identity, session: &Session<'_>) -> Result<(), Error> {
     let image = dir.image(&kernel.sha256);
     if kernel::cached(&kernel.sha256, &session.cache).is_none() && image.exists() {
         session.obtain(&Subject::of(&image.display().to_string(), ""))?;
@@ -153,7 +153,7 @@ fn fetch(dir: &CampaignDir, kernel: &Identity, session: &Session<'_>) -> Result<
 }
 
 /// Measures a unit. Its run directory stays if something failed or was stopped.
-fn unit_ended(
+fn run_unit(
     dir: &CampaignDir,
     unit: &CampaignUnit,
     kernel: &Identity,
@@ -177,7 +177,7 @@ fn unit_ended(
         error => error.into(),
     })?;
     let ended = phases::run(&run_dir, Options::default(), session)?;
-    if ended == Ended::Complete && missing(dir, unit, kernel).is_empty() {
+    if ended == Ended::Complete && missing_rows(dir, unit, kernel).is_empty() {
         let next = "make the campaign's directory writable";
         fs::remove_dir_all(&path).context(format!("cannot remove {}", path.display()), next)?;
     }

@@ -144,19 +144,19 @@ fn try_small(limits: &Limits, cancel: &Cancel) -> Option<Result<(), String>> {
         Ok(child) => child,
         Err(error) => return Some(Err(error.to_string())),
     };
-    let ended = wait(&mut child, limits, cancel);
+    let ended = wait_for_end(&mut child, limits, cancel);
     // Not waited for: who is stuck in the kernel does not end, whatever is sent to it.
     drop(child.kill());
     Some(match ended? {
         Ok(true) => Ok(()),
-        Ok(false) => Err(said(&mut child)),
+        Ok(false) => Err(stderr_of(&mut child)),
         Err(()) => Err(format!("it does not end within {} s", limits.time.as_secs())),
     })
 }
 
 /// Whether the process succeeded. An error means that it did not end in time; `None` that the user
 /// stopped it.
-fn wait(child: &mut Child, limits: &Limits, cancel: &Cancel) -> Option<Result<bool, ()>> {
+fn wait_for_end(child: &mut Child, limits: &Limits, cancel: &Cancel) -> Option<Result<bool, ()>> {
     let started = Instant::now();
     loop {
         match child.try_wait() {
@@ -168,7 +168,7 @@ fn wait(child: &mut Child, limits: &Limits, cancel: &Cancel) -> Option<Result<bo
     }
 }
 
-fn said(child: &mut Child) -> String {
+fn stderr_of(child: &mut Child) -> String {
     const MOST: u64 = 300;
     let mut text = Vec::new();
     if let Some(stderr) = child.stderr.take() {
@@ -207,7 +207,7 @@ fn try_kernel(
         // One that does not answer its monitor is killed before anybody looks at the flag.
         Err(_) if cancel.is_cancelled() => None,
         Err(Stop::Cancelled) => None,
-        Err(Stop::Failed(failure, _)) => Some(match spoken(failure) {
+        Err(Stop::Failed(failure, _)) => Some(match late_if_mute(failure) {
             Failure::RealTime { limit_s } => Seen::NoBootYet { kernel: name, limit_s },
             lost @ (Failure::QemuLost { .. } | Failure::QemuDied { .. }) => {
                 let other = TimedMachine { cpu: OTHER_CPU.into(), ..TimedMachine::default() };
@@ -226,7 +226,7 @@ fn try_kernel(
 
 /// Turns silence into a timeout: whether a kernel prints before the limit depends on the machine's
 /// speed.
-fn spoken(failure: Failure) -> Failure {
+fn late_if_mute(failure: Failure) -> Failure {
     match failure {
         Failure::Mute { after } if matches!(*after, Failure::RealTime { .. }) => *after,
         other => other,
@@ -240,9 +240,9 @@ mod tests {
     #[test]
     fn a_kernel_that_has_printed_nothing_yet_may_be_slow() {
         let late = Failure::RealTime { limit_s: 4 };
-        assert_eq!(spoken(late.clone().mute()), late);
+        assert_eq!(late_if_mute(late.clone().mute()), late);
         let silent = Failure::Silent { console: String::new() }.mute();
-        assert_eq!(spoken(silent.clone()), silent);
+        assert_eq!(late_if_mute(silent.clone()), silent);
     }
 
     #[test]
@@ -289,12 +289,12 @@ mod tests {
         let endless = || Command::new("sleep").arg("600").spawn().unwrap();
         let limits = Limits { time: Duration::from_millis(50), ..Limits::default() };
         let mut child = endless();
-        assert_eq!(wait(&mut child, &limits, &Cancel::default()), Some(Err(())));
+        assert_eq!(wait_for_end(&mut child, &limits, &Cancel::default()), Some(Err(())));
         let cancelled = Cancel::default();
         cancelled.cancel();
-        assert_eq!(wait(&mut child, &Limits::default(), &cancelled), None);
+        assert_eq!(wait_for_end(&mut child, &Limits::default(), &cancelled), None);
         child.kill().unwrap();
-        let end = wait(&mut child, &Limits::default(), &Cancel::default());
+        let end = wait_for_end(&mut child, &Limits::default(), &Cancel::default());
         assert_eq!(end, Some(Ok(false)));
     }
 }

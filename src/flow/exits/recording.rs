@@ -113,7 +113,7 @@ impl Attached {
 const STOP_POLL: Duration = Duration::from_millis(10);
 
 /// Interval at which ktax checks whether the user has stopped a recording.
-pub(super) const CANCEL_POLL: Duration = Duration::from_millis(100);
+const CANCEL_POLL: Duration = Duration::from_millis(100);
 
 /// Time that a command has to end after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -136,10 +136,10 @@ pub enum VmmToRecord {
 }
 
 /// VMM that is recorded. If ktax started it, it ends with the recording.
-pub(super) struct RecordedVmm {
-    pub process: Process,
+struct RecordedVmm {
+    process: Process,
     /// Name and process ID.
-    pub name: String,
+    name: String,
     /// Whether its next stop ends the recording.
     stops: bool,
     child: Option<Child>,
@@ -150,10 +150,10 @@ pub(super) struct RecordedVmm {
 impl VmmToRecord {
     /// Opens the process. A command is started and stands still until [`RecordedVmm::go`]. `None`
     /// if the user stopped it before that.
-    pub(super) fn open(&self, cancel: Cancel) -> Result<Option<RecordedVmm>, Error> {
+    fn open(&self, cancel: Cancel) -> Result<Option<RecordedVmm>, Error> {
         let pid = match self {
             VmmToRecord::Command { command, from_stop } => {
-                return start(command, *from_stop, cancel);
+                return start_command(command, *from_stop, cancel);
             }
             VmmToRecord::Name(name) => by_name(name)?,
             VmmToRecord::Pid(pid) => *pid,
@@ -167,7 +167,7 @@ impl VmmToRecord {
 
 /// Starts ktax itself, which stops and then becomes the command, so that the recording misses
 /// nothing.
-fn start(
+fn start_command(
     command: &[String],
     from_stop: bool,
     cancel: Cancel,
@@ -202,17 +202,17 @@ fn start(
 
 impl RecordedVmm {
     /// Whether the user has stopped the recording.
-    pub fn is_cancelled(&self) -> bool {
+    fn is_cancelled(&self) -> bool {
         self.cancel.is_cancelled()
     }
 
     /// Whether ktax started the VMM.
-    pub fn is_own(&self) -> bool {
+    fn is_own(&self) -> bool {
         self.child.is_some()
     }
 
     /// Continues a command that stands still.
-    pub fn go(&self) -> Result<(), Error> {
+    fn go(&self) -> Result<(), Error> {
         match &self.child {
             Some(child) => Ok(kill_process(Pid::from_child(child), Signal::CONT)?),
             None => Ok(()),
@@ -241,12 +241,12 @@ impl RecordedVmm {
     }
 
     /// Whether the command has marked the end of the recording, although it still runs.
-    pub fn has_marked_its_end(&self) -> Result<bool, Error> {
+    fn has_marked_its_end(&self) -> Result<bool, Error> {
         Ok(self.stops && self.take_stop()?)
     }
 
     /// Continues the command without recording it.
-    pub fn go_to_the_end(&self) -> Result<(), Error> {
+    fn go_to_the_end(&self) -> Result<(), Error> {
         self.go()?;
         while !self.is_cancelled() && !self.process.ended_within(CANCEL_POLL)? {}
         Ok(())
@@ -254,7 +254,7 @@ impl RecordedVmm {
 
     /// Asks a command that still runs to end, and kills it if it does not. Returns how it failed,
     /// if it did.
-    pub fn end(mut self, is_over: bool) -> Result<Option<String>, Error> {
+    fn end(mut self, is_over: bool) -> Result<Option<String>, Error> {
         let Some(child) = &mut self.child else { return Ok(None) };
         if !is_over {
             kill_process(Pid::from_child(child), Signal::TERM)?;

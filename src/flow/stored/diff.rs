@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::names::{Names, parts, specified};
+use super::names::{Names, kernel_to_compare, split_name};
 use super::{Stored, StoredError};
 use crate::analyse::{self, CountsRuns};
 use crate::flow::error::Error;
@@ -29,7 +29,7 @@ pub struct DiffOrder {
 }
 
 /// Measurements of one row for both subjects.
-type Both<'a> = Sides<&'a StoredMeasurement>;
+type RowOfBoth<'a> = Sides<&'a StoredMeasurement>;
 
 impl Stored {
     /// Compares two subjects without a boot. Returns the wanted rows that one of them lacks, too.
@@ -42,7 +42,7 @@ impl Stored {
         let names = Names::read(self)?;
         let found = Sides::try_from_fn(|side| {
             let found = names.find(order.subjects.get(side));
-            found.map_err(|error| unmeasured(&names, order, error))
+            found.map_err(|error| with_compare_command(&names, order, error))
         })?;
         let Sides { base, change } = &order.subjects;
         if found.base == found.change {
@@ -53,12 +53,12 @@ impl Stored {
         };
         let measured =
             Sides { base: measurements(found.base)?, change: measurements(found.change)? };
-        let wanted = wanted(order.rows.as_deref())?;
-        let all = in_common(&measured, wanted.as_deref());
+        let wanted = wanted_rows(order.rows.as_deref())?;
+        let all = common_rows(&measured, wanted.as_deref());
         let largest = all.iter().max_by_key(|(_, rows)| (rows.len(), newest(rows)));
         let Some((conditions, rows)) = largest else {
             return Err(StoredError::NothingInCommon {
-                command: measuring(&found, order.rows.as_deref()),
+                command: compare_command(&found, order.rows.as_deref()),
             })?;
         };
         let others = all.iter().filter(|(other, _)| *other != conditions);
@@ -73,7 +73,7 @@ impl Stored {
         let mut missing = wanted.unwrap_or_default();
         missing.retain(|row| !is_there(row));
         if !missing.is_empty() {
-            let command = shell_line(measuring(&found, Some(&missing)));
+            let command = shell_line(compare_command(&found, Some(&missing)));
             let missing = missing.join(", ");
             note(&format!(
                 "not measured of both in the same way: {missing}; `{command}` does that"
@@ -84,9 +84,9 @@ impl Stored {
     }
 
     /// Reads measurements, in the row order of `ktax compare`.
-    fn take(&self, rows: &[Both<'_>]) -> Result<Vec<Sides<Measurement>>, Error> {
+    fn take(&self, rows: &[RowOfBoth<'_>]) -> Result<Vec<Sides<Measurement>>, Error> {
         let read = |measurement: &StoredMeasurement| self.measurement(&measurement.object);
-        let take_both = |both: &Both<'_>| -> Result<Sides<Measurement>, Error> {
+        let take_both = |both: &RowOfBoth<'_>| -> Result<Sides<Measurement>, Error> {
             Ok(Sides { base: read(both.base)?, change: read(both.change)? })
         };
         rows.iter().map(take_both).collect()
@@ -94,33 +94,33 @@ impl Stored {
 }
 
 /// Adds to an unknown name the command that measures both subjects.
-fn unmeasured(names: &Names, order: &DiffOrder, error: Error) -> Error {
+fn with_compare_command(names: &Names, order: &DiffOrder, error: Error) -> Error {
     let Error::Stored(StoredError::Unknown { store, name, near, .. }) = error else { return error };
     let known = Side::BOTH.map(|side| names.find(order.subjects.get(side)).ok());
     let like = known.iter().flatten().next().map_or("", |subject| subject.kernel.as_str());
     let both = Sides::of(|side| {
         let named = order.subjects.get(side);
-        names.find(named).map(asked_for).unwrap_or_else(|_| {
-            let (kernel, boot_line) = parts(named);
-            (specified(kernel, like), boot_line.unwrap_or_default().to_owned())
+        names.find(named).map(kernel_and_boot_line).unwrap_or_else(|_| {
+            let (kernel, boot_line) = split_name(named);
+            (kernel_to_compare(kernel, like), boot_line.unwrap_or_default().to_owned())
         })
     });
-    let command = comparing(&both, order.rows.as_deref());
+    let command = compare_words(&both, order.rows.as_deref());
     StoredError::Unknown { store, name, near, command }.into()
 }
 
 /// Kernel and boot line of a subject, as `ktax compare` accepts them.
-fn asked_for(subject: &StoredSubject) -> (String, String) {
+fn kernel_and_boot_line(subject: &StoredSubject) -> (String, String) {
     let names = subject.sources.iter().chain(&subject.asked).next();
     (names.cloned().unwrap_or_default(), subject.boot_line.clone())
 }
 
 /// Words of the command that measures two subjects.
-fn measuring(subjects: &Sides<&StoredSubject>, rows: Option<&[String]>) -> Vec<String> {
-    comparing(&Sides::of(|side| asked_for(subjects.get(side))), rows)
+fn compare_command(subjects: &Sides<&StoredSubject>, rows: Option<&[String]>) -> Vec<String> {
+    compare_words(&Sides::of(|side| kernel_and_boot_line(subjects.get(side))), rows)
 }
 
-fn comparing(both: &Sides<(String, String)>, rows: Option<&[String]>) -> Vec<String> {
+fn compare_words(both: &Sides<(String, String)>, rows: Option<&[String]>) -> Vec<String> {
     let mut words = vec!["ktax".to_owned(), "compare".to_owned()];
     for side in Side::BOTH {
         let (kernel, boot_line) = both.get(side);
@@ -134,21 +134,21 @@ fn comparing(both: &Sides<(String, String)>, rows: Option<&[String]>) -> Vec<Str
 }
 
 /// Names of the wanted rows, in the order of the request.
-fn wanted(rows: Option<&[String]>) -> Result<Option<Vec<String>>, Error> {
+fn wanted_rows(rows: Option<&[String]>) -> Result<Option<Vec<String>>, Error> {
     let Some(rows) = rows else { return Ok(None) };
     let selected = plan::select(&plan::definitions()?, Some(rows))?;
     Ok(Some(selected.into_iter().map(|workload| workload.row).collect()))
 }
 
 /// Common rows, by the conditions within which counts compare.
-fn in_common<'a>(
+fn common_rows<'a>(
     measured: &'a Sides<Vec<StoredMeasurement>>,
     wanted: Option<&[String]>,
-) -> BTreeMap<i64, Vec<Both<'a>>> {
+) -> BTreeMap<i64, Vec<RowOfBoth<'a>>> {
     let key = |measurement: &StoredMeasurement| (measurement.conditions, measurement.workload);
     let of_change: BTreeMap<_, _> =
         measured.change.iter().map(|measurement| (key(measurement), measurement)).collect();
-    let mut all: BTreeMap<i64, Vec<Both<'a>>> = BTreeMap::new();
+    let mut all: BTreeMap<i64, Vec<RowOfBoth<'a>>> = BTreeMap::new();
     for base in &measured.base {
         let is_wanted = wanted.is_none_or(|rows| rows.contains(&base.row));
         if let Some(change) = of_change.get(&key(base)).filter(|_| is_wanted) {
@@ -174,7 +174,7 @@ fn usual_order() -> Vec<String> {
     all.unwrap_or_default().into_iter().map(|workload| workload.row).collect()
 }
 
-fn newest(rows: &[Both<'_>]) -> i64 {
+fn newest(rows: &[RowOfBoth<'_>]) -> i64 {
     rows.iter().map(|both| both.base.kept_at.max(both.change.kept_at)).max().unwrap_or(0)
 }
 
@@ -206,11 +206,11 @@ pub(in crate::flow) fn compare(
     let (format, seed) = (FORMAT, *seed);
     let plan = Plan { format, title, seed, threshold_percent, method };
     let place = store.root().display().to_string();
-    Ok(analyse::counts(&Taken { plan, rows, place })?)
+    Ok(analyse::counts(&StoredRuns { plan, rows, place })?)
 }
 
 /// Plan with a measurement of each row for both Sides, which stands for a run directory.
-struct Taken {
+struct StoredRuns {
     plan: Plan<CountsPlan>,
     /// Measurements in the order of the Plan's rows.
     rows: Vec<Sides<Measurement>>,
@@ -218,14 +218,14 @@ struct Taken {
     place: String,
 }
 
-impl Taken {
+impl StoredRuns {
     fn layout(&self, step: &Step, row: &str) -> Option<&MeasuredLayout> {
         let is_row = |row_of_both: &&Sides<Measurement>| row_of_both.base.of.workload.row == row;
         self.rows.iter().find(is_row)?.get(step.side).layouts.get(step.layout)
     }
 }
 
-impl CountsRuns for Taken {
+impl CountsRuns for StoredRuns {
     fn plan(&self) -> &Plan<CountsPlan> {
         &self.plan
     }

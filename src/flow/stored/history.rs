@@ -76,7 +76,7 @@ impl Stored {
             let points = lines.values_mut().flatten().map(|(_, point)| point);
             self.follow(function, metric, points)?;
         }
-        let lines = lines.into_iter().map(|(key, points)| line(order, &names, key, points));
+        let lines = lines.into_iter().map(|(key, points)| history_line(order, &names, key, points));
         let mut lines: Vec<MeasuredLine> = lines.collect();
         if order.function.is_none() {
             explain_steps(&self.store, metric, &mut lines);
@@ -191,7 +191,7 @@ fn function_counts(
 }
 
 /// Conditions of a point, in words.
-fn measured(point: &StoredPoint) -> String {
+fn conditions_text(point: &StoredPoint) -> String {
     let Machine { cpu, memory_mib, cpus, quantum, model } = &point.machine;
     let mut words = vec![
         format!("QEMU {}", point.qemu),
@@ -215,7 +215,7 @@ fn measured(point: &StoredPoint) -> String {
 }
 
 /// Line of these points, with their steps.
-fn line(
+fn history_line(
     order: &HistoryOrder,
     names: &Names,
     (row, lineage, ..): LineKey,
@@ -235,7 +235,7 @@ fn line(
     let objects = points.iter().map(|(_, point)| point.of.object.clone()).collect();
     let asked =
         HistoryAsked { machine: first.machine.clone(), layouts: first.raw.len(), seed: first.seed };
-    let measured = measured(first);
+    let measured = conditions_text(first);
     // The files of a program or of a disk are not known here.
     let asked = (first.modules.is_empty() && first.programs.is_empty()).then_some(asked);
     let compared = against.into_iter().zip(before);
@@ -249,7 +249,7 @@ fn line(
             true => point.kernel,
             false => name.clone(),
         };
-        let package = subject.and_then(package);
+        let package = subject.and_then(package_of);
         let (boot_line, values) = (point.boot_line, point.raw);
         let functions = Vec::new();
         HistoryPoint {
@@ -271,7 +271,7 @@ fn line(
 }
 
 /// Package that has the kernel, which everybody can download again.
-fn package(subject: &StoredSubject) -> Option<String> {
+fn package_of(subject: &StoredSubject) -> Option<String> {
     let is_package = |source: &&String| source.starts_with("debian:") && source.contains('=');
     subject.sources.iter().find(is_package).cloned()
 }
@@ -280,7 +280,7 @@ fn package(subject: &StoredSubject) -> Option<String> {
 type SubjectKey = (String, String);
 
 /// Place and lineage of each subject.
-pub(super) struct Lineage {
+struct Lineage {
     places: BTreeMap<SubjectKey, (String, usize)>,
 }
 
@@ -289,13 +289,15 @@ impl Lineage {
     pub fn new(wanted: &[String], names: &Names) -> Result<Lineage, Error> {
         if !wanted.is_empty() {
             let mut places = BTreeMap::new();
-            for (place, subject) in along(wanted, names)?.into_iter().enumerate() {
+            for (place, subject) in named_subjects(wanted, names)?.into_iter().enumerate() {
                 places.insert(subject_key(subject), (String::new(), place));
             }
             return Ok(Lineage { places });
         }
         let mut subjects: Vec<&StoredSubject> = names.subjects().iter().collect();
-        subjects.sort_by(|one, other| alphanumeric_sort::compare_str(version(one), version(other)));
+        subjects.sort_by(|one, other| {
+            alphanumeric_sort::compare_str(version_key(one), version_key(other))
+        });
         // The newest kernel of a flavour names it.
         let mut flavours: BTreeMap<(String, &str), (String, usize)> = BTreeMap::new();
         let mut found = Vec::new();
@@ -326,7 +328,10 @@ fn subject_key(subject: &StoredSubject) -> SubjectKey {
 }
 
 /// Subjects of names separated by commas. A boot line may contain commas, too.
-fn along<'a>(wanted: &[String], names: &'a Names) -> Result<Vec<&'a StoredSubject>, Error> {
+fn named_subjects<'a>(
+    wanted: &[String],
+    names: &'a Names,
+) -> Result<Vec<&'a StoredSubject>, Error> {
     let mut all = Vec::new();
     for text in wanted {
         match names.find(text) {
@@ -343,7 +348,7 @@ fn along<'a>(wanted: &[String], names: &'a Names) -> Result<Vec<&'a StoredSubjec
 
 /// Sort key of a kernel: a release candidate comes before its release, and the package's version
 /// separates kernels of one release.
-fn version(subject: &StoredSubject) -> String {
+fn version_key(subject: &StoredSubject) -> String {
     let mut version = String::new();
     let mut rest = subject.kernel.as_str();
     while let Some(dash) = rest.find("-rc") {

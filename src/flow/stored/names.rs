@@ -95,18 +95,20 @@ impl Names {
                 subject.kernel_sha256 == tagged.kernel_sha256
                     && subject.boot_line == tagged.boot_line
             };
-            return self.one(name, self.subjects.iter().filter(is_tagged).collect());
+            return self.only_one(name, self.subjects.iter().filter(is_tagged).collect());
         }
         match self.find_untagged(name) {
             // `6.1.0-55` begins the release of the only kernel that has it.
-            Err(Error::Stored(StoredError::Unknown { .. })) => self.matching(name, begins),
+            Err(Error::Stored(StoredError::Unknown { .. })) => {
+                self.matching(name, begins_kernel_name)
+            }
             found => found,
         }
     }
 
     /// Subject of a complete name that is no tag.
     pub fn find_untagged(&self, name: &str) -> Result<&StoredSubject, Error> {
-        self.matching(name, is_called)
+        self.matching(name, is_kernel_name)
     }
 
     fn matching(
@@ -114,7 +116,7 @@ impl Names {
         name: &str,
         is_one: impl Fn(&StoredSubject, &str) -> bool,
     ) -> Result<&StoredSubject, Error> {
-        let (kernel, boot_line) = parts(name);
+        let (kernel, boot_line) = split_name(name);
         let of_tag = self.tags.iter().find(|(tag, _)| tag == kernel && boot_line.is_some());
         let mut all: Vec<&StoredSubject> = match of_tag {
             Some((_, tagged)) => self.with_image(&tagged.kernel_sha256),
@@ -130,14 +132,14 @@ impl Names {
         // Without a word of a boot line it is the kernel as it comes, if there is such a one.
         let plain: Vec<&StoredSubject> =
             all.iter().filter(|subject| subject.boot_line.is_empty()).copied().collect();
-        self.one(name, if boot_line.is_none() && plain.len() == 1 { plain } else { all })
+        self.only_one(name, if boot_line.is_none() && plain.len() == 1 { plain } else { all })
     }
 
     fn with_image(&self, sha256: &str) -> Vec<&StoredSubject> {
         self.subjects.iter().filter(|subject| subject.kernel_sha256 == sha256).collect()
     }
 
-    fn one<'a>(
+    fn only_one<'a>(
         &self,
         name: &str,
         found: Vec<&'a StoredSubject>,
@@ -152,7 +154,7 @@ impl Names {
                 let known = known.map(String::as_str).filter(|known| *known != name);
                 let near = nearest(name, known).map(str::to_owned);
                 let (store, name) = (self.store.clone(), name.to_owned());
-                let command = measuring_alone(&name);
+                let command = compare_command_for_one(&name);
                 Err(StoredError::Unknown { store, name, near, command })?
             }
             several => {
@@ -167,7 +169,7 @@ impl Names {
 }
 
 /// Splits `KERNEL@BOOT LINE`.
-pub(super) fn parts(name: &str) -> (&str, Option<&str>) {
+pub(super) fn split_name(name: &str) -> (&str, Option<&str>) {
     match name.split_once('@') {
         Some((kernel, boot_line)) => (kernel, Some(boot_line)),
         None => (name, None),
@@ -175,9 +177,9 @@ pub(super) fn parts(name: &str) -> (&str, Option<&str>) {
 }
 
 /// Words of the command that measures one subject, by the name that the user typed.
-fn measuring_alone(name: &str) -> Vec<String> {
-    let (kernel, boot_line) = parts(name);
-    let mut words = ["ktax", "compare", "--same", "--kernel", &specified(kernel, "")]
+fn compare_command_for_one(name: &str) -> Vec<String> {
+    let (kernel, boot_line) = split_name(name);
+    let mut words = ["ktax", "compare", "--same", "--kernel", &kernel_to_compare(kernel, "")]
         .map(str::to_owned)
         .to_vec();
     if let Some(line) = boot_line.filter(|line| !line.is_empty()) {
@@ -188,7 +190,7 @@ fn measuring_alone(name: &str) -> Vec<String> {
 
 /// Kernel as `ktax compare` accepts it, for a name that the store does not have: a release becomes
 /// a Debian package with the flavour of `like`, and a version becomes a revision of git.
-pub(super) fn specified(name: &str, like: &str) -> String {
+pub(super) fn kernel_to_compare(name: &str, like: &str) -> String {
     let begins_with_digit = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
     let is_path = name.contains([':', '/']);
     let release = name.strip_prefix("linux-image-").unwrap_or(name);
@@ -206,13 +208,13 @@ pub(super) fn specified(name: &str, like: &str) -> String {
 }
 
 /// Whether a name is the beginning of the kernel's name.
-fn begins(subject: &StoredSubject, name: &str) -> bool {
+fn begins_kernel_name(subject: &StoredSubject, name: &str) -> bool {
     let rest = subject.kernel.strip_prefix(name);
     !name.is_empty() && rest.is_some_and(|rest| rest.starts_with(['-', '.', '+', '~']))
 }
 
 /// Whether this is one of the kernel's names.
-fn is_called(subject: &StoredSubject, name: &str) -> bool {
+fn is_kernel_name(subject: &StoredSubject, name: &str) -> bool {
     let StoredSubject { kernel_sha256, kernel, sources, asked, .. } = subject;
     let is_digits = |text: &str| {
         text.len() >= LEAST_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit())

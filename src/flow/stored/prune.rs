@@ -128,7 +128,7 @@ impl Stored {
             going.insert(measurement.object.as_str());
             kernels.insert((measurement.kernel_sha256.clone(), measurement.row.clone()));
             let subject = format!("{} {}", measurement.kernel, measurement.boot_line);
-            let by = guest(&measurement.guest);
+            let by = short_guest(&measurement.guest);
             prune.files.push(Prunable {
                 path: self.store.object(&measurement.object),
                 object: measurement.object.clone(),
@@ -168,8 +168,10 @@ impl Stored {
             let mut objects = BTreeSet::new();
             for id in &order.ids {
                 let known = all.iter().map(|one| one.object.as_str());
-                objects
-                    .insert(one(id, known.chain(results.iter().map(|one| one.object.as_str())))?);
+                objects.insert(object_named(
+                    id,
+                    known.chain(results.iter().map(|one| one.object.as_str())),
+                )?);
             }
             let measurements = all.iter().filter(|one| objects.contains(&one.object)).collect();
             results.retain(|one| objects.contains(&one.object));
@@ -209,12 +211,12 @@ impl Stored {
 }
 
 /// Short form of a guest's hash.
-pub fn guest(sha256: &str) -> &str {
+pub fn short_guest(sha256: &str) -> &str {
     sha256.get(..12).unwrap_or(sha256)
 }
 
 /// The only known name that begins with `id`.
-fn one<'a>(id: &str, known: impl Iterator<Item = &'a str>) -> Result<String, Error> {
+fn object_named<'a>(id: &str, known: impl Iterator<Item = &'a str>) -> Result<String, Error> {
     let wanted = id.to_ascii_lowercase();
     let found: Vec<&str> = known.filter(|name| name.starts_with(&wanted)).collect();
     match found.as_slice() {

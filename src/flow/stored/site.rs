@@ -33,29 +33,29 @@ impl Stored {
     /// pages. Pages of results that are gone are removed.
     pub fn site(&self, dir: &Path) -> Result<usize, Error> {
         let before = pages_before(dir)?;
-        let _alone = alone_in(dir)?;
+        let _alone = lock_directory(dir)?;
         // From now on it is a site, also where something below fails.
-        write(dir, INDEX, &site_index(&[], &[]))?;
+        write_page(dir, INDEX, &site_index(&[], &[]))?;
         let (mut results, mut histories) = (Vec::new(), Vec::new());
         for stored in self.log(&LogOrder::default())? {
             let saved = self.store.read_result(&self.store.result_path(&stored.object))?;
             let file = format!("{RESULTS}/{}.html", short_hashes(&stored.object));
-            write(dir, &file, &render(&saved, HTML, TextOptions::default())?)?;
+            write_page(dir, &file, &render(&saved, HTML, TextOptions::default())?)?;
             let title = saved.view().title;
             let (answer, beside) = (stored.headline, stored.kept_on);
             results.push(Listed { file, title, answer, beside });
         }
         for history in self.histories()? {
             let file = format!("{HISTORY}/{}.html", file_name(&history.lines[0].row));
-            write(dir, &file, &render(&history, HTML, TextOptions::default())?)?;
+            write_page(dir, &file, &render(&history, HTML, TextOptions::default())?)?;
             let longest = history.lines.iter().max_by_key(|line| line.points.len());
             let beside = longest.map(sparkline).unwrap_or_default();
             let (title, answer) = (history.lines[0].row.clone(), history.view().headline);
             histories.push(Listed { file, title, answer, beside });
         }
-        write(dir, INDEX, &site_index(&results, &histories))?;
+        write_page(dir, INDEX, &site_index(&results, &histories))?;
         let written = results.iter().chain(&histories).map(|page| dir.join(&page.file)).collect();
-        before.difference(&written).try_for_each(|page| remove(page))?;
+        before.difference(&written).try_for_each(|page| remove_page(page))?;
         Ok(results.len() + histories.len() + 1)
     }
 
@@ -81,7 +81,7 @@ impl Stored {
 /// Locks the directory, and removes unfinished files of a killed process. The directory itself is
 /// locked, so that the site has no lock file. `None` if the file system has no locks; then nothing
 /// is removed.
-fn alone_in(dir: &Path) -> Result<Option<Lock>, Error> {
+fn lock_directory(dir: &Path) -> Result<Option<Lock>, Error> {
     let next = "give the path of a directory that you may write";
     let what = || format!("cannot write {}", dir.display());
     fs::create_dir_all(dir).context(what(), next)?;
@@ -120,7 +120,7 @@ fn pages_before(dir: &Path) -> Result<BTreeSet<PathBuf>, Error> {
     Ok(links.filter(is_page).map(|link| dir.join(link)).collect())
 }
 
-fn write(dir: &Path, file: &str, text: &str) -> Result<(), Error> {
+fn write_page(dir: &Path, file: &str, text: &str) -> Result<(), Error> {
     let path = dir.join(file);
     let next = "give the path of a directory that you may write";
     let made = path.parent().map_or(Ok(()), fs::create_dir_all);
@@ -129,7 +129,7 @@ fn write(dir: &Path, file: &str, text: &str) -> Result<(), Error> {
 }
 
 /// Removes a page that no longer belongs to the site.
-fn remove(path: &Path) -> Result<(), Error> {
+fn remove_page(path: &Path) -> Result<(), Error> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             let what = format!("cannot remove {}", path.display());

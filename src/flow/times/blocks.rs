@@ -13,7 +13,7 @@ use crate::rundir::{AnyRunDir, RunDir};
 use crate::text::shell_path;
 
 /// Boots of a Side in each block, so that its median covers several fresh processes.
-pub const BOOTS: u32 = 20;
+pub const BOOTS_OF_A_BLOCK: u32 = 20;
 
 /// Measures a block of this Side on the running kernel. Returns the next step, or `None` if the
 /// user stopped it. The caller has locked the directory.
@@ -22,22 +22,22 @@ pub fn run_block(
     side: Side,
     session: &Session<'_>,
 ) -> Result<Option<String>, Error> {
-    let dir = in_blocks(dir)?;
+    let dir = dir_of_blocks(dir)?;
     let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
         .context("cannot read the boot ID", "mount /proc")?;
     dir.prepare_pairs()?;
-    check(&dir.blocks()?, side, boot_id.trim(), &noise::facts())?;
+    check_boot(&dir.blocks()?, side, boot_id.trim(), &noise::facts())?;
     let ended = drive(dir, session, &|_| true, |driver| {
-        driver.block(side, boot_id.trim().to_owned(), BOOTS)
+        driver.block(side, boot_id.trim().to_owned(), BOOTS_OF_A_BLOCK)
     })?;
     Ok(match ended {
         Ended::Cancelled => None,
-        Ended::Complete => Some(next(dir, &dir.blocks()?)),
+        Ended::Complete => Some(next_step(dir, &dir.blocks()?)),
     })
 }
 
 /// Run directory of Sides that the user boots; other directories are refused.
-fn in_blocks(dir: &AnyRunDir) -> Result<&RunDir<TimesPlan>, BlockError> {
+fn dir_of_blocks(dir: &AnyRunDir) -> Result<&RunDir<TimesPlan>, BlockError> {
     let path = dir.root().display().to_string();
     match dir {
         AnyRunDir::Times(dir) if dir.plan().method.is_in_blocks() => Ok(dir),
@@ -49,7 +49,7 @@ fn in_blocks(dir: &AnyRunDir) -> Result<&RunDir<TimesPlan>, BlockError> {
 }
 
 /// Steps for Sides that the user boots.
-pub(super) fn how(dir: &RunDir<TimesPlan>) -> String {
+pub(super) fn steps(dir: &RunDir<TimesPlan>) -> String {
     let subjects = &dir.plan().method.subjects;
     let [base, change] = [&subjects.base, &subjects.change].map(|side| {
         side.kernel.as_deref().unwrap_or("the other kernel").escape_default().to_string()
@@ -62,7 +62,7 @@ pub(super) fn how(dir: &RunDir<TimesPlan>) -> String {
 }
 
 /// Refuses a boot of the machine that is already measured, and a kernel that is not the Side's.
-fn check(
+fn check_boot(
     blocks: &[TimedBlock],
     side: Side,
     boot_id: &str,
@@ -89,7 +89,7 @@ fn check(
 const KERNEL: [&str; 3] = [fact::KERNEL, fact::BUILD, fact::BOOT_LINE];
 
 /// Next step.
-pub(super) fn next(dir: &RunDir<TimesPlan>, blocks: &[TimedBlock]) -> String {
+pub(super) fn next_step(dir: &RunDir<TimesPlan>, blocks: &[TimedBlock]) -> String {
     let (plan, path) = (dir.plan(), shell_path(dir.root()));
     let pairs = of_blocks(plan, blocks);
     let why = why_ended(plan, &pairs);
@@ -221,7 +221,7 @@ mod tests {
     fn a_block_is_of_a_boot_of_its_own_on_the_kernel_of_its_side() {
         let (old, new) = (facts("6.1", "quiet"), facts("6.1", "quiet a=1"));
         let blocks = [block(Side::Base, "one", old.clone())];
-        let checked = |side, boot_id, facts| check(&blocks, side, boot_id, facts);
+        let checked = |side, boot_id, facts| check_boot(&blocks, side, boot_id, facts);
         assert_eq!(checked(Side::Base, "two", &old), Ok(()));
         assert_eq!(checked(Side::Change, "two", &new), Ok(()));
         let same = BlockError::SameBoot { side: Side::Base };

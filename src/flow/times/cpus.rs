@@ -13,8 +13,8 @@ use crate::rundir::RunDir;
 /// CPUs of a run, which are chosen at its beginning: those that others use least.
 pub(super) fn choose_for_run(dir: &RunDir<TimesPlan>) -> Result<Vec<usize>, Error> {
     let kept = dir.cpus()?;
-    let here = Here::look(LOOK_AT_CPUS)?;
-    let chosen = chosen(kept.clone(), &here, &dir.plan().method.machine)?;
+    let here = MachineCpus::look(LOOK_AT_CPUS)?;
+    let chosen = choose(kept.clone(), &here, &dir.plan().method.machine)?;
     if kept.is_none() && !chosen.is_empty() {
         dir.write_cpus(&chosen)?;
     }
@@ -22,7 +22,7 @@ pub(super) fn choose_for_run(dir: &RunDir<TimesPlan>) -> Result<Vec<usize>, Erro
 }
 
 /// CPUs that a run uses: those of its vCPUs, else all that ktax may use.
-pub(super) fn used(dir: &RunDir<TimesPlan>) -> Result<Vec<u32>, Error> {
+pub(super) fn used_by_run(dir: &RunDir<TimesPlan>) -> Result<Vec<u32>, Error> {
     match dir.cpus()? {
         Some(kept) => Ok(kept),
         None => allowed(),
@@ -37,24 +37,24 @@ fn allowed() -> Result<Vec<u32>, Error> {
 /// Refuses, before anything is made or measured, more CPUs than ktax may use.
 pub(super) fn check(machine: &TimedMachine) -> Result<(), Error> {
     if machine.cores.is_some() {
-        chosen(None, &Here::look(Duration::ZERO)?, machine)?;
+        choose(None, &MachineCpus::look(Duration::ZERO)?, machine)?;
     }
     Ok(())
 }
 
 /// CPUs of this machine.
-struct Here {
+struct MachineCpus {
     /// CPUs that are online and visible to this process.
     shares: Vec<CpuShare>,
     /// CPUs that ktax and its children may use: `taskset` and containers leave fewer.
     allowed: Vec<u32>,
 }
 
-impl Here {
-    fn look(period: Duration) -> Result<Here, Error> {
+impl MachineCpus {
+    fn look(period: Duration) -> Result<MachineCpus, Error> {
         let shares =
             noise::look(period).context("cannot read how busy the CPUs are", "mount /proc")?;
-        Ok(Here { shares, allowed: allowed()? })
+        Ok(MachineCpus { shares, allowed: allowed()? })
     }
 
     /// Load of a CPU in percent; an invisible CPU counts as busy.
@@ -64,9 +64,9 @@ impl Here {
     }
 }
 
-fn chosen(
+fn choose(
     kept: Option<Vec<u32>>,
-    here: &Here,
+    here: &MachineCpus,
     machine: &TimedMachine,
 ) -> Result<Vec<u32>, CpuError> {
     let (there, allowed) = (here.shares.len(), here.allowed.len());
@@ -80,7 +80,7 @@ fn chosen(
     if let Some(kept) = kept {
         return match kept.iter().find(|cpu| !here.allowed.contains(cpu)) {
             None => Ok(kept),
-            Some(gone) => Err(lost(*gone, here)),
+            Some(gone) => Err(lost_cpu(*gone, here)),
         };
     }
     let mut cpus = here.allowed.clone();
@@ -90,7 +90,7 @@ fn chosen(
 }
 
 /// Error for a CPU of the run that is gone.
-fn lost(cpu: u32, here: &Here) -> CpuError {
+fn lost_cpu(cpu: u32, here: &MachineCpus) -> CpuError {
     match here.shares.iter().any(|share| share.cpu == cpu) {
         true => CpuError::NotAllowed { cpu, allowed: here.allowed.clone() },
         false => CpuError::Offline { cpu },
@@ -102,9 +102,9 @@ mod tests {
     use super::*;
 
     /// CPUs with their load, and those that ktax may use.
-    fn here(busy: &[(u32, f64)], allowed: &[u32]) -> Here {
+    fn here(busy: &[(u32, f64)], allowed: &[u32]) -> MachineCpus {
         let share = |&(cpu, busy_percent): &(u32, f64)| CpuShare { cpu, busy_percent };
-        Here { shares: busy.iter().map(share).collect(), allowed: allowed.to_vec() }
+        MachineCpus { shares: busy.iter().map(share).collect(), allowed: allowed.to_vec() }
     }
 
     fn machine(cpus: u32, cores: Option<u32>) -> TimedMachine {
@@ -116,20 +116,20 @@ mod tests {
         let then = here(&[(0, 9.0), (1, 0.0), (4, 5.0)], &[0, 1, 4]);
         let now = here(&[(0, 0.0), (1, 90.0), (4, 80.0)], &[0, 1, 4]);
         let two = machine(2, None);
-        assert_eq!(chosen(None, &then, &two).unwrap(), [1, 4]);
-        assert_eq!(chosen(None, &now, &two).unwrap(), [0, 4]);
-        assert_eq!(chosen(Some(vec![1, 4]), &now, &two).unwrap(), [1, 4]);
-        let gone = chosen(Some(vec![1, 5]), &now, &two);
+        assert_eq!(choose(None, &then, &two).unwrap(), [1, 4]);
+        assert_eq!(choose(None, &now, &two).unwrap(), [0, 4]);
+        assert_eq!(choose(Some(vec![1, 4]), &now, &two).unwrap(), [1, 4]);
+        let gone = choose(Some(vec![1, 5]), &now, &two);
         assert_eq!(gone, Err(CpuError::Offline { cpu: 5 }));
     }
 
     #[test]
     fn more_cores_than_there_are_is_a_mistake_and_more_vcpus_is_not() {
         let two = here(&[(0, 0.0), (1, 1.0)], &[0, 1]);
-        assert_eq!(chosen(None, &two, &machine(8, None)).unwrap(), [0, 1]);
-        assert_eq!(chosen(None, &two, &machine(8, Some(2))).unwrap(), [0, 1]);
+        assert_eq!(choose(None, &two, &machine(8, None)).unwrap(), [0, 1]);
+        assert_eq!(choose(None, &two, &machine(8, Some(2))).unwrap(), [0, 1]);
         for kept in [None, Some(vec![0])] {
-            let error = chosen(kept, &two, &machine(1, Some(3)));
+            let error = choose(kept, &two, &machine(1, Some(3)));
             assert_eq!(error, Err(CpuError::TooFew { cores: 3, there: 2 }));
         }
     }
@@ -137,15 +137,15 @@ mod tests {
     #[test]
     fn what_ktax_may_not_use_is_not_chosen_and_not_gone_on_with() {
         let half = here(&[(0, 0.0), (1, 0.0), (2, 40.0), (3, 20.0)], &[2, 3]);
-        assert_eq!(chosen(None, &half, &machine(1, None)).unwrap(), [3]);
-        assert_eq!(chosen(None, &half, &machine(4, None)).unwrap(), [3, 2]);
-        let error = chosen(None, &half, &machine(4, Some(3)));
+        assert_eq!(choose(None, &half, &machine(1, None)).unwrap(), [3]);
+        assert_eq!(choose(None, &half, &machine(4, None)).unwrap(), [3, 2]);
+        let error = choose(None, &half, &machine(4, Some(3)));
         assert_eq!(error, Err(CpuError::TooFewAllowed { cores: 3, allowed: 2, there: 4 }));
-        let error = chosen(Some(vec![3, 0]), &half, &machine(2, None));
+        let error = choose(Some(vec![3, 0]), &half, &machine(2, None));
         assert_eq!(error, Err(CpuError::NotAllowed { cpu: 0, allowed: vec![2, 3] }));
         // A container may be shown other numbers than the kernel has.
         let renumbered = here(&[(0, 0.0), (1, 9.0)], &[1, 6]);
-        assert_eq!(chosen(None, &renumbered, &machine(2, None)).unwrap(), [1, 6]);
-        assert_eq!(chosen(Some(vec![6]), &renumbered, &machine(1, None)).unwrap(), [6]);
+        assert_eq!(choose(None, &renumbered, &machine(2, None)).unwrap(), [1, 6]);
+        assert_eq!(choose(Some(vec![6]), &renumbered, &machine(1, None)).unwrap(), [6]);
     }
 }

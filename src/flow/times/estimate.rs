@@ -17,10 +17,10 @@ pub(in crate::flow) fn estimate(plan: &TimesPlan, rates: &Rates) -> Option<Strin
     if plan.is_in_blocks() {
         return None;
     }
-    let pair = pair(plan, rates);
+    let pair = pair_time(plan, rates);
     let most = plan.pairs.unwrap_or(plan.most_pairs);
     let all = spoken(pair * drawn_for(most as usize) as u32);
-    let (pair, basis) = (precisely(pair), basis(rates.knows(&name(plan))));
+    let (pair, basis) = (precisely(pair), basis(rates.knows(&engine_key(plan))));
     Some(format!(
         "a pair takes about {pair}, and at most {most} pairs with their A/A pairs about {all} \
          ({basis})"
@@ -28,8 +28,8 @@ pub(in crate::flow) fn estimate(plan: &TimesPlan, rates: &Rates) -> Option<Strin
 }
 
 /// Duration of a pair.
-fn pair(plan: &TimesPlan, rates: &Rates) -> Duration {
-    let name = name(plan);
+fn pair_time(plan: &TimesPlan, rates: &Rates) -> Duration {
+    let name = engine_key(plan);
     let row = |row: &str| rates.learned(&name, row).unwrap_or(LOOP_S);
     let loops: f64 =
         plan.workloads().map(|workload| row(&workload.row)).sum::<f64>() * f64::from(plan.loops);
@@ -41,7 +41,7 @@ fn pair(plan: &TimesPlan, rates: &Rates) -> Duration {
 /// Rates of these pairs, without those in which a row failed; `None` if none is left. On the
 /// running kernel the start of a process counts to its loop. In guests everything beside the loops
 /// counts to the boot.
-pub(super) fn rates(plan: &TimesPlan, pairs: &[TimedPair]) -> Option<Rates> {
+pub(super) fn rates_of_pairs(plan: &TimesPlan, pairs: &[TimedPair]) -> Option<Rates> {
     let is_whole = |pair: &&TimedPair| {
         let mut runs = boots_of(pair).into_iter().flat_map(|boot| boot.runs.values());
         runs.all(|run| run.failure.is_none())
@@ -50,27 +50,27 @@ pub(super) fn rates(plan: &TimesPlan, pairs: &[TimedPair]) -> Option<Rates> {
     let boots = || pairs.iter().flat_map(|pair| boots_of(pair));
     let mut runs: Vec<(&Workload, f64, f64)> = Vec::new();
     for row in plan.workloads() {
-        let loops: Vec<f64> = boots().flat_map(|boot| loops(boot, row)).collect();
+        let loops: Vec<f64> = boots().flat_map(|boot| loop_seconds(boot, row)).collect();
         runs.push((row, loops.len() as f64, loops.iter().sum()));
     }
     let count: f64 = runs.iter().map(|(_, count, _)| count).sum();
     let whole: f64 = pairs.iter().map(|pair| pair.noise.seconds).sum();
     let beside = (whole - runs.iter().map(|(.., seconds)| seconds).sum::<f64>()).max(0.0);
-    let guests: usize = pairs.iter().map(|pair| guests(plan, pair)).sum();
+    let guests: usize = pairs.iter().map(|pair| guests_of_pair(plan, pair)).sum();
     let (of_loop, of_boot) = match plan.runs_on {
         RunsOn::RunningKernel => (beside / count, 0.0),
         RunsOn::Guests => (0.0, beside / guests as f64),
     };
     let mut rates = Rates::default();
     for (row, count, seconds) in runs.into_iter().filter(|(_, count, _)| *count > 0.0) {
-        rates.runs.insert(Rates::row(&name(plan), &row.row), seconds / count + of_loop);
+        rates.runs.insert(Rates::row(&engine_key(plan), &row.row), seconds / count + of_loop);
     }
-    rates.boots.insert(name(plan), of_boot);
+    rates.boots.insert(engine_key(plan), of_boot);
     (count > 0.0 && of_boot.is_finite()).then_some(rates)
 }
 
 /// Key of the engine in rates. The prefix separates it from a host that counts exits.
-pub(super) fn name(plan: &TimesPlan) -> String {
+fn engine_key(plan: &TimesPlan) -> String {
     format!("timed-{}", plan.engine)
 }
 
@@ -79,13 +79,13 @@ fn boots_of(pair: &TimedPair) -> [&TimedBoot; 2] {
 }
 
 /// Seconds of each loop of a row.
-fn loops(boot: &TimedBoot, row: &Workload) -> Vec<f64> {
+fn loop_seconds(boot: &TimedBoot, row: &Workload) -> Vec<f64> {
     let ns = boot.runs.get(&row.row).map_or(&[][..], |run| &run.loops_ns);
     ns.iter().map(|ns| ns * row.ops as f64 / 1e9).collect()
 }
 
 /// Number of guests in a pair.
-fn guests(plan: &TimesPlan, pair: &TimedPair) -> usize {
+fn guests_of_pair(plan: &TimesPlan, pair: &TimedPair) -> usize {
     let change = if pair.is_control { Side::Base } else { Side::Change };
     [Side::Base, change].into_iter().filter(|side| plan.is_guest(*side)).count()
 }
@@ -143,8 +143,8 @@ mod tests {
         method.base.bare_metal = true;
         method.change.kernel = Some("debian:cloud-amd64".to_owned());
         let plan = plan(method);
-        assert_eq!(pair(&plan, &rates), Duration::from_secs(4));
-        assert_eq!(pair(&plan, &Rates::default()), Duration::from_millis(6250));
+        assert_eq!(pair_time(&plan, &rates), Duration::from_secs(4));
+        assert_eq!(pair_time(&plan, &Rates::default()), Duration::from_millis(6250));
     }
 
     fn plan_of_getppid(mut method: TimesExperiment) -> TimesPlan {
@@ -171,7 +171,8 @@ mod tests {
         let mut method = TimesExperiment::new(&host::ENGINE);
         method.change.thp = Some("never".to_owned());
         let of_host =
-            rates(&plan_of_getppid(method), &[took(10.0, false), took(9.0, true)]).unwrap();
+            rates_of_pairs(&plan_of_getppid(method), &[took(10.0, false), took(9.0, true)])
+                .unwrap();
         assert_eq!(of_host.learned("timed-host", "getppid"), Some(2.0 + 3.0 / 8.0));
         assert!(of_host.knows("timed-host") && of_host.boots["timed-host"] == 0.0, "{of_host:?}");
         let mut method = TimesExperiment::new(&kvm::ENGINE);
@@ -179,7 +180,8 @@ mod tests {
         method.change.kernel = Some("debian:cloud-amd64".to_owned());
         // Of the A/A pair both places are bare metal.
         let of_kvm =
-            rates(&plan_of_getppid(method), &[took(12.0, false), took(8.0, true)]).unwrap();
+            rates_of_pairs(&plan_of_getppid(method), &[took(12.0, false), took(8.0, true)])
+                .unwrap();
         assert_eq!(of_kvm.learned("timed-kvm", "getppid"), Some(2.0));
         assert_eq!(of_kvm.boots["timed-kvm"], 4.0);
     }
@@ -190,10 +192,13 @@ mod tests {
         method.change.thp = Some("never".to_owned());
         let plan = plan_of_getppid(method);
         let without = TimedPair { boots: Sides::default(), ..took(1.0, false) };
-        assert_eq!((rates(&plan, &[]), rates(&plan, &[without])), (None, None));
+        assert_eq!((rates_of_pairs(&plan, &[]), rates_of_pairs(&plan, &[without])), (None, None));
         let mut failed = took(900.0, false);
         let failure = Some(Failure::Garbled { reason: "no time".to_owned() });
         failed.boots.change.runs.get_mut("getppid").unwrap().failure = failure;
-        assert_eq!(rates(&plan, &[failed, took(8.0, false)]), rates(&plan, &[took(8.0, false)]));
+        assert_eq!(
+            rates_of_pairs(&plan, &[failed, took(8.0, false)]),
+            rates_of_pairs(&plan, &[took(8.0, false)])
+        );
     }
 }
