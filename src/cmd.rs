@@ -81,7 +81,7 @@ Exit status:
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    // What has arguments has its words there: words here would hide them.
+    // No doc comments on variants with arguments: clap would show them instead of those of `Args`.
     Compare(compare::Args),
     Plan(plan::Args),
     Run(run::Args),
@@ -125,7 +125,7 @@ impl Cli {
     pub fn parse_command_line() -> Result<Cli, ExitCode> {
         let parsed = command_line().try_get_matches();
         parsed.and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
-            // Nobody is left to be told where this fails.
+            // If this fails, there is no place to report it.
             let _ = error.print();
             let is_bisect = || std::env::args_os().any(|word| word == "--bisect");
             match error.exit_code() {
@@ -295,7 +295,7 @@ fn exit_without_slowdown(row: &Row) -> Exit {
         Verdict::Slower | Verdict::Faster | Verdict::BelowThreshold => Exit::Ok,
         Verdict::NoDetectedChange | Verdict::OneSide => Exit::Ok,
         Verdict::TooFewBoots | Verdict::DifferentWork | Verdict::Inconclusive => Exit::Inconclusive,
-        // A full disk says nothing of a guest.
+        // A failure of the host says nothing about the guest.
         Verdict::Failed if is_of_the_host(row) => Exit::Internal,
         Verdict::Failed => Exit::NotRun,
     }

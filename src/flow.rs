@@ -28,6 +28,7 @@ mod stored;
 mod times;
 mod touching;
 
+// Types of arguments and results, and the function that becomes a counted command.
 pub use crate::analyse::Progress;
 pub use crate::cache::{Budget, CacheKind, CacheSurvey, Cleaned};
 pub use crate::engine::command::become_command;
@@ -68,6 +69,3 @@ pub use stored::{
 };
 pub use times::{BOOTS_OF_A_BLOCK, BlockError, CpuError, run_block};
 pub use touching::{TOUCHING, Touched, TouchingError, expand_touching, touching};
-
-// What the functions here are given and give, and the command that becomes another one to be
-// counted.

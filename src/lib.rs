@@ -44,14 +44,14 @@
 
 pub mod flow;
 
-// What a program uses.
+// The interface for programs.
 pub use ktax_analyse as analyse;
 pub use ktax_model as model;
 pub use ktax_plan as plan;
 pub use ktax_report as report;
 pub use ktax_run::{rundir, store};
 
-// What these are made of: public for the binary, the tests and the benches, without a promise.
+// Internals, public for the binary, the tests and the benches, without a promise.
 #[doc(hidden)]
 pub mod cmd;
 #[doc(hidden)]

@@ -157,7 +157,7 @@ Exit status:
 fn run_shards(args: &RunArgs) -> Result<Exit, Error> {
     let dir = CampaignDir::open(&args.dir)?;
     args.host.measuring(&Terminal::new(), |session| match run_all(args, &dir, session) {
-        // A scheduler is told that it is worth another try.
+        // Tell a scheduler that another try may succeed.
         Err(error) if error.blame() == Some(Blame::Host) => {
             note!("ktax: {error}");
             Ok(Exit::TryAgain)

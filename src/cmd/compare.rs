@@ -61,7 +61,7 @@ fn measure(
     let paths = flow::directories(&out, points.iter().map(|(name, _)| name.as_str()));
     paths.iter().try_for_each(|path| check_free(path))?;
     let dirs = match flow::prepare(points, &paths, session) {
-        // A commit that does not have the option cannot be judged.
+        // A commit without the option cannot be judged.
         Err(error) if args.bisect && !error.is_cancelled() => {
             note!("ktax: {}", flow::why_unbuilt(error)?);
             return Ok(Exit::NotRun);
@@ -98,7 +98,7 @@ fn options(args: &Args) -> Options {
 
 /// Lists the finished and unfinished runs after one stopped early.
 fn stopped(dirs: &[AnyRunDir], index: usize, ended: Result<(), Error>) -> Result<Exit, Error> {
-    // The directories are there: the same command again would refuse them.
+    // The same command would refuse the existing directories.
     let ended = ended.or_else(|error| if error.is_cancelled() { Ok(()) } else { Err(error) });
     if let ([dir], Ok(())) = (dirs, &ended) {
         return Ok(cancelled(dir.root(), ""));

@@ -35,7 +35,7 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    // Without words of their own, which would hide those of the arguments.
+    // No doc comments here: clap would show them instead of those of the arguments.
     Record(RecordArgs),
     Watch(WatchArgs),
     Report(ReportArgs),
@@ -199,7 +199,7 @@ impl TargetArgs {
         match (&self.vm, self.pid) {
             (Some(name), _) => VmmToRecord::Name(name.clone()),
             (None, Some(pid)) => VmmToRecord::Pid(pid),
-            // One of the three is required.
+            // clap requires one of the three.
             (None, None) => {
                 let (command, from_stop) = (self.command.clone(), self.from_stop);
                 VmmToRecord::Command { command, from_stop }
@@ -252,7 +252,7 @@ fn run_record(args: &RecordArgs) -> Result<Exit, Error> {
         note!("ktax: stopped");
         return Ok(Exit::Cancelled);
     };
-    // What was recorded is not lost with the file.
+    // Print the recording even if the file cannot be written.
     let printed = args.print.print(&tables);
     if let Some(path) = &args.out {
         let json = render(&ExitTables(&tables), JSON, TextOptions::default())?;

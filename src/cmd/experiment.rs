@@ -58,18 +58,20 @@ impl ExperimentArgs {
     /// Experiment of the file and the flags.
     pub fn experiment(&self) -> Result<Experiment, Error> {
         let CountedArgs { shared, program } = &self.counted;
-        let of_file = shared.file()?;
-        let mut file = of_file.clone().unwrap_or_default();
+        let from_file = shared.file()?;
+        let mut file = from_file.clone().unwrap_or_default();
         self.timed.apply(&mut file)?;
         program.apply(&mut file)?;
         shared.apply_sides(&mut file)?;
-        if let Some(of_file) = of_file.filter(|of_file| Method::of(of_file) != Method::of(&file)) {
-            return Err(refuse_engine(&of_file));
+        if let Some(from_file) =
+            from_file.filter(|from_file| Method::of(from_file) != Method::of(&file))
+        {
+            return Err(refuse_engine(&from_file));
         }
-        // A flag of another engine says more than a kernel that is missing because of it.
+        // Report a flag of another engine before the kernel that is missing because of it.
         check_keys(&file)?;
         shared.apply(&mut file)?;
-        // Counts have the same layouts, and so the same digits, for everybody.
+        // Counts use a fixed seed, so that everybody gets the same digits.
         if Method::of(&file) == Method::Times {
             file.seed.get_or_insert_with(drawn);
         }
@@ -77,8 +79,8 @@ impl ExperimentArgs {
     }
 }
 
-fn refuse_engine(of_file: &ExperimentFile) -> Error {
-    let uses = match Method::of(of_file) {
+fn refuse_engine(from_file: &ExperimentFile) -> Error {
+    let uses = match Method::of(from_file) {
         Method::Counts => "the exact engine",
         Method::Times => "a timed engine",
         Method::Guests => "guests of a KVM host",
@@ -357,7 +359,7 @@ fn set<T: Clone>(place: &mut Option<T>, value: &Option<T>) {
 /// Random seed for the order of timed runs: a fixed one would give everybody the same luck. 32
 /// bits, so that it can be typed again.
 pub fn drawn() -> u64 {
-    // The standard library seeds it from the operating system.
+    // The standard library gets its seed from the operating system.
     RandomState::new().hash_one(()) >> 32
 }
 

@@ -54,7 +54,7 @@ fn counts_plan(experiment: &Experiment) -> Option<Plan<CountsPlan>> {
 fn times_plan(experiment: &Experiment) -> Option<Plan<TimesPlan>> {
     let ExperimentMethod::Times(times) = &experiment.method else { return None };
     let plan = experiment.with(times.clone()).plan().unwrap();
-    // Rows for the values of a parameter are asked for one by one.
+    // The printed command names each row of a swept parameter.
     let method = TimesPlan { swept: Vec::new(), ..plan.method };
     Some(Plan { title: String::new(), method, ..plan })
 }
@@ -138,7 +138,7 @@ fn every_shipped_experiment_is_asked_for_again() {
     let mut seen = 0;
     for built_in in plan::experiments() {
         let experiment = Experiment::parse(built_in.text, built_in.name).unwrap();
-        // Only a file can ask for guests of a KVM host.
+        // There are no flags for guests of a KVM host.
         if !matches!(experiment.method, ExperimentMethod::Guests(_)) {
             check(built_in.name, &experiment);
             seen += 1;

@@ -70,7 +70,7 @@ fn with_files(script: &str) -> String {
 }
 
 pub fn man(args: &ManArgs, command: Command) -> Result<Exit, Error> {
-    // What clap adds to every command has no page of its own.
+    // clap's own `help` has no page.
     let mut command = command.disable_help_subcommand(true);
     command.build();
     if let Some(out) = &args.out {
@@ -120,7 +120,7 @@ fn page(command: &Command, name: &str) -> std::io::Result<Vec<u8>> {
         man.render_subcommands_section(&mut page)?;
     }
     for (heading, lines) in sections(command, name) {
-        // Examples are shown as they are typed.
+        // Print examples exactly.
         let lines: Vec<String> = lines.iter().map(|line| roff(line)).collect();
         page.extend(format!(".SH \"{heading}\"\n.nf\n{}\n.fi\n", lines.join("\n")).bytes());
     }

@@ -28,7 +28,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     let mut added = Added::default();
     for path in &args.paths {
         match added_from(path, &store) {
-            // Of several one that is nothing stops no other.
+            // Among several paths a wrong one does not stop the others.
             Err(error) if args.paths.len() > 1 && error.blame() == Some(Blame::User) => {
                 added.refused.push(error.to_string());
             }

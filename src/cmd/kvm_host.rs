@@ -47,7 +47,7 @@ Examples:
 pub fn run(args: &Args) -> Result<Exit, Error> {
     let answer = match boot(args) {
         Ok(answer) => answer,
-        // Nothing is kept of it that the same command could go on with.
+        // Nothing is kept from which the command could continue.
         Err(Error::Cancelled) => {
             note!("ktax: stopped");
             return Ok(Exit::Cancelled);
@@ -56,7 +56,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     };
     write_foreign(std::io::stdout(), &answer.stdout)?;
     write_foreign(std::io::stderr(), &answer.stderr)?;
-    // Any status is the command's, not only those that ktax itself has.
+    // Pass on any status of the command.
     std::process::exit(answer.status.into())
 }
 

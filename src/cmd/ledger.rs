@@ -74,7 +74,7 @@ fn print(args: &Args, ranked: Option<Ranked>, out: &Path, again: &str) -> Result
     if ranked.comparisons.iter().any(may_be_repeated) {
         note!("ktax: run what failed again with `{again}`");
     }
-    // Costs are what was asked for; a script is told what could not be measured.
+    // A slowdown is no failure of a ledger; a missing measurement is.
     match ranked.table.not_built.is_empty() {
         true => Ok(Exit::from_failures(&ranked.comparisons)),
         false => Ok(Exit::NotRun),

@@ -267,7 +267,7 @@ pub fn sections(command: &Command, name: &str) -> Vec<(String, Vec<String>)> {
         match heading.filter(|heading| heading.split(' ').count() <= 3) {
             Some("Example") => sections.push(("EXAMPLES".to_owned(), Vec::new())),
             Some(heading) => sections.push((heading.to_uppercase(), Vec::new())),
-            // A paragraph that belongs to no section.
+            // A paragraph outside of all sections.
             None if !line.is_empty() && !line.starts_with(' ') => {
                 match sections.last_mut().filter(|(heading, _)| heading == "NOTES") {
                     Some((_, lines)) => lines.push(line.to_owned()),

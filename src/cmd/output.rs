@@ -103,7 +103,7 @@ impl OutputArgs {
 /// Options for text of the terminal's width, without colour.
 pub fn text_options() -> TextOptions {
     let columns = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(0, |size| size.ws_col);
-    // A pipe gets the width that documents have.
+    // A pipe gets the width of the documents.
     let width = if columns == 0 { 100 } else { columns.clamp(60, 200) };
     TextOptions { width, colour: false, ascii: is_ascii() }
 }

@@ -130,7 +130,7 @@ fn print_versions(results: &[Saved], output: &OutputArgs) -> Result<Exit, Error>
              give the directory of an addition or DIR/together",
         )
     })?;
-    // The runs of a sweep have the same.
+    // All runs of a sweep have the same versions.
     let mut seen = BTreeSet::new();
     all.retain(|text| seen.insert(text.clone()));
     write_stdout(&all.concat())?;

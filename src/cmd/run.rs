@@ -77,7 +77,7 @@ fn measure(args: &Args, dir: &AnyRunDir, session: &Session<'_>) -> Result<Exit, 
     let _lock = dir.lock()?;
     Ok(match flow::run(dir, options, session)? {
         Ended::Cancelled => cancelled(dir.root(), ""),
-        // As `ktax compare` does, which it may be the end of.
+        // The exit status is that of `ktax compare`.
         Ended::Complete => {
             let comparison = flow::result(dir, Options { peek: false, ..options }, session)?;
             args.output.print(&comparison)?;

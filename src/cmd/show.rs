@@ -27,7 +27,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     let mut stored = None;
     for named in &args.results {
         let path = Path::new(named);
-        // A path with a slash is no name of a result, and needs no store.
+        // A name with a slash is a path, which needs no store.
         if named.contains('/') {
             all.extend(flow::saved(&[path.to_owned()])?);
             continue;
@@ -36,7 +36,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
             Some(stored) => stored,
             none => none.insert(args.store.open()?),
         };
-        // No file in the current directory hides a result.
+        // Look in the store first, so that no file hides a result.
         match stored.result(named) {
             Err(Error::Stored(_)) if path.exists() => all.extend(flow::saved(&[path.to_owned()])?),
             result => all.push(result?),

@@ -57,7 +57,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     let order = args.order()?;
     let cancel = cancel()?;
     let bar = bar_of_runs(order.commands.len() * order.runs as usize);
-    // Its thread would take the CPU from what is measured.
+    // The bar's thread would take CPU time from the measurement.
     bar.disable_steady_tick();
     let counted = flow::stat(&order, &cancel, &|moment| show(&bar, moment));
     bar.finish_and_clear();

@@ -177,7 +177,8 @@ fn guests(args: &DuArgs) -> Result<Exit, Error> {
     if args.json {
         let json_of = |(instrument, is_own): &(Instrument, bool)| {
             json!({ "guest": instrument.guest, "qemu": instrument.qemu, "is_of_this_ktax": is_own,
-                    "measurements": instrument.objects.len(), "bytes": instrument.bytes, "kept_at": instrument.kept_at })
+                    "measurements": instrument.objects.len(), "bytes": instrument.bytes,
+                    "kept_at": instrument.kept_at })
         };
         write_stdout(&to_json(&all.iter().map(json_of).collect::<Vec<_>>())?)?;
         return Ok(Exit::Ok);

@@ -253,7 +253,7 @@ impl Observer for Terminal {
             bar
         };
         self.with_bar(quiet, |bar| {
-            // A log has every step; a terminal the last one.
+            // A log gets every step, a terminal only the last one.
             if peek && bar.is_hidden() {
                 note!("ktax: {message}");
             }
@@ -283,8 +283,8 @@ impl Terminal {
         let all = done.pairs + done.controls;
         let left = pairs.left(self.started.elapsed(), all, done.cap.map(drawn_for));
         if let Some(left) = left {
-            let of_all = part.map(|part| format!(" for {} runs", part.count)).unwrap_or_default();
-            line += &format!("; at most {} left{of_all}", spoken(left));
+            let for_all = part.map(|part| format!(" for {} runs", part.count)).unwrap_or_default();
+            line += &format!("; at most {} left{for_all}", spoken(left));
         }
         line
     }

@@ -41,7 +41,7 @@ fn each_run_of_a_timed_sweep_is_named_and_has_its_own_rate() {
     let line = pairs(&terminal, 1);
     assert!(line.ends_with(" left for 3 runs"), "{line}");
     part(1);
-    // A run that is resumed has some already, of which nobody knows how long they took.
+    // The time of pairs before a resume is unknown.
     assert_eq!(pairs(&terminal, 5), "run 2 of 3; pairs: 5 of at most 10; A/A pairs: 0");
     let line = pairs(&terminal, 6);
     assert!(line.starts_with("run 2 of 3; pairs: 6 ") && line.contains("at most "), "{line}");

@@ -31,7 +31,7 @@ enum Command {
 pub fn run(args: &Args) -> Result<Exit, Error> {
     let (outcome, account) = match &args.command {
         Command::Raw(args) => (crate::vmm::raw::run(&args.loops())?, &args.account),
-        // The two could not be told apart.
+        // The account would be mixed with what the guest prints.
         Command::Linux(args) if args.account.is_stdout() => {
             let problem = "stdout is what the guest prints; remove --account, or name a file";
             return Err(Error::usage(problem));

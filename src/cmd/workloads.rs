@@ -70,7 +70,7 @@ fn run_list(args: &ListArgs) -> Result<Exit, Error> {
         None => definitions()?,
     };
     definitions.retain(|definition| args.all || !definition.hidden);
-    // By group, and the files' order within it.
+    // The sort is stable, so each group keeps the order of its files.
     definitions.sort_by(|left, right| left.group.cmp(&right.group));
     if args.json {
         let all = definitions.iter().map(definition_json).collect::<Result<Vec<_>, _>>()?;
@@ -111,7 +111,7 @@ fn list_table(definitions: &[Definition], options: TextOptions) -> Result<String
         }
         let count = definition.rows()?.len();
         let mark = if definition.only_named { "*" } else { "" };
-        // The year is for those who look closer.
+        // Leave out the year in the table.
         let asked = definition.asked_by.iter().map(|document| document.name());
         let asked: Vec<&str> =
             asked.map(|n| n.trim_end_matches(|c: char| !c.is_alphabetic())).collect();

@@ -315,7 +315,7 @@ fn search_places(
         if session.is_cancelled() {
             return Ok(stopped());
         }
-        // Both ends are one part; of the places between, those known are done.
+        // The first comparison measured both ends, and is one part.
         let index = bisection.points.len() - 1;
         let count = index + expected_places(&bisection, place);
         session.observer.part(Part { index, count, shares_base: true });
@@ -472,8 +472,8 @@ fn point_of_row(row: &Row, metric: &str) -> Result<Point, Error> {
     })
 }
 
-/// Directory of a search: `bisection.json`, `bounds/` with the whole difference, and a run directory
-/// for each place that was measured.
+/// Directory of a search: `bisection.json`, `bounds/` with the whole difference, and a run
+/// directory for each place that was measured.
 struct SearchDir {
     root: PathBuf,
 }
@@ -499,7 +499,7 @@ impl SearchDir {
 
     /// Path of the configuration of a place; the base is place 0.
     pub fn config(&self, place: usize) -> Result<PathBuf, Error> {
-        // The plan has it, and is to be the same wherever ktax is started.
+        // The path is in the plan, which must not depend on the current directory.
         let root = std::path::absolute(&self.root)?;
         Ok(root.join(format!("{place:05}.config")))
     }

@@ -213,12 +213,12 @@ fn take_units(from: &Store, dir: &CampaignDir, units: &[CampaignUnit]) -> Result
 /// measured again.
 fn first_failure(dir: &RunDir<CountsPlan>, row: &str) -> Result<Option<Failure>, RunDirError> {
     for step in &dir.plan().method.steps {
-        let of_run = dir.run(step, row)?.and_then(|run: Run| match run.outcome {
+        let run_failure = dir.run(step, row)?.and_then(|run: Run| match run.outcome {
             Outcome::Failed(failure) => Some(failure),
             Outcome::Measured(_) => None,
         });
-        let of_boot = dir.boot(step)?.and_then(|boot| boot.failure);
-        let failure = of_boot.or(of_run);
+        let boot_failure = dir.boot(step)?.and_then(|boot| boot.failure);
+        let failure = boot_failure.or(run_failure);
         if let Some(failure) = failure.filter(|failure| failure.blame() != Blame::Host) {
             return Ok(Some(failure));
         }
@@ -249,7 +249,7 @@ pub fn status(dir: &CampaignDir) -> Result<Vec<ShardStatus>, Error> {
     let mut all: Vec<ShardStatus> = shards
         .map(|(number, shard)| shard_status(dir, number, shard))
         .collect::<Result<_, Error>>()?;
-    // What the store had needs no work, unless it is lost.
+    // Planned rows of the store need no work unless they are lost.
     if let Some(known) = dir.plan().shard(all.len()) {
         let lost = shard_status(dir, all.len(), &known)?;
         if !lost.missing.is_empty() || !lost.failed.is_empty() {

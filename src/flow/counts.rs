@@ -33,7 +33,7 @@ pub(super) fn plan(
     let experiment = &programs::with_traced_files(experiment, session)?;
     let method = &experiment.method;
     let CountsExperiment { engine, machine, base, change, .. } = method;
-    // Names are checked before anything is fetched.
+    // Check names before anything is fetched.
     method.rows()?;
     let Measures::Counts { key, .. } = engine.measures else {
         return Err(StalePlanError::no_engine("counts", engine.name).into());
@@ -52,7 +52,7 @@ pub(super) fn plan(
     let packed = guests.pack(session)?;
     let is_one = change.is_kernel_of(base);
     if !is_one {
-        // Nobody waits for the base's build to hear of a mistake in the change.
+        // Find mistakes in the change before the base is built.
         session.talking(|talk| kernel::check(change, &session.cache, talk))?;
     }
     let base = session.obtain(base)?.identity;
@@ -226,9 +226,9 @@ fn trace_in_two_layouts(
 /// Steps with the smallest and the largest count, on the Side with the larger range.
 fn furthest_apart<'a>(plan: &'a CountsPlan, row: &Row) -> [&'a Step; 2] {
     let counts = |side: Side| row.effects().first().map(|effect| effect.samples.get(side));
-    let of_side = |side: Side| plan.steps.iter().filter(move |step| step.side == side);
+    let steps_of = |side: Side| plan.steps.iter().filter(move |step| step.side == side);
     let pair = |side: Side| {
-        let counted = counts(side).into_iter().flatten().copied().zip(of_side(side));
+        let counted = counts(side).into_iter().flatten().copied().zip(steps_of(side));
         let (least, most) = (counted.clone().min_by_key(by_count), counted.max_by_key(by_count));
         let ((least, one), (most, other)) = least.zip(most)?;
         Some((most - least, [one, other]))

@@ -137,7 +137,7 @@ pub fn calibrate(
 ) -> Result<Option<CalibrationTable>, Error> {
     let facts = noise::facts();
     let fact_or_empty = |name| facts.get(name).cloned().unwrap_or_default();
-    // What is wrong with files is said before anything is measured.
+    // Check the files before anything is measured.
     let rows = order
         .rows
         .as_ref()
@@ -332,10 +332,10 @@ fn write_machine(
     calibration: &Calibration,
 ) -> Result<(), Error> {
     let machine = toml::Table::try_from(model).map_err(CalibrateError::Toml)?;
-    let of_machine = machine.into_iter().filter(|(key, _)| key != "name");
+    let sizes = machine.into_iter().filter(|(key, _)| key != "name");
     let title = format!("{}, calibrated with the sizes of {}", calibration.cpu, model.name);
     let calibration = toml::Value::try_from(calibration).map_err(CalibrateError::Toml)?;
-    let mut all: toml::Table = of_machine.collect();
+    let mut all: toml::Table = sizes.collect();
     all.insert("title".to_owned(), title.into());
     all.insert("calibration".to_owned(), calibration);
     let text = toml::to_string(&all).map_err(CalibrateError::Toml)?;

@@ -226,7 +226,7 @@ fn kernel_to_try(path: Option<&Path>, session: &Session<'_>) -> Result<Option<Ke
         let at_hand = kernel::at_hand(&session.cache);
         return Ok(at_hand.filter(|kernel| session.holds(&kernel.image).unwrap_or(false)));
     };
-    // A path that begins like the name of a package is one all the same.
+    // An absolute path cannot be mistaken for the name of a package.
     let path = std::path::absolute(path)?.display().to_string();
     session.obtain(&Subject::of(&path, "")).map(Some)
 }
@@ -240,7 +240,7 @@ fn look_at_settings() -> Check {
         }
         Ok(Look::Left) => {
             let found = format!("left changed by a killed ktax; the journal is in {dir:?}");
-            // sudo keeps no variable that it is not asked to keep.
+            // sudo drops environment variables by default.
             let fix = match std::env::var_os("KTAX_STATE") {
                 None => "sudo ktax doctor --restore",
                 Some(_) => "sudo --preserve-env=KTAX_STATE ktax doctor --restore",

@@ -15,11 +15,10 @@ use crate::exits::{SinceError, files, since};
 use crate::model::{Blame, ExitTable};
 use crate::text::{counted, escape};
 
+// Types of arguments.
 pub use crate::exits::Per;
 pub use crate::exits::live::{Level, RecorderChoice, Via};
 pub use recording::{VmmToRecord, become_vmm, record, watch};
-
-// What the functions here are given.
 
 /// Reasons why a file gives no table.
 #[derive(Debug, Error)]

@@ -48,7 +48,7 @@ pub fn rank(ledger: &Ledger, out: &Path, session: &Session<'_>) -> Result<Option
             }
         };
         let dir = out.join(name);
-        // The first one has itself.
+        // The first run takes the base from itself.
         let first = first.get_or_insert(dir.clone());
         match compare_with_base_of(first, &dir, plan, session)? {
             Some(comparison) => each.push((name.clone(), with_estimates(comparison)?)),
@@ -57,7 +57,7 @@ pub fn rank(ledger: &Ledger, out: &Path, session: &Session<'_>) -> Result<Option
     }
     let last_is_together = each.last().is_some_and(|(name, _)| name == TOGETHER);
     let together = last_is_together.then(|| each.pop()).flatten().map(|(_, comparison)| comparison);
-    // Otherwise a part of the sum is missing.
+    // If an addition was not built, the sum would be incomplete.
     let together = together.filter(|_| not_built.is_empty());
     let table = analyse::ledger(&ledger.title, &each, together.as_ref(), not_built, already_on);
     let mut table = table.ok_or(Error::NothingBuilt)?;

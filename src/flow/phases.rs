@@ -38,7 +38,7 @@ pub fn plan(experiment: &Experiment, session: &Session<'_>) -> Result<Plan, Erro
             guests::plan(&experiment.with(method.clone()), session)?.with(Into::into)
         }
     };
-    // Nobody waits for a result to hear of a mistyped name.
+    // Report a mistyped name before the run.
     if let Some(Warning { fact, next_step }) = analyse::one_image(&plan.method) {
         session.observer.note(&format!("{fact}; {next_step}"));
     }
@@ -240,11 +240,11 @@ fn for_any_method<M: Clone>(
     points: Vec<(String, Experiment<M>)>,
     method: fn(M) -> ExperimentMethod,
 ) -> Vec<(String, Experiment)> {
-    let of_any = |(name, point): (String, Experiment<M>)| {
+    let with_any_method = |(name, point): (String, Experiment<M>)| {
         let any = point.with(method(point.method.clone()));
         (name, any)
     };
-    points.into_iter().map(of_any).collect()
+    points.into_iter().map(with_any_method).collect()
 }
 
 /// Length limit of a directory's name, of which a file system allows 255 bytes. Longer names that
@@ -262,7 +262,7 @@ pub fn directories<'a>(out: &Path, points: impl Iterator<Item = &'a str>) -> Vec
         let mut names = std::iter::once(plain.clone()).chain(numbered);
         let name = names.find(|name| !taken.contains(name)).expect("numbers do not run out");
         taken.insert(name.clone());
-        // Joined with nothing it would end in a slash.
+        // `join("")` would add a slash.
         if name.is_empty() { out.to_owned() } else { out.join(name) }
     };
     points.map(&mut unique).collect()

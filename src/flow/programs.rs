@@ -254,7 +254,7 @@ fn trace_files(program: &UserProgram, session: &Session<'_>) -> Result<Vec<Strin
     let here = current_directory();
     let started = program::to_trace(program, &here, &session.cache)?;
     let errors = started.directory().join("0/out/stderr");
-    // A run names thousands of files.
+    // The answer may name thousands of files.
     let limits = Limits { wire_bytes: session.limits.symbols_bytes, ..session.limits.clone() };
     let host = Host::new(&session.cache, limits, session.cancel.clone());
     let next = "name another directory with --cache DIR";
@@ -406,7 +406,7 @@ pub(super) fn compiled_guest(
 ) -> Result<UserSpace, Error> {
     let Some(directory) = directory.map(Path::new) else { return Ok(UserSpace::OWN) };
     let files = compile::read(directory)?;
-    // Workload files may have programs of the machine alone.
+    // Definitions may only use programs of the machine.
     if files.c.is_empty() {
         return Ok(UserSpace::OWN);
     }

@@ -244,7 +244,7 @@ impl Remaining {
     /// Sets the position of the next run.
     pub fn part(&mut self, part: Part) {
         if part.count != self.part.count {
-            // There is more to do than was known, or less: that is news.
+            // The amount of work has changed, so the estimate may jump.
             self.shown = Shown::default();
         }
         self.part = Part { count: part.count.max(part.index + 1), ..part };
@@ -280,7 +280,7 @@ impl Remaining {
                 }
                 if left == 0 { BootState::Ended } else { BootState::Between { left } }
             }
-            // The boot failed, and all of its rows with it.
+            // The boot failed with all its rows.
             (Event::Done(..), _) => BootState::Ended,
             (Event::Booting(_) | Event::Booted(..) | Event::Lost(..), was) => was,
         };
@@ -306,7 +306,7 @@ impl Remaining {
         let Part { index, count, shares_base } = self.part;
         let later = count - index - 1;
         let fresh = BootState::Waiting { left: self.work.rows.len() };
-        // Of a later part with the same base, the change's boots.
+        // Later parts with the same base only boot the change.
         let boots = if shares_base { self.work.boots / 2 } else { self.work.boots };
         let part = self.wall(now, &vec![fresh; boots]);
         let boots: Vec<BootState> = self.boots.values().copied().collect();
@@ -318,7 +318,7 @@ impl Remaining {
     pub fn rates(&self) -> Rates {
         let mut rates = self.known.clone();
         let engine = &self.work.engine;
-        // A boot from the cache says nothing of one that is made.
+        // Boots from the cache are faster than new ones.
         if let Some(mean) = self.seen_boots.mean().filter(|mean| *mean >= 1.0) {
             rates.boots.insert(engine.clone(), mean);
         }
@@ -405,7 +405,7 @@ impl RemainingPairs {
         let new = done.checked_sub(before).filter(|new| *new > 0)?;
         let most = most?;
         if most != self.most {
-            // There is more to do than was known, or less: that is news.
+            // The amount of work has changed, so the estimate may jump.
             self.shown = Shown::default();
             self.most = most;
         }
@@ -463,7 +463,7 @@ impl RemainingTask {
         let seconds = self.seconds(task.kind) * total as f64;
         let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
         let is_learned = self.rates.tasks.contains_key(task.kind.name());
-        // What is done in a moment needs no word.
+        // Short steps are not announced.
         (seconds >= 5.0).then(|| {
             format!("{} takes about {} ({})", title(task), spoken(time), basis(is_learned))
         })
@@ -495,7 +495,7 @@ impl RemainingTask {
         };
         let missing = total.saturating_sub(task.done) as f64;
         let missing = match task.kind {
-            // Nobody sees how far it is.
+            // An import reports no progress.
             TaskKind::Import => missing - took.as_secs_f64() / pace,
             _ => missing,
         };

@@ -58,7 +58,7 @@ fn boots_and_runs_have_rates_of_their_own() {
     let mut remaining = Remaining::new(rates());
     remaining.begin(work(4, 1));
     assert_eq!(remaining.left(Duration::ZERO), seconds(60.0));
-    // Where all goes as it did before, a clock that runs down: each second is one less.
+    // With the known rates the estimate is a countdown.
     let end = pass(&mut remaining, 4, [5.0, 1.0, 9.0], |remaining, now| {
         let left = remaining.left(now);
         assert!(left.abs_diff(seconds(60.0) - now) < seconds(0.001), "{left:?} at {now:?}");
@@ -115,7 +115,7 @@ fn what_is_there_costs_nothing_and_vms_share_the_rest() {
     remaining.event(Duration::ZERO, &Event::Found(&step(0), 2));
     remaining.event(Duration::ZERO, &Event::Found(&step(1), 1));
     assert_eq!(remaining.runs(), (3, 8));
-    // Two whole boots and one of which the last row is missing: 15 + 15 + 14 by two VMs.
+    // Two whole boots, and one without its last row: 15 + 15 + 14 s on two VMs.
     assert_eq!(remaining.left(Duration::ZERO), seconds(22.0));
     remaining.event(Duration::ZERO, &Event::Booting(&step(2)));
     remaining.event(seconds(1.0), &Event::Done(&step(2), 2));
@@ -133,7 +133,7 @@ fn parts_are_one_whole() {
     remaining.part(part(1, 3));
     remaining.begin(work(2, 1));
     assert_eq!((remaining.left(seconds(30.0)), remaining.runs()), (seconds(60.0), (4, 12)));
-    // A search that finds more to look at says so: that is no slow boot.
+    // A search may find more places, and its estimate then jumps.
     remaining.part(part(1, 4));
     assert_eq!(remaining.left(seconds(30.0)), seconds(90.0));
 }
@@ -143,7 +143,7 @@ fn a_base_that_all_parts_share_is_measured_once() {
     let mut remaining = Remaining::new(rates());
     remaining.part(Part { index: 0, count: 3, shares_base: true });
     remaining.begin(work(2, 1));
-    // Base and change take 15 s each, and later two changes.
+    // Base and change take 15 s each; then come two changes.
     assert_eq!(remaining.left(Duration::ZERO), seconds(60.0));
 }
 
@@ -154,15 +154,15 @@ fn pairs_of_another_run_say_nothing_of_the_time_left() {
     let part = |index| Part { index, count: 3, shares_base: false };
     pairs.part(part(0));
     assert_eq!(pairs.left(seconds(0.0), 0, Some(10)), None);
-    // Nine more of this run, and ten of each of the two after it.
+    // Nine pairs of this run, and ten of each later one.
     assert_eq!(pairs.left(seconds(360.0), 1, Some(10)), Some(seconds(360.0 * 29.0)));
     assert_eq!(pairs.left(seconds(3600.0), 10, Some(10)), Some(seconds(3600.0 * 2.0)));
     pairs.part(part(1));
     assert_eq!(pairs.left(seconds(3600.0), 0, Some(10)), None);
     assert_eq!(pairs.left(seconds(3601.0), 1, Some(10)), Some(seconds(19.0)));
-    // One slow pair: no more than the time that passed.
+    // After a slow pair the estimate grows by the time that has passed.
     assert_eq!(pairs.left(seconds(3651.0), 2, Some(10)), Some(seconds(69.0)));
-    // More pairs than were expected are news.
+    // With more pairs the estimate jumps.
     assert_eq!(pairs.left(seconds(3651.0), 2, Some(20)), Some(seconds(51.0 / 2.0 * 38.0)));
 }
 
@@ -171,7 +171,7 @@ fn a_run_that_is_resumed_counts_only_the_pairs_that_it_made() {
     let mut pairs = RemainingPairs::new();
     assert_eq!(pairs.left(seconds(5.0), 6, Some(10)), None);
     assert_eq!(pairs.left(seconds(8.0), 7, Some(10)), Some(seconds(9.0)));
-    // Before a pilot ended nobody knows how many are needed.
+    // Before the pilot has ended the number of pairs is unknown.
     assert_eq!(pairs.left(seconds(11.0), 8, None), None);
 }
 
@@ -214,7 +214,7 @@ fn a_build_is_estimated_before_it_begins_and_by_its_own_pace_then() {
     let mut remaining = RemainingTask::new(Rates::default(), 2);
     let text = remaining.see(seconds(10.0), &task(0, Some(1000))).unwrap();
     assert!(text.starts_with("compiling src:linux takes about 5 min 50 s (a guess"), "{text}");
-    // Once is enough.
+    // The estimate is announced once.
     assert_eq!(remaining.see(seconds(11.0), &task(1, Some(1000))), None);
     let line = remaining.line(seconds(30.0), &task(50, Some(1000)));
     assert_eq!(line, "compiling src:linux: 50 of 1000 files, about 5 min 33 s left");
@@ -233,7 +233,7 @@ fn what_a_build_took_is_what_the_next_one_takes() {
     let mut next = RemainingTask::new(learned, 2);
     let text = next.see(seconds(0.0), &task(0, Some(600))).unwrap();
     assert!(text.ends_with("takes about 10 min (as earlier runs on this machine took)"), "{text}");
-    // A build of few files teaches nothing, and one that is over in a moment needs no word.
+    // Short builds teach nothing, and are not announced.
     next.see(seconds(1.0), &KernelTask { is_over: true, ..task(5, Some(600)) });
     assert_eq!(next.learned().tasks.len(), 0);
     assert_eq!(next.see(seconds(1.0), &task(0, Some(3))), None);

@@ -37,7 +37,7 @@ pub fn check_output(path: &Path) -> Result<(), Error> {
 
 /// Writes a result to a file that the user named.
 pub fn write_output(path: &Path, text: &str) -> Result<(), Error> {
-    // A file that is renamed would take the place of a device or a pipe.
+    // An atomic write would replace a device or a pipe by a file.
     let is_special = fs::metadata(path).is_ok_and(|about| !about.is_file());
     let write = if is_special {
         |path: &Path, text: &[u8]| fs::write(path, text)
@@ -48,7 +48,7 @@ pub fn write_output(path: &Path, text: &str) -> Result<(), Error> {
 }
 
 fn unwritable_error(path: &Path, error: io::Error) -> Error {
-    // The system's words alone: what else there is names a file that nobody asked for.
+    // Keep the system's message only: the rest names a temporary file.
     let kind = error.kind();
     let reason = error.raw_os_error().map_or(kind.into(), io::Error::from_raw_os_error);
     Error::Unwritable { path: path.display().to_string(), reason }
@@ -154,10 +154,10 @@ pub(super) fn write_result(root: &Path, name: &str, report: &dyn Report) -> Resu
 pub fn saved(paths: &[PathBuf]) -> Result<Vec<Saved>, Error> {
     let mut all = Vec::new();
     for path in paths {
-        let mut of_path =
+        let mut found =
             if path.is_dir() { results_of_directory(path)? } else { results_of_file(path)? };
-        name_results(&mut of_path, path, paths.len() > 1);
-        all.extend(of_path);
+        name_results(&mut found, path, paths.len() > 1);
+        all.extend(found);
     }
     Ok(all)
 }
@@ -182,12 +182,12 @@ fn results_of_directory(path: &Path) -> Result<Vec<Saved>, Error> {
     if let Some(finished) = finished.iter().find(|path| path.is_file()) {
         return results_of_file(finished);
     }
-    let of_run = match AnyRunDir::open(path) {
+    let comparison = match AnyRunDir::open(path) {
         Err(error @ RunDirError::NoPlan { .. }) => return results_below(path, error),
         opened => opened?.comparison()?,
     };
     let saved = |comparison: Comparison| Saved { dir: Some(path.into()), ..comparison.saved() };
-    of_run.map(|comparison| vec![saved(comparison)]).ok_or_else(|| no_comparison(path))
+    comparison.map(|comparison| vec![saved(comparison)]).ok_or_else(|| no_comparison(path))
 }
 
 /// Finished runs of a sweep, a search or a ledger, named by their directories.
@@ -195,7 +195,7 @@ fn results_below(path: &Path, none: RunDirError) -> Result<Vec<Saved>, Error> {
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     paths.retain(|path| path.join("plan.json").is_file());
-    // cpus=2 comes before cpus=16.
+    // Sort cpus=2 before cpus=16.
     alphanumeric_sort::sort_path_slice(&mut paths);
     if paths.is_empty() {
         return Err(none.into());
@@ -222,8 +222,8 @@ fn results_of_file(path: &Path) -> Result<Vec<Saved>, Error> {
     let bytes = read_limited(path, RESULT_MAX).map_err(|error| unreadable(path, wanted, error))?;
     let text = String::from_utf8_lossy(&bytes);
     let no_page = |error| Error::NoPage { path: path.display().to_string(), error };
-    let of_page = results_of_page(&text, RESULT_MAX).map_err(no_page)?;
-    let mut all = read_results(of_page.as_deref().unwrap_or(&text)).map_err(|error| {
+    let page_results = results_of_page(&text, RESULT_MAX).map_err(no_page)?;
+    let mut all = read_results(page_results.as_deref().unwrap_or(&text)).map_err(|error| {
         let path = path.display().to_string();
         let is_other = matches!(error, SavedError::NotAResult(_));
         match is_other && exits::files::kind(&text).is_some() {
@@ -252,10 +252,10 @@ pub fn row_paths(path: &Path, row: &str, is_compared: bool) -> Result<RowPaths, 
     let found = comparison.rows.iter().find(|one| one.row == row);
     let row = found.ok_or_else(|| no_row(row, &comparison.rows))?;
     if row.computed_from().is_some() {
-        // The rows that it is computed from have them.
+        // A computed row has no paths of its own.
         return Err(no_paths());
     }
-    // Paths count instructions and REP iterations.
+    // Paths only count instructions and REP iterations.
     let [instructions, rep] = [&METRICS[0], &METRICS[1]].map(|metric| row.effect(metric.name));
     let is_by_rep = row.deciding().zip(rep).is_some_and(|(one, rep)| one.metric == rep.metric);
     let effect = if is_by_rep { rep } else { instructions }.ok_or_else(no_paths)?;

@@ -161,7 +161,7 @@ impl Session<'_> {
         loop {
             let obtain = |talk: &Talk| kernel::obtain_for(target, subject, &self.cache, talk);
             let kernel = self.talking(obtain)?;
-            // Another ktax may have removed it meanwhile.
+            // Another ktax may have removed the kernel meanwhile.
             if self.holds(&kernel.image)? {
                 return Ok(kernel);
             }
@@ -210,7 +210,7 @@ impl Session<'_> {
         planned: &Identity,
         subject: &Subject,
     ) -> Result<PathBuf, Error> {
-        // Before it is read: nobody removes it in between.
+        // Hold it before reading it, so that nobody removes it in between.
         if self.holds(&kernel::place(&planned.sha256, &self.cache))? {
             if let Some(cached) = kernel::cached(&planned.sha256, &self.cache) {
                 return Ok(cached);

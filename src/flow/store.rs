@@ -38,11 +38,11 @@ pub(super) fn take(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<Ve
                 continue;
             }
             Ok(_) => {}
-            // It stays for the ktax that wrote it.
+            // Leave it for the ktax that wrote it.
             Err(error @ StoreError::OtherVersion { .. }) => note_once(session, used, &error),
             Err(error @ StoreError::Damaged { .. }) => {
                 session.observer.note(&error.to_string());
-                // A store that is read-only keeps it, and it is measured all the same.
+                // A read-only store cannot move it; it is measured all the same.
                 if let Err(error) = used.store.move_aside(&used.store.path(&group.of)) {
                     session.observer.note(&error.to_string());
                 }
@@ -119,11 +119,7 @@ fn note_once(session: &Session<'_>, used: &UsedStore, error: &StoreError) {
 }
 
 /// Keeps the measurement of a group. A group without one counts as kept.
-fn put_group(
-    store: &Store,
-    dir: &RunDir<CountsPlan>,
-    group: &Group,
-) -> Result<Kept, StoreError> {
+fn put_group(store: &Store, dir: &RunDir<CountsPlan>, group: &Group) -> Result<Kept, StoreError> {
     measured(dir, group)?.map_or(Ok(Kept::Same), |measurement| store.put(&measurement))
 }
 
@@ -153,7 +149,7 @@ pub fn clean_store(root: &Path) -> Result<Vec<PathBuf>, Error> {
         let gone = if is_dir { fs::remove_dir(&path) } else { fs::remove_file(&path) };
         match gone {
             Ok(()) => removed.push(path),
-            // Another ktax was first, or somebody keeps files there.
+            // Another ktax has removed it, or it contains files.
             Err(error) if [NotFound, DirectoryNotEmpty].contains(&error.kind()) => {}
             Err(error) => {
                 let next = "make the store writable, or remove the file yourself";
@@ -334,7 +330,7 @@ pub fn is_store(path: &Path) -> Result<bool, Error> {
 pub fn import(path: &Path, store: &Path) -> Result<Added, Error> {
     let store = Store::new(store.to_owned());
     let mut added = Added::default();
-    // Any other directory may have results all the same.
+    // Other directories may still have results.
     let counts = match AnyRunDir::open(path) {
         Ok(AnyRunDir::Counts(dir)) => Some(dir),
         _ => None,
@@ -346,7 +342,7 @@ pub fn import(path: &Path, store: &Path) -> Result<Added, Error> {
         }
     }
     match saved(&[path.to_owned()]) {
-        // A run that was stopped has measurements, and no result yet.
+        // A stopped run has measurements, but no result.
         Err(Error::NoComparison { .. }) if counts.is_some() => {}
         results => {
             for result in results? {

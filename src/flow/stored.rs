@@ -175,7 +175,7 @@ impl Stored {
         };
         let mut all: Vec<Shown> = names.subjects().iter().map(shown).collect();
         alphanumeric_sort::sort_slice_by_str_key(&mut all, |shown| shown.name.as_str());
-        // Where a name is another's too it is a hash, which says nothing of the version.
+        // Ambiguous names are hashes, so sort by the kernel's own name.
         all.sort_by(|a, b| alphanumeric_sort::compare_str(&a.subject.kernel, &b.subject.kernel));
         Ok(all)
     }
@@ -211,7 +211,7 @@ impl Stored {
     pub fn tag(&self, name: &str, subject: &str) -> Result<(String, Option<String>), Error> {
         let names = Names::read(self)?;
         let found = names.find(subject)?;
-        // A tag that hides a kernel would make a printed command mean another one.
+        // A tag must not hide a kernel that a printed command names.
         match names.find_untagged(name) {
             Err(Error::Stored(StoredError::Unknown { .. })) => {}
             Ok(other) => Err(StoredError::Taken { name: name.into(), subject: names.name(other) })?,

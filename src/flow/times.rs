@@ -150,7 +150,7 @@ fn find_ops(row: &Workload, host: &Host) -> Result<Result<u64, Stop>, Error> {
         if ns >= ENOUGH_NS {
             return Ok(Ok(two_digits(wanted).max(1)));
         }
-        // A first operation takes longer than those after it.
+        // The first operation is the slowest, so try more before extrapolating.
         ops = (ops * 32).min(two_digits(wanted)).max(ops + 1);
     }
 }
@@ -209,7 +209,7 @@ fn drive(
     work: impl FnOnce(&TimesDriver<'_>) -> Result<Ended, TimesError>,
 ) -> Result<Ended, Error> {
     dir.prepare_pairs()?;
-    // Not before the engine has chosen them; and a failure has to put back what that changed.
+    // The engine must choose its CPUs first. After a failure its changes must be restored.
     let watch = |work: &mut dyn FnMut()| {
         let cpus = cpus::used_by_run(dir).map_err(|error| io::Error::other(error.to_string()))?;
         let watch = Watch::start_on(&cpus)?;
@@ -257,7 +257,7 @@ pub(super) fn run(
     let plan = plan_to_judge(dir, options.allow_differences);
     let has_warned = Cell::new(false);
     let ask = |pairs: &[TimedPair]| {
-        // Nobody waits for all pairs to hear of a mistyped parameter.
+        // Report a mistyped parameter after the first pair.
         if !pairs.is_empty() && !has_warned.replace(true) {
             for Warning { fact, next_step } in noise::ignored_parameters(&plan.method, pairs) {
                 session.observer.note(&format!("{fact}; {next_step}"));
@@ -267,7 +267,7 @@ pub(super) fn run(
         session.observer.pairs(&progress(&plan, pairs), known.as_deref());
         wants_more(&plan, pairs)
     };
-    // Those that are there may be of another machine.
+    // Earlier pairs may come from another machine.
     let there = dir.pairs()?.len();
     let ended = drive(dir, session, &ask, |driver| driver.run());
     session.observer.status("");

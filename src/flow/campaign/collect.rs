@@ -41,7 +41,7 @@ pub fn collect(
         take_copy(dir, copy, &mut collected)?;
     }
     if let Some(used) = &session.store {
-        // Also what the store had when the campaign was planned, and has lost since.
+        // The campaign's store may have lost measurements that it had when it was planned.
         for shard in dir.plan().numbers().filter_map(|number| dir.plan().shard(number)) {
             take_units(&used.store, dir, shard.units())?;
         }
@@ -182,7 +182,7 @@ fn compare_neighbours(dir: &CampaignDir) -> Result<Vec<Comparison>, Error> {
         (0..plan.workloads.len()).map(measured).collect()
     };
     let mut all = Vec::new();
-    // Each subject is read once: it is the change, and then the base.
+    // Each subject is read once: it is first the change, then the base of the next one.
     let mut before: Option<Vec<Option<Measurement>>> = None;
     for subject in 0..plan.subjects.len() {
         let now = rows_of(subject)?;
@@ -191,7 +191,7 @@ fn compare_neighbours(dir: &CampaignDir) -> Result<Vec<Comparison>, Error> {
             Some(Sides { base: base?, change: change.clone()? })
         };
         let rows: Vec<Sides<Measurement>> = pairs.filter_map(both).collect();
-        // Two names of one kernel are no comparison, nor are two subjects that share no row.
+        // Two names of one kernel, or subjects without a common row, are not compared.
         if rows.first().is_some_and(|row| row.base.of != row.change.of) {
             all.push(compare(rows, plan.threshold_percent, &store)?);
         }

@@ -49,7 +49,7 @@ pub fn plan(
     let costs = row_costs(&planned, &known);
     let counted = plan::divide(&costs, shards).into_iter().map(Shard::Counts);
     planned.timed = timed.iter().map(|(name, _)| name.clone()).collect();
-    // Nothing else runs beside them: they begin when the rest has.
+    // Timed shards come last, because nothing may run beside them.
     planned.shards = counted.chain(planned.timed.iter().cloned().map(Shard::Times)).collect();
     write_directory(out, planned, &known, &kernels, timed)
 }
@@ -128,16 +128,16 @@ fn known_measurements(
     session: &Session<'_>,
 ) -> Result<Vec<Vec<Option<Measurement>>>, Error> {
     let store = session.store.as_ref().map(|used| &used.store);
-    let of_row = |subject: usize, row: usize| {
+    let known_row = |subject: usize, row: usize| {
         let known = planned.subjects[subject].kernel.as_ref().zip(store);
         let found =
             known.map(|(kernel, store)| store.get(&planned.measurand(subject, row, kernel)));
-        // What cannot be read is measured again.
+        // Unreadable measurements are made again.
         found.and_then(Result::ok).flatten()
     };
     let rows = 0..planned.workloads.len();
-    let of_subject = |subject| rows.clone().map(|row| of_row(subject, row)).collect();
-    Ok((0..planned.subjects.len()).map(of_subject).collect())
+    let known_subject = |subject| rows.clone().map(|row| known_row(subject, row)).collect();
+    Ok((0..planned.subjects.len()).map(known_subject).collect())
 }
 
 /// Estimated seconds of each row on one CPU; `None` for rows that are measured.

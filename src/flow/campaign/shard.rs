@@ -35,7 +35,7 @@ pub fn run(dir: &CampaignDir, number: usize, session: &Session<'_>) -> Result<Sh
     match &shard {
         Shard::Counts(units) => {
             let verify_percent = session.store.as_ref().map_or(0.0, |used| used.verify_percent);
-            // What is to be verified is measured.
+            // With verification everything is measured.
             if let Some(used) = session.store.as_ref().filter(|_| verify_percent == 0.0) {
                 take_units(&used.store, dir, units)?;
             }
@@ -57,7 +57,7 @@ pub fn run(dir: &CampaignDir, number: usize, session: &Session<'_>) -> Result<Sh
 /// Locks this machine: shared for counts, exclusive for times. The lock is named after the machine,
 /// because several may share a cache.
 fn share_machine(shard: &Shard, cache: &Path) -> Result<Option<Lock>, Error> {
-    // A home directory may be of several machines, and the cache in it.
+    // Several machines may share a home directory, and so the cache.
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
     let path = cache.join(format!("machine-{name}.lock"));
@@ -71,7 +71,7 @@ fn share_machine(shard: &Shard, cache: &Path) -> Result<Option<Lock>, Error> {
     };
     match taken {
         Err(error) if error.kind() == ErrorKind::WouldBlock => Err(CampaignError::NotAlone.into()),
-        // A cache without locks is somebody's decision; it costs no counts.
+        // Some file systems have no locks; counts stay exact without them.
         Err(_) => Ok(None),
         Ok(lock) => Ok(Some(lock)),
     }
@@ -134,7 +134,7 @@ fn run_counts(
         let left = missing_rows(dir, unit, &kernel);
         let failed = row_failures(dir, unit, &left)?;
         if failed.len() < left.len() {
-            // Not the guest's fault: another try, or another machine, may measure it.
+            // The host failed: another try or another machine may succeed.
             let path = dir.run_of(unit).display().to_string();
             return Err(CampaignError::HostFailed { rows: left.len() - failed.len(), path }.into());
         }
@@ -197,6 +197,6 @@ pub fn build(dir: &CampaignDir, subject: usize, session: &Session<'_>) -> Result
     let kernel = session.obtain(&planned.subject)?;
     dir.write_image(&kernel.identity.sha256, &kernel.image)?;
     dir.write_kernel(subject, &kernel.identity)?;
-    // Of two builders the first is right.
+    // If two machines have built it, the first one counts.
     Ok(dir.kernel(subject)?.unwrap_or(kernel.identity))
 }

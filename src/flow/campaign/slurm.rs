@@ -80,7 +80,7 @@ fn arrays(dir: &CampaignDir) -> Result<Vec<Array>, Error> {
             numbers: numbers(counted),
             takes: takes(&["--cpus-per-task=1", &memory]),
         },
-        // Nothing else on the node: neither another job nor another experiment.
+        // A timed experiment needs the whole node.
         Array {
             name: "time",
             work: "--shard",
@@ -204,7 +204,7 @@ mod tests {
         let words = shlex::split(line).unwrap();
         assert_eq!(words[..4], ["/opt/my ktax", "campaign", "run", "/nfs/it's C"]);
         assert_eq!(words[4..], ["--shard", "$SLURM_ARRAY_TASK_ID", "&"]);
-        // Counts wait for builds; times wait for nobody.
+        // Counts depend on builds; times depend on nothing.
         let arrays = [array("build", &[]), array("count", &[]), timed];
         let options = ["--partition=a b".to_owned()];
         let text = submission(&arrays, Path::new("/nfs/C/slurm"), Some(8), &options);

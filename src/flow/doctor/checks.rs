@@ -112,7 +112,7 @@ fn default_route(routes: &str, routes_6: &str) -> Option<String> {
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let is_v4 = |line: &Vec<String>| line.get(1).is_some_and(|to| to == "00000000");
     let v4 = routes.lines().skip(1).map(words).find(is_v4).map(|line| line[0].clone());
-    // The first ten columns are addresses, metrics and flags; `lo` rejects what has no route.
+    // The last column is the device; `lo` marks packets without a route.
     let is_v6 = |line: &Vec<String>| {
         let is_all = line.first().is_some_and(|to| to.bytes().all(|digit| digit == b'0'));
         is_all && line.get(1).is_some_and(|bits| bits == "00") && line.last().unwrap() != "lo"

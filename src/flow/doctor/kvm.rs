@@ -70,7 +70,7 @@ pub(super) fn look(
             },
         },
     };
-    // The exact engine needs none, so that nothing of this is bad.
+    // KVM is optional, because the exact engine does not need it.
     let works = matches!(seen, Seen::Boots { .. });
     Some(optional("KVM", works, sentence(&seen), &fix(&seen)))
 }
@@ -135,7 +135,7 @@ fn try_small(limits: &Limits, cancel: &Cancel) -> Option<Result<(), String>> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["vmm", "raw", "--out", "10", "--cpuid", "10"]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        // Ctrl-C at a terminal is for this process alone, which then ends the other.
+        // Ctrl-C reaches this process alone, which then ends the child.
         command.process_group(0);
         die_with_parent(&mut command, [None, None]);
         command.spawn()
@@ -145,7 +145,7 @@ fn try_small(limits: &Limits, cancel: &Cancel) -> Option<Result<(), String>> {
         Err(error) => return Some(Err(error.to_string())),
     };
     let ended = wait_for_end(&mut child, limits, cancel);
-    // Not waited for: who is stuck in the kernel does not end, whatever is sent to it.
+    // Do not wait: a process that is stuck in the kernel ignores every signal.
     drop(child.kill());
     Some(match ended? {
         Ok(true) => Ok(()),
@@ -204,7 +204,7 @@ fn try_kernel(
     let started = Instant::now();
     match boot(TimedMachine::default()) {
         Ok(_) => Some(Seen::Boots { kernel: name, seconds: started.elapsed().as_secs_f64() }),
-        // One that does not answer its monitor is killed before anybody looks at the flag.
+        // A QEMU that does not answer is killed before the flag is checked.
         Err(_) if cancel.is_cancelled() => None,
         Err(Stop::Cancelled) => None,
         Err(Stop::Failed(failure, _)) => Some(match late_if_mute(failure) {

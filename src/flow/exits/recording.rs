@@ -258,9 +258,9 @@ impl RecordedVmm {
         let Some(child) = &mut self.child else { return Ok(None) };
         if !is_over {
             kill_process(Pid::from_child(child), Signal::TERM)?;
-            // One that stands still would not see it.
+            // A stopped process would not see SIGTERM.
             kill_process(Pid::from_child(child), Signal::CONT)?;
-            // A second Ctrl-C makes this shorter.
+            // A second Ctrl-C ends this wait.
             if !self.process.ended_within(PATIENCE)? {
                 child.kill()?;
             }

@@ -161,7 +161,7 @@ fn common_rows<'a>(
         None => usual.iter().position(|one| one == row),
     };
     for rows in all.values_mut() {
-        // Rows that ktax does not have any more stand last.
+        // Rows that ktax no longer has come last.
         rows.sort_by_key(|both| {
             (order(&both.base.row).unwrap_or(usize::MAX), both.base.row.clone())
         });
@@ -235,10 +235,10 @@ impl CountsRuns for StoredRuns {
     }
 
     fn boot(&self, step: &Step) -> Result<Option<Boot>, RunDirError> {
-        let of_row = |row: &Sides<Measurement>| {
+        let boot_of = |row: &Sides<Measurement>| {
             Some(row.get(step.side).layouts.get(step.layout)?.boot.clone())
         };
-        Ok(self.rows.first().and_then(of_row))
+        Ok(self.rows.first().and_then(boot_of))
     }
 
     fn run(&self, step: &Step, row: &str) -> Result<Option<Run>, RunDirError> {

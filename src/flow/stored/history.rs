@@ -82,7 +82,7 @@ impl Stored {
             explain_steps(&self.store, metric, &mut lines);
         }
         let mut lines: Vec<HistoryLine> = lines.into_iter().map(|measured| measured.line).collect();
-        // Of one lineage the line that begins first stands first.
+        // Within a lineage, sort by the first kernel.
         lines.sort_by_key(|line| {
             let first = line.points.first().map(|point| point.place);
             (line.row.clone(), line.lineage.clone(), first)
@@ -179,15 +179,15 @@ fn function_counts(
     metric: &Metric,
 ) -> Result<Vec<Option<u64>>, Error> {
     let measurement = store.read(&store.object(object))?;
-    let of_layout = |profile: &str| {
-        // It was parsed when it was read: of its lines few are of this function.
+    let own_counts = |profile: &str| {
+        // The profile is valid, so lines of other functions can be skipped early.
         let near = profile.lines().filter(|line| line.contains(function));
         let own = near.filter_map(profile::of_function).filter(|line| {
             line.context == metric.context && analyse::plain(&line.function) == function
         });
         own.map(|line| (metric.count)(&line.counts)).reduce(|sum, more| sum + more)
     };
-    Ok(measurement.layouts.iter().map(|layout| of_layout(&layout.profile)).collect())
+    Ok(measurement.layouts.iter().map(|layout| own_counts(&layout.profile)).collect())
 }
 
 /// Conditions of a point, in words.
@@ -236,14 +236,14 @@ fn history_line(
     let asked =
         HistoryAsked { machine: first.machine.clone(), layouts: first.raw.len(), seed: first.seed };
     let measured = conditions_text(first);
-    // The files of a program or of a disk are not known here.
+    // The store does not know the files of a program or a disk, so these cannot be asked for again.
     let asked = (first.modules.is_empty() && first.programs.is_empty()).then_some(asked);
     let compared = against.into_iter().zip(before);
     let points = points.into_iter().zip(compared).map(|((place, point), (against, before))| {
         let tags = names.tags(&point.kernel_sha256, &point.boot_line);
         let subject = names.subject(&point.kernel_sha256, &point.boot_line);
         let name = subject.map_or(String::new(), |subject| names.name(subject));
-        // Who names the subjects may name one kernel with several boot lines.
+        // With --along one kernel may have several boot lines.
         let is_taken = subject.is_some_and(|subject| names.is_ambiguous(subject));
         let kernel = match order.along.is_empty() && !is_taken {
             true => point.kernel,
@@ -373,13 +373,13 @@ fn flavour(release: &str) -> (String, String) {
         let number = word.strip_prefix("rc").unwrap_or_default();
         !number.is_empty() && number.chars().all(is_version)
     };
-    // Debian's `6.12.57+deb13`: what follows a version is of its build.
+    // In Debian's `6.12.57+deb13` the part after `+` belongs to the build.
     let without_build = |word| match str::starts_with(word, |c: char| c.is_ascii_digit()) {
         true => word.split('+').next().unwrap_or_default(),
         false => word,
     };
     let words = release.split('-').map(without_build);
-    // The size of a page, `64k`, is no version.
+    // A page size, `64k`, does not belong to the version.
     let is_page_size = |word: &str| {
         let number = word.strip_suffix('k').unwrap_or_default();
         !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
@@ -391,7 +391,7 @@ fn flavour(release: &str) -> (String, String) {
     let words: Vec<&str> =
         words.filter(|word| !word.is_empty() && !is_commit(word) && !is_candidate(word)).collect();
     let label = words.join("-");
-    // A build-id is no release.
+    // A build ID has no flavour.
     if label.len() >= 20 && label.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Default::default();
     }

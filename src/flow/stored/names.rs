@@ -98,7 +98,7 @@ impl Names {
             return self.only_one(name, self.subjects.iter().filter(is_tagged).collect());
         }
         match self.find_untagged(name) {
-            // `6.1.0-55` begins the release of the only kernel that has it.
+            // `6.1.0-55` may be the beginning of a single kernel's release.
             Err(Error::Stored(StoredError::Unknown { .. })) => {
                 self.matching(name, begins_kernel_name)
             }
@@ -117,19 +117,19 @@ impl Names {
         is_one: impl Fn(&StoredSubject, &str) -> bool,
     ) -> Result<&StoredSubject, Error> {
         let (kernel, boot_line) = split_name(name);
-        let of_tag = self.tags.iter().find(|(tag, _)| tag == kernel && boot_line.is_some());
-        let mut all: Vec<&StoredSubject> = match of_tag {
+        let tagged = self.tags.iter().find(|(tag, _)| tag == kernel && boot_line.is_some());
+        let mut all: Vec<&StoredSubject> = match tagged {
             Some((_, tagged)) => self.with_image(&tagged.kernel_sha256),
             None => self.subjects.iter().filter(|subject| is_one(subject, kernel)).collect(),
         };
-        // A file is asked last, so that none in the current directory hides a kernel.
+        // Try files last, so that none in the current directory hides a kernel.
         if all.is_empty() && Path::new(kernel).is_file() {
             all = self.with_image(&sha256_of_file(Path::new(kernel))?);
         }
         if let Some(boot_line) = boot_line {
             all.retain(|subject| subject.boot_line == boot_line);
         }
-        // Without a word of a boot line it is the kernel as it comes, if there is such a one.
+        // Without a boot line, prefer the kernel that was measured without one.
         let plain: Vec<&StoredSubject> =
             all.iter().filter(|subject| subject.boot_line.is_empty()).copied().collect();
         self.only_one(name, if boot_line.is_none() && plain.len() == 1 { plain } else { all })
@@ -150,7 +150,7 @@ impl Names {
                 let known: Vec<String> =
                     self.subjects.iter().map(|subject| self.name(subject)).collect();
                 let known = self.tags.iter().map(|(tag, _)| tag).chain(&known);
-                // A tag may be of a subject whose measurements are gone.
+                // The measurements of a tag may be gone.
                 let known = known.map(String::as_str).filter(|known| *known != name);
                 let near = nearest(name, known).map(str::to_owned);
                 let (store, name) = (self.store.clone(), name.to_owned());

@@ -197,7 +197,7 @@ impl Stored {
         for file in files {
             match fs::remove_file(&file.path) {
                 Ok(()) => removed.push(file),
-                // Another ktax was first.
+                // Another ktax has removed it.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => {
                     let next = "make the store writable, or remove the file yourself";
@@ -236,13 +236,13 @@ fn tags_without(
     all: &[KeptMeasurement],
     going: &BTreeSet<&str>,
 ) -> Vec<String> {
-    let of_subject = |tagged: &Tagged| {
+    let measurements_of = |tagged: &Tagged| {
         let (sha256, line) = (tagged.kernel_sha256.clone(), tagged.boot_line.clone());
         all.iter().filter(move |one| one.kernel_sha256 == sha256 && one.boot_line == line)
     };
     let is_lost = |(_, tagged): &&(String, Tagged)| {
-        let is_known = of_subject(tagged).next().is_some();
-        is_known && of_subject(tagged).all(|one| going.contains(one.object.as_str()))
+        let is_known = measurements_of(tagged).next().is_some();
+        is_known && measurements_of(tagged).all(|one| going.contains(one.object.as_str()))
     };
     tags.iter().filter(is_lost).map(|(name, _)| name.clone()).collect()
 }

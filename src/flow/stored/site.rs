@@ -34,7 +34,7 @@ impl Stored {
     pub fn site(&self, dir: &Path) -> Result<usize, Error> {
         let before = pages_before(dir)?;
         let _alone = lock_directory(dir)?;
-        // From now on it is a site, also where something below fails.
+        // Mark the directory as a site before anything can fail.
         write_page(dir, INDEX, &site_index(&[], &[]))?;
         let (mut results, mut histories) = (Vec::new(), Vec::new());
         for stored in self.log(&LogOrder::default())? {
@@ -67,14 +67,14 @@ impl Stored {
         };
         let History { metric, function, threshold_percent, lines } = all;
         let is_row = |one: &HistoryLine, other: &HistoryLine| one.row == other.row;
-        let of_row = |lines: &[HistoryLine]| History {
+        let history_of = |lines: &[HistoryLine]| History {
             metric: metric.clone(),
             function: function.clone(),
             threshold_percent,
             lines: lines.to_vec(),
         };
         let has_two = |history: &History| history.lines.iter().any(|line| line.points.len() > 1);
-        Ok(lines.chunk_by(is_row).map(of_row).filter(has_two).collect())
+        Ok(lines.chunk_by(is_row).map(history_of).filter(has_two).collect())
     }
 }
 
@@ -144,7 +144,7 @@ fn remove_page(path: &Path) -> Result<(), Error> {
 fn file_name(row: &str) -> String {
     let usual = |c: char| if c.is_ascii_alphanumeric() || "._-=,".contains(c) { c } else { '_' };
     let name: String = row.chars().map(usual).take(LONGEST).collect();
-    // A colon is the only one that the rows of ktax have.
+    // The rows of ktax have no unsafe character but the colon.
     match name == row.replace(':', "_") && !row.contains('_') {
         true => name,
         false => format!("{name}-{}", short_hashes(&sha256(row))),

@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(error, Err(CpuError::TooFewAllowed { cores: 3, allowed: 2, there: 4 }));
         let error = choose(Some(vec![3, 0]), &half, &machine(2, None));
         assert_eq!(error, Err(CpuError::NotAllowed { cpu: 0, allowed: vec![2, 3] }));
-        // A container may be shown other numbers than the kernel has.
+        // In a container /proc/stat may show other CPU numbers than the kernel's.
         let renumbered = here(&[(0, 0.0), (1, 9.0)], &[1, 6]);
         assert_eq!(choose(None, &renumbered, &machine(2, None)).unwrap(), [1, 6]);
         assert_eq!(choose(Some(vec![6]), &renumbered, &machine(1, None)).unwrap(), [6]);

@@ -33,8 +33,8 @@ fn pair_time(plan: &TimesPlan, rates: &Rates) -> Duration {
     let row = |row: &str| rates.learned(&name, row).unwrap_or(LOOP_S);
     let loops: f64 =
         plan.workloads().map(|workload| row(&workload.row)).sum::<f64>() * f64::from(plan.loops);
-    let of_guest = rates.boots.get(&name).copied().unwrap_or(BOOT_S);
-    let boots = Side::BOTH.map(|side| if plan.is_guest(side) { of_guest } else { 0.0 });
+    let boot_s = rates.boots.get(&name).copied().unwrap_or(BOOT_S);
+    let boots = Side::BOTH.map(|side| if plan.is_guest(side) { boot_s } else { 0.0 });
     Duration::try_from_secs_f64(2.0 * loops + boots.iter().sum::<f64>()).unwrap_or_default()
 }
 
@@ -170,20 +170,23 @@ mod tests {
     fn a_process_belongs_to_its_loop_and_a_boot_to_its_guest() {
         let mut method = TimesExperiment::new(&host::ENGINE);
         method.change.thp = Some("never".to_owned());
-        let of_host =
+        let host_rates =
             rates_of_pairs(&plan_of_getppid(method), &[took(10.0, false), took(9.0, true)])
                 .unwrap();
-        assert_eq!(of_host.learned("timed-host", "getppid"), Some(2.0 + 3.0 / 8.0));
-        assert!(of_host.knows("timed-host") && of_host.boots["timed-host"] == 0.0, "{of_host:?}");
+        assert_eq!(host_rates.learned("timed-host", "getppid"), Some(2.0 + 3.0 / 8.0));
+        assert!(
+            host_rates.knows("timed-host") && host_rates.boots["timed-host"] == 0.0,
+            "{host_rates:?}"
+        );
         let mut method = TimesExperiment::new(&kvm::ENGINE);
         method.base.bare_metal = true;
         method.change.kernel = Some("debian:cloud-amd64".to_owned());
-        // Of the A/A pair both places are bare metal.
-        let of_kvm =
+        // Both boots of the A/A pair are bare metal.
+        let kvm_rates =
             rates_of_pairs(&plan_of_getppid(method), &[took(12.0, false), took(8.0, true)])
                 .unwrap();
-        assert_eq!(of_kvm.learned("timed-kvm", "getppid"), Some(2.0));
-        assert_eq!(of_kvm.boots["timed-kvm"], 4.0);
+        assert_eq!(kvm_rates.learned("timed-kvm", "getppid"), Some(2.0));
+        assert_eq!(kvm_rates.boots["timed-kvm"], 4.0);
     }
 
     #[test]
