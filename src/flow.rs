@@ -46,8 +46,8 @@ pub use cycles::{
 pub use error::{Error, OrHost, StalePlanError};
 pub use limits::{Limit, limits};
 pub use phases::{
-    Options, analyse, check, compare, describe_runs, directories, estimate, measure, plan, planned,
-    points, prepare, result, run,
+    Options, analyse, analyse_and_keep, check, compare, describe_runs, estimate, measure, plan,
+    planned, prepare_sweep, run, sweep_directories, sweep_points,
 };
 pub use programs::{checked_definitions, definitions_of};
 pub use results::{
@@ -56,16 +56,16 @@ pub use results::{
 };
 pub use running_kernel::{NativeOrder, StatError, StatOrder, stat};
 pub use session::{
-    Moment, Observer, Session, Silent, cache_contents, cache_directory, clean_cache,
-    keep_cache_small, qemu_program, removed, why_unbuilt,
+    Observer, RunEvent, Session, Silent, cache_contents, cache_directory, clean_cache,
+    describe_cleaned, keep_cache_small, qemu_program, why_unbuilt,
 };
 pub use store::{
     Added, UsedStore, check_store, clean_store, copy_store, import, is_store, store_directory,
     store_footprint,
 };
 pub use stored::{
-    DiffOrder, HistoryOrder, LogOrder, Prunable, Prune, PruneOrder, Shown, Stored, StoredError,
-    short_guest,
+    DiffOrder, HistoryOrder, ListedSubject, LogOrder, Prunable, Prune, PruneOrder, Stored,
+    StoredError, short_guest,
 };
 pub use times::{BOOTS_OF_A_BLOCK, BlockError, CpuError, run_block};
 pub use touching::{TOUCHING, Touched, TouchingError, expand_touching, touching};

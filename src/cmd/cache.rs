@@ -26,13 +26,13 @@ A SIZE is a number with K, M, G or T; K is 1024 bytes. Sizes are what files take
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Print what the cache has, and its size
-    Du(Where),
+    Du(PlaceArgs),
     /// Remove what was not used for longest until the cache has at most --cache-size
-    Clean(Clean),
+    Clean(CleanArgs),
 }
 
 #[derive(Debug, clap::Args)]
-struct Where {
+struct PlaceArgs {
     /// Use the cache in DIR [default: $XDG_CACHE_HOME/ktax]
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
@@ -45,15 +45,15 @@ struct Where {
 }
 
 #[derive(Debug, clap::Args)]
-struct Clean {
+struct CleanArgs {
     #[command(flatten)]
-    place: Where,
+    place: PlaceArgs,
     /// Remove everything that no running ktax uses, whatever --cache-size is
     #[arg(long)]
     all: bool,
 }
 
-impl Where {
+impl PlaceArgs {
     fn root(&self) -> Result<PathBuf, Error> {
         flow::cache_directory(self.cache.as_deref())
     }
@@ -71,7 +71,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     }
 }
 
-fn du(place: &Where) -> Result<Exit, Error> {
+fn du(place: &PlaceArgs) -> Result<Exit, Error> {
     let cache = place.root()?;
     let survey = flow::cache_contents(&cache);
     let rows = CacheKind::ALL.into_iter().filter_map(|kind| row(&survey, kind));
@@ -113,13 +113,13 @@ fn json_of(survey: &CacheSurvey, kind: CacheKind) -> Value {
     json!({ "kind": kind, "entries": survey.of(kind).count(), "in_use": in_use, "bytes": bytes })
 }
 
-fn clean(args: &Clean) -> Result<Exit, Error> {
+fn clean(args: &CleanArgs) -> Result<Exit, Error> {
     let place = &args.place;
     let budget = if args.all { Budget::Bytes(0) } else { place.cache_size };
     let cleaned = flow::clean_cache(&place.root()?, budget)?;
     let mut text = format!(
         "removed {}; the cache has {} now",
-        flow::removed(&cleaned),
+        flow::describe_cleaned(&cleaned),
         binary_size(cleaned.left)
     );
     if cleaned.in_use > 0 {

@@ -57,7 +57,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     };
     let cancel = cancel()?;
     let bar = bar_of_runs(Costly::ALL.len());
-    let table = flow::calibrate(&order, &cancel, &|moment| show(&bar, moment));
+    let table = flow::calibrate(&order, &cancel, &|event| show(&bar, event));
     bar.finish_and_clear();
     let Some(table) = table? else {
         note!("ktax: stopped; nothing was written");

@@ -47,7 +47,7 @@ An experiment file:
 
 /// Runs the four phases, once for each value of a sweep.
 pub fn run(args: &Args) -> Result<Exit, Error> {
-    let points = flow::points(&args.experiment.experiment()?)?;
+    let points = flow::sweep_points(&args.experiment.experiment()?)?;
     points.iter().try_for_each(|(_, experiment)| flow::check(experiment, options(args)))?;
     args.host.measuring(&Terminal::new(), |session| measure(args, &points, session))
 }
@@ -58,9 +58,9 @@ fn measure(
     session: &Session<'_>,
 ) -> Result<Exit, Error> {
     let out = args.out.clone().unwrap_or_else(first_free);
-    let paths = flow::directories(&out, points.iter().map(|(name, _)| name.as_str()));
+    let paths = flow::sweep_directories(&out, points.iter().map(|(name, _)| name.as_str()));
     paths.iter().try_for_each(|path| check_free(path))?;
-    let dirs = match flow::prepare(points, &paths, session) {
+    let dirs = match flow::prepare_sweep(points, &paths, session) {
         // A commit without the option cannot be judged.
         Err(error) if args.bisect && !error.is_cancelled() => {
             note!("ktax: {}", flow::why_unbuilt(error)?);

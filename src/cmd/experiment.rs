@@ -73,7 +73,7 @@ impl ExperimentArgs {
         shared.apply(&mut file)?;
         // Counts use a fixed seed, so that everybody gets the same digits.
         if Method::of(&file) == Method::Times {
-            file.seed.get_or_insert_with(drawn);
+            file.seed.get_or_insert_with(random_seed);
         }
         Experiment::of(&file).map_err(|error| shared.explain(error))
     }
@@ -256,7 +256,7 @@ impl SharedArgs {
     pub fn explain(&self, error: PlanError) -> Error {
         match (error, &self.base, &self.change) {
             (PlanError::Same, Some(base), None) if self.experiment.is_none() => {
-                lonely("base", base, "change")
+                single_side_error("base", base, "change")
             }
             (error, ..) => error.into(),
         }
@@ -294,7 +294,7 @@ impl SharedArgs {
         *kernel = kernel.take().or(base);
         let is_without = kernel.is_none() || (file.base.kernel.is_none() && !file.base.bare_metal);
         if let (true, Some(change)) = (is_without, &self.change) {
-            return Err(lonely("change", change, "base"));
+            return Err(single_side_error("change", change, "base"));
         }
         if is_without {
             return Err(Error::usage(
@@ -322,7 +322,7 @@ impl SharedArgs {
 }
 
 /// Error for a single side, with the flag that is missing.
-fn lonely(given: &str, kernel: &str, missing: &str) -> Error {
+fn single_side_error(given: &str, kernel: &str, missing: &str) -> Error {
     let kernel = shell_word(kernel);
     Error::usage(format!(
         "--{given} {kernel} names one side alone; name the other with --{missing} KERNEL, or write \
@@ -358,7 +358,7 @@ fn set<T: Clone>(place: &mut Option<T>, value: &Option<T>) {
 
 /// Random seed for the order of timed runs: a fixed one would give everybody the same luck. 32
 /// bits, so that it can be typed again.
-pub fn drawn() -> u64 {
+pub fn random_seed() -> u64 {
     // The standard library gets its seed from the operating system.
     RandomState::new().hash_one(()) >> 32
 }

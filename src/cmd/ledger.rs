@@ -7,7 +7,7 @@ use super::experiment::RowArgs;
 use super::host::{HostArgs, first_free};
 use super::output::{OutputArgs, note, say_where};
 use super::terminal::Terminal;
-use crate::flow::ledger::Ranked;
+use crate::flow::ledger::RankedLedger;
 use crate::flow::{self, Error};
 use crate::plan::Ledger;
 use crate::text::{shell_line, shell_path};
@@ -64,7 +64,12 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     })
 }
 
-fn print(args: &Args, ranked: Option<Ranked>, out: &Path, again: &str) -> Result<Exit, Error> {
+fn print(
+    args: &Args,
+    ranked: Option<RankedLedger>,
+    out: &Path,
+    again: &str,
+) -> Result<Exit, Error> {
     let Some(ranked) = ranked else {
         note!("ktax: stopped; resume with `{again}`");
         return Ok(Exit::Cancelled);

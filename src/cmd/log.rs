@@ -4,7 +4,7 @@ use super::Exit;
 use super::choice::{number, workload};
 use super::host::StoreArgs;
 use super::output::{list_options, note, write_stdout};
-use crate::flow::{Error, LogOrder, Shown, Stored, StoredResult};
+use crate::flow::{Error, ListedSubject, LogOrder, Stored, StoredResult};
 use crate::report::{plain_table, to_json};
 
 /// Number of digits of a result's name that are printed.
@@ -113,7 +113,7 @@ fn results(stored: &Stored, args: &Args) -> Result<(), Error> {
 fn subjects(stored: &Stored, is_json: bool) -> Result<(), Error> {
     let found = stored.subjects()?;
     if is_json {
-        let json_of = |shown: &Shown| {
+        let json_of = |shown: &ListedSubject| {
             let subject = &shown.subject;
             json!({ "name": shown.name, "tags": shown.tags, "kernel": subject.kernel,
                     "kernel_sha256": subject.kernel_sha256, "sources": subject.sources,

@@ -22,7 +22,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<Exit, Error> {
-    let points = flow::points(&args.experiment.experiment()?)?;
+    let points = flow::sweep_points(&args.experiment.experiment()?)?;
     let [(_, experiment)] = points.as_slice() else {
         return Err(Error::usage(
             "a sweep of settings needs several plans; sweep settings with `ktax compare`",

@@ -79,7 +79,8 @@ fn measure(args: &Args, dir: &AnyRunDir, session: &Session<'_>) -> Result<Exit, 
         Ended::Cancelled => cancelled(dir.root(), ""),
         // The exit status is that of `ktax compare`.
         Ended::Complete => {
-            let comparison = flow::result(dir, Options { peek: false, ..options }, session)?;
+            let comparison =
+                flow::analyse_and_keep(dir, Options { peek: false, ..options }, session)?;
             args.output.print(&comparison)?;
             say_where(dir.root());
             say_how_to_repeat(dir.root(), &comparison);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::Exit;
 use super::choice::number;
-use super::experiment::drawn;
+use super::experiment::random_seed;
 use super::host::cancel;
 use super::output::{OutputArgs, note};
 use super::terminal::{bar_of_runs, show};
@@ -59,7 +59,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     let bar = bar_of_runs(order.commands.len() * order.runs as usize);
     // The bar's thread would take CPU time from the measurement.
     bar.disable_steady_tick();
-    let counted = flow::stat(&order, &cancel, &|moment| show(&bar, moment));
+    let counted = flow::stat(&order, &cancel, &|event| show(&bar, event));
     bar.finish_and_clear();
     let Some(table) = counted? else {
         note!("ktax: stopped");
@@ -75,7 +75,7 @@ impl Args {
         Ok(StatOrder {
             commands: self.commands()?,
             runs: self.runs.unwrap_or(if with_base { 10 } else { 1 }),
-            seed: with_base.then(|| self.seed.unwrap_or_else(drawn)),
+            seed: with_base.then(|| self.seed.unwrap_or_else(random_seed)),
             is_shown: self.show_output,
             ignores_failure: self.ignore_failure,
         })

@@ -12,7 +12,7 @@ use super::output::{self, note};
 use crate::flow::remaining::{
     Part, Rates, Remaining, RemainingPairs, RemainingTask, Work, learn, learned, spoken,
 };
-use crate::flow::{Event, KernelTask, Moment, Observer, Progress, Timing, drawn_for};
+use crate::flow::{Event, KernelTask, Observer, Progress, RunEvent, Timing, drawn_for};
 use crate::text::{ascii, counted, escape};
 
 /// Interval between lines of progress in a log.
@@ -335,10 +335,10 @@ pub fn say(bar: &ProgressBar, message: &str) {
 }
 
 /// Shows the progress of repeated runs.
-pub fn show(bar: &ProgressBar, moment: Moment<'_>) {
-    match moment {
-        Moment::Runs(what) => say(bar, what),
-        Moment::Done => bar.inc(1),
+pub fn show(bar: &ProgressBar, event: RunEvent<'_>) {
+    match event {
+        RunEvent::Started(what) => say(bar, what),
+        RunEvent::Ended => bar.inc(1),
     }
 }
 

@@ -258,7 +258,7 @@ fn run_natively(args: &RunArgs) -> Result<Exit, Error> {
     let cache = cache_directory(args.cache.as_deref())?;
     let limits = Limits::with_seconds(args.time_limit);
     let bar = bar_of_runs(orders.iter().map(NativeOrder::runs).sum());
-    let ran = NativeOrder::run_all(&orders, &cache, limits, cancel, &|moment| show(&bar, moment));
+    let ran = NativeOrder::run_all(&orders, &cache, limits, cancel, &|event| show(&bar, event));
     bar.finish_and_clear();
     let (tables, ended) = ran?;
     if ended == Ended::Cancelled {

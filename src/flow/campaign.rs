@@ -163,7 +163,7 @@ fn row_failures(
 
 /// Rows of a unit that are not measured: those that are missing, and those that failed.
 #[derive(Debug, Default)]
-struct Left {
+struct UnmeasuredRows {
     /// Names of the missing rows.
     pub missing: Vec<String>,
     /// Names of the rows that failed on any machine, and why.
@@ -171,7 +171,7 @@ struct Left {
 }
 
 /// Rows of a unit that are not measured, in a campaign and its copies.
-fn unmeasured(all: &[CampaignDir], unit: &CampaignUnit) -> Result<Left, Error> {
+fn unmeasured(all: &[CampaignDir], unit: &CampaignUnit) -> Result<UnmeasuredRows, Error> {
     let dir = &all[0];
     let rows = unmeasured_rows(dir, unit)?;
     let mut failed = BTreeMap::new();
@@ -187,7 +187,7 @@ fn unmeasured(all: &[CampaignDir], unit: &CampaignUnit) -> Result<Left, Error> {
             missing.push(name);
         }
     }
-    Ok(Left { missing, failed: failed.into_iter().collect() })
+    Ok(UnmeasuredRows { missing, failed: failed.into_iter().collect() })
 }
 
 /// Copies measurements of these units from a user's store into the campaign's store. Unreadable
@@ -281,7 +281,7 @@ fn add(status: &mut ShardStatus, dir: &CampaignDir, unit: &CampaignUnit) -> Resu
     if dir.kernel(unit.subject)?.is_none() {
         status.unbuilt.push(unit.subject);
     }
-    let Left { missing, failed } = unmeasured(std::slice::from_ref(dir), unit)?;
+    let UnmeasuredRows { missing, failed } = unmeasured(std::slice::from_ref(dir), unit)?;
     status.seconds += unit.seconds * missing.len() as f64 / unit.rows.len() as f64;
     status.missing.extend(missing);
     status.failed.extend(failed);

@@ -7,7 +7,7 @@ use thiserror::Error;
 use super::error::Error;
 use super::phases::{compare, plan};
 use super::results::{self, VALIDATION, saved, write_result};
-use super::session::{Moment, Session};
+use super::session::{RunEvent, Session};
 use crate::engine::{self, Cancel, ENGINES, noise};
 use crate::model::{
     Calibration, CalibrationFit, CalibrationRow, CalibrationTable, Comparison, Costly,
@@ -133,7 +133,7 @@ pub struct CalibrateOrder {
 pub fn calibrate(
     order: &CalibrateOrder,
     cancel: &Cancel,
-    observe: &dyn Fn(Moment<'_>),
+    observe: &dyn Fn(RunEvent<'_>),
 ) -> Result<Option<CalibrationTable>, Error> {
     let facts = noise::facts();
     let fact_or_empty = |name| facts.get(name).cloned().unwrap_or_default();
@@ -141,10 +141,10 @@ pub fn calibrate(
     let rows = order
         .rows
         .as_ref()
-        .map(|(counts, times)| Rows::read(counts, times, order.may_be_other_kernel));
+        .map(|(counts, times)| CalibrationInput::read(counts, times, order.may_be_other_kernel));
     let rows = rows.transpose()?;
     let model = match (&rows, &order.model) {
-        (Some(Rows { model: Some(model), .. }), _) => model.clone(),
+        (Some(CalibrationInput { model: Some(model), .. }), _) => model.clone(),
         (_, model) => {
             machine_named(model.as_deref().unwrap_or(similar_model(&fact_or_empty(fact::CPU))))?
         }
@@ -170,7 +170,7 @@ pub fn calibrate(
         if cancel.is_cancelled() {
             return Ok(None);
         }
-        observe(Moment::Runs(kind.name()));
+        observe(RunEvent::Started(kind.name()));
         let mut interval = engine::operations::cycles(kind);
         if interval.is_none() && has_guests {
             interval = vmm::operations::cycles(kind)?;
@@ -179,7 +179,7 @@ pub fn calibrate(
             Some(interval) => drop(calibration.operations.insert(kind, interval)),
             None => not_measured.push(kind),
         }
-        observe(Moment::Done);
+        observe(RunEvent::Ended);
     }
     let rows = match rows {
         Some(rows) => rows.fit(&mut calibration)?,
@@ -241,15 +241,19 @@ fn machine_named(name: &str) -> Result<MachineModel, Error> {
 }
 
 /// Rows that were counted and timed.
-struct Rows {
+struct CalibrationInput {
     counted: Comparison,
     timed: Vec<NativeTable>,
     /// What was modelled; without a model only instructions are fitted.
     model: Option<MachineModel>,
 }
 
-impl Rows {
-    fn read(counts: &Path, times: &[PathBuf], may_be_other: bool) -> Result<Rows, Error> {
+impl CalibrationInput {
+    fn read(
+        counts: &Path,
+        times: &[PathBuf],
+        may_be_other: bool,
+    ) -> Result<CalibrationInput, Error> {
         let path = counts.display().to_string();
         let counted = saved(&[counts.to_owned()])?.into_iter().find_map(|one| match one.result {
             SavedResult::Comparison(comparison) if comparison.counts().is_some() => {
@@ -269,7 +273,7 @@ impl Rows {
             _ => None,
         });
         let timed: Vec<NativeTable> = timed.collect();
-        let rows = Rows { counted, timed, model };
+        let rows = CalibrationInput { counted, timed, model };
         rows.check(times, may_be_other)?;
         Ok(rows)
     }
@@ -317,7 +321,7 @@ impl Rows {
         if counted_kernel != timed_kernel {
             (to.counted_kernel, to.timed_kernel) = (counted_kernel, timed_kernel);
         }
-        let Rows { counted, timed, .. } = self;
+        let CalibrationInput { counted, timed, .. } = self;
         let mut rows = analyse::calibration_rows(&counted, &timed, to.cycles_per_ns);
         let fit = analyse::fit(&mut rows, to);
         to.fit = Some(fit.map_err(|why| CalibrateError::NotFitted { why })?);

@@ -15,7 +15,7 @@ use crate::plan::{ExperimentMethod, Ledger, TOGETHER, measured_machine};
 
 /// Result of a ledger.
 #[derive(Debug)]
-pub struct Ranked {
+pub struct RankedLedger {
     /// Additions, ranked by cost.
     pub table: LedgerTable,
     /// Comparisons of each addition with the base, then of all together.
@@ -24,7 +24,11 @@ pub struct Ranked {
 
 /// Compares each addition with the base, in a run directory of its own below `out`, and writes the
 /// table and its reports there. `None` if the user stopped it.
-pub fn rank(ledger: &Ledger, out: &Path, session: &Session<'_>) -> Result<Option<Ranked>, Error> {
+pub fn rank(
+    ledger: &Ledger,
+    out: &Path,
+    session: &Session<'_>,
+) -> Result<Option<RankedLedger>, Error> {
     let CheckedLedger { ledger, already_on, without_effect } =
         match without_known(ledger.clone(), session) {
             Err(Error::Cancelled) => return Ok(None),
@@ -66,7 +70,7 @@ pub fn rank(ledger: &Ledger, out: &Path, session: &Session<'_>) -> Result<Option
     write_result(out, LEDGER, &table)?;
     keep_result(&table, session);
     let comparisons = each.into_iter().map(|(_, comparison)| comparison).chain(together).collect();
-    Ok(Some(Ranked { table, comparisons }))
+    Ok(Some(RankedLedger { table, comparisons }))
 }
 
 /// Adds estimates for the built-in machine, unless the user named another one. A ledger ranks by

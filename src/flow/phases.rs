@@ -189,7 +189,7 @@ pub fn measure(
 }
 
 /// Analyses a Plan that was run, and keeps the result in the store.
-pub fn result(
+pub fn analyse_and_keep(
     dir: &AnyRunDir,
     options: Options,
     session: &Session<'_>,
@@ -224,7 +224,7 @@ fn open_or_create(path: &Path, plan: Plan) -> Result<AnyRunDir, Error> {
 
 /// Experiments of a sweep of settings, each with its name: one for each value. Without a sweep it
 /// is the Experiment itself, without a name.
-pub fn points(experiment: &Experiment) -> Result<Vec<(String, Experiment)>, Error> {
+pub fn sweep_points(experiment: &Experiment) -> Result<Vec<(String, Experiment)>, Error> {
     Ok(match &experiment.method {
         ExperimentMethod::Counts(_) => vec![(String::new(), experiment.clone())],
         ExperimentMethod::Times(method) => {
@@ -252,7 +252,7 @@ fn for_any_method<M: Clone>(
 const NAME_BYTES: usize = 200;
 
 /// Directories of the points below `out`, no two the same. A value may contain slashes.
-pub fn directories<'a>(out: &Path, points: impl Iterator<Item = &'a str>) -> Vec<PathBuf> {
+pub fn sweep_directories<'a>(out: &Path, points: impl Iterator<Item = &'a str>) -> Vec<PathBuf> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._=,-".contains(c);
     let mut taken = BTreeSet::new();
     let mut unique = |point: &str| {
@@ -270,7 +270,7 @@ pub fn directories<'a>(out: &Path, points: impl Iterator<Item = &'a str>) -> Vec
 
 /// Plans all points, then creates their directories. An error in the last point is reported before
 /// the first is measured, and each point can be resumed.
-pub fn prepare(
+pub fn prepare_sweep(
     points: &[(String, Experiment)],
     paths: &[PathBuf],
     session: &Session<'_>,
@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     fn directory_names(points: &[&str]) -> Vec<String> {
-        let dirs = directories(Path::new("out"), points.iter().copied());
+        let dirs = sweep_directories(Path::new("out"), points.iter().copied());
         let name = |dir: PathBuf| dir.strip_prefix("out").unwrap().to_str().unwrap().to_owned();
         dirs.into_iter().map(name).collect()
     }
@@ -310,7 +310,7 @@ mod tests {
         let points = ["thp=never,vm.swappiness=10", "kernel.core_pattern=/../../x y"];
         assert_eq!(directory_names(&points), [points[0], "kernel.core_pattern=_.._.._x_y"]);
         // Without a sweep it is the directory itself.
-        assert_eq!(directories(Path::new("out"), [""].into_iter())[0].as_os_str(), "out");
+        assert_eq!(sweep_directories(Path::new("out"), [""].into_iter())[0].as_os_str(), "out");
     }
 
     #[test]

@@ -65,12 +65,12 @@ pub struct Rates {
 
 /// Number and seconds of finished pieces of one kind.
 #[derive(Debug, Clone, Copy, Default)]
-struct Seen {
+struct FinishedWork {
     pub count: f64,
     pub seconds: f64,
 }
 
-impl Seen {
+impl FinishedWork {
     pub fn add(&mut self, time: Duration) {
         self.count += 1.0;
         self.seconds += time.as_secs_f64();
@@ -96,12 +96,12 @@ impl Rates {
     }
 
     /// Seconds of a boot.
-    fn boot(&self, engine: &str, seen: Seen) -> f64 {
+    fn boot(&self, engine: &str, seen: FinishedWork) -> f64 {
         seen.with(self.boots.get(engine).copied(), BOOT_S)
     }
 
     /// Seconds of a run; for a row that never ran, the mean of the others.
-    fn run(&self, engine: &str, row: &str, seen: Seen, others: Seen) -> f64 {
+    fn run(&self, engine: &str, row: &str, seen: FinishedWork, others: FinishedWork) -> f64 {
         let known = self.runs.get(&Rates::row(engine, row)).copied();
         seen.with(known, others.mean().unwrap_or(RUN_S))
     }
@@ -164,9 +164,9 @@ pub fn learn(new: &Rates) {
 /// Time left that was shown last, and when. It grows by no more than the time that has passed, so
 /// that one slow boot does not turn minutes into hours.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Shown(Option<(Duration, Duration)>);
+struct ShownTime(Option<(Duration, Duration)>);
 
-impl Shown {
+impl ShownTime {
     /// Time to show if `left` is estimated.
     pub fn next(&mut self, now: Duration, left: Duration) -> Duration {
         let most = self.0.map(|(then, shown)| shown + now.saturating_sub(then));
@@ -228,10 +228,10 @@ pub struct Remaining {
     known: Rates,
     work: Work,
     boots: BTreeMap<usize, BootState>,
-    seen_boots: Seen,
-    seen_runs: BTreeMap<String, Seen>,
+    seen_boots: FinishedWork,
+    seen_runs: BTreeMap<String, FinishedWork>,
     part: Part,
-    shown: Shown,
+    shown: ShownTime,
 }
 
 impl Remaining {
@@ -245,7 +245,7 @@ impl Remaining {
     pub fn part(&mut self, part: Part) {
         if part.count != self.part.count {
             // The amount of work has changed, so the estimate may jump.
-            self.shown = Shown::default();
+            self.shown = ShownTime::default();
         }
         self.part = Part { count: part.count.max(part.index + 1), ..part };
     }
@@ -362,7 +362,7 @@ impl Remaining {
     fn row(&self, row: usize) -> f64 {
         let Some(name) = self.work.rows.get(row) else { return 0.0 };
         let seen = self.seen_runs.get(name).copied().unwrap_or_default();
-        let mut others = Seen::default();
+        let mut others = FinishedWork::default();
         for one in self.seen_runs.values() {
             others.count += one.count;
             others.seconds += one.seconds;
@@ -378,13 +378,13 @@ pub struct RemainingPairs {
     part: Part,
     first: Option<(Duration, usize)>,
     most: usize,
-    shown: Shown,
+    shown: ShownTime,
 }
 
 impl RemainingPairs {
     /// Before the first pair.
     pub fn new() -> RemainingPairs {
-        RemainingPairs { part: Part::ALONE, first: None, most: 0, shown: Shown::default() }
+        RemainingPairs { part: Part::ALONE, first: None, most: 0, shown: ShownTime::default() }
     }
 
     /// Sets the position of the next run. Pairs of another run say nothing about its speed.
@@ -406,7 +406,7 @@ impl RemainingPairs {
         let most = most?;
         if most != self.most {
             // The amount of work has changed, so the estimate may jump.
-            self.shown = Shown::default();
+            self.shown = ShownTime::default();
             self.most = most;
         }
         let later = self.part.count.saturating_sub(self.part.index + 1);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::error::{Error, OrHost};
-use super::session::Moment;
+use super::session::RunEvent;
 use crate::analyse::{self, derive_columns, usual_columns};
 use crate::engine::command::CommandError;
 use crate::engine::host::Host;
@@ -56,7 +56,7 @@ impl NativeOrder {
         cache: &Path,
         limits: Limits,
         cancel: Cancel,
-        observe: &dyn Fn(Moment<'_>),
+        observe: &dyn Fn(RunEvent<'_>),
     ) -> Result<(Vec<NativeTable>, Ended), Error> {
         let mut tables = Vec::new();
         for order in orders {
@@ -81,14 +81,14 @@ impl NativeOrder {
         cache: &Path,
         limits: Limits,
         cancel: Cancel,
-        observe: &dyn Fn(Moment<'_>),
+        observe: &dyn Fn(RunEvent<'_>),
     ) -> Result<(NativeTable, Ended), Error> {
         let host = Host::new(cache, limits, cancel)
             .context(format!("cannot write programs to {}", cache.display()), "give --cache DIR")?;
         let mut rows = Vec::new();
-        let done = || observe(Moment::Done);
+        let done = || observe(RunEvent::Ended);
         for workload in &self.workloads {
-            observe(Moment::Runs(&workload.row));
+            observe(RunEvent::Started(&workload.row));
             match run_natively(&host, workload, self.samples, self.counters, &done) {
                 Some(row) => rows.push(row),
                 None => return Ok((self.table(rows), Ended::Cancelled)),
@@ -194,7 +194,7 @@ pub struct StatOrder {
 pub fn stat(
     order: &StatOrder,
     cancel: &Cancel,
-    observe: &dyn Fn(Moment<'_>),
+    observe: &dyn Fn(RunEvent<'_>),
 ) -> Result<Option<StatTable>, StatError> {
     let mut sides: Vec<RepeatedCommand> =
         order.commands.iter().cloned().map(RepeatedCommand::new).collect();
@@ -233,12 +233,12 @@ impl RepeatedCommand {
         &mut self,
         order: &StatOrder,
         cancel: &Cancel,
-        observe: &dyn Fn(Moment<'_>),
+        observe: &dyn Fn(RunEvent<'_>),
     ) -> Result<(), StatError> {
         let shown = shell_line(&self.command.words);
-        observe(Moment::Runs(&shown));
+        observe(RunEvent::Started(&shown));
         let ended = command::run(&self.command.words, order.is_shown, cancel)?;
-        observe(Moment::Done);
+        observe(RunEvent::Ended);
         if let Some(failure) = command::failure(ended.status) {
             if !order.ignores_failure {
                 let last_words = last_words(&ended.last_words);

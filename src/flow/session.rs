@@ -134,11 +134,11 @@ fn path_in_env(name: &str) -> Option<PathBuf> {
 
 /// Progress of commands or rows that run several times.
 #[derive(Debug, Clone, Copy)]
-pub enum Moment<'a> {
+pub enum RunEvent<'a> {
     /// This command or row runs.
-    Runs(&'a str),
+    Started(&'a str),
     /// A run ended.
-    Done,
+    Ended,
 }
 
 /// Reason why a Kernel cannot be built, if its source or its options are to blame; other errors are
@@ -261,7 +261,7 @@ pub fn keep_cache_small(session: &Session<'_>, budget: Budget) {
                 note(&format!(
                     "the cache was larger than {budget}: removed {}, which were not used for \
                      longest; --cache-size changes the limit",
-                    removed(&cleaned)
+                    describe_cleaned(&cleaned)
                 ));
             }
         }
@@ -273,7 +273,7 @@ fn unremoved((path, error): &(PathBuf, io::Error)) -> String {
 }
 
 /// Removed entries in words: `2 snapshots and 1 build lane, 1.2 GiB`.
-pub fn removed(cleaned: &Cleaned) -> String {
+pub fn describe_cleaned(cleaned: &Cleaned) -> String {
     let counted = CacheKind::ALL.into_iter().filter_map(|kind| {
         let count = cleaned.removed.iter().filter(|entry| entry.kind == kind).count();
         (count > 0).then(|| kind.counted(count))

@@ -140,7 +140,7 @@ pub struct LogOrder {
 
 /// Subject as it is listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shown {
+pub struct ListedSubject {
     /// Name that every command accepts.
     pub name: String,
     /// Tags.
@@ -166,14 +166,14 @@ impl Stored {
     }
 
     /// Subjects, in the order of their kernels' versions.
-    pub fn subjects(&self) -> Result<Vec<Shown>, Error> {
+    pub fn subjects(&self) -> Result<Vec<ListedSubject>, Error> {
         let names = Names::read(self)?;
-        let shown = |subject: &StoredSubject| Shown {
+        let shown = |subject: &StoredSubject| ListedSubject {
             name: names.name(subject),
             tags: names.tags(&subject.kernel_sha256, &subject.boot_line),
             subject: subject.clone(),
         };
-        let mut all: Vec<Shown> = names.subjects().iter().map(shown).collect();
+        let mut all: Vec<ListedSubject> = names.subjects().iter().map(shown).collect();
         alphanumeric_sort::sort_slice_by_str_key(&mut all, |shown| shown.name.as_str());
         // Ambiguous names are hashes, so sort by the kernel's own name.
         all.sort_by(|a, b| alphanumeric_sort::compare_str(&a.subject.kernel, &b.subject.kernel));

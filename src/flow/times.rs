@@ -17,7 +17,7 @@ use crate::analyse::{
     AnalyseError, estimates, in_blocks, never_ran, noise, progress, times, wants_more,
 };
 use crate::engine::host::{Host, Running};
-use crate::engine::kvm::device;
+use crate::engine::kvm::check_device;
 use crate::engine::noise::Watch;
 use crate::engine::qemu::Qemu;
 use crate::engine::{self, Measures, Stop, Timed, TimedSetup};
@@ -73,7 +73,7 @@ fn settings_of(experiment: &Experiment<TimesExperiment>) -> impl Iterator<Item =
 pub(super) fn check(experiment: &Experiment<TimesExperiment>) -> Result<(), Error> {
     check_machine(experiment)?;
     if experiment.method.engine.runs_on == RunsOn::Guests {
-        device::check(experiment.method.machine.accelerator)?;
+        check_device(experiment.method.machine.accelerator)?;
     }
     settings_of(experiment).try_for_each(|side| Running::default().check_may_change(side))?;
     match experiment.plan()?.method.is_in_blocks() {

@@ -18,7 +18,7 @@ const RESTARTS: u32 = 5;
 const BESIDE_GUEST_MIB: u32 = 1536;
 
 /// Array of jobs.
-struct Array {
+struct JobArray {
     name: &'static str,
     /// Options of `ktax campaign run`, followed by the job's number.
     work: &'static str,
@@ -55,7 +55,7 @@ fn write(path: &Path, text: &str) -> Result<(), Error> {
 }
 
 /// Arrays that still have work.
-fn arrays(dir: &CampaignDir) -> Result<Vec<Array>, Error> {
+fn arrays(dir: &CampaignDir) -> Result<Vec<JobArray>, Error> {
     let plan = dir.plan();
     let open: Vec<ShardStatus> =
         status(dir)?.into_iter().filter(|shard| !shard.missing.is_empty()).collect();
@@ -68,20 +68,20 @@ fn arrays(dir: &CampaignDir) -> Result<Vec<Array>, Error> {
     let takes = |options: &[&str]| options.iter().map(|option| (*option).to_owned()).collect();
     let memory = format!("--mem={}M", plan.machine.memory_mib + BESIDE_GUEST_MIB);
     let all = [
-        Array {
+        JobArray {
             name: "build",
             work: "--build",
             numbers: unbuilt.into_iter().collect(),
             takes: takes(&["--cpus-per-task=8", "--mem=8G"]),
         },
-        Array {
+        JobArray {
             name: "count",
             work: "--jobs 1 --shard",
             numbers: numbers(counted),
             takes: takes(&["--cpus-per-task=1", &memory]),
         },
         // A timed experiment needs the whole node.
-        Array {
+        JobArray {
             name: "time",
             work: "--shard",
             numbers: numbers(timed),
@@ -92,8 +92,8 @@ fn arrays(dir: &CampaignDir) -> Result<Vec<Array>, Error> {
 }
 
 /// Script of an array's jobs. The shell waits beside ktax, because Slurm signals the shell alone.
-fn script(array: &Array, ktax: &Path, root: &Path) -> String {
-    let Array { name, work, takes, .. } = array;
+fn script(array: &JobArray, ktax: &Path, root: &Path) -> String {
+    let JobArray { name, work, takes, .. } = array;
     let takes: String = takes.iter().map(|option| format!("#SBATCH {option}\n")).collect();
     let (ktax, root) = (shell_path(ktax), shell_path(root));
     format!(
@@ -133,7 +133,7 @@ exit \"$status\"
 /// Script that submits the arrays. Counts start after all builds have succeeded. Times start when
 /// the node has no other work.
 fn submission(
-    arrays: &[Array],
+    arrays: &[JobArray],
     slurm: &Path,
     at_once: Option<usize>,
     options: &[String],
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_job_says_what_it_takes_and_paths_are_words() {
-        let array = |name, takes: &[&str]| Array {
+        let array = |name, takes: &[&str]| JobArray {
             name,
             work: "--shard",
             numbers: vec![0, 1, 5],

@@ -18,7 +18,7 @@ use crate::text::escape;
 
 /// Result of the test.
 #[derive(Debug, PartialEq)]
-enum Seen {
+enum KvmTest {
     Unusable(DeviceError),
     /// Machine code without an operating system does not run.
     NoGuest(String),
@@ -60,70 +60,70 @@ pub(super) fn look(
     cancel: &Cancel,
 ) -> Option<Check> {
     let seen = match look_at_device() {
-        Err(error) => Seen::Unusable(error),
+        Err(error) => KvmTest::Unusable(error),
         Ok(()) => match try_small(limits, cancel)? {
-            Err(why) => Seen::NoGuest(why),
+            Err(why) => KvmTest::NoGuest(why),
             Ok(()) => match (kernel, qemu) {
-                (None, _) => Seen::NoKernel,
-                (_, None) => Seen::NoQemu,
+                (None, _) => KvmTest::NoKernel,
+                (_, None) => KvmTest::NoQemu,
                 (Some(kernel), Some(qemu)) => try_kernel(qemu, cache, kernel, limits, cancel)?,
             },
         },
     };
     // KVM is optional, because the exact engine does not need it.
-    let works = matches!(seen, Seen::Boots { .. });
+    let works = matches!(seen, KvmTest::Boots { .. });
     Some(optional("KVM", works, sentence(&seen), &fix(&seen)))
 }
 
-fn sentence(seen: &Seen) -> String {
+fn sentence(seen: &KvmTest) -> String {
     const NOT_HERE: &str = "the kvm engine cannot measure here";
     const SMALL: &str = "runs a small guest";
     match seen {
-        Seen::Unusable(DeviceError::Absent) => {
+        KvmTest::Unusable(DeviceError::Absent) => {
             format!("/dev/kvm does not exist: {NOT_HERE}; the exact engine needs no KVM")
         }
-        Seen::Unusable(DeviceError::Forbidden { reason }) => {
+        KvmTest::Unusable(DeviceError::Forbidden { reason }) => {
             format!("/dev/kvm cannot be opened ({reason}): {NOT_HERE}")
         }
-        Seen::NoGuest(why) => format!("cannot run a small guest ({why}): {NOT_HERE}"),
-        Seen::NoKernel => format!("{SMALL}; a kernel was not tried, because the cache has none"),
-        Seen::NoQemu => format!("{SMALL}; a kernel was not tried, because there is no QEMU"),
-        Seen::NoBoot { kernel, why } => {
+        KvmTest::NoGuest(why) => format!("cannot run a small guest ({why}): {NOT_HERE}"),
+        KvmTest::NoKernel => format!("{SMALL}; a kernel was not tried, because the cache has none"),
+        KvmTest::NoQemu => format!("{SMALL}; a kernel was not tried, because there is no QEMU"),
+        KvmTest::NoBoot { kernel, why } => {
             format!("{SMALL} but does not boot {kernel} {why}: {NOT_HERE}")
         }
-        Seen::NoBootYet { kernel, limit_s } => {
+        KvmTest::NoBootYet { kernel, limit_s } => {
             format!("{SMALL} but does not boot {kernel} within {limit_s} s: {NOT_HERE}")
         }
-        Seen::QemuEnds { kernel, why, with: None } => {
+        KvmTest::QemuEnds { kernel, why, with: None } => {
             format!("{SMALL}, but QEMU ends when it boots {kernel} ({why}): {NOT_HERE}")
         }
-        Seen::QemuEnds { kernel, why, with: Some(cpu) } => format!(
+        KvmTest::QemuEnds { kernel, why, with: Some(cpu) } => format!(
             "{SMALL}, but QEMU ends when it boots {kernel} ({why}); with --cpu {cpu} it boots"
         ),
-        Seen::Boots { kernel, seconds } => {
+        KvmTest::Boots { kernel, seconds } => {
             format!("boots {kernel} in {seconds:.1} s: the kvm engine works here")
         }
     }
 }
 
-fn fix(seen: &Seen) -> Cow<'static, str> {
+fn fix(seen: &KvmTest) -> Cow<'static, str> {
     let fixed = match seen {
-        Seen::QemuEnds { with: Some(cpu), .. } => {
+        KvmTest::QemuEnds { with: Some(cpu), .. } => {
             return format!("add --cpu {cpu} to commands with --engine kvm").into();
         }
-        Seen::QemuEnds { with: None, .. } => {
+        KvmTest::QemuEnds { with: None, .. } => {
             "measure with `--engine exact`, which needs no KVM, or try another QEMU with \
              `ktax doctor --qemu PROGRAM`"
         }
-        Seen::Unusable(error) => error.next_step(),
-        Seen::NoGuest(_) => "look for the reason at the end of `dmesg`",
-        Seen::NoKernel => "name a kernel with --kernel FILE",
-        Seen::NoQemu => "install QEMU, as above",
-        Seen::NoBoot { .. } => "try another kernel with --kernel FILE, or another machine",
-        Seen::NoBootYet { .. } => {
+        KvmTest::Unusable(error) => error.next_step(),
+        KvmTest::NoGuest(_) => "look for the reason at the end of `dmesg`",
+        KvmTest::NoKernel => "name a kernel with --kernel FILE",
+        KvmTest::NoQemu => "install QEMU, as above",
+        KvmTest::NoBoot { .. } => "try another kernel with --kernel FILE, or another machine",
+        KvmTest::NoBootYet { .. } => {
             "wait longer with --time-limit SECONDS, or try another kernel with --kernel FILE"
         }
-        Seen::Boots { .. } => "",
+        KvmTest::Boots { .. } => "",
     };
     fixed.into()
 }
@@ -185,7 +185,7 @@ fn try_kernel(
     kernel: &Kernel,
     limits: &Limits,
     cancel: &Cancel,
-) -> Option<Seen> {
+) -> Option<KvmTest> {
     let name = escape(kernel.identity.name());
     let boot = |shape| {
         let setup = Setup {
@@ -203,22 +203,22 @@ fn try_kernel(
     };
     let started = Instant::now();
     match boot(TimedMachine::default()) {
-        Ok(_) => Some(Seen::Boots { kernel: name, seconds: started.elapsed().as_secs_f64() }),
+        Ok(_) => Some(KvmTest::Boots { kernel: name, seconds: started.elapsed().as_secs_f64() }),
         // A QEMU that does not answer is killed before the flag is checked.
         Err(_) if cancel.is_cancelled() => None,
         Err(Stop::Cancelled) => None,
         Err(Stop::Failed(failure, _)) => Some(match late_if_mute(failure) {
-            Failure::RealTime { limit_s } => Seen::NoBootYet { kernel: name, limit_s },
+            Failure::RealTime { limit_s } => KvmTest::NoBootYet { kernel: name, limit_s },
             lost @ (Failure::QemuLost { .. } | Failure::QemuDied { .. }) => {
                 let other = TimedMachine { cpu: OTHER_CPU.into(), ..TimedMachine::default() };
                 let with = boot(other).is_ok().then_some(OTHER_CPU);
                 if cancel.is_cancelled() {
                     return None;
                 }
-                Seen::QemuEnds { kernel: name, why: escape(&lost.to_string()), with }
+                KvmTest::QemuEnds { kernel: name, why: escape(&lost.to_string()), with }
             }
             other => {
-                Seen::NoBoot { kernel: name, why: format!("({})", escape(&other.to_string())) }
+                KvmTest::NoBoot { kernel: name, why: format!("({})", escape(&other.to_string())) }
             }
         }),
     }
@@ -251,36 +251,40 @@ mod tests {
         let why = || "(it stopped)".to_owned();
         let forbidden = DeviceError::Forbidden { reason: "Permission denied".into() };
         for (seen, ending, has_fix) in [
-            (Seen::Unusable(DeviceError::Absent), "the exact engine needs no KVM", true),
-            (Seen::Unusable(forbidden), "cannot measure here", true),
-            (Seen::NoGuest("KVM cannot run".into()), "cannot measure here", true),
-            (Seen::NoKernel, "because the cache has none", true),
-            (Seen::NoQemu, "because there is no QEMU", true),
-            (Seen::NoBoot { kernel: kernel(), why: why() }, "cannot measure here", true),
-            (Seen::NoBootYet { kernel: kernel(), limit_s: 20 }, "cannot measure here", true),
+            (KvmTest::Unusable(DeviceError::Absent), "the exact engine needs no KVM", true),
+            (KvmTest::Unusable(forbidden), "cannot measure here", true),
+            (KvmTest::NoGuest("KVM cannot run".into()), "cannot measure here", true),
+            (KvmTest::NoKernel, "because the cache has none", true),
+            (KvmTest::NoQemu, "because there is no QEMU", true),
+            (KvmTest::NoBoot { kernel: kernel(), why: why() }, "cannot measure here", true),
+            (KvmTest::NoBootYet { kernel: kernel(), limit_s: 20 }, "cannot measure here", true),
             (
-                Seen::QemuEnds { kernel: kernel(), why: why(), with: None },
+                KvmTest::QemuEnds { kernel: kernel(), why: why(), with: None },
                 "cannot measure here",
                 true,
             ),
             (
-                Seen::QemuEnds { kernel: kernel(), why: why(), with: Some("kvm64") },
+                KvmTest::QemuEnds { kernel: kernel(), why: why(), with: Some("kvm64") },
                 "; with --cpu kvm64 it boots",
                 true,
             ),
-            (Seen::Boots { kernel: kernel(), seconds: 1.23 }, "the kvm engine works here", false),
+            (
+                KvmTest::Boots { kernel: kernel(), seconds: 1.23 },
+                "the kvm engine works here",
+                false,
+            ),
         ] {
             let text = sentence(&seen);
             assert!(text.ends_with(ending), "{text}");
             assert_eq!(!fix(&seen).is_empty(), has_fix, "{text}");
         }
-        let ends = Seen::QemuEnds { kernel: kernel(), why: why(), with: Some("kvm64") };
+        let ends = KvmTest::QemuEnds { kernel: kernel(), why: why(), with: Some("kvm64") };
         assert_eq!(fix(&ends), "add --cpu kvm64 to commands with --engine kvm");
-        let late = Seen::NoBootYet { kernel: kernel(), limit_s: 20 };
+        let late = KvmTest::NoBootYet { kernel: kernel(), limit_s: 20 };
         let text = sentence(&late);
         assert!(text.contains(" does not boot 6.1.0-56-cloud-amd64 within 20 s: "), "{text}");
         assert!(fix(&late).contains("--time-limit"));
-        let boots = sentence(&Seen::Boots { kernel: kernel(), seconds: 1.23 });
+        let boots = sentence(&KvmTest::Boots { kernel: kernel(), seconds: 1.23 });
         assert!(boots.starts_with("boots 6.1.0-56-cloud-amd64 in 1.2 s"), "{boots}");
     }
 

@@ -27,7 +27,7 @@ pub fn record(
     observer: &dyn Observer,
 ) -> Result<Option<Vec<ExitTable>>, Error> {
     let Some(target) = vmm.open(cancel)? else { return Ok(None) };
-    let mut recording = Attached::attach(target, choice)?;
+    let mut recording = ActiveRecording::attach(target, choice)?;
     let began = Instant::now();
     let name = escape(&recording.target.name);
     observer.status(&format!("recording {name}; Ctrl-C ends it"));
@@ -57,7 +57,7 @@ pub fn watch(
     show: &dyn Fn(&[ExitTable]) -> Result<bool, Error>,
 ) -> Result<bool, Error> {
     let Some(target) = vmm.open(cancel)? else { return Ok(false) };
-    let mut recording = Attached::attach(target, choice)?;
+    let mut recording = ActiveRecording::attach(target, choice)?;
     let mut is_read = true;
     while is_read && recording.goes_on() {
         let shown = Instant::now();
@@ -71,18 +71,18 @@ pub fn watch(
 }
 
 /// Recording in progress.
-struct Attached {
+struct ActiveRecording {
     recorder: Recorder,
     target: RecordedVmm,
     is_over: bool,
     is_marked: bool,
 }
 
-impl Attached {
-    fn attach(target: RecordedVmm, choice: RecorderChoice) -> Result<Attached, Error> {
+impl ActiveRecording {
+    fn attach(target: RecordedVmm, choice: RecorderChoice) -> Result<ActiveRecording, Error> {
         let recorder = Recorder::attach(&target.process, &target.name, choice, !target.is_own())?;
         target.go()?;
-        Ok(Attached { recorder, target, is_over: false, is_marked: false })
+        Ok(ActiveRecording { recorder, target, is_over: false, is_marked: false })
     }
 
     fn goes_on(&self) -> bool {
@@ -99,7 +99,7 @@ impl Attached {
 
     /// Ends the recording: its tables, and how the command failed.
     fn finish(self, per: Per) -> Result<(Vec<ExitTable>, Option<String>), Error> {
-        let Attached { recorder, target, mut is_over, is_marked } = self;
+        let ActiveRecording { recorder, target, mut is_over, is_marked } = self;
         let tables = recorder.finish(per, is_marked)?;
         if is_marked {
             target.go_to_the_end()?;
