@@ -63,7 +63,6 @@ fn files_are_written_locked_and_hashed_in_one_place() {
         assert_eq!(complaints(&planted(path, text)).len(), found, "{path}: {text}");
     }
     let used = unneeded(&planted("crates/ktax-engine/src/exact/snapshot.rs", "fs::rename(a, b)"));
-    let needless =
-        ["crates/ktax-kernel/src/source/tree.rs", "crates/ktax-program/src/pack.rs"];
+    let needless = ["crates/ktax-kernel/src/source/tree.rs", "crates/ktax-program/src/pack.rs"];
     assert_eq!(used, needless.map(|path| format!("{path} need not be allowed fs::rename(")));
 }
