@@ -51,7 +51,7 @@ fn main() {
     let engine = Exact::new(qemu, dir.path(), limits, Cancel::default()).expect("a cache");
     let kernel = kernel(&dir.path().join("kernels"));
     let boot = |cpus, quantum, model| {
-        let request = request(&kernel, Machine { quantum, model, ..Machine::of_cpus(cpus) });
+        let request = request(&kernel, Machine { quantum, model, ..Machine::with_cpus(cpus) });
         engine.boot(&request).map_err(describe).expect("the kernel boots")
     };
     let alone = boot(1, None, None);
@@ -101,7 +101,7 @@ fn run(boot: &dyn Frozen, row: &str) -> (f64, f64) {
 }
 
 fn kernel(cache: &Path) -> Kernel {
-    let subject = Subject::of("debian:cloud-amd64", "");
+    let subject = Subject::new("debian:cloud-amd64", "");
     let talk = Talk {
         note: &|note| eprintln!("{note}"),
         status: &|_| {},

@@ -130,7 +130,7 @@ fn engine(cache: &std::path::Path) -> Exact {
 }
 
 fn request(cache: &std::path::Path) -> Request {
-    let subject = Subject::of("debian:cloud-amd64", "");
+    let subject = Subject::new("debian:cloud-amd64", "");
     let talk = Talk {
         note: &|note| eprintln!("{note}"),
         status: &|_| {},

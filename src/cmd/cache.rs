@@ -95,7 +95,7 @@ fn du(place: &PlaceArgs) -> Result<Exit, Error> {
 
 /// Size of a kind, and its number of entries in words; `None` without entries.
 fn row(survey: &CacheSurvey, kind: CacheKind) -> Option<(u64, String)> {
-    let all = || survey.of(kind);
+    let all = || survey.entries_of_kind(kind);
     let in_use = all().filter(|entry| entry.in_use).count();
     let count = all().count();
     let used = if in_use > 0 { format!(", {in_use} in use") } else { String::new() };
@@ -108,9 +108,9 @@ fn line(bytes: u64, what: &str) -> String {
 }
 
 fn json_of(survey: &CacheSurvey, kind: CacheKind) -> Value {
-    let in_use = survey.of(kind).filter(|entry| entry.in_use).count();
-    let bytes: u64 = survey.of(kind).map(|entry| entry.bytes).sum();
-    json!({ "kind": kind, "entries": survey.of(kind).count(), "in_use": in_use, "bytes": bytes })
+    let in_use = survey.entries_of_kind(kind).filter(|entry| entry.in_use).count();
+    let bytes: u64 = survey.entries_of_kind(kind).map(|entry| entry.bytes).sum();
+    json!({ "kind": kind, "entries": survey.entries_of_kind(kind).count(), "in_use": in_use, "bytes": bytes })
 }
 
 fn clean(args: &CleanArgs) -> Result<Exit, Error> {

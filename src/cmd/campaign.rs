@@ -94,7 +94,7 @@ fn run_plan(args: &PlanArgs) -> Result<Exit, Error> {
     let name = args.file.display().to_string();
     let mut file = Campaign::read(&flow::campaign_text(&args.file)?, &name)?;
     args.rows.apply(&mut file)?;
-    let campaign = Campaign::of(&file, &name)?;
+    let campaign = Campaign::from_file(&file, &name)?;
     let out = args.out.clone().unwrap_or_else(first_free);
     args.host.measuring(&Terminal::new(), |session| {
         let dir = flow::campaign::plan(&campaign, &out, args.shards, session)?;

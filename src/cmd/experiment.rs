@@ -50,7 +50,7 @@ impl CountedArgs {
         self.program.apply(&mut file)?;
         self.shared.apply_sides(&mut file)?;
         self.shared.apply(&mut file)?;
-        Experiment::of(&file).map_err(|error| self.shared.explain(error))
+        Experiment::from_file(&file).map_err(|error| self.shared.explain(error))
     }
 }
 
@@ -64,7 +64,7 @@ impl ExperimentArgs {
         program.apply(&mut file)?;
         shared.apply_sides(&mut file)?;
         if let Some(from_file) =
-            from_file.filter(|from_file| Method::of(from_file) != Method::of(&file))
+            from_file.filter(|from_file| Method::from_file(from_file) != Method::from_file(&file))
         {
             return Err(refuse_engine(&from_file));
         }
@@ -72,15 +72,15 @@ impl ExperimentArgs {
         check_keys(&file)?;
         shared.apply(&mut file)?;
         // Counts use a fixed seed, so that everybody gets the same digits.
-        if Method::of(&file) == Method::Times {
+        if Method::from_file(&file) == Method::Times {
             file.seed.get_or_insert_with(random_seed);
         }
-        Experiment::of(&file).map_err(|error| shared.explain(error))
+        Experiment::from_file(&file).map_err(|error| shared.explain(error))
     }
 }
 
 fn refuse_engine(from_file: &ExperimentFile) -> Error {
-    let uses = match Method::of(from_file) {
+    let uses = match Method::from_file(from_file) {
         Method::Counts => "the exact engine",
         Method::Times => "a timed engine",
         Method::Guests => "guests of a KVM host",

@@ -65,7 +65,7 @@ fn words(experiment: &Experiment) -> Vec<String> {
         let CountsPlan { key, subjects, kernels, layouts, disk, programs, hooks, .. } = plan;
         let method = ComparisonMethod::Counts(CountsComparison {
             key,
-            subjects: Sides::of(|side| Subjects {
+            subjects: Sides::from_fn(|side| Subjects {
                 subject: subjects.get(side).clone(),
                 kernel: kernels.get(side).clone(),
             }),
@@ -79,12 +79,12 @@ fn words(experiment: &Experiment) -> Vec<String> {
             growth: Vec::new(),
         });
         let evidence = || Evidence::Counts(Default::default());
-        let row = |workload| Row::of(workload, Verdict::Failed, evidence());
+        let row = |workload| Row::new(workload, Verdict::Failed, evidence());
         (plan.workloads.iter().map(row).collect::<Vec<_>>(), method)
     } else if let Some(Plan { method: plan, seed, .. }) = times_plan(experiment) {
         let failed = || Evidence::Counts(Default::default());
         let row =
-            |workload, headline| Row { headline, ..Row::of(workload, Verdict::Failed, failed()) };
+            |workload, headline| Row { headline, ..Row::new(workload, Verdict::Failed, failed()) };
         let rows = plan.headline.iter().map(|workload| row(workload, true));
         let rows = rows.chain(plan.secondary.iter().map(|workload| row(workload, false)));
         let rows = rows.collect();

@@ -63,7 +63,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
 fn boot(args: &Args) -> Result<CommandOutput, Error> {
     let terminal = Terminal::new();
     let order = HostOrder {
-        kernel: Subject::of(&args.kernel, &args.boot_line),
+        kernel: Subject::new(&args.kernel, &args.boot_line),
         exact: args.exact,
         files: args.file.clone(),
         command: args.command.clone(),

@@ -55,7 +55,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     args.rows.choose_programs(&mut file)?;
     args.rows.apply(&mut file)?;
     let again = ["ktax", "ledger", &name].map(str::to_owned).into_iter().chain(args.rows.words());
-    let ledger = Ledger::of(file, &name)?.asked_by(again.collect());
+    let ledger = Ledger::from_file(file, &name)?.asked_by(again.collect());
     let out = args.out.clone().unwrap_or_else(first_free);
     let again = format!("{} --out {}", shell_line(&ledger.again), shell_path(&out));
     args.host.measuring(&Terminal::new(), |session| {

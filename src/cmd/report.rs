@@ -99,7 +99,7 @@ fn print_paths(
         return Err(Error::Usage(format!("{name} shows both sides; remove --side")));
     }
     let paths = flow::row_paths(dir, row, form.is_compared)?;
-    let bytes = form.of(&paths, side);
+    let bytes = form.write(&paths, side);
     if std::str::from_utf8(&bytes).is_err() && std::io::stdout().is_terminal() {
         let name = form.name;
         return Err(Error::Usage(format!("{name} is no text; write it to a file with > FILE")));

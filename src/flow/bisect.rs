@@ -160,7 +160,7 @@ pub fn resume(dir: &Path, session: &Session<'_>) -> Result<Search, Error> {
 }
 
 fn nothing_to_search(comparison: Comparison, between: String) -> Search {
-    Search::Nothing(Box::new(NothingToSearch::of(comparison, between)))
+    Search::Nothing(Box::new(NothingToSearch::new(comparison, between)))
 }
 
 /// Comparison of base and change of a search that ended because they do not differ.

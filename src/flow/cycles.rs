@@ -434,7 +434,7 @@ pub fn validate(
         return Err(EstimateError::NotFitted { file: machine.display().to_string() }.into());
     }
     let both = [counted_experiment(file, key), timed_experiment(file)];
-    let [counted, timed] = both.map(|file| Experiment::of(&file));
+    let [counted, timed] = both.map(|file| Experiment::from_file(&file));
     let (counted, timed) = (plan(&counted?, session)?, plan(&timed?, session)?);
     let dirs: [PathBuf; 2] = ["counted", "timed"].map(|name| out.join(name));
     let Some(counted) = compare(&dirs[0], counted, session)? else { return Ok(None) };

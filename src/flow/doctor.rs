@@ -228,7 +228,7 @@ fn kernel_to_try(path: Option<&Path>, session: &Session<'_>) -> Result<Option<Ke
     };
     // An absolute path cannot be mistaken for the name of a package.
     let path = std::path::absolute(path)?.display().to_string();
-    session.obtain(&Subject::of(&path, "")).map(Some)
+    session.obtain(&Subject::new(&path, "")).map(Some)
 }
 
 fn look_at_settings() -> Check {

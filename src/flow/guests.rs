@@ -192,7 +192,7 @@ fn x86_host(plan: &GuestsPlan, session: &Session<'_>) -> Result<HostKernel, Erro
     if kernel.identity.sha256 == planned.sha256 {
         return Ok(kernel);
     }
-    let kernel = session.kvm_host(&Subject::of(&planned.source, &plan.host_subject.boot_line))?;
+    let kernel = session.kvm_host(&Subject::new(&planned.source, &plan.host_subject.boot_line))?;
     match kernel.identity.sha256 == planned.sha256 {
         true => Ok(kernel),
         false => Err(StalePlanError::other_kernel(planned).into()),

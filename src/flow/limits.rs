@@ -35,7 +35,7 @@ fn between<T: std::fmt::Display>(range: std::ops::RangeInclusive<T>) -> String {
 
 fn measuring() -> Vec<Limit> {
     let machine = Machine::default();
-    let several = Machine::of_cpus(4).usual_layouts();
+    let several = Machine::with_cpus(4).usual_layouts();
     vec![
         limit("CPUs of a counted guest (`--cpus`)", between(bounds::CPUS), machine.cpus),
         limit(

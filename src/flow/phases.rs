@@ -228,10 +228,10 @@ pub fn sweep_points(experiment: &Experiment) -> Result<Vec<(String, Experiment)>
     Ok(match &experiment.method {
         ExperimentMethod::Counts(_) => vec![(String::new(), experiment.clone())],
         ExperimentMethod::Times(method) => {
-            for_any_method(experiment.with(method.clone()).of_settings()?, ExperimentMethod::Times)
+            for_any_method(experiment.with(method.clone()).each_setting()?, ExperimentMethod::Times)
         }
         ExperimentMethod::Guests(method) => {
-            for_any_method(experiment.with(method.clone()).of_settings(), ExperimentMethod::Guests)
+            for_any_method(experiment.with(method.clone()).each_setting(), ExperimentMethod::Guests)
         }
     })
 }

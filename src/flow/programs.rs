@@ -208,7 +208,7 @@ pub(super) fn key_with_archives(
     packed: &Sides<ProgramsAlone>,
     modules: Vec<String>,
 ) -> (Key, Option<Sides<String>>) {
-    let archives = Sides::of(|side| Key::of_archives(packed.get(side).sha256s()));
+    let archives = Sides::from_fn(|side| Key::archive_text(packed.get(side).sha256s()));
     let is_one = archives.base == archives.change;
     let programs = if is_one { archives.base.clone() } else { String::new() };
     let key = Key { guest: guest.sha256(), programs, modules, ..key };

@@ -282,7 +282,7 @@ pub fn explained<'a>(row: &str, results: &'a [Saved]) -> Result<Vec<(&'a str, Ex
     }
     let mut found = Vec::new();
     for (saved, comparison) in comparisons() {
-        let Some(explained) = Explained::of(comparison, row) else { continue };
+        let Some(explained) = Explained::new(comparison, row) else { continue };
         let paths = saved.dir.as_deref().map(|dir| paths_if_any(dir, row)).transpose()?;
         found.push((saved.name.as_str(), explained.with_paths(paths.flatten())));
     }

@@ -219,7 +219,7 @@ impl Session<'_> {
         // A newer package may have come since; the plan has the version.
         let named = match subject.is_built() || KernelSpec::from_str(&subject.kernel)?.is_source() {
             true => subject.clone(),
-            false => Subject::of(&planned.source, ""),
+            false => Subject::new(&planned.source, ""),
         };
         let kernel = self.obtain_for(target, &named)?;
         if kernel.identity.sha256 != planned.sha256 {

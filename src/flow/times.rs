@@ -105,7 +105,7 @@ fn guest_kernels(
         for name in [&plan.subjects.base, &plan.subjects.change].into_iter().flat_map(|s| &s.kernel)
         {
             if !kernels.contains_key(name) {
-                kernels.insert(name.clone(), session.obtain(&Subject::of(name, ""))?.identity);
+                kernels.insert(name.clone(), session.obtain(&Subject::new(name, ""))?.identity);
             }
         }
     }
@@ -196,7 +196,7 @@ fn images(plan: &TimesPlan, session: &Session<'_>) -> Result<BTreeMap<String, Pa
     for kernel in [&plan.subjects.base, &plan.subjects.change].into_iter().flat_map(|s| &s.kernel) {
         let unplanned = || StalePlanError::NoKernel { name: kernel.clone() };
         let planned = plan.kernels.get(kernel).ok_or_else(unplanned)?;
-        images.insert(kernel.clone(), session.image(planned, &Subject::of(kernel, ""))?);
+        images.insert(kernel.clone(), session.image(planned, &Subject::new(kernel, ""))?);
     }
     Ok(images)
 }

@@ -67,7 +67,7 @@ fn all_that_carry_a_share_are_found_and_a_stopped_search_goes_on() {
 fn a_search_says_which_part_begins_and_its_runs_add_up() {
     let (dir, recorder) = (scratch(), Recorder::new());
     let change = format!("{QUICK_BOOT} {PARAMETERS}");
-    let [base, change] = [QUICK_BOOT, &change].map(|line| Subject::of(KERNEL, line));
+    let [base, change] = [QUICK_BOOT, &change].map(|line| Subject::new(KERNEL, line));
     let mut method = CountsExperiment::between(base, change);
     method.workloads = Some(vec!["getppid".to_owned()]);
     let title = "planted".to_owned();

@@ -19,7 +19,8 @@ pub fn engine(qemu: Option<&Path>) -> Exact {
 /// A boot of the tests' kernel on the default machine.
 pub fn request() -> Request {
     let talk = Talk { note: &|_| {}, status: &|_| {}, task: &|_| {}, is_cancelled: &|| false };
-    let kernel = kernel::obtain(&Subject::of(KERNEL, ""), &cache().join("kernels"), &talk).unwrap();
+    let kernel =
+        kernel::obtain(&Subject::new(KERNEL, ""), &cache().join("kernels"), &talk).unwrap();
     Request {
         image: kernel.image,
         image_sha256: kernel.identity.sha256,

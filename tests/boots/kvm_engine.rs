@@ -22,7 +22,7 @@ use ktax::wire::{Answer, Done, parse_answer};
 fn kernel() -> PathBuf {
     let quiet: &dyn Fn(&str) = &|_| {};
     let talk = Talk { note: quiet, status: quiet, task: &|_| {}, is_cancelled: &|| false };
-    obtain(&Subject::of(KERNEL, ""), &cache(), &talk).unwrap().image
+    obtain(&Subject::new(KERNEL, ""), &cache(), &talk).unwrap().image
 }
 
 /// An engine with a cache of its own, so that its QEMUs are known by it.

@@ -57,7 +57,7 @@ fn additions_are_ranked_and_add_up_and_are_not_measured_twice() {
 fn a_ledger_says_which_part_begins_and_its_runs_add_up() {
     let (dir, recorder) = (scratch(), Recorder::new());
     let file = Ledger::read(&file(&ADDITIONS), "planted.toml").unwrap();
-    let ledger = Ledger::of(file, "planted.toml").unwrap();
+    let ledger = Ledger::from_file(file, "planted.toml").unwrap();
     rank(&ledger, &dir.path().join("out"), &recorder.session()).unwrap().unwrap();
     let part = |index| Part { index, count: 3, shares_base: true };
     assert_eq!(recorder.parts(), [part(0), part(1), part(2)]);

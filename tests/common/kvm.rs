@@ -51,7 +51,7 @@ pub fn kernel() -> PathBuf {
     let talk = Talk { note: quiet, status: quiet, task: &|_| {}, is_cancelled: &|| false };
     static KERNEL_IMAGE: OnceLock<PathBuf> = OnceLock::new();
     let fetch = || {
-        let kernel = obtain(&Subject::of(KERNEL, ""), &cache(), &talk).unwrap();
+        let kernel = obtain(&Subject::new(KERNEL, ""), &cache(), &talk).unwrap();
         modules(&kernel, &MODULES, &cache(), &talk).unwrap();
         kernel.image
     };

@@ -33,7 +33,7 @@ fn session(dir: &Path) -> Session<'static> {
 
 /// Where rows and layouts are as they should be, kernels differ in one parameter.
 fn begun(out: &Path, rows: &[&str], layouts: u32) -> Error {
-    let [base, change] = ["", "a=1"].map(|line| Subject::of("/none", line));
+    let [base, change] = ["", "a=1"].map(|line| Subject::new("/none", line));
     let workloads = Some(rows.iter().map(|row| (*row).to_owned()).collect());
     let method = CountsExperiment { layouts, workloads, ..CountsExperiment::between(base, change) };
     let experiment = Experiment { title: "x".into(), seed: 1, threshold_percent: 0.1, method };
@@ -43,7 +43,7 @@ fn begun(out: &Path, rows: &[&str], layouts: u32) -> Error {
 /// Resumes a search of two elements that has measured the ends, of a base with this kernel.
 fn resumed(dir: &Path, chain: Chain, names: [String; 2], kernel: &Path) -> Error {
     let mut bounds = plan::plan(&["getppid"]);
-    bounds.method.subjects.base = Subject::of(&kernel.display().to_string(), "");
+    bounds.method.subjects.base = Subject::new(&kernel.display().to_string(), "");
     AnyRunDir::create(&dir.join("bounds"), bounds.with(Into::into)).unwrap();
     let title = "sha256 0123456789ab".to_owned();
     let element = |name| Element { name, title: title.clone(), is_merge: false };

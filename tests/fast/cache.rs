@@ -143,7 +143,7 @@ fn a_use_is_what_counts_not_the_age() {
     let cache = dir.path();
     let [old, new] = [(1, 900), (2, 10)]
         .map(|(number, age)| directory(cache, &format!("snapshots/{}", hash(number)), 100, age));
-    drop(ktax::cache::Holder::of(&old).unwrap());
+    drop(ktax::cache::Holder::hold(&old).unwrap());
     let most = survey(cache).bytes() - 1;
     clean(cache, Budget::Bytes(most), true).unwrap();
     assert!(old.exists() && !new.exists());

@@ -24,7 +24,7 @@ fn every_experiment_can_be_planned() {
         let file = ExperimentFile::parse(&fs::read_to_string(&path).unwrap(), &name).unwrap();
         assert!(!file.why.is_empty(), "{name}");
         assert!(Some(&file.base) != file.change.as_ref(), "{name} compares nothing");
-        match Experiment::of(&file).unwrap().method {
+        match Experiment::from_file(&file).unwrap().method {
             ExperimentMethod::Counts(counts) => {
                 of_kernels += 1;
                 counts.check().unwrap();
@@ -94,7 +94,7 @@ fn every_campaign_can_be_planned() {
         let name = path.display().to_string();
         let file = Campaign::read(&fs::read_to_string(&path).unwrap(), &name).unwrap();
         assert!(!file.why.is_empty(), "{name}");
-        let campaign = Campaign::of(&file, &name).unwrap();
+        let campaign = Campaign::from_file(&file, &name).unwrap();
         assert!(campaign.subjects.len() > 1, "{name} compares nothing");
         assert!(campaign.subjects.iter().all(|of| !of.method.rows().unwrap().is_empty()), "{name}");
     }

@@ -47,7 +47,7 @@ fn history() -> History {
 fn packages() -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("campaigns/debian-12.toml");
     let file = Campaign::read(&fs::read_to_string(path).unwrap(), "debian-12").unwrap();
-    let campaign = Campaign::of(&file, "debian-12").unwrap();
+    let campaign = Campaign::from_file(&file, "debian-12").unwrap();
     campaign.subjects.into_iter().map(|subject| subject.method.base.kernel).collect()
 }
 

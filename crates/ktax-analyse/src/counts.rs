@@ -229,7 +229,7 @@ fn different_work(
 fn printed_end(different_work: &[String], pair: &Pair<'_>) -> Option<Sides<PrintedEnd>> {
     let is_of_output = different_work.iter().any(|reason| reason.starts_with("stdout "));
     let end_of_output = |side| pair.measured.get(side).printed.clone().unwrap_or_default();
-    is_of_output.then(|| Sides::of(end_of_output))
+    is_of_output.then(|| Sides::from_fn(end_of_output))
 }
 
 fn pair_samples<'a>(pair: &'a Pair<'_>) -> [&'a Sample; 2] {
@@ -241,7 +241,7 @@ fn pair_signatures<'a>(pair: &'a Pair<'_>) -> [&'a Signature; 2] {
 }
 
 fn row_with(workload: &Workload, verdict: Verdict, evidence: CountsEvidence) -> Row {
-    Row::of(workload, verdict, Evidence::Counts(evidence))
+    Row::new(workload, verdict, Evidence::Counts(evidence))
 }
 
 /// The pair of an Effect's Layout.
@@ -260,7 +260,7 @@ fn effects(
     let one = |metric: &&Metric| {
         let values = EffectValues {
             metric: metric.name,
-            samples: Sides::of(|side| raw(metric, pairs, side)),
+            samples: Sides::from_fn(|side| raw(metric, pairs, side)),
             layouts: pairs.iter().map(|pair| pair.layout).collect(),
             ops: workload.ops,
         };
@@ -340,10 +340,10 @@ fn scale_to_base(workload: &mut Workload, pairs: &mut [Pair], suite: Option<&str
         OPERATION.clone_into(&mut workload.operation);
     }
     for pair in pairs {
-        pair.scales = Sides::of(|side| Scale { from: ops(pair.samples.get(side)), to });
+        pair.scales = Sides::from_fn(|side| Scale { from: ops(pair.samples.get(side)), to });
         pair.measured = pair.samples.clone();
         pair.samples =
-            Sides::of(|side: Side| pair.scales.get(side).sample(pair.measured.get(side)));
+            Sides::from_fn(|side: Side| pair.scales.get(side).sample(pair.measured.get(side)));
     }
 }
 
@@ -354,7 +354,7 @@ fn counted_operations(
     suite: Option<&str>,
 ) -> Option<CountedOperations> {
     (known == OperationSource::Printed).then(|| CountedOperations {
-        count: Sides::of(|side| pair.scales.get(side).from),
+        count: Sides::from_fn(|side| pair.scales.get(side).from),
         suite: suite.map(str::to_owned),
     })
 }

@@ -43,7 +43,8 @@ fn compared_row(
         }
         Ok(samples) => samples,
     };
-    let times_ns = Sides::of(|side| samples.get(side).iter().map(GuestSample::time_ns).collect());
+    let times_ns =
+        Sides::from_fn(|side| samples.get(side).iter().map(GuestSample::time_ns).collect());
     if plan.change.is_none() {
         return base_alone(row, &samples.base, times_ns, threshold_percent);
     }
@@ -53,7 +54,7 @@ fn compared_row(
         [(TIME, GuestSample::time_ns as fn(&_) -> u64), (EXITS, GuestSample::exits)]
             .into_iter()
             .filter_map(|(metric, value)| {
-                let values = Sides::of(|side| samples.get(side).iter().map(value).collect());
+                let values = Sides::from_fn(|side| samples.get(side).iter().map(value).collect());
                 judged_effect(metric, values, 1, threshold_percent)
             })
             .collect();
@@ -124,7 +125,7 @@ fn guest_row(row: &GuestRow, verdict: Verdict, evidence: GuestsEvidence) -> Row 
     let evidence = Evidence::Guests(evidence);
     let (title, operation) = match &row.work {
         GuestWork::Program(workload) => {
-            return Row { row: row.row.clone(), ..Row::of(workload, verdict, evidence) };
+            return Row { row: row.row.clone(), ..Row::new(workload, verdict, evidence) };
         }
         GuestWork::Boot => ("a guest boots and powers off".into(), "a boot".into()),
         GuestWork::Raw { kind, .. } => {

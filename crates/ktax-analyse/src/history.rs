@@ -112,7 +112,7 @@ pub fn step_functions(
         lines: measurement.layouts[found.median]
             .profile
             .lines()
-            .filter_map(profile::of_function)
+            .filter_map(profile::parse_function_line)
             .collect(),
         ..Profile::default()
     };

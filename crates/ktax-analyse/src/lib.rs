@@ -33,7 +33,7 @@ pub use history::{PointCounts, against_anchors, against_before, complete, step_f
 pub use ledger::ledger;
 pub use native::{derive_columns, is_column, usual_columns};
 pub use times::{
-    Progress, estimates, in_blocks, is_drawn, never_ran, noise, of_blocks, progress, times, turns,
-    wants_more, why_ended,
+    Progress, block_pairs, estimates, in_blocks, is_drawn, never_ran, noise, progress, times,
+    turns, wants_more, why_ended,
 };
 pub use warnings::{one_image, unknown_parameters};

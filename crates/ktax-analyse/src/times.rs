@@ -252,7 +252,7 @@ fn timed_row(
             .map(|share| share * 100.0),
         series: series(pairs, name),
     };
-    let row = Row::of(workload, verdict, Evidence::Times(evidence));
+    let row = Row::new(workload, verdict, Evidence::Times(evidence));
     Row { headline, reason: why, failures, ..row }
 }
 
@@ -427,7 +427,7 @@ fn differs_from_one(ratio: &Ratio) -> bool {
 /// different Sides are a pair, two of the base an A/A pair. A block's loops are the medians of its
 /// Boots. Blocks after the Plan had enough are left out, because repeated looks find changes by
 /// chance.
-pub fn of_blocks(plan: &Plan<TimesPlan>, blocks: &[TimedBlock]) -> Vec<TimedPair> {
+pub fn block_pairs(plan: &Plan<TimesPlan>, blocks: &[TimedBlock]) -> Vec<TimedPair> {
     let mut pairs = Vec::new();
     let mut left = blocks;
     while let [first, second, rest @ ..] = left {
@@ -472,7 +472,7 @@ pub fn is_drawn(plan: &Plan<TimesPlan>, blocks: &[TimedBlock]) -> bool {
 /// Compares Sides that were measured in blocks. In any other order than the planned one there is no
 /// verdict, because a drift from boot to boot could look like the change.
 pub fn in_blocks(plan: &Plan<TimesPlan>, blocks: &[TimedBlock]) -> Comparison {
-    let mut comparison = times(plan, &of_blocks(plan, blocks));
+    let mut comparison = times(plan, &block_pairs(plan, blocks));
     comparison.warnings.extend(blocks.iter().flat_map(changed_fact_warnings));
     if !is_drawn(plan, blocks) {
         let why = "the blocks are not in the order that `ktax run` draws, so that a drift could \

@@ -237,7 +237,9 @@ fn obtain_symbols(
     let path = dir.join(&name);
     let _lock = lock(&dir.join(format!("{name}.lock")), tools)?;
     loop {
-        if let Some(holder) = Holder::of(&path).map_err(host_failure("cannot read the symbols"))? {
+        if let Some(holder) =
+            Holder::hold(&path).map_err(host_failure("cannot read the symbols"))?
+        {
             return Ok(SymbolFile::new(path, holder));
         }
         let answer = boot.resume(order, None, tools.limits.symbols_bytes)?;
@@ -274,7 +276,7 @@ impl Exact {
     /// Makes sure that this QEMU ends slices as asked. The cache remembers a QEMU that passed.
     pub fn check_slices(&self) -> Result<(), OpenError> {
         let passed = self.record()?;
-        if Holder::of(&passed).map_err(host_failure("cannot read the self-test"))?.is_some() {
+        if Holder::hold(&passed).map_err(host_failure("cannot read the self-test"))?.is_some() {
             return Ok(());
         }
         let refused = |why| QemuError::SelfTest { found: self.tools.qemu.version.clone(), why };

@@ -209,7 +209,7 @@ impl Kvm {
             facts.insert(fact::VCPU_CPUS.into(), names.join(","));
         }
         let machine = (self.setup.machine)().into_iter();
-        facts.extend(machine.map(|(name, value)| (fact::of_machine(&name), value)));
+        facts.extend(machine.map(|(name, value)| (fact::machine_fact(&name), value)));
         facts
     }
 }

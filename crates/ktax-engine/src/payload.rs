@@ -147,7 +147,7 @@ pub fn install_programs(cache: &Path) -> io::Result<(PathBuf, PathBuf, Holder)> 
 /// Returns the directory of a guest's files, which is in use until the holder is dropped.
 fn directory(cache: &Path, guest: &UserSpace) -> io::Result<(PathBuf, Holder)> {
     let dir = cache.join("payload").join(guest.sha256());
-    let holder = Holder::of_directory(&dir)?;
+    let holder = Holder::hold_directory(&dir)?;
     Ok((dir, holder))
 }
 

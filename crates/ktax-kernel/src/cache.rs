@@ -137,7 +137,7 @@ impl<'a> Cache<'a> {
         let kernel = self.kernel(image, config, source)?;
         // Hold the entry, so that no cleaner removes it between one file and the next.
         let entry = self.root.join(&kernel.identity.sha256);
-        let _holder = Holder::of_directory(&entry)
+        let _holder = Holder::hold_directory(&entry)
             .map_err(|error| KernelError::cache("create", &entry, error))?;
         self.write_unless_same(&kernel.image, image)?;
         if let (Some(path), Some(config)) = (&kernel.config, config) {

@@ -163,7 +163,7 @@ fn a_circle_of_packages_is_refused() {
 fn a_file_is_copied_to_the_cache() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("bzImage");
-    let subject = Subject::of(path.to_str().unwrap(), "");
+    let subject = Subject::new(path.to_str().unwrap(), "");
     fs::write(&path, bzimage("6.1 x", 64)).unwrap();
     let first = obtain(&subject, dir.path(), &SILENT).unwrap();
     assert_eq!(first.identity.source, path.to_str().unwrap());
@@ -180,7 +180,7 @@ fn a_file_is_copied_to_the_cache() {
 fn a_path_that_is_not_a_file_is_refused() {
     let dir = TempDir::new().unwrap();
     let fail = |path: &str| {
-        obtain(&Subject::of(path, ""), dir.path(), &SILENT).expect_err("must be an error")
+        obtain(&Subject::new(path, ""), dir.path(), &SILENT).expect_err("must be an error")
     };
     assert!(matches!(fail("/no/such"), KernelError::NotFound { .. }));
     assert!(matches!(fail("/dev/null"), KernelError::NotAFile { .. }));
@@ -193,7 +193,7 @@ fn an_error_after_a_cancel_is_a_cancel() {
     let dir = TempDir::new().unwrap();
     let obtain = |path| {
         let cancelled = Talk { is_cancelled: &|| true, ..SILENT };
-        obtain(&Subject::of(path, ""), dir.path(), &cancelled)
+        obtain(&Subject::new(path, ""), dir.path(), &cancelled)
     };
     assert!(obtain("/no/such").unwrap_err().is_cancelled());
     let path = dir.path().join("bzImage");

@@ -68,7 +68,7 @@ pub enum Evidence {
 
 impl Row {
     /// A row without evidence yet.
-    pub fn of(workload: &Workload, verdict: Verdict, evidence: Evidence) -> Row {
+    pub fn new(workload: &Workload, verdict: Verdict, evidence: Evidence) -> Row {
         Row {
             row: workload.row.clone(),
             title: workload.title.clone(),

@@ -120,7 +120,7 @@ impl<K, const N: usize> Default for Tally<K, N> {
 
 impl<K: Tallied<N>, const N: usize> Tally<K, N> {
     /// A count of one kind alone.
-    pub fn of(kind: K, count: u64) -> Self {
+    pub fn single(kind: K, count: u64) -> Self {
         let mut tally = Tally::default();
         for (known, to) in K::KINDS.into_iter().zip(&mut tally.counts) {
             if known == kind {
@@ -195,7 +195,7 @@ impl<'de, K: Tallied<N>, const N: usize> Deserialize<'de> for Tally<K, N> {
             let kind = K::named(&name).ok_or_else(|| {
                 D::Error::custom(format_args!("unknown variant `{}`", name.escape_debug()))
             })?;
-            tally += Tally::of(kind, count);
+            tally += Tally::single(kind, count);
         }
         Ok(tally)
     }
@@ -244,8 +244,8 @@ mod tests {
 
     #[test]
     fn only_what_there_is_is_written_and_an_unknown_kind_is_refused() {
-        let mut counts = CostlyCounts::of(Costly::Cr3Write, 2);
-        counts += CostlyCounts::of(Costly::Locked, 7);
+        let mut counts = CostlyCounts::single(Costly::Cr3Write, 2);
+        counts += CostlyCounts::single(Costly::Locked, 7);
         let text = serde_json::to_string(&counts).unwrap();
         assert_eq!(text, r#"{"cr3-write":2,"locked":7}"#);
         assert_eq!(serde_json::from_str::<CostlyCounts>(&text).unwrap(), counts);

@@ -92,14 +92,14 @@ impl CountsPlan {
     pub fn key_of(&self, side: Side, row: &str) -> Key {
         let (beside, programs) = self.archives_of(side);
         let own = self.program_of(row).and_then(|place| programs.get(place).copied());
-        let programs = Key::of_archives(beside.into_iter().chain(own));
+        let programs = Key::archive_text(beside.into_iter().chain(own));
         Key { programs, modules: self.modules_of(side), ..self.key.clone() }
     }
 }
 
 impl Key {
     /// Text of these archives in a Key.
-    pub fn of_archives<'a>(archives: impl IntoIterator<Item = &'a str>) -> String {
+    pub fn archive_text<'a>(archives: impl IntoIterator<Item = &'a str>) -> String {
         Vec::from_iter(archives).join(&ARCHIVE_SEPARATOR.to_string())
     }
 }

@@ -58,7 +58,7 @@ pub const VCPUS: &str = "vCPUs";
 pub const VCPU_CPUS: &str = "CPUs of the vCPUs";
 
 /// The name of what the machine says that a guest runs on.
-pub fn of_machine(name: &str) -> String {
+pub fn machine_fact(name: &str) -> String {
     format!("host {name}")
 }
 

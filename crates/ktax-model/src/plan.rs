@@ -297,8 +297,8 @@ impl CampaignPlan {
         let method = CountsPlan {
             key: self.key.clone(),
             machine: self.machine.clone(),
-            subjects: Sides::of(|_| subject.clone()),
-            kernels: Sides::of(|_| kernel.clone()),
+            subjects: Sides::from_fn(|_| subject.clone()),
+            kernels: Sides::from_fn(|_| kernel.clone()),
             archives: None,
             calibration: None,
             disk: None,

@@ -72,7 +72,7 @@ impl<T> Sides<T> {
     }
 
     /// Calls `make` for each Side, base first.
-    pub fn of(mut make: impl FnMut(Side) -> T) -> Self {
+    pub fn from_fn(mut make: impl FnMut(Side) -> T) -> Self {
         Sides { base: make(Side::Base), change: make(Side::Change) }
     }
 
@@ -107,7 +107,7 @@ impl Machine {
     pub const MOST_CPUS: u32 = 32;
 
     /// Machine with this number of CPUs, where nothing else is asked for.
-    pub fn of_cpus(cpus: u32) -> Machine {
+    pub fn with_cpus(cpus: u32) -> Machine {
         let machine = Machine { cpus, ..Machine::default() };
         Machine { cpu: machine.usual_cpu().to_owned(), ..machine }
     }
@@ -186,7 +186,7 @@ pub struct Subject {
 
 impl Subject {
     /// A Kernel as it comes, and its boot line.
-    pub fn of(kernel: &str, boot_line: &str) -> Subject {
+    pub fn new(kernel: &str, boot_line: &str) -> Subject {
         Subject {
             kernel: kernel.to_owned(),
             boot_line: boot_line.to_owned(),
@@ -205,18 +205,18 @@ impl Subject {
     /// Copy with the same Kernel, with an empty boot line and no settings of its own.
     pub fn kernel_alone(&self) -> Subject {
         let Subject { kernel, config, patches, start_config, tree, .. } = self.clone();
-        Subject { config, patches, start_config, tree, ..Subject::of(&kernel, "") }
+        Subject { config, patches, start_config, tree, ..Subject::new(&kernel, "") }
     }
 
     /// Copy with the same guest settings, on a Kernel and boot line without names.
     pub fn settings_alone(&self) -> Subject {
         let Subject { sysctl, modules, disk, files, setup, .. } = self.clone();
-        Subject { sysctl, modules, disk, files, setup, ..Subject::of("", "") }
+        Subject { sysctl, modules, disk, files, setup, ..Subject::new("", "") }
     }
 
     /// Whether its guest has settings that the other Side's need not have.
     pub fn has_settings(&self) -> bool {
-        self.settings_alone() != Subject::of("", "")
+        self.settings_alone() != Subject::new("", "")
     }
 
     /// Text that tells it from others with the same Kernel's name: options, patches, boot line,

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     fn git(revision: &str) -> Subject {
-        Subject { tree: Some("linux".into()), ..Subject::of(&format!("git:{revision}"), "quiet") }
+        Subject { tree: Some("linux".into()), ..Subject::new(&format!("git:{revision}"), "quiet") }
     }
 
     #[test]
@@ -130,7 +130,7 @@ mod tests {
         let setup = Subject { setup: Some("true".into()), ..base.clone() };
         let reason = chain(&base, &setup).unwrap_err().to_string();
         assert!(reason.contains("differ in sysctl, modules, disk, files or setup"), "{reason}");
-        let file = Subject::of("bzImage", "quiet");
+        let file = Subject::new("bzImage", "quiet");
         assert!(chain(&base, &file).is_err());
     }
 

@@ -29,7 +29,7 @@ impl Campaign {
     }
 
     /// Checks the keys of a campaign; `path` is for messages.
-    pub fn of(file: &ExperimentFile, path: &str) -> Result<Campaign, PlanError> {
+    pub fn from_file(file: &ExperimentFile, path: &str) -> Result<Campaign, PlanError> {
         let refuse =
             |reason: &str| PlanError::Campaign { path: path.into(), reason: reason.into() };
         if file.change.is_some() || file.base != SubjectKeys::default() {
@@ -68,7 +68,7 @@ fn subject_experiment(
     file: &ExperimentFile,
     keys: &SubjectKeys,
 ) -> Result<Experiment<CountsExperiment>, PlanError> {
-    let experiment = Experiment::of(&ExperimentFile {
+    let experiment = Experiment::from_file(&ExperimentFile {
         same: Some(true),
         base: keys.clone(),
         change: Some(keys.clone()),
@@ -179,7 +179,7 @@ mod tests {
     "#;
 
     fn parse(text: &str) -> Result<Campaign, PlanError> {
-        Campaign::of(&Campaign::read(text, "c.toml")?, "c.toml")
+        Campaign::from_file(&Campaign::read(text, "c.toml")?, "c.toml")
     }
 
     #[test]

@@ -262,7 +262,7 @@ fn disks_of_sides(file: &ExperimentFile) -> Result<[Option<Disk>; 3], PlanError>
 
 fn machine_of_keys(keys: &MachineKeys) -> Result<Machine, PlanError> {
     let MachineKeys { cpu, memory_mib, cpus, quantum, model, .. } = keys.clone();
-    let usual = Machine::of_cpus(cpus.unwrap_or(Machine::default().cpus));
+    let usual = Machine::with_cpus(cpus.unwrap_or(Machine::default().cpus));
     Ok(Machine {
         cpu: cpu.unwrap_or(usual.cpu),
         memory_mib: memory_mib.unwrap_or(usual.memory_mib),

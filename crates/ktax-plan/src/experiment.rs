@@ -82,8 +82,8 @@ impl ExperimentMethod {
 
 impl Experiment {
     /// Checks the keys of a file or the command line.
-    pub fn of(file: &ExperimentFile) -> Result<Experiment, PlanError> {
-        let method = Method::of(file);
+    pub fn from_file(file: &ExperimentFile) -> Result<Experiment, PlanError> {
+        let method = Method::from_file(file);
         keys::check_keys_of_method(file, method)?;
         let default_percent = match method {
             Method::Times => TIMED_THRESHOLD_PERCENT,
@@ -113,7 +113,7 @@ impl Experiment {
 
     /// Parses and checks an experiment file; `path` is for messages.
     pub fn parse(text: &str, path: &str) -> Result<Experiment, PlanError> {
-        Experiment::of(&ExperimentFile::parse(text, path)?)
+        Experiment::from_file(&ExperimentFile::parse(text, path)?)
     }
 }
 
@@ -130,7 +130,7 @@ pub enum Method {
 
 impl Method {
     /// The method of an experiment. No other code decides it.
-    pub fn of(file: &ExperimentFile) -> Method {
+    pub fn from_file(file: &ExperimentFile) -> Method {
         match (file.host, file.engine.map(|engine| engine.measures)) {
             (Some(_), _) => Method::Guests,
             (None, Some(Measures::Times { .. })) => Method::Times,

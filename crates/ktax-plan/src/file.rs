@@ -229,7 +229,7 @@ impl SubjectKeys {
 
     /// The Subject of these keys with this kernel. It has no disk, because that is not checked yet.
     pub(super) fn subject_of(&self, kernel: &str) -> Subject {
-        let mut subject = Subject::of(kernel, "");
+        let mut subject = Subject::new(kernel, "");
         subject.boot_line = self.boot_line.clone().unwrap_or_default();
         subject.config.clone_from(&self.config);
         subject.patches.clone_from(&self.patches);

@@ -113,7 +113,7 @@ fn usual_kernel(host: HostKind) -> &'static str {
 
 fn host_subject(host: HostKind, file: &ExperimentFile) -> Subject {
     let kernel = file.host_kernel.as_deref().unwrap_or(usual_kernel(host));
-    let mut subject = Subject::of(kernel, "");
+    let mut subject = Subject::new(kernel, "");
     subject.config.clone_from(&file.host_config);
     subject.patches.clone_from(&file.host_patches);
     subject
@@ -183,7 +183,7 @@ pub struct GuestKernels {
 impl Experiment<GuestsExperiment> {
     /// An Experiment for each swept number of vCPUs, with its name; without a sweep this Experiment
     /// alone.
-    pub fn of_settings(&self) -> Vec<(String, Experiment<GuestsExperiment>)> {
+    pub fn each_setting(&self) -> Vec<(String, Experiment<GuestsExperiment>)> {
         if self.method.swept_cpus.is_empty() {
             return vec![(String::new(), self.with(self.method.clone()))];
         }
@@ -351,7 +351,7 @@ mod tests {
     #[test]
     fn a_file_is_read() {
         let experiment = read(FILE).unwrap();
-        assert_eq!(experiment.host_subject, Subject::of("debian:cloud-amd64", ""));
+        assert_eq!(experiment.host_subject, Subject::new("debian:cloud-amd64", ""));
         assert_eq!(experiment.subjects().map(|subject| subject.cpus).collect::<Vec<_>>(), [1, 2]);
         let works: Vec<_> = experiment.rows.iter().map(|row| &row.work).collect();
         assert_eq!(works[0], &GuestWork::Boot);
@@ -378,7 +378,7 @@ mod tests {
         let text = format!("{}[sweep]\ncpus = [2, 16]\n", FILE.replace(", cpus = 2", ""));
         let experiment = Experiment::parse(&text, "x.toml").unwrap();
         let ExperimentMethod::Guests(guests) = &experiment.method else { panic!("{experiment:?}") };
-        let runs = experiment.with(guests.clone()).of_settings();
+        let runs = experiment.with(guests.clone()).each_setting();
         let cpus = |experiment: &GuestsExperiment| {
             experiment.subjects().map(|subject| subject.cpus).collect::<Vec<_>>()
         };
@@ -416,15 +416,15 @@ mod tests {
         let alone = read(OF_ARM64).unwrap();
         assert_eq!(
             (alone.host_subject, alone.base.kernel),
-            (Subject::of("debian:cloud-arm64", ""), None)
+            (Subject::new("debian:cloud-arm64", ""), None)
         );
         let named = read(&OF_ARM64.replace("{}", "{ kernel = \"Image\" }")).unwrap();
-        assert_eq!(named.host_subject, Subject::of("Image", ""));
+        assert_eq!(named.host_subject, Subject::new("Image", ""));
         // The Side that names no kernel gets the usual one.
         let two = read(&format!("{OF_ARM64}change = {{ boot_line = \"x\" }}")).unwrap();
         let kernels: Vec<_> =
             two.subjects().map(|subject| subject.kernel.clone().unwrap()).collect();
-        assert_eq!(kernels, ["", "x"].map(|line| Subject::of("debian:cloud-arm64", line)));
+        assert_eq!(kernels, ["", "x"].map(|line| Subject::new("debian:cloud-arm64", line)));
         assert_eq!(two.host_subject, kernels[0]);
         let both = OF_ARM64.replace("{}", "{ kernel = \"x\" }\nhost_kernel = \"y\"");
         let error = read(&both).unwrap_err().to_string();

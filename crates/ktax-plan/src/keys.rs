@@ -11,7 +11,7 @@ const GUESTS: &str = "guests of a KVM host";
 
 /// Refuses a key that belongs to another method and so would do nothing.
 pub fn check_keys(file: &ExperimentFile) -> Result<(), PlanError> {
-    check_keys_of_method(file, Method::of(file))
+    check_keys_of_method(file, Method::from_file(file))
 }
 
 /// Refuses a key that this method does not have.

@@ -27,7 +27,7 @@ pub const TOGETHER: &str = "together";
 impl Ledger {
     /// Parses and checks a ledger file; `path` is for messages.
     pub fn parse(text: &str, path: &str) -> Result<Ledger, PlanError> {
-        Ledger::of(Ledger::read(text, path)?, path)
+        Ledger::from_file(Ledger::read(text, path)?, path)
     }
 
     /// Parses a ledger file, whose keys flags may change; `path` is for messages.
@@ -41,11 +41,11 @@ impl Ledger {
     }
 
     /// Checks the keys of a ledger; `path` is for messages.
-    pub fn of(file: ExperimentFile, path: &str) -> Result<Ledger, PlanError> {
+    pub fn from_file(file: ExperimentFile, path: &str) -> Result<Ledger, PlanError> {
         let refuse = |reason: String| PlanError::Ledger { path: path.to_owned(), reason };
         check_additions(&file).map_err(refuse)?;
         if let Some(addition) = file.add.iter().find(|addition| !addition.with.is_empty())
-            && Method::of(&file) != Method::Guests
+            && Method::from_file(&file) != Method::Guests
         {
             let key = format!("with (of {})", addition.name);
             let (applies_to, uses) = ("host = \"kvm\"".to_owned(), "the exact engine".to_owned());
@@ -129,7 +129,7 @@ fn check_additions(file: &ExperimentFile) -> Result<(), String> {
     if file.change.is_some() {
         return Err("a change is what `add` makes of the base; remove `change`".into());
     }
-    if Method::of(file) == Method::Times {
+    if Method::from_file(file) == Method::Times {
         return Err("times do not add up; remove `engine`".into());
     }
     if !file.sweep.is_empty() {
@@ -198,7 +198,7 @@ fn addition_experiment(
 ) -> Result<Experiment, PlanError> {
     let title = file.title.as_ref().map(|title| format!("{title}: {name}"));
     // An option that the base has already costs nothing, which is an answer.
-    Experiment::of(&ExperimentFile {
+    Experiment::from_file(&ExperimentFile {
         title,
         same: Some(true),
         add: Vec::new(),

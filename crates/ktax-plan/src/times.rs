@@ -292,7 +292,7 @@ impl Experiment<TimesExperiment> {
     /// An Experiment for each combination of swept settings, with its name; without swept settings
     /// this Experiment alone. It fails if one of them cannot be planned, so that nobody waits for
     /// the first to hear about the last.
-    pub fn of_settings(&self) -> Result<Vec<(String, Experiment<TimesExperiment>)>, PlanError> {
+    pub fn each_setting(&self) -> Result<Vec<(String, Experiment<TimesExperiment>)>, PlanError> {
         let points = self.method.expand_settings()?.into_iter();
         let all: Vec<_> = points.map(|(called, method)| (called, self.with(method))).collect();
         all.iter().try_for_each(|(_, experiment)| experiment.plan().map(drop))?;
@@ -468,7 +468,7 @@ mod tests {
         let sweep = "[sweep]\npages = [16, 32]\nthp = [\"always\", \"never\"]\n";
         let text = FILE.replace("\"pipe\", \"fork-pages:pages=16\"", "\"fork-pages\"") + sweep;
         let experiment = read(&text).unwrap();
-        let runs = experiment.of_settings().unwrap();
+        let runs = experiment.each_setting().unwrap();
         let named: Vec<&str> = runs.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(named, ["thp=always", "thp=never"]);
         let plan = runs[1].1.plan().unwrap();
@@ -484,7 +484,7 @@ mod tests {
     fn a_sysctl_is_swept_in_either_spelling() {
         for name in ["vm.swappiness", "vm/swappiness"] {
             let text = format!("{FILE}[sweep]\n\"{name}\" = [10, 60]\n");
-            let runs = read(&text).unwrap().of_settings().unwrap();
+            let runs = read(&text).unwrap().each_setting().unwrap();
             let set = runs
                 .iter()
                 .map(|(_, run)| [&run.method.base.sysctl[name], &run.method.change.sysctl[name]]);
@@ -517,14 +517,14 @@ mod tests {
         ] {
             let text = format!("{file}[sweep]\n{sweep}\n");
             let error = read(&text)
-                .and_then(|experiment| experiment.of_settings())
+                .and_then(|experiment| experiment.each_setting())
                 .unwrap_err()
                 .to_string();
             assert!(error.contains(reason), "{sweep}: {error}");
             assert!(error.contains("; "), "no next step: {error}");
         }
         let text = format!("{kvm}[sweep]\ncpus = [1, 2]\ncores = [1]\n");
-        let runs = read(&text).unwrap().of_settings().unwrap();
+        let runs = read(&text).unwrap().each_setting().unwrap();
         let shapes =
             runs.iter().map(|(_, run)| (run.method.machine.cpus, run.method.machine.cores));
         assert_eq!(shapes.collect::<Vec<_>>(), [(1, Some(1)), (2, Some(1))]);

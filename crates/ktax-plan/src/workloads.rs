@@ -301,7 +301,7 @@ impl fmt::Display for ParamValue {
 
 impl ParamValue {
     /// Parses a value of the command line.
-    pub fn of(text: &str) -> ParamValue {
+    pub fn parse(text: &str) -> ParamValue {
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         match text.parse() {
             Ok(number) if digits => ParamValue::Number(number),

@@ -237,7 +237,7 @@ fn add_packed<W: Write>(
 /// Programs that were packed before, if the cache still has them.
 pub fn open(sha256: &str, cache: &Path) -> Option<PackedPrograms> {
     let directory = is_sha256(sha256).then(|| cache.join("programs").join(sha256))?;
-    let holder = Holder::of(&directory).ok()??;
+    let holder = Holder::hold(&directory).ok()??;
     let (archive, symbols) = (directory.join(ARCHIVE), directory.join(SYMBOLS));
     let is_whole = sha256_of_file(&archive).is_ok_and(|found| found == sha256) && symbols.exists();
     let (sha256, has_setup) = (sha256.to_owned(), directory.join(SETUP).exists());

@@ -273,7 +273,7 @@ pub struct NothingToSearch {
 impl NothingToSearch {
     /// Wraps a comparison of one row that is neither slower nor faster. `between` says how many
     /// elements base and change differ in: `3 parameters`.
-    pub fn of(comparison: Comparison, between: String) -> NothingToSearch {
+    pub fn new(comparison: Comparison, between: String) -> NothingToSearch {
         NothingToSearch { comparison, between }
     }
 

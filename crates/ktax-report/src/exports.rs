@@ -47,7 +47,7 @@ impl std::fmt::Debug for Export {
 
 impl Export {
     /// Writes all paths of a row, of one side or of both.
-    pub fn of(self, paths: &RowPaths, side: Option<Side>) -> Vec<u8> {
+    pub fn write(self, paths: &RowPaths, side: Option<Side>) -> Vec<u8> {
         (self.write)(paths, side)
     }
 
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn what_cpus_wait_is_below_who_takes_the_lock() {
-        let folded = String::from_utf8(FOLDED.of(&waits(), None)).unwrap();
+        let folded = String::from_utf8(FOLDED.write(&waits(), None)).unwrap();
         for line in [
             "[process];entry;alloc_fd;[spin-wait] 30 60",
             "[process];entry;alloc_fd;[idle] 7 14",
@@ -311,7 +311,7 @@ mod tests {
         }
         // A caller waits only in what it calls.
         assert_eq!(folded.matches("[spin-wait]").count(), 2, "{folded}");
-        let callgrind = String::from_utf8(CALLGRIND.of(&waits(), Some(Side::Base))).unwrap();
+        let callgrind = String::from_utf8(CALLGRIND.write(&waits(), Some(Side::Base))).unwrap();
         assert!(callgrind.contains("events: Instructions RepIterations SpinWait Idle\n"));
         assert!(callgrind.contains("cfn=alloc_fd\ncalls=1 0\n0 99 0 30 7\n"), "{callgrind}");
     }

@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn features_stand_only_where_a_guest_looks_for_them() {
-        let kernel = Some(Subject::of("debian:cloud-amd64", ""));
+        let kernel = Some(Subject::new("debian:cloud-amd64", ""));
         let without = vec!["kvmclock".to_owned()];
         let subject = GuestSubject { kernel, without, cpus: 1, memory_mib: 256 };
         let guest = GuestSide { subject, kernel: None };

@@ -43,7 +43,7 @@ const NO_PROFILES: &str = "This file has no profiles. To see where the row goes,
 
 impl Explained {
     /// Picks the row of that name; `None` where the comparison has none.
-    pub fn of(comparison: &Comparison, row: &str) -> Option<Explained> {
+    pub fn new(comparison: &Comparison, row: &str) -> Option<Explained> {
         let mut alone = comparison.clone();
         alone.rows.retain(|one| one.row == row);
         // Results over several rows together do not belong to one of them.

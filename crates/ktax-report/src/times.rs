@@ -141,7 +141,7 @@ fn how_measured(times: &TimesComparison) -> String {
 fn machine_words(facts: &Sides<Facts>) -> String {
     let Sides { base, change } = facts;
     let known_fact = |facts: &Facts, name: &str| {
-        facts.get(&fact::of_machine(name)).or_else(|| facts.get(name)).cloned()
+        facts.get(&fact::machine_fact(name)).or_else(|| facts.get(name)).cloned()
     };
     let named =
         [fact::CPU, fact::GOVERNOR, fact::THP, fact::CLOCK].into_iter().filter_map(|name| {

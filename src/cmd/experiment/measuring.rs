@@ -151,7 +151,7 @@ impl TimedArgs {
                     "--sweep {text} has no `=`; write values as in --sweep users=500,1000,2000"
                 ))
             })?;
-            let values = values.split(',').map(ParamValue::of).collect();
+            let values = values.split(',').map(ParamValue::parse).collect();
             file.sweep.insert(name.to_owned(), values);
         }
         if !self.secondary.is_empty() {

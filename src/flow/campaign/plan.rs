@@ -113,7 +113,7 @@ fn timed_plans(
         if !names.insert(name.clone()) {
             return Err(CampaignError::TwiceTimed { name }.into());
         }
-        let plan = phases::plan(&Experiment::of(&file)?, session)?;
+        let plan = phases::plan(&Experiment::from_file(&file)?, session)?;
         match &plan.method {
             PlanMethod::Times(_) => all.push((name, plan)),
             _ => return Err(refuse("not timed").into()),

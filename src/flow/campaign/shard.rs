@@ -147,7 +147,7 @@ fn run_counts(
 fn cache_image(dir: &CampaignDir, kernel: &Identity, session: &Session<'_>) -> Result<(), Error> {
     let image = dir.image(&kernel.sha256);
     if kernel::cached(&kernel.sha256, &session.cache).is_none() && image.exists() {
-        session.obtain(&Subject::of(&image.display().to_string(), ""))?;
+        session.obtain(&Subject::new(&image.display().to_string(), ""))?;
     }
     Ok(())
 }

@@ -98,7 +98,7 @@ fn with_compare_command(names: &Names, order: &DiffOrder, error: Error) -> Error
     let Error::Stored(StoredError::Unknown { store, name, near, .. }) = error else { return error };
     let known = Side::BOTH.map(|side| names.find(order.subjects.get(side)).ok());
     let like = known.iter().flatten().next().map_or("", |subject| subject.kernel.as_str());
-    let both = Sides::of(|side| {
+    let both = Sides::from_fn(|side| {
         let named = order.subjects.get(side);
         names.find(named).map(kernel_and_boot_line).unwrap_or_else(|_| {
             let (kernel, boot_line) = split_name(named);
@@ -117,7 +117,7 @@ fn kernel_and_boot_line(subject: &StoredSubject) -> (String, String) {
 
 /// Words of the command that measures two subjects.
 fn compare_command(subjects: &Sides<&StoredSubject>, rows: Option<&[String]>) -> Vec<String> {
-    compare_words(&Sides::of(|side| kernel_and_boot_line(subjects.get(side))), rows)
+    compare_words(&Sides::from_fn(|side| kernel_and_boot_line(subjects.get(side))), rows)
 }
 
 fn compare_words(both: &Sides<(String, String)>, rows: Option<&[String]>) -> Vec<String> {
@@ -190,8 +190,8 @@ pub(in crate::flow) fn compare(
     let method = CountsPlan {
         key: measurand.key.clone(),
         machine: measurand.machine.clone(),
-        subjects: Sides::of(|side| first.get(side).subject.clone()),
-        kernels: Sides::of(|side| first.get(side).kernel.clone()),
+        subjects: Sides::from_fn(|side| first.get(side).subject.clone()),
+        kernels: Sides::from_fn(|side| first.get(side).kernel.clone()),
         archives: None,
         calibration: None,
         disk: guest.disk.clone(),

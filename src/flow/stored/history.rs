@@ -182,7 +182,7 @@ fn function_counts(
     let own_counts = |profile: &str| {
         // The profile is valid, so lines of other functions can be skipped early.
         let near = profile.lines().filter(|line| line.contains(function));
-        let own = near.filter_map(profile::of_function).filter(|line| {
+        let own = near.filter_map(profile::parse_function_line).filter(|line| {
             line.context == metric.context && analyse::plain(&line.function) == function
         });
         own.map(|line| (metric.count)(&line.counts)).reduce(|sum, more| sum + more)

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use super::drive;
-use crate::analyse::{is_drawn, of_blocks, turns, wants_more, why_ended};
+use crate::analyse::{block_pairs, is_drawn, turns, wants_more, why_ended};
 use crate::engine::noise;
 use crate::flow::error::{Error, OrHost};
 use crate::flow::session::Session;
@@ -91,7 +91,7 @@ const KERNEL: [&str; 3] = [fact::KERNEL, fact::BUILD, fact::BOOT_LINE];
 /// Next step.
 pub(super) fn next_step(dir: &RunDir<TimesPlan>, blocks: &[TimedBlock]) -> String {
     let (plan, path) = (dir.plan(), shell_path(dir.root()));
-    let pairs = of_blocks(plan, blocks);
+    let pairs = block_pairs(plan, blocks);
     let why = why_ended(plan, &pairs);
     let is_whole = blocks.len() % 2 == 0 && !pairs.is_empty();
     if is_whole && why.is_none() && !wants_more(plan, &pairs) {

@@ -115,7 +115,7 @@ fn records_go_with_their_kernels_and_indexes_with_their_trees() {
         directory(cache, "builds/packages", 10, 10),
         unused,
     ];
-    let holder = Holder::of(&used).unwrap();
+    let holder = Holder::hold(&used).unwrap();
     assert_eq!(command(&["clean", "--all"], cache).status, 0);
     assert!(used.exists() && stays.exists());
     for path in &goes {

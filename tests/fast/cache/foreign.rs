@@ -48,7 +48,7 @@ fn files_of_others_are_neither_counted_nor_removed() {
     assert_eq!(tree(cache), before);
     // A lane that no build has locked is none of ktax's either.
     fs::create_dir(cache.join("builds/tmp")).unwrap();
-    assert_eq!(survey(cache).of(ktax::cache::CacheKind::Lane).count(), 0);
+    assert_eq!(survey(cache).entries_of_kind(ktax::cache::CacheKind::Lane).count(), 0);
 }
 
 #[test]

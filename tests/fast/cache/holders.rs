@@ -64,7 +64,7 @@ fn what_is_in_use_counts_and_others_make_room() {
     let cache = dir.path();
     let plant = |number, age| directory(cache, &format!("snapshots/{}", hash(number)), 100, age);
     let [used, next, newest] = [plant(1, 30), plant(2, 20), plant(3, 10)];
-    let holder = ktax::cache::Holder::of(&used).unwrap();
+    let holder = ktax::cache::Holder::hold(&used).unwrap();
     // Whoever uses it has set its time.
     super::age(&used, 30);
     let most = survey(cache).bytes() - 1;

@@ -10,7 +10,7 @@ use super::scene::{OPS, hello};
 pub fn plan(rows: &[&str]) -> Plan<CountsPlan> {
     let both = |of: fn(Side) -> Identity| Sides { base: of(Side::Base), change: of(Side::Change) };
     let subject = |side: Side| {
-        Subject::of(&format!("/boot/{}", side.name()), &format!("side={}", side.name()))
+        Subject::new(&format!("/boot/{}", side.name()), &format!("side={}", side.name()))
     };
     let method = CountsPlan {
         key: Key {

@@ -187,7 +187,7 @@ impl Scene {
             engine: &fake,
             images,
             modules: Sides::default(),
-            programs: Sides::of(|_| self.programs.clone()),
+            programs: Sides::from_fn(|_| self.programs.clone()),
             virtual_s: VIRTUAL_S,
         };
         let (jobs, cancel, observe) = (self.jobs, &cancel, &observe);

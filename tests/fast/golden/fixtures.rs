@@ -106,7 +106,7 @@ pub fn plan(title: &str, layouts: usize, rows: &[Made]) -> Plan<CountsPlan> {
     let side = |index: usize| if index % 2 == 0 { Side::Base } else { Side::Change };
     let step = |index: usize| Step { index: index as u32, side: side(index), layout: index / 2 };
     let layout = |index: usize| Layout { seed: index as u32, padding: 0, phase: 0 };
-    let subject = |line: &str| Subject::of("debian:linux-image-6.1.0-56-cloud-amd64", line);
+    let subject = |line: &str| Subject::new("debian:linux-image-6.1.0-56-cloud-amd64", line);
     let method = CountsPlan {
         key: key(),
         machine: Machine::default(),

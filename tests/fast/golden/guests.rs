@@ -55,7 +55,7 @@ fn run(name: &str, is_change: bool) -> Option<ExitRun> {
 
 fn side(without: &[&str]) -> GuestSide {
     let subject = GuestSubject {
-        kernel: Some(Subject::of("debian:cloud-amd64", "nopti")),
+        kernel: Some(Subject::new("debian:cloud-amd64", "nopti")),
         without: without.iter().map(|name| (*name).to_owned()).collect(),
         cpus: 1,
         memory_mib: 256,
@@ -68,7 +68,7 @@ fn comparison(title: &str, change: Option<GuestSide>, rows: Vec<Row>) -> Compari
     let plan = GuestsPlan {
         host: HostKind::Kvm,
         key: Key { machine: "kvm".to_owned(), ..key() },
-        host_subject: Subject::of("debian:cloud-amd64", ""),
+        host_subject: Subject::new("debian:cloud-amd64", ""),
         host_kernel: kernel(),
         base: side(&["kvmclock", "kvm-steal-time", "kvm-pv-eoi"]),
         change,

@@ -127,7 +127,7 @@ fn every_search_that_ended_has_something_to_print() {
     comparison.rows.drain(1..);
     let nothing = |comparison: &Comparison| {
         let between = "3 parameters".to_owned();
-        Search::Nothing(Box::new(NothingToSearch::of(comparison.clone(), between)))
+        Search::Nothing(Box::new(NothingToSearch::new(comparison.clone(), between)))
     };
     let page = show(nothing(&comparison).result().unwrap(), TEXT);
     let said = "There is nothing to search for. getppid: unchanged (would have seen 0.10 %).";

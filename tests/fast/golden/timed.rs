@@ -20,7 +20,7 @@ fn experiment() -> TimesExperiment {
     experiment.workloads = vec!["messaging".into()];
     experiment.secondary = vec!["pipe".into(), "stat".into()];
     experiment.sweep =
-        BTreeMap::from([("groups".into(), ["1", "4", "16"].map(ParamValue::of).to_vec())]);
+        BTreeMap::from([("groups".into(), ["1", "4", "16"].map(ParamValue::parse).to_vec())]);
     experiment.base.thp = Some("always".into());
     experiment.change.thp = Some("never".into());
     experiment.change.prefix = vec!["env".into(), "A=b c".into()];

@@ -62,7 +62,7 @@ pub fn measurement(made: &Made<'_>) -> Measurement {
         layouts: (0..5).map(layout).collect(),
     };
     let layouts = (0..5).map(|at| under(made, at)).collect();
-    let subject = Subject::of(&kernel.source, made.boot_line);
+    let subject = Subject::new(&kernel.source, made.boot_line);
     Measurement {
         format: FORMAT,
         of,

@@ -99,7 +99,7 @@ fn counted() -> Plan<CountsPlan> {
         modules: Vec::new(),
     };
     let kernels = Sides { base: identity.clone(), change: identity };
-    let method = CountsExperiment::between(Subject::of("x", ""), Subject::of("x", ""));
+    let method = CountsExperiment::between(Subject::new("x", ""), Subject::new("x", ""));
     let experiment = Experiment { title: "x".into(), seed: 1, threshold_percent: 0.1, method };
     experiment.plan(kernels, key, None).unwrap()
 }

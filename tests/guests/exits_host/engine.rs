@@ -31,7 +31,7 @@ fn engine(cancel: &Cancel) -> X86Guests {
     assert!(std::hint::black_box(1.0_f64).sin() > 0.0);
     let mut files: Vec<PathBuf> = Vec::new();
     let kernel = talk(|talk| {
-        let kernel = obtain(&Subject::of(KERNEL, ""), &cache(), talk).unwrap();
+        let kernel = obtain(&Subject::new(KERNEL, ""), &cache(), talk).unwrap();
         files = modules(&kernel, &MODULES, &cache(), talk).unwrap();
         kernel
     });

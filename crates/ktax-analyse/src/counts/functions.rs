@@ -221,7 +221,7 @@ fn nonzero_tallies<K: Tallied<N> + Ord, const N: usize>(
     counts: &Sides<Counts>,
     tally: fn(&Counts) -> &Tally<K, N>,
 ) -> BTreeMap<K, Sides<u64>> {
-    let both_sides = |kind: K| Sides::of(|side| tally(counts.get(side)).get(kind));
+    let both_sides = |kind: K| Sides::from_fn(|side| tally(counts.get(side)).get(kind));
     let kinds = kinds.into_iter().map(|kind| (kind, both_sides(kind)));
     kinds.filter(|(_, counts)| *counts != Sides::default()).collect()
 }

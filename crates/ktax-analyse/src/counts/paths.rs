@@ -308,8 +308,8 @@ pub(super) fn waits(
         |side| -> Result<Profile> { Ok(runs.profile(pair.steps.get(side), &workload.row)?) };
     let profiles = Sides::try_from_fn(profile)?;
     let lines = |side| profiles.get(side).lines.as_slice();
-    let waits = Sides::of(|side| by_function(lines(side), |counts| counts.wait));
-    let executed = Sides::of(|side| {
+    let waits = Sides::from_fn(|side| by_function(lines(side), |counts| counts.wait));
+    let executed = Sides::from_fn(|side| {
         let mut executed = by_function(lines(side), |counts| {
             counts.instructions.saturating_add(counts.rep_iterations)
         });
@@ -318,7 +318,7 @@ pub(super) fn waits(
         });
         executed
     });
-    let cpu_time = Sides::of(|side| {
+    let cpu_time = Sides::from_fn(|side| {
         let parallel = pair.samples.get(side).parallel.as_ref();
         parallel.map(|parallel| parallel.sum()).unwrap_or_default()
     });

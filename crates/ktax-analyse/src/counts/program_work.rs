@@ -173,7 +173,7 @@ fn difference(
     are_apart(&values(Side::Base), &values(Side::Change)).then(|| WorkDifference {
         what: what.to_owned(),
         is_request: false,
-        count: Sides::of(|side| count(shown.get(side))),
+        count: Sides::from_fn(|side| count(shown.get(side))),
     })
 }
 
@@ -228,7 +228,7 @@ pub(super) fn work_reasons(work: &WorkEvidence, samples: &Sides<Sample>) -> Vec<
         let mut named: Vec<String> = calls.iter().take(MOST_CALLS).map(one).collect();
         let more = calls.len().saturating_sub(MOST_CALLS);
         named.extend((more > 0).then(|| format!("{more} more")));
-        let all = Sides::of(|side| work.sides.get(side).all_system_calls());
+        let all = Sides::from_fn(|side| work.sides.get(side).all_system_calls());
         reasons.push(format!("{} ({})", in_both("system calls", &all), named.join(" · ")));
     }
     reasons.extend(clocks.into_iter().map(|clock| in_both(CLOCK_READS, &clock.count)));
@@ -239,7 +239,7 @@ pub(super) fn work_reasons(work: &WorkEvidence, samples: &Sides<Sample>) -> Vec<
 /// Reason, if the program stopped at a fixed time of the guest's clock, whatever it had done by
 /// then.
 fn fixed_time(work: &WorkEvidence, samples: &Sides<Sample>) -> Option<String> {
-    let Sides { base, change } = Sides::of(|side| samples.get(side).tsc);
+    let Sides { base, change } = Sides::from_fn(|side| samples.get(side).tsc);
     let percent = 100.0 * base.abs_diff(change) as f64 / base.max(1) as f64;
     let is_fixed = percent * 10.0 < work.requests_differ_percent();
     is_fixed.then(|| {

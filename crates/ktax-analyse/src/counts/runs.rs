@@ -124,7 +124,7 @@ impl<'a> PairedBoots<'a> {
                 (Ok(base), Ok(change)) => {
                     let measured = Sides { base, change };
                     let samples = measured.clone();
-                    let scales = Sides::of(|_| Scale { from: 1, to: 1 });
+                    let scales = Sides::from_fn(|_| Scale { from: 1, to: 1 });
                     pairs.push(Pair { layout, steps, samples, measured, scales });
                 }
                 (base, change) => {

@@ -127,7 +127,7 @@ impl ProgramSizes<'_> {
         self.workloads().map(|workload| Row {
             reason: reason.clone(),
             failures: failures.to_vec(),
-            ..Row::of(&workload, verdict, Evidence::Counts(CountsEvidence::default()))
+            ..Row::new(&workload, verdict, Evidence::Counts(CountsEvidence::default()))
         })
     }
 
@@ -149,7 +149,7 @@ impl ProgramSizes<'_> {
         }
         let sizes = Some(self.sizes.clone());
         let evidence = CountsEvidence { decided_by, effects, sizes, ..CountsEvidence::default() };
-        Ok(Row::of(workload, verdict, Evidence::Counts(evidence)))
+        Ok(Row::new(workload, verdict, Evidence::Counts(evidence)))
     }
 
     fn start_dominates(&self, small: &Pair<'_>, large: &Pair<'_>) -> Option<Warning> {
@@ -193,7 +193,7 @@ fn combined<'a>(
     let pair = |(small, large): (&Pair<'a>, &Pair<'a>)| Pair {
         layout: large.layout,
         steps: Sides { base: large.steps.base, change: large.steps.change },
-        samples: Sides::of(|side| sample(small.samples.get(side), large.samples.get(side))),
+        samples: Sides::from_fn(|side| sample(small.samples.get(side), large.samples.get(side))),
         measured: large.measured.clone(),
         scales: Sides { base: large.scales.base, change: large.scales.change },
     };

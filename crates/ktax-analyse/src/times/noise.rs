@@ -82,7 +82,7 @@ fn setting_warnings(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<Warning> {
     };
     // Guests also have facts of the machine below them; the Sides' kernels are not its own.
     let seen = |name: &str| {
-        let machine_name = fact::of_machine(name);
+        let machine_name = fact::machine_fact(name);
         let facts = boots_in_order(pairs).filter_map(|(_, _, boot)| boot.facts.get(&machine_name));
         let machine_name: BTreeSet<&str> = facts.map(String::as_str).collect();
         seen_as(name).into_iter().chain(machine_name).collect::<BTreeSet<&str>>()

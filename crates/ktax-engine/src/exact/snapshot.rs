@@ -53,7 +53,7 @@ impl Snapshot {
     }
 
     fn open(dir: &Path) -> Option<Snapshot> {
-        let holder = Holder::of(dir).ok()??;
+        let holder = Holder::hold(dir).ok()??;
         let hello = wire::parse_hello(&read_own(&dir.join("wire"), TEXT_MAX).ok()?).ok()?;
         // A Snapshot that a full disk or a crash has damaged is made again.
         let sealed = read_own_text(&dir.join(SEAL), TEXT_MAX).ok()?;
@@ -103,7 +103,7 @@ fn make(
     seal(&files.ram, &scratch.file("state"), &scratch.file(SEAL)).map_err(&failed)?;
     drop(fs::remove_file(&stderr));
     // The holder comes before the name under which a cleaner finds the Snapshot.
-    let holder = Holder::of_directory(scratch.path()).map_err(&failed)?;
+    let holder = Holder::hold_directory(scratch.path()).map_err(&failed)?;
     // A directory that is already there is a damaged Snapshot.
     drop(fs::remove_dir_all(dir));
     fs::rename(scratch.keep(), dir).map_err(failed)?;

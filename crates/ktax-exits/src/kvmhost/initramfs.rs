@@ -187,7 +187,7 @@ pub(super) fn keep_archive(cache: &Path, archive: &[u8]) -> io::Result<HostArchi
     fs::create_dir_all(&dir)?;
     let path = dir.join(format!("{}.cpio", sha256(archive)));
     loop {
-        let holder = Holder::of(&path)?;
+        let holder = Holder::hold(&path)?;
         // The content is compared, not the name trusted: a damaged file is replaced.
         match holder.filter(|_| fs::read(&path).is_ok_and(|found| found == archive)) {
             Some(holder) => return Ok(HostArchive { path, _holder: Arc::new(holder) }),

@@ -31,7 +31,7 @@ impl CacheSurvey {
     }
 
     /// The entries of one kind.
-    pub fn of(&self, kind: CacheKind) -> impl Iterator<Item = &CacheEntry> {
+    pub fn entries_of_kind(&self, kind: CacheKind) -> impl Iterator<Item = &CacheEntry> {
         self.entries.iter().filter(move |entry| entry.kind == kind)
     }
 }

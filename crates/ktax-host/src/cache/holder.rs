@@ -26,7 +26,7 @@ pub struct Holder {
 
 impl Holder {
     /// Uses the entry at this path from now on; `None` if there is none.
-    pub fn of(path: &Path) -> io::Result<Option<Holder>> {
+    pub fn hold(path: &Path) -> io::Result<Option<Holder>> {
         loop {
             let file = match open_entry(path) {
                 Ok(file) => file,
@@ -46,10 +46,10 @@ impl Holder {
     }
 
     /// Uses the directory at this path from now on, and makes it if there is none.
-    pub fn of_directory(path: &Path) -> io::Result<Holder> {
+    pub fn hold_directory(path: &Path) -> io::Result<Holder> {
         loop {
             fs::create_dir_all(path)?;
-            if let Some(holder) = Holder::of(path)? {
+            if let Some(holder) = Holder::hold(path)? {
                 return Ok(holder);
             }
         }
@@ -63,7 +63,7 @@ pub struct Holders(Mutex<BTreeMap<PathBuf, Holder>>);
 impl Holders {
     /// Uses the entry at this path from now on. Returns whether there is one.
     pub fn hold(&self, path: &Path) -> io::Result<bool> {
-        let Some(holder) = Holder::of(path)? else { return Ok(false) };
+        let Some(holder) = Holder::hold(path)? else { return Ok(false) };
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         held.insert(path.to_owned(), holder);
         Ok(true)
@@ -175,9 +175,9 @@ mod tests {
     fn an_entry_that_is_used_cannot_be_locked_and_its_time_is_now() {
         let dir = tempfile::tempdir().unwrap();
         let (entry, file) = (dir.path().join("entry"), dir.path().join("file"));
-        assert!(Holder::of(&entry).unwrap().is_none());
+        assert!(Holder::hold(&entry).unwrap().is_none());
         fs::write(&file, "").unwrap();
-        let made = Holder::of_directory(&entry).unwrap();
+        let made = Holder::hold_directory(&entry).unwrap();
         for path in [&entry, &file] {
             open_entry(path).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
             let holders = Holders::default();

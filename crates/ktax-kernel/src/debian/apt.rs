@@ -410,7 +410,7 @@ impl ForeignLists {
     pub fn refresh(&self, note: &dyn Fn(&str)) -> Result<(), KernelError> {
         let unwritten = |error| KernelError::cache("write", &self.dir, error);
         if self.holder.get().is_none() {
-            drop(self.holder.set(Holder::of_directory(&self.dir).map_err(unwritten)?));
+            drop(self.holder.set(Holder::hold_directory(&self.dir).map_err(unwritten)?));
         }
         let stamp = self.dir.join("updated");
         let age = fs::metadata(&stamp).and_then(|file| file.modified());

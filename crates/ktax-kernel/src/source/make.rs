@@ -194,8 +194,9 @@ impl Lane {
         // A check-out that exists needs no more space.
         check_space(&root, root.join("index").exists())?;
         let ccache = has_ccache().then(|| builds.join("ccache"));
-        let ccache =
-            ccache.map(|path| Holder::of_directory(&path).map(|holder| (path, holder))).transpose();
+        let ccache = ccache
+            .map(|path| Holder::hold_directory(&path).map(|holder| (path, holder)))
+            .transpose();
         let ccache = ccache.map_err(|error| failed("lock", error))?;
         Ok(Lane { root, _lock: lock, ccache })
     }

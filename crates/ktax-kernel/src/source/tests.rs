@@ -78,12 +78,12 @@ impl TestTree {
     }
 
     pub fn source(&self) -> Subject {
-        Subject::of(&format!("src:{}", self.tree().display()), "")
+        Subject::new(&format!("src:{}", self.tree().display()), "")
     }
 
     pub fn revision(&self, revision: &str) -> Subject {
         let tree = Some(self.tree().display().to_string());
-        Subject { tree, ..Subject::of(&format!("git:{revision}"), "") }
+        Subject { tree, ..Subject::new(&format!("git:{revision}"), "") }
     }
 
     pub fn patch(&self, from: &str, to: &str) -> String {
@@ -236,7 +236,7 @@ fn a_file_that_is_no_patch_is_refused_before_the_tree_is_read() {
     let refused = |patch: &Path| {
         let patches = vec![patch.display().to_string()];
         // No such tree: the patch is looked at first.
-        let subject = Subject { patches, ..Subject::of("src:/no/such/tree", "") };
+        let subject = Subject { patches, ..Subject::new("src:/no/such/tree", "") };
         let cache = place.dir.path().join("cache");
         let by_name = check_names(&subject, &cache, &SILENT).unwrap_err().to_string();
         assert_eq!(place.fail(&subject).to_string(), by_name);
@@ -329,7 +329,7 @@ fn a_build_that_fails_says_why() {
     let place = TestTree::new();
     let error = place.fail(&place.revision("no-such"));
     assert!(matches!(error, BuildError::UnknownRevision { .. }), "{error}");
-    let empty = Subject::of(&format!("src:{}", place.dir.path().display()), "");
+    let empty = Subject::new(&format!("src:{}", place.dir.path().display()), "");
     assert!(matches!(place.fail(&empty), BuildError::NotATree { .. }));
     let patch = place.patch("int other;", "int patched;");
     let error = place.fail(&Subject { patches: vec![patch], ..place.source() });
@@ -389,7 +389,7 @@ fn a_configuration_begins_with_the_start_that_was_named() {
 #[test]
 fn a_package_is_refused_for_another_architecture() {
     let place = TestTree::new();
-    let subject = Subject::of("debian:cloud-amd64", "");
+    let subject = Subject::new("debian:cloud-amd64", "");
     let cache = place.dir.path().join("cache");
     for (target, name) in [(Target::E500V2, "powerpc"), (Target::RISCV64, "riscv64")] {
         let error = obtain_for(&target, &subject, &cache, &SILENT).unwrap_err();
@@ -403,7 +403,8 @@ fn a_package_is_refused_for_another_architecture() {
 #[test]
 fn a_prebuilt_kernel_takes_no_options() {
     let place = TestTree::new();
-    let subject = Subject { config: vec!["CONFIG_A=y".into()], ..Subject::of("/boot/vmlinuz", "") };
+    let subject =
+        Subject { config: vec!["CONFIG_A=y".into()], ..Subject::new("/boot/vmlinuz", "") };
     let error = place.obtain(&subject).unwrap_err();
     assert!(matches!(error, KernelError::NotBuilt { .. }), "{error}");
 }
@@ -414,11 +415,11 @@ fn cache(place: &TestTree) -> PathBuf {
 
 /// Removes what there is of one kind, as a cleaner does that finds it unused for longest.
 fn remove(cache: &Path, kind: CacheKind) {
-    for entry in survey(cache).of(kind) {
+    for entry in survey(cache).entries_of_kind(kind) {
         File::open(&entry.path).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
     }
     wait_for_children(cache);
-    while survey(cache).of(kind).next().is_some() {
+    while survey(cache).entries_of_kind(kind).next().is_some() {
         let most = survey(cache).bytes() - 1;
         let cleaned = clean(cache, Budget::Bytes(most), true).unwrap().unwrap();
         assert_eq!(cleaned.removed.iter().map(|entry| entry.kind).collect::<Vec<_>>(), [kind]);

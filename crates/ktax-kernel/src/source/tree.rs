@@ -44,7 +44,7 @@ impl Trees {
     pub(super) fn open(root: &Path) -> GitResult<Trees> {
         let (git_dir, scratch) = (root.join("trees.git"), root.join("tmp"));
         let failed = |path: &Path, error| BuildError::cache("create", path, error);
-        let holder = Holder::of_directory(&git_dir).map_err(|error| failed(&git_dir, error))?;
+        let holder = Holder::hold_directory(&git_dir).map_err(|error| failed(&git_dir, error))?;
         for directory in [&scratch, &root.join("indexes")] {
             fs::create_dir_all(directory).map_err(|error| failed(directory, error))?;
         }

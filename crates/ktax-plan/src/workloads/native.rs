@@ -98,7 +98,7 @@ fn parse_values<'a>(
     if name != "ops" {
         definition.param(name)?;
     }
-    Ok((name, values.split(',').map(ParamValue::of).collect()))
+    Ok((name, values.split(',').map(ParamValue::parse).collect()))
 }
 
 #[cfg(test)]

@@ -99,7 +99,7 @@ fn parse_param<'a>(
     let workload = &definition.name;
     let bad = || PlanError::BadParameter { workload: workload.clone(), text: text.to_owned() };
     let (name, value) = text.split_once('=').ok_or_else(bad)?;
-    let value = ParamValue::of(value);
+    let value = ParamValue::parse(value);
     if name != "ops" {
         definition.param(name)?.number(workload, name, &value)?;
     }

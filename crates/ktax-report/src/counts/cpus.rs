@@ -280,7 +280,7 @@ fn row_transfers(row: &Row) -> Option<Vec<Line>> {
 
 /// Returns both sides' raw counts in the Layout that is shown.
 fn in_layout(effect: &Effect) -> Sides<u64> {
-    Sides::of(|side| effect.samples.get(side)[effect.layout])
+    Sides::from_fn(|side| effect.samples.get(side)[effect.layout])
 }
 
 fn transfers_line(row: &Row, [name, lines]: [String; 2], transfers: &Sides<u64>) -> Line {

@@ -172,7 +172,7 @@ fn top_counts(by: CountKind, paths: &[PathDelta]) -> Sides<u64> {
 }
 
 fn sum_counts(one: &Sides<u64>, other: &Sides<u64>) -> Sides<u64> {
-    Sides::of(|side| one.get(side).saturating_add(*other.get(side)))
+    Sides::from_fn(|side| one.get(side).saturating_add(*other.get(side)))
 }
 
 fn share_of(part: u64, whole: u64) -> f64 {

@@ -55,10 +55,10 @@ fn wait_lines(row: &Row, cpus: f64) -> Option<Vec<Line>> {
     functions.sort();
     functions.dedup();
     let shares = functions.into_iter().map(|function| {
-        let wait = Sides::of(|side| share(count_or_zero(waits.get(side).get(function)), side));
+        let wait = Sides::from_fn(|side| share(count_or_zero(waits.get(side).get(function)), side));
         let executed =
-            Sides::of(|side| share(count_or_zero(executed.get(side).get(function)), side));
-        let whole = Sides::of(|side| wait.get(side) + executed.get(side));
+            Sides::from_fn(|side| share(count_or_zero(executed.get(side).get(function)), side));
+        let whole = Sides::from_fn(|side| wait.get(side) + executed.get(side));
         Share { function, wait, whole }
     });
     let most = |sides: &Sides<f64>| sides.base.max(sides.change);
@@ -131,7 +131,7 @@ fn whole_time(row: &Row, part: fn(&CpuTime) -> u64) -> Option<Sides<u64>> {
         share_percent(part(time) as f64, whole(time).max(1) as f64)
     };
     let is_much = Side::BOTH.into_iter().any(|side| share(side) >= LEAST_OF_TIME_PERCENT);
-    is_much.then(|| Sides::of(|side| part(times.get(side))))
+    is_much.then(|| Sides::from_fn(|side| part(times.get(side))))
 }
 
 /// Stacks of a row, and the whole that they are a part of.

@@ -208,7 +208,7 @@ impl ProfileReader {
 }
 
 /// Parses a function line of a profile; `None` for other lines.
-pub fn of_function(line: &str) -> Option<ProfileLine> {
+pub fn parse_function_line(line: &str) -> Option<ProfileLine> {
     parse_function_fields(&line.split('\t').collect::<Vec<_>>())
 }
 
@@ -226,11 +226,11 @@ fn parse_function_fields(fields: &[&str]) -> Option<ProfileLine> {
             (*context, Counts { transfers: decimal(transfers)?, ..none }, function)
         }
         ["costly", context, kind, count, function] => {
-            let costly = CostlyCounts::of(Costly::named(kind)?, decimal(count)?);
+            let costly = CostlyCounts::single(Costly::named(kind)?, decimal(count)?);
             (*context, Counts { costly, ..none }, function)
         }
         ["modelled", context, counter, count, function] => {
-            let modelled = ModelledCounts::of(Modelled::named(counter)?, decimal(count)?);
+            let modelled = ModelledCounts::single(Modelled::named(counter)?, decimal(count)?);
             (*context, Counts { modelled, ..none }, function)
         }
         // Only the task of a CPU that has nothing to do halts it.
@@ -282,7 +282,7 @@ fn parse_path_line(fields: &[&str], last: Option<&Path>) -> Option<Path> {
 fn add_path_count(fields: &[&str], path: &mut Path) -> Option<()> {
     match fields {
         ["path-costly", count, kind] => {
-            path.costly += CostlyCounts::of(Costly::named(kind)?, decimal(count)?);
+            path.costly += CostlyCounts::single(Costly::named(kind)?, decimal(count)?);
         }
         ["path-wait", count] => path.wait = path.wait.checked_add(decimal(count)?)?,
         ["path-idle", count] => path.idle = path.idle.checked_add(decimal(count)?)?,

@@ -28,7 +28,7 @@ fn the_times_of_several_cpus_are_read() {
         (counts_in(Context::Kthread).instructions, counts_in(Context::Kthread).idle),
         (20, 25)
     );
-    let line = of_function("wait\tprocess\t15\tf").unwrap();
+    let line = parse_function_line("wait\tprocess\t15\tf").unwrap();
     assert_eq!((line.function.as_str(), line.counts.wait), ("f", 15));
 }
 

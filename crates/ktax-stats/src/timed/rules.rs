@@ -72,7 +72,7 @@ pub(super) struct Barriers {
 
 impl Barriers {
     pub fn control(&self, controls: &[f64]) -> Option<Control> {
-        Control::of(controls, self.rules.control_alpha)
+        Control::new(controls, self.rules.control_alpha)
     }
 }
 
@@ -89,7 +89,7 @@ pub struct Control {
 
 impl Control {
     /// `None` for fewer than two pairs.
-    pub fn of(controls: &[f64], alpha: f64) -> Option<Control> {
+    pub fn new(controls: &[f64], alpha: f64) -> Option<Control> {
         let spread = shamos(&[controls])?;
         let log = SignedRank::new(controls).interval(alpha)?;
         Some(Control { pairs: controls.len(), log, spread })
