@@ -50,7 +50,9 @@ pub fn sources() -> Vec<(PathBuf, String)> {
         ["README.md", "METHODOLOGY.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"]
             .map(|name| root().join(name))
             .into();
-    for dir in ["src", "guest", "plugin", "experiments", "ledgers", "workloads", "kernels"] {
+    for dir in
+        ["src", "crates", "guest", "plugin", "experiments", "ledgers", "workloads", "kernels"]
+    {
         paths.extend(below(&root().join(dir), &["rs", "c", "h", "toml", "config"]));
     }
     let read = |path: PathBuf| (path.clone(), fs::read_to_string(path).unwrap());

@@ -29,8 +29,8 @@ fn doctor(dir: &Path, options: &[&str]) -> Ran {
 fn finding(dir: &Path) -> (bool, String) {
     let findings: serde_json::Value =
         serde_json::from_str(&doctor(dir, &["--json"]).stdout).unwrap();
-    let each_setting = |finding: &&serde_json::Value| finding["what"] == "settings";
-    let finding = findings.as_array().unwrap().iter().find(each_setting).unwrap();
+    let about_settings = |finding: &&serde_json::Value| finding["what"] == "settings";
+    let finding = findings.as_array().unwrap().iter().find(about_settings).unwrap();
     (finding["ok"].as_bool().unwrap(), finding["fix"].as_str().unwrap().to_owned())
 }
 
