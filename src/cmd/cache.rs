@@ -110,7 +110,8 @@ fn line(bytes: u64, what: &str) -> String {
 fn json_of(survey: &CacheSurvey, kind: CacheKind) -> Value {
     let in_use = survey.entries_of_kind(kind).filter(|entry| entry.in_use).count();
     let bytes: u64 = survey.entries_of_kind(kind).map(|entry| entry.bytes).sum();
-    json!({ "kind": kind, "entries": survey.entries_of_kind(kind).count(), "in_use": in_use, "bytes": bytes })
+    let entries = survey.entries_of_kind(kind).count();
+    json!({ "kind": kind, "entries": entries, "in_use": in_use, "bytes": bytes })
 }
 
 fn clean(args: &CleanArgs) -> Result<Exit, Error> {
