@@ -13,8 +13,7 @@ use ktax_host::cache::Holder;
 use ktax_host::disk::{is_sha256, read_own, sha256_of_parts, write_atomically};
 use ktax_program::PackedPrograms;
 
-// An array has one place in the binary. What a reference to bytes leads to has one in each unit that
-// reads it.
+// An array has one place in the binary; bytes behind a reference have one in each unit.
 static GUEST_BYTES: [u8; include_bytes!(env!("KTAX_GUEST")).len()] =
     *include_bytes!(env!("KTAX_GUEST"));
 pub static GUEST: &[u8] = &GUEST_BYTES;
