@@ -431,7 +431,7 @@ mod tests {
 
     /// If all instructions take twice as long as predicted, so do those that the change adds.
     #[test]
-    fn of_a_fit_to_instructions_alone_base_and_change_are_wrong_together() {
+    fn a_fit_to_instructions_alone_is_wrong_by_one_ratio_on_both_sides() {
         let effects = || {
             vec![
                 effect("instructions", &[1000, 1000], &[1100, 1100]),

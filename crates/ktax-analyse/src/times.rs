@@ -415,8 +415,8 @@ fn crossing(left: &(u64, Ratio), right: &(u64, Ratio)) -> Option<CrossingPoint> 
     if from * to >= 0.0 {
         return None;
     }
-    let at = (start + (end - start) * from / (from - to)).exp_m1();
-    Some(((left.0, right.0), at, (left.1, right.1)))
+    let value = (start + (end - start) * from / (from - to)).exp_m1();
+    Some(((left.0, right.0), value, (left.1, right.1)))
 }
 
 fn differs_from_one(ratio: &Ratio) -> bool {

@@ -10,6 +10,9 @@ use super::recording::{Reason, Recording, STAGES, Thread, Times};
 use ktax_model::{Blame, ExitAccount, ExitParts, ExitRow, ExitTable, OpenExit, Warning};
 use ktax_stats::histogram::quantile;
 
+/// Next step where events were lost.
+pub(crate) const RECORD_LESS: &str = "record for a shorter time, or fewer vCPUs";
+
 /// Which tables are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Per {
@@ -203,7 +206,7 @@ fn warnings(account: &ExitAccount) -> Vec<Warning> {
     };
     if account.lost > 0 {
         let fact = format!("{} events were lost", account.lost);
-        warn(fact, "record for a shorter time, or fewer vCPUs");
+        warn(fact, RECORD_LESS);
     }
     if account.unpaired > 0 {
         let fact = format!(

@@ -584,7 +584,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_programs_the_wrong_one_is_said() {
+    fn the_wrong_one_of_several_programs_is_named() {
         let refused = checked_programs(&[one_word("one"), one_word("")]).unwrap_err().to_string();
         assert!(refused.contains("of 2 programs, number 2: it has no command"), "{refused}");
         let alone = checked_programs(&[one_word("")]).unwrap_err().to_string();

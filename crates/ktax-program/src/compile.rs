@@ -35,7 +35,7 @@ const MOST_PROGRAM_BYTES: u64 = 256 << 20;
 const LONGEST_MESSAGE: usize = 600;
 
 /// Compiles ktax's guest with these files, and returns the program; `directory` is for messages.
-/// The same files and the same compiler give the same bytes, wherever they lie.
+/// Equal files and one compiler give equal bytes, wherever the files lie.
 pub fn compile(
     files: &WorkloadFiles,
     directory: &Path,

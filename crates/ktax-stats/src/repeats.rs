@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_values_it_is_what_the_normal_approximation_says() {
+    fn many_values_give_what_the_normal_approximation_says() {
         for n in [1000, 2000, 10_000_usize] {
             let values: Vec<f64> = (1..=n).map(|value| value as f64).collect();
             let between = median_between(&values).unwrap();

@@ -37,7 +37,7 @@ fn what_cannot_be_kept_is_named_and_the_rest_is_kept() {
 
 /// Of files that somebody changed nothing gets into the store, and nothing else is lost.
 #[test]
-fn of_what_is_imported_the_wrong_is_refused_and_the_rest_is_kept() {
+fn what_is_wrong_is_refused_and_the_rest_is_imported() {
     let dir = scratch();
     let (store, at) = (dir.path().join("store"), |name: &str| dir.path().join(name));
     let run_dir = measured_dir(&at("run"));

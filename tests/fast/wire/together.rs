@@ -7,7 +7,7 @@ use ktax::wire::{Answer, parse_answer};
 use super::guest::guest;
 
 #[test]
-fn of_many_that_fail_at_once_one_is_heard() {
+fn one_of_many_that_fail_at_once_is_heard() {
     for counts in ["threads=16 processes=0", "threads=0 processes=16", "threads=4 processes=4"] {
         for _ in 0..40 {
             let mut command = guest();

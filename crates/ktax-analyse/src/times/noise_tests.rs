@@ -155,7 +155,7 @@ fn an_undeclared_difference_is_found_in_pairs_and_not_in_controls() {
 }
 
 #[test]
-fn of_mitigations_only_the_parts_that_differ_are_said() {
+fn only_the_mitigations_that_differ_are_named() {
     let base = [(fact::MITIGATIONS, "mds=Vulnerable | meltdown=Mitigation: PTI")];
     let change = [(fact::MITIGATIONS, "mds=Vulnerable | srbds=Vulnerable")];
     let found = undeclared(&equals(), &[pair(0, &base, &change)]);

@@ -10,7 +10,7 @@ use super::trace_line::{
 };
 use crate::architecture::{Architecture, is_entry, is_exit, may_sleep};
 use crate::recording::{Fold, Reason, Stage, Thread, VcpuEvent};
-use crate::table::{CountedExits, Per, Recorded};
+use crate::table::{CountedExits, Per, RECORD_LESS, Recorded};
 use ktax_model::{EXIT_REASONS_MAX, ExitTable, Warning};
 
 /// Thread id and name, time in ns, and what happened to the thread.
@@ -140,7 +140,7 @@ fn lost_events(text: &str) -> (u64, bool) {
 fn uncounted_losses() -> Warning {
     Warning {
         fact: "events were lost, and the trace does not say how many".to_owned(),
-        next_step: "record for a shorter time, or fewer vCPUs".to_owned(),
+        next_step: RECORD_LESS.to_owned(),
     }
 }
 

@@ -14,7 +14,7 @@ use super::holder::{is_scratch, open_entry, remove_stale};
 use crate::disk::{Lock, is_abandoned, is_set_aside, is_sha256, is_unfinished, read_own};
 
 /// Directories without entries that may have temporary files.
-const OTHER_DIRECTORIES: [&str; 4] = ["runs", "builds", "builds/tmp", "builds/packages"];
+const OTHER_DIRECTORIES: [&str; 3] = ["runs", "builds/tmp", "builds/packages"];
 
 /// Directories that may have temporary files: whoever makes an entry begins beside its place.
 fn temporary_directories() -> BTreeSet<&'static str> {

@@ -168,7 +168,7 @@ fn a_count_has_its_rate_and_its_share() {
     );
 }
 
-/// The same guest, recorded for 10 s and for 30 s.
+/// Records one guest for 10 s and for 30 s.
 #[test]
 fn recordings_of_unequal_length_are_compared_by_the_second() {
     let (base, change) = (recorded("vm", 1_000, 10), recorded("vm", 3_000, 30));
