@@ -119,6 +119,9 @@ pub enum Error {
     /// A Boot or a Run failed on which everything else depends.
     #[error("{0}; {next}", next = .0.next_step())]
     Failed(Failure),
+    /// Error of a crate whose errors have the one shape.
+    #[error(transparent)]
+    Shaped(#[from] crate::model::Error),
     #[error(transparent)]
     Plan(#[from] PlanError),
     #[error(transparent)]
@@ -225,6 +228,8 @@ impl Error {
     pub fn blame(&self) -> Option<Blame> {
         Some(match self {
             Error::Cancelled => return None,
+            Error::Shaped(error) if error.is_cancelled() => return None,
+            Error::Shaped(error) => error.blame,
             Error::Usage(_) | Error::Unreadable { .. } | Error::Unwritable { .. } => Blame::User,
             Error::NotBuiltIn { .. } | Error::NothingToExplain => Blame::User,
             Error::NoPage { .. }
@@ -272,7 +277,7 @@ impl Error {
 
     /// Whether the user stopped the command.
     pub fn is_cancelled(&self) -> bool {
-        matches!(self, Error::Cancelled)
+        self.blame().is_none()
     }
 }
 

@@ -41,6 +41,7 @@ mod comparison;
 mod costly;
 mod counts;
 mod effect;
+mod error;
 mod exits;
 pub mod fact;
 mod failure;
@@ -70,6 +71,7 @@ pub use effect::{
     Effect, Fallback, FunctionDelta, LITTLE_OF_DELTA_PERCENT, Own, PathDelta, RowPaths, WaitStack,
     callers, has_one_side, kept, lacking, own, stack, without_below,
 };
+pub use error::{Context as ErrorContext, Error, ErrorKind, Result};
 pub use exits::{
     EXIT_REASONS_MAX, ExitAccount, ExitCounter, ExitEvents, ExitFault, ExitPair, ExitParts,
     ExitRow, ExitRows, ExitRun, ExitTable, MissingEvents, OpenExit, RecorderCost, check_exits,

@@ -1,0 +1,119 @@
+//! The one error of ktax: what failed and why, the next step, and who can take it.
+
+use std::fmt::{self, Display};
+
+use crate::Blame;
+
+/// Error of any phase. It is made where something fails, with words for the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    /// Kind, for code that goes on differently; [`ErrorKind::Other`] for most errors.
+    pub kind: ErrorKind,
+    /// Who can fix the error; the exit status follows from it.
+    pub blame: Blame,
+    /// What failed, and why.
+    message: String,
+    /// What the user can do; empty if the message says it.
+    next: String,
+}
+
+/// Kinds of errors that some code matches. No kind exists for words alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// Nothing matches it.
+    Other,
+    /// The user stopped the command; finished work is kept.
+    Cancelled,
+}
+
+/// Result with the error of ktax.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// Error that the user can fix: the command line, a file of the user's, or a run directory.
+    pub fn user(message: impl Into<String>) -> Error {
+        Error::new(Blame::User, message)
+    }
+
+    /// Error of the guest: its kernel cannot be built or booted, or nothing here can run a guest.
+    pub fn guest(message: impl Into<String>) -> Error {
+        Error::new(Blame::Guest, message)
+    }
+
+    /// Error of the host: ktax itself, a full disk, a permission, another process.
+    pub fn host(message: impl Into<String>) -> Error {
+        Error::new(Blame::Host, message)
+    }
+
+    /// The user stopped the command.
+    pub fn cancelled() -> Error {
+        Error::user("stopped").kind(ErrorKind::Cancelled)
+    }
+
+    fn new(blame: Blame, message: impl Into<String>) -> Error {
+        Error { kind: ErrorKind::Other, blame, message: message.into(), next: String::new() }
+    }
+
+    /// Adds what the user can do, which is printed after a semicolon.
+    pub fn next(mut self, next: impl Into<String>) -> Error {
+        self.next = next.into();
+        self
+    }
+
+    /// Sets the kind.
+    pub fn kind(mut self, kind: ErrorKind) -> Error {
+        self.kind = kind;
+        self
+    }
+
+    /// What failed and why, without the next step.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Whether the user stopped the command.
+    pub fn is_cancelled(&self) -> bool {
+        self.kind == ErrorKind::Cancelled
+    }
+}
+
+impl Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.message)?;
+        if self.next.is_empty() { Ok(()) } else { write!(f, "; {}", self.next) }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Turns an error of a library or of the system into one of ktax.
+pub trait Context<T> {
+    /// Error of the host, with the message `what: error; next`.
+    fn or_host(self, what: impl Display, next: &str) -> Result<T>;
+
+    /// Error of the user, with the message `what: error; next`.
+    fn or_user(self, what: impl Display, next: &str) -> Result<T>;
+}
+
+impl<T, E: Display> Context<T> for Result<T, E> {
+    fn or_host(self, what: impl Display, next: &str) -> Result<T> {
+        self.map_err(|error| Error::host(format!("{what}: {error}")).next(next))
+    }
+
+    fn or_user(self, what: impl Display, next: &str) -> Result<T> {
+        self.map_err(|error| Error::user(format!("{what}: {error}")).next(next))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_step_follows_a_semicolon() {
+        let error = Error::user("cannot read x: gone").next("give the path of a file");
+        assert_eq!(error.to_string(), "cannot read x: gone; give the path of a file");
+        assert_eq!(Error::host("no space").to_string(), "no space");
+        assert!(Error::cancelled().is_cancelled() && !error.is_cancelled());
+    }
+}
