@@ -22,7 +22,6 @@ use crate::engine::kvm::DeviceError;
 use crate::engine::qemu::QemuError;
 use crate::exits::live::LiveError;
 use crate::index::IndexError;
-use crate::kernel::{BuildError, KernelError};
 use crate::kvmhost::{HostError, InitError};
 use crate::model::{Blame, Failure, Identity, Key, SavedError};
 use crate::plan::PlanError;
@@ -141,10 +140,6 @@ pub enum Error {
     #[error(transparent)]
     Touching(#[from] TouchingError),
     #[error(transparent)]
-    Kernel(#[from] KernelError),
-    #[error(transparent)]
-    Build(#[from] BuildError),
-    #[error(transparent)]
     Qemu(#[from] QemuError),
     #[error(transparent)]
     Setting(#[from] SettingError),
@@ -250,8 +245,6 @@ impl Error {
             Error::Campaign(error) => error.blame(),
             Error::Block(error) => error.blame(),
             Error::Cpu(error) => error.blame(),
-            Error::Kernel(error) => error.blame(),
-            Error::Build(error) => error.blame(),
             Error::Qemu(error) => error.blame(),
             Error::Setting(error) => error.blame(),
             Error::Kvm(_) => Blame::Guest,

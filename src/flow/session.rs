@@ -10,7 +10,7 @@ use super::store::UsedStore;
 use crate::analyse::Progress;
 use crate::cache::{Budget, CacheKind, CacheSurvey, Cleaned, Holders, clean, survey};
 use crate::engine::{Cancel, Limits};
-use crate::kernel::{self, Kernel, KernelError, KernelSpec, KernelTask, Talk, Target};
+use crate::kernel::{self, Kernel, KernelSpec, KernelTask, Talk, Target};
 use crate::model::{Identity, Subject};
 use crate::plan::ExperimentMethod;
 use crate::run::{Event, Timing};
@@ -145,7 +145,7 @@ pub enum RunEvent<'a> {
 /// passed on.
 pub fn why_unbuilt(error: Error) -> Result<String, Error> {
     match &error {
-        Error::Kernel(kernel) => kernel.why_unbuilt().ok_or(error),
+        Error::Shaped(kernel) => kernel::why_unbuilt(kernel).ok_or(error),
         _ => Err(error),
     }
 }
@@ -186,7 +186,7 @@ impl Session<'_> {
     /// Calls `work` with functions that pass its progress to the observer.
     pub fn talking<T>(
         &self,
-        work: impl FnOnce(&Talk) -> Result<T, KernelError>,
+        work: impl FnOnce(&Talk) -> crate::model::Result<T>,
     ) -> Result<T, Error> {
         let note = |note: &str| self.observer.note(note);
         let status = |status: &str| self.observer.status(status);

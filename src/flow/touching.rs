@@ -9,7 +9,7 @@ use super::error::Error;
 use super::results::unreadable;
 use crate::kernel;
 use crate::model::Subject;
-use crate::patch::{self, PatchError, SourceFunction};
+use crate::patch::{self, SourceFunction};
 use crate::plan::{ExperimentFile, TouchedTable, TouchingRow};
 use crate::text::{counted, escape, nearest};
 
@@ -27,7 +27,7 @@ pub enum TouchingError {
     UnknownFunction { name: String, near: Option<String>, kernel: String },
     /// The file is not a patch.
     #[error("cannot use the patch {}: {reason}", escape(.patch))]
-    NotAPatch { patch: String, reason: PatchError },
+    NotAPatch { patch: String, reason: crate::model::Error },
     /// Rows are selected by a patch, and there is none.
     #[error(
         "{TOUCHING} selects the rows that execute what a patch changes, but the change has no \

@@ -12,7 +12,7 @@ use ktax::exits::live::LiveError;
 use ktax::flow::bisect::BisectError;
 use ktax::flow::exits::{ExitFileError, RecordError};
 use ktax::flow::{BlockError, CpuError, Error, StalePlanError, StatError};
-use ktax::kernel::{BuildError, KernelError};
+use ktax::kernel::KernelSpec;
 use ktax::kvmhost::InitError;
 use ktax::model::{Blame, Failure, SavedError, Side};
 use ktax::plan::PlanError;
@@ -23,10 +23,6 @@ use crate::common::{ktax, run};
 
 fn text(text: &str) -> String {
     text.to_owned()
-}
-
-fn unbuilt() -> BuildError {
-    BuildError::Failed { first: text("a.c:1: error"), command: text("make"), log: text("log") }
 }
 
 fn in_use() -> RunDirError {
@@ -95,9 +91,8 @@ fn errors() -> Vec<(Error, Blame)> {
         (TimesError::from(in_use()).into(), User),
         (AnalyseError::from(in_use()).into(), User),
         (no_pair.into(), User),
-        (KernelError::BadSpec { spec: text("x"), problem: "no" }.into(), User),
-        (KernelError::from(unbuilt()).into(), Guest),
-        (unbuilt().into(), Guest),
+        ("".parse::<KernelSpec>().unwrap_err().into(), User),
+        (ktax::model::Error::guest("the build failed").into(), Guest),
         (QemuError::TooOld { found: text("6.0") }.into(), Guest),
         (TimesError::Boot { failure: panic(), console: None }.into(), Guest),
         (TimesError::Boot { failure: setting(), console: None }.into(), Host),
@@ -106,7 +101,7 @@ fn errors() -> Vec<(Error, Blame)> {
         (AnalyseError::from(full()).into(), Host),
         (full().into(), Host),
         (sum.into(), Host),
-        (BuildError::Killed.into(), Host),
+        (ktax::model::Error::host("the build was killed").into(), Host),
         (InitError::NotInit.into(), Host),
         (Error::host("no signals"), Host),
         (Error::Failed(panic()), Host),

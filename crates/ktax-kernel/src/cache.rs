@@ -21,12 +21,12 @@ use std::{fs, io};
 use serde::Serialize;
 use tempfile::TempDir;
 
-use crate::error::KernelError;
+use crate::error::cache_error;
 use crate::image;
 use ktax_host::cache::Holder;
 use ktax_host::disk::{is_abandoned, read_own, sha256, write_read_only};
 use ktax_host::text::escape_path;
-use ktax_model::{Arch, Identity, ImageFormat};
+use ktax_model::{Arch, Identity, ImageFormat, Result};
 
 /// The largest image in bytes: a vmlinux with debug information fits.
 pub(super) const IMAGE_MAX: u64 = 1 << 30;
@@ -92,20 +92,16 @@ pub(crate) struct Cache<'a> {
 
 impl<'a> Cache<'a> {
     /// Opens the cache for x86_64 images.
-    pub(crate) fn open(cache: &Path, note: &'a dyn Fn(&str)) -> Result<Self, KernelError> {
+    pub(crate) fn open(cache: &Path, note: &'a dyn Fn(&str)) -> Result<Self> {
         Self::open_for(Arch::X86_64, cache, note)
     }
 
     /// Opens the cache for images of one architecture, and makes it if it does not exist.
-    pub(crate) fn open_for(
-        arch: Arch,
-        cache: &Path,
-        note: &'a dyn Fn(&str),
-    ) -> Result<Self, KernelError> {
+    pub(crate) fn open_for(arch: Arch, cache: &Path, note: &'a dyn Fn(&str)) -> Result<Self> {
         let root = std::path::absolute(cache.join("kernels"))
-            .map_err(|error| KernelError::cache("find", cache, error))?;
+            .map_err(|error| cache_error("find", cache, error))?;
         let tmp = root.join("tmp");
-        fs::create_dir_all(&tmp).map_err(|error| KernelError::cache("create", &tmp, error))?;
+        fs::create_dir_all(&tmp).map_err(|error| cache_error("create", &tmp, error))?;
         remove_abandoned(&tmp);
         Ok(Self { root, arch, note })
     }
@@ -121,24 +117,19 @@ impl<'a> Cache<'a> {
     }
 
     /// A new directory in the cache, removed when the value is dropped.
-    pub(crate) fn scratch(&self) -> Result<TempDir, KernelError> {
+    pub(crate) fn scratch(&self) -> Result<TempDir> {
         let tmp = self.root.join("tmp");
-        TempDir::new_in(&tmp).map_err(|error| KernelError::cache("write in", &tmp, error))
+        TempDir::new_in(&tmp).map_err(|error| cache_error("write in", &tmp, error))
     }
 
     /// Stores an image and its config, unless the cache has both whole. `source` goes into the
     /// Identity, and names the image in the errors.
-    pub(crate) fn put(
-        &self,
-        image: &[u8],
-        config: Option<&[u8]>,
-        source: &str,
-    ) -> Result<Kernel, KernelError> {
+    pub(crate) fn put(&self, image: &[u8], config: Option<&[u8]>, source: &str) -> Result<Kernel> {
         let kernel = self.kernel(image, config, source)?;
         // Hold the entry, so that no cleaner removes it between one file and the next.
         let entry = self.root.join(&kernel.identity.sha256);
-        let _holder = Holder::hold_directory(&entry)
-            .map_err(|error| KernelError::cache("create", &entry, error))?;
+        let _holder =
+            Holder::hold_directory(&entry).map_err(|error| cache_error("create", &entry, error))?;
         self.write_unless_same(&kernel.image, image)?;
         if let (Some(path), Some(config)) = (&kernel.config, config) {
             self.write_unless_same(path, config)?;
@@ -157,7 +148,7 @@ impl<'a> Cache<'a> {
         image_sha256: &str,
         config_sha256: Option<&str>,
         source: &str,
-    ) -> Result<Option<Kernel>, KernelError> {
+    ) -> Result<Option<Kernel>> {
         let entry = self.root.join(image_sha256);
         let Some(image) = self.read_whole(&entry.join("image"), IMAGE_MAX, image_sha256) else {
             return Ok(None);
@@ -184,12 +175,7 @@ impl<'a> Cache<'a> {
         self.root.with_file_name("builds")
     }
 
-    fn kernel(
-        &self,
-        image: &[u8],
-        config: Option<&[u8]>,
-        source: &str,
-    ) -> Result<Kernel, KernelError> {
+    fn kernel(&self, image: &[u8], config: Option<&[u8]>, source: &str) -> Result<Kernel> {
         let facts = image::inspect(image, source, self.arch)?;
         let identity = Identity {
             source: source.to_owned(),
@@ -218,7 +204,7 @@ impl<'a> Cache<'a> {
     }
 
     /// Writes a file of the cache, unless it has this content already.
-    pub(crate) fn write_unless_same(&self, path: &Path, bytes: &[u8]) -> Result<(), KernelError> {
+    pub(crate) fn write_unless_same(&self, path: &Path, bytes: &[u8]) -> Result<()> {
         if read_own(path, IMAGE_MAX).is_ok_and(|found| found == bytes) {
             return Ok(());
         }
@@ -226,23 +212,19 @@ impl<'a> Cache<'a> {
     }
 
     /// Writes a value as JSON to a file of the cache.
-    pub(crate) fn write_json(
-        &self,
-        path: &Path,
-        value: &impl Serialize,
-    ) -> Result<(), KernelError> {
+    pub(crate) fn write_json(&self, path: &Path, value: &impl Serialize) -> Result<()> {
         let text = serde_json::to_vec_pretty(value).map_err(io::Error::from);
-        let mut text = text.map_err(|error| KernelError::cache("write", path, error))?;
+        let mut text = text.map_err(|error| cache_error("write", path, error))?;
         text.push(b'\n');
         self.write_unless_same(path, &text)
     }
 
     /// Writes a read-only file. A reader sees all of it or none.
-    fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), KernelError> {
+    fn write(&self, path: &Path, bytes: &[u8]) -> Result<()> {
         let directory = path.parent().map_or(Ok(()), fs::create_dir_all);
         directory
             .and_then(|()| write_read_only(path, bytes, &self.root.join("tmp")))
-            .map_err(|error| KernelError::cache("write", path, error))
+            .map_err(|error| cache_error("write", path, error))
     }
 }
 

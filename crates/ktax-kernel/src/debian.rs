@@ -11,11 +11,11 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::cache::{Cache, Kernel};
-use crate::error::KernelError;
 use crate::package::{self, Package};
 use deb::{Archive, Listed};
 use ktax_host::disk::{is_sha256, read_own};
 use ktax_host::text::escape_path;
+use ktax_model::{Error, ErrorKind, Result};
 
 pub(super) use apt::Apt;
 pub use modules::{CPU_MODULES, modules, needed_modules};
@@ -26,14 +26,14 @@ pub(crate) fn obtain(
     cache: &Cache<'_>,
     name: &str,
     version: Option<&str>,
-) -> Result<Kernel, KernelError> {
+) -> Result<Kernel> {
     if let Some(asked) = version.and_then(|version| Package::new(name, version)) {
         if let Some(kernel) = recorded_kernel(cache, &asked)? {
             return Ok(kernel);
         }
     }
     let first = match archive.look_up(name, version) {
-        Err(error) if error.is_apt_silent() && version.is_none() => {
+        Err(error) if error.kind == ErrorKind::NoPackageList && version.is_none() => {
             return newest_cached(cache, name, error);
         }
         answer => answer?,
@@ -90,7 +90,7 @@ fn known_holder(cache: &Cache<'_>, first: &Listed) -> Option<Package> {
 }
 
 /// Follows the dependencies from `first` to the package that contains the kernel.
-fn resolve(archive: &dyn Archive, first: Listed) -> Result<Package, KernelError> {
+fn resolve(archive: &dyn Archive, first: Listed) -> Result<Package> {
     const STEPS: usize = 4;
     let asked = first.package.clone();
     let mut listed = first;
@@ -100,11 +100,12 @@ fn resolve(archive: &dyn Archive, first: Listed) -> Result<Package, KernelError>
             Some((name, version)) => listed = archive.look_up(&name, version.as_deref())?,
         }
     }
-    Err(KernelError::TooManySteps { package: asked })
+    Err(Error::user(format!("the dependencies of {asked} lead to no kernel"))
+        .next("give the package that contains it"))
 }
 
 /// The kernel of the newest version in the cache, or `error` if there is none.
-fn newest_cached(cache: &Cache<'_>, name: &str, error: KernelError) -> Result<Kernel, KernelError> {
+fn newest_cached(cache: &Cache<'_>, name: &str, error: Error) -> Result<Kernel> {
     let mut records = all_records(cache, name);
     records.sort_by(|a, b| package::compare_versions(&b.package.version, &a.package.version));
     for record in records {
@@ -117,12 +118,7 @@ fn newest_cached(cache: &Cache<'_>, name: &str, error: KernelError) -> Result<Ke
     Err(error)
 }
 
-fn remember(
-    cache: &Cache<'_>,
-    package: Package,
-    holder: Package,
-    kernel: &Kernel,
-) -> Result<(), KernelError> {
+fn remember(cache: &Cache<'_>, package: Package, holder: Package, kernel: &Kernel) -> Result<()> {
     let record = PackageRecord {
         package,
         kernel: holder,
@@ -155,7 +151,7 @@ impl PackageRecord {
     }
 
     /// The recorded Kernel. `None` if the files are missing, or damaged, which ktax notes.
-    fn kernel_in(&self, cache: &Cache<'_>) -> Result<Option<Kernel>, KernelError> {
+    fn kernel_in(&self, cache: &Cache<'_>) -> Result<Option<Kernel>> {
         let config = self.config_sha256.as_deref();
         cache.find(&self.image_sha256, config, &kernel_name(&self.kernel))
     }
@@ -181,7 +177,7 @@ fn find_record(cache: &Cache<'_>, package: &Package) -> Option<PackageRecord> {
 }
 
 /// The Kernel of one version of a package, if the cache has it whole.
-fn recorded_kernel(cache: &Cache<'_>, package: &Package) -> Result<Option<Kernel>, KernelError> {
+fn recorded_kernel(cache: &Cache<'_>, package: &Package) -> Result<Option<Kernel>> {
     match find_record(cache, package) {
         Some(record) => record.kernel_in(cache),
         None => Ok(None),
@@ -200,7 +196,7 @@ fn all_records(cache: &Cache<'_>, name: &str) -> Vec<PackageRecord> {
 }
 
 /// Writes a record, so that [`find_record`] finds it.
-fn write_record(cache: &Cache<'_>, record: &PackageRecord) -> Result<(), KernelError> {
+fn write_record(cache: &Cache<'_>, record: &PackageRecord) -> Result<()> {
     cache.write_json(&record_path(cache, &record.package), record)
 }
 

@@ -9,6 +9,8 @@
 //! - Image of arm64 and riscv64, the kernel as it lies in memory behind a header of 64 bytes: Linux
 //!   `Documentation/arch/arm64/booting.rst`, `Documentation/arch/riscv/boot-image-header.rst`.
 
+use std::fmt::Display;
+
 use object::Endianness;
 use object::elf::{
     EM_AARCH64, EM_PPC, EM_PPC64, EM_RISCV, EM_X86_64, ET_REL, FileHeader32, FileHeader64,
@@ -16,13 +18,12 @@ use object::elf::{
 };
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 
-use crate::error::KernelError;
-use ktax_model::{Arch, ImageFormat};
+use ktax_model::{Arch, Error, ImageFormat, Result};
 
 /// The facts of an image for `arch`. `data` is the whole file; `name` names it in the errors.
-pub(crate) fn inspect(data: &[u8], name: &str, arch: Arch) -> Result<Facts, KernelError> {
+pub(crate) fn inspect(data: &[u8], name: &str, arch: Arch) -> Result<Facts> {
     if data.is_empty() {
-        return Err(KernelError::Empty { name: name.to_owned() });
+        return Err(Error::user(format!("{name} is empty")).next("build or copy the kernel again"));
     }
     let facts = if data.starts_with(b"\x7fELF") {
         inspect_vmlinux(data, name, arch)?
@@ -34,7 +35,8 @@ pub(crate) fn inspect(data: &[u8], name: &str, arch: Arch) -> Result<Facts, Kern
         return Err(something_else(data, name));
     };
     if facts.release.is_none() && facts.build_id.is_none() {
-        return Err(KernelError::NoIdentity { name: name.to_owned() });
+        let problem = format!("cannot identify {name}: it has neither a release nor a build-id");
+        return Err(Error::user(problem).next("give the bzImage that the kernel build made"));
     }
     Ok(facts)
 }
@@ -49,6 +51,38 @@ pub(crate) struct Facts {
     pub package_date: Option<String>,
     /// Hexadecimal digits.
     pub build_id: Option<String>,
+}
+
+impl Facts {
+    /// Facts of an image with this text behind `Linux version `, and without a build-id.
+    fn new(format: ImageFormat, banner: Option<&[u8]>) -> Facts {
+        let (release, package_date) =
+            (banner.and_then(release_word), banner.and_then(package_date));
+        Facts { format, release, package_date, build_id: None }
+    }
+}
+
+/// The file ends before what its headers promise; sizes in bytes.
+fn truncated(name: &str, found: u64, expected: u64) -> Error {
+    Error::user(format!("{name} is truncated: it has {found} of at least {expected} bytes"))
+        .next("copy the kernel again")
+}
+
+/// The kernel is for another architecture than x86_64.
+fn wrong_arch(name: &str, arch: &str) -> Error {
+    Error::user(format!("{name} is a kernel for {arch}, but ktax boots x86_64"))
+        .next("give an x86_64 bzImage")
+}
+
+/// The kernel is for another architecture than the target.
+pub(crate) fn not_for(name: impl Display, found: &str, arch: Arch) -> Error {
+    let wanted = arch.name();
+    Error::user(format!("{name} is {found}, but a kernel for {wanted} is needed"))
+        .next(format!("give a vmlinux for {wanted}, or a source such as `src:linux`"))
+}
+
+fn not_a_kernel(name: &str, what: &str) -> Error {
+    Error::user(format!("{name} is {what}, not a kernel")).next("give the path of a bzImage")
 }
 
 const BANNER: &[u8] = b"Linux version ";
@@ -118,28 +152,24 @@ fn is_bzimage(data: &[u8]) -> bool {
 }
 
 /// The facts of a file that [`is_bzimage`]; `name` names it in the errors.
-fn inspect_bzimage(data: &[u8], name: &str) -> Result<Facts, KernelError> {
+fn inspect_bzimage(data: &[u8], name: &str) -> Result<Facts> {
     let found = data.len() as u64;
     let expected = full_size(data);
     if found < expected {
-        return Err(KernelError::Truncated { name: name.to_owned(), found, expected });
+        return Err(truncated(name, found, expected));
     }
     let version = u16_at(data, VERSION).unwrap_or(0);
     if version < OLDEST {
         let [minor, major] = version.to_le_bytes();
-        return Err(KernelError::OldProtocol { name: name.to_owned(), major, minor });
+        let problem =
+            format!("{name} has boot protocol {major}.{minor:02}, but ktax needs 2.06 or newer");
+        return Err(Error::user(problem).next("give Linux 2.6.22 or newer"));
     }
     let flags = u16_at(data, XLOADFLAGS).unwrap_or(0);
     if version >= WITH_XLOADFLAGS && flags & XLF_KERNEL_64 == 0 {
-        return Err(KernelError::WrongArch { name: name.to_owned(), arch: "i386".to_owned() });
+        return Err(wrong_arch(name, "i386"));
     }
-    let banner = banner(data);
-    Ok(Facts {
-        format: ImageFormat::BzImage,
-        release: banner.and_then(release_word),
-        package_date: banner.and_then(package_date),
-        build_id: None,
-    })
+    Ok(Facts::new(ImageFormat::BzImage, banner(data)))
 }
 
 /// The size in bytes that the header promises: the boot sector, the setup code and the
@@ -177,7 +207,7 @@ const ELF_LITTLE_ENDIAN: u8 = 1;
 const ELF_BIG_ENDIAN: u8 = 2;
 
 /// The facts of a file that begins with the ELF magic; `name` names it in the errors.
-fn inspect_vmlinux(data: &[u8], name: &str, arch: Arch) -> Result<Facts, KernelError> {
+fn inspect_vmlinux(data: &[u8], name: &str, arch: Arch) -> Result<Facts> {
     check_machine(data, name, arch)?;
     match arch {
         Arch::PowerPc => read_elf::<FileHeader32<Endianness>>(data, name, arch),
@@ -189,17 +219,18 @@ fn read_elf<Elf: FileHeader<Endian = Endianness>>(
     data: &[u8],
     name: &str,
     arch: Arch,
-) -> Result<Facts, KernelError> {
-    let name = name.to_owned();
-    let damaged = |problem| KernelError::Damaged { name: name.clone(), problem };
+) -> Result<Facts> {
+    let damaged = |problem| {
+        Error::user(format!("{name} is damaged: {problem}")).next("build or copy the kernel again")
+    };
     let elf = Elf::parse(data).map_err(|_| damaged("the ELF header is invalid"))?;
     let endian = elf.endian().map_err(|_| damaged("the ELF header is invalid"))?;
-    check_length(data, elf, endian, &name)?;
+    check_length(data, elf, endian, name)?;
     let segments = elf
         .program_headers(endian, data)
         .map_err(|_| damaged("the program headers are invalid"))?;
     if segments.iter().any(|segment| segment.p_type(endian) == PT_INTERP) {
-        return Err(KernelError::NotAKernel { name, what: "a program" });
+        return Err(not_a_kernel(name, "a program"));
     }
     if !segments.iter().any(|segment| segment.p_type(endian) == PT_LOAD) {
         return Err(damaged("it has no segment to load"));
@@ -210,15 +241,12 @@ fn read_elf<Elf: FileHeader<Endian = Endianness>>(
     }
     let notes = Notes::read(data, segments, endian);
     if arch == Arch::X86_64 && !notes.pvh {
-        return Err(KernelError::NoPvhEntry { name });
+        let problem =
+            format!("QEMU cannot boot {name}: this vmlinux has no PVH entry point (CONFIG_PVH)");
+        return Err(Error::user(problem).next("give the bzImage of the same build"));
     }
     let banner = rodata.and_then(|section| banner_in(section.data(endian, data).ok()?));
-    Ok(Facts {
-        format: ImageFormat::Vmlinux,
-        release: banner.and_then(release_word),
-        package_date: banner.and_then(package_date),
-        build_id: notes.build_id,
-    })
+    Ok(Facts { build_id: notes.build_id, ..Facts::new(ImageFormat::Vmlinux, banner) })
 }
 
 /// Class, byte order and machine in the ELF files of an architecture.
@@ -232,31 +260,28 @@ fn expected_machine(arch: Arch) -> (u8, u8, u16) {
     }
 }
 
-fn check_machine(data: &[u8], name: &str, arch: Arch) -> Result<(), KernelError> {
-    let name = || name.to_owned();
+fn check_machine(data: &[u8], name: &str, arch: Arch) -> Result<()> {
     let found = data.len() as u64;
     let (Some(&[class, order]), Some(kind)) = (bytes_at(data, 4, 2), bytes_at(data, 16, 4)) else {
-        return Err(KernelError::Truncated { name: name(), found, expected: ELF_HEADER_SIZE });
+        return Err(truncated(name, found, ELF_HEADER_SIZE));
     };
     let half = |offset: usize| {
         let value = u16_at(kind, offset).unwrap_or(0);
         if order == ELF_LITTLE_ENDIAN { value } else { value.swap_bytes() }
     };
     if half(0) == ET_REL {
-        return Err(KernelError::Module { name: name() });
+        let problem = format!("{name} is a kernel module or an object file");
+        return Err(Error::user(problem).next("give the path of a bzImage"));
     }
     if (class, order, half(2)) != expected_machine(arch) {
         let found = machine_name(half(2), class == ELF_CLASS_64);
         return Err(match arch {
-            Arch::X86_64 => KernelError::WrongArch { name: name(), arch: found },
-            _ => {
-                let found = format!("for {found}");
-                KernelError::NotFor { name: name(), found, wanted: arch.name() }
-            }
+            Arch::X86_64 => wrong_arch(name, &found),
+            _ => not_for(name, &format!("for {found}"), arch),
         });
     }
     if found < ELF_HEADER_SIZE {
-        return Err(KernelError::Truncated { name: name(), found, expected: ELF_HEADER_SIZE });
+        return Err(truncated(name, found, ELF_HEADER_SIZE));
     }
     Ok(())
 }
@@ -285,7 +310,7 @@ fn check_length<Elf: FileHeader<Endian = Endianness>>(
     elf: &Elf,
     endian: Endianness,
     name: &str,
-) -> Result<(), KernelError> {
+) -> Result<()> {
     let table = |offset: u64, count: u16, size: u16| {
         offset.saturating_add(u64::from(count) * u64::from(size))
     };
@@ -299,7 +324,7 @@ fn check_length<Elf: FileHeader<Endian = Endianness>>(
     let expected = ends.chain([programs, sections]).max().unwrap_or(0);
     let found = data.len() as u64;
     if found < expected {
-        return Err(KernelError::Truncated { name: name.to_owned(), found, expected });
+        return Err(truncated(name, found, expected));
     }
     Ok(())
 }
@@ -348,7 +373,7 @@ fn rodata<'a, Elf: FileHeader<Endian = Endianness>>(
 const RAW_MAGIC: usize = 56;
 
 /// The facts of a file that is not an ELF file, for an `arch` other than x86_64.
-fn inspect_raw(data: &[u8], name: &str, arch: Arch) -> Result<Facts, KernelError> {
+fn inspect_raw(data: &[u8], name: &str, arch: Arch) -> Result<Facts> {
     let magic: Option<&[u8]> = match arch {
         Arch::Arm64 => Some(b"ARM\x64"),
         Arch::Riscv64 => Some(b"RSC\x05"),
@@ -359,17 +384,10 @@ fn inspect_raw(data: &[u8], name: &str, arch: Arch) -> Result<Facts, KernelError
             Some(_) => "neither a vmlinux nor an Image",
             None => "not a vmlinux",
         };
-        let (name, found) = (name.to_owned(), found.to_owned());
-        return Err(KernelError::NotFor { name, found, wanted: arch.name() });
+        return Err(not_for(name, found, arch));
     }
     // The size in the header counts memory that is not in the file, so it is no check of the file.
-    let banner = banner_in(data);
-    Ok(Facts {
-        format: ImageFormat::Image,
-        release: banner.and_then(release_word),
-        package_date: banner.and_then(package_date),
-        build_id: None,
-    })
+    Ok(Facts::new(ImageFormat::Image, banner_in(data)))
 }
 
 /// Magic numbers of kernels of other architectures: offset, bytes, architecture.
@@ -392,17 +410,18 @@ const COMPRESSED: [(&[u8], &str, &str); 6] = [
 ];
 
 /// The error for a file that is neither an ELF file nor a bzImage.
-fn something_else(data: &[u8], name: &str) -> KernelError {
-    let name = name.to_owned();
+fn something_else(data: &[u8], name: &str) -> Error {
     let has = |offset: usize, magic: &[u8]| bytes_at(data, offset, magic.len()) == Some(magic);
     if let Some(&(.., arch)) = FOREIGN.iter().find(|&&(offset, magic, _)| has(offset, magic)) {
-        return KernelError::WrongArch { name, arch: arch.to_owned() };
+        return wrong_arch(name, arch);
     }
     if let Some(&(_, with, tool)) = COMPRESSED.iter().find(|&&(magic, ..)| has(0, magic)) {
-        return KernelError::Compressed { name, with, tool };
+        return Error::user(format!("{name} is compressed with {with}"))
+            .next(format!("unpack it with `{tool} < FILE > vmlinux`, then give vmlinux"));
     }
     if has(0, b"!<arch>\ndebian-binary") {
-        return KernelError::DebianPackage { name };
+        return Error::user(format!("{name} is a Debian package"))
+            .next("unpack it with `dpkg-deb -x FILE DIR`, then give DIR/boot/vmlinuz-*");
     }
     let what = if has(0, b"MZ") {
         "an EFI program without a Linux setup header"
@@ -411,7 +430,7 @@ fn something_else(data: &[u8], name: &str) -> KernelError {
     } else {
         "a file of unknown type"
     };
-    KernelError::NotAKernel { name, what }
+    not_a_kernel(name, what)
 }
 
 fn is_text(data: &[u8]) -> bool {

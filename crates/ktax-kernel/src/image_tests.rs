@@ -2,9 +2,8 @@
 
 use proptest::prelude::*;
 
-use crate::error::KernelError;
 use crate::image::{self, Facts};
-use ktax_model::{Arch, ImageFormat};
+use ktax_model::{Arch, Error, ImageFormat, Result};
 
 /// A bzImage with a setup header of protocol 2.15, a version string and `payload` bytes of code.
 pub(crate) fn bzimage(version: &str, payload: usize) -> Vec<u8> {
@@ -72,19 +71,17 @@ fn whole_vmlinux() -> Vec<u8> {
     vmlinux(&notes, b"Linux version %s\0Linux version 6.12.1-test (me@here) #1\0")
 }
 
-fn inspect(data: &[u8], name: &str) -> Result<Facts, KernelError> {
+fn inspect(data: &[u8], name: &str) -> Result<Facts> {
     image::inspect(data, name, Arch::X86_64)
 }
 
-fn error(data: &[u8]) -> KernelError {
+fn error(data: &[u8]) -> Error {
     inspect(data, "NAME").expect_err("must be an error")
 }
 
-macro_rules! assert_error {
-    ($data:expr, $pattern:pat) => {
-        let error = error($data);
-        assert!(matches!(error, $pattern), "{error}");
-    };
+fn assert_error(data: &[u8], problem: &str) {
+    let error = error(data).to_string();
+    assert!(error.contains(problem), "{error}");
 }
 
 #[test]
@@ -116,10 +113,10 @@ fn an_image_of_another_architecture() {
     for (data, arch) in
         [(&arm64[..], Arch::Riscv64), (&arm64[..], Arch::Ppc64le), (b"x", Arch::Arm64)]
     {
-        let error = image::inspect(data, "", arch).unwrap_err();
-        assert!(matches!(error, KernelError::NotFor { .. }), "{error}");
+        let error = image::inspect(data, "", arch).unwrap_err().to_string();
+        assert!(error.contains(&format!("a kernel for {} is needed", arch.name())), "{error}");
     }
-    assert_error!(&arm64, KernelError::WrongArch { .. });
+    assert_error(&arm64, "but ktax boots x86_64");
 }
 
 /// Debian's kernels end their banner with it; a kernel that was built here ends with a time.
@@ -151,7 +148,7 @@ fn the_day_of_the_package_stands_in_the_banner() {
 fn a_truncated_bzimage_says_both_sizes() {
     let whole = bzimage("6.1 x", 4096);
     for size in [0x206, 0x20f, 0x300, 1024, 5119] {
-        assert_error!(&whole[..size], KernelError::Truncated { expected: 5120, .. });
+        assert_error(&whole[..size], "of at least 5120 bytes");
     }
     let text = error(&whole[..5000]).to_string();
     assert!(text.contains("it has 5000 of at least 5120 bytes"), "{text}");
@@ -161,17 +158,17 @@ fn a_truncated_bzimage_says_both_sizes() {
 fn no_setup_sectors_means_four() {
     let mut data = bzimage("6.1 x", 64);
     data[0x1f1] = 0;
-    assert_error!(&data, KernelError::Truncated { expected: 2624, .. });
+    assert_error(&data, "of at least 2624 bytes");
 }
 
 #[test]
 fn bzimages_that_ktax_does_not_take() {
     let mut old = bzimage("2.6.20 x", 64);
     old[0x206] = 5;
-    assert_error!(&old, KernelError::OldProtocol { major: 2, minor: 5, .. });
+    assert_error(&old, "has boot protocol 2.05");
     let mut narrow = bzimage("6.1 x", 64);
     narrow[0x236] = 0;
-    assert_error!(&narrow, KernelError::WrongArch { .. });
+    assert_error(&narrow, "but ktax boots x86_64");
     narrow[0x206] = 0x0b;
     assert!(inspect(&narrow, "").is_ok(), "protocol 2.11 does not say the width");
 }
@@ -180,12 +177,12 @@ fn bzimages_that_ktax_does_not_take() {
 fn without_a_release_there_is_no_identity() {
     let long = "6".repeat(70);
     for version in ["", "test", " 6.1", "6\x1b[2J x", long.as_str()] {
-        assert_error!(&bzimage(version, 64), KernelError::NoIdentity { .. });
+        assert_error(&bzimage(version, 64), "cannot identify NAME: ");
     }
     for pointer in [0u16, 0x1ff, 0xffff] {
         let mut data = bzimage("6.1 x", 64);
         data[0x20e..0x210].copy_from_slice(&pointer.to_le_bytes());
-        assert_error!(&data, KernelError::NoIdentity { .. });
+        assert_error(&data, "cannot identify NAME: ");
     }
 }
 
@@ -203,30 +200,30 @@ fn a_vmlinux() {
         }
     );
     let nameless = vmlinux(&note("Xen", 18, &[0; 8]), b"no banner");
-    assert_error!(&nameless, KernelError::NoIdentity { .. });
+    assert_error(&nameless, "cannot identify NAME: ");
 }
 
 #[test]
 fn vmlinuxes_that_qemu_does_not_take() {
     let no_pvh = vmlinux(&note("GNU", 3, &[1; 20]), b"Linux version 6.1 x");
-    assert_error!(&no_pvh, KernelError::NoPvhEntry { .. });
+    assert_error(&no_pvh, "no PVH entry point");
     let whole = whole_vmlinux();
     for size in [5, 19, 63, 100, whole.len() - 1] {
-        assert_error!(&whole[..size], KernelError::Truncated { .. });
+        assert_error(&whole[..size], " is truncated: ");
     }
     let mutate = |offset: usize, value: u8| {
         let mut data = whole_vmlinux();
         data[offset] = value;
         data
     };
-    assert_error!(&mutate(16, 1), KernelError::Module { .. });
-    assert_error!(&mutate(18, 183), KernelError::WrongArch { .. });
-    assert_error!(&mutate(4, 1), KernelError::WrongArch { .. });
-    assert_error!(&mutate(5, 2), KernelError::WrongArch { .. });
-    assert_error!(&mutate(64 + 56, 3), KernelError::NotAKernel { what: "a program", .. });
-    assert_error!(&mutate(54, 3), KernelError::Damaged { .. });
+    assert_error(&mutate(16, 1), "is a kernel module or an object file");
+    assert_error(&mutate(18, 183), "but ktax boots x86_64");
+    assert_error(&mutate(4, 1), "but ktax boots x86_64");
+    assert_error(&mutate(5, 2), "but ktax boots x86_64");
+    assert_error(&mutate(64 + 56, 3), "is a program, not a kernel");
+    assert_error(&mutate(54, 3), "NAME is damaged: ");
     let rodata_kind = whole.len() - 128 + 4;
-    assert_error!(&mutate(rodata_kind, 8), KernelError::Damaged { .. });
+    assert_error(&mutate(rodata_kind, 8), "NAME is damaged: ");
 }
 
 #[test]
@@ -244,24 +241,24 @@ fn a_foreign_kernel_is_recognised_and_needs_no_pvh_entry() {
         let expected = format!("NAME is {found}, but a kernel for {} is needed", arch.name());
         assert!(error.starts_with(&expected), "{error}");
     }
-    assert_error!(&power9, KernelError::WrongArch { .. });
+    assert_error(&power9, "but ktax boots x86_64");
 }
 
 #[test]
 fn other_files_are_named_for_what_they_are() {
     let magic_at =
         |offset: usize, magic: &[u8]| [vec![0; offset], magic.to_vec(), vec![0; 9]].concat();
-    assert_error!(b"", KernelError::Empty { .. });
-    assert_error!(&magic_at(56, b"ARM\x64"), KernelError::WrongArch { .. });
-    assert_error!(&magic_at(48, b"RISCV\0\0\0"), KernelError::WrongArch { .. });
-    assert_error!(b"MZ\0\0zimg\0\0", KernelError::WrongArch { .. });
-    assert_error!(b"\x1f\x8b\x08\0", KernelError::Compressed { with: "gzip", .. });
-    assert_error!(b"\x02\x21\x4c\x18", KernelError::Compressed { with: "lz4", .. });
-    assert_error!(b"\x28\xb5\x2f\xfd", KernelError::Compressed { with: "zstd", .. });
-    assert_error!(b"!<arch>\ndebian-binary   ", KernelError::DebianPackage { .. });
-    assert_error!(b"#!/bin/sh\n", KernelError::NotAKernel { what: "a text file", .. });
-    assert_error!(b"MZ\0\0", KernelError::NotAKernel { .. });
-    assert_error!(&magic_at(600, b"\xff"), KernelError::NotAKernel { .. });
+    assert_error(b"", "NAME is empty");
+    assert_error(&magic_at(56, b"ARM\x64"), "but ktax boots x86_64");
+    assert_error(&magic_at(48, b"RISCV\0\0\0"), "but ktax boots x86_64");
+    assert_error(b"MZ\0\0zimg\0\0", "but ktax boots x86_64");
+    assert_error(b"\x1f\x8b\x08\0", "compressed with gzip");
+    assert_error(b"\x02\x21\x4c\x18", "compressed with lz4");
+    assert_error(b"\x28\xb5\x2f\xfd", "compressed with zstd");
+    assert_error(b"!<arch>\ndebian-binary   ", "is a Debian package");
+    assert_error(b"#!/bin/sh\n", "is a text file, not a kernel");
+    assert_error(b"MZ\0\0", ", not a kernel");
+    assert_error(&magic_at(600, b"\xff"), ", not a kernel");
 }
 
 proptest! {

@@ -37,7 +37,7 @@ mod target;
 
 pub use cache::{Kernel, at_hand, cached, place};
 pub use debian::{CPU_MODULES, modules, needed_modules};
-pub use error::{BuildError, KernelError};
+pub use error::why_unbuilt;
 pub use obtain::{check, check_names, obtain, obtain_for};
 pub use package::Package;
 pub use source::{commits, is_built_in, options_between, patch, that_touch, with_options};

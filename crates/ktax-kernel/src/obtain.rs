@@ -6,22 +6,17 @@ use std::path::Path;
 
 use crate::cache::{Cache, IMAGE_MAX, Kernel};
 use crate::debian::Apt;
-use crate::error::KernelError;
 use crate::spec::KernelSpec;
 use crate::talk::Talk;
 use crate::target::Target;
-use crate::{debian, source};
+use crate::{debian, image, source};
 use ktax_host::disk::read_limited;
 use ktax_host::text::escape_path;
-use ktax_model::Subject;
+use ktax_model::{Error, Result, Subject};
 
 /// Gets the x86_64 kernel that a Subject names, and keeps it in `cache/kernels/`. ktax downloads a
 /// package version only once, and builds the same source with the same options only once.
-///
-/// # Errors
-/// A [`KernelError`] if the kernel does not exist, is not one that ktax can boot, or cannot be
-/// built, and [`KernelError::Cancelled`] if the user has cancelled.
-pub fn obtain(subject: &Subject, cache: &Path, talk: &Talk<'_>) -> Result<Kernel, KernelError> {
+pub fn obtain(subject: &Subject, cache: &Path, talk: &Talk<'_>) -> Result<Kernel> {
     obtain_for(&Target::X86_64, subject, cache, talk)
 }
 
@@ -31,7 +26,7 @@ pub fn obtain_for(
     subject: &Subject,
     cache: &Path,
     talk: &Talk<'_>,
-) -> Result<Kernel, KernelError> {
+) -> Result<Kernel> {
     talk.unless_cancelled(find_or_make(target, subject, cache, talk))
 }
 
@@ -40,18 +35,16 @@ fn find_or_make(
     subject: &Subject,
     cache: &Path,
     talk: &Talk<'_>,
-) -> Result<Kernel, KernelError> {
+) -> Result<Kernel> {
     let spec: KernelSpec = subject.kernel.parse()?;
     if !spec.is_source() && subject.is_built() {
         return Err(not_built(&spec, cache, talk));
     }
     let cache = || Cache::open_for(target.arch, cache, talk.note);
     match &spec {
-        KernelSpec::Debian { .. } if !target.is_packaged => Err(KernelError::NotFor {
-            name: spec.to_string(),
-            found: "without the options that this host needs".into(),
-            wanted: target.arch.name(),
-        }),
+        KernelSpec::Debian { .. } if !target.is_packaged => {
+            Err(image::not_for(&spec, "without the options that this host needs", target.arch))
+        }
         KernelSpec::Debian { package, version } => {
             let cache = cache()?;
             let apt = Apt::for_images(&cache).with(talk);
@@ -62,7 +55,11 @@ fn find_or_make(
             cache()?.put(&image, None, &source)
         }
         _ if target.is_foreign() && target.is_packaged => {
-            Err(KernelError::OnlyPackaged { name: spec.to_string(), arch: target.arch.name() })
+            let arch = target.arch.name();
+            let problem = format!("{spec} is a source, and ktax builds no kernels for {arch}");
+            Err(Error::user(problem).next(format!(
+                "give a package such as `debian:cloud-{arch}`, or the path of an Image with KVM"
+            )))
         }
         KernelSpec::Source(_) | KernelSpec::DebianSource(_) | KernelSpec::Revision(_) => {
             source::obtain(&spec, (target, subject), &cache()?, talk)
@@ -72,17 +69,17 @@ fn find_or_make(
 
 /// Checks the names in a Subject: its kernel, and the files of options and patches. Builds and
 /// downloads nothing, so that nobody waits to hear of a mistyped name.
-pub fn check_names(subject: &Subject, cache: &Path, talk: &Talk<'_>) -> Result<(), KernelError> {
+pub fn check_names(subject: &Subject, cache: &Path, talk: &Talk<'_>) -> Result<()> {
     let spec: KernelSpec = subject.kernel.parse()?;
     match spec.is_source() {
         false if subject.is_built() => Err(not_built(&spec, cache, talk)),
         false => Ok(()),
-        true => Ok(source::check_files(subject)?),
+        true => source::check_files(subject),
     }
 }
 
 /// The error for options of a prebuilt kernel, with the source to give instead.
-fn not_built(spec: &KernelSpec, cache: &Path, talk: &Talk<'_>) -> KernelError {
+fn not_built(spec: &KernelSpec, cache: &Path, talk: &Talk<'_>) -> Error {
     let version = match spec {
         KernelSpec::Debian { package, version } => {
             Cache::open(cache, talk.note).ok().and_then(|cache| {
@@ -100,12 +97,13 @@ fn not_built(spec: &KernelSpec, cache: &Path, talk: &Talk<'_>) -> KernelError {
         None => "give the source that it was built from, such as `src:DIR` or `debian-src:6.12`"
             .to_owned(),
     };
-    KernelError::NotBuilt { spec: spec.short(), next }
+    let problem = "--config, --patch, --start-config and --tree need a kernel that ktax builds";
+    Error::user(format!("{} is a prebuilt kernel: {problem}", spec.short())).next(next)
 }
 
 /// Checks as much of a Subject as is possible without a build: the name of its kernel, and for a
 /// source also the tools, the tree, the patches and, by Kconfig, the options.
-pub fn check(subject: &Subject, cache: &Path, talk: &Talk<'_>) -> Result<(), KernelError> {
+pub fn check(subject: &Subject, cache: &Path, talk: &Talk<'_>) -> Result<()> {
     let spec: KernelSpec = subject.kernel.parse()?;
     match spec.is_source() {
         false => Ok(()),
@@ -117,31 +115,38 @@ pub fn check(subject: &Subject, cache: &Path, talk: &Talk<'_>) -> Result<(), Ker
 }
 
 /// The whole image, and its absolute path for the Identity.
-fn read_named_file(given: &Path) -> Result<(Vec<u8>, String), KernelError> {
+fn read_named_file(given: &Path) -> Result<(Vec<u8>, String)> {
     let path = escape_path(given);
+    let refused = |problem: &str, next| Err(Error::user(format!("{path} {problem}")).next(next));
+    let unreadable = |error| {
+        Error::user(format!("cannot read {path}: {error}"))
+            .next("make it readable, or give the path of a readable copy")
+    };
     let metadata = match fs::metadata(given) {
-        Ok(metadata) => metadata,
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Err(KernelError::NotFound { path });
+            let next = "give the path of a bzImage, or `debian:cloud-amd64`";
+            return refused("does not exist", next);
         }
-        Err(error) => return Err(KernelError::Unreadable { path, error }),
+        found => found.map_err(unreadable)?,
     };
     if metadata.is_dir() {
-        return Err(KernelError::Directory { path });
+        return refused("is a directory", "give the image in it, such as arch/x86/boot/bzImage");
     }
     // A pipe can be read only once, and a device may never end.
     if !metadata.is_file() {
-        return Err(KernelError::NotAFile { path });
+        return refused("is not a regular file", "give the path of a bzImage");
     }
-    if metadata.len() > IMAGE_MAX {
-        let found = metadata.len();
-        return Err(KernelError::TooLarge { path, found, limit: IMAGE_MAX });
+    let found = metadata.len();
+    if found > IMAGE_MAX {
+        let problem = format!("has {found} bytes, and ktax reads at most {IMAGE_MAX} bytes");
+        return refused(
+            &problem,
+            "give the bzImage, or strip the vmlinux with `strip --strip-debug`",
+        );
     }
     let absolute = std::path::absolute(given).unwrap_or_else(|_| given.to_owned());
-    match read_limited(given, IMAGE_MAX) {
-        Ok(image) => Ok((image, escape_path(&absolute))),
-        Err(error) => Err(KernelError::Unreadable { path, error }),
-    }
+    let image = read_limited(given, IMAGE_MAX).map_err(unreadable)?;
+    Ok((image, escape_path(&absolute)))
 }
 
 #[cfg(test)]

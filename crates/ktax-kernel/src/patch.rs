@@ -18,9 +18,10 @@ mod tests;
 use std::collections::BTreeSet;
 
 use ktax_host::text::escape;
+use ktax_model::{Error, Result};
 use mail::{Mail, SeriesPosition, is_mail, without_crlf};
 
-pub use diff::{Diff, FileDiff, Hunk, PatchError};
+pub use diff::{Diff, FileDiff, Hunk};
 pub use functions::{SourceFunction, definitions_in};
 
 /// One patch: a diff that git applies.
@@ -35,7 +36,7 @@ pub struct Patch {
 }
 
 /// The patches of a file, in the order of their series. Cover letters and replies are skipped.
-pub fn read(bytes: &[u8]) -> Result<Vec<Patch>, PatchError> {
+pub fn read(bytes: &[u8]) -> Result<Vec<Patch>> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let first = bytes.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0);
     let mails = mail::split_mailbox(&bytes[first..]);
@@ -44,27 +45,37 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Patch>, PatchError> {
         false => parse_patch("", without_crlf(bytes.to_vec()))?.into_iter().collect(),
     };
     if patches.is_empty() {
-        return Err(PatchError::NoDiff);
+        return Err(Error::user("it contains no diff")
+            .next("give a file that `git format-patch`, `git diff` or `b4 am` wrote"));
     }
     Ok(patches)
 }
 
 /// A patch with this name; `None` if the text has no diff.
-fn parse_patch(name: &str, bytes: Vec<u8>) -> Result<Option<Patch>, PatchError> {
-    let diff = Diff::read(&bytes).map_err(|error| match error {
-        PatchError::Damaged { line, .. } if !name.is_empty() => {
-            PatchError::Damaged { line, place: format!(" of {name:?}") }
-        }
-        error => error,
+fn parse_patch(name: &str, bytes: Vec<u8>) -> Result<Option<Patch>> {
+    let diff = Diff::read(&bytes).map_err(|line| {
+        let place = if name.is_empty() { String::new() } else { format!(" of {name:?}") };
+        Error::user(format!(
+            "line {line} of the diff{place} does not belong to its hunk, so a mail program has \
+             probably wrapped or cut lines"
+        ))
+        .next("download the original, such as with `b4 am`")
     })?;
     let Some(first) = diff.files.first() else { return Ok(None) };
     if !diff.files.iter().any(|file| diff::may_contain(&file.path)) {
-        return Err(PatchError::NotOfAKernel { file: escape(&first.path) });
+        let problem = format!(
+            "it changes {}, and no directory of a kernel tree contains that",
+            escape(&first.path)
+        );
+        return Err(Error::user(problem).next(
+            "create the patch in the top directory of a kernel tree, such as with \
+             `git format-patch -1`",
+        ));
     }
     Ok(Some(Patch { name: name.to_owned(), bytes, diff }))
 }
 
-fn patches_in_mails(mails: &[&[u8]]) -> Result<Vec<Patch>, PatchError> {
+fn patches_in_mails(mails: &[&[u8]]) -> Result<Vec<Patch>> {
     let mut found: Vec<(Option<SeriesPosition>, Vec<Patch>)> = Vec::new();
     let is_alone = mails.len() == 1;
     for mail in mails {
@@ -86,7 +97,8 @@ fn patches_in_mails(mails: &[&[u8]]) -> Result<Vec<Patch>, PatchError> {
         }
         match (patches.is_empty(), position) {
             (true, Some(position)) if position.number > 0 && !is_alone => {
-                return Err(PatchError::NoDiffIn { name });
+                return Err(Error::user(format!("the mail {name:?} contains no diff"))
+                    .next("download the series again, such as with `b4 am`"));
             }
             (true, _) => {}
             // The list and the copy to the reader bring a mail twice.
@@ -108,9 +120,7 @@ fn is_same(
 }
 
 /// The patches in the order of their numbers; as they stand in the file if one has no number.
-fn in_order(
-    mut found: Vec<(Option<SeriesPosition>, Vec<Patch>)>,
-) -> Result<Vec<Patch>, PatchError> {
+fn in_order(mut found: Vec<(Option<SeriesPosition>, Vec<Patch>)>) -> Result<Vec<Patch>> {
     let positions: Option<Vec<SeriesPosition>> =
         found.iter().map(|(position, _)| *position).collect();
     if let Some(mut positions) = positions {
@@ -119,16 +129,25 @@ fn in_order(
         if series.len() > 1 {
             let names = series.iter().map(|(version, total)| format!("v{version} of {total}"));
             let series = names.collect::<Vec<_>>().join(", ");
-            return Err(PatchError::SeveralSeries { series });
+            return Err(Error::user(format!("it contains several series ({series})")).next(
+                "keep one of them, such as with `b4 am`, which writes the newest version alone",
+            ));
         }
         positions.sort();
         for pair in positions.windows(2) {
             let (SeriesPosition { number, total, .. }, next) = (pair[0], pair[1].number);
             if next == number {
-                return Err(PatchError::Twice { number, total });
+                return Err(Error::user(format!(
+                    "it contains two different patches {number}/{total}"
+                ))
+                .next("keep one of them, or download one version of the series with `b4 am`"));
             }
             if next > number + 1 {
-                return Err(PatchError::Gap { missing: number + 1, total });
+                return Err(Error::user(format!(
+                    "it contains other patches of the series, but not {}/{total}",
+                    number + 1
+                ))
+                .next("add that mail, or give each patch as a file of its own"));
             }
         }
         found.sort_by_key(|(position, _)| *position);

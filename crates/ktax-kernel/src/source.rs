@@ -23,13 +23,13 @@ mod tree;
 use std::fs;
 
 use crate::cache::{Cache, Kernel};
-use crate::error::{BuildError, KernelError};
+use crate::error::cache_error;
 use crate::spec::KernelSpec;
 use crate::talk::Talk;
 use crate::target::Target;
 use kconfig::configure;
 use ktax_host::text::{counted, escape_path};
-use ktax_model::Subject;
+use ktax_model::{Result, Subject};
 use make::{Lane, Make, compiled_before};
 use recipe::Recipe;
 use tree::Trees;
@@ -45,7 +45,7 @@ pub(crate) fn check(
     subject: &Subject,
     cache: &Cache<'_>,
     talk: &Talk<'_>,
-) -> Result<(), KernelError> {
+) -> Result<()> {
     make::check_tools(&Target::X86_64)?;
     let builds = cache.builds();
     let trees = Trees::open(&builds)?;
@@ -63,7 +63,7 @@ pub(crate) fn obtain(
     (target, subject): (&Target, &Subject),
     cache: &Cache<'_>,
     talk: &Talk<'_>,
-) -> Result<Kernel, KernelError> {
+) -> Result<Kernel> {
     make::check_tools(target)?;
     let builds = cache.builds();
     let trees = Trees::open(&builds)?;
@@ -89,7 +89,7 @@ fn build(
     recipe: &Recipe,
     cache: &Cache<'_>,
     talk: &Talk<'_>,
-) -> Result<Kernel, KernelError> {
+) -> Result<Kernel> {
     let (make, config) = configure_lane(trees, lane, recipe, talk)?;
     let outcome = recipe.key_of_outcome(&config);
     if let Some(kernel) = recipe::find_build(cache, &outcome, &recipe.source)? {
@@ -112,7 +112,7 @@ fn build(
     make.run(&[&format!("-j{jobs}"), image], &[])?;
     (talk.status)("");
     let path = make.objects.join(path);
-    let image = fs::read(&path).map_err(|error| BuildError::cache("read", &path, error))?;
+    let image = fs::read(&path).map_err(|error| cache_error("read", &path, error))?;
     let kernel = cache.put(&image, Some(config.as_bytes()), &recipe.source)?;
     recipe::remember_build(cache, &outcome, &kernel)?;
     Ok(kernel)
@@ -124,7 +124,7 @@ fn configure_lane<'a>(
     lane: &Lane,
     recipe: &'a Recipe,
     talk: &'a Talk<'a>,
-) -> Result<(Make<'a>, String), KernelError> {
+) -> Result<(Make<'a>, String)> {
     lane.check_out(trees, &recipe.tree)?;
     let make = Make {
         source: lane.source(),

@@ -6,9 +6,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::KernelError;
 use crate::package::{is_package_name, is_version};
 use ktax_host::text::{escape, escape_path};
+use ktax_model::{Error, Result};
 
 /// The name of a kernel. Prebuilt: `debian:NAME`, `debian:NAME=VERSION` or the path of a file.
 /// Built from source: `src:DIRECTORY`, `debian-src:VERSION` or `git:REVISION`.
@@ -44,12 +44,13 @@ impl KernelSpec {
 }
 
 impl FromStr for KernelSpec {
-    type Err = KernelError;
+    type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, KernelError> {
-        let bad = |problem| {
+    fn from_str(text: &str) -> Result<Self> {
+        let bad = |problem: &str| {
             let spec = text.chars().take(200).collect::<String>().escape_debug().to_string();
-            KernelError::BadSpec { spec, problem }
+            Error::user(format!("cannot use kernel `{spec}`: {problem}"))
+                .next("give `debian:cloud-amd64` or the path of a bzImage")
         };
         if text.is_empty() {
             return Err(bad("the name is empty"));
@@ -133,9 +134,9 @@ fn has_scheme(path: &Path) -> bool {
 }
 
 impl TryFrom<String> for KernelSpec {
-    type Error = KernelError;
+    type Error = Error;
 
-    fn try_from(text: String) -> Result<Self, KernelError> {
+    fn try_from(text: String) -> Result<Self> {
         text.parse()
     }
 }

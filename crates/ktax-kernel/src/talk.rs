@@ -11,8 +11,8 @@ use std::{io, thread};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::error::KernelError;
 use ktax_host::text::escape;
+use ktax_model::{Error, Result};
 
 /// Time between two questions whether the user has cancelled.
 pub(super) const PAUSE: Duration = Duration::from_millis(200);
@@ -76,13 +76,10 @@ pub(crate) const SILENT: Talk<'_> =
     Talk { note: &|_| {}, status: &|_| {}, task: &|_| {}, is_cancelled: &|| false };
 
 impl Talk<'_> {
-    /// Turns an error after the user has cancelled into [`KernelError::Cancelled`]. Ctrl-C also
-    /// stops the tools that ktax runs, and they report that as a failure.
-    pub(super) fn unless_cancelled<T>(
-        &self,
-        done: Result<T, KernelError>,
-    ) -> Result<T, KernelError> {
-        done.map_err(|error| if (self.is_cancelled)() { KernelError::Cancelled } else { error })
+    /// Turns an error after the user has cancelled into [`Error::cancelled`]. Ctrl-C also stops the
+    /// tools that ktax runs, and they report that as a failure.
+    pub(super) fn unless_cancelled<T>(&self, done: Result<T>) -> Result<T> {
+        done.map_err(|error| if (self.is_cancelled)() { Error::cancelled() } else { error })
     }
 }
 

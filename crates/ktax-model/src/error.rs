@@ -24,6 +24,10 @@ pub enum ErrorKind {
     Other,
     /// The user stopped the command; finished work is kept.
     Cancelled,
+    /// apt cannot answer at all; a kernel in the cache is the best answer then.
+    NoPackageList,
+    /// The source cannot be built with these options; a search goes on without this kernel.
+    Unbuildable,
 }
 
 /// Result with the error of ktax.

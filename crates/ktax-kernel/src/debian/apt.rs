@@ -16,12 +16,12 @@ use std::{fs, io};
 
 use super::deb::{self, Archive, Contents, Listed, bad_package};
 use crate::cache::Cache;
-use crate::error::{KernelError, full_disk_in};
+use crate::error::{cache_error, full_disk_in, start_error};
 use crate::package::{Package, is_package_name, is_version};
 use crate::talk::{self, KernelTask, Talk, TaskKind, last_line};
 use ktax_host::cache::Holder;
 use ktax_host::text::escape;
-use ktax_model::Arch;
+use ktax_model::{Arch, Error, ErrorKind, Result};
 
 /// The apt of this machine, for one architecture.
 pub(crate) struct Apt<'a> {
@@ -36,7 +36,7 @@ pub(crate) struct Apt<'a> {
 }
 
 impl Archive for Apt<'_> {
-    fn look_up(&self, name: &str, version: Option<&str>) -> Result<Listed, KernelError> {
+    fn look_up(&self, name: &str, version: Option<&str>) -> Result<Listed> {
         if let Some(foreign) = &self.foreign {
             foreign.refresh(&|text| self.cache.note(text))?;
         }
@@ -62,7 +62,7 @@ impl Archive for Apt<'_> {
         parse_listing(&String::from_utf8_lossy(&output.stdout), name, version, self.arch)
     }
 
-    fn fetch(&self, package: &Package, scratch: &Path) -> Result<Contents, KernelError> {
+    fn fetch(&self, package: &Package, scratch: &Path) -> Result<Contents> {
         let file = self.download(package, scratch)?;
         read_tree(&file, package, |pipe| deb::take_kernel(pipe, package))
     }
@@ -107,16 +107,12 @@ impl<'a> Apt<'a> {
     }
 
     /// The newest version of a package in the local lists.
-    pub(crate) fn newest(&self, name: &str) -> Result<Package, KernelError> {
+    pub(crate) fn newest(&self, name: &str) -> Result<Package> {
         self.look_up(name, None).map(|listed| listed.package)
     }
 
     /// Downloads a source package into `scratch`, and returns the path of the archive in it.
-    pub(crate) fn fetch_source(
-        &self,
-        package: &Package,
-        scratch: &Path,
-    ) -> Result<PathBuf, KernelError> {
+    pub(crate) fn fetch_source(&self, package: &Package, scratch: &Path) -> Result<PathBuf> {
         let file = self.download(package, scratch)?;
         let archive = scratch.join("source.tar.xz");
         read_tree(&file, package, |pipe| deb::take_source(pipe, package, &archive))?;
@@ -129,13 +125,13 @@ impl<'a> Apt<'a> {
         package: &Package,
         names: &[&str],
         scratch: &Path,
-    ) -> Result<Vec<(String, Vec<u8>)>, KernelError> {
+    ) -> Result<Vec<(String, Vec<u8>)>> {
         let file = self.download(package, scratch)?;
         read_tree(&file, package, |pipe| deb::take_modules(pipe, package, names))
     }
 
     /// Downloads a package into `scratch`, and returns the path of the .deb file.
-    fn download(&self, package: &Package, scratch: &Path) -> Result<PathBuf, KernelError> {
+    fn download(&self, package: &Package, scratch: &Path) -> Result<PathBuf> {
         let mut command = tool("apt-get");
         command.args(self.options()).arg("-q").args(DOWNLOAD_OPTIONS).args(["download", "--"]);
         command.arg(self.argument(&package.name, Some(&package.version))).current_dir(scratch);
@@ -145,12 +141,11 @@ impl<'a> Apt<'a> {
         };
         if !output.status.success() {
             if let Some(error) = full_disk_in(&output.stderr) {
-                return Err(KernelError::cache("download a package to", scratch, error));
+                return Err(cache_error("download a package to", scratch, error));
             }
-            return Err(KernelError::FetchFailed {
-                package: package.clone(),
-                reason: last_line(&output.stderr),
-            });
+            let reason = last_line(&output.stderr);
+            return Err(Error::host(format!("cannot download {package}: {reason}"))
+                .next("check the network, then run `sudo apt-get update`"));
         }
         let file = only_deb(scratch).map_err(|problem| bad_package(package, &problem))?;
         check_fields(&file, package, self.arch)?;
@@ -164,8 +159,8 @@ impl<'a> Apt<'a> {
         package: &Package,
         scratch: &Path,
         talk: &Talk<'_>,
-    ) -> Result<Output, KernelError> {
-        let failed = |error| KernelError::ToolFailed { tool: "apt-get", error };
+    ) -> Result<Output> {
+        let failed = |error| start_error("apt-get", error);
         let total = self.size(package);
         let show = |is_over| {
             let there = bytes_below(scratch);
@@ -179,7 +174,7 @@ impl<'a> Apt<'a> {
             .map_err(|error| not_started("apt-get", "apt", error))?;
         show(false);
         let status = talk::wait_or_cancel(&mut child, talk, || show(false)).map_err(failed)?;
-        let status = status.ok_or(KernelError::Cancelled)?;
+        let status = status.ok_or_else(Error::cancelled)?;
         if status.success() {
             show(true);
         }
@@ -231,7 +226,7 @@ fn only_deb(scratch: &Path) -> Result<PathBuf, String> {
 }
 
 /// Checks that a .deb file is this package.
-fn check_fields(file: &Path, package: &Package, wanted: &'static str) -> Result<(), KernelError> {
+fn check_fields(file: &Path, package: &Package, wanted: &'static str) -> Result<()> {
     let mut command = tool("dpkg-deb");
     command.arg("--field").arg(file).args(["Package", "Version", "Architecture"]);
     let output = run(command, "dpkg-deb", "dpkg")?;
@@ -245,12 +240,15 @@ fn check_fields(file: &Path, package: &Package, wanted: &'static str) -> Result<
     }
     match field(&stanza, "Architecture") {
         Some(arch) if arch == wanted || arch == "all" => Ok(()),
-        arch => Err(KernelError::ForeignPackage {
-            package: package.name.clone(),
-            arch: escape(arch.unwrap_or("unknown")),
-            wanted,
-        }),
+        arch => Err(foreign_package(&package.name, arch.unwrap_or("unknown"), wanted)),
     }
+}
+
+/// The package is for another architecture.
+fn foreign_package(package: &str, arch: &str, wanted: &str) -> Error {
+    let arch = escape(arch);
+    Error::user(format!("package {package} is for {arch}, but one for {wanted} is needed"))
+        .next(format!("give a package such as `debian:cloud-{wanted}`"))
 }
 
 /// Options of `apt-get download` and `apt-get update`. Root must stay root: apt would change to a
@@ -278,19 +276,18 @@ fn tool(program: &str) -> Command {
 
 /// Runs a command and collects its output. `tool` and `package` are for the error if it is not
 /// installed.
-fn run(
-    mut command: Command,
-    tool: &'static str,
-    package: &'static str,
-) -> Result<Output, KernelError> {
+fn run(mut command: Command, tool: &str, package: &str) -> Result<Output> {
     command.output().map_err(|error| not_started(tool, package, error))
 }
 
-fn not_started(tool: &'static str, package: &'static str, error: io::Error) -> KernelError {
-    if error.kind() == io::ErrorKind::NotFound {
-        return KernelError::NoTool { tool, package };
+fn not_started(tool: &str, package: &str, error: io::Error) -> Error {
+    if error.kind() != io::ErrorKind::NotFound {
+        return start_error(tool, error);
     }
-    KernelError::ToolFailed { tool, error }
+    let problem = format!("`{tool}` is not installed, and `debian:` kernels need it");
+    let missing =
+        Error::user(problem).next(format!("install {package}, or give the path of a bzImage"));
+    if tool == "apt-cache" { missing.kind(ErrorKind::NoPackageList) } else { missing }
 }
 
 /// Calls `read` with the output of `dpkg-deb --fsys-tarfile`. stderr goes to a file: a full pipe
@@ -298,9 +295,9 @@ fn not_started(tool: &'static str, package: &'static str, error: io::Error) -> K
 fn read_tree<T>(
     file: &Path,
     package: &Package,
-    read: impl FnOnce(&mut ChildStdout) -> Result<T, KernelError>,
-) -> Result<T, KernelError> {
-    let failed = |error| KernelError::ToolFailed { tool: "dpkg-deb", error };
+    read: impl FnOnce(&mut ChildStdout) -> Result<T>,
+) -> Result<T> {
+    let failed = |error| start_error("dpkg-deb", error);
     let mut complaints = talk::stderr_file().map_err(failed)?;
     let mut command = tool("dpkg-deb");
     command.arg("--fsys-tarfile").arg(file).stdout(Stdio::piped());
@@ -331,17 +328,19 @@ fn parse_listing(
     name: &str,
     wanted: Option<&str>,
     arch: &'static str,
-) -> Result<Listed, KernelError> {
-    let unknown = || KernelError::UnknownPackage {
-        package: wanted.map_or(name.to_owned(), |version| format!("{name}={version}")),
-        arch,
+) -> Result<Listed> {
+    let unknown = || {
+        let package = wanted.map_or(name.to_owned(), |version| format!("{name}={version}"));
+        let problem = format!("apt knows no package {package} for {arch}");
+        Error::user(format!("{problem}: the name is wrong, or there are no package lists"))
+            .next("check the name, or run `sudo apt-get update`")
+            .kind(ErrorKind::NoPackageList)
     };
     let has_name = |stanza: &&str| field(stanza, "Package") == Some(name);
     let stanza = answer.split("\n\n").find(has_name).ok_or_else(unknown)?;
     let found = field(stanza, "Architecture").unwrap_or("unknown");
     if found != arch && found != "all" {
-        let (package, found) = (name.to_owned(), escape(found));
-        return Err(KernelError::ForeignPackage { package, arch: found, wanted: arch });
+        return Err(foreign_package(name, found, arch));
     }
     let version = field(stanza, "Version").unwrap_or("");
     let package = Package::new(name, version).ok_or_else(unknown)?;
@@ -407,8 +406,8 @@ impl ForeignLists {
     }
 
     /// Reads the lists from the archive, unless they are new. Old ones are better than none.
-    pub fn refresh(&self, note: &dyn Fn(&str)) -> Result<(), KernelError> {
-        let unwritten = |error| KernelError::cache("write", &self.dir, error);
+    pub fn refresh(&self, note: &dyn Fn(&str)) -> Result<()> {
+        let unwritten = |error| cache_error("write", &self.dir, error);
         if self.holder.get().is_none() {
             drop(self.holder.set(Holder::hold_directory(&self.dir).map_err(unwritten)?));
         }
@@ -424,7 +423,11 @@ impl ForeignLists {
         command.args(self.options()).args(DOWNLOAD_OPTIONS).args(["-q", "update"]);
         command.args(["--error-on=any"]);
         let output = run(command, "apt-get", "apt")?;
-        let failed = KernelError::NoLists { arch: self.arch, reason: last_line(&output.stderr) };
+        let (arch, reason) = (self.arch, last_line(&output.stderr));
+        let failed =
+            Error::host(format!("cannot read Debian's package lists for {arch}: {reason}"))
+                .next("check the network, or give the path of a kernel")
+                .kind(ErrorKind::NoPackageList);
         match (output.status.success(), age) {
             (true, _) => File::create(stamp).map(drop).map_err(unwritten),
             (false, Some(_)) => {
@@ -451,7 +454,7 @@ impl ForeignLists {
 }
 
 /// The address of the archive that this machine uses.
-fn archive_address() -> Result<String, KernelError> {
+fn archive_address() -> Result<String> {
     let mut command = tool("apt-get");
     command.args(["indextargets", "--format", "$(REPO_URI)"]);
     command.args(["Created-By: Packages", "Origin: Debian", "Label: Debian", "Component: main"]);
@@ -481,8 +484,8 @@ mod tests {
     #[test]
     fn a_missing_tool_is_named() {
         let error = run(tool("ktax-no-such-tool"), "apt-cache", "apt").unwrap_err();
-        assert!(matches!(error, KernelError::NoTool { tool: "apt-cache", .. }), "{error}");
-        assert!(error.is_apt_silent());
+        assert!(error.to_string().starts_with("`apt-cache` is not installed"), "{error}");
+        assert_eq!(error.kind, ErrorKind::NoPackageList);
     }
 
     const META: &str = "Package: linux-image-cloud-amd64\nVersion: 6.1.192-2\n\
@@ -527,7 +530,7 @@ mod tests {
         let Err(error) = parse_listing(&foreign, "linux-image-cloud-amd64", None, "amd64") else {
             panic!()
         };
-        assert!(matches!(error, KernelError::ForeignPackage { .. }), "{error}");
+        assert!(error.to_string().contains(" is for arm64, but one for amd64 "), "{error}");
     }
 
     #[test]

@@ -10,10 +10,11 @@ use std::path::Path;
 use tar::Entry;
 
 use crate::cache::{CONFIG_MAX, MODULE_MAX};
-use crate::error::{KernelError, is_full};
+use crate::error::{cache_error, is_full};
 use crate::package::Package;
 use ktax_host::disk::read_up_to;
 use ktax_host::text::escape;
+use ktax_model::{Error, Result};
 
 /// The largest image in a package, in bytes.
 const VMLINUZ_MAX: u64 = 256 << 20;
@@ -28,7 +29,7 @@ const FILES_MAX: usize = 8;
 
 /// Returns `./boot/vmlinuz-X`, or `./boot/vmlinux-X` of some architectures, and `./boot/config-X`
 /// of the tar stream `tree` of `package`.
-pub(super) fn take_kernel(tree: impl Read, package: &Package) -> Result<Contents, KernelError> {
+pub(super) fn take_kernel(tree: impl Read, package: &Package) -> Result<Contents> {
     let bad = |error: io::Error| bad_package(package, &error.to_string());
     let mut archive = tar::Archive::new(tree.take(TREE_MAX));
     let mut kernels = Vec::new();
@@ -53,11 +54,7 @@ pub(super) fn take_kernel(tree: impl Read, package: &Package) -> Result<Contents
 }
 
 /// Writes the one `./usr/src/linux-source-*.tar.xz` of `package` to `archive`.
-pub(super) fn take_source(
-    tree: impl Read,
-    package: &Package,
-    archive: &Path,
-) -> Result<(), KernelError> {
+pub(super) fn take_source(tree: impl Read, package: &Package, archive: &Path) -> Result<()> {
     let bad = |error: io::Error| bad_package(package, &error.to_string());
     let mut tar = tar::Archive::new(tree.take(TREE_MAX));
     for entry in tar.entries().map_err(bad)? {
@@ -68,7 +65,7 @@ pub(super) fn take_source(
             let written = File::create(archive)
                 .and_then(|mut file| io::copy(&mut entry, &mut file).map(drop));
             return written.map_err(|error| match is_full(&error) {
-                true => KernelError::cache("write", archive, error),
+                true => cache_error("write", archive, error),
                 false => bad(error),
             });
         }
@@ -81,7 +78,7 @@ pub(super) fn take_modules(
     tree: impl Read,
     package: &Package,
     names: &[&str],
-) -> Result<Vec<(String, Vec<u8>)>, KernelError> {
+) -> Result<Vec<(String, Vec<u8>)>> {
     let bad = |error: io::Error| bad_package(package, &error.to_string());
     let mut tar = tar::Archive::new(tree.take(TREE_MAX));
     let mut found: Vec<(String, Vec<u8>)> = Vec::new();
@@ -113,15 +110,18 @@ fn only_kernel(
     mut kernels: FilesByRelease,
     configs: FilesByRelease,
     package: &Package,
-) -> Result<Contents, KernelError> {
-    let package = package.clone();
+) -> Result<Contents> {
     let Some((release, image)) = kernels.pop() else {
-        return Err(KernelError::NoImageInPackage { package });
+        return Err(Error::user(format!("{package} contains no /boot/vmlinuz-*"))
+            .next("give a package that contains a kernel, such as `debian:cloud-amd64`"));
     };
     if !kernels.is_empty() {
         let all = kernels.iter().map(|(release, _)| release).chain([&release]);
         let names: Vec<_> = all.map(|name| escape(&String::from_utf8_lossy(name))).collect();
-        return Err(KernelError::SeveralKernels { package, names: names.join(", ") });
+        let problem = format!("{package} contains more than one kernel ({})", names.join(", "));
+        return Err(
+            Error::user(problem).next("unpack it with `dpkg-deb -x`, then give the path of one")
+        );
     }
     let config = configs.into_iter().find(|(name, _)| *name == release).map(|(_, config)| config);
     Ok(Contents { image, config })
@@ -165,14 +165,15 @@ pub(crate) struct Contents {
 /// The distribution's archive of packages.
 pub(crate) trait Archive {
     /// Looks a package up in the local lists: this version, or the newest. Uses no network.
-    fn look_up(&self, name: &str, version: Option<&str>) -> Result<Listed, KernelError>;
+    fn look_up(&self, name: &str, version: Option<&str>) -> Result<Listed>;
     /// Downloads a package into `scratch`, and returns the kernel in it.
-    fn fetch(&self, package: &Package, scratch: &Path) -> Result<Contents, KernelError>;
+    fn fetch(&self, package: &Package, scratch: &Path) -> Result<Contents>;
 }
 
 /// The error for a package that is not as expected.
-pub(super) fn bad_package(package: &Package, problem: &str) -> KernelError {
-    KernelError::BadPackage { package: package.clone(), problem: escape(problem) }
+pub(super) fn bad_package(package: &Package, problem: &str) -> Error {
+    Error::host(format!("cannot use the downloaded {package}: {}", escape(problem)))
+        .next("run `sudo apt-get update`")
 }
 
 #[cfg(test)]
@@ -199,7 +200,7 @@ mod tests {
         tar.into_inner().unwrap()
     }
 
-    fn unpacked(files: &[(&str, &[u8])]) -> Result<Contents, KernelError> {
+    fn unpacked(files: &[(&str, &[u8])]) -> Result<Contents> {
         take_kernel(tree(files).as_slice(), &package())
     }
 
@@ -207,7 +208,6 @@ mod tests {
     fn a_source_that_does_not_fit_is_no_fault_of_the_package() {
         let tree = tree(&[("./usr/src/linux-source-6.12.tar.xz", &[1; 9000])]);
         let error = take_source(tree.as_slice(), &package(), Path::new("/dev/full")).unwrap_err();
-        assert!(matches!(&error, KernelError::Cache { error, .. } if is_full(error)), "{error}");
         let message = error.to_string();
         assert!(message.contains("/dev/full: No space left on device"), "{message}");
         assert!(message.contains("`ktax cache clean --all`"), "{message}");
@@ -246,13 +246,13 @@ mod tests {
     #[test]
     fn one_kernel_is_needed_and_few_files() {
         let none = unpacked(&[("./usr/x", b"")]).unwrap_err();
-        assert!(matches!(none, KernelError::NoImageInPackage { .. }), "{none}");
+        assert!(none.to_string().contains("contains no /boot/vmlinuz-*"), "{none}");
         let two = unpacked(&[("./boot/vmlinuz-a\x1b", b"1"), ("./boot/vmlinuz-b", b"2")]);
         let two = two.unwrap_err().to_string();
         assert!(two.contains("(a\\u{1b}, b)"), "{two}");
         let many = [("./boot/config-a", b"1".as_slice()); FILES_MAX + 1];
         let many = unpacked(&many).unwrap_err();
-        assert!(matches!(many, KernelError::BadPackage { .. }), "{many}");
+        assert!(many.to_string().contains("too many files in /boot"), "{many}");
     }
 
     #[test]
@@ -263,7 +263,7 @@ mod tests {
         header.set_size(0);
         tar.append_link(&mut header, "boot/vmlinuz-6", "/etc/shadow").unwrap();
         let error = take_kernel(tar.into_inner().unwrap().as_slice(), &package()).unwrap_err();
-        assert!(matches!(error, KernelError::NoImageInPackage { .. }), "{error}");
+        assert!(error.to_string().contains("contains no /boot/vmlinuz-*"), "{error}");
     }
 
     #[test]
@@ -277,7 +277,7 @@ mod tests {
     fn a_truncated_package_is_refused() {
         let whole = tree(&[("./boot/vmlinuz-6", &[1; 2000])]);
         let error = take_kernel(&whole[..1500], &package()).unwrap_err();
-        assert!(matches!(error, KernelError::BadPackage { .. }), "{error}");
+        assert!(error.to_string().starts_with("cannot use the downloaded "), "{error}");
     }
 
     proptest! {

@@ -9,12 +9,11 @@ use std::path::{Path, PathBuf};
 use super::apt::Apt;
 use super::deb::{BUILT_IN, LOADABLE};
 use crate::cache::{Cache, Kernel, MODULE_MAX};
-use crate::error::KernelError;
 use crate::package::Package;
 use crate::spec::KernelSpec;
 use crate::talk::Talk;
 use ktax_host::disk::{is_sha256, read_limited, read_own, sha256};
-use ktax_model::Identity;
+use ktax_model::{Error, Identity, Result};
 
 /// The longest index of modules, in bytes.
 const INDEX_MAX: u64 = 64 << 10;
@@ -29,12 +28,10 @@ pub fn modules(
     names: &[&str],
     cache: &Path,
     talk: &Talk<'_>,
-) -> Result<Vec<PathBuf>, KernelError> {
+) -> Result<Vec<PathBuf>> {
     let Some(package) = package_of(&kernel.identity) else { return Ok(Vec::new()) };
-    let one = |(name, path): (&&str, Option<PathBuf>)| {
-        let module = (*name).to_owned();
-        path.ok_or_else(|| KernelError::NoModule { package: package.clone(), module })
-    };
+    let one =
+        |(name, path): (&&str, Option<PathBuf>)| path.ok_or_else(|| no_module(&package, name));
     let found = find_modules(&kernel.identity, &package, names, cache, talk)?;
     names.iter().zip(found).map(one).collect()
 }
@@ -56,7 +53,7 @@ fn find_modules(
     names: &[&str],
     cache: &Path,
     talk: &Talk<'_>,
-) -> Result<Vec<Option<PathBuf>>, KernelError> {
+) -> Result<Vec<Option<PathBuf>>> {
     let cache = Cache::open_for(kernel.arch, cache, talk.note)?;
     let entry = cache.path(&kernel.sha256);
     if let Some(paths) = cached_modules(&cache, &entry, names) {
@@ -128,7 +125,7 @@ pub fn needed_modules(
     names: &[&str],
     cache: &Path,
     talk: &Talk<'_>,
-) -> Result<Vec<(String, Vec<u8>)>, KernelError> {
+) -> Result<Vec<(String, Vec<u8>)>> {
     let Some(package) = package_of(kernel).filter(|_| !names.is_empty()) else {
         return Ok(Vec::new());
     };
@@ -174,8 +171,11 @@ fn append_with_dependencies(
     order.push((name.to_owned(), module.content));
 }
 
-fn no_module(package: &Package, name: &str) -> KernelError {
-    KernelError::NoModule { package: package.clone(), module: name.to_owned() }
+fn no_module(package: &Package, module: &str) -> Error {
+    Error::user(format!("{package} contains no module {module}.ko")).next(format!(
+        "give a cloud kernel of Debian 12 such as `debian:cloud-amd64`, or the path of a kernel \
+         with {module} built in"
+    ))
 }
 
 /// The names in a modules.builtin or a modules.order: `kernel/fs/ext4/ext4.ko`.

@@ -1,7 +1,5 @@
 //! Reads a unified diff: which files it changes, and whether its hunks are whole.
 
-use thiserror::Error;
-
 /// A unified diff, with other text before, between and behind its files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Diff {
@@ -30,8 +28,9 @@ pub struct Hunk {
 }
 
 impl Diff {
-    /// Reads a diff, and skips what is none.
-    pub fn read(text: &[u8]) -> Result<Diff, PatchError> {
+    /// Reads a diff, and skips what is none. The error is the number, from 1, of a line that does
+    /// not belong to its hunk.
+    pub fn read(text: &[u8]) -> Result<Diff, usize> {
         let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
         let mut reader = Reader { lines: &lines, next: 0, files: Vec::new() };
         while reader.next < lines.len() {
@@ -67,7 +66,7 @@ impl Reader<'_> {
     }
 
     /// Reads the heads of one file, one hunk, or one line of other text.
-    fn step(&mut self) -> Result<(), PatchError> {
+    fn step(&mut self) -> Result<(), usize> {
         let line = self.line(self.next);
         if let Some((old, new)) = git_head(line) {
             // Files that are renamed or binary have no other head.
@@ -113,9 +112,9 @@ impl Reader<'_> {
         index.saturating_sub(1)
     }
 
-    fn hunk(&mut self) -> Result<(), PatchError> {
+    fn hunk(&mut self) -> Result<(), usize> {
         let Some((mut old, mut new, context)) = hunk_head(self.line(self.next)) else {
-            return Err(self.damaged());
+            return Err(self.next + 1);
         };
         self.next += 1;
         let mut lines = Vec::new();
@@ -132,11 +131,11 @@ impl Reader<'_> {
                     self.next += 1;
                     continue;
                 }
-                _ => return Err(self.damaged()),
+                _ => return Err(self.next + 1),
             };
             let (in_old, in_new) = (u64::from(sign != '+'), u64::from(sign != '-'));
             if in_old > old || in_new > new {
-                return Err(self.damaged());
+                return Err(self.next + 1);
             }
             old -= in_old;
             new -= in_new;
@@ -147,10 +146,6 @@ impl Reader<'_> {
             hunks.push(Hunk { context, lines });
         }
         Ok(())
-    }
-
-    fn damaged(&self) -> PatchError {
-        PatchError::Damaged { line: self.next + 1, place: String::new() }
     }
 }
 
@@ -245,50 +240,4 @@ fn strip_count<'a>(mut paths: impl Iterator<Item = (&'a str, &'a str)>) -> usize
         is_same && may_contain(path)
     };
     usize::from(!paths.next().is_some_and(is_bare))
-}
-
-/// Reasons why a file is not a patch that ktax can apply. Foreign text is escaped.
-#[derive(Debug, Error, PartialEq, Eq)]
-pub enum PatchError {
-    /// No line of the file begins a diff.
-    #[error(
-        "it contains no diff; give a file that `git format-patch`, `git diff` or `b4 am` wrote"
-    )]
-    NoDiff,
-    /// One patch of a series has no diff.
-    #[error("the mail {name:?} contains no diff; download the series again, such as with `b4 am`")]
-    NoDiffIn { name: String },
-    /// A hunk does not have the lines that its header promises; `line` counts from 1.
-    #[error(
-        "line {line} of the diff{place} does not belong to its hunk, so a mail program has \
-         probably wrapped or cut lines; download the original, such as with `b4 am`"
-    )]
-    Damaged { line: usize, place: String },
-    /// A number of the series is missing between others.
-    #[error(
-        "it contains other patches of the series, but not {missing}/{total}; add that mail, or \
-         give each patch as a file of its own"
-    )]
-    Gap { missing: u32, total: u32 },
-    /// Two different mails have one number.
-    #[error(
-        "it contains two different patches {number}/{total}; keep one of them, or download one \
-         version of the series with `b4 am`"
-    )]
-    Twice { number: u32, total: u32 },
-    /// The mailbox has several series.
-    #[error(
-        "it contains several series ({series}); keep one of them, such as with `b4 am`, which \
-         writes the newest version alone"
-    )]
-    SeveralSeries { series: String },
-    /// No file of the diff can be in a kernel tree.
-    #[error(
-        "it changes {file}, and no directory of a kernel tree contains that; create the patch in \
-         the top directory of a kernel tree, such as with `git format-patch -1`"
-    )]
-    NotOfAKernel { file: String },
-    /// The mail is not one.
-    #[error("its mail cannot be read: {reason}; give the plain diff")]
-    Mail { reason: String },
 }

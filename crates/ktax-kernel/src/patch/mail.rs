@@ -5,8 +5,9 @@
 
 use mailparse::{DispositionType, MailHeaderMap, ParsedMail, parse_mail};
 
-use super::diff::{Diff, PatchError};
+use super::diff::Diff;
 use ktax_host::text::escape;
+use ktax_model::{Error, Result};
 
 /// A mail may be attached to a mail, but not much deeper.
 const DEEPEST: usize = 3;
@@ -40,7 +41,7 @@ pub(super) fn is_mail(bytes: &[u8]) -> bool {
 }
 
 impl Mail {
-    pub(super) fn read(bytes: &[u8]) -> Result<Mail, PatchError> {
+    pub(super) fn read(bytes: &[u8]) -> Result<Mail> {
         let mail = parse_mail(bytes).map_err(unreadable)?;
         let subject = mail.headers.get_first_value("Subject").unwrap_or_default();
         let mut diffs = Vec::new();
@@ -50,11 +51,7 @@ impl Mail {
 }
 
 /// Adds the texts with a diff of a part and those below it, each once.
-fn collect_diffs(
-    part: &ParsedMail<'_>,
-    deepest: usize,
-    diffs: &mut Vec<Vec<u8>>,
-) -> Result<(), PatchError> {
+fn collect_diffs(part: &ParsedMail<'_>, deepest: usize, diffs: &mut Vec<Vec<u8>>) -> Result<()> {
     for below in &part.subparts {
         collect_diffs(below, deepest, diffs)?;
     }
@@ -128,8 +125,9 @@ pub(super) fn without_crlf(text: Vec<u8>) -> Vec<u8> {
     clean
 }
 
-fn unreadable(error: mailparse::MailParseError) -> PatchError {
-    PatchError::Mail { reason: escape(&error.to_string()) }
+fn unreadable(error: mailparse::MailParseError) -> Error {
+    Error::user(format!("its mail cannot be read: {}", escape(&error.to_string())))
+        .next("give the plain diff")
 }
 
 /// The mails of a mailbox; one that is no mailbox is one mail.

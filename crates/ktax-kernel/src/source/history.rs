@@ -3,23 +3,14 @@
 use std::path::Path;
 
 use super::tree::{ask_repository, repository, resolve};
-use crate::error::BuildError;
 use ktax_host::text::{escape, escape_path};
-use ktax_model::Element;
+use ktax_model::{Element, Error, Result};
 
 /// A function that more files mention is too common to narrow a search.
 const FILES_MAX: usize = 50;
 
 /// The id of `base`, and the commits after it up to `change` along first parents, oldest first.
-///
-/// # Errors
-/// [`BuildError::NoLine`] if `base` is not a first-parent ancestor of `change`, and errors for a
-/// repository or a revision that git cannot read.
-pub fn commits(
-    tree: &Path,
-    base: &str,
-    change: &str,
-) -> Result<(String, Vec<Element>), BuildError> {
+pub fn commits(tree: &Path, base: &str, change: &str) -> Result<(String, Vec<Element>)> {
     let tree = repository(tree)?;
     let (first, last) = (resolve(&tree, base, "commit")?, resolve(&tree, change, "commit")?);
     let range = format!("{first}..{last}");
@@ -33,11 +24,14 @@ pub fn commits(
         Some((_, parents)) if is_whole && parents.split(' ').next() == Some(&first) => {
             Ok((first, commits.into_iter().map(|(element, _)| element).collect()))
         }
-        _ => Err(BuildError::NoLine {
-            base: escape(base),
-            change: escape(change),
-            tree: escape_path(&tree),
-        }),
+        _ => {
+            let (base, change) = (escape(base), escape(change));
+            let problem = format!("{base} is not a first-parent ancestor of {change}");
+            Err(Error::user(problem).next(format!(
+                "give a commit that `git -C {} log --first-parent {change}` lists",
+                escape_path(&tree)
+            )))
+        }
     }
 }
 
@@ -51,11 +45,7 @@ fn parse_commit(line: &str) -> Option<(Element, &str)> {
 
 /// The places, from 1, of the commits whose patches seem to change one of these functions. A wrong
 /// guess only costs a search some time.
-pub fn that_touch(
-    tree: &Path,
-    commits: &[Element],
-    functions: &[&str],
-) -> Result<Vec<usize>, BuildError> {
+pub fn that_touch(tree: &Path, commits: &[Element], functions: &[&str]) -> Result<Vec<usize>> {
     let tree = repository(tree)?;
     let (Some(first), Some(last)) = (commits.first(), commits.last()) else { return Ok(vec![]) };
     let range = format!("{}^..{}", first.name, last.name);

@@ -8,9 +8,10 @@ use super::make::{Lane, Make};
 use super::options::{Options, StartConfig};
 use super::recipe::Recipe;
 use super::tree::Trees;
-use crate::error::BuildError;
+use crate::error::cache_error;
 use ktax_host::disk::sha256_of_parts;
 use ktax_host::text::{escape, nearest};
+use ktax_model::{Error, ErrorKind, Result};
 
 /// Writes the .config of a recipe in the lane's object tree, and returns its text. Runs Kconfig
 /// only if its inputs have changed since the last build in this lane.
@@ -19,7 +20,7 @@ pub(super) fn configure(
     lane: &Lane,
     make: &Make<'_>,
     recipe: &Recipe,
-) -> Result<String, BuildError> {
+) -> Result<String> {
     let (path, stamp) = (make.objects.join(".config"), lane.configured());
     let (kconfig, options) = (trees.list(&recipe.tree, is_of_kconfig)?, recipe.options.text());
     let inputs = sha256_of_parts(&[&kconfig, recipe.start.text(), &options, &recipe.compiler]);
@@ -42,7 +43,7 @@ fn is_of_kconfig(path: &str) -> bool {
 }
 
 /// Runs Kconfig, which writes the .config.
-fn run_kconfig(make: &Make<'_>, recipe: &Recipe, path: &Path) -> Result<(), BuildError> {
+fn run_kconfig(make: &Make<'_>, recipe: &Recipe, path: &Path) -> Result<()> {
     let wanted = recipe.options.text();
     match &recipe.start {
         StartConfig::Base(base) => {
@@ -63,23 +64,26 @@ fn run_kconfig(make: &Make<'_>, recipe: &Recipe, path: &Path) -> Result<(), Buil
 }
 
 /// Checks that the .config has the options of the recipe.
-fn check_accepted(make: &Make<'_>, recipe: &Recipe, text: &str) -> Result<(), BuildError> {
+fn check_accepted(make: &Make<'_>, recipe: &Recipe, text: &str) -> Result<()> {
     let config = Options::read(text)?;
     match config.unlike(&recipe.options).into_iter().next() {
         None => Ok(()),
         Some((name, wanted, found)) => {
             let why = why_refused(&make.source, make.target.directory(), &name, &wanted, &config);
-            Err(BuildError::Dropped { name: format!("CONFIG_{name}"), wanted, found, why })
+            Err(Error::user(format!(
+                "Kconfig does not accept CONFIG_{name}={wanted} and sets it to {found}: {why}"
+            ))
+            .kind(ErrorKind::Unbuildable))
         }
     }
 }
 
-fn read_text(path: &Path) -> Result<String, BuildError> {
-    fs::read_to_string(path).map_err(|error| BuildError::cache("read", path, error))
+fn read_text(path: &Path) -> Result<String> {
+    fs::read_to_string(path).map_err(|error| cache_error("read", path, error))
 }
 
-fn write_text(path: &Path, text: &str) -> Result<(), BuildError> {
-    fs::write(path, text).map_err(|error| BuildError::cache("write", path, error))
+fn write_text(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text).map_err(|error| cache_error("write", path, error))
 }
 
 /// One definition of an option in a Kconfig file.

@@ -5,22 +5,23 @@
 //! at a time. make holds the lock too: if ktax is killed and make goes on, no other build begins
 //! there, and no cleaner removes the lane.
 
+use std::fs;
 use std::fs::File;
-use std::io::{BufRead, BufReader, ErrorKind};
+use std::io::{self, BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
-use std::{fs, io};
 
 use rustix::fs::statvfs;
 
 use super::tree::{Tree, Trees};
-use crate::error::BuildError;
+use crate::error::{BUILD_FAILED, cache_error, start_error};
 use crate::talk::{self, KernelTask, PAUSE, Talk, TaskKind};
 use crate::target::Target;
 use ktax_host::cache::{Holder, touch};
 use ktax_host::disk::{Lock, lock_file};
 use ktax_host::text::{escape, escape_path};
+use ktax_model::{Error, ErrorKind, Result};
 
 /// Build details that a kernel reports: fixed, so that it does not depend on who builds and when.
 const BUILD_STAMPS: [(&str, &str); 4] = [
@@ -55,12 +56,8 @@ pub(super) struct Make<'a> {
 
 impl Make<'_> {
     /// Runs make with these arguments and variables.
-    pub(super) fn run(
-        &self,
-        arguments: &[&str],
-        environment: &[(&str, &Path)],
-    ) -> Result<(), BuildError> {
-        let start = |error| BuildError::Start { tool: "make".into(), error };
+    pub(super) fn run(&self, arguments: &[&str], environment: &[(&str, &Path)]) -> Result<()> {
+        let start = |error| start_error("make", error);
         let log = File::create(&self.log).map_err(start)?;
         let known = compiled_before(&self.objects);
         let mut command = Command::new("make");
@@ -85,7 +82,7 @@ impl Make<'_> {
         };
         show(false);
         let status = talk::wait_or_cancel(&mut make, self.talk, || show(false)).map_err(start)?;
-        let status = status.ok_or(BuildError::Cancelled)?;
+        let status = status.ok_or_else(Error::cancelled)?;
         if status.success() {
             show(true);
             return Ok(());
@@ -107,25 +104,32 @@ impl Make<'_> {
     }
 
     /// Error for a make that failed: a full disk, a kill, or else the source.
-    fn failure(&self, arguments: &[&str], status: ExitStatus) -> BuildError {
+    fn failure(&self, arguments: &[&str], status: ExitStatus) -> Error {
         let says = |what: &str| log_lines(&self.log).any(|line| line.contains(what));
         if says("No space left on device") {
-            return disk_full(&self.objects);
+            return free_mib(&self.objects).map_or_else(
+                |error| error,
+                |free_mib| too_little_space(&self.objects, free_mib, FIRST_MIB),
+            );
         }
         if status.signal().is_some() || says("Killed signal terminated program") {
-            return BuildError::Killed;
+            return Error::host("the build was killed, perhaps because memory ran out")
+                .next("run the same command again to continue");
         }
-        BuildError::Failed {
-            first: first_error(&self.log, &self.source)
-                .unwrap_or_else(|| format!("make failed with {status}")),
-            command: format!(
-                "make -C {} O={} {}",
-                escape_path(&self.source),
-                escape_path(&self.objects),
-                self.words(arguments).join(" ")
-            ),
-            log: escape_path(&self.log),
-        }
+        let first = first_error(&self.log, &self.source)
+            .unwrap_or_else(|| format!("make failed with {status}"));
+        let command = format!(
+            "make -C {} O={} {}",
+            escape_path(&self.source),
+            escape_path(&self.objects),
+            self.words(arguments).join(" ")
+        );
+        Error::guest(format!(
+            "{BUILD_FAILED}{first}\n  command: {command}\n  log: {}\nfix the source or the \
+             options, and run again; make rebuilds only what has changed",
+            escape_path(&self.log)
+        ))
+        .kind(ErrorKind::Unbuildable)
     }
 }
 
@@ -175,17 +179,17 @@ pub(super) struct Lane {
 
 impl Lane {
     /// Locks the lane `name`, and waits while another build has it.
-    pub(super) fn take(builds: &Path, name: &str, talk: &Talk<'_>) -> Result<Lane, BuildError> {
+    pub(super) fn take(builds: &Path, name: &str, talk: &Talk<'_>) -> Result<Lane> {
         let root = builds.join("lanes").join(name);
-        let failed = |action, error| BuildError::cache(action, &root, error);
+        let failed = |action, error| cache_error(action, &root, error);
         let mut lock = loop {
             match lock_lane(&root, talk) {
                 // A cleaner has removed the lane meanwhile.
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 taken => break taken.map_err(|error| failed("lock", error))?,
             }
         }
-        .ok_or(BuildError::Cancelled)?;
+        .ok_or_else(Error::cancelled)?;
         lock.inherit().map_err(|error| failed("lock", error))?;
         for directory in ["source", "objects"] {
             fs::create_dir_all(root.join(directory)).map_err(|error| failed("create", error))?;
@@ -227,7 +231,7 @@ impl Lane {
     }
 
     /// Checks out a tree into the lane.
-    pub(super) fn check_out(&self, trees: &Trees, tree: &Tree) -> Result<(), BuildError> {
+    pub(super) fn check_out(&self, trees: &Trees, tree: &Tree) -> Result<()> {
         trees.check_out(tree, &self.source(), &self.root.join("index"))
     }
 }
@@ -246,8 +250,8 @@ fn lock_lane(root: &Path, talk: &Talk<'_>) -> io::Result<Option<Lock>> {
     let path = root.join("lock");
     match lock_file(&path).and_then(Lock::take) {
         Ok(lock) if lock.is_of(&path)? => Ok(Some(lock)),
-        Ok(_) => Err(ErrorKind::NotFound.into()),
-        Err(error) if error.kind() == ErrorKind::WouldBlock => {
+        Ok(_) => Err(io::ErrorKind::NotFound.into()),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
             (talk.note)("waiting for another build of the same kernel version");
             Lock::wait_at(&path, PAUSE, talk.is_cancelled)
         }
@@ -262,30 +266,27 @@ const FIRST_MIB: u64 = 3000;
 const AGAIN_MIB: u64 = 300;
 
 /// Checks that `directory` has room for a build, or for another one after `was_built`.
-fn check_space(directory: &Path, was_built: bool) -> Result<(), BuildError> {
+fn check_space(directory: &Path, was_built: bool) -> Result<()> {
     let needed_mib = if was_built { AGAIN_MIB } else { FIRST_MIB };
-    match free_mib(directory)? {
-        free_mib if free_mib < needed_mib => {
-            Err(BuildError::DiskFull { free_mib, needed_mib, path: escape_path(directory) })
-        }
-        _ => Ok(()),
+    let free_mib = free_mib(directory)?;
+    if free_mib < needed_mib {
+        return Err(too_little_space(directory, free_mib, needed_mib));
     }
+    Ok(())
 }
 
-fn free_mib(path: &Path) -> Result<u64, BuildError> {
-    let space = statvfs(path)
-        .map_err(|error| BuildError::cache("get the free space of", path, error.into()))?;
+fn free_mib(path: &Path) -> Result<u64> {
+    let space =
+        statvfs(path).map_err(|error| cache_error("get the free space of", path, error.into()))?;
     Ok((space.f_bavail * space.f_frsize) >> 20)
 }
 
-/// The error of a build that ran out of disk space in `path`.
-fn disk_full(path: &Path) -> BuildError {
-    match free_mib(path) {
-        Ok(free_mib) => {
-            BuildError::DiskFull { free_mib, needed_mib: FIRST_MIB, path: escape_path(path) }
-        }
-        Err(error) => error,
-    }
+fn too_little_space(path: &Path, free_mib: u64, needed_mib: u64) -> Error {
+    let path = escape_path(path);
+    Error::host(format!(
+        "cannot build: {path} has {free_mib} MiB of free space, but a build needs {needed_mib} MiB"
+    ))
+    .next("free some space, or choose another cache with --cache")
 }
 
 /// Each program, and the package of the distribution that contains it.
@@ -303,7 +304,7 @@ const PROGRAMS: [(&str, &str); 7] = [
 const LIBELF_HEADER: (&str, &str) = ("/usr/include/gelf.h", "libelf-dev");
 
 /// Checks that all tools are installed, so that a build does not fail halfway.
-pub(super) fn check_tools(target: &Target) -> Result<(), BuildError> {
+pub(super) fn check_tools(target: &Target) -> Result<()> {
     check_tools_in(target, &path_directories(), Path::new(LIBELF_HEADER.0))
 }
 
@@ -317,11 +318,7 @@ fn path_directories() -> Vec<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).collect()
 }
 
-fn check_tools_in(
-    target: &Target,
-    directories: &[PathBuf],
-    header: &Path,
-) -> Result<(), BuildError> {
+fn check_tools_in(target: &Target, directories: &[PathBuf], header: &Path) -> Result<()> {
     let is_here = |name: &str| directories.iter().any(|directory| directory.join(name).is_file());
     let owned = |(name, package): (&str, &str)| (name.to_owned(), package.to_owned());
     let wanted = PROGRAMS.map(owned).into_iter().chain(cross_tools(target));
@@ -333,7 +330,8 @@ fn check_tools_in(
         return Ok(());
     }
     let (missing, packages): (Vec<String>, Vec<String>) = missing.into_iter().unzip();
-    Err(BuildError::NoTools { missing: missing.join(", "), packages: packages.join(" ") })
+    let problem = format!("cannot build a kernel without {}", missing.join(", "));
+    Err(Error::user(problem).next(format!("run `sudo apt-get install {}`", packages.join(" "))))
 }
 
 /// The cross tools of a target. The compiler of this machine is needed too, for the build's own
@@ -351,13 +349,12 @@ fn cross_tools(target: &Target) -> Vec<(String, String)> {
 
 /// The versions of compiler and linker. They are a part of the key, because another compiler builds
 /// another kernel.
-pub(super) fn compiler_versions(target: &Target) -> Result<String, BuildError> {
+pub(super) fn compiler_versions(target: &Target) -> Result<String> {
     let version = |name: &str| {
         let program = &format!("{}{name}", target.cross());
         let mut command = Command::new(program);
         command.arg("--version").env("LC_ALL", "C").stdin(Stdio::null());
-        let output =
-            command.output().map_err(|error| BuildError::Start { tool: program.clone(), error })?;
+        let output = command.output().map_err(|error| start_error(program, error))?;
         let text = String::from_utf8_lossy(&output.stdout);
         Ok(text.lines().next().unwrap_or_default().to_owned())
     };

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use crate::error::BuildError;
+use crate::error::unreadable;
 use crate::target::Target;
 use ktax_host::disk::read_limited;
-use ktax_host::text::{escape, escape_path};
-use ktax_model::Element;
+use ktax_host::text::escape;
+use ktax_model::{Element, Error, Result};
 
 /// The largest fragment or config that ktax reads, in bytes.
 const FRAGMENT_MAX: u64 = 4 << 20;
@@ -20,14 +20,12 @@ pub(super) struct Options(BTreeMap<String, String>);
 impl Options {
     /// The options that the user gave. Each text is `CONFIG_NAME=VALUE` or the path of a file of
     /// such lines. The last value of an option counts.
-    pub(super) fn from_texts(texts: &[String]) -> Result<Options, BuildError> {
+    pub(super) fn from_texts(texts: &[String]) -> Result<Options> {
         let mut options = Options::default();
         for text in texts {
             match parse_line(text) {
                 Some((name, value)) => drop(options.0.insert(name, value)),
-                None if text.contains('=') => {
-                    return Err(BuildError::Option { text: escape(text) });
-                }
+                None if text.contains('=') => return Err(not_an_option(text)),
                 None => options.0.extend(Options::read(&read_options_file(Path::new(text))?)?.0),
             }
         }
@@ -35,16 +33,13 @@ impl Options {
     }
 
     /// Parses a fragment or a .config. Skips comments and empty lines.
-    pub(super) fn read(text: &str) -> Result<Options, BuildError> {
+    pub(super) fn read(text: &str) -> Result<Options> {
         let mut options = BTreeMap::new();
         for text in text.lines().map(str::trim) {
             match parse_line(text) {
                 Some((name, value)) => drop(options.insert(name, value)),
                 None if text.is_empty() || text.starts_with('#') => {}
-                None => {
-                    let text = text.chars().take(100).collect::<String>();
-                    return Err(BuildError::Option { text: escape(&text) });
-                }
+                None => return Err(not_an_option(&text.chars().take(100).collect::<String>())),
             }
         }
         Ok(Options(options))
@@ -83,13 +78,14 @@ impl Options {
     }
 }
 
+fn not_an_option(text: &str) -> Error {
+    Error::user(format!("`{}` is not an option", escape(text)))
+        .next("give CONFIG_NAME=VALUE, or a file of such lines")
+}
+
 /// Reads a file of options.
-fn read_options_file(path: &Path) -> Result<String, BuildError> {
-    let unreadable = |error| BuildError::Unreadable {
-        path: escape_path(path),
-        error,
-        wanted: "a file of CONFIG_NAME=VALUE lines",
-    };
+fn read_options_file(path: &Path) -> Result<String> {
+    let unreadable = |error| unreadable(path, error, "a file of CONFIG_NAME=VALUE lines");
     let bytes = read_limited(path, FRAGMENT_MAX).map_err(unreadable)?;
     String::from_utf8(bytes).map_err(|error| unreadable(io::Error::other(error)))
 }
@@ -122,7 +118,7 @@ pub(super) enum StartConfig {
 
 impl StartConfig {
     /// The start that the user named: `base`, `defconfig`, `running_config` or a file.
-    pub(super) fn named(name: Option<&str>, target: &Target) -> Result<StartConfig, BuildError> {
+    pub(super) fn named(name: Option<&str>, target: &Target) -> Result<StartConfig> {
         match name {
             None | Some("base") => Ok(StartConfig::Base(target.base())),
             Some("defconfig") => Ok(StartConfig::Defconfig),
@@ -148,14 +144,14 @@ impl StartConfig {
 }
 
 /// The config of the running kernel, from the distribution's file in /boot.
-fn running_config() -> Result<String, BuildError> {
+fn running_config() -> Result<String> {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     read_options_file(&Path::new("/boot").join(format!("config-{release}")))
 }
 
 /// The options that have another value in `change` than in `base`, in Kconfig's order, which puts
 /// most options behind their dependencies. `base` and `change` are texts of .configs.
-pub fn options_between(base: &str, change: &str) -> Result<Vec<Element>, BuildError> {
+pub fn options_between(base: &str, change: &str) -> Result<Vec<Element>> {
     let (base, order) = (Options::read(base)?, [change, base]);
     let change = Options::read(change)?;
     let mut elements: Vec<Element> = Vec::new();
@@ -176,7 +172,7 @@ pub fn options_between(base: &str, change: &str) -> Result<Vec<Element>, BuildEr
 }
 
 /// The configuration `base` with some differences applied, as the text of a .config.
-pub fn with_options(base: &str, elements: &[Element]) -> Result<String, BuildError> {
+pub fn with_options(base: &str, elements: &[Element]) -> Result<String> {
     let changed: Vec<String> = elements.iter().map(|element| element.name.clone()).collect();
     Ok(Options::read(base)?.with(&Options::from_texts(&changed)?).text())
 }
@@ -207,10 +203,10 @@ mod tests {
     fn a_text_that_is_not_an_option_is_refused() {
         for text in ["SMP=y", "CONFIG_=y", "CONFIG_A B=y", "CONFIG_A=", "CONFIG_A=$(id)", "A=\"x"] {
             let error = Options::from_texts(&[text.to_owned()]).unwrap_err();
-            assert!(matches!(error, BuildError::Option { .. }), "{text}: {error}");
+            assert!(error.message().ends_with("` is not an option"), "{text}: {error}");
         }
         let missing = Options::from_texts(&["no/such/fragment".to_owned()]).unwrap_err();
-        assert!(matches!(missing, BuildError::Unreadable { .. }), "{missing}");
+        assert!(missing.message().starts_with("cannot read no/such/fragment: "), "{missing}");
     }
 
     proptest! {

@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 
 use super::make::compiler_versions;
 use super::options::{Options, StartConfig};
-use super::tree::{Tree, Trees, package_tree, repository};
+use super::tree::{Tree, Trees, not_a_tree, package_tree, repository};
 use crate::cache::{Cache, Kernel};
-use crate::error::{BuildError, KernelError};
+use crate::error::unreadable;
 use crate::patch::{self, Patch};
 use crate::spec::KernelSpec;
 use crate::talk::Talk;
 use crate::target::Target;
 use ktax_host::disk::{is_sha256, read_limited, read_own, sha256_of_parts};
 use ktax_host::text::escape_path;
-use ktax_model::Subject;
+use ktax_model::{Error, Result, Subject};
 
 /// A part of every key. Change it when ktax builds another kernel from the same inputs.
 const RECIPE: &str = "1";
@@ -43,11 +43,11 @@ impl Recipe {
         (target, subject): (&Target, &Subject),
         trees: &Trees,
         (cache, talk): (&Cache<'_>, &Talk<'_>),
-    ) -> Result<Recipe, KernelError> {
+    ) -> Result<Recipe> {
         let SubjectFiles { start, options, patches } = SubjectFiles::read(target, subject)?;
         let (mut tree, label) = named_tree(spec, subject, trees, (cache, talk))?;
         for (file, patch) in &patches {
-            tree = apply_patch(trees, &tree, (file, patch), &label)?;
+            tree = trees.patched(&tree, file, patch, &label)?;
         }
         let source = format!("{label} ({})", &tree.id[..12]);
         let compiler = compiler_versions(target)?;
@@ -55,7 +55,7 @@ impl Recipe {
     }
 
     /// The name of the lane it is built in: the kernel's version, and the target if it is foreign.
-    pub(super) fn lane(&self, trees: &Trees) -> Result<String, BuildError> {
+    pub(super) fn lane(&self, trees: &Trees) -> Result<String> {
         let version = trees.version(&self.tree)?;
         match self.target.is_foreign() {
             true => Ok(format!("{version}-{}", self.target.name)),
@@ -84,7 +84,7 @@ struct SubjectFiles<'a> {
 }
 
 impl SubjectFiles<'_> {
-    fn read<'a>(target: &Target, subject: &'a Subject) -> Result<SubjectFiles<'a>, BuildError> {
+    fn read<'a>(target: &Target, subject: &'a Subject) -> Result<SubjectFiles<'a>> {
         let start = StartConfig::named(subject.start_config.as_deref(), target)?;
         let options = Options::read(target.options)?.with(&Options::from_texts(&subject.config)?);
         let mut patches = Vec::new();
@@ -96,7 +96,7 @@ impl SubjectFiles<'_> {
 }
 
 /// Checks the files that a Subject names: options, the start of the configuration, and patches.
-pub(crate) fn check_files(subject: &Subject) -> Result<(), BuildError> {
+pub(crate) fn check_files(subject: &Subject) -> Result<()> {
     SubjectFiles::read(&Target::X86_64, subject).map(drop)
 }
 
@@ -106,7 +106,7 @@ fn named_tree(
     subject: &Subject,
     trees: &Trees,
     (cache, talk): (&Cache<'_>, &Talk<'_>),
-) -> Result<(Tree, String), KernelError> {
+) -> Result<(Tree, String)> {
     match spec {
         KernelSpec::Source(path) => {
             let directory = kernel_directory(path)?;
@@ -122,32 +122,11 @@ fn named_tree(
     }
 }
 
-fn kernel_directory(path: &Path) -> Result<PathBuf, BuildError> {
-    let not_a_tree = || BuildError::NotATree { path: escape_path(path) };
+fn kernel_directory(path: &Path) -> Result<PathBuf> {
+    let not_a_tree = || not_a_tree(escape_path(path));
     let directory = fs::canonicalize(path).map_err(|_| not_a_tree())?;
     let is_tree = ["Kconfig", "Makefile"].iter().all(|file| directory.join(file).is_file());
     if is_tree { Ok(directory) } else { Err(not_a_tree()) }
-}
-
-/// Applies a patch to a tree. `file` is where the patch was read, and `label` names the source in
-/// the error.
-fn apply_patch(
-    trees: &Trees,
-    tree: &Tree,
-    (file, patch): (&Path, &Patch),
-    label: &str,
-) -> Result<Tree, BuildError> {
-    trees.patched(tree, patch).map_err(|error| match error {
-        BuildError::Git { reason, .. } => {
-            let place = match patch.name.as_str() {
-                "" => String::new(),
-                name => format!(" ({name})"),
-            };
-            let patch = format!("{}{place}", escape_path(file));
-            BuildError::Patch { patch, source_name: label.to_owned(), reason }
-        }
-        other => other,
-    })
 }
 
 /// More than a patch has. Some files have no end, such as `/dev/zero`.
@@ -172,13 +151,12 @@ pub fn patch(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// The patches in the file of that name, in the order in which they apply.
-fn read_patches(path: &Path) -> Result<Vec<Patch>, BuildError> {
-    let bytes = patch(path).map_err(|error| BuildError::Unreadable {
-        path: escape_path(path),
-        error,
-        wanted: "a patch, such as `git format-patch` or `b4 am` writes",
-    })?;
-    patch::read(&bytes).map_err(|reason| BuildError::NotAPatch { patch: escape_path(path), reason })
+fn read_patches(path: &Path) -> Result<Vec<Patch>> {
+    let wanted = "a patch, such as `git format-patch` or `b4 am` writes";
+    let bytes = patch(path).map_err(|error| unreadable(path, error, wanted))?;
+    patch::read(&bytes).map_err(|reason| {
+        Error::user(format!("cannot use the patch {}: {reason}", escape_path(path)))
+    })
 }
 
 fn built_in_patch(path: &Path) -> Option<&'static str> {
@@ -199,11 +177,7 @@ fn record_path(cache: &Cache<'_>, key: &str) -> PathBuf {
 }
 
 /// The Kernel that was built under this key, if the cache has it whole.
-pub(super) fn find_build(
-    cache: &Cache<'_>,
-    key: &str,
-    source: &str,
-) -> Result<Option<Kernel>, KernelError> {
+pub(super) fn find_build(cache: &Cache<'_>, key: &str, source: &str) -> Result<Option<Kernel>> {
     let bytes = read_own(&record_path(cache, key), RECORD_MAX).unwrap_or_default();
     let Ok(record) = serde_json::from_slice::<BuildRecord>(&bytes) else { return Ok(None) };
     if !is_sha256(&record.image_sha256) || !is_sha256(&record.config_sha256) {
@@ -213,11 +187,7 @@ pub(super) fn find_build(
 }
 
 /// Writes a record, so that [`find_build`] finds it.
-pub(super) fn remember_build(
-    cache: &Cache<'_>,
-    key: &str,
-    kernel: &Kernel,
-) -> Result<(), KernelError> {
+pub(super) fn remember_build(cache: &Cache<'_>, key: &str, kernel: &Kernel) -> Result<()> {
     let record = BuildRecord {
         image_sha256: kernel.identity.sha256.clone(),
         config_sha256: kernel.identity.config_sha256.clone().unwrap_or_default(),

@@ -9,19 +9,20 @@ use std::ffi::{OsStr, OsString};
 use std::io::{BufReader, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{fs, thread};
 
 use crate::cache::Cache;
 use crate::debian::Apt;
-use crate::error::{BuildError, KernelError, full_disk_in};
+use crate::error::{cache_error, full_disk_in, start_error, unreadable};
 use crate::patch::Patch;
 use crate::talk::{self, KernelTask, Talk, TaskKind, last_line};
 use ktax_host::cache::Holder;
 use ktax_host::disk::{sha256, write_atomically};
 use ktax_host::text::{escape, escape_path};
+use ktax_model::{Error, Result};
 
 /// The repository of source trees.
 pub(super) struct Trees {
@@ -41,9 +42,9 @@ pub(super) struct Tree {
 
 impl Trees {
     /// Opens the repository in `root`, and creates it if it does not exist.
-    pub(super) fn open(root: &Path) -> GitResult<Trees> {
+    pub(super) fn open(root: &Path) -> Result<Trees> {
         let (git_dir, scratch) = (root.join("trees.git"), root.join("tmp"));
-        let failed = |path: &Path, error| BuildError::cache("create", path, error);
+        let failed = |path: &Path, error| cache_error("create", path, error);
         let holder = Holder::hold_directory(&git_dir).map_err(|error| failed(&git_dir, error))?;
         for directory in [&scratch, &root.join("indexes")] {
             fs::create_dir_all(directory).map_err(|error| failed(directory, error))?;
@@ -58,7 +59,7 @@ impl Trees {
     }
 
     /// The tree of a revision in the user's repository.
-    pub(super) fn revision_tree(&self, repository: &Path, revision: &str) -> GitResult<Tree> {
+    pub(super) fn revision_tree(&self, repository: &Path, revision: &str) -> Result<Tree> {
         let id = resolve(repository, revision, "tree")?;
         let objects = ask_repository(
             repository,
@@ -68,35 +69,48 @@ impl Trees {
         let tree = Tree { id, objects: Some(repository.join(objects)) };
         match self.list(&tree, |path| matches!(path, "Kconfig" | "Makefile"))?.lines().count() {
             2 => Ok(tree),
-            _ => Err(BuildError::NotATree { path: escape(revision) }),
+            _ => Err(not_a_tree(escape(revision))),
         }
     }
 
-    /// The tree with a patch applied.
-    pub(super) fn patched(&self, tree: &Tree, patch: &Patch) -> GitResult<Tree> {
-        let strip = format!("-p{}", patch.diff.strip);
-        let content = &patch.bytes;
+    /// The tree with a patch from `file` applied. `label` names the source in the error.
+    pub(super) fn patched(
+        &self,
+        tree: &Tree,
+        file: &Path,
+        patch: &Patch,
+        label: &str,
+    ) -> Result<Tree> {
         let scratch = self.temporary()?;
-        let [index, patch] = ["index", "patch"].map(|name| scratch.path().join(name));
-        fs::write(&patch, content).map_err(|error| BuildError::cache("write", &patch, error))?;
+        let [index, diff] = ["index", "patch"].map(|name| scratch.path().join(name));
+        fs::write(&diff, &patch.bytes).map_err(|error| cache_error("write", &diff, error))?;
         let objects = tree.objects.as_deref();
         git_output(self.git(Some(&index), objects).args(["read-tree", &tree.id]), "read the tree")?;
+        let strip = format!("-p{}", patch.diff.strip);
         let mut apply = self.git(Some(&index), objects);
-        apply.args(["apply", "--cached", "--whitespace=nowarn", &strip, "--"]).arg(&patch);
-        git_output(&mut apply, "apply the patch")?;
+        apply.args(["apply", "--cached", "--whitespace=nowarn", &strip, "--"]).arg(&diff);
+        if let Err(reason) = run_git(&mut apply)? {
+            let place = match patch.name.as_str() {
+                "" => String::new(),
+                name => format!(" ({name})"),
+            };
+            let file = escape_path(file);
+            return Err(Error::user(format!("{file}{place} does not apply to {label}: {reason}"))
+                .next("rebase the patch, or give another source"));
+        }
         self.write_tree(&index, tree.objects.clone())
     }
 
     /// Makes `directory` contain this tree, and leaves files alone that are the same already.
     /// `index` is the git index of the directory.
-    pub(super) fn check_out(&self, tree: &Tree, directory: &Path, index: &Path) -> GitResult<()> {
+    pub(super) fn check_out(&self, tree: &Tree, directory: &Path, index: &Path) -> Result<()> {
         let mut read = self.git(Some(index), tree.objects.as_deref());
         read.arg("--work-tree").arg(directory).args(["read-tree", "--reset", "-u", &tree.id]);
         git_output(read.current_dir(directory), "check out the tree").map(drop)
     }
 
     /// One line for each file whose path is `wanted`, with the hash of its content.
-    pub(super) fn list(&self, tree: &Tree, wanted: impl Fn(&str) -> bool) -> GitResult<String> {
+    pub(super) fn list(&self, tree: &Tree, wanted: impl Fn(&str) -> bool) -> Result<String> {
         let mut list = self.git(None, tree.objects.as_deref());
         let all = git_output(list.args(["ls-tree", "-r", &tree.id]), "list the tree")?;
         let path = |line: &&str| line.split_once('\t').is_some_and(|(_, path)| wanted(path));
@@ -104,7 +118,7 @@ impl Trees {
     }
 
     /// The kernel version in the tree's Makefile, for example `6.12`; `0` if there is none.
-    pub(super) fn version(&self, tree: &Tree) -> GitResult<String> {
+    pub(super) fn version(&self, tree: &Tree) -> Result<String> {
         let mut show = self.git(None, tree.objects.as_deref());
         let name = format!("{}:Makefile", tree.id);
         let makefile = git_output(show.args(["cat-file", "blob", &name]), "read the Makefile")?;
@@ -129,16 +143,16 @@ impl Trees {
     }
 
     /// Writes the tree of an index.
-    fn write_tree(&self, index: &Path, objects: Option<PathBuf>) -> GitResult<Tree> {
+    fn write_tree(&self, index: &Path, objects: Option<PathBuf>) -> Result<Tree> {
         let mut write = self.git(Some(index), objects.as_deref());
         let id = git_output(write.arg("write-tree"), "write the tree")?;
         Ok(Tree { id, objects })
     }
 
     /// A new directory, removed when the value is dropped.
-    fn temporary(&self) -> GitResult<tempfile::TempDir> {
+    fn temporary(&self) -> Result<tempfile::TempDir> {
         tempfile::TempDir::new_in(&self.scratch)
-            .map_err(|error| BuildError::cache("write in", &self.scratch, error))
+            .map_err(|error| cache_error("write in", &self.scratch, error))
     }
 
     /// A git command on the cache's repository, without the user's configuration and hooks.
@@ -170,7 +184,7 @@ fn quoted(path: &Path) -> OsString {
 impl Trees {
     /// The tree in a directory as it is now, with changes that are not committed. Leaves out what
     /// .gitignore names, unless it names everything, and the results of ktax.
-    pub(super) fn directory_tree(&self, directory: &Path) -> GitResult<Tree> {
+    pub(super) fn directory_tree(&self, directory: &Path) -> Result<Tree> {
         let users = UserRepository::at_top(directory);
         let temporary = self.temporary()?;
         let index = temporary.path().join("index");
@@ -247,8 +261,7 @@ fn leaves_out_everything(directory: &Path) -> bool {
 
 /// The directories of runs, ledgers and searches at the top of a tree.
 fn result_directories(directory: &Path) -> impl Iterator<Item = OsString> {
-    let below =
-        |path: &Path| fs::read_dir(path).into_iter().flatten().filter_map(std::result::Result::ok);
+    let below = |path: &Path| fs::read_dir(path).into_iter().flatten().filter_map(Result::ok);
     let has_plan = move |path: &Path| {
         path.join("plan.json").is_file()
             || below(path).any(|entry| entry.path().join("plan.json").is_file())
@@ -278,12 +291,12 @@ pub(super) fn package_tree(
     trees: &Trees,
     cache: &Cache<'_>,
     talk: &Talk<'_>,
-) -> Result<(Tree, String), KernelError> {
+) -> Result<(Tree, String)> {
     let apt = Apt::local(cache).with(talk);
     let package = apt.newest(&format!("linux-source-{version}"))?;
     let label = format!("debian-src:{version}");
     let sources = cache.builds().join("packages");
-    let failed = |action, error| BuildError::cache(action, &sources, error);
+    let failed = |action, error| cache_error(action, &sources, error);
     fs::create_dir_all(&sources).map_err(|error| failed("create", error))?;
     let known = sources.join(format!("{}_{}", package.name, package.version));
     if let Ok(id) = fs::read_to_string(&known) {
@@ -320,13 +333,8 @@ const USUAL_FILES: u64 = 83_731;
 
 /// Unpacks the content of the one directory in the archive, and returns the number of its files
 /// and directories.
-fn unpack_source(
-    archive: &Path,
-    into: &Path,
-    label: &str,
-    talk: &Talk<'_>,
-) -> Result<u64, KernelError> {
-    let start = |error| BuildError::Start { tool: "tar".into(), error };
+fn unpack_source(archive: &Path, into: &Path, label: &str, talk: &Talk<'_>) -> Result<u64> {
+    let start = |error| start_error("tar", error);
     let mut complaints = talk::stderr_file().map_err(start)?;
     let mut tar = Command::new("tar");
     // With --verbose tar prints a line for each file.
@@ -354,7 +362,7 @@ fn unpack_source(
     show(false);
     let status = talk::wait_or_cancel(&mut child, talk, || show(false)).map_err(start)?;
     let _ = counter.join();
-    let status = status.ok_or(KernelError::Cancelled)?;
+    let status = status.ok_or_else(Error::cancelled)?;
     if status.success() {
         show(true);
         return Ok(done.load(Ordering::Relaxed));
@@ -362,31 +370,30 @@ fn unpack_source(
     let message = talk::read_stderr(&mut complaints).map_err(start)?;
     let text = String::from_utf8_lossy(&message).trim().chars().take(300).collect::<String>();
     let error = full_disk_in(&message).unwrap_or_else(|| std::io::Error::other(escape(&text)));
-    Err(BuildError::cache("unpack into", into, error).into())
+    Err(cache_error("unpack into", into, error))
 }
 
-/// The result of what git does.
-type GitResult<T> = std::result::Result<T, BuildError>;
-
 /// The absolute path of a repository, with a work tree or bare.
-pub(super) fn repository(path: &Path) -> GitResult<PathBuf> {
-    fs::canonicalize(path).map_err(|error| BuildError::Unreadable {
-        path: escape_path(path),
-        error,
-        wanted: "a git repository",
-    })
+pub(super) fn repository(path: &Path) -> Result<PathBuf> {
+    fs::canonicalize(path).map_err(|error| unreadable(path, error, "a git repository"))
 }
 
 /// The id of the object of this `kind`, `commit` or `tree`, that a revision leads to.
-pub(super) fn resolve(repository: &Path, revision: &str, kind: &str) -> GitResult<String> {
+pub(super) fn resolve(repository: &Path, revision: &str, kind: &str) -> Result<String> {
     let mut parse = git_command(Some(repository));
     parse.args(["rev-parse", "--verify", "--quiet", "--end-of-options"]);
     parse.arg(format!("{revision}^{{{kind}}}"));
-    git_output(&mut parse, "find the revision").map_err(|_| unknown(repository, revision))
+    git_output(&mut parse, "find the revision").map_err(|_| {
+        let tree = escape_path(repository);
+        Error::user(format!("{tree} has no revision {}", escape(revision)))
+            .next(format!("run `git -C {tree} log` to see its revisions"))
+    })
 }
 
-fn unknown(repository: &Path, revision: &str) -> BuildError {
-    BuildError::UnknownRevision { revision: escape(revision), tree: escape_path(repository) }
+/// A directory or a revision holds no kernel source.
+pub(super) fn not_a_tree(name: String) -> Error {
+    Error::user(format!("{name} is not a kernel tree: it has no Kconfig and Makefile"))
+        .next("give the top directory of a kernel tree")
 }
 
 /// The output of git on the user's repository. `arguments` must not make it write.
@@ -394,7 +401,7 @@ pub(super) fn ask_repository(
     repository: &Path,
     arguments: &[&str],
     action: &str,
-) -> GitResult<String> {
+) -> Result<String> {
     git_output(git_command(Some(repository)).args(arguments), action)
 }
 
@@ -417,13 +424,22 @@ fn git_command(in_directory: Option<&Path>) -> Command {
 }
 
 /// The output of a git command. `action` says in the error what it was to do.
-fn git_output(git: &mut Command, action: &str) -> GitResult<String> {
-    let Output { status, stdout, stderr } =
-        git.output().map_err(|error| BuildError::Start { tool: "git".into(), error })?;
-    if status.success() {
-        return Ok(String::from_utf8_lossy(&stdout).trim_end_matches('\n').to_owned());
-    }
-    Err(BuildError::Git { action: action.to_owned(), reason: last_line(&stderr) })
+fn git_output(git: &mut Command, action: &str) -> Result<String> {
+    run_git(git)?.map_err(|reason| {
+        Error::user(format!("git cannot {action}: {reason}")).next(
+            "check the tree with `git fsck`, or copy it without `.git` and give the copy as \
+             `src:PATH`",
+        )
+    })
+}
+
+/// The output of a git command, or the last line of what it says when it fails.
+fn run_git(git: &mut Command) -> Result<Result<String, String>> {
+    let output = git.output().map_err(|error| start_error("git", error))?;
+    Ok(match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).trim_end_matches('\n').to_owned()),
+        false => Err(last_line(&output.stderr)),
+    })
 }
 
 #[cfg(test)]
