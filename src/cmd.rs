@@ -165,7 +165,7 @@ pub fn complain(error: &Error) {
 /// Runs one command.
 pub fn run(cli: &Cli) -> Result<Exit, Error> {
     match command(cli) {
-        Err(Error::Cancelled) => {
+        Err(error) if error.is_cancelled() => {
             note!("ktax: stopped; finished work is kept: type the same command to continue");
             Ok(Exit::Cancelled)
         }
@@ -251,11 +251,11 @@ impl Exit {
 
     /// Exit status of an error.
     pub fn from_error(error: &Error) -> Exit {
-        match error.blame() {
-            None => Exit::Cancelled,
-            Some(Blame::User) => Exit::Usage,
-            Some(Blame::Guest) => Exit::NotRun,
-            Some(Blame::Host) => Exit::Internal,
+        match error.blame {
+            _ if error.is_cancelled() => Exit::Cancelled,
+            Blame::User => Exit::Usage,
+            Blame::Guest => Exit::NotRun,
+            Blame::Host => Exit::Internal,
         }
     }
 

@@ -40,10 +40,9 @@ pub use crate::stats::timed::drawn_for;
 pub use crate::store::Checked;
 pub use counts::explain_noise;
 pub use cycles::{
-    CalibrateError, CalibrateOrder, EstimateError, calibrate, calibrated,
-    estimate as estimate_cycles, validate, validate_results,
+    CalibrateOrder, calibrate, calibrated, estimate as estimate_cycles, validate, validate_results,
 };
-pub use error::{Error, OrHost, StalePlanError};
+pub use error::{Error, OrHost};
 pub use limits::{Limit, limits};
 pub use phases::{
     Options, analyse, analyse_and_keep, check, compare, describe_runs, estimate, measure, plan,
@@ -54,7 +53,7 @@ pub use results::{
     built_in_text, campaign_text, check_output, experiment_text, explained, ledger_text, model,
     row_paths, saved, write_output,
 };
-pub use running_kernel::{NativeOrder, StatError, StatOrder, stat};
+pub use running_kernel::{NativeOrder, StatOrder, stat};
 pub use session::{
     Observer, RunEvent, Session, Silent, cache_contents, cache_directory, clean_cache,
     describe_cleaned, keep_cache_small, qemu_program, why_unbuilt,

@@ -79,7 +79,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
         Command::Start(args) => {
             let experiment = args.experiment.experiment()?;
             let ExperimentMethod::Counts(counts) = &experiment.method else {
-                return Err(Error::usage(
+                return Err(Error::user(
                     "bisect needs exact counts, so it only works with the exact engine; remove the \
                      keys engine and host from the experiment file",
                 ));

@@ -158,7 +158,7 @@ fn run_shards(args: &RunArgs) -> Result<Exit, Error> {
     let dir = CampaignDir::open(&args.dir)?;
     args.host.measuring(&Terminal::new(), |session| match run_all(args, &dir, session) {
         // Tell a scheduler that another try may succeed.
-        Err(error) if error.blame() == Some(Blame::Host) => {
+        Err(error) if error.blame == Blame::Host => {
             note!("ktax: {error}");
             Ok(Exit::TryAgain)
         }

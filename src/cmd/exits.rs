@@ -124,7 +124,7 @@ impl HowArgs {
             (target.is_command(), "exist only while the VM runs; start it, and give --pid or --vm"),
         ];
         match cannot.iter().find(|(is_wanted, _)| *is_wanted) {
-            Some((_, why)) => Err(Error::Usage(format!("{whose} {why}"))),
+            Some((_, why)) => Err(Error::user(format!("{whose} {why}"))),
             None => Ok(()),
         }
     }

@@ -85,7 +85,7 @@ fn refuse_engine(from_file: &ExperimentFile) -> Error {
         Method::Times => "a timed engine",
         Method::Guests => "guests of a KVM host",
     };
-    Error::usage(format!(
+    Error::user(format!(
         "--engine cannot change how the experiment file is measured: it uses {uses}; leave \
          --engine out"
     ))
@@ -189,7 +189,7 @@ impl SharedArgs {
     pub fn file(&self) -> Result<Option<ExperimentFile>, Error> {
         let Some(path) = &self.experiment else { return Ok(None) };
         let no_file = || {
-            Error::usage(format!(
+            Error::user(format!(
                 "{path} is a program, and here an experiment file is named; write -- before it: \
                  -- {path}",
                 path = shell_path(path)
@@ -268,14 +268,14 @@ impl SharedArgs {
         let change = self.change.as_ref().or(self.kernel.as_ref());
         let is_host = file.engine.is_some_and(|engine| engine.runs_on == RunsOn::RunningKernel);
         if is_host && (base.is_some() || change.is_some()) {
-            return Err(Error::usage(
+            return Err(Error::user(
                 "--kernel, --base and --change do not apply to the host engine, because it \
                  measures the running kernel; name kernels that you boot with --base-set \
                  kernel=6.1 --change-set kernel=6.12, or use --engine kvm",
             ));
         }
         if file.base.bare_metal && self.base.is_some() {
-            return Err(Error::usage(
+            return Err(Error::user(
                 "--base does not apply, because the base is bare metal and boots no kernel; name \
                  the change's kernel with --change",
             ));
@@ -297,7 +297,7 @@ impl SharedArgs {
             return Err(single_side_error("change", change, "base"));
         }
         if is_without {
-            return Err(Error::usage(
+            return Err(Error::user(
                 "there is nothing to compare; name an experiment file, or kernels, such as \
                  --kernel debian:cloud-amd64 --change-boot-line mitigations=off",
             ));
@@ -312,7 +312,7 @@ impl SharedArgs {
         };
         let mut sides = std::iter::once(&file.base).chain(&file.change);
         match self.tree.is_some() && !sides.any(is_revision) {
-            true => Err(Error::usage(
+            true => Err(Error::user(
                 "--tree only applies to kernels named git:REVISION; name such a kernel, or remove \
                  --tree",
             )),
@@ -324,7 +324,7 @@ impl SharedArgs {
 /// Error for a single side, with the flag that is missing.
 fn single_side_error(given: &str, kernel: &str, missing: &str) -> Error {
     let kernel = shell_word(kernel);
-    Error::usage(format!(
+    Error::user(format!(
         "--{given} {kernel} names one side alone; name the other with --{missing} KERNEL, or write \
          --kernel {kernel} --change-boot-line LINE to compare two boot lines"
     ))

@@ -83,7 +83,7 @@ pub fn man(args: &ManArgs, command: Command) -> Result<Exit, Error> {
     let (mut named, mut page_name) = (command, "ktax".to_owned());
     for name in &args.command {
         let unknown = || {
-            Error::usage(format!(
+            Error::user(format!(
                 "there is no command {name:?}; `ktax help` lists them, and `ktax help COMMAND` \
                  those below a command"
             ))

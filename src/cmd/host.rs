@@ -138,9 +138,7 @@ impl StoreDir {
     /// Directory of the store, which need not exist.
     pub fn root(&self) -> Result<PathBuf, Error> {
         store_directory(self.store.as_deref()).ok_or_else(|| {
-            Error::usage(
-                "no store is in use: KTAX_STORE is empty, or HOME is not set; give --store",
-            )
+            Error::user("no store is in use: KTAX_STORE is empty, or HOME is not set; give --store")
         })
     }
 

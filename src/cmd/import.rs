@@ -29,7 +29,9 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     for path in &args.paths {
         match added_from(path, &store) {
             // Among several paths a wrong one does not stop the others.
-            Err(error) if args.paths.len() > 1 && error.blame() == Some(Blame::User) => {
+            Err(error)
+                if args.paths.len() > 1 && error.blame == Blame::User && !error.is_cancelled() =>
+            {
                 added.refused.push(error.to_string());
             }
             added_from => added += added_from?,

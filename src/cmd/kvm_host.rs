@@ -48,7 +48,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     let answer = match boot(args) {
         Ok(answer) => answer,
         // Nothing is kept from which the command could continue.
-        Err(Error::Cancelled) => {
+        Err(error) if error.is_cancelled() => {
             note!("ktax: stopped");
             return Ok(Exit::Cancelled);
         }
@@ -75,16 +75,16 @@ fn boot(args: &Args) -> Result<CommandOutput, Error> {
 fn printable(text: &str) -> Result<String, Error> {
     match text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
         true => Ok(text.to_owned()),
-        false => Err(Error::Usage(
-            "the boot line has a character that is not printable ASCII; remove it".into(),
-        )),
+        false => {
+            Err(Error::user("the boot line has a character that is not printable ASCII; remove it"))
+        }
     }
 }
 
 /// Parses `NAME=PATH`. NAME becomes a path of an archive, so it must be a plain file name.
 fn named(text: &str) -> Result<FileForHost, Error> {
     let wrong =
-        |problem: &str| Error::Usage(format!("`{}` {problem}; write NAME=PATH", escape(text)));
+        |problem: &str| Error::user(format!("`{}` {problem}; write NAME=PATH", escape(text)));
     let (name, path) = text.split_once('=').ok_or_else(|| wrong("has no `=`"))?;
     if matches!(name, "" | "." | "..") || name.contains('/') || name.chars().any(char::is_control) {
         return Err(wrong("has a NAME that is not a file name"));

@@ -24,7 +24,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<Exit, Error> {
     let points = flow::sweep_points(&args.experiment.experiment()?)?;
     let [(_, experiment)] = points.as_slice() else {
-        return Err(Error::usage(
+        return Err(Error::user(
             "a sweep of settings needs several plans; sweep settings with `ktax compare`",
         ));
     };

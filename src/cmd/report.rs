@@ -90,19 +90,19 @@ fn print_paths(
     side: Option<Side>,
 ) -> Result<Exit, Error> {
     let [dir] = results else {
-        return Err(Error::usage(
+        return Err(Error::user(
             "--paths reads one directory; name one, and run it for each other",
         ));
     };
     if side.is_some() && !form.has_sides {
         let name = form.name;
-        return Err(Error::Usage(format!("{name} shows both sides; remove --side")));
+        return Err(Error::user(format!("{name} shows both sides; remove --side")));
     }
     let paths = flow::row_paths(dir, row, form.is_compared)?;
     let bytes = form.write(&paths, side);
     if std::str::from_utf8(&bytes).is_err() && std::io::stdout().is_terminal() {
         let name = form.name;
-        return Err(Error::Usage(format!("{name} is no text; write it to a file with > FILE")));
+        return Err(Error::user(format!("{name} is no text; write it to a file with > FILE")));
     }
     write_bytes(&bytes)?;
     if let Some(remark) = form.remark(&paths) {
@@ -114,7 +114,7 @@ fn print_paths(
 fn print_in(shape: Shape, results: &[Saved], output: &OutputArgs) -> Result<(), Error> {
     let all: Option<Vec<&Comparison>> = results.iter().map(counted).collect();
     let all = all.ok_or_else(|| {
-        Error::usage("--layout only applies to runs of the exact engine; remove it")
+        Error::user("--layout only applies to runs of the exact engine; remove it")
     })?;
     let text = all.into_iter().map(|paths| shape.render(paths, output.text_options()));
     Ok(write_stdout(&text.collect::<String>())?)
@@ -125,7 +125,7 @@ fn print_versions(results: &[Saved], output: &OutputArgs) -> Result<Exit, Error>
     let all: Option<Vec<String>> =
         results.iter().map(|one| versions(&one.result, output.text_options())).collect();
     let mut all = all.ok_or_else(|| {
-        Error::usage(
+        Error::user(
             "--versions only applies to comparisons of the exact engine or of guests; of a ledger, \
              give the directory of an addition or DIR/together",
         )

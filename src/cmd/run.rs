@@ -60,7 +60,7 @@ fn measure(args: &Args, dir: &AnyRunDir, session: &Session<'_>) -> Result<Exit, 
     let options = Options { peek: args.peek, allow_differences: args.allow_differences };
     if let Some(side) = args.side.map(Side::from) {
         if options != Options::default() {
-            return Err(Error::usage(
+            return Err(Error::user(
                 "--peek and --allow-differences do not apply to a block; remove --peek, and give \
                  --allow-differences to `ktax analyse`",
             ));

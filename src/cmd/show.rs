@@ -38,7 +38,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
         };
         // Look in the store first, so that no file hides a result.
         match stored.result(named) {
-            Err(Error::Stored(_)) if path.exists() => all.extend(flow::saved(&[path.to_owned()])?),
+            Err(_) if path.exists() => all.extend(flow::saved(&[path.to_owned()])?),
             result => all.push(result?),
         }
     }

@@ -85,7 +85,7 @@ impl Args {
     fn commands(&self) -> Result<Vec<Vec<String>>, Error> {
         let Some(base) = &self.vs else { return Ok(vec![self.command.clone()]) };
         let base = shlex::split(base).filter(|words| !words.is_empty()).ok_or_else(|| {
-            Error::Usage(format!(
+            Error::user(format!(
                 "--vs {base:?} is not a command: it is empty, or a quote in it is not closed; \
                  write it as in a shell"
             ))

@@ -209,7 +209,7 @@ fn prune(args: &PruneArgs) -> Result<Exit, Error> {
         tagged: args.tagged,
     };
     if order.is_empty() {
-        return Err(Error::usage(
+        return Err(Error::user(
             "nothing is named; give the ID of a result or measurement, --subject, --guest, \
              --other-guests or --older-than DAYS; --dry-run lists what would go",
         ));
@@ -308,7 +308,7 @@ fn gc(place: &StorePlace) -> Result<Exit, Error> {
 fn index(args: &IndexArgs) -> Result<Exit, Error> {
     let stored = args.store.open()?;
     let path = stored.index_path().ok_or_else(|| {
-        Error::usage("the cache cannot be written, so that there is no file; give --cache")
+        Error::user("the cache cannot be written, so that there is no file; give --cache")
     })?;
     write_either(args.json, &escape_path(path), &json!({ "index": shown(path) }))?;
     Ok(Exit::Ok)

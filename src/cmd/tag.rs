@@ -35,7 +35,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     if let Some(name) = &args.delete {
         return match stored.untag(name)? {
             true => Ok(Exit::Ok),
-            false => Err(Error::usage(format!("there is no tag {name:?}; `ktax tag` lists them"))),
+            false => Err(Error::user(format!("there is no tag {name:?}; `ktax tag` lists them"))),
         };
     }
     if let (Some(name), Some(subject)) = (&args.name, &args.subject) {

@@ -53,7 +53,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
 
 fn measure(args: &Args, session: &Session<'_>) -> Result<Exit, Error> {
     let machine = args.machine.as_ref().ok_or_else(|| {
-        Error::usage(
+        Error::user(
             "an experiment is estimated for a machine: add --machine FILE, which `ktax calibrate` \
              writes; or name two results that are there",
         )

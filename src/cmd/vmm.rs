@@ -34,7 +34,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
         // The account would be mixed with what the guest prints.
         Command::Linux(args) if args.account.is_stdout() => {
             let problem = "stdout is what the guest prints; remove --account, or name a file";
-            return Err(Error::usage(problem));
+            return Err(Error::user(problem));
         }
         Command::Linux(args) => (crate::vmm::linux::run(&args.config())?, &args.account),
     };

@@ -2,8 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use thiserror::Error;
-
 use super::counts;
 use super::error::{Error, OrHost};
 use super::phases::{compare, compare_with_base_of};
@@ -15,7 +13,7 @@ use super::store::keep_result;
 use crate::disk::{read_own_text, sha256, write_atomically};
 use crate::kernel;
 use crate::model::{
-    Bisection, Blame, Carrier, Chain, Comparison, CountsPlan, Effect, Element, Plan, Point, Row,
+    Bisection, Carrier, Chain, Comparison, CountsPlan, Effect, Element, Plan, Point, Row,
     SavedResult, Side, Subject, UserProgram, Verdict, read_results,
 };
 use crate::plan::{self, CountsExperiment, Experiment, ExperimentMethod};
@@ -24,46 +22,6 @@ use crate::rundir::{AnyRunDir, RunDirError};
 use crate::stats::exact::MIN_LAYOUTS;
 use crate::stats::search::Known as Places;
 use crate::text::{escape, shell_path};
-
-/// Reasons why a search cannot begin or continue.
-#[derive(Debug, Error, PartialEq, Eq)]
-// The messages say what the fields are.
-#[allow(missing_docs)]
-pub enum BisectError {
-    #[error(
-        "bisect needs exactly one row, but {rows} are selected; name one, such as -w fork-exit"
-    )]
-    Rows { rows: usize },
-    #[error("a verdict needs at least {MIN_LAYOUTS} layouts, not {layouts}; remove --layouts")]
-    FewLayouts { layouts: u32 },
-    #[error(
-        "{path} has a search already; resume it with `ktax bisect run {}`, or give --out a new \
-         name",
-        shell_path(.path)
-    )]
-    Begun { path: String },
-    #[error(
-        "{path} is not a directory of a search: {reason}; `ktax bisect start --help` says how to \
-         start one"
-    )]
-    NotASearch { path: String, reason: String },
-    #[error("{patch} is not what it was when the search began; start again in a new directory")]
-    EditedPatch { patch: String },
-    /// `now` and `then` are the first digits of the kernels' hashes. If they are equal, QEMU or
-    /// ktax has changed.
-    #[error(
-        "the base is not what it was when the search began (its kernel is {now}, was {then}; or \
-         QEMU or ktax is another): start again in a new directory"
-    )]
-    OtherBase { now: String, then: String },
-}
-
-impl BisectError {
-    /// Who can do something about it.
-    pub fn blame(&self) -> Blame {
-        Blame::User
-    }
-}
 
 /// How a search ended.
 #[derive(Debug)]
@@ -179,8 +137,12 @@ fn check_rows_and_layouts(experiment: &CountsExperiment) -> Result<(), Error> {
     let layouts = experiment.layouts;
     match (rows, layouts as usize >= MIN_LAYOUTS) {
         (1, true) => Ok(()),
-        (1, false) => Err(BisectError::FewLayouts { layouts }.into()),
-        _ => Err(BisectError::Rows { rows }.into()),
+        (1, false) => Err(Error::user(format!(
+            "a verdict needs at least {MIN_LAYOUTS} layouts, not {layouts}; remove --layouts"
+        ))),
+        _ => Err(Error::user(format!(
+            "bisect needs exactly one row, but {rows} are selected; name one, such as -w fork-exit"
+        ))),
     }
 }
 
@@ -374,7 +336,7 @@ fn measure_place(
     let experiment = experiment_at(store, bounds, bisection, place)?;
     let plan = match counts::plan(&experiment, session) {
         Ok(plan) => plan,
-        Err(Error::Cancelled) => return Ok(None),
+        Err(error) if error.is_cancelled() => return Ok(None),
         Err(error) => return why_unbuilt(error).map(|why| Some(Point::Skipped(why))),
     };
     check_same_base(bounds, &plan)?;
@@ -400,20 +362,26 @@ fn check_patches(bisection: &Bisection, place: usize) -> Result<(), Error> {
     }
     for patch in &bisection.elements[..place] {
         if patch_hash(&patch.name)? != patch.title {
-            return Err(BisectError::EditedPatch { patch: patch.name.clone() }.into());
+            let patch = &patch.name;
+            return Err(Error::user(format!("{patch} is not what it was when the search began"))
+                .next("start again in a new directory"));
         }
     }
     Ok(())
 }
 
 /// Refuses another base kernel, QEMU or ktax: later counts would not compare with the first ones.
-fn check_same_base(bounds: &Plan<CountsPlan>, plan: &Plan<CountsPlan>) -> Result<(), BisectError> {
+fn check_same_base(bounds: &Plan<CountsPlan>, plan: &Plan<CountsPlan>) -> Result<(), Error> {
     let (planned, bounds) = (&plan.method, &bounds.method);
     if planned.kernels.base.sha256 == bounds.kernels.base.sha256 && planned.key == bounds.key {
         return Ok(());
     }
     let [now, then] = [planned, bounds].map(|plan| plan.kernels.base.sha256[..12].to_owned());
-    Err(BisectError::OtherBase { now, then })
+    // If the hashes are equal, QEMU or ktax has changed.
+    Err(Error::user(format!(
+        "the base is not what it was when the search began (its kernel is {now}, was {then}; or \
+         QEMU or ktax is another): start again in a new directory"
+    )))
 }
 
 /// Experiment for one place, with one Layout: both sides have the same one.
@@ -459,7 +427,7 @@ fn experiment_at(
 fn point_of_row(row: &Row, metric: &str) -> Result<Point, Error> {
     if let Some(failed) = row.failures.first() {
         return match failed.failure.is_of_the_host() {
-            true => Err(Error::Failed(failed.failure.clone())),
+            true => Err(failed.failure.clone().into()),
             false => Ok(Point::Skipped(failed.failure.to_string())),
         };
     }
@@ -513,10 +481,15 @@ impl SearchDir {
     }
 
     /// Refuses a directory that already has a search.
-    pub fn check_free(&self) -> Result<(), BisectError> {
+    pub fn check_free(&self) -> Result<(), Error> {
         match self.has_search() {
             false => Ok(()),
-            true => Err(BisectError::Begun { path: self.root.display().to_string() }),
+            true => {
+                let (path, again) = (self.root.display(), shell_path(&self.root));
+                Err(Error::user(format!("{path} has a search already")).next(format!(
+                    "resume it with `ktax bisect run {again}`, or give --out a new name"
+                )))
+            }
         }
     }
 
@@ -535,10 +508,11 @@ impl SearchDir {
             .context(format!("cannot write {}", self.path().display()), "free some disk space")
     }
 
-    pub fn read(&self) -> Result<Bisection, BisectError> {
+    pub fn read(&self) -> Result<Bisection, Error> {
         let refuse = |reason: String| {
-            let path = self.root.display().to_string();
-            BisectError::NotASearch { path, reason }
+            let path = self.root.display();
+            Error::user(format!("{path} is not a directory of a search: {reason}"))
+                .next("`ktax bisect start --help` says how to start one")
         };
         let text = read_own_text(&self.path(), RESULT_MAX).map_err(|e| refuse(e.to_string()))?;
         let saved = read_results(&text).map_err(|e| refuse(escape(&e.to_string())))?.pop();

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use syscalls::x86_64::Sysno;
 
-use super::error::{Error, StalePlanError};
+use super::error::{self, Error};
 use super::programs::{self, GuestContents};
 use super::remaining::Work;
 use super::session::Session;
@@ -36,7 +36,7 @@ pub(super) fn plan(
     // Check names before anything is fetched.
     method.rows()?;
     let Measures::Counts { key, .. } = engine.measures else {
-        return Err(StalePlanError::no_engine("counts", engine.name).into());
+        return Err(error::no_engine("counts", engine.name));
     };
     let qemu = Qemu::find(session.qemu.as_deref())?;
     qemu.check_cpu(&machine.cpu)?;
@@ -139,7 +139,7 @@ fn with_boots<T>(
     let plan = &dir.plan().method;
     let engine = engine::named(&plan.key.engine).map(|engine| engine.measures);
     let Some(Measures::Counts { key, open }) = engine else {
-        return Err(StalePlanError::no_engine("counts", &plan.key.engine).into());
+        return Err(error::no_engine("counts", &plan.key.engine));
     };
     let qemu = Qemu::find(session.qemu.as_deref())?;
     let guest = programs::planned_guest(plan, session)?;
@@ -148,7 +148,7 @@ fn with_boots<T>(
     let (key, archives) =
         programs::key_with_archives(key(&qemu, &plan.machine), &guest, &packed, modules);
     if key != plan.key || archives != plan.archives {
-        return Err(StalePlanError::other_key(dir.root(), &plan.key, &key).into());
+        return Err(error::other_key(dir.root(), &plan.key, &key));
     }
     let CountsPlan { kernels, subjects, .. } = plan;
     let image = |side| session.image(kernels.get(side), subjects.get(side));
@@ -202,7 +202,7 @@ pub fn explain_noise(
             session.observer.status("");
             match traces {
                 Ok([one, other]) => Ok(sentence(&row.row, &between_traces(&one, &other))),
-                Err(Stop::Cancelled) => Err(Error::Cancelled),
+                Err(Stop::Cancelled) => Err(Error::cancelled()),
                 Err(Stop::Failed(failure, _)) => {
                     Ok(format!("{} cannot be traced: {failure}", row.row))
                 }

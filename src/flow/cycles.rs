@@ -2,8 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use thiserror::Error;
-
 use super::error::Error;
 use super::phases::{compare, plan};
 use super::results::{self, VALIDATION, saved, write_result};
@@ -15,104 +13,6 @@ use crate::model::{
 };
 use crate::plan::{Experiment, ExperimentFile, ModelKey};
 use crate::{analyse, vmm};
-
-/// Reasons why a machine was not calibrated. The message ends with the next step.
-#[derive(Debug, Error)]
-pub enum CalibrateError {
-    /// The file has another result.
-    #[error("{path} has {wanted} in no result; {next}")]
-    Other {
-        /// The file or directory.
-        path: String,
-        /// Kind of result that is needed.
-        wanted: &'static str,
-        /// Command that makes one.
-        next: &'static str,
-    },
-    /// Times of one kernel say nothing of another one.
-    #[error(
-        "the rows were counted with Linux {counted} and timed with {timed}; count the kernel that \
-         this machine runs (--kernel /boot/vmlinuz-{timed}), or add --other-kernel: the estimates \
-         are then wider"
-    )]
-    OtherKernel {
-        /// The release of the counts.
-        counted: String,
-        /// The release of the times.
-        timed: String,
-    },
-    /// Times of one machine say nothing of another one.
-    #[error(
-        "the rows were timed on {timed:?} and this is {here:?}; time them here, with this ktax"
-    )]
-    OtherMachine {
-        /// The CPU of the times; empty of an older ktax.
-        timed: String,
-        /// CPU of this machine.
-        here: String,
-    },
-    /// The rows are not enough to fit the constants.
-    #[error("the rows cannot be fitted, and nothing was written: {why}")]
-    NotFitted {
-        /// Reason, and the next step.
-        why: String,
-    },
-    /// No model has such a name.
-    #[error("{path} cannot be a machine's file: {reason}; write --out machine.toml")]
-    Name {
-        /// The file.
-        path: String,
-        /// Reason.
-        reason: String,
-    },
-    /// A model that is no machine.
-    #[error("{name} models no machine; write --model skylake, zen3 or a file")]
-    NoMachine {
-        /// Name of the model.
-        name: String,
-    },
-    /// The machine cannot be written as TOML.
-    #[error("the machine has no form that a file can have: {0}; report this")]
-    Toml(#[from] toml::ser::Error),
-}
-
-/// Reasons why there is no estimate. The message ends with the next step.
-#[derive(Debug, Error)]
-pub enum EstimateError {
-    /// The machine was never calibrated.
-    #[error("{file} has no [calibration]; write one with `ktax calibrate` on the machine")]
-    NotCalibrated {
-        /// The file.
-        file: String,
-    },
-    /// The constants are for the counters of another model.
-    #[error(
-        "{file} was fitted to the counters of its own model, which these counts do not have; \
-         count again with --model {file}"
-    )]
-    OtherModel {
-        /// The file.
-        file: String,
-    },
-    /// Only costly instructions are known.
-    #[error(
-        "{file} has no fitted rows, so that nothing in percent can be estimated; add them with \
-         `ktax calibrate --counts DIR --times FILE`"
-    )]
-    NotFitted {
-        /// The file.
-        file: String,
-    },
-    /// Counts, or times, are not there.
-    #[error(
-        "validate joins a comparison of the exact engine with one of a timed engine, in this \
-         order; name a directory of each"
-    )]
-    NotBoth,
-    /// The result has no counts.
-    #[error("--machine only applies to comparisons of the exact engine; name one, or remove it")]
-    NotCounted,
-}
 
 /// Input of a calibration.
 #[derive(Debug, Default)]
@@ -203,7 +103,8 @@ fn check_name(path: &Path, model: &MachineModel) -> Result<(), Error> {
         None if is_file => results::check_output(path),
         reason => {
             let reason = reason.unwrap_or_else(|| "a machine's file ends in .toml".to_owned());
-            Err(CalibrateError::Name { path: path.display().to_string(), reason }.into())
+            Err(Error::user(format!("{} cannot be a machine's file: {reason}", path.display()))
+                .next("write --out machine.toml"))
         }
     }
 }
@@ -236,7 +137,8 @@ fn similar_model(cpu: &str) -> &'static str {
 fn machine_named(name: &str) -> Result<MachineModel, Error> {
     match results::model(ModelKey::Name(name.to_owned()))?.model()? {
         Model::Machine(machine) => Ok(*machine),
-        Model::Coherence => Err(CalibrateError::NoMachine { name: name.to_owned() }.into()),
+        Model::Coherence => Err(Error::user(format!("{name} models no machine"))
+            .next("write --model skylake, zen3 or a file")),
     }
 }
 
@@ -254,17 +156,15 @@ impl CalibrationInput {
         times: &[PathBuf],
         may_be_other: bool,
     ) -> Result<CalibrationInput, Error> {
-        let path = counts.display().to_string();
         let counted = saved(&[counts.to_owned()])?.into_iter().find_map(|one| match one.result {
             SavedResult::Comparison(comparison) if comparison.counts().is_some() => {
                 Some(*comparison)
             }
             _ => None,
         });
-        let counted = counted.ok_or(CalibrateError::Other {
-            path,
-            wanted: "counts",
-            next: "give the directory of `ktax compare --same`",
+        let counted = counted.ok_or_else(|| {
+            Error::user(format!("{} has counts in no result", counts.display()))
+                .next("give the directory of `ktax compare --same`")
         })?;
         let key = counted.counts().map(|counts| &counts.key);
         let model = key.and_then(|key| key.model.as_ref()?.machine().cloned());
@@ -282,18 +182,23 @@ impl CalibrationInput {
     fn check(&self, times: &[PathBuf], may_be_other: bool) -> Result<(), Error> {
         if self.timed.is_empty() {
             let path = times.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
-            return Err(CalibrateError::Other {
-                path: path.join(", "),
-                wanted: "times of workloads",
-                next: "give what `ktax workloads run --json NAME…` prints",
-            }
-            .into());
+            return Err(Error::user(format!(
+                "{} has times of workloads in no result",
+                path.join(", ")
+            ))
+            .next("give what `ktax workloads run --json NAME…` prints"));
         }
         let (counted, _) = self.releases();
         match self.timed.iter().find(|table| table.release != counted) {
             Some(other) if !may_be_other => {
-                let timed = other.release.clone();
-                Err(CalibrateError::OtherKernel { counted, timed }.into())
+                let timed = &other.release;
+                Err(Error::user(format!(
+                    "the rows were counted with Linux {counted} and timed with {timed}"
+                ))
+                .next(format!(
+                    "count the kernel that this machine runs (--kernel /boot/vmlinuz-{timed}), or \
+                     add --other-kernel: the estimates are then wider"
+                )))
             }
             _ => Ok(()),
         }
@@ -311,8 +216,8 @@ impl CalibrationInput {
     fn check_machine(&self, here: &str) -> Result<(), Error> {
         let other = self.timed.iter().find(|table| table.cpu != here);
         other.map_or(Ok(()), |table| {
-            let (timed, here) = (table.cpu.clone(), here.to_owned());
-            Err(CalibrateError::OtherMachine { timed, here }.into())
+            let message = format!("the rows were timed on {:?} and this is {here:?}", table.cpu);
+            Err(Error::user(message).next("time them here, with this ktax"))
         })
     }
 
@@ -324,9 +229,15 @@ impl CalibrationInput {
         let CalibrationInput { counted, timed, .. } = self;
         let mut rows = analyse::calibration_rows(&counted, &timed, to.cycles_per_ns);
         let fit = analyse::fit(&mut rows, to);
-        to.fit = Some(fit.map_err(|why| CalibrateError::NotFitted { why })?);
+        to.fit = Some(fit.map_err(|why| {
+            Error::user(format!("the rows cannot be fitted, and nothing was written: {why}"))
+        })?);
         Ok(rows)
     }
+}
+
+fn unwritable_machine(error: toml::ser::Error) -> Error {
+    Error::user(format!("the machine has no form that a file can have: {error}; report this"))
 }
 
 /// Writes the machine's file: its sizes and its calibration.
@@ -335,14 +246,14 @@ fn write_machine(
     model: &MachineModel,
     calibration: &Calibration,
 ) -> Result<(), Error> {
-    let machine = toml::Table::try_from(model).map_err(CalibrateError::Toml)?;
+    let machine = toml::Table::try_from(model).map_err(unwritable_machine)?;
     let sizes = machine.into_iter().filter(|(key, _)| key != "name");
     let title = format!("{}, calibrated with the sizes of {}", calibration.cpu, model.name);
-    let calibration = toml::Value::try_from(calibration).map_err(CalibrateError::Toml)?;
+    let calibration = toml::Value::try_from(calibration).map_err(unwritable_machine)?;
     let mut all: toml::Table = sizes.collect();
     all.insert("title".to_owned(), title.into());
     all.insert("calibration".to_owned(), calibration);
-    let text = toml::to_string(&all).map_err(CalibrateError::Toml)?;
+    let text = toml::to_string(&all).map_err(unwritable_machine)?;
     results::write_output(path, &text)
 }
 
@@ -351,27 +262,33 @@ pub fn calibrated(path: &Path) -> Result<ModelKey, Error> {
     let machine = results::machine(path)?;
     match machine.calibration() {
         Some(_) => Ok(machine),
-        None => Err(EstimateError::NotCalibrated { file: path.display().to_string() }.into()),
+        None => Err(Error::user(format!("{} has no [calibration]", path.display()))
+            .next("write one with `ktax calibrate` on the machine")),
     }
 }
 
 /// Adds to each comparison the estimate for the machine of a file.
 pub fn estimate(results: &mut [Saved], machine: &Path) -> Result<(), Error> {
-    let file = machine.display().to_string();
     let ModelKey::Machine(model, Some(calibration)) = calibrated(machine)? else {
-        return Err(EstimateError::NotCalibrated { file }.into());
+        unreachable!("a calibrated machine has both");
+    };
+    let not_counted = || {
+        Error::user("--machine only applies to comparisons of the exact engine")
+            .next("name one, or remove it")
     };
     for result in results {
         let SavedResult::Comparison(comparison) = &mut result.result else {
-            return Err(EstimateError::NotCounted.into());
+            return Err(not_counted());
         };
-        let Some(counts) = comparison.counts() else {
-            return Err(EstimateError::NotCounted.into());
-        };
+        let counts = comparison.counts().ok_or_else(not_counted)?;
         if calibration.fit.as_ref().is_some_and(CalibrationFit::needs_model)
             && !is_of_model(&model, counts)
         {
-            return Err(EstimateError::OtherModel { file }.into());
+            let file = machine.display();
+            return Err(Error::user(format!(
+                "{file} was fitted to the counters of its own model, which these counts do not have"
+            ))
+            .next(format!("count again with --model {file}")));
         }
         analyse::estimate(&mut comparison.rows, &model.name, &calibration);
     }
@@ -418,7 +335,11 @@ fn only_comparison(
         SavedResult::Comparison(comparison) if is_wanted(&comparison) => Some(*comparison),
         _ => None,
     });
-    found.ok_or_else(|| EstimateError::NotBoth.into())
+    found.ok_or_else(|| {
+        let message = "validate joins a comparison of the exact engine with one of a timed engine, \
+                       in this order";
+        Error::user(message).next("name a directory of each")
+    })
 }
 
 /// Counts an experiment with a machine's model, times it, and compares both. `None` if the user
@@ -431,7 +352,11 @@ pub fn validate(
 ) -> Result<Option<Validation>, Error> {
     let key = results::machine(machine)?;
     if key.calibration().is_none_or(|calibration| calibration.fit.is_none()) {
-        return Err(EstimateError::NotFitted { file: machine.display().to_string() }.into());
+        return Err(Error::user(format!(
+            "{} has no fitted rows, so that nothing in percent can be estimated",
+            machine.display()
+        ))
+        .next("add them with `ktax calibrate --counts DIR --times FILE`"));
     }
     let both = [counted_experiment(file, key), timed_experiment(file)];
     let [counted, timed] = both.map(|file| Experiment::from_file(&file));

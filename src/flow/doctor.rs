@@ -283,7 +283,11 @@ fn check_empty(dir: &Path) -> Result<(), Error> {
     };
     match is_empty {
         true => Ok(()),
-        false => Err(Error::NotEmpty { path: shell_path(dir).to_string() }),
+        false => {
+            let dir = shell_path(dir);
+            let message = format!("--newer-qemu {dir} has other files, or is one");
+            Err(Error::user(message).next("name a new directory"))
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::error::{Error, OrHost, StalePlanError};
+use super::error::{self, Error, OrHost};
 use super::remaining::Work;
 use super::session::Session;
 use crate::disk::{sha256_of_file, sha256_of_parts};
@@ -48,7 +48,7 @@ pub(super) fn run(dir: &RunDir<GuestsPlan>, session: &Session<'_>) -> Result<End
     let qemu = find_qemu(plan.host, session)?;
     let key = host_key(plan.host, &qemu, session)?;
     if key != plan.key {
-        return Err(StalePlanError::other_key(dir.root(), &plan.key, &key).into());
+        return Err(error::other_key(dir.root(), &plan.key, &key));
     }
     let engine: Box<dyn GuestEngine> = match Board::for_kind(plan.host) {
         None => Box::new(x86_engine(plan, qemu, session)?),
@@ -141,7 +141,7 @@ fn target(host: HostKind) -> &'static Target {
 fn x86_engine(plan: &GuestsPlan, qemu: Qemu, session: &Session<'_>) -> Result<X86Guests, Error> {
     let guest = |side: &GuestSide| -> Result<Guest, Error> {
         let (Some(subject), Some(kernel)) = (side.subject.kernel.clone(), &side.kernel) else {
-            return Err(StalePlanError::NoGuestKernel.into());
+            return Err(error::stale("plan.json has a guest without a kernel"));
         };
         Ok(Guest {
             image: session.image(kernel, &subject)?,
@@ -195,7 +195,7 @@ fn x86_host(plan: &GuestsPlan, session: &Session<'_>) -> Result<HostKernel, Erro
     let kernel = session.kvm_host(&Subject::new(&planned.source, &plan.host_subject.boot_line))?;
     match kernel.identity.sha256 == planned.sha256 {
         true => Ok(kernel),
-        false => Err(StalePlanError::other_kernel(planned).into()),
+        false => Err(error::other_kernel(planned)),
     }
 }
 

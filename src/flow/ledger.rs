@@ -31,7 +31,7 @@ pub fn rank(
 ) -> Result<Option<RankedLedger>, Error> {
     let CheckedLedger { ledger, already_on, without_effect } =
         match without_known(ledger.clone(), session) {
-            Err(Error::Cancelled) => return Ok(None),
+            Err(error) if error.is_cancelled() => return Ok(None),
             checked => checked?,
         };
     let (mut each, mut not_built) = (Vec::new(), Vec::new());
@@ -43,7 +43,7 @@ pub fn rank(
         session.observer.note(name);
         let plan = match phases::plan(experiment, session) {
             Ok(plan) => plan,
-            Err(Error::Cancelled) => return Ok(None),
+            Err(error) if error.is_cancelled() => return Ok(None),
             Err(error) => {
                 let why = why_unbuilt(error)?;
                 session.observer.note(&why);
@@ -64,7 +64,12 @@ pub fn rank(
     // If an addition was not built, the sum would be incomplete.
     let together = together.filter(|_| not_built.is_empty());
     let table = analyse::ledger(&ledger.title, &each, together.as_ref(), not_built, already_on);
-    let mut table = table.ok_or(Error::NothingBuilt)?;
+    let mut table = table.ok_or_else(|| {
+        Error::user("no addition could be built, for the reasons above").next(
+            "correct the kernel, `config` or `patches` in the ledger file, then run `ktax ledger \
+             FILE` again",
+        )
+    })?;
     table.again.clone_from(&ledger.again);
     table.warnings.extend(without_effect);
     write_result(out, LEDGER, &table)?;
@@ -116,7 +121,7 @@ fn base_config(ledger: &Ledger, session: &Session<'_>) -> Result<Option<String>,
     let ExperimentMethod::Counts(counts) = &experiment.method else { return Ok(None) };
     match session.obtain(&counts.base) {
         Ok(kernel) => Ok(kernel.config.and_then(|path| read_text(&path, CONFIG_MAX).ok())),
-        Err(Error::Cancelled) => Err(Error::Cancelled),
+        Err(error) if error.is_cancelled() => Err(error),
         Err(error) => why_unbuilt(error).map(|_| None),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::error::{Error, StalePlanError};
+use super::error::Error;
 use super::remaining::{Remaining, basis, learned, spoken};
 use super::session::Session;
 use super::store::keep_result;
@@ -135,7 +135,8 @@ impl Options {
             Options { allow_differences: true, .. } => "--allow-differences",
             _ => return Ok(()),
         };
-        Err(Error::OnlyForTimes { option, uses })
+        let message = format!("{option} only applies to timed runs, and this run uses {uses}");
+        Err(Error::user(message).next("remove it"))
     }
 }
 
@@ -214,7 +215,8 @@ fn run_and_analyse(
 fn open_or_create(path: &Path, plan: Plan) -> Result<AnyRunDir, Error> {
     match AnyRunDir::open(path) {
         Ok(dir) if dir.plan() == plan => Ok(dir),
-        Ok(_) => Err(StalePlanError::OtherPlan { path: path.display().to_string() }.into()),
+        Ok(_) => Err(Error::user(format!("{} has another plan", path.display()))
+            .next("give --out a new name")),
         Err(RunDirError::NoPlan { .. } | RunDirError::Absent { .. }) => {
             Ok(AnyRunDir::create(path, plan)?)
         }

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::error::{Error, OrHost, StalePlanError};
+use super::error::{self, Error, OrHost};
 use super::session::Session;
 use crate::compile::{self, CompileError, WorkloadFiles};
 use crate::engine::host::Host;
@@ -170,7 +170,7 @@ fn find_packed(
         return Ok(packed);
     }
     let packed = pack()?.filter(|packed| packed.sha256 == sha256);
-    packed.ok_or_else(|| StalePlanError::OtherPrograms.into())
+    packed.ok_or_else(error::other_programs)
 }
 
 /// Directory from which programs are looked up.
@@ -266,7 +266,7 @@ fn trace_files(program: &UserProgram, session: &Session<'_>) -> Result<Vec<Strin
         reason,
     };
     let named = named_files(&host, row).map_err(|stop| match stop {
-        Stop::Cancelled => Error::Cancelled,
+        Stop::Cancelled => Error::cancelled(),
         Stop::Failed(failure, _) => refused(failure.to_string()).into(),
     })?;
     if named.status != u64::from(program.status) {
@@ -327,7 +327,7 @@ pub(super) fn timed_programs_here(
     let native = program::native(&plan.programs, Path::new(directory), &session.cache)?;
     match native.sha256 == *sha256 {
         true => Ok(Some((native, directory.into()))),
-        false => Err(StalePlanError::OtherPrograms.into()),
+        false => Err(error::other_programs()),
     }
 }
 
@@ -366,7 +366,7 @@ pub fn checked_definitions(
 /// Result of the compiler; `Cancelled` if the user stopped it.
 fn unless_stopped<T>(compiled: Result<T, CompileError>, cancel: &Cancel) -> Result<T, Error> {
     match cancel.is_cancelled() {
-        true => Err(Error::Cancelled),
+        true => Err(Error::cancelled()),
         false => Ok(compiled?),
     }
 }
@@ -429,6 +429,6 @@ pub(super) fn planned_guest(plan: &CountsPlan, session: &Session<'_>) -> Result<
     let guest = compiled_guest(plan.workloads_from.as_deref(), session)?;
     match guest.sha256() == plan.key.guest {
         true => Ok(guest),
-        false => Err(StalePlanError::OtherWorkloads.into()),
+        false => Err(error::stale("the workloads' C files are not those of the plan any more")),
     }
 }

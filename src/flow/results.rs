@@ -6,12 +6,12 @@ use std::{fs, io};
 use super::error::{Error, OrHost};
 use crate::disk::{check_writable, read_limited, read_text, write_atomically};
 use crate::model::{
-    Comparison, METRICS, Row, RowPaths, Saved, SavedError, SavedResult, read_results,
+    Comparison, ErrorKind, METRICS, Row, RowPaths, Saved, SavedError, SavedResult, read_results,
 };
 use crate::plan::{self, BuiltIn, ModelKey};
 use crate::report::{Explained, FORMATS, JSON, Report, TextOptions, render, results_of_page};
 use crate::rundir::{AnyRunDir, RunDirError};
-use crate::text::{nearest, shell_path};
+use crate::text::{escape, escape_path, nearest, shell_path};
 use crate::{analyse, exits};
 
 /// Size limit of an experiment or a ledger, in bytes. Some files have no end, such as `/dev/zero`.
@@ -51,7 +51,8 @@ fn unwritable_error(path: &Path, error: io::Error) -> Error {
     // Keep the system's message only: the rest names a temporary file.
     let kind = error.kind();
     let reason = error.raw_os_error().map_or(kind.into(), io::Error::from_raw_os_error);
-    Error::Unwritable { path: path.display().to_string(), reason }
+    Error::user(format!("cannot write {}: {reason}", escape_path(path)))
+        .next("give the path of a file in a directory that you may write")
 }
 
 /// Text of an experiment file, else of the built-in experiment of that name.
@@ -103,8 +104,10 @@ fn all_built_in() -> impl Iterator<Item = BuiltIn> {
 pub fn built_in_text(name: &str) -> Result<&'static str, Error> {
     let found = all_built_in().find(|file| file.name == name).map(|file| file.text);
     found.ok_or_else(|| {
-        let near = nearest(name, all_built_in().map(|file| file.name)).map(str::to_owned);
-        Error::NotBuiltIn { name: name.to_owned(), near }
+        let near = nearest(name, all_built_in().map(|file| file.name));
+        let near = near.map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default();
+        Error::user(format!("no experiment or ledger is called {name:?}{near}"))
+            .next("`ktax experiments` lists them")
     })
 }
 
@@ -118,7 +121,8 @@ fn built_in_named(named: &Path, mut all: impl Iterator<Item = BuiltIn>) -> Optio
 
 /// Error for a file that cannot be read.
 pub(super) fn unreadable(path: &Path, wanted: &'static str, reason: std::io::Error) -> Error {
-    Error::Unreadable { path: path.display().to_string(), reason, wanted }
+    Error::user(format!("cannot read {}: {reason}", escape_path(path)))
+        .next(format!("give the path of {wanted}"))
 }
 
 /// File name of a search's result.
@@ -214,21 +218,33 @@ fn no_comparison(path: &Path) -> Error {
         true => format!("finish it with `ktax run {}`", shell_path(path)),
         false => "type the command that began it again, and it goes on".to_owned(),
     };
-    Error::NoComparison { path: path.display().to_string(), next }
+    Error::user(format!("{} has no comparison yet", path.display()))
+        .next(next)
+        .kind(ErrorKind::NoComparison)
 }
 
 fn results_of_file(path: &Path) -> Result<Vec<Saved>, Error> {
     let wanted = "a run directory, or of a file that ktax wrote";
     let bytes = read_limited(path, RESULT_MAX).map_err(|error| unreadable(path, wanted, error))?;
     let text = String::from_utf8_lossy(&bytes);
-    let no_page = |error| Error::NoPage { path: path.display().to_string(), error };
+    let no_page = |error| {
+        Error::user(format!("cannot read {}: {error}", escape_path(path)))
+            .next("make the page again with `ktax report --html FILE DIR`")
+    };
     let page_results = results_of_page(&text, RESULT_MAX).map_err(no_page)?;
     let mut all = read_results(page_results.as_deref().unwrap_or(&text)).map_err(|error| {
-        let path = path.display().to_string();
         let is_other = matches!(error, SavedError::NotAResult(_));
         match is_other && exits::files::kind(&text).is_some() {
-            true => Error::ExitText { path },
-            false => Error::NoResult { path, error },
+            true => {
+                let (path, again) = (escape_path(path), escape(&shell_path(path)));
+                Error::user(format!("{path} has exit tables that ktax did not write"))
+                    .next(format!("print it with `ktax exits report {again}`"))
+            }
+            false => {
+                let reason = escape(&error.to_string());
+                Error::user(format!("cannot read {}: {reason}", path.display()))
+                    .next(error.next_step())
+            }
         }
     })?;
     for saved in &mut all {
@@ -242,7 +258,14 @@ fn results_of_file(path: &Path) -> Result<Vec<Saved>, Error> {
 /// All call paths of a row of a run directory, in the Layout that its report shows: as they were
 /// called, or as they are compared.
 pub fn row_paths(path: &Path, row: &str, is_compared: bool) -> Result<RowPaths, Error> {
-    let no_paths = || Error::NoPaths { path: path.display().to_string() };
+    let no_paths = || {
+        Error::user(format!("{} has no call paths of that row", escape_path(path)))
+            .next(
+                "give the directory of a run of the exact engine in which the row was measured, and \
+                 no row that boots",
+            )
+            .kind(ErrorKind::NoPaths)
+    };
     if !path.is_dir() {
         return Err(no_paths());
     }
@@ -265,7 +288,10 @@ pub fn row_paths(path: &Path, row: &str, is_compared: bool) -> Result<RowPaths, 
 
 fn no_row<'a>(row: &str, rows: impl IntoIterator<Item = &'a Row>) -> Error {
     let names = rows.into_iter().map(|one| one.row.as_str());
-    Error::NoRow { row: row.to_owned(), near: nearest(row, names).map(str::to_owned) }
+    let near = nearest(row, names);
+    let near = near.map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default();
+    Error::user(format!("there is no row {row:?}{near}"))
+        .next("the report's table has all rows' names")
 }
 
 /// Results that have a row of this name, each with its own name and this row alone. Those of run
@@ -278,7 +304,8 @@ pub fn explained<'a>(row: &str, results: &'a [Saved]) -> Result<Vec<(&'a str, Ex
         })
     };
     if comparisons().next().is_none() {
-        return Err(Error::NothingToExplain);
+        return Err(Error::user("--explain only applies to comparisons")
+            .next("of a ledger or a search, give the directory of one of its runs, as DIR/NAME"));
     }
     let mut found = Vec::new();
     for (saved, comparison) in comparisons() {
@@ -295,7 +322,7 @@ pub fn explained<'a>(row: &str, results: &'a [Saved]) -> Result<Vec<(&'a str, Ex
 /// Call paths of a row; `None` if it failed or has none.
 fn paths_if_any(dir: &Path, row: &str) -> Result<Option<RowPaths>, Error> {
     match row_paths(dir, row, true) {
-        Err(Error::NoPaths { .. }) => Ok(None),
+        Err(error) if error.kind == ErrorKind::NoPaths => Ok(None),
         found => found.map(Some),
     }
 }

@@ -6,16 +6,13 @@ use std::path::{Path, PathBuf};
 use super::error::{Error, OrHost};
 use super::session::RunEvent;
 use crate::analyse::{self, derive_columns, usual_columns};
-use crate::engine::command::CommandError;
 use crate::engine::host::Host;
 use crate::engine::{Cancel, Limits, command, noise};
-use crate::model::{
-    Blame, Counted, NativeRow, NativeTable, StatCommand, StatTable, Workload, fact,
-};
+use crate::model::{Counted, NativeRow, NativeTable, StatCommand, StatTable, Workload, fact};
 use crate::plan::{self, Definition};
 use crate::run::{Ended, run_natively};
 use crate::stats::random::Random;
-use crate::text::{escape, shell_line};
+use crate::text::{escape, escape_path, shell_line};
 
 /// Workload and its rows, for which this machine has enough memory.
 #[derive(Debug)]
@@ -120,7 +117,9 @@ impl NativeOrder {
 fn check_temporary_directory() -> Result<(), Error> {
     match std::env::var_os("TMPDIR").map(PathBuf::from) {
         Some(dir) if !dir.is_absolute() || !dir.is_dir() => {
-            Err(Error::TemporaryDirectory { path: dir.to_string_lossy().into_owned() })
+            let dir = escape_path(&dir);
+            let message = format!("TMPDIR is {dir}, which is not the absolute path of a directory");
+            Err(Error::user(message).next("set it to one"))
         }
         _ => Ok(()),
     }
@@ -144,37 +143,6 @@ fn column_names(definition: &Definition) -> Vec<String> {
     }
 }
 
-/// Reasons why there is no table. The message says what failed, why, and what to do next.
-#[derive(Debug, thiserror::Error)]
-pub enum StatError {
-    /// A command was not counted.
-    #[error("{}", escape(&.0.to_string()))]
-    Command(#[from] CommandError),
-    /// A command failed, and failed runs were not asked for.
-    #[error(
-        "`{command}` failed with {failure}{last_words}; use --show-output to see all that it \
-         prints, or --ignore-failure to count failed runs too"
-    )]
-    Failed {
-        /// Command as it would be typed.
-        command: String,
-        /// Exit status or signal.
-        failure: String,
-        /// Last lines of its output.
-        last_words: String,
-    },
-}
-
-impl StatError {
-    /// Who can fix the error.
-    pub fn blame(&self) -> Blame {
-        match self {
-            StatError::Command(error) => error.blame(),
-            StatError::Failed { .. } => Blame::Host,
-        }
-    }
-}
-
 /// Commands to count, and how.
 #[derive(Debug)]
 pub struct StatOrder {
@@ -195,7 +163,7 @@ pub fn stat(
     order: &StatOrder,
     cancel: &Cancel,
     observe: &dyn Fn(RunEvent<'_>),
-) -> Result<Option<StatTable>, StatError> {
+) -> Result<Option<StatTable>, Error> {
     let mut sides: Vec<RepeatedCommand> =
         order.commands.iter().cloned().map(RepeatedCommand::new).collect();
     let mut random = Random::new(order.seed.unwrap_or_default());
@@ -209,7 +177,7 @@ pub fn stat(
             sides.reverse();
         }
         match ended {
-            Err(StatError::Command(CommandError::Cancelled)) => return Ok(None),
+            Err(error) if error.is_cancelled() => return Ok(None),
             ended => ended?,
         }
     }
@@ -234,7 +202,7 @@ impl RepeatedCommand {
         order: &StatOrder,
         cancel: &Cancel,
         observe: &dyn Fn(RunEvent<'_>),
-    ) -> Result<(), StatError> {
+    ) -> Result<(), Error> {
         let shown = shell_line(&self.command.words);
         observe(RunEvent::Started(&shown));
         let ended = command::run(&self.command.words, order.is_shown, cancel)?;
@@ -242,7 +210,11 @@ impl RepeatedCommand {
         if let Some(failure) = command::failure(ended.status) {
             if !order.ignores_failure {
                 let last_words = last_words(&ended.last_words);
-                return Err(StatError::Failed { command: shown, failure, last_words });
+                return Err(Error::host(format!("`{shown}` failed with {failure}{last_words}"))
+                    .next(
+                        "use --show-output to see all that it prints, or --ignore-failure to count \
+                         failed runs too",
+                    ));
             }
             self.command.failures.push(failure);
         }

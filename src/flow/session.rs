@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use super::error::{Error, OrHost, StalePlanError};
+use super::error::{self, Error, OrHost};
 use super::remaining::{Part, Rates, Work};
 use super::store::UsedStore;
 use crate::analyse::Progress;
@@ -104,7 +104,7 @@ impl<'a> Session<'a> {
     /// Result, or `Cancelled` for any error after the user stopped: it may come from stopping.
     pub fn unless_cancelled<T>(&self, result: Result<T, impl Into<Error>>) -> Result<T, Error> {
         result.map_err(|error| match self.is_cancelled() {
-            true => Error::Cancelled,
+            true => Error::cancelled(),
             false => error.into(),
         })
     }
@@ -124,7 +124,10 @@ pub fn cache_directory(named: Option<&Path>) -> Result<PathBuf, Error> {
     named
         .or_else(|| from("XDG_CACHE_HOME").map(|dir| dir.join("ktax")))
         .or_else(|| from("HOME").map(|dir| dir.join(".cache/ktax")))
-        .ok_or(Error::NoCache)
+        .ok_or_else(|| {
+            Error::user("neither HOME nor XDG_CACHE_HOME says where the cache is")
+                .next("set HOME or give --cache DIR")
+        })
 }
 
 /// Path in an environment variable; `None` if it is empty.
@@ -144,10 +147,7 @@ pub enum RunEvent<'a> {
 /// Reason why a Kernel cannot be built, if its source or its options are to blame; other errors are
 /// passed on.
 pub fn why_unbuilt(error: Error) -> Result<String, Error> {
-    match &error {
-        Error::Shaped(kernel) => kernel::why_unbuilt(kernel).ok_or(error),
-        _ => Err(error),
-    }
+    kernel::why_unbuilt(&error).ok_or(error)
 }
 
 impl Session<'_> {
@@ -184,10 +184,7 @@ impl Session<'_> {
     }
 
     /// Calls `work` with functions that pass its progress to the observer.
-    pub fn talking<T>(
-        &self,
-        work: impl FnOnce(&Talk) -> crate::model::Result<T>,
-    ) -> Result<T, Error> {
+    pub fn talking<T>(&self, work: impl FnOnce(&Talk) -> Result<T, Error>) -> Result<T, Error> {
         let note = |note: &str| self.observer.note(note);
         let status = |status: &str| self.observer.status(status);
         let task = |task: &KernelTask| self.observer.task(task);
@@ -223,7 +220,7 @@ impl Session<'_> {
         };
         let kernel = self.obtain_for(target, &named)?;
         if kernel.identity.sha256 != planned.sha256 {
-            return Err(StalePlanError::other_kernel(planned).into());
+            return Err(error::other_kernel(planned));
         }
         Ok(kernel.image)
     }
@@ -242,7 +239,7 @@ pub fn clean_cache(cache: &Path, budget: Budget) -> Result<Cleaned, Error> {
     let what = || format!("cannot clean {}", escape_path(cache));
     let cleaned = clean(cache, budget, true).context(what(), OTHER)?.unwrap_or_default();
     match cleaned.failed.first() {
-        Some(failed) => Err(Error::Host(unremoved(failed))),
+        Some(failed) => Err(Error::host(unremoved(failed))),
         None => Ok(cleaned),
     }
 }

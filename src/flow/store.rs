@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::error::{Error, OrHost};
 use super::results::saved;
 use super::session::Session;
-use crate::model::CountsPlan;
+use crate::model::{CountsPlan, ErrorKind};
 use crate::report::Report;
 use crate::rundir::{AnyRunDir, RunDir};
 use crate::store::{
@@ -343,7 +343,7 @@ pub fn import(path: &Path, store: &Path) -> Result<Added, Error> {
     }
     match saved(&[path.to_owned()]) {
         // A stopped run has measurements, but no result.
-        Err(Error::NoComparison { .. }) if counts.is_some() => {}
+        Err(error) if error.kind == ErrorKind::NoComparison && counts.is_some() => {}
         results => {
             for result in results? {
                 added.result(store.put_result(&result))?;

@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use super::error::Error;
 use crate::index::{Index, StoredResult, StoredSubject};
-use crate::model::{Measurement, Saved};
+use crate::model::{ErrorKind, Measurement, Saved};
 use crate::store::{Store, StoreError, Tagged};
 use crate::text::{counted, escape, shell_line, shell_word, short_hashes};
 use names::Names;
@@ -213,9 +213,9 @@ impl Stored {
         let found = names.find(subject)?;
         // A tag must not hide a kernel that a printed command names.
         match names.find_untagged(name) {
-            Err(Error::Stored(StoredError::Unknown { .. })) => {}
+            Err(error) if error.kind == ErrorKind::Unknown => {}
             Ok(other) => Err(StoredError::Taken { name: name.into(), subject: names.name(other) })?,
-            Err(Error::Stored(StoredError::Ambiguous { .. })) => {
+            Err(error) if error.kind == ErrorKind::Ambiguous => {
                 Err(StoredError::Taken { name: name.into(), subject: "several subjects".into() })?;
             }
             Err(error) => return Err(error),

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
-use super::error::{Error, OrHost, StalePlanError};
+use super::error::{self, Error, OrHost};
 use super::phases::Options;
 use super::programs;
 use super::session::Session;
@@ -128,7 +128,7 @@ fn with_calibrated_ops(mut plan: TimesPlan, host: &Host) -> Result<TimesPlan, Er
         }
         match find_ops(row, host)? {
             Ok(ops) => *row = with_ops(row, ops)?,
-            Err(Stop::Cancelled) => return Err(Error::Cancelled),
+            Err(Stop::Cancelled) => return Err(Error::cancelled()),
             Err(Stop::Failed(..)) => {}
         }
     }
@@ -170,7 +170,7 @@ fn open_engine<'a>(
     let plan = &dir.plan().method;
     let Some(Measures::Times { open }) = engine::named(&plan.engine).map(|engine| engine.measures)
     else {
-        return Err(StalePlanError::no_engine("times", &plan.engine).into());
+        return Err(error::no_engine("times", &plan.engine));
     };
     let (images, cpus) = match plan.runs_on {
         RunsOn::RunningKernel => Default::default(),
@@ -194,7 +194,7 @@ fn open_engine<'a>(
 fn images(plan: &TimesPlan, session: &Session<'_>) -> Result<BTreeMap<String, PathBuf>, Error> {
     let mut images = BTreeMap::new();
     for kernel in [&plan.subjects.base, &plan.subjects.change].into_iter().flat_map(|s| &s.kernel) {
-        let unplanned = || StalePlanError::NoKernel { name: kernel.clone() };
+        let unplanned = || error::stale(format!("plan.json has no kernel {kernel:?}"));
         let planned = plan.kernels.get(kernel).ok_or_else(unplanned)?;
         images.insert(kernel.clone(), session.image(planned, &Subject::new(kernel, ""))?);
     }
@@ -236,7 +236,7 @@ fn join_results(
         Err(Stop::Cancelled) | Ok(()) => None,
     };
     match (ended, left) {
-        (Ok(_), Some(left)) => Err(Error::Host(left)),
+        (Ok(_), Some(left)) => Err(Error::host(left)),
         (Err(error), Some(left)) => {
             say(&left);
             Err(error.into())

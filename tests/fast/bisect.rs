@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use ktax::flow::bisect::{BisectError, resume, start};
+use ktax::flow::bisect::{resume, start};
 use ktax::flow::{Cancel, Error, Limits, Session, Silent};
 use ktax::model::{Bisection, Chain, Element, METRICS, Point, Subject};
 use ktax::plan::{CountsExperiment, Experiment};
@@ -78,34 +78,28 @@ fn bzimage() -> Vec<u8> {
 }
 
 #[track_caller]
-fn of_search(error: Error) -> BisectError {
-    match error {
-        Error::Bisect(error) => error,
-        other => panic!("{other:?}"),
-    }
+fn assert_begins(error: &Error, message: &str) {
+    assert!(error.to_string().starts_with(message), "{error}");
 }
 
 #[test]
 fn a_search_needs_one_row_and_enough_layouts() {
     let dir = scratch();
     let rows = begun(dir.path(), &["getppid", "pipe"], 5);
-    assert_eq!(of_search(rows), BisectError::Rows { rows: 2 });
+    assert_begins(&rows, "bisect needs exactly one row, but 2 are selected; ");
     let layouts = begun(dir.path(), &["getppid"], 3);
-    assert_eq!(of_search(layouts), BisectError::FewLayouts { layouts: 3 });
+    assert_begins(&layouts, "a verdict needs at least 5 layouts, not 3; ");
 }
 
 #[test]
 fn a_directory_has_one_search() {
     let dir = scratch();
     let path = dir.path().display().to_string();
-    let BisectError::NotASearch { path: of, reason } =
-        of_search(resume(dir.path(), &session(dir.path())).unwrap_err())
-    else {
-        panic!();
-    };
-    assert_eq!((of.as_str(), reason.contains("No such file")), (path.as_str(), true), "{reason}");
+    let error = resume(dir.path(), &session(dir.path())).unwrap_err();
+    assert_begins(&error, &format!("{path} is not a directory of a search: No such file"));
     fs::write(dir.path().join("bisection.json"), "{}").unwrap();
-    assert_eq!(of_search(begun(dir.path(), &["getppid"], 5)), BisectError::Begun { path });
+    let error = begun(dir.path(), &["getppid"], 5);
+    assert_begins(&error, &format!("{path} has a search already; "));
 }
 
 #[test]
@@ -114,7 +108,7 @@ fn a_search_does_not_go_on_with_a_patch_that_was_edited() {
     let patches = ["a", "b"].map(|name| dir.path().join(name).display().to_string());
     fs::write(&patches[0], "not what it was").unwrap();
     let error = resumed(dir.path(), Chain::Patches, patches.clone(), &dir.path().join("none"));
-    assert_eq!(of_search(error), BisectError::EditedPatch { patch: patches[0].clone() });
+    assert_begins(&error, &format!("{} is not what it was when the search began; ", patches[0]));
 }
 
 #[test]
@@ -123,11 +117,7 @@ fn a_search_does_not_go_on_with_another_base() {
     let kernel = dir.path().join("bzImage");
     fs::write(&kernel, bzimage()).unwrap();
     let names = ["a=1", "b=1"].map(str::to_owned);
-    let BisectError::OtherBase { now, then } =
-        of_search(resumed(dir.path(), Chain::Parameters, names, &kernel))
-    else {
-        panic!();
-    };
-    assert_eq!((now.len(), then.as_str()), (12, "abababababab"));
-    assert_ne!(now, then);
+    let error = resumed(dir.path(), Chain::Parameters, names, &kernel).to_string();
+    assert!(error.contains(", was abababababab; or QEMU or ktax is another)"), "{error}");
+    assert!(!error.contains("(its kernel is abababababab,"), "{error}");
 }

@@ -51,6 +51,12 @@ pub enum AnalyseError {
     Total { row: String, boot: String, sum: u64, total: u64 },
 }
 
+impl From<AnalyseError> for ktax_model::Error {
+    fn from(error: AnalyseError) -> ktax_model::Error {
+        ktax_model::Error::blamed(error.blame(), error.to_string())
+    }
+}
+
 impl AnalyseError {
     /// The party that can do something about it.
     pub fn blame(&self) -> Blame {

@@ -36,6 +36,18 @@ pub enum CommandError {
     Cancelled,
 }
 
+impl From<CommandError> for ktax_model::Error {
+    fn from(error: CommandError) -> ktax_model::Error {
+        match error {
+            CommandError::Cancelled => ktax_model::Error::cancelled(),
+            error => ktax_model::Error::blamed(
+                error.blame(),
+                ktax_host::text::escape(&error.to_string()),
+            ),
+        }
+    }
+}
+
 impl CommandError {
     /// Who can do something about it. [`CommandError::Cancelled`] is nobody's fault.
     pub fn blame(&self) -> Blame {

@@ -214,6 +214,18 @@ pub enum OpenError {
     Cancelled,
 }
 
+impl From<OpenError> for ktax_model::Error {
+    fn from(error: OpenError) -> ktax_model::Error {
+        match error {
+            OpenError::Qemu(error) => error.into(),
+            OpenError::Setting(error) => error.into(),
+            OpenError::Kvm(error) => error.into(),
+            OpenError::Failed(failure) => failure.into(),
+            OpenError::Cancelled => ktax_model::Error::cancelled(),
+        }
+    }
+}
+
 impl From<Failure> for OpenError {
     fn from(failure: Failure) -> OpenError {
         OpenError::Failed(failure)

@@ -307,6 +307,12 @@ pub enum DeviceError {
     },
 }
 
+impl From<DeviceError> for ktax_model::Error {
+    fn from(error: DeviceError) -> ktax_model::Error {
+        ktax_model::Error::guest(error.to_string())
+    }
+}
+
 impl DeviceError {
     /// Returns what to do about it.
     pub fn next_step(&self) -> &'static str {

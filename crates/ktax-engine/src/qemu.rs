@@ -48,6 +48,12 @@ pub enum QemuError {
     NoCpu { name: String, near: Option<String>, program: String },
 }
 
+impl From<QemuError> for ktax_model::Error {
+    fn from(error: QemuError) -> ktax_model::Error {
+        ktax_model::Error::blamed(error.blame(), error.to_string())
+    }
+}
+
 impl QemuError {
     /// Who can do something about it: without QEMU there is no guest.
     pub fn blame(&self) -> Blame {

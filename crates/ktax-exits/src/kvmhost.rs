@@ -115,6 +115,15 @@ pub enum HostError {
     Cancelled,
 }
 
+impl From<HostError> for ktax_model::Error {
+    fn from(error: HostError) -> ktax_model::Error {
+        match error {
+            HostError::Cancelled => ktax_model::Error::cancelled(),
+            error => ktax_model::Error::blamed(error.blame(), error.to_string()),
+        }
+    }
+}
+
 fn on(board: &Option<&'static str>) -> String {
     board.map(|name| format!(" on {name}")).unwrap_or_default()
 }

@@ -93,6 +93,13 @@ pub enum LiveError {
     Host { operation: &'static str, reason: String },
 }
 
+impl From<LiveError> for ktax_model::Error {
+    fn from(error: LiveError) -> ktax_model::Error {
+        // The message has names of other users' processes.
+        ktax_model::Error::blamed(error.blame(), ktax_host::text::escape(&error.to_string()))
+    }
+}
+
 impl LiveError {
     /// Who can do something about it: all of these are about the machine that ktax runs on.
     pub fn blame(&self) -> Blame {

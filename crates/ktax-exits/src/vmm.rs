@@ -84,6 +84,12 @@ pub enum VmmError {
     Panicked { vcpu: u8 },
 }
 
+impl From<VmmError> for ktax_model::Error {
+    fn from(error: VmmError) -> ktax_model::Error {
+        ktax_model::Error::blamed(error.blame(), error.to_string())
+    }
+}
+
 impl VmmError {
     /// Who can do something about it.
     pub fn blame(&self) -> Blame {

@@ -1,8 +1,9 @@
 //! The one error of ktax: what failed and why, the next step, and who can take it.
 
 use std::fmt::{self, Display};
+use std::io;
 
-use crate::Blame;
+use crate::{Blame, Failure};
 
 /// Error of any phase. It is made where something fails, with words for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +29,16 @@ pub enum ErrorKind {
     NoPackageList,
     /// The source cannot be built with these options; a search goes on without this kernel.
     Unbuildable,
+    /// The store has nothing of this name.
+    Unknown,
+    /// A name of the store has several meanings.
+    Ambiguous,
+    /// The store has no measurement.
+    EmptyStore,
+    /// A run has no comparison yet.
+    NoComparison,
+    /// A row has no call paths.
+    NoPaths,
 }
 
 /// Result with the error of ktax.
@@ -36,17 +47,17 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     /// Error that the user can fix: the command line, a file of the user's, or a run directory.
     pub fn user(message: impl Into<String>) -> Error {
-        Error::new(Blame::User, message)
+        Error::blamed(Blame::User, message)
     }
 
     /// Error of the guest: its kernel cannot be built or booted, or nothing here can run a guest.
     pub fn guest(message: impl Into<String>) -> Error {
-        Error::new(Blame::Guest, message)
+        Error::blamed(Blame::Guest, message)
     }
 
     /// Error of the host: ktax itself, a full disk, a permission, another process.
     pub fn host(message: impl Into<String>) -> Error {
-        Error::new(Blame::Host, message)
+        Error::blamed(Blame::Host, message)
     }
 
     /// The user stopped the command.
@@ -54,7 +65,8 @@ impl Error {
         Error::user("stopped").kind(ErrorKind::Cancelled)
     }
 
-    fn new(blame: Blame, message: impl Into<String>) -> Error {
+    /// Error that `blame` can fix.
+    pub fn blamed(blame: Blame, message: impl Into<String>) -> Error {
         Error { kind: ErrorKind::Other, blame, message: message.into(), next: String::new() }
     }
 
@@ -89,6 +101,26 @@ impl Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// A failure of a Boot or a Run on which everything else depends.
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Error {
+        Error::host(failure.to_string()).next(failure.next_step())
+    }
+}
+
+impl From<serde_json::Error> for Error {
+    fn from(error: serde_json::Error) -> Error {
+        Error::host(error.to_string())
+    }
+}
+
+/// The system fails at something that is not expected to fail.
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Error {
+        Error::host(error.to_string())
+    }
+}
 
 /// Turns an error of a library or of the system into one of ktax.
 pub trait Context<T> {

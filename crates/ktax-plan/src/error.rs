@@ -212,6 +212,12 @@ pub enum PlanError {
     Unprintable { what: &'static str },
 }
 
+impl From<PlanError> for ktax_model::Error {
+    fn from(error: PlanError) -> ktax_model::Error {
+        ktax_model::Error::blamed(error.blame(), error.to_string())
+    }
+}
+
 impl PlanError {
     /// Blames the user, who wrote what cannot be planned.
     pub fn blame(&self) -> Blame {

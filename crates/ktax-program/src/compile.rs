@@ -150,6 +150,12 @@ pub enum CompileError {
     Cache(io::Error),
 }
 
+impl From<CompileError> for ktax_model::Error {
+    fn from(error: CompileError) -> ktax_model::Error {
+        ktax_model::Error::blamed(error.blame(), error.to_string())
+    }
+}
+
 impl CompileError {
     /// Party that can do something about the error.
     pub fn blame(&self) -> Blame {

@@ -86,6 +86,12 @@ pub enum ProgramError {
     Cache(io::Error),
 }
 
+impl From<ProgramError> for ktax_model::Error {
+    fn from(error: ProgramError) -> ktax_model::Error {
+        ktax_model::Error::blamed(error.blame(), error.to_string())
+    }
+}
+
 impl ProgramError {
     /// Names the package with the program that makes a file system, if that program was not found.
     pub(super) fn with_mkfs_package(self, fs: &str) -> ProgramError {

@@ -108,6 +108,12 @@ pub enum ReportError {
     Csv(String),
 }
 
+impl From<ReportError> for ktax_model::Error {
+    fn from(error: ReportError) -> ktax_model::Error {
+        ktax_model::Error::host(error.to_string())
+    }
+}
+
 /// CSV: unrounded lines, for a spreadsheet or R. Several reports have one header with the columns
 /// of all of them.
 pub const CSV: Format = Format {

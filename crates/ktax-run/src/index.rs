@@ -189,3 +189,12 @@ pub enum IndexError {
     #[error(transparent)]
     Store(#[from] StoreError),
 }
+
+impl From<IndexError> for ktax_model::Error {
+    fn from(error: IndexError) -> ktax_model::Error {
+        match error {
+            IndexError::Store(error) => error.into(),
+            error => ktax_model::Error::host(error.to_string()),
+        }
+    }
+}

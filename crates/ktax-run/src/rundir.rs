@@ -519,6 +519,12 @@ pub enum RunDirError {
     Io { operation: &'static str, path: String, reason: io::Error },
 }
 
+impl From<RunDirError> for ktax_model::Error {
+    fn from(error: RunDirError) -> ktax_model::Error {
+        ktax_model::Error::blamed(error.blame(), error.to_string())
+    }
+}
+
 impl RunDirError {
     /// The party that can do something about it.
     pub fn blame(&self) -> Blame {

@@ -528,6 +528,12 @@ pub enum StoreError {
     RunDir(#[from] RunDirError),
 }
 
+impl From<StoreError> for ktax_model::Error {
+    fn from(error: StoreError) -> ktax_model::Error {
+        ktax_model::Error::blamed(error.blame(), error.to_string())
+    }
+}
+
 impl StoreError {
     /// An error of an operation on this path.
     pub(super) fn io(

@@ -49,6 +49,12 @@ pub enum TimesError {
     Order { index: usize, dir: String },
 }
 
+impl From<TimesError> for ktax_model::Error {
+    fn from(error: TimesError) -> ktax_model::Error {
+        ktax_model::Error::blamed(error.blame(), error.to_string())
+    }
+}
+
 impl TimesError {
     /// The party that can do something about it.
     pub fn blame(&self) -> Blame {

@@ -91,14 +91,14 @@ impl ProgramArgs {
         let is_none = keys.command.is_empty() && keys.script.is_none();
         match (is_none, keys == ProgramKeys::default()) {
             (true, _) if std::env::args_os().next_back().is_some_and(|last| last == "--") => {
-                Err(Error::usage("there is no program behind --; write one, or leave -- out"))
+                Err(Error::user("there is no program behind --; write one, or leave -- out"))
             }
             (true, true) => Ok(()),
             (true, false) if is_hook => {
                 file.hooks = Some(keys);
                 Ok(())
             }
-            (true, false) => Err(Error::usage(
+            (true, false) => Err(Error::user(
                 "--name, --file, --root, --trace-files, --env, --stdin, --user, --status, \
                  --number, --any-output, --warm-up, --ops, --ops-from and --sizes are of a \
                  program; write it behind them: -- ./program",
@@ -114,7 +114,7 @@ impl ProgramArgs {
     fn check_numbers(&self) -> Result<(), Error> {
         let mut known = BTreeSet::new();
         match self.number.iter().find(|(name, _)| !known.insert(name)) {
-            Some((name, _)) => Err(Error::usage(format!(
+            Some((name, _)) => Err(Error::user(format!(
                 "--number gives two numbers the name {name:?}; give each its own"
             ))),
             None => Ok(()),
@@ -226,7 +226,7 @@ fn put(
 fn set(flag: &str, keys: &mut SubjectKeys, text: &str) -> Result<(), Error> {
     let wrong = |reason: &str| {
         let text = text.escape_default();
-        Error::usage(format!(
+        Error::user(format!(
             "{flag} {text}: {reason}; write {flag} thp=never or {flag} vm.swappiness=10"
         ))
     };

@@ -130,7 +130,7 @@ impl TimedArgs {
         let is_of_guests = self.bare_metal || self.cores.is_some();
         let here = file.engine.filter(|engine| engine.runs_on == RunsOn::RunningKernel);
         if let Some(engine) = here.filter(|_| is_of_guests) {
-            return Err(Error::usage(format!(
+            return Err(Error::user(format!(
                 "--bare-metal and --cores only apply to the kvm engine, and this is the {} \
                  engine; remove them, or use --engine kvm",
                 engine.name
@@ -147,7 +147,7 @@ impl TimedArgs {
         for text in &self.sweep {
             let (name, values) = text.split_once('=').ok_or_else(|| {
                 let text = text.escape_default();
-                Error::usage(format!(
+                Error::user(format!(
                     "--sweep {text} has no `=`; write values as in --sweep users=500,1000,2000"
                 ))
             })?;

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::{CampaignError, take_units, unmeasured};
+use super::{first_names, take_units, unmeasured};
 use crate::flow::error::Error;
 use crate::flow::session::Session;
 use crate::flow::store::copy_store;
@@ -10,6 +10,7 @@ use crate::model::{Comparison, Measurand, Measurement, Sides};
 use crate::report::Report;
 use crate::rundir::{AnyRunDir, CampaignDir};
 use crate::store::{Kept, Store, StoreError};
+use crate::text::{counted, shell_path};
 
 /// Results of a campaign.
 #[derive(Debug, Default)]
@@ -66,10 +67,11 @@ fn open_copy(dir: &CampaignDir, path: &Path) -> Result<CampaignDir, Error> {
     let copy = CampaignDir::open(path)?;
     match copy.plan() == dir.plan() {
         true => Ok(copy),
-        false => Err(CampaignError::OtherCampaign {
-            path: path.display().to_string(),
-            wanted: dir.root().display().to_string(),
-        })?,
+        false => {
+            let (path, wanted) = (path.display(), dir.root().display());
+            Err(Error::user(format!("{path} is of another campaign"))
+                .next(format!("collect copies of {wanted} alone")))
+        }
     }
 }
 
@@ -167,8 +169,21 @@ fn failed_in_guests(
     }
     match missing.is_empty() {
         true => Ok(failed),
-        false => Err(CampaignError::Missing { missing, shards, path: shown(all[0].root()) })?,
+        false => Err(some_missing(&missing, &shards, all[0].root())),
     }
+}
+
+fn some_missing(missing: &[String], shards: &[usize], path: &Path) -> Error {
+    let are = if missing.len() == 1 { "is" } else { "are" };
+    let word = if shards.len() == 1 { "shard" } else { "shards" };
+    // A scheduler takes numbers so: `shards 1,2,7`.
+    let numbers: Vec<String> = shards.iter().map(usize::to_string).collect();
+    let (results, names) = (counted(missing.len(), "result"), first_names(missing));
+    Error::user(format!("{results} {are} not measured: {names}")).next(format!(
+        "run {word} {} with `ktax campaign run {} --shard N`, then collect again",
+        numbers.join(","),
+        shell_path(path)
+    ))
 }
 
 /// Compares each Subject with the one before it, over the rows that both have.

@@ -2,10 +2,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use super::CampaignError;
 use crate::engine::Measures;
 use crate::engine::qemu::Qemu;
-use crate::flow::error::{Error, StalePlanError};
+use crate::flow::error::{self, Error};
 use crate::flow::remaining::{Rates, Remaining, Work, learned};
 use crate::flow::session::Session;
 use crate::flow::{experiment_text, phases};
@@ -62,7 +61,7 @@ fn plan_without_subjects(campaign: &Campaign, qemu: &Qemu) -> Result<CampaignPla
     qemu.check_cpu(&machine.cpu)?;
     let engine = first.map_or(&plan::ENGINES[0], |experiment| experiment.method.engine);
     let Measures::Counts { key, .. } = engine.measures else {
-        return Err(StalePlanError::no_engine("counts", engine.name).into());
+        return Err(error::no_engine("counts", engine.name));
     };
     let seed = first.map_or(1, |experiment| experiment.seed);
     let layouts = first.map_or(0, |experiment| experiment.method.layouts);
@@ -105,18 +104,22 @@ fn timed_plans(
     for named in &campaign.timed {
         let path = Path::new(named);
         let file = ExperimentFile::parse(&experiment_text(path)?, named)?;
-        let refuse = |what| CampaignError::NotTimed { name: named.clone(), what };
+        let refuse = |what: &str| {
+            Error::user(format!("{named} is {what}"))
+                .next("remove it from `timed`, which takes timed experiments without a sweep")
+        };
         if !file.sweep.is_empty() {
-            return Err(refuse("a sweep").into());
+            return Err(refuse("a sweep"));
         }
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if !names.insert(name.clone()) {
-            return Err(CampaignError::TwiceTimed { name }.into());
+            return Err(Error::user(format!("two timed experiments are called {name}"))
+                .next("rename one of the files"));
         }
         let plan = phases::plan(&Experiment::from_file(&file)?, session)?;
         match &plan.method {
             PlanMethod::Times(_) => all.push((name, plan)),
-            _ => return Err(refuse("not timed").into()),
+            _ => return Err(refuse("not timed")),
         }
     }
     Ok(all)

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use super::{CampaignError, missing_rows, row_failures, take_units};
+use super::{missing_rows, row_failures, take_units};
 use crate::disk::{Lock, lock_file};
 use crate::engine::qemu::Qemu;
 use crate::engine::{self, Measures};
@@ -17,6 +17,7 @@ use crate::kernel;
 use crate::model::{CampaignUnit, Identity, Plan, Shard, Subject};
 use crate::run::Ended;
 use crate::rundir::{AnyRunDir, CampaignDir, RunDirError};
+use crate::text::{counted, shell_path};
 
 /// Result of running a shard.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub struct ShardEnd {
 /// Measures the rows of a shard that the campaign's store does not have.
 pub fn run(dir: &CampaignDir, number: usize, session: &Session<'_>) -> Result<ShardEnd, Error> {
     let shards = dir.plan().shards.len();
-    let shard = dir.plan().shard(number).ok_or(CampaignError::NoShard { number, shards })?;
+    let shard = dir.plan().shard(number).ok_or_else(|| no_shard(number, shards))?;
     let _here = share_machine(&shard, &session.cache)?;
     match &shard {
         Shard::Counts(units) => {
@@ -54,6 +55,15 @@ pub fn run(dir: &CampaignDir, number: usize, session: &Session<'_>) -> Result<Sh
     }
 }
 
+fn no_shard(number: usize, shards: usize) -> Error {
+    let numbers = match shards {
+        0 => "none: all is measured".to_owned(),
+        1 => "one, 0".to_owned(),
+        _ => format!("0 to {}", shards - 1),
+    };
+    Error::user(format!("there is no shard {number}")).next(format!("the campaign has {numbers}"))
+}
+
 /// Locks this machine: shared for counts, exclusive for times. The lock is named after the machine,
 /// because several may share a cache.
 fn share_machine(shard: &Shard, cache: &Path) -> Result<Option<Lock>, Error> {
@@ -70,7 +80,10 @@ fn share_machine(shard: &Shard, cache: &Path) -> Result<Option<Lock>, Error> {
         Shard::Times(_) => Lock::take(file),
     };
     match taken {
-        Err(error) if error.kind() == ErrorKind::WouldBlock => Err(CampaignError::NotAlone.into()),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Err(Error::host(
+            "other work of a campaign runs on this machine, and times are measured alone; try \
+             again when it has ended",
+        )),
         // Some file systems have no locks; counts stay exact without them.
         Err(_) => Ok(None),
         Ok(lock) => Ok(Some(lock)),
@@ -88,12 +101,14 @@ fn check_machine(dir: &CampaignDir, session: &Session<'_>) -> Result<(), Error> 
     };
     match found {
         Some(found) if found == *planned => Ok(()),
-        _ => Err(CampaignError::OtherMachine {
-            path: dir.root().display().to_string(),
-            planned: planned.qemu.clone(),
-            found: found.map_or_else(|| "without this engine".to_owned(), |key| key.qemu),
-        }
-        .into()),
+        found => Err(Error::user(format!(
+            "{} was planned for QEMU {} and the ktax of that time, and this machine has QEMU {}: \
+             counts would not compare",
+            dir.root().display(),
+            planned.qemu,
+            found.map_or_else(|| "without this engine".to_owned(), |key| key.qemu)
+        ))
+        .next("nothing was booted. Give it the same package, or run the shard on another machine")),
     }
 }
 
@@ -118,10 +133,10 @@ fn run_counts(
         session.observer.part(Part { index, count: units.len(), shares_base: false });
         let number = unit.subject;
         let subject = &dir.plan().subjects[number].subject;
-        let kernel = dir.kernel(number)?.ok_or_else(|| CampaignError::Unbuilt {
-            number,
-            kernel: subject.kernel.clone(),
-            path: dir.root().display().to_string(),
+        let kernel = dir.kernel(number)?.ok_or_else(|| {
+            let (kernel, path) = (&subject.kernel, shell_path(dir.root()));
+            Error::user(format!("the kernel of subject {number}, {kernel}, is not built yet"))
+                .next(format!("build it with `ktax campaign run {path} --build {number}`"))
         })?;
         if missing_rows(dir, unit, &kernel).is_empty() {
             continue;
@@ -135,8 +150,9 @@ fn run_counts(
         let failed = row_failures(dir, unit, &left)?;
         if failed.len() < left.len() {
             // The host failed: another try or another machine may succeed.
-            let path = dir.run_of(unit).display().to_string();
-            return Err(CampaignError::HostFailed { rows: left.len() - failed.len(), path }.into());
+            let (rows, path) = (counted(left.len() - failed.len(), "row"), dir.run_of(unit));
+            return Err(Error::host(format!("{rows} failed because of this machine"))
+                .next(format!("{} says why. Run the shard again", path.display())));
         }
         end.failed.extend(failed.into_iter().map(|(what, _)| what));
     }
@@ -167,13 +183,16 @@ fn run_unit(
         }
         opened => opened,
     };
-    let in_use = || CampaignError::InUse { path: path.display().to_string() };
+    let in_use = || {
+        Error::host(format!("{} is measured by another machine", path.display()))
+            .next("try again when it has ended")
+    };
     let run_dir = run_dir.map_err(|error| match error {
-        RunDirError::Exists { .. } => Error::from(in_use()),
+        RunDirError::Exists { .. } => in_use(),
         error => error.into(),
     })?;
     let _lock = run_dir.lock().map_err(|error| match error {
-        RunDirError::InUse { .. } => Error::from(in_use()),
+        RunDirError::InUse { .. } => in_use(),
         error => error.into(),
     })?;
     let ended = phases::run(&run_dir, Options::default(), session)?;
@@ -189,7 +208,8 @@ fn run_unit(
 pub fn build(dir: &CampaignDir, subject: usize, session: &Session<'_>) -> Result<Identity, Error> {
     let Some(planned) = dir.plan().subjects.get(subject).filter(|planned| planned.kernel.is_none())
     else {
-        return Err(CampaignError::NotBuilt { number: subject }.into());
+        return Err(Error::user(format!("subject {subject} is not built from source"))
+            .next("`ktax campaign status` lists the others"));
     };
     if let Some(built) = dir.kernel(subject)? {
         return Ok(built);

@@ -214,7 +214,10 @@ impl RecordedVmm {
     /// Continues a command that stands still.
     fn go(&self) -> Result<(), Error> {
         match &self.child {
-            Some(child) => Ok(kill_process(Pid::from_child(child), Signal::CONT)?),
+            Some(child) => {
+                Ok(kill_process(Pid::from_child(child), Signal::CONT)
+                    .map_err(std::io::Error::from)?)
+            }
             None => Ok(()),
         }
     }
@@ -237,7 +240,9 @@ impl RecordedVmm {
     fn take_stop(&self) -> Result<bool, Error> {
         let Some(child) = &self.child else { return Ok(false) };
         let now = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
-        Ok(waitid(WaitId::Pid(Pid::from_child(child)), now)?.is_some())
+        Ok(waitid(WaitId::Pid(Pid::from_child(child)), now)
+            .map_err(std::io::Error::from)?
+            .is_some())
     }
 
     /// Whether the command has marked the end of the recording, although it still runs.
@@ -257,9 +262,9 @@ impl RecordedVmm {
     fn end(mut self, is_over: bool) -> Result<Option<String>, Error> {
         let Some(child) = &mut self.child else { return Ok(None) };
         if !is_over {
-            kill_process(Pid::from_child(child), Signal::TERM)?;
+            kill_process(Pid::from_child(child), Signal::TERM).map_err(std::io::Error::from)?;
             // A stopped process would not see SIGTERM.
-            kill_process(Pid::from_child(child), Signal::CONT)?;
+            kill_process(Pid::from_child(child), Signal::CONT).map_err(std::io::Error::from)?;
             // A second Ctrl-C ends this wait.
             if !self.process.ended_within(PATIENCE)? {
                 child.kill()?;
@@ -281,7 +286,7 @@ impl Drop for RecordedVmm {
 
 /// Stops this process, and becomes the command when it is continued.
 pub fn become_vmm(command: &[String]) -> Result<(), Error> {
-    kill_process(getpid(), Signal::STOP)?;
+    kill_process(getpid(), Signal::STOP).map_err(std::io::Error::from)?;
     let reason = Command::new(&command[0]).args(&command[1..]).exec();
     Err(RecordError::NoProgram { program: command[0].clone(), reason }.into())
 }

@@ -8,8 +8,8 @@ use crate::analyse::{self, CountsRuns};
 use crate::flow::error::Error;
 use crate::index::{StoredMeasurement, StoredSubject};
 use crate::model::{
-    Boot, Comparison, CountsPlan, FORMAT, MeasuredLayout, Measurement, Outcome, Plan, Profile, Run,
-    Side, Sides, Step,
+    Boot, Comparison, CountsPlan, ErrorKind, FORMAT, MeasuredLayout, Measurement, Outcome, Plan,
+    Profile, Run, Side, Sides, Step,
 };
 use crate::plan;
 use crate::rundir::RunDirError;
@@ -95,7 +95,9 @@ impl Stored {
 
 /// Adds to an unknown name the command that measures both subjects.
 fn with_compare_command(names: &Names, order: &DiffOrder, error: Error) -> Error {
-    let Error::Stored(StoredError::Unknown { store, name, near, .. }) = error else { return error };
+    if error.kind != ErrorKind::Unknown {
+        return error;
+    }
     let known = Side::BOTH.map(|side| names.find(order.subjects.get(side)).ok());
     let like = known.iter().flatten().next().map_or("", |subject| subject.kernel.as_str());
     let both = Sides::from_fn(|side| {
@@ -106,7 +108,8 @@ fn with_compare_command(names: &Names, order: &DiffOrder, error: Error) -> Error
         })
     });
     let command = compare_words(&both, order.rows.as_deref());
-    StoredError::Unknown { store, name, near, command }.into()
+    let command = shell_line(&command);
+    error.next(format!("`ktax log --subjects` lists what it has, and `{command}` measures it"))
 }
 
 /// Kernel and boot line of a subject, as `ktax compare` accepts them.

@@ -9,7 +9,7 @@ use crate::disk::in_parts;
 use crate::flow::error::Error;
 use crate::index::{StoredPoint, StoredSubject};
 use crate::model::{
-    History, HistoryAsked, HistoryLine, HistoryPoint, METRICS, Machine, Metric, metric,
+    ErrorKind, History, HistoryAsked, HistoryLine, HistoryPoint, METRICS, Machine, Metric, metric,
     module_and_parameters,
 };
 use crate::plan::bounds::THRESHOLD_PERCENT;
@@ -335,7 +335,7 @@ fn named_subjects<'a>(
     let mut all = Vec::new();
     for text in wanted {
         match names.find(text) {
-            Err(Error::Stored(StoredError::Unknown { .. })) if text.contains(',') => {
+            Err(error) if error.kind == ErrorKind::Unknown && text.contains(',') => {
                 for name in text.split(',') {
                     all.push(names.find(name)?);
                 }

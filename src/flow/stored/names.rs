@@ -7,6 +7,7 @@ use super::{Stored, StoredError};
 use crate::disk::sha256_of_file;
 use crate::flow::error::Error;
 use crate::index::StoredSubject;
+use crate::model::ErrorKind;
 use crate::store::Tagged;
 use crate::text::{nearest, short_hashes};
 
@@ -99,7 +100,7 @@ impl Names {
         }
         match self.find_untagged(name) {
             // `6.1.0-55` may be the beginning of a single kernel's release.
-            Err(Error::Stored(StoredError::Unknown { .. })) => {
+            Err(error) if error.kind == ErrorKind::Unknown => {
                 self.matching(name, begins_kernel_name)
             }
             found => found,

@@ -11,7 +11,7 @@ use crate::disk::{
     Lock, is_unfinished, read_own_text, remove_unfinished, sha256, write_atomically,
 };
 use crate::flow::error::{Error, OrHost};
-use crate::model::{History, HistoryLine};
+use crate::model::{self, History, HistoryLine};
 use crate::report::{HTML, Listed, Report, SITE_MARK, TextOptions, render, site_index, sparkline};
 use crate::text::short_hashes;
 
@@ -62,7 +62,7 @@ impl Stored {
     /// Histories of the rows that were measured on two kernels or more.
     fn histories(&self) -> Result<Vec<History>, Error> {
         let all = match self.history(&HistoryOrder::usual()) {
-            Err(Error::Stored(StoredError::Empty)) => return Ok(Vec::new()),
+            Err(error) if error.kind == model::ErrorKind::EmptyStore => return Ok(Vec::new()),
             all => all?,
         };
         let History { metric, function, threshold_percent, lines } = all;

@@ -358,6 +358,12 @@ pub enum SettingError {
     NotBack { path: String, reasons: String },
 }
 
+impl From<SettingError> for ktax_model::Error {
+    fn from(error: SettingError) -> ktax_model::Error {
+        ktax_model::Error::blamed(error.blame(), error.to_string())
+    }
+}
+
 impl SettingError {
     /// Makes the error of reading or writing the setting's file.
     pub(super) fn access(setting: &Setting, path: &Path, reason: io::Error) -> SettingError {

@@ -45,6 +45,12 @@ pub enum InitError {
     Host { action: String, error: io::Error },
 }
 
+impl From<InitError> for ktax_model::Error {
+    fn from(error: InitError) -> ktax_model::Error {
+        ktax_model::Error::blamed(error.blame(), error.to_string())
+    }
+}
+
 impl InitError {
     /// Who can do something about it.
     pub fn blame(&self) -> Blame {

@@ -356,7 +356,7 @@ pub(super) fn compiler_versions(target: &Target) -> Result<String> {
         command.arg("--version").env("LC_ALL", "C").stdin(Stdio::null());
         let output = command.output().map_err(|error| start_error(program, error))?;
         let text = String::from_utf8_lossy(&output.stdout);
-        Ok(text.lines().next().unwrap_or_default().to_owned())
+        Ok::<_, Error>(text.lines().next().unwrap_or_default().to_owned())
     };
     let versions = format!("{}; {}", version("gcc")?, version("ld")?);
     // The variables of the target change the kernel too.
