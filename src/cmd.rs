@@ -1,37 +1,25 @@
 //! Command line: each subcommand has a file that parses arguments, calls [`crate::flow`], and
 //! prints.
 
-mod analyse;
 mod bisect;
 mod cache;
 mod calibrate;
 mod campaign;
 mod choice;
 mod compare;
-mod diff;
 mod doctor;
 mod exits;
 mod experiment;
-mod experiments;
-mod generate;
-mod history;
 mod host;
-mod import;
 mod kvm_host;
 mod ledger;
-mod log;
 mod manual;
 mod output;
-mod plan;
 mod report;
-mod run;
-mod show;
-mod site;
 mod stat;
 mod store;
-mod tag;
+mod stored;
 mod terminal;
-mod validate;
 mod vmm;
 mod workloads;
 
@@ -82,27 +70,27 @@ Exit status:
 #[derive(Debug, Subcommand)]
 enum Command {
     // No doc comments on variants with arguments: clap would show them instead of those of `Args`.
-    Compare(compare::Args),
-    Plan(plan::Args),
-    Run(run::Args),
-    Analyse(analyse::Args),
+    Compare(compare::CompareArgs),
+    Plan(compare::PlanArgs),
+    Run(compare::RunArgs),
+    Analyse(compare::AnalyseArgs),
     Report(report::Args),
     Ledger(ledger::Args),
     Bisect(bisect::Args),
     Campaign(campaign::Args),
     Exits(exits::Args),
     Workloads(workloads::Args),
-    Experiments(experiments::Args),
+    Experiments(workloads::ExperimentsArgs),
     Stat(stat::Args),
-    Calibrate(calibrate::Args),
-    Validate(validate::Args),
-    Log(log::Args),
-    Show(show::Args),
-    Diff(diff::Args),
-    History(history::Args),
-    Tag(tag::Args),
-    Site(site::Args),
-    Import(import::Args),
+    Calibrate(calibrate::CalibrateArgs),
+    Validate(calibrate::ValidateArgs),
+    Log(stored::LogArgs),
+    Show(stored::ShowArgs),
+    Diff(stored::DiffArgs),
+    History(stored::HistoryArgs),
+    Tag(stored::TagArgs),
+    Site(stored::SiteArgs),
+    Import(store::ImportArgs),
     Store(store::Args),
     Cache(cache::Args),
     /// Stop, and become a command
@@ -116,8 +104,8 @@ enum Command {
     #[command(hide = true)]
     KvmHostInit,
     Doctor(doctor::Args),
-    Completions(generate::CompletionArgs),
-    Man(generate::ManArgs),
+    Completions(manual::CompletionArgs),
+    Man(manual::ManArgs),
 }
 
 impl Cli {
@@ -175,27 +163,27 @@ pub fn run(cli: &Cli) -> Result<Exit, Error> {
 
 fn command(cli: &Cli) -> Result<Exit, Error> {
     match &cli.command {
-        Command::Compare(args) => compare::run(args),
-        Command::Plan(args) => plan::run(args),
-        Command::Run(args) => run::run(args),
-        Command::Analyse(args) => analyse::run(args),
+        Command::Compare(args) => compare::compare(args),
+        Command::Plan(args) => compare::plan(args),
+        Command::Run(args) => compare::run(args),
+        Command::Analyse(args) => compare::analyse(args),
         Command::Report(args) => report::run(args),
         Command::Ledger(args) => ledger::run(args),
         Command::Campaign(args) => campaign::run(args),
         Command::Bisect(args) => bisect::run(args),
         Command::Exits(args) => exits::run(args),
         Command::Workloads(args) => workloads::run(args),
-        Command::Experiments(args) => experiments::run(args),
+        Command::Experiments(args) => workloads::experiments(args),
         Command::Stat(args) => stat::run(args),
-        Command::Calibrate(args) => calibrate::run(args),
-        Command::Validate(args) => validate::run(args),
-        Command::Log(args) => log::run(args),
-        Command::Show(args) => show::run(args),
-        Command::Diff(args) => diff::run(args),
-        Command::History(args) => history::run(args),
-        Command::Tag(args) => tag::run(args),
-        Command::Site(args) => site::run(args),
-        Command::Import(args) => import::run(args),
+        Command::Calibrate(args) => calibrate::calibrate(args),
+        Command::Validate(args) => calibrate::validate(args),
+        Command::Log(args) => stored::log(args),
+        Command::Show(args) => stored::show(args),
+        Command::Diff(args) => stored::diff(args),
+        Command::History(args) => stored::history(args),
+        Command::Tag(args) => stored::tag(args),
+        Command::Site(args) => stored::site(args),
+        Command::Import(args) => store::import(args),
         Command::Store(args) => store::run(args),
         Command::Cache(args) => cache::run(args),
         Command::StatHold(args) => stat::hold(args),
@@ -206,8 +194,8 @@ fn command(cli: &Cli) -> Result<Exit, Error> {
             Ok(Exit::Ok)
         }
         Command::Doctor(args) => doctor::run(args),
-        Command::Completions(args) => generate::completions(args, command_line()),
-        Command::Man(args) => generate::man(args, command_line()),
+        Command::Completions(args) => manual::completions(args, command_line()),
+        Command::Man(args) => manual::man(args, command_line()),
     }
 }
 

@@ -1,14 +1,16 @@
-//! `ktax calibrate`: measures the constants with which ktax estimates cycles.
+//! `ktax calibrate` measures the constants with which ktax estimates cycles. `ktax validate` compares
+//! the estimates with times.
 
 use std::path::PathBuf;
 
 use super::Exit;
 use super::choice::model;
-use super::host::cancel;
+use super::host::{HostArgs, first_free};
 use super::output::{OutputArgs, note};
-use super::terminal::{bar_of_runs, show};
-use crate::flow::{self, CalibrateOrder, Error};
-use crate::model::Costly;
+use super::terminal::{Terminal, with_bar_of_runs};
+use crate::flow::{self, CalibrateOrder, Error, Session};
+use crate::model::{Costly, Validation};
+use crate::plan::ExperimentFile;
 
 /// Measure what this machine takes for what ktax counts, so that ktax can estimate cycles.
 ///
@@ -17,7 +19,7 @@ use crate::model::Costly;
 /// page walks take. Each number has the interval in which 9 of 10 values lie.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct CalibrateArgs {
     /// Fit the rows of this comparison of the running kernel with itself; counted with --model,
     /// misses are fitted, too
     #[arg(long, value_name = "DIR", requires = "times")]
@@ -48,21 +50,85 @@ Examples:
   ktax calibrate --counts counted --times timed.json --out here.toml
   ktax compare lsm --machine here.toml";
 
-pub fn run(args: &Args) -> Result<Exit, Error> {
+pub fn calibrate(args: &CalibrateArgs) -> Result<Exit, Error> {
     let order = CalibrateOrder {
         model: args.model.clone(),
         rows: args.counts.clone().map(|counts| (counts, args.times.clone())),
         may_be_other_kernel: args.other_kernel,
         out: args.out.clone(),
     };
-    let cancel = cancel()?;
-    let bar = bar_of_runs(Costly::ALL.len());
-    let table = flow::calibrate(&order, &cancel, &|event| show(&bar, event));
-    bar.finish_and_clear();
+    let kinds = Costly::ALL.len();
+    let table = with_bar_of_runs(kinds, true, |cancel, show| flow::calibrate(&order, cancel, show));
     let Some(table) = table? else {
         note!("ktax: stopped; nothing was written");
         return Ok(Exit::Cancelled);
     };
     args.output.print(&table)?;
+    Ok(Exit::Ok)
+}
+
+/// Compare the cycles that were estimated of an experiment with times of the same experiment.
+///
+/// An experiment is counted with the model of the machine, and timed with KVM on this one. Of two
+/// results that are there, the first is counted and the second is timed. The rows that were
+/// estimated wrong come first.
+#[derive(Debug, clap::Args)]
+#[command(after_help = VALIDATE_EXAMPLES)]
+pub struct ValidateArgs {
+    /// Measure this experiment; or read this directory, or file of --json, of counts
+    #[arg(value_name = "EXPERIMENT|COUNTED")]
+    what: PathBuf,
+    /// Read this directory, or file of --json, of times
+    #[arg(value_name = "TIMED")]
+    timed: Option<PathBuf>,
+    /// Estimate for this machine: a file that `ktax calibrate` wrote
+    #[arg(long, value_name = "FILE")]
+    machine: Option<PathBuf>,
+    /// Keep the run directories in this directory [default: the first free of ktax-1, ktax-2, …]
+    #[arg(short, long, value_name = "DIR", conflicts_with = "timed", help_heading = "Output")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+const VALIDATE_EXAMPLES: &str = "\
+Examples:
+  ktax validate lsm --machine here.toml
+  ktax validate counted timed --machine here.toml";
+
+pub fn validate(args: &ValidateArgs) -> Result<Exit, Error> {
+    match &args.timed {
+        Some(timed) => {
+            let machine = args.machine.as_deref();
+            print(args, &flow::validate_results(&args.what, timed, machine)?)
+        }
+        None => args.host.measuring(&Terminal::new(), |session| measure(args, session)),
+    }
+}
+
+fn measure(args: &ValidateArgs, session: &Session<'_>) -> Result<Exit, Error> {
+    let machine = args.machine.as_ref().ok_or_else(|| {
+        Error::user(
+            "an experiment is estimated for a machine: add --machine FILE, which `ktax calibrate` \
+             writes; or name two results that are there",
+        )
+    })?;
+    let text = flow::experiment_text(&args.what)?;
+    let file = ExperimentFile::parse(&text, &args.what.display().to_string())?;
+    let out = args.out.clone().unwrap_or_else(first_free);
+    match flow::validate(&file, machine, &out, session)? {
+        Some(validation) => print(args, &validation),
+        None => {
+            let out = out.display();
+            note!("ktax: stopped; the same command with --out {out} continues");
+            Ok(Exit::Cancelled)
+        }
+    }
+}
+
+fn print(args: &ValidateArgs, validation: &Validation) -> Result<Exit, Error> {
+    args.output.print(validation)?;
     Ok(Exit::Ok)
 }

@@ -8,10 +8,13 @@ use clap::builder::{
 };
 use clap::{Arg, Command};
 
+use crate::model::Side;
 use crate::plan;
 
 /// Value of an option, its name, and its line of help.
 pub type Choice<T> = (T, &'static str, &'static str);
+
+pub const SIDES: [Choice<Side>; 2] = [(Side::Base, "base", ""), (Side::Change, "change", "")];
 
 /// Parses the name of one of these values; help lists them all.
 pub fn one_of<T>(choices: &'static [Choice<T>]) -> impl TypedValueParser<Value = T>

@@ -1,22 +1,25 @@
+//! `compare`, and its phases `plan`, `run` and `analyse`.
+
 use std::path::{Path, PathBuf};
 
 use super::Exit;
+use super::choice::{SIDES, one_of};
 use super::experiment::ExperimentArgs;
 use super::host::{HostArgs, first_free};
-use super::output::{OutputArgs, note, say_where};
+use super::output::{OutputArgs, note, say_where, write_stdout};
 use super::terminal::Terminal;
 use crate::flow::remaining::Part;
-use crate::flow::{self, Error, Options, Session};
-use crate::model::Comparison;
+use crate::flow::{self, Ended, Error, Options, Session};
+use crate::model::{Comparison, Side};
 use crate::plan::Experiment;
-use crate::report::{Named, Report};
+use crate::report::{self, Named, Report};
 use crate::rundir::{AnyRunDir, check_free};
 use crate::text::shell_path;
 
 /// Plan, run, analyse and report in one command.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLE)]
-pub struct Args {
+pub struct CompareArgs {
     #[command(flatten)]
     experiment: ExperimentArgs,
     /// Make this run directory [default: the first free of ktax-1, ktax-2, …]
@@ -46,14 +49,14 @@ An experiment file:
   change = { kernel = \"debian:cloud-amd64\", boot_line = \"audit=1\" }";
 
 /// Runs the four phases, once for each value of a sweep.
-pub fn run(args: &Args) -> Result<Exit, Error> {
+pub fn compare(args: &CompareArgs) -> Result<Exit, Error> {
     let points = flow::sweep_points(&args.experiment.experiment()?)?;
     points.iter().try_for_each(|(_, experiment)| flow::check(experiment, options(args)))?;
     args.host.measuring(&Terminal::new(), |session| measure(args, &points, session))
 }
 
 fn measure(
-    args: &Args,
+    args: &CompareArgs,
     points: &[(String, Experiment)],
     session: &Session<'_>,
 ) -> Result<Exit, Error> {
@@ -92,7 +95,7 @@ fn measure(
     Ok(Exit::from_comparisons(&comparisons))
 }
 
-fn options(args: &Args) -> Options {
+fn options(args: &CompareArgs) -> Options {
     Options { peek: args.peek, ..Options::default() }
 }
 
@@ -143,4 +146,128 @@ pub fn say_what_is_noisy(
 pub fn cancelled(root: &Path, more: &str) -> Exit {
     note!("ktax: stopped; resume with `ktax run {}{more}`", shell_path(root));
     Exit::Cancelled
+}
+
+/// Plan which boots to run, without running any.
+#[derive(Debug, clap::Args)]
+pub struct PlanArgs {
+    #[command(flatten)]
+    experiment: ExperimentArgs,
+    /// Write the plan to this new run directory [default: print the plan]
+    #[arg(short, long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+pub fn plan(args: &PlanArgs) -> Result<Exit, Error> {
+    let points = flow::sweep_points(&args.experiment.experiment()?)?;
+    let [(_, experiment)] = points.as_slice() else {
+        return Err(Error::user(
+            "a sweep of settings needs several plans; sweep settings with `ktax compare`",
+        ));
+    };
+    let terminal = Terminal::new();
+    let session = args.host.session(&terminal)?;
+    let plan = flow::plan(experiment, &session)?;
+    let estimate = flow::estimate(&plan, &session);
+    match &args.out {
+        Some(out) => {
+            let dir = AnyRunDir::create(out, plan)?;
+            note!("ktax: {}", flow::planned(&dir));
+        }
+        None => write_stdout(&report::to_json(&plan)?)?,
+    }
+    if let Some(estimate) = estimate {
+        note!("ktax: {estimate}");
+    }
+    Ok(Exit::Ok)
+}
+
+/// Run the boots of a plan that have no results yet, and end as `ktax compare` does.
+#[derive(Debug, clap::Args)]
+pub struct RunArgs {
+    /// Run the plan in this directory
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// Show estimates while pairs are measured; this does not change when the run stops
+    #[arg(long)]
+    peek: bool,
+    /// Measure a block of 20 boots for this side; only for kernels that you boot yourself
+    #[arg(long, value_parser = one_of(&SIDES), value_name = "SIDE")]
+    side: Option<Side>,
+    /// Trace the programs whose counts differ between layouts, and say which system calls gave them
+    /// something else
+    #[arg(long, conflicts_with = "side")]
+    explain_noise: bool,
+    /// Continue with a warning if base and change differ in more than was declared (timed runs)
+    #[arg(long)]
+    allow_differences: bool,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+pub fn run(args: &RunArgs) -> Result<Exit, Error> {
+    let dir = AnyRunDir::open(&args.dir)?;
+    args.host.measuring(&Terminal::new(), |session| measure_plan(args, &dir, session))
+}
+
+fn measure_plan(args: &RunArgs, dir: &AnyRunDir, session: &Session<'_>) -> Result<Exit, Error> {
+    let options = Options { peek: args.peek, allow_differences: args.allow_differences };
+    if let Some(side) = args.side {
+        if options != Options::default() {
+            return Err(Error::user(
+                "--peek and --allow-differences do not apply to a block; remove --peek, and give \
+                 --allow-differences to `ktax analyse`",
+            ));
+        }
+        let _lock = dir.lock()?;
+        return Ok(match flow::run_block(dir, side, session)? {
+            None => cancelled(dir.root(), &format!(" --side {}", side.name())),
+            Some(next) => {
+                note!("ktax: measured the block; {next}");
+                Exit::Ok
+            }
+        });
+    }
+    let _lock = dir.lock()?;
+    Ok(match flow::run(dir, options, session)? {
+        Ended::Cancelled => cancelled(dir.root(), ""),
+        // The exit status is that of `ktax compare`.
+        Ended::Complete => {
+            let comparison =
+                flow::analyse_and_keep(dir, Options { peek: false, ..options }, session)?;
+            args.output.print(&comparison)?;
+            say_where(dir.root());
+            say_how_to_repeat(dir.root(), &comparison);
+            if args.explain_noise {
+                say_what_is_noisy(dir, &comparison, session)?;
+            }
+            Exit::from_comparisons(&[comparison])
+        }
+    })
+}
+
+/// Compare base and change, from the boots that a run has made.
+#[derive(Debug, clap::Args)]
+pub struct AnalyseArgs {
+    /// Analyse the run in this directory
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// Judge with a warning if base and change differ in more than was declared (timed runs)
+    #[arg(long)]
+    allow_differences: bool,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+pub fn analyse(args: &AnalyseArgs) -> Result<Exit, Error> {
+    let dir = AnyRunDir::open(&args.dir)?;
+    let _lock = dir.lock()?;
+    let allow_differences = args.allow_differences;
+    let comparison = flow::analyse(&dir, Options { allow_differences, ..Options::default() })?;
+    args.output.print(&comparison)?;
+    Ok(Exit::from_comparisons(&[comparison]))
 }

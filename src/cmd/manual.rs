@@ -1,21 +1,156 @@
-//! Examples, exit statuses and references that help and manual pages print after the options.
+//! `completions` and `man`, and what help and manual pages print after the options: examples, exit
+//! statuses and references.
+
+use std::path::{Path, PathBuf};
 
 use clap::Command;
+use clap_complete::Shell;
 
 use super::Exit;
+use super::output::write_stdout;
+use crate::flow::Error;
+use crate::model::ErrorContext;
+use crate::plan;
+
+/// Print a completion script for a shell.
+#[derive(Debug, clap::Args)]
+pub struct CompletionArgs {
+    /// Shell to complete in
+    shell: Shell,
+}
+
+/// Print the manual page of a command, or write those of all commands.
+#[derive(Debug, clap::Args)]
+pub struct ManArgs {
+    /// Print the page of this command, such as `exits record` [default: that of ktax itself]
+    #[arg(value_name = "COMMAND")]
+    command: Vec<String>,
+    /// Write a page for each command to this directory, such as /usr/local/share/man/man1
+    #[arg(short, long, value_name = "DIR", conflicts_with = "command")]
+    out: Option<PathBuf>,
+}
+
+pub fn completions(args: &CompletionArgs, mut command: Command) -> Result<Exit, Error> {
+    let mut script = Vec::new();
+    command.build();
+    let names = arguments(&command, &[]);
+    clap_complete::generate(args.shell, &mut command, "ktax", &mut script);
+    let script = String::from_utf8_lossy(&script);
+    write_stdout(&match args.shell {
+        Shell::Zsh => with_files(&script),
+        Shell::Fish => format!("{script}{names}"),
+        _ => script.into_owned(),
+    })?;
+    Ok(Exit::Ok)
+}
+
+/// Completions for fish of arguments without an option, for which clap_complete only offers files.
+fn arguments(command: &Command, above: &[&str]) -> String {
+    let names = command.get_positionals().flat_map(|argument| argument.get_possible_values());
+    let names: Vec<String> = names.map(|name| name.get_name().to_owned()).collect();
+    let mut lines = match (above, names.as_slice()) {
+        ([], _) | (_, []) => String::new(),
+        ([first, rest @ ..], _) => {
+            let below = rest.iter().map(|name| format!("; and __fish_seen_subcommand_from {name}"));
+            let here = format!("__fish_ktax_using_subcommand {first}") + &below.collect::<String>();
+            format!("complete -c ktax -n \"{here}\" -a \"{}\"\n", names.join(" "))
+        }
+    };
+    for below in command.get_subcommands() {
+        lines += &arguments(below, &[above, &[below.get_name()]].concat());
+    }
+    lines
+}
+
+/// Adds files to the names that zsh offers: experiments and ledgers can be files.
+fn with_files(script: &str) -> String {
+    let names =
+        |all: Vec<plan::BuiltIn>| all.iter().map(|file| file.name).collect::<Vec<_>>().join(" ");
+    let lists = [plan::experiments().collect(), plan::ledgers().collect()].map(names);
+    lists.into_iter().fold(script.to_owned(), |script, list| {
+        script.replace(&format!(":({list})"), &format!(":{{compadd {list}; _files}}"))
+    })
+}
+
+pub fn man(args: &ManArgs, command: Command) -> Result<Exit, Error> {
+    // clap's own `help` has no page.
+    let mut command = command.disable_help_subcommand(true);
+    command.build();
+    if let Some(out) = &args.out {
+        let what = || format!("cannot write manual pages to {}", out.display());
+        let next = "give --out another directory";
+        std::fs::create_dir_all(out).or_host(what(), next)?;
+        write_pages(&command, "ktax", out).or_host(what(), next)?;
+        return Ok(Exit::Ok);
+    }
+    let (mut named, mut page_name) = (command, "ktax".to_owned());
+    for name in &args.command {
+        let unknown = || {
+            Error::user(format!(
+                "there is no command {name:?}; `ktax help` lists them, and `ktax help COMMAND` \
+                 those below a command"
+            ))
+        };
+        let below =
+            named.get_subcommands().find(|below| below.get_name() == name && !below.is_hide_set());
+        named = below.cloned().ok_or_else(unknown)?;
+        page_name += &format!("-{name}");
+    }
+    write_stdout(&String::from_utf8_lossy(&page(&named, &page_name)?))?;
+    Ok(Exit::Ok)
+}
+
+/// Writes the page of a command and of its listed subcommands.
+fn write_pages(command: &Command, name: &str, out: &Path) -> std::io::Result<()> {
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+        write_pages(below, &format!("{name}-{}", below.get_name()), out)?;
+    }
+    std::fs::write(out.join(format!("{name}.1")), page(command, name)?)
+}
+
+/// Manual page of a command. clap would put everything behind the options into one section.
+fn page(command: &Command, name: &str) -> std::io::Result<Vec<u8>> {
+    let man = clap_mangen::Man::new(command.clone());
+    let mut page = Vec::new();
+    man.render_title(&mut page)?;
+    man.render_name_section(&mut page)?;
+    man.render_synopsis_section(&mut page)?;
+    man.render_description_section(&mut page)?;
+    if command.get_arguments().any(|argument| !argument.is_hide_set()) {
+        man.render_options_section(&mut page)?;
+    }
+    if command.get_subcommands().any(|below| !below.is_hide_set()) {
+        man.render_subcommands_section(&mut page)?;
+    }
+    for (heading, lines) in sections(command, name) {
+        // Print examples exactly.
+        let lines: Vec<String> = lines.iter().map(|line| roff(line)).collect();
+        page.extend(format!(".SH \"{heading}\"\n.nf\n{}\n.fi\n", lines.join("\n")).bytes());
+    }
+    if command.get_version().is_some() {
+        man.render_version_section(&mut page)?;
+    }
+    Ok(page)
+}
+
+/// Escapes a line, so that roff finds no request in it and keeps its hyphens.
+fn roff(line: &str) -> String {
+    let escaped = line.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
+    if escaped.starts_with('.') { format!("\\&{escaped}") } else { escaped }
+}
 
 /// Additions to the help of a command.
 struct Manual {
     /// Words of the command, such as `exits record`.
     words: &'static str,
-    /// Command lines; empty if its own help has examples.
-    examples: &'static [&'static str],
-    /// Exit statuses; empty if its own help lists them.
+    /// Exit statuses, unless its own help lists them.
     statuses: &'static [(Exit, &'static str)],
-    /// Commands for the same task.
-    related: &'static [&'static str],
-    /// Page of docs/ about it.
+    /// Pages of commands for the same task, such as `store-prune`.
+    related: &'static str,
+    /// Page of docs/ about it; empty for that of the command above.
     page: &'static str,
+    /// Lines of examples; empty if its own help has some.
+    examples: &'static str,
 }
 
 /// Statuses of commands that print or keep results.
@@ -52,170 +187,165 @@ const MEASURES: &[(Exit, &str)] = &[
     (Exit::Cancelled, "stopped by Ctrl-C"),
 ];
 
+/// Statuses of `ktax` itself, which its help lists.
+const NONE: &[(Exit, &str)] = &[];
+
 const fn manual(
     words: &'static str,
-    examples: &'static [&'static str],
     statuses: &'static [(Exit, &'static str)],
-    related: &'static [&'static str],
+    related: &'static str,
     page: &'static str,
+    examples: &'static str,
 ) -> Manual {
-    Manual { words, examples, statuses, related, page }
+    Manual { words, statuses, related, page, examples }
 }
 
 /// Additions of every command that help lists.
 const MANUALS: &[Manual] = &[
-    manual("", &[], &[], &["compare", "doctor"], "how-it-works.md"),
+    manual("", NONE, "compare doctor", "how-it-works.md", ""),
     manual(
         "compare",
-        &[
-            "ktax compare lsm",
-            "ktax compare --kernel debian:cloud-amd64 --change-boot-line mitigations=off",
-            "ktax compare --base ./bzImage.before --change ./bzImage.after -w fork-exit",
-        ],
         COMPARES,
-        &["plan", "run", "report", "bisect", "ledger", "diff"],
+        "plan run report bisect ledger diff",
         "compare.md",
+        "ktax compare lsm\n\
+         ktax compare --kernel debian:cloud-amd64 --change-boot-line mitigations=off\n\
+         ktax compare --base ./bzImage.before --change ./bzImage.after -w fork-exit",
     ),
-    manual("plan", &["ktax plan lsm --out lsm"], MEASURES, &["run", "compare"], "rundir.md"),
+    manual("plan", MEASURES, "run compare", "rundir.md", "ktax plan lsm --out lsm"),
     manual(
         "run",
-        &["ktax run lsm", "ktax run --time-limit 900 lsm"],
         COMPARES,
-        &["plan", "analyse", "report"],
+        "plan analyse report",
         "rundir.md",
+        "ktax run lsm\n\
+         ktax run --time-limit 900 lsm",
     ),
-    manual("analyse", &["ktax analyse lsm"], COMPARES, &["run", "report"], "rundir.md"),
+    manual("analyse", COMPARES, "run report", "rundir.md", "ktax analyse lsm"),
     manual(
         "report",
-        &[
-            "ktax report lsm --format markdown",
-            "ktax report lsm --explain open-close",
-            "ktax report lsm --html lsm.html",
-        ],
         PRINTS,
-        &["compare", "show"],
+        "compare show",
         "compare.md",
+        "ktax report lsm --format markdown\n\
+         ktax report lsm --explain open-close\n\
+         ktax report lsm --html lsm.html",
     ),
     manual(
         "ledger",
-        &["ktax ledger hardening-boot --out boot"],
         COMPARES,
-        &["compare", "bisect"],
+        "compare bisect",
         "ledger.md",
+        "ktax ledger hardening-boot --out boot",
     ),
-    manual("bisect", &[], COMPARES, &["compare"], "bisect.md"),
+    manual("bisect", COMPARES, "compare", "bisect.md", ""),
     manual(
         "bisect start",
-        &["ktax bisect start --tree linux --base git:v6.12.1 --change git:v6.12.9 -w fork-exit"],
         COMPARES,
-        &[],
-        "bisect.md",
+        "",
+        "",
+        "ktax bisect start --tree linux --base git:v6.12.1 --change git:v6.12.9 -w fork-exit",
     ),
-    manual("bisect run", &["ktax bisect run ktax-1"], COMPARES, &[], "bisect.md"),
-    manual("campaign", &[], MEASURES, &["history", "site"], "campaign.md"),
-    manual(
-        "campaign plan",
-        &["ktax campaign plan kernels.toml --out C"],
-        MEASURES,
-        &[],
-        "campaign.md",
-    ),
-    manual("campaign run", &["ktax campaign run C --shard 3"], MEASURES, &[], "campaign.md"),
-    manual("campaign status", &["ktax campaign status C"], PRINTS, &[], "campaign.md"),
-    manual("campaign collect", &["ktax campaign collect C"], MEASURES, &[], "campaign.md"),
-    manual("campaign sbatch", &[], PRINTS, &[], "campaign.md"),
+    manual("bisect run", COMPARES, "", "", "ktax bisect run ktax-1"),
+    manual("campaign", MEASURES, "history site", "campaign.md", ""),
+    manual("campaign plan", MEASURES, "", "", "ktax campaign plan kernels.toml --out C"),
+    manual("campaign run", MEASURES, "", "", "ktax campaign run C --shard 3"),
+    manual("campaign status", PRINTS, "", "", "ktax campaign status C"),
+    manual("campaign collect", MEASURES, "", "", "ktax campaign collect C"),
+    manual("campaign sbatch", PRINTS, "", "", ""),
     manual(
         "exits",
-        &["ktax exits record --pid 4711 --seconds 10", "ktax exits report trace.txt"],
         MEASURES,
-        &["compare"],
+        "compare",
         "exits.md",
+        "ktax exits record --pid 4711 --seconds 10\n\
+         ktax exits report trace.txt",
     ),
     manual(
         "exits record",
-        &["ktax exits record --pid 4711 --seconds 10 --json > before.json"],
         MEASURES,
-        &[],
-        "exits.md",
+        "",
+        "",
+        "ktax exits record --pid 4711 --seconds 10 --json > before.json",
     ),
-    manual("exits watch", &["ktax exits watch --vm debian"], MEASURES, &[], "exits.md"),
+    manual("exits watch", MEASURES, "", "", "ktax exits watch --vm debian"),
     manual(
         "exits report",
-        &["ktax exits report trace.txt", "ktax exits report later --since earlier"],
         PRINTS,
-        &[],
-        "exits.md",
+        "",
+        "",
+        "ktax exits report trace.txt\n\
+         ktax exits report later --since earlier",
     ),
-    manual("exits diff", &["ktax exits diff before.json after.json"], PRINTS, &[], "exits.md"),
-    manual("workloads", &["ktax workloads"], PRINTS, &["compare"], "workloads.md"),
-    manual("workloads show", &["ktax workloads show pipe"], PRINTS, &[], "workloads.md"),
-    manual("workloads run", &[], MEASURES, &["stat"], "native.md"),
+    manual("exits diff", PRINTS, "", "", "ktax exits diff before.json after.json"),
+    manual("workloads", PRINTS, "compare", "workloads.md", "ktax workloads"),
+    manual("workloads show", PRINTS, "", "", "ktax workloads show pipe"),
+    manual("workloads run", MEASURES, "stat", "native.md", ""),
     manual(
         "experiments",
-        &["ktax experiments", "ktax experiments lsm > mine.toml"],
         PRINTS,
-        &["compare", "ledger"],
+        "compare ledger",
         "compare.md",
+        "ktax experiments\n\
+         ktax experiments lsm > mine.toml",
     ),
-    manual("stat", &[], MEASURES, &["workloads-run"], "native.md"),
-    manual("calibrate", &[], MEASURES, &["validate", "compare"], "estimates.md"),
-    manual("validate", &[], MEASURES, &["calibrate", "compare"], "estimates.md"),
+    manual("stat", MEASURES, "workloads-run", "native.md", ""),
+    manual("calibrate", MEASURES, "validate compare", "estimates.md", ""),
+    manual("validate", MEASURES, "calibrate compare", "estimates.md", ""),
     manual(
         "log",
-        &["ktax log --since 2026-01-31 -w getppid", "ktax log --subjects"],
         PRINTS,
-        &["show", "diff", "store-prune"],
+        "show diff store-prune",
         "history.md",
+        "ktax log --since 2026-01-31 -w getppid\n\
+         ktax log --subjects",
     ),
-    manual("show", &["ktax show 2a833378 --format mail"], PRINTS, &["log", "report"], "history.md"),
-    manual("diff", &[], COMPARES, &["log", "tag", "compare"], "history.md"),
-    manual("history", &[], PRINTS, &["diff", "site"], "history.md"),
-    manual("tag", &[], PRINTS, &["log", "diff"], "history.md"),
-    manual("site", &["ktax site pages"], PRINTS, &["history", "log"], "history.md"),
-    manual(
-        "import",
-        &["ktax import lsm result.json page.html"],
-        CHECKS,
-        &["store", "log"],
-        "store.md",
-    ),
-    manual("store", &["ktax store du"], PRINTS, &["log", "import", "cache"], "store.md"),
-    manual("store du", &["ktax store du --guests"], PRINTS, &[], "store.md"),
-    manual("store fsck", &["ktax store fsck"], CHECKS, &[], "store.md"),
-    manual("store gc", &["ktax store gc"], PRINTS, &[], "store.md"),
-    manual("store prune", &[], PRINTS, &["tag", "log"], "store.md"),
+    manual("show", PRINTS, "log report", "history.md", "ktax show 2a833378 --format mail"),
+    manual("diff", COMPARES, "log tag compare", "history.md", ""),
+    manual("history", PRINTS, "diff site", "history.md", ""),
+    manual("tag", PRINTS, "log diff", "history.md", ""),
+    manual("site", PRINTS, "history log", "history.md", "ktax site pages"),
+    manual("import", CHECKS, "store log", "store.md", "ktax import lsm result.json page.html"),
+    manual("store", PRINTS, "log import cache", "store.md", "ktax store du"),
+    manual("store du", PRINTS, "", "", "ktax store du --guests"),
+    manual("store fsck", CHECKS, "", "", "ktax store fsck"),
+    manual("store gc", PRINTS, "", "", "ktax store gc"),
+    manual("store prune", PRINTS, "tag log", "", ""),
     manual(
         "store index",
-        &["sqlite3 \"$(ktax store index)\" 'SELECT * FROM cost'"],
         PRINTS,
-        &[],
+        "",
         "history.md",
+        "sqlite3 \"$(ktax store index)\" 'SELECT * FROM cost'",
     ),
-    manual("store export", &["ktax store export /mnt/store"], CHECKS, &[], "store.md"),
-    manual("store import", &["ktax store import /mnt/store"], CHECKS, &[], "store.md"),
+    manual("store export", CHECKS, "", "", "ktax store export /mnt/store"),
+    manual("store import", CHECKS, "", "", "ktax store import /mnt/store"),
     manual(
         "cache",
-        &["ktax cache du", "ktax cache clean --cache-size 5G"],
         PRINTS,
-        &["store", "doctor"],
+        "store doctor",
         "cache.md",
+        "ktax cache du\n\
+         ktax cache clean --cache-size 5G",
     ),
-    manual("cache du", &["ktax cache du --json"], PRINTS, &[], "cache.md"),
-    manual("cache clean", &["ktax cache clean --all"], PRINTS, &[], "cache.md"),
+    manual("cache du", PRINTS, "", "", "ktax cache du --json"),
+    manual("cache clean", PRINTS, "", "", "ktax cache clean --all"),
     manual(
         "doctor",
-        &["ktax doctor", "ktax doctor --newer-qemu qemu"],
         PRINTS,
-        &["cache", "compare"],
+        "cache compare",
         "install.md",
+        "ktax doctor\n\
+         ktax doctor --newer-qemu qemu",
     ),
-    manual("completions", &["ktax completions bash > ktax.bash"], PRINTS, &["man"], "install.md"),
+    manual("completions", PRINTS, "man", "install.md", "ktax completions bash > ktax.bash"),
     manual(
         "man",
-        &["ktax man exits record | man -l -", "ktax man --out man1"],
         PRINTS,
-        &["completions"],
+        "completions",
         "install.md",
+        "ktax man exits record | man -l -\n\
+         ktax man --out man1",
     ),
 ];
 
@@ -232,7 +362,7 @@ pub fn completed(command: Command, above: &[&str]) -> Command {
     let mut after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let has = |heading: &str, after: &str| after.lines().any(|line| line == heading);
     if !manual.examples.is_empty() && !has("Examples:", &after) && !has("Example:", &after) {
-        let lines = manual.examples.iter().map(|line| format!("\n  {line}"));
+        let lines = manual.examples.lines().map(|line| format!("\n  {line}"));
         append(&mut after, &format!("Examples:{}", lines.collect::<String>()));
     }
     if !manual.statuses.is_empty() && !has("Exit status:", &after) {
@@ -297,11 +427,14 @@ fn see_also(command: &Command, name: &str) -> Vec<String> {
     let listed = command.get_subcommands().filter(|below| !below.is_hide_set());
     let below = listed.map(Command::get_name).filter(|below| *below != "help");
     let below = below.map(|below| format!("{name}-{below}"));
-    let related = find(&words).map_or(&[][..], |manual| manual.related);
-    let related = related.iter().map(|related| format!("ktax-{related}"));
+    let related = find(&words).map_or("", |manual| manual.related);
+    let related = related.split_whitespace().map(|related| format!("ktax-{related}"));
     let mut pages: Vec<String> = above.into_iter().chain(below).chain(related).collect();
     pages.dedup();
     let pages: Vec<String> = pages.iter().map(|page| format!("{page}(1)")).collect();
-    let page = find(&words).map(|manual| format!("docs/{} in the documents of ktax", manual.page));
+    let group = words.split(' ').next().unwrap_or_default();
+    let pages_of_docs = [find(&words), find(group)].into_iter().flatten();
+    let page = pages_of_docs.map(|manual| manual.page).find(|page| !page.is_empty());
+    let page = page.map(|page| format!("docs/{page} in the documents of ktax"));
     [Some(pages.join(", ")), page].into_iter().flatten().collect()
 }

@@ -10,7 +10,9 @@ use serde_json::Value;
 use super::choice::{Choice, named, one_of};
 use crate::flow::{self, Error};
 use crate::model::Saved;
-use crate::report::{self, FORMATS, Format, HTML, JSON, Report, TEXT, TextOptions, to_json};
+use crate::report::{
+    self, FORMATS, Format, HTML, JSON, Report, TEXT, TextOptions, plain_table, to_json,
+};
 use crate::text::{ascii, escape};
 
 /// Options of printing.
@@ -139,6 +141,20 @@ fn harmless(bytes: &[u8]) -> String {
 /// Prints a text, or the same as JSON.
 pub fn write_either(is_json: bool, text: &str, json: &Value) -> Result<(), Error> {
     Ok(write_stdout(&if is_json { to_json(json)? } else { format!("{text}\n") })?)
+}
+
+/// Prints a list as JSON, or as a table. A narrow terminal gets no `optional` columns.
+pub fn print_list<T>(
+    is_json: bool,
+    list: &[T],
+    json_of: impl Fn(&T) -> Value,
+    (heads, optional): (&[&str], &[usize]),
+    row: impl Fn(&T) -> Vec<String>,
+) -> Result<(), Error> {
+    Ok(write_stdout(&match is_json {
+        true => to_json(&list.iter().map(json_of).collect::<Vec<_>>())?,
+        false => plain_table(heads, list.iter().map(row).collect(), optional, list_options()),
+    })?)
 }
 
 /// Prints words for people, in characters that their terminal can show.

@@ -3,7 +3,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use super::Exit;
-use super::choice::{Choice, named, one_of};
+use super::choice::{Choice, SIDES, named, one_of};
 use super::output::{OutputArgs, note, write_bytes, write_stdout};
 use crate::flow::{self, Error};
 use crate::model::{Comparison, Saved, SavedResult, Side};
@@ -47,8 +47,6 @@ const SHAPES: [Choice<Shape>; 3] = [
     (Shape::Counters, "counters", "The performance counters of the PARAVIRT mail of 2009"),
     (Shape::Pages, "pages", "The fork test of the shared page tables of 2002"),
 ];
-
-const SIDES: [Choice<Side>; 2] = [(Side::Base, "base", ""), (Side::Change, "change", "")];
 
 /// Prints the results one after the other. The exit status does not depend on the rows, because
 /// nothing is measured or compared.

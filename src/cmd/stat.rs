@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use super::Exit;
 use super::choice::number;
 use super::experiment::random_seed;
-use super::host::cancel;
 use super::output::{OutputArgs, note};
-use super::terminal::{bar_of_runs, show};
+use super::terminal::with_bar_of_runs;
 use crate::flow::{self, Error, StatOrder};
 use crate::report::StatPage;
 
@@ -55,13 +54,9 @@ Examples:
 
 pub fn run(args: &Args) -> Result<Exit, Error> {
     let order = args.order()?;
-    let cancel = cancel()?;
-    let bar = bar_of_runs(order.commands.len() * order.runs as usize);
-    // The bar's thread would take CPU time from the measurement.
-    bar.disable_steady_tick();
-    let counted = flow::stat(&order, &cancel, &|event| show(&bar, event));
-    bar.finish_and_clear();
-    let Some(table) = counted? else {
+    let runs = order.commands.len() * order.runs as usize;
+    let table = with_bar_of_runs(runs, false, |cancel, show| flow::stat(&order, cancel, show));
+    let Some(table) = table? else {
         note!("ktax: stopped");
         return Ok(Exit::Cancelled);
     };

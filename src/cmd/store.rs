@@ -1,14 +1,15 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use serde_json::json;
 
+use super::Exit;
 use super::choice::number;
 use super::host::{StoreArgs, StorePlace};
-use super::output::{list_options, shown, write_either, write_stdout};
-use super::{Exit, import};
-use crate::flow::{self, Added, Checked, Error, Instrument, Prune, PruneOrder};
-use crate::report::{plain_table, to_json, whole};
+use super::output::{note, print_list, shown, write_either};
+use crate::flow::{self, Added, Checked, Error, Prune, PruneOrder};
+use crate::model::Blame;
+use crate::report::whole;
 use crate::text::{binary_size, counted, escape, escape_path};
 
 /// Look after the store, which keeps what was measured.
@@ -39,7 +40,7 @@ enum Command {
     Index(IndexArgs),
     /// Copy all of it to another store
     Export(ExportArgs),
-    Import(import::Args),
+    Import(ImportArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -128,7 +129,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
         Command::Prune(args) => prune(args),
         Command::Index(args) => index(args),
         Command::Export(args) => export(args),
-        Command::Import(args) => import::run(args),
+        Command::Import(args) => import(args),
     }
 }
 
@@ -173,29 +174,22 @@ fn du(args: &DuArgs) -> Result<Exit, Error> {
 }
 
 fn guests(args: &DuArgs) -> Result<Exit, Error> {
-    let all = args.store.open()?.instruments()?;
-    if args.json {
-        let json_of = |(instrument, is_own): &(Instrument, bool)| {
+    print_list(
+        args.json,
+        &args.store.open()?.instruments()?,
+        |(instrument, is_own)| {
             json!({ "guest": instrument.guest, "qemu": instrument.qemu, "is_of_this_ktax": is_own,
                     "measurements": instrument.objects.len(), "bytes": instrument.bytes,
                     "kept_at": instrument.kept_at })
-        };
-        write_stdout(&to_json(&all.iter().map(json_of).collect::<Vec<_>>())?)?;
-        return Ok(Exit::Ok);
-    }
-    let rows = all.iter().map(|(instrument, is_own)| {
-        let whose = if *is_own { "this ktax" } else { "another ktax" };
-        let (count, size) = (instrument.objects.len().to_string(), binary_size(instrument.bytes));
-        vec![
-            flow::short_guest(&instrument.guest).to_owned(),
-            instrument.qemu.clone(),
-            count,
-            size,
-            whose.to_owned(),
-        ]
-    });
-    let heads = ["guest", "QEMU", "measurements", "size", "programs of"];
-    write_stdout(&plain_table(&heads, rows.collect(), &[1], list_options()))?;
+        },
+        (&["guest", "QEMU", "measurements", "size", "programs of"], &[1]),
+        |(instrument, is_own)| {
+            let whose = if *is_own { "this ktax" } else { "another ktax" };
+            let guest = flow::short_guest(&instrument.guest);
+            let (count, size) = (instrument.objects.len(), binary_size(instrument.bytes));
+            [guest, &instrument.qemu, &count.to_string(), &size, whose].map(str::to_owned).into()
+        },
+    )?;
     Ok(Exit::Ok)
 }
 
@@ -320,5 +314,68 @@ fn export(args: &ExportArgs) -> Result<Exit, Error> {
     for path in &args.paths {
         added += flow::copy_store(&store, path)?;
     }
-    import::say(&args.place, "copied", &added)
+    say(&args.place, "copied", &added)
+}
+
+/// Keep in the store what run directories, pages, files of --json or another store have.
+///
+/// What is there already is not changed. Files that cannot be used are named, and the others are
+/// kept all the same.
+#[derive(Debug, clap::Args)]
+pub struct ImportArgs {
+    /// Keep what is in this directory of a store or of a run, or in this file
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    #[command(flatten)]
+    place: StorePlace,
+}
+
+/// Exits with 1 if something could not be kept.
+pub fn import(args: &ImportArgs) -> Result<Exit, Error> {
+    let store = args.place.store.root()?;
+    let mut added = Added::default();
+    for path in &args.paths {
+        match added_from(path, &store) {
+            // Among several paths a wrong one does not stop the others.
+            Err(error)
+                if args.paths.len() > 1 && error.blame == Blame::User && !error.is_cancelled() =>
+            {
+                added.refused.push(error.to_string());
+            }
+            added_from => added += added_from?,
+        }
+    }
+    if added == Added::default() {
+        note!("ktax: the store had all of it");
+    }
+    say(&args.place, "kept", &added)
+}
+
+fn added_from(path: &Path, store: &Path) -> Result<Added, Error> {
+    match flow::is_store(path)? {
+        true => flow::copy_store(path, store),
+        false => flow::import(path, store),
+    }
+}
+
+/// Prints what was added to a store, and why the rest was refused.
+pub fn say(place: &StorePlace, did: &str, added: &Added) -> Result<Exit, Error> {
+    let Added { measurements, results, tags, refused } = added;
+    for reason in refused {
+        note!("ktax: {}", escape(reason));
+    }
+    let mut text = format!("{did} {}", counted(*measurements, "new measurement"));
+    if *results > 0 {
+        text += &format!(" and {}", counted(*results, "new result"));
+    }
+    if *tags > 0 {
+        text += &format!(" and {}", counted(*tags, "new tag"));
+    }
+    if !refused.is_empty() {
+        text += &format!("; {} could not be kept", counted(refused.len(), "thing"));
+    }
+    let json = json!({ "new": measurements, "new_results": results, "new_tags": tags,
+                       "refused": refused });
+    place.print(&text, json)?;
+    Ok(if refused.is_empty() { Exit::Ok } else { Exit::Internal })
 }

@@ -8,11 +8,14 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
+use super::host::cancel;
 use super::output::{self, note};
 use crate::flow::remaining::{
     Part, Rates, Remaining, RemainingPairs, RemainingTask, Work, learn, learned, spoken,
 };
-use crate::flow::{Event, KernelTask, Observer, Progress, RunEvent, Timing, drawn_for};
+use crate::flow::{
+    Cancel, Error, Event, KernelTask, Observer, Progress, RunEvent, Timing, drawn_for,
+};
 use crate::text::{ascii, counted, escape};
 
 /// Interval between lines of progress in a log.
@@ -294,7 +297,7 @@ impl Terminal {
 const CHARS: [&str; 2] = ["━╸ ", "=> "];
 
 /// Bar with this number of runs.
-pub fn bar_of_runs(runs: usize) -> ProgressBar {
+fn bar_of_runs(runs: usize) -> ProgressBar {
     let target = match std::io::stderr().is_terminal() {
         true => ProgressDrawTarget::stderr(),
         false => ProgressDrawTarget::hidden(),
@@ -329,17 +332,29 @@ fn spinner() -> ProgressBar {
 }
 
 /// Sets the message of a bar. Names from files are escaped.
-pub fn say(bar: &ProgressBar, message: &str) {
+fn say(bar: &ProgressBar, message: &str) {
     let message = escape(message);
     bar.set_message(if output::is_ascii() { ascii(&message) } else { message });
 }
 
-/// Shows the progress of repeated runs.
-pub fn show(bar: &ProgressBar, event: RunEvent<'_>) {
-    match event {
-        RunEvent::Started(what) => say(bar, what),
-        RunEvent::Ended => bar.inc(1),
+/// Calls `work` with the flag that Ctrl-C raises, and with the observer of a bar of runs. A bar that
+/// ticks has a thread, which takes CPU time.
+pub fn with_bar_of_runs<T>(
+    runs: usize,
+    ticks: bool,
+    work: impl FnOnce(&Cancel, &dyn Fn(RunEvent<'_>)) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let cancel = cancel()?;
+    let bar = bar_of_runs(runs);
+    if !ticks {
+        bar.disable_steady_tick();
     }
+    let done = work(&cancel, &|event| match event {
+        RunEvent::Started(what) => say(&bar, what),
+        RunEvent::Ended => bar.inc(1),
+    });
+    bar.finish_and_clear();
+    done
 }
 
 #[cfg(test)]

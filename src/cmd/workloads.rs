@@ -1,4 +1,5 @@
-//! `ktax workloads`: lists workloads, describes one, or runs some on this machine.
+//! `ktax workloads` lists workloads, describes one, or runs some on this machine. `ktax experiments`
+//! lists the experiments, ledgers and machines that are built in.
 
 use std::path::{Path, PathBuf};
 
@@ -6,13 +7,15 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::Exit;
-use super::choice::{number, workload};
+use super::choice::{built_in, number, workload};
 use super::host::cancel;
-use super::output::{OutputArgs, list_options, note, write_stdout, write_words};
-use super::terminal::{bar_of_runs, show};
+use super::output::{OutputArgs, list_options, note, print_list, write_stdout, write_words};
+use super::terminal::with_bar_of_runs;
 use crate::flow::{self, Ended, Error, Limits, NativeOrder, Touched, cache_directory};
 use crate::model::NativeTable;
-use crate::plan::{self, Definition, PlanError, definitions, with_definitions};
+use crate::plan::{
+    self, BuiltIn, Definition, ExperimentFile, Ledger, PlanError, definitions, with_definitions,
+};
 use crate::report::{self, Named, Report, TextOptions};
 use crate::text::counted;
 
@@ -82,9 +85,9 @@ fn run_list(args: &ListArgs) -> Result<Exit, Error> {
                 let words: Vec<&str> = definition.why.split_whitespace().collect();
                 vec![definition.name.clone(), words.join(" ")]
             });
-            text += "\n";
-            let (heads, options) = (["workload", "why"], list_options());
-            text += &report::plain_table(&heads, reasons.collect(), &[], options);
+            let heads = ["workload", "why"];
+            text =
+                text + "\n" + &report::plain_table(&heads, reasons.collect(), &[], list_options());
         }
         write_words(&(text + if args.workloads.is_some() { "" } else { FOOT }))?;
     }
@@ -254,13 +257,12 @@ Examples:
 
 fn run_natively(args: &RunArgs) -> Result<Exit, Error> {
     let orders = NativeOrder::all(&args.names, &args.params, args.samples, args.counters)?;
-    let cancel = cancel()?;
     let cache = cache_directory(args.cache.as_deref())?;
     let limits = Limits::with_seconds(args.time_limit);
-    let bar = bar_of_runs(orders.iter().map(NativeOrder::runs).sum());
-    let ran = NativeOrder::run_all(&orders, &cache, limits, cancel, &|event| show(&bar, event));
-    bar.finish_and_clear();
-    let (tables, ended) = ran?;
+    let runs = orders.iter().map(NativeOrder::runs).sum();
+    let (tables, ended) = with_bar_of_runs(runs, true, |cancel, show| {
+        NativeOrder::run_all(&orders, &cache, limits, cancel.clone(), show)
+    })?;
     if ended == Ended::Cancelled {
         note!("ktax: stopped; all processes ended and their files are removed");
     }
@@ -332,6 +334,50 @@ fn touching_table(named: &str, touched: &Touched) -> String {
          Measure the rows of a patch with `ktax compare --patch FILE -w @touching`.\n",
         touched.kernel
     )
+}
+
+/// List the experiments, ledgers and machines that ktax has, or print one of them as a file.
+///
+/// `ktax compare NAME` and `ktax ledger NAME` run one; a file of that name is used instead, if
+/// there is one. `ktax compare --model NAME` models a machine.
+#[derive(Debug, clap::Args)]
+pub struct ExperimentsArgs {
+    /// Print this experiment, ledger or machine, to be changed and used as a file
+    #[arg(value_parser = built_in(), hide_possible_values = true)]
+    name: Option<String>,
+    /// Print the list as JSON
+    #[arg(long, conflicts_with = "name")]
+    json: bool,
+}
+
+pub fn experiments(args: &ExperimentsArgs) -> Result<Exit, Error> {
+    match &args.name {
+        Some(name) => write_stdout(flow::built_in_text(name)?)?,
+        None => print_list(
+            args.json,
+            &built_in_files()?,
+            |[name, command, title]| json!({ "name": name, "command": command, "title": title }),
+            (&["name", "run it with", "title"], &[]),
+            |file| file.to_vec(),
+        )?,
+    }
+    Ok(Exit::Ok)
+}
+
+/// Name, command and title of each file.
+fn built_in_files() -> Result<Vec<[String; 3]>, PlanError> {
+    let experiment = |BuiltIn { name, text }: BuiltIn| {
+        let title = ExperimentFile::parse(text, name)?.title.unwrap_or_default();
+        Ok([name.to_owned(), "compare".to_owned(), title])
+    };
+    let ledger = |BuiltIn { name, text }: BuiltIn| {
+        Ok([name.to_owned(), "ledger".to_owned(), Ledger::parse(text, name)?.title])
+    };
+    let machine = |BuiltIn { name, .. }: BuiltIn| {
+        Ok([name.to_owned(), "compare --model".to_owned(), plan::machine_title(name)?])
+    };
+    let files = plan::experiments().map(experiment).chain(plan::ledgers().map(ledger));
+    files.chain(plan::machines().map(machine)).collect()
 }
 
 #[cfg(test)]

@@ -1,0 +1,342 @@
+//! Commands that only read the store: `log`, `show`, `diff`, `history`, `tag` and `site`.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::Exit;
+use super::choice::{number, percent, workload};
+use super::host::StoreArgs;
+use super::output::{OutputArgs, note, print_list};
+use crate::flow::{self, DiffOrder, Error, HistoryOrder, LogOrder, Stored};
+use crate::model::{Blame, METRICS, Saved, Sides};
+use crate::plan::bounds::THRESHOLD_PERCENT;
+use crate::text::{counted, escape_path};
+
+/// Number of digits of a result's name that are printed.
+const DIGITS: usize = 8;
+
+/// List the results that were kept, the newest first.
+///
+/// `ktax compare`, `run`, `ledger` and `bisect` keep each result in the store. `ktax show ID`
+/// prints one again, in any format.
+#[derive(Debug, clap::Args)]
+pub struct LogArgs {
+    /// List only results that have this row
+    #[arg(short, long, value_name = "ROW", value_parser = workload())]
+    #[arg(hide_possible_values = true)]
+    workload: Option<String>,
+    /// List only results of a kernel whose name has TEXT in it
+    #[arg(long, value_name = "TEXT")]
+    kernel: Option<String>,
+    /// List only results that were kept on this day or later, such as 2026-01-31
+    #[arg(long, value_name = "DAY", value_parser = day)]
+    since: Option<String>,
+    /// List at most N results
+    #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(value_parser = number(1_usize..))]
+    most: Option<usize>,
+    /// List instead what was measured: kernels with their boot lines, by the names that `ktax diff`
+    /// takes
+    #[arg(long, conflicts_with_all = ["workload", "kernel", "since", "most"])]
+    subjects: bool,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// Parses a day, such as `2026-01-31`.
+fn day(text: &str) -> Result<String, &'static str> {
+    let digits = |text: &str, many: usize| {
+        text.len() == many && text.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    match text.split('-').collect::<Vec<_>>().as_slice() {
+        [year, month, day]
+            if digits(year, 4)
+                && digits(month, 2)
+                && digits(day, 2)
+                && ("01"..="12").contains(month)
+                && ("01"..="31").contains(day) =>
+        {
+            Ok(text.to_owned())
+        }
+        _ => Err("it takes a day, such as 2026-01-31"),
+    }
+}
+
+pub fn log(args: &LogArgs) -> Result<Exit, Error> {
+    let stored = args.store.open()?;
+    match args.subjects {
+        true => subjects(&stored, args.json)?,
+        false => results(&stored, args)?,
+    }
+    Ok(Exit::Ok)
+}
+
+fn results(stored: &Stored, args: &LogArgs) -> Result<(), Error> {
+    let found = stored.log(&LogOrder {
+        row: args.workload.clone(),
+        kernel: args.kernel.clone(),
+        since: args.since.clone(),
+        most: args.most,
+    })?;
+    if found.is_empty() && !args.json {
+        match stored.log(&LogOrder::default())?.is_empty() {
+            false => {
+                note!("ktax: the store has no such result; `ktax log` without options lists all")
+            }
+            true => note!("ktax: the store has no result yet; `ktax compare lsm` makes one"),
+        }
+        return Ok(());
+    }
+    print_list(
+        args.json,
+        &found,
+        |result| {
+            json!({ "id": result.object, "kind": result.kind, "title": result.title,
+                    "headline": result.headline, "rows": result.rows, "kernels": result.kernels,
+                    "kept_at": result.kept_at, "kept_on": result.kept_on,
+                    "kept_time": result.kept_time })
+        },
+        (&["id", "kept", "kind", "answer"], &[2]),
+        |result| {
+            let id = result.object.chars().take(DIGITS).collect();
+            let kept = format!("{} {}", result.kept_on, result.kept_time);
+            let answer = [result.title.as_str(), &result.headline];
+            let answer: Vec<&str> = answer.into_iter().filter(|text| !text.is_empty()).collect();
+            vec![id, kept, result.kind.clone(), answer.join(": ")]
+        },
+    )
+}
+
+fn subjects(stored: &Stored, is_json: bool) -> Result<(), Error> {
+    print_list(
+        is_json,
+        &stored.subjects()?,
+        |listed| {
+            let subject = &listed.subject;
+            json!({ "name": listed.name, "tags": listed.tags, "kernel": subject.kernel,
+                    "kernel_sha256": subject.kernel_sha256, "sources": subject.sources,
+                    "asked": subject.asked, "boot_line": subject.boot_line, "rows": subject.rows,
+                    "kept_at": subject.kept_at })
+        },
+        (&["subject", "rows", "tags", "kernel"], &[3, 2]),
+        |listed| {
+            let (rows, sources) = (listed.subject.rows, listed.subject.sources.join(", "));
+            vec![listed.name.clone(), rows.to_string(), listed.tags.join(", "), sources]
+        },
+    )
+}
+
+/// Print results that were kept, by the first digits of their names.
+///
+/// `ktax log` lists the names. A path of a page, a file or a directory is printed as `ktax report`
+/// does.
+#[derive(Debug, clap::Args)]
+pub struct ShowArgs {
+    /// Print the result whose name begins so, or the one in this file
+    #[arg(value_name = "ID|PATH", required = true)]
+    results: Vec<String>,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// Prints results. The exit status does not depend on the rows.
+pub fn show(args: &ShowArgs) -> Result<Exit, Error> {
+    let mut all: Vec<Saved> = Vec::new();
+    let mut stored = None;
+    for named in &args.results {
+        let path = Path::new(named);
+        // A name with a slash is a path, which needs no store.
+        if named.contains('/') {
+            all.extend(flow::saved(&[path.to_owned()])?);
+            continue;
+        }
+        let stored = match &mut stored {
+            Some(stored) => stored,
+            none => none.insert(args.store.open()?),
+        };
+        // Look in the store first, so that no file hides a result.
+        match stored.result(named) {
+            Err(error) if error.blame == Blame::User && path.exists() => {
+                all.extend(flow::saved(&[path.to_owned()])?);
+            }
+            result => all.push(result?),
+        }
+    }
+    args.output.print_saved(&all)?;
+    Ok(Exit::Ok)
+}
+
+/// Compare two subjects of the store, without a boot.
+///
+/// A subject is a kernel with a boot line. It is named by a tag, its release, its package or that
+/// package's version, a commit, the first digits of its image's hash, or the path of its image; by
+/// NAME@BOOT LINE where it was measured with a boot line. `ktax log --subjects` lists the names.
+#[derive(Debug, clap::Args)]
+#[command(after_help = DIFF_EXAMPLE)]
+pub struct DiffArgs {
+    /// Compare with this subject
+    #[arg(value_name = "BASE")]
+    base: String,
+    /// Compare this subject
+    #[arg(value_name = "CHANGE")]
+    change: String,
+    /// Compare this workload, row or group [default: all rows that both have]
+    #[arg(short, long, value_name = "ROW", value_parser = workload())]
+    #[arg(hide_possible_values = true)]
+    workload: Vec<String>,
+    /// Give no verdict to changes below PERCENT
+    #[arg(long, value_name = "PERCENT", default_value_t = THRESHOLD_PERCENT)]
+    #[arg(allow_negative_numbers = true, value_parser = percent)]
+    threshold: f64,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+const DIFF_EXAMPLE: &str = "\
+Examples:
+  ktax diff 6.1.0-55-cloud-amd64 6.1.0-56-cloud-amd64
+  ktax diff v6.12 v6.12@mitigations=off -w fork-exit";
+
+/// Exits as `ktax compare` does, but with 4 if nothing is slower and a wanted row is not measured.
+pub fn diff(args: &DiffArgs) -> Result<Exit, Error> {
+    let order = DiffOrder {
+        subjects: Sides { base: args.base.clone(), change: args.change.clone() },
+        rows: (!args.workload.is_empty()).then(|| args.workload.clone()),
+        threshold_percent: args.threshold,
+    };
+    let (comparison, missing) = args.store.open()?.diff(&order, &|text| note!("ktax: {text}"))?;
+    args.output.print(&comparison)?;
+    Ok(match Exit::from_comparisons(&[comparison]) {
+        Exit::Ok if !missing.is_empty() => Exit::Inconclusive,
+        exit => exit,
+    })
+}
+
+/// Show what a row costs over kernels, and where the cost steps, without a boot.
+///
+/// Kernels stand in the order of their versions. Each flavour and each boot line has a line of its
+/// own. Measurements of another QEMU or guest do not compare, so they begin a new line. A step is
+/// found against the last step, so that small changes that add up are one, too.
+#[derive(Debug, clap::Args)]
+#[command(after_help = HISTORY_EXAMPLE)]
+pub struct HistoryArgs {
+    /// Show these rows [default: a line for each row of the store]
+    #[arg(value_name = "ROW", value_parser = workload(), hide_possible_values = true)]
+    rows: Vec<String>,
+    /// Follow what this function executes itself, instead of the whole row
+    #[arg(long, value_name = "NAME")]
+    function: Option<String>,
+    /// Follow this metric: instructions, rep-iterations, interrupt or kthread
+    #[arg(long, value_name = "NAME", default_value = METRICS[0].name)]
+    metric: String,
+    /// Show these subjects in this order, named as for `ktax diff`, with commas between them or
+    /// each with an --along of its own
+    #[arg(long, value_name = "SUBJECTS")]
+    along: Vec<String>,
+    /// Show only subjects with this boot line; '' is none
+    #[arg(long, value_name = "LINE", conflicts_with = "along")]
+    boot_line: Option<String>,
+    /// Give no step to changes below PERCENT
+    #[arg(long, value_name = "PERCENT", default_value_t = THRESHOLD_PERCENT)]
+    #[arg(allow_negative_numbers = true, value_parser = percent)]
+    threshold: f64,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+const HISTORY_EXAMPLE: &str = "\
+Examples:
+  ktax history
+  ktax history fork-exit --html fork.html
+  ktax history open-close --function __fput --along v6.1,v6.6,v6.12";
+
+pub fn history(args: &HistoryArgs) -> Result<Exit, Error> {
+    let history = args.store.open()?.history(&HistoryOrder {
+        rows: args.rows.clone(),
+        function: args.function.clone(),
+        metric: args.metric.clone(),
+        along: args.along.clone(),
+        boot_line: args.boot_line.clone(),
+        threshold_percent: args.threshold,
+    })?;
+    args.output.print(&history)?;
+    Ok(Exit::Ok)
+}
+
+/// Give a subject of the store a name of your own, or list the names.
+#[derive(Debug, clap::Args)]
+#[command(after_help = TAG_EXAMPLE)]
+pub struct TagArgs {
+    /// Give this name
+    #[arg(value_name = "NAME", requires = "subject")]
+    name: Option<String>,
+    /// Give it to this subject, named as for `ktax diff`
+    #[arg(value_name = "SUBJECT")]
+    subject: Option<String>,
+    /// Take this name away
+    #[arg(short, long, value_name = "NAME", conflicts_with = "name")]
+    delete: Option<String>,
+    /// Print the list as JSON
+    #[arg(long, conflicts_with_all = ["name", "delete"])]
+    json: bool,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+const TAG_EXAMPLE: &str = "\
+Example:
+  ktax tag before 6.1.0-55-cloud-amd64@mitigations=off";
+
+pub fn tag(args: &TagArgs) -> Result<Exit, Error> {
+    let stored = args.store.open()?;
+    if let Some(name) = &args.delete {
+        return match stored.untag(name)? {
+            true => Ok(Exit::Ok),
+            false => Err(Error::user(format!("there is no tag {name:?}; `ktax tag` lists them"))),
+        };
+    }
+    if let (Some(name), Some(subject)) = (&args.name, &args.subject) {
+        let (now, before) = stored.tag(name, subject)?;
+        let before = before.map(|before| format!("; it was {before}")).unwrap_or_default();
+        note!("ktax: {name} is {now}{before}");
+        return Ok(Exit::Ok);
+    }
+    print_list(
+        args.json,
+        &stored.tags()?,
+        |(name, subject)| json!({ "tag": name, "subject": subject }),
+        (&["tag", "subject"], &[]),
+        |(name, subject)| vec![name.clone(), subject.clone()],
+    )?;
+    Ok(Exit::Ok)
+}
+
+/// Write pages of all results of the store, and of each row over kernels, into a directory.
+///
+/// The first page is index.html. Every browser opens it from the disk, and every web server can
+/// serve it: nothing runs, and nothing is loaded from elsewhere.
+#[derive(Debug, clap::Args)]
+pub struct SiteArgs {
+    /// Write into this directory, which is empty or has such pages already
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+pub fn site(args: &SiteArgs) -> Result<Exit, Error> {
+    let pages = args.store.open()?.site(&args.dir)?;
+    let index = args.dir.join("index.html");
+    note!("ktax: wrote {}; open {}", counted(pages, "page"), escape_path(&index));
+    Ok(Exit::Ok)
+}
