@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::{self, Error, OrHost};
 use super::session::Session;
-use crate::compile::{self, CompileError, WorkloadFiles};
+use crate::compile::{self, WorkloadFiles};
 use crate::engine::host::Host;
 use crate::engine::payload::UserSpace;
 use crate::engine::{Cancel, Limits, Stop};
@@ -20,8 +20,7 @@ use crate::plan::{
     program_rows,
 };
 use crate::program::{
-    self, Contents, LoadedModule, NativePrograms, PackedModules, PackedPrograms, ProgramError,
-    ProgramsAlone,
+    self, Contents, LoadedModule, NativePrograms, PackedModules, PackedPrograms, ProgramsAlone,
 };
 use crate::run::named_files;
 use crate::text::{escape, escape_path, shell_line};
@@ -104,7 +103,8 @@ impl SideContents {
         let bytes =
             beside.map_or(Ok(0), |packed| fs::metadata(&packed.archive).map(|about| about.len()));
         let disk = self.beside.disk.as_ref().map(|(disk, _)| disk);
-        let beside = (bytes.map_err(ProgramError::Cache)?, disk);
+        let cannot_keep = "cannot keep the program in the cache";
+        let beside = (bytes.context(cannot_keep, FIX_CACHE)?, disk);
         let most_bytes = most_bytes(self.memory_mib);
         Ok(program::pack_alone(program, beside, &current_directory(), most_bytes, &session.cache)?)
     }
@@ -261,13 +261,14 @@ fn trace_files(program: &UserProgram, session: &Session<'_>) -> Result<Vec<Strin
     let host = host.context("cannot write the guest program to the cache", next)?;
     let host = host.with(Some((started, here.clone())));
     let row = &program_rows(std::slice::from_ref(program))[0];
-    let refused = |reason: String| ProgramError::NotTraced {
-        command: escape(&program.command[0]).to_string(),
-        reason,
+    let refused = |reason: String| {
+        let command = escape(&program.command[0]);
+        Error::user(format!("cannot trace the files of {command} on this machine: {reason}"))
+            .next("remove --trace-files, and name what it needs with --file")
     };
     let named = named_files(&host, row).map_err(|stop| match stop {
         Stop::Cancelled => Error::cancelled(),
-        Stop::Failed(failure, _) => refused(failure.to_string()).into(),
+        Stop::Failed(failure, _) => refused(failure.to_string()),
     })?;
     if named.status != u64::from(program.status) {
         let last_words = program::last_words(&errors);
@@ -275,8 +276,7 @@ fn trace_files(program: &UserProgram, session: &Session<'_>) -> Result<Vec<Strin
         let wanted = program.status;
         return Err(refused(format!(
             "its exit status is {status}, expected {wanted}: {last_words}"
-        ))
-        .into());
+        )));
     }
     Ok(program::found(&named, &here))
 }
@@ -299,8 +299,7 @@ pub(super) fn identify_timed_programs(
     }
     let here = current_directory();
     let native = program::native(&plan.programs, &here, &session.cache)?;
-    let not_utf8 = || ProgramError::NotUtf8 { path: escape_path(&here).to_string() };
-    let directory = here.to_str().ok_or_else(not_utf8)?.to_owned();
+    let directory = here.to_str().ok_or_else(|| program::not_utf8(&here))?.to_owned();
     plan.programs_here = Some(ProgramsHere { directory, sha256: native.sha256.clone() });
     Ok(Some((native, here)))
 }
@@ -363,11 +362,14 @@ pub fn checked_definitions(
     Ok(definitions)
 }
 
+/// Next step where the cache cannot be written.
+const FIX_CACHE: &str = "free disk space or fix the permissions";
+
 /// Result of the compiler; `Cancelled` if the user stopped it.
-fn unless_stopped<T>(compiled: Result<T, CompileError>, cancel: &Cancel) -> Result<T, Error> {
+fn unless_stopped<T>(compiled: Result<T, Error>, cancel: &Cancel) -> Result<T, Error> {
     match cancel.is_cancelled() {
         true => Err(Error::cancelled()),
-        false => Ok(compiled?),
+        false => compiled,
     }
 }
 
@@ -414,7 +416,7 @@ pub(super) fn compiled_guest(
     let program = compile::compile(&files, directory, &session.cache);
     session.observer.status("");
     let guest = UserSpace::compiled(unless_stopped(program, &session.cancel)?);
-    guest.keep(&session.cache).map_err(CompileError::Cache)?;
+    guest.keep(&session.cache).context("cannot keep the guest in the cache", FIX_CACHE)?;
     Ok(guest)
 }
 

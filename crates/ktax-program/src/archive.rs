@@ -7,10 +7,10 @@ use std::path::Path;
 
 use cpio::newc::{Builder, trailer};
 
-use crate::error::ProgramError;
-use crate::start;
 use crate::tree::{GuestNode, GuestTree, HostFile};
+use crate::{cache_error, not_utf8, start, unreadable};
 use ktax_host::text::escape_path;
+use ktax_model::{Error, Result};
 
 const DIRECTORY: u32 = 0o040_000;
 const LINK: u32 = 0o120_777;
@@ -49,27 +49,21 @@ impl<W: Write> Archive<W> {
     }
 
     /// Adds a directory.
-    pub fn directory(&mut self, name: &str) -> Result<(), ProgramError> {
+    pub fn directory(&mut self, name: &str) -> Result<()> {
         let entry = Builder::new(name).mode(DIRECTORY | 0o755).nlink(2);
         self.entry(entry, &[])
     }
 
     /// Adds a file with this content.
-    pub fn text(&mut self, name: &str, mode: u32, content: &[u8]) -> Result<(), ProgramError> {
+    pub fn text(&mut self, name: &str, mode: u32, content: &[u8]) -> Result<()> {
         self.entry(Builder::new(name).mode(FILE | mode).nlink(1), content)
     }
 
     /// Adds a guest's files below `root`; `user` owns those in the working directory.
-    pub fn tree(
-        &mut self,
-        root: &str,
-        tree: &GuestTree,
-        user: u32,
-    ) -> Result<Vec<PlacedFile>, ProgramError> {
+    pub fn tree(&mut self, root: &str, tree: &GuestTree, user: u32) -> Result<Vec<PlacedFile>> {
         let mut placed = Vec::new();
         for (path, node) in tree.nodes() {
-            let not_utf8 = || ProgramError::NotUtf8 { path: escape_path(path) };
-            let name = format!("{root}{}", path.to_str().ok_or_else(not_utf8)?);
+            let name = format!("{root}{}", path.to_str().ok_or_else(|| not_utf8(path))?);
             let owner = start::owner(path, user);
             let entry = Builder::new(&name).uid(owner).gid(owner);
             match node {
@@ -79,7 +73,7 @@ impl<W: Write> Archive<W> {
                     self.entry(entry.mode(DIRECTORY | mode).nlink(2), &[])?;
                 }
                 GuestNode::Link(target) => {
-                    let target = target.to_str().ok_or_else(not_utf8)?;
+                    let target = target.to_str().ok_or_else(|| not_utf8(path))?;
                     self.entry(entry.mode(LINK).nlink(1), target.as_bytes())?;
                 }
                 GuestNode::Text(text) => self.entry(entry.mode(FILE | 0o755).nlink(1), text)?,
@@ -124,24 +118,27 @@ impl<W: Write> Archive<W> {
     }
 
     /// Ends the archive.
-    pub fn end(mut self) -> Result<(), ProgramError> {
-        trailer(&mut self.to).map_err(ProgramError::Cache)?;
+    pub fn end(mut self) -> Result<()> {
+        trailer(&mut self.to).map_err(cache_error)?;
         let padding = self.to.bytes.next_multiple_of(BLOCK) - self.to.bytes;
         let zeros = vec![0; usize::try_from(padding).unwrap_or_default()];
-        self.to.write_all(&zeros).and_then(|()| self.to.flush()).map_err(ProgramError::Cache)
+        self.to.write_all(&zeros).and_then(|()| self.to.flush()).map_err(cache_error)
     }
 
-    fn entry(&mut self, entry: Builder, content: &[u8]) -> Result<(), ProgramError> {
+    fn entry(&mut self, entry: Builder, content: &[u8]) -> Result<()> {
         let size = u32::try_from(content.len()).unwrap_or(u32::MAX);
         let mut writer = entry.write(&mut self.to, size);
         let written = writer.write_all(content).and_then(|()| writer.finish());
-        written.map(drop).map_err(ProgramError::Cache)
+        written.map(drop).map_err(cache_error)
     }
 
     /// A file that shrank since its size was read would damage the archive.
-    fn file(&mut self, entry: Builder, file: &HostFile) -> Result<u64, ProgramError> {
-        let unreadable = ProgramError::unreadable(&file.path);
-        let changed = || ProgramError::Changed { path: escape_path(&file.path) };
+    fn file(&mut self, entry: Builder, file: &HostFile) -> Result<u64> {
+        let unreadable = unreadable(&file.path);
+        let changed = || {
+            let path = escape_path(&file.path);
+            Error::user(format!("{path} changed while it was read")).next("try again")
+        };
         let mut from = file.open().map_err(&unreadable)?;
         let size = u32::try_from(file.bytes).map_err(|_| changed())?;
         let mut writer = entry.write(&mut self.to, size);
@@ -153,10 +150,10 @@ impl<W: Write> Archive<W> {
             if read == 0 {
                 return Err(changed());
             }
-            writer.write_all(&buffer[..read]).map_err(ProgramError::Cache)?;
+            writer.write_all(&buffer[..read]).map_err(cache_error)?;
             left -= read as u64;
         }
-        writer.finish().map_err(ProgramError::Cache)?;
+        writer.finish().map_err(cache_error)?;
         let padded = file.bytes.next_multiple_of(4);
         Ok(self.to.bytes - padded)
     }

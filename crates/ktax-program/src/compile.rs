@@ -7,12 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs, io};
 
-use thiserror::Error;
-
 use ktax_host::cache::Scratch;
 use ktax_host::disk::{read_own, read_text};
 use ktax_host::text::{escape_lines, escape_path};
-use ktax_model::Blame;
+use ktax_model::{Error, Result};
 
 /// Path and text of every file of ktax's guest, put in by the build.
 const GUEST_SOURCES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/guest.rs"));
@@ -36,18 +34,14 @@ const LONGEST_MESSAGE: usize = 600;
 
 /// Compiles ktax's guest with these files, and returns the program; `directory` is for messages.
 /// Equal files and one compiler give equal bytes, wherever the files lie.
-pub fn compile(
-    files: &WorkloadFiles,
-    directory: &Path,
-    cache: &Path,
-) -> Result<Vec<u8>, CompileError> {
-    let scratch = Scratch::create(&cache.join("runs")).map_err(CompileError::Cache)?;
+pub fn compile(files: &WorkloadFiles, directory: &Path, cache: &Path) -> Result<Vec<u8>> {
+    let scratch = Scratch::create(&cache.join("runs")).map_err(cache_error)?;
     let root = scratch.path().to_owned();
     let own = GUEST_SOURCES.iter().map(|(path, text)| (PathBuf::from(path), *text));
     let users = files.c.iter().map(|(path, text)| (Path::new("workloads").join(path), &**text));
     let mut sources = Vec::new();
     for (path, text) in own.chain(users) {
-        write_source(&root.join(&path), text).map_err(CompileError::Cache)?;
+        write_source(&root.join(&path), text).map_err(cache_error)?;
         if path.extension().is_some_and(|extension| extension == "c") {
             sources.push(path);
         }
@@ -55,17 +49,21 @@ pub fn compile(
     let compiler = env::var("CC").ok().filter(|name| !name.is_empty()).unwrap_or("cc".to_owned());
     let mut command = Command::new(&compiler);
     command.current_dir(&root).args(FLAGS).args(&sources).stdin(Stdio::null());
-    let ran = command.output();
-    let ran = ran.map_err(|reason| CompileError::NoCompiler { compiler, reason })?;
+    let ran = command.output().map_err(|reason| {
+        Error::user(format!("cannot run the C compiler {compiler:?}: {reason}"))
+            .next("install gcc, or set CC")
+    })?;
     // Ctrl-C stops the compiler, too, which says nothing about the C.
     if let Some(signal) = ran.status.signal() {
-        return Err(CompileError::Stopped { signal });
+        return Err(Error::host(format!("signal {signal} stopped the C compiler"))
+            .next("run the same command again"));
     }
     if !ran.status.success() {
         let message = first_error(&String::from_utf8_lossy(&ran.stderr));
-        return Err(CompileError::Refused { path: escape_path(directory), message });
+        let path = escape_path(directory);
+        return Err(Error::user(format!("{path} does not compile: {message}")));
     }
-    read_own(&root.join("ktax-guest"), MOST_PROGRAM_BYTES).map_err(CompileError::Cache)
+    read_own(&root.join("ktax-guest"), MOST_PROGRAM_BYTES).map_err(cache_error)
 }
 
 fn write_source(path: &Path, text: &str) -> io::Result<()> {
@@ -94,10 +92,16 @@ pub struct WorkloadFiles {
 }
 
 /// Reads a directory and those in it, in the order of their names.
-pub fn read(directory: &Path) -> Result<WorkloadFiles, CompileError> {
+pub fn read(directory: &Path) -> Result<WorkloadFiles> {
     let unreadable = |path: &Path| {
         let path = escape_path(path);
-        move |reason: io::Error| CompileError::Unreadable { path, reason }
+        move |reason: io::Error| {
+            Error::user(format!("cannot read {path}: {reason}"))
+                .next("give a directory with workload files")
+        }
+    };
+    let refused = |problem: &str, next: &str| {
+        Err(Error::user(format!("{} has {problem}", escape_path(directory))).next(next))
     };
     let (mut files, mut left) = (WorkloadFiles::default(), vec![directory.to_owned()]);
     while let Some(next) = left.pop() {
@@ -117,53 +121,21 @@ pub fn read(directory: &Path) -> Result<WorkloadFiles, CompileError> {
             list.push((path.strip_prefix(directory).unwrap_or(&path).to_owned(), text));
         }
         if files.toml.len() + files.c.len() + left.len() > MOST_FILES {
-            let path = escape_path(directory);
-            return Err(CompileError::TooMany { path, most: MOST_FILES });
+            let problem = format!("more than {MOST_FILES} files");
+            return refused(&problem, "give a directory of workloads alone");
         }
     }
     files.toml.sort();
     files.c.sort();
     match files.toml.is_empty() {
-        true => Err(CompileError::Nothing { path: escape_path(directory) }),
+        true => refused("no workload file", "write NAME.toml, as docs/workloads.md says"),
         false => Ok(files),
     }
 }
 
-/// Reasons why a directory of workloads cannot be used. Paths are escaped.
-// The messages say what the fields are.
-#[allow(missing_docs)]
-#[derive(Debug, Error)]
-pub enum CompileError {
-    #[error("cannot read {path}: {reason}; give a directory with workload files")]
-    Unreadable { path: String, reason: io::Error },
-    #[error("{path} has no workload file; write NAME.toml, as docs/workloads.md says")]
-    Nothing { path: String },
-    #[error("{path} has more than {most} files; give a directory of workloads alone")]
-    TooMany { path: String, most: usize },
-    #[error("cannot run the C compiler {compiler:?}: {reason}; install gcc, or set CC")]
-    NoCompiler { compiler: String, reason: io::Error },
-    #[error("signal {signal} stopped the C compiler; run the same command again")]
-    Stopped { signal: i32 },
-    #[error("{path} does not compile: {message}")]
-    Refused { path: String, message: String },
-    #[error("cannot keep the guest in the cache: {0}; free disk space or fix the permissions")]
-    Cache(io::Error),
-}
-
-impl From<CompileError> for ktax_model::Error {
-    fn from(error: CompileError) -> ktax_model::Error {
-        ktax_model::Error::blamed(error.blame(), error.to_string())
-    }
-}
-
-impl CompileError {
-    /// Party that can do something about the error.
-    pub fn blame(&self) -> Blame {
-        match self {
-            CompileError::Cache(_) | CompileError::Stopped { .. } => Blame::Host,
-            _ => Blame::User,
-        }
-    }
+fn cache_error(error: io::Error) -> Error {
+    Error::host(format!("cannot keep the guest in the cache: {error}"))
+        .next("free disk space or fix the permissions")
 }
 
 #[cfg(test)]
@@ -195,8 +167,8 @@ mod tests {
     fn a_directory_without_workload_files_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("mine.c"), OWN_WORKLOAD).unwrap();
-        assert!(matches!(read(dir.path()), Err(CompileError::Nothing { .. })));
-        let missing = read(&dir.path().join("missing"));
-        assert!(matches!(missing, Err(CompileError::Unreadable { .. })));
+        assert!(read(dir.path()).unwrap_err().message().ends_with(" has no workload file"));
+        let missing = read(&dir.path().join("missing")).unwrap_err();
+        assert!(missing.message().starts_with("cannot read "), "{missing}");
     }
 }

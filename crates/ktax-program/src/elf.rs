@@ -18,10 +18,11 @@ use object::elf::{
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader, Sym};
 
 use crate::archive::PlacedFile;
-use crate::error::ProgramError;
 use crate::tree::{GuestTree, HostFile};
+use crate::unreadable;
 use ktax_host::disk::{read_limited, read_text, sha256};
 use ktax_host::text::escape_path;
+use ktax_model::{Error, Result};
 
 const LE: LittleEndian = LittleEndian;
 
@@ -42,15 +43,18 @@ pub(super) fn is_elf(bytes: &[u8]) -> bool {
 }
 
 /// Reads the needs of a program or a library; `path` is for messages.
-pub(super) fn elf_needs(bytes: &[u8], path: &Path) -> Result<ElfNeeds, ProgramError> {
-    let shown = || escape_path(path);
-    let foreign = || ProgramError::Foreign { path: shown() };
+pub(super) fn elf_needs(bytes: &[u8], path: &Path) -> Result<ElfNeeds> {
+    let shown = escape_path(path);
+    let foreign =
+        || Error::user(format!("{shown} is not a program for x86-64")).next("give one that is");
     let header = FileHeader64::<LittleEndian>::parse(bytes).map_err(|_| foreign())?;
     let kind = header.e_type.get(LE);
     if header.e_machine.get(LE) != EM_X86_64 || !(kind == ET_EXEC || kind == ET_DYN) {
         return Err(foreign());
     }
-    read_dynamic(bytes, header).ok_or_else(|| ProgramError::Damaged { path: shown() })
+    read_dynamic(bytes, header).ok_or_else(|| {
+        Error::user(format!("{shown} is a damaged ELF file")).next("install it again")
+    })
 }
 
 fn read_dynamic(bytes: &[u8], header: &FileHeader64<LittleEndian>) -> Option<ElfNeeds> {
@@ -124,10 +128,10 @@ pub(super) fn add_libraries(
     tree: &mut GuestTree,
     programs: Vec<PathBuf>,
     missing: IfMissing,
-) -> Result<(), ProgramError> {
+) -> Result<()> {
     let (mut known, mut left) = (BTreeSet::new(), programs);
     while let Some(path) = left.pop() {
-        let bytes = read_limited(&path, MOST_BYTES).map_err(ProgramError::unreadable(&path))?;
+        let bytes = read_limited(&path, MOST_BYTES).map_err(unreadable(&path))?;
         let needs = match elf_needs(&bytes, &path) {
             Err(_) if missing == IfMissing::Ignored => continue,
             needs => needs?,
@@ -146,11 +150,12 @@ pub(super) fn add_libraries(
                 }
                 None if missing == IfMissing::Ignored => {}
                 None => {
-                    let path = escape_path(&path);
-                    return Err(ProgramError::NoLibrary {
-                        path,
-                        library: name.escape_default().to_string(),
-                    });
+                    let (path, library) = (escape_path(&path), name.escape_default());
+                    return Err(Error::user(format!(
+                        "{path} needs the library {library}, and no directory of the dynamic \
+                         loader has it"
+                    ))
+                    .next("install it, or name it with --file PATH:AT"));
                 }
             }
         }
@@ -200,7 +205,7 @@ fn is_in_usual_directory(library: &Path) -> bool {
 }
 
 /// Adds the loader's cache: the guest's loader needs it for a library in an unusual directory.
-fn add_loader_cache(tree: &mut GuestTree) -> Result<(), ProgramError> {
+fn add_loader_cache(tree: &mut GuestTree) -> Result<()> {
     let cache = Path::new("/etc/ld.so.cache");
     if cache.exists() {
         tree.in_place(cache)?;
@@ -212,10 +217,10 @@ const LONGEST_FILE_NAME: usize = 40;
 const LONGEST_NAME: usize = 80;
 
 /// Lines that the plugin reads: each program or library once, however often it is there.
-pub(super) fn symbol_text(placed: &[PlacedFile]) -> Result<String, ProgramError> {
+pub(super) fn symbol_text(placed: &[PlacedFile]) -> Result<String> {
     let (mut text, mut seen) = (String::new(), BTreeSet::new());
     for PlacedFile { name, file, offset } in placed {
-        let unreadable = ProgramError::unreadable(&file.path);
+        let unreadable = unreadable(&file.path);
         // Most files of a tree are no programs, and need not be read again.
         let is_small = file.bytes < 64;
         if is_small || !is_elf(&read_content(file, 4).map_err(&unreadable)?) {

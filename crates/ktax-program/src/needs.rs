@@ -8,12 +8,11 @@ use std::path::{Component, Path, PathBuf};
 use std::{env, fs};
 
 use crate::elf::IfMissing;
-use crate::error::ProgramError;
 use crate::tree::{GuestNode, GuestTree};
-use crate::{WORK, elf, script, start, traced, tree};
+use crate::{WORK, elf, script, start, traced, tree, unreadable};
 use ktax_host::disk::read_limited;
 use ktax_host::text::escape_path;
-use ktax_model::UserProgram;
+use ktax_model::{Error, Result, UserProgram};
 
 /// Most bytes of a program or a script.
 const MOST_BYTES: u64 = 1 << 30;
@@ -29,7 +28,7 @@ pub(super) fn add_program(
     tree: &mut GuestTree,
     program: &UserProgram,
     here: &Path,
-) -> Result<PathBuf, ProgramError> {
+) -> Result<PathBuf> {
     if let Some(root) = program.root.as_ref().map(|root| here.join(root)) {
         match root.is_dir() {
             true => tree.add(&root, Path::new("/"))?,
@@ -43,7 +42,7 @@ pub(super) fn add_program(
     let arguments = program.command.get(1..).unwrap_or_default();
     add_called(tree, &script::wrapped_commands(command, arguments), here, 0)?;
     for argument in arguments.iter().filter(|word| is_users_file(Path::new(word), here)) {
-        add_at_its_name(tree, Path::new(argument), here)?;
+        add_users_file(tree, Path::new(argument), here)?;
         add_script_commands(tree, Path::new(argument), here)?;
     }
     for file in &program.files {
@@ -51,7 +50,7 @@ pub(super) fn add_program(
         let host = here.join(path);
         match place {
             Some(place) => tree.add(&host, &Path::new(WORK).join(place))?,
-            None => add_at_its_name(tree, Path::new(path), here)?,
+            None => add_users_file(tree, Path::new(path), here)?,
         }
         add_runnable(tree, &host, here, IfMissing::Ignored, 0)?;
     }
@@ -70,8 +69,10 @@ pub(super) fn add_program(
     }
     let host = find_executable(command, here)?;
     let path = match command.contains('/') {
-        true => add_at_its_name(tree, Path::new(command), here)
-            .map(|()| Path::new(WORK).join(command))?,
+        true => {
+            add_users_file(tree, Path::new(command), here)?;
+            Path::new(WORK).join(command)
+        }
         false => {
             tree.in_place(&host)?;
             link_by_name(tree, command, &host)?;
@@ -87,7 +88,7 @@ pub(super) fn add_program(
 
 /// Adds the users and groups that a guest has where nobody named others: its superuser, nobody, and
 /// whom the program runs as.
-fn add_accounts(tree: &mut GuestTree, user: u32) -> Result<(), ProgramError> {
+fn add_accounts(tree: &mut GuestTree, user: u32) -> Result<()> {
     for (path, text) in start::accounts(user) {
         let path = Path::new(path);
         if tree.look(path).is_none() && !tree.is_in_users_root(path) {
@@ -98,11 +99,7 @@ fn add_accounts(tree: &mut GuestTree, user: u32) -> Result<(), ProgramError> {
 }
 
 /// Adds a shell and what the text that it runs names, and returns the shell's path in the guest.
-pub(super) fn add_shell(
-    tree: &mut GuestTree,
-    text: &str,
-    here: &Path,
-) -> Result<PathBuf, ProgramError> {
+pub(super) fn add_shell(tree: &mut GuestTree, text: &str, here: &Path) -> Result<PathBuf> {
     if !matches!(tree.look(Path::new(SHELL)), Some(GuestNode::File(_))) {
         tree.in_place(Path::new(SHELL))?;
         add_runnable(tree, Path::new(SHELL), here, IfMissing::Refused, 0)?;
@@ -112,34 +109,27 @@ pub(super) fn add_shell(
 }
 
 /// Adds the programs and the files that a text for a shell names.
-fn add_named(tree: &mut GuestTree, text: &str, here: &Path) -> Result<(), ProgramError> {
+fn add_named(tree: &mut GuestTree, text: &str, here: &Path) -> Result<()> {
     let words = script::read_script(text);
     add_called(tree, &words.commands, here, 0)?;
     for argument in words.arguments {
         let path = Path::new(&argument);
         // A directory of the system is not a file for the program.
         let is_file = here.join(path).is_file() || (path.is_relative() && path != Path::new("."));
-        if is_file && is_users_file(path, here) {
-            match add_at_its_name(tree, path, here) {
-                Err(ProgramError::Outside { .. }) => {}
-                placed => placed.and_then(|()| add_script_commands(tree, path, here))?,
-            }
+        if is_file && is_users_file(path, here) && add_at_its_name(tree, path, here)? {
+            add_script_commands(tree, path, here)?;
         }
     }
     Ok(())
 }
 
 /// Adds the programs that an argument calls if it is a script for a shell, as its name says.
-fn add_script_commands(
-    tree: &mut GuestTree,
-    argument: &Path,
-    here: &Path,
-) -> Result<(), ProgramError> {
+fn add_script_commands(tree: &mut GuestTree, argument: &Path, here: &Path) -> Result<()> {
     let path = here.join(argument);
     if path.extension().is_none_or(|extension| extension != "sh") || !path.is_file() {
         return Ok(());
     }
-    let bytes = read_limited(&path, MOST_BYTES).map_err(ProgramError::unreadable(&path))?;
+    let bytes = read_limited(&path, MOST_BYTES).map_err(unreadable(&path))?;
     add_called(tree, &script::read_script(&String::from_utf8_lossy(&bytes)).commands, here, 0)
 }
 
@@ -161,11 +151,11 @@ fn add_runnable(
     here: &Path,
     missing: IfMissing,
     nested: usize,
-) -> Result<(), ProgramError> {
+) -> Result<()> {
     if host.is_dir() {
         return Ok(());
     }
-    let bytes = read_limited(host, MOST_BYTES).map_err(ProgramError::unreadable(host))?;
+    let bytes = read_limited(host, MOST_BYTES).map_err(unreadable(host))?;
     if elf::is_elf(&bytes) {
         elf::add_libraries(tree, vec![host.to_owned()], missing)?;
         return add_companions(tree, host);
@@ -173,13 +163,23 @@ fn add_runnable(
     let Some(words) = script::interpreter(&bytes, host)? else {
         return match missing {
             IfMissing::Ignored => Ok(()),
-            IfMissing::Refused => Err(ProgramError::NoProgram { path: escape_path(host) }),
+            IfMissing::Refused => {
+                let problem = "is neither an ELF file nor a script with `#!` in its first line";
+                Err(refused(
+                    host,
+                    problem,
+                    "write `#!/bin/sh` there, or name the program that runs it",
+                ))
+            }
         };
     };
     if nested == MOST_NESTED {
         return match missing {
             IfMissing::Ignored => Ok(()),
-            IfMissing::Refused => Err(ProgramError::Nested { path: escape_path(host) }),
+            IfMissing::Refused => {
+                let problem = "is a script whose interpreters are scripts themselves";
+                Err(refused(host, problem, "name a program"))
+            }
         };
     }
     let named = script::command_behind_env(&words).map(|name| {
@@ -208,7 +208,7 @@ fn add_called(
     commands: &BTreeSet<String>,
     here: &Path,
     nested: usize,
-) -> Result<(), ProgramError> {
+) -> Result<()> {
     for name in commands {
         let Ok(host) = find_program(name, here) else { continue };
         // A name is looked up, and a path is where the script says.
@@ -216,20 +216,16 @@ fn add_called(
         if !host.is_file() || tree.look(&Path::new(WORK).join(path)).is_some() {
             continue;
         }
-        match add_at_its_name(tree, path, here) {
-            Ok(()) => {
-                link_by_name(tree, name, &host)?;
-                add_runnable(tree, &host, here, IfMissing::Ignored, nested)?;
-            }
-            Err(ProgramError::Outside { .. }) => {}
-            Err(error) => return Err(error),
+        if add_at_its_name(tree, path, here)? {
+            link_by_name(tree, name, &host)?;
+            add_runnable(tree, &host, here, IfMissing::Ignored, nested)?;
         }
     }
     Ok(())
 }
 
 /// Lets the guest find a program by its name, whose directory is in this user's PATH alone.
-fn link_by_name(tree: &mut GuestTree, name: &str, host: &Path) -> Result<(), ProgramError> {
+fn link_by_name(tree: &mut GuestTree, name: &str, host: &Path) -> Result<()> {
     let is_usual = host
         .parent()
         .is_some_and(|own| start::DIRECTORIES.iter().any(|usual| own == Path::new(usual)));
@@ -260,38 +256,58 @@ fn is_users_file(argument: &Path, here: &Path) -> bool {
 }
 
 /// Adds a file or directory where the program finds it by this name. What the user's own root
-/// directory has there stays.
-fn add_at_its_name(tree: &mut GuestTree, path: &Path, here: &Path) -> Result<(), ProgramError> {
+/// directory has there stays. Returns false, and adds nothing, if the name leads out of `here`.
+fn add_at_its_name(tree: &mut GuestTree, path: &Path, here: &Path) -> Result<bool> {
     let place: PathBuf = Path::new(WORK).join(path).components().collect();
     if place != Path::new(WORK) && tree.is_in_users_root(&place) {
-        return Ok(());
+        return Ok(true);
     }
     if path.is_absolute() {
-        return tree.in_place(path).map(drop);
+        tree.in_place(path)?;
+        return Ok(true);
     }
-    if path.components().any(|part| part == Component::ParentDir) {
-        return Err(ProgramError::Outside { path: escape_path(path) });
+    let is_inside = path.components().all(|part| part != Component::ParentDir);
+    if is_inside {
+        tree.add(&here.join(path), &place)?;
     }
-    tree.add(&here.join(path), &place)
+    Ok(is_inside)
+}
+
+/// Adds a file or directory that the user named where the program finds it by this name.
+fn add_users_file(tree: &mut GuestTree, path: &Path, here: &Path) -> Result<()> {
+    match add_at_its_name(tree, path, here)? {
+        true => Ok(()),
+        false => Err(refused(
+            path,
+            "leads out of the current directory",
+            "give its absolute path, or --file PATH:AT for its place in the guest",
+        )),
+    }
+}
+
+fn refused(path: &Path, problem: &str, next: &str) -> Error {
+    Error::user(format!("{} {problem}", escape_path(path))).next(next)
 }
 
 /// The program on the host: a path, or a name in a directory of PATH. An error if it cannot be
 /// executed.
-pub(super) fn find_executable(command: &str, here: &Path) -> Result<PathBuf, ProgramError> {
+pub(super) fn find_executable(command: &str, here: &Path) -> Result<PathBuf> {
     let path = find_program(command, here)?;
-    let about = fs::metadata(&path);
-    let shown = || escape_path(&path);
-    match about {
-        Ok(about) if about.is_dir() => Err(ProgramError::Directory { path: shown() }),
-        Ok(about) if about.mode() & 0o111 == 0 => {
-            Err(ProgramError::NotExecutable { path: shown() })
+    match fs::metadata(&path) {
+        Ok(about) if about.is_dir() => {
+            Err(refused(&path, "is a directory", "name a program in it"))
         }
+        Ok(about) if about.mode() & 0o111 == 0 => Err(refused(
+            &path,
+            "cannot be executed",
+            "run `chmod +x` on it, or name the program that runs it",
+        )),
         _ => Ok(path),
     }
 }
 
 /// The program on the host: a path, or a name in a directory of PATH.
-fn find_program(command: &str, here: &Path) -> Result<PathBuf, ProgramError> {
+pub(super) fn find_program(command: &str, here: &Path) -> Result<PathBuf> {
     if command.contains('/') {
         return Ok(here.join(command));
     }
@@ -303,14 +319,17 @@ fn find_program(command: &str, here: &Path) -> Result<PathBuf, ProgramError> {
     let more = ["/usr/sbin", "/sbin"].map(PathBuf::from);
     let found = env::split_paths(&paths).chain(more).map(|directory| directory.join(command));
     let mut found = found.filter(|path| path.is_absolute());
-    let not_found = || ProgramError::NotFound { command: command.to_owned() };
+    let not_found = || {
+        Error::user(format!("no directory of PATH has a program {command:?}"))
+            .next("install it, or give its path")
+    };
     let found = found.find(is_program).ok_or_else(not_found)?;
     Ok(behind_shim(&found, here).unwrap_or(found))
 }
 
 /// Adds the files beside its libraries that a program cannot be used without, by the name of its
 /// file behind all links.
-fn add_companions(tree: &mut GuestTree, host: &Path) -> Result<(), ProgramError> {
+fn add_companions(tree: &mut GuestTree, host: &Path) -> Result<()> {
     let Ok(real) = host.canonicalize() else { return Ok(()) };
     python_modules(tree, &real)?;
     perl_modules(tree, &real)?;
@@ -323,7 +342,7 @@ fn add_content(
     tree: &mut GuestTree,
     directory: &Path,
     is_left_out: impl Fn(&str) -> bool,
-) -> Result<(), ProgramError> {
+) -> Result<()> {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         if !entry.file_name().to_str().is_some_and(&is_left_out) && entry.path().exists() {
             tree.with_targets(&entry.path())?;
@@ -333,7 +352,7 @@ fn add_content(
 }
 
 /// The modules of Debian's Perl: `use strict` is one.
-fn perl_modules(tree: &mut GuestTree, real: &Path) -> Result<(), ProgramError> {
+fn perl_modules(tree: &mut GuestTree, real: &Path) -> Result<()> {
     const BASE: &str = "/usr/lib/x86_64-linux-gnu/perl-base";
     const VERSIONS: [&str; 2] = ["/usr/lib/x86_64-linux-gnu/perl", "/usr/share/perl"];
     if !real.file_name().and_then(OsStr::to_str).is_some_and(|name| name.starts_with("perl")) {
@@ -355,7 +374,7 @@ fn perl_modules(tree: &mut GuestTree, real: &Path) -> Result<(), ProgramError> {
 }
 
 /// The libraries, the classes and the configuration of a Java.
-fn java_home(tree: &mut GuestTree, real: &Path) -> Result<(), ProgramError> {
+fn java_home(tree: &mut GuestTree, real: &Path) -> Result<()> {
     let home = real.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
     let own = home.join("lib");
     if !own.join("jvm.cfg").exists() || !own.join("server/libjvm.so").is_file() {
@@ -379,7 +398,7 @@ fn java_home(tree: &mut GuestTree, real: &Path) -> Result<(), ProgramError> {
 }
 
 /// The modules of a Python, which it cannot start without, and their libraries.
-fn python_modules(tree: &mut GuestTree, real: &Path) -> Result<(), ProgramError> {
+fn python_modules(tree: &mut GuestTree, real: &Path) -> Result<()> {
     let name = real.file_name().and_then(OsStr::to_str).unwrap_or_default();
     let prefix = real.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
     let modules = prefix.join("lib").join(name);
@@ -401,7 +420,7 @@ fn python_modules(tree: &mut GuestTree, real: &Path) -> Result<(), ProgramError>
 }
 
 /// The compiler proper and the assembler of a gcc; what links is left out.
-fn gcc_parts(tree: &mut GuestTree, real: &Path) -> Result<(), ProgramError> {
+fn gcc_parts(tree: &mut GuestTree, real: &Path) -> Result<()> {
     let name = real.file_name().and_then(OsStr::to_str).unwrap_or_default();
     let Some((target, kind, version)) = compiler_name(name) else { return Ok(()) };
     let own = Path::new("/usr/lib/gcc").join(target).join(version);
@@ -421,7 +440,7 @@ fn headers(
     kind: &str,
     own: &Path,
     version: &str,
-) -> Result<(), ProgramError> {
+) -> Result<()> {
     let all = Path::new("/usr/include");
     let for_target = all.join(target);
     let c_headers = ["bits", "sys", "gnu", "asm"].map(|name| for_target.join(name));

@@ -8,13 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::archive::{Archive, PlacedFile};
-use crate::error::ProgramError;
 use crate::tree::GuestTree;
-use crate::{elf, needs, start, traced};
+use crate::{cache_error, check_regular, elf, needs, start, too_large, traced, unreadable};
 use ktax_host::cache::{Holder, Scratch};
 use ktax_host::disk::{is_sha256, sha256_of_file, sha256_of_parts};
 use ktax_host::text::{escape, escape_path};
-use ktax_model::{Disk, UserProgram};
+use ktax_model::{Disk, Error, Result, UserProgram};
 
 /// The markers for scripts.
 static MARK: &[u8] = include_bytes!(env!("KTAX_MARK"));
@@ -72,7 +71,7 @@ pub fn pack(
     here: &Path,
     most_bytes: u64,
     cache: &Path,
-) -> Result<PackedPrograms, ProgramError> {
+) -> Result<PackedPrograms> {
     let Contents { programs, hooks, disk, settings, setup } = contents;
     let mut memory = Room::with_bytes(most_bytes);
     let mut on_disk = disk.as_ref().map(|(disk, _)| Room::on_disk(disk));
@@ -82,8 +81,8 @@ pub fn pack(
         if let Some((disk, mkfs)) = disk {
             archive.text("program/mount", 0o444, &start::mount(disk))?;
             if let Some(mkfs) = mkfs {
-                let added = add_packed(archive, "program/disk", mkfs, here, (&mut memory, None));
-                added.map_err(|error| error.with_mkfs_package(&disk.fs))?;
+                check_mkfs(mkfs, &disk.fs, here)?;
+                add_packed(archive, "program/disk", mkfs, here, (&mut memory, None))?;
                 archive.text("program/disk/device", 0o444, &start::device(disk))?;
             }
         }
@@ -102,6 +101,21 @@ pub fn pack(
             placed.extend(add_packed(archive, &directory, program, here, rooms)?);
         }
         Ok(placed)
+    })
+}
+
+/// Refuses a file system whose program this machine does not have, and names the package with it.
+fn check_mkfs(mkfs: &UserProgram, fs: &str, here: &Path) -> Result<()> {
+    let package = match fs {
+        "ext4" => "e2fsprogs",
+        "xfs" => "xfsprogs",
+        "btrfs" => "btrfs-progs",
+        _ => "f2fs-tools",
+    };
+    let command = mkfs.command.first().map_or("", String::as_str);
+    needs::find_program(command, here).map(drop).map_err(|_| {
+        Error::user(format!("this machine has no {command}, which makes the disk"))
+            .next(format!("type: sudo apt-get install {package}"))
     })
 }
 
@@ -130,7 +144,7 @@ pub fn pack_alone(
     here: &Path,
     most_bytes: u64,
     cache: &Path,
-) -> Result<PackedPrograms, ProgramError> {
+) -> Result<PackedPrograms> {
     let mut memory = Room { most_bytes, left_bytes: most_bytes.saturating_sub(beside_bytes) };
     let mut on_disk = disk.map(Room::on_disk);
     pack_with(cache, program.setup.is_some(), |archive| {
@@ -143,18 +157,18 @@ pub fn pack_alone(
 fn pack_with(
     cache: &Path,
     has_setup: bool,
-    fill: impl FnOnce(&mut Archive<BufWriter<File>>) -> Result<Vec<PlacedFile>, ProgramError>,
-) -> Result<PackedPrograms, ProgramError> {
+    fill: impl FnOnce(&mut Archive<BufWriter<File>>) -> Result<Vec<PlacedFile>>,
+) -> Result<PackedPrograms> {
     let parent = cache.join("programs");
-    let scratch = Scratch::create(&parent).map_err(ProgramError::Cache)?;
-    let file = File::create(scratch.file(ARCHIVE)).map_err(ProgramError::Cache)?;
+    let scratch = Scratch::create(&parent).map_err(cache_error)?;
+    let file = File::create(scratch.file(ARCHIVE)).map_err(cache_error)?;
     let mut archive = Archive::new(BufWriter::new(file));
     let placed = fill(&mut archive)?;
     archive.end()?;
     let symbols = elf::symbol_text(&placed)?;
-    fs::write(scratch.file(SYMBOLS), symbols).map_err(ProgramError::Cache)?;
+    fs::write(scratch.file(SYMBOLS), symbols).map_err(cache_error)?;
     if has_setup {
-        fs::write(scratch.file(SETUP), "").map_err(ProgramError::Cache)?;
+        fs::write(scratch.file(SETUP), "").map_err(cache_error)?;
     }
     keep_in_cache(scratch, &parent, cache)
 }
@@ -175,7 +189,7 @@ impl Room {
     }
 
     /// Takes `bytes` of the room. `full` makes the error if it is too small, from its size in MiB.
-    fn take(&mut self, bytes: u64, full: impl Fn(u64) -> ProgramError) -> Result<(), ProgramError> {
+    fn take(&mut self, bytes: u64, full: impl Fn(u64) -> Error) -> Result<()> {
         let left = self.left_bytes.checked_sub(bytes);
         self.left_bytes = left.ok_or_else(|| full(self.most_bytes >> 20))?;
         Ok(())
@@ -190,7 +204,7 @@ fn add_packed<W: Write>(
     program: &UserProgram,
     here: &Path,
     (memory, on_disk): (&mut Room, Option<&mut Room>),
-) -> Result<Vec<PlacedFile>, ProgramError> {
+) -> Result<Vec<PlacedFile>> {
     let mut tree = GuestTree::new(memory.most_bytes);
     let executed = needs::add_program(&mut tree, program, here)?;
     let hooks = [("setup", &program.setup), ("prepare", &program.prepare)];
@@ -199,17 +213,25 @@ fn add_packed<W: Write>(
         let path = needs::add_shell(&mut tree, text, here)?;
         Ok((name, start::shell(&path, text)))
     });
-    let hooks = hooks.collect::<Result<Vec<_>, ProgramError>>()?;
-    let path = || escape(program.command.first().map_or("", String::as_str));
+    let hooks = hooks.collect::<Result<Vec<_>>>()?;
+    let path = escape(program.command.first().map_or("", String::as_str));
     if let Some(on_disk) = on_disk {
         if let Some(path) = tree.first_below(Path::new("/tmp")) {
-            return Err(ProgramError::Hidden { path: escape_path(path) });
+            let problem =
+                format!("{} would be below /tmp, where the disk is mounted", escape_path(path));
+            return Err(Error::user(problem)
+                .next("give it from a directory outside /tmp, or by a relative path"));
         }
         let bytes = tree.bytes_below(Path::new(crate::WORK));
-        on_disk.take(bytes, |mib| ProgramError::SmallDisk { path: path(), mib })?;
+        on_disk.take(bytes, |mib| {
+            Error::user(format!(
+                "with {path} the files below /work exceed {mib} MiB, which is the size of the disk"
+            ))
+            .next("give it more `mib` in an experiment file, or fewer files")
+        })?;
     }
     let bytes = archive.added_bytes(&tree, program.user);
-    memory.take(bytes, |most_mib| ProgramError::TooLarge { path: path(), most_mib })?;
+    memory.take(bytes, |most_mib| too_large(&path, most_mib))?;
     let root = format!("{directory}/root");
     archive.directory(directory)?;
     archive.text(&format!("{directory}/words"), 0o444, &start::words(program, &executed))?;
@@ -245,12 +267,8 @@ pub fn open(sha256: &str, cache: &Path) -> Option<PackedPrograms> {
     is_whole.then(|| PackedPrograms { sha256, archive, symbols, has_setup, _holder: holder })
 }
 
-fn keep_in_cache(
-    scratch: Scratch,
-    parent: &Path,
-    cache: &Path,
-) -> Result<PackedPrograms, ProgramError> {
-    let sha256 = sha256_of_file(&scratch.file(ARCHIVE)).map_err(ProgramError::Cache)?;
+fn keep_in_cache(scratch: Scratch, parent: &Path, cache: &Path) -> Result<PackedPrograms> {
+    let sha256 = sha256_of_file(&scratch.file(ARCHIVE)).map_err(cache_error)?;
     if let Some(known) = open(&sha256, cache) {
         return Ok(known);
     }
@@ -260,7 +278,7 @@ fn keep_in_cache(
     let renamed = fs::rename(scratch.keep(), &directory);
     match open(&sha256, cache) {
         Some(packed) => Ok(packed),
-        None => Err(ProgramError::Cache(renamed.err().unwrap_or_else(removed_meanwhile))),
+        None => Err(cache_error(renamed.err().unwrap_or_else(removed_meanwhile))),
     }
 }
 
@@ -268,12 +286,12 @@ fn removed_meanwhile() -> std::io::Error {
     std::io::Error::other("it was removed in the same moment")
 }
 
-fn read_stdin(program: &UserProgram, here: &Path) -> Result<Vec<u8>, ProgramError> {
+fn read_stdin(program: &UserProgram, here: &Path) -> Result<Vec<u8>> {
     const MOST_BYTES: u64 = 64 << 20;
     let Some(file) = &program.stdin else { return Ok(Vec::new()) };
     let path = here.join(file);
-    ProgramError::if_irregular(&path)?;
-    ktax_host::disk::read_limited(&path, MOST_BYTES).map_err(ProgramError::unreadable(&path))
+    check_regular(&path)?;
+    ktax_host::disk::read_limited(&path, MOST_BYTES).map_err(unreadable(&path))
 }
 
 /// The modules of a kernel, in the cache.
@@ -299,7 +317,7 @@ pub struct LoadedModule {
 }
 
 /// Packs modules, in the order in which they are loaded.
-pub fn pack_modules(modules: &[LoadedModule], cache: &Path) -> Result<PackedModules, ProgramError> {
+pub fn pack_modules(modules: &[LoadedModule], cache: &Path) -> Result<PackedModules> {
     let packed = pack_with(cache, false, |archive| {
         archive.directory("modules")?;
         for (place, module) in modules.iter().enumerate() {
@@ -334,31 +352,27 @@ impl NativePrograms {
 
 /// Looks programs up from the directory `here`, and writes how each starts into the cache. They
 /// have the environment of ktax.
-pub fn native(
-    programs: &[UserProgram],
-    here: &Path,
-    cache: &Path,
-) -> Result<NativePrograms, ProgramError> {
-    let scratch = Scratch::create(&cache.join("runs")).map_err(ProgramError::Cache)?;
+pub fn native(programs: &[UserProgram], here: &Path, cache: &Path) -> Result<NativePrograms> {
+    let scratch = Scratch::create(&cache.join("runs")).map_err(cache_error)?;
     let mut parts = Vec::new();
     for (number, program) in programs.iter().enumerate() {
         let path =
             needs::find_executable(program.command.first().map_or("", String::as_str), here)?;
-        let own_hash = sha256_of_file(&path).map_err(ProgramError::unreadable(&path))?;
+        let own_hash = sha256_of_file(&path).map_err(unreadable(&path))?;
         let (words, stdin) = (start::words(program, &path), read_stdin(program, here)?);
         let given = start::environment(&[], program)?;
         for argument in program.command.iter().skip(1).map(|argument| here.join(argument)) {
             if argument.is_file() {
-                let unreadable = ProgramError::unreadable(&argument);
+                let unreadable = unreadable(&argument);
                 parts.push(sha256_of_file(&argument).map_err(unreadable)?);
             }
         }
         parts.push(sha256_of_parts(&[own_hash.as_bytes(), &words, &stdin, &given]));
         let directory = scratch.path().join(number.to_string());
         let files = [("words", words), ("stdin", stdin), ("env", given)];
-        fs::create_dir_all(directory.join("out")).map_err(ProgramError::Cache)?;
+        fs::create_dir_all(directory.join("out")).map_err(cache_error)?;
         for (name, content) in files {
-            fs::write(directory.join(name), content).map_err(ProgramError::Cache)?;
+            fs::write(directory.join(name), content).map_err(cache_error)?;
         }
     }
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
@@ -367,12 +381,8 @@ pub fn native(
 
 /// Writes into the cache how a program starts in a guest, for a run on this machine: its path is
 /// that of this machine.
-pub fn to_trace(
-    program: &UserProgram,
-    here: &Path,
-    cache: &Path,
-) -> Result<NativePrograms, ProgramError> {
-    let scratch = Scratch::create(&cache.join("runs")).map_err(ProgramError::Cache)?;
+pub fn to_trace(program: &UserProgram, here: &Path, cache: &Path) -> Result<NativePrograms> {
+    let scratch = Scratch::create(&cache.join("runs")).map_err(cache_error)?;
     let command = program.command.first().map_or("", String::as_str);
     let path = traced::in_sandbox(&needs::find_executable(command, here)?, here);
     let directory = scratch.path().join("0");
@@ -387,11 +397,11 @@ pub fn to_trace(
         ("prepare", hook(&program.prepare)),
     ];
     for below in ["out", "root"] {
-        fs::create_dir_all(directory.join(below)).map_err(ProgramError::Cache)?;
+        fs::create_dir_all(directory.join(below)).map_err(cache_error)?;
     }
     for (name, content) in files {
         if let Some(content) = content {
-            fs::write(directory.join(name), content).map_err(ProgramError::Cache)?;
+            fs::write(directory.join(name), content).map_err(cache_error)?;
         }
     }
     Ok(NativePrograms { sha256: String::new(), scratch })

@@ -5,14 +5,14 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::error::ProgramError;
 use ktax_host::text::escape_path;
+use ktax_model::{Error, Result};
 
 /// Most bytes of the first line that Linux reads.
 const LONGEST_LINE: usize = 256;
 
 /// The words behind `#!`: the interpreter and at most one argument; `None` if it is no script.
-pub(super) fn interpreter(bytes: &[u8], path: &Path) -> Result<Option<Vec<String>>, ProgramError> {
+pub(super) fn interpreter(bytes: &[u8], path: &Path) -> Result<Option<Vec<String>>> {
     let Some(rest) = bytes.strip_prefix(b"#!") else { return Ok(None) };
     let line = rest.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let line = String::from_utf8_lossy(&line[..line.len().min(LONGEST_LINE)]).into_owned();
@@ -20,7 +20,9 @@ pub(super) fn interpreter(bytes: &[u8], path: &Path) -> Result<Option<Vec<String
     let line = line.trim_matches([' ', '\t']);
     let (program, argument) = line.split_once([' ', '\t']).unwrap_or((line, ""));
     if !program.starts_with('/') {
-        return Err(ProgramError::NoInterpreter { path: escape_path(path) });
+        let path = escape_path(path);
+        return Err(Error::user(format!("{path} begins with `#!` and names no interpreter"))
+            .next("write `#!/bin/sh`"));
     }
     let argument = Some(argument.trim()).filter(|argument| !argument.is_empty());
     Ok(Some([Some(program), argument].into_iter().flatten().map(str::to_owned).collect()))
@@ -238,7 +240,7 @@ fn is_assignment(word: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn interpreter_of(text: &str) -> Result<Option<Vec<String>>, ProgramError> {
+    fn interpreter_of(text: &str) -> Result<Option<Vec<String>>> {
         interpreter(text.as_bytes(), Path::new("script"))
     }
 
@@ -248,7 +250,8 @@ mod tests {
         assert_eq!(interpreter_of("#! /bin/sh -e -u \n").unwrap().unwrap(), ["/bin/sh", "-e -u"]);
         assert_eq!(interpreter_of("echo\n").unwrap(), None);
         assert_eq!(interpreter_of("#!/bin/sh\r\n").unwrap().unwrap(), ["/bin/sh\r"]);
-        assert!(matches!(interpreter_of("#!\n"), Err(ProgramError::NoInterpreter { .. })));
+        let error = interpreter_of("#!\n").unwrap_err();
+        assert_eq!(error.message(), "script begins with `#!` and names no interpreter");
     }
 
     #[test]

@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use crate::error::ProgramError;
 use crate::{WORK, script};
-use ktax_model::{Disk, UserProgram};
+use ktax_model::{Disk, Error, Result, UserProgram};
 
 /// Directories in which a program is looked up in a root directory of the user's: those of `PATH`
 /// below.
@@ -39,11 +38,14 @@ pub(super) fn words(program: &UserProgram, executed: &Path) -> Vec<u8> {
 }
 
 /// The environment: the usual one, in which a later variable replaces an earlier one.
-pub(super) fn environment(usual: &[&str], program: &UserProgram) -> Result<Vec<u8>, ProgramError> {
+pub(super) fn environment(usual: &[&str], program: &UserProgram) -> Result<Vec<u8>> {
     let mut all = usual.to_vec();
     for text in &program.env {
         let name = text.split_once('=').map(|(name, _)| name).filter(|name| !name.is_empty());
-        let wrong = || ProgramError::Environment { text: text.clone() };
+        let wrong = || {
+            Error::user(format!("--env {text:?} is not NAME=VALUE"))
+                .next("write it as --env LANG=C")
+        };
         let name = name.filter(|_| !text.contains('\0')).ok_or_else(wrong)?;
         all.retain(|set| set.split('=').next() != Some(name));
         all.push(text);

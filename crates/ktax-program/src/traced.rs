@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::error::ProgramError;
 use crate::tree::GuestTree;
 use crate::{WORK, elf, script};
 use ktax_host::disk::read_limited;
 use ktax_host::text::escape;
-use ktax_model::NamedFiles;
+use ktax_model::{NamedFiles, Result};
 
 /// Directories whose content a guest makes itself.
 const MADE_ANEW: [&str; 4] = ["/dev", "/proc", "/sys", "/run"];
@@ -117,11 +116,7 @@ fn interpreters(host: &Path) -> Vec<PathBuf> {
 }
 
 /// Adds such a file: of a directory nothing that is in it, for the program has named what it needs.
-pub(super) fn add_traced(
-    tree: &mut GuestTree,
-    name: &str,
-    here: &Path,
-) -> Result<(), ProgramError> {
+pub(super) fn add_traced(tree: &mut GuestTree, name: &str, here: &Path) -> Result<()> {
     let (name, host) = (Path::new(name), here.join(name));
     let place = Path::new(WORK).join(name);
     if tree.is_in_users_root(&place) || tree.look(&place).is_some() {

@@ -13,8 +13,9 @@ use std::{fs, io};
 use rustix::fs::{Mode, OFlags};
 use tar::{Archive, Entry, EntryType};
 
-use crate::error::ProgramError;
+use crate::{check_regular, too_large, unreadable};
 use ktax_host::text::escape_path;
+use ktax_model::{Error, Result};
 
 /// Most files of a guest; more are most likely a mistake, such as `/`.
 const MOST_NODES: usize = 200_000;
@@ -118,14 +119,14 @@ impl GuestTree {
     }
 
     /// Puts something at a path, behind the links on the way to it.
-    pub fn put(&mut self, path: &Path, node: GuestNode) -> Result<(), ProgramError> {
+    pub fn put(&mut self, path: &Path, node: GuestNode) -> Result<()> {
         let parent = self.directory(path.parent().unwrap_or(Path::new("/")))?;
         let name = path.file_name().unwrap_or_default();
         self.insert(parent.join(name), node)
     }
 
     /// Makes a directory and those that it is in, behind the links on the way to it.
-    pub fn directory(&mut self, path: &Path) -> Result<PathBuf, ProgramError> {
+    pub fn directory(&mut self, path: &Path) -> Result<PathBuf> {
         let mut walk = Walk::along(path);
         while let Some(next) = walk.next() {
             match self.nodes.get(&next) {
@@ -160,7 +161,7 @@ impl GuestTree {
 
     /// Adds a file or a directory of the host, with all that is in it, at the same path, and the
     /// links on the way to it. Returns the path behind the links.
-    pub fn in_place(&mut self, path: &Path) -> Result<PathBuf, ProgramError> {
+    pub fn in_place(&mut self, path: &Path) -> Result<PathBuf> {
         let end = self.along(path)?;
         self.add(&end, &end)?;
         Ok(end)
@@ -168,7 +169,7 @@ impl GuestTree {
 
     /// Adds a file or a directory of the host at the same path, and the links on the way to it: of
     /// a directory nothing that is in it.
-    pub fn alone(&mut self, path: &Path) -> Result<(), ProgramError> {
+    pub fn alone(&mut self, path: &Path) -> Result<()> {
         let end = self.along(path)?;
         match end.is_dir() {
             true => self.directory(&end).map(drop),
@@ -177,7 +178,7 @@ impl GuestTree {
     }
 
     /// Adds a file or a directory of the host at the same path, and what the links in it lead to.
-    pub fn with_targets(&mut self, path: &Path) -> Result<(), ProgramError> {
+    pub fn with_targets(&mut self, path: &Path) -> Result<()> {
         let end = self.in_place(path)?;
         let links = self.nodes.range(end.clone()..).take_while(|(path, _)| path.starts_with(&end));
         let links = links.filter(|(_, node)| matches!(node, GuestNode::Link(_)));
@@ -190,8 +191,8 @@ impl GuestTree {
 
     /// Adds the directories and links on the way to a path of the host, and returns the path behind
     /// the links.
-    fn along(&mut self, path: &Path) -> Result<PathBuf, ProgramError> {
-        let unreadable = ProgramError::unreadable(path);
+    fn along(&mut self, path: &Path) -> Result<PathBuf> {
+        let unreadable = unreadable(path);
         let mut walk = Walk::along(path);
         while let Some(next) = walk.next() {
             let about = fs::symlink_metadata(&next).map_err(&unreadable)?;
@@ -213,24 +214,26 @@ impl GuestTree {
 
     /// Adds a file or a directory of the host, with all that is in it, at this path of the guest.
     /// Links in a directory stay links; what is neither file, directory nor link is left out.
-    pub fn add(&mut self, host: &Path, guest: &Path) -> Result<(), ProgramError> {
-        let about = fs::metadata(host).map_err(ProgramError::unreadable(host))?;
+    pub fn add(&mut self, host: &Path, guest: &Path) -> Result<()> {
+        let about = fs::metadata(host).map_err(unreadable(host))?;
         let parent = self.directory(guest.parent().unwrap_or(Path::new("/")))?;
         let guest = guest.file_name().map_or(parent.clone(), |name| parent.join(name));
         if about.is_file() {
             // A link that the user named stands for its file.
-            let host = fs::canonicalize(host).map_err(ProgramError::unreadable(host))?;
+            let host = fs::canonicalize(host).map_err(unreadable(host))?;
             return self.file(&host, guest, &about);
         }
         if !about.is_dir() {
-            return Err(ProgramError::Special { path: escape_path(host) });
+            let path = escape_path(host);
+            return Err(Error::user(format!("{path} is neither a file nor a directory"))
+                .next("give a file or a directory"));
         }
         let mut directories = vec![(host.to_owned(), self.directory(&guest)?)];
         while let Some((host, guest)) = directories.pop() {
-            for entry in fs::read_dir(&host).map_err(ProgramError::unreadable(&host))? {
-                let name = entry.map_err(ProgramError::unreadable(&host))?.file_name();
+            for entry in fs::read_dir(&host).map_err(unreadable(&host))? {
+                let name = entry.map_err(unreadable(&host))?.file_name();
                 let (host, guest) = (host.join(&name), guest.join(&name));
-                let unreadable = ProgramError::unreadable(&host);
+                let unreadable = unreadable(&host);
                 let about = fs::symlink_metadata(&host).map_err(&unreadable)?;
                 if about.is_symlink() {
                     let target = fs::read_link(&host).map_err(&unreadable)?;
@@ -246,7 +249,7 @@ impl GuestTree {
         Ok(())
     }
 
-    fn file(&mut self, host: &Path, guest: PathBuf, about: &Metadata) -> Result<(), ProgramError> {
+    fn file(&mut self, host: &Path, guest: PathBuf, about: &Metadata) -> Result<()> {
         let file = HostFile {
             path: host.to_owned(),
             offset: 0,
@@ -257,7 +260,7 @@ impl GuestTree {
         self.insert(guest, GuestNode::File(file))
     }
 
-    fn insert(&mut self, guest: PathBuf, node: GuestNode) -> Result<(), ProgramError> {
+    fn insert(&mut self, guest: PathBuf, node: GuestNode) -> Result<()> {
         let bytes = |node: &GuestNode| match node {
             GuestNode::File(file) => file.bytes,
             GuestNode::Text(text) => text.len() as u64,
@@ -267,25 +270,28 @@ impl GuestTree {
         let before = self.nodes.insert(guest, node).as_ref().map_or(0, bytes);
         self.bytes = (self.bytes - before).saturating_add(added);
         if self.bytes > self.most_bytes {
-            return Err(ProgramError::TooLarge { path, most_mib: self.most_bytes >> 20 });
+            return Err(too_large(&path, self.most_bytes >> 20));
         }
-        match self.nodes.len() > MOST_NODES {
-            true => Err(ProgramError::TooMany { path, most: MOST_NODES }),
-            false => Ok(()),
+        if self.nodes.len() > MOST_NODES {
+            let problem = format!("with {path} the program has more than {MOST_NODES} files");
+            return Err(Error::user(problem).next("give fewer"));
         }
+        Ok(())
     }
 }
 
-fn too_many_links(path: &Path) -> ProgramError {
-    ProgramError::unreadable(path)(io::Error::other("too many links"))
+fn too_many_links(path: &Path) -> Error {
+    unreadable(path)(io::Error::other("too many links"))
 }
 
 /// Adds all of an archive; devices, sockets and FIFOs are left out.
-pub(super) fn add_tar(tree: &mut GuestTree, path: &Path) -> Result<(), ProgramError> {
-    let unreadable = ProgramError::unreadable(path);
-    ProgramError::if_irregular(path)?;
-    let damaged = || ProgramError::NoTar { path: escape_path(path) };
-    let mut archive = Archive::new(File::open(path).map_err(&unreadable)?);
+pub(super) fn add_tar(tree: &mut GuestTree, path: &Path) -> Result<()> {
+    check_regular(path)?;
+    let damaged = || {
+        Error::user(format!("{} is no tar archive", escape_path(path)))
+            .next("give an uncompressed one, or a directory")
+    };
+    let mut archive = Archive::new(File::open(path).map_err(unreadable(path))?);
     let mut empty = true;
     for entry in archive.entries().map_err(|_| damaged())? {
         let entry = entry.map_err(|_| damaged())?;
@@ -429,10 +435,13 @@ mod tests {
         let large = dir.path().join("large");
         fs::File::create(&large).unwrap().set_len(2 << 20).unwrap();
         let mut tree = GuestTree::new(1 << 20);
-        let refused = tree.add(Path::new("/dev/null"), Path::new("/x"));
-        assert!(matches!(refused, Err(ProgramError::Special { .. })));
-        let refused = tree.add(dir.path(), Path::new("/x"));
-        assert!(matches!(refused, Err(ProgramError::TooLarge { most_mib: 1, .. })));
+        let refused = |tree: &mut GuestTree, host: &Path| {
+            tree.add(host, Path::new("/x")).unwrap_err().to_string()
+        };
+        let error = refused(&mut tree, Path::new("/dev/null"));
+        assert!(error.starts_with("/dev/null is neither a file nor a directory"), "{error}");
+        let error = refused(&mut tree, dir.path());
+        assert!(error.contains("the files of the program exceed 1 MiB"), "{error}");
     }
 
     fn header(kind: EntryType, size: u64) -> Header {
@@ -467,6 +476,6 @@ mod tests {
             assert_eq!((text.as_str(), file.mode), ("text", 0o755));
         }
         std::fs::write(&path, "no archive").unwrap();
-        assert!(matches!(add_tar(&mut tree, &path), Err(ProgramError::NoTar { .. })));
+        assert!(add_tar(&mut tree, &path).unwrap_err().message().ends_with(" is no tar archive"));
     }
 }
