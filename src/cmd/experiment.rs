@@ -12,11 +12,11 @@ use clap::Args;
 
 use super::choice::{experiment, model, number, percent};
 use crate::flow::{self, Error};
-use crate::model::RunsOn;
+use crate::model::{Method, RunsOn};
 use crate::plan::bounds::{MEMORY_MIB, QUANTUM, VCPUS};
 use crate::plan::{
-    self, DiskKeys, Experiment, ExperimentFile, Method, ModelKey, PlanError, SubjectKeys,
-    check_keys,
+    self, DiskKeys, Experiment, ExperimentFile, ModelKey, PlanError, SubjectKeys, check_keys,
+    method_of,
 };
 use crate::text::{shell_path, shell_word};
 use guests::{ProgramArgs, SideArgs};
@@ -64,7 +64,7 @@ impl ExperimentArgs {
         program.apply(&mut file)?;
         shared.apply_sides(&mut file)?;
         if let Some(from_file) =
-            from_file.filter(|from_file| Method::from_file(from_file) != Method::from_file(&file))
+            from_file.filter(|from_file| method_of(from_file) != method_of(&file))
         {
             return Err(refuse_engine(&from_file));
         }
@@ -72,7 +72,7 @@ impl ExperimentArgs {
         check_keys(&file)?;
         shared.apply(&mut file)?;
         // Counts use a fixed seed, so that everybody gets the same digits.
-        if Method::from_file(&file) == Method::Times {
+        if method_of(&file) == Method::Times {
             file.seed.get_or_insert_with(random_seed);
         }
         Experiment::from_file(&file).map_err(|error| shared.explain(error))
@@ -80,7 +80,7 @@ impl ExperimentArgs {
 }
 
 fn refuse_engine(from_file: &ExperimentFile) -> Error {
-    let uses = match Method::from_file(from_file) {
+    let uses = match method_of(from_file) {
         Method::Counts => "the exact engine",
         Method::Times => "a timed engine",
         Method::Guests => "guests of a KVM host",

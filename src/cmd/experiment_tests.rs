@@ -5,7 +5,7 @@ use clap::Parser;
 use super::ExperimentArgs;
 use crate::model::{
     Arch, Comparison, ComparisonMethod, CountsComparison, CountsPlan, Evidence, Identity,
-    ImageFormat, Key, Plan, Row, Sides, Subject, Subjects, TimesComparison, TimesPlan, Verdict,
+    ImageFormat, Key, Plan, Row, Sides, Subject, TimesComparison, TimesPlan, Verdict,
 };
 use crate::plan::{self, Experiment, ExperimentMethod};
 use crate::report::Report;
@@ -32,21 +32,16 @@ fn kernel(subject: &Subject) -> Identity {
 
 fn counts_plan(experiment: &Experiment) -> Option<Plan<CountsPlan>> {
     let ExperimentMethod::Counts(counts) = &experiment.method else { return None };
-    let crate::model::Machine { cpu, memory_mib, cpus, quantum, model } = counts.machine.clone();
     let key = Key {
         engine: "exact".into(),
         qemu: "7.2".into(),
-        machine: "q35".into(),
-        cpu,
-        memory_mib,
-        cpus,
-        quantum,
-        model,
+        machine_type: "q35".into(),
+        machine: counts.asked.machine.clone(),
         guest: String::new(),
         programs: String::new(),
-        modules: crate::model::Disk::with_modules(counts.disk.as_ref(), &counts.modules),
+        modules: counts.asked.guest.all_modules(),
     };
-    let kernels = Sides { base: kernel(&counts.base), change: kernel(&counts.change) };
+    let kernels = Sides::from_fn(|side| kernel(counts.asked.subjects.get(side)));
     let plan = experiment.with(counts.clone()).plan(kernels, key, None).unwrap();
     Some(Plan { title: String::new(), ..plan })
 }
@@ -62,20 +57,14 @@ fn times_plan(experiment: &Experiment) -> Option<Plan<TimesPlan>> {
 /// Words that the report of an experiment prints, whatever it measured.
 fn words(experiment: &Experiment) -> Vec<String> {
     let (rows, method) = if let Some(Plan { method: plan, seed, .. }) = counts_plan(experiment) {
-        let CountsPlan { key, subjects, kernels, layouts, disk, programs, hooks, .. } = plan;
+        let CountsPlan { asked, key, kernels, layouts, .. } = plan.clone();
         let method = ComparisonMethod::Counts(CountsComparison {
+            asked,
             key,
-            subjects: Sides::from_fn(|side| Subjects {
-                subject: subjects.get(side).clone(),
-                kernel: kernels.get(side).clone(),
-            }),
+            kernels,
             layouts: layouts.len(),
             seed,
-            disk,
             crc32c: Vec::new(),
-            programs,
-            hooks,
-            workloads_from: plan.workloads_from,
             growth: Vec::new(),
         });
         let evidence = || Evidence::Counts(Default::default());

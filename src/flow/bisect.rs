@@ -13,8 +13,8 @@ use super::store::keep_result;
 use crate::disk::{read_own_text, sha256, write_atomically};
 use crate::kernel;
 use crate::model::{
-    Bisection, Carrier, Chain, Comparison, CountsPlan, Effect, Element, Plan, Point, Row,
-    SavedResult, Side, Subject, UserProgram, Verdict, read_results,
+    AskedCounts, Bisection, Carrier, Chain, Comparison, CountsPlan, Effect, Element, Plan, Point,
+    Row, SavedResult, Side, Sides, Subject, Verdict, read_results,
 };
 use crate::plan::{self, CountsExperiment, Experiment, ExperimentMethod};
 use crate::report::{self, JSON, NothingToSearch, Report, TextOptions, render};
@@ -63,10 +63,10 @@ pub fn start(
 ) -> Result<Search, Error> {
     let method = &mut experiment.method;
     check_rows_and_layouts(method)?;
-    for subject in [&mut method.base, &mut method.change] {
-        make_absolute(subject)?;
-    }
-    let chain = plan::chain(&method.base, &method.change)?;
+    let Sides { base, change } = &mut method.asked.subjects;
+    make_absolute(base)?;
+    make_absolute(change)?;
+    let chain = plan::chain(base, change)?;
     let store = SearchDir::new(out);
     store.check_free()?;
     session.check_names(&ExperimentMethod::Counts(method.clone()))?;
@@ -87,7 +87,9 @@ pub fn start(
         None => options_between(&experiment.method, &store, session)?,
     };
     let likely = match chain {
-        Chain::Commits => likely_commits(&experiment.method.base, &elements, effect)?,
+        Chain::Commits => {
+            likely_commits(&experiment.method.asked.subjects.base, &elements, effect)?
+        }
         _ => Vec::new(),
     };
     let again = report::search_again(&comparison);
@@ -176,7 +178,7 @@ fn known_elements(
     chain: Chain,
     experiment: &mut CountsExperiment,
 ) -> Result<Option<Vec<Element>>, Error> {
-    let (base, change) = (&mut experiment.base, &mut experiment.change);
+    let Sides { base, change } = &mut experiment.asked.subjects;
     match chain {
         Chain::Options => Ok(None),
         Chain::Parameters => Ok(Some(plan::elements(chain, base, change))),
@@ -204,8 +206,8 @@ fn options_between(
     store: &SearchDir,
     session: &Session<'_>,
 ) -> Result<Vec<Element>, Error> {
-    let (base, change) =
-        (built_config(&experiment.base, session)?, built_config(&experiment.change, session)?);
+    let Sides { base, change } = &experiment.asked.subjects;
+    let (base, change) = (built_config(base, session)?, built_config(change, session)?);
     store.write_config(0, &base)?;
     Ok(kernel::options_between(&base, &change)?)
 }
@@ -399,24 +401,19 @@ fn experiment_at(
         }
         _ => PathBuf::new(),
     };
-    let base = bounds.method.subjects.base.clone();
-    let change = plan::subject_after(chain, &base, elements, &config.display().to_string());
+    let mut asked = AskedCounts { calibration: None, ..bounds.method.asked.clone() };
+    let (base, config) = (&asked.subjects.base, config.display().to_string());
+    asked.subjects.change = plan::subject_after(chain, base, elements, &config);
     let title = format!("{} with {place} of {}", bisection.title, bisection.elements.len());
-    let CountsPlan { key, disk, programs, hooks, workloads_from, .. } = &bounds.method;
-    let is_row = |program: &&UserProgram| program.row() == bisection.row;
-    let programs: Vec<UserProgram> = programs.iter().filter(is_row).cloned().collect();
-    let definitions = workloads_from.as_ref().map(|dir| definitions_of(Path::new(dir)));
+    asked.guest.programs.retain(|program| program.row() == bisection.row);
+    let definitions = asked.guest.workloads_from.as_ref().map(|dir| definitions_of(Path::new(dir)));
+    let is_program = !asked.guest.programs.is_empty();
     let method = CountsExperiment {
+        engine: &plan::ENGINES[0],
         layouts: 1,
-        workloads: programs.is_empty().then(|| vec![bisection.row.clone()]),
-        modules: key.modules.clone(),
-        disk: disk.clone(),
-        hooks: hooks.clone().map(Box::new),
-        programs,
-        workloads_from: workloads_from.clone(),
+        workloads: (!is_program).then(|| vec![bisection.row.clone()]),
         definitions: definitions.transpose()?.unwrap_or_default(),
-        machine: bounds.method.machine.clone(),
-        ..CountsExperiment::between(base, change)
+        asked,
     };
     let Plan { seed, threshold_percent, .. } = *bounds;
     Ok(Experiment { title, seed, threshold_percent, method })

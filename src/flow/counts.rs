@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use syscalls::x86_64::Sysno;
 
 use super::error::{self, Error};
-use super::programs::{self, GuestContents};
+use super::programs;
 use super::remaining::Work;
 use super::session::Session;
 use super::store;
@@ -17,7 +17,7 @@ use crate::engine::qemu::Qemu;
 use crate::engine::{self, CountsSetup, Measures, Stop};
 use crate::kernel;
 use crate::model::{
-    Boot, Comparison, CountsPlan, Disk, Plan, Row, Side, Sides, Step, TracedCall, Warning,
+    AskedCounts, Boot, Comparison, CountsPlan, Plan, Row, Side, Sides, Step, TracedCall, Warning,
 };
 use crate::plan::{CountsExperiment, Experiment};
 use crate::program::PackedModules;
@@ -32,24 +32,17 @@ pub(super) fn plan(
 ) -> Result<Plan<CountsPlan>, Error> {
     let experiment = &programs::with_traced_files(experiment, session)?;
     let method = &experiment.method;
-    let CountsExperiment { engine, machine, base, change, .. } = method;
+    let AskedCounts { machine, subjects: Sides { base, change }, guest, .. } = &method.asked;
     // Check names before anything is fetched.
     method.rows()?;
-    let Measures::Counts { key, .. } = engine.measures else {
-        return Err(error::no_engine("counts", engine.name));
+    let Measures::Counts { key, .. } = method.engine.measures else {
+        return Err(error::no_engine("counts", method.engine.name));
     };
     let qemu = Qemu::find(session.qemu.as_deref())?;
     qemu.check_cpu(&machine.cpu)?;
     qemu.check_cpus(machine.cpus)?;
-    let guest = programs::compiled_guest(method.workloads_from.as_deref(), session)?;
-    let guests = GuestContents {
-        programs: &method.programs,
-        hooks: method.hooks.as_deref(),
-        disk: method.disk.as_ref(),
-        subjects: Sides { base, change },
-        memory_mib: machine.memory_mib,
-    };
-    let packed = guests.pack(session)?;
+    let user_space = programs::compiled_guest(guest.workloads_from.as_deref(), session)?;
+    let packed = programs::pack(&method.asked, session)?;
     let is_one = change.is_kernel_of(base);
     if !is_one {
         // Find mistakes in the change before the base is built.
@@ -60,9 +53,9 @@ pub(super) fn plan(
         true => base.clone(),
         false => session.obtain(change)?.identity,
     };
-    let modules = Disk::with_modules(method.disk.as_ref(), &method.modules);
+    let key = key(&qemu, machine);
     let (key, archives) =
-        programs::key_with_archives(key(&qemu, machine), &guest, &packed, modules);
+        programs::key_with_archives(key, &user_space, &packed, guest.all_modules());
     let plan = experiment.plan(Sides { base, change }, key, archives)?;
     pack_modules(&plan.method, session)?;
     Ok(plan)
@@ -122,7 +115,7 @@ fn say_unknown_parameters(
     if !is_first {
         return;
     }
-    let boot_line = &plan.subjects.get(step.side).boot_line;
+    let boot_line = &plan.asked.subjects.get(step.side).boot_line;
     let is_ignored = |word: &str| boot.ignored.iter().any(|ignored| ignored == word);
     for Warning { fact, next_step } in analyse::unknown_parameters(step.side, boot_line, is_ignored)
     {
@@ -146,18 +139,17 @@ fn with_boots<T>(
     let packed = programs::planned_programs(plan, session)?;
     let modules = plan.key.modules.clone();
     let (key, archives) =
-        programs::key_with_archives(key(&qemu, &plan.machine), &guest, &packed, modules);
+        programs::key_with_archives(key(&qemu, &plan.asked.machine), &guest, &packed, modules);
     if key != plan.key || archives != plan.archives {
         return Err(error::other_key(dir.root(), &plan.key, &key));
     }
-    let CountsPlan { kernels, subjects, .. } = plan;
-    let image = |side| session.image(kernels.get(side), subjects.get(side));
+    let image = |side| session.image(plan.kernels.get(side), plan.asked.subjects.get(side));
     let images = Sides::try_from_fn(image)?;
     let modules = pack_modules(plan, session)?;
-    let limits = session.limits.clone().for_cpus(plan.machine.cpus);
+    let limits = session.limits.clone().for_cpus(plan.asked.machine.cpus);
     let virtual_s = limits.virtual_s;
     let (cache, cancel) = (session.cache.as_path(), session.cancel.clone());
-    let cpus = plan.machine.cpus;
+    let cpus = plan.asked.machine.cpus;
     let setup = CountsSetup { qemu, cpus, cache, limits, cancel, guest };
     let engine = open(setup)?;
     call(CountsBoots { engine: &*engine, images, modules, programs: packed, virtual_s })
@@ -185,7 +177,8 @@ pub fn explain_noise(
         return Ok(vec!["only counts of a program are explained; times always have noise".into()]);
     };
     let plan = &dir.plan().method;
-    let is_program = |row: &&Row| plan.programs.iter().any(|program| program.row() == row.row);
+    let is_program =
+        |row: &&Row| plan.asked.guest.programs.iter().any(|program| program.row() == row.row);
     let rows: Vec<&Row> = comparison.rows.iter().filter(is_program).collect();
     let noisy: Vec<&&Row> = rows.iter().filter(|row| is_noisy(row)).collect();
     if noisy.is_empty() {

@@ -167,7 +167,7 @@ impl CalibrationInput {
                 .next("give the directory of `ktax compare --same`")
         })?;
         let key = counted.counts().map(|counts| &counts.key);
-        let model = key.and_then(|key| key.model.as_ref()?.machine().cloned());
+        let model = key.and_then(|key| key.machine.model.as_ref()?.machine().cloned());
         let timed = saved(times)?.into_iter().filter_map(|one| match one.result {
             SavedResult::Native(table) => Some(*table),
             _ => None,
@@ -206,7 +206,7 @@ impl CalibrationInput {
 
     /// The kernels that were counted, and timed.
     fn releases(&self) -> (String, String) {
-        let kernels = self.counted.counts().map(|counts| &counts.subjects.base.kernel);
+        let kernels = self.counted.counts().map(|counts| &counts.kernels.base);
         let counted = kernels.and_then(|kernel| kernel.release.clone()).unwrap_or_default();
         let timed = self.timed.first().map(|table| table.release.clone()).unwrap_or_default();
         (counted, timed)
@@ -303,7 +303,7 @@ fn is_of_model(model: &MachineModel, counts: &CountsComparison) -> bool {
         sources: Vec::new(),
         ..machine.clone()
     };
-    let counted = counts.key.model.as_ref().and_then(Model::machine);
+    let counted = counts.key.machine.model.as_ref().and_then(Model::machine);
     counted.is_some_and(|counted| nameless(counted) == nameless(model))
 }
 

@@ -14,8 +14,8 @@ use crate::kvmhost::{
     THIS_PROGRAM, Task, X86Guests, X86Setup,
 };
 use crate::model::{
-    GuestRow, GuestSide, GuestSubject, GuestWork, GuestsPlan, HostKind, Identity, Key, Plan,
-    Subject,
+    GuestRow, GuestSide, GuestSubject, GuestWork, GuestsPlan, HostKind, Identity, Key, Machine,
+    Plan, Subject,
 };
 use crate::plan::{Experiment, GuestKernels, GuestsExperiment, PlanError};
 use crate::run::{Driver, Ended};
@@ -107,12 +107,8 @@ fn host_key(host: HostKind, qemu: &Qemu, session: &Session<'_>) -> Result<Key, E
     Ok(Key {
         engine: exact::ENGINE.name.to_owned(),
         qemu: qemu.version.clone(),
-        machine: host.name().to_owned(),
-        cpu: "host".to_owned(),
-        cpus: 1,
-        quantum: None,
-        model: None,
-        memory_mib: 0,
+        machine_type: host.name().to_owned(),
+        machine: Machine { cpu: "host".to_owned(), memory_mib: 0, ..Machine::default() },
         guest,
         programs: String::new(),
         modules: Vec::new(),

@@ -119,7 +119,7 @@ fn without_known(ledger: Ledger, session: &Session<'_>) -> Result<CheckedLedger,
 fn base_config(ledger: &Ledger, session: &Session<'_>) -> Result<Option<String>, Error> {
     let Some((_, experiment)) = ledger.experiments.first() else { return Ok(None) };
     let ExperimentMethod::Counts(counts) = &experiment.method else { return Ok(None) };
-    match session.obtain(&counts.base) {
+    match session.obtain(&counts.asked.subjects.base) {
         Ok(kernel) => Ok(kernel.config.and_then(|path| read_text(&path, CONFIG_MAX).ok())),
         Err(error) if error.is_cancelled() => Err(error),
         Err(error) => why_unbuilt(error).map(|_| None),

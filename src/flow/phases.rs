@@ -23,7 +23,7 @@ pub fn plan(experiment: &Experiment, session: &Session<'_>) -> Result<Plan, Erro
     if let ExperimentMethod::Counts(method) = &experiment.method {
         if method.workloads.is_none() {
             let rows = method.rows()?.into_iter().map(|row| row.row).collect::<Vec<_>>();
-            let remark = touching::patches_remark(&method.change, &rows)?;
+            let remark = touching::patches_remark(&method.asked.subjects.change, &rows)?;
             remark.into_iter().for_each(|remark| session.observer.note(&remark));
         }
     }

@@ -12,8 +12,8 @@ use crate::engine::payload::UserSpace;
 use crate::engine::{Cancel, Limits, Stop};
 use crate::kernel::{CPU_MODULES, needed_modules};
 use crate::model::{
-    CountsPlan, Disk, Identity, Key, NamedFiles, ProgramsHere, RunsOn, Side, Sides, Subject,
-    TimesPlan, UserProgram, module_and_parameters,
+    AskedCounts, AskedGuest, CountsPlan, Identity, Key, NamedFiles, ProgramsHere, RunsOn, Side,
+    Sides, TimesPlan, UserProgram, module_and_parameters,
 };
 use crate::plan::{
     self, CountsExperiment, Definition, Experiment, PlanError, definition, definitions, mkfs,
@@ -30,51 +30,16 @@ const KERNEL_MIB: u32 = 60;
 /// Memory that a program may use for files in its root directory.
 const TO_WRITE_MIB: u32 = 16;
 
-/// What the guests of both Sides get beside their kernels.
-pub(super) struct GuestContents<'a> {
-    pub programs: &'a [UserProgram],
-    pub hooks: Option<&'a UserProgram>,
-    /// Disk of both Sides.
-    pub disk: Option<&'a Disk>,
-    pub subjects: Sides<&'a Subject>,
-    pub memory_mib: u32,
-}
-
-impl<'a> GuestContents<'a> {
-    fn planned(plan: &'a CountsPlan) -> GuestContents<'a> {
-        let CountsPlan { programs, hooks, disk, machine, subjects, .. } = plan;
-        let subjects = Sides { base: &subjects.base, change: &subjects.change };
-        let (hooks, disk) = (hooks.as_ref(), disk.as_ref());
-        GuestContents { programs, hooks, disk, subjects, memory_mib: machine.memory_mib }
-    }
-
-    /// Packs the files of each Side's guests, found from the current directory. Equal contents are
-    /// one archive.
-    pub fn pack(&self, session: &Session<'_>) -> Result<Sides<ProgramsAlone>, Error> {
-        let [base, change] = Side::BOTH.map(|side| self.guest(side));
-        let packed = base.pack(session)?;
-        let change = if change == base { packed.clone() } else { change.pack(session)? };
-        Ok(Sides { base: packed, change })
-    }
-
-    fn guest(&self, side: Side) -> SideContents {
-        let subject = self.subjects.get(side);
-        let with_files = |program: &UserProgram| {
-            let files = [program.files.clone(), subject.files.clone()].concat();
-            UserProgram { files, ..program.clone() }
-        };
-        let disk = subject.disk.as_ref().or(self.disk);
-        let setting = |(name, value): (&String, &String)| (plan::sysctl_file(name), value.clone());
-        let beside = Contents {
-            programs: Vec::new(),
-            hooks: self.hooks.map(with_files),
-            disk: disk.map(|disk| (disk.clone(), mkfs(disk))),
-            settings: subject.sysctl.iter().map(setting).collect(),
-            setup: plan::own_setup(subject),
-        };
-        let programs = self.programs.iter().map(with_files).collect();
-        SideContents { beside, programs, memory_mib: self.memory_mib }
-    }
+/// Packs the files of each Side's guests, found from the current directory. Equal contents are one
+/// archive.
+pub(super) fn pack(
+    asked: &AskedCounts,
+    session: &Session<'_>,
+) -> Result<Sides<ProgramsAlone>, Error> {
+    let [base, change] = Side::BOTH.map(|side| SideContents::new(asked, side));
+    let packed = base.pack(session)?;
+    let change = if change == base { packed.clone() } else { change.pack(session)? };
+    Ok(Sides { base: packed, change })
 }
 
 /// Contents of one Side's guests: the common part, and the programs, of which each guest has one.
@@ -86,6 +51,24 @@ struct SideContents {
 }
 
 impl SideContents {
+    fn new(asked: &AskedCounts, side: Side) -> SideContents {
+        let (subject, guest) = (asked.subjects.get(side), &asked.guest);
+        let with_files = |program: &UserProgram| {
+            let files = [program.files.clone(), subject.files.clone()].concat();
+            UserProgram { files, ..program.clone() }
+        };
+        let setting = |(name, value): (&String, &String)| (plan::sysctl_file(name), value.clone());
+        let beside = Contents {
+            programs: Vec::new(),
+            hooks: guest.hooks.as_ref().map(with_files),
+            disk: asked.disk_of(side).map(|disk| (disk.clone(), mkfs(disk))),
+            settings: subject.sysctl.iter().map(setting).collect(),
+            setup: plan::own_setup(subject),
+        };
+        let programs = guest.programs.iter().map(with_files).collect();
+        SideContents { beside, programs, memory_mib: asked.machine.memory_mib }
+    }
+
     /// Packs each program alone, from the current directory.
     fn pack(&self, session: &Session<'_>) -> Result<ProgramsAlone, Error> {
         let beside = pack_together(&self.beside, self.memory_mib, session)?;
@@ -156,8 +139,8 @@ pub(super) fn planned_programs(
     plan: &CountsPlan,
     session: &Session<'_>,
 ) -> Result<Sides<ProgramsAlone>, Error> {
-    let guests = GuestContents::planned(plan);
-    Sides::try_from_fn(|side| guests.guest(side).find_or_pack(plan.archives_of(side), session))
+    let contents = |side| SideContents::new(&plan.asked, side);
+    Sides::try_from_fn(|side| contents(side).find_or_pack(plan.archives_of(side), session))
 }
 
 /// Archive of this hash: from the cache, or packed again.
@@ -221,11 +204,11 @@ pub(super) fn with_traced_files(
     session: &Session<'_>,
 ) -> Result<Experiment<CountsExperiment>, Error> {
     let mut traced = experiment.clone();
-    let CountsExperiment { programs, hooks, .. } = &mut traced.method;
+    let AskedGuest { programs, hooks, .. } = &mut traced.method.asked.guest;
     *programs = programs_with_traced_files(programs, session)?;
     if let Some(hooks) = hooks {
-        let traced = programs_with_traced_files(std::slice::from_ref(&**hooks), session)?;
-        **hooks = traced.into_iter().next().expect("there is one for each");
+        let traced = programs_with_traced_files(std::slice::from_ref(hooks), session)?;
+        *hooks = traced.into_iter().next().expect("there is one for each");
     }
     Ok(traced)
 }
@@ -422,13 +405,13 @@ pub(super) fn compiled_guest(
 
 /// Guest of a plan: from the cache, or compiled again.
 pub(super) fn planned_guest(plan: &CountsPlan, session: &Session<'_>) -> Result<UserSpace, Error> {
-    if plan.workloads_from.is_none() {
+    if plan.asked.guest.workloads_from.is_none() {
         return Ok(UserSpace::OWN);
     }
     if let Some(guest) = UserSpace::find(&plan.key.guest, &session.cache) {
         return Ok(guest);
     }
-    let guest = compiled_guest(plan.workloads_from.as_deref(), session)?;
+    let guest = compiled_guest(plan.asked.guest.workloads_from.as_deref(), session)?;
     match guest.sha256() == plan.key.guest {
         true => Ok(guest),
         false => Err(error::stale("the workloads' C files are not those of the plan any more")),

@@ -12,7 +12,7 @@ use crate::cache::{Budget, CacheKind, CacheSurvey, Cleaned, Holders, clean, surv
 use crate::engine::{Cancel, Limits};
 use crate::kernel::{self, Kernel, KernelSpec, KernelTask, Talk, Target};
 use crate::model::{Identity, Subject};
-use crate::plan::ExperimentMethod;
+use crate::plan::{ExperimentMethod, built_subjects};
 use crate::run::{Event, Timing};
 use crate::text::{binary_size, escape_path};
 
@@ -178,7 +178,7 @@ impl Session<'_> {
 
     /// Checks the names of all kernels, options and patches of an Experiment; downloads nothing.
     pub fn check_names(&self, experiment: &ExperimentMethod) -> Result<(), Error> {
-        experiment.built_subjects().into_iter().try_for_each(|subject| {
+        built_subjects(experiment).into_iter().try_for_each(|subject| {
             self.talking(|talk| kernel::check_names(subject, &self.cache, talk))
         })
     }

@@ -43,7 +43,7 @@ fn begun(out: &Path, rows: &[&str], layouts: u32) -> Error {
 /// Resumes a search of two elements that has measured the ends, of a base with this kernel.
 fn resumed(dir: &Path, chain: Chain, names: [String; 2], kernel: &Path) -> Error {
     let mut bounds = plan::plan(&["getppid"]);
-    bounds.method.subjects.base = Subject::new(&kernel.display().to_string(), "");
+    bounds.method.asked.subjects.base = Subject::new(&kernel.display().to_string(), "");
     AnyRunDir::create(&dir.join("bounds"), bounds.with(Into::into)).unwrap();
     let title = "sha256 0123456789ab".to_owned();
     let element = |name| Element { name, title: title.clone(), is_merge: false };

@@ -28,7 +28,7 @@ fn counted() -> Comparison {
 }
 
 fn release() -> String {
-    counted().counts().unwrap().subjects.base.kernel.release.clone().unwrap()
+    counted().counts().unwrap().kernels.base.release.clone().unwrap()
 }
 
 /// What there is of each thing in a row.
@@ -273,8 +273,8 @@ fn a_plan_with_a_machine_that_is_none_is_refused() {
         let mut plan = plan.clone();
         let PlanMethod::Counts(counts) = &mut plan.method else { panic!("counts") };
         let model = ModelKey::Name("zen3".to_owned()).model().unwrap();
-        counts.machine.model = Some(model.clone());
-        counts.key.model = Some(model);
+        counts.asked.machine.model = Some(model.clone());
+        counts.key.machine.model = Some(model);
         AnyRunDir::create(&root, plan).unwrap();
         let path = root.join("plan.json");
         let text = fs::read_to_string(&path).unwrap();

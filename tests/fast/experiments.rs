@@ -31,7 +31,7 @@ fn every_experiment_can_be_planned() {
                 let rows = select(&definitions().unwrap(), counts.workloads.as_deref());
                 let rows = rows.unwrap_or_else(|error| panic!("{name}: {error}"));
                 assert!(!rows.is_empty(), "{name}");
-                for subject in [&counts.base, &counts.change] {
+                for subject in [&counts.asked.subjects.base, &counts.asked.subjects.change] {
                     assert_patches(&subject.patches, &name);
                 }
             }

@@ -99,7 +99,7 @@ fn traces_and_writes_nothing(dir: &Path) {
     };
     let ran = plan(&["--", "./run", "0"]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
-    let traced = &crate::common::counts_plan(&ran.stdout).programs[0].traced;
+    let traced = &crate::common::counts_plan(&ran.stdout).asked.guest.programs[0].traced;
     for name in ["data.txt", "run"] {
         assert!(traced.iter().any(|file| file == name), "{here:?}: {name}: {traced:?}");
     }
@@ -164,7 +164,7 @@ fn a_program_is_a_row_of_an_experiment_file_and_of_no_campaign() {
     let rows: Vec<&str> = plan.workloads.iter().map(|row| row.row.as_str()).collect();
     assert_eq!(rows, ["program:sh", "program:other"]);
     // An archive for each, in which it is the first program: other programs change nothing of it.
-    assert_eq!(plan.programs.len(), 2);
+    assert_eq!(plan.asked.guest.programs.len(), 2);
     assert!(plan.workloads.iter().all(|row| row.params["number"] == 0), "{:?}", plan.workloads);
     let alone = text.split("[[program]]\nname").next().unwrap();
     fs::write(here.join("alone.toml"), alone).unwrap();

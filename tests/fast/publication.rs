@@ -48,7 +48,7 @@ fn packages() -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("campaigns/debian-12.toml");
     let file = Campaign::read(&fs::read_to_string(path).unwrap(), "debian-12").unwrap();
     let campaign = Campaign::from_file(&file, "debian-12").unwrap();
-    campaign.subjects.into_iter().map(|subject| subject.method.base.kernel).collect()
+    campaign.subjects.into_iter().map(|subject| subject.method.asked.subjects.base.kernel).collect()
 }
 
 /// `BLESS=1` writes it as this ktax does, from its own numbers.
@@ -115,7 +115,10 @@ fn each_number_has_a_command_that_counts_it_again() {
     let experiment = Experiment::parse(&text, "of a command").unwrap();
     let ExperimentMethod::Counts(counts) = experiment.method else { panic!("not counts") };
     let asked = first.asked.as_ref().unwrap();
-    assert_eq!((counts.machine, counts.layouts as usize), (asked.machine.clone(), asked.layouts));
+    assert_eq!(
+        (counts.asked.machine, counts.layouts as usize),
+        (asked.machine.clone(), asked.layouts)
+    );
     assert_eq!(experiment.seed, asked.seed);
 }
 

@@ -97,7 +97,7 @@ fn whatever_a_count_may_depend_on_is_another_measurement() {
         |of| of.machine.memory_mib += 1,
         |of| of.key.qemu.push('x'),
         |of| of.key.guest = "8".repeat(64),
-        |of| of.key.cpu = "qemu64".into(),
+        |of| of.key.machine.cpu = "qemu64".into(),
         |of| of.workload.ops += 1,
         |of| of.workload.params = [("pages".into(), 1)].into(),
         |of| of.layouts[0].seed += 1,

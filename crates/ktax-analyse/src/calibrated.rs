@@ -234,14 +234,14 @@ fn error_percent(row: &ValidatedRow) -> f64 {
 fn differences(counted: &Comparison, timed: &Comparison) -> Vec<String> {
     let (Some(counts), Some(times)) = (counted.counts(), timed.times()) else { return Vec::new() };
     let compared_names = |side: Side| {
-        let (counted, timed) = (counts.subjects.get(side), times.plan.subjects.get(side));
+        let (counted, timed) = (counts.asked.subjects.get(side), times.plan.subjects.get(side));
         let name = timed.kernel.as_deref().and_then(|name| times.plan.kernels.get(name));
         let here = || times.facts.get(side).get(fact::KERNEL).cloned();
         let kernel = name.map(|kernel| kernel.name().to_owned()).or_else(here).unwrap_or_default();
         let line = &timed.boot_line;
         [
-            ("kernel", counted.kernel.name().to_owned(), kernel),
-            ("boot line", counted.subject.boot_line.clone(), line.clone()),
+            ("kernel", counts.kernels.get(side).name().to_owned(), kernel),
+            ("boot line", counted.boot_line.clone(), line.clone()),
         ]
         .map(|(what, counted, timed)| (side, what, counted, timed))
     };

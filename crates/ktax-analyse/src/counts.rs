@@ -18,9 +18,9 @@ use crate::estimate::estimate;
 use crate::warnings::RunWarnings;
 use crate::{growth, warnings};
 use ktax_model::{
-    AWAITED, Comparison, ComparisonMethod, CountedOperations, CountsComparison, CountsEvidence,
-    CountsPlan, Effect, Evidence, Growth, MAKESPAN, METRICS, Metric, Model, Plan, PrintedEnd, Row,
-    Sample, Side, Sides, Signature, Subjects, TRANSFERS, UserProgram, Verdict, Warning,
+    AWAITED, AskedCounts, Comparison, ComparisonMethod, CountedOperations, CountsComparison,
+    CountsEvidence, CountsPlan, Effect, Evidence, Growth, MAKESPAN, METRICS, Metric, Model, Plan,
+    PrintedEnd, Row, Sample, Side, Sides, Signature, TRANSFERS, UserProgram, Verdict, Warning,
     WorkEvidence, Workload, metric,
 };
 use program_work::OperationSource;
@@ -55,20 +55,17 @@ pub fn counts(runs: &dyn CountsRuns) -> Result<Comparison> {
     // The cost of an operation stands before the rows that it is computed from.
     rows.splice(0..0, computed.rows);
     warnings.extend(computed.warnings);
-    let machine = plan.key.model.as_ref().and_then(Model::machine);
-    if let (Some(machine), Some(calibration)) = (machine, &plan.calibration) {
+    let machine = plan.key.machine.model.as_ref().and_then(Model::machine);
+    if let (Some(machine), Some(calibration)) = (machine, &plan.asked.calibration) {
         estimate(&mut rows, &machine.name, calibration);
     }
     let method = ComparisonMethod::Counts(CountsComparison {
+        asked: AskedCounts { guest: plan.asked.guest.without_traced(), ..plan.asked.clone() },
         key: plan.key.clone(),
-        subjects: subjects(plan),
+        kernels: plan.kernels.clone(),
         layouts: plan.layouts.len(),
         seed: runs.plan().seed,
-        disk: plan.disk.clone(),
         crc32c: warnings::checksum_drivers(boots.made()),
-        programs: plan.programs.iter().map(UserProgram::without_traced).collect(),
-        hooks: plan.hooks.clone(),
-        workloads_from: plan.workloads_from.clone(),
         growth,
     });
     let Plan { title, threshold_percent, .. } = runs.plan();
@@ -120,17 +117,9 @@ fn unknown_parameters(plan: &CountsPlan, boots: &PairedBoots) -> Vec<Warning> {
     let warnings_of_side = |side: Side| {
         let ignored = boots.ignored(side);
         let is_ignored = |parameter: &str| ignored.iter().any(|word| word == parameter);
-        warnings::unknown_parameters(side, &plan.subjects.get(side).boot_line, is_ignored)
+        warnings::unknown_parameters(side, &plan.asked.subjects.get(side).boot_line, is_ignored)
     };
     Side::BOTH.into_iter().flat_map(warnings_of_side).collect()
-}
-
-fn subjects(plan: &CountsPlan) -> Sides<Subjects> {
-    let subject_and_kernel = |side| Subjects {
-        subject: plan.subjects.get(side).clone(),
-        kernel: plan.kernels.get(side).clone(),
-    };
-    Sides { base: subject_and_kernel(Side::Base), change: subject_and_kernel(Side::Change) }
 }
 
 fn measured_row(
@@ -138,7 +127,8 @@ fn measured_row(
     mut workload: Workload,
     mut pairs: Vec<Pair<'_>>,
 ) -> Result<Row> {
-    let (known, suite) = operation_source(&workload, &runs.plan().method.programs, &pairs);
+    let (known, suite) =
+        operation_source(&workload, &runs.plan().method.asked.guest.programs, &pairs);
     scale_to_base(&mut workload, &mut pairs, suite.as_deref());
     let workload = &workload;
     let metrics = metrics_of(&pairs);

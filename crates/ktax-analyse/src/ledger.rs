@@ -66,8 +66,8 @@ fn without_change(rows: &[Row]) -> Option<Warning> {
 fn method(comparison: &Comparison) -> Option<(LedgerMethod, usize)> {
     match &comparison.method {
         ComparisonMethod::Counts(counts) => {
-            let base = counts.subjects.get(Side::Base);
-            let base = (base.kernel.name().to_owned(), base.subject.beside_kernel());
+            let subject = &counts.asked.subjects.base;
+            let base = (counts.kernels.base.name().to_owned(), subject.beside_kernel());
             Some((LedgerMethod::Counts { key: counts.key.clone(), base }, counts.layouts))
         }
         ComparisonMethod::Guests(guests) => {

@@ -20,7 +20,7 @@ pub fn one_image(plan: &PlanMethod) -> Option<Warning> {
 
 pub(super) fn one_image_of_counts(plan: &CountsPlan) -> Option<Warning> {
     let Sides { base, change } = &plan.kernels;
-    is_asked_twice(&plan.subjects.base, &plan.subjects.change)
+    is_asked_twice(&plan.asked.subjects.base, &plan.asked.subjects.change)
         .then(|| one_image_warning(base, change))?
 }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CountsComparison, CountsEvidence, Effect, ExitTable, Failure, GuestsComparison, GuestsEvidence,
-    Side, TimesComparison, TimesEvidence, Workload,
+    ByMethod, CountsComparison, CountsEvidence, Effect, ExitTable, Failure, GuestsComparison,
+    GuestsEvidence, Side, TimesComparison, TimesEvidence, Workload,
 };
 
 /// Boots of a row that have no measurement.
@@ -53,18 +53,7 @@ pub struct Row {
 }
 
 /// Measurements that a Verdict rests on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-// There are few of them at a time, so a box would save nothing.
-#[allow(clippy::large_enum_variant)]
-pub enum Evidence {
-    /// Instructions, counted exactly.
-    Counts(CountsEvidence),
-    /// Times of pairs.
-    Times(TimesEvidence),
-    /// Exits of guests of a KVM host.
-    Guests(GuestsEvidence),
-}
+pub type Evidence = ByMethod<CountsEvidence, TimesEvidence, GuestsEvidence>;
 
 impl Row {
     /// A row without evidence yet.
@@ -90,26 +79,17 @@ impl Row {
 
     /// Evidence of counts; `None` for other methods.
     pub fn counts(&self) -> Option<&CountsEvidence> {
-        match &self.evidence {
-            Evidence::Counts(counts) => Some(counts),
-            _ => None,
-        }
+        self.evidence.counts()
     }
 
     /// Evidence of times; `None` for other methods.
     pub fn times(&self) -> Option<&TimesEvidence> {
-        match &self.evidence {
-            Evidence::Times(times) => Some(times),
-            _ => None,
-        }
+        self.evidence.times()
     }
 
     /// Evidence of guests; `None` for other methods.
     pub fn guests(&self) -> Option<&GuestsEvidence> {
-        match &self.evidence {
-            Evidence::Guests(guests) => Some(guests),
-            _ => None,
-        }
+        self.evidence.guests()
     }
 
     /// The Metrics of a row whose Layouts are compared, the headline first; empty where the row
@@ -168,18 +148,7 @@ pub struct Comparison {
 }
 
 /// Data of a method about all rows together.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-// There are few of them at a time, so a box would save nothing.
-#[allow(clippy::large_enum_variant)]
-pub enum ComparisonMethod {
-    /// Instructions, counted exactly.
-    Counts(CountsComparison),
-    /// Times of pairs.
-    Times(TimesComparison),
-    /// Exits of guests of a KVM host.
-    Guests(GuestsComparison),
-}
+pub type ComparisonMethod = ByMethod<CountsComparison, TimesComparison, GuestsComparison>;
 
 impl Comparison {
     /// The exit tables of all rows of guests, in the layout that each row shows.
@@ -190,18 +159,12 @@ impl Comparison {
 
     /// Data of counts; `None` for other methods.
     pub fn counts(&self) -> Option<&CountsComparison> {
-        match &self.method {
-            ComparisonMethod::Counts(counts) => Some(counts),
-            _ => None,
-        }
+        self.method.counts()
     }
 
     /// Data of times; `None` for other methods.
     pub fn times(&self) -> Option<&TimesComparison> {
-        match &self.method {
-            ComparisonMethod::Times(times) => Some(times),
-            _ => None,
-        }
+        self.method.times()
     }
 }
 

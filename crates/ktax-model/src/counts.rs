@@ -2,37 +2,44 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value, json};
 
 use crate::{
     CacheLine, Calibration, CountedOperations, CpuTime, Disk, Effect, Estimate, Identity, Key,
     Layout, Machine, PrintedEnd, Side, Sides, Signature, Step, Subject, UserProgram, WaitStack,
-    WorkEvidence, Workload, module_and_parameters,
+    WorkEvidence, Workload, is_default, module_and_parameters,
 };
 
-/// Part of a Plan that only exact counts need.
+/// What a counting experiment asks for, merged and checked. Plans and comparisons hold it whole;
+/// a stored measurement holds one Side of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct CountsPlan {
-    /// Key of the counts, which compare only with those of the same Key. Programs and modules in it
-    /// are those that both Sides have; see [`CountsPlan::key_of`].
-    pub key: Key,
-    /// SHA-256 of what each Side's guest unpacks, where the Sides differ in it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub archives: Option<Sides<String>>,
-    /// The shape of the computer.
+pub struct AskedCounts {
+    /// The shape of the computer, the same for both Sides.
     pub machine: Machine,
     /// Subjects that are compared.
     pub subjects: Sides<Subject>,
-    /// The Subjects' Kernels.
-    pub kernels: Sides<Identity>,
+    /// Content of both Sides' guests.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub guest: AskedGuest,
     /// Costs of the machine that is modelled, if its file says so: for estimates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
+}
+
+/// Content of the guests of both Sides beside their kernels. The resolved content is in the Key.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AskedGuest {
+    /// Modules that each guest loads, with their parameters, beside those of the disk.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub modules: Vec<String>,
     /// The file system of the guest's files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<Disk>,
-    /// The programs of the user's, of which each is a row.
+    /// Programs of the user and of workload files, of which each is a row.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<UserProgram>,
     /// Commands that run beside rows that are no programs.
@@ -41,6 +48,43 @@ pub struct CountsPlan {
     /// The directory of the user's workloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workloads_from: Option<String>,
+}
+
+impl AskedGuest {
+    /// The modules of all guests: those of the disk first.
+    pub fn all_modules(&self) -> Vec<String> {
+        Disk::with_modules(self.disk.as_ref(), &self.modules)
+    }
+
+    /// The content without the files that were found by tracing programs.
+    #[must_use]
+    pub fn without_traced(&self) -> AskedGuest {
+        let programs = self.programs.iter().map(UserProgram::without_traced).collect();
+        AskedGuest { programs, ..self.clone() }
+    }
+}
+
+impl AskedCounts {
+    /// The file system of a Side's files; `None` where they are in memory.
+    pub fn disk_of(&self, side: Side) -> Option<&Disk> {
+        self.subjects.get(side).disk.as_ref().or(self.guest.disk.as_ref())
+    }
+}
+
+/// Plan of exact counts: what is asked for, and what planning found out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, remote = "Self")]
+pub struct CountsPlan {
+    /// What is asked for.
+    pub asked: AskedCounts,
+    /// Key of the counts, which compare only with those of the same Key. Programs and modules in it
+    /// are those that both Sides have; see [`CountsPlan::key_of`].
+    pub key: Key,
+    /// SHA-256 of what each Side's guest unpacks, where the Sides differ in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archives: Option<Sides<String>>,
+    /// The Subjects' Kernels.
+    pub kernels: Sides<Identity>,
     /// The rows.
     pub workloads: Vec<Workload>,
     /// The perturbations.
@@ -53,14 +97,9 @@ pub struct CountsPlan {
 const ARCHIVE_SEPARATOR: char = '+';
 
 impl CountsPlan {
-    /// The file system of a Side's files; `None` where they are in memory.
-    pub fn disk_of(&self, side: Side) -> Option<&Disk> {
-        self.subjects.get(side).disk.as_ref().or(self.disk.as_ref())
-    }
-
     /// The modules that a Side's guest loads, each with its parameters.
     pub fn modules_of(&self, side: Side) -> Vec<String> {
-        let Subject { disk, modules, .. } = self.subjects.get(side);
+        let Subject { disk, modules, .. } = self.asked.subjects.get(side);
         let mut all = Disk::with_modules(disk.as_ref(), &self.key.modules);
         // The Side's parameters replace those that both have.
         let is_own = |name: &str| modules.iter().any(|own| module_and_parameters(own).0 == name);
@@ -71,7 +110,7 @@ impl CountsPlan {
 
     /// The place of a row's program among the programs; `None` for a row that is no program.
     pub fn program_of(&self, row: &str) -> Option<usize> {
-        self.programs.iter().position(|program| program.row() == row)
+        self.asked.guest.programs.iter().position(|program| program.row() == row)
     }
 
     /// The hashes of a Side's archives: of what each guest has beside its program, where there is
@@ -79,12 +118,13 @@ impl CountsPlan {
     pub fn archives_of(&self, side: Side) -> (Option<&str>, Vec<&str>) {
         let own = self.archives.as_ref().map(|archives| archives.get(side));
         let mut all = own.unwrap_or(&self.key.programs).split(ARCHIVE_SEPARATOR);
-        let Subject { sysctl, setup, .. } = self.subjects.get(side);
+        let Subject { sysctl, setup, .. } = self.asked.subjects.get(side);
+        let AskedGuest { hooks, programs, .. } = &self.asked.guest;
         let has_settings = !sysctl.is_empty() || setup.is_some();
-        let has_beside = self.hooks.is_some() || self.disk_of(side).is_some() || has_settings;
+        let has_beside = hooks.is_some() || self.asked.disk_of(side).is_some() || has_settings;
         let beside = has_beside.then(|| all.next().unwrap_or_default());
         let mut next = || all.next().unwrap_or_default();
-        (beside, self.programs.iter().map(|_| next()).collect())
+        (beside, programs.iter().map(|_| next()).collect())
     }
 
     /// The Key of a Side's counts of one row: with the Side's modules, and of the programs only the
@@ -102,6 +142,69 @@ impl Key {
     pub fn archive_text<'a>(archives: impl IntoIterator<Item = &'a str>) -> String {
         Vec::from_iter(archives).join(&ARCHIVE_SEPARATOR.to_string())
     }
+}
+
+// Files of older releases are read, too: `asked` was spread over its parent there.
+impl<'de> Deserialize<'de> for CountsPlan {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        CountsPlan::deserialize(with_asked(Value::deserialize(deserializer)?))
+            .map_err(D::Error::custom)
+    }
+}
+
+impl Serialize for CountsPlan {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        CountsPlan::serialize(self, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for CountsComparison {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = with_asked(Value::deserialize(deserializer)?);
+        CountsComparison::deserialize(value).map_err(D::Error::custom)
+    }
+}
+
+impl Serialize for CountsComparison {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        CountsComparison::serialize(self, serializer)
+    }
+}
+
+/// The counts of a plan or a comparison in today's form. Older releases had the parts of `asked`
+/// beside the key, a comparison's Kernels in its Subjects, and its machine and modules in the key
+/// alone.
+fn with_asked(mut counts: Value) -> Value {
+    let Some(older) = counts.as_object_mut().filter(|counts| !counts.contains_key("asked")) else {
+        return counts;
+    };
+    let mut asked = Map::new();
+    let mut guest = Map::new();
+    for name in ["disk", "programs", "hooks", "workloads_from"] {
+        guest.extend(older.remove(name).map(|value| (name.to_owned(), value)));
+    }
+    for name in ["machine", "calibration"] {
+        asked.extend(older.remove(name).map(|value| (name.to_owned(), value)));
+    }
+    if let Some(Ok(key)) = older.get("key").map(Key::deserialize) {
+        let disk = guest.get("disk").and_then(|disk| Disk::deserialize(disk).ok());
+        guest.insert("modules".to_owned(), key.asked_modules(disk.as_ref()).into());
+        asked.entry("machine").or_insert_with(|| json!(key.machine));
+    }
+    let mut subjects = older.remove("subjects").unwrap_or_default();
+    let mut kernels = Map::new();
+    for (side, subject) in subjects.as_object_mut().into_iter().flatten() {
+        if let Some(alone) = subject.get_mut("subject").map(Value::take) {
+            kernels.insert(side.clone(), subject["kernel"].take());
+            *subject = alone;
+        }
+    }
+    if !kernels.is_empty() {
+        older.insert("kernels".to_owned(), kernels.into());
+    }
+    asked.extend([("subjects".to_owned(), subjects), ("guest".to_owned(), guest.into())]);
+    older.insert("asked".to_owned(), asked.into());
+    counts
 }
 
 /// Evidence of exact counts for a row.
@@ -167,43 +270,23 @@ pub struct OfSizes {
     pub sizes: [u64; 2],
 }
 
-/// A Subject with its Kernel.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Subjects {
-    /// The Subject, as it was asked for.
-    pub subject: Subject,
-    /// Identity of its Kernel.
-    pub kernel: Identity,
-}
-
 /// Data of exact counts about all rows together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub struct CountsComparison {
+    /// What was asked for; files that tracing a program found are left out.
+    pub asked: AskedCounts,
     /// Key of the counts.
     pub key: Key,
-    /// The two Subjects.
-    pub subjects: Sides<Subjects>,
+    /// The Subjects' Kernels.
+    pub kernels: Sides<Identity>,
     /// Layouts per Side.
     pub layouts: usize,
     /// Seed that the Layouts were drawn from.
     pub seed: u64,
-    /// The file system of the guest's files.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub disk: Option<Disk>,
     /// The kernels' names of the code that computes crc32c for a disk, each once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub crc32c: Vec<String>,
-    /// The programs of the user's, of which each is a row.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub programs: Vec<UserProgram>,
-    /// Commands that run beside rows that are no programs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hooks: Option<UserProgram>,
-    /// The directory of the user's workloads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workloads_from: Option<String>,
     /// Growth of costs with a size, for rows that show it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub growth: Vec<Growth>,
@@ -265,20 +348,22 @@ mod tests {
         });
         json["kernels"] = serde_json::json!({ "base": kernel, "change": kernel });
         json["key"]["programs"] = programs.into();
-        let plan: CountsPlan = serde_json::from_value(json).unwrap();
+        let mut plan: CountsPlan = serde_json::from_value(json).unwrap();
         let named = |name: &str| UserProgram { name: name.to_owned(), ..UserProgram::default() };
-        let programs = vec![named("one"), named("two")];
-        CountsPlan { programs, hooks: Some(named("rows")), ..plan }
+        let AskedCounts { guest, .. } = &mut plan.asked;
+        guest.programs = vec![named("one"), named("two")];
+        guest.hooks = Some(named("rows"));
+        plan
     }
 
     #[test]
     fn a_rows_key_has_its_own_archive_and_what_all_guests_have() {
-        let plan = plan("beside+one+two");
+        let mut plan = plan("beside+one+two");
         assert_eq!(plan.archives_of(Side::Base), (Some("beside"), vec!["one", "two"]));
         let programs = |row: &str| plan.key_of(Side::Base, row).programs;
         assert_eq!(programs("program:two"), "beside+two");
         assert_eq!(programs("getppid"), "beside");
-        let plan = CountsPlan { hooks: None, ..plan };
+        plan.asked.guest.hooks = None;
         assert_eq!(plan.key_of(Side::Base, "program:one").programs, "beside");
         // Without hooks the first archive is that of the first program.
         assert_eq!(plan.archives_of(Side::Base), (None, vec!["beside", "one"]));
@@ -287,9 +372,10 @@ mod tests {
     #[test]
     fn a_side_with_a_setup_has_an_archive_of_its_own() {
         let (base, change) = ("one+two".to_owned(), "setup+one+two".to_owned());
-        let mut plan = CountsPlan { hooks: None, ..plan("") };
+        let mut plan = plan("");
+        plan.asked.guest.hooks = None;
         plan.archives = Some(Sides { base, change });
-        plan.subjects.change.setup = Some("true".to_owned());
+        plan.asked.subjects.change.setup = Some("true".to_owned());
         assert_eq!(plan.archives_of(Side::Base), (None, vec!["one", "two"]));
         assert_eq!(plan.archives_of(Side::Change), (Some("setup"), vec!["one", "two"]));
         assert_eq!(plan.key_of(Side::Change, "program:two").programs, "setup+two");

@@ -65,7 +65,8 @@ pub use calibration::{
 pub use comparison::{Comparison, ComparisonMethod, Evidence, Row, RowFailure, Verdict, Warning};
 pub use costly::{Costly, CostlyCounts, Msr, Tallied, Tally};
 pub use counts::{
-    CountsComparison, CountsEvidence, CountsPlan, Growth, GrowthPower, OfSizes, Subjects,
+    AskedCounts, AskedGuest, CountsComparison, CountsEvidence, CountsPlan, Growth, GrowthPower,
+    OfSizes,
 };
 pub use effect::{
     Effect, Fallback, FunctionDelta, LITTLE_OF_DELTA_PERCENT, Own, PathDelta, RowPaths, WaitStack,
@@ -99,8 +100,8 @@ pub use native::{
     NativeSample, NativeTable, Repeats, StatChange, StatCommand, StatRow, StatTable, Summary,
 };
 pub use plan::{
-    AskedGuest, CampaignPlan, CampaignSubject, CampaignUnit, Measurand, MeasuredLayout,
-    Measurement, Plan, PlanMethod, RUNNER, Region, Shard, Signature, Workload, family,
+    ByMethod, CampaignPlan, CampaignSubject, CampaignUnit, Measurand, MeasuredLayout, Measurement,
+    Method, Plan, PlanMethod, RUNNER, Region, Shard, Signature, Workload, family,
 };
 pub use program::{
     CountedOperations, NamedFiles, ProgramSize, ProgramWork, TracedCall, TransferredBytes,

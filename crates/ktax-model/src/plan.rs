@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Boot, CountsPlan, Disk, FORMAT, GuestsPlan, Identity, Key, Layout, Machine, Sample, Side,
-    Sides, Step, Subject, TimesPlan, UserProgram, is_default,
+    AskedCounts, AskedGuest, Boot, CountsPlan, FORMAT, GuestsPlan, Identity, Key, Layout, Machine,
+    Sample, Side, Sides, Step, Subject, TimesPlan, UserProgram, is_default,
 };
 
 /// Everything that a run needs to know: `plan.json`. `M` is what only the method needs to know.
@@ -25,19 +25,59 @@ pub struct Plan<M = PlanMethod> {
     pub method: M,
 }
 
-/// Methods of measurement.
+/// A value for one of the three methods of measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 // There are few of them at a time, so a box would save nothing.
 #[allow(clippy::large_enum_variant)]
-pub enum PlanMethod {
+pub enum ByMethod<C, T, G> {
     /// Instructions, counted exactly.
-    Counts(CountsPlan),
+    Counts(C),
     /// Times of pairs.
-    Times(TimesPlan),
+    Times(T),
     /// Exits of guests of a KVM host.
-    Guests(GuestsPlan),
+    Guests(G),
 }
+
+impl<C, T, G> ByMethod<C, T, G> {
+    /// The method alone.
+    pub fn method(&self) -> Method {
+        match self {
+            ByMethod::Counts(_) => Method::Counts,
+            ByMethod::Times(_) => Method::Times,
+            ByMethod::Guests(_) => Method::Guests,
+        }
+    }
+
+    /// Value of counts; `None` for other methods.
+    pub fn counts(&self) -> Option<&C> {
+        if let ByMethod::Counts(counts) = self { Some(counts) } else { None }
+    }
+
+    /// Value of times; `None` for other methods.
+    pub fn times(&self) -> Option<&T> {
+        if let ByMethod::Times(times) = self { Some(times) } else { None }
+    }
+
+    /// Value of guests; `None` for other methods.
+    pub fn guests(&self) -> Option<&G> {
+        if let ByMethod::Guests(guests) = self { Some(guests) } else { None }
+    }
+}
+
+/// Methods of measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// The engine counts, which is the default.
+    Counts,
+    /// The engine measures times.
+    Times,
+    /// `host = "…"`
+    Guests,
+}
+
+/// Method of a Plan.
+pub type PlanMethod = ByMethod<CountsPlan, TimesPlan, GuestsPlan>;
 
 impl<M> Plan<M> {
     /// Replaces the method.
@@ -195,25 +235,6 @@ pub struct Measurement {
     pub layouts: Vec<MeasuredLayout>,
 }
 
-/// Content of the guests of both Sides beside their kernels, as it was asked for. The resolved
-/// content is in the Key.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AskedGuest {
-    /// The file system of the guest's files.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub disk: Option<Disk>,
-    /// The user's programs, of which each is a row.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub programs: Vec<UserProgram>,
-    /// Commands that run beside rows that are no programs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hooks: Option<UserProgram>,
-    /// The directory of the user's workloads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workloads_from: Option<String>,
-}
-
 /// Measurement under one Layout.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -295,16 +316,15 @@ impl CampaignPlan {
         let subject = &self.subjects[unit.subject].subject;
         let steps = (0_u32..).zip(0..self.layouts.len());
         let method = CountsPlan {
+            asked: AskedCounts {
+                machine: self.machine.clone(),
+                subjects: Sides::from_fn(|_| subject.clone()),
+                guest: AskedGuest::default(),
+                calibration: None,
+            },
             key: self.key.clone(),
-            machine: self.machine.clone(),
-            subjects: Sides::from_fn(|_| subject.clone()),
-            kernels: Sides::from_fn(|_| kernel.clone()),
             archives: None,
-            calibration: None,
-            disk: None,
-            programs: Vec::new(),
-            hooks: None,
-            workloads_from: None,
+            kernels: Sides::from_fn(|_| kernel.clone()),
             workloads: unit.rows.iter().map(|row| self.workloads[*row].clone()).collect(),
             layouts: self.layouts.clone(),
             steps: steps.map(|(index, layout)| Step { index, side: Side::Base, layout }).collect(),

@@ -136,13 +136,9 @@ fn is_one(cpus: &u32) -> bool {
     *cpus == 1
 }
 
-fn one() -> u32 {
-    1
-}
-
 impl Default for Machine {
     fn default() -> Self {
-        Machine { cpu: "max".into(), memory_mib: 512, cpus: one(), quantum: None, model: None }
+        Machine { cpu: "max".into(), memory_mib: 512, cpus: 1, quantum: None, model: None }
     }
 }
 
@@ -315,20 +311,11 @@ pub struct Key {
     /// QEMU's version with the distribution's suffix, as `--version` prints it.
     pub qemu: String,
     /// QEMU's machine type; its version is QEMU's.
-    pub machine: String,
-    /// CPU model with features.
-    pub cpu: String,
-    /// Guest memory in MiB.
-    pub memory_mib: u32,
-    /// Number of the guest's CPUs.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
-    pub cpus: u32,
-    /// Number of instructions that each of several CPUs executes in turn; see [`Machine`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub quantum: Option<u32>,
-    /// Model that ran beside counting.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<Model>,
+    #[serde(rename = "machine")]
+    pub machine_type: String,
+    /// The shape of the computer.
+    #[serde(flatten)]
+    pub machine: Machine,
     /// SHA-256 over the guest programs and the plugin.
     pub guest: String,
     /// SHA-256 of each archive of the user's programs with all that they need, with `+` between
@@ -341,10 +328,10 @@ pub struct Key {
 }
 
 impl Key {
-    /// The shape of the computer.
-    pub fn shape(&self) -> Machine {
-        let Key { cpu, memory_mib, cpus, quantum, model, .. } = self.clone();
-        Machine { cpu, memory_mib, cpus, quantum, model }
+    /// The modules that were asked for beside those of this disk.
+    pub fn asked_modules(&self, disk: Option<&Disk>) -> Vec<String> {
+        let implied = Disk::with_modules(disk, &[]);
+        self.modules.iter().filter(|module| !implied.contains(module)).cloned().collect()
     }
 }
 

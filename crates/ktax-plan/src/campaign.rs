@@ -4,7 +4,7 @@ use crate::counts::CountsExperiment;
 use crate::error::PlanError;
 use crate::experiment::{Experiment, ExperimentMethod};
 use crate::file::{ExperimentFile, SubjectKeys};
-use ktax_model::CampaignUnit;
+use ktax_model::{AskedCounts, CampaignUnit};
 
 /// A campaign file: many Subjects over the same rows, and timed experiments.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,10 +54,10 @@ impl Campaign {
         let subjects = file.subjects.iter().map(|keys| subject_experiment(file, keys));
         let title = file.title.clone().unwrap_or_default();
         let subjects: Vec<Experiment<_>> = subjects.collect::<Result<_, PlanError>>()?;
-        let has_more = |method: &CountsExperiment| {
-            !method.programs.is_empty() || method.disk.is_some() || method.base.has_settings()
+        let has_more = |AskedCounts { guest, subjects, .. }: &AskedCounts| {
+            !guest.programs.is_empty() || guest.disk.is_some() || subjects.base.has_settings()
         };
-        if subjects.iter().any(|subject| has_more(&subject.method)) {
+        if subjects.iter().any(|subject| has_more(&subject.method.asked)) {
             return Err(refuse(no_more));
         }
         Ok(Campaign { title, subjects, timed: file.timed.clone() })
@@ -185,13 +185,13 @@ mod tests {
     #[test]
     fn each_subject_is_checked_as_those_of_an_experiment() {
         let all = parse(TEXT).unwrap().subjects;
-        let lines: Vec<&str> =
-            all.iter().map(|subject| subject.method.change.boot_line.as_str()).collect();
+        let lines: Vec<&str> = all
+            .iter()
+            .map(|subject| subject.method.asked.subjects.change.boot_line.as_str())
+            .collect();
         assert_eq!(lines, ["", "quiet"]);
-        assert!(
-            all.iter().all(|subject| subject.method.layouts == 3
-                && subject.method.base == subject.method.change)
-        );
+        assert!(all.iter().all(|subject| subject.method.layouts == 3
+            && subject.method.asked.subjects.base == subject.method.asked.subjects.change));
     }
 
     #[test]

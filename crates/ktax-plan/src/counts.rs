@@ -13,8 +13,8 @@ use crate::workloads::{
 use crate::{bounds, disk, layouts, program};
 use ktax_engine::{ENGINES, EngineEntry};
 use ktax_model::{
-    Calibration, CountsPlan, Disk, Identity, Key, Machine, MachineModel, Model, Plan, QUANTUM,
-    Region, Sides, Subject, UserProgram, Workload,
+    AskedCounts, AskedGuest, CountsPlan, Disk, Identity, Key, Machine, MachineModel, Model, Plan,
+    QUANTUM, Region, Sides, Subject, Workload,
 };
 
 /// Settings that only experiments of counts have.
@@ -26,26 +26,10 @@ pub struct CountsExperiment {
     pub layouts: u32,
     /// Rows by name; by default the programs, or all default rows if there are none.
     pub workloads: Option<Vec<String>>,
-    /// The directory of the user's workloads.
-    pub workloads_from: Option<String>,
-    /// Workloads that this directory defines.
+    /// Workloads that the user's directory defines.
     pub definitions: Vec<Definition>,
-    /// Modules that each guest loads, with their parameters.
-    pub modules: Vec<String>,
-    /// File system of the guest's files.
-    pub disk: Option<Disk>,
-    /// Programs of the user and of workload files; each is a row.
-    pub programs: Vec<UserProgram>,
-    /// Commands that run beside rows that are no programs.
-    pub hooks: Option<Box<UserProgram>>,
-    /// Shape of the computer, the same for both Sides.
-    pub machine: Machine,
-    /// Cycles of the modelled machine, if its file has them.
-    pub calibration: Option<Box<Calibration>>,
-    /// Base of the comparison.
-    pub base: Subject,
-    /// Change of the comparison.
-    pub change: Subject,
+    /// Both Sides and what they share.
+    pub asked: AskedCounts,
 }
 
 impl CountsExperiment {
@@ -55,16 +39,13 @@ impl CountsExperiment {
             engine: &ENGINES[0],
             layouts: Machine::default().usual_layouts(),
             workloads: None,
-            workloads_from: None,
             definitions: Vec::new(),
-            modules: Vec::new(),
-            disk: None,
-            programs: Vec::new(),
-            hooks: None,
-            machine: Machine::default(),
-            calibration: None,
-            base,
-            change,
+            asked: AskedCounts {
+                machine: Machine::default(),
+                subjects: Sides { base, change },
+                guest: AskedGuest::default(),
+                calibration: None,
+            },
         }
     }
 
@@ -79,20 +60,23 @@ impl CountsExperiment {
             program::split_names(&with_definitions(&file.definitions)?, file.workloads.as_deref())?;
         let disk;
         [disk, base.disk, change.disk] = disks_of_sides(file)?;
-        let experiment = CountsExperiment {
-            modules: file.modules.clone(),
+        let implied = Disk::with_modules(disk.as_ref(), &[]);
+        let modules = file.modules.iter().filter(|module| !implied.contains(module));
+        let guest = AskedGuest {
+            modules: modules.cloned().collect(),
             disk,
+            programs: [program::checked_programs(&file.program)?, defined].concat(),
+            hooks: file.hooks.as_ref().map(checked_hooks).transpose()?,
+            workloads_from: file.workloads_from.clone(),
+        };
+        let calibration = file.machine.model.as_ref().and_then(ModelKey::calibration);
+        let subjects = Sides { base, change };
+        let experiment = CountsExperiment {
             engine: file.engine.unwrap_or(&ENGINES[0]),
             layouts: file.layouts.unwrap_or(machine.usual_layouts()),
             workloads,
-            workloads_from: file.workloads_from.clone(),
             definitions: file.definitions.clone(),
-            programs: [program::checked_programs(&file.program)?, defined].concat(),
-            hooks: file.hooks.as_ref().map(checked_hooks).transpose()?.map(Box::new),
-            machine,
-            calibration: file.machine.model.as_ref().and_then(ModelKey::calibration),
-            base,
-            change,
+            asked: AskedCounts { machine, subjects, guest, calibration },
         };
         experiment.check()?;
         Ok(experiment)
@@ -101,13 +85,13 @@ impl CountsExperiment {
     /// Refuses an experiment that cannot be planned. Call it again after changing a field.
     pub fn check(&self) -> Result<(), PlanError> {
         layouts::check_layouts(self.layouts)?;
-        if self.hooks.is_some() && self.workloads.is_none() && !self.programs.is_empty() {
+        let AskedCounts { machine, subjects: Sides { base, change }, guest, .. } = &self.asked;
+        if guest.hooks.is_some() && self.workloads.is_none() && !guest.programs.is_empty() {
             let reason = "hooks run beside rows that are no programs, and there is none: write \
                           setup and prepare into its [[program]] or [run]";
             return Err(PlanError::Program { reason: reason.into() });
         }
-        let Machine { cpus, quantum, model, .. } = &self.machine;
-        let (cpus, quantum) = (*cpus, *quantum);
+        let &Machine { cpus, quantum, memory_mib, ref model, .. } = machine;
         if !CPUS.contains(&cpus) {
             return Err(PlanError::Cpus { value: cpus });
         }
@@ -122,32 +106,31 @@ impl CountsExperiment {
             return Err(PlanError::OneCpuModelled { name: machine.name.clone() });
         }
         let is_machine = model.as_ref().is_some_and(|model| model.machine().is_some());
-        let memory_mib = self.machine.memory_mib;
         if is_machine && memory_mib > MachineModel::MOST_MEMORY_MIB {
             return Err(PlanError::ModelledMemory { memory_mib });
         }
-        if !MEMORY_MIB.contains(&self.machine.memory_mib) {
-            return Err(PlanError::Memory { memory_mib: self.machine.memory_mib });
+        if !MEMORY_MIB.contains(&memory_mib) {
+            return Err(PlanError::Memory { memory_mib });
         }
-        for subject in [&self.base, &self.change] {
+        for subject in [base, change] {
             if subject.boot_line.len() > LONGEST_BOOT_LINE {
                 return Err(PlanError::BootLine { length: subject.boot_line.len() });
             }
         }
         for (what, text) in [
-            ("--base-boot-line (base.boot_line)", &self.base.boot_line),
-            ("--change-boot-line (change.boot_line)", &self.change.boot_line),
-            ("--cpu (machine.cpu)", &self.machine.cpu),
-            ("--module (modules)", &self.modules.join(" ")),
-            ("--base-module (base.modules)", &self.base.modules.join(" ")),
-            ("--change-module (change.modules)", &self.change.modules.join(" ")),
-            ("the base's options and patches", &self.base.kernel_alone().beside_kernel()),
-            ("the change's options and patches", &self.change.kernel_alone().beside_kernel()),
+            ("--base-boot-line (base.boot_line)", &base.boot_line),
+            ("--change-boot-line (change.boot_line)", &change.boot_line),
+            ("--cpu (machine.cpu)", &machine.cpu),
+            ("--module (modules)", &guest.modules.join(" ")),
+            ("--base-module (base.modules)", &base.modules.join(" ")),
+            ("--change-module (change.modules)", &change.modules.join(" ")),
+            ("the base's options and patches", &base.kernel_alone().beside_kernel()),
+            ("the change's options and patches", &change.kernel_alone().beside_kernel()),
         ] {
             printable_line(what, text)?;
         }
-        self.check_settings("base", &self.base)?;
-        self.check_settings("change", &self.change)
+        self.check_settings("base", base)?;
+        self.check_settings("change", change)
     }
 
     /// Refuses settings that cannot be made in a Side's guest.
@@ -163,11 +146,8 @@ impl CountsExperiment {
             return refuse("setup", "a text has a NUL character; remove it".into());
         }
         // Programs, hooks and set-up each have the Side's files beside their own.
-        let own = self
-            .programs
-            .iter()
-            .chain(self.hooks.as_deref())
-            .map(|program| program.files.as_slice());
+        let AskedGuest { programs, hooks, .. } = &self.asked.guest;
+        let own = programs.iter().chain(hooks).map(|program| program.files.as_slice());
         for own in own.chain([&[][..]]) {
             check_files(&[own, files].concat())?;
         }
@@ -178,7 +158,8 @@ impl CountsExperiment {
     /// does not fit in the memory.
     pub fn rows(&self) -> Result<Vec<Workload>, PlanError> {
         let definitions = with_definitions(&self.definitions)?;
-        let CountsExperiment { workloads, programs, machine, .. } = self;
+        let (workloads, AskedCounts { machine, guest, .. }) = (&self.workloads, &self.asked);
+        let programs = &guest.programs;
         let mut rows = program::rows_alone(programs, &definitions);
         if workloads.is_some() || programs.is_empty() {
             let selected = select(&definitions, workloads.as_deref())?;
@@ -220,27 +201,10 @@ impl Experiment<CountsExperiment> {
         key: Key,
         archives: Option<Sides<String>>,
     ) -> Result<Plan<CountsPlan>, PlanError> {
-        let CountsExperiment { layouts, machine, base, change, programs, disk, .. } = &self.method;
-        let hooks = self.method.hooks.as_deref().cloned();
-        let workloads_from = self.method.workloads_from.clone();
         let workloads = self.method.rows()?;
-        let (layouts, steps) = layouts::draw_steps(self.seed, *layouts);
-        let method = CountsPlan {
-            key,
-            archives,
-            machine: machine.clone(),
-            subjects: Sides { base: base.clone(), change: change.clone() },
-            kernels,
-            calibration: self.method.calibration.as_deref().cloned(),
-            disk: disk.clone(),
-            programs: programs.clone(),
-            hooks,
-            workloads_from,
-            workloads,
-            layouts,
-            steps,
-        };
-        Ok(self.plan_of(method))
+        let (layouts, steps) = layouts::draw_steps(self.seed, self.method.layouts);
+        let asked = self.method.asked.clone();
+        Ok(self.plan_of(CountsPlan { asked, key, archives, kernels, workloads, layouts, steps }))
     }
 }
 
@@ -287,15 +251,15 @@ mod tests {
     #[test]
     fn several_cpus_have_more_layouts_and_show_no_hypervisor() {
         let one = experiment("").unwrap();
-        assert_eq!((one.machine.cpu.as_str(), one.layouts), ("max", 5));
+        assert_eq!((one.asked.machine.cpu.as_str(), one.layouts), ("max", 5));
         // `vcpus` is the older name of the key in experiments with timed guests.
         for key in ["cpus = 4", "vcpus = 4"] {
             let four = experiment(key).unwrap();
-            assert_eq!((four.machine.quantum, four.layouts), (None, 7));
-            assert_eq!(four.machine.cpu, "max,-hypervisor");
+            assert_eq!((four.asked.machine.quantum, four.layouts), (None, 7));
+            assert_eq!(four.asked.machine.cpu, "max,-hypervisor");
             assert_eq!(four.rows().unwrap().len(), 1);
         }
-        let asked = experiment("cpus = 4, quantum = 500, cpu = \"max\"").unwrap().machine;
+        let asked = experiment("cpus = 4, quantum = 500, cpu = \"max\"").unwrap().asked.machine;
         assert_eq!((asked.cpu.as_str(), asked.quantum), ("max", Some(500)));
     }
 

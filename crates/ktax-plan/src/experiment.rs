@@ -10,7 +10,7 @@ use crate::keys;
 use crate::times::TimesExperiment;
 use ktax_engine::Measures;
 use ktax_host::text::short_hashes;
-use ktax_model::{FORMAT, Plan, Subject};
+use ktax_model::{ByMethod, FORMAT, Method, Plan, Sides, Subject};
 
 /// An experiment, checked: what is compared, over which rows, and with `M` how it is measured.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,37 +45,32 @@ impl<M> Experiment<M> {
 }
 
 /// Method of measuring, with its settings.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ExperimentMethod {
-    /// Instructions, counted exactly.
-    Counts(CountsExperiment),
-    /// Times of pairs.
-    Times(TimesExperiment),
-    /// Exits of guests of a KVM host.
-    Guests(GuestsExperiment),
-}
+pub type ExperimentMethod = ByMethod<CountsExperiment, TimesExperiment, GuestsExperiment>;
 
-impl ExperimentMethod {
-    /// Subjects whose kernels may be built; none for timed kernels, which have no patches.
-    pub fn built_subjects(&self) -> Vec<&Subject> {
-        match self {
-            ExperimentMethod::Counts(experiment) => vec![&experiment.base, &experiment.change],
-            ExperimentMethod::Times(_) => Vec::new(),
-            ExperimentMethod::Guests(experiment) => {
-                let guests = experiment.subjects().filter_map(|subject| subject.kernel.as_ref());
-                std::iter::once(&experiment.host_subject).chain(guests).collect()
-            }
+/// Subjects whose kernels may be built; none for timed kernels, which have no patches.
+pub fn built_subjects(method: &ExperimentMethod) -> Vec<&Subject> {
+    match method {
+        ExperimentMethod::Counts(counts) => {
+            let Sides { base, change } = &counts.asked.subjects;
+            vec![base, change]
+        }
+        ExperimentMethod::Times(_) => Vec::new(),
+        ExperimentMethod::Guests(experiment) => {
+            let guests = experiment.subjects().filter_map(|subject| subject.kernel.as_ref());
+            std::iter::once(&experiment.host_subject).chain(guests).collect()
         }
     }
+}
 
-    /// Whether base and change are the same, so that only noise can differ.
-    fn has_same_sides(&self) -> bool {
-        match self {
-            ExperimentMethod::Counts(experiment) => experiment.base == experiment.change,
-            ExperimentMethod::Times(experiment) => experiment.base == experiment.change,
-            ExperimentMethod::Guests(experiment) => {
-                experiment.change.as_ref() == Some(&experiment.base)
-            }
+/// Whether base and change are the same, so that only noise can differ.
+fn has_same_sides(method: &ExperimentMethod) -> bool {
+    match method {
+        ExperimentMethod::Counts(counts) => {
+            counts.asked.subjects.base == counts.asked.subjects.change
+        }
+        ExperimentMethod::Times(experiment) => experiment.base == experiment.change,
+        ExperimentMethod::Guests(experiment) => {
+            experiment.change.as_ref() == Some(&experiment.base)
         }
     }
 }
@@ -83,7 +78,7 @@ impl ExperimentMethod {
 impl Experiment {
     /// Checks the keys of a file or the command line.
     pub fn from_file(file: &ExperimentFile) -> Result<Experiment, PlanError> {
-        let method = Method::from_file(file);
+        let method = method_of(file);
         keys::check_keys_of_method(file, method)?;
         let default_percent = match method {
             Method::Times => TIMED_THRESHOLD_PERCENT,
@@ -105,10 +100,11 @@ impl Experiment {
         // If the title is made of the boot lines, they are checked before it.
         let title = file.title.clone().unwrap_or_default();
         printable_line("the title", &title)?;
-        if method.has_same_sides() && file.same != Some(true) {
-            return Err(PlanError::Same);
+        let seed = file.seed.unwrap_or(1);
+        match has_same_sides(&method) && file.same != Some(true) {
+            true => Err(PlanError::Same),
+            false => Ok(Experiment { title, seed, threshold_percent, method }),
         }
-        Ok(Experiment { title, seed: file.seed.unwrap_or(1), threshold_percent, method })
     }
 
     /// Parses and checks an experiment file; `path` is for messages.
@@ -117,25 +113,12 @@ impl Experiment {
     }
 }
 
-/// Methods of measuring, without their settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
-    /// The engine counts, which is the default.
-    Counts,
-    /// The engine measures times.
-    Times,
-    /// `host = "…"`
-    Guests,
-}
-
-impl Method {
-    /// The method of an experiment. No other code decides it.
-    pub fn from_file(file: &ExperimentFile) -> Method {
-        match (file.host, file.engine.map(|engine| engine.measures)) {
-            (Some(_), _) => Method::Guests,
-            (None, Some(Measures::Times { .. })) => Method::Times,
-            (None, Some(Measures::Counts { .. }) | None) => Method::Counts,
-        }
+/// The method of an experiment. No other code decides it.
+pub fn method_of(file: &ExperimentFile) -> Method {
+    match (file.host, file.engine.map(|engine| engine.measures)) {
+        (Some(_), _) => Method::Guests,
+        (None, Some(Measures::Times { .. })) => Method::Times,
+        (None, Some(Measures::Counts { .. }) | None) => Method::Counts,
     }
 }
 

@@ -1,17 +1,17 @@
 //! Keys of experiment files: the methods that each applies to, and the flag that sets it.
 
 use crate::error::PlanError;
-use crate::experiment::Method;
+use crate::experiment::method_of;
 use crate::file::{ExperimentFile, MachineKeys, SubjectKeys};
 use ktax_engine::{ENGINES, EngineEntry, Measures};
-use ktax_model::{HostKind, RunsOn};
+use ktax_model::{HostKind, Method, RunsOn};
 
 const COUNTS: &str = "the exact engine";
 const GUESTS: &str = "guests of a KVM host";
 
 /// Refuses a key that belongs to another method and so would do nothing.
 pub fn check_keys(file: &ExperimentFile) -> Result<(), PlanError> {
-    check_keys_of_method(file, Method::from_file(file))
+    check_keys_of_method(file, method_of(file))
 }
 
 /// Refuses a key that this method does not have.

@@ -2,9 +2,9 @@ use super::error::PlanError;
 use super::file::{Addition, ExperimentFile, SubjectKeys};
 use crate::defaults::{AskedAddition, already_on, without_effect};
 use crate::experiment::Experiment;
-use crate::experiment::Method;
+use crate::experiment::method_of;
 use ktax_host::text::escape;
-use ktax_model::{AlreadyOn, Warning};
+use ktax_model::{AlreadyOn, Method, Warning};
 
 /// A ledger file: a base, and additions to it, one at a time.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,7 +45,7 @@ impl Ledger {
         let refuse = |reason: String| PlanError::Ledger { path: path.to_owned(), reason };
         check_additions(&file).map_err(refuse)?;
         if let Some(addition) = file.add.iter().find(|addition| !addition.with.is_empty())
-            && Method::from_file(&file) != Method::Guests
+            && method_of(&file) != Method::Guests
         {
             let key = format!("with (of {})", addition.name);
             let (applies_to, uses) = ("host = \"kvm\"".to_owned(), "the exact engine".to_owned());
@@ -129,7 +129,7 @@ fn check_additions(file: &ExperimentFile) -> Result<(), String> {
     if file.change.is_some() {
         return Err("a change is what `add` makes of the base; remove `change`".into());
     }
-    if Method::from_file(file) == Method::Times {
+    if method_of(file) == Method::Times {
         return Err("times do not add up; remove `engine`".into());
     }
     if !file.sweep.is_empty() {
@@ -225,14 +225,15 @@ mod tests {
             ExperimentMethod::Counts(counts) => counts,
             other => panic!("{other:?}"),
         };
-        let name_and_line =
-            |index: usize| (all[index].0.as_str(), counted(index).change.boot_line.as_str());
+        let name_and_line = |index: usize| {
+            (all[index].0.as_str(), counted(index).asked.subjects.change.boot_line.as_str())
+        };
         assert_eq!(
             [name_and_line(0), name_and_line(1), name_and_line(2)],
             [("a", "quiet a=1"), ("b", "quiet"), (TOGETHER, "quiet a=1")]
         );
-        assert_eq!(counted(2).change.config, ["CONFIG_B=y"]);
-        assert!((0..3).all(|index| counted(index).base.boot_line == "quiet"));
+        assert_eq!(counted(2).asked.subjects.change.config, ["CONFIG_B=y"]);
+        assert!((0..3).all(|index| counted(index).asked.subjects.base.boot_line == "quiet"));
         assert_eq!(all[0].1.title, "t: a");
     }
 

@@ -33,7 +33,7 @@ pub use campaign::{Campaign, Costs, SHARDS, divide};
 pub use counts::CountsExperiment;
 pub use disk::{DiskKeys, mkfs};
 pub use error::PlanError;
-pub use experiment::{Experiment, ExperimentMethod, Method, title, title_of};
+pub use experiment::{Experiment, ExperimentMethod, built_subjects, method_of, title, title_of};
 pub use file::{ExperimentFile, MachineKeys, SubjectKeys};
 pub use guests::{GuestKernels, GuestsExperiment};
 pub use keys::check_keys;

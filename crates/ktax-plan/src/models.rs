@@ -15,7 +15,7 @@ pub enum ModelKey {
     /// `coherence`, or a machine that is built in.
     Name(String),
     /// Sizes of a machine, and its Calibration if it was calibrated.
-    Machine(Box<MachineModel>, Option<Box<Calibration>>),
+    Machine(Box<MachineModel>, Option<Calibration>),
 }
 
 impl From<String> for ModelKey {
@@ -28,11 +28,11 @@ impl ModelKey {
     /// Parses the text of a machine's file; `name` is that of the file.
     pub fn parse(text: &str, name: &str) -> Result<ModelKey, PlanError> {
         let (machine, calibration) = parse_machine(text, name)?;
-        Ok(ModelKey::Machine(Box::new(machine), calibration.map(Box::new)))
+        Ok(ModelKey::Machine(Box::new(machine), calibration))
     }
 
     /// Calibration of the machine, if its file has one.
-    pub fn calibration(&self) -> Option<Box<Calibration>> {
+    pub fn calibration(&self) -> Option<Calibration> {
         match self {
             ModelKey::Name(_) => None,
             ModelKey::Machine(_, calibration) => calibration.clone(),

@@ -1,8 +1,9 @@
 //! The command line that makes a comparison again.
 
 use ktax_model::{
-    Comparison, CountsComparison, Disk, History, HistoryLine, HistoryPoint, METRICS, Machine,
-    Model, Row, Side, Sides, Subject, TimedMachine, TimedSubject, TimesComparison, UserProgram,
+    AskedCounts, AskedGuest, Comparison, CountsComparison, History, HistoryLine, HistoryPoint,
+    METRICS, Machine, Model, Row, Side, Sides, Subject, TimedMachine, TimedSubject,
+    TimesComparison, UserProgram,
 };
 
 /// Defaults of `ktax compare`, which are left out of the command.
@@ -17,45 +18,42 @@ pub fn counts_command(
     threshold_percent: f64,
     counts: &CountsComparison,
 ) -> Vec<String> {
-    let Sides { base, change } = &counts.subjects;
-    let users: Vec<&UserProgram> =
-        counts.programs.iter().filter(|program| !program.defined).collect();
+    let AskedCounts { machine, subjects: Sides { base, change }, guest, .. } = &counts.asked;
+    let AskedGuest { modules, disk, programs, hooks, workloads_from } = guest;
+    let users: Vec<&UserProgram> = programs.iter().filter(|program| !program.defined).collect();
     let measured = rows.iter().filter(|row| row.computed_from().is_none());
     let is_complete = measured.filter(|row| UserProgram::is_row(&row.row)).count() == users.len();
     let users = written_programs(&users);
     let is_one_line = is_complete
         && users.len() <= 1
-        && (counts.hooks.is_none() || users.is_empty())
+        && (hooks.is_none() || users.is_empty())
         && is_archive_known(counts)
-        && has_flags(&base.subject, &change.subject)
-        && counts.key.model.as_ref().is_none_or(is_named);
+        && has_flags(base, change)
+        && machine.model.as_ref().is_none_or(is_named);
     if !is_one_line {
         return Vec::new();
     }
     let kernel = |side: Side| {
-        let subject = counts.subjects.get(side);
+        let subject = counts.asked.subjects.get(side);
         // A package's name may be another version tomorrow.
-        let is_package = subject.subject.kernel.starts_with("debian:");
-        if is_package { subject.kernel.source.clone() } else { subject.subject.kernel.clone() }
+        let is_package = subject.kernel.starts_with("debian:");
+        let source = if is_package { &counts.kernels.get(side).source } else { &subject.kernel };
+        source.clone()
     };
     let mut words = CommandLine::compare();
     words.kernels(kernel(Side::Base), kernel(Side::Change));
-    words.source_options(&base.subject, &change.subject);
-    words.boot_lines(&base.subject.boot_line, &change.subject.boot_line);
-    words.side_settings("base", &base.subject);
-    words.side_settings("change", &change.subject);
-    let is_same = base.subject == change.subject;
-    words.0.extend(is_same.then(|| "--same".to_owned()));
-    let machine = counts.key.shape();
-    words.machine(&machine);
-    counts.disk.iter().for_each(|disk| words.option("--disk", disk));
-    let implied = Disk::with_modules(counts.disk.as_ref(), &[]);
-    let asked = counts.key.modules.iter().filter(|module| !implied.contains(module));
-    asked.for_each(|module| words.option("--module", module));
-    counts.workloads_from.iter().for_each(|directory| words.option("--workloads", directory));
+    words.source_options(base, change);
+    words.boot_lines(&base.boot_line, &change.boot_line);
+    words.side_settings("base", base);
+    words.side_settings("change", change);
+    words.0.extend((base == change).then(|| "--same".to_owned()));
+    words.machine(machine);
+    disk.iter().for_each(|disk| words.option("--disk", disk));
+    modules.iter().for_each(|module| words.option("--module", module));
+    workloads_from.iter().for_each(|directory| words.option("--workloads", directory));
     words.rows("-w", rows.iter().filter(|row| !UserProgram::is_row(&row.row)));
-    words.counting(&machine, counts.layouts, counts.seed, threshold_percent);
-    counts.hooks.iter().for_each(|hooks| words.hooks(hooks));
+    words.counting(machine, counts.layouts, counts.seed, threshold_percent);
+    hooks.iter().for_each(|hooks| words.hooks(hooks));
     users.into_iter().for_each(|(program, sizes)| words.program(program, sizes));
     words.0
 }
@@ -76,10 +74,14 @@ fn written_programs<'a>(users: &[&'a UserProgram]) -> Vec<(&'a UserProgram, &'a 
 /// Tells whether the contents of the guests' archive are known: stores of older releases keep only
 /// its hash.
 fn is_archive_known(counts: &CountsComparison) -> bool {
-    let CountsComparison { key, subjects, disk, programs, hooks, .. } = counts;
-    let Sides { base, change } = subjects;
-    let has_own = base.subject.has_settings() || change.subject.has_settings();
-    key.programs.is_empty() || has_own || disk.is_some() || !programs.is_empty() || hooks.is_some()
+    let AskedCounts { subjects: Sides { base, change }, guest, .. } = &counts.asked;
+    let AskedGuest { disk, programs, hooks, .. } = guest;
+    let has_own = base.has_settings() || change.has_settings();
+    counts.key.programs.is_empty()
+        || has_own
+        || disk.is_some()
+        || !programs.is_empty()
+        || hooks.is_some()
 }
 
 /// Tells whether flags can name the sources of both kernels: some flags set both sides at once.

@@ -20,8 +20,8 @@ use crate::view::{Cell, Kind, Legend, Line, Note, Records, Section, SideLine, Ta
 use crate::{again, changes, effect, number, pictures, verdict, words};
 use ktax_host::text::short_hashes;
 use ktax_model::{
-    AWAITED, CYCLES, Comparison, CountsComparison, Estimate, Identity, LowHigh, Model, Row, Side,
-    Sides, TRANSFERS, metric,
+    AWAITED, CYCLES, Comparison, CountsComparison, Estimate, LowHigh, Model, Row, Side, Sides,
+    TRANSFERS, metric,
 };
 
 /// Shows all rows at once, what carries most, the table, each row, then how costs grow, what
@@ -46,7 +46,7 @@ pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
     sections.push(Section::Sentences(growth));
     sections.extend(functions(rows));
     sections.push(changes::costly(rows));
-    let model = counts.key.model.as_ref().and_then(Model::machine);
+    let model = counts.key.machine.model.as_ref().and_then(Model::machine);
     sections.extend(model.map(|model| changes::modelled(rows, &model.name)));
     sections.extend(estimates(rows));
     sections.push(changes::also_changed(rows));
@@ -72,8 +72,8 @@ pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
 
 /// Heads of the columns beside a side's name; a side may have more than a boot line.
 fn side_heads(counts: &CountsComparison) -> [&'static str; 2] {
-    let Sides { base, change } = &counts.subjects;
-    match base.subject.has_settings() || change.subject.has_settings() {
+    let Sides { base, change } = &counts.asked.subjects;
+    match base.has_settings() || change.has_settings() {
         true => ["kernel", "boot line and settings"],
         false => ["kernel", "boot line"],
     }
@@ -91,7 +91,7 @@ fn legend(comparison: &Comparison, counts: &CountsComparison) -> Legend {
     let rep = comparison.rows.iter().any(is_by_rep).then_some(words::BY_REP);
     let is_by_threads = |row| verdict::is_by(row, AWAITED) && row.verdict.is_change();
     let threads = comparison.rows.iter().any(is_by_threads).then_some(words::BY_AWAITED);
-    let insn = if counts.key.cpus > 1 { SEVERAL_CPUS_MEANING } else { ONE_CPU_MEANING };
+    let insn = if counts.key.machine.cpus > 1 { SEVERAL_CPUS_MEANING } else { ONE_CPU_MEANING };
     let numbers = [insn, "base, change and delta are of the layout with the median delta."];
     Legend::new(numbers.map(str::to_owned).into_iter().chain(words::programs(&comparison.rows)))
         .with(words::over_layouts(comparison.threshold_percent, counts.layouts))
@@ -101,7 +101,7 @@ fn legend(comparison: &Comparison, counts: &CountsComparison) -> Legend {
 
 /// Returns one line for each row and Metric, with all samples. The unit of a model has its name.
 pub fn records(comparison: &Comparison) -> Records {
-    let model = comparison.counts().and_then(|counts| counts.key.model.as_ref());
+    let model = comparison.counts().and_then(|counts| counts.key.machine.model.as_ref());
     effect::records(&comparison.rows, |name| {
         let Some(metric) = metric(name) else { return String::new() };
         let is_modelled = metric.modelled.is_some() || metric.name == TRANSFERS;
@@ -117,7 +117,7 @@ pub fn sides(counts: &CountsComparison) -> Vec<SideLine> {
     let line = |side: Side| SideLine {
         side: side.name(),
         what: kernel_name(counts, side),
-        beside: counts.subjects.get(side).subject.beside_kernel(),
+        beside: counts.asked.subjects.get(side).beside_kernel(),
     };
     Side::BOTH.map(line).to_vec()
 }
@@ -125,12 +125,11 @@ pub fn sides(counts: &CountsComparison) -> Vec<SideLine> {
 /// Names a side's Kernel; with its revision, or a piece of its hash, where two different Kernels
 /// have one name.
 fn kernel_name(counts: &CountsComparison, side: Side) -> String {
-    let identity = |side| -> &Identity { &counts.subjects.get(side).kernel };
-    let (base, change, own) = (identity(Side::Base), identity(Side::Change), identity(side));
+    let (Sides { base, change }, own) = (&counts.kernels, counts.kernels.get(side));
     if base.name() != change.name() || base.sha256 == change.sha256 {
         return short_hashes(own.name());
     }
-    match counts.subjects.get(side).subject.revision() {
+    match counts.asked.subjects.get(side).revision() {
         Some(revision) => format!("{} (git {revision})", own.name()),
         None => {
             let start: String = own.sha256.chars().take(12).collect();

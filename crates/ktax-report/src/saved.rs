@@ -189,7 +189,7 @@ pub fn versions(result: &SavedResult, options: TextOptions) -> Option<String> {
     let SavedResult::Comparison(comparison) = result else { return None };
     let (key, kernels) = match &comparison.method {
         ComparisonMethod::Counts(counts) => {
-            let named_kernel = |side: Side| (side.name(), &counts.subjects.get(side).kernel);
+            let named_kernel = |side: Side| (side.name(), counts.kernels.get(side));
             (&counts.key, Side::BOTH.map(named_kernel).to_vec())
         }
         ComparisonMethod::Guests(guests) => {

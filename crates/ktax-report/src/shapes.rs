@@ -190,7 +190,7 @@ fn render_counters(comparison: &Comparison, options: TextOptions) -> String {
 /// Returns the machine that was modelled, if any was.
 fn modelled_machine(comparison: &Comparison) -> Option<&MachineModel> {
     match &comparison.method {
-        ComparisonMethod::Counts(counts) => counts.key.model.as_ref()?.machine(),
+        ComparisonMethod::Counts(counts) => counts.key.machine.model.as_ref()?.machine(),
         _ => None,
     }
 }

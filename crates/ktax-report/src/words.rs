@@ -13,18 +13,19 @@ use ktax_stats::exact::MIN_LAYOUTS;
 /// Describes the machine of counts, and the number of layouts: `exact · QEMU 7.2.22 · pc-q35-7.2 ·
 /// max · 512 MiB · 5 layouts`.
 pub fn machine(key: &Key, layouts: usize) -> String {
+    let machine = &key.machine;
     let mut words = vec![
         key.engine.clone(),
         format!("QEMU {}", key.qemu),
-        key.machine.clone(),
-        key.cpu.clone(),
-        format!("{} MiB", number::whole(key.memory_mib.into())),
+        key.machine_type.clone(),
+        machine.cpu.clone(),
+        format!("{} MiB", number::whole(machine.memory_mib.into())),
     ];
-    if key.cpus > 1 {
-        words.push(format!("{} CPUs", key.cpus));
-        words.push(quantum(key.quantum));
+    if machine.cpus > 1 {
+        words.push(format!("{} CPUs", machine.cpus));
+        words.push(quantum(machine.quantum));
     }
-    words.extend(key.model.as_ref().map(|model| format!("model {}", model.name())));
+    words.extend(machine.model.as_ref().map(|model| format!("model {}", model.name())));
     if !key.modules.is_empty() {
         let names = key.modules.iter().map(|module| module_and_parameters(module).0);
         let names: Vec<&str> = names.collect();
@@ -51,7 +52,7 @@ fn quantum(asked: Option<u32>) -> String {
 
 /// Describes the machine of counts with the disk, and the code that computes its checksums.
 pub fn counts_header(counts: &CountsComparison) -> String {
-    let disk = counts.disk.as_ref().map(|disk| {
+    let disk = counts.asked.guest.disk.as_ref().map(|disk| {
         let Disk { fs, mib, device, .. } = disk;
         match fs == Disk::OVERLAY {
             true => " · disk overlay on tmpfs".to_owned(),

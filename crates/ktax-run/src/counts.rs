@@ -61,10 +61,10 @@ impl Boots for CountsBoots<'_> {
     fn script(&self, plan: &CountsPlan, step: &Step) -> String {
         let script = |program| self.engine.script(&self.request(plan, step, program));
         let first = script(first_program(plan));
-        match plan.programs.len() {
+        match plan.asked.guest.programs.len() {
             0 | 1 if plan.workloads.len() <= 1 => first,
             _ => {
-                let rows = plan.programs.iter().map(UserProgram::row);
+                let rows = plan.asked.guest.programs.iter().map(UserProgram::row);
                 let others = rows.enumerate().map(|(place, row)| (row, script(Some(place))));
                 by_order(&first, others)
             }
@@ -79,7 +79,7 @@ impl Boots for CountsBoots<'_> {
         let program = first_program(plan);
         let frozen = self.frozen(plan, step, program)?;
         let (workloads, layout) = (&plan.workloads, &plan.layouts[step.layout]);
-        let is_repeated = plan.machine.cpus > 1 && step.layout == 0;
+        let is_repeated = plan.asked.machine.cpus > 1 && step.layout == 0;
         let is_first = step.layout == 0;
         let (boots, step) = (self, step.clone());
         Ok(Box::new(CountsBoot {
@@ -137,8 +137,8 @@ impl CountsBoots<'_> {
         Request {
             image: self.images.get(step.side).clone(),
             image_sha256: plan.kernels.get(step.side).sha256.clone(),
-            boot_line: plan.subjects.get(step.side).boot_line.clone(),
-            machine: plan.machine.clone(),
+            boot_line: plan.asked.subjects.get(step.side).boot_line.clone(),
+            machine: plan.asked.machine.clone(),
             layout: plan.layouts[step.layout].clone(),
             modules: self.modules.get(step.side).clone(),
             beside: programs.beside.clone(),

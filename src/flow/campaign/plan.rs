@@ -41,7 +41,7 @@ pub fn plan(
     let subjects = campaign.subjects.iter().zip(&kernels);
     let subject = |(experiment, kernel): (&Experiment<CountsExperiment>, &Option<Kernel>)| {
         let kernel = kernel.as_ref().map(|kernel| kernel.identity.clone());
-        CampaignSubject { subject: experiment.method.base.clone(), kernel }
+        CampaignSubject { subject: experiment.method.asked.subjects.base.clone(), kernel }
     };
     planned.subjects = subjects.map(subject).collect();
     let known = known_measurements(&planned, session)?;
@@ -57,7 +57,7 @@ pub fn plan(
 fn plan_without_subjects(campaign: &Campaign, qemu: &Qemu) -> Result<CampaignPlan, Error> {
     let first = campaign.subjects.first();
     let usual = Machine::default();
-    let machine = first.map_or(usual, |experiment| experiment.method.machine.clone());
+    let machine = first.map_or(usual, |experiment| experiment.method.asked.machine.clone());
     qemu.check_cpu(&machine.cpu)?;
     let engine = first.map_or(&plan::ENGINES[0], |experiment| experiment.method.engine);
     let Measures::Counts { key, .. } = engine.measures else {
@@ -85,7 +85,7 @@ fn kernel_unless_built(
     experiment: &Experiment<CountsExperiment>,
     session: &Session<'_>,
 ) -> Result<Option<Kernel>, Error> {
-    let subject = &experiment.method.base;
+    let subject = &experiment.method.asked.subjects.base;
     let spec: KernelSpec = subject.kernel.parse()?;
     if spec.is_source() {
         session.talking(|talk| kernel::check(subject, &session.cache, talk))?;

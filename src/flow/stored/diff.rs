@@ -8,8 +8,8 @@ use crate::analyse::{self, CountsRuns};
 use crate::flow::error::Error;
 use crate::index::{StoredMeasurement, StoredSubject};
 use crate::model::{
-    Boot, Comparison, CountsPlan, ErrorKind, FORMAT, MeasuredLayout, Measurement, Outcome, Plan,
-    Profile, Run, Side, Sides, Step,
+    AskedCounts, Boot, Comparison, CountsPlan, ErrorKind, FORMAT, MeasuredLayout, Measurement,
+    Outcome, Plan, Profile, Run, Side, Sides, Step,
 };
 use crate::plan;
 use crate::rundir::RunDirError;
@@ -191,16 +191,15 @@ pub(in crate::flow) fn compare(
     let Measurement { of: measurand, guest, seed, .. } = &first.base;
     let count = u32::try_from(measurand.layouts.len()).unwrap_or(u32::MAX);
     let method = CountsPlan {
+        asked: AskedCounts {
+            machine: measurand.machine.clone(),
+            subjects: Sides::from_fn(|side| first.get(side).subject.clone()),
+            guest: guest.clone(),
+            calibration: None,
+        },
         key: measurand.key.clone(),
-        machine: measurand.machine.clone(),
-        subjects: Sides::from_fn(|side| first.get(side).subject.clone()),
         kernels: Sides::from_fn(|side| first.get(side).kernel.clone()),
         archives: None,
-        calibration: None,
-        disk: guest.disk.clone(),
-        programs: guest.programs.clone(),
-        hooks: guest.hooks.clone(),
-        workloads_from: guest.workloads_from.clone(),
         workloads: rows.iter().map(|row| row.base.of.workload.clone()).collect(),
         layouts: measurand.layouts.clone(),
         steps: plan::steps_of(*seed, count),

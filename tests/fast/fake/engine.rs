@@ -79,7 +79,7 @@ impl Engine for Fake<'_> {
         let side = Side::BOTH.into_iter().find(|side| request.image == Path::new(side.name()));
         let side = side.unwrap();
         assert_eq!(request.image_sha256, plan.kernels.get(side).sha256);
-        assert_eq!(request.boot_line, plan.subjects.get(side).boot_line);
+        assert_eq!(request.boot_line, plan.asked.subjects.get(side).boot_line);
         let layout = plan.layouts.iter().position(|layout| *layout == request.layout).unwrap();
         let at = |step: &&Step| step.side == side && step.layout == layout;
         let step = plan.steps.iter().find(at).unwrap();

@@ -9,7 +9,7 @@ use ktax::engine::{Cancel, Stop};
 use ktax::kvmhost::{GuestEngine, ReadyHost, Recorded};
 use ktax::model::{
     Arch, Comparison, ExitRow, ExitRun, ExitTable, Failure, GuestsPlan, Identity, ImageFormat, Key,
-    Layout, Plan, Side,
+    Layout, Machine, Plan, Side,
 };
 use ktax::plan::{Experiment, ExperimentMethod, GuestKernels};
 use ktax::run::{Driver, Ended};
@@ -107,12 +107,8 @@ pub fn plan(text: &str) -> Plan<GuestsPlan> {
     let key = Key {
         engine: "exact".into(),
         qemu: "7.2".into(),
-        machine: "kvm".into(),
-        cpu: "host".into(),
-        memory_mib: 0,
-        cpus: 1,
-        quantum: None,
-        model: None,
+        machine_type: "kvm".into(),
+        machine: Machine { cpu: "host".into(), memory_mib: 0, ..Machine::default() },
         guest: "9".repeat(64),
         programs: String::new(),
         modules: Vec::new(),

@@ -1,8 +1,8 @@
 //! The Plan that every scene begins with.
 
 use ktax::model::{
-    Arch, CountsPlan, FORMAT, Identity, ImageFormat, Key, Machine, Plan, Region, Side, Sides,
-    Subject, Workload,
+    Arch, AskedCounts, AskedGuest, CountsPlan, FORMAT, Identity, ImageFormat, Key, Machine, Plan,
+    Region, Side, Sides, Subject, Workload,
 };
 
 use super::scene::{OPS, hello};
@@ -16,25 +16,20 @@ pub fn plan(rows: &[&str]) -> Plan<CountsPlan> {
         key: Key {
             engine: "exact".into(),
             qemu: "7.2".into(),
-            machine: "pc-q35-7.2".into(),
-            cpu: "max".into(),
-            memory_mib: 512,
-            cpus: 1,
-            quantum: None,
-            model: None,
+            machine_type: "pc-q35-7.2".into(),
+            machine: Machine::default(),
             guest: "9".repeat(64),
             programs: String::new(),
             modules: Vec::new(),
         },
-        machine: Machine::default(),
-        subjects: Sides { base: subject(Side::Base), change: subject(Side::Change) },
+        asked: AskedCounts {
+            machine: Machine::default(),
+            subjects: Sides { base: subject(Side::Base), change: subject(Side::Change) },
+            guest: AskedGuest::default(),
+            calibration: None,
+        },
         kernels: both(identity),
         archives: None,
-        calibration: None,
-        disk: None,
-        programs: Vec::new(),
-        hooks: None,
-        workloads_from: None,
         workloads: rows.iter().map(|row| workload(row)).collect(),
         layouts: Vec::new(),
         steps: Vec::new(),

@@ -81,7 +81,7 @@ fn scene(program: UserProgram, did: impl Fn(Side, usize) -> Did) -> Scene {
     if program.numbers.contains_key(UserProgram::OPS) {
         workload.params.insert(Workload::PRINTS_OPS.to_owned(), 1);
     }
-    scene.plan.method.programs.push(UserProgram { name: "p".into(), ..program });
+    scene.plan.method.asked.guest.programs.push(UserProgram { name: "p".into(), ..program });
     for (side, layout) in Side::BOTH.into_iter().flat_map(|side| (0..5).map(move |n| (side, n))) {
         scene = scene.answer(RUNNER, side, layout, did(side, layout).answer());
     }

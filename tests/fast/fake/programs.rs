@@ -26,7 +26,7 @@ fn scene(names: &[&str], dir: &Path) -> Scene {
     let packed: Vec<PackedPrograms> =
         programs.iter().map(|program| pack(program).unwrap()).collect();
     scene.programs = ProgramsAlone { beside: None, programs: packed };
-    scene.plan.method.programs = programs;
+    scene.plan.method.asked.guest.programs = programs;
     for row in &mut scene.plan.method.workloads {
         if UserProgram::is_row(&row.row) {
             row.program = "program".to_owned();

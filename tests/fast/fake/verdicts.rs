@@ -97,7 +97,7 @@ fn two_names_of_one_image_are_a_warning_in_each_method() {
     let comparison = compared(&scene);
     assert!(comparison.warnings[0].fact.contains("abababababab"), "{:?}", comparison.warnings);
     let identity = scene.plan.method.kernels.base.clone();
-    let subjects = &mut scene.plan.method.subjects;
+    let subjects = &mut scene.plan.method.asked.subjects;
     // One kernel with two boot lines is what most ask for.
     subjects.change.kernel.clone_from(&subjects.base.kernel);
     assert!(!says(scene.plan.method.into()));

@@ -83,7 +83,7 @@ pub fn all() -> &'static [(&'static str, Comparison)] {
 fn modelled() -> Comparison {
     let mut modelled = made("What would a machine make of it?", 5, &[MODELLED, CALL]);
     let ComparisonMethod::Counts(counts) = &mut modelled.method else { panic!("counts") };
-    counts.key.model = Some(ModelKey::Name("core2-extreme".into()).model().unwrap());
+    counts.key.machine.model = Some(ModelKey::Name("core2-extreme".into()).model().unwrap());
     modelled
 }
 
@@ -135,9 +135,9 @@ fn hostile() -> Comparison {
     let mut hostile = changes();
     let nasty = "\x1b]0;owned\x07\u{202e}|`<img src=x>`\r\n| a *b* [c](javascript:d)";
     hostile.title = nasty.into();
-    let change = &mut method(&mut hostile).subjects.change;
-    change.subject.boot_line = format!("init=/bin/sh {nasty}");
-    change.kernel.release = Some("6.1.0-".to_owned() + &"x".repeat(70));
+    let counts = method(&mut hostile);
+    counts.asked.subjects.change.boot_line = format!("init=/bin/sh {nasty}");
+    counts.kernels.change.release = Some("6.1.0-".to_owned() + &"x".repeat(70));
     hostile.rows.truncate(3);
     hostile.rows[0].row = "=cmd|' /C calc'!A0\u{9b}2J".into();
     hostile.rows[1].row = "stat:".to_owned() + &"very-".repeat(20);

@@ -21,10 +21,10 @@ pub fn several() -> Comparison {
     let made: Vec<Made> = ROWS.iter().map(|(row, _)| (*row, "one call", nothing as _)).collect();
     let mut plan = plan("A lock around dup", 7, &made);
     let method = &mut plan.method;
-    method.machine = Machine { cpus: MACHINE_CPUS as u32, ..Machine::default() };
-    method.machine.model = Some(Model::Coherence);
-    method.key.model = method.machine.model.clone();
-    method.key.cpus = method.machine.cpus;
+    let model = Some(Model::Coherence);
+    let machine = Machine { cpus: MACHINE_CPUS as u32, model, ..Machine::default() };
+    method.asked.machine = machine.clone();
+    method.key.machine = machine;
     for (workload, (_, cpus)) in method.workloads.iter_mut().zip(ROWS) {
         workload.params.insert("cpus".into(), cpus);
     }

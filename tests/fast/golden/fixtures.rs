@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use ktax::model::{
-    Arch, Boot, CountsPlan, FORMAT, Failure, Identity, ImageFormat, Key, Layout, Machine, Outcome,
-    Plan, Region, Run, Sample, Side, Sides, Signature, Step, Subject, Workload,
+    Arch, AskedCounts, AskedGuest, Boot, CountsPlan, FORMAT, Failure, Identity, ImageFormat, Key,
+    Layout, Machine, Outcome, Plan, Region, Run, Sample, Side, Sides, Signature, Step, Subject,
+    Workload,
 };
 use ktax::rundir::{RunDir, profile};
 
@@ -109,18 +110,17 @@ pub fn plan(title: &str, layouts: usize, rows: &[Made]) -> Plan<CountsPlan> {
     let subject = |line: &str| Subject::new("debian:linux-image-6.1.0-56-cloud-amd64", line);
     let method = CountsPlan {
         key: key(),
-        machine: Machine::default(),
-        subjects: Sides {
-            base: subject("lsm=capability"),
-            change: subject("lsm=landlock,lockdown,yama,integrity,apparmor,selinux,bpf"),
+        asked: AskedCounts {
+            machine: Machine::default(),
+            subjects: Sides {
+                base: subject("lsm=capability"),
+                change: subject("lsm=landlock,lockdown,yama,integrity,apparmor,selinux,bpf"),
+            },
+            guest: AskedGuest::default(),
+            calibration: None,
         },
         kernels: Sides { base: kernel(), change: kernel() },
         archives: None,
-        calibration: None,
-        disk: None,
-        programs: Vec::new(),
-        hooks: None,
-        workloads_from: None,
         workloads: rows.iter().map(|(row, operation, _)| workload(row, operation)).collect(),
         layouts: (0..layouts).map(layout).collect(),
         steps: (0..2 * layouts).map(step).collect(),
@@ -132,12 +132,8 @@ pub fn key() -> Key {
     Key {
         engine: "exact".into(),
         qemu: "7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)".into(),
-        machine: "pc-q35-7.2".into(),
-        cpu: "max".into(),
-        memory_mib: 512,
-        cpus: 1,
-        quantum: None,
-        model: None,
+        machine_type: "pc-q35-7.2".into(),
+        machine: Machine::default(),
         guest: "9".repeat(64),
         programs: String::new(),
         modules: Vec::new(),

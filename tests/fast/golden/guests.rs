@@ -67,7 +67,7 @@ fn comparison(title: &str, change: Option<GuestSide>, rows: Vec<Row>) -> Compari
     let guest_row = |row: &Row| GuestRow { row: row.row.clone(), work: GuestWork::Boot };
     let plan = GuestsPlan {
         host: HostKind::Kvm,
-        key: Key { machine: "kvm".to_owned(), ..key() },
+        key: Key { machine_type: "kvm".to_owned(), ..key() },
         host_subject: Subject::new("debian:cloud-amd64", ""),
         host_kernel: kernel(),
         base: side(&["kvmclock", "kvm-steal-time", "kvm-pv-eoi"]),

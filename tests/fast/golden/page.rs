@@ -66,7 +66,7 @@ fn elements(page: &str) -> Vec<&str> {
 fn with_text(text: &str) -> Comparison {
     let mut comparison = cases::changes();
     comparison.title = text.to_owned();
-    cases::method(&mut comparison).subjects.change.subject.boot_line = text.to_owned();
+    cases::method(&mut comparison).asked.subjects.change.boot_line = text.to_owned();
     comparison.rows[1].row = format!("a{text}");
     comparison.rows[1].operation = text.to_owned();
     comparison.rows[2].title = text.to_owned();

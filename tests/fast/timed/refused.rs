@@ -1,6 +1,6 @@
 use std::fs;
 
-use ktax::model::{Arch, CountsPlan, Identity, ImageFormat, Key, Plan, Sides, Subject};
+use ktax::model::{Arch, CountsPlan, Identity, ImageFormat, Key, Machine, Plan, Sides, Subject};
 use ktax::plan::{CountsExperiment, Experiment};
 use ktax::rundir::RunDir;
 
@@ -88,12 +88,8 @@ fn counted() -> Plan<CountsPlan> {
     let key = Key {
         engine: "exact".into(),
         qemu: "x".into(),
-        machine: "x".into(),
-        cpu: "max".into(),
-        memory_mib: 512,
-        cpus: 1,
-        quantum: None,
-        model: None,
+        machine_type: "x".into(),
+        machine: Machine::default(),
         guest: "0".repeat(64),
         programs: String::new(),
         modules: Vec::new(),

@@ -32,9 +32,11 @@ pub(super) fn computed_rows(
 ) -> Result<ComputedRows> {
     let plan = &runs.plan().method;
     let mut computed = ComputedRows::default();
-    for program in &plan.programs {
+    for program in &plan.asked.guest.programs {
         let Some(size) = program.size.as_ref().filter(|size| size.is_smallest()) else { continue };
         let sizes_of_program = plan
+            .asked
+            .guest
             .programs
             .iter()
             .filter(|other| other.size.as_ref().is_some_and(|other| other.program == size.program));

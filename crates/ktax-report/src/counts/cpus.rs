@@ -31,7 +31,7 @@ const TIME_MEANING: &str = "executed: instructions in process context. The share
 /// Table of what several CPUs executed, and the shares of their time that they waited and were
 /// idle; `None` of one CPU.
 pub fn cpu_times(rows: &[Row], counts: &CountsComparison) -> Option<Section> {
-    let cpus = counts.key.cpus;
+    let cpus = counts.key.machine.cpus;
     let lines: Vec<Line> = rows.iter().filter_map(|row| time_lines(row, cpus)).flatten().collect();
     (!lines.is_empty()).then(|| Section::Table {
         title: format!("{cpus} CPUs together, per operation, and where their time goes:"),

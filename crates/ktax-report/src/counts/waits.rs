@@ -28,7 +28,7 @@ const LITTLE_PERCENT: f64 = 0.005;
 
 /// Table of the functions in which CPUs wait most; `None` where they hardly do.
 pub fn waits(rows: &[Row], counts: &CountsComparison) -> Option<Section> {
-    let cpus = f64::from(counts.key.cpus);
+    let cpus = f64::from(counts.key.machine.cpus);
     let lines: Vec<Line> = rows.iter().filter_map(|row| wait_lines(row, cpus)).flatten().collect();
     (!lines.is_empty()).then(|| Section::Table {
         title: "Where CPUs wait for each other, and their time there:".to_owned(),

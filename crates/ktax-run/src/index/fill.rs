@@ -11,7 +11,7 @@ use ktax_host::disk::in_parts;
 use ktax_host::text::counted;
 use ktax_model::{
     Comparison, ComparisonMethod, GuestSide, LedgerMethod, LedgerTable, METRICS, Measurement,
-    Saved, SavedResult, Side, Sides, Signature, Subjects, fact,
+    Saved, SavedResult, Side, Sides, Signature, fact,
 };
 use rusqlite::{Connection, TransactionBehavior, params};
 use serde_json::json;
@@ -299,7 +299,7 @@ fn conditions_id(db: &Connection, measurement: &Measurement) -> rusqlite::Result
             json,
             measurand.key.engine,
             measurand.key.qemu,
-            measurand.key.machine,
+            measurand.key.machine_type,
             measurand.machine.cpu,
             measurand.machine.memory_mib,
             measurand.key.guest,
@@ -383,20 +383,20 @@ fn kernel_aliases(result: &SavedResult) -> Vec<[String; 3]> {
         SavedResult::Comparison(comparison) => comparison.counts(),
         _ => None,
     };
-    let alias = |side: &Subjects| {
-        let Subjects { subject, kernel } = side.clone();
-        [kernel.sha256, subject.kernel, kernel.source]
-    };
     counts.map_or(Vec::new(), |counts| {
-        Side::BOTH.map(|side| alias(counts.subjects.get(side))).to_vec()
+        let alias = |side| {
+            let kernel = counts.kernels.get(side).clone();
+            [kernel.sha256, counts.asked.subjects.get(side).kernel.clone(), kernel.source]
+        };
+        Side::BOTH.map(alias).to_vec()
     })
 }
 
 fn compared_kernels(comparison: &Comparison) -> Vec<String> {
     match &comparison.method {
         ComparisonMethod::Counts(counts) => {
-            let Sides { base, change } = &counts.subjects;
-            [base, change].map(|side| side.kernel.name().to_owned()).to_vec()
+            let Sides { base, change } = &counts.kernels;
+            [base, change].map(|kernel| kernel.name().to_owned()).to_vec()
         }
         // The plan names the kernels of guests; the running kernel is a fact of the machine.
         ComparisonMethod::Times(times) => {

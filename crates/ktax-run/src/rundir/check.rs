@@ -52,18 +52,23 @@ fn check_counts(plan: &CountsPlan) -> Result<(), &'static str> {
         Err("a step's layout does not exist")
     } else if !plan.layouts.iter().all(|layout| layout.padding <= 4096) {
         Err("a layout's padding is above 4096")
-    } else if !(128..=65536).contains(&plan.machine.memory_mib) {
+    } else if !(128..=65536).contains(&plan.asked.machine.memory_mib) {
         Err("the memory is not of 128 to 65536 MiB")
-    } else if !(1..=Machine::MOST_CPUS).contains(&plan.machine.cpus) {
+    } else if !(1..=Machine::MOST_CPUS).contains(&plan.asked.machine.cpus) {
         Err("the CPUs are not 1 to 32")
-    } else if plan.machine.quantum == Some(0) {
+    } else if plan.asked.machine.quantum == Some(0) {
         Err("the quantum is 0")
-    } else if [&plan.machine.model, &plan.key.model]
+    } else if [&plan.asked.machine.model, &plan.key.machine.model]
         .into_iter()
         .any(|model| !can_be_modelled(model))
     {
         Err("the machine cannot be modelled")
-    } else if plan.calibration.as_ref().is_some_and(|calibration| calibration.check().is_err()) {
+    } else if plan
+        .asked
+        .calibration
+        .as_ref()
+        .is_some_and(|calibration| calibration.check().is_err())
+    {
         Err("the machine's calibration is none")
     } else if !counts_texts(plan).all(is_printable) {
         Err("a text has control characters")
@@ -80,11 +85,11 @@ fn can_be_modelled(model: &Option<Model>) -> bool {
 /// Texts that are shown to people or handed to QEMU.
 fn counts_texts(plan: &CountsPlan) -> impl Iterator<Item = &str> {
     let sides = Side::BOTH.into_iter().flat_map(|side| {
-        let (subject, kernel) = (plan.subjects.get(side), plan.kernels.get(side));
+        let (subject, kernel) = (plan.asked.subjects.get(side), plan.kernels.get(side));
         [subject.kernel.as_str(), &subject.boot_line, &kernel.source]
     });
     let key = &plan.key;
-    sides.chain([plan.machine.cpu.as_str(), &key.qemu, &key.machine, &key.cpu])
+    sides.chain([plan.asked.machine.cpu.as_str(), &key.qemu, &key.machine_type, &key.machine.cpu])
 }
 
 /// Refuses plans of guests whose names cannot be file names, or whose numbers are out of bounds.
@@ -143,7 +148,7 @@ fn guests_texts(plan: &GuestsPlan) -> impl Iterator<Item = &str> {
         GuestWork::Raw { kind, .. } => Some(kind.as_str()),
         GuestWork::Boot | GuestWork::Program(_) => None,
     });
-    let key = [plan.key.qemu.as_str(), &plan.key.machine, &plan.key.cpu];
+    let key = [plan.key.qemu.as_str(), &plan.key.machine_type, &plan.key.machine.cpu];
     features.chain(subjects).chain(sources).chain(kinds).chain(key)
 }
 

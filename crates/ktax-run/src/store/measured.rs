@@ -3,7 +3,7 @@
 use crate::rundir::{RunDir, RunDirError};
 use ktax_model::{
     AskedGuest, Boot, CountsPlan, FORMAT, Identity, Measurand, MeasuredLayout, Measurement,
-    Outcome, Plan, Run, Side, Step, Subject, UserProgram, Workload,
+    Outcome, Plan, Run, Side, Step, Subject, Workload,
 };
 
 /// A row of a Side of a Plan.
@@ -36,20 +36,15 @@ pub fn groups(plan: &Plan<CountsPlan>) -> Vec<Group> {
             side,
             of: Measurand {
                 kernel_sha256: plan.kernels.get(side).sha256.clone(),
-                boot_line: plan.subjects.get(side).boot_line.clone(),
-                machine: plan.machine.clone(),
+                boot_line: plan.asked.subjects.get(side).boot_line.clone(),
+                machine: plan.asked.machine.clone(),
                 key: plan.key_of(side, &workload.row),
                 workload: workload.clone(),
                 layouts: plan.layouts.clone(),
             },
             kernel: plan.kernels.get(side).clone(),
-            subject: plan.subjects.get(side).clone(),
-            guest: AskedGuest {
-                disk: plan.disk.clone(),
-                programs: plan.programs.iter().map(UserProgram::without_traced).collect(),
-                hooks: plan.hooks.clone(),
-                workloads_from: plan.workloads_from.clone(),
-            },
+            subject: plan.asked.subjects.get(side).clone(),
+            guest: plan.asked.guest.without_traced(),
             seed: *seed,
             steps,
         }

@@ -104,6 +104,12 @@ pub fn parse_measurement(json: &[u8]) -> Result<Measurement, String> {
     for (layout, profile) in measurement.layouts.iter_mut().zip(texts) {
         layout.profile = profile;
     }
+    // Older releases had the modules in the key alone.
+    let Measurement { of, guest, subject, .. } = &mut measurement;
+    if guest.modules.is_empty() {
+        guest.modules = of.key.asked_modules(subject.disk.as_ref().or(guest.disk.as_ref()));
+        guest.modules.retain(|module| !subject.modules.contains(module));
+    }
     Ok(measurement)
 }
 
