@@ -66,7 +66,7 @@ void ktax_context_leave(const struct ktax_cpu *next)
 
 void ktax_context_wait(int slot, uint64_t n)
 {
-    ktax_region_add(COLUMN_WAITS, context(), slot, n);
+    ktax_region_add(COLUMN_WAIT, context(), slot, n);
     if (ktax_paths_followed) {
         ktax_calls_wait(n);
     }
@@ -74,7 +74,7 @@ void ktax_context_wait(int slot, uint64_t n)
 
 void ktax_context_idle(const struct ktax_cpu *cpu, int slot, uint64_t n)
 {
-    ktax_region_add_idle(slot, n);
+    ktax_region_add(COLUMN_IDLE, CONTEXT_KTHREAD, slot, n);
     if (ktax_paths_followed && cpu->left) {
         ktax_calls_idle(cpu->left_at, n);
     }

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "costly.h"
 
-static const char *const names[COSTLY_COUNT] = {
-    "none", "cr3-write", "invlpg", "invpcid", "wrmsr", "rdmsr", "swapgs", "verw", "locked",
-    "fence", "serializing", "syscall", "sysret", "iret", "int", "interrupt-flag", "port",
-    "mmio", "hlt", "pause", "xsave", "clflush", "rdtsc", "rdrand", "indirect", "return-thunk",
-    "rep-stosb", "rep-stos", "rep-movsb", "rep-movs",
-};
+static const char *const names[COSTLY_COUNT] = { KTAX_COSTLY_NAMES };
 
 /* What of an instruction tells its kind. */
 struct opcode {

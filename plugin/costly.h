@@ -11,45 +11,11 @@
 #include <stdint.h>
 
 #include "qemu_api.h"
+#include "counters-table.h"
 #include "region.h"
 
 /* Whether they are counted at all. */
 extern bool ktax_costly_counted;
-
-/* The order is that of `names` in costly-bytes.c. */
-enum ktax_costly {
-    COSTLY_NONE,
-    COSTLY_CR3_WRITE,
-    COSTLY_INVLPG,
-    COSTLY_INVPCID,
-    COSTLY_WRMSR,
-    COSTLY_RDMSR,
-    COSTLY_SWAPGS,
-    COSTLY_VERW,
-    COSTLY_LOCKED,
-    COSTLY_FENCE,
-    COSTLY_SERIALIZING,     /* cpuid, wbinvd, loads of CR0 and CR4 */
-    COSTLY_SYSCALL,
-    COSTLY_SYSRET,
-    COSTLY_IRET,
-    COSTLY_INT,
-    COSTLY_INTERRUPT_FLAG,  /* cli, sti, popf */
-    COSTLY_PORT,
-    COSTLY_MMIO,            /* an access to memory that is a device's; if a machine is modelled */
-    COSTLY_HLT,             /* and mwait */
-    COSTLY_PAUSE,
-    COSTLY_XSAVE,           /* and xrstor, fxsave, fxrstor, of any kind */
-    COSTLY_CLFLUSH,         /* and clflushopt, clwb */
-    COSTLY_RDTSC,           /* and rdtscp, rdpmc */
-    COSTLY_RDRAND,          /* and rdseed */
-    COSTLY_INDIRECT,        /* a call or jump to an address in a register or in memory */
-    COSTLY_RETURN_THUNK,    /* a return that jumps to a thunk */
-    COSTLY_REP_STOSB,       /* each start of a repeated one; its iterations are counted by rep.c */
-    COSTLY_REP_STOS,        /* of 2, 4 or 8 bytes */
-    COSTLY_REP_MOVSB,
-    COSTLY_REP_MOVS,
-    COSTLY_COUNT,
-};
 
 /* What the instruction is by its bytes, and the name of that; costly-bytes.c. */
 enum ktax_costly ktax_costly_of(const uint8_t *bytes, size_t size);

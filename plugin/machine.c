@@ -58,9 +58,9 @@ static void use_second(uint64_t line, int slot)
     if (last->sets && ktax_cache_use(&ktax_caches[CACHE_SECOND], line)) {
         return;
     }
-    count(COLUMN_REFERENCES, slot);
+    count(COLUMN_CACHE_REFERENCES, slot);
     if (!ktax_cache_use(last->sets ? last : &ktax_caches[CACHE_SECOND], line)) {
-        count(COLUMN_MISSES, slot);
+        count(COLUMN_CACHE_MISSES, slot);
     }
 }
 
@@ -236,17 +236,6 @@ void ktax_machine_watch(struct qemu_plugin_insn *insn, bool is_first, int slot,
         qemu_plugin_register_vcpu_insn_exec_cb(insn, on_forget, QEMU_PLUGIN_CB_NO_REGS,
                                                (void *)(uintptr_t)forgets);
     }
-}
-
-const char *ktax_machine_event(int column)
-{
-    static const char *const names[] = {
-        "model-l1i-misses", "model-l1d-accesses", "model-l1d-misses", "model-cache-references",
-        "model-cache-misses", "model-itlb-misses", "model-dtlb-misses", "model-page-walks",
-        "model-branches", "model-branch-misses",
-    };
-
-    return names[column - COLUMN_MODEL];
 }
 
 const char *ktax_machine_split_failed(void)

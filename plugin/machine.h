@@ -26,9 +26,6 @@ bool ktax_machine_load(const char *path);
 enum { CACHE_CODE, CACHE_DATA, CACHE_SECOND, CACHE_LAST, CACHE_COUNT };
 extern struct ktax_cache ktax_caches[CACHE_COUNT];
 
-/* The name of what a column from COLUMN_MODEL on counts. */
-const char *ktax_machine_event(int column);
-
 /* What the CPU forgets at an instruction, or may find elsewhere from then on. */
 enum ktax_forgets {
     FORGETS_NOTHING,

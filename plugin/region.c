@@ -23,7 +23,6 @@ int ktax_columns = COLUMN_MODEL;
 bool ktax_regions_full;
 
 static struct bucket buckets[CONTEXT_COUNT + KTAX_CPUS]; /* and CONTEXT_PENDING of each vCPU */
-static uint64_t idles[KTAX_SLOTS];
 static uint64_t seen_insns[KTAX_SLOTS]; /* the running counts at the last flush */
 static uint64_t seen_reps[KTAX_SLOTS];
 static uint64_t seen_accesses[KTAX_SLOTS];
@@ -49,8 +48,8 @@ void ktax_flush(enum ktax_context context)
     struct bucket *to = bucket_of(context);
 
     if (is_open) {
-        move(to->counts[COLUMN_INSNS], seen_insns, ktax_counters->insns);
-        move(to->counts[COLUMN_REPS], seen_reps, ktax_reps);
+        move(to->counts[COLUMN_INSTRUCTIONS], seen_insns, ktax_counters->insns);
+        move(to->counts[COLUMN_REP_ITERATIONS], seen_reps, ktax_reps);
     }
     if (is_open && ktax_columns > COLUMN_MODEL) {
         move(to->counts[COLUMN_L1D_ACCESSES], seen_accesses, ktax_accesses);
@@ -63,11 +62,6 @@ void ktax_region_add(enum ktax_column column, enum ktax_context context, int slo
     if (is_open) {
         bucket_of(context)->counts[column][slot] += n;
     }
-}
-
-void ktax_region_add_idle(int slot, uint64_t n)
-{
-    idles[slot] += n;
 }
 
 void ktax_settle(enum ktax_context context)
@@ -92,7 +86,6 @@ void ktax_region_begin(void)
             memset(buckets[i].counts[column], 0, size);
         }
     }
-    memset(idles, 0, size);
     memcpy(seen_insns, ktax_counters->insns, size);
     memcpy(seen_reps, ktax_reps, size);
     memcpy(seen_accesses, ktax_accesses, size);
@@ -117,22 +110,18 @@ static bool keep_column(struct ktax_region *region, int column)
 
 static bool keep(struct ktax_region *region, const struct ktax_parallel *parallel)
 {
-    size_t size = (size_t)ktax_slots * sizeof(uint64_t);
-
     region->total = ktax_total() - total_at_begin;
     region->slots = ktax_slots;
     region->parallel = *parallel;
-    region->idles = malloc(size);
     for (int column = 0; column < ktax_columns; column++) {
         if (!keep_column(region, column)) {
             return false;
         }
     }
-    if (!region->idles || !ktax_coherence_end(&region->lines) || !ktax_paths_take(region) ||
+    if (!ktax_coherence_end(&region->lines) || !ktax_paths_take(region) ||
         !ktax_costly_take(region)) {
         return false;
     }
-    memcpy(region->idles, idles, size);
     return true;
 }
 

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "coherence.h"
+#include "counters-table.h"
 #include "slices.h"
 
 /* The order is that of the profile's lines. */
@@ -19,27 +20,7 @@ enum ktax_context {
     CONTEXT_PENDING = CONTEXT_COUNT, /* a task that may yet enter user mode */
 };
 
-/* What is counted by context and slot. */
-enum ktax_column {
-    COLUMN_INSNS,
-    COLUMN_REPS,
-    COLUMN_WAITS,
-    COLUMN_TRANSFERS,
-    COLUMN_MODEL, /* from here on what machine.h models */
-    COLUMN_L1I_MISSES = COLUMN_MODEL,
-    COLUMN_L1D_ACCESSES,
-    COLUMN_L1D_MISSES,
-    COLUMN_REFERENCES, /* of the last cache */
-    COLUMN_MISSES,
-    COLUMN_ITLB_MISSES,
-    COLUMN_DTLB_MISSES,
-    COLUMN_PAGE_WALKS,
-    COLUMN_BRANCHES,
-    COLUMN_BRANCH_MISSES,
-    COLUMN_COUNT,
-};
-
-/* How many of them there are in this run. */
+/* How many columns there are in this run: those from COLUMN_MODEL on need the model of a machine. */
 extern int ktax_columns;
 
 /* A function below the one that called it; paths.h. */
@@ -72,7 +53,6 @@ struct ktax_region {
     uint64_t total;
     int slots;
     uint64_t *counts[COLUMN_COUNT]; /* [context * slots + slot]; NULL: no such column */
-    uint64_t *idles;                /* [slot] */
     struct ktax_parallel parallel;
     struct ktax_lines lines;
     struct ktax_path *paths;
@@ -94,9 +74,6 @@ void ktax_flush(enum ktax_context context);
 
 /* More of a column that generated code does not count, of the vCPU that `ktax_cpu` is. */
 void ktax_region_add(enum ktax_column column, enum ktax_context context, int slot, uint64_t n);
-
-/* A vCPU was idle there. */
-void ktax_region_add_idle(int slot, uint64_t n);
 
 /* Gives what is pending to this context. */
 void ktax_settle(enum ktax_context context);

@@ -30,6 +30,7 @@ struct row {
 static const char *const context_names[CONTEXT_COUNT] = {
     "process", "interrupt", "kthread", "awaited",
 };
+static const char *const column_names[COLUMN_COUNT] = { KTAX_COLUMN_NAMES };
 static FILE *file;
 static const char *file_path;
 static bool is_over;
@@ -57,7 +58,7 @@ static int by_name(const void *a, const void *b)
 /* Without what only comes beside another column. */
 static bool is_row(const struct row *row)
 {
-    bool is = row->counts[COLUMN_INSNS] || row->counts[COLUMN_REPS];
+    bool is = row->counts[COLUMN_INSTRUCTIONS] || row->counts[COLUMN_REP_ITERATIONS];
 
     for (int column = COLUMN_TRANSFERS; column < ktax_columns; column++) {
         is = is || row->counts[column];
@@ -106,13 +107,13 @@ static void write_row(const struct row *row, int context)
     const uint64_t *counts = row->counts;
 
     fprintf(file, "fn\t%s\t%" PRIu64 "\t%" PRIu64 "\t%s\n", context_names[context],
-            counts[COLUMN_INSNS], counts[COLUMN_REPS], row->name);
-    write_count("wait", context, counts[COLUMN_WAITS], row->name);
+            counts[COLUMN_INSTRUCTIONS], counts[COLUMN_REP_ITERATIONS], row->name);
+    write_count("wait", context, counts[COLUMN_WAIT], row->name);
     write_count("transfer", context, counts[COLUMN_TRANSFERS], row->name);
     for (int column = COLUMN_MODEL; column < ktax_columns; column++) {
         if (counts[column]) {
             fprintf(file, "modelled\t%s\t%s\t%" PRIu64 "\t%s\n", context_names[context],
-                    ktax_machine_event(column), counts[column], row->name);
+                    column_names[column], counts[column], row->name);
         }
     }
 }
@@ -122,8 +123,9 @@ static void write_parallel(const struct ktax_region *region)
     const struct ktax_parallel *of = &region->parallel;
 
     for (int slot = 0; slot < region->slots; slot++) {
-        if (region->idles[slot] != 0) {
-            fprintf(file, "idle\t%" PRIu64 "\t%s\n", region->idles[slot], ktax_slot_name(slot));
+        uint64_t idle = region->counts[COLUMN_IDLE][CONTEXT_KTHREAD * region->slots + slot];
+        if (idle != 0) {
+            fprintf(file, "idle\t%" PRIu64 "\t%s\n", idle, ktax_slot_name(slot));
         }
     }
     for (int i = 0; i < ktax_cpu_count; i++) {

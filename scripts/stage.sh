@@ -27,3 +27,4 @@ cp campaigns/*.toml "$doc/campaigns"
 sh scripts/third-party.sh >"$doc/THIRD-PARTY"
 # The plugin's licence wants its sources beside it; the program carries the patches as they are.
 cp -r plugin "$doc/plugin"
+cp crates/ktax-model/src/counters/table.rs crates/ktax-engine/build.rs "$doc/plugin"

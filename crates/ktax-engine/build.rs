@@ -1,6 +1,13 @@
 //! Compiles the guest, the plugin and the program that tests it, which become part of ktax.
 
+use std::path::PathBuf;
+use std::{env, fs};
+
 use ktax_build::{compile, files, guest_sources, watch};
+
+#[allow(dead_code)]
+#[path = "../ktax-model/src/counters/table.rs"]
+mod table;
 
 /// How a guest without a kernel is compiled: as the bytes that are in its memory.
 const SELF_TEST: &[&str] = &[
@@ -27,7 +34,10 @@ fn main() {
     compile("KTAX_SELF_TEST", "ktax-self-test", &self_test, SELF_TEST);
     // A callback for each call and each iteration of REP: no call in it goes through a table, and
     // small functions of other files are part of it.
-    let plugin = ["-shared", "-fPIC", "-O2", "-flto", "-fvisibility=hidden"];
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    fs::write(out.join("counters-table.h"), table::plugin_header()).expect("OUT_DIR is writable");
+    let include = format!("-I{}", out.display());
+    let plugin = ["-shared", "-fPIC", "-O2", "-flto", "-fvisibility=hidden", &include];
     compile("KTAX_PLUGIN", "ktax-plugin.so", &files("plugin", "c"), &plugin);
     watch(&["guest", "plugin"]);
 }

@@ -63,7 +63,7 @@ const KNOWN: [Known; 11] = [
 ];
 
 fn counters() -> impl Iterator<Item = &'static Metric> {
-    METRICS.iter().filter(|metric| metric.modelled.is_some())
+    METRICS.iter().filter(|metric| metric.modelled().is_some())
 }
 
 /// What both Sides count per step; nothing where there is none on either.
@@ -143,7 +143,7 @@ fn counts_are_as_without_it_and_moved_memory_gets_no_verdict() {
     };
     let without = run("without", &[]);
     for (row, without) in run("with", &["--model", "skylake"]).iter().zip(&without) {
-        for metric in METRICS.iter().filter(|metric| metric.modelled.is_none()) {
+        for metric in METRICS.iter().filter(|metric| metric.modelled().is_none()) {
             let [with, without] = [row, without].map(|row| Some(&row.effect(metric.name)?.samples));
             assert_eq!(with, without, "{}: {}", row.row, metric.name);
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::common::require::newer_qemu;
 use crate::common::{compare, ktax, measurements, run, scratch};
-use ktax::model::{Context, Profile};
+use ktax::model::{Basic, Context, Profile};
 use ktax::rundir::profile;
 
 /// A call without a switch, switches between two tasks, new tasks and page faults.
@@ -34,13 +34,11 @@ fn stacks(profile: &Profile) -> Vec<(Context, String, u64)> {
 fn by_function(profile: &Profile, of: Context) -> BTreeMap<String, [u64; 2]> {
     let mut sums: BTreeMap<String, [u64; 2]> = BTreeMap::new();
     for path in profile.paths.iter().filter(|path| path.context == of) {
-        sums.entry(path.function.clone()).or_default()[0] +=
-            path.instructions + path.rep_iterations;
+        sums.entry(path.function.clone()).or_default()[0] += path.counts.executed();
     }
     for line in profile.lines.iter().filter(|line| line.context == of) {
         let counts = line.counts;
-        sums.entry(line.function.clone()).or_default()[1] +=
-            counts.instructions + counts.rep_iterations;
+        sums.entry(line.function.clone()).or_default()[1] += counts.executed();
     }
     sums
 }
@@ -66,7 +64,9 @@ fn check(out: &Path, most_per_mille: [u64; 2]) {
     // Timer interrupts come after a return, too, and pop nothing of what they interrupt.
     let copies: Vec<_> = (fork.paths.iter().zip(stacks(&fork)))
         .filter(|(path, _)| path.function == "copy_page_range")
-        .map(|(path, (_, stack, _))| (path.instructions, stack.contains(";copy_process;dup_mm")))
+        .map(|(path, (_, stack, _))| {
+            (path.counts[Basic::Instructions], stack.contains(";copy_process;dup_mm"))
+        })
         .collect();
     let sum = |is_in_fork: bool| -> u64 {
         copies.iter().filter(|(_, place)| *place == is_in_fork).map(|(count, _)| count).sum()
@@ -74,7 +74,7 @@ fn check(out: &Path, most_per_mille: [u64; 2]) {
     // Where no instruction may be astray, no call is, not even of none.
     assert!(most_per_mille[0] > 0 || copies.iter().all(|(_, place)| *place), "{copies:?}");
     let of_process = fork.lines.iter().filter(|line| line.context == Context::Process);
-    let total: u64 = of_process.map(|line| line.counts.instructions).sum();
+    let total: u64 = of_process.map(|line| line.counts[Basic::Instructions]).sum();
     assert!(sum(true) > 0 && sum(false) * 1000 <= most_per_mille[0] * total, "{copies:?}");
     for name in ROWS {
         let profile = profile_of(out, "base", name);

@@ -66,7 +66,7 @@ fn counted(dir: &Path, row: &str, function: &str) -> u64 {
     let profile = dir.profile(&dir.plan().method.steps[0], row).unwrap();
     let of = profile.lines.iter();
     let of = of.filter(|line| line.function == function && line.context == Context::Process);
-    of.map(|line| line.counts.instructions).sum()
+    of.map(|line| line.counts[ktax::model::Basic::Instructions]).sum()
 }
 
 const CALLS: &str = r#"

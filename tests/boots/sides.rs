@@ -26,7 +26,7 @@ fn executed(out: &Path, side: Side, row: &str, prefix: &str) -> u64 {
     let step = steps.iter().find(|step| step.side == side).unwrap();
     let profile = dir.profile(step, row).unwrap();
     let lines = profile.lines.iter().filter(|line| line.function.starts_with(prefix));
-    lines.map(|line| line.counts.instructions).sum()
+    lines.map(|line| line.counts[ktax::model::Basic::Instructions]).sum()
 }
 
 /// Prints what its guest has, as numbers.

@@ -176,7 +176,7 @@ pub fn executed(root: &Path, row: &str, prefix: &str) -> u64 {
     let dir = open_counts(root).unwrap();
     let profile = dir.profile(&dir.plan().method.steps[0], row).unwrap();
     let lines = profile.lines.iter().filter(|line| line.function.starts_with(prefix));
-    lines.map(|line| line.counts.instructions).sum()
+    lines.map(|line| line.counts[ktax::model::Basic::Instructions]).sum()
 }
 
 /// Opens a run directory of times.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::fs;
 use std::process::Command;
 
-use ktax::model::Costly;
+use ktax::model::{Costly, plugin_header};
 
 use crate::common::scratch;
 
@@ -106,7 +106,7 @@ fn program() -> String {
         "#include <stdio.h>\n#include \"costly.h\"\n{declared}__asm__({assembler});\n\
          static void say(const unsigned char *from, const unsigned char *to)\n\
          {{ puts(ktax_costly_name(ktax_costly_of(from, (size_t)(to - from)))); }}\n\
-         int main(void)\n{{\n{said}return COSTLY_COUNT;\n}}\n"
+         int main(void)\n{{\n{said}return 0;\n}}\n"
     )
 }
 
@@ -115,13 +115,20 @@ fn they_are_known_by_the_bytes_of_the_assembler() {
     let dir = scratch();
     let (source, built) = (dir.path().join("say.c"), dir.path().join("say"));
     fs::write(&source, program()).unwrap();
+    fs::write(dir.path().join("counters-table.h"), plugin_header()).unwrap();
     let plugin = concat!(env!("CARGO_MANIFEST_DIR"), "/plugin");
     let mut compiler = Command::new("gcc");
-    compiler.args(["-std=gnu11", &format!("-I{plugin}"), &format!("{plugin}/costly-bytes.c")]);
+    compiler.args([
+        "-std=gnu11",
+        &format!("-I{plugin}"),
+        &format!("{plugin}/costly-bytes.c"),
+        "-I",
+    ]);
+    compiler.arg(dir.path());
     let compiled = compiler.arg(&source).arg("-o").arg(&built).output().unwrap();
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
     let said = Command::new(&built).output().unwrap();
-    assert_eq!(said.status.code(), Some(Costly::ALL.len() as i32 + 1), "both list the same kinds");
+    assert!(said.status.success());
     let said = String::from_utf8(said.stdout).unwrap();
     let known: Vec<&str> = KNOWN.iter().map(|(_, kind)| *kind).collect();
     for ((instruction, kind), said) in KNOWN.iter().zip(said.lines()) {

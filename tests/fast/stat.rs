@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use crate::common::{
     self, Need, Ran, ktax, printed, processes_below, require, run, scratch, until,
 };
-use ktax::model::{COUNTERS, ELAPSED, StatRow, StatTable};
+use ktax::model::{ELAPSED, STAT_COUNTERS, StatRow, StatTable};
 use rustix::process::{Pid, Signal, getuid, kill_process};
 use rustix::thread::sched_getaffinity;
 
@@ -104,7 +104,8 @@ fn known_work_of_children_is_counted() {
 fn every_counter_has_a_value_or_a_reason_and_a_next_step() {
     let counted = table(&["--", "true"]);
     let names: Vec<&str> = counted.rows.iter().map(|row| row.counter.as_str()).collect();
-    let all: Vec<&str> = COUNTERS.iter().chain([&ELAPSED]).map(|counter| counter.name).collect();
+    let all: Vec<&str> =
+        STAT_COUNTERS.iter().chain([&ELAPSED]).map(|counter| counter.name).collect();
     assert_eq!(names, all);
     for row in &counted.rows {
         let reason = row.uncounted.as_deref().unwrap_or_default();

@@ -25,7 +25,7 @@ fn counted(out: &Path) -> TouchedTable {
     for workload in &plan.workloads {
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();
         for line in &dir.profile(step, &workload.row).unwrap().lines {
-            let executed = line.counts.instructions + line.counts.rep_iterations;
+            let executed = line.counts.executed();
             *counts.entry(line.function.clone()).or_default() += executed;
         }
         table.add(&workload.row, &counts);

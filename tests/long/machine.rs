@@ -46,7 +46,7 @@ fn caches_miss_what_callgrinds_do() {
     let ours = |counter| -> u64 {
         let lines = profile.lines.iter().filter(|line| line.context == Context::Process);
         let of_user = lines.filter(|it| it.function.starts_with('[') && it.function != "[kernel]");
-        of_user.map(|line| line.counts.modelled.get(counter)).sum()
+        of_user.map(|line| line.counts[counter]).sum()
     };
     for (counter, events, within) in [
         (Modelled::L1dAccesses, ["Dr", "Dw"], 1e-5),
@@ -68,7 +68,7 @@ fn a_meaningless_change_gets_no_verdict_on_any_row_by_the_model() {
     let (ran, comparison) = compare(&dir.path().join("out"), lines, &["--model", "skylake"]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
 
-    let is_modelled = |name: &str| metric(name).is_some_and(|metric| metric.modelled.is_some());
+    let is_modelled = |name: &str| metric(name).is_some_and(|metric| metric.modelled().is_some());
     let (mut modelled, mut found) = (0, Vec::new());
     for row in &comparison.rows {
         let effects = row.effects();

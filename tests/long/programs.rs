@@ -196,7 +196,7 @@ fn in_user_mode(counted: &RunDir<CountsPlan>, name: &str) -> u64 {
             && line.function.starts_with('[')
             && line.function != "[kernel]"
     });
-    user.map(|line| line.counts.instructions + line.counts.rep_iterations).sum()
+    user.map(|line| line.counts.executed()).sum()
 }
 
 #[test]

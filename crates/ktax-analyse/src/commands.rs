@@ -3,19 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ktax_model::{
-    COUNTERS, Count, Counted, Counter, ELAPSED, MedianInterval, Repeats, StatChange, StatRow,
-    TracedCall,
+    Count, Counted, ELAPSED, MedianInterval, Repeats, STAT_COUNTERS, StatChange, StatCounter,
+    StatRow, TracedCall,
 };
 use ktax_stats::repeats::{median_between, paired_change};
 use ktax_stats::tables::{mean, median, spread_percent};
 
-/// The table of one command's runs, or of base's and change's; one row for each Counter. The first
+/// The table of one command's runs, or of base's and change's; one row for each StatCounter. The first
 /// run of base belongs to the first of change, and so on.
 pub fn counters(commands: &[Vec<Counted>]) -> Vec<StatRow> {
-    COUNTERS.iter().chain([&ELAPSED]).map(|counter| row(counter, commands)).collect()
+    STAT_COUNTERS.iter().chain([&ELAPSED]).map(|counter| row(counter, commands)).collect()
 }
 
-fn row(counter: &Counter, commands: &[Vec<Counted>]) -> StatRow {
+fn row(counter: &StatCounter, commands: &[Vec<Counted>]) -> StatRow {
     let seen: Result<Vec<Repeats>, String> =
         commands.iter().map(|runs| repeats(counter, runs)).collect();
     let (repeats, uncounted) = match seen {
@@ -32,8 +32,8 @@ fn row(counter: &Counter, commands: &[Vec<Counted>]) -> StatRow {
     StatRow { counter, unit, repeats, uncounted, change }
 }
 
-/// Values of one Counter in all runs of a command, or why a run has none.
-fn repeats(counter: &Counter, runs: &[Counted]) -> Result<Repeats, String> {
+/// Values of one StatCounter in all runs of a command, or why a run has none.
+fn repeats(counter: &StatCounter, runs: &[Counted]) -> Result<Repeats, String> {
     let (mut values, mut least_counted) = (Vec::new(), 100.0_f64);
     for run in runs {
         match run.get(counter.name) {

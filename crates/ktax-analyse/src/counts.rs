@@ -269,11 +269,11 @@ fn raw(metric: &Metric, pairs: &[Pair<'_>], side: Side) -> Vec<u64> {
 fn metrics_of(pairs: &[Pair<'_>]) -> Vec<&'static Metric> {
     let samples = || pairs.iter().flat_map(|pair| [&pair.samples.base, &pair.samples.change]);
     let is_there = |metric: &&Metric| {
-        let is_rare = metric.costly.is_some() || metric.name == AWAITED;
+        let is_rare = metric.costly().is_some() || metric.name == AWAITED;
         !is_rare || samples().any(|sample| metric.raw(sample) > 0)
     };
     let first = &pairs[0].samples.base;
-    let all = METRICS.iter().filter(|metric| (metric.is_in)(first)).filter(is_there);
+    let all = METRICS.iter().filter(|metric| metric.is_in(first)).filter(is_there);
     let (makespan, others): (Vec<_>, Vec<_>) = all.partition(|metric| metric.name == MAKESPAN);
     [makespan, others].concat()
 }

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use ktax_model::{
-    Calibration, CalibrationFit, Costly, Effect, Estimate, Evidence, Fitted, LowHigh, Modelled,
-    Row, Side, Sides, Verdict, hull, metric,
+    Calibration, CalibrationFit, Costly, Effect, Estimate, Evidence, Fitted, LowHigh, Metric,
+    Modelled, Row, Side, Sides, Verdict, hull, metric,
 };
 use ktax_stats::exact::MIN_LAYOUTS;
 
@@ -96,7 +96,7 @@ fn left_out(row: &Row, terms: &[Term<'_>], calibration: &Calibration) -> BTreeMa
         calibration.fit.is_some() && matches!(kind, Costly::Indirect | Costly::ReturnThunk)
     };
     let has_cost = |name: &str| {
-        let costly = metric(name).and_then(|metric| metric.costly);
+        let costly = metric(name).and_then(Metric::costly);
         name == REP || costly.is_some_and(|kind| !is_fitted(kind))
     };
     let is_known = |name: &str| {

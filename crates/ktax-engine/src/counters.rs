@@ -184,7 +184,7 @@ fn not_permitted(level: Option<i32>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ktax_model::COUNTERS;
+    use ktax_model::STAT_COUNTERS;
 
     #[test]
     fn every_counter_is_asked_for_and_no_other() {
@@ -194,7 +194,7 @@ mod tests {
             .map(|(name, _)| *name)
             .chain(["cycles", "instructions"])
             .collect();
-        let mut listed = COUNTERS.map(|counter| counter.name).to_vec();
+        let mut listed = STAT_COUNTERS.map(|counter| counter.name).to_vec();
         asked.sort_unstable();
         listed.sort_unstable();
         assert_eq!(asked, listed);

@@ -38,7 +38,7 @@ macro_rules! named_enum {
 pub mod boot_line;
 mod calibration;
 mod comparison;
-mod costly;
+mod counters;
 mod counts;
 mod effect;
 mod error;
@@ -63,7 +63,9 @@ pub use calibration::{
     LowHigh, Share, ValidatedRow, Validation, hull,
 };
 pub use comparison::{Comparison, ComparisonMethod, Evidence, Row, RowFailure, Verdict, Warning};
-pub use costly::{Costly, CostlyCounts, Msr, Tallied, Tally};
+pub use counters::{
+    Basic, COUNTERS, Costly, Counter, CounterRow, Counts, Modelled, Msr, plugin_header,
+};
 pub use counts::{
     AskedCounts, AskedGuest, CountsComparison, CountsEvidence, CountsPlan, Growth, GrowthPower,
     OfSizes,
@@ -91,13 +93,11 @@ pub use ledger::{
     AlreadyOn, LedgerCost, LedgerCosts, LedgerEntry, LedgerExits, LedgerInteraction, LedgerMethod,
     LedgerMetric, LedgerRow, LedgerTable, OpenEnd,
 };
-pub use machine_model::{
-    Branches, CacheLine, CacheSize, MachineModel, Memory, Model, Modelled, ModelledCounts, TlbSize,
-};
+pub use machine_model::{Branches, CacheLine, CacheSize, MachineModel, Memory, Model, TlbSize};
 pub use metric::{AWAITED, IDLE, MAKESPAN, METRICS, Metric, SPIN_WAIT, TRANSFERS, metric};
 pub use native::{
-    COUNTERS, Count, Counted, Counter, ELAPSED, MedianInterval, NativeColumn, NativeRow,
-    NativeSample, NativeTable, Repeats, StatChange, StatCommand, StatRow, StatTable, Summary,
+    Count, Counted, ELAPSED, MedianInterval, NativeColumn, NativeRow, NativeSample, NativeTable,
+    Repeats, STAT_COUNTERS, StatChange, StatCommand, StatCounter, StatRow, StatTable, Summary,
 };
 pub use plan::{
     ByMethod, CampaignPlan, CampaignSubject, CampaignUnit, Measurand, MeasuredLayout, Measurement,
@@ -108,8 +108,8 @@ pub use program::{
     UserProgram, WorkDifference, WorkEvidence,
 };
 pub use run::{
-    Boot, Context, Counts, CpuPlace, CpuTime, Doing, MsrLine, Outcome, Parallel, Path, PrintedEnd,
-    Profile, ProfileLine, Run, Sample,
+    Boot, Context, CpuPlace, CpuTime, Doing, MsrLine, Outcome, Parallel, Path, PrintedEnd, Profile,
+    ProfileLine, Run, Sample,
 };
 pub use saved::{Saved, SavedError, SavedResult, read_results};
 pub use subject::{

@@ -3,8 +3,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Tallied, Tally};
-
 /// A machine that is modelled: a file of `machines/`, or one like it. Lines have 64 bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -205,62 +203,6 @@ impl Model {
 }
 
 named_enum! {
-    /// A counter of the model of a machine, as in `plugin/region.h`.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-    pub enum Modelled {
-        /// Lines of code that the first cache did not have.
-        L1iMisses = "model-l1i-misses",
-        /// Loads and stores.
-        L1dAccesses = "model-l1d-accesses",
-        /// Lines of data that the first cache did not have.
-        L1dMisses = "model-l1d-misses",
-        /// Lines that the last cache was asked for.
-        CacheReferences = "model-cache-references",
-        /// Lines that the last cache did not have.
-        CacheMisses = "model-cache-misses",
-        /// Translations of code that the first TLB did not have.
-        ItlbMisses = "model-itlb-misses",
-        /// Translations of data that the first TLB did not have.
-        DtlbMisses = "model-dtlb-misses",
-        /// Translations that no TLB had.
-        PageWalks = "model-page-walks",
-        /// Branches, calls and returns.
-        Branches = "model-branches",
-        /// Branches that were predicted wrong.
-        BranchMisses = "model-branch-misses",
-    }
-}
-
-impl Modelled {
-    /// The unit of one value.
-    pub const fn unit(self) -> &'static str {
-        match self {
-            Modelled::L1dAccesses => "accesses",
-            Modelled::CacheReferences => "references",
-            Modelled::PageWalks => "walks",
-            Modelled::Branches => "branches",
-            _ => "misses",
-        }
-    }
-
-    /// Whether it counts what most instructions do, so that one is no more than an instruction.
-    pub const fn is_common(self) -> bool {
-        matches!(self, Modelled::L1dAccesses | Modelled::Branches)
-    }
-}
-
-impl Tallied<{ Modelled::ALL.len() }> for Modelled {
-    const KINDS: [Modelled; Modelled::ALL.len()] = Modelled::ALL;
-
-    fn name(self) -> &'static str {
-        Modelled::name(self)
-    }
-}
-
-/// Counts by counter.
-pub type ModelledCounts = Tally<Modelled, { Modelled::ALL.len() }>;
-
-named_enum! {
     /// In which part of a guest's memory a cache line is.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
     pub enum Memory {
@@ -309,15 +251,6 @@ pub struct CacheLine {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn counters_have_one_name_each() {
-        for counter in Modelled::ALL {
-            assert_eq!(serde_json::to_value(counter).unwrap(), counter.name());
-            assert_eq!(Modelled::named(counter.name()), Some(counter));
-            assert!(counter.name().ends_with(counter.unit()));
-        }
-    }
 
     #[test]
     fn a_model_without_a_machine_is_a_name_in_files() {

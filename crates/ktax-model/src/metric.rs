@@ -1,6 +1,6 @@
 //! Metrics of exact counts.
 
-use crate::{Context, Costly, Counts, Modelled, Parallel, Sample};
+use crate::{Basic, COUNTERS, Context, Costly, Counter, CounterRow, Counts, Modelled, Sample};
 
 /// A column: how a number is taken from a Sample, and what it means.
 #[derive(Debug, Clone, Copy)]
@@ -11,40 +11,93 @@ pub struct Metric {
     pub unit: &'static str,
     /// Context whose counts it reads.
     pub context: Context,
-    /// Which of the counts it reads.
-    pub count: fn(&Counts) -> u64,
-    /// Whether a Sample has this Metric.
-    pub is_in: fn(&Sample) -> bool,
-    /// Count of all CPUs together that it reads instead; no function carries that.
-    pub parallel_count: Option<fn(&Parallel) -> u64>,
-    /// The costly instructions that it counts, if it is of such.
-    pub costly: Option<Costly>,
-    /// The counter of the model of a machine that it is, if it is one.
-    pub modelled: Option<Modelled>,
+    /// Which of the counts it reads; `None` for the makespan, which no function carries.
+    counter: Option<Counter>,
     /// Contexts whose counts together a difference must be a share of to matter.
-    pub whole_of: &'static [Context],
+    whole_of: &'static [Context],
     /// Count of those Contexts.
-    pub whole: fn(&Counts) -> u64,
+    whole: Whole,
 }
 
+/// What a difference is related to.
+#[derive(Debug, Clone, Copy)]
+enum Whole {
+    /// The Metric's own count.
+    Own,
+    /// All work: a few iterations, or a timer tick, where there is hardly anything else of that
+    /// kind are nothing beside a million instructions of the process.
+    Work,
+    /// A hundredth of all work: one count takes about as long as a hundred instructions.
+    HundredthOfWork,
+}
+
+/// Fewer instructions say nothing of the last cache: most of it has what was before.
+const LEAST_FOR_LAST_CACHE: u64 = 1_000_000;
+
 impl Metric {
+    /// Its count of a function or a Context.
+    pub fn count(&self, counts: &Counts) -> u64 {
+        self.counter.map_or(0, |counter| counts[counter])
+    }
+
     /// The Region's raw count.
     pub fn raw(&self, sample: &Sample) -> u64 {
-        match (self.parallel_count, &sample.parallel) {
-            (Some(parallel_count), Some(parallel)) => parallel_count(parallel),
-            _ => sample.counts.get(&self.context).map_or(0, self.count),
+        match (self.counter, &sample.parallel) {
+            (None, Some(parallel)) => parallel.makespan,
+            _ => sample.counts.get(&self.context).map_or(0, |counts| self.count(counts)),
+        }
+    }
+
+    /// Whether a Sample has this Metric. Each Region has costly instructions of some kind, unless
+    /// an older ktax did not count them.
+    pub fn is_in(&self, sample: &Sample) -> bool {
+        let has = |group| sample.counts.values().any(|counts| counts.group(group).next().is_some());
+        match self.counter {
+            None | Some(Counter::Basic(Basic::Wait | Basic::Idle)) => sample.parallel.is_some(),
+            Some(Counter::Basic(Basic::Transfers)) => {
+                sample.parallel.as_ref().is_some_and(|parallel| parallel.transfers.is_some())
+            }
+            Some(Counter::Basic(_)) => true,
+            Some(Counter::Costly(_)) => has("costly"),
+            Some(Counter::Modelled(Modelled::CacheMisses)) => {
+                has("modelled") && sample.total >= LEAST_FOR_LAST_CACHE
+            }
+            Some(Counter::Modelled(_)) => has("modelled"),
+        }
+    }
+
+    /// The costly instructions that it counts.
+    pub fn costly(&self) -> Option<Costly> {
+        match self.counter {
+            Some(Counter::Costly(kind)) => Some(kind),
+            _ => None,
+        }
+    }
+
+    /// The counter of the model of a machine that it is.
+    pub fn modelled(&self) -> Option<Modelled> {
+        match self.counter {
+            Some(Counter::Modelled(event)) => Some(event),
+            _ => None,
         }
     }
 
     /// Whether functions carry it.
     pub fn is_of_functions(&self) -> bool {
-        self.parallel_count.is_none()
+        self.counter.is_some()
     }
 
     /// Count that a difference of raw counts must be a share of to matter.
     pub fn whole(&self, sample: &Sample) -> u64 {
-        let whole_in = |context| sample.counts.get(context).map_or(0, self.whole);
-        self.whole_of.iter().map(whole_in).fold(0, u64::saturating_add)
+        let whole_in = |context| {
+            let counts = sample.counts.get(context)?;
+            Some(match self.whole {
+                Whole::Own => self.count(counts),
+                Whole::Work => counts.executed(),
+                Whole::HundredthOfWork => counts.executed() / 100,
+            })
+        };
+        self.whole_of.iter().filter_map(whole_in).fold(0, u64::saturating_add)
     }
 
     /// Whether it is what the machine does beside the process, which decides nothing.
@@ -55,98 +108,27 @@ impl Metric {
     /// Whether a row can be slower or faster by it. What a costly instruction costs depends on the
     /// machine, and what is modelled happens on none.
     pub fn decides(&self) -> bool {
-        !self.is_background() && self.costly.is_none() && self.modelled.is_none()
+        !self.is_background() && !self.is_of_kind()
     }
 
     /// Whether this is one Metric of many kinds, which decides nothing.
     pub fn is_of_kind(&self) -> bool {
-        self.costly.is_some() || self.modelled.is_some()
+        matches!(self.counter, Some(Counter::Costly(_) | Counter::Modelled(_)))
     }
 }
 
-const fn exact_metric(
-    name: &'static str,
-    unit: &'static str,
-    context: Context,
-    count: fn(&Counts) -> u64,
-) -> Metric {
-    let is_in: fn(&Sample) -> bool = |_| true;
-    let (parallel_count, costly, modelled, whole) = (None, None, None, count);
-    let whole_of = only_context(context);
-    Metric { name, unit, context, count, is_in, parallel_count, costly, modelled, whole_of, whole }
-}
+const PROCESS: &[Context] = &[Context::Process];
 
-const fn only_context(context: Context) -> &'static [Context] {
-    match context {
-        Context::Process => &[Context::Process],
-        Context::Interrupt => &[Context::Interrupt],
-        Context::Kthread => &[Context::Kthread],
-        Context::Awaited => &[Context::Awaited],
+/// Metric of the process that is related to all work of the process.
+const fn metric_of(name: &'static str, counter: Basic) -> Metric {
+    Metric {
+        name,
+        unit: Counter::Basic(counter).row().unit,
+        context: Context::Process,
+        counter: Some(Counter::Basic(counter)),
+        whole_of: PROCESS,
+        whole: Whole::Work,
     }
-}
-
-/// Relates a Metric to the work of the process: a few iterations, or a timer tick, where there is
-/// hardly anything else of that kind are nothing beside a million instructions of the process.
-const fn relative_to_all_work(metric: Metric) -> Metric {
-    let whole: fn(&Counts) -> u64 = |counts| counts.instructions + counts.rep_iterations;
-    Metric { whole_of: &[Context::Process], whole, ..metric }
-}
-
-/// Relates a Metric to the work of the process and of the threads that it waits for.
-const fn beside_process(metric: Metric) -> Metric {
-    Metric { whole_of: &[Context::Process, Context::Awaited], ..relative_to_all_work(metric) }
-}
-
-const fn multi_cpu(name: &'static str, context: Context, count: fn(&Counts) -> u64) -> Metric {
-    let metric = exact_metric(name, "instructions", context, count);
-    Metric { is_in: |sample| sample.parallel.is_some(), ..relative_to_all_work(metric) }
-}
-
-/// Relates a Metric to a hundredth of all work: one count takes about as long as a hundred
-/// instructions.
-const fn relative_to_hundredth(metric: Metric) -> Metric {
-    let whole: fn(&Counts) -> u64 = |counts| (counts.instructions + counts.rep_iterations) / 100;
-    Metric { whole, ..metric }
-}
-
-/// Makes a Metric of the model of coherence: one transfer counts like a hundred instructions.
-const fn coherence_metric(metric: Metric) -> Metric {
-    let is_in: fn(&Sample) -> bool =
-        |sample| sample.parallel.as_ref().is_some_and(|parallel| parallel.transfers.is_some());
-    Metric { unit: "transfers", is_in, ..relative_to_hundredth(metric) }
-}
-
-/// Metric of the kind that has this number in [`Costly::ALL`]. Each Region has some of one kind,
-/// unless an older ktax did not count them.
-const fn costly_metric<const KIND: usize>() -> Metric {
-    let kind = Costly::ALL[KIND];
-    let count: fn(&Counts) -> u64 = |counts| counts.costly.get(Costly::ALL[KIND]);
-    let metric = exact_metric(kind.name(), "instructions", Context::Process, count);
-    let is_in: fn(&Sample) -> bool =
-        |sample| sample.counts.values().any(|counts| !counts.costly.is_zero());
-    Metric { costly: Some(kind), is_in, ..relative_to_hundredth(metric) }
-}
-
-/// Fewer instructions say nothing of the last cache: most of it has what was before.
-const LEAST_FOR_LAST_CACHE: u64 = 1_000_000;
-
-/// The counter of the model of a machine that has this number in [`Modelled::ALL`].
-const fn modelled_metric<const COUNTER: usize>() -> Metric {
-    let counter = Modelled::ALL[COUNTER];
-    let count: fn(&Counts) -> u64 = |counts| counts.modelled.get(Modelled::ALL[COUNTER]);
-    let metric = exact_metric(counter.name(), counter.unit(), Context::Process, count);
-    let metric = if counter.is_common() {
-        relative_to_all_work(metric)
-    } else {
-        relative_to_hundredth(metric)
-    };
-    let is_in: fn(&Sample) -> bool = |sample| {
-        let is_long = sample.total >= LEAST_FOR_LAST_CACHE;
-        let is_of_last_cache = matches!(Modelled::ALL[COUNTER], Modelled::CacheMisses);
-        let is_modelled = |counts: &Counts| !counts.modelled.is_zero();
-        sample.counts.values().any(is_modelled) && (is_long || !is_of_last_cache)
-    };
-    Metric { modelled: Some(counter), is_in, ..metric }
 }
 
 /// The length of all rounds, which is what the user of several CPUs waits for.
@@ -164,67 +146,49 @@ pub const TRANSFERS: &str = "model-transfers";
 /// Work of kernel threads while the processes of one CPU waited for them.
 pub const AWAITED: &str = "awaited-kthread";
 
+const BASIC: [Metric; 9] = [
+    Metric { whole: Whole::Own, ..metric_of("instructions", Basic::Instructions) },
+    metric_of("rep-iterations", Basic::RepIterations),
+    Metric { context: Context::Interrupt, ..metric_of("interrupt", Basic::Instructions) },
+    Metric { context: Context::Kthread, ..metric_of("kthread", Basic::Instructions) },
+    Metric {
+        context: Context::Awaited,
+        whole_of: &[Context::Process, Context::Awaited],
+        ..metric_of(AWAITED, Basic::Instructions)
+    },
+    Metric { counter: None, ..metric_of(MAKESPAN, Basic::Instructions) },
+    metric_of(SPIN_WAIT, Basic::Wait),
+    Metric { context: Context::Kthread, ..metric_of(IDLE, Basic::Idle) },
+    Metric { whole: Whole::HundredthOfWork, ..metric_of(TRANSFERS, Basic::Transfers) },
+];
+
 /// Every Metric of the exact engine. The first is the headline; a row's Verdict is that of the
 /// first that decides and changed.
-pub const METRICS: [Metric; 9 + Costly::ALL.len() + Modelled::ALL.len()] = [
-    exact_metric("instructions", "instructions", Context::Process, |c| c.instructions),
-    relative_to_all_work(exact_metric("rep-iterations", "iterations", Context::Process, |c| {
-        c.rep_iterations
-    })),
-    relative_to_all_work(exact_metric("interrupt", "instructions", Context::Interrupt, |c| {
-        c.instructions
-    })),
-    relative_to_all_work(exact_metric("kthread", "instructions", Context::Kthread, |c| {
-        c.instructions
-    })),
-    beside_process(exact_metric(AWAITED, "instructions", Context::Awaited, |c| c.instructions)),
+pub const METRICS: [Metric; BASIC.len() + COUNTERS.len() - Basic::ALL.len()] = {
+    let mut all = [BASIC[0]; BASIC.len() + COUNTERS.len() - Basic::ALL.len()];
+    let mut index = 1;
+    while index < all.len() {
+        all[index] = match index < BASIC.len() {
+            true => BASIC[index],
+            false => metric_of_kind(COUNTERS[index - BASIC.len() + Basic::ALL.len()]),
+        };
+        index += 1;
+    }
+    all
+};
+
+/// Metric of a costly or modelled counter.
+const fn metric_of_kind(row: CounterRow) -> Metric {
+    let is_common = matches!(row.counter, Counter::Modelled(event) if event.is_common());
     Metric {
-        parallel_count: Some(|parallel| parallel.makespan),
-        ..multi_cpu(MAKESPAN, Context::Process, |_| 0)
-    },
-    multi_cpu(SPIN_WAIT, Context::Process, |c| c.wait),
-    multi_cpu(IDLE, Context::Kthread, |c| c.idle),
-    coherence_metric(multi_cpu(TRANSFERS, Context::Process, |c| c.transfers)),
-    costly_metric::<0>(),
-    costly_metric::<1>(),
-    costly_metric::<2>(),
-    costly_metric::<3>(),
-    costly_metric::<4>(),
-    costly_metric::<5>(),
-    costly_metric::<6>(),
-    costly_metric::<7>(),
-    costly_metric::<8>(),
-    costly_metric::<9>(),
-    costly_metric::<10>(),
-    costly_metric::<11>(),
-    costly_metric::<12>(),
-    costly_metric::<13>(),
-    costly_metric::<14>(),
-    costly_metric::<15>(),
-    costly_metric::<16>(),
-    costly_metric::<17>(),
-    costly_metric::<18>(),
-    costly_metric::<19>(),
-    costly_metric::<20>(),
-    costly_metric::<21>(),
-    costly_metric::<22>(),
-    costly_metric::<23>(),
-    costly_metric::<24>(),
-    costly_metric::<25>(),
-    costly_metric::<26>(),
-    costly_metric::<27>(),
-    costly_metric::<28>(),
-    modelled_metric::<0>(),
-    modelled_metric::<1>(),
-    modelled_metric::<2>(),
-    modelled_metric::<3>(),
-    modelled_metric::<4>(),
-    modelled_metric::<5>(),
-    modelled_metric::<6>(),
-    modelled_metric::<7>(),
-    modelled_metric::<8>(),
-    modelled_metric::<9>(),
-];
+        name: row.name,
+        unit: row.unit,
+        context: Context::Process,
+        counter: Some(row.counter),
+        whole_of: PROCESS,
+        whole: if is_common { Whole::Work } else { Whole::HundredthOfWork },
+    }
+}
 
 /// The Metric of that name.
 pub fn metric(name: &str) -> Option<&'static Metric> {
@@ -237,15 +201,13 @@ mod tests {
 
     #[test]
     fn what_interrupts_and_threads_do_matters_as_a_share_of_what_the_process_does() {
-        let counts = |instructions, rep_iterations| Counts {
-            instructions,
-            rep_iterations,
-            ..Counts::default()
-        };
         let sample = Sample {
             ops: 1,
-            counts: [(Context::Process, counts(20_000_000, 5)), (Context::Kthread, counts(44, 0))]
-                .into(),
+            counts: [
+                (Context::Process, Counts::dispatched(20_000_000, 5)),
+                (Context::Kthread, Counts::dispatched(44, 0)),
+            ]
+            .into(),
             total: 20_000_049,
             tsc: 20_000_049,
             signature: Default::default(),
@@ -254,12 +216,8 @@ mod tests {
             printed: None,
             parallel: None,
         };
-        for (kind, metric) in Costly::ALL.into_iter().zip(&METRICS[9..]) {
-            assert_eq!((metric.name, metric.costly), (kind.name(), Some(kind)));
-            assert!(!metric.decides());
-        }
-        for (counter, metric) in Modelled::ALL.into_iter().zip(&METRICS[9 + Costly::ALL.len()..]) {
-            assert_eq!((metric.name, metric.modelled), (counter.name(), Some(counter)));
+        for (row, metric) in COUNTERS[Basic::ALL.len()..].iter().zip(&METRICS[BASIC.len()..]) {
+            assert_eq!((metric.name, metric.counter), (row.name, Some(row.counter)));
             assert!(!metric.decides());
         }
         let background: Vec<&Metric> =

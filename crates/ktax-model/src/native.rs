@@ -90,27 +90,27 @@ pub struct NativeTable {
 
 /// Something that the kernel counts of a command; a part is of the whole that stands above it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Counter {
+pub struct StatCounter {
     /// The name in files.
     pub name: &'static str,
     /// The name on the screen.
     pub title: &'static str,
     /// The unit of one value in files; the screen has milliseconds for ns.
     pub unit: &'static str,
-    /// Whether it is no part of another Counter.
+    /// Whether it is no part of another StatCounter.
     pub headline: bool,
 }
 
-const fn whole(name: &'static str, title: &'static str, unit: &'static str) -> Counter {
-    Counter { name, title, unit, headline: true }
+const fn whole(name: &'static str, title: &'static str, unit: &'static str) -> StatCounter {
+    StatCounter { name, title, unit, headline: true }
 }
 
-const fn part(name: &'static str, title: &'static str, unit: &'static str) -> Counter {
-    Counter { name, title, unit, headline: false }
+const fn part(name: &'static str, title: &'static str, unit: &'static str) -> StatCounter {
+    StatCounter { name, title, unit, headline: false }
 }
 
-/// Every Counter of `ktax stat`, in the order of the table.
-pub const COUNTERS: [Counter; 15] = [
+/// Every StatCounter of `ktax stat`, in the order of the table.
+pub const STAT_COUNTERS: [StatCounter; 15] = [
     whole("task-clock", "task clock (msecs)", "ns"),
     whole("cpu-migrations", "CPU migrations", "migrations"),
     whole("context-switches", "context switches", "switches"),
@@ -128,16 +128,16 @@ pub const COUNTERS: [Counter; 15] = [
     whole("dtlb-misses", "dTLB misses (loads)", "misses"),
 ];
 
-/// The Counter that no kernel has to be asked for, below all others.
-pub const ELAPSED: Counter = whole("elapsed", "time elapsed (msecs)", "ns");
+/// The StatCounter that no kernel has to be asked for, below all others.
+pub const ELAPSED: StatCounter = whole("elapsed", "time elapsed (msecs)", "ns");
 
-/// One value of a Counter.
+/// One value of a StatCounter.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Count {
-    /// The value, in the Counter's unit, and for which share of the command's CPU time it was
+    /// The value, in the StatCounter's unit, and for which share of the command's CPU time it was
     /// counted: of less than 100 it is scaled up.
     Seen {
-        /// In the Counter's unit.
+        /// In the StatCounter's unit.
         value: f64,
         /// The share of the command's CPU time.
         counted_percent: f64,
@@ -146,7 +146,7 @@ pub enum Count {
     Not(String),
 }
 
-/// Counts of one run of a command, by the Counter's name.
+/// Counts of one run of a command, by the StatCounter's name.
 pub type Counted = BTreeMap<&'static str, Count>;
 
 /// A command, run several times.
@@ -171,7 +171,7 @@ pub struct MedianInterval {
     pub level_percent: f64,
 }
 
-/// The values of one Counter over the runs of one command.
+/// The values of one StatCounter over the runs of one command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Repeats {
@@ -202,13 +202,13 @@ pub struct StatChange {
     pub interval_percent: Option<[f64; 2]>,
 }
 
-/// One Counter.
+/// One StatCounter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StatRow {
-    /// [`Counter::name`].
+    /// [`StatCounter::name`].
     pub counter: String,
-    /// [`Counter::unit`].
+    /// [`StatCounter::unit`].
     pub unit: String,
     /// For each command its values; empty where one of them has none.
     pub repeats: Vec<Repeats>,

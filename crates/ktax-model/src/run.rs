@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CacheLine, Costly, CostlyCounts, Failure, ModelledCounts, Msr, Signature, is_default};
+use crate::{CacheLine, Costly, Counts, Failure, Msr, Signature, is_default};
 
 named_enum! {
     /// Contexts in which an instruction of a Region is executed.
@@ -36,74 +36,6 @@ impl Context {
             Context::Kthread => "kernel threads",
             Context::Awaited => "kernel threads that it waits for",
         }
-    }
-}
-
-/// Counts of dispatched instructions and of what they did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Counts {
-    /// Instructions; a REP string instruction counts once.
-    pub instructions: u64,
-    /// Repeats of REP string instructions.
-    pub rep_iterations: u64,
-    /// Time that one of several CPUs waited for another one, in instructions.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub wait: u64,
-    /// Time that one of several CPUs had nothing to do, in instructions.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub idle: u64,
-    /// Number of times that it got a cache line that another CPU had written, by the model of
-    /// coherence.
-    #[serde(rename = "model_transfers", default, skip_serializing_if = "is_default")]
-    pub transfers: u64,
-    /// Instructions that cost many times as much as others.
-    #[serde(default, skip_serializing_if = "CostlyCounts::is_zero")]
-    pub costly: CostlyCounts,
-    /// Counts of the model of a machine.
-    #[serde(default, skip_serializing_if = "ModelledCounts::is_zero")]
-    pub modelled: ModelledCounts,
-}
-
-impl Counts {
-    /// Applies `make` to each count of both.
-    #[must_use]
-    pub fn with(&self, other: &Counts, make: impl Fn(u64, u64) -> u64) -> Counts {
-        let Counts { instructions, rep_iterations, wait, idle, transfers, costly, modelled } = self;
-        Counts {
-            instructions: make(*instructions, other.instructions),
-            rep_iterations: make(*rep_iterations, other.rep_iterations),
-            wait: make(*wait, other.wait),
-            idle: make(*idle, other.idle),
-            transfers: make(*transfers, other.transfers),
-            costly: costly.with(&other.costly, &make),
-            modelled: modelled.with(&other.modelled, &make),
-        }
-    }
-}
-
-impl std::ops::AddAssign for Counts {
-    fn add_assign(&mut self, more: Counts) {
-        self.instructions += more.instructions;
-        self.rep_iterations += more.rep_iterations;
-        self.wait += more.wait;
-        self.idle += more.idle;
-        self.transfers += more.transfers;
-        self.costly += more.costly;
-        self.modelled += more.modelled;
-    }
-}
-
-impl std::ops::SubAssign for Counts {
-    fn sub_assign(&mut self, less: Counts) {
-        let Counts { instructions, rep_iterations, wait, idle, transfers, costly, modelled } = self;
-        *instructions = instructions.saturating_sub(less.instructions);
-        *rep_iterations = rep_iterations.saturating_sub(less.rep_iterations);
-        *wait = wait.saturating_sub(less.wait);
-        *idle = idle.saturating_sub(less.idle);
-        *transfers = transfers.saturating_sub(less.transfers);
-        *costly -= less.costly;
-        *modelled -= less.modelled;
     }
 }
 
@@ -252,16 +184,9 @@ pub struct Path {
     pub function: String,
     /// Number of calls there.
     pub calls: u64,
-    /// Instructions of its own there, without those that it called.
-    pub instructions: u64,
-    /// REP iterations of its own there.
-    pub rep_iterations: u64,
-    /// Costly instructions of its own there.
-    pub costly: CostlyCounts,
-    /// Time that one of several CPUs waited for another one there, in instructions.
-    pub wait: u64,
-    /// Time that a CPU was idle after its process had left it there, in instructions.
-    pub idle: u64,
+    /// Counts of its own there, without those that it called: instructions, REP iterations, costly
+    /// instructions, waiting of CPUs, and idle time of a CPU after its process had left it there.
+    pub counts: Counts,
 }
 
 /// The counts of one Region by function: `boots/NNN-side/runs/ROW.profile.tsv`.

@@ -14,7 +14,7 @@ pub fn costly(rows: &[Row]) -> Section {
     let title = "Costly instructions that changed, per operation (no verdict rests on them):";
     // Starts of string instructions say less than their iterations, which have lines of their own.
     let is_wanted =
-        |metric: &Metric| metric.costly.is_some_and(|kind| !Costly::STRINGS.contains(&kind));
+        |metric: &Metric| metric.costly().is_some_and(|kind| !Costly::STRINGS.contains(&kind));
     let notes = change_notes(rows, is_wanted, metric_from_to);
     Section::Notes { title: title.to_owned(), notes }
 }
@@ -51,7 +51,7 @@ pub fn modelled(rows: &[Row], model: &str) -> Section {
     let title = format!(
         "Counters of the model {model} that changed, per operation (no verdict rests on them):"
     );
-    Section::Notes { title, notes: change_notes(rows, |metric| metric.modelled.is_some(), one) }
+    Section::Notes { title, notes: change_notes(rows, |metric| metric.modelled().is_some(), one) }
 }
 
 /// Section of the deciding Metrics beside the headline that changed.

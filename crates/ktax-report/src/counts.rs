@@ -104,7 +104,7 @@ pub fn records(comparison: &Comparison) -> Records {
     let model = comparison.counts().and_then(|counts| counts.key.machine.model.as_ref());
     effect::records(&comparison.rows, |name| {
         let Some(metric) = metric(name) else { return String::new() };
-        let is_modelled = metric.modelled.is_some() || metric.name == TRANSFERS;
+        let is_modelled = metric.modelled().is_some() || metric.name == TRANSFERS;
         match model.filter(|_| is_modelled) {
             Some(model) => format!("{} (model {})", metric.unit, model.name()),
             None => metric.unit.to_owned(),

@@ -3,7 +3,9 @@
 use crate::number::{count, measured, percent, percent_range, whole};
 use crate::view::{Kind, Legend, Line, Records, Report, Section, SideLine, Table, Value, View};
 use ktax_host::text::{counted, shell_line};
-use ktax_model::{COUNTERS, Counter, ELAPSED, Repeats, SavedResult, Side, StatRow, StatTable};
+use ktax_model::{
+    ELAPSED, Repeats, STAT_COUNTERS, SavedResult, Side, StatCounter, StatRow, StatTable,
+};
 
 /// Table of counters, with or without all values below it.
 #[derive(Debug, Clone, Copy)]
@@ -349,13 +351,13 @@ fn record_line(row: &StatRow, side: &'static str, repeats: &Repeats) -> [Value; 
 }
 
 /// Returns the counter of a row.
-fn row_counter(row: &StatRow) -> &'static Counter {
-    let known = |counter: &&Counter| counter.name == row.counter;
-    COUNTERS.iter().find(known).unwrap_or(&ELAPSED)
+fn row_counter(row: &StatRow) -> &'static StatCounter {
+    let known = |counter: &&StatCounter| counter.name == row.counter;
+    STAT_COUNTERS.iter().find(known).unwrap_or(&ELAPSED)
 }
 
 /// Formats times in milliseconds, everything else as it is.
-fn shown_value(counter: &Counter, value: f64) -> String {
+fn shown_value(counter: &StatCounter, value: f64) -> String {
     match counter.unit {
         "ns" => count(value / 1e6),
         _ if value.fract() == 0.0 => whole(value),

@@ -185,7 +185,7 @@ fn function_counts(
         let own = near.filter_map(profile::parse_function_line).filter(|line| {
             line.context == metric.context && analyse::plain(&line.function) == function
         });
-        own.map(|line| (metric.count)(&line.counts)).reduce(|sum, more| sum + more)
+        own.map(|line| metric.count(&line.counts)).reduce(|sum, more| sum + more)
     };
     Ok(measurement.layouts.iter().map(|layout| own_counts(&layout.profile)).collect())
 }

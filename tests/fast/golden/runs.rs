@@ -117,7 +117,9 @@ fn samples_that_do_not_fit_are_refused() {
     assert_eq!(counts(&dir).unwrap().rows[0].verdict, Verdict::NoDetectedChange);
     for step in dir.plan().method.steps.iter().filter(|step| step.side == Side::Change) {
         let mut more = sample.clone();
-        more.counts.values_mut().for_each(|counts| counts.instructions += 5000);
+        more.counts
+            .values_mut()
+            .for_each(|counts| counts[ktax::model::Basic::Instructions] += 5000);
         more.total += 5000 * more.counts.len() as u64;
         let run = Run { row: "row".into(), outcome: Outcome::Measured(more) };
         dir.write_run(step, &run, None).unwrap();

@@ -151,13 +151,13 @@ fn the_profile_adds_up() {
     assert_eq!(profile::parse(&without), Err(ProfileError::Paths));
     let costly = costly_of(&profiles);
     let parsed = profile::parse(&costly).unwrap();
-    assert_eq!(parsed.counts()[&Context::Process].costly.iter().count(), 2);
+    assert_eq!(parsed.counts()[&Context::Process].group("costly").count(), 2);
     assert_eq!(parsed.profile.msrs[0].msr, Msr(0xc000_0102));
     let fewer = costly.replace("path-costly\t100", "path-costly\t99");
     assert_eq!(profile::parse(&fewer), Err(ProfileError::Paths));
     let modelled = profiles[0].replace("end\n", &format!("{}end\n", profiles[3]));
     let counts = profile::parse(&modelled).unwrap().counts();
-    assert_eq!(counts[&Context::Process].modelled.get(Modelled::BranchMisses), 3);
+    assert_eq!(counts[&Context::Process][Modelled::BranchMisses], 3);
     let core2 = ModelKey::Name("core2-extreme".to_owned()).model().unwrap();
     assert_eq!(core2.machine().unwrap().wire().unwrap(), profiles[4]);
     let waited = profiles[5].replace("end\n", &format!("{}end\n", profiles[6]));

@@ -118,7 +118,7 @@ proptest! {
         match profile::parse(&text) {
             Ok(parsed) => {
                 let both = |sum: u128, counts: &ktax::model::Counts| {
-                    sum + u128::from(counts.instructions) + u128::from(counts.rep_iterations)
+                    sum + u128::from(counts.executed())
                 };
                 let lines = parsed.profile.lines.iter().map(|line| &line.counts);
                 prop_assert_eq!(lines.fold(0, both), u128::from(parsed.total));

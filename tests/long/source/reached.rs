@@ -65,7 +65,8 @@ fn reached(profile: Vec<u8>) -> [(u64, u64); 3] {
         let stack = above.join(";");
         for (end, found) in PATHS.iter().zip(&mut found) {
             if stack.ends_with(end) {
-                *found = (found.0 + path.calls, found.1 + path.instructions);
+                *found =
+                    (found.0 + path.calls, found.1 + path.counts[ktax::model::Basic::Instructions]);
             }
         }
     }

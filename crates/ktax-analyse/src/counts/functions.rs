@@ -6,8 +6,8 @@ use super::paths;
 use super::runs::{CountsRuns, Pair};
 use crate::error::{AnalyseError, Result};
 use ktax_model::{
-    CacheLine, Context, Costly, Counts, FunctionDelta, Metric, Modelled, Msr, MsrLine, PathDelta,
-    Profile, ProfileLine, Sample, Side, Sides, Tallied, Tally, Workload, has_one_side, lacking,
+    Basic, CacheLine, Context, Counter, Counts, FunctionDelta, Metric, Msr, MsrLine, PathDelta,
+    Profile, ProfileLine, Sample, Side, Sides, Workload, has_one_side, lacking,
 };
 
 /// Most cache lines that are kept: many travel, and these explain a row.
@@ -36,7 +36,7 @@ pub(super) fn functions_and_paths(
     let change = profile(Side::Change)?;
     let functions = function_deltas(&base, &change, workload.ops, metric);
     // Paths do not have modelled events.
-    let paths = match metric.modelled {
+    let paths = match metric.modelled() {
         None => paths::path_deltas(&base, &change, metric),
         Some(_) => Vec::new(),
     };
@@ -100,7 +100,7 @@ pub(super) fn cache_lines(
 
 /// Checks that the profile adds up to the Sample; the error has both sums.
 fn add_up(profile: &Profile, sample: &Sample, metric: &Metric) -> Result<(), (u64, u64)> {
-    let sum = lines_in_context(profile, metric).map(|(_, counts)| (metric.count)(&counts)).sum();
+    let sum = lines_in_context(profile, metric).map(|(_, counts)| metric.count(&counts)).sum();
     let expected = metric.raw(sample);
     if sum == expected { Ok(()) } else { Err((sum, expected)) }
 }
@@ -130,17 +130,14 @@ pub(crate) fn function_deltas(
         functions.entry(function).or_insert_with(zero_counts).change += counts;
     }
     let size =
-        |sides: &Sides<Counts>| (metric.count)(&sides.base).abs_diff((metric.count)(&sides.change));
+        |sides: &Sides<Counts>| metric.count(&sides.base).abs_diff(metric.count(&sides.change));
     // Functions that differ in other counts are shown with the headline.
     let is_other = |sides: &Sides<Counts>| !metric.is_of_kind() && sides.base != sides.change;
     functions.retain(|_, sides| size(sides) > 0 || is_other(sides));
     let mut deltas: Vec<(&str, Sides<Counts>)> = functions.into_iter().collect();
     let one_sided: BTreeSet<&str> = deltas
         .iter()
-        .filter(|(_, Sides { base, change })| {
-            let (base, change) = (base.instructions, change.instructions);
-            has_one_side(&Sides { base, change })
-        })
+        .filter(|(_, counts)| has_one_side(&both_sides(counts, Basic::Instructions)))
         .map(|(function, _)| *function)
         .collect();
     let is_last = |function: &str| lacking(function, |name| one_sided.contains(name)).is_some();
@@ -160,20 +157,20 @@ fn function_delta(
     ops: u64,
     metric: &Metric,
 ) -> FunctionDelta {
-    let Sides { base, change } = sides;
-    let per_op = |base: u64, change: u64| (change as f64 - base as f64) / ops as f64;
+    let both = |counter: Basic| both_sides(sides, counter);
+    let per_op = |counts: &Sides<u64>| (counts.change as f64 - counts.base as f64) / ops as f64;
     FunctionDelta {
         function: function.to_owned(),
         context: metric.context,
-        instructions: Sides { base: base.instructions, change: change.instructions },
-        rep_iterations: Sides { base: base.rep_iterations, change: change.rep_iterations },
-        delta: per_op(base.instructions, change.instructions),
-        rep_delta: per_op(base.rep_iterations, change.rep_iterations),
-        wait: Sides { base: base.wait, change: change.wait },
-        transfers: Sides { base: base.transfers, change: change.transfers },
-        costly: costly_counts(metric.costly, sides),
+        instructions: both(Basic::Instructions),
+        rep_iterations: both(Basic::RepIterations),
+        delta: per_op(&both(Basic::Instructions)),
+        rep_delta: per_op(&both(Basic::RepIterations)),
+        wait: both(Basic::Wait),
+        transfers: both(Basic::Transfers),
+        costly: nonzero_counts(metric.costly(), sides),
         msrs: BTreeMap::new(),
-        modelled: modelled_counts(metric.modelled, sides),
+        modelled: nonzero_counts(metric.modelled(), sides),
     }
 }
 
@@ -181,20 +178,19 @@ fn zero_counts() -> Sides<Counts> {
     Sides { base: Counts::default(), change: Counts::default() }
 }
 
-/// Costly instructions of these kinds on both Sides, without kinds that neither Side has.
-pub(super) fn costly_counts(
-    kinds: impl IntoIterator<Item = Costly>,
-    counts: &Sides<Counts>,
-) -> BTreeMap<Costly, Sides<u64>> {
-    nonzero_tallies(kinds, counts, |counts| &counts.costly)
+/// A count of both Sides.
+pub(super) fn both_sides(counts: &Sides<Counts>, counter: impl Into<Counter>) -> Sides<u64> {
+    let counter = counter.into();
+    Sides::from_fn(|side| counts.get(side)[counter])
 }
 
-/// Modelled events of these kinds on both Sides, without kinds that neither Side has.
-fn modelled_counts(
-    kinds: impl IntoIterator<Item = Modelled>,
+/// Counts of both Sides by counter, without counters that neither Side has.
+pub(super) fn nonzero_counts<C: Into<Counter> + Copy + Ord>(
+    counters: impl IntoIterator<Item = C>,
     counts: &Sides<Counts>,
-) -> BTreeMap<Modelled, Sides<u64>> {
-    nonzero_tallies(kinds, counts, |counts| &counts.modelled)
+) -> BTreeMap<C, Sides<u64>> {
+    let all = counters.into_iter().map(|counter| (counter, both_sides(counts, counter)));
+    all.filter(|(_, counts)| *counts != Sides::default()).collect()
 }
 
 /// Registers that each function accessed, if the Metric counts such instructions.
@@ -206,7 +202,7 @@ fn msrs_by_function<'a>(
     for side in Side::BOTH {
         let lines = profiles.get(side).msrs.iter();
         let is_of =
-            |line: &&MsrLine| line.context == metric.context && Some(line.kind) == metric.costly;
+            |line: &&MsrLine| line.context == metric.context && Some(line.kind) == metric.costly();
         for line in lines.filter(is_of) {
             let msrs = functions.entry(plain(&line.function)).or_default();
             let count = msrs.entry(line.msr).or_default().get_mut(side);
@@ -214,16 +210,6 @@ fn msrs_by_function<'a>(
         }
     }
     functions
-}
-
-fn nonzero_tallies<K: Tallied<N> + Ord, const N: usize>(
-    kinds: impl IntoIterator<Item = K>,
-    counts: &Sides<Counts>,
-    tally: fn(&Counts) -> &Tally<K, N>,
-) -> BTreeMap<K, Sides<u64>> {
-    let both_sides = |kind: K| Sides::from_fn(|side| tally(counts.get(side)).get(kind));
-    let kinds = kinds.into_iter().map(|kind| (kind, both_sides(kind)));
-    kinds.filter(|(_, counts)| *counts != Sides::default()).collect()
 }
 
 /// Suffixes that compilers append to a symbol, each with or without a number: inter-procedural
@@ -250,11 +236,11 @@ fn without_one_suffix(symbol: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ktax_model::{METRICS, metric};
+    use ktax_model::{Costly, METRICS, metric};
 
     fn profile(lines: &[(Context, &str, u64, u64)]) -> Profile {
         let line = |&(context, function, instructions, rep_iterations): &(_, &str, _, _)| {
-            let counts = Counts { instructions, rep_iterations, ..Counts::default() };
+            let counts = Counts::dispatched(instructions, rep_iterations);
             ProfileLine { context, function: function.to_owned(), counts }
         };
         Profile { lines: lines.iter().map(line).collect(), ..Profile::default() }

@@ -5,12 +5,13 @@ use std::collections::btree_map::Entry;
 use std::iter::Peekable;
 use std::mem;
 
-use super::functions::{costly_counts, plain};
+use super::functions::{both_sides, nonzero_counts, plain};
 use super::runs::{CountsRuns, Pair, no_step, scale_of};
 use crate::error::Result;
 use ktax_model::{
-    Context, Costly, Counts, CountsEvidence, Effect, LITTLE_OF_DELTA_PERCENT, Metric, Path,
-    PathDelta, Profile, ProfileLine, Row, RowPaths, Side, Sides, WaitStack, Workload,
+    Basic, COUNTERS, Context, Costly, Counter, Counts, CountsEvidence, Effect,
+    LITTLE_OF_DELTA_PERCENT, Metric, Path, PathDelta, Profile, ProfileLine, Row, RowPaths, Side,
+    Sides, WaitStack, Workload,
 };
 
 /// A place with a smaller share of the row on both Sides, in parts of a thousand, gets no bar; nor
@@ -24,11 +25,11 @@ pub(super) fn path_deltas(base: &Profile, change: &Profile, metric: &Metric) -> 
     let threshold = PathThreshold {
         delta: root.size(metric) * LITTLE_OF_DELTA_PERCENT,
         // Costly instructions have no picture.
-        whole: metric.costly.map_or(root.whole(metric) * NARROW_PER_MILLE, |_| u64::MAX),
+        whole: metric.costly().map_or(root.whole(metric) * NARROW_PER_MILLE, |_| u64::MAX),
     };
     let mut deltas = Vec::new();
     if threshold.delta > 0 {
-        root.list(0, metric.costly.as_slice(), &mut deltas, &mut |below| {
+        root.list(0, metric.costly().as_slice(), &mut deltas, &mut |below| {
             below.retain(|(_, node)| threshold.is_met(node, metric));
             below.sort_by_key(|(_, node)| std::cmp::Reverse(node.size(metric)));
         });
@@ -71,10 +72,8 @@ pub fn row_paths(
     let (base, change) = (base?, change?);
     let paths_of_context = |context: Context| {
         let mut paths = Vec::new();
-        let size = |node: &CallNode| {
-            let executed = |counts: &Counts| counts.instructions + counts.rep_iterations;
-            executed(&node.counts.base).abs_diff(executed(&node.counts.change))
-        };
+        let size =
+            |node: &CallNode| node.counts.base.executed().abs_diff(node.counts.change.executed());
         let root = CallNode::from_profiles(&base, &change, context);
         let root = if is_compared { root.without_inlined() } else { root };
         // The sort is stable: equal differences stay in the order of their names.
@@ -101,18 +100,19 @@ fn is_of_program(function: &str) -> bool {
     function.starts_with('[') && ![USER, "[kernel]", "[unknown]"].contains(&function)
 }
 
-/// The counts that call paths have.
+/// The counts of a function that call paths have, too. Idle time has a path of its own.
 fn counts_of_paths(counts: &Counts) -> Counts {
-    let Counts { instructions, rep_iterations, costly, wait, .. } = *counts;
-    Counts { instructions, rep_iterations, costly, wait, ..Counts::default() }
+    let mut counts = *counts;
+    for row in COUNTERS {
+        if let Counter::Basic(Basic::Idle | Basic::Transfers) | Counter::Modelled(_) = row.counter {
+            counts[row.counter] = 0;
+        }
+    }
+    counts
 }
 
 fn has_room(whole: &Counts, parts: &Counts) -> bool {
-    let is_less = |kind: Costly| parts.costly.get(kind) <= whole.costly.get(kind);
-    parts.instructions <= whole.instructions
-        && parts.rep_iterations <= whole.rep_iterations
-        && parts.wait <= whole.wait
-        && Costly::ALL.into_iter().all(is_less)
+    COUNTERS.iter().all(|row| parts[row.counter] <= whole[row.counter])
 }
 
 /// A function below its caller, with all that it calls.
@@ -170,9 +170,7 @@ impl CallNode {
         while let Some(path) = paths.next_if(|path| path.depth == depth) {
             let mut below = Box::<CallNode>::default();
             *below.calls.get_mut(side) = path.calls;
-            let Path { instructions, rep_iterations, costly, wait, idle, .. } = *path;
-            *below.counts.get_mut(side) =
-                Counts { instructions, rep_iterations, costly, wait, idle, ..Counts::default() };
+            *below.counts.get_mut(side) = path.counts;
             below.add_below(depth + 1, side, paths);
             *self.counts.get_mut(side) += *below.counts.get(side);
             self.add(plain(&path.function).to_owned(), below);
@@ -227,10 +225,7 @@ impl CallNode {
         if node.is_there(side.other()) {
             return false;
         }
-        let executed = |node: &CallNode, side: Side| {
-            let counts = node.counts.get(side);
-            counts.instructions.saturating_add(counts.rep_iterations)
-        };
+        let executed = |node: &CallNode, side: Side| node.counts.get(side).executed();
         // Counts as found what the callee executes here on the other Side alone, at most as much as
         // it executes there.
         let here = |function: &String, callee: &CallNode| {
@@ -250,12 +245,12 @@ impl CallNode {
     }
 
     pub(super) fn size(&self, metric: &Metric) -> u64 {
-        (metric.count)(&self.counts.base).abs_diff((metric.count)(&self.counts.change))
+        metric.count(&self.counts.base).abs_diff(metric.count(&self.counts.change))
     }
 
     /// Larger value of both Sides.
     pub(super) fn whole(&self, metric: &Metric) -> u64 {
-        (metric.count)(&self.counts.base).max((metric.count)(&self.counts.change))
+        metric.count(&self.counts.base).max(metric.count(&self.counts.change))
     }
 
     /// Lists all places below this one, with costly instructions of these kinds. `choose` filters
@@ -271,25 +266,17 @@ impl CallNode {
             self.below.iter().map(|(function, node)| (function, &**node)).collect();
         choose(&mut below);
         for (function, node) in below {
-            let Sides { base, change } = &node.counts;
-            let on_both =
-                |count: fn(&Counts) -> u64| Sides { base: count(base), change: count(change) };
-            let instructions = on_both(|counts| counts.instructions);
-            let rep_iterations = on_both(|counts| counts.rep_iterations);
-            let (wait, idle) = (on_both(|counts| counts.wait), on_both(|counts| counts.idle));
-            let (function, calls) = (function.clone(), node.calls.clone());
-            let costly = costly_counts(kinds.iter().copied(), &node.counts);
-            let path = PathDelta {
+            let both = |counter: Basic| both_sides(&node.counts, counter);
+            to.push(PathDelta {
                 depth,
-                function,
-                calls,
-                instructions,
-                rep_iterations,
-                costly,
-                wait,
-                idle,
-            };
-            to.push(path);
+                function: function.clone(),
+                calls: node.calls.clone(),
+                instructions: both(Basic::Instructions),
+                rep_iterations: both(Basic::RepIterations),
+                costly: nonzero_counts(kinds.iter().copied(), &node.counts),
+                wait: both(Basic::Wait),
+                idle: both(Basic::Idle),
+            });
             node.list(depth + 1, kinds, to, choose);
         }
     }
@@ -308,11 +295,9 @@ pub(super) fn waits(
         |side| -> Result<Profile> { Ok(runs.profile(pair.steps.get(side), &workload.row)?) };
     let profiles = Sides::try_from_fn(profile)?;
     let lines = |side| profiles.get(side).lines.as_slice();
-    let waits = Sides::from_fn(|side| by_function(lines(side), |counts| counts.wait));
+    let waits = Sides::from_fn(|side| by_function(lines(side), |counts| counts[Basic::Wait]));
     let executed = Sides::from_fn(|side| {
-        let mut executed = by_function(lines(side), |counts| {
-            counts.instructions.saturating_add(counts.rep_iterations)
-        });
+        let mut executed = by_function(lines(side), Counts::executed);
         executed.retain(|function, _| {
             Side::BOTH.iter().any(|side| waits.get(*side).contains_key(function))
         });
@@ -326,8 +311,8 @@ pub(super) fn waits(
         waits: Some(waits),
         executed_there: Some(executed),
         cpu_time: Some(cpu_time),
-        wait_stacks: stacks(&profiles, |path| path.wait),
-        idle_stacks: stacks(&profiles, |path| path.idle),
+        wait_stacks: stacks(&profiles, Basic::Wait),
+        idle_stacks: stacks(&profiles, Basic::Idle),
         ..CountsEvidence::default()
     })
 }
@@ -342,17 +327,17 @@ fn by_function(lines: &[ProfileLine], count: impl Fn(&Counts) -> u64) -> BTreeMa
 }
 
 /// Stacks with the largest count on either Side, the largest first.
-fn stacks(profiles: &Sides<Profile>, count: impl Fn(&Path) -> u64) -> Vec<WaitStack> {
+fn stacks(profiles: &Sides<Profile>, counter: Basic) -> Vec<WaitStack> {
     let mut found: BTreeMap<Vec<&str>, Sides<u64>> = BTreeMap::new();
     for side in Side::BOTH {
         let mut callers: Vec<&str> = Vec::new();
         for path in &profiles.get(side).paths {
             callers.truncate(path.depth as usize);
             callers.push(plain(&path.function));
-            if count(path) > 0 {
+            if path.counts[counter] > 0 {
                 let sum = found.entry(callers.iter().rev().copied().collect()).or_default();
                 let sum = sum.get_mut(side);
-                *sum = sum.saturating_add(count(path));
+                *sum = sum.saturating_add(path.counts[counter]);
             }
         }
     }
@@ -370,7 +355,7 @@ fn stacks(profiles: &Sides<Profile>, count: impl Fn(&Path) -> u64) -> Vec<WaitSt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ktax_model::{CostlyCounts, METRICS};
+    use ktax_model::METRICS;
 
     fn profile(paths: &[(u32, &str, u64, u64)]) -> Profile {
         let path = |(depth, function, calls, instructions): &(u32, &str, u64, u64)| Path {
@@ -378,11 +363,7 @@ mod tests {
             depth: *depth,
             function: (*function).to_owned(),
             calls: *calls,
-            instructions: *instructions,
-            rep_iterations: 0,
-            costly: CostlyCounts::default(),
-            wait: 0,
-            idle: 0,
+            counts: Counts::dispatched(*instructions, 0),
         };
         Profile { paths: paths.iter().map(path).collect(), ..Profile::default() }
     }
@@ -482,11 +463,7 @@ mod tests {
             depth,
             function: function.to_owned(),
             calls: 1,
-            instructions: 1,
-            rep_iterations: 0,
-            costly: CostlyCounts::default(),
-            wait,
-            idle: 0,
+            counts: Counts::single(Basic::Wait, wait),
         }
     }
 
@@ -501,7 +478,7 @@ mod tests {
             path(2, "slowpath", 5),
         ];
         let base = Profile { paths, ..Profile::default() };
-        let found = stacks(&Sides { base, change: Profile::default() }, |path| path.wait);
+        let found = stacks(&Sides { base, change: Profile::default() }, Basic::Wait);
         let listed: Vec<(String, u64)> =
             found.iter().map(|stack| (stack.functions.join(" < "), stack.wait.base)).collect();
         let expected = [("slowpath < alloc_fd < entry", 70), ("slowpath < close_fd < entry", 25)];

@@ -122,7 +122,7 @@ fn user_mode(profile: &Profile, kind: Costly) -> u64 {
         let is_user = line.function.starts_with('[') && line.function != "[kernel]";
         is_user && line.context == Context::Process
     });
-    lines.fold(0, |sum: u64, line| sum.saturating_add(line.counts.costly.get(kind)))
+    lines.fold(0, |sum: u64, line| sum.saturating_add(line.counts[kind]))
 }
 
 type OtherCount = (&'static str, fn(&ProgramWork) -> u64);

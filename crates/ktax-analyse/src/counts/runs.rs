@@ -160,9 +160,7 @@ impl<'a> PairedBoots<'a> {
 /// Sum of the counts of all Contexts.
 fn sum(sample: &Sample) -> u64 {
     let counts = sample.counts.values();
-    counts.fold(0, |sum, counts| {
-        sum.saturating_add(counts.instructions).saturating_add(counts.rep_iterations)
-    })
+    counts.fold(0, |sum, counts| sum.saturating_add(counts.executed()))
 }
 
 /// Refuses a plan that lacks what pairing relies on.
@@ -221,15 +219,7 @@ impl Scale {
     }
 
     fn counts(self, counts: &Counts) -> Counts {
-        Counts {
-            instructions: self.count(counts.instructions),
-            rep_iterations: self.count(counts.rep_iterations),
-            wait: self.count(counts.wait),
-            idle: self.count(counts.idle),
-            transfers: self.count(counts.transfers),
-            costly: counts.costly.map(|count| self.count(count)),
-            modelled: counts.modelled.map(|count| self.count(count)),
-        }
+        counts.map(|count| self.count(count))
     }
 
     /// Scales the counts of a profile.
@@ -240,9 +230,7 @@ impl Scale {
         let line = |line: ProfileLine| ProfileLine { counts: self.counts(&line.counts), ..line };
         let path = |path: Path| Path {
             calls: self.count(path.calls),
-            instructions: self.count(path.instructions),
-            rep_iterations: self.count(path.rep_iterations),
-            costly: path.costly.map(|count| self.count(count)),
+            counts: self.counts(&path.counts),
             ..path
         };
         Profile {

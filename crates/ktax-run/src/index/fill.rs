@@ -247,7 +247,7 @@ fn add_measurement(
     let mut value = db.prepare_cached("INSERT INTO value VALUES (?1, ?2, ?3, ?4, ?5)")?;
     for metric in &METRICS {
         for (layout, measured) in (0_i64..).zip(&measurement.layouts) {
-            if !(metric.is_in)(&measured.sample) {
+            if !metric.is_in(&measured.sample) {
                 continue;
             }
             let [raw, whole] =

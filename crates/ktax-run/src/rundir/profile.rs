@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use ktax_model::{
-    CacheLine, Context, Costly, CostlyCounts, Counts, CpuPlace, CpuTime, Doing, Machine, Memory,
-    Modelled, ModelledCounts, Msr, MsrLine, Parallel, Path, Profile, ProfileLine, Tallied,
+    Basic, CacheLine, Context, Costly, Counter, Counts, CpuPlace, CpuTime, Doing, Machine, Memory,
+    Msr, MsrLine, Parallel, Path, Profile, ProfileLine,
 };
 use thiserror::Error;
 
@@ -126,8 +126,7 @@ impl ProfileReader {
             ["split", what, why] => self.notes.push(format!("{what}: {why}")),
             ["fn" | "wait" | "idle" | "transfer" | "costly" | "modelled", ..] => {
                 let line = parse_function_fields(fields)?;
-                let Counts { instructions, rep_iterations, .. } = line.counts;
-                self.sum = self.sum.checked_add(instructions)?.checked_add(rep_iterations)?;
+                self.sum = self.sum.checked_add(line.counts.executed())?;
                 self.lines.push(line);
             }
             ["path-costly" | "path-wait" | "path-idle", ..] => {
@@ -177,30 +176,26 @@ impl ProfileReader {
         if sum != total {
             return Err(ProfileError::Sum { sum, total });
         }
-        let sum_of = |count: fn(&Counts) -> u64| {
-            lines.iter().fold(0_u64, |sum, line| sum.saturating_add(count(&line.counts)))
-        };
+        let mut all = Counts::default();
+        lines.iter().for_each(|line| all += line.counts);
         let CpuTime { work, wait, idle, .. } = parallel.sum();
-        let found = [sum_of(|counts| counts.wait), sum_of(|counts| counts.idle)];
         let is_alone = parallel == Parallel::default();
         let work = if is_alone { total } else { work };
-        if [total, found[0], found[1]] != [work, wait, idle] || !parallel.adds_up() {
+        let found = [total, all[Basic::Wait], all[Basic::Idle]];
+        if found != [work, wait, idle] || !parallel.adds_up() {
             return Err(ProfileError::Time);
         }
-        let function_transfers = sum_of(|counts| counts.transfers);
         let line_transfers =
             cache_lines.iter().fold(0_u64, |sum, line| sum.saturating_add(line.transfers));
-        if [function_transfers, line_transfers] != [parallel.transfers.unwrap_or(0); 2] {
+        if [all[Basic::Transfers], line_transfers] != [parallel.transfers.unwrap_or(0); 2] {
             return Err(ProfileError::Transfers);
         }
         msrs_fit_lines(&msrs, &lines).then_some(()).ok_or(ProfileError::Registers)?;
-        if let Some(sums) = PathSums::sum(&paths, &lines) {
+        if !paths.is_empty() {
             // Paths that found no room have no costly instructions.
             let is_full = notes.iter().any(|note| note.starts_with("path: "));
-            let are_all = sums.costly_add_up() && sums.waits_add_up();
-            let add_up = sums.add_up() && (is_full || are_all);
-            add_up.then_some(()).ok_or(ProfileError::Paths)?;
-            notes.extend(sums.note(total));
+            paths_add_up(&paths, &lines, is_full).then_some(()).ok_or(ProfileError::Paths)?;
+            notes.extend(displaced_note(&paths, &lines, total));
         }
         let parallel = (!is_alone).then_some(parallel);
         Ok(Parsed { profile: Profile { lines, msrs, cache_lines, paths }, total, notes, parallel })
@@ -213,35 +208,30 @@ pub fn parse_function_line(line: &str) -> Option<ProfileLine> {
 }
 
 fn parse_function_fields(fields: &[&str]) -> Option<ProfileLine> {
-    let none = Counts::default();
-    let (context, counts, function) = match fields {
+    let (context, counts, function) = match *fields {
         ["fn", context, instructions, rep_iterations, function] => {
-            let [instructions, rep_iterations] = [decimal(instructions)?, decimal(rep_iterations)?];
-            (*context, Counts { instructions, rep_iterations, ..none }, function)
+            let counts = Counts::dispatched(decimal(instructions)?, decimal(rep_iterations)?);
+            (context, counts, function)
         }
         ["wait", context, wait, function] => {
-            (*context, Counts { wait: decimal(wait)?, ..none }, function)
+            (context, Counts::single(Basic::Wait, decimal(wait)?), function)
         }
         ["transfer", context, transfers, function] => {
-            (*context, Counts { transfers: decimal(transfers)?, ..none }, function)
+            (context, Counts::single(Basic::Transfers, decimal(transfers)?), function)
         }
-        ["costly", context, kind, count, function] => {
-            let costly = CostlyCounts::single(Costly::named(kind)?, decimal(count)?);
-            (*context, Counts { costly, ..none }, function)
-        }
-        ["modelled", context, counter, count, function] => {
-            let modelled = ModelledCounts::single(Modelled::named(counter)?, decimal(count)?);
-            (*context, Counts { modelled, ..none }, function)
+        [group @ ("costly" | "modelled"), context, counter, count, function] => {
+            let counter = Counter::named(group, counter)?;
+            (context, Counts::single(counter, decimal(count)?), function)
         }
         // Only the task of a CPU that has nothing to do halts it.
         ["idle", idle, function] => {
-            (Context::Kthread.name(), Counts { idle: decimal(idle)?, ..none }, function)
+            (Context::Kthread.name(), Counts::single(Basic::Idle, decimal(idle)?), function)
         }
         _ => return None,
     };
     let context = parse_context(context)?;
-    let name = is_function_name(function).then(|| (*function).to_owned())?;
-    Some(ProfileLine { context, function: name, counts })
+    let function = is_function_name(function).then(|| function.to_owned())?;
+    Some(ProfileLine { context, function, counts })
 }
 
 fn parse_cache_line(fields: &[&str]) -> Option<CacheLine> {
@@ -271,121 +261,72 @@ fn parse_path_line(fields: &[&str], last: Option<&Path>) -> Option<Path> {
     let above = last.filter(|last| last.context == context).map_or(0, |last| last.depth + 1);
     let depth = decimal(depth).filter(|depth| *depth < DEEPEST)? as u32;
     (depth <= above && is_function_name(function)).then_some(())?;
-    let [instructions, rep_iterations, calls] =
-        [decimal(instructions)?, decimal(rep_iterations)?, decimal(calls)?];
-    let function = (*function).to_owned();
-    let (costly, wait, idle) = (CostlyCounts::default(), 0, 0);
-    Some(Path { context, depth, function, calls, instructions, rep_iterations, costly, wait, idle })
+    let counts = Counts::dispatched(decimal(instructions)?, decimal(rep_iterations)?);
+    Some(Path { context, depth, function: (*function).to_owned(), calls: decimal(calls)?, counts })
 }
 
 /// Adds a line `path-costly`, `path-wait` or `path-idle` to the path before it.
 fn add_path_count(fields: &[&str], path: &mut Path) -> Option<()> {
-    match fields {
-        ["path-costly", count, kind] => {
-            path.costly += CostlyCounts::single(Costly::named(kind)?, decimal(count)?);
-        }
-        ["path-wait", count] => path.wait = path.wait.checked_add(decimal(count)?)?,
-        ["path-idle", count] => path.idle = path.idle.checked_add(decimal(count)?)?,
+    let (counter, count) = match *fields {
+        ["path-costly", count, kind] => (Counter::named("costly", kind)?, count),
+        ["path-wait", count] => (Basic::Wait.into(), count),
+        ["path-idle", count] => (Basic::Idle.into(), count),
         _ => return None,
-    }
+    };
+    path.counts[counter] = path.counts[counter].checked_add(decimal(count)?)?;
     Some(())
 }
 
-/// Counts of each function, by its paths and by its lines.
-pub(super) struct PathSums<'a> {
-    functions: BTreeMap<(Context, &'a str), [u64; 2]>,
-    costly: [BTreeMap<Context, CostlyCounts>; 2],
-    waits: [BTreeMap<Context, u64>; 2],
-    idle: [u64; 2],
+/// Whether paths have the counts of the functions, in each Context. If they are full, only
+/// instructions and their iterations must be there.
+fn paths_add_up(paths: &[Path], lines: &[ProfileLine], is_full: bool) -> bool {
+    let mut sums: BTreeMap<Context, [Counts; 2]> = BTreeMap::new();
+    for path in paths {
+        sums.entry(path.context).or_default()[0] += path.counts;
+    }
+    for line in lines {
+        sums.entry(line.context).or_default()[1] += line.counts;
+    }
+    // An older plugin does not say where CPUs wait.
+    let is_older = sums.values().all(|[in_paths, _]| in_paths[Basic::Wait] == 0);
+    let idle = |which: usize| {
+        sums.values().fold(0_u64, |sum, both| sum.saturating_add(both[which][Basic::Idle]))
+    };
+    // A CPU is also idle if no process has left it.
+    let is_idle_there = idle(0) <= idle(1);
+    sums.values().all(|[in_paths, in_lines]| {
+        let is_waiting_there = is_older || in_paths[Basic::Wait] == in_lines[Basic::Wait];
+        let is_costly_there = in_paths.group("costly").eq(in_lines.group("costly"));
+        in_paths.executed() == in_lines.executed()
+            && (is_full || is_waiting_there && is_costly_there && is_idle_there)
+    })
 }
 
-impl<'a> PathSums<'a> {
-    /// Sums paths and lines; `None` for a profile without paths.
-    pub(super) fn sum(paths: &'a [Path], lines: &'a [ProfileLine]) -> Option<PathSums<'a>> {
-        if paths.is_empty() {
-            return None;
-        }
-        let mut sums: BTreeMap<(Context, &str), [u64; 2]> = BTreeMap::new();
-        let path_counts = paths.iter().map(|path| {
-            (0, path.context, &path.function, [path.instructions, path.rep_iterations])
-        });
-        let line_counts = lines.iter().map(|line| {
-            let Counts { instructions, rep_iterations, .. } = line.counts;
-            (1, line.context, &line.function, [instructions, rep_iterations])
-        });
-        for (which, context, function, counts) in path_counts.chain(line_counts) {
-            let sum = &mut sums.entry((context, function)).or_default()[which];
-            *sum = counts.into_iter().fold(*sum, u64::saturating_add);
-        }
-        let mut costly = [BTreeMap::new(), BTreeMap::new()];
-        let path_costly = paths.iter().map(|path| (0, path.context, path.costly));
-        let line_costly = lines.iter().map(|line| (1, line.context, line.counts.costly));
-        let all = path_costly.chain(line_costly);
-        for (which, context, more) in all.filter(|(.., more)| !more.is_zero()) {
-            *costly[which].entry(context).or_insert_with(CostlyCounts::default) += more;
-        }
-        let mut waits = [BTreeMap::new(), BTreeMap::new()];
-        let waits_of_paths = paths.iter().map(|path| (0, path.context, path.wait));
-        let waits_of_lines = lines.iter().map(|line| (1, line.context, line.counts.wait));
-        for (which, context, wait) in waits_of_paths.chain(waits_of_lines) {
-            let sum: &mut u64 = waits[which].entry(context).or_default();
-            *sum = sum.saturating_add(wait);
-        }
-        let add = |sum: u64, more: u64| sum.saturating_add(more);
-        let idle = [
-            paths.iter().map(|path| path.idle).fold(0, add),
-            lines.iter().map(|line| line.counts.idle).fold(0, add),
-        ];
-        Some(PathSums { functions: sums, costly, waits, idle })
+/// A note, if more than one in a hundred instructions are below another function than they were
+/// counted for.
+fn displaced_note(paths: &[Path], lines: &[ProfileLine], total: u64) -> Option<String> {
+    let mut left: BTreeMap<(Context, &str), [u64; 2]> = BTreeMap::new();
+    let in_paths = paths.iter().map(|path| (0, path.context, &path.function, &path.counts));
+    let in_lines = lines.iter().map(|line| (1, line.context, &line.function, &line.counts));
+    for (which, context, function, counts) in in_paths.chain(in_lines) {
+        let sum = &mut left.entry((context, function)).or_default()[which];
+        *sum = sum.saturating_add(counts.executed());
     }
-
-    /// Whether paths and functions have the same sum in each Context.
-    fn add_up(&self) -> bool {
-        let all = |context: Context, which: usize| {
-            let functions = self.functions.iter().filter(|((known, _), _)| *known == context);
-            functions.fold(0_u64, |sum, (_, sums)| sum.saturating_add(sums[which]))
-        };
-        Context::ALL.into_iter().all(|context| all(context, 0) == all(context, 1))
-    }
-
-    /// Whether paths have all costly instructions, in each Context.
-    fn costly_add_up(&self) -> bool {
-        let [of_paths, of_lines] = &self.costly;
-        of_paths == of_lines
-    }
-
-    /// Whether paths have all waiting time, in each Context, and no more idle time than CPUs had: a
-    /// CPU is also idle if no process has left it. An older plugin does not say where CPUs wait.
-    fn waits_add_up(&self) -> bool {
-        let [of_paths, of_lines] = &self.waits;
-        let is_older = of_paths.values().all(|wait| *wait == 0);
-        let wait = |waits: &BTreeMap<Context, u64>, context| {
-            waits.get(&context).copied().unwrap_or_default()
-        };
-        let is_same = |context| wait(of_paths, context) == wait(of_lines, context);
-        (is_older || Context::ALL.into_iter().all(is_same)) && self.idle[0] <= self.idle[1]
-    }
-
-    /// A note, if more than one in a hundred instructions are below another function than they were
-    /// counted for.
-    pub(super) fn note(&self, total: u64) -> Option<String> {
-        // Functions of a program are below one place, that of user mode.
-        let is_kernels = |name: &str| !name.starts_with('[');
-        let kernels = self.functions.iter().filter(|((_, name), _)| is_kernels(name));
-        let apart: u64 = kernels.map(|(_, [paths, lines])| lines.saturating_sub(*paths)).sum();
-        let note = "path: functions are below others than those that called them";
-        (apart > total / 100).then(|| note.to_owned())
-    }
+    // Functions of a program are below one place, that of user mode.
+    let kernels = left.iter().filter(|((_, name), _)| !name.starts_with('['));
+    let displaced: u64 = kernels.map(|(_, [paths, lines])| lines.saturating_sub(*paths)).sum();
+    let note = "path: functions are below others than those that called them";
+    (displaced > total / 100).then(|| note.to_owned())
 }
 
 /// Instructions that access registers.
-const KINDS: [Costly; 2] = [Costly::Wrmsr, Costly::Rdmsr];
+const MSR_KINDS: [Costly; 2] = [Costly::Wrmsr, Costly::Rdmsr];
 
 /// Parses a line `msr`.
 fn parse_msr_line(fields: &[&str]) -> Option<MsrLine> {
     let ["msr", context, kind, number, count, function] = fields else { return None };
     let context = parse_context(context)?;
-    let kind = Costly::named(kind).filter(|kind| KINDS.contains(kind))?;
+    let kind = MSR_KINDS.into_iter().find(|known| known.name() == *kind)?;
     let msr = Msr(u32::try_from(hexadecimal(number, 8)?).ok()?);
     let count = decimal(count).filter(|count| *count > 0)?;
     let function = is_function_name(function).then(|| (*function).to_owned())?;
@@ -399,9 +340,9 @@ fn msrs_fit_lines(msrs: &[MsrLine], lines: &[ProfileLine]) -> bool {
     }
     let mut left: BTreeMap<(Context, &str, Costly), u64> = BTreeMap::new();
     for line in lines {
-        for kind in KINDS {
+        for kind in MSR_KINDS {
             let left = left.entry((line.context, &line.function, kind)).or_default();
-            *left = left.saturating_add(line.counts.costly.get(kind));
+            *left = left.saturating_add(line.counts[kind]);
         }
     }
     msrs.iter().all(|msr| {
@@ -438,7 +379,7 @@ fn parse_context(text: &str) -> Option<Context> {
 }
 
 /// Parses a number of at most `most_digits` hexadecimal digits, without a prefix.
-pub(super) fn hexadecimal(text: &str, most_digits: usize) -> Option<u64> {
+fn hexadecimal(text: &str, most_digits: usize) -> Option<u64> {
     let is_one = text.len() <= most_digits && text.bytes().all(|b| b.is_ascii_hexdigit());
     is_one.then(|| u64::from_str_radix(text, 16).ok()).flatten()
 }

@@ -17,19 +17,28 @@ fn the_times_of_several_cpus_are_read() {
     let counts = parsed.counts();
     let counts_in = |context| counts.get(&context).copied().unwrap_or_default();
     assert_eq!(
-        (counts_in(Context::Process).instructions, counts_in(Context::Process).wait),
+        (
+            counts_in(Context::Process)[Basic::Instructions],
+            counts_in(Context::Process)[Basic::Wait]
+        ),
         (100, 15)
     );
     assert_eq!(
-        (counts_in(Context::Interrupt).instructions, counts_in(Context::Interrupt).wait),
+        (
+            counts_in(Context::Interrupt)[Basic::Instructions],
+            counts_in(Context::Interrupt)[Basic::Wait]
+        ),
         (0, 5)
     );
     assert_eq!(
-        (counts_in(Context::Kthread).instructions, counts_in(Context::Kthread).idle),
+        (
+            counts_in(Context::Kthread)[Basic::Instructions],
+            counts_in(Context::Kthread)[Basic::Idle]
+        ),
         (20, 25)
     );
     let line = parse_function_line("wait\tprocess\t15\tf").unwrap();
-    assert_eq!((line.function.as_str(), line.counts.wait), ("f", 15));
+    assert_eq!((line.function.as_str(), line.counts[Basic::Wait]), ("f", 15));
 }
 
 #[test]
@@ -90,8 +99,12 @@ fn with_paths() -> String {
 #[test]
 fn waits_and_what_a_cpu_is_idle_for_have_a_call_path() {
     let parsed = parse(&with_paths()).unwrap();
-    let times: Vec<(u64, u64)> =
-        parsed.profile.paths.iter().map(|path| (path.wait, path.idle)).collect();
+    let times: Vec<(u64, u64)> = parsed
+        .profile
+        .paths
+        .iter()
+        .map(|path| (path.counts[Basic::Wait], path.counts[Basic::Idle]))
+        .collect();
     assert_eq!(times, [(0, 0), (15, 20), (5, 0), (0, 0)]);
 }
 
@@ -125,7 +138,10 @@ fn cache_lines_that_travel_are_read() {
     let parsed = parse(&modelled()).unwrap();
     assert_eq!(parsed.parallel.as_ref().unwrap().transfers, Some(9));
     let counts = parsed.counts();
-    assert_eq!((counts[&Context::Process].transfers, counts[&Context::Kthread].transfers), (7, 2));
+    assert_eq!(
+        (counts[&Context::Process][Basic::Transfers], counts[&Context::Kthread][Basic::Transfers]),
+        (7, 2)
+    );
     let lines = &parsed.profile.cache_lines;
     let runqueues = &lines[0];
     assert_eq!((runqueues.memory, runqueues.offset), (Memory::Percpu, 0x40));
@@ -209,11 +225,13 @@ const CALLED: &str = "ktax-profile\t1\napi\t1\nregion\t1\ntotal\t130\n\
 fn paths_are_read() {
     let parsed = parse(CALLED).unwrap();
     let paths = &parsed.profile.paths;
-    let columns = |path: &Path| (path.depth, path.function.clone(), path.calls, path.instructions);
+    let columns = |path: &Path| {
+        (path.depth, path.function.clone(), path.calls, path.counts[Basic::Instructions])
+    };
     let expected = [(0, "entry", 1, 60), (1, "copy", 2, 20), (0, "tick", 1, 20)];
     let expected = expected.map(|(depth, name, calls, own)| (depth, name.to_owned(), calls, own));
     assert_eq!(paths.iter().map(columns).collect::<Vec<_>>(), expected);
-    assert_eq!((paths[1].rep_iterations, paths[2].context), (30, Context::Interrupt));
+    assert_eq!((paths[1].counts[Basic::RepIterations], paths[2].context), (30, Context::Interrupt));
     assert!(parsed.notes.is_empty());
 }
 
@@ -230,10 +248,9 @@ fn with_costly() -> String {
 #[test]
 fn costly_instructions_are_read_with_their_functions_and_paths() {
     let parsed = parse(&with_costly()).unwrap();
-    let locked = |counts: &CostlyCounts| counts.get(Costly::Locked);
-    assert_eq!(locked(&parsed.counts()[&Context::Process].costly), 4);
+    assert_eq!(parsed.counts()[&Context::Process][Costly::Locked], 4);
     let path_counts: Vec<u64> =
-        parsed.profile.paths.iter().map(|path| locked(&path.costly)).collect();
+        parsed.profile.paths.iter().map(|path| path.counts[Costly::Locked]).collect();
     assert_eq!(path_counts, [1, 3, 0]);
     for (text, becomes) in [
         ("path-costly\t3", "path-costly\t2"),
