@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Before the Snapshot: file systems, loopback, and the hello that says which kernel this is. */
+/* Before the Snapshot: file systems, loopback, CPUs, and which kernel this is. */
+#define _GNU_SOURCE
 #include <elf.h>
 #include <fcntl.h>
 #include <linux/random.h>
 #include <net/if.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "freeze.h"
 #include "guest.h"
 
 /*
@@ -80,10 +82,78 @@ static bool build_id(char *hex, size_t size, const char *notes, size_t length)
 	return false;
 }
 
-/* The kernel passes parameters that it does not know to init. Most of them are misspelled. */
-void ignored(const char *parameter)
+/*
+ * Plants what the host must notice: with ktax.never=1 this program never reports and keeps the CPU
+ * busy, with 2 it never reports and sleeps, and with 3 the machine is never idle.
+ */
+static void never(void)
 {
-	SAY("ignored ", parameter);
+	uint64_t how = boot_param("never");
+
+	if (how == 3 && !child()) {
+		prctl(PR_SET_NAME, "never-idle");
+		for (;;)
+			__asm__ volatile("");
+	}
+	if (how == 1)
+		for (;;)
+			__asm__ volatile("pause");
+	while (how == 2)
+		sleep(3600);
+}
+
+/*
+ * Several CPUs whose instructions are counted. The host needs a moment to stop a machine, in which
+ * the other CPUs would go on; so before the Snapshot they are stopped, and started again behind it.
+ */
+enum { MOST_CPUS = 32 };
+
+/* False: there is no such CPU, or it cannot be stopped. */
+static bool set_online(int cpu, const char *online)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/online", cpu);
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool done = fd >= 0 && write(fd, online, 1) == 1;
+	if (fd >= 0)
+		close(fd);
+	return done;
+}
+
+/* Returns how many were set. */
+static int set_all(const char *online)
+{
+	int count = 0;
+
+	for (int cpu = 1; cpu < MOST_CPUS; cpu++)
+		count += set_online(cpu, online);
+	return count;
+}
+
+static void nobody(const char *task)
+{
+	(void)task;
+}
+
+static void cpus_stop(void)
+{
+	if (boot_param("cpus"))
+		set_all("0");
+}
+
+/*
+ * When the host has stopped the machine, its clock may have jumped, and so may the place in the
+ * first CPU's slice; the marker begins all slices anew. New CPUs have threads of their own, which
+ * are not the workload's.
+ */
+void cpus_start(void)
+{
+	if (!boot_param("cpus"))
+		return;
+	KTAX_MARK(0x4b540003);
+	if (set_all("1"))
+		quiet(nobody);
 }
 
 static void busy(const char *task)
@@ -113,3 +183,46 @@ void hello(void)
 	quiet(busy);
 	SAY("ready");
 }
+
+/* Not a measurement: sends the plugin the addresses of the kernel's functions, or variables. */
+enum { TYPE = 17 }; /* "ffffffff81000000 T _stext": where the type stands */
+
+/* Leaves the lines of functions, or of all else, moved together, and returns their length. */
+static size_t keep_kind(bool variables, char *text, const char *end)
+{
+	char *to = text, *next;
+
+	for (const char *line = text; line < end; line = next) {
+		next = (char *)memchr(line, '\n', end - line) + 1;
+		if (next - line > TYPE && !strchr("tTwW", line[TYPE]) == variables) {
+			memmove(to, line, next - line);
+			to += next - line;
+		}
+	}
+	return to - text;
+}
+
+/* Each byte costs the host a system call: data, half of many tables, is sent if asked for. */
+static void symbols_run(const struct order *o)
+{
+	static char text[65536];
+	int fd = open("/proc/kallsyms", O_RDONLY);
+	bool variables = param(o, "variables", 0);
+	size_t rest = 0; /* of a line that is not whole yet */
+	ssize_t n;
+
+	if (fd < 0)
+		fail("open /proc/kallsyms");
+	while ((n = read(fd, text + rest, sizeof(text) - rest)) > 0) {
+		const char *last = memrchr(text, '\n', rest + n);
+		size_t whole = last ? last + 1 - text : 0;
+
+		rest += n - whole;
+		wire_write(text, keep_kind(variables, text, text + whole));
+		memmove(text, text + whole, rest);
+	}
+	if (n < 0 || rest)
+		fail("read /proc/kallsyms");
+}
+
+WORKLOAD("symbols", symbols_run);

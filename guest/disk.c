@@ -3,9 +3,11 @@
  * Before the Snapshot: modules of the kernel, and a file system in memory, /disk, which has /tmp
  * and every program's /work (rooted.c). The host packs the files (docs/wire.md, Programs):
  * /modules/N with /modules/N.parameters, and /modules/N.cpu where the module is only for some CPUs;
- * /program/disk as of any program, which makes the file
- * system that /program/mount names; and its `device`, which says what to write where before the
- * block device is there. What fails is said; the host then measures nothing.
+ * /program/disk as of any program, which makes the file system that
+ * /program/mount names; and its `device`, which says what to write where before the block device
+ * is there. What fails is said; the host then measures nothing. Last, settings of the
+ * kernel: those that are asked for are written before the Snapshot, and those that a workload may
+ * change are restored for the next order.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,7 +20,7 @@
 #include <unistd.h>
 
 #include "guest.h"
-#include "rooted.h"
+#include "program.h"
 
 static void failed(const char *what, const char *name)
 {
@@ -36,7 +38,7 @@ static bool contents(const char *path, char *text, size_t size)
 	return length >= 0;
 }
 
-static void load(void)
+static void load_modules(void)
 {
 	static char parameters[1024];
 	char path[64];
@@ -53,10 +55,10 @@ static void load(void)
 		close(fd);
 		if (is_loaded)
 			continue;
-		char of_cpu[64];
-		snprintf(of_cpu, sizeof(of_cpu), "/modules/%d.cpu", i);
+		char for_cpus[64];
+		snprintf(for_cpus, sizeof(for_cpus), "/modules/%d.cpu", i);
 		/* This CPU does not have the instructions, or the boot line has it in module_blacklist. */
-		if ((error == ENODEV || error == EPERM) && !access(of_cpu, F_OK))
+		if ((error == ENODEV || error == EPERM) && !access(for_cpus, F_OK))
 			continue;
 		errno = error;
 		failed("to load module ", path + strlen("/modules/"));
@@ -97,7 +99,7 @@ static void checksums(void)
 		SAY("crc32c ", best);
 }
 
-static bool make(struct rooted *disk)
+static bool make_disk(struct rooted *disk)
 {
 	const char *wrong;
 
@@ -142,13 +144,13 @@ void disk(void)
 	static char how[512];
 	static struct rooted disk;
 
-	load();
+	load_modules();
 	/* Its name, the options and the device, with a NUL behind each. */
 	if (!contents("/program/mount", how, sizeof(how)))
 		return;
 	const char *options = how + strlen(how) + 1, *at = options + strlen(options) + 1;
 	bool is_made = rooted_exists("/program", "disk");
-	if (is_made && (!rooted_open(&disk, "/program/disk") || !device(&disk) || !make(&disk)))
+	if (is_made && (!rooted_open(&disk, "/program/disk") || !device(&disk) || !make_disk(&disk)))
 		return;
 	if (!strcmp(how, "overlay"))
 		options = layers(options);
@@ -158,4 +160,55 @@ void disk(void)
 		failed("to mount ", how);
 	else if (is_made)
 		checksums();
+}
+
+enum { SETTINGS = 2 };
+
+static const char *const files[SETTINGS] = {
+	"/proc/sys/vm/nr_hugepages", "/sys/kernel/mm/transparent_hugepage/enabled",
+};
+static char texts[SETTINGS][64], *values[SETTINGS];
+
+/* A setting that the kernel does not have stays empty and is not written. */
+void settings_note(void)
+{
+	for (int i = 0; i < SETTINGS; i++) {
+		int fd = open(files[i], O_RDONLY);
+		if (read(fd, texts[i], sizeof(texts[i]) - 1) < 0)
+			texts[i][0] = 0;
+		close(fd);
+		/* Of `always [madvise] never` the word in brackets. */
+		char *word = strchr(texts[i], '[');
+		values[i] = word ? word + 1 : texts[i];
+		values[i][strcspn(values[i], "]\n")] = 0;
+	}
+}
+
+void settings_restore(void)
+{
+	for (int i = 0; i < SETTINGS; i++) {
+		int fd = values[i][0] ? open(files[i], O_WRONLY) : -1;
+		(void)!write(fd, values[i], strlen(values[i]));
+		close(fd);
+	}
+}
+
+bool settings_write(char *const *pairs)
+{
+	for (; pairs && pairs[0] && pairs[1]; pairs += 2) {
+		size_t length = strlen(pairs[1]);
+		if (!length) {
+			mkdir(pairs[0], 0755);
+			continue;
+		}
+		int fd = open(pairs[0], O_WRONLY);
+		bool is_written = fd >= 0 && write(fd, pairs[1], length) == (ssize_t)length;
+		int error = errno;
+		close(fd);
+		if (!is_written) {
+			SAY("failed to write ", pairs[1], " to ", pairs[0], ": ", strerror(error));
+			return false;
+		}
+	}
+	return true;
 }

@@ -1,13 +1,86 @@
 /* SPDX-License-Identifier: MIT */
 /* The program starts here: as /init of the guest, or by hand as `ktax-guest NAME ops=N …`. */
+#include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "guest.h"
 
 extern const struct workload *const __start_ktax_workloads[], *const __stop_ktax_workloads[];
+extern const struct role *const __start_ktax_roles[], *const __stop_ktax_roles[];
 extern char **environ;
+
+const char *role_program;
+
+/* Reads ktax.NAME=N from the boot line. A control's Sides differ by such a number. */
+uint64_t boot_param(const char *name)
+{
+	static char line[4096];
+	static const char prefix[] = " ktax.";
+	int fd = open("/proc/cmdline", O_RDONLY);
+	ssize_t length = read(fd, line + 1, sizeof(line) - 2);
+	uint64_t value = 0;
+
+	close(fd);
+	line[0] = ' ';
+	line[length > 0 ? length + 1 : 1] = 0;
+	for (const char *at = line; (at = strstr(at, prefix)); ) {
+		at += sizeof(prefix) - 1;
+		if (strncmp(at, name, strlen(name)) || at[strlen(name)] != '=')
+			continue;
+		for (at += strlen(name) + 1; *at >= '0' && *at <= '9'; at++)
+			value = value * 10 + (*at - '0');
+	}
+	return value;
+}
+
+/* Finds this program, in a guest and natively. */
+static void role_find(void)
+{
+	static char self[4096];
+
+	role_program = "/init";
+	if (in_guest)
+		return;
+	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
+		fail("/proc/self/exe");
+	role_program = self;
+}
+
+/* Natively: $KTAX_HELLO, or ktax-hello beside this program. */
+const char *hello_program(void)
+{
+	static char beside[4096 + sizeof("ktax-hello")];
+	const char *named = getenv("KTAX_HELLO");
+
+	if (in_guest)
+		return "/bin/hello";
+	if (named)
+		return named;
+	strcpy(beside, role_program);
+	strcpy(strrchr(beside, '/') + 1, "ktax-hello");
+	return beside;
+}
+
+static int role_run(int argc, char **argv)
+{
+	for (const struct role *const *r = __start_ktax_roles; r < __stop_ktax_roles; r++)
+		if (!strcmp((*r)->name, argv[0]))
+			return (*r)->run(argc, argv);
+	return 127;
+}
+
+/*
+ * Moves the timer tick: executes exactly two instructions for each iteration. Under icount the TSC
+ * counts instructions, so waiting is exact to the instruction.
+ */
+static void delay(uint64_t iterations)
+{
+	if (iterations)
+		__asm__ volatile("1: dec %0; jnz 1b" : "+r"(iterations)::"cc");
+}
 
 static const struct workload *find(const char *name)
 {
@@ -54,6 +127,12 @@ static void run_text(char *text)
 	if (wrong)
 		reject(wrong);
 	run(&order);
+}
+
+/* The kernel passes parameters that it does not know to init. Most of them are misspelled. */
+static void ignored(const char *parameter)
+{
+	SAY("ignored ", parameter);
 }
 
 static void run_guest(char **argv)

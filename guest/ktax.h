@@ -2,7 +2,8 @@
 /*
  * The guest's half of docs/wire.md and the whole contract of a workload.
  *
- * A workload is GROUP/NAME.c here and GROUP/NAME.toml in workloads/. Its run function does
+ * A workload is a run function in its family's file, workloads/FAMILY.c, and GROUP/NAME.toml in
+ * the workloads/ of the source tree. Its run function does
  *
  *   set-up (not counted)  ->  some operations as warm-up (not counted)  ->  region_begin()
  *   ->  exactly o->ops operations  ->  region_end()  ->  sig() for each fact that proves the work
@@ -19,12 +20,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-
-/*
- * Marks a function that one file declares and calls, and that a file above it defines. The caller
- * does not depend on the other file, so no two files need each other.
- */
-#define HOOK
 
 extern bool in_guest; /* false: a plain process for people and tests, answers on stdout */
 extern bool counted;  /* by the exact engine: there is no honest clock, so answers say no times */
@@ -69,14 +64,14 @@ struct role {
 	static const struct role *const role_entry_##RUN \
 	__attribute__((used, section("ktax_roles"))) = &role_##RUN
 
-/* role.c: the path to execute with argv[0] = "role:NAME" */
+/* init.c: the path to execute with argv[0] = "role:NAME" */
 extern const char *role_program;
 const char *hello_program(void); /* the tiny static program that only exits */
 
 /* order.c: the parameter, or `otherwise` where the order has none of that name */
 uint64_t param(const struct order *o, const char *name, uint64_t otherwise);
 
-/* cmdline.c: the number behind ktax.NAME= on the boot line, else 0 */
+/* init.c: the number behind ktax.NAME= on the boot line, else 0 */
 uint64_t boot_param(const char *name);
 
 /* wire.c: lines to the host; SAY joins its strings to one line */
@@ -92,14 +87,14 @@ void finish(int status) __attribute__((noreturn));
 /* region.c; op returns 0 for a success, `what` names the successes in the signature */
 extern uint64_t region_start, region_ticks;
 extern uint64_t region_faults; /* minor faults of this process in the Region */
-HOOK void region_enter(void);  /* in usage.c: clocks and counters, outside the markers */
-HOOK void region_leave(void);
+void region_enter(void);        /* clocks and counters, outside the markers */
+void region_leave(void);
 extern uint64_t boot_ticks; /* when this program began, since power-on; only where in_guest */
 void measure(const struct order *o, uint64_t warm_up, int (*op)(void), const char *what);
 uint64_t faults(void);   /* minor faults of this process so far */
 char *pages(uint64_t n); /* n fresh 4 KiB pages that start on a 2 MiB boundary, none touched */
 
-/* child.c: processes without the fork handlers of the C library */
+/* tools.c: processes without the fork handlers of the C library */
 pid_t child(void);               /* as fork(), but only exit and exec are safe in the child */
 pid_t worker(void);              /* a child that waits for others: it dies with its parent */
 bool child_succeeded(pid_t pid); /* waits */
@@ -108,11 +103,11 @@ pid_t child_echo(int in, int out, int close_fd); /* sends every byte back until 
 
 /*
  * scratch.c: the one directory that a workload may write to, below $TMPDIR natively. It goes with
- * everything in it when the workload ends, however it ends (janitor.c).
+ * everything in it when the workload ends, however it ends.
  */
 const char *scratch_directory(void);
 const char *scratch(void);       /* a file in it, not yet made */
-/* keys.c: the first of so many keys for IPC objects, which go too */
+/* The first of so many keys for IPC objects, which go too. */
 int scratch_keys(uint32_t count);
 
 /* Seven-byte NOPs that the plugin knows by their immediate (docs/wire.md, Markers). */

@@ -18,12 +18,8 @@
 #include <unistd.h>
 
 #include "guest.h"
-#include "hash.h"
-#include "noise.h"
-#include "opened.h"
-#include "rooted.h"
-#include "sandbox.h"
-#include "tracer.h"
+#include "program.h"
+#include "tools.h"
 
 static struct rooted program;
 static char **words;
@@ -59,11 +55,11 @@ static __attribute__((noreturn)) void become(uid_t user, enum how how)
 {
 	if (rooted_enter(&program, user)) {
 		if (how == TRACED)
-			noise_begin();
+			trace_calls_begin();
 		if (how == OPENED && !in_guest)
 			become_user(user);
 		if (how == OPENED)
-			tracer_begin();
+			trace_begin();
 		if (how == COUNTED) {
 			shared->start = ticks();
 			KTAX_MARK(0x4b540001);
@@ -141,9 +137,9 @@ static bool run(uid_t user, enum how how, int *status)
 	if (!pid)
 		become(user, how);
 	if (pid > 0 && how == TRACED)
-		has_ended = noise_run(pid, status);
+		has_ended = trace_calls(pid, status);
 	else if (pid > 0 && how == OPENED)
-		has_ended = opened_run(pid, in_guest ? program.root : "", status);
+		has_ended = trace_files(pid, in_guest ? program.root : "", status);
 	else if (pid < 0 || waitpid(pid, status, 0) != pid)
 		fail("fork");
 	if (how == COUNTED) {
@@ -283,7 +279,7 @@ static void trace_hooks(void)
 }
 
 /* However the program ends: a file that it does not find may be why. */
-static void trace_files(uid_t user)
+static void run_for_files(uid_t user)
 {
 	char **own = words;
 	int status = 0;
@@ -308,7 +304,7 @@ static void program_run(const struct order *o)
 		read_hooks();
 		if (!in_guest)
 			sandbox_enter(program.root, user);
-		trace_files(user);
+		run_for_files(user);
 		return;
 	}
 	for (uint64_t i = param(o, "warm-up", 0); i; i--)

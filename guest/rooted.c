@@ -1,21 +1,118 @@
 /* SPDX-License-Identifier: MIT */
+/* Programs in root directories of their own, their output, and hooks beside workloads. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <grp.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "copy.h"
-#include "rooted.h"
+#include "guest.h"
+#include "program.h"
+
+
+enum { MOST_OPEN = 16 };
+
+static const char *from_root, *to_root;
+
+/* Where a path of the one tree is in the other. */
+static const char *copied(const char *path)
+{
+	static char to[PATH_MAX];
+
+	snprintf(to, sizeof(to), "%s%s", to_root, path + strlen(from_root));
+	return to;
+}
+
+static bool copy_bytes(int out, int in, off_t size)
+{
+	off_t done = 0;
+	ssize_t sent = 1;
+
+	while (done < size && sent > 0)
+		sent = sendfile(out, in, &done, (size_t)(size - done));
+	if (!sent)
+		errno = EIO; /* the file has become shorter */
+	return done == size;
+}
+
+static bool copy_file(const char *path, const char *to, const struct stat *about)
+{
+	int in = open(path, O_RDONLY);
+	int out = in < 0 ? -1 : open(to, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	bool is_whole = out >= 0 && copy_bytes(out, in, about->st_size);
+	int error = errno;
+
+	if (out >= 0 && close(out) && is_whole) {
+		error = errno;
+		is_whole = false;
+	}
+	if (in >= 0)
+		close(in);
+	errno = error;
+	return is_whole;
+}
+
+static bool copy_link(const char *path, const char *to)
+{
+	char target[PATH_MAX];
+	ssize_t length = readlink(path, target, sizeof(target) - 1);
+
+	target[length < 0 ? 0 : length] = 0;
+	return length >= 0 && !symlink(target, to);
+}
+
+static int copy_entry(const char *path, const struct stat *about, int type, struct FTW *at)
+{
+	const char *to = copied(path);
+
+	(void)at;
+	if (type == FTW_D)
+		return mkdir(to, 0700);
+	if (type == FTW_SL)
+		return !copy_link(path, to);
+	if (type == FTW_F && S_ISREG(about->st_mode))
+		return !copy_file(path, to, about);
+	errno = EINVAL; /* the host packs nothing else */
+	return 1;
+}
+
+/* After everything is there: a file in a directory changes the directory's times. */
+static int copy_attributes(const char *path, const struct stat *about, int type, struct FTW *at)
+{
+	const struct timespec times[] = { about->st_atim, about->st_mtim };
+	const char *to = copied(path);
+
+	(void)at;
+	if (lchown(to, about->st_uid, about->st_gid) ||
+	    (type != FTW_SL && chmod(to, about->st_mode & 07777)))
+		return 1;
+	return utimensat(AT_FDCWD, to, times, AT_SYMLINK_NOFOLLOW);
+}
+
+/*
+ * Copies a directory with all that it has, to a path where nothing is: files, links and
+ * directories, with owner, mode and times. False: errno says why.
+ */
+static bool copy_tree(const char *from, const char *to)
+{
+	from_root = from;
+	to_root = to;
+	return !nftw(from, copy_entry, MOST_OPEN, FTW_PHYS) &&
+	       !nftw(from, copy_attributes, MOST_OPEN, FTW_PHYS | FTW_DEPTH);
+}
 
 enum { MOST_WORDS = 4096, NOT_EXECUTED = 127 };
 
@@ -105,7 +202,8 @@ bool rooted_mount(const struct rooted *r)
 	return !is_on_disk || move_to_disk(r);
 }
 
-void rooted_clock(const struct rooted *r)
+/* Sets the clock to that of the list `clock`, if it is behind: no file is from the future. */
+static void rooted_clock(const struct rooted *r)
 {
 	char **words = rooted_words(r, "clock");
 	struct timespec newest = { .tv_sec = words && words[0] ? strtoll(words[0], NULL, 10) : 0 };
@@ -132,7 +230,7 @@ bool rooted_files(struct rooted *r)
 	return r->input >= 0 && r->output >= 0 && r->errors >= 0;
 }
 
-void rooted_close(const struct rooted *r)
+static void rooted_close(const struct rooted *r)
 {
 	close(r->input);
 	close(r->output);
@@ -272,4 +370,80 @@ void rooted_print(const struct rooted *r)
 {
 	print_file("stdout", r->output);
 	print_file("stderr", r->errors);
+}
+
+/*
+ * What the user lets run besides: /program/N/setup before the Snapshot and /program/N/prepare
+ * before each run of program N, in its root directory; /program/rows has those of all other rows.
+ * /program/sysctl has pairs of a file and what is written to it first; /program/side has the set-up
+ * of one side, which runs after that of both.
+ */
+static struct rooted rows_root;
+
+/* Runs one of them, if it is there; NULL, or what is wrong, and what it said in `more`. */
+static const char *hook(const struct rooted *r, const char *name, const char **more)
+{
+	struct rooted own = *r;
+	const char *wrong;
+
+	*more = "";
+	if (!rooted_exists(r->directory, name))
+		return NULL;
+	if (!rooted_files(&own))
+		return strerror(errno);
+	wrong = rooted_wrong(rooted_run(&own, name), 0);
+	if (wrong)
+		*more = rooted_last_words(&own);
+	rooted_close(&own);
+	return wrong;
+}
+
+static bool set_up(struct rooted *r, const char *directory)
+{
+	const char *wrong, *more = "";
+
+	if (!rooted_exists(directory, "root"))
+		return false;
+	if (!rooted_open(r, directory) || !rooted_mount(r))
+		wrong = errno == ENOSPC ? "its files do not fit on the disk" : strerror(errno);
+	else {
+		rooted_clock(r);
+		wrong = hook(r, "setup", &more);
+	}
+	if (wrong)
+		SAY("failed the set-up: ", wrong, more);
+	return true;
+}
+
+void hooks_setup(void)
+{
+	static struct rooted program, side;
+	static const struct rooted all = { .directory = "/program" };
+	char directory[32];
+
+	if (!settings_write(rooted_words(&all, "sysctl")))
+		return;
+	set_up(&rows_root, ROOTED_ROWS);
+	for (int i = 0;; i++) {
+		snprintf(directory, sizeof(directory), "/program/%d", i);
+		if (!set_up(&program, directory))
+			break;
+	}
+	set_up(&side, ROOTED_SIDE);
+}
+
+void hooks_prepare(const struct rooted *r)
+{
+	const char *more, *wrong = hook(r, "prepare", &more);
+
+	if (wrong) {
+		SAY("fail its preparation failed: ", wrong, more);
+		finish(1);
+	}
+}
+
+void hooks_prepare_rows(void)
+{
+	if (rows_root.directory[0])
+		hooks_prepare(&rows_root);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* A copy of this machine in which a program may do what it likes. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -17,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sandbox.h"
+#include "program.h"
 
 enum { LONGEST = 4096, MOST_MOUNTS = 4096 };
 

@@ -5,7 +5,7 @@ use ktax_build::{compile, watch};
 fn main() {
     let init = ["guest/vm/init.c".into()];
     compile("KTAX_VM_INIT", "ktax-vm-init", &init, &["-static", "-Os", "-s"]);
-    let freeze = ["vm/freeze", "quiet", "standstill"].map(|file| format!("guest/{file}.c").into());
+    let freeze = ["guest/vm/freeze.c".into(), "guest/freeze.c".into()];
     compile("KTAX_FREEZE", "ktax-freeze", &freeze, &["-static", "-Os", "-s"]);
     watch(&["guest"]);
 }

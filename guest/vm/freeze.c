@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A program of a KVM host that goes on from one state with one order after the other: it freezes
- * the machine, and prints the order that QEMU has when it goes on. guest/machine.c does the same
+ * the machine, and prints the order that QEMU has when it goes on. guest/wire.c does the same
  * for counts.
  */
 #include <stdint.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/io.h>
 
-#include "freeze.h"
+#include "guest.h"
 
 enum { FW_CFG = 0x510, FW_CFG_DATA = 0x511, FW_CFG_DIRECTORY = 0x19 };
 

@@ -48,8 +48,7 @@ macro_rules! source {
 }
 
 /// The files that all first processes share.
-const SHARED: [(&str, &str); 4] =
-    [source!("host.h"), source!("host.c"), source!("guest.c"), source!("trace.c")];
+const SHARED: [(&str, &str); 2] = [source!("host.h"), source!("host.c")];
 
 /// The files of boards whose guests are recorded by KVM's tracepoints.
 const RAW: [(&str, &str); 2] = [source!("raw.h"), source!("raw.c")];
