@@ -14,9 +14,8 @@ use super::session::Session;
 use crate::cache::{Budget, survey};
 use crate::disk::check_writable;
 use crate::engine::exact::Exact;
-use crate::engine::host::journal::Replayed;
-use crate::engine::host::journal::{self, Look};
-use crate::engine::qemu::{Qemu, QemuError};
+use crate::engine::host::{Look, Replayed, look_at_journal, replay, state_dir};
+use crate::engine::qemu::Qemu;
 use crate::engine::{Cancel, payload};
 use crate::kernel::{self, Kernel};
 use crate::model::{FREE_DISK_GIB, Failure, Subject};
@@ -85,7 +84,7 @@ pub fn look(
     Ok(Some(findings))
 }
 
-fn look_at_qemu(qemu: &Result<Qemu, QemuError>) -> Check {
+fn look_at_qemu(qemu: &Result<Qemu, Error>) -> Check {
     match qemu {
         Ok(qemu) => good("QEMU", format!("{} at {}", qemu.version, qemu.program.display())),
         Err(error) => bad(
@@ -232,8 +231,8 @@ fn kernel_to_try(path: Option<&Path>, session: &Session<'_>) -> Result<Option<Ke
 }
 
 fn look_at_settings() -> Check {
-    let dir = journal::state_dir();
-    match journal::look(&dir) {
+    let dir = state_dir();
+    match look_at_journal(&dir) {
         Ok(Look::Nothing) => good("settings", "no setting of this machine is left changed".into()),
         Ok(Look::InUse) => {
             good("settings", "a running ktax changes them, and will restore them".into())
@@ -257,7 +256,7 @@ fn look_at_settings() -> Check {
 
 /// Restores the settings that a killed ktax left changed.
 pub fn restore() -> Result<Replayed, Error> {
-    Ok(journal::replay(&journal::state_dir())?)
+    Ok(replay(&state_dir())?)
 }
 
 /// Script that fetches QEMU with the distribution's own tools; `make newer-qemu` runs it too.

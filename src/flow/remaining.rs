@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::disk::{read_own_text, write_atomically};
-use crate::engine::host::journal::state_dir;
+use crate::engine::host::state_dir;
 use crate::kernel::{KernelTask, TaskKind};
 use crate::run::Event;
 use crate::text::counted;

@@ -4,8 +4,6 @@ use std::io;
 
 use ktax::analyse::AnalyseError;
 use ktax::cmd::Exit;
-use ktax::engine::command::CommandError;
-use ktax::engine::qemu::QemuError;
 use ktax::exits::SinceError;
 use ktax::exits::files::ExitsError;
 use ktax::exits::live::LiveError;
@@ -45,9 +43,6 @@ fn errors() -> Vec<(Error, Blame)> {
     let setting = || Failure::Setting { reason: text("read-only") };
     let sum = AnalyseError::Sum { row: text("a"), boot: text("b"), functions: 1, sample: 2 };
     let no_pair = AnalyseError::NoPair { dir: text("out"), next: text("measure") };
-    let absent = CommandError::Start { program: text("gone"), reason: text("No such file") };
-    let full_disk = io::Error::other("no space");
-    let unmade = CommandError::Host { operation: "make a temporary file", error: full_disk };
     let [path, name, since, program, reason] = ["x", "x", "y", "qemu", "all gone"].map(text);
     let cleared = SinceError::Less { reason };
     let gone = io::ErrorKind::NotFound.into();
@@ -57,8 +52,6 @@ fn errors() -> Vec<(Error, Blame)> {
         (RecordError::NoProgram { program: text("gone"), reason: gone }.into(), User),
         (RecordError::Killed { program }.into(), Host),
         (LiveError::NoTracefs { is_root: true }.into(), Host),
-        (absent.into(), User),
-        (unmade.into(), Host),
         (Error::user("wrong"), User),
         (PlanError::NoWorkload.into(), User),
         (in_use().into(), User),
@@ -70,7 +63,6 @@ fn errors() -> Vec<(Error, Blame)> {
         (no_pair.into(), User),
         ("".parse::<KernelSpec>().unwrap_err().into(), User),
         (ktax::model::Error::guest("the build failed").into(), Guest),
-        (QemuError::TooOld { found: text("6.0") }.into(), Guest),
         (TimesError::Boot { failure: panic(), console: None }.into(), Guest),
         (TimesError::Boot { failure: setting(), console: None }.into(), Host),
         (TimesError::Watch(io::ErrorKind::NotFound.into()).into(), Host),

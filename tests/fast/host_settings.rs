@@ -14,7 +14,7 @@ use self::changer::{
 };
 use crate::common::{Ran, ktax, processes_below, run, scratch, until};
 use ktax::engine::Timed;
-use ktax::engine::host::changer::Changer;
+use ktax::engine::host::Changer;
 use ktax::model::{Blame, Failure, TimedSubject};
 use rustix::process::Signal;
 
@@ -230,7 +230,7 @@ fn one_ktax_at_a_time_changes_this_machine() {
         assert!(ran.stderr.contains("another ktax"), "{}", ran.stderr);
         assert!(ran.stderr.ends_with("wait until it ends\n"), "{}", ran.stderr);
         let second = Changer::new(dir, [&sides()[0], &sides()[1]], |_| ()).err().unwrap();
-        assert_eq!(second.blame(), Blame::User);
+        assert_eq!(second.blame, Blame::User);
         assert!(second.to_string().contains("another ktax"), "{second}");
         assert_eq!(finding(dir), (true, String::new()));
         is_changed();

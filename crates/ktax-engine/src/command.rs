@@ -16,47 +16,14 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, getppid, kill_process,
     kill_process_group, pidfd_open, set_parent_process_death_signal, waitid,
 };
-use thiserror::Error;
 
 use super::counters::Counters;
 use super::limits::{Cancel, timespec};
-use ktax_model::{Blame, Count, Counted, ELAPSED};
+use ktax_host::text::escape;
+use ktax_model::{Count, Counted, ELAPSED, Error, ErrorContext, Result};
 
 /// The subcommand of ktax that executes the command: see [`become_command`].
 pub const HOLD: &str = "stat-hold";
-
-/// Why a command was not counted.
-#[derive(Debug, Error)]
-pub enum CommandError {
-    #[error("cannot start {program}: {reason}; name a program that exists and is executable")]
-    Start { program: String, reason: String },
-    #[error("cannot {operation}: {error}; run `ktax doctor`")]
-    Host { operation: &'static str, error: io::Error },
-    #[error("stopped")]
-    Cancelled,
-}
-
-impl From<CommandError> for ktax_model::Error {
-    fn from(error: CommandError) -> ktax_model::Error {
-        match error {
-            CommandError::Cancelled => ktax_model::Error::cancelled(),
-            error => ktax_model::Error::blamed(
-                error.blame(),
-                ktax_host::text::escape(&error.to_string()),
-            ),
-        }
-    }
-}
-
-impl CommandError {
-    /// Who can do something about it. [`CommandError::Cancelled`] is nobody's fault.
-    pub fn blame(&self) -> Blame {
-        match self {
-            CommandError::Start { .. } => Blame::User,
-            CommandError::Host { .. } | CommandError::Cancelled => Blame::Host,
-        }
-    }
-}
 
 /// One run of a command.
 #[derive(Debug)]
@@ -71,36 +38,29 @@ pub struct CountedRun {
 
 /// Runs a command to its end. If `is_shown`, its output goes to ktax's own; otherwise it is
 /// dropped. A cancelled command leaves no process of its process group.
-///
-/// # Errors
-///
-/// The command cannot be started, this machine has no room for it, or the user cancelled it.
-pub fn run(
-    command: &[String],
-    is_shown: bool,
-    cancel: &Cancel,
-) -> Result<CountedRun, CommandError> {
-    let mut report = tempfile::tempfile().map_err(host("make a temporary file"))?;
-    let mut stderr = tempfile::tempfile().map_err(host("make a temporary file"))?;
+pub fn run(command: &[String], is_shown: bool, cancel: &Cancel) -> Result<CountedRun> {
+    let file = || tempfile::tempfile().or_host("cannot make a temporary file", NEXT);
+    let (mut report, mut stderr) = (file()?, file()?);
     let hidden = (!is_shown).then_some(&stderr);
-    let mut held = Held::start(command, &report, hidden).map_err(host("start a process"))?;
+    let mut held = Held::start(command, &report, hidden).or_host("cannot start a process", NEXT)?;
     let mut counters = Counters::open(held.pid());
     let (elapsed, status) = held.finish(cancel)?;
-    let reason = tail(&mut report).map_err(host("read a temporary file"))?;
+    let reason = tail(&mut report)?;
     if !reason.is_empty() {
-        let reason = String::from_utf8_lossy(&reason).into_owned();
-        return Err(CommandError::Start { program: command[0].clone(), reason });
+        let reason = String::from_utf8_lossy(&reason);
+        let message = format!("cannot start {}: {reason}", command[0]);
+        return Err(
+            Error::user(escape(&message)).next("name a program that exists and is executable")
+        );
     }
     let mut counted = counters.read();
     let value = elapsed.as_nanos() as f64;
     counted.insert(ELAPSED.name, Count::Seen { value, counted_percent: 100.0 });
-    let last_words = tail(&mut stderr).map_err(host("read a temporary file"))?;
-    Ok(CountedRun { counted, status, last_words })
+    Ok(CountedRun { counted, status, last_words: tail(&mut stderr)? })
 }
 
-fn host<E: Into<io::Error>>(operation: &'static str) -> impl FnOnce(E) -> CommandError {
-    move |error| CommandError::Host { operation, error: error.into() }
-}
+/// Next step after an error of the host.
+const NEXT: &str = "run `ktax doctor`";
 
 /// A child that is stopped until it is told to continue. It is killed when this is dropped.
 struct Held {
@@ -132,18 +92,22 @@ impl Held {
     }
 
     /// Lets the command run to its end. Returns the elapsed time and the exit status.
-    fn finish(&mut self, cancel: &Cancel) -> Result<(Duration, ExitStatus), CommandError> {
-        const WAIT: &str = "wait for the command";
-        let handle = pidfd_open(self.pid(), PidfdFlags::empty()).map_err(host(WAIT))?;
+    fn finish(&mut self, cancel: &Cancel) -> Result<(Duration, ExitStatus)> {
+        const WAIT: &str = "cannot wait for the command";
+        let handle = pidfd_open(self.pid(), PidfdFlags::empty())
+            .map_err(io::Error::from)
+            .or_host(WAIT, NEXT)?;
         let started = Instant::now();
-        kill_process(self.pid(), Signal::CONT).map_err(host("start the command"))?;
-        while !ends(&handle).map_err(host(WAIT))? {
+        kill_process(self.pid(), Signal::CONT)
+            .map_err(io::Error::from)
+            .or_host("cannot start the command", NEXT)?;
+        while !ends(&handle).map_err(io::Error::from).or_host(WAIT, NEXT)? {
             if cancel.is_cancelled() {
-                return Err(CommandError::Cancelled);
+                return Err(Error::cancelled());
             }
         }
         let elapsed = started.elapsed();
-        let status = self.child.wait().map_err(host(WAIT))?;
+        let status = self.child.wait().or_host(WAIT, NEXT)?;
         self.is_over = true;
         Ok((elapsed, status))
     }
@@ -170,12 +134,13 @@ impl Drop for Held {
 }
 
 /// Reads the last bytes of a file.
-fn tail(file: &mut File) -> io::Result<Vec<u8>> {
+fn tail(file: &mut File) -> Result<Vec<u8>> {
     const LAST_WORDS: u64 = 2048;
-    let length = file.seek(SeekFrom::End(0))?;
-    file.seek(SeekFrom::Start(length.saturating_sub(LAST_WORDS)))?;
     let mut tail = Vec::new();
-    file.read_to_end(&mut tail)?;
+    file.seek(SeekFrom::End(0))
+        .and_then(|length| file.seek(SeekFrom::Start(length.saturating_sub(LAST_WORDS))))
+        .and_then(|_| file.read_to_end(&mut tail))
+        .or_host("cannot read a temporary file", NEXT)?;
     Ok(tail)
 }
 

@@ -5,17 +5,16 @@ use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
 use serde::{Deserialize, Deserializer, de};
-use thiserror::Error;
 
-use super::kvm::DeviceError;
 use super::limits::{Cancel, Limits};
 use super::payload::UserSpace;
-use super::qemu::{Qemu, QemuError};
+use super::qemu::Qemu;
 use super::vm::read_tail;
 use super::wire::Hello;
 use crate::ENGINES;
-use crate::host::settings::SettingError;
-use ktax_model::{Facts, Failure, Key, Layout, Machine, RunsOn, TimedSubject, TimesPlan, Workload};
+use ktax_model::{
+    Facts, Failure, Key, Layout, Machine, Result, RunsOn, TimedSubject, TimesPlan, Workload,
+};
 use ktax_program::{NativePrograms, PackedModules, PackedPrograms};
 
 /// A guest to boot.
@@ -134,12 +133,12 @@ pub enum Measures {
         /// Returns the Key of the counts.
         key: fn(&Qemu, &Machine) -> Key,
         /// Makes the engine ready.
-        open: fn(CountsSetup<'_>) -> Result<Box<dyn Engine>, OpenError>,
+        open: fn(CountsSetup<'_>) -> Result<Box<dyn Engine>>,
     },
     /// Times.
     Times {
         /// Makes the engine ready.
-        open: for<'a> fn(TimedSetup<'a>) -> Result<Box<dyn Timed + 'a>, OpenError>,
+        open: for<'a> fn(TimedSetup<'a>) -> Result<Box<dyn Timed + 'a>>,
     },
 }
 
@@ -192,44 +191,6 @@ pub struct TimedSetup<'a> {
     pub cancel: Cancel,
     /// Prints a line for the user.
     pub note: Box<dyn Fn(&str) + 'a>,
-}
-
-/// Why an engine cannot be made ready.
-#[derive(Debug, Error)]
-pub enum OpenError {
-    /// There is no QEMU that can be used.
-    #[error(transparent)]
-    Qemu(#[from] QemuError),
-    /// A setting is wrong, or cannot be changed or restored.
-    #[error(transparent)]
-    Setting(#[from] SettingError),
-    /// This user cannot use KVM.
-    #[error(transparent)]
-    Kvm(#[from] DeviceError),
-    /// The host failed.
-    #[error("{0}")]
-    Failed(Failure),
-    /// The user asked to stop.
-    #[error("stopped")]
-    Cancelled,
-}
-
-impl From<OpenError> for ktax_model::Error {
-    fn from(error: OpenError) -> ktax_model::Error {
-        match error {
-            OpenError::Qemu(error) => error.into(),
-            OpenError::Setting(error) => error.into(),
-            OpenError::Kvm(error) => error.into(),
-            OpenError::Failed(failure) => failure.into(),
-            OpenError::Cancelled => ktax_model::Error::cancelled(),
-        }
-    }
-}
-
-impl From<Failure> for OpenError {
-    fn from(failure: Failure) -> OpenError {
-        OpenError::Failed(failure)
-    }
 }
 
 /// Declares the modules of the engines and lists them, so that an engine is one line.

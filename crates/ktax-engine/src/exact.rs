@@ -11,20 +11,19 @@ use snapshot::lock;
 
 use super::argv::{Files, Plugin, Slices};
 use super::engine::{
-    CountsSetup, Engine, EngineEntry, Frozen, Measures, OpenError, RawAnswer, Request, Stop,
-    host_failure,
+    CountsSetup, Engine, EngineEntry, Frozen, Measures, RawAnswer, Request, Stop, host_failure,
 };
 use super::limits::{Cancel, Limits};
 use super::payload::{Payload, UserSpace};
-use super::qemu::{Qemu, QemuError};
+use super::qemu::Qemu;
 use super::vm::{Rest, Vm, Watched};
 use super::wire::{
-    Answer, SYMBOLS_ORDER, VARIABLES_ORDER, WireError, parse_answer, parse_symbols, parse_variables,
+    Answer, SYMBOLS_ORDER, VARIABLES_ORDER, parse_answer, parse_symbols, parse_variables,
 };
 use crate::{argv, payload};
 use ktax_host::cache::{Holder, Scratch, remove_stale};
 use ktax_host::disk::{sha256_of_file, sha256_of_parts, write_atomically};
-use ktax_model::{Blame, Failure, Key, Machine, Model, Region, RunsOn};
+use ktax_model::{Blame, Error, Failure, Key, Machine, Model, Region, Result, RunsOn};
 use ktax_program::PackedPrograms;
 
 pub use super::argv::Paths;
@@ -201,7 +200,7 @@ pub(super) fn archives(request: &Request) -> Vec<&PackedPrograms> {
     modules.chain(&request.beside).chain(&request.program).collect()
 }
 
-type Parse = fn(&[u8]) -> Result<String, WireError>;
+type Parse = fn(&[u8]) -> Result<String>;
 
 /// Contents of a symbol file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -270,19 +269,29 @@ pub enum SelfTest {
 
 impl Exact {
     /// Makes sure that this QEMU ends slices as asked. The cache remembers a QEMU that passed.
-    pub fn check_slices(&self) -> Result<(), OpenError> {
+    pub fn check_slices(&self) -> Result<()> {
         let passed = self.record()?;
         if Holder::hold(&passed).map_err(host_failure("cannot read the self-test"))?.is_some() {
             return Ok(());
         }
-        let refused = |why| QemuError::SelfTest { found: self.tools.qemu.version.clone(), why };
+        let refused = |why| {
+            let found = &self.tools.qemu.version;
+            Error::guest(format!(
+                "QEMU {found} does not schedule several CPUs as --cpus needs it, by ktax's \
+                 self-test: {why}"
+            ))
+            .next(
+                "use another QEMU, such as that of Debian 13 or of `ktax doctor --newer-qemu \
+                 DIR`, and name it with --qemu",
+            )
+        };
         match self.self_test(SelfTest::Locked, TRIED.0) {
             Ok(answer) => judge(&answer).map_err(refused)?,
-            Err(Stop::Cancelled) => return Err(OpenError::Cancelled),
+            Err(Stop::Cancelled) => return Err(Error::cancelled()),
             Err(Stop::Failed(failure, _)) if failure.blame() == Blame::Host => {
                 return Err(failure.into());
             }
-            Err(Stop::Failed(failure, _)) => return Err(refused(failure.to_string()).into()),
+            Err(Stop::Failed(failure, _)) => return Err(refused(failure.to_string())),
         }
         Ok(write_atomically(&passed, b"passed\n")
             .map_err(host_failure("cannot keep the self-test"))?)

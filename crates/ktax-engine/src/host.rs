@@ -1,9 +1,8 @@
 //! The running kernel. The guest's own programs run on it as plain processes. What a Side changes
 //! on it is written down first, and restored.
 
-pub mod changer;
-pub mod journal;
-pub mod settings;
+mod changes;
+mod settings;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,23 +13,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use changer::Changer;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{
     Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid,
 };
-use settings::SettingError;
 
 use super::command::die_with_parent;
-use super::engine::{
-    Booted, EngineEntry, Measures, OpenError, Stop, Timed, TimedSetup, host_failure,
-};
+use super::engine::{Booted, EngineEntry, Measures, Stop, Timed, TimedSetup, host_failure};
 use super::limits::{Cancel, Limits, timespec};
 use crate::{noise, payload};
 use ktax_host::cache::Holder;
-use ktax_model::{Facts, Failure, RunsOn, TimedSubject, Workload};
+use ktax_model::{Error, Facts, Failure, Result, RunsOn, TimedSubject, Workload};
 use ktax_program::NativePrograms;
 
+pub use changes::{Changer, Look, Replayed, look_at_journal, replay, state_dir};
 pub use settings::{Running, Setting};
 
 /// The entry in the list of engines.
@@ -56,10 +52,6 @@ pub struct Host {
 
 impl Host {
     /// Writes the programs into the cache.
-    ///
-    /// # Errors
-    ///
-    /// The cache cannot be written.
     pub fn new(cache: &Path, limits: Limits, cancel: Cancel) -> io::Result<Host> {
         let (guest, hello, _holder) = payload::install_programs(cache)?;
         Ok(Host { guest, hello, _holder, limits, cancel, programs: None })
@@ -77,11 +69,6 @@ impl Host {
     /// `prefix` is a command that gets the program and its arguments. It must execute the program
     /// in its own process, as `taskset`, `chrt` and `setarch` do. If it starts a child, or changes
     /// the user, ktax cannot end that process.
-    ///
-    /// # Errors
-    ///
-    /// The program cannot be started, prints nothing, or exceeds a limit; or the user
-    /// cancelled.
     pub fn run(
         &self,
         prefix: &[String],
@@ -212,29 +199,25 @@ pub struct TimedHost<'a> {
 
 impl<'a> TimedHost<'a> {
     /// Opens the running kernel for both Sides of a Plan, with the journal of this machine.
-    pub fn open(setup: TimedSetup<'a>) -> Result<TimedHost<'a>, OpenError> {
+    pub fn open(setup: TimedSetup<'a>) -> Result<TimedHost<'a>> {
         let TimedSetup { plan, cache, limits, cancel, note, between, native, .. } = setup;
         let programs = Host::new(cache, limits, cancel)
             .map_err(host_failure("cannot put the guest program into the cache"))?
             .with(native);
         let sides = [&plan.subjects.base, &plan.subjects.change];
-        let made = TimedHost::new(programs, &journal::state_dir(), sides, noise::facts, note)?;
+        let made = TimedHost::new(programs, &state_dir(), sides, noise::facts, note)?;
         Ok(TimedHost { between, ..made })
     }
 
     /// Restores what an earlier ktax left changed, and reads the present settings. `dir` has the
     /// journal, `facts` reads the facts of the machine, `note` prints a line for the user.
-    ///
-    /// # Errors
-    ///
-    /// A setting is wrong, or cannot be changed or restored.
     pub fn new(
         host: Host,
         dir: &Path,
         sides: [&TimedSubject; 2],
         facts: fn() -> Facts,
         note: impl Fn(&str) + 'a,
-    ) -> Result<TimedHost<'a>, SettingError> {
+    ) -> Result<TimedHost<'a>> {
         let changer = RefCell::new(Changer::new(dir, sides, note)?);
         Ok(TimedHost { host, changer, facts, between: &|| () })
     }
@@ -273,7 +256,7 @@ impl Timed for TimedHost<'_> {
     }
 }
 
-fn failed(error: SettingError) -> Stop {
+fn failed(error: Error) -> Stop {
     Failure::Setting { reason: error.to_string() }.into()
 }
 

@@ -4,16 +4,13 @@ pub mod argv;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use argv::VmFiles;
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
-use thiserror::Error;
 
-use super::engine::{
-    Booted, EngineEntry, Measures, OpenError, Stop, Timed, TimedSetup, host_failure,
-};
+use super::engine::{Booted, EngineEntry, Measures, Stop, Timed, TimedSetup, host_failure};
 use super::host::TimedHost;
 use super::limits::{Cancel, Limits};
 use super::payload::Payload;
@@ -24,7 +21,8 @@ use crate::{noise, payload, wire};
 use ktax_host::cache::{Scratch, remove_stale};
 use ktax_host::text::counted;
 use ktax_model::{
-    Accelerator, Facts, Failure, Layout, RunsOn, TimedMachine, TimedSubject, Workload, fact,
+    Accelerator, Error, Facts, Failure, Layout, Result, RunsOn, TimedMachine, TimedSubject,
+    Workload, fact,
 };
 use ktax_program::PackedPrograms;
 
@@ -252,7 +250,7 @@ fn orders(loops: &[&Workload]) -> Result<String, Failure> {
 }
 
 /// Opens the engine of a Plan: guests, and this machine beside them where it is a Side.
-pub(super) fn open(mut setup: TimedSetup<'_>) -> Result<Box<dyn Timed + '_>, OpenError> {
+pub(super) fn open(mut setup: TimedSetup<'_>) -> Result<Box<dyn Timed + '_>> {
     check_device(setup.plan.machine.accelerator)?;
     let kvm = Kvm::new(Setup {
         qemu: Qemu::find(setup.qemu)?,
@@ -290,54 +288,32 @@ impl Timed for BareMetal<'_> {
     }
 }
 
-/// Why this user cannot use KVM.
-#[derive(Debug, PartialEq, Eq, Error)]
-pub enum DeviceError {
-    /// The module is not loaded, or the machine has no virtualization.
-    #[error(
-        "there is no /dev/kvm; {}, or count with the exact engine, which needs no KVM",
-        self.next_step()
-    )]
-    Absent,
-    /// The kernel refuses this user.
-    #[error("cannot open /dev/kvm: {reason}; {}", self.next_step())]
-    Forbidden {
-        /// The kernel's words.
-        reason: String,
-    },
+/// Opens the device and closes it. It is not found where the module is not loaded, or the machine
+/// has no virtualization.
+pub fn look_at_device() -> io::Result<()> {
+    File::options().read(true).write(true).open("/dev/kvm").map(drop)
 }
 
-impl From<DeviceError> for ktax_model::Error {
-    fn from(error: DeviceError) -> ktax_model::Error {
-        ktax_model::Error::guest(error.to_string())
-    }
-}
-
-impl DeviceError {
-    /// Returns what to do about it.
-    pub fn next_step(&self) -> &'static str {
-        match self {
-            DeviceError::Absent => "load the module kvm-amd or kvm-intel",
-            DeviceError::Forbidden { .. } => "become a member of the group `kvm`",
-        }
-    }
-}
-
-/// Opens the device and closes it.
-pub fn look_at_device() -> Result<(), DeviceError> {
-    match File::options().read(true).write(true).open("/dev/kvm") {
-        Ok(_) => Ok(()),
-        Err(error) if error.kind() == ErrorKind::NotFound => Err(DeviceError::Absent),
-        Err(error) => Err(DeviceError::Forbidden { reason: error.to_string() }),
+/// What to do about a device that cannot be opened.
+pub fn fix_of_device(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => "load the module kvm-amd or kvm-intel",
+        _ => "become a member of the group `kvm`",
     }
 }
 
 /// Checks the device if guests need it.
-pub fn check_device(accelerator: Accelerator) -> Result<(), DeviceError> {
-    match accelerator {
-        Accelerator::Kvm => look_at_device(),
-        Accelerator::Tcg => Ok(()),
+pub fn check_device(accelerator: Accelerator) -> Result<()> {
+    if accelerator == Accelerator::Tcg {
+        return Ok(());
     }
+    look_at_device().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Error::guest("there is no /dev/kvm").next(format!(
+            "{}, or count with the exact engine, which needs no KVM",
+            fix_of_device(&error)
+        )),
+        _ => Error::guest(format!("cannot open /dev/kvm: {error}")).next(fix_of_device(&error)),
+    })
 }
 
 /// Returns for each loop its answer, or why it has none. `ended` is how the guest ended. After a

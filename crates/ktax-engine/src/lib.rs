@@ -23,8 +23,8 @@ pub mod wire;
 
 pub use command::die_with_parent;
 pub use engine::{
-    Booted, CountsSetup, Engine, EngineEntry, Frozen, Measures, OpenError, RawAnswer, Request,
-    Stop, Timed, TimedSetup, named,
+    Booted, CountsSetup, Engine, EngineEntry, Frozen, Measures, RawAnswer, Request, Stop, Timed,
+    TimedSetup, named,
 };
 pub use exact::save_state;
 pub use limits::{Cancel, Limits};

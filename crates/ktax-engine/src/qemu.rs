@@ -4,65 +4,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde::Serialize;
-use thiserror::Error;
 
 use ktax_host::text::{escape_bytes, nearest, shell_path};
-use ktax_model::Blame;
+use ktax_model::{Error, Result};
 
 /// The oldest QEMU with the plugins and the icount that ktax needs.
 const OLDEST: (u32, u32) = (7, 2);
 
 /// The oldest QEMU with a plugin that may end a CPU's slice.
 const OLDEST_WITH_SEVERAL_CPUS: (u32, u32) = (10, 0);
-
-/// Why ktax has no QEMU to run guests on. Each message ends with the next step.
-#[derive(Debug, Error, PartialEq, Eq)]
-pub enum QemuError {
-    #[error(
-        "cannot start {program}: {reason}; \
-         install QEMU with `sudo apt-get install qemu-system-x86`"
-    )]
-    Missing { program: String, reason: String },
-    #[error("cannot read the version of {program} from {output:?}; name another QEMU with --qemu")]
-    Unknown { program: String, output: String },
-    #[error("QEMU {found} is too old: ktax needs 7.2 or later; name another QEMU with --qemu")]
-    TooOld { found: String },
-    #[error(
-        "--cpus {cpus} (machine.cpus) needs QEMU 10.0 or later, and this is {found}: Debian 13 has \
-         it, and on Debian 12 `ktax doctor --newer-qemu DIR` unpacks that of backports beside \
-         the installed one; name it with --qemu"
-    )]
-    OneCpu { cpus: u32, found: String },
-    #[error(
-        "QEMU {found} does not schedule several CPUs as --cpus needs it, by ktax's self-test: \
-         {why}; use another QEMU, such as that of Debian 13 or of `ktax doctor --newer-qemu DIR`, \
-         and name it with --qemu"
-    )]
-    SelfTest { found: String, why: String },
-    #[error(
-        "--cpu (machine.cpu) is {name:?}, and QEMU has no such CPU model{}; `{} -cpu help` lists \
-         its models",
-        near.as_ref().map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default(),
-        shell_path(.program)
-    )]
-    NoCpu { name: String, near: Option<String>, program: String },
-}
-
-impl From<QemuError> for ktax_model::Error {
-    fn from(error: QemuError) -> ktax_model::Error {
-        ktax_model::Error::blamed(error.blame(), error.to_string())
-    }
-}
-
-impl QemuError {
-    /// Who can do something about it: without QEMU there is no guest.
-    pub fn blame(&self) -> Blame {
-        match self {
-            QemuError::NoCpu { .. } => Blame::User,
-            _ => Blame::Guest,
-        }
-    }
-}
 
 /// A QEMU of known version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -75,24 +25,26 @@ pub struct Qemu {
 
 impl Qemu {
     /// Finds the program that `--qemu` or KTAX_QEMU names, or the distribution's.
-    pub fn find(named: Option<&Path>) -> Result<Qemu, QemuError> {
+    pub fn find(named: Option<&Path>) -> Result<Qemu> {
+        const ANOTHER: &str = "name another QEMU with --qemu";
         let program = named.unwrap_or(Path::new("qemu-system-x86_64"));
-        let missing =
-            |reason: String| QemuError::Missing { program: program.display().to_string(), reason };
-        let output = Command::new(program)
-            .arg("--version")
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|error| missing(error.to_string()))?;
+        let name = program.display();
+        let missing = |reason: String| {
+            Error::guest(format!("cannot start {name}: {reason}"))
+                .next("install QEMU with `sudo apt-get install qemu-system-x86`")
+        };
+        let output = Command::new(program).arg("--version").stdin(Stdio::null()).output();
+        let output = output.map_err(|error| missing(error.to_string()))?;
         if !output.status.success() {
             return Err(missing(escape_bytes(&output.stderr)));
         }
-        let version = parse_version(&output.stdout).ok_or_else(|| QemuError::Unknown {
-            program: program.display().to_string(),
-            output: escape_bytes(&output.stdout),
+        let version = parse_version(&output.stdout).ok_or_else(|| {
+            let output = escape_bytes(&output.stdout);
+            Error::guest(format!("cannot read the version of {name} from {output:?}")).next(ANOTHER)
         })?;
         if number(&version) < Some(OLDEST) {
-            return Err(QemuError::TooOld { found: version });
+            let message = format!("QEMU {version} is too old: ktax needs 7.2 or later");
+            return Err(Error::guest(message).next(ANOTHER));
         }
         Ok(Qemu { program: absolute(program), version })
     }
@@ -103,16 +55,22 @@ impl Qemu {
     }
 
     /// Refuses more CPUs than this QEMU can count with.
-    pub fn check_cpus(&self, cpus: u32) -> Result<(), QemuError> {
-        match cpus == 1 || self.has_several_cpus() {
-            true => Ok(()),
-            false => Err(QemuError::OneCpu { cpus, found: self.version.clone() }),
+    pub fn check_cpus(&self, cpus: u32) -> Result<()> {
+        if cpus == 1 || self.has_several_cpus() {
+            return Ok(());
         }
+        let found = &self.version;
+        Err(Error::guest(format!(
+            "--cpus {cpus} (machine.cpus) needs QEMU 10.0 or later, and this is {found}: Debian 13 \
+             has it, and on Debian 12 `ktax doctor --newer-qemu DIR` unpacks that of backports \
+             beside the installed one"
+        ))
+        .next("name it with --qemu"))
     }
 
     /// Refuses a CPU model that this QEMU does not list; features behind the name are its own
     /// business. A QEMU that lists nothing is asked when it boots.
-    pub fn check_cpu(&self, cpu: &str) -> Result<(), QemuError> {
+    pub fn check_cpu(&self, cpu: &str) -> Result<()> {
         let mut help = Command::new(&self.program);
         let Ok(output) = help.args(["-cpu", "help"]).stdin(Stdio::null()).output() else {
             return Ok(());
@@ -124,9 +82,13 @@ impl Qemu {
         if models.is_empty() || models.contains(&model) {
             return Ok(());
         }
-        let near = nearest(model, models).map(str::to_owned);
-        let program = self.program.display().to_string();
-        Err(QemuError::NoCpu { name: name.to_owned(), near, program })
+        let near = nearest(model, models);
+        let near = near.map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default();
+        let program = shell_path(&self.program.display().to_string());
+        Err(Error::user(format!(
+            "--cpu (machine.cpu) is {name:?}, and QEMU has no such CPU model{near}"
+        ))
+        .next(format!("`{program} -cpu help` lists its models")))
     }
 }
 

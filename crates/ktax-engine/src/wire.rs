@@ -6,10 +6,8 @@ mod trace;
 
 use std::fmt::Write;
 
-use thiserror::Error;
-
 use ktax_host::text::escape_bytes;
-use ktax_model::{Layout, Workload};
+use ktax_model::{Error, ErrorKind, Layout, Result, Workload};
 
 pub use answer::{
     Answer, Done, Printed, PrintedText, is_finished, parse_answer, parse_printed, split_answers,
@@ -20,27 +18,13 @@ pub use trace::{parse_files, parse_trace};
 /// The first line of everything that the guest prints; it has the version of the format.
 pub const VERSION: &str = "ktax 1";
 
-/// Why the guest's output is refused. Quoted text is escaped.
-#[derive(Debug, Error, PartialEq, Eq)]
-pub enum WireError {
-    #[error("the guest printed nothing")]
-    Nothing,
-    #[error("line {line} is malformed: {quote}")]
-    Line { line: usize, quote: String },
-    #[error("line {line} is longer than {limit} bytes")]
-    LongLine { line: usize, limit: usize },
-    #[error("the output ends early, after line {line}")]
-    Truncated { line: usize },
-    #[error("it has more than {limit} lines of one kind")]
-    TooMany { limit: usize },
-    #[error("the answer is for {found:?}, but the order was for {asked:?}")]
-    OtherWorkload { asked: String, found: String },
-    #[error("the symbol table has no kernel functions; check that kernel.kptr_restrict is not 2")]
-    NoSymbols,
-}
-
 /// The longest permitted line, in bytes.
 const LINE_BYTES: usize = 4096;
+
+/// The error of more lines of one kind than the format allows.
+fn too_many(limit: usize) -> Error {
+    Error::guest(format!("it has more than {limit} lines of one kind"))
+}
 
 /// The longest quotation in an error, in bytes before escaping.
 const QUOTE_BYTES: usize = 80;
@@ -61,9 +45,9 @@ struct WireLine<'a> {
 
 impl<'a> Lines<'a> {
     /// Reads the version line.
-    pub fn after_version(bytes: &'a [u8]) -> Result<Lines<'a>, WireError> {
+    pub fn after_version(bytes: &'a [u8]) -> Result<Lines<'a>> {
         if bytes.is_empty() {
-            return Err(WireError::Nothing);
+            return Err(Error::guest("the guest printed nothing").kind(ErrorKind::Empty));
         }
         let mut lines = Lines { rest: bytes, number: 0 };
         let first = lines.next()?;
@@ -71,12 +55,18 @@ impl<'a> Lines<'a> {
     }
 
     /// Reads the next line. Every format requires that there is one.
-    pub fn next(&mut self) -> Result<WireLine<'a>, WireError> {
+    pub fn next(&mut self) -> Result<WireLine<'a>> {
         let window = &self.rest[..self.rest.len().min(LINE_BYTES + 1)];
         let Some(end) = window.iter().position(|byte| *byte == b'\n') else {
             return Err(match window.len() > LINE_BYTES {
-                true => WireError::LongLine { line: self.number + 1, limit: LINE_BYTES },
-                false if window.is_empty() => WireError::Truncated { line: self.number },
+                true => Error::guest(format!(
+                    "line {} is longer than {LINE_BYTES} bytes",
+                    self.number + 1
+                )),
+                false if window.is_empty() => {
+                    Error::guest(format!("the output ends early, after line {}", self.number))
+                        .kind(ErrorKind::Truncated)
+                }
                 false => WireLine { number: self.number + 1, bytes: window }.malformed(),
             });
         };
@@ -92,14 +82,14 @@ impl<'a> Lines<'a> {
     }
 
     /// Checks that nothing follows the end.
-    pub fn nothing_more(&mut self) -> Result<(), WireError> {
+    pub fn nothing_more(&mut self) -> Result<()> {
         if self.is_empty() { Ok(()) } else { Err(self.next()?.malformed()) }
     }
 }
 
 impl<'a> WireLine<'a> {
     /// Splits the line into its keyword and the rest, both printable ASCII.
-    pub fn split(self) -> Result<(&'a str, &'a str), WireError> {
+    pub fn split(self) -> Result<(&'a str, &'a str)> {
         let printable = self.bytes.iter().all(|byte| (0x20..0x7f).contains(byte));
         let text = std::str::from_utf8(self.bytes).ok().filter(|_| printable);
         let text = text.ok_or_else(|| self.malformed())?;
@@ -107,7 +97,7 @@ impl<'a> WireLine<'a> {
     }
 
     /// Returns the rest of the line after `keyword`.
-    pub fn expect(self, keyword: &str) -> Result<&'a str, WireError> {
+    pub fn expect(self, keyword: &str) -> Result<&'a str> {
         let (found, rest) = self.split()?;
         if found == keyword { Ok(rest) } else { Err(self.malformed()) }
     }
@@ -118,9 +108,9 @@ impl<'a> WireLine<'a> {
     }
 
     /// Makes the error that quotes this line.
-    pub fn malformed(self) -> WireError {
+    pub fn malformed(self) -> Error {
         let quote = escape_bytes(&self.bytes[..self.bytes.len().min(QUOTE_BYTES)]);
-        WireError::Line { line: self.number, quote }
+        Error::guest(format!("line {} is malformed: {quote}", self.number))
     }
 }
 

@@ -24,7 +24,6 @@ mod x86;
 use std::io;
 
 use ktax_engine::Stop;
-use ktax_engine::qemu::QemuError;
 use ktax_model::{Blame, ExitRun, Failure, Layout, Side, Signature};
 
 pub use board::{Board, BoardGuests, BoardSetup, BoardSide, BoardWork};
@@ -110,7 +109,7 @@ pub enum HostError {
     )]
     Compiler { compiler: &'static str, message: String },
     #[error(transparent)]
-    Qemu(#[from] QemuError),
+    Qemu(#[from] ktax_model::Error),
     #[error("stopped; run the same command again")]
     Cancelled,
 }
@@ -136,7 +135,7 @@ impl HostError {
             File { .. } | Program { .. } | Compiler { .. } | Cancelled => Blame::Host,
             Failed { failure: Failure::Host { .. }, .. } => Blame::Host,
             Failed { .. } | Unusable { .. } | Missing { .. } => Blame::Guest,
-            Qemu(error) => error.blame(),
+            Qemu(error) => error.blame,
         }
     }
 
@@ -203,7 +202,7 @@ mod tests {
             failed(Failure::RealTime { limit_s: 3 }),
             HostError::Unusable { reason },
             HostError::Missing { name: "e500v2", missing, packages },
-            HostError::Qemu(QemuError::TooOld { found: "6.0".into() }),
+            HostError::Qemu(ktax_model::Error::guest("QEMU 6.0 is too old")),
         ] {
             assert_eq!(guest.blame(), Blame::Guest, "{guest}");
         }

@@ -39,6 +39,12 @@ pub enum ErrorKind {
     NoComparison,
     /// A row has no call paths.
     NoPaths,
+    /// A setting or a file of the kernel does not exist.
+    Absent,
+    /// The guest printed nothing.
+    Empty,
+    /// The guest's output ends early.
+    Truncated,
 }
 
 /// Result with the error of ktax.

@@ -7,12 +7,12 @@ use crate::native::with_missing;
 use crate::printed::{printed_numbers, recognised_suite};
 use crate::rundir::profile;
 use crate::rundir::profile::ProfileError;
-use ktax_engine::wire::{Answer, Hello, Printed, WireError};
+use ktax_engine::wire::{Answer, Hello, Printed};
 use ktax_engine::{Engine, Frozen, Limits, RawAnswer, Request, Stop, wire};
 use ktax_host::text::{escape, escape_byte_lines};
 use ktax_model::{
-    Boot, CountsPlan, Failure, Layout, Outcome, PrintedEnd, Region, Sample, Sides, Signature, Step,
-    TracedCall, UserProgram, Workload,
+    Boot, CountsPlan, ErrorKind, Failure, Layout, Outcome, PrintedEnd, Region, Sample, Sides,
+    Signature, Step, TracedCall, UserProgram, Workload,
 };
 use ktax_program::{PackedModules, ProgramsAlone};
 
@@ -278,7 +278,7 @@ pub fn measure_run(
             return Err(Failure::Program { message });
         }
         Ok(Answer::Refused(message)) => return Err(Failure::Refused { message }),
-        Err(WireError::Nothing) => {
+        Err(error) if error.kind == ErrorKind::Empty => {
             return Err(Failure::Silent { console: answer.console_tail.clone() });
         }
         Err(error) => return Err(Failure::Garbled { reason: error.to_string() }),

@@ -4,10 +4,10 @@ use std::env;
 
 use crate::printed::printed_numbers;
 use ktax_engine::host::Host;
-use ktax_engine::wire::{Answer, Done, WireError};
+use ktax_engine::wire::{Answer, Done};
 use ktax_engine::{Frozen, Stop, wire};
 use ktax_host::text::{escape, escape_bytes};
-use ktax_model::{Failure, Layout, NamedFiles, NativeRow, NativeSample, Workload};
+use ktax_model::{ErrorKind, Failure, Layout, NamedFiles, NativeRow, NativeSample, Workload};
 use ktax_program::missing;
 
 /// Runs a row `runs` times on the running kernel, each time in a new process. The first failure
@@ -49,7 +49,7 @@ pub(super) fn judge_answer(wire: &[u8], workload: &Workload) -> Result<Done, Fai
     let mut done = match wire::parse_answer(wire, &workload.program) {
         Ok(Answer::Done(done)) => done,
         Ok(Answer::Refused(message)) => return Err(Failure::Refused { message }),
-        Err(WireError::Truncated { .. }) => {
+        Err(error) if error.kind == ErrorKind::Truncated => {
             return Err(Failure::Silent { console: escape_bytes(wire) });
         }
         Err(error) => return Err(Failure::Garbled { reason: error.to_string() }),

@@ -10,11 +10,10 @@ use crate::engine::counters::Counters;
 use crate::engine::host::Running;
 use crate::engine::kvm::allowed_cpus;
 use crate::engine::limits::LOOK_AT_CPUS;
-use crate::engine::noise::CpuShare;
+use crate::engine::noise::{self, CpuShare};
 use crate::engine::qemu::Qemu;
-use crate::engine::{OpenError, noise};
 use crate::exits::live::Tracefs;
-use crate::model::Count;
+use crate::model::{Blame, Count, Error};
 
 /// First version of QEMU that keeps KVM's statistics open.
 const WITH_STATISTICS: u32 = 8;
@@ -121,7 +120,7 @@ fn default_route(routes: &str, routes_6: &str) -> Option<String> {
 }
 
 /// Whether guests with several CPUs can be counted. `test` runs if QEMU is new enough.
-pub(super) fn several_cpus(qemu: &Qemu, test: impl FnOnce() -> Result<(), OpenError>) -> Check {
+pub(super) fn several_cpus(qemu: &Qemu, test: impl FnOnce() -> Result<(), Error>) -> Check {
     if !qemu.has_several_cpus() {
         return optional(
             "--cpus",
@@ -135,8 +134,13 @@ pub(super) fn several_cpus(qemu: &Qemu, test: impl FnOnce() -> Result<(), OpenEr
         Ok(()) => optional("--cpus", true, "guests with several CPUs can be counted".into(), ""),
         Err(error) => {
             let text = error.to_string();
-            let (found, fix) = text.split_once("; ").unwrap_or((&text, "try again"));
-            optional("--cpus", false, found.to_owned(), fix)
+            let fix = match error.blame {
+                Blame::Guest => {
+                    text.strip_prefix(error.message()).and_then(|next| next.strip_prefix("; "))
+                }
+                _ => None,
+            };
+            optional("--cpus", false, error.message().to_owned(), fix.unwrap_or("try again"))
         }
     }
 }
@@ -205,7 +209,6 @@ fn describe_cpus(shares: &[CpuShare], allowed: &[u32]) -> (String, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::qemu::QemuError;
 
     #[test]
     fn a_default_route_is_found_in_either_list() {
@@ -232,10 +235,11 @@ mod tests {
         assert!(!newer_qemu(&old).ok && newer_qemu(&new).ok);
         assert!(!several_cpus(&old, || panic!("not tested")).ok);
         assert!(several_cpus(&new, || Ok(())).ok);
-        let failed = || QemuError::SelfTest { found: "10.0.2".into(), why: "it is late".into() };
-        let check = several_cpus(&new, || Err(failed().into()));
+        let failed =
+            || Error::guest("QEMU fails the self-test: it is late").next("use another QEMU");
+        let check = several_cpus(&new, || Err(failed()));
         assert!(!check.ok && check.found.ends_with("self-test: it is late"), "{check:?}");
-        assert!(check.fix.starts_with("use another QEMU"), "{check:?}");
+        assert_eq!(check.fix, "use another QEMU", "{check:?}");
         let refused = || Err(io::ErrorKind::ReadOnlyFilesystem.into());
         assert!(root_of(true, Ok(())).ok);
         assert!(!root_of(true, refused()).ok && !root_of(false, refused()).ok);

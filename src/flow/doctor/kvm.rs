@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::{Check, optional};
-use crate::engine::kvm::{DeviceError, Kvm, Setup, look_at_device};
+use crate::engine::kvm::{Kvm, Setup, fix_of_device, look_at_device};
 use crate::engine::qemu::Qemu;
 use crate::engine::{Cancel, Limits, Stop, die_with_parent, noise};
 use crate::kernel::Kernel;
@@ -17,9 +17,10 @@ use crate::model::{Failure, TimedMachine};
 use crate::text::escape;
 
 /// Result of the test.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 enum KvmTest {
-    Unusable(DeviceError),
+    /// The device cannot be opened.
+    Unusable(io::Error),
     /// Machine code without an operating system does not run.
     NoGuest(String),
     /// Machine code runs, but there is no kernel to try.
@@ -79,11 +80,11 @@ fn sentence(seen: &KvmTest) -> String {
     const NOT_HERE: &str = "the kvm engine cannot measure here";
     const SMALL: &str = "runs a small guest";
     match seen {
-        KvmTest::Unusable(DeviceError::Absent) => {
+        KvmTest::Unusable(error) if error.kind() == io::ErrorKind::NotFound => {
             format!("/dev/kvm does not exist: {NOT_HERE}; the exact engine needs no KVM")
         }
-        KvmTest::Unusable(DeviceError::Forbidden { reason }) => {
-            format!("/dev/kvm cannot be opened ({reason}): {NOT_HERE}")
+        KvmTest::Unusable(error) => {
+            format!("/dev/kvm cannot be opened ({error}): {NOT_HERE}")
         }
         KvmTest::NoGuest(why) => format!("cannot run a small guest ({why}): {NOT_HERE}"),
         KvmTest::NoKernel => format!("{SMALL}; a kernel was not tried, because the cache has none"),
@@ -115,7 +116,7 @@ fn fix(seen: &KvmTest) -> Cow<'static, str> {
             "measure with `--engine exact`, which needs no KVM, or try another QEMU with \
              `ktax doctor --qemu PROGRAM`"
         }
-        KvmTest::Unusable(error) => error.next_step(),
+        KvmTest::Unusable(error) => fix_of_device(error),
         KvmTest::NoGuest(_) => "look for the reason at the end of `dmesg`",
         KvmTest::NoKernel => "name a kernel with --kernel FILE",
         KvmTest::NoQemu => "install QEMU, as above",
@@ -249,10 +250,17 @@ mod tests {
     fn each_sentence_says_whether_the_kvm_engine_can_measure() {
         let kernel = || "6.1.0-56-cloud-amd64".to_owned();
         let why = || "(it stopped)".to_owned();
-        let forbidden = DeviceError::Forbidden { reason: "Permission denied".into() };
         for (seen, ending, has_fix) in [
-            (KvmTest::Unusable(DeviceError::Absent), "the exact engine needs no KVM", true),
-            (KvmTest::Unusable(forbidden), "cannot measure here", true),
+            (
+                KvmTest::Unusable(io::ErrorKind::NotFound.into()),
+                "the exact engine needs no KVM",
+                true,
+            ),
+            (
+                KvmTest::Unusable(io::ErrorKind::PermissionDenied.into()),
+                "cannot measure here",
+                true,
+            ),
             (KvmTest::NoGuest("KVM cannot run".into()), "cannot measure here", true),
             (KvmTest::NoKernel, "because the cache has none", true),
             (KvmTest::NoQemu, "because there is no QEMU", true),

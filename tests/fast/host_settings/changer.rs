@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use ktax::engine::host::Host;
 use ktax::engine::host::TimedHost;
-use ktax::engine::host::changer::Changer;
+use ktax::engine::host::Changer;
 use ktax::engine::{Cancel, Limits, Stop, Timed};
 use ktax::model::{Facts, TimedSubject, Workload};
 use ktax::plan::{definitions, native_rows};
@@ -62,7 +62,7 @@ pub fn timed(dir: &Path, sides: [&TimedSubject; 2]) -> TimedHost<'static> {
 #[test]
 fn changes_things() {
     let Some(way) = std::env::var_os("KTAX_TEST_CHANGER") else { return };
-    let dir = ktax::engine::host::journal::state_dir();
+    let dir = ktax::engine::host::state_dir();
     let [base, change] = &sides();
     let wait = || std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
     let ready = || fs::write(dir.join("ready"), "").unwrap();

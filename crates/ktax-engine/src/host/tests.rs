@@ -9,10 +9,9 @@ use self::governor as governor_file;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use super::changer::Changer;
-use super::journal::StateDir;
-use super::settings::{Running, Setting, SettingError};
-use ktax_model::TimedSubject;
+use super::changes::{Changer, StateDir};
+use super::settings::{Running, Setting};
+use ktax_model::{ErrorKind, TimedSubject};
 
 const SWAPPINESS: &str = "proc/sys/vm/swappiness";
 const THP: &str = "sys/kernel/mm/transparent_hugepage/enabled";
@@ -52,8 +51,8 @@ impl Machine {
         [self.read(SWAPPINESS), self.read(THP), governors[0].clone()]
     }
 
-    fn changer(&self, sides: [&TimedSubject; 2]) -> Result<Changer<'static>, SettingError> {
-        Changer::with_running(Running::below(self.0.path()), &self.state(), sides, |_| ())
+    fn changer(&self, sides: [&TimedSubject; 2]) -> ktax_model::Result<Changer<'static>> {
+        Changer::with_running(below(self.0.path()), &self.state(), sides, |_| ())
     }
 
     fn state(&self) -> std::path::PathBuf {
@@ -63,8 +62,20 @@ impl Machine {
     /// Replays the journal as a later ktax would.
     fn replay(&self) -> String {
         let state = StateDir::lock(&self.state()).unwrap();
-        state.replay(&Running::below(self.0.path())).unwrap().to_string()
+        state.replay(&below(self.0.path())).unwrap().to_string()
     }
+}
+
+fn below(root: &Path) -> Running {
+    Running { root: root.to_owned() }
+}
+
+/// Path in the error about a setting that does not exist.
+fn absent_path(running: &Running, setting: &Setting) -> String {
+    let error = running.read(setting).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Absent, "{error}");
+    let (path, _) = error.message().split_once(" does not exist").unwrap();
+    path.split_once(": ").unwrap().1.to_owned()
 }
 
 fn governor(policy: &str) -> String {
@@ -99,7 +110,8 @@ fn each_side_has_its_own_settings_and_none_of_the_others() {
     assert_eq!(machine.now(), ["60", "madvise", "powersave"]);
     assert!(!machine.state().join("journal.json").exists());
     // Nothing is set that no journal tells of.
-    assert!(matches!(changer.apply(&change), Err(SettingError::Unplanned { .. })));
+    let error = changer.apply(&change).unwrap_err().to_string();
+    assert!(error.ends_with("is not in the plan; plan again"), "{error}");
     assert_eq!(machine.now(), ["60", "madvise", "powersave"]);
 }
 
@@ -131,7 +143,7 @@ fn nothing_is_written_before_the_journal() {
     let worker = std::thread::spawn(move || {
         let base = sysctl("vm.swappiness", "10");
         let state = root.join("state");
-        let changer = Changer::with_running(Running::below(&root), &state, [&base, &base], |_| ());
+        let changer = Changer::with_running(below(&root), &state, [&base, &base], |_| ());
         changer.map(std::mem::forget)
     });
     // Whoever opens a FIFO waits for the other end: at this one the kernel is asked and answers.
@@ -242,11 +254,8 @@ fn what_cannot_be_is_refused_with_the_next_step() {
 fn names_are_those_of_sysctl() {
     let path = |name: &str| {
         let machine = Machine::new();
-        let Err(SettingError::Absent { path, .. }) =
-            Running::below(machine.0.path()).read(&Setting::sysctl(name).ok()?)
-        else {
-            panic!("{name} is there")
-        };
+        let setting = Setting::sysctl(name).ok()?;
+        let path = absent_path(&below(machine.0.path()), &setting);
         Some(path.strip_prefix(&format!("{}/", machine.0.path().display())).unwrap().to_owned())
     };
     let forwarding = Some("proc/sys/net/ipv4/conf/eth0.100/forwarding".to_owned());
@@ -278,7 +287,7 @@ fn this_machine_has_one_of_three_words() {
     match Running::default().read(&Setting::Thp) {
         Ok(word) => assert!(["always", "madvise", "never"].contains(&word.as_str()), "{word}"),
         // A kernel without transparent huge pages.
-        Err(error) => assert!(matches!(error, SettingError::Absent { .. }), "{error}"),
+        Err(error) => assert_eq!(error.kind, ErrorKind::Absent, "{error}"),
     }
 }
 
@@ -287,8 +296,7 @@ proptest! {
     fn no_name_leads_outside(name in "[a./]{0,12}") {
         let nothing = Path::new("/nonexistent");
         if let Ok(setting) = Setting::sysctl(&name) {
-            let Err(SettingError::Absent { path, .. }) = Running::below(nothing).read(&setting)
-            else { panic!("{name}") };
+            let path = absent_path(&below(nothing), &setting);
             let below = path.strip_prefix("/nonexistent/proc/sys/").unwrap();
             prop_assert!(below.split('/').all(|part| !["", ".", ".."].contains(&part)), "{path}");
         }
@@ -296,7 +304,7 @@ proptest! {
 }
 
 fn refused(machine: &Machine, subject: &TimedSubject) -> String {
-    Running::below(machine.0.path()).check(subject).unwrap_err().to_string()
+    below(machine.0.path()).check(subject).unwrap_err().to_string()
 }
 
 #[test]
@@ -326,7 +334,7 @@ fn a_mistyped_value_has_the_list_of_the_kernel() {
     let governor =
         |name: &str| TimedSubject { governor: Some(name.into()), ..TimedSubject::default() };
     // Without a list only the kernel knows.
-    Running::below(machine.0.path()).check(&governor("preformance")).unwrap();
+    below(machine.0.path()).check(&governor("preformance")).unwrap();
     let list = |policy: &str| {
         governor_file(policy).replace("scaling_governor", "scaling_available_governors")
     };
@@ -335,7 +343,7 @@ fn a_mistyped_value_has_the_list_of_the_kernel() {
     }
     let message = refused(&machine, &governor("preformance"));
     assert!(message.ends_with("; use one of performance, powersave"), "{message}");
-    Running::below(machine.0.path()).check(&governor("powersave")).unwrap();
+    below(machine.0.path()).check(&governor("powersave")).unwrap();
 }
 
 #[test]

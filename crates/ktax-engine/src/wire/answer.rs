@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Lines, VERSION, WireError, WireLine, decimal, is_name};
+use super::{Lines, VERSION, WireLine, decimal, is_name, too_many};
 use ktax_host::text::escape_bytes;
-use ktax_model::Signature;
+use ktax_model::{Error, Result, Signature};
 
 /// The most entries of one kind that an answer may have.
 const ENTRIES: usize = 64;
@@ -32,7 +32,7 @@ pub struct Done {
 }
 
 /// Parses the answer to an order for `program`.
-pub fn parse_answer(wire: &[u8], program: &str) -> Result<Answer, WireError> {
+pub fn parse_answer(wire: &[u8], program: &str) -> Result<Answer> {
     let mut lines = match parse_start(wire, program)? {
         Ok(lines) => lines,
         Err(reason) => return Ok(Answer::Refused(reason)),
@@ -64,17 +64,15 @@ pub fn parse_answer(wire: &[u8], program: &str) -> Result<Answer, WireError> {
 
 /// Reads the start of `program`, and returns the lines after it, or the escaped reason why the
 /// order was refused.
-pub(super) fn parse_start<'a>(
-    wire: &'a [u8],
-    program: &str,
-) -> Result<Result<Lines<'a>, String>, WireError> {
+pub(super) fn parse_start<'a>(wire: &'a [u8], program: &str) -> Result<Result<Lines<'a>, String>> {
     let mut lines = Lines::after_version(wire)?;
     let first = lines.next()?;
     match first.split()? {
         ("start", name) if name == program => Ok(Ok(lines)),
         ("start", name) => {
-            let (asked, found) = (program.to_owned(), escape_bytes(name.as_bytes()));
-            Err(WireError::OtherWorkload { asked, found })
+            let found = escape_bytes(name.as_bytes());
+            let message = format!("the answer is for {found:?}, but the order was for {program:?}");
+            Err(Error::guest(message))
         }
         ("fail", text) => Ok(Err(parse_refusal(text.as_bytes(), lines)?)),
         _ => Err(first.malformed()),
@@ -86,17 +84,17 @@ fn insert<T>(
     to: &mut BTreeMap<String, T>,
     entry: Option<(String, T)>,
     line: WireLine,
-) -> Result<(), WireError> {
+) -> Result<()> {
     let (name, value) = entry.ok_or_else(|| line.malformed())?;
     if to.insert(name, value).is_some() {
         return Err(line.malformed());
     }
-    if to.len() > ENTRIES { Err(WireError::TooMany { limit: ENTRIES }) } else { Ok(()) }
+    if to.len() > ENTRIES { Err(too_many(ENTRIES)) } else { Ok(()) }
 }
 
 /// Returns the escaped reason. Only numbers may follow it, which other threads and processes
 /// printed at the same moment.
-pub(super) fn parse_refusal(text: &[u8], mut lines: Lines) -> Result<String, WireError> {
+pub(super) fn parse_refusal(text: &[u8], mut lines: Lines) -> Result<String> {
     while !lines.is_empty() {
         let line = lines.next()?;
         match line.split()? {
@@ -264,7 +262,7 @@ mod tests {
     #[test]
     fn an_answer_to_another_order_is_refused() {
         let error = parse_answer(DONE, "stat").unwrap_err();
-        assert!(matches!(error, WireError::OtherWorkload { .. }));
+        assert!(error.message().starts_with("the answer is for \"pipe\","), "{error}");
     }
 
     #[test]
@@ -305,7 +303,7 @@ mod tests {
         let many: String = (0..65).map(|n| format!("sig s{n} 1\n")).collect();
         let wire = format!("ktax 1\nstart pipe\n{many}tsc 9\nend\n");
         let error = parse_answer(wire.as_bytes(), "pipe").unwrap_err();
-        assert_eq!(error, WireError::TooMany { limit: 64 });
+        assert_eq!(error, too_many(64));
     }
 
     const HELLO: &str = "ktax 1\nrelease 6.12.0\nready\n";

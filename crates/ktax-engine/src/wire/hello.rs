@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Lines, WireError};
+use super::Lines;
 use ktax_host::text::escape_bytes;
+use ktax_model::{Error, Result};
 
 /// The report of a guest about itself before its freeze.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +29,7 @@ pub struct Hello {
 const LINES: usize = 64;
 
 /// Parses a hello up to and including `ready`.
-pub fn parse_hello(wire: &[u8]) -> Result<Hello, WireError> {
+pub fn parse_hello(wire: &[u8]) -> Result<Hello> {
     let mut lines = Lines::after_version(wire)?;
     let mut ignored = Vec::new();
     let line = loop {
@@ -85,13 +86,14 @@ fn is_build_id(text: &str) -> bool {
 
 /// Parses `/proc/kallsyms` as the guest sends it and returns the plugin's symbol file: the
 /// functions of the kernel and its modules, sorted by address, one for each address.
-pub fn parse_symbols(wire: &[u8]) -> Result<String, WireError> {
+pub fn parse_symbols(wire: &[u8]) -> Result<String> {
     // If an address has several names, the alphabetically first is used: the order of the table may
     // differ between boots.
     let mut functions =
         parse_symbol_lines(wire, |address, kind| address >> 63 == 1 && is_text(kind))?;
     if functions.is_empty() {
-        return Err(WireError::NoSymbols);
+        return Err(Error::guest("the symbol table has no kernel functions")
+            .next("check that kernel.kptr_restrict is not 2"));
     }
     functions.dedup_by_key(|(address, _)| *address);
     Ok(symbol_file(&functions))
@@ -100,7 +102,7 @@ pub fn parse_symbols(wire: &[u8]) -> Result<String, WireError> {
 /// Parses `/proc/kallsyms` and returns all symbols that are no functions: variables, also those of
 /// which each CPU has one, at low addresses. Several may have one address. A kernel without
 /// `CONFIG_KALLSYMS_ALL` has few.
-pub fn parse_variables(wire: &[u8]) -> Result<String, WireError> {
+pub fn parse_variables(wire: &[u8]) -> Result<String> {
     Ok(symbol_file(&parse_symbol_lines(wire, |_, kind| !is_text(kind))?))
 }
 
@@ -113,10 +115,7 @@ fn is_text(kind: &str) -> bool {
 }
 
 /// Parses the symbols that are asked for, sorted.
-fn parse_symbol_lines(
-    wire: &[u8],
-    is_asked: fn(u64, &str) -> bool,
-) -> Result<Vec<(u64, &str)>, WireError> {
+fn parse_symbol_lines(wire: &[u8], is_asked: fn(u64, &str) -> bool) -> Result<Vec<(u64, &str)>> {
     let mut lines = Lines::after_version(wire)?;
     let start = lines.next()?;
     if start.expect("start")? != "symbols" {
@@ -220,6 +219,6 @@ mod tests {
     #[test]
     fn a_table_of_zeroes_is_no_table() {
         let wire = b"ktax 1\nstart symbols\n0000000000000000 T _stext\nend\n";
-        assert_eq!(parse_symbols(wire), Err(WireError::NoSymbols));
+        assert!(parse_symbols(wire).unwrap_err().message().ends_with("no kernel functions"));
     }
 }

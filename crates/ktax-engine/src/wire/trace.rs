@@ -5,15 +5,12 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use super::answer::{parse_refusal, parse_start};
-use super::{WireError, decimal};
-use ktax_model::{NamedFiles, TracedCall};
+use super::{decimal, too_many};
+use ktax_model::{NamedFiles, Result, TracedCall};
 
 /// Parses the answer to an order that traces `program`: its calls, or the escaped reason why there
 /// are none.
-pub fn parse_trace(
-    wire: &[u8],
-    program: &str,
-) -> Result<Result<Vec<TracedCall>, String>, WireError> {
+pub fn parse_trace(wire: &[u8], program: &str) -> Result<Result<Vec<TracedCall>, String>> {
     let mut lines = match parse_start(wire, program)? {
         Ok(lines) => lines,
         Err(reason) => return Ok(Err(reason)),
@@ -32,7 +29,7 @@ pub fn parse_trace(
             _ => return Err(line.malformed()),
         }
         if calls.len() > TracedCall::MOST {
-            return Err(WireError::TooMany { limit: TracedCall::MOST });
+            return Err(too_many(TracedCall::MOST));
         }
     }
     lines.nothing_more()?;
@@ -53,7 +50,7 @@ fn parse_call(fields: &str) -> Option<TracedCall> {
 
 /// Parses the answer to an order that traces the files of `program`; or the escaped reason why
 /// there are none.
-pub fn parse_files(wire: &[u8], program: &str) -> Result<Result<NamedFiles, String>, WireError> {
+pub fn parse_files(wire: &[u8], program: &str) -> Result<Result<NamedFiles, String>> {
     let mut lines = match parse_start(wire, program)? {
         Ok(lines) => lines,
         Err(reason) => return Ok(Err(reason)),
@@ -80,7 +77,7 @@ pub fn parse_files(wire: &[u8], program: &str) -> Result<Result<NamedFiles, Stri
         };
         to.push(parse_path(rest).ok_or_else(|| line.malformed())?);
         if to.len() > NamedFiles::MOST {
-            return Err(WireError::TooMany { limit: NamedFiles::MOST });
+            return Err(too_many(NamedFiles::MOST));
         }
     }
     lines.nothing_more()?;
@@ -118,7 +115,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn parse_calls(middle: &str) -> Result<Result<Vec<TracedCall>, String>, WireError> {
+    fn parse_calls(middle: &str) -> Result<Result<Vec<TracedCall>, String>> {
         parse_trace(format!("ktax 1\nstart program\n{middle}").as_bytes(), "program")
     }
 
@@ -148,10 +145,10 @@ mod tests {
         assert!(parse_calls("end\nend\n").is_err());
         assert!(parse_trace(b"ktax 1\nstart pipe\nend\n", "program").is_err());
         let many = "call 0 1 2\n".repeat(TracedCall::MOST + 1);
-        assert!(matches!(parse_calls(&many), Err(WireError::TooMany { .. })));
+        assert_eq!(parse_calls(&many), Err(too_many(TracedCall::MOST)));
     }
 
-    fn parse_names(middle: &str) -> Result<Result<NamedFiles, String>, WireError> {
+    fn parse_names(middle: &str) -> Result<Result<NamedFiles, String>> {
         parse_files(format!("ktax 1\nstart program\n{middle}").as_bytes(), "program")
     }
 
