@@ -1,5 +1,48 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
+ * The model's prediction of branches, and where code is in the guest's memory. machine.h has the
+ * rules of the model.
+ */
+#include <stdlib.h>
+
+#include "counters.h"
+#include "decode.h"
+#include "machine.h"
+#include "symbols.h"
+
+/*
+ * QEMU tells where code is only in its own memory. The guest's is in one piece there, and the
+ * kernel's code is linked to where it is loaded: the first instruction of it says where that piece
+ * begins.
+ */
+
+#define KERNEL_IMAGE UINT64_C(0xffffffff80000000)
+
+enum { PAGE_SHIFT = 12 };
+
+static const char *memory; /* the guest's, in QEMU */
+
+struct ktax_address ktax_address_of(const struct qemu_plugin_insn *insn)
+{
+    struct ktax_address place = { .address = qemu_plugin_insn_vaddr(insn) };
+    const char *host = qemu_plugin_insn_haddr(insn);
+
+    if (!memory && host && place.address >= KERNEL_IMAGE) {
+        memory = host - (place.address - KERNEL_IMAGE);
+    }
+    place.physical = host && memory ? (uint64_t)(host - memory) + 1 : place.address + 1;
+    return place;
+}
+
+struct ktax_address ktax_address_behind(const struct ktax_address *place, int64_t bytes)
+{
+    uint64_t address = place->address + (uint64_t)bytes;
+    bool is_near = address >> PAGE_SHIFT == place->address >> PAGE_SHIFT;
+
+    return (struct ktax_address){ address, is_near ? place->physical + (uint64_t)bytes : 0 };
+}
+
+/*
  * A branch ends a block, and where it went is where the next block begins. A program that is mapped
  * twice, at two addresses, shares its blocks, and QEMU tells the address of the first. So places
  * are compared by where they are in memory, and only those on another page by their addresses.
@@ -9,15 +52,6 @@
  * of one behind which an interrupt came, but that calls and returns were executed. A branch to code
  * whose page is missing is not seen.
  */
-#include "branches.h"
-
-#include <stdlib.h>
-
-#include "code.h"
-#include "counters.h"
-#include "decode.h"
-#include "records.h"
-#include "symbols.h"
 
 enum kind {
     END_OTHER,
@@ -30,10 +64,10 @@ enum kind {
 };
 
 struct block {
-    struct ktax_place begin;
-    struct ktax_place branch; /* its last instruction */
-    struct ktax_place next;   /* what is behind that */
-    struct ktax_place target; /* if that is in its bytes */
+    struct ktax_address begin;
+    struct ktax_address branch; /* its last instruction */
+    struct ktax_address next;   /* what is behind that */
+    struct ktax_address target; /* if that is in its bytes */
     int slot;
     enum kind kind;
     bool is_interrupt, is_exception; /* does one begin here? */
@@ -42,7 +76,7 @@ struct block {
 static struct ktax_branches_size size;
 static uint8_t *counters;
 static uint64_t *targets;
-static struct ktax_place returns[MOST_RETURNS];
+static struct ktax_address returns[MOST_RETURNS];
 static uint32_t top;
 static uint64_t history;
 static const struct block *last;
@@ -63,9 +97,9 @@ bool ktax_branches_are_there(void)
 
 static uint64_t index_of(const struct block *block)
 {
-    uint64_t at = block->branch.physical;
+    uint64_t branch = block->branch.physical;
 
-    return (at ^ at >> size.table ^ history) & ((UINT64_C(1) << size.table) - 1);
+    return (branch ^ branch >> size.table ^ history) & ((UINT64_C(1) << size.table) - 1);
 }
 
 static void remember(bool bit)
@@ -88,7 +122,7 @@ static bool predict(const struct block *block, bool is_taken)
     return is_predicted;
 }
 
-static bool predict_target(const struct block *block, const struct ktax_place *target)
+static bool predict_target(const struct block *block, const struct ktax_address *target)
 {
     uint64_t *known = &targets[index_of(block)];
     bool is_predicted = *known == target->physical;
@@ -98,42 +132,42 @@ static bool predict_target(const struct block *block, const struct ktax_place *t
     return is_predicted;
 }
 
-static void push(const struct ktax_place *place)
+static void push(const struct ktax_address *place)
 {
     top = (top + 1) % size.returns;
     returns[top] = *place;
 }
 
-static struct ktax_place pop(void)
+static struct ktax_address pop(void)
 {
-    struct ktax_place popped = returns[top];
+    struct ktax_address popped = returns[top];
 
-    returns[top] = (struct ktax_place){ 0 };
+    returns[top] = (struct ktax_address){ 0 };
     top = (top + size.returns - 1) % size.returns;
     return popped;
 }
 
 /* Can its last instruction have led there? */
-static bool leads_to(const struct block *block, const struct ktax_place *target)
+static bool leads_to(const struct block *block, const struct ktax_address *target)
 {
     switch (block->kind) {
     case END_OTHER:
         return false;
     case END_CONDITIONAL:
-        return ktax_is_same_place(&block->target, target) ||
-               ktax_is_same_place(&block->next, target);
+        return ktax_is_same_address(&block->target, target) ||
+               ktax_is_same_address(&block->next, target);
     case END_JUMP:
     case END_CALL:
-        return ktax_is_same_place(&block->target, target);
+        return ktax_is_same_address(&block->target, target);
     default:
         return target->physical <= block->begin.physical ||
                target->physical > block->branch.physical;
     }
 }
 
-static void resolve(const struct block *block, const struct ktax_place *target)
+static void resolve(const struct block *block, const struct ktax_address *target)
 {
-    struct ktax_place expected;
+    struct ktax_address expected;
     bool is_predicted = true;
 
     if (!leads_to(block, target)) {
@@ -144,7 +178,7 @@ static void resolve(const struct block *block, const struct ktax_place *target)
     case END_JUMP:
         break;
     case END_CONDITIONAL:
-        is_predicted = predict(block, !ktax_is_same_place(&block->next, target));
+        is_predicted = predict(block, !ktax_is_same_address(&block->next, target));
         break;
     case END_INDIRECT_CALL:
         is_predicted = predict_target(block, target);
@@ -158,7 +192,7 @@ static void resolve(const struct block *block, const struct ktax_place *target)
         break;
     case END_RETURN:
         expected = pop();
-        is_predicted = ktax_is_same_place(&expected, target);
+        is_predicted = ktax_is_same_address(&expected, target);
         break;
     }
     ktax_machine_branch(block->slot, !is_predicted);
@@ -224,8 +258,8 @@ static void read_branch(struct block *block, const uint8_t *bytes, size_t length
         int unused = (int)(64 - 8 * count);
         distance = (int64_t)((uint64_t)distance << unused) >> unused;
     }
-    block->next = ktax_place_behind(&block->branch, (int64_t)length);
-    block->target = ktax_place_behind(&block->branch, (int64_t)length + distance);
+    block->next = ktax_address_behind(&block->branch, (int64_t)length);
+    block->target = ktax_address_behind(&block->branch, (int64_t)length + distance);
 }
 
 void ktax_branches_watch(struct qemu_plugin_tb *tb, const struct qemu_plugin_insn *end, int slot)
@@ -237,13 +271,13 @@ void ktax_branches_watch(struct qemu_plugin_tb *tb, const struct qemu_plugin_ins
         is_full = true;
         return;
     }
-    block->begin = ktax_place_of(qemu_plugin_tb_get_insn(tb, 0));
-    block->branch = ktax_place_of(end);
+    block->begin = ktax_address_of(qemu_plugin_tb_get_insn(tb, 0));
+    block->branch = ktax_address_of(end);
     block->slot = slot;
     read_branch(block, bytes, ktax_insn_bytes(end, bytes, sizeof(bytes)));
-    uint64_t at = block->begin.address;
-    const struct ktax_function *function = at >> 63 ? ktax_symbols_find(at) : NULL;
-    if (function && (function->begin == at || function->role == ROLE_STUBS)) {
+    uint64_t begin = block->begin.address;
+    const struct ktax_function *function = begin >> 63 ? ktax_symbols_find(begin) : NULL;
+    if (function && (function->begin == begin || function->role == ROLE_STUBS)) {
         block->is_interrupt = function->role == ROLE_INTERRUPT || function->role == ROLE_STUBS;
         block->is_exception = function->role == ROLE_EXCEPTION;
     }

@@ -12,8 +12,8 @@
 #ifndef KTAX_COHERENCE_H
 #define KTAX_COHERENCE_H
 
+#include "cpus.h"
 #include "qemu_api.h"
-#include "slices.h"
 
 /* The transfers of one region, by where the lines are. */
 struct ktax_line {
@@ -41,6 +41,6 @@ void ktax_coherence_begin(void);
 bool ktax_coherence_end(struct ktax_lines *to);
 
 /* In context.c: an instruction of that slot got a line from another CPU. */
-HOOK void ktax_context_transfer(int slot);
+void ktax_context_transfer(int slot);
 
 #endif

@@ -1,36 +1,136 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Interrupts. One begins at the first instruction of an entry function (symbols.c) or in the stub
- * before it, and ends with the iretq that returns from it. Exceptions belong to the process, but
- * inside an interrupt their iretq must not end it, so there they count as one level more. The depth
- * is the task's: an interrupt that preempts switches tasks at depth 1 and ends when the task is
- * switched back to.
+ * Follows interrupts and task switches, to know in which context code executes.
+ *
+ * Interrupts. An interrupt begins at the first instruction of an entry function (symbols.c), or in
+ * the stub before it, and ends with the iretq that returns from it. Exceptions belong to the
+ * process. Inside an interrupt, though, the iretq of an exception must not end the interrupt, so
+ * there an exception counts as one more level. The depth belongs to the task: an interrupt that
+ * preempts switches tasks at depth 1, and ends when the kernel switches back to the task.
  *
  * Tasks. __switch_to_asm saves the stack pointer in the old task_struct and loads it from the new
- * one; the address names the task. A task is a process once it has executed a user-mode
- * instruction. Before that it is pending for a slice, from switch to switch: a slice without user
- * mode counts as kthread, or as awaited (awaited.h).
+ * one; that address identifies the task. A task is a process from its first user-mode instruction
+ * on. Before that, each of its slices, from switch to switch, is pending: a slice without user mode
+ * counts as kthread, or as awaited.
  *
- * Limits. What a process does in slices before its first user-mode instruction (a child that blocks
- * or is preempted before it gets there) counts as kthread. The kernel recycles task_structs: the
- * hundred instructions of __switch_to before ret_from_fork count as what the last task in the same
- * place was. Work that an interrupt leaves to the process (rescheduling on a syscall's way out)
- * counts as process; work on the interrupt's own way out (rescheduling, signals) as interrupt.
+ * Limits. Slices of a process before its first user-mode instruction (a child that blocks or is
+ * preempted before it gets there) count as kthread. The kernel recycles task_structs: the hundred
+ * instructions of __switch_to before ret_from_fork count for the last task in the same place. Work
+ * that an interrupt leaves to the process (rescheduling on a syscall's way out) counts as process;
+ * work on the interrupt's own way out (rescheduling, signals) counts as interrupt.
  */
 #include "context.h"
 
 #include <string.h>
 
-#include "awaited.h"
 #include "calls.h"
 #include "coherence.h"
 #include "counters.h"
 #include "cpus.h"
-#include "paths.h"
-#include "region.h"
-#include "rep.h"
-#include "slices.h"
-#include "tasks.h"
+#include "symbols.h"
+
+/*
+ * Tasks: an open-addressing table without removal. The kernel recycles task_structs, so the table
+ * has about as many entries as there were tasks at one time. A new task resets its entry.
+ */
+
+enum { BITS = 14, SIZE = 1 << BITS, MOST = SIZE / 4 * 3 };
+
+static struct ktax_task table[SIZE];
+static struct ktax_task overflow;
+static int used;
+static bool full;
+
+/* The task of this key, a new one if it is unknown. Never NULL. */
+static struct ktax_task *find_task(uint64_t key)
+{
+    uint64_t index = (key * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - BITS);
+
+    while (table[index].key != 0 && table[index].key != key) {
+        index = (index + 1) % SIZE;
+    }
+    if (table[index].key == key) {
+        return &table[index];
+    }
+    if (used == MOST) {
+        full = true;
+        memset(&overflow, 0, sizeof(overflow));
+        return &overflow;
+    }
+    used++;
+    table[index].key = key;
+    return &table[index];
+}
+
+/* No kernel thread is awaited any more. */
+static void forget_awaited(void)
+{
+    for (int i = 0; i < SIZE; i++) {
+        table[i].is_awaited = false;
+    }
+}
+
+bool ktax_tasks_full(void)
+{
+    return full;
+}
+
+/*
+ * Awaited kernel threads. Which task is woken is not seen. So a task that begins to run is taken
+ * for the one that was woken last; where two were, by a process and by a timer, this may be wrong.
+ * A task sleeps if it leaves its run queue between the beginning of __schedule and the switch. Else
+ * it was preempted, and goes on as what it was.
+ */
+
+static bool sleeps;       /* the task that is in __schedule */
+static bool is_by_device; /* the last interrupt */
+static bool is_by_region; /* the last wake-up */
+
+/* At an interrupt; `is_device` unless it is the kernel's own, as a timer's. */
+static void awaited_interrupt(bool is_device)
+{
+    is_by_device = is_device;
+}
+
+/* At the first instruction of a function of enum ktax_scheduling, which `task` executes. */
+static void awaited_schedule(struct ktax_task *task, int scheduling)
+{
+    switch (scheduling) {
+    case SCHEDULING_BEGINS:
+        sleeps = false;
+        break;
+    case SCHEDULING_SLEEPS:
+        sleeps = true;
+        break;
+    case SCHEDULING_WAKES:
+        is_by_region = task->depth > 0 ? is_by_device : task->user || task->is_awaited;
+        break;
+    case SCHEDULING_TIMER:
+        is_by_device = false;
+        break;
+    case SCHEDULING_IDLE:
+        task->is_awaited = false;
+        break;
+    default:
+        break;
+    }
+}
+
+/* Where a region begins: what was woken before belongs to none. */
+static void awaited_begin(void)
+{
+    is_by_region = false;
+    forget_awaited();
+}
+
+/* The vCPU goes from one task to another one. */
+static void awaited_switch(struct ktax_task *last, struct ktax_task *next)
+{
+    last->is_preempted = !sleeps;
+    if (!next->is_preempted) {
+        next->is_awaited = is_by_region;
+    }
+}
 
 bool ktax_context_of_boot;
 int ktax_begins, ktax_ends;
@@ -118,7 +218,7 @@ static bool is_of_device(int slot)
 void ktax_on_interrupt(unsigned int vcpu, void *data)
 {
     (void)vcpu;
-    ktax_awaited_interrupt(is_of_device((int)(uintptr_t)data));
+    awaited_interrupt(is_of_device((int)(uintptr_t)data));
     if (!ktax_cpu->in_stub) {
         ktax_calls_enter((int)(uintptr_t)data, true);
         enter(ktax_rep_current());
@@ -169,7 +269,7 @@ void ktax_on_iretq(unsigned int vcpu, void *data)
 void ktax_on_schedule(unsigned int vcpu, void *data)
 {
     (void)vcpu;
-    ktax_awaited_schedule(ktax_cpu->task, (int)(uintptr_t)data);
+    awaited_schedule(ktax_cpu->task, (int)(uintptr_t)data);
 }
 
 void ktax_on_sysret(unsigned int vcpu, void *data)
@@ -180,15 +280,15 @@ void ktax_on_sysret(unsigned int vcpu, void *data)
     ktax_calls_leave();
 }
 
-void ktax_on_save_stack(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t at, void *data)
+void ktax_on_save_stack(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
 {
     (void)vcpu;
     (void)info;
     (void)data;
     if (ktax_cpu->task == &ktax_cpu->first_task) {
-        ktax_cpu->task = ktax_task_find(at);
+        ktax_cpu->task = find_task(address);
         *ktax_cpu->task = ktax_cpu->first_task;
-        ktax_cpu->task->key = at;
+        ktax_cpu->task->key = address;
     }
 }
 
@@ -213,9 +313,9 @@ static void note_left(const struct ktax_task *next, uint32_t left_at)
     }
 }
 
-void ktax_on_load_stack(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t at, void *data)
+void ktax_on_load_stack(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
 {
-    struct ktax_task *next = ktax_task_find(at);
+    struct ktax_task *next = find_task(address);
     uint32_t left_at = ktax_calls_here();
 
     (void)vcpu;
@@ -227,7 +327,7 @@ void ktax_on_load_stack(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t 
         settle_task();
     }
     if (ktax_one_cpu()) {
-        ktax_awaited_switch(ktax_cpu->task, next);
+        awaited_switch(ktax_cpu->task, next);
     } else {
         note_left(next, left_at);
     }
@@ -289,7 +389,7 @@ void ktax_on_region_begin(unsigned int vcpu, void *data)
     (void)data;
     at_marker();
     ktax_begins++;
-    ktax_awaited_begin();
+    awaited_begin();
     ktax_slices_begin();
     ktax_region_begin();
     ktax_calls_begin();

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Follows interrupts and task switches, to know in which context code executes. */
+/* Contexts: tasks, interrupts, and kernel threads that the processes wait for. */
 #ifndef KTAX_CONTEXT_H
 #define KTAX_CONTEXT_H
 
 #include <stdbool.h>
 
+#include "cpus.h"
 #include "qemu_api.h"
+
+/*
+ * Kernel threads that the region waits for, of one vCPU. A process, the interrupt of a device or
+ * such a thread wakes it, and it is awaited until it sleeps again: no process runs meanwhile. What
+ * a timer wakes is awaited by none. With several vCPUs processes run meanwhile, and nothing is.
+ */
 
 /*
  * Whether a boot is counted: one Region from the kernel's start to init's, in which every task is a
@@ -27,8 +34,10 @@ void ktax_on_schedule(unsigned int vcpu, void *data);
 /* At a SYSRET; counts it in its slot, which is `data`. */
 void ktax_on_sysret(unsigned int vcpu, void *data);
 /* At the memory access that saves the old task's stack pointer or loads the new one's. */
-void ktax_on_save_stack(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t at, void *data);
-void ktax_on_load_stack(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t at, void *data);
+void ktax_on_save_stack(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address,
+                        void *data);
+void ktax_on_load_stack(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address,
+                        void *data);
 /* Where a new task begins. */
 void ktax_on_new_task(unsigned int vcpu, void *data);
 /* At the markers. */

@@ -1,15 +1,44 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Counting: slots, regions, costly instructions and REP iterations. */
+#include "counters.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "calls.h"
+#include "cpus.h"
+
+enum {
+    LINE = 64,
+    PIECE = 2 << 20, /* one large page */
+};
+
+void *ktax_record(size_t bytes)
+{
+    static char *piece;
+    static size_t used = PIECE;
+    size_t size = (bytes + LINE - 1) & ~(size_t)(LINE - 1);
+
+    if (used + size > PIECE) {
+        char *more = aligned_alloc(PIECE, PIECE);
+        if (!more) {
+            return NULL;
+        }
+        madvise(more, PIECE, MADV_HUGEPAGE); /* it is slower without, and that is all */
+        memset(more, 0, PIECE);
+        piece = more;
+        used = 0;
+    }
+    used += size;
+    return piece + used - size;
+}
+
 /*
  * Two generations of QEMU: API 1 adds to any address, API 2 and later to a scoreboard, of which
  * one vCPU uses the first element. Either way the counts end up in one struct that this process
  * reads directly.
  */
-#include "counters.h"
-
-#include <string.h>
-#include <sys/mman.h>
-
-#include "cpus.h"
 
 int qemu_plugin_version = 1;
 
@@ -132,7 +161,7 @@ static void count_at(struct qemu_plugin_insn *insn, size_t offset, unsigned n)
     }
 }
 
-static qemu_plugin_u64 at(const uint64_t *address, int translator)
+static qemu_plugin_u64 board_entry(const uint64_t *address, int translator)
 {
     const char *begin = qemu_plugin_scoreboard_find(bytes, 0);
 
@@ -143,7 +172,7 @@ static void add(struct qemu_plugin_insn *insn, uint64_t *to, unsigned n, int tra
 {
     if (n > 0) {
         qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(insn, QEMU_PLUGIN_INLINE_ADD_U64,
-                                                            at(to, translator), n);
+                                                            board_entry(to, translator), n);
     }
 }
 
@@ -151,14 +180,14 @@ void ktax_counters_add_to_block(struct qemu_plugin_tb *tb, uint64_t *to, uint64_
                                 int translator)
 {
     qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, QEMU_PLUGIN_INLINE_ADD_U64,
-                                                      at(to, translator), n);
+                                                      board_entry(to, translator), n);
 }
 
 void ktax_counters_call_from(struct qemu_plugin_tb *tb, qemu_plugin_exec_fn fn, void *data,
-                             uint64_t *of, uint64_t limit, int translator)
+                             uint64_t *counter, uint64_t limit, int translator)
 {
     qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, fn, QEMU_PLUGIN_CB_R_REGS, QEMU_PLUGIN_COND_GE,
-                                              at(of, translator), limit, data);
+                                              board_entry(counter, translator), limit, data);
 }
 
 enum { IN_SLOT = 16, USER = 31, SLOT = 32 };
@@ -209,4 +238,339 @@ size_t ktax_insn_bytes(const struct qemu_plugin_insn *insn, uint8_t *to, size_t 
     size = size < room ? size : room;
     memcpy(to, bytes, size);
     return size;
+}
+
+/*
+ * A site is one kind in a function, of one model-specific register. There are some hundred, and few
+ * are met often.
+ */
+
+enum { SITES = 16384, TABLE = 2 * SITES };
+
+bool ktax_costly_counted = true;
+
+static struct ktax_costly_site sites[SITES];
+static int site_count;
+static int table[TABLE]; /* a site, from 1 */
+static bool is_full;
+static uint64_t pending[KTAX_CPUS][SITES];
+
+static struct ktax_costly_site *find(enum ktax_costly kind, int slot, uint64_t msr)
+{
+    unsigned i = ((unsigned)slot * COSTLY_COUNT + kind + (unsigned)msr) * 2654435761U % TABLE;
+
+    for (; table[i] != 0; i = (i + 1) % TABLE) {
+        struct ktax_costly_site *site = &sites[table[i] - 1];
+        if (site->slot == slot && site->kind == (int)kind && site->msr == msr) {
+            return site;
+        }
+    }
+    if (site_count == SITES) {
+        is_full = true;
+        return NULL;
+    }
+    sites[site_count] = (struct ktax_costly_site){ .slot = slot, .kind = kind, .msr = msr };
+    table[i] = ++site_count;
+    return &sites[site_count - 1];
+}
+
+static void count(struct ktax_costly_site *site)
+{
+    enum ktax_context context = ktax_context_now();
+
+    if (context == CONTEXT_PENDING) {
+        pending[ktax_cpu - ktax_cpus][site - sites]++;
+    } else {
+        site->counts[context]++;
+    }
+    if (ktax_paths_followed) {
+        ktax_calls_costly(site->kind);
+    }
+}
+
+/* Before what the instruction does to the context and to where the vCPU is. */
+static void on_costly(unsigned int vcpu, void *data)
+{
+    (void)vcpu;
+    count(data);
+}
+
+/* ECX has the number of the register. */
+static void on_msr(unsigned int vcpu, void *data)
+{
+    static struct qemu_plugin_register *rcx;
+    static bool is_asked;
+    struct ktax_costly_site *unknown = data;
+    struct ktax_costly_site *site = NULL;
+    uint64_t value;
+
+    (void)vcpu;
+    if (!is_asked) {
+        rcx = ktax_register_find("rcx");
+        is_asked = true;
+    }
+    if (ktax_register_get(rcx, &value)) {
+        site = find(unknown->kind, unknown->slot, (uint64_t)(uint32_t)value + 1);
+    }
+    count(site ? site : unknown);
+}
+
+void ktax_costly_count(enum ktax_costly kind, int slot)
+{
+    struct ktax_costly_site *site = find(kind, slot, 0);
+
+    if (site) {
+        count(site);
+    }
+}
+
+void ktax_costly_watch(struct qemu_plugin_insn *insn, enum ktax_costly kind, int slot)
+{
+    struct ktax_costly_site *site = find(kind, slot, 0);
+
+    if (!site) {
+        return;
+    }
+    if ((kind == COSTLY_WRMSR || kind == COSTLY_RDMSR) && ktax_registers_are_there()) {
+        qemu_plugin_register_vcpu_insn_exec_cb(insn, on_msr, QEMU_PLUGIN_CB_R_REGS, site);
+    } else {
+        qemu_plugin_register_vcpu_insn_exec_cb(insn, on_costly, QEMU_PLUGIN_CB_NO_REGS, site);
+    }
+}
+
+/* Gives what is pending on this vCPU to a context. */
+static void settle_costly(enum ktax_context context)
+{
+    uint64_t *of_cpu = pending[ktax_cpu - ktax_cpus];
+
+    for (int i = 0; i < site_count; i++) {
+        sites[i].counts[context] += of_cpu[i];
+        of_cpu[i] = 0;
+    }
+}
+
+/* At the marker that begins a region. */
+static void clear_costly(void)
+{
+    for (int i = 0; i < site_count; i++) {
+        memset(sites[i].counts, 0, sizeof(sites[i].counts));
+    }
+    memset(pending, 0, sizeof(pending));
+}
+
+/* Copies all counts; false if there is not enough memory. */
+static bool take_costly(struct ktax_region *to)
+{
+    size_t size = (size_t)site_count * sizeof(*sites);
+
+    to->costly = site_count ? malloc(size) : NULL;
+    to->costly_count = to->costly ? site_count : 0;
+    if (to->costly) {
+        memcpy(to->costly, sites, size);
+    }
+    return to->costly || site_count == 0;
+}
+
+const char *ktax_costly_split_failed(void)
+{
+    return is_full ? "more than 16384 functions and registers with costly instructions" : NULL;
+}
+
+static uint64_t total(void)
+{
+    return ktax_one_cpu() ? ktax_counters->total : ktax_cpus_total();
+}
+
+uint64_t ktax_rep_site(uint64_t address, int slot)
+{
+    return (uint64_t)slot << 48 | (address & ((UINT64_C(1) << 48) - 1));
+}
+
+uint64_t ktax_rep_current(void)
+{
+    return total() == ktax_cpu->rep_total + 1 ? ktax_cpu->rep_site : 0;
+}
+
+void ktax_rep_resume(uint64_t site)
+{
+    ktax_cpu->rep_site = site;
+    ktax_cpu->rep_total = total();
+}
+
+static void on_rep(void *data, enum ktax_costly kind)
+{
+    uint64_t site = (uintptr_t)data;
+    int slot = (int)(site >> 48);
+
+    if (ktax_rep_current() == site) {
+        ktax_reps[slot]++;
+        ktax_reps_total++;
+    } else {
+        if (kind != COSTLY_NONE && ktax_costly_counted) {
+            ktax_costly_count(kind, slot);
+        }
+        ktax_counters->insns[slot]++;
+    }
+    ktax_rep_resume(site);
+}
+
+/* QEMU gives a callback one word, which the site fills: each kind has a callback of its own. */
+#define ON(kind)                                               \
+    static void on_##kind(unsigned int vcpu, void *data)       \
+    {                                                          \
+        (void)vcpu;                                            \
+        on_rep(data, COSTLY_##kind);                           \
+    }
+
+ON(NONE)
+ON(REP_STOSB)
+ON(REP_STOS)
+ON(REP_MOVSB)
+ON(REP_MOVS)
+
+qemu_plugin_exec_fn ktax_rep_callback(enum ktax_costly kind)
+{
+    switch (kind) {
+    case COSTLY_REP_STOSB:
+        return on_REP_STOSB;
+    case COSTLY_REP_STOS:
+        return on_REP_STOS;
+    case COSTLY_REP_MOVSB:
+        return on_REP_MOVSB;
+    case COSTLY_REP_MOVS:
+        return on_REP_MOVS;
+    default:
+        return on_NONE;
+    }
+}
+
+/*
+ * The generated code adds at fixed addresses and knows no contexts. So at each change of context,
+ * the counts since the last change are added to the bucket of the context that ends. That is a pass
+ * over the slots in use, some thousand of them, twice for an interrupt.
+ */
+
+struct bucket {
+    uint64_t counts[COLUMN_COUNT][KTAX_SLOTS];
+};
+
+struct ktax_region ktax_regions[KTAX_REGIONS];
+int ktax_region_count;
+int ktax_columns = COLUMN_MODEL;
+bool ktax_regions_full;
+
+static struct bucket buckets[CONTEXT_COUNT + KTAX_CPUS]; /* and CONTEXT_PENDING of each vCPU */
+static uint64_t seen_insns[KTAX_SLOTS]; /* the running counts at the last flush */
+static uint64_t seen_reps[KTAX_SLOTS];
+static uint64_t seen_accesses[KTAX_SLOTS];
+static uint64_t seen_branches[KTAX_SLOTS];
+static uint64_t total_at_begin;
+static bool is_open;
+
+static void move(uint64_t *to, uint64_t *from, const uint64_t *now)
+{
+    for (int i = 0; i < ktax_slots; i++) {
+        to[i] += now[i] - from[i];
+        from[i] = now[i];
+    }
+}
+
+static struct bucket *bucket_of(enum ktax_context context)
+{
+    return &buckets[context == CONTEXT_PENDING ? context + (ktax_cpu - ktax_cpus) : context];
+}
+
+void ktax_flush(enum ktax_context context)
+{
+    struct bucket *to = bucket_of(context);
+
+    if (is_open) {
+        move(to->counts[COLUMN_INSTRUCTIONS], seen_insns, ktax_counters->insns);
+        move(to->counts[COLUMN_REP_ITERATIONS], seen_reps, ktax_reps);
+    }
+    if (is_open && ktax_columns > COLUMN_MODEL) {
+        move(to->counts[COLUMN_L1D_ACCESSES], seen_accesses, ktax_accesses);
+        move(to->counts[COLUMN_BRANCHES], seen_branches, ktax_branches);
+    }
+}
+
+void ktax_region_add(enum ktax_column column, enum ktax_context context, int slot, uint64_t n)
+{
+    if (is_open) {
+        bucket_of(context)->counts[column][slot] += n;
+    }
+}
+
+void ktax_settle(enum ktax_context context)
+{
+    struct bucket *pending = bucket_of(CONTEXT_PENDING);
+
+    for (int column = 0; is_open && column < ktax_columns; column++) {
+        for (int i = 0; i < ktax_slots; i++) {
+            buckets[context].counts[column][i] += pending->counts[column][i];
+            pending->counts[column][i] = 0;
+        }
+    }
+    settle_costly(context);
+}
+
+void ktax_region_begin(void)
+{
+    size_t size = (size_t)ktax_slots * sizeof(uint64_t);
+
+    for (int i = 0; i < CONTEXT_COUNT + ktax_cpu_count; i++) {
+        for (int column = 0; column < ktax_columns; column++) {
+            memset(buckets[i].counts[column], 0, size);
+        }
+    }
+    memcpy(seen_insns, ktax_counters->insns, size);
+    memcpy(seen_reps, ktax_reps, size);
+    memcpy(seen_accesses, ktax_accesses, size);
+    memcpy(seen_branches, ktax_branches, size);
+    ktax_coherence_begin();
+    clear_costly();
+    total_at_begin = ktax_total();
+    is_open = true;
+}
+
+static bool keep_column(struct ktax_region *region, int column)
+{
+    size_t slots = (size_t)ktax_slots;
+    uint64_t *to = malloc(slots * sizeof(uint64_t) * CONTEXT_COUNT);
+
+    for (size_t i = 0; to && i < CONTEXT_COUNT; i++) {
+        memcpy(to + i * slots, buckets[i].counts[column], slots * sizeof(uint64_t));
+    }
+    region->counts[column] = to;
+    return to != NULL;
+}
+
+static bool keep(struct ktax_region *region, const struct ktax_parallel *parallel)
+{
+    region->total = ktax_total() - total_at_begin;
+    region->slots = ktax_slots;
+    region->parallel = *parallel;
+    for (int column = 0; column < ktax_columns; column++) {
+        if (!keep_column(region, column)) {
+            return false;
+        }
+    }
+    if (!ktax_coherence_end(&region->lines) || !ktax_paths_take(region) ||
+        !take_costly(region)) {
+        return false;
+    }
+    return true;
+}
+
+void ktax_region_end(const struct ktax_parallel *parallel)
+{
+    if (!is_open) {
+        return;
+    }
+    is_open = false;
+    if (ktax_region_count == KTAX_REGIONS || !keep(&ktax_regions[ktax_region_count], parallel)) {
+        ktax_regions_full = true;
+        return;
+    }
+    ktax_region_count++;
 }

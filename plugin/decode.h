@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "counters-table.h"
+
 enum ktax_kind {
     KIND_PLAIN,
     KIND_REP,          /* a REP string instruction */
@@ -43,5 +45,14 @@ enum ktax_kind ktax_decode(const uint8_t *bytes, size_t size);
  * dispatched too? True only for well-known instructions.
  */
 bool ktax_completes(const uint8_t *bytes, size_t size, bool kernel);
+
+/* The kind of an instruction by its bytes, and the kind's name. */
+enum ktax_costly ktax_costly_of(const uint8_t *bytes, size_t size);
+bool ktax_is_control_write(const uint8_t *bytes, size_t size); /* of CR0 or CR4 */
+const char *ktax_costly_name(enum ktax_costly kind);
+static inline bool ktax_is_costly_rep(enum ktax_costly kind)
+{
+    return kind >= COSTLY_REP_STOSB && kind <= COSTLY_REP_MOVS;
+}
 
 #endif

@@ -1,26 +1,110 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * ktax's QEMU plugin: counts every guest instruction by function and context between two markers.
- * The contract is docs/wire.md.
+ * The contract is docs/wire.md. This file reads the arguments and instruments each block.
  */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "arguments.h"
-#include "branches.h"
+#include "calls.h"
 #include "coherence.h"
 #include "context.h"
-#include "costly.h"
 #include "counters.h"
 #include "cpus.h"
-#include "draw.h"
 #include "machine.h"
-#include "paths.h"
 #include "report.h"
-#include "slices.h"
 #include "symbols.h"
-#include "user.h"
 #include "watch.h"
-#include "watch-calls.h"
+
+/*
+ * What QEMU gives the plugin: symbols=FILE (optional), out=FILE,
+ * region=boot (for a machine that starts with the plugin: counts from start_kernel to init),
+ * archive=FILE and functions=FILE (both or none: the user's programs),
+ * quantum=N, contended=N, jitter=SEED and limit=N (of several vCPUs), coherence=FILE (the kernel's
+ * variables), machine=FILE (a model of one), paths=no (calls are not followed), draw=FILE (for a
+ * test of paths).
+ */
+
+/* Prints it, and is false. */
+static bool refuse(const char *why)
+{
+    fprintf(stderr, "ktax plugin: %s\n", why);
+    return false;
+}
+
+/* Of `name=value` the value; NULL of another argument. */
+static const char *value_of(const char *argument, const char *name)
+{
+    size_t length = strlen(name);
+
+    return strncmp(argument, name, length) == 0 && argument[length] == '=' ? argument + length + 1
+                                                                           : NULL;
+}
+
+static struct {
+    const char *out, *symbols, *archive, *functions, *variables, *machine, *draw;
+} files;
+
+static bool read_argument(const char *argument)
+{
+    const struct { const char *name; const char **file; } named[] = {
+        { "out", &files.out }, { "symbols", &files.symbols }, { "archive", &files.archive },
+        { "functions", &files.functions }, { "coherence", &files.variables },
+        { "machine", &files.machine }, { "draw", &files.draw },
+    };
+    const struct { const char *name; uint64_t *number; } numbers[] = {
+        { "quantum", &ktax_quantum }, { "contended", &ktax_contended_quantum },
+        { "jitter", &ktax_jitter }, { "limit", &ktax_deadline },
+    };
+
+    for (size_t i = 0; i < sizeof(named) / sizeof(*named); i++) {
+        const char *value = value_of(argument, named[i].name);
+        if (value) {
+            *named[i].file = value;
+            return true;
+        }
+    }
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+        const char *value = value_of(argument, numbers[i].name);
+        if (value) {
+            *numbers[i].number = strtoull(value, NULL, 10);
+            return true;
+        }
+    }
+    bool is_boot = strcmp(argument, "region=boot") == 0;
+    bool is_pathless = strcmp(argument, "paths=no") == 0;
+    bool is_costless = strcmp(argument, "costly=no") == 0;
+    ktax_context_of_boot = ktax_context_of_boot || is_boot;
+    ktax_paths_followed = ktax_paths_followed && !is_boot && !is_pathless;
+    ktax_costly_counted = ktax_costly_counted && !is_costless;
+    return is_boot || is_pathless || is_costless;
+}
+
+/* False: they are refused, which says why. */
+static bool read_arguments(int argc, char **argv)
+{
+    for (int i = 0; i < argc; i++) {
+        if (!read_argument(argv[i])) {
+            return refuse("has an unknown argument; it takes symbols=FILE, out=FILE, "
+                               "region=boot, archive=FILE, functions=FILE, quantum=N, "
+                               "contended=N, jitter=SEED, limit=N, coherence=FILE, machine=FILE, "
+                               "paths=no, costly=no, draw=FILE");
+        }
+    }
+    if (!files.out) {
+        return refuse("needs the argument out=FILE, the profile to write");
+    }
+    if (files.draw && !ktax_draw_open(files.draw)) {
+        return refuse("cannot draw; give draw=FILE that is new, and QEMU 10.0 or newer");
+    }
+    bool has_programs = files.archive && files.functions;
+    ktax_coherence = files.variables != NULL;
+    return (!has_programs || ktax_user_load(files.archive, files.functions)) &&
+           (!files.variables || ktax_memory_load(files.variables)) &&
+           (!files.machine || ktax_machine_load(files.machine)) &&
+           (!files.symbols || ktax_symbols_load(files.symbols)) && ktax_report_open(files.out);
+}
 
 /*
  * Instructions of one block that are dispatched together are counted together, at the first of
@@ -88,7 +172,7 @@ static void watch_costly(const struct ktax_insn *insn, enum ktax_costly kind, ui
     if (is_in_thunk && (kind == COSTLY_INDIRECT || kind == COSTLY_RETURN_THUNK)) {
         return;
     }
-    /* Each dispatch of a repeated instruction is an iteration: rep.c knows which one is a start. */
+    /* Each dispatch of a repeated one is an iteration: its own callback finds the starts. */
     if (kind != COSTLY_NONE && ktax_costly_counted && !ktax_is_costly_rep(kind)) {
         ktax_costly_watch(insn->insn, kind, insn->slot);
     }
@@ -205,13 +289,13 @@ static void at_exit(qemu_plugin_id_t id, void *data)
 static bool accept_machine(const qemu_info_t *info)
 {
     if (!info->system_emulation || strcmp(info->target_name, "x86_64") != 0) {
-        return ktax_refuse("counts whole x86_64 machines only; run it with qemu-system-x86_64");
+        return refuse("counts whole x86_64 machines only; run it with qemu-system-x86_64");
     }
     if (info->system.smp_vcpus != info->system.max_vcpus) {
-        return ktax_refuse("counts vCPUs that are there from the start; run QEMU with -smp N");
+        return refuse("counts vCPUs that are there from the start; run QEMU with -smp N");
     }
     if (!ktax_cpus_init(info->system.smp_vcpus)) {
-        return ktax_refuse("cannot tell that many vCPUs of this QEMU apart; run QEMU 10.0 with "
+        return refuse("cannot tell that many vCPUs of this QEMU apart; run QEMU 10.0 with "
                            "-smp 32 at most");
     }
     return true;
@@ -219,15 +303,15 @@ static bool accept_machine(const qemu_info_t *info)
 
 int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
 {
-    if (!accept_machine(info) || !ktax_arguments_read(argc, argv)) {
+    if (!accept_machine(info) || !read_arguments(argc, argv)) {
         return 1;
     }
     if (!ktax_one_cpu() && !ktax_slices_init()) {
-        ktax_refuse("schedules several vCPUs by quantum=N, and that needs QEMU 10.0");
+        refuse("schedules several vCPUs by quantum=N, and that needs QEMU 10.0");
         return 1;
     }
     if (!ktax_counters_init()) {
-        ktax_refuse("finds no way to count in this QEMU; use QEMU 7.2 to 10.x");
+        refuse("finds no way to count in this QEMU; use QEMU 7.2 to 10.x");
         return 1;
     }
     qemu_plugin_register_vcpu_init_cb(id, on_vcpu);

@@ -34,7 +34,7 @@ struct ktax_stack {
 
 /* Where a vCPU is. */
 struct ktax_position {
-    uint32_t at;              /* its path */
+    uint32_t path;              /* its path */
     uint32_t base;            /* of an entry's code, before it has called anything */
     uint32_t thunk;           /* the path of the last thunk, and from where it was entered */
     uint32_t thunk_caller;
@@ -49,15 +49,15 @@ struct ktax_position {
 };
 
 /* A retpoline returns to what it calls, and may jump to a thunk of returns for that. */
-static inline bool ktax_is_in_thunk_of_calls(const struct ktax_position *it)
+static inline bool ktax_is_in_thunk_of_calls(const struct ktax_position *pos)
 {
-    return it->at == it->thunk && it->is_thunk_of_calls;
+    return pos->path == pos->thunk && pos->is_thunk_of_calls;
 }
 
 /* Code of an entry, before it has called anything. */
-static inline bool ktax_is_entry_code(const struct ktax_position *it)
+static inline bool ktax_is_entry_code(const struct ktax_position *pos)
 {
-    return !it->stack || it->is_nested || it->stack->depth == 0;
+    return !pos->stack || pos->is_nested || pos->stack->depth == 0;
 }
 
 /* The path of the last frame, or below all. */
@@ -83,42 +83,32 @@ static inline struct ktax_frame *ktax_stack_push(struct ktax_stack *stack, uint6
 }
 
 /* Has the stack of this address been selected, and has it frames? Nearly always. */
-static inline bool ktax_stack_stays(const struct ktax_position *it, uint64_t address)
+static inline bool ktax_stack_stays(const struct ktax_position *pos, uint64_t address)
 {
-    const struct ktax_stack *stack = it->stack;
+    const struct ktax_stack *stack = pos->stack;
 
     return stack && stack->block == (address >> KTAX_STACK_SHIFT) + 1 && stack->depth > 0 &&
-           !it->is_nested && !it->is_switched;
+           !pos->is_nested && !pos->is_switched;
 }
 
-bool ktax_stack_may_be(const struct ktax_position *it, uint64_t address);
-struct ktax_stack *ktax_stack_find(struct ktax_position *it, uint64_t address, uint32_t base);
+bool ktax_stack_may_be(const struct ktax_position *pos, uint64_t address);
+struct ktax_stack *ktax_stack_find(struct ktax_position *pos, uint64_t address, uint32_t base);
 
 /*
  * Can something return from there? QEMU 7.2 also calls for what the helper of a later instruction
  * reads, as of an XSAVE. That is no stack.
  */
-static inline bool ktax_stack_is(const struct ktax_position *it, uint64_t address)
+static inline bool ktax_stack_is(const struct ktax_position *pos, uint64_t address)
 {
-    return ktax_stack_stays(it, address) || ktax_stack_may_be(it, address);
+    return ktax_stack_stays(pos, address) || ktax_stack_may_be(pos, address);
 }
 
 /* The stack of a call's or a return's address. If it has no frames, `base` is below them. */
-static inline struct ktax_stack *ktax_stack_select(struct ktax_position *it, uint64_t address,
+static inline struct ktax_stack *ktax_stack_select(struct ktax_position *pos, uint64_t address,
                                                    uint32_t base)
 {
-    return ktax_stack_stays(it, address) ? it->stack : ktax_stack_find(it, address, base);
+    return ktax_stack_stays(pos, address) ? pos->stack : ktax_stack_find(pos, address, base);
 }
-
-/* Something is called: where it returns to lies at the address. */
-void ktax_stack_called(struct ktax_position *it, uint64_t address);
-
-/*
- * Where that lies of what is called and has not begun, when an entry begins; 0: nothing is called.
- * QEMU 7.2 also calls for the words of the entry's frame, from the highest on, if the last
- * instruction that has callbacks was a call.
- */
-uint64_t ktax_stack_called_before_entry(const struct ktax_position *it, bool is_interrupt);
 
 /* Pops what has returned unseen. An entry goes on, and its code may begin with a call and go up. */
 static inline void ktax_stack_call(struct ktax_stack *stack, uint64_t address)
@@ -134,7 +124,7 @@ static inline void ktax_stack_call(struct ktax_stack *stack, uint64_t address)
 }
 
 /* Pops what returns. True: what an entry interrupted goes on. */
-static inline bool ktax_stack_return(struct ktax_position *it, struct ktax_stack *stack,
+static inline bool ktax_stack_return(struct ktax_position *pos, struct ktax_stack *stack,
                                      uint64_t address)
 {
     bool is_return = false;
@@ -142,8 +132,8 @@ static inline bool ktax_stack_return(struct ktax_position *it, struct ktax_stack
     while (stack->depth > 0 && stack->frames[stack->depth - 1].address <= address) {
         const struct ktax_frame *frame = &stack->frames[--stack->depth];
         if (frame->is_entry) {
-            it->base = stack->base;
-            it->called_at = frame->called_at;
+            pos->base = stack->base;
+            pos->called_at = frame->called_at;
             is_return = true;
         }
     }

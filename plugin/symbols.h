@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The kernel's functions, by address. */
+/* Functions and variables of the kernel, and functions of the user's programs. */
 #ifndef KTAX_SYMBOLS_H
 #define KTAX_SYMBOLS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "qemu_api.h"
+
+/* The kernel's functions, by address. */
 
 /* The role of a function in context.c. */
 enum ktax_role {
@@ -25,7 +29,7 @@ enum ktax_thunk {
     THUNK_OF_RETURNS,
 };
 
-/* What its first instruction says to awaited.c. */
+/* What its first instruction says about awaited kernel threads. */
 enum ktax_scheduling {
     SCHEDULING_NOTHING,
     SCHEDULING_BEGINS, /* __schedule */
@@ -57,5 +61,35 @@ bool ktax_symbols_have(enum ktax_role role);
 
 /* Is this address in the kernel's entry code, where an iretq returns from an entry? */
 bool ktax_symbols_in_entry(uint64_t address);
+
+/* What is at an address: the kernel's variables by their symbols, other memory by its kind. */
+
+struct ktax_memory {
+    const char *kind;     /* data, percpu, direct, vmalloc, pages, user, other */
+    const char *symbol;   /* NULL: none */
+    uint64_t line_offset; /* of the address' line from the symbol; 0 if the line begins before it */
+};
+
+/* Reads the file of docs/wire.md. On failure prints what to do and returns false. */
+bool ktax_memory_load(const char *path);
+
+struct ktax_memory ktax_memory_of(uint64_t address);
+
+/* Whether pages there have 2 MiB, by where Linux has them. */
+bool ktax_memory_is_large(uint64_t address);
+
+/* The names of two, in alphabetical order; kept. */
+const char *ktax_memory_both(const char *one, const char *other);
+
+/* The functions of the user's programs, by the machine code that user mode executes. */
+
+/* Reads the files of docs/wire.md, Programs. On failure prints what to do and returns false. */
+bool ktax_user_load(const char *archive, const char *functions);
+
+/* Finds out which program or library a block of user mode is of. Call it before its slots. */
+void ktax_user_block(const struct qemu_plugin_tb *tb);
+
+/* The slot of an instruction of that block: of its function, else of its file, else SLOT_USER. */
+int ktax_user_slot(uint64_t address);
 
 #endif

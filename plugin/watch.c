@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Chooses the callbacks of each instruction, and draws samples of stacks for a test. */
 #include "watch.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "calls.h"
 #include "context.h"
+#include "counters.h"
 #include "cpus.h"
-#include "rep.h"
-#include "slices.h"
-#include "tasks.h"
+#include "stacks.h"
 
 /* What has been translated of __switch_to_asm. */
 static bool switch_seen;
 static bool switch_saves;
 static bool switch_loads;
 
-void ktax_call(struct qemu_plugin_insn *insn, qemu_plugin_exec_fn fn, int data)
+/* A callback before the instruction, and one at each of its memory accesses. */
+static void watch_insn(struct qemu_plugin_insn *insn, qemu_plugin_exec_fn fn, int data)
 {
     qemu_plugin_register_vcpu_insn_exec_cb(insn, fn, QEMU_PLUGIN_CB_NO_REGS,
                                            (void *)(uintptr_t)data);
@@ -20,7 +26,7 @@ void ktax_call(struct qemu_plugin_insn *insn, qemu_plugin_exec_fn fn, int data)
 
 static enum ktax_watch call(const struct ktax_insn *insn, qemu_plugin_exec_fn fn)
 {
-    ktax_call(insn->insn, fn, insn->slot);
+    watch_insn(insn->insn, fn, insn->slot);
     return WATCH_CALLBACK;
 }
 
@@ -37,7 +43,7 @@ static enum ktax_watch call_to_count(const struct ktax_insn *insn, qemu_plugin_e
  * The callback of a memory access comes after the instruction was counted. QEMU 7.2 confuses reads
  * and writes here, so both are requested.
  */
-void ktax_call_at_access(struct qemu_plugin_insn *insn, qemu_plugin_mem_fn fn, int data)
+static void watch_access(struct qemu_plugin_insn *insn, qemu_plugin_mem_fn fn, int data)
 {
     qemu_plugin_register_vcpu_mem_cb(insn, fn, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW,
                                      (void *)(uintptr_t)data);
@@ -48,10 +54,10 @@ static enum ktax_watch watch_switch(const struct ktax_insn *insn)
     switch_seen = true;
     if (insn->kind == KIND_SAVE_STACK) {
         switch_saves = true;
-        ktax_call_at_access(insn->insn, ktax_on_save_stack, 0);
+        watch_access(insn->insn, ktax_on_save_stack, 0);
     } else if (insn->kind == KIND_LOAD_STACK) {
         switch_loads = true;
-        ktax_call_at_access(insn->insn, ktax_on_load_stack, 0);
+        watch_access(insn->insn, ktax_on_load_stack, 0);
     }
     return WATCH_NOTHING;
 }
@@ -77,7 +83,7 @@ static enum ktax_watch watch_function(const struct ktax_insn *insn)
         break;
     }
     if (first && ktax_one_cpu() && insn->function->scheduling != SCHEDULING_NOTHING) {
-        ktax_call(insn->insn, ktax_on_schedule, (int)insn->function->scheduling);
+        watch_insn(insn->insn, ktax_on_schedule, (int)insn->function->scheduling);
         return WATCH_CALLBACK;
     }
     return WATCH_NOTHING;
@@ -177,4 +183,170 @@ const char *ktax_interrupt_split_failed(void)
         return "no symbol asm_common_interrupt or asm_sysvec_*";
     }
     return ktax_context_lost() ? "the return of an interrupt was not seen" : NULL;
+}
+
+/* A call that only fills the buffer of returns goes on in its own function. */
+static bool is_call(enum ktax_flow flow, uint64_t target)
+{
+    const struct ktax_function *called = target ? ktax_symbols_find(target) : NULL;
+
+    return flow == FLOW_CALL && (!called || called->begin == target);
+}
+
+static bool is_return_only(const struct ktax_insn *insn, enum ktax_flow flow)
+{
+    return insn->function && insn->function->thunk == THUNK_OF_RETURNS &&
+           insn->function->begin == insn->address && flow == FLOW_RETURN;
+}
+
+static void watch_flow(const struct ktax_insn *insn, enum ktax_flow flow, uint64_t target)
+{
+    enum ktax_thunk thunk = insn->function ? insn->function->thunk : THUNK_NONE;
+
+    if (is_call(flow, target) && thunk == THUNK_NONE) {
+        watch_access(insn->insn, ktax_on_call, 0);
+    } else if (flow == FLOW_RETURN && thunk != THUNK_OF_CALLS) {
+        int slot = is_return_only(insn, flow) ? insn->slot + 1 : 0;
+        watch_access(insn->insn, ktax_on_return, slot);
+    } else if (flow == FLOW_IRETQ) {
+        watch_access(insn->insn, ktax_on_iretq_read, 0);
+    } else if (flow == FLOW_JUMP && insn->function && insn->function->is_cold) {
+        watch_insn(insn->insn, ktax_on_jump_back, 0);
+    }
+}
+
+void ktax_watch_calls(const struct ktax_insn *insn, bool is_first, enum ktax_flow flow,
+                      uint64_t target)
+{
+    const struct ktax_function *function = insn->function;
+
+    if (function && function->is_cold && is_first) {
+        watch_insn(insn->insn, ktax_on_cold, insn->slot);
+    } else if (function && function->begin == insn->address) {
+        if (function->thunk != THUNK_NONE && !is_return_only(insn, flow)) {
+            bool is_of_calls = function->thunk == THUNK_OF_CALLS;
+            watch_insn(insn->insn, ktax_on_thunk, 2 * insn->slot + is_of_calls);
+        } else if (function->thunk == THUNK_NONE &&
+                   (function->role == ROLE_NONE || function->role == ROLE_SWITCH ||
+                    function->role == ROLE_START)) {
+            watch_insn(insn->insn, ktax_on_enter, insn->slot);
+        }
+    }
+    watch_flow(insn, flow, target);
+}
+
+enum { DISTANCE = 1500, REGISTERS = 6 };
+
+static const char *const names[REGISTERS] = { "rsp", "rbp", "rdx", "rdi", "r10", "r13" };
+static struct qemu_plugin_register *registers[REGISTERS];
+static GByteArray *bytes;
+static FILE *file;
+static uint64_t seed = UINT64_C(0x9e3779b97f4a7c15);
+static uint64_t left = 1;
+
+/* Instructions until the next one: xorshift. */
+static uint64_t next_distance(void)
+{
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
+    return 1 + seed % (2 * DISTANCE);
+}
+
+/* From the stack pointer to the end of the block that a stack fills. */
+static void write_stack(uint64_t rsp)
+{
+    uint64_t end = ((rsp >> KTAX_STACK_SHIFT) + 1) << KTAX_STACK_SHIFT;
+    size_t size = (size_t)(end - rsp) & ~(size_t)7;
+
+    fprintf(file, "stack");
+    if (qemu_plugin_read_memory_vaddr(rsp, bytes, size)) {
+        for (unsigned i = 0; i + 8 <= bytes->len; i += 8) {
+            uint64_t word;
+            memcpy(&word, bytes->data + i, sizeof(word));
+            fprintf(file, "\t%" PRIx64, word);
+        }
+    }
+    fprintf(file, "\n");
+}
+
+/* Those that jumped to another function have its frame's address, and the last one is there. */
+static void write_frames(const struct ktax_stack *stack)
+{
+    for (int i = stack->depth - 1; i >= 0; i--) {
+        const struct ktax_frame *frame = &stack->frames[i];
+        bool is_last = i == stack->depth - 1 || frame[1].address != frame->address;
+        if (is_last) {
+            fprintf(file, "frame\t%" PRIx64 "\t%s\n", frame->address,
+                    ktax_slot_name(ktax_paths[frame->path].slot));
+        }
+    }
+}
+
+/* The kernel itself was interrupted. */
+static bool has_entry(const struct ktax_stack *stack)
+{
+    for (int i = 0; i < stack->depth; i++) {
+        if (stack->frames[i].is_entry) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void draw(uint64_t address)
+{
+    const struct ktax_stack *stack = ktax_calls_stack();
+    uint64_t rsp = ktax_register_read(registers[0]);
+
+    /* After a switch the stack is known at the next call or return. */
+    if (!stack || stack->block != (rsp >> KTAX_STACK_SHIFT) + 1 || has_entry(stack) ||
+        ktax_context_now() != CONTEXT_PROCESS) {
+        return;
+    }
+    fprintf(file, "draw\t%" PRIx64, address);
+    for (int i = 0; i < REGISTERS; i++) {
+        fprintf(file, "\t%" PRIx64, ktax_register_read(registers[i]));
+    }
+    fprintf(file, "\n");
+    write_frames(stack);
+    write_stack(rsp);
+}
+
+static void on_insn(unsigned int vcpu, void *data)
+{
+    (void)vcpu;
+    if (ktax_begins > ktax_ends && --left == 0) {
+        left = next_distance();
+        draw((uintptr_t)data);
+    }
+}
+
+bool ktax_draw_open(const char *path)
+{
+    file = fopen(path, "wx");
+    return file && ktax_registers_are_there() && qemu_plugin_read_memory_vaddr;
+}
+
+void ktax_draw_start(void)
+{
+    for (int i = 0; file && i < REGISTERS; i++) {
+        registers[i] = ktax_register_find(names[i]);
+    }
+    bytes = file ? g_byte_array_new() : NULL;
+}
+
+void ktax_draw_watch(const struct ktax_insn *insn)
+{
+    if (file && insn->function && insn->function->thunk == THUNK_NONE) {
+        qemu_plugin_register_vcpu_insn_exec_cb(insn->insn, on_insn, QEMU_PLUGIN_CB_R_REGS,
+                                               (void *)(uintptr_t)insn->address);
+    }
+}
+
+void ktax_draw_close(void)
+{
+    if (file) {
+        fclose(file);
+    }
 }

@@ -3,7 +3,7 @@
 #ifndef KTAX_WATCH_H
 #define KTAX_WATCH_H
 
-#include "costly.h"
+#include "counters.h"
 #include "decode.h"
 #include "qemu_api.h"
 #include "symbols.h"
@@ -32,9 +32,12 @@ enum ktax_watch {
 enum ktax_watch ktax_watch_user(const struct ktax_insn *insn);
 enum ktax_watch ktax_watch_kernel(const struct ktax_insn *insn);
 
-/* A callback before the instruction, and one at each of its memory accesses. */
-void ktax_call(struct qemu_plugin_insn *insn, qemu_plugin_exec_fn fn, int data);
-void ktax_call_at_access(struct qemu_plugin_insn *insn, qemu_plugin_mem_fn fn, int data);
+/*
+ * Registers that by which calls.h follows an instruction of the kernel, before it is counted.
+ * `is_first`: of its block. `target`: of the call or jump, if its bytes say that.
+ */
+void ktax_watch_calls(const struct ktax_insn *insn, bool is_first, enum ktax_flow flow,
+                      uint64_t target);
 
 /* May the context change at such an instruction, or does a slice end? */
 bool ktax_watch_is_turn(enum ktax_kind kind);
@@ -42,5 +45,22 @@ bool ktax_watch_is_turn(enum ktax_kind kind);
 /* Why kthreads or interrupts could not be kept apart, or NULL. */
 const char *ktax_kthread_split_failed(void);
 const char *ktax_interrupt_split_failed(void);
+
+/*
+ * Where the plugin thinks that a process is in the kernel, at instructions that are drawn at
+ * random, with its registers and its stack: a test unwinds that in the kernel's own way.
+ */
+
+/* Writes to this new file. False: it cannot be made, or this QEMU shows no registers or memory. */
+bool ktax_draw_open(const char *path);
+
+/* Call it when the vCPU exists. */
+void ktax_draw_start(void);
+
+/* May draw the instruction, if a file is open. Register what moves the vCPU before. */
+void ktax_draw_watch(const struct ktax_insn *insn);
+
+/* At the end. */
+void ktax_draw_close(void);
 
 #endif

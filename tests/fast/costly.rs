@@ -103,7 +103,7 @@ fn program() -> String {
         writeln!(said, "say(from_{at}, to_{at});").unwrap();
     }
     format!(
-        "#include <stdio.h>\n#include \"costly.h\"\n{declared}__asm__({assembler});\n\
+        "#include <stdio.h>\n#include \"decode.h\"\n{declared}__asm__({assembler});\n\
          static void say(const unsigned char *from, const unsigned char *to)\n\
          {{ puts(ktax_costly_name(ktax_costly_of(from, (size_t)(to - from)))); }}\n\
          int main(void)\n{{\n{said}return 0;\n}}\n"
@@ -121,7 +121,7 @@ fn they_are_known_by_the_bytes_of_the_assembler() {
     compiler.args([
         "-std=gnu11",
         &format!("-I{plugin}"),
-        &format!("{plugin}/costly-bytes.c"),
+        &format!("{plugin}/decode.c"),
         "-I",
     ]);
     compiler.arg(dir.path());

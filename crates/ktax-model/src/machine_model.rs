@@ -83,7 +83,7 @@ pub struct Branches {
 /// Bytes of a line.
 const LINE: u64 = 64;
 
-/// Limits of `plugin/machine-file.c`.
+/// Limits of `plugin/machine.c`.
 const MOST_SETS: u64 = 1 << 20;
 const MOST_TLB_SETS: u64 = 1 << 12;
 const MOST_WAYS: u64 = 64;

@@ -16,7 +16,7 @@ named_enum! {
         Interrupt = "interrupt",
         /// Tasks that never enter user mode.
         Kthread = "kthread",
-        /// Tasks that never enter user mode, while the processes wait for them: `plugin/awaited.h`
+        /// Tasks that never enter user mode, while the processes wait for them: `plugin/context.h`
         /// has the rule.
         Awaited = "awaited",
     }

@@ -249,7 +249,7 @@ fn parse_cache_line(fields: &[&str]) -> Option<CacheLine> {
     Some(CacheLine { memory, name: (*name).to_owned(), offset, transfers, lines })
 }
 
-/// Deepest path, as in `plugin/paths.c`, which counts the root, too.
+/// Deepest path, as in `plugin/calls.c`, which counts the root, too.
 const DEEPEST: u64 = 1000;
 
 /// Parses a line `path`, which lies below the lines before it.
