@@ -14,7 +14,7 @@ const OF_DISK: [(&str, &[&str]); 5] = [
     (
         "fs::rename(",
         &[
-            "crates/ktax-engine/src/exact/snapshot.rs",
+            "crates/ktax-engine/src/exact/boot.rs",
             "crates/ktax-kernel/src/source/tree.rs",
             "crates/ktax-program/src/pack.rs",
         ],
@@ -58,11 +58,11 @@ fn files_are_written_locked_and_hashed_in_one_place() {
         ("crates/ktax-plan/src/a.rs", "use sha2::Digest;", 1),
         ("crates/ktax-host/src/disk/a.rs", "use sha2::Digest;", 0),
         ("crates/ktax-plan/src/a.rs", "fs::rename(a, b)", 1),
-        ("crates/ktax-engine/src/exact/snapshot.rs", "fs::rename(a, b)", 0),
+        ("crates/ktax-engine/src/exact/boot.rs", "fs::rename(a, b)", 0),
     ] {
         assert_eq!(complaints(&planted(path, text)).len(), found, "{path}: {text}");
     }
-    let used = unneeded(&planted("crates/ktax-engine/src/exact/snapshot.rs", "fs::rename(a, b)"));
+    let used = unneeded(&planted("crates/ktax-engine/src/exact/boot.rs", "fs::rename(a, b)"));
     let needless = ["crates/ktax-kernel/src/source/tree.rs", "crates/ktax-program/src/pack.rs"];
     assert_eq!(used, needless.map(|path| format!("{path} need not be allowed fs::rename(")));
 }

@@ -4,8 +4,9 @@
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
-use super::engine::Request;
-use ktax_model::{Machine, Region};
+use super::Request;
+use ktax_host::cache::Scratch;
+use ktax_model::{Accelerator, Machine, Region, TimedMachine};
 use ktax_program::PackedPrograms;
 
 /// The machine type. Its version is that of QEMU, which is part of the Key.
@@ -34,20 +35,23 @@ const ORDER_ITEM: &str = "opt/ktax/order";
 /// The paths of a VM's files.
 #[derive(Debug)]
 pub struct Files {
-    /// The guest's memory.
     pub ram: PathBuf,
-    /// The wire.
     pub wire: PathBuf,
-    /// The console.
     pub console: PathBuf,
+}
+
+impl Files {
+    /// New files of a directory.
+    pub(super) fn in_scratch(scratch: &Scratch) -> Files {
+        let [ram, wire, console] = ["ram", "wire", "serial.log"].map(|name| scratch.file(name));
+        Files { ram, wire, console }
+    }
 }
 
 /// Options of the plugin.
 #[derive(Debug)]
 pub struct Plugin<'a> {
-    /// The plugin.
     pub library: &'a Path,
-    /// The kernel's functions.
     pub symbols: &'a Path,
     /// The user's program, whose functions are counted, too.
     pub programs: Option<&'a PackedPrograms>,
@@ -55,14 +59,29 @@ pub struct Plugin<'a> {
     pub profile: &'a Path,
     /// The part of a run that is counted.
     pub region: Region,
-    /// Whether calls are followed.
     pub paths: &'a Paths,
-    /// Slices in which several CPUs execute.
     pub slices: Option<Slices>,
     /// The kernel's variables, for the model of coherence.
     pub variables: Option<&'a Path>,
     /// The sizes of a machine, for its model.
     pub machine: Option<&'a Path>,
+}
+
+impl<'a> Plugin<'a> {
+    /// A plugin that counts between markers, and nothing more.
+    pub(super) fn new(library: &'a Path, symbols: &'a Path, profile: &'a Path) -> Plugin<'a> {
+        Plugin {
+            library,
+            symbols,
+            programs: None,
+            profile,
+            region: Region::Marked,
+            paths: &Paths::LeftOut,
+            slices: None,
+            variables: None,
+            machine: None,
+        }
+    }
 }
 
 /// Whether the plugin follows from where functions were called.
@@ -111,9 +130,26 @@ pub fn boot_line(request: &Request) -> String {
 
 /// Arguments for a VM that boots until its freeze, with its memory in a file.
 pub fn freeze(request: &Request, initrd: &Path, files: &Files, control: RawFd) -> Vec<String> {
+    from_files(request, initrd, files, control, true)
+}
+
+/// Arguments for a VM whose memory, wire and console are files.
+fn from_files(
+    request: &Request,
+    initrd: &Path,
+    files: &Files,
+    control: RawFd,
+    is_shared: bool,
+) -> Vec<String> {
     let mut args = machine(request, initrd);
-    args.extend(memory(request, &files.ram, true));
-    args.extend(devices(&files.wire, &format!("file:{}", escape(&files.console))));
+    args.extend(memory(request, &files.ram, is_shared));
+    args.extend(ports(&files.wire, &files.console, control));
+    args
+}
+
+/// The ports of the guest in files, and QEMU's monitor.
+fn ports(wire: &Path, console: &Path, control: RawFd) -> Vec<String> {
+    let mut args = devices(wire, &format!("file:{}", escape(console)));
     args.extend(monitor(control));
     args
 }
@@ -127,10 +163,7 @@ pub fn resume(
     order: &Path,
     plugin: Option<&Plugin>,
 ) -> Vec<String> {
-    let mut args = machine(request, initrd);
-    args.extend(memory(request, &files.ram, false));
-    args.extend(devices(&files.wire, &format!("file:{}", escape(&files.console))));
-    args.extend(monitor(control));
+    let mut args = from_files(request, initrd, files, control, false);
     args.extend(["-incoming".into(), "defer".into()]);
     args.extend(order_and_plugin(order, plugin));
     args
@@ -158,15 +191,6 @@ fn order_and_plugin(order: &Path, plugin: Option<&Plugin>) -> Vec<String> {
     args
 }
 
-/// Arguments for the machine by hand: console on the terminal, wire in a file, no freeze.
-pub fn by_hand(request: &Request, initrd: &Path) -> Vec<String> {
-    let mut args = machine(request, initrd);
-    args.extend(["-m".into(), request.machine.memory_mib.to_string()]);
-    args.extend(devices(Path::new("wire.log"), "stdio"));
-    args.extend(["-action".into(), "panic=none".into()]);
-    args
-}
-
 /// Arguments for a QEMU with the plugin and without a machine.
 pub fn no_machine(plugin: &Plugin, control: RawFd) -> Vec<String> {
     let mut args = ["-M", "none", "-nodefaults", "-display", "none"].map(String::from).to_vec();
@@ -190,9 +214,67 @@ pub fn self_test(
     args.extend(["-append", words, "-M", MACHINE, "-m", "64"].map(String::from));
     args.extend(ALONE.map(String::from));
     args.extend(["-action", "panic=pause"].map(String::from));
-    args.extend(devices(&files.wire, &format!("file:{}", escape(&files.console))));
-    args.extend(monitor(control));
+    args.extend(ports(&files.wire, &files.console, control));
     args.extend(["-plugin".into(), plugin_option(plugin)]);
+    args
+}
+
+/// The fw_cfg item of several orders, to be timed: `docs/wire.md`.
+const ORDERS_ITEM: &str = "opt/ktax/orders";
+
+/// The paths of a VM's files.
+#[derive(Debug)]
+pub struct TimedFiles {
+    pub orders: PathBuf,
+    pub wire: PathBuf,
+    pub console: PathBuf,
+    /// QEMU's stderr.
+    pub stderr: PathBuf,
+}
+
+/// Returns the boot line: the engine's parameters and the Subject's. KASLR stays on: every Boot has
+/// other addresses, so that the effect of one placement is not taken for the cost of the Kernel.
+pub fn timed_boot_line(accelerator: Accelerator, own: &str) -> String {
+    let engine = "console=ttyS0 quiet panic=-1 oops=panic";
+    let line = match accelerator {
+        Accelerator::Kvm => format!("{engine} {own}"),
+        Accelerator::Tcg => format!("{engine} {LATE_TIMER} {own}"),
+    };
+    line.trim_end().to_owned()
+}
+
+/// Arguments for a VM that boots until its freeze. When it continues, it runs the orders.
+pub fn timed_boot(
+    shape: &TimedMachine,
+    (image, initrd): (&Path, &Path),
+    boot_line: &str,
+    files: &TimedFiles,
+    control: RawFd,
+) -> Vec<String> {
+    let mib = shape.memory_mib;
+    let accelerator = match shape.accelerator {
+        Accelerator::Kvm => shape.accelerator.name(),
+        Accelerator::Tcg => TRANSLATOR,
+    };
+    let mut args: Vec<String> = [
+        ["-accel".into(), accelerator.into()],
+        ["-smp".into(), shape.cpus.to_string()],
+        ["-cpu".into(), shape.cpu.clone()],
+        ["-M".into(), format!("{MACHINE},memory-backend=ram")],
+        ["-m".into(), mib.to_string()],
+        // QEMU allocates all memory before the guest starts, so that the guest's times do not
+        // include the host's page faults.
+        ["-object".into(), format!("memory-backend-ram,id=ram,size={mib}M,prealloc=on")],
+        ["-display".into(), "none".into()],
+        ["-kernel".into(), image.display().to_string()],
+        ["-initrd".into(), initrd.display().to_string()],
+        ["-append".into(), boot_line.to_owned()],
+        ["-action".into(), "panic=pause".into()],
+        ["-fw_cfg".into(), format!("name={ORDERS_ITEM},file={}", escape(&files.orders))],
+    ]
+    .concat();
+    args.extend(ALONE.map(String::from));
+    args.extend(ports(&files.wire, &files.console, control));
     args
 }
 
@@ -289,8 +371,9 @@ fn plugin_option(plugin: &Plugin) -> String {
             format!(",limit={limit},quantum={quantum}{more}")
         });
     let models = [("coherence", plugin.variables), ("machine", plugin.machine)];
-    let models = models.map(|(name, file)| file.map(|file| format!(",{name}={}", escape(file))));
-    let models = models.map(Option::unwrap_or_default).concat();
+    let models = models
+        .map(|(name, file)| file.map_or(String::new(), |file| format!(",{name}={}", escape(file))));
+    let models = models.concat();
     format!("{library},symbols={symbols},out={profile}{region}{paths}{programs}{slices}{models}")
 }
 
@@ -301,13 +384,78 @@ pub fn escape(path: &Path) -> String {
 
 /// Returns a shell script that boots the same machine by hand and runs the order that `$1` names.
 pub fn script(program: &Path, request: &Request, initrd: &Path) -> String {
+    let mut words = vec![program.display().to_string()];
+    // The console on the terminal, the wire in a file, no freeze.
+    words.extend(machine(request, initrd));
+    words.extend(["-m".into(), request.machine.memory_mib.to_string()]);
+    words.extend(devices(Path::new("wire.log"), "stdio"));
+    words.extend(["-action".into(), "panic=none".into()]);
     let quote = |word: String| format!("'{}'", word.replace('\'', r"'\''"));
-    let mut lines = vec![quote(program.display().to_string())];
-    lines.extend(by_hand(request, initrd).into_iter().map(quote));
+    let lines: Vec<String> = words.into_iter().map(quote).collect();
     format!(
         "#!/bin/sh\n# Boots this machine by hand and runs one order: sh argv orders/getppid\n\
          # The guest's answer goes to wire.log. The counts need the plugin: see docs/wire.md.\n\
          exec {} \\\n  -fw_cfg \"name={ORDER_ITEM},file=$1\"\n",
         lines.join(" \\\n  ")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(accelerator: Accelerator, boot_line: &str) -> Vec<String> {
+        let cpu = "host,-x2apic".into();
+        let shape = TimedMachine { cpu, memory_mib: 256, cpus: 2, cores: None, accelerator };
+        let [orders, wire, console, stderr] =
+            ["/r/a,b", "/r/wire", "/r/log", "/r/err"].map(Into::into);
+        let files = TimedFiles { orders, wire, console, stderr };
+        timed_boot(&shape, (Path::new("/k/image"), Path::new("/k/initrd")), boot_line, &files, 7)
+    }
+
+    fn value<'a>(args: &'a [String], option: &str) -> &'a str {
+        let index = args.iter().position(|arg| arg == option).unwrap();
+        assert_eq!(args.iter().filter(|arg| *arg == option).count(), 1, "{option}");
+        &args[index + 1]
+    }
+
+    #[test]
+    fn the_machine_is_as_asked_for() {
+        for accelerator in [Accelerator::Kvm, Accelerator::Tcg] {
+            let args = args(accelerator, "console=ttyS0 a=b c");
+            let name = if accelerator == Accelerator::Kvm { "kvm" } else { "tcg,thread=single" };
+            assert_eq!(value(&args, "-accel"), name);
+            assert_eq!(value(&args, "-cpu"), "host,-x2apic");
+            assert_eq!(value(&args, "-smp"), "2");
+            assert_eq!(value(&args, "-m"), "256");
+            assert!(value(&args, "-object").contains("size=256M,prealloc=on"));
+            assert_eq!(value(&args, "-kernel"), "/k/image");
+            assert_eq!(value(&args, "-append"), "console=ttyS0 a=b c");
+            assert_eq!(value(&args, "-action"), "panic=pause");
+        }
+    }
+
+    #[test]
+    fn time_is_real_and_nothing_counts() {
+        let args = args(Accelerator::Kvm, "");
+        for never in ["-icount", "-plugin", "-incoming", "-seed", "-rtc"] {
+            assert!(!args.iter().any(|arg| arg == never), "{never}");
+        }
+    }
+
+    #[test]
+    fn a_comma_in_a_path_does_not_end_it() {
+        let args = args(Accelerator::Kvm, "");
+        assert_eq!(value(&args, "-fw_cfg"), "name=opt/ktax/orders,file=/r/a,,b");
+    }
+
+    #[test]
+    fn the_boot_line_is_the_engines_and_the_subjects() {
+        let engine = "console=ttyS0 quiet panic=-1 oops=panic";
+        assert_eq!(timed_boot_line(Accelerator::Kvm, ""), engine);
+        let own = timed_boot_line(Accelerator::Kvm, "mitigations=off nokaslr");
+        assert_eq!(own, format!("{engine} mitigations=off nokaslr"));
+        let translated = timed_boot_line(Accelerator::Tcg, "nokaslr");
+        assert_eq!(translated, format!("{engine} no_timer_check nokaslr"));
+    }
 }

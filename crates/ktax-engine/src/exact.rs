@@ -1,35 +1,32 @@
 //! The exact engine: QEMU TCG under icount, counted by the plugin, each Run from the same Snapshot.
 
-mod frozen;
-mod snapshot;
+mod boot;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use frozen::{ExactBoot, SymbolFile, collect};
-use snapshot::lock;
+use boot::{ExactBoot, SymbolFile, collect, lock};
 
 use super::argv::{Files, Plugin, Slices};
-use super::engine::{
-    CountsSetup, Engine, EngineEntry, Frozen, Measures, RawAnswer, Request, Stop, host_failure,
-};
 use super::limits::{Cancel, Limits};
 use super::payload::{Payload, UserSpace};
 use super::qemu::Qemu;
-use super::vm::{Rest, Vm, Watched};
+use super::vm::{Vm, Watched};
 use super::wire::{
     Answer, SYMBOLS_ORDER, VARIABLES_ORDER, parse_answer, parse_symbols, parse_variables,
 };
-use crate::{argv, payload};
+use crate::{
+    CountsSetup, Engine, EngineEntry, Frozen, Measures, RawAnswer, Request, Stop, argv,
+    host_failure, payload,
+};
 use ktax_host::cache::{Holder, Scratch, remove_stale};
 use ktax_host::disk::{sha256_of_file, sha256_of_parts, write_atomically};
-use ktax_model::{Blame, Error, Failure, Key, Machine, Model, Region, Result, RunsOn};
+use ktax_model::{Blame, Error, Failure, Key, Machine, Model, Result, RunsOn};
 use ktax_program::PackedPrograms;
 
 pub use super::argv::Paths;
-pub use snapshot::save_state;
+pub use boot::save_state;
 
-/// The entry in the list of engines.
 pub const ENGINE: EngineEntry = EngineEntry {
     name: NAME,
     about: "Count instructions under QEMU's translator: the same numbers everywhere",
@@ -46,7 +43,6 @@ pub const ENGINE: EngineEntry = EngineEntry {
     },
 };
 
-/// The name of the engine.
 const NAME: &str = "exact";
 
 /// The exact engine.
@@ -61,7 +57,7 @@ impl Exact {
         Exact::with_guest(UserSpace::OWN, qemu, cache, limits, cancel)
     }
 
-    /// Prepares the engine with another guest.
+    /// Prepares the engine with a guest that may have more workloads.
     pub fn with_guest(
         guest: UserSpace,
         qemu: Qemu,
@@ -88,20 +84,8 @@ impl Exact {
         let symbols = scratch.file("symbols");
         fs::write(&symbols, "ffffffff81000000 _stext\n").map_err(host_failure("cannot write"))?;
         let profile = scratch.file("profile");
-        let region = Region::Marked;
         let library = &tools.payload.plugin;
-        let (symbols, profile) = (&*symbols, &*profile);
-        let plugin = Plugin {
-            library,
-            symbols,
-            programs: None,
-            profile,
-            region,
-            paths: &Paths::LeftOut,
-            slices: None,
-            variables: None,
-            machine: None,
-        };
+        let plugin = Plugin::new(library, &symbols, &profile);
         let args = |control| argv::no_machine(&plugin, control);
         let stderr = scratch.file("stderr");
         let mut vm = Vm::start(&tools.qemu.program, args, None, &stderr, &tools.limits)?;
@@ -124,22 +108,33 @@ impl Exact {
     /// Boots and makes the Snapshot, or finds it in the cache.
     pub fn freeze(&self, request: &Request) -> Result<ExactBoot<'_>, Stop> {
         let initrd = self.tools.initrd(request)?;
-        let snapshot = snapshot::obtain(&self.tools, request, &initrd)?;
-        Ok(ExactBoot::new(&self.tools, request.clone(), initrd, snapshot))
+        let snapshot = boot::obtain(&self.tools, request, &initrd)?;
+        Ok(ExactBoot {
+            tools: &self.tools,
+            request: request.clone(),
+            initrd,
+            snapshot,
+            symbols: None,
+            variables: None,
+            paths: Paths::Followed,
+        })
     }
 
     /// Boots as [`Engine::boot`] does; Runs follow calls as `paths` says.
     pub fn boot_with(&self, request: &Request, paths: Paths) -> Result<Box<dyn Frozen + '_>, Stop> {
         let mut boot = self.counted(request)?;
-        boot.set_paths(paths);
+        boot.paths = paths;
         Ok(Box::new(boot))
     }
 
     fn counted(&self, request: &Request) -> Result<ExactBoot<'_>, Stop> {
         let mut boot = self.freeze(request)?;
-        boot.set_symbols(obtain_symbols(&self.tools, request, &boot, Symbols::Functions)?);
+        let tools = &self.tools;
+        boot.symbols =
+            Some(obtain_symbols(tools, request, &boot, "", SYMBOLS_ORDER, parse_symbols)?);
         if request.machine.model == Some(Model::Coherence) {
-            boot.set_variables(obtain_symbols(&self.tools, request, &boot, Symbols::Variables)?);
+            let (order, parse) = (VARIABLES_ORDER, parse_variables);
+            boot.variables = Some(obtain_symbols(tools, request, &boot, ".data", order, parse)?);
         }
         Ok(boot)
     }
@@ -200,16 +195,6 @@ pub(super) fn archives(request: &Request) -> Vec<&PackedPrograms> {
     modules.chain(&request.beside).chain(&request.program).collect()
 }
 
-type Parse = fn(&[u8]) -> Result<String>;
-
-/// Contents of a symbol file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Symbols {
-    Functions,
-    /// Variables, for the model of coherence.
-    Variables,
-}
-
 /// Finds or makes the symbol file of the Kernel that `boot` runs. The boot line always has
 /// `nokaslr`, so the addresses depend on the image alone, unless the guest loads modules, or code
 /// by a hook.
@@ -217,25 +202,24 @@ fn obtain_symbols(
     tools: &Tools,
     request: &Request,
     boot: &ExactBoot,
-    which: Symbols,
+    suffix: &str,
+    order: &str,
+    parse: fn(&[u8]) -> Result<String>,
 ) -> Result<SymbolFile, Stop> {
     let dir = tools.cache.join("symbols");
     fs::create_dir_all(&dir).map_err(host_failure("cannot create the symbol cache"))?;
-    let name = match Tools::loads_code(request) {
-        true => snapshot::key(tools, request),
+    let kernel = match Tools::loads_code(request) {
+        true => boot::key(tools, request),
         false => request.image_sha256.clone(),
     };
-    let (name, order, parse) = match which {
-        Symbols::Functions => (name, SYMBOLS_ORDER, parse_symbols as Parse),
-        Symbols::Variables => (format!("{name}.data"), VARIABLES_ORDER, parse_variables as Parse),
-    };
+    let name = format!("{kernel}{suffix}");
     let path = dir.join(&name);
     let _lock = lock(&dir.join(format!("{name}.lock")), tools)?;
     loop {
         if let Some(holder) =
             Holder::hold(&path).map_err(host_failure("cannot read the symbols"))?
         {
-            return Ok(SymbolFile::new(path, holder));
+            return Ok(SymbolFile { path, _holder: holder });
         }
         let answer = boot.resume(order, None, tools.limits.symbols_bytes)?;
         let symbols =
@@ -314,28 +298,13 @@ impl Exact {
         let scratch =
             Scratch::create(&tools.cache.join("runs")).map_err(host_failure("cannot start"))?;
         let image = tools.payload.self_test().map_err(host_failure("cannot write to the cache"))?;
-        let files = Files {
-            ram: scratch.file("ram"),
-            wire: scratch.file("wire"),
-            console: scratch.file("serial.log"),
-        };
+        let files = Files::in_scratch(&scratch);
         let (symbols, profile) = (scratch.file("symbols"), scratch.file("profile"));
         fs::write(&symbols, "ffffffff81000000 _stext\n").map_err(host_failure("cannot write"))?;
+        let limit = tools.limits.instructions();
         let plugin = Plugin {
-            library: &tools.payload.plugin,
-            symbols: &symbols,
-            programs: None,
-            profile: &profile,
-            region: Region::Marked,
-            paths: &Paths::LeftOut,
-            slices: Some(Slices {
-                quantum,
-                contended: None,
-                seed: None,
-                limit: tools.limits.instructions(),
-            }),
-            variables: None,
-            machine: None,
+            slices: Some(Slices { quantum, contended: None, seed: None, limit }),
+            ..Plugin::new(&tools.payload.plugin, &symbols, &profile)
         };
         let words = if what == SelfTest::Locked { "locked" } else { "unlocked" };
         let args = |control| argv::self_test(&image, words, CPUS, &files, control, &plugin);
@@ -343,17 +312,14 @@ impl Exact {
         let limits = Limits::default().for_cpus(CPUS);
         let stderr = scratch.file("stderr");
         let mut vm = Vm::start(&tools.qemu.program, args, None, &stderr, &limits)?;
-        let rest = vm.wait(&Watched {
+        let watch = Watched {
             limits: &limits,
             cancel: &tools.cancel,
             wire: (&files.wire, limits.wire_bytes),
             speaks_first: false,
             console: &files.console,
-        })?;
-        if rest == Rest::Paused {
-            vm.quit(&limits)?;
-        }
-        Ok(collect(&rest, &files, &profile)?)
+        };
+        collect(&mut vm, &watch, &profile)
     }
 }
 

@@ -19,8 +19,8 @@ use rustix::process::{
 };
 
 use super::command::die_with_parent;
-use super::engine::{Booted, EngineEntry, Measures, Stop, Timed, TimedSetup, host_failure};
 use super::limits::{Cancel, Limits, timespec};
+use super::{Booted, EngineEntry, Measures, Stop, Timed, TimedSetup, host_failure};
 use crate::{noise, payload};
 use ktax_host::cache::Holder;
 use ktax_model::{Error, Facts, Failure, Result, RunsOn, TimedSubject, Workload};
@@ -29,7 +29,6 @@ use ktax_program::NativePrograms;
 pub use changes::{Changer, Look, Replayed, look_at_journal, replay, state_dir};
 pub use settings::{Running, Setting};
 
-/// The entry in the list of engines.
 pub const ENGINE: EngineEntry = EngineEntry {
     name: "host",
     about: "Time the running kernel: set each side's settings, then restore them",
@@ -51,7 +50,6 @@ pub struct Host {
 }
 
 impl Host {
-    /// Writes the programs into the cache.
     pub fn new(cache: &Path, limits: Limits, cancel: Cancel) -> io::Result<Host> {
         let (guest, hello, _holder) = payload::install_programs(cache)?;
         Ok(Host { guest, hello, _holder, limits, cancel, programs: None })
@@ -110,7 +108,6 @@ impl Host {
         Ok(wire)
     }
 
-    /// Returns whether the user asked to stop.
     pub(super) fn is_cancelled(&self) -> bool {
         self.cancel.is_cancelled()
     }

@@ -1,22 +1,20 @@
 //! A guest under QEMU/KVM whose Workloads are timed, one after the other, in one fresh Boot.
 
-pub mod argv;
-
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use argv::VmFiles;
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 
-use super::engine::{Booted, EngineEntry, Measures, Stop, Timed, TimedSetup, host_failure};
+use super::argv::{self, TimedFiles};
 use super::host::TimedHost;
 use super::limits::{Cancel, Limits};
 use super::payload::Payload;
 use super::qemu::Qemu;
 use super::vm::{Rest, Vm, Watched, read_hello, read_tail};
 use super::wire::{Hello, is_finished, split_answers};
+use super::{Booted, EngineEntry, Measures, Stop, Timed, TimedSetup, host_failure};
 use crate::{noise, payload, wire};
 use ktax_host::cache::{Scratch, remove_stale};
 use ktax_host::text::counted;
@@ -26,7 +24,6 @@ use ktax_model::{
 };
 use ktax_program::PackedPrograms;
 
-/// The entry in the list of engines.
 pub const ENGINE: EngineEntry = EngineEntry {
     name: "kvm",
     about: "Time guests under QEMU/KVM",
@@ -37,7 +34,6 @@ pub const ENGINE: EngineEntry = EngineEntry {
 /// The longest text of orders that a guest reads, in bytes: `docs/wire.md`.
 const ORDERS_BYTES: usize = (64 << 10) - 1;
 
-/// The setup of the engine.
 #[derive(Debug)]
 pub struct Setup {
     pub qemu: Qemu,
@@ -50,14 +46,12 @@ pub struct Setup {
     pub shape: TimedMachine,
     /// The CPUs of this machine that the vCPUs are pinned to, in turn; empty: not pinned.
     pub cpus: Vec<usize>,
-    /// Reads the facts of this machine.
     pub machine: fn() -> Facts,
     /// The limit in real time holds for the boot, and again for each loop.
     pub limits: Limits,
     pub cancel: Cancel,
 }
 
-/// The timed engine of guests.
 #[derive(Debug)]
 pub struct Kvm {
     setup: Setup,
@@ -69,13 +63,12 @@ pub struct Kvm {
 struct Guest {
     vm: Vm,
     hello: Hello,
-    files: VmFiles,
+    files: TimedFiles,
     // Removed after the VM has ended.
     _scratch: Scratch,
 }
 
 impl Kvm {
-    /// Prepares the engine.
     pub fn new(mut setup: Setup) -> Result<Kvm, Failure> {
         let written = host_failure("cannot write to the cache");
         let payload = payload::install(&setup.cache).map_err(written.clone())?;
@@ -88,7 +81,7 @@ impl Kvm {
 
     /// Boots a kernel until its hello.
     pub fn try_boot(&self, image: &Path) -> Result<Hello, Stop> {
-        Ok(self.start(image, &argv::boot_line(self.setup.shape.accelerator, ""), "")?.hello)
+        Ok(self.start(image, &argv::timed_boot_line(self.setup.shape.accelerator, ""), "")?.hello)
     }
 
     /// Does work on the CPUs that the vCPUs are pinned to.
@@ -103,10 +96,10 @@ impl Kvm {
             Scratch::create(&setup.cache.join("runs")).map_err(host_failure("cannot start"))?;
         let [orders_file, wire, console, stderr] =
             ["orders", "wire", "serial.log", "stderr"].map(|name| scratch.file(name));
-        let files = VmFiles { orders: orders_file, wire, console, stderr };
+        let files = TimedFiles { orders: orders_file, wire, console, stderr };
         fs::write(&files.orders, orders).map_err(host_failure("cannot write the orders"))?;
         let programs = (image, self.initrd.as_path());
-        let args = |control| argv::boot(&setup.shape, programs, boot_line, &files, control);
+        let args = |control| argv::timed_boot(&setup.shape, programs, boot_line, &files, control);
         let mut vm = Vm::start(&setup.qemu.program, args, None, &files.stderr, &setup.limits)?;
         let rest = vm.wait(&self.watch(&files, 0));
         let hello = rest.and_then(|rest| Ok(read_hello(&rest, &files.wire, &files.console)?));
@@ -116,7 +109,7 @@ impl Kvm {
 
     /// Returns what is watched while a guest runs; its answer begins at the offset `begins` of the
     /// wire.
-    fn watch<'a>(&'a self, files: &'a VmFiles, begins: u64) -> Watched<'a> {
+    fn watch<'a>(&'a self, files: &'a TimedFiles, begins: u64) -> Watched<'a> {
         let Setup { limits, cancel, .. } = &self.setup;
         let wire = (files.wire.as_path(), limits.wire_bytes.saturating_add(begins));
         Watched { limits, cancel, wire, speaks_first: true, console: &files.console }
@@ -215,7 +208,7 @@ impl Kvm {
 impl Timed for Kvm {
     fn boot(&self, subject: &TimedSubject, loops: &[&Workload]) -> Result<Booted, Stop> {
         let (image, orders) = (self.image(subject)?, orders(loops)?);
-        let boot_line = argv::boot_line(self.setup.shape.accelerator, &subject.boot_line);
+        let boot_line = argv::timed_boot_line(self.setup.shape.accelerator, &subject.boot_line);
         let mut guest = self.start(image, &boot_line, &orders)?;
         pin_vcpus(&mut guest.vm, &self.setup.cpus)?;
         let ended = match self.carry_out(&mut guest, loops.len()) {

@@ -9,10 +9,22 @@
 //!
 //! A new engine is a file with an [`EngineEntry`] in it, and a line in the list below.
 
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::{fmt, io};
+
+use serde::{Deserialize, Deserializer, de};
+
+use ktax_model::{
+    Facts, Failure, Key, Layout, Machine, Result, RunsOn, TimedSubject, TimesPlan, Workload,
+};
+use ktax_program::{NativePrograms, PackedModules, PackedPrograms};
+use payload::UserSpace;
+use qemu::Qemu;
+use wire::Hello;
+
 pub mod argv;
 pub mod command;
-pub mod counters;
-mod engine;
 pub mod limits;
 pub mod noise;
 pub mod operations;
@@ -22,18 +34,221 @@ pub mod vm;
 pub mod wire;
 
 pub use command::die_with_parent;
-pub use engine::{
-    Booted, CountsSetup, Engine, EngineEntry, Frozen, Measures, RawAnswer, Request, Stop, Timed,
-    TimedSetup, named,
-};
 pub use exact::save_state;
 pub use limits::{Cancel, Limits};
 pub use vm::read_tail;
 
-engine::engines! [
+/// Declares the modules of the engines and lists them, so that an engine is one line.
+macro_rules! engines {
+    ($(#[$about:meta])* pub const $list:ident; $(mod $module:ident;)*) => {
+        $(pub mod $module;)*
+        $(#[$about])*
+        pub const $list: &[EngineEntry] = &[$($module::ENGINE),*];
+    };
+}
+
+engines! [
     /// All engines; the first is the usual one.
     pub const ENGINES;
     mod exact;
     mod host;
     mod kvm;
 ];
+
+/// A guest to boot.
+#[derive(Debug, Clone)]
+pub struct Request {
+    pub image: PathBuf,
+    pub image_sha256: String,
+    /// The Subject's boot line, without the engine's own parameters.
+    pub boot_line: String,
+    pub machine: Machine,
+    pub layout: Layout,
+    /// The modules of the kernel that the guest loads, as an archive.
+    pub modules: Option<PackedModules>,
+    /// Programs of every guest of a Side: those that make the disk, hooks of rows that are no
+    /// programs, and its setup.
+    pub beside: Option<PackedPrograms>,
+    /// The one program of the user's that is in this guest.
+    pub program: Option<PackedPrograms>,
+}
+
+/// An engine that counts.
+pub trait Engine: Sync {
+    /// Returns a shell script that repeats the Boot by hand; `$1` is the path of an order.
+    fn script(&self, request: &Request) -> String;
+    /// Boots, or finds the Boot's Snapshot in the cache.
+    fn boot(&self, request: &Request) -> Result<Box<dyn Frozen + '_>, Stop>;
+}
+
+/// A Boot that any number of Runs start from, each from the same state.
+pub trait Frozen {
+    fn hello(&self) -> &Hello;
+    /// Returns the end of the console at the Snapshot.
+    fn console(&self) -> Vec<u8>;
+    /// Gives the guest an order and waits for its end.
+    fn run(&self, order: &str) -> Result<RawAnswer, Stop>;
+    /// Boots once more and counts from the kernel's start to init's; then as [`Frozen::run`].
+    fn run_boot(&self, order: &str) -> Result<RawAnswer, Stop>;
+}
+
+/// The output of a finished guest. Nothing in it has been checked.
+#[derive(Debug, Clone, Default)]
+pub struct RawAnswer {
+    pub wire: Vec<u8>,
+    pub profile: String,
+    /// The end of the console, escaped, for a message about an empty answer.
+    pub console_tail: String,
+}
+
+/// An engine that measures time.
+pub trait Timed {
+    /// Makes a fresh Boot of a Subject and runs these Workloads one after the other, each in a
+    /// fresh process.
+    fn boot(&self, subject: &TimedSubject, loops: &[&Workload]) -> Result<Booted, Stop>;
+    /// Restores all settings. Called once, after the last measurement or when the user stops.
+    fn end(&self) -> Result<(), Stop>;
+}
+
+/// The output of a Boot. Nothing in it has been checked.
+#[derive(Debug, Clone, Default)]
+pub struct Booted {
+    /// The facts of the machine, read after the Subject's settings were applied.
+    pub facts: Facts,
+    /// For each loop its output on the wire, or why it has none.
+    pub wires: Vec<Result<Vec<u8>, Failure>>,
+    /// The end of the guest's console, if the guest stopped early.
+    pub console: Vec<u8>,
+}
+
+/// An engine in the list, as the other phases know it.
+#[derive(Debug, Clone, Copy)]
+pub struct EngineEntry {
+    /// Name for `--engine` and experiment files.
+    pub name: &'static str,
+    /// Description for `--help`.
+    pub about: &'static str,
+    /// Where Subjects run.
+    pub runs_on: RunsOn,
+    /// Kind of measurement, and how the engine is made ready.
+    pub measures: Measures,
+}
+
+impl PartialEq for EngineEntry {
+    fn eq(&self, other: &EngineEntry) -> bool {
+        self.name == other.name
+    }
+}
+
+/// Kinds of measurements, and how an engine is made ready for one.
+#[derive(Clone, Copy)]
+pub enum Measures {
+    Counts { key: fn(&Qemu, &Machine) -> Key, open: fn(CountsSetup<'_>) -> Result<Box<dyn Engine>> },
+    Times { open: for<'a> fn(TimedSetup<'a>) -> Result<Box<dyn Timed + 'a>> },
+}
+
+impl fmt::Debug for Measures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Measures::Counts { .. } => "counts",
+            Measures::Times { .. } => "times",
+        })
+    }
+}
+
+/// The setup of an engine for counts.
+pub struct CountsSetup<'a> {
+    pub qemu: Qemu,
+    /// How many CPUs the guests have.
+    pub cpus: u32,
+    /// ktax's own directory.
+    pub cache: &'a Path,
+    pub limits: Limits,
+    pub cancel: Cancel,
+    pub guest: UserSpace,
+}
+
+/// The setup of a timed engine.
+pub struct TimedSetup<'a> {
+    pub plan: &'a TimesPlan,
+    /// QEMU to run; the one on the PATH where absent.
+    pub qemu: Option<&'a Path>,
+    /// ktax's own directory.
+    pub cache: &'a Path,
+    /// The image of each Kernel of the guests, by its name in the Subjects.
+    pub images: BTreeMap<String, PathBuf>,
+    /// The user's programs in guests.
+    pub programs: Option<PackedPrograms>,
+    /// The user's programs on the running kernel, and the directory in which they start.
+    pub native: Option<(NativePrograms, PathBuf)>,
+    /// The CPUs of this machine that vCPUs are pinned to, in turn; empty: not pinned.
+    pub cpus: Vec<usize>,
+    pub limits: Limits,
+    /// Called between two loops, when nothing is measured.
+    pub between: &'a dyn Fn(),
+    pub cancel: Cancel,
+    /// Prints a line for the user.
+    pub note: Box<dyn Fn(&str) + 'a>,
+}
+
+/// Returns the engine of that name.
+pub fn named(name: &str) -> Option<&'static EngineEntry> {
+    ENGINES.iter().find(|engine| engine.name == name)
+}
+
+impl<'de> Deserialize<'de> for &'static EngineEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        named(&name).ok_or_else(|| {
+            let names: Vec<String> =
+                ENGINES.iter().map(|engine| format!("`{}`", engine.name)).collect();
+            let names = names.join(", ");
+            de::Error::custom(format!("unknown engine {name:?}, expected one of {names}"))
+        })
+    }
+}
+
+/// Why a Boot or a Run has no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// The guest or QEMU failed; the row shows why. The bytes are the end of the console.
+    Failed(Failure, Vec<u8>),
+    /// The user asked to stop: there is no row.
+    Cancelled,
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Stop::Failed(failure, Vec::new())
+    }
+}
+
+impl Stop {
+    /// Adds the end of the console at `path`.
+    fn with_console(self, path: &Path) -> Stop {
+        match self {
+            Stop::Failed(failure, _) => Stop::Failed(failure, read_tail(path)),
+            Stop::Cancelled => Stop::Cancelled,
+        }
+    }
+}
+
+/// Makes a Failure of an error of the host; `operation` says what could not be done.
+fn host_failure(operation: &str) -> impl Fn(io::Error) -> Failure + Clone {
+    let operation = operation.to_owned();
+    move |error| Failure::Host { operation: operation.clone(), reason: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_leads_to_its_engine() {
+        for engine in ENGINES {
+            let found = named(engine.name).map(|found| (found.about, found.runs_on));
+            assert_eq!(found, Some((engine.about, engine.runs_on)), "{}", engine.name);
+        }
+        assert_eq!(named("hots"), None);
+    }
+}

@@ -106,7 +106,6 @@ impl Limits {
         self.time.as_secs().saturating_mul(INSTRUCTIONS)
     }
 
-    /// Converts instructions to seconds.
     pub fn seconds(instructions: u64) -> u64 {
         instructions / INSTRUCTIONS
     }
@@ -144,12 +143,10 @@ impl Cancel {
         Ok(cancel)
     }
 
-    /// Raises the flag.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::SeqCst);
     }
 
-    /// Returns whether the flag is raised.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
@@ -173,7 +170,6 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Makes a clock for this process that starts now.
     pub fn new(process: u32) -> Clock {
         Clock::below(PathBuf::from(format!("/proc/{process}")))
     }
@@ -186,14 +182,12 @@ impl Clock {
         clock
     }
 
-    /// Starts again from zero.
     pub fn restart(&mut self) {
         self.waited = waited_for_a_cpu(&self.process);
         self.ran = cpu_time(&self.process);
         self.since = Instant::now();
     }
 
-    /// Moves the start back.
     #[cfg(test)]
     fn backdate(&mut self, by: Duration) {
         self.since -= by;
@@ -251,7 +245,6 @@ impl Deadline {
         Deadline { clock: clock(), seen: (0, clock()) }
     }
 
-    /// Starts again.
     pub fn restart(&mut self) {
         self.clock.restart();
     }

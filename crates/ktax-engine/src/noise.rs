@@ -27,9 +27,6 @@ pub struct Watch {
 impl Watch {
     /// Starts now, on the CPUs that a measurement may use: on a large machine one of them that is
     /// busy is nothing beside all the others. No CPUs are all of them.
-    ///
-    /// # Errors
-    /// /proc cannot be read: then nothing is known, which is not the same as no noise.
     pub fn start_on(cpus: &[u32]) -> io::Result<Watch> {
         Watch::start_below(Path::new("/"), cpus)
     }
@@ -62,7 +59,6 @@ impl Watch {
     }
 }
 
-/// Counts that only grow.
 #[derive(Debug)]
 struct Accounts {
     stat: Stat,

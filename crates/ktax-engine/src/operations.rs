@@ -10,7 +10,6 @@ use ktax_stats::repeats::nine_of_ten;
 /// Length of a chain: the counter's own time is little beside it.
 const CHAIN: usize = 64;
 
-/// Number of rounds.
 const ROUNDS: usize = 440;
 /// Number of first rounds that are left out: they find nothing in the caches.
 const WARM_UP: usize = 40;

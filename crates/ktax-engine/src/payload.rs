@@ -27,7 +27,6 @@ static PLUGIN: &[u8] = include_bytes!(env!("KTAX_PLUGIN"));
 pub struct UserSpace(Cow<'static, [u8]>);
 
 impl UserSpace {
-    /// The user space of ktax itself.
     pub const OWN: UserSpace = UserSpace(Cow::Borrowed(GUEST));
 
     /// Makes a user space with more workloads.
@@ -35,7 +34,6 @@ impl UserSpace {
         UserSpace(Cow::Owned(program))
     }
 
-    /// Returns the executable file.
     pub fn program(&self) -> &[u8] {
         &self.0
     }
@@ -62,7 +60,6 @@ impl UserSpace {
     }
 }
 
-/// The guest program's name in the cache.
 const GUEST_PROGRAM: &str = "ktax-guest";
 const MOST_BYTES: u64 = 256 << 20;
 
@@ -71,7 +68,6 @@ const MOST_BYTES: u64 = 256 << 20;
 pub struct Payload {
     /// The guest's user space.
     pub initrd: PathBuf,
-    /// The plugin.
     pub plugin: PathBuf,
     _holder: Arc<Holder>,
 }
@@ -108,7 +104,6 @@ impl Payload {
     }
 }
 
-/// Returns the SHA-256 of ktax's own guest.
 pub fn guest_sha256() -> String {
     UserSpace::OWN.sha256()
 }
@@ -180,7 +175,6 @@ pub fn build_initramfs(init: &[u8], hello: &[u8]) -> io::Result<Vec<u8>> {
     end_archive(archive)
 }
 
-/// Ends an archive.
 pub fn end_archive(mut archive: Vec<u8>) -> io::Result<Vec<u8>> {
     trailer(&mut archive)?;
     Ok(archive)

@@ -17,7 +17,6 @@ const OLDEST_WITH_SEVERAL_CPUS: (u32, u32) = (10, 0);
 /// A QEMU of known version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Qemu {
-    /// The program.
     pub program: PathBuf,
     /// The version with the distribution's suffix: `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`.
     pub version: String,
@@ -49,7 +48,6 @@ impl Qemu {
         Ok(Qemu { program: absolute(program), version })
     }
 
-    /// Returns whether this QEMU can count with several CPUs.
     pub fn has_several_cpus(&self) -> bool {
         number(&self.version) >= Some(OLDEST_WITH_SEVERAL_CPUS)
     }

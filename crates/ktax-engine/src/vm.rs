@@ -18,8 +18,8 @@ use qapi::{Qmp, Stream};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use super::Stop;
 use super::command::die_with_parent;
-use super::engine::Stop;
 use super::limits::{Cancel, Clock, Deadline, Limits, timespec};
 use super::wire::Hello;
 use crate::wire;
@@ -31,7 +31,6 @@ const FINISHED: i32 = 43;
 /// QEMU's exit status when the plugin ends it, because the time that it counts is over.
 const OVER: i32 = 64;
 
-/// A running QEMU.
 pub struct Vm {
     child: Child,
     pidfd: OwnedFd,
@@ -69,10 +68,6 @@ pub enum Rest {
 
 impl Vm {
     /// Starts QEMU. `args` gets the number of the monitor's descriptor; QEMU inherits `inherit`.
-    ///
-    /// # Errors
-    ///
-    /// QEMU does not start or ends at once.
     pub fn start(
         program: &Path,
         args: impl FnOnce(RawFd) -> Vec<String>,
@@ -109,11 +104,6 @@ impl Vm {
         Ok(Vm { child, pidfd, monitor, deadline, stderr, is_boot, console_bytes: 0 })
     }
 
-    /// Runs a command on the monitor.
-    ///
-    /// # Errors
-    ///
-    /// QEMU has ended or does not answer; it is killed.
     pub fn monitor<T>(
         &mut self,
         command: impl FnOnce(&mut Monitor) -> io::Result<T>,
@@ -133,10 +123,6 @@ impl Vm {
     }
 
     /// Waits until the VM comes to rest, reaches a limit, or the user cancels.
-    ///
-    /// # Errors
-    ///
-    /// The guest panicked or exceeded a limit, QEMU died, or the user cancelled.
     pub fn wait(&mut self, watch: &Watched) -> Result<Rest, Stop> {
         loop {
             if let Some(status) = self.wait_for_exit(watch.limits)? {
@@ -202,10 +188,6 @@ impl Vm {
     ///
     /// QEMU 10 can hang forever if it exits by itself while a command is on the monitor, so it is
     /// told to quit.
-    ///
-    /// # Errors
-    ///
-    /// QEMU fails, or does not quit in time.
     pub fn quit(&mut self, limits: &Limits) -> Result<(), Failure> {
         drop(self.monitor.quit());
         let clock = Clock::new(self.child.id());
@@ -360,12 +342,10 @@ impl Monitor {
         &self.socket
     }
 
-    /// Ends QEMU.
     pub fn quit(&mut self) -> io::Result<()> {
         self.execute(qmp::quit {}).map(drop)
     }
 
-    /// Returns the state of the VM.
     pub fn status(&mut self) -> io::Result<RunState> {
         Ok(self.execute(qmp::query_status {})?.status)
     }
@@ -383,7 +363,6 @@ impl Monitor {
         threads.collect::<Result<_, _>>().map_err(io::Error::other)
     }
 
-    /// Continues a paused VM.
     pub fn resume(&mut self) -> io::Result<()> {
         self.execute(qmp::cont {}).map(drop)
     }

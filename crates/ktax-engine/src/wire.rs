@@ -1,24 +1,26 @@
 //! The only parser of what the guest prints: `docs/wire.md`. Its input is untrusted.
 
 mod answer;
-mod hello;
-mod trace;
 
+use std::ffi::OsString;
 use std::fmt::Write;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
 
 use ktax_host::text::escape_bytes;
-use ktax_model::{Error, ErrorKind, Layout, Result, Workload};
+use ktax_model::{Error, ErrorKind, Layout, NamedFiles, Result, TracedCall, Workload};
+
+use answer::{parse_refusal, parse_start};
 
 pub use answer::{
     Answer, Done, Printed, PrintedText, is_finished, parse_answer, parse_printed, split_answers,
 };
-pub use hello::{Hello, parse_hello, parse_symbols, parse_variables};
-pub use trace::{parse_files, parse_trace};
 
 /// The first line of everything that the guest prints; it has the version of the format.
 pub const VERSION: &str = "ktax 1";
 
-/// The longest permitted line, in bytes.
 const LINE_BYTES: usize = 4096;
 
 /// The error of more lines of one kind than the format allows.
@@ -44,7 +46,6 @@ struct WireLine<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// Reads the version line.
     pub fn after_version(bytes: &'a [u8]) -> Result<Lines<'a>> {
         if bytes.is_empty() {
             return Err(Error::guest("the guest printed nothing").kind(ErrorKind::Empty));
@@ -76,7 +77,6 @@ impl<'a> Lines<'a> {
         Ok(WireLine { number: self.number, bytes })
     }
 
-    /// Returns whether every line was read.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
@@ -102,19 +102,12 @@ impl<'a> WireLine<'a> {
         if found == keyword { Ok(rest) } else { Err(self.malformed()) }
     }
 
-    /// Returns the bytes of the line, unchecked.
-    pub fn bytes(self) -> &'a [u8] {
-        self.bytes
-    }
-
-    /// Makes the error that quotes this line.
     pub fn malformed(self) -> Error {
         let quote = escape_bytes(&self.bytes[..self.bytes.len().min(QUOTE_BYTES)]);
         Error::guest(format!("line {} is malformed: {quote}", self.number))
     }
 }
 
-/// Parses an unsigned decimal number without a sign.
 fn decimal(text: &str) -> Option<u64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
@@ -172,9 +165,257 @@ pub fn tail(console: &[u8]) -> String {
     escape_bytes(&console[console.len().saturating_sub(TAIL_BYTES)..])
 }
 
+/// The report of a guest about itself before its freeze.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// `uname -r`.
+    pub release: String,
+    /// GNU build-id in hexadecimal.
+    pub build_id: Option<String>,
+    /// Boot parameters that the kernel does not know.
+    pub ignored: Vec<String>,
+    /// Kernel threads that still ran when the guest no longer waited for an idle kernel.
+    pub busy: Vec<String>,
+    /// Preparations that failed before the freeze: modules, the disk; escaped.
+    pub failed: Vec<String>,
+    /// Name in /proc/crypto of the kernel's code that computes crc32c; only where there is a disk.
+    pub crc32c: Option<String>,
+    /// Whether the kernel's random number generator has no seed.
+    pub is_unseeded: bool,
+}
+
+/// The largest number of unknown boot parameters, or of busy kernel threads, in a hello.
+const LINES: usize = 64;
+
+pub fn parse_hello(wire: &[u8]) -> Result<Hello> {
+    let mut lines = Lines::after_version(wire)?;
+    let mut ignored = Vec::new();
+    let line = loop {
+        let line = lines.next()?;
+        match line.split()? {
+            ("ignored", parameter) if ignored.len() < LINES => {
+                ignored.push(parameter.to_owned());
+            }
+            _ => break line,
+        }
+    };
+    let release = line.expect("release")?;
+    if release.is_empty() || release.contains(' ') {
+        return Err(line.malformed());
+    }
+    let mut hello = Hello {
+        release: release.to_owned(),
+        build_id: None,
+        ignored,
+        busy: Vec::new(),
+        failed: Vec::new(),
+        crc32c: None,
+        is_unseeded: false,
+    };
+    loop {
+        let line = lines.next()?;
+        match line.split()? {
+            ("build-id", id) if hello.build_id.is_none() && is_build_id(id) => {
+                hello.build_id = Some(id.to_owned());
+            }
+            ("crc32c", driver) if hello.crc32c.is_none() && is_driver(driver) => {
+                hello.crc32c = Some(driver.to_owned());
+            }
+            ("unseeded", "") => hello.is_unseeded = true,
+            ("busy", task) if hello.busy.len() < LINES => hello.busy.push(task.to_owned()),
+            ("failed", what) if hello.failed.len() < LINES => {
+                hello.failed.push(escape_bytes(what.as_bytes()));
+            }
+            ("ready", "") => break,
+            _ => return Err(line.malformed()),
+        }
+    }
+    lines.nothing_more()?;
+    Ok(hello)
+}
+
+fn is_driver(text: &str) -> bool {
+    (1..128).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+fn is_build_id(text: &str) -> bool {
+    (8..=128).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Parses `/proc/kallsyms` as the guest sends it and returns the plugin's symbol file: the
+/// functions of the kernel and its modules, sorted by address, one for each address.
+pub fn parse_symbols(wire: &[u8]) -> Result<String> {
+    // If an address has several names, the alphabetically first is used: the order of the table may
+    // differ between boots.
+    let mut functions =
+        parse_symbol_lines(wire, |address, kind| address >> 63 == 1 && is_text(kind))?;
+    if functions.is_empty() {
+        return Err(Error::guest("the symbol table has no kernel functions")
+            .next("check that kernel.kptr_restrict is not 2"));
+    }
+    functions.dedup_by_key(|(address, _)| *address);
+    Ok(symbol_file(&functions))
+}
+
+/// Parses `/proc/kallsyms` and returns all symbols that are no functions: variables, also those of
+/// which each CPU has one, at low addresses. Several may have one address. A kernel without
+/// `CONFIG_KALLSYMS_ALL` has few.
+pub fn parse_variables(wire: &[u8]) -> Result<String> {
+    Ok(symbol_file(&parse_symbol_lines(wire, |_, kind| !is_text(kind))?))
+}
+
+fn symbol_file(symbols: &[(u64, &str)]) -> String {
+    symbols.iter().map(|(address, name)| format!("{address:016x} {name}\n")).collect()
+}
+
+fn is_text(kind: &str) -> bool {
+    matches!(kind, "t" | "T" | "w" | "W")
+}
+
+/// Parses the symbols that are asked for, sorted.
+fn parse_symbol_lines(wire: &[u8], is_asked: fn(u64, &str) -> bool) -> Result<Vec<(u64, &str)>> {
+    let mut lines = Lines::after_version(wire)?;
+    let start = lines.next()?;
+    if start.expect("start")? != "symbols" {
+        return Err(start.malformed());
+    }
+    let mut symbols = Vec::new();
+    loop {
+        let line = lines.next()?;
+        if line.bytes == b"end" {
+            break;
+        }
+        let text = std::str::from_utf8(line.bytes).map_err(|_| line.malformed())?;
+        symbols.extend(parse_symbol(text, is_asked).map_err(|()| line.malformed())?);
+    }
+    lines.nothing_more()?;
+    symbols.sort_unstable();
+    Ok(symbols)
+}
+
+/// Parses one symbol; `None` if it is not asked for, or if no file can name it.
+fn parse_symbol(line: &str, is_asked: fn(u64, &str) -> bool) -> Result<Option<(u64, &str)>, ()> {
+    let mut fields = line.split_whitespace();
+    let (Some(address), Some(kind), Some(name)) = (fields.next(), fields.next(), fields.next())
+    else {
+        return Err(());
+    };
+    let address = u64::from_str_radix(address, 16).map_err(|_| ())?;
+    let nameable = (1..=127).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.$".contains(&byte));
+    Ok((nameable && is_asked(address, kind)).then_some((address, name)))
+}
+
+/// Parses the lines between the start of `program` and its end. `parse_line` gets the keyword and
+/// the rest of each, and returns false for a line that does not belong there. The inner error is
+/// the escaped reason why there is no answer.
+fn parse_between(
+    wire: &[u8],
+    program: &str,
+    mut parse_line: impl FnMut(&str, &str) -> Result<bool>,
+) -> Result<Result<(), String>> {
+    let mut lines = match parse_start(wire, program)? {
+        Ok(lines) => lines,
+        Err(reason) => return Ok(Err(reason)),
+    };
+    loop {
+        let line = lines.next()?;
+        if let Some(text) = line.bytes.strip_prefix(b"fail ") {
+            return Ok(Err(parse_refusal(text, lines)?));
+        }
+        match line.split()? {
+            ("end", "") => break,
+            (keyword, rest) if parse_line(keyword, rest)? => {}
+            _ => return Err(line.malformed()),
+        }
+    }
+    lines.nothing_more()?;
+    Ok(Ok(()))
+}
+
+/// Parses the answer to an order that traces `program`: its calls, or the escaped reason why there
+/// are none.
+pub fn parse_trace(wire: &[u8], program: &str) -> Result<Result<Vec<TracedCall>, String>> {
+    let mut calls = Vec::new();
+    let parsed = parse_between(wire, program, |keyword, rest| {
+        match keyword {
+            "call" => match parse_call(rest) {
+                Some(call) => calls.push(call),
+                None => return Ok(false),
+            },
+            // The program and its tracer also send page faults and the like.
+            "value" | "stdout" | "stderr" | "cut" => {}
+            _ => return Ok(false),
+        }
+        if calls.len() > TracedCall::MOST { Err(too_many(TracedCall::MOST)) } else { Ok(true) }
+    })?;
+    Ok(parsed.map(|()| calls))
+}
+
+fn parse_call(fields: &str) -> Option<TracedCall> {
+    let mut numbers = fields.split(' ').map(decimal);
+    let mut next = || numbers.next().flatten();
+    let (task, number, given) = (next()?, next()?, next()?);
+    numbers.next().is_none().then_some(())?;
+    Some(TracedCall {
+        task: task.try_into().ok()?,
+        number: number.try_into().ok()?,
+        given: given.try_into().ok()?,
+    })
+}
+
+/// Parses the answer to an order that traces the files of `program`; or the escaped reason why
+/// there are none.
+pub fn parse_files(wire: &[u8], program: &str) -> Result<Result<NamedFiles, String>> {
+    let mut files = NamedFiles::default();
+    let parsed = parse_between(wire, program, |keyword, rest| {
+        let to = match keyword {
+            "opened" => &mut files.opened,
+            "executed" => &mut files.executed,
+            "missing" => &mut files.missing,
+            "value" => {
+                files.status = parse_status(rest).unwrap_or(files.status);
+                return Ok(true);
+            }
+            _ => return Ok(false),
+        };
+        let Some(path) = parse_path(rest) else { return Ok(false) };
+        to.push(path);
+        if to.len() > NamedFiles::MOST { Err(too_many(NamedFiles::MOST)) } else { Ok(true) }
+    })?;
+    Ok(parsed.map(|()| files))
+}
+
+fn parse_status(entry: &str) -> Option<u64> {
+    match entry.split_once(' ')? {
+        ("status", status) => decimal(status),
+        ("signal", signal) => decimal(signal)?.checked_add(128),
+        _ => None,
+    }
+}
+
+/// Parses an absolute path, in which `%XX` is a byte.
+fn parse_path(text: &str) -> Option<PathBuf> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        let byte = match byte {
+            b'%' => {
+                let mut digit = || char::from(rest.next()?).to_digit(16);
+                u8::try_from(digit()? * 16 + digit()?).ok()?
+            }
+            b' ' => return None,
+            plain => plain,
+        };
+        bytes.push(byte);
+    }
+    (bytes.starts_with(b"/") && !bytes.contains(&0)).then(|| OsString::from_vec(bytes).into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn a_panic_is_found_between_other_lines() {
@@ -186,5 +427,147 @@ mod tests {
         let end = b"\n[ 2.1] ---[ end Kernel panic - not syncing: VFS: \x1b[31mno root ]---\n";
         let console = [&console[..], end].concat();
         assert_eq!(panic_that_stays(&console).as_deref(), Some("VFS: \\x1b[31mno root"));
+    }
+
+    #[test]
+    fn a_hello_has_a_release_and_maybe_a_build_id() {
+        let with = b"ktax 1\nrelease 6.1.0-56-cloud-amd64\nbuild-id 0123456789abcdef\nready\n";
+        let hello = parse_hello(with).unwrap();
+        assert_eq!(hello.release, "6.1.0-56-cloud-amd64");
+        assert_eq!(hello.build_id.as_deref(), Some("0123456789abcdef"));
+        let without = parse_hello(b"ktax 1\nrelease 6.12.0\nready\n").unwrap();
+        assert_eq!((without.build_id, without.is_unseeded), (None, false));
+    }
+
+    #[test]
+    fn a_hello_says_what_is_not_settled_yet() {
+        let disk = parse_hello(b"ktax 1\nrelease 6\ncrc32c crc32c-intel\nready\n").unwrap();
+        assert_eq!(disk.crc32c.as_deref(), Some("crc32c-intel"));
+        let wire = b"ktax 1\nrelease 6\nunseeded\nbusy cryptomgr_test\nbusy kworker/0:1\nready\n";
+        let hello = parse_hello(wire).unwrap();
+        assert!(hello.is_unseeded);
+        assert_eq!(hello.busy, ["cryptomgr_test", "kworker/0:1"]);
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for wire in [
+            &b""[..],
+            b"ktax 2\nrelease 6\nready\n",
+            b"ktax 1\nrelease \nready\n",
+            b"ktax 1\nrelease 6\nbuild-id zz\nready\n",
+            b"ktax 1\nrelease 6\ncrc32c \nready\n",
+            b"ktax 1\nrelease 6\ncrc32c a\ncrc32c b\nready\n",
+            b"ktax 1\nrelease 6\nready\nready\n",
+            b"ktax 1\nrelease 6\nready",
+            b"ktax 1\nrelease \x1b[31m6\nready\n",
+        ] {
+            assert!(parse_hello(wire).is_err(), "{}", wire.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn functions_of_the_image_and_of_modules_are_kept_in_order() {
+        let wire = b"ktax 1\nstart symbols\n\
+            ffffffff81000040 T second\n\
+            ffffffff81000000 t b_first\n\
+            ffffffff81000000 T a_first\n\
+            ffffffff82000000 D data\n\
+            0000000000001000 T percpu\n\
+            ffffffffc0000000 t helper\t[module]\n\
+            end\n";
+        let symbols = parse_symbols(wire).unwrap();
+        let image = "ffffffff81000000 a_first\nffffffff81000040 second\n";
+        assert_eq!(symbols, format!("{image}ffffffffc0000000 helper\n"));
+    }
+
+    #[test]
+    fn variables_are_all_others_and_those_of_each_cpu_among_them() {
+        let wire = b"ktax 1\nstart symbols\n\
+            ffffffff82000000 D data\n\
+            ffffffff81000000 T function\n\
+            0000000000001000 A percpu\n\
+            ffffffff82000000 b also_there\n\
+            end\n";
+        let high = "ffffffff82000000 also_there\nffffffff82000000 data\n";
+        assert_eq!(parse_variables(wire).unwrap(), format!("0000000000001000 percpu\n{high}"));
+    }
+
+    #[test]
+    fn a_table_of_zeroes_is_no_table() {
+        let wire = b"ktax 1\nstart symbols\n0000000000000000 T _stext\nend\n";
+        assert!(parse_symbols(wire).unwrap_err().message().ends_with("no kernel functions"));
+    }
+
+    fn parse_calls(middle: &str) -> Result<Result<Vec<TracedCall>, String>> {
+        parse_trace(format!("ktax 1\nstart program\n{middle}").as_bytes(), "program")
+    }
+
+    #[test]
+    fn calls_are_in_their_order() {
+        let calls = parse_calls("call 0 96 7\nvalue page-faults 3\ncall 1 511 4294967295\nend\n");
+        let calls = calls.unwrap().unwrap();
+        let traced = |task, number, given| TracedCall { task, number, given };
+        assert_eq!(calls, [traced(0, 96, 7), traced(1, TracedCall::RDTSC, u32::MAX)]);
+    }
+
+    #[test]
+    fn a_program_that_fails_says_why() {
+        assert_eq!(
+            parse_calls("call 0 96 7\nfail it \x1b[2J\n").unwrap(),
+            Err("it \\x1b[2J".into())
+        );
+        assert_eq!(parse_trace(b"ktax 1\nfail order: x\n", "program"), Ok(Err("order: x".into())));
+    }
+
+    #[test]
+    fn what_is_no_call_is_refused() {
+        for line in ["call 0 96", "call 0 96 7 8", "call 0 -1 7", "call 65536 1 7", "sig a 1", ""] {
+            assert!(parse_calls(&format!("{line}\nend\n")).is_err(), "{line}");
+        }
+        assert!(parse_calls("call 0 96 7\n").is_err());
+        assert!(parse_calls("end\nend\n").is_err());
+        assert!(parse_trace(b"ktax 1\nstart pipe\nend\n", "program").is_err());
+        let many = "call 0 1 2\n".repeat(TracedCall::MOST + 1);
+        assert_eq!(parse_calls(&many), Err(too_many(TracedCall::MOST)));
+    }
+
+    fn parse_names(middle: &str) -> Result<Result<NamedFiles, String>> {
+        parse_files(format!("ktax 1\nstart program\n{middle}").as_bytes(), "program")
+    }
+
+    #[test]
+    fn files_are_sorted_by_what_became_of_them() {
+        let text = "executed /bin/perl\nopened /a%20b%25\nmissing /x\nmissing /c\n\
+            value page-faults 3\nvalue status 2\nend\n";
+        let files = parse_names(text).unwrap().unwrap();
+        let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
+        let wanted = NamedFiles {
+            opened: paths(&["/a b%"]),
+            executed: paths(&["/bin/perl"]),
+            missing: paths(&["/x", "/c"]),
+            status: 2,
+        };
+        assert_eq!(files, wanted);
+        assert_eq!(parse_names("value signal 11\nend\n").unwrap().unwrap().status, 139);
+        assert_eq!(parse_names("fail mount: no\n").unwrap(), Err("mount: no".into()));
+    }
+
+    #[test]
+    fn what_is_no_path_is_refused() {
+        for line in
+            ["opened", "opened a", "opened /%2", "opened /%zz", "opened /%00", "opened /a b"]
+        {
+            assert!(parse_names(&format!("{line}\nend\n")).is_err(), "{line}");
+        }
+        assert!(parse_names("opened /a\n").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let head = b"ktax 1\nstart program\n".to_vec();
+            drop(parse_files(&[head, bytes].concat(), "program"));
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::{fs, io};
 use rustix::process::{geteuid, getpid};
 
 use super::{Check, optional};
-use crate::engine::counters::Counters;
+use crate::engine::command::Counters;
 use crate::engine::host::Running;
 use crate::engine::kvm::allowed_cpus;
 use crate::engine::limits::LOOK_AT_CPUS;

@@ -159,7 +159,6 @@ fn take(path: &Path, lock: File) -> Result<Lock> {
     })
 }
 
-/// Returns whether a journal exists.
 fn has_journal(dir: &Path) -> Result<bool> {
     let path = dir.join(JOURNAL);
     match path.symlink_metadata() {
@@ -185,7 +184,6 @@ pub(super) struct StateDir {
 }
 
 impl StateDir {
-    /// Takes the lock.
     pub(super) fn lock(dir: &Path) -> Result<StateDir> {
         DirBuilder::new().recursive(true).mode(0o755).create(dir).map_err(unusable(dir))?;
         let about = dir.symlink_metadata().map_err(unusable(dir))?;
@@ -289,7 +287,6 @@ pub struct PutBack {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Left {
     pub setting: String,
-    /// The present value.
     pub now: String,
     pub why: &'static str,
 }
@@ -302,7 +299,6 @@ impl Replayed {
 }
 
 impl fmt::Display for Replayed {
-    /// Writes one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let value = |value: &str| escape_bytes(value.as_bytes());
         let back = self.put_back.iter().map(|done| {
@@ -388,7 +384,6 @@ impl<'a> Changer<'a> {
         Changer::with_running(Running::default(), dir, sides, note)
     }
 
-    /// Does so for these files of a kernel.
     pub(super) fn with_running(
         running: Running,
         dir: &Path,

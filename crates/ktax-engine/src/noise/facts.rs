@@ -10,7 +10,6 @@ use ktax_model::{Facts, fact};
 /// ADDR_NO_RANDOMIZE of personality(2), which `setarch -R` sets.
 const NO_RANDOMIZE: u32 = 0x0004_0000;
 
-/// Reads the facts of this machine.
 pub fn facts() -> Facts {
     facts_below(Path::new("/"))
 }
@@ -127,7 +126,6 @@ fn smt(active: Option<String>, control: Option<String>) -> Option<String> {
     }
 }
 
-/// Returns the word in brackets.
 fn chosen(text: &str) -> Option<String> {
     Some(text.split_once('[')?.1.split_once(']')?.0.to_owned())
 }

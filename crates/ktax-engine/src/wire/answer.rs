@@ -21,7 +21,6 @@ pub enum Answer {
 /// The answer of a Run that ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Done {
-    /// The work signature.
     pub signature: Signature,
     /// Measured values beside the work: times, page faults, context switches.
     pub values: Signature,
@@ -41,7 +40,7 @@ pub fn parse_answer(wire: &[u8], program: &str) -> Result<Answer> {
     loop {
         let line = lines.next()?;
         // A reason may quote the kernel's own words; it is escaped, not refused.
-        if let Some(text) = line.bytes().strip_prefix(b"fail ") {
+        if let Some(text) = line.bytes.strip_prefix(b"fail ") {
             return Ok(Answer::Refused(parse_refusal(text, lines)?));
         }
         match line.split()? {
@@ -150,9 +149,7 @@ pub fn is_finished(answer: &[u8]) -> bool {
 /// The output of a program of the user's, as the guest sends it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Printed {
-    /// Standard output.
     pub stdout: PrintedText,
-    /// Standard error.
     pub stderr: PrintedText,
 }
 
