@@ -13,9 +13,7 @@ use super::error::{self, Error, OrHost};
 use super::phases::Options;
 use super::programs;
 use super::session::Session;
-use crate::analyse::{
-    AnalyseError, estimates, in_blocks, never_ran, noise, progress, times, wants_more,
-};
+use crate::analyse::{estimates, in_blocks, never_ran, noise, progress, times, wants_more};
 use crate::engine::host::{Host, Running};
 use crate::engine::kvm::check_device;
 use crate::engine::noise::Watch;
@@ -293,7 +291,7 @@ pub(super) fn analyse(dir: &RunDir<TimesPlan>, options: Options) -> Result<Compa
     };
     if comparison.times().is_none_or(|times| times.pairs + times.controls == 0) {
         let dir = dir.root().display().to_string();
-        return Err(AnalyseError::NoPair { dir, next }.into());
+        return Err(Error::user(format!("{dir} has no pair yet")).next(next));
     }
     Ok(comparison)
 }

@@ -2,7 +2,6 @@
 
 use std::io;
 
-use ktax::analyse::AnalyseError;
 use ktax::cmd::Exit;
 use ktax::exits::SinceError;
 use ktax::exits::files::ExitsError;
@@ -41,8 +40,6 @@ fn errors() -> Vec<(Error, Blame)> {
     use Blame::{Guest, Host, User};
     let panic = || Failure::Panic { message: text("no init") };
     let setting = || Failure::Setting { reason: text("read-only") };
-    let sum = AnalyseError::Sum { row: text("a"), boot: text("b"), functions: 1, sample: 2 };
-    let no_pair = AnalyseError::NoPair { dir: text("out"), next: text("measure") };
     let [path, name, since, program, reason] = ["x", "x", "y", "qemu", "all gone"].map(text);
     let cleared = SinceError::Less { reason };
     let gone = io::ErrorKind::NotFound.into();
@@ -59,17 +56,13 @@ fn errors() -> Vec<(Error, Blame)> {
         (RunDirError::Format { path: text("out"), found: 1 }.into(), User),
         (TimesError::Order { index: 1, dir: text("out") }.into(), User),
         (TimesError::from(in_use()).into(), User),
-        (AnalyseError::from(in_use()).into(), User),
-        (no_pair.into(), User),
         ("".parse::<KernelSpec>().unwrap_err().into(), User),
         (ktax::model::Error::guest("the build failed").into(), Guest),
         (TimesError::Boot { failure: panic(), console: None }.into(), Guest),
         (TimesError::Boot { failure: setting(), console: None }.into(), Host),
         (TimesError::Watch(io::ErrorKind::NotFound.into()).into(), Host),
         (TimesError::from(full()).into(), Host),
-        (AnalyseError::from(full()).into(), Host),
         (full().into(), Host),
-        (sum.into(), Host),
         (ktax::model::Error::host("the build was killed").into(), Host),
         (InitError::NotInit.into(), Host),
         (Error::host("no signals"), Host),

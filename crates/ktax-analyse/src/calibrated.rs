@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::error::AnalyseError;
 use ktax_model::{
-    Calibration, CalibrationFit, CalibrationRow, Comparison, Costly, Effect, Estimate, Fitted,
-    LowHigh, NativeRow, NativeSample, NativeTable, Ratio, Row, Share, Side, ValidatedRow,
+    Calibration, CalibrationFit, CalibrationRow, Comparison, Costly, Effect, Error, Estimate,
+    Fitted, LowHigh, NativeRow, NativeSample, NativeTable, Ratio, Row, Share, Side, ValidatedRow,
     Validation, Verdict, Workload, fact, hull,
 };
 use ktax_stats::constants::{
@@ -153,11 +152,15 @@ const CLEAR_PERCENT: f64 = 5.0;
 
 /// Compares the estimates of rows with their measured times. It fails if no row has both, or if the
 /// estimates have no fit.
-pub fn validate(counted: &Comparison, timed: &Comparison) -> Result<Validation, AnalyseError> {
+pub fn validate(counted: &Comparison, timed: &Comparison) -> ktax_model::Result<Validation> {
     let estimated = |row: &'_ Row| row.counts()?.estimate.clone();
     let first = counted.rows.iter().find_map(estimated);
-    let first =
-        first.filter(|estimate| estimate.percent.is_some()).ok_or(AnalyseError::NoEstimate)?;
+    let first = first.filter(|estimate| estimate.percent.is_some()).ok_or_else(|| {
+        Error::user(
+            "the counts have no estimates in percent, which need a machine with fitted rows",
+        )
+        .next("add --machine FILE, as `ktax calibrate --counts … --times …` writes it")
+    })?;
     let ratio =
         |row: &str| timed.rows.iter().find(|timed_row| timed_row.row == row)?.times()?.ratio;
     let both = counted.rows.iter().filter_map(|row| {
@@ -167,7 +170,8 @@ pub fn validate(counted: &Comparison, timed: &Comparison) -> Result<Validation, 
     });
     let mut rows: Vec<ValidatedRow> = both.collect();
     if rows.is_empty() {
-        return Err(AnalyseError::NothingToValidate);
+        let error = Error::user("no row was both estimated and timed");
+        return Err(error.next("count and time the same rows"));
     }
     rows.sort_by(|one, other| beyond(other).total_cmp(&beyond(one)));
     let pairs: Vec<_> = rows.iter().map(|row| (row.predicted(), row.measured_percent)).collect();

@@ -11,17 +11,17 @@ pub use paths::row_paths;
 pub use runs::CountsRuns;
 
 pub(super) use functions::function_deltas;
+pub(super) use runs::{boots_missing, run_missing, wrong_plan};
 
 use crate::effect::{EffectValues, effect, signature_differences};
-use crate::error::Result;
 use crate::estimate::estimate;
 use crate::warnings::RunWarnings;
 use crate::{growth, warnings};
 use ktax_model::{
     AWAITED, AskedCounts, Comparison, ComparisonMethod, CountedOperations, CountsComparison,
     CountsEvidence, CountsPlan, Effect, Evidence, Growth, MAKESPAN, METRICS, Metric, Model, Plan,
-    PrintedEnd, Row, Sample, Side, Sides, Signature, TRANSFERS, UserProgram, Verdict, Warning,
-    WorkEvidence, Workload, metric,
+    PrintedEnd, Result, Row, Sample, Side, Sides, Signature, TRANSFERS, UserProgram, Verdict,
+    Warning, WorkEvidence, Workload, metric,
 };
 use program_work::OperationSource;
 use runs::{Gathered, Pair, PairedBoots, Scale};

@@ -1,12 +1,12 @@
 //! Comparisons of guests: Layouts of both Sides, paired, judged by the exact rule.
 
+use crate::counts::{boots_missing, run_missing, wrong_plan};
 use crate::effect::{EffectValues, effect, signature_differences};
-use crate::error::{AnalyseError, Result};
 use crate::warnings;
 use ktax_model::{
     Boot, Comparison, ComparisonMethod, EXITS, Effect, Evidence, Failure, GUEST_TIME, GuestRow,
-    GuestSample, GuestWork, GuestsComparison, GuestsEvidence, GuestsPlan, Outcome, Plan, Row,
-    RowFailure, Side, Sides, Step, TIME, Verdict,
+    GuestSample, GuestWork, GuestsComparison, GuestsEvidence, GuestsPlan, Outcome, Plan, Result,
+    Row, RowFailure, Side, Sides, Step, TIME, Verdict,
 };
 use ktax_run::rundir::RunDir;
 
@@ -164,11 +164,8 @@ impl<'a> GuestBoots<'a> {
             boots.extend(dir.boot(step)?.map(|boot| (step, boot)));
         }
         if boots.len() < plan.steps.len() {
-            return Err(AnalyseError::BootsMissing {
-                missing: plan.steps.len() - boots.len(),
-                planned: plan.steps.len(),
-                dir: dir.root().display().to_string(),
-            });
+            let dir = dir.root().display().to_string();
+            return Err(boots_missing(boots.len(), plan.steps.len(), &dir));
         }
         // A Side that lacks the Boot of some Layout could not be paired.
         boots.sort_by_key(|(step, _)| step.layout);
@@ -178,7 +175,7 @@ impl<'a> GuestBoots<'a> {
             && boots_of_side(Side::Base) > 0
         {
             true => Ok(GuestBoots { dir, boots }),
-            false => Err(AnalyseError::Plan { reason: "has a layout without a boot".into() }),
+            false => Err(wrong_plan("has a layout without a boot")),
         }
     }
 
@@ -215,11 +212,8 @@ impl<'a> GuestBoots<'a> {
             return Ok(Err(failure.clone()));
         }
         let run = self.dir.run::<GuestSample>(step, &row.row)?;
-        let run = run.ok_or_else(|| AnalyseError::RunMissing {
-            row: row.row.clone(),
-            boot: step.name(),
-            dir: self.dir.root().display().to_string(),
-        })?;
+        let dir = || self.dir.root().display().to_string();
+        let run = run.ok_or_else(|| run_missing(&row.row, step, &dir()))?;
         Ok(match run.outcome {
             Outcome::Measured(sample) => check_work(row, sample),
             Outcome::Failed(failure) => Err(failure),

@@ -77,7 +77,7 @@ fn what_is_missing_is_said() {
     let AnyRunDir::Guests(dir) = AnyRunDir::open(&root).unwrap() else { panic!("guests") };
     let error = analyse::guests(&dir).unwrap_err();
     assert!(error.to_string().contains("resume with `ktax run"), "{error}");
-    assert_eq!(error.blame(), Blame::User);
+    assert_eq!(error.blame, Blame::User);
 }
 
 #[test]

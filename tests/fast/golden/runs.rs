@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ktax::analyse::{AnalyseError, counts};
+use ktax::analyse::counts;
 use ktax::flow::{self, Options};
 use ktax::model::{
     Boot, Comparison, CountsPlan, Failure, METRICS, Outcome, Run, Sample, Side, Verdict,
@@ -68,11 +68,11 @@ fn an_unfinished_directory_says_how_to_go_on() {
     std::fs::remove_file(dir.boot_dir(&step).join("runs/row.json")).unwrap();
     let next = format!("resume with `ktax run {}`", root.path().display());
     let error = counts(&dir).unwrap_err();
-    assert!(matches!(&error, AnalyseError::RunMissing { boot, .. } if boot == "004-base"));
+    assert!(error.message().contains("in boot 004-base"), "{error}");
     assert!(error.to_string().ends_with(&next), "{error}");
     std::fs::remove_file(dir.boot_dir(&step).join("boot.json")).unwrap();
     let error = counts(&dir).unwrap_err();
-    assert!(matches!(error, AnalyseError::BootsMissing { missing: 1, planned: 10, .. }));
+    assert!(error.message().starts_with("1 of 10 boots are not made yet"), "{error}");
     assert!(error.to_string().ends_with(&next), "{error}");
 }
 
@@ -124,7 +124,7 @@ fn samples_that_do_not_fit_are_refused() {
         let run = Run { row: "row".into(), outcome: Outcome::Measured(more) };
         dir.write_run(step, &run, None).unwrap();
     }
-    assert!(matches!(counts(&dir), Err(AnalyseError::Sum { .. })));
+    assert!(counts(&dir).unwrap_err().message().contains("the sample says"));
 }
 
 #[test]

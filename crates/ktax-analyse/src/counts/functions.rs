@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::paths;
 use super::runs::{CountsRuns, Pair};
-use crate::error::{AnalyseError, Result};
 use ktax_model::{
-    Basic, CacheLine, Context, Counter, Counts, FunctionDelta, Metric, Msr, MsrLine, PathDelta,
-    Profile, ProfileLine, Sample, Side, Sides, Workload, has_one_side, lacking,
+    Basic, CacheLine, Context, Counter, Counts, Error, FunctionDelta, Metric, Msr, MsrLine,
+    PathDelta, Profile, ProfileLine, Result, Sample, Side, Sides, Workload, has_one_side, lacking,
 };
 
 /// Most cache lines that are kept: many travel, and these explain a row.
@@ -24,11 +23,11 @@ pub(super) fn functions_and_paths(
     let profile = |side: Side| -> Result<Profile> {
         let (step, sample) = (pair.steps.get(side), pair.measured.get(side));
         let profile = runs.profile(step, &workload.row)?;
-        add_up(&profile, sample, metric).map_err(|(functions, sample)| AnalyseError::Sum {
-            row: workload.row.clone(),
-            boot: step.name(),
-            functions,
-            sample,
+        add_up(&profile, sample, metric).map_err(|(functions, sample)| {
+            let place = format!("the functions of {} in boot {}", workload.row, step.name());
+            let sums = format!("add up to {functions} instructions, the sample says {sample}");
+            let next = "run `ktax doctor`, then measure again into a new directory";
+            Error::host(format!("{place} {sums}")).next(next)
         })?;
         Ok(pair.scales.get(side).profile(profile))
     };

@@ -7,11 +7,10 @@ use std::mem;
 
 use super::functions::{both_sides, nonzero_counts, plain};
 use super::runs::{CountsRuns, Pair, no_step, scale_of};
-use crate::error::Result;
 use ktax_model::{
     Basic, COUNTERS, Context, Costly, Counter, Counts, CountsEvidence, Effect,
-    LITTLE_OF_DELTA_PERCENT, Metric, Path, PathDelta, Profile, ProfileLine, Row, RowPaths, Side,
-    Sides, WaitStack, Workload,
+    LITTLE_OF_DELTA_PERCENT, Metric, Path, PathDelta, Profile, ProfileLine, Result, Row, RowPaths,
+    Side, Sides, WaitStack, Workload,
 };
 
 /// A place with a smaller share of the row on both Sides, in parts of a thousand, gets no bar; nor

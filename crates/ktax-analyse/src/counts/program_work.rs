@@ -9,10 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::functions::plain;
 use super::runs::{CountsRuns, Pair};
-use crate::error::Result;
 use ktax_model::{
-    Context, Costly, Path, Profile, ProgramWork, Sample, Side, Sides, TransferredBytes, Verdict,
-    WorkDifference, WorkEvidence, Workload,
+    Context, Costly, Path, Profile, ProgramWork, Result, Sample, Side, Sides, TransferredBytes,
+    Verdict, WorkDifference, WorkEvidence, Workload,
 };
 use ktax_stats::exact::are_apart;
 

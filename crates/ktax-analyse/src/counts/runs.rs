@@ -2,10 +2,10 @@
 //! number of operations.
 
 use crate::effect;
-use crate::error::{AnalyseError, Result};
+use ktax_host::text::shell_path;
 use ktax_model::{
-    Boot, CountedOperations, Counts, CountsPlan, Failure, Outcome, Path, Plan, Profile,
-    ProfileLine, RowFailure, Run, Sample, Side, Sides, Step, Workload,
+    Boot, CountedOperations, Counts, CountsPlan, Error, Failure, Outcome, Path, Plan, Profile,
+    ProfileLine, Result, RowFailure, Run, Sample, Side, Sides, Step, Workload,
 };
 use ktax_run::rundir::{RunDir, RunDirError};
 
@@ -89,11 +89,7 @@ impl<'a> PairedBoots<'a> {
         let boots = plan.steps.iter().map(read).collect::<Result<Vec<_>>>()?;
         let made: Vec<(&Step, Boot)> = boots.into_iter().flatten().collect();
         if made.len() < plan.steps.len() {
-            return Err(AnalyseError::BootsMissing {
-                missing: plan.steps.len() - made.len(),
-                planned: plan.steps.len(),
-                dir: runs.place(),
-            });
+            return Err(boots_missing(made.len(), plan.steps.len(), &runs.place()));
         }
         let pair = |layout| Sides::try_from_fn(|side| find(&made, layout, side));
         let pairs = (0..plan.layouts.len()).map(pair).collect::<Result<_>>()?;
@@ -141,16 +137,16 @@ impl<'a> PairedBoots<'a> {
         if let Some(failure) = &boot.failure {
             return Ok(Err(failure.clone()));
         }
-        let run = self.runs.run(step, &workload.row)?.ok_or_else(|| AnalyseError::RunMissing {
-            row: workload.row.clone(),
-            boot: step.name(),
-            dir: self.runs.place(),
-        })?;
+        let run = self.runs.run(step, &workload.row)?;
+        let run = run.ok_or_else(|| run_missing(&workload.row, step, &self.runs.place()))?;
         let attempt = sample_or_failure(run.outcome, workload);
         match attempt.as_ref().map(|sample| (sum(sample), sample.total)) {
             Ok((sum, total)) if sum != total => {
-                let (row, boot) = (workload.row.clone(), step.name());
-                Err(AnalyseError::Total { row, boot, sum, total })
+                let sums = format!("add up to {sum}, and the total beside them is {total}");
+                let reason = format!("{sums}: the file was changed");
+                let error =
+                    format!("the counts of {} in boot {} {reason}", workload.row, step.name());
+                Err(Error::host(error).next("measure again into a new directory"))
             }
             _ => Ok(attempt),
         }
@@ -175,7 +171,7 @@ fn check(plan: &CountsPlan) -> Result<()> {
     } else {
         return Ok(());
     };
-    Err(AnalyseError::Plan { reason })
+    Err(wrong_plan(&reason))
 }
 
 fn find<'a>(made: &[(&'a Step, Boot)], layout: usize, side: Side) -> Result<(&'a Step, Boot)> {
@@ -183,8 +179,25 @@ fn find<'a>(made: &[(&'a Step, Boot)], layout: usize, side: Side) -> Result<(&'a
     found.cloned().ok_or_else(|| no_step(layout, side))
 }
 
-pub(super) fn no_step(layout: usize, side: Side) -> AnalyseError {
-    AnalyseError::Plan { reason: format!("has no step for layout {layout} of {}", side.name()) }
+pub(super) fn no_step(layout: usize, side: Side) -> Error {
+    wrong_plan(&format!("has no step for layout {layout} of {}", side.name()))
+}
+
+/// The plan is not one that ktax makes.
+pub(crate) fn wrong_plan(reason: &str) -> Error {
+    Error::user(format!("plan.json {reason}")).next("plan again in a new directory")
+}
+
+/// The plan was not carried out to its end.
+pub(crate) fn boots_missing(made: usize, planned: usize, dir: &str) -> Error {
+    let message = format!("{} of {planned} boots are not made yet", planned - made);
+    Error::user(message).next(format!("resume with `ktax run {}`", shell_path(dir)))
+}
+
+/// A Boot was made, but not all Runs in it.
+pub(crate) fn run_missing(row: &str, step: &Step, dir: &str) -> Error {
+    let message = format!("{row} was not run yet in boot {}", step.name());
+    Error::user(message).next(format!("resume with `ktax run {}`", shell_path(dir)))
 }
 
 fn row_failure(step: &Step, failure: Failure) -> RowFailure {

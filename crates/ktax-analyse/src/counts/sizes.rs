@@ -5,11 +5,10 @@
 
 use super::runs::{CountsRuns, Gathered, Pair, PairedBoots};
 use super::{decide, effects, functions, metrics_of, pair_of};
-use crate::error::Result;
 use ktax_host::text::shell_line;
 use ktax_model::{
-    CountsEvidence, Evidence, METRICS, OfSizes, Row, RowFailure, Sample, Side, Sides, UserProgram,
-    Verdict, Warning, Workload,
+    CountsEvidence, Evidence, METRICS, OfSizes, Result, Row, RowFailure, Sample, Side, Sides,
+    UserProgram, Verdict, Warning, Workload,
 };
 
 /// If the start takes more than this part of a run, it hides the cost of an operation.
@@ -34,12 +33,10 @@ pub(super) fn computed_rows(
     let mut computed = ComputedRows::default();
     for program in &plan.asked.guest.programs {
         let Some(size) = program.size.as_ref().filter(|size| size.is_smallest()) else { continue };
-        let sizes_of_program = plan
-            .asked
-            .guest
-            .programs
-            .iter()
-            .filter(|other| other.size.as_ref().is_some_and(|other| other.program == size.program));
+        let sizes_of_program =
+            plan.asked.guest.programs.iter().filter(|other| {
+                other.size.as_ref().is_some_and(|other| other.program == size.program)
+            });
         // A store may have only one of the sizes.
         let found = sizes_of_program.filter_map(|program| {
             let workload = plan.workloads.iter().find(|one| one.row == program.row())?;
