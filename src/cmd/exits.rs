@@ -106,9 +106,8 @@ struct HowArgs {
 }
 
 impl HowArgs {
-    /// Number of tables.
-    pub fn per(&self) -> Per {
-        self.per.per
+    fn choice(&self) -> RecorderChoice {
+        RecorderChoice { level: self.level, via: self.via }
     }
 
     /// Refuses options that KVM's own statistics and tables cannot serve.
@@ -121,17 +120,15 @@ impl HowArgs {
         let cannot = [
             (is_one && self.per.per != Per::Vm, "have only one table, for the VM; remove --per"),
             (self.level.is_some(), "have no times of single exits; remove --level"),
-            (target.is_command(), "exist only while the VM runs; start it, and give --pid or --vm"),
+            (
+                !target.command.is_empty(),
+                "exist only while the VM runs; start it, and give --pid or --vm",
+            ),
         ];
         match cannot.iter().find(|(is_wanted, _)| *is_wanted) {
             Some((_, why)) => Err(Error::user(format!("{whose} {why}"))),
             None => Ok(()),
         }
-    }
-
-    /// Recorder that was chosen.
-    pub fn choice(&self) -> RecorderChoice {
-        RecorderChoice { level: self.level, via: self.via }
     }
 }
 
@@ -155,7 +152,6 @@ struct PrintArgs {
 }
 
 impl PrintArgs {
-    /// Prints tables.
     pub fn print(&self, tables: &[ExitTable]) -> Result<(), Error> {
         let Some(columns) = self.layout else { return self.output.print(&ExitTables(tables)) };
         let text: Vec<String> = tables.iter().map(|table| exits_classic(table, columns)).collect();
@@ -189,12 +185,6 @@ struct TargetArgs {
 }
 
 impl TargetArgs {
-    /// Whether ktax starts the VMM.
-    pub fn is_command(&self) -> bool {
-        !self.command.is_empty()
-    }
-
-    /// VMM that was named.
     pub fn vmm(&self) -> VmmToRecord {
         match (&self.vm, self.pid) {
             (Some(name), _) => VmmToRecord::Name(name.clone()),
@@ -247,7 +237,7 @@ fn run_record(args: &RecordArgs) -> Result<Exit, Error> {
         flow::check_output(path)?;
     }
     let (vmm, how, terminal) = (args.target.vmm(), &args.how, Terminal::new());
-    let recorded = record(&vmm, how.choice(), how.per(), args.seconds, cancel, &terminal)?;
+    let recorded = record(&vmm, how.choice(), how.per.per, args.seconds, cancel, &terminal)?;
     let Some(tables) = recorded else {
         note!("ktax: stopped");
         return Ok(Exit::Cancelled);
@@ -288,7 +278,7 @@ fn run_watch(args: &WatchArgs) -> Result<Exit, Error> {
         let text = render(&ExitTables(tables), TEXT, text_options())?;
         Ok(offer_stdout(&screen(&text))?)
     };
-    match watch(&vmm, how.choice(), how.per(), args.interval, cancel, &show)? {
+    match watch(&vmm, how.choice(), how.per.per, args.interval, cancel, &show)? {
         true => Ok(Exit::Ok),
         false => {
             note!("ktax: stopped");

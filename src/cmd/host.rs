@@ -63,7 +63,6 @@ impl MachineArgs {
         cache_directory(self.cache.as_deref())
     }
 
-    /// Session without a store; Ctrl-C stops it.
     pub fn session<'a>(&self, observer: &'a dyn Observer) -> Result<Session<'a>, Error> {
         Ok(Session {
             qemu: qemu_program(self.qemu.as_deref()),
@@ -90,7 +89,6 @@ impl MachineArgs {
 }
 
 impl HostArgs {
-    /// Session with the store; Ctrl-C stops it.
     pub fn session<'a>(&self, observer: &'a dyn Observer) -> Result<Session<'a>, Error> {
         Ok(Session { store: self.used_store(), ..self.machine.session(observer)? })
     }
@@ -169,7 +167,6 @@ impl StorePlace {
         self.store.existing()
     }
 
-    /// Prints the text, or the JSON if it is asked for.
     pub fn print(&self, text: &str, json: Value) -> Result<(), Error> {
         write_either(self.json, text, &json)
     }
@@ -191,7 +188,6 @@ impl StoreArgs {
         self.dir.existing()
     }
 
-    /// Opens the store with its index.
     pub fn open(&self) -> Result<Stored, Error> {
         let cache = cache_directory(self.cache.as_deref())?;
         Stored::open(&self.dir.existing()?, &cache, &|text| note!("ktax: {text}"))

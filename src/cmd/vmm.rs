@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Subcommand;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Arg, ArgMatches, FromArgMatches, Subcommand};
 
 use super::Exit;
 use super::output::{note, write_stdout};
@@ -30,7 +30,7 @@ enum Command {
 
 pub fn run(args: &Args) -> Result<Exit, Error> {
     let (outcome, account) = match &args.command {
-        Command::Raw(args) => (crate::vmm::raw::run(&args.loops())?, &args.account),
+        Command::Raw(args) => (crate::vmm::raw::run(&args.loops.0)?, &args.account),
         // The account would be mixed with what the guest prints.
         Command::Linux(args) if args.account.is_stdout() => {
             let problem = "stdout is what the guest prints; remove --account, or name a file";
@@ -80,64 +80,39 @@ impl AccountArgs {
 /// than two returns (both in ns); and `exits`, the number of returns by KVM's `exit_reason`.
 #[derive(Debug, clap::Args)]
 struct RawArgs {
-    /// Execute N CPUID instructions; KVM handles them in the kernel
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    cpuid: u32,
-    /// Execute N RDMSR instructions; KVM handles them in the kernel
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    rdmsr: u32,
-    /// Execute N WRMSR instructions; KVM handles them in the kernel
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    wrmsr: u32,
-    /// Write to N new pages of memory (EPT or NPT faults); KVM handles them in the kernel
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    fault: u32,
-    /// Execute N OUT instructions to KVM's interrupt controller, which is in the kernel
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pic: u32,
-    /// Get N interrupts from the local APIC's timer while the guest runs
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    interrupt: u32,
-    /// Halt N times in the kernel until the local APIC's timer wakes the guest
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    wake: u32,
-    /// Send N interrupts (IPIs) from the vCPU to itself
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    self_ipi: u32,
-    /// Send N interrupts (IPIs) to a second vCPU that halts, and get one back for each
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    ipi: u32,
-    /// Execute N OUT instructions; each exits to user space
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    out: u32,
-    /// Write N times to an address without memory (MMIO); each exits to user space
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    mmio: u32,
-    /// Execute N HLT instructions; each exits to user space
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    hlt: u32,
+    #[command(flatten)]
+    loops: LoopArgs,
     #[command(flatten)]
     account: AccountArgs,
 }
 
-impl RawArgs {
-    fn loops(&self) -> Loops {
-        let times = |kind| match kind {
-            RawKind::Cpuid => self.cpuid,
-            RawKind::Rdmsr => self.rdmsr,
-            RawKind::Wrmsr => self.wrmsr,
-            RawKind::Fault => self.fault,
-            RawKind::Pic => self.pic,
-            RawKind::Interrupt => self.interrupt,
-            RawKind::Wake => self.wake,
-            RawKind::SelfIpi => self.self_ipi,
-            RawKind::Ipi => self.ipi,
-            RawKind::Out => self.out,
-            RawKind::Mmio => self.mmio,
-            RawKind::Hlt => self.hlt,
-        };
+/// How often the guest does each kind: an option for each.
+#[derive(Debug)]
+struct LoopArgs(Loops);
+
+impl clap::Args for LoopArgs {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        command.args(RawKind::ALL.map(|kind| {
+            let option = Arg::new(kind.name()).long(kind.name()).help(kind.help());
+            option.value_name("N").default_value("0").value_parser(clap::value_parser!(u32))
+        }))
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        LoopArgs::augment_args(command)
+    }
+}
+
+impl FromArgMatches for LoopArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<LoopArgs, clap::Error> {
+        let times = |kind: RawKind| matches.get_one(kind.name()).copied().unwrap_or_default();
         let kinds = RawKind::ALL.into_iter();
-        kinds.fold(Loops::default(), |loops, kind| loops.with(kind, times(kind)))
+        Ok(LoopArgs(kinds.fold(Loops::default(), |loops, kind| loops.with(kind, times(kind)))))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = LoopArgs::from_arg_matches(matches)?;
+        Ok(())
     }
 }
 
@@ -173,7 +148,7 @@ struct LinuxArgs {
 
 /// Parses the name of a feature of KVM's own.
 fn feature() -> impl TypedValueParser<Value = Feature> {
-    let names = PossibleValuesParser::new(Feature::ALL.map(Feature::name));
+    let names = PossibleValuesParser::new(Feature::ALL.map(|feature| feature.name));
     names.map(|name| Feature::named(&name).expect("the parser accepts no other name"))
 }
 

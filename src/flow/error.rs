@@ -3,7 +3,6 @@
 use std::fmt::Display;
 use std::path::Path;
 
-use super::exits::{ExitFileError, RecordError};
 use super::stored::StoredError;
 use super::times::{BlockError, CpuError};
 use super::touching::TouchingError;
@@ -52,18 +51,6 @@ impl From<CpuError> for Error {
 impl From<TouchingError> for Error {
     fn from(error: TouchingError) -> Error {
         Error::user(error.to_string())
-    }
-}
-
-impl From<ExitFileError> for Error {
-    fn from(error: ExitFileError) -> Error {
-        Error::blamed(error.blame(), error.to_string())
-    }
-}
-
-impl From<RecordError> for Error {
-    fn from(error: RecordError) -> Error {
-        Error::blamed(error.blame(), error.to_string())
     }
 }
 

@@ -10,12 +10,11 @@ use crate::engine::qemu::Qemu;
 use crate::engine::{exact, payload};
 use crate::kernel::{self, Target};
 use crate::kvmhost::{
-    Board, BoardGuests, BoardSetup, BoardSide, BoardWork, Guest, GuestEngine, HostKernel, MODULES,
-    THIS_PROGRAM, Task, X86Guests, X86Setup,
+    Board, BoardGuests, BoardSetup, BoardSide, Guest, GuestEngine, HostKernel, MODULES,
+    THIS_PROGRAM, X86Guests, X86Setup,
 };
 use crate::model::{
-    GuestRow, GuestSide, GuestSubject, GuestWork, GuestsPlan, HostKind, Identity, Key, Machine,
-    Plan, Subject,
+    GuestSide, GuestSubject, GuestsPlan, HostKind, Identity, Key, Machine, Plan, Subject,
 };
 use crate::plan::{Experiment, GuestKernels, GuestsExperiment, PlanError};
 use crate::run::{Driver, Ended};
@@ -73,7 +72,7 @@ fn check_features(experiment: &GuestsExperiment) -> Result<(), PlanError> {
     if experiment.host.is_board() {
         return Ok(());
     }
-    let known: Vec<&str> = Feature::ALL.iter().map(|feature| feature.name()).collect();
+    let known: Vec<&str> = Feature::ALL.iter().map(|feature| feature.name).collect();
     let mut names = experiment.subjects().flat_map(|subject| &subject.without);
     match names.find(|name| !known.contains(&name.as_str())) {
         None => Ok(()),
@@ -136,27 +135,10 @@ fn target(host: HostKind) -> &'static Target {
 
 fn x86_engine(plan: &GuestsPlan, qemu: Qemu, session: &Session<'_>) -> Result<X86Guests, Error> {
     let guest = |side: &GuestSide| -> Result<Guest, Error> {
-        let (Some(subject), Some(kernel)) = (side.subject.kernel.clone(), &side.kernel) else {
+        let (Some(subject), Some(kernel)) = (&side.subject.kernel, &side.kernel) else {
             return Err(error::stale("plan.json has a guest without a kernel"));
         };
-        Ok(Guest {
-            image: session.image(kernel, &subject)?,
-            boot_line: subject.boot_line,
-            without: side.subject.without.clone(),
-            cpus: side.subject.cpus,
-            memory_mib: side.subject.memory_mib,
-        })
-    };
-    let is_alone = plan.change.is_none();
-    let task = |row: &GuestRow| {
-        let task = match &row.work {
-            GuestWork::Boot => Task::Boot,
-            GuestWork::Raw { kind, count } => Task::Raw { kind: kind.clone(), count: *count },
-            GuestWork::Program(workload) => {
-                Task::Program { workload: workload.clone(), native: is_alone }
-            }
-        };
-        (row.row.clone(), task)
+        Ok(Guest { image: session.image(kernel, subject)?, subject: side.subject.clone() })
     };
     Ok(X86Guests::new(X86Setup {
         ktax: THIS_PROGRAM.into(),
@@ -164,7 +146,7 @@ fn x86_engine(plan: &GuestsPlan, qemu: Qemu, session: &Session<'_>) -> Result<X8
         host: x86_host(plan, session)?,
         base: guest(&plan.base)?,
         change: plan.change.as_ref().map(guest).transpose()?,
-        tasks: plan.rows.iter().map(task).collect(),
+        rows: plan.rows.clone(),
         limits: session.limits.clone(),
         cancel: session.cancel.clone(),
         cache: session.cache.clone(),
@@ -204,17 +186,11 @@ fn board_engine(
     let side = |side: &GuestSide| board_side(plan, side, session);
     let base = side(&plan.base)?;
     let change = plan.change.as_ref().map(side).transpose()?.unwrap_or_else(|| base.clone());
-    let work = |row: &GuestRow| match &row.work {
-        GuestWork::Raw { kind, count } => {
-            Some((row.row.clone(), BoardWork { kind: kind.clone(), count: *count }))
-        }
-        GuestWork::Boot | GuestWork::Program(_) => None,
-    };
     Ok(BoardGuests::new(BoardSetup {
         board,
         qemu,
         sides: [base, change],
-        works: plan.rows.iter().filter_map(work).collect(),
+        rows: plan.rows.clone(),
         limits: session.limits.clone(),
         cancel: session.cancel.clone(),
         cache: session.cache.clone(),

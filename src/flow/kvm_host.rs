@@ -14,38 +14,30 @@ use crate::text::escape_path;
 
 pub use crate::kvmhost::{CommandOutput, init};
 
-/// Command, and the host in which it runs.
 #[derive(Debug)]
 pub struct HostOrder {
     /// Kernel of the host, with its boot line.
     pub kernel: Subject,
     /// Whether time is counted in instructions of one CPU.
     pub exact: bool,
-    /// Files below /files in the host.
     pub files: Vec<FileForHost>,
     /// Words of the command; the program is a path in the host.
     pub command: Vec<String>,
 }
 
-/// File for the host.
 #[derive(Debug, Clone)]
 pub struct FileForHost {
-    /// Name below /files.
     pub name: String,
-    /// Path on this machine.
     pub path: PathBuf,
 }
 
-/// Boots the host, runs the command, and returns its output and status.
 pub fn run(order: &HostOrder, session: &Session<'_>) -> Result<CommandOutput, Error> {
     let files = read(&order.files, GIVEN_MAX)?;
     let qemu = Qemu::find(session.qemu.as_deref())?;
     let kernel = session.kvm_host(&order.kernel)?;
     let host = KvmHost {
         qemu: &qemu,
-        kernel: &kernel.image,
-        boot_line: &kernel.boot_line,
-        modules: &kernel.modules,
+        kernel: &kernel,
         exact: order.exact,
         layout: &PLAIN,
         limits: &session.limits,

@@ -3,13 +3,11 @@
 use std::io;
 
 use ktax::cmd::Exit;
-use ktax::exits::SinceError;
-use ktax::exits::files::ExitsError;
-use ktax::exits::live::LiveError;
-use ktax::flow::exits::{ExitFileError, RecordError};
+use ktax::exits::live::by_name;
+use ktax::flow::exits::tables;
 use ktax::flow::{BlockError, CpuError, Error};
 use ktax::kernel::KernelSpec;
-use ktax::kvmhost::InitError;
+use ktax::kvmhost;
 use ktax::model::{Blame, Failure, Side};
 use ktax::plan::PlanError;
 use ktax::run::TimesError;
@@ -40,15 +38,9 @@ fn errors() -> Vec<(Error, Blame)> {
     use Blame::{Guest, Host, User};
     let panic = || Failure::Panic { message: text("no init") };
     let setting = || Failure::Setting { reason: text("read-only") };
-    let [path, name, since, program, reason] = ["x", "x", "y", "qemu", "all gone"].map(text);
-    let cleared = SinceError::Less { reason };
-    let gone = io::ErrorKind::NotFound.into();
     vec![
-        (ExitFileError::Content { path, error: ExitsError::Unknown }.into(), User),
-        (ExitFileError::Since { name, since, error: cleared }.into(), User),
-        (RecordError::NoProgram { program: text("gone"), reason: gone }.into(), User),
-        (RecordError::Killed { program }.into(), Host),
-        (LiveError::NoTracefs { is_root: true }.into(), Host),
+        (tables("Cargo.toml", None).unwrap_err(), User),
+        (by_name("no such VM").unwrap_err(), Host),
         (Error::user("wrong"), User),
         (PlanError::NoWorkload.into(), User),
         (in_use().into(), User),
@@ -64,7 +56,7 @@ fn errors() -> Vec<(Error, Blame)> {
         (TimesError::from(full()).into(), Host),
         (full().into(), Host),
         (ktax::model::Error::host("the build was killed").into(), Host),
-        (InitError::NotInit.into(), Host),
+        (kvmhost::init().unwrap_err(), Host),
         (Error::host("no signals"), Host),
         (panic().into(), Host),
         (io::Error::other("x").into(), Host),

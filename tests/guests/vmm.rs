@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use crate::common::kvm::has_kvm;
 use crate::common::{Ran, ktax, run, scratch, ticks, until};
-use ktax::vmm::{VmmError, raw};
+use ktax::vmm::raw;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -153,8 +153,8 @@ fn a_guest_that_cannot_go_on_ends_with_its_place() {
     let ended = |code: &[u8]| raw::run_code(code).unwrap().ended.unwrap_err();
     // nop; ud2, and there is no table of handlers
     let error = ended(&[0x90, 0x0f, 0x0b]);
-    assert!(matches!(error, VmmError::Shutdown { vcpu: 0, .. }), "{error}");
+    assert!(error.message().starts_with("vCPU 0 shut down at "), "{error}");
     // mov eax, MMIO_ADDRESS; jmp rax: there is no memory
     let error = ended(&[0xb8, 0, 0, 0x20, 0, 0xff, 0xe0]);
-    assert!(matches!(error, VmmError::GaveUp { vcpu: 0, .. }), "{error}");
+    assert!(error.message().starts_with("KVM cannot run vCPU 0 at "), "{error}");
 }

@@ -4,7 +4,6 @@
 /// The tracepoints of one KVM.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Architecture {
-    /// The name in messages.
     pub name: &'static str,
     /// The guest is entered at each of these; none where KVM has no such tracepoint.
     pub entries: &'static [&'static str],
@@ -38,32 +37,27 @@ const S390: &str = r#"__print_symbolic(REC->icptcode, { 0x00, "Host interruption
 { 0x20, "Validity" }, { 0x28, "Stop request" }, { 0x2c, "Operation exception" },
 { 0x38, "Partial execution" })"#;
 
+/// The events of most architectures.
+const USUAL: Architecture = Architecture {
+    name: "",
+    entries: &["kvm:kvm_entry"],
+    exit: "kvm:kvm_exit",
+    reason: "",
+    detail: None,
+    print: "",
+};
+
 /// Every KVM. A kernel is of the first one whose tracepoints and fields it has.
 pub static ARCHITECTURES: [Architecture; 8] = [
     Architecture {
         name: "x86",
-        entries: &["kvm:kvm_entry"],
-        exit: "kvm:kvm_exit",
         reason: "exit_reason",
         detail: Some("isa"),
         print: include_str!("kvm_exit-x86.format"),
+        ..USUAL
     },
-    Architecture {
-        name: "arm64",
-        entries: &["kvm:kvm_entry"],
-        exit: "kvm:kvm_exit",
-        reason: "ret",
-        detail: Some("esr_ec"),
-        print: ARM64,
-    },
-    Architecture {
-        name: "RISC-V",
-        entries: &["kvm:kvm_entry"],
-        exit: "kvm:kvm_exit",
-        reason: "scause",
-        detail: None,
-        print: "",
-    },
+    Architecture { name: "arm64", reason: "ret", detail: Some("esr_ec"), print: ARM64, ..USUAL },
+    Architecture { name: "RISC-V", reason: "scause", ..USUAL },
     Architecture {
         name: "PowerPC book3s HV",
         entries: &["kvm_hv:kvm_guest_enter"],
@@ -77,32 +71,28 @@ pub static ARCHITECTURES: [Architecture; 8] = [
         entries: &["kvm:kvm_s390_sie_enter"],
         exit: "kvm:kvm_s390_sie_exit",
         reason: "icptcode",
-        detail: None,
         print: S390,
+        ..USUAL
     },
     Architecture {
         name: "LoongArch and MIPS",
         entries: &["kvm:kvm_enter", "kvm:kvm_reenter"],
-        exit: "kvm:kvm_exit",
         reason: "reason",
-        detail: None,
-        print: "",
+        ..USUAL
     },
     Architecture {
         name: "PowerPC book3s PR",
         entries: &["kvm_pr:kvm_book3s_reenter"],
         exit: "kvm_pr:kvm_exit",
         reason: "exit_nr",
-        detail: None,
-        print: "",
+        ..USUAL
     },
     Architecture {
         name: "PowerPC Book E",
         entries: &[],
         exit: "kvm_booke:kvm_exit",
         reason: "exit_nr",
-        detail: None,
-        print: "",
+        ..USUAL
     },
 ];
 
@@ -113,7 +103,6 @@ pub const CEDED: &str = "ceded";
 pub const CEDED_SUFFIX: &str = ", ceded";
 
 impl Architecture {
-    /// Returns the architecture of this name.
     pub fn named(name: &str) -> &'static Architecture {
         ARCHITECTURES.iter().find(|one| one.name == name).expect("a name of the list")
     }
@@ -124,12 +113,10 @@ impl Architecture {
     }
 }
 
-/// Returns whether an event of a trace is a guest's entry.
 pub fn is_entry(event: &str) -> bool {
     ARCHITECTURES.iter().flat_map(|one| one.entries).any(|entry| is_event(entry, event))
 }
 
-/// Returns whether an event of a trace is a guest's exit.
 pub fn is_exit(event: &str) -> bool {
     ARCHITECTURES.iter().any(|one| is_event(one.exit, event))
 }

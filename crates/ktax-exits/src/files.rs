@@ -3,25 +3,17 @@
 //! Files come from anywhere: every text is a table or an error, and never a guess.
 
 mod e500;
-mod hint;
 mod hv;
 mod kvm_stat;
 mod trace;
 mod trace_line;
 
-use hint::unread;
-use thiserror::Error;
-
 use super::table::Per;
-use ktax_model::{
-    Blame, EXIT_REASONS_MAX, ExitFault, ExitTable, Saved, SavedError, SavedResult, check_exits,
-    read_results,
-};
+use ktax_model::{Error, ExitTable, Result, Saved, SavedResult, check_exits, read_results};
 
 /// The largest file, in bytes: thousands of tables, or some million events as text.
 pub const FILE_MAX: u64 = 1 << 30;
 
-/// The formats of files with exit tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     /// A recording of ktax.
@@ -50,17 +42,19 @@ pub fn kind(text: &str) -> Option<FileKind> {
 }
 
 /// Reads the tables of a file, in the order of the file.
-pub fn read(text: &str, per: Per) -> Result<Vec<ExitTable>, ExitsError> {
+pub fn read(text: &str, per: Per) -> Result<Vec<ExitTable>> {
     let tables = match kind(text) {
-        Some(FileKind::Recording) => result_tables(read_results(text)?)?,
+        Some(FileKind::Recording) => result_tables(read_results(text).map_err(|error| {
+            Error::user(error.to_string()).next("record again with this version of ktax")
+        })?)?,
         Some(FileKind::E500) => e500::read(text)?,
         Some(FileKind::KvmStat) => kvm_stat::read(text)?,
         Some(FileKind::Trace) => trace::read(text, per)?,
         // A damaged file is an error here.
         Some(FileKind::Book3sHv) | None => hv::read(text)?,
     };
-    check_exits(&tables)?;
-    if tables.is_empty() { Err(unread(text)) } else { Ok(tables) }
+    check_exits(&tables).map_err(|fault| fault.next("record again"))?;
+    if tables.is_empty() { Err(trace::unread(text)) } else { Ok(tables) }
 }
 
 /// Returns whether a table comes from a file to which the kernel only adds.
@@ -73,7 +67,7 @@ fn is_recording(text: &str) -> bool {
 }
 
 /// Returns the tables of all results: recordings, and comparisons of guests.
-pub fn result_tables(results: Vec<Saved>) -> Result<Vec<ExitTable>, ExitsError> {
+pub fn result_tables(results: Vec<Saved>) -> Result<Vec<ExitTable>> {
     let mut tables = Vec::new();
     for saved in results {
         let those = match saved.result {
@@ -83,53 +77,16 @@ pub fn result_tables(results: Vec<Saved>) -> Result<Vec<ExitTable>, ExitsError> 
             _ => Vec::new(),
         };
         if those.is_empty() {
-            return Err(ExitsError::OtherResult);
+            let message = "it has no exit tables but another result";
+            return Err(Error::user(message).next("print it with `ktax report`"));
         }
         tables.extend(those);
     }
     Ok(tables)
 }
 
-/// Why a file has no table.
-#[derive(Debug, Error, PartialEq, Eq)]
-pub enum ExitsError {
-    #[error(
-        "it has no exit timing that ktax knows; ktax reads recordings of `ktax exits record`, the \
-         text of `perf kvm stat report`, of `perf script` and `trace-cmd report` with KVM's \
-         events, and KVM's debugfs files `timing` (e500) and `timings` (book3s HV)"
-    )]
-    Unknown,
-    #[error("it is empty; record again, or copy the whole file again")]
-    Empty,
-    #[error("it is {what}; {next}")]
-    Recognised { what: String, next: String },
-    #[error("it is {what}, and has no exit of a guest; {next}")]
-    NoExits { what: String, next: String },
-    #[error("{0}; record again with this version of ktax")]
-    Saved(#[from] SavedError),
-    #[error("it has no exit tables but another result; print it with `ktax report`")]
-    OtherResult,
-    #[error("{0}; record again")]
-    Table(#[from] ExitFault),
-    #[error(
-        "its exits have more than {EXIT_REASONS_MAX} reasons, so ktax does not know this kernel's \
-         text; record on its host with `ktax exits record`"
-    )]
-    Reasons,
-    #[error("line {line}: {what}; copy the whole file again")]
-    Damaged { line: usize, what: String },
-}
-
-impl ExitsError {
-    /// Who can do something about it: the user, who gave the file.
-    pub fn blame(&self) -> Blame {
-        Blame::User
-    }
-}
-
-/// An error about a line that is not of the format.
-fn damaged(line: usize, what: &str) -> ExitsError {
-    ExitsError::Damaged { line, what: what.to_owned() }
+fn damaged(line: usize, what: &str) -> Error {
+    Error::user(format!("line {line}: {what}")).next("copy the whole file again")
 }
 
 /// Returns the lines with their numbers, from 1, without the carriage returns of a serial line.
@@ -143,7 +100,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    use ktax_model::{ExitFault, FORMAT, SavedError};
+    use ktax_model::FORMAT;
 
     #[test]
     fn a_trace_is_one_wherever_its_first_event_of_kvm_is() {
@@ -164,8 +121,8 @@ mod tests {
         let row = "MMIO\t1\t1\t1\t1\t400\n";
         let text = format!("type\tcount\tmin\tmax\tsum\tsum_squared\n{row}{row}");
         let error = read(&text, Per::Vm).unwrap_err();
-        let fault = ExitFault::Twice { table: 1, reason: "MMIO".into() };
-        assert_eq!(error, ExitsError::Table(fault));
+        let fault = "its table 1 has two rows for the reason \"MMIO\"; record again";
+        assert_eq!(error.to_string(), fault);
     }
 
     proptest! {
@@ -197,6 +154,10 @@ mod tests {
     fn a_later_format_is_told_by_its_number() {
         let found = FORMAT + 1;
         let error = read(&format!("[{{\"format\": {found}, \"since\": 7}}]"), Per::Vm).unwrap_err();
-        assert_eq!(error, ExitsError::Saved(SavedError::Format { found }));
+        let expected = format!(
+            "it has format {found}, and this ktax reads format {FORMAT}; record again with this \
+             version of ktax"
+        );
+        assert_eq!(error.to_string(), expected);
     }
 }

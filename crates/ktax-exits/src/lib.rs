@@ -25,4 +25,4 @@ mod table;
 pub mod vmm;
 
 pub use recording::Reason;
-pub use table::{Per, SinceError, since};
+pub use table::{Per, since};

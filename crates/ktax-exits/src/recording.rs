@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use ktax_model::RecorderCost;
 use ktax_stats::histogram::{BUCKETS, bucket};
 
 /// Why a guest was left: the architecture's number, and a detail that says how to read it.
@@ -42,7 +43,6 @@ impl Stage {
     }
 }
 
-/// How many [`Stage`]s there are.
 pub const STAGES: usize = 4;
 
 /// One reason's times, ns.
@@ -66,7 +66,6 @@ impl Default for Times {
 }
 
 impl Times {
-    /// Adds one duration.
     pub fn add(&mut self, duration: u64, parts: [u64; STAGES]) {
         self.least = if self.count == 0 { duration } else { self.least.min(duration) };
         self.most = self.most.max(duration);
@@ -78,7 +77,6 @@ impl Times {
         self.buckets[bucket(duration)] += 1;
     }
 
-    /// Adds the times of another.
     pub fn merge(&mut self, other: &Times) {
         if other.count == 0 {
             return;
@@ -97,9 +95,8 @@ impl Times {
 /// One thread that has entered a guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thread {
-    /// The thread's name.
     pub name: String,
-    /// When it was first seen, ns of CLOCK_MONOTONIC.
+    /// When it first entered or left a guest, ns of CLOCK_MONOTONIC; 0 before that.
     pub first: u64,
     /// When it was last seen.
     pub last: u64,
@@ -112,9 +109,7 @@ pub struct Thread {
 /// All that a source has recorded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recording {
-    /// Threads by id.
     pub threads: BTreeMap<u32, Thread>,
-    /// Times by thread id and reason.
     pub rows: BTreeMap<(u32, Reason), Times>,
     /// When the recording ended, ns of CLOCK_MONOTONIC; nothing while it goes on.
     pub until: Option<u64>,
@@ -122,51 +117,34 @@ pub struct Recording {
     pub lost: u64,
     /// Task switches and wakeups of the whole machine that the recorder missed.
     pub missed_switches: u64,
-    /// The cost of the recorder itself.
-    pub cost: Option<Cost>,
-}
-
-/// How long the recorder's programs run, by the kernel's own count: averages, since only the first
-/// runs are timed, and the VM may do something else afterwards.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Cost {
-    /// At an exit and the entry after it, ns.
-    pub exit_ns: u64,
-    /// At one task switch or wakeup of the machine, ns.
-    pub switch_ns: u64,
+    pub cost: Option<RecorderCost>,
 }
 
 /// Events of a vCPU's thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VcpuEvent {
-    /// Enters the guest.
     Enter,
     /// Has left the guest, and goes on in this stage.
     Left(Reason, Stage),
     /// Gives the reason of the last exit more precisely.
     Refined(Reason),
-    /// Goes on in another stage.
     Moves(Stage),
     /// Loses the CPU, and could go on or not.
-    Off { could_run: bool },
-    /// Gets a CPU.
+    Off {
+        could_run: bool,
+    },
     On,
-    /// Slept and could now run.
     Wakeup,
 }
 
 /// A thread between two events.
 #[derive(Debug, Clone)]
 struct ThreadState {
-    name: String,
-    since: u64,
-    first: Option<u64>,
-    open: Option<(Reason, u64)>,
+    thread: Thread,
     stage: Stage,
     /// The stage in which it lost its CPU.
     saved: Stage,
     parts: [u64; STAGES],
-    unpaired: u64,
 }
 
 /// Adds up events, which come in the order of their times.
@@ -187,15 +165,11 @@ impl Fold {
         {
             return;
         }
-        let fresh = || ThreadState {
-            name: name.to_owned(),
-            since: now,
-            first: None,
-            open: None,
-            stage: Stage::Kernel,
-            saved: Stage::Kernel,
-            parts: [0; STAGES],
-            unpaired: 0,
+        let fresh = || {
+            let name = name.to_owned();
+            let thread = Thread { name, first: 0, last: now, open: None, unpaired: 0 };
+            let (stage, saved) = (Stage::Kernel, Stage::Kernel);
+            ThreadState { thread, stage, saved, parts: [0; STAGES] }
         };
         let state = self.threads.entry(tid).or_insert_with(fresh);
         if event == VcpuEvent::Wakeup && state.stage != Stage::Halted {
@@ -205,18 +179,17 @@ impl Fold {
         match event {
             VcpuEvent::Enter => {
                 state.close(tid, now, |reason| reason != Reason::GUEST, &mut self.rows);
-                state.open = Some((Reason::GUEST, now));
+                state.thread.open = Some((Reason::GUEST, now));
                 state.stage = Stage::Kernel;
             }
             VcpuEvent::Left(reason, stage) => {
                 state.close(tid, now, |reason| reason == Reason::GUEST, &mut self.rows);
-                state.open = Some((reason, now));
+                state.thread.open = Some((reason, now));
                 state.stage = stage;
             }
             VcpuEvent::Refined(reason) => {
-                if let Some((open, _)) =
-                    state.open.as_mut().filter(|(old, _)| *old != Reason::GUEST)
-                {
+                let open = state.thread.open.as_mut();
+                if let Some((open, _)) = open.filter(|(old, _)| *old != Reason::GUEST) {
                     *open = reason;
                 }
             }
@@ -240,24 +213,13 @@ impl Fold {
         }
     }
 
-    /// Returns whether the thread has entered or left a guest.
     pub fn knows(&self, tid: u32) -> bool {
         self.threads.contains_key(&tid)
     }
 
-    /// Returns all that was added so far.
     pub fn recording(&self) -> Recording {
-        let thread = |(tid, state): (&u32, &ThreadState)| {
-            let thread = Thread {
-                name: state.name.clone(),
-                first: state.first.unwrap_or(0),
-                last: state.since,
-                open: state.open,
-                unpaired: state.unpaired,
-            };
-            (*tid, thread)
-        };
-        let threads = self.threads.iter().map(thread).collect();
+        let threads = self.threads.iter().map(|(tid, state)| (*tid, state.thread.clone()));
+        let threads = threads.collect();
         Recording { threads, rows: self.rows.clone(), lost: self.lost, ..Recording::default() }
     }
 }
@@ -265,13 +227,12 @@ impl Fold {
 impl ThreadState {
     /// Adds the time since the last event to the current stage; nothing if the clock steps back.
     fn account(&mut self, now: u64) -> u64 {
-        let now = now.max(self.since);
-        self.parts[self.stage as usize] += now - self.since;
-        self.since = now;
+        let now = now.max(self.thread.last);
+        self.parts[self.stage as usize] += now - self.thread.last;
+        self.thread.last = now;
         now
     }
 
-    /// Adds the open duration to its row.
     fn close(
         &mut self,
         tid: u32,
@@ -279,9 +240,12 @@ impl ThreadState {
         is_expected: impl Fn(Reason) -> bool,
         rows: &mut BTreeMap<(u32, Reason), Times>,
     ) {
-        self.first.get_or_insert(now);
-        if let Some((reason, began)) = self.open {
-            self.unpaired += u64::from(!is_expected(reason));
+        let Thread { first, open, unpaired, .. } = &mut self.thread;
+        if *first == 0 {
+            *first = now;
+        }
+        if let Some((reason, began)) = *open {
+            *unpaired += u64::from(!is_expected(reason));
             rows.entry((tid, reason)).or_default().add(now - began, self.parts);
         }
         self.parts = [0; STAGES];

@@ -3,24 +3,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use thiserror::Error;
-
 use super::files::is_cumulative;
 use super::recording::{Reason, Recording, STAGES, Thread, Times};
-use ktax_model::{Blame, ExitAccount, ExitParts, ExitRow, ExitTable, OpenExit, Warning};
+use ktax_model::{Error, ExitAccount, ExitParts, ExitRow, ExitTable, OpenExit, Result, Warning};
 use ktax_stats::histogram::quantile;
 
 /// Next step where events were lost.
 pub(crate) const RECORD_LESS: &str = "record for a shorter time, or fewer vCPUs";
 
-/// Which tables are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Per {
-    /// All vCPUs together.
     Vm,
-    /// Each vCPU.
     Vcpu,
-    /// All together, then each.
     Both,
 }
 
@@ -45,7 +39,6 @@ pub(super) struct Recorded<'a> {
     pub recording: &'a Recording,
     pub of: &'a str,
     pub source: &'a str,
-    /// Returns the name of a reason.
     pub name: &'a dyn Fn(Reason) -> String,
     /// When the recording began, ns, if it was of a VM that ran already; otherwise, and where
     /// nobody knows, it is from the first event on.
@@ -54,9 +47,7 @@ pub(super) struct Recorded<'a> {
     pub end: &'a dyn Fn(u32, &Thread) -> u64,
     /// The threads that have counts alone.
     pub counted: &'a CountedExits,
-    /// Whether task switches were recorded.
     pub has_switches: bool,
-    /// Whether the vCPU's thread may sleep after an exit for this reason.
     pub may_sleep: &'a dyn Fn(Reason) -> bool,
 }
 
@@ -70,7 +61,6 @@ pub(super) struct CountedExits {
 }
 
 impl Recorded<'_> {
-    /// Makes the wanted tables.
     pub fn tables(&self, per: Per) -> Vec<ExitTable> {
         let threads: Vec<u32> = self.recording.threads.keys().copied().collect();
         // Every table warns of the whole VM, so that a page can print it once.
@@ -219,44 +209,19 @@ fn warnings(account: &ExitAccount) -> Vec<Warning> {
     warnings
 }
 
-/// Why two tables are not two reads of one file.
-#[derive(Debug, Error, PartialEq, Eq)]
-pub enum SinceError {
-    #[error(
-        "{source_name} is not a file to which a kernel adds; compare two recordings with \
-         `ktax exits diff`"
-    )]
-    Recording { source_name: String },
-    #[error(
-        "the earlier table is of {earlier} and the later one of {later}; give two reads of \
-         the same file"
-    )]
-    Other { earlier: String, later: String },
-    #[error(
-        "{reason} is smaller in the later read: the file was cleared, or a counter passed 2³²; \
-         read the file twice again"
-    )]
-    Less { reason: String },
-}
-
-impl SinceError {
-    /// Who can do something about it: the user, who gave both files.
-    pub fn blame(&self) -> Blame {
-        Blame::User
-    }
-}
-
 /// Returns the difference of two reads. The minimum and the maximum are known only where they
 /// changed between the reads.
-pub fn since(earlier: &ExitTable, later: &ExitTable) -> Result<ExitTable, SinceError> {
+pub fn since(earlier: &ExitTable, later: &ExitTable) -> Result<ExitTable> {
     for table in [earlier, later] {
         if !is_cumulative(table) {
-            return Err(SinceError::Recording { source_name: table.source.clone() });
+            let message = format!("{} is not a file to which a kernel adds", table.source);
+            return Err(Error::user(message).next("compare two recordings with `ktax exits diff`"));
         }
     }
     if earlier.source != later.source {
-        let [earlier, later] = [earlier, later].map(|table| table.source.clone());
-        return Err(SinceError::Other { earlier, later });
+        let [earlier, later] = [&earlier.source, &later.source];
+        let message = format!("the earlier table is of {earlier} and the later one of {later}");
+        return Err(Error::user(message).next("give two reads of the same file"));
     }
     let mut warnings: Vec<Warning> = earlier.warnings.clone();
     let more = later.warnings.iter().filter(|warning| !earlier.warnings.contains(warning));
@@ -286,7 +251,7 @@ pub fn since(earlier: &ExitTable, later: &ExitTable) -> Result<ExitTable, SinceE
     })
 }
 
-fn subtract_row(before: &ExitRow, after: &ExitRow) -> Result<ExitRow, SinceError> {
+fn subtract_row(before: &ExitRow, after: &ExitRow) -> Result<ExitRow> {
     if before.count == 0 {
         return Ok(after.clone());
     }
@@ -295,7 +260,11 @@ fn subtract_row(before: &ExitRow, after: &ExitRow) -> Result<ExitRow, SinceError
     // In one file the minimum only falls and the maximum only rises.
     let goes_on = after.least_ns <= before.least_ns && after.most_ns >= before.most_ns;
     let (Some(count), Some(sum_ns), true) = (count, sum_ns, goes_on) else {
-        return Err(SinceError::Less { reason: after.reason.clone() });
+        return Err(Error::user(format!(
+            "{} is smaller in the later read: the file was cleared, or a counter passed 2³²",
+            after.reason
+        ))
+        .next("read the file twice again"));
     };
     let squares = after.squares_ns2.zip(before.squares_ns2).map(|(a, b)| a.checked_sub(b));
     // Each read truncates, so the difference may be below the least that such durations can have.
@@ -347,12 +316,13 @@ pub fn together(title: String, source: String, tables: &[ExitTable]) -> ExitTabl
     ExitTable { of: title, source, rows_are, rows, warnings, ..ExitTable::default() }
 }
 
-fn add_row(all: &mut ExitRow, one: &ExitRow) {
+/// Adds a row of the same reason. A time or a number that one of them lacks is lacking then.
+pub(crate) fn add_row(all: &mut ExitRow, one: &ExitRow) {
     let both = |a: Option<u64>, b: Option<u64>, choose: fn(u64, u64) -> u64| {
         a.zip(b).map(|(a, b)| choose(a, b))
     };
     all.count = all.count.saturating_add(one.count);
-    all.sum_ns = Some(all.time_ns().saturating_add(one.time_ns()));
+    all.sum_ns = both(all.sum_ns, one.sum_ns, u64::saturating_add);
     all.least_ns = both(all.least_ns, one.least_ns, u64::min);
     all.most_ns = both(all.most_ns, one.most_ns, u64::max);
     let squares = all.squares_ns2.zip(one.squares_ns2);
@@ -454,19 +424,21 @@ mod tests {
     #[test]
     fn what_does_not_go_on_is_refused_or_said() {
         let first = one(FIRST);
-        let cleared = since(&first, &one("guest: 1 10 10 10\n")).unwrap_err();
-        assert_eq!(cleared, SinceError::Less { reason: "guest".into() });
+        let refusal =
+            |earlier: &ExitTable, later: &ExitTable| since(earlier, later).unwrap_err().to_string();
+        let cleared = refusal(&first, &one("guest: 1 10 10 10\n"));
+        assert!(cleared.starts_with("guest is smaller in the later read: "), "{cleared}");
         let other = ExitTable { source: "e500 timing".into(), ..first.clone() };
-        assert!(matches!(since(&first, &other), Err(SinceError::Other { .. })));
+        assert!(refusal(&first, &other).ends_with("; give two reads of the same file"));
         // A difference is a recording, and so are KVM's statistics.
         let recording = since(&first, &first).unwrap();
         let statistics = ExitTable { source: "KVM's statistics".into(), ..first.clone() };
         for table in [recording, statistics] {
-            assert!(matches!(since(&table, &table), Err(SinceError::Recording { .. })));
+            assert!(refusal(&table, &table).contains(" is not a file to which a kernel adds; "));
         }
         // Cleared, and since then more than before: the longest is shorter.
         let grown = one("guest: 70 700 4 19\ncede: 0 0 0 0\nrm_exit: 2 8 3 5\n");
-        assert!(matches!(since(&first, &grown), Err(SinceError::Less { .. })));
+        assert!(refusal(&first, &grown).contains(" is smaller in the later read: "));
         let stuck =
             since(&one("guest: stuck\ncede: 1 2 2 2\n"), &one("guest: 9 90 4 20\ncede: 1 2 2 2\n"));
         let stuck = stuck.unwrap();

@@ -45,6 +45,10 @@ pub enum ErrorKind {
     Empty,
     /// The guest's output ends early.
     Truncated,
+    /// A guest shut down, or executes what KVM cannot run.
+    GuestFault,
+    /// The kernel refuses eBPF.
+    NoEbpf,
 }
 
 /// Result with the error of ktax.
@@ -91,6 +95,11 @@ impl Error {
     /// What failed and why, without the next step.
     pub fn message(&self) -> &str {
         &self.message
+    }
+
+    /// What the user can do; empty if the message says it.
+    pub fn next_step(&self) -> &str {
+        &self.next
     }
 
     /// Whether the user stopped the command.

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
-use crate::{Warning, is_default};
+use crate::{Error, Result, Warning, is_default};
 
 /// Time of vCPUs, by the reason for which they left the guest.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,7 +22,6 @@ pub struct ExitTable {
     /// Events that were not recorded, so that a part of the table is unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingEvents>,
-    /// Facts to know.
     pub warnings: Vec<Warning>,
     /// Length of the recording, ns, however many vCPUs there are, which rates refer to. `None`
     /// where the source does not say it.
@@ -34,7 +32,6 @@ pub struct ExitTable {
     pub account: Option<ExitAccount>,
 }
 
-/// Meaning of the rows of an exit table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExitRows {
@@ -47,17 +44,14 @@ pub enum ExitRows {
     Accesses,
 }
 
-/// Events that a source lacks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MissingEvents {
-    /// Which events.
     pub events: ExitEvents,
     /// Next step to record them: the sentence begins with a verb and has no full stop.
     pub next_step: String,
 }
 
-/// Kinds of events that make an exit table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExitEvents {
@@ -67,13 +61,10 @@ pub enum ExitEvents {
     Scheduling,
 }
 
-/// Two exit tables that are compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExitPair {
-    /// Before.
     pub base: ExitTable,
-    /// After.
     pub change: ExitTable,
     /// Whether counts and times are compared as they are, because both did the same work, and not
     /// for each second.
@@ -85,9 +76,7 @@ pub struct ExitPair {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExitRun {
-    /// Name of the work.
     pub row: String,
-    /// Exit table of the work.
     pub table: ExitTable,
     /// Duration of the work by the guest's clock, ns; `None` where there is no clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -127,7 +116,7 @@ pub struct OpenExit {
 }
 
 /// Run time of the recorder's programs, ns, on average over those that were timed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecorderCost {
     /// At an exit and the entry after it.
@@ -143,7 +132,6 @@ pub struct ExitParts {
     /// In the kernel on a CPU; of the guest's row, in the guest. Without scheduling events also
     /// what a vCPU waited for a page or a CPU.
     pub kernel_ns: u64,
-    /// In the VMM.
     pub user_ns: u64,
     /// Asleep in the kernel: a halted vCPU, or one that waits for a page. `None` without scheduling
     /// events.
@@ -162,7 +150,6 @@ impl ExitParts {
     }
 }
 
-/// One reason.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExitRow {
@@ -170,11 +157,9 @@ pub struct ExitRow {
     pub reason: String,
     /// Whether it is the time in the guest, from an entry to the next exit, and no exit's.
     pub is_guest: bool,
-    /// Number of exits.
     pub count: u64,
     /// The shortest, ns; nothing where there was none.
     pub least_ns: Option<u64>,
-    /// The longest, ns.
     pub most_ns: Option<u64>,
     /// All together, ns; nothing where no time was measured.
     pub sum_ns: Option<u64>,
@@ -206,7 +191,6 @@ pub enum ExitCounter {
 }
 
 impl ExitCounter {
-    /// Name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             ExitCounter::AllExits => "all-exits",
@@ -226,7 +210,6 @@ impl ExitRow {
         self.time_ns() > 0 || self.most_ns.is_some()
     }
 
-    /// All together, ns; 0 where no time was measured.
     pub fn time_ns(&self) -> u64 {
         self.sum_ns.unwrap_or(0)
     }
@@ -278,12 +261,10 @@ impl ExitTable {
         named.or_else(|| self.rows.iter().find(|row| row.is_guest))
     }
 
-    /// Whether it lacks such events.
     pub fn lacks(&self, events: ExitEvents) -> bool {
         self.missing.iter().any(|missing| missing.events == events)
     }
 
-    /// The row of a reason.
     pub fn row(&self, reason: &str) -> Option<&ExitRow> {
         self.rows.iter().find(|row| row.reason == reason)
     }
@@ -292,40 +273,29 @@ impl ExitTable {
 /// No architecture has a tenth of this. A text with more has addresses among its reasons.
 pub const EXIT_REASONS_MAX: usize = 4096;
 
-/// Faults of an exit table that no recorder writes.
-#[derive(Debug, Error, PartialEq, Eq)]
-pub enum ExitFault {
-    #[error(
-        "the rows of its table {table} add up to {rows_ns} ns, more than its wall time of \
-         {wall_ns} ns"
-    )]
-    TooMuch { table: usize, rows_ns: u128, wall_ns: u64 },
-    #[error("its table {table} has two rows for the reason {reason:?}")]
-    Twice { table: usize, reason: String },
-    #[error("its table {table} has more than {EXIT_REASONS_MAX} reasons")]
-    Reasons { table: usize },
-}
-
 /// Refuses exit tables that no recorder writes, wherever they come from.
-///
-/// # Errors
-/// The first fault.
-pub fn check_exits<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Result<(), ExitFault> {
+pub fn check_exits<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Result<()> {
     tables.into_iter().enumerate().try_for_each(|(index, table)| check_table(index + 1, table))
 }
 
-fn check_table(number: usize, table: &ExitTable) -> Result<(), ExitFault> {
+fn check_table(number: usize, table: &ExitTable) -> Result<()> {
     if table.rows.len() > EXIT_REASONS_MAX {
-        return Err(ExitFault::Reasons { table: number });
+        let message = format!("its table {number} has more than {EXIT_REASONS_MAX} reasons");
+        return Err(Error::user(message));
     }
     let mut reasons = BTreeSet::new();
-    if let Some(twice) = table.rows.iter().find(|row| !reasons.insert(&row.reason)) {
-        return Err(ExitFault::Twice { table: number, reason: twice.reason.clone() });
+    if let Some(ExitRow { reason, .. }) = table.rows.iter().find(|row| !reasons.insert(&row.reason))
+    {
+        let message = format!("its table {number} has two rows for the reason {reason:?}");
+        return Err(Error::user(message));
     }
     let wall_ns = table.account.as_ref().map_or(0, |account| account.wall_ns);
-    let rows_ns = table.rows.iter().map(|row| u128::from(row.time_ns())).sum();
+    let rows_ns: u128 = table.rows.iter().map(|row| u128::from(row.time_ns())).sum();
     match wall_ns > 0 && rows_ns > u128::from(wall_ns) {
-        true => Err(ExitFault::TooMuch { table: number, rows_ns, wall_ns }),
+        true => Err(Error::user(format!(
+            "the rows of its table {number} add up to {rows_ns} ns, more than its wall time of \
+             {wall_ns} ns"
+        ))),
         false => Ok(()),
     }
 }
@@ -335,7 +305,7 @@ mod tests {
     use super::*;
     use crate::{ExitAccount, ExitRow};
 
-    fn faults(rows: &[(&str, u64)], wall_ns: u64) -> Result<(), ExitFault> {
+    fn faults(rows: &[(&str, u64)], wall_ns: u64) -> Result<(), String> {
         let row = |(reason, sum_ns): &(&str, u64)| ExitRow {
             reason: (*reason).into(),
             count: 1,
@@ -353,20 +323,23 @@ mod tests {
         let (of, source) = (String::new(), "a test".to_owned());
         let (rows, warnings) = (rows.iter().map(row).collect(), vec![]);
         let account = Some(account);
-        check_exits([&ExitTable { of, source, rows, warnings, account, ..ExitTable::default() }])
+        let table = ExitTable { of, source, rows, warnings, account, ..ExitTable::default() };
+        check_exits([&table]).map_err(|error| error.to_string())
     }
 
     #[test]
     fn rows_longer_than_the_wall_time_are_refused() {
         assert_eq!(faults(&[("IO", 60), ("HLT", 40)], 100), Ok(()));
         let rows_ns = u128::from(u64::MAX) + 40;
-        let fault = ExitFault::TooMuch { table: 1, rows_ns, wall_ns: 100 };
+        let fault = format!(
+            "the rows of its table 1 add up to {rows_ns} ns, more than its wall time of 100 ns"
+        );
         assert_eq!(faults(&[("IO", u64::MAX), ("HLT", 40)], 100), Err(fault));
     }
 
     #[test]
     fn a_reason_that_is_there_twice_is_refused() {
-        let fault = ExitFault::Twice { table: 1, reason: "IO".into() };
+        let fault = "its table 1 has two rows for the reason \"IO\"".to_owned();
         assert_eq!(faults(&[("IO", 6), ("IO", 4)], 100), Err(fault));
     }
 
@@ -375,6 +348,6 @@ mod tests {
         let names: Vec<String> = (0..=EXIT_REASONS_MAX).map(|number| number.to_string()).collect();
         let rows: Vec<(&str, u64)> = names.iter().map(|name| (name.as_str(), 1)).collect();
         assert_eq!(faults(&rows[1..], 0), Ok(()));
-        assert_eq!(faults(&rows, 0), Err(ExitFault::Reasons { table: 1 }));
+        assert_eq!(faults(&rows, 0), Err("its table 1 has more than 4096 reasons".to_owned()));
     }
 }

@@ -9,7 +9,6 @@ use crate::{
     Workload,
 };
 
-/// A guest, as it was asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GuestSubject {
@@ -19,9 +18,7 @@ pub struct GuestSubject {
     /// Features of KVM that the guest does not see: `kvmclock`, `magic-page`, …
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<String>,
-    /// vCPUs.
     pub cpus: u8,
-    /// Memory in MiB.
     pub memory_mib: u32,
 }
 
@@ -30,7 +27,6 @@ impl GuestSubject {
     pub const MAGIC_PAGE: &str = "magic-page";
     /// The feature that ktax's monitor hides from every guest of a host within QEMU.
     pub const PV_EOI: &str = "kvm-pv-eoi";
-    /// Number of vCPUs that a guest can have.
     pub const CPUS: RangeInclusive<u32> = 1..=16;
     /// Memory that a guest can have, in MiB.
     pub const MEMORY_MIB: RangeInclusive<u32> = 64..=3072;
@@ -40,9 +36,7 @@ impl GuestSubject {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GuestSide {
-    /// The guest, as it was asked for.
     pub subject: GuestSubject,
-    /// Identity of the Kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<Identity>,
 }
@@ -51,13 +45,10 @@ pub struct GuestSide {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GuestWork {
-    /// Boots and powers off.
     Boot,
     /// Has no kernel, and leaves for one reason, `count` times.
     Raw {
-        /// The reason.
         kind: String,
-        /// Number of exits.
         count: u32,
     },
     /// One program, from its start to its end.
@@ -70,32 +61,24 @@ pub enum GuestWork {
 pub struct GuestRow {
     /// Name of the row, as in the experiment; also its file name in a run directory.
     pub row: String,
-    /// Work of the guest.
     pub work: GuestWork,
 }
 
-/// Part of a Plan that only guests need.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GuestsPlan {
-    /// Kind of the host that the guests run on.
     pub host: HostKind,
-    /// Key of the counts.
     pub key: Key,
     /// The host's Kernel, as it was asked for.
     pub host_subject: Subject,
-    /// Identity of the host's Kernel.
     pub host_kernel: Identity,
     /// Guest that the change is measured against.
     pub base: GuestSide,
     /// Guest that is measured; without it the base is described alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<GuestSide>,
-    /// Work of the guests.
     pub rows: Vec<GuestRow>,
-    /// The perturbations.
     pub layouts: Vec<Layout>,
-    /// The Boots in order.
     pub steps: Vec<Step>,
 }
 
@@ -109,7 +92,6 @@ impl GuestsPlan {
     }
 }
 
-/// A kind of KVM host within QEMU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HostKind {
@@ -131,7 +113,6 @@ pub enum HostKind {
 }
 
 impl HostKind {
-    /// Name in experiment files.
     pub fn name(self) -> &'static str {
         match self {
             HostKind::Kvm => "kvm",
@@ -179,76 +160,59 @@ impl HostKind {
 /// Work of a guest without a kernel on x86, done again and again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RawKind {
-    /// CPUID, which KVM answers.
     Cpuid,
-    /// RDMSR, which KVM answers.
     Rdmsr,
-    /// WRMSR of a value that KVM ignores.
     Wrmsr,
-    /// The first write to a page of memory, for which KVM finds a page.
     Fault,
-    /// OUT to the interrupt controller in the kernel.
     Pic,
-    /// The timer of the local APIC interrupts the guest while it runs.
     Interrupt,
-    /// The timer of the local APIC wakes the guest, which halts in the kernel.
     Wake,
-    /// An interrupt that the guest sends to itself.
     SelfIpi,
-    /// An interrupt to a second vCPU that halts in the kernel, and one in answer.
     Ipi,
-    /// OUT, which the monitor answers.
     Out,
-    /// A write to an address without memory, which the monitor answers.
     Mmio,
-    /// HLT, which the monitor gets because no interrupt controller is in the kernel.
     Hlt,
 }
 
+/// Name of each kind in an experiment, which is also an option, and what it does N times.
+const RAW_KINDS: [(&str, &str); 12] = [
+    ("cpuid", "Execute N CPUID instructions; KVM handles them in the kernel"),
+    ("rdmsr", "Execute N RDMSR instructions; KVM handles them in the kernel"),
+    ("wrmsr", "Execute N WRMSR instructions; KVM handles them in the kernel"),
+    ("fault", "Write to N new pages of memory (EPT or NPT faults); KVM handles them in the kernel"),
+    ("pic", "Execute N OUT instructions to KVM's interrupt controller, which is in the kernel"),
+    ("interrupt", "Get N interrupts from the local APIC's timer while the guest runs"),
+    ("wake", "Halt N times in the kernel until the local APIC's timer wakes the guest"),
+    ("self-ipi", "Send N interrupts (IPIs) from the vCPU to itself"),
+    ("ipi", "Send N interrupts (IPIs) to a second vCPU that halts, and get one back for each"),
+    ("out", "Execute N OUT instructions; each exits to user space"),
+    ("mmio", "Write N times to an address without memory (MMIO); each exits to user space"),
+    ("hlt", "Execute N HLT instructions; each exits to user space"),
+];
+
 impl RawKind {
     /// In the order in which a guest does them.
-    pub const ALL: [RawKind; 12] = [
-        RawKind::Cpuid,
-        RawKind::Rdmsr,
-        RawKind::Wrmsr,
-        RawKind::Fault,
-        RawKind::Pic,
-        RawKind::Interrupt,
-        RawKind::Wake,
-        RawKind::SelfIpi,
-        RawKind::Ipi,
-        RawKind::Out,
-        RawKind::Mmio,
-        RawKind::Hlt,
-    ];
+    pub const ALL: [RawKind; 12] = {
+        use RawKind::*;
+        [Cpuid, Rdmsr, Wrmsr, Fault, Pic, Interrupt, Wake, SelfIpi, Ipi, Out, Mmio, Hlt]
+    };
 
     /// Number of pages of 4 KiB that a guest can touch: there is no memory at 768 MiB.
     pub const FAULTS_MAX: u32 = 196_096;
 
     /// Name in an experiment, and as an option of the raw guest.
     pub fn name(self) -> &'static str {
-        match self {
-            RawKind::Cpuid => "cpuid",
-            RawKind::Rdmsr => "rdmsr",
-            RawKind::Wrmsr => "wrmsr",
-            RawKind::Fault => "fault",
-            RawKind::Pic => "pic",
-            RawKind::Interrupt => "interrupt",
-            RawKind::Wake => "wake",
-            RawKind::SelfIpi => "self-ipi",
-            RawKind::Ipi => "ipi",
-            RawKind::Out => "out",
-            RawKind::Mmio => "mmio",
-            RawKind::Hlt => "hlt",
-        }
+        RAW_KINDS[self as usize].0
     }
 
-    /// The kind of this name.
+    pub fn help(self) -> &'static str {
+        RAW_KINDS[self as usize].1
+    }
+
     pub fn named(name: &str) -> Option<RawKind> {
         RawKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Numbers of times that a guest can do it.
     pub fn times(self) -> RangeInclusive<u32> {
         match self {
             RawKind::Fault => 1..=RawKind::FAULTS_MAX,
@@ -272,7 +236,6 @@ impl RawKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GuestSample {
-    /// Exit table and times.
     pub run: ExitRun,
     /// Work signature of a program; empty for a boot and for a guest without a kernel.
     pub signature: Signature,
@@ -284,13 +247,11 @@ impl GuestSample {
         self.run.table.sum_ns()
     }
 
-    /// Number of exits.
     pub fn exits(&self) -> u64 {
         self.run.table.exits()
     }
 }
 
-/// Evidence of a row's guests.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GuestsEvidence {
@@ -325,11 +286,9 @@ pub const EXITS: &str = "exits";
 /// The Metric of the work's own time: base is the host itself, change is the guest.
 pub const GUEST_TIME: &str = "guest-time";
 
-/// Data of guests about all rows together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GuestsComparison {
-    /// Plan of the run.
     pub plan: GuestsPlan,
 }
 

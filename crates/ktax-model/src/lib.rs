@@ -76,8 +76,8 @@ pub use effect::{
 };
 pub use error::{Context as ErrorContext, Error, ErrorKind, Result};
 pub use exits::{
-    EXIT_REASONS_MAX, ExitAccount, ExitCounter, ExitEvents, ExitFault, ExitPair, ExitParts,
-    ExitRow, ExitRows, ExitRun, ExitTable, MissingEvents, OpenExit, RecorderCost, check_exits,
+    EXIT_REASONS_MAX, ExitAccount, ExitCounter, ExitEvents, ExitPair, ExitParts, ExitRow, ExitRows,
+    ExitRun, ExitTable, MissingEvents, OpenExit, RecorderCost, check_exits,
 };
 pub use fact::FactDifference;
 pub use failure::{Blame, FREE_DISK_GIB, Failure};

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{
-    Bisection, CalibrationTable, Comparison, ExitFault, ExitPair, ExitTable, FORMAT, History,
-    LedgerTable, NativeTable, StatTable, Validation, check_exits,
+    Bisection, CalibrationTable, Comparison, ExitPair, ExitTable, FORMAT, History, LedgerTable,
+    NativeTable, StatTable, Validation, check_exits,
 };
 
 /// A result with what a reader needs to know of it, as `plan.json` says it of a Plan.
@@ -132,7 +132,7 @@ pub enum SavedError {
     #[error("its search is damaged")]
     Search,
     #[error(transparent)]
-    Exits(#[from] ExitFault),
+    Exits(#[from] crate::Error),
 }
 
 impl SavedError {

@@ -51,10 +51,10 @@ impl Report for ExitTables<'_> {
 
     /// Writes one line for each reason of each table.
     fn records(&self) -> Records {
-        let mut records = Records::new(COLUMNS);
+        let mut records = Records::new(COLUMNS.map(|(name, _)| name));
         for table in self.0 {
             for row in &table.rows {
-                records.push(record_line(table, row));
+                records.push(COLUMNS.map(|(_, cell)| cell(table, row)));
             }
         }
         records
@@ -277,49 +277,31 @@ fn count_range(values: impl Iterator<Item = u64> + Clone) -> Option<String> {
     Some(if least == most { least } else { format!("{least} to {most}") })
 }
 
-const COLUMNS: [&str; 19] = [
-    "of",
-    "source",
-    "reason",
-    "is_guest",
-    "count",
-    "sum_ns",
-    "min_ns",
-    "max_ns",
-    "p50_ns",
-    "p99_ns",
-    "squares_ns2",
-    "kernel_ns",
-    "user_ns",
-    "halted_ns",
-    "preempted_ns",
-    "unknown_ns",
-    "lost_events",
-    "elapsed_ns",
-    "counter",
+/// Makes a cell of a row of a table.
+type Cell = fn(&ExitTable, &ExitRow) -> Value;
+
+const COLUMNS: [(&str, Cell); 19] = [
+    ("of", |table, _| (&table.of).into()),
+    ("source", |table, _| (&table.source).into()),
+    ("reason", |_, row| (&row.reason).into()),
+    ("is_guest", |_, row| row.is_guest.into()),
+    ("count", |_, row| row.count.into()),
+    ("sum_ns", |table, row| reason_time_ns(table, &row.reason).into()),
+    ("min_ns", |_, row| row.least_ns.into()),
+    ("max_ns", |_, row| row.most_ns.into()),
+    ("p50_ns", |_, row| row.p50_ns.into()),
+    ("p99_ns", |_, row| row.p99_ns.into()),
+    ("squares_ns2", |_, row| row.squares_ns2.map(|squares| squares.to_string()).as_ref().into()),
+    ("kernel_ns", |_, row| part(row, |parts| Some(parts.kernel_ns))),
+    ("user_ns", |_, row| part(row, |parts| Some(parts.user_ns))),
+    ("halted_ns", |_, row| part(row, |parts| parts.halted_ns)),
+    ("preempted_ns", |_, row| part(row, |parts| parts.preempted_ns)),
+    ("unknown_ns", |_, row| part(row, |parts| Some(parts.unknown_ns))),
+    ("lost_events", |table, _| table.account.as_ref().map(|account| account.lost).into()),
+    ("elapsed_ns", |table, _| table.elapsed_ns.into()),
+    ("counter", |_, row| row.counter.map(ExitCounter::name).into()),
 ];
 
-fn record_line(table: &ExitTable, row: &ExitRow) -> [Value; 19] {
-    let part = |part: fn(&ExitParts) -> Option<u64>| Value::from(row.parts.as_ref().and_then(part));
-    [
-        (&table.of).into(),
-        (&table.source).into(),
-        (&row.reason).into(),
-        row.is_guest.into(),
-        row.count.into(),
-        reason_time_ns(table, &row.reason).into(),
-        row.least_ns.into(),
-        row.most_ns.into(),
-        row.p50_ns.into(),
-        row.p99_ns.into(),
-        row.squares_ns2.map(|squares| squares.to_string()).as_ref().into(),
-        part(|parts| Some(parts.kernel_ns)),
-        part(|parts| Some(parts.user_ns)),
-        part(|parts| parts.halted_ns),
-        part(|parts| parts.preempted_ns),
-        part(|parts| Some(parts.unknown_ns)),
-        table.account.as_ref().map(|account| account.lost).into(),
-        table.elapsed_ns.into(),
-        row.counter.map(ExitCounter::name).into(),
-    ]
+fn part(row: &ExitRow, part: fn(&ExitParts) -> Option<u64>) -> Value {
+    row.parts.as_ref().and_then(part).into()
 }

@@ -82,7 +82,6 @@ fn alone_legend(comparison: &Comparison) -> Legend {
         .with(table_legend.terms)
 }
 
-/// Heads of the columns of [`sides`].
 pub const HEADS: [&str; 2] = ["guest's kernel", "what it is"];
 
 /// Describes the guests; one line where there is no change.
@@ -99,7 +98,6 @@ pub fn sides(plan: &GuestsPlan) -> Vec<SideLine> {
     Side::BOTH.into_iter().filter_map(line).collect()
 }
 
-/// Parts of a side that its rows need.
 #[derive(Clone, Copy)]
 struct SideParts {
     has_kernel: bool,
@@ -286,7 +284,6 @@ fn alone_tables(rows: &[Row]) -> impl Iterator<Item = Section> {
     })
 }
 
-/// Returns the rows with an exit table.
 fn exit_runs(rows: &[Row]) -> impl Iterator<Item = (&Row, &ExitRun)> {
     rows.iter().filter_map(|row| Some((row, row.guests()?.runs.base.as_ref()?)))
 }
@@ -342,7 +339,6 @@ fn compared_tables(rows: &[Row]) -> impl Iterator<Item = Section> {
     })
 }
 
-/// Details of each row: where the time of both sides went.
 fn compared_details(rows: &[Row]) -> Section {
     let detail = |row: &Row| {
         let sides = row.guests().and_then(both_runs).map(|[base, change]| {

@@ -7,13 +7,12 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, waitid};
 
-use super::RecordError;
 use crate::engine::{Cancel, die_with_parent};
 use crate::exits::Per;
 use crate::exits::live::{Process, Recorder, RecorderChoice, by_name};
 use crate::flow::error::Error;
 use crate::flow::session::Observer;
-use crate::model::ExitTable;
+use crate::model::{ErrorContext, ExitTable};
 use crate::text::escape;
 
 /// Records a VM until it ends, the user stops it, or `most` has passed. `None` if the user stopped
@@ -39,7 +38,11 @@ pub fn record(
     let (tables, failure) = recording.finish(per)?;
     if let Some(status) = failure {
         if tables.iter().all(|table| table.rows.is_empty()) {
-            return Err(RecordError::NoGuest { status }.into());
+            let message =
+                format!("the command failed ({status}), and its own process ran no guest");
+            let next = "if it starts the VMM, let it `exec` the VMM, or give the VMM's PID with \
+                        --pid";
+            return Err(Error::host(message).next(next));
         }
         observer.note(&format!("the command failed: {status}"));
     }
@@ -70,7 +73,6 @@ pub fn watch(
     Ok(true)
 }
 
-/// Recording in progress.
 struct ActiveRecording {
     recorder: Recorder,
     target: RecordedVmm,
@@ -80,30 +82,30 @@ struct ActiveRecording {
 
 impl ActiveRecording {
     fn attach(target: RecordedVmm, choice: RecorderChoice) -> Result<ActiveRecording, Error> {
-        let recorder = Recorder::attach(&target.process, &target.name, choice, !target.is_own())?;
+        let recorder =
+            Recorder::attach(&target.process, &target.name, choice, target.child.is_none())?;
         target.go()?;
         Ok(ActiveRecording { recorder, target, is_over: false, is_marked: false })
     }
 
     fn goes_on(&self) -> bool {
-        !self.is_over && !self.is_marked && !self.target.is_cancelled()
+        !self.is_over && !self.is_marked && !self.target.cancel.is_cancelled()
     }
 
     /// Waits up to `time` for the VM's end, then takes the new events.
     fn look(&mut self, time: Duration) -> Result<(), Error> {
         self.is_over = self.target.process.ended_within(time.min(CANCEL_POLL))?;
         self.recorder.poll()?;
-        self.is_marked = !self.is_over && self.target.has_marked_its_end()?;
+        self.is_marked = !self.is_over && self.target.stops && self.target.take_stop()?;
         Ok(())
     }
 
-    /// Ends the recording: its tables, and how the command failed.
     fn finish(self, per: Per) -> Result<(Vec<ExitTable>, Option<String>), Error> {
         let ActiveRecording { recorder, target, mut is_over, is_marked } = self;
         let tables = recorder.finish(per, is_marked)?;
         if is_marked {
             target.go_to_the_end()?;
-            is_over = !target.is_cancelled();
+            is_over = !target.cancel.is_cancelled();
         }
         Ok((tables, target.end(is_over)?))
     }
@@ -121,13 +123,10 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// VMM to record.
 #[derive(Debug, Clone)]
 pub enum VmmToRecord {
-    /// Process ID of the VMM.
     Pid(u32),
-    /// Name of the VM.
     Name(String),
     /// Command that starts the VMM; the recording ends with it.
     Command {
-        /// Words of the command.
         command: Vec<String>,
         /// Whether the recording begins when the command stops itself, and ends when it stops
         /// itself again.
@@ -177,8 +176,8 @@ fn start_command(
     die_with_parent(&mut held, [None, None]);
     let program = Path::new(&command[0]).file_name().unwrap_or_default();
     let program = program.to_string_lossy().into_owned();
-    let child = held.spawn();
-    let child = child.map_err(|reason| RecordError::Start { program: program.clone(), reason })?;
+    let shown = escape(&program);
+    let child = held.spawn().or_host(format!("cannot start {shown}"), "try again")?;
     let name = format!("{program} (PID {})", child.id());
     let process = Process::open(child.id())?;
     let target = RecordedVmm { process, name, stops: from_stop, child: Some(child), cancel };
@@ -187,11 +186,15 @@ fn start_command(
         target.go()?;
         stopped = target.stopped()?;
         if stopped == Some(false) {
-            return Err(RecordError::NeverStopped { program }.into());
+            let message = format!("{shown} ended but never stopped itself");
+            let next = "remove --from-stop, or let the program raise SIGSTOP where the recording \
+                        should begin";
+            return Err(Error::host(message).next(next));
         }
     }
     if stopped == Some(false) {
-        return Err(RecordError::Killed { program }.into());
+        let message = format!("{shown} was killed before ktax could start it");
+        return Err(Error::host(message).next("try again"));
     }
     if stopped.is_none() {
         target.end(false)?;
@@ -201,17 +204,6 @@ fn start_command(
 }
 
 impl RecordedVmm {
-    /// Whether the user has stopped the recording.
-    fn is_cancelled(&self) -> bool {
-        self.cancel.is_cancelled()
-    }
-
-    /// Whether ktax started the VMM.
-    fn is_own(&self) -> bool {
-        self.child.is_some()
-    }
-
-    /// Continues a command that stands still.
     fn go(&self) -> Result<(), Error> {
         match &self.child {
             Some(child) => {
@@ -225,7 +217,7 @@ impl RecordedVmm {
     /// Waits until the command stops itself (`true`) or ends (`false`); `None` if the user stopped
     /// the recording.
     fn stopped(&self) -> Result<Option<bool>, Error> {
-        while !self.is_cancelled() {
+        while !self.cancel.is_cancelled() {
             if self.take_stop()? {
                 return Ok(Some(true));
             }
@@ -245,15 +237,10 @@ impl RecordedVmm {
             .is_some())
     }
 
-    /// Whether the command has marked the end of the recording, although it still runs.
-    fn has_marked_its_end(&self) -> Result<bool, Error> {
-        Ok(self.stops && self.take_stop()?)
-    }
-
     /// Continues the command without recording it.
     fn go_to_the_end(&self) -> Result<(), Error> {
         self.go()?;
-        while !self.is_cancelled() && !self.process.ended_within(CANCEL_POLL)? {}
+        while !self.cancel.is_cancelled() && !self.process.ended_within(CANCEL_POLL)? {}
         Ok(())
     }
 
@@ -288,5 +275,6 @@ impl Drop for RecordedVmm {
 pub fn become_vmm(command: &[String]) -> Result<(), Error> {
     kill_process(getpid(), Signal::STOP).map_err(std::io::Error::from)?;
     let reason = Command::new(&command[0]).args(&command[1..]).exec();
-    Err(RecordError::NoProgram { program: command[0].clone(), reason }.into())
+    let message = format!("cannot start {}: {reason}", escape(&command[0]));
+    Err(Error::user(message).next("name an existing program"))
 }

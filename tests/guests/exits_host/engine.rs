@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use ktax::engine::qemu::Qemu;
 use ktax::engine::{Cancel, Limits, Stop};
 use ktax::kernel::{Kernel, Talk, modules, obtain};
-use ktax::kvmhost::{Guest, GuestEngine, HostKernel, MODULES, Recorded, Task, X86Guests, X86Setup};
-use ktax::model::{Failure, Layout, Side, Subject};
+use ktax::kvmhost::{Guest, GuestEngine, HostKernel, MODULES, Recorded, X86Guests, X86Setup};
+use ktax::model::{Failure, GuestRow, GuestSubject, GuestWork, Layout, Side, Subject};
 use ktax::plan::{definitions, select};
 
 use crate::common::kvm::{assert_whole, count};
@@ -37,16 +37,18 @@ fn engine(cancel: &Cancel) -> X86Guests {
     });
     let guest = |boot_line: &str| Guest {
         image: kernel.image.clone(),
-        boot_line: boot_line.to_owned(),
-        without: Vec::new(),
-        cpus: 1,
-        memory_mib: 256,
+        subject: GuestSubject {
+            kernel: Some(Subject::new(KERNEL, boot_line)),
+            without: Vec::new(),
+            cpus: 1,
+            memory_mib: 256,
+        },
     };
     let getppid = select(&definitions().unwrap(), Some(&["getppid".to_owned()])).unwrap().remove(0);
-    let tasks = [
-        ("raw:cpuid=500", Task::Raw { kind: "cpuid".into(), count: 500 }),
-        ("getppid", Task::Program { workload: getppid, native: false }),
-        ("boot", Task::Boot),
+    let works = [
+        ("raw:cpuid=500", GuestWork::Raw { kind: "cpuid".into(), count: 500 }),
+        ("getppid", GuestWork::Program(getppid)),
+        ("boot", GuestWork::Boot),
     ];
     let setup = X86Setup {
         qemu: Qemu::find(None).unwrap(),
@@ -59,7 +61,7 @@ fn engine(cancel: &Cancel) -> X86Guests {
         },
         base: guest(""),
         change: Some(guest("rdinit=/none")),
-        tasks: tasks.map(|(row, task)| (row.to_owned(), task)).to_vec(),
+        rows: works.map(|(row, work)| GuestRow { row: row.to_owned(), work }).to_vec(),
         limits: Limits::with_seconds(600),
         cancel: cancel.clone(),
         cache: cache(),

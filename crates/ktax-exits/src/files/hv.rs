@@ -3,13 +3,11 @@
 
 use std::mem;
 
-use super::{ExitsError, damaged, lines};
-use ktax_model::{ExitRow, ExitRows, ExitTable, Warning};
+use super::{damaged, lines};
+use ktax_model::{ExitRow, ExitRows, ExitTable, Result, Warning};
 
-/// The source that a table names.
 pub(super) const SOURCE: &str = "book3s HV timings";
 
-/// Names of rows on POWER9 and on POWER8.
 const NAMES: [&str; 12] = [
     "vcpu_entry",
     "guest_entry",
@@ -30,7 +28,7 @@ const GUEST: [&str; 2] = ["in_guest", "guest"];
 
 /// Reads every table of a file: a name that was there before begins the next table. Other lines are
 /// ignored.
-pub(super) fn read(text: &str) -> Result<Vec<ExitTable>, ExitsError> {
+pub(super) fn read(text: &str) -> Result<Vec<ExitTable>> {
     let mut tables = Vec::new();
     let (mut seen, mut rows, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
     for (number, line) in lines(text) {
@@ -74,7 +72,7 @@ fn table(rows: Vec<ExitRow>, warnings: Vec<Warning>) -> Option<ExitTable> {
     (!table.rows.is_empty()).then_some(table)
 }
 
-fn parse_row(number: usize, name: &str, numbers: &str) -> Result<ExitRow, ExitsError> {
+fn parse_row(number: usize, name: &str, numbers: &str) -> Result<ExitRow> {
     let parsed: Result<Vec<u64>, _> = numbers.split_whitespace().map(str::parse).collect();
     let damaged = || damaged(number, "the name is not followed by four numbers");
     let [count, sum_ns, least, most] = parsed.map_err(|_| damaged())?[..] else {
@@ -132,7 +130,7 @@ mod tests {
         let name = whole.find("in_guest").unwrap();
         for end in name + 1..name + "in_guest: 1 2 2 2".len() {
             let error = read(&whole[..end]).err();
-            let is_line = |error| matches!(error, ExitsError::Damaged { line: 2, .. });
+            let is_line = |error: ktax_model::Error| error.message().starts_with("line 2: ");
             assert!(error.is_some_and(is_line), "{:?}", &whole[..end]);
         }
         for text in ["in_gu", "guest: 1 2 2 2\nin_gu\n", "guest: 1 2 2 2\nother"] {

@@ -1,8 +1,9 @@
 //! The text of `perf kvm stat report` and `perf kvm stat live`, of every perf since 3.7: which
 //! columns a table has stands in its header. Mails quote such tables and leave out rows.
 
-use super::{ExitsError, damaged, lines};
-use ktax_model::{ExitRow, ExitRows, ExitTable, Warning};
+use super::{damaged, lines};
+use crate::table::add_row;
+use ktax_model::{ExitRow, ExitRows, ExitTable, Result, Warning};
 
 const SOURCE: &str = "perf kvm stat";
 
@@ -18,7 +19,6 @@ const HALF_DIGIT_SHARE: f64 = 0.000_05;
 /// The smallest relative error, per cent, whose rounding leaves a standard deviation good to 1 %.
 const ERROR_LEAST_PERCENT: f64 = 0.5;
 
-/// A column of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Column {
     Samples,
@@ -30,7 +30,6 @@ enum Column {
     Mean,
 }
 
-/// The first line of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct TableHeader {
     rows_are: ExitRows,
@@ -40,14 +39,11 @@ struct TableHeader {
     events: String,
 }
 
-/// The numbers of a row, as they are printed.
+/// A row as it is printed.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct RowNumbers {
-    samples: u64,
+struct PrintedRow {
+    row: ExitRow,
     time_share: Option<f64>,
-    sum_ns: Option<u64>,
-    min_ns: Option<u64>,
-    max_ns: Option<u64>,
     mean_ns: Option<u64>,
     /// The standard error of the mean, in per cent of it.
     error_percent: Option<f64>,
@@ -57,9 +53,8 @@ struct RowNumbers {
 struct OpenTable {
     header: TableHeader,
     title: String,
-    /// The line of the header.
     number: usize,
-    rows: Vec<(String, RowNumbers)>,
+    rows: Vec<PrintedRow>,
     /// The code of the next row, which has no name.
     code: Option<u64>,
 }
@@ -74,8 +69,7 @@ pub(super) fn recognizes(text: &str) -> bool {
     lines(text).any(|(_, line)| parse_header(&plain(line)).is_some())
 }
 
-/// Reads every table of a file.
-pub(super) fn read(text: &str) -> Result<Vec<ExitTable>, ExitsError> {
+pub(super) fn read(text: &str) -> Result<Vec<ExitTable>> {
     let (mut tables, mut open): (Vec<ExitTable>, Option<OpenTable>) = (Vec::new(), None);
     let (mut target, mut clock) = (String::new(), String::new());
     // perf warns before its first table.
@@ -205,8 +199,8 @@ fn percent(word: &str) -> Option<f64> {
 }
 
 impl TableHeader {
-    /// Parses a row's name and numbers; `None` for other lines.
-    fn row(&self, line: &str) -> Option<(String, RowNumbers)> {
+    /// Parses a row; `None` for other lines.
+    fn row(&self, line: &str) -> Option<PrintedRow> {
         let (line, error_percent) = match line.rsplit_once("+-") {
             Some((before, after)) => {
                 let word = after.trim().trim_end_matches(')').trim();
@@ -216,30 +210,31 @@ impl TableHeader {
         };
         let words: Vec<&str> = line.split_whitespace().collect();
         let name = words.len().checked_sub(self.columns.len()).filter(|name| *name > 0)?;
-        let mut numbers = RowNumbers { error_percent, ..RowNumbers::default() };
+        let row = ExitRow { reason: words[..name].join(" "), ..ExitRow::default() };
+        let mut printed = PrintedRow { row, error_percent, ..PrintedRow::default() };
         for (column, word) in self.columns.iter().zip(&words[name..]) {
             match column {
-                Column::Samples => numbers.samples = word.parse().ok()?,
+                Column::Samples => printed.row.count = word.parse().ok()?,
                 Column::SamplesShare => drop(percent(word)?),
-                Column::TimeShare => numbers.time_share = Some(percent(word)? / 100.0),
-                Column::Sum => numbers.sum_ns = Some(time_ns(word)?),
-                Column::Min => numbers.min_ns = Some(time_ns(word)?),
-                Column::Max => numbers.max_ns = Some(time_ns(word)?),
-                Column::Mean => numbers.mean_ns = Some(time_ns(word)?),
+                Column::TimeShare => printed.time_share = Some(percent(word)? / 100.0),
+                Column::Sum => printed.row.sum_ns = Some(time_ns(word)?),
+                Column::Min => printed.row.least_ns = Some(time_ns(word)?),
+                Column::Max => printed.row.most_ns = Some(time_ns(word)?),
+                Column::Mean => printed.mean_ns = Some(time_ns(word)?),
             }
         }
-        Some((words[..name].join(" "), numbers))
+        Some(printed)
     }
 }
 
-impl RowNumbers {
+impl PrintedRow {
     /// Time of all samples, ns: from the average, within what the printed share allows, because an
     /// average of many samples is rounded more coarsely than their share.
     fn sum_ns(&self, total: Option<&TotalLine>) -> Option<u64> {
-        if self.sum_ns.is_some() {
-            return self.sum_ns;
+        if self.row.sum_ns.is_some() {
+            return self.row.sum_ns;
         }
-        let sum = self.mean_ns? as f64 * self.samples as f64;
+        let sum = self.mean_ns? as f64 * self.row.count as f64;
         let by_share = total.zip(self.time_share).map(|(total, share)| {
             let ns = |share: f64| share * total.time_ns as f64;
             let most = ns(share + HALF_DIGIT_SHARE) + HALF_DIGIT_NS;
@@ -252,36 +247,28 @@ impl RowNumbers {
     /// Sum of squares, ns²: perf prints the standard error of the mean, and ktax the deviation of
     /// one exit.
     fn squares_ns2(&self, sum_ns: u64) -> Option<u128> {
-        let (count, sum) = (self.samples as f64, sum_ns as f64);
+        let (count, sum) = (self.row.count as f64, sum_ns as f64);
         let error = self.error_percent.filter(|error| *error >= ERROR_LEAST_PERCENT)?;
         let mean = sum / count;
         let variance = (error / 100.0 * mean).powi(2) * count;
         let squares = variance * (count - 1.0) + sum * mean;
-        (self.samples > 1 && squares < u128::MAX as f64).then_some(squares as u128)
+        (self.row.count > 1 && squares < u128::MAX as f64).then_some(squares as u128)
     }
 
-    fn row(&self, reason: String, total: Option<&TotalLine>) -> ExitRow {
+    fn finish(self, total: Option<&TotalLine>) -> ExitRow {
         let sum_ns = self.sum_ns(total);
-        ExitRow {
-            reason,
-            count: self.samples,
-            least_ns: self.min_ns,
-            most_ns: self.max_ns,
-            sum_ns,
-            squares_ns2: sum_ns.and_then(|sum| self.squares_ns2(sum)),
-            ..ExitRow::default()
-        }
+        let squares_ns2 = sum_ns.and_then(|sum| self.squares_ns2(sum));
+        ExitRow { sum_ns, squares_ns2, ..self.row }
     }
 }
 
 impl OpenTable {
-    fn add(&mut self, number: usize, line: &str) -> Result<(), ExitsError> {
-        if let Some((name, numbers)) = self.header.row(line) {
-            let name = match self.code.take() {
-                Some(code) if name == "UNKNOWN" => format!("{code:#x}"),
-                _ => name,
-            };
-            self.rows.push((name, numbers));
+    fn add(&mut self, number: usize, line: &str) -> Result<()> {
+        if let Some(mut printed) = self.header.row(line) {
+            if let (Some(code), "UNKNOWN") = (self.code.take(), &*printed.row.reason) {
+                printed.row.reason = format!("{code:#x}");
+            }
+            self.rows.push(printed);
             return Ok(());
         }
         if let Some(rest) = line.strip_prefix("unknown kvm exit code:") {
@@ -292,12 +279,16 @@ impl OpenTable {
         Ok(())
     }
 
-    fn finish(self, total: Option<&TotalLine>) -> Result<ExitTable, ExitsError> {
+    fn finish(self, total: Option<&TotalLine>) -> Result<ExitTable> {
         let mut rows: Vec<ExitRow> = Vec::new();
-        for (name, numbers) in &self.rows {
-            let row = numbers.row(name.clone(), total);
-            match rows.iter_mut().find(|other| other.reason == *name) {
-                Some(other) => merge(other, &row),
+        for printed in self.rows {
+            let row = printed.finish(total);
+            match rows.iter_mut().find(|other| other.reason == row.reason) {
+                // perf prints several for codes that it does not know.
+                Some(other) => {
+                    add_row(other, &row);
+                    other.squares_ns2 = None;
+                }
                 None => rows.push(row),
             }
         }
@@ -321,17 +312,8 @@ fn is_address(name: &str) -> bool {
     name.starts_with("0x") && name.contains(':')
 }
 
-/// Merges two rows of one name: perf prints several for codes that it does not know.
-fn merge(one: &mut ExitRow, other: &ExitRow) {
-    one.count = one.count.saturating_add(other.count);
-    one.sum_ns = one.sum_ns.zip(other.sum_ns).map(|(a, b)| a.saturating_add(b));
-    one.least_ns = one.least_ns.zip(other.least_ns).map(|(a, b)| a.min(b));
-    one.most_ns = one.most_ns.zip(other.most_ns).map(|(a, b)| a.max(b));
-    one.squares_ns2 = None;
-}
-
 /// Adds what the text leaves out of the table, as far as the total says it.
-fn complete(table: &mut ExitTable, total: &TotalLine, number: usize) -> Result<(), ExitsError> {
+fn complete(table: &mut ExitTable, total: &TotalLine, number: usize) -> Result<()> {
     let counted = table.rows.iter().fold(0u64, |sum, row| sum.saturating_add(row.count));
     if counted > total.samples {
         let what = format!("the rows have {counted} samples, and the total says {}", total.samples);

@@ -4,7 +4,6 @@ use crate::architecture::{ARCHITECTURES, Architecture, CEDED, CEDED_SUFFIX, scau
 use crate::live::Names;
 use crate::recording::Reason;
 
-/// One event's line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TraceLine<'a> {
     pub comm: &'a str,
@@ -92,7 +91,6 @@ fn parse_task(text: &str) -> Option<(&str, u32)> {
 /// The row of exits whose text has no reason that ktax can read.
 pub(super) const UNREADABLE: &str = "unreadable";
 
-/// Prefix of trace-cmd for a record whose format it does not understand.
 const FAILED: &str = "[FAILED TO PARSE]";
 
 /// How the kernel prints a return of KVM_RUN.

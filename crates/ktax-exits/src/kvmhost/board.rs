@@ -3,33 +3,32 @@
 //! source, and compiles it where a compiler for the machine is installed.
 
 use std::fs;
-use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::argv::{exact_time, padding, script};
-use super::initramfs::{HostArchive, keep_archive};
-use super::{GuestEngine, HostError, ReadyHost, Recorded};
+use super::initramfs::{HostArchive, keep_archive, pack};
+use super::{
+    GuestEngine, ReadyHost, Recorded, boot_line, exact_time, new_scratch, script, unprepared,
+    unprepared_row,
+};
 use crate::{Per, files};
 use ktax_engine::argv::{escape, monitor};
-use ktax_engine::payload::{
-    DIRECTORY_MODE, PROGRAM_MODE, append_console, append_file, end_archive,
-};
 use ktax_engine::qemu::Qemu;
 use ktax_engine::vm::{Vm, Watched};
 use ktax_engine::{Cancel, Limits, Stop, read_tail, wire};
-use ktax_host::cache::{Scratch, remove_stale};
+use ktax_host::cache::Scratch;
 use ktax_host::disk::sha256;
-use ktax_model::{ExitRun, ExitTable, Failure, HostKind, Layout, Side, Signature};
+use ktax_model::{
+    Error, ExitRun, ExitTable, Failure, GuestRow, GuestWork, HostKind, Layout, Result, Side,
+    Signature,
+};
 
 /// A machine, and the program that is its first process.
 #[derive(Debug, Clone, Copy)]
 pub struct Board {
-    /// The name in messages.
     pub name: &'static str,
     /// QEMU's program, and the distribution's package with it.
     pub qemu: (&'static str, &'static str),
-    /// QEMU's options for the machine.
     pub machine: &'static [&'static str],
     pub console: &'static str,
     /// The prefix of its compiler's name: `powerpc-linux-gnu` of `powerpc-linux-gnu-gcc`.
@@ -47,7 +46,6 @@ macro_rules! source {
     };
 }
 
-/// The files that all first processes share.
 const SHARED: [(&str, &str); 2] = [source!("host.h"), source!("host.c")];
 
 /// The files of boards whose guests are recorded by KVM's tracepoints.
@@ -120,7 +118,7 @@ impl Board {
 
     /// Finds QEMU for the board, and checks that its compiler is there; the error names the missing
     /// packages.
-    pub fn look(&self, qemu: Option<&Path>) -> Result<Qemu, HostError> {
+    pub fn look(&self, qemu: Option<&Path>) -> Result<Qemu> {
         let is_there = |program: &str| {
             let path = std::env::var_os("PATH").unwrap_or_default();
             std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
@@ -136,23 +134,24 @@ impl Board {
         if !missing.is_empty() {
             let names: Vec<&str> = missing.iter().map(|(name, ..)| *name).collect();
             let packages: Vec<&str> = missing.iter().map(|(_, name, _)| name.as_str()).collect();
-            let (missing, packages) = (names.join(", "), packages.join(" "));
-            return Err(HostError::Missing { name: self.name, missing, packages });
+            let (names, packages) = (names.join(", "), packages.join(" "));
+            let install = "type: sudo apt-get install --no-install-recommends";
+            return Err(Error::guest(format!("a KVM host on {} needs {names}", self.name))
+                .next(format!("{install} {packages}")));
         }
-        Ok(Qemu::find(Some(qemu.unwrap_or(Path::new(self.qemu.0))))?)
+        Qemu::find(Some(qemu.unwrap_or(Path::new(self.qemu.0))))
     }
 
     /// Returns the SHA-256 of the first process as it is compiled here, below a directory for such
     /// files. It is part of the Key.
-    pub fn program_sha256(&self, parent: &Path) -> Result<String, HostError> {
-        let scratch = Scratch::create(parent);
-        let scratch = scratch.map_err(HostError::file(parent.display().to_string()))?;
+    pub fn program_sha256(&self, parent: &Path) -> Result<String> {
+        let scratch = Scratch::create(parent).map_err(unprepared(parent))?;
         Ok(sha256(&self.program(&scratch)?))
     }
 
     /// Compiles the first process, in a directory of its own.
-    pub(super) fn program(&self, scratch: &Scratch) -> Result<Vec<u8>, HostError> {
-        let broken = HostError::file("the host's program");
+    fn program(&self, scratch: &Scratch) -> Result<Vec<u8>> {
+        let broken = unprepared(Path::new("the host's program"));
         let sources = SHARED.iter().chain(self.sources);
         for (name, text) in sources.clone() {
             fs::write(scratch.file(name), text).map_err(&broken)?;
@@ -167,149 +166,16 @@ impl Board {
         match output.status.success() {
             true => fs::read(&program).map_err(broken),
             false => {
-                let (compiler, message) = (self.compiler, ktax_engine::wire::tail(&output.stderr));
-                Err(HostError::Compiler { compiler, message })
+                let (compiler, message) = (self.compiler, wire::tail(&output.stderr));
+                let what = format!("{compiler}-gcc cannot compile the host's program: {message}");
+                Err(Error::host(what).next("install the compiler again"))
             }
         }
     }
 }
 
-/// The last line of the first process.
 const END: &str = "\nhost: end\n";
 
-/// A host of another architecture.
-#[derive(Debug)]
-pub struct BoardHost<'a> {
-    pub board: &'a Board,
-    pub qemu: &'a Qemu,
-    pub kernel: &'a Path,
-    /// Added to the kernel's boot line.
-    pub boot_line: &'a str,
-    pub limits: &'a Limits,
-    pub cancel: &'a Cancel,
-    /// A directory for files that are removed with the host.
-    pub scratch: &'a Path,
-}
-
-impl BoardHost<'_> {
-    /// Builds the host's initramfs, whose program is compiled here.
-    pub fn archive(&self) -> Result<Vec<u8>, HostError> {
-        let program = self.board.program(&self.new_scratch()?)?;
-        let broken = HostError::file("the host's initramfs");
-        let archive = || {
-            let mut archive = Vec::new();
-            for name in ["dev", "proc", "sys"] {
-                append_file(&mut archive, name, DIRECTORY_MODE, &[])?;
-            }
-            append_console(&mut archive)?;
-            append_file(&mut archive, "init", PROGRAM_MODE, &program)?;
-            end_archive(archive)
-        };
-        archive().map_err(broken)
-    }
-
-    /// Boots the host once, with these arguments for its first process, and returns all that came
-    /// by the console. It is an error if the first process does not come to its end.
-    pub fn boot(
-        &self,
-        initrd: &Path,
-        layout: &Layout,
-        arguments: &str,
-    ) -> Result<String, HostError> {
-        let scratch = self.new_scratch()?;
-        let console = scratch.file("console");
-        let failed = |stop: Stop| {
-            let stop = match stop {
-                Stop::Failed(failure, _) => Stop::Failed(failure, read_tail(&console)),
-                Stop::Cancelled => Stop::Cancelled,
-            };
-            HostError::stopped(Some(self.board.name))(stop)
-        };
-        let args = |control| {
-            let mut args = self.args(initrd, layout, arguments);
-            args.extend(["-action".into(), "reboot=shutdown,shutdown=pause".into()]);
-            args.extend(["-serial".into(), format!("file:{}", escape(&console))]);
-            args.extend(monitor(control));
-            args
-        };
-        self.wait(args, &console, &scratch.file("stderr")).map_err(failed)?;
-        let printed = fs::read(&console).map_err(HostError::file("the host's console"))?;
-        let text = String::from_utf8_lossy(&printed).replace('\r', "");
-        match text.contains(END) {
-            true => Ok(text),
-            false => Err(failed(Failure::Silent { console: wire::tail(&printed) }.into())),
-        }
-    }
-
-    fn wait(
-        &self,
-        args: impl FnOnce(RawFd) -> Vec<String>,
-        console: &Path,
-        stderr: &Path,
-    ) -> Result<(), Stop> {
-        let mut vm = Vm::start(&self.qemu.program, args, None, stderr, self.limits)?;
-        vm.go();
-        let wire = (console, self.limits.console_bytes);
-        let watch = Watched {
-            limits: self.limits,
-            cancel: self.cancel,
-            wire,
-            speaks_first: false,
-            console,
-        };
-        vm.wait(&watch).map(drop)
-    }
-
-    /// Returns a shell script that boots the host by hand; `$1` names a file with the arguments.
-    pub fn script(&self, initrd: &Path, layout: &Layout) -> String {
-        const PLACE: &str = "-append";
-        let mut args = self.args(initrd, layout, "");
-        // The shell puts the arguments behind the boot line.
-        let line = args.pop().unwrap_or_default();
-        args.retain(|word| word != PLACE);
-        args.extend(["-no-reboot", "-serial", "stdio"].map(String::from));
-        let comment = "# Boots this KVM host by hand and runs one row: sh argv orders/ROW";
-        let more = format!("{PLACE} '{line} -- '\"$(cat \"$1\")\"");
-        script(&self.qemu.program, args, comment, &more)
-    }
-
-    /// Options for the machine; the boot line is the last word.
-    fn args(&self, initrd: &Path, layout: &Layout, arguments: &str) -> Vec<String> {
-        let fixed = format!(
-            "{} -rtc base=2020-01-01,clock=vm -nodefaults -no-user-config -display none -m 512",
-            exact_time(layout)
-        );
-        let mut args: Vec<String> = fixed.split(' ').map(str::to_owned).collect();
-        args.extend(self.board.machine.iter().map(|&word| word.to_owned()));
-        args.extend(["-kernel".into(), self.kernel.display().to_string()]);
-        args.extend(["-initrd".into(), initrd.display().to_string()]);
-        let console = format!("console={} quiet panic=-1", self.board.console);
-        let words = [console, padding(layout), self.boot_line.to_owned()];
-        let words: Vec<String> = words.into_iter().filter(|words| !words.is_empty()).collect();
-        let mut line = words.join(" ");
-        if !arguments.is_empty() {
-            // The kernel passes what comes after it to the first process.
-            line += &format!(" -- {arguments}");
-        }
-        args.extend(["-append".into(), line]);
-        args
-    }
-
-    fn new_scratch(&self) -> Result<Scratch, HostError> {
-        remove_stale(self.scratch);
-        let failed = HostError::file(self.scratch.display().to_string());
-        Scratch::create(self.scratch).map_err(failed)
-    }
-}
-
-/// The work of a guest: one kind of exit, so often.
-#[derive(Debug, Clone)]
-pub struct BoardWork {
-    pub kind: String,
-    pub count: u32,
-}
-
-/// The host of one Side.
 #[derive(Debug, Clone)]
 pub struct BoardSide {
     pub kernel: PathBuf,
@@ -319,67 +185,111 @@ pub struct BoardSide {
     pub has_page: bool,
 }
 
-/// The setup of a [`BoardGuests`].
 #[derive(Debug, Clone)]
 pub struct BoardSetup {
     pub board: &'static Board,
     pub qemu: Qemu,
     /// The host of the base, and that of the change.
     pub sides: [BoardSide; 2],
-    /// The rows, by name.
-    pub works: Vec<(String, BoardWork)>,
+    pub rows: Vec<GuestRow>,
     pub limits: Limits,
     pub cancel: Cancel,
     /// ktax's own directory.
     pub cache: PathBuf,
 }
 
-/// Guests of KVM on a [`Board`].
 #[derive(Debug)]
 pub struct BoardGuests {
     setup: BoardSetup,
-    /// Initramfs of the base, and of the change.
-    initrds: Vec<HostArchive>,
+    initrd: HostArchive,
     scratch: PathBuf,
 }
 
 impl BoardGuests {
     /// Compiles the host's program and makes the engine ready.
-    pub fn new(setup: BoardSetup) -> Result<BoardGuests, HostError> {
+    pub fn new(setup: BoardSetup) -> Result<BoardGuests> {
         let scratch = setup.cache.join("runs");
-        let mut engine = BoardGuests { setup, initrds: Vec::new(), scratch };
-        for side in Side::BOTH {
-            let archive = engine.host(side).archive()?;
-            let kept = keep_archive(&engine.setup.cache, &archive);
-            engine.initrds.push(kept.map_err(HostError::file("the cache"))?);
-        }
-        Ok(engine)
-    }
-
-    fn host(&self, side: Side) -> BoardHost<'_> {
-        let BoardSetup { board, qemu, limits, cancel, .. } = &self.setup;
-        let BoardSide { kernel, boot_line, .. } = self.side(side);
-        let scratch = &self.scratch;
-        BoardHost { board, qemu, kernel, boot_line, limits, cancel, scratch }
+        let program = new_scratch(&scratch).map_err(unprepared(&scratch))?;
+        let program = setup.board.program(&program)?;
+        let archive = pack(["dev", "proc", "sys"], [("init", &*program)]);
+        let archive = archive.map_err(unprepared(Path::new("the host's initramfs")))?;
+        let initrd = keep_archive(&setup.cache, &archive)?;
+        Ok(BoardGuests { setup, initrd, scratch })
     }
 
     fn side(&self, side: Side) -> &BoardSide {
-        &self.setup.sides[side_index(side)]
+        &self.setup.sides[usize::from(side == Side::Change)]
+    }
+
+    /// Options for the machine; the boot line is the last word.
+    fn args(&self, side: Side, layout: &Layout, arguments: &str) -> Vec<String> {
+        let (board, side) = (self.setup.board, self.side(side));
+        let fixed = format!(
+            "{} -rtc base=2020-01-01,clock=vm -nodefaults -no-user-config -display none -m 512",
+            exact_time(layout)
+        );
+        let mut args: Vec<String> = fixed.split(' ').map(str::to_owned).collect();
+        args.extend(board.machine.iter().map(|&word| word.to_owned()));
+        args.extend(["-kernel".into(), side.kernel.display().to_string()]);
+        args.extend(["-initrd".into(), self.initrd.path.display().to_string()]);
+        let console = format!("console={} quiet panic=-1", board.console);
+        let mut line = boot_line(&console, layout, &[&side.boot_line]);
+        if !arguments.is_empty() {
+            // The kernel passes what comes after it to the first process.
+            line += &format!(" -- {arguments}");
+        }
+        args.extend(["-append".into(), line]);
+        args
+    }
+
+    /// Boots the host once, with these arguments for its first process, and returns all that came
+    /// by the console. It is a failure if the first process does not come to its end.
+    fn boot_once(&self, side: Side, layout: &Layout, arguments: &str) -> Result<String, Stop> {
+        let BoardSetup { qemu, limits, cancel, .. } = &self.setup;
+        let scratch = new_scratch(&self.scratch).map_err(unprepared_row(&self.scratch))?;
+        let (console, stderr) = (scratch.file("console"), scratch.file("stderr"));
+        let failed = |failure| Stop::Failed(failure, read_tail(&console));
+        let args = |control| {
+            let mut args = self.args(side, layout, arguments);
+            args.extend(["-action".into(), "reboot=shutdown,shutdown=pause".into()]);
+            args.extend(["-serial".into(), format!("file:{}", escape(&console))]);
+            args.extend(monitor(control));
+            args
+        };
+        let mut vm = Vm::start(&qemu.program, args, None, &stderr, limits).map_err(failed)?;
+        vm.go();
+        let wire = (console.as_path(), limits.console_bytes);
+        let watched = Watched { limits, cancel, wire, speaks_first: false, console: &console };
+        vm.wait(&watched).map_err(|stop| match stop {
+            Stop::Failed(failure, _) => failed(failure),
+            Stop::Cancelled => Stop::Cancelled,
+        })?;
+        let printed = fs::read(&console);
+        let printed = printed.map_err(unprepared_row(Path::new("the host's console")))?;
+        let text = String::from_utf8_lossy(&printed).replace('\r', "");
+        match text.contains(END) {
+            true => Ok(text),
+            false => Err(failed(Failure::Silent { console: wire::tail(&printed) })),
+        }
     }
 }
 
 impl GuestEngine for BoardGuests {
     fn script(&self, side: Side, layout: &Layout) -> String {
-        self.host(side).script(&self.initrds[side_index(side)].path, layout)
+        const PLACE: &str = "-append";
+        let mut args = self.args(side, layout, "");
+        // The shell puts the arguments behind the boot line.
+        let line = args.pop().unwrap_or_default();
+        args.retain(|word| word != PLACE);
+        args.extend(["-no-reboot", "-serial", "stdio"].map(String::from));
+        let comment = "# Boots this KVM host by hand and runs one row: sh argv orders/ROW";
+        let more = format!("{PLACE} '{line} -- '\"$(cat \"$1\")\"");
+        script(&self.setup.qemu.program, args, comment, &more)
     }
 
     fn boot(&self, side: Side, layout: &Layout) -> Result<Box<dyn ReadyHost + '_>, Stop> {
         Ok(Box::new(BoardReady { engine: self, side, layout: layout.clone() }))
     }
-}
-
-fn side_index(side: Side) -> usize {
-    usize::from(side == Side::Change)
 }
 
 /// A host of one Side under one Layout, which boots anew for each row.
@@ -400,7 +310,9 @@ impl ReadyHost for BoardReady<'_> {
     }
 
     fn order(&self, row: usize) -> String {
-        let (_, BoardWork { kind, count }) = &self.engine.setup.works[row];
+        let GuestWork::Raw { kind, count } = &self.engine.setup.rows[row].work else {
+            return String::new();
+        };
         let page = if self.engine.side(self.side).has_page { " magic-page" } else { "" };
         let phase = self.layout.phase;
         let delay = if phase > 0 { format!(" phase={phase}") } else { String::new() };
@@ -409,12 +321,11 @@ impl ReadyHost for BoardReady<'_> {
 
     fn run(&self, row: usize) -> Result<Recorded, Stop> {
         let engine = self.engine;
-        let initrd = &engine.initrds[side_index(self.side)].path;
-        let printed = engine.host(self.side).boot(initrd, &self.layout, &self.order(row))?;
+        let printed = engine.boot_once(self.side, &self.layout, &self.order(row))?;
         let table = table(&printed).map_err(|reason| {
             Stop::Failed(Failure::Garbled { reason }, printed.clone().into_bytes())
         })?;
-        let row = engine.setup.works[row].0.clone();
+        let row = engine.setup.rows[row].row.clone();
         let run = ExitRun { row, table, guest_ns: None, native_ns: None };
         Ok(Recorded { run, signature: Signature::new(), console: printed.into_bytes() })
     }
@@ -422,8 +333,8 @@ impl ReadyHost for BoardReady<'_> {
 
 /// Parses the one table that the first process prints.
 fn table(printed: &str) -> Result<ExitTable, String> {
-    if let Some((kept, written)) = trace_entries(printed).filter(|(kept, written)| kept != written)
-    {
+    let entries = trace_entries(printed).filter(|(kept, written)| kept != written);
+    if let Some((kept, written)) = entries {
         return Err(format!("KVM's trace has {kept} of {written} events; give a smaller N"));
     }
     let tables = files::read(printed, Per::Vm).map_err(|error| error.to_string())?;

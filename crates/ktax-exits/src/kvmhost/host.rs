@@ -1,19 +1,20 @@
-//! A host that is booted once, and goes on from the same state with one order after the other.
+//! A host that is booted once, and goes on from the same state with one order after the other; its
+//! QEMU command line and boot line.
 
 use std::fs::{self, File};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::path::{Path, PathBuf};
 
-use super::HostError;
-use super::argv::{self, HostMachine, OutputFiles, RunSpan};
-use super::frame::{CommandOutput, FrameProblem, Order, parse_frames};
+use super::init::{CommandOutput, FrameProblem, ORDER_ITEM, Order, parse_frames};
 use super::initramfs::{self, Given, THIS_PROGRAM};
+use super::{boot_line, exact_time, new_scratch, no_answer, script, unprepared, unprepared_row};
+use ktax_engine::argv::{LATE_TIMER, MACHINE, TRANSLATOR, escape, monitor};
 use ktax_engine::qemu::Qemu;
 use ktax_engine::vm::{Rest, Vm, Watched};
 use ktax_engine::{Cancel, Limits, Stop, read_tail, save_state, wire};
-use ktax_host::cache::{Scratch, remove_stale};
+use ktax_host::cache::Scratch;
 use ktax_host::text::escape_bytes;
-use ktax_model::{Failure, Layout};
+use ktax_model::{Failure, Identity, Layout, Result};
 
 /// Bytes that all commands together may print.
 const FRAMES_MAX: u64 = 64 << 20;
@@ -24,18 +25,32 @@ pub const MODULES: [&str; 3] = ["irqbypass", "kvm", "kvm-amd"];
 /// The Layout of a host that is booted only once.
 pub const PLAIN: Layout = Layout { seed: 1, padding: 0, phase: 0 };
 
-/// A host to boot.
+/// AMD's virtualization with nested paging. Features that some QEMU versions lack are off, so that
+/// the processor is the same for all.
+const CPU: &str = "EPYC,svm=on,npt=on,nrip-save=off,rdseed=off,sha-ni=off,fxsr-opt=off,\
+                   misalignsse=off,3dnowprefetch=off,osvw=off,topoext=off,xsavec=off";
+/// Enough for the host, one guest, and all files in memory.
+const MEMORY_MIB: u32 = 1400;
+
+/// `ktax_engine::vm` computes the time since power-on from this date.
+const CLOCK: &str = "base=2020-01-01,clock=vm";
+
+/// The host's own kernel.
+#[derive(Debug, Clone)]
+pub struct HostKernel {
+    pub image: PathBuf,
+    pub identity: Identity,
+    pub boot_line: String,
+    /// The files of [`MODULES`], or none where they are built in.
+    pub modules: Vec<PathBuf>,
+}
+
 #[derive(Debug)]
 pub struct KvmHost<'a> {
     pub qemu: &'a Qemu,
-    pub kernel: &'a Path,
-    /// Added to the kernel's command line.
-    pub boot_line: &'a str,
-    /// The files of [`MODULES`], or none where they are built in.
-    pub modules: &'a [PathBuf],
+    pub kernel: &'a HostKernel,
     /// One instruction is one nanosecond on one CPU, so that two runs do and print the same.
     pub exact: bool,
-    /// The perturbation of this boot.
     pub layout: &'a Layout,
     pub limits: &'a Limits,
     pub cancel: &'a Cancel,
@@ -43,50 +58,85 @@ pub struct KvmHost<'a> {
     pub scratch: &'a Path,
 }
 
+/// The part of a host's life that one QEMU runs.
+enum RunSpan<'a> {
+    Whole,
+    /// From power-on to where init freezes the machine, its memory in a file.
+    ToFreeze {
+        ram: &'a Path,
+    },
+    /// From the freeze to power-off, with an order; QEMU inherits the file with the state.
+    FromFreeze {
+        ram: &'a Path,
+        order: &'a Path,
+        state: BorrowedFd<'a>,
+    },
+}
+
 impl KvmHost<'_> {
     /// Boots the host, runs the commands one after the other, and returns what each printed.
-    pub fn run(
-        &self,
-        commands: &[Vec<String>],
-        files: &[Given],
-    ) -> Result<Vec<CommandOutput>, HostError> {
-        let scratch = self.scratch()?;
+    pub fn run(&self, commands: &[Vec<String>], files: &[Given]) -> Result<Vec<CommandOutput>> {
+        let scratch = new_scratch(self.scratch).map_err(unprepared(self.scratch))?;
         let initrd = scratch.file("initramfs.cpio");
         let order = Order { phase: self.layout.phase, commands: commands.to_vec() };
-        let archive = initramfs::build(Path::new(THIS_PROGRAM), self.modules, Some(&order), files)?;
-        fs::write(&initrd, archive).map_err(HostError::file(initrd.display().to_string()))?;
-        let session = self.session(&scratch);
-        let mut vm = session.start(&self.machine(&initrd), &RunSpan::Whole)?;
-        vm.go();
-        session.wait(&mut vm)?;
-        drop(vm);
-        session.answers(commands.len())
+        let modules = &self.kernel.modules;
+        let archive = initramfs::build(Path::new(THIS_PROGRAM), modules, Some(&order), files)?;
+        fs::write(&initrd, archive).map_err(unprepared(&initrd))?;
+        let session = Session::new(self, &initrd, &scratch);
+        let off = session.start(&RunSpan::Whole).and_then(|mut vm| {
+            vm.go();
+            session.wait(&mut vm)
+        });
+        off.map_err(no_answer)?;
+        let frames = fs::read(&session.frames).map_err(unprepared(&session.frames))?;
+        session.parse(&frames, commands.len()).map_err(no_answer)
     }
 
-    /// Makes a new directory for one QEMU process.
-    pub(super) fn scratch(&self) -> Result<Scratch, HostError> {
-        remove_stale(self.scratch);
-        let failed = HostError::file(self.scratch.display().to_string());
-        Scratch::create(self.scratch).map_err(failed)
+    /// Returns the boot line. The kernel passes what comes after `--`, and each variable that it
+    /// does not know, to init.
+    fn boot_line(&self) -> String {
+        let time_words = if self.exact { "nokaslr norandmaps" } else { LATE_TIMER };
+        let fixed = format!("console=ttyS0 quiet panic=-1 oops=panic {time_words}");
+        let init = "LD_LIBRARY_PATH=/lib rdinit=/ktax -- kvm-host-init";
+        boot_line(&fixed, self.layout, &[&self.kernel.boot_line, init])
     }
 
-    /// Returns the machine that QEMU boots.
-    pub(super) fn machine<'b>(&'b self, initrd: &'b Path) -> HostMachine<'b> {
-        let KvmHost { kernel, boot_line, layout, exact, .. } = *self;
-        HostMachine { kernel, boot_line, initrd, layout, exact }
+    fn hardware(&self, initrd: &Path, has_own_memory: bool) -> Vec<String> {
+        let time = match self.exact {
+            true => exact_time(self.layout),
+            false => format!("-accel {TRANSLATOR} -smp 1"),
+        };
+        let memory = if has_own_memory { "" } else { ",memory-backend=ram" };
+        let fixed = format!(
+            "-M {MACHINE}{memory} -cpu {CPU} -m {MEMORY_MIB} {time} -rtc {CLOCK} -nodefaults \
+             -no-user-config -display none"
+        );
+        let mut args: Vec<String> = fixed.split(' ').map(str::to_owned).collect();
+        args.extend(["-kernel".into(), self.kernel.image.display().to_string()]);
+        args.extend(["-initrd".into(), initrd.display().to_string()]);
+        args.extend(["-append".into(), self.boot_line()]);
+        args
     }
 
-    /// Makes a session with its files in `scratch`.
-    fn session(&self, scratch: &Scratch) -> Session<'_> {
-        Session {
-            program: &self.qemu.program,
-            limits: limits(self.limits, self.exact),
-            cancel: self.cancel,
-            console: scratch.file("console"),
-            frames: scratch.file("frames"),
-            stderr: scratch.file("stderr"),
-        }
+    /// Returns a script that boots the host by hand: its console is the terminal, and nothing
+    /// freezes it.
+    pub(super) fn script(&self, initrd: &Path) -> String {
+        let mut args = self.hardware(initrd, true);
+        let ports = ["-no-reboot", "-serial", "stdio", "-serial", "file:frames.log"];
+        args.extend(ports.map(String::from));
+        let comment = "# Boots this KVM host by hand and runs one row: sh argv orders/ROW\n\
+                       # The answers of its commands go to frames.log.";
+        let order = format!("-fw_cfg \"name={ORDER_ITEM},file=$1\"");
+        script(&self.qemu.program, args, comment, &order)
     }
+}
+
+/// Options for memory that is a file. A boot writes it; a machine that goes on maps it privately.
+fn memory(ram: &Path, share: &str) -> Vec<String> {
+    let (size, path) = (MEMORY_MIB, escape(ram));
+    let backend = format!("memory-backend-file,id=ram,size={size}M,mem-path={path},share={share}");
+    // The device by which init freezes the machine.
+    vec!["-object".into(), backend, "-device".into(), "pvpanic".into()]
 }
 
 /// Returns limits for a host, which may have as much virtual time as real time.
@@ -98,55 +148,93 @@ fn limits(given: &Limits, exact: bool) -> Limits {
 
 /// The files and limits of one QEMU process.
 struct Session<'a> {
-    program: &'a Path,
-    pub limits: Limits,
-    cancel: &'a Cancel,
-    pub console: PathBuf,
+    host: &'a KvmHost<'a>,
+    initrd: &'a Path,
+    limits: Limits,
+    /// The first serial port.
+    console: PathBuf,
     frames: PathBuf,
     stderr: PathBuf,
 }
 
-impl Session<'_> {
-    /// Starts QEMU.
-    pub fn start(&self, machine: &HostMachine<'_>, span: &RunSpan<'_>) -> Result<Vm, HostError> {
-        let outputs = OutputFiles { console: &self.console, frames: &self.frames };
-        let args = |control| argv::qemu(machine, span, &outputs, control);
+impl<'a> Session<'a> {
+    fn new(host: &'a KvmHost<'a>, initrd: &'a Path, scratch: &Scratch) -> Session<'a> {
+        let limits = limits(host.limits, host.exact);
+        let [console, frames, stderr] = ["console", "frames", "stderr"].map(|n| scratch.file(n));
+        Session { host, initrd, limits, console, frames, stderr }
+    }
+
+    /// Returns the arguments of QEMU, with its monitor on an inherited descriptor.
+    fn args(&self, span: &RunSpan<'_>, control: RawFd) -> Vec<String> {
+        let mut args = self.host.hardware(self.initrd, matches!(span, RunSpan::Whole));
+        // A machine that is off waits to be ended: a QEMU that exits by itself while it is asked
+        // for its state can hang.
+        args.extend(["-action".into(), "reboot=shutdown,shutdown=pause,panic=pause".into()]);
+        for port in [&self.console, &self.frames] {
+            args.extend(["-serial".into(), format!("file:{}", escape(port))]);
+        }
+        match span {
+            RunSpan::Whole => {}
+            RunSpan::ToFreeze { ram } => args.extend(memory(ram, "on")),
+            RunSpan::FromFreeze { ram, order, .. } => {
+                args.extend(memory(ram, "off"));
+                args.extend(["-incoming".into(), "defer".into()]);
+                let order = format!("name={ORDER_ITEM},file={}", escape(order));
+                args.extend(["-fw_cfg".into(), order]);
+            }
+        }
+        args.extend(monitor(control));
+        args
+    }
+
+    fn start(&self, span: &RunSpan<'_>) -> Result<Vm, Stop> {
         let state = match span {
             RunSpan::FromFreeze { state, .. } => Some(*state),
             _ => None,
         };
-        Vm::start(self.program, args, state, &self.stderr, &self.limits)
+        let args = |control| self.args(span, control);
+        Vm::start(&self.host.qemu.program, args, state, &self.stderr, &self.limits)
             .map_err(|failure| self.failed(failure))
     }
 
-    /// Waits until the machine is frozen or off.
-    pub fn wait(&self, vm: &mut Vm) -> Result<Rest, HostError> {
-        let (limits, cancel) = (&self.limits, self.cancel);
-        let wire = (self.frames.as_path(), FRAMES_MAX);
-        let (speaks_first, console) = (false, &self.console);
-        let rest = vm.wait(&Watched { limits, cancel, wire, speaks_first, console });
-        rest.map_err(|stop| match stop {
+    fn wait(&self, vm: &mut Vm) -> Result<Rest, Stop> {
+        let watched = Watched {
+            limits: &self.limits,
+            cancel: self.host.cancel,
+            wire: (&self.frames, FRAMES_MAX),
+            speaks_first: false,
+            console: &self.console,
+        };
+        vm.wait(&watched).map_err(|stop| match stop {
             Stop::Failed(failure, _) => self.failed(failure),
-            Stop::Cancelled => HostError::Cancelled,
+            Stop::Cancelled => Stop::Cancelled,
         })
     }
 
-    /// Reads the outputs of so many commands.
-    pub fn answers(&self, commands: usize) -> Result<Vec<CommandOutput>, HostError> {
-        let failed = HostError::file(self.frames.display().to_string());
-        let frames = fs::read(&self.frames).map_err(failed)?;
-        parse_frames(&frames, commands).map_err(|problem| match problem {
-            FrameProblem::Init(reason) => HostError::Unusable { reason },
+    fn answers(&self, commands: usize) -> Result<Vec<CommandOutput>, Stop> {
+        self.parse(&fs::read(&self.frames).map_err(unprepared_row(&self.frames))?, commands)
+    }
+
+    fn parse(&self, frames: &[u8], commands: usize) -> Result<Vec<CommandOutput>, Stop> {
+        parse_frames(frames, commands).map_err(|problem| match problem {
+            FrameProblem::Init(reason) => {
+                Failure::Refused { message: format!("the KVM host cannot be used: {reason}") }
+                    .into()
+            }
             FrameProblem::Garbled(reason) => self.failed(Failure::Garbled { reason }),
         })
     }
 
-    /// Makes an error with the end of the console; a panic there is the reason.
-    pub fn failed(&self, failure: Failure) -> HostError {
+    /// Makes a failure with the end of the console; a panic there is the reason.
+    fn failed(&self, failure: Failure) -> Stop {
         let console = read_tail(&self.console);
         let panicked = wire::panic_message(&console);
         let failure = panicked.map_or(failure, |message| Failure::Panic { message });
-        HostError::Failed { board: None, failure, console }
+        Stop::Failed(failure, console)
+    }
+
+    fn silent(&self) -> Stop {
+        self.failed(Failure::Silent { console: wire::tail(&read_tail(&self.console)) })
     }
 }
 
@@ -162,20 +250,18 @@ pub(super) struct Frozen {
 
 impl Frozen {
     /// Boots a host whose initramfs has no order, up to where it asks for one.
-    pub fn make(host: &KvmHost<'_>, initrd: &Path) -> Result<Frozen, HostError> {
-        let scratch = host.scratch()?;
-        let session = host.session(&scratch);
+    pub fn make(host: &KvmHost<'_>, initrd: &Path) -> Result<Frozen, Stop> {
+        let scratch = new_scratch(host.scratch).map_err(unprepared_row(host.scratch))?;
+        let session = Session::new(host, initrd, &scratch);
         let ram = scratch.file("ram");
-        let mut vm = session.start(&host.machine(initrd), &RunSpan::ToFreeze { ram: &ram })?;
+        let mut vm = session.start(&RunSpan::ToFreeze { ram: &ram })?;
         if session.wait(&mut vm)? != Rest::Paused {
             // Init says why it went off instead.
             session.answers(0)?;
-            let console = ktax_engine::wire::tail(&read_tail(&session.console));
-            return Err(session.failed(Failure::Silent { console }));
+            return Err(session.silent());
         }
         let busy = session.answers(1)?.iter().flat_map(output_lines).collect();
-        save_state(&session.limits, &mut vm, &scratch.file("state"))
-            .map_err(HostError::stopped(None))?;
+        save_state(&session.limits, &mut vm, &scratch.file("state"))?;
         drop(vm);
         let console = read_tail(&session.console);
         Ok(Frozen { scratch, console, busy })
@@ -188,28 +274,26 @@ impl Frozen {
         host: &KvmHost<'_>,
         initrd: &Path,
         order: &Order,
-    ) -> Result<(Vec<CommandOutput>, Vec<u8>), HostError> {
-        let scratch = host.scratch()?;
-        let session = host.session(&scratch);
+    ) -> Result<(Vec<CommandOutput>, Vec<u8>), Stop> {
+        let scratch = new_scratch(host.scratch).map_err(unprepared_row(host.scratch))?;
+        let session = Session::new(host, initrd, &scratch);
         let file = scratch.file("order");
-        fs::write(&file, order.to_json()).map_err(HostError::file(file.display().to_string()))?;
+        fs::write(&file, order.to_json()).map_err(unprepared_row(&file))?;
         let state = self.scratch.file("state");
-        let state = File::open(&state).map_err(HostError::file(state.display().to_string()))?;
+        let state = File::open(&state).map_err(unprepared_row(&state))?;
         let (ram, uri) = (self.scratch.file("ram"), format!("fd:{}", state.as_raw_fd()));
         let span = RunSpan::FromFreeze { ram: &ram, order: &file, state: state.as_fd() };
-        let mut vm = session.start(&host.machine(initrd), &span)?;
+        let mut vm = session.start(&span)?;
         let poll = session.limits.poll / 50;
         vm.monitor(|monitor| monitor.receive_state(uri, poll))
             .map_err(|failure| session.failed(failure))?;
         vm.go();
         let rest = session.wait(&mut vm)?;
         drop(vm);
-        let console = read_tail(&session.console);
         if rest == Rest::Paused {
-            let console = ktax_engine::wire::tail(&console);
-            return Err(session.failed(Failure::Silent { console }));
+            return Err(session.silent());
         }
-        Ok((session.answers(order.commands.len())?, console))
+        Ok((session.answers(order.commands.len())?, read_tail(&session.console)))
     }
 }
 
@@ -225,6 +309,85 @@ fn output_lines(output: &CommandOutput) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ktax_model::{Arch, ImageFormat};
+
+    const LAYOUT: Layout = Layout { seed: 7, padding: 3, phase: 5 };
+
+    /// Calls `work` with the session of a host.
+    fn with<T>(exact: bool, layout: &Layout, line: &str, work: impl FnOnce(&Session) -> T) -> T {
+        let (arch, format) = (Arch::X86_64, ImageFormat::BzImage);
+        let (source, sha256) = (String::new(), String::new());
+        let (release, package_date, build_id, config_sha256) = (None, None, None, None);
+        let identity = Identity {
+            source,
+            sha256,
+            release,
+            package_date,
+            build_id,
+            config_sha256,
+            arch,
+            format,
+        };
+        let (image, boot_line) = ("/k".into(), line.to_owned());
+        let kernel = HostKernel { image, identity, boot_line, modules: vec![] };
+        let qemu = Qemu { program: "/it's/qemu".into(), version: String::new() };
+        let (given, cancel, scratch) = (Limits::default(), Cancel::default(), Path::new("/none"));
+        let (limits, cancel, kernel, qemu) = (&given, &cancel, &kernel, &qemu);
+        let host = KvmHost { qemu, kernel, exact, layout, limits, cancel, scratch };
+        let [console, frames, stderr] = ["/c,d", "/f", "/e"].map(PathBuf::from);
+        let (limits, initrd) = (given.clone(), Path::new("/i"));
+        work(&Session { host: &host, initrd, limits, console, frames, stderr })
+    }
+
+    #[test]
+    fn init_is_told_what_it_is() {
+        for exact in [false, true] {
+            let line = with(exact, &LAYOUT, "lockdown=integrity", |made| made.host.boot_line());
+            let end = " ktax.pad=xxx lockdown=integrity LD_LIBRARY_PATH=/lib rdinit=/ktax -- \
+                       kvm-host-init";
+            assert!(line.ends_with(end), "{line}");
+            assert_eq!(line.contains("nokaslr"), exact);
+            assert_eq!(line.contains("no_timer_check"), !exact);
+        }
+        let layout = Layout { padding: 0, ..LAYOUT };
+        let line = with(true, &layout, "", |made| made.host.boot_line());
+        assert!(line.contains(" norandmaps LD_LIBRARY"), "{line}");
+    }
+
+    #[test]
+    fn a_host_is_one_cpu_and_an_exact_one_has_a_counted_clock() {
+        let args = |exact| with(exact, &LAYOUT, "", |made| made.args(&RunSpan::Whole, 7).join(" "));
+        assert!(args(true).contains("-smp 1 -icount shift=0,sleep=off -seed 7"));
+        assert!(!args(false).contains("icount"));
+        assert!(args(false).contains("-accel tcg,thread=single -smp 1 "));
+        assert!(args(false).contains("-serial file:/c,,d -serial file:/f"));
+    }
+
+    #[test]
+    fn a_frozen_host_goes_on_as_the_same_machine() {
+        let (ram, order) = (Path::new("/r"), Path::new("/o"));
+        let args = |span| with(true, &LAYOUT, "", |made| made.args(&span, 7));
+        let frozen = args(RunSpan::ToFreeze { ram });
+        let state = File::open("/dev/null").unwrap();
+        let resumed = args(RunSpan::FromFreeze { ram, order, state: state.as_fd() });
+        let only = |some: &[String], other: &[String]| -> Vec<String> {
+            some.iter().filter(|word| !other.contains(word)).cloned().collect()
+        };
+        let backend =
+            |share| format!("memory-backend-file,id=ram,size=1400M,mem-path=/r,share={share}");
+        assert_eq!(only(&frozen, &resumed), [backend("on")]);
+        let order = "name=opt/ktax/order,file=/o".to_owned();
+        let more = [backend("off"), "-incoming".into(), "defer".into(), "-fw_cfg".into(), order];
+        assert_eq!(only(&resumed, &frozen), more);
+    }
+
+    #[test]
+    fn a_script_names_the_order_last() {
+        let script = with(true, &LAYOUT, "", |made| made.host.script(Path::new("/i")));
+        assert!(script.contains(r"exec '/it'\''s/qemu' \"), "{script}");
+        assert!(script.ends_with("\n  -fw_cfg \"name=opt/ktax/order,file=$1\"\n"), "{script}");
+        assert!(!script.contains("chardev"), "{script}");
+    }
 
     #[test]
     fn virtual_time_is_limited_only_where_it_is_counted() {

@@ -1,8 +1,12 @@
 //! The host's first process: it mounts what a KVM host needs, loads KVM, runs the commands, writes
 //! what they printed to the second serial port, and switches the machine off.
+//!
+//! The format of that port: one line of JSON for each command, then as many bytes as that line says.
+//! The reader trusts none of it.
 
+use std::fmt::Display;
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -11,11 +15,12 @@ use rustix::mount::{MountFlags, mount};
 use rustix::system::{RebootCommand, finit_module, reboot};
 use rustix::termios::{OptionalActions, tcdrain, tcgetattr, tcsetattr};
 
-use super::frame::{CommandOutput, Order, write_failure, write_frame};
-use super::initramfs::{FREEZE, MODULES, ORDER};
-use ktax_model::Blame;
+use serde::{Deserialize, Serialize};
 
-/// The second serial port.
+use super::initramfs::{FREEZE, MODULES, ORDER};
+use ktax_host::text::{counted, escape_bytes};
+use ktax_model::{Error, Result};
+
 const FRAMES: &str = "/dev/ttyS1";
 /// Files for a command's output while it runs, since a pipe could fill up.
 const STDOUT: &str = "/tmp/stdout";
@@ -33,36 +38,13 @@ const NEEDED: usize = 3;
 /// Flag of finit_module (include/uapi/linux/module.h).
 const MODULE_INIT_COMPRESSED_FILE: i32 = 4;
 
-/// Why init cannot start or go on. Whoever booted the host prints the next step.
-#[derive(Debug, thiserror::Error)]
-pub enum InitError {
-    #[error(
-        "kvm-host-init only runs as the first process of a KVM host, which ktax itself boots; \
-         remove it"
-    )]
-    NotInit,
-    #[error("cannot {action}: {error}")]
-    Host { action: String, error: io::Error },
-}
-
-impl From<InitError> for ktax_model::Error {
-    fn from(error: InitError) -> ktax_model::Error {
-        ktax_model::Error::blamed(error.blame(), error.to_string())
-    }
-}
-
-impl InitError {
-    /// Who can do something about it.
-    pub fn blame(&self) -> Blame {
-        Blame::Host
-    }
-}
-
 /// Runs the host from its first process to power-off. An init that returns makes the kernel panic,
 /// which whoever booted the host sees.
-pub fn main() -> Result<(), InitError> {
+pub fn main() -> Result<()> {
     if !rustix::process::getpid().is_init() {
-        return Err(InitError::NotInit);
+        let message =
+            "kvm-host-init only runs as the first process of a KVM host, which ktax itself boots";
+        return Err(Error::host(message).next("remove it"));
     }
     mount_all()?;
     let mut frames = open_frames().map_err(failed("open the second serial port"))?;
@@ -81,11 +63,12 @@ pub fn main() -> Result<(), InitError> {
     reboot(RebootCommand::Restart).map_err(|error| failed("go off")(error.into()))
 }
 
-fn failed(action: impl Into<String>) -> impl FnOnce(io::Error) -> InitError {
-    move |error| InitError::Host { action: action.into(), error }
+/// The error of init, which is no error of a command: whoever booted the host adds the next step.
+fn failed(action: impl Display) -> impl FnOnce(io::Error) -> Error {
+    move |error| Error::host(format!("cannot {action}: {error}"))
 }
 
-fn mount_all() -> Result<(), InitError> {
+fn mount_all() -> Result<()> {
     for (number, (kind, place)) in MOUNTS.into_iter().enumerate() {
         let mounted = mount(kind, place, kind, MountFlags::empty(), None);
         match mounted {
@@ -107,12 +90,11 @@ fn open_frames() -> io::Result<File> {
     Ok(frames)
 }
 
-fn drain(frames: &File) -> Result<(), InitError> {
+fn drain(frames: &File) -> Result<()> {
     tcdrain(frames).map_err(|error| failed("wait for the serial port")(error.into()))
 }
 
-/// Loads the modules, freezes the machine where there is no order yet, and reads the order.
-fn prepare(frames: &mut File) -> Result<Order, InitError> {
+fn prepare(frames: &mut File) -> Result<Order> {
     let entries = fs::read_dir(MODULES).map_err(failed("list the modules"))?;
     let mut modules: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     modules.sort();
@@ -129,7 +111,7 @@ fn prepare(frames: &mut File) -> Result<Order, InitError> {
 
 /// Waits until the kernel is idle, says which tasks still ran if it never is, and stops the machine
 /// until QEMU goes on from this state. Returns the order that QEMU then has.
-fn freeze(frames: &mut File) -> Result<Vec<u8>, InitError> {
+fn freeze(frames: &mut File) -> Result<Vec<u8>> {
     let busy = run_command(&[FREEZE.to_owned(), "quiet".to_owned()]);
     write_frame(frames, &busy).map_err(failed("say which tasks still run"))?;
     drain(frames)?;
@@ -151,7 +133,6 @@ fn spin(iterations: u64) {
     }
 }
 
-/// Loads a module; the kernel unpacks a compressed one.
 fn load(module: &Path) -> io::Result<()> {
     const ELF: &[u8] = b"\x7fELF";
     let mut file = File::open(module)?;
@@ -161,7 +142,6 @@ fn load(module: &Path) -> io::Result<()> {
     Ok(finit_module(&file, c"", flags)?)
 }
 
-/// Runs one command in a process group of its own.
 fn run_command(command: &[String]) -> CommandOutput {
     let ran = start(command).and_then(|status| {
         Ok(CommandOutput {
@@ -198,9 +178,118 @@ fn exit_code(status: ExitStatus) -> u8 {
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
 }
 
+/// A header of a frame is shorter than this.
+const HEADER_MAX: usize = 4096;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandOutput {
+    /// The exit status; 128 and the signal's number if it was killed, as in a shell.
+    pub status: u8,
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+}
+
+/// The line before the bytes of a command.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+enum Header {
+    /// A command has ended; how many bytes it wrote to stdout and stderr.
+    Ran {
+        status: u8,
+        stdout: usize,
+        stderr: usize,
+    },
+    Failed {
+        reason: String,
+    },
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum FrameProblem {
+    Init(String),
+    Garbled(String),
+}
+
+pub(super) fn write_frame(out: &mut impl Write, output: &CommandOutput) -> io::Result<()> {
+    let (stdout, stderr) = (output.stdout.len(), output.stderr.len());
+    let header = Header::Ran { status: output.status, stdout, stderr };
+    out.write_all(&header_line(&header)?)?;
+    out.write_all(&output.stdout)?;
+    out.write_all(&output.stderr)
+}
+
+pub(super) fn write_failure(out: &mut impl Write, reason: &str) -> io::Result<()> {
+    // A header that is too long could not be parsed.
+    let reason = reason.chars().take(HEADER_MAX / 16).collect();
+    out.write_all(&header_line(&Header::Failed { reason })?)
+}
+
+fn header_line(header: &Header) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(header)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+pub(super) fn parse_frames(
+    mut bytes: &[u8],
+    commands: usize,
+) -> Result<Vec<CommandOutput>, FrameProblem> {
+    let garbled = |reason: String| FrameProblem::Garbled(reason);
+    let mut answers = Vec::new();
+    while !bytes.is_empty() {
+        let end = bytes.iter().take(HEADER_MAX).position(|byte| *byte == b'\n');
+        let end = end.ok_or_else(|| garbled("a line has no end".into()))?;
+        let header = serde_json::from_slice(&bytes[..end]).map_err(|error| {
+            garbled(format!("`{}`: {error}", ktax_engine::wire::tail(&bytes[..end])))
+        })?;
+        bytes = &bytes[end + 1..];
+        let (status, stdout, stderr) = match header {
+            Header::Ran { status, stdout, stderr } => (status, stdout, stderr),
+            Header::Failed { reason } => {
+                return Err(FrameProblem::Init(escape_bytes(reason.as_bytes())));
+            }
+        };
+        let mut take = |length| {
+            let (taken, rest) = bytes.split_at_checked(length)?;
+            bytes = rest;
+            Some(taken.to_vec())
+        };
+        let (Some(stdout), Some(stderr)) = (take(stdout), take(stderr)) else {
+            return Err(garbled("it ends within the words of a command".into()));
+        };
+        answers.push(CommandOutput { status, stdout, stderr });
+    }
+    match answers.len() == commands {
+        true => Ok(answers),
+        false => {
+            Err(garbled(format!("{} of {} answered", answers.len(), counted(commands, "command"))))
+        }
+    }
+}
+
+/// QEMU's fw_cfg has the order of a frozen host under this name.
+pub(super) const ORDER_ITEM: &str = "opt/ktax/order";
+
+/// The work of the host's init.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Order {
+    /// Iterations of an empty loop before the first command: they move it against the timer tick.
+    pub phase: u64,
+    /// Each command's program and arguments, in the order in which they run.
+    pub commands: Vec<Vec<String>>,
+}
+
+impl Order {
+    pub fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("numbers and text have a form in JSON")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn it_is_for_the_first_process() {
@@ -212,5 +301,58 @@ mod tests {
     fn statuses_are_those_of_a_shell() {
         assert_eq!(exit_code(ExitStatus::from_raw(3 << 8)), 3);
         assert_eq!(exit_code(ExitStatus::from_raw(9)), 137);
+    }
+
+    fn command_output(stdout: &[u8], stderr: &[u8]) -> CommandOutput {
+        CommandOutput { status: 3, stdout: stdout.to_vec(), stderr: stderr.to_vec() }
+    }
+
+    fn written(answers: &[CommandOutput]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for answer in answers {
+            write_frame(&mut bytes, answer).unwrap();
+        }
+        bytes
+    }
+
+    #[test]
+    fn any_bytes_come_through() {
+        let answers = [
+            command_output(b"", b""),
+            command_output(b"\0\n\xff{}\r\n", b"\x1b["),
+            command_output(b"x", b""),
+        ];
+        assert_eq!(parse_frames(&written(&answers), 3), Ok(answers.to_vec()));
+    }
+
+    #[test]
+    fn what_is_missing_is_said() {
+        let bytes = written(&[command_output(b"abc", b"def")]);
+        for (bytes, commands, expected) in [
+            (&bytes[..], 2, "1 of 2 commands answered"),
+            (&bytes[..bytes.len() - 1], 1, "it ends within the words of a command"),
+            (&bytes[..9], 1, "a line has no end"),
+            (b"", 1, "0 of 1 command answered"),
+        ] {
+            assert_eq!(parse_frames(bytes, commands), Err(FrameProblem::Garbled(expected.into())));
+        }
+        assert!(matches!(parse_frames(b"hello\n", 1), Err(FrameProblem::Garbled(_))));
+    }
+
+    #[test]
+    fn init_says_why() {
+        let mut bytes = Vec::new();
+        write_failure(&mut bytes, "no \x1b[module").unwrap();
+        assert_eq!(parse_frames(&bytes, 1), Err(FrameProblem::Init("no \\x1b[module".into())));
+    }
+
+    proptest! {
+        #[test]
+        fn noise_is_an_answer_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let _ = parse_frames(&bytes, 1);
+            let mut framed = written(&[command_output(b"abc", b"")]);
+            framed.extend(bytes);
+            let _ = parse_frames(&framed, 1);
+        }
     }
 }

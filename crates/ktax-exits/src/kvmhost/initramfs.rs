@@ -10,13 +10,14 @@ use object::LittleEndian;
 use object::elf::{FileHeader64, PT_INTERP};
 use object::read::elf::{FileHeader, ProgramHeader};
 
-use super::HostError;
-use super::frame::Order;
+use super::init::Order;
+use super::unprepared;
 use ktax_engine::payload::{
     DIRECTORY_MODE, PROGRAM_MODE, append_console, append_file, end_archive,
 };
 use ktax_host::cache::Holder;
 use ktax_host::disk::{sha256, write_atomically};
+use ktax_model::{Error, Result};
 
 /// A file that commands find at `/files/NAME`.
 #[derive(Debug, Clone)]
@@ -51,12 +52,13 @@ pub(super) fn build(
     modules: &[PathBuf],
     order: Option<&Order>,
     files: &[Given],
-) -> Result<Vec<u8>, HostError> {
+) -> Result<Vec<u8>> {
     let own = read_program(program)?;
     let mut members: Vec<Member> = vec![("/ktax".to_owned(), own.program.into())];
     members.extend(own.libraries.into_iter().map(|(place, content)| (place, content.into())));
     for (number, path) in modules.iter().enumerate() {
-        members.push((format!("{MODULES}/{number:02}"), read_file(path)?.into()));
+        let module = fs::read(path).map_err(unprepared(path))?;
+        members.push((format!("{MODULES}/{number:02}"), module.into()));
     }
     for file in files {
         members.push((format!("/files/{}", file.name), file.content.as_slice().into()));
@@ -65,14 +67,9 @@ pub(super) fn build(
         Some(order) => (ORDER.into(), order.to_json().into()),
         None => (FREEZE.into(), FREEZE_PROGRAM.into()),
     });
-    archive(&members).map_err(HostError::file("the archive"))
+    archive(&members).map_err(unprepared(Path::new("the archive")))
 }
 
-fn read_file(path: &Path) -> Result<Vec<u8>, HostError> {
-    fs::read(path).map_err(HostError::file(path.display().to_string()))
-}
-
-/// The path and content of one file.
 type Member<'a> = (String, Cow<'a, [u8]>);
 
 /// Writes an archive in which a directory comes before its files.
@@ -82,13 +79,23 @@ fn archive(members: &[Member<'_>]) -> io::Result<Vec<u8>> {
         let above = Path::new(place.trim_start_matches('/')).ancestors().skip(1);
         directories.extend(above.filter(|dir| !dir.as_os_str().is_empty()).map(Path::to_owned));
     }
-    let mut archive = Vec::with_capacity(members.iter().map(|(_, bytes)| bytes.len() + 512).sum());
+    let directories = directories.iter().map(|dir| dir.to_string_lossy());
+    let files = members.iter().map(|(place, content)| (place.trim_start_matches('/'), &**content));
+    pack(directories, files)
+}
+
+/// Writes an archive of directories, the console, and programs.
+pub(super) fn pack<'a>(
+    directories: impl IntoIterator<Item = impl AsRef<str>>,
+    programs: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+) -> io::Result<Vec<u8>> {
+    let mut archive = Vec::new();
     for directory in directories {
-        append_file(&mut archive, &directory.to_string_lossy(), DIRECTORY_MODE, &[])?;
+        append_file(&mut archive, directory.as_ref(), DIRECTORY_MODE, &[])?;
     }
     append_console(&mut archive)?;
-    for (place, content) in members {
-        append_file(&mut archive, place.trim_start_matches('/'), PROGRAM_MODE, content)?;
+    for (name, content) in programs {
+        append_file(&mut archive, name, PROGRAM_MODE, content)?;
     }
     end_archive(archive)
 }
@@ -99,26 +106,27 @@ pub const THIS_PROGRAM: &str = "/proc/self/exe";
 const SECTIONS_AT: std::ops::Range<usize> = 0x28..0x30;
 const SECTIONS_COUNT: std::ops::Range<usize> = 0x3c..0x40;
 
-/// A program and the libraries that it needs.
 struct LinkedProgram {
-    pub program: Vec<u8>,
+    program: Vec<u8>,
     /// The path and content of each library; none if the program is linked statically.
-    pub libraries: Vec<(String, Vec<u8>)>,
+    libraries: Vec<(String, Vec<u8>)>,
 }
 
 /// Reads a program that needs no other libraries than this process has.
-fn read_program(path: &Path) -> Result<LinkedProgram, HostError> {
-    let file = |path: &Path| HostError::file(path.display().to_string());
-    let read = |path: &Path| fs::read(path).map_err(file(path));
+fn read_program(path: &Path) -> Result<LinkedProgram> {
+    let read = |path: &Path| fs::read(path).map_err(unprepared(path));
     let program = read(path)?;
-    let strange = |reason| HostError::Program { path: path.display().to_string(), reason };
+    let strange = |reason: &str| {
+        Error::host(format!("the KVM host cannot run {}: {reason}", path.display()))
+            .next("use a ktax that is built for this machine")
+    };
     let Some(place) = interpreter(&program).map_err(strange)? else {
         return Ok(LinkedProgram { program: without_sections(program), libraries: Vec::new() });
     };
     let linker = Path::new(&place).canonicalize().ok();
     let maps = Path::new("/proc/self/maps");
-    let maps = fs::read_to_string(maps).map_err(file(maps))?;
-    let own = fs::read_link(THIS_PROGRAM).map_err(file(Path::new(THIS_PROGRAM)))?;
+    let maps = fs::read_to_string(maps).map_err(unprepared(maps))?;
+    let own = fs::read_link(THIS_PROGRAM).map_err(unprepared(Path::new(THIS_PROGRAM)))?;
     let mut libraries = Vec::new();
     for path in mapped(&maps).into_iter().filter(|path| *path != own) {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -182,7 +190,11 @@ pub(super) struct HostArchive {
 }
 
 /// Puts an archive into the cache, named by its hash.
-pub(super) fn keep_archive(cache: &Path, archive: &[u8]) -> io::Result<HostArchive> {
+pub(super) fn keep_archive(cache: &Path, archive: &[u8]) -> Result<HostArchive> {
+    keep(cache, archive).map_err(unprepared(Path::new("the cache")))
+}
+
+fn keep(cache: &Path, archive: &[u8]) -> io::Result<HostArchive> {
     let dir = cache.join("hosts");
     fs::create_dir_all(&dir)?;
     let path = dir.join(format!("{}.cpio", sha256(archive)));

@@ -1,37 +1,22 @@
 //! The usual KVM host, Linux on an emulated AMD processor, and its Linux and raw guests: the
 //! commands that record one, and what their output means.
 
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
-use super::argv::{padding, x86_script};
-use super::frame::{CommandOutput, Order};
-use super::host::{Frozen, KvmHost};
-use super::initramfs::{self, Given, HostArchive, keep_archive};
-use super::{GuestEngine, HostError, ReadyHost, Recorded};
-use ktax_engine::payload::{
-    self, DIRECTORY_MODE, PROGRAM_MODE, append_console, append_file, end_archive,
-};
+use super::host::{Frozen, HostKernel, KvmHost};
+use super::init::{CommandOutput, Order};
+use super::initramfs::{self, Given, HostArchive, keep_archive, pack};
+use super::{GuestEngine, ReadyHost, Recorded, boot_line, unprepared};
+use ktax_engine::payload;
 use ktax_engine::qemu::Qemu;
 use ktax_engine::wire::{self, Answer, arguments, parse_answer};
 use ktax_engine::{Cancel, Limits, Stop};
 use ktax_model::{
-    ExitRun, ExitTable, Failure, Identity, Layout, SavedResult, Side, Signature, Workload,
-    read_results,
+    ExitRun, ExitTable, Failure, GuestRow, GuestSubject, GuestWork, Layout, Result, SavedResult,
+    Side, Signature, Workload, read_results,
 };
 
-/// The host's own kernel.
-#[derive(Debug, Clone)]
-pub struct HostKernel {
-    pub image: PathBuf,
-    pub identity: Identity,
-    /// Added to its command line.
-    pub boot_line: String,
-    /// The files of [`MODULES`](super::MODULES), or none where they are built in.
-    pub modules: Vec<PathBuf>,
-}
-
-/// The setup of an [`X86Guests`].
 #[derive(Debug, Clone)]
 pub struct X86Setup {
     pub qemu: Qemu,
@@ -40,17 +25,22 @@ pub struct X86Setup {
     pub ktax: PathBuf,
     pub host: HostKernel,
     pub base: Guest,
-    /// `None` where an experiment has only a base.
+    /// `None` where an experiment has only a base: then the host runs programs too.
     pub change: Option<Guest>,
-    /// The rows, by name.
-    pub tasks: Vec<(String, Task)>,
+    pub rows: Vec<GuestRow>,
     pub limits: Limits,
     pub cancel: Cancel,
     /// ktax's own directory.
     pub cache: PathBuf,
 }
 
-/// Guests of the usual KVM host.
+/// A guest, and its kernel, a bzImage.
+#[derive(Debug, Clone)]
+pub struct Guest {
+    pub image: PathBuf,
+    pub subject: GuestSubject,
+}
+
 #[derive(Debug)]
 pub struct X86Guests {
     setup: X86Setup,
@@ -60,20 +50,20 @@ pub struct X86Guests {
 }
 
 impl X86Guests {
-    /// Makes the engine ready.
-    pub fn new(setup: X86Setup) -> Result<X86Guests, HostError> {
+    pub fn new(setup: X86Setup) -> Result<X86Guests> {
+        let given = |name: &str, content| Given { name: name.to_owned(), content };
+        let programs =
+            [("init", INIT), ("ktax-guest", payload::GUEST), ("ktax-hello", payload::HELLO)];
+        let guests = pack(["dev", "proc", "sys", "tmp"], programs);
+        let guests = guests.map_err(unprepared(Path::new("the guest's initramfs")))?;
         let initrd = |guest: &Guest| {
-            let read =
-                |path: &Path| fs::read(path).map_err(HostError::file(path.display().to_string()));
-            let given = |name: &str, content| Given { name: name.to_owned(), content };
-            let archive = archive().map_err(HostError::file("the guest's initramfs"))?;
             let files = [
-                given("kernel", read(&guest.image)?),
-                given("initrd", archive),
+                given("kernel", fs::read(&guest.image).map_err(unprepared(&guest.image))?),
+                given("initrd", guests.clone()),
                 given("ktax-guest", payload::GUEST.to_vec()),
             ];
             let built = initramfs::build(&setup.ktax, &setup.host.modules, None, &files)?;
-            keep_archive(&setup.cache, &built).map_err(HostError::file("the cache"))
+            keep_archive(&setup.cache, &built)
         };
         let base = initrd(&setup.base)?;
         let change = setup.change.as_ref().map(initrd).transpose()?.unwrap_or_else(|| base.clone());
@@ -81,38 +71,19 @@ impl X86Guests {
         Ok(X86Guests { setup, initrds: [base, change], scratch })
     }
 
-    fn guest(&self, side: Side) -> &Guest {
-        let change = self.setup.change.as_ref().filter(|_| side == Side::Change);
-        change.unwrap_or(&self.setup.base)
-    }
-
     fn initrd(&self, side: Side) -> &Path {
-        let [base, change] = &self.initrds;
-        &(if side == Side::Base { base } else { change }).path
+        &self.initrds[usize::from(side == Side::Change)].path
     }
 
     fn host<'a>(&'a self, layout: &'a Layout) -> KvmHost<'a> {
-        let X86Setup { qemu, host, limits, cancel, .. } = &self.setup;
-        let HostKernel { image, boot_line, modules, .. } = host;
-        let scratch = &self.scratch;
-        KvmHost {
-            qemu,
-            kernel: image,
-            boot_line,
-            modules,
-            exact: true,
-            layout,
-            limits,
-            cancel,
-            scratch,
-        }
+        let X86Setup { qemu, host: kernel, limits, cancel, .. } = &self.setup;
+        KvmHost { qemu, kernel, exact: true, layout, limits, cancel, scratch: &self.scratch }
     }
 }
 
 impl GuestEngine for X86Guests {
     fn script(&self, side: Side, layout: &Layout) -> String {
-        let host = self.host(layout);
-        x86_script(&host.qemu.program, &host.machine(self.initrd(side)))
+        self.host(layout).script(self.initrd(side))
     }
 
     fn boot(&self, side: Side, layout: &Layout) -> Result<Box<dyn ReadyHost + '_>, Stop> {
@@ -121,7 +92,6 @@ impl GuestEngine for X86Guests {
     }
 }
 
-/// A host of one Side under one Layout.
 struct X86Ready<'a> {
     engine: &'a X86Guests,
     side: Side,
@@ -131,8 +101,9 @@ struct X86Ready<'a> {
 
 impl X86Ready<'_> {
     fn make_order(&self, row: usize) -> Order {
-        let (guest, (_, task)) = (self.engine.guest(self.side), &self.engine.setup.tasks[row]);
-        let commands = commands(guest, task, &self.layout);
+        let X86Setup { base, change, rows, .. } = &self.engine.setup;
+        let guest = change.as_ref().filter(|_| self.side == Side::Change).unwrap_or(base);
+        let commands = commands(guest, &rows[row].work, change.is_none(), &self.layout);
         Order { phase: self.layout.phase, commands }
     }
 }
@@ -153,8 +124,7 @@ impl ReadyHost for X86Ready<'_> {
     fn run(&self, row: usize) -> Result<Recorded, Stop> {
         let (host, initrd) = (self.engine.host(&self.layout), self.engine.initrd(self.side));
         let (outputs, console) = self.frozen.run(&host, initrd, &self.make_order(row))?;
-        let (name, task) = &self.engine.setup.tasks[row];
-        let mut recorded = outcome(name, task, &outputs)?;
+        let mut recorded = outcome(&self.engine.setup.rows[row], &outputs)?;
         recorded.console.splice(0..0, console);
         Ok(recorded)
     }
@@ -163,65 +133,25 @@ impl ReadyHost for X86Ready<'_> {
 /// The guest's first process: it runs one program between two marks, and switches the guest off.
 static INIT: &[u8] = include_bytes!(env!("KTAX_VM_INIT"));
 
-/// A guest's machine.
-#[derive(Debug, Clone)]
-pub struct Guest {
-    /// The kernel, a bzImage.
-    pub image: PathBuf,
-    /// Added to the kernel's command line.
-    pub boot_line: String,
-    /// Features of KVM that are hidden from it.
-    pub without: Vec<String>,
-    pub cpus: u8,
-    pub memory_mib: u32,
-}
-
-/// The work of a guest while it is recorded.
-#[derive(Debug, Clone)]
-pub enum Task {
-    /// The guest boots, and goes off.
-    Boot,
-    /// The guest has no kernel, and leaves for one reason, so often.
-    Raw { kind: String, count: u32 },
-    /// The guest runs one program; with `native`, the host runs the program too.
-    Program { workload: Workload, native: bool },
-}
-
-/// Builds the guest's initramfs.
-pub(super) fn archive() -> io::Result<Vec<u8>> {
-    let mut archive = Vec::new();
-    for name in ["dev", "proc", "sys", "tmp"] {
-        append_file(&mut archive, name, DIRECTORY_MODE, &[])?;
-    }
-    append_console(&mut archive)?;
-    for (name, content) in
-        [("init", INIT), ("ktax-guest", payload::GUEST), ("ktax-hello", payload::HELLO)]
-    {
-        append_file(&mut archive, name, PROGRAM_MODE, content)?;
-    }
-    end_archive(archive)
-}
-
 const TABLE: &str = "/tmp/table.json";
 
-/// Returns the commands of the host: record, print the table, and run the program without a guest
-/// where that is asked for.
-pub(super) fn commands(guest: &Guest, task: &Task, layout: &Layout) -> Vec<Vec<String>> {
+/// Returns the commands of the host: record, print the table, and with `native` run a program
+/// without a guest too.
+fn commands(guest: &Guest, work: &GuestWork, native: bool, layout: &Layout) -> Vec<Vec<String>> {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let record = words(&["/ktax", "exits", "record", "--level", "exits", "--out", TABLE]);
     let vmm = |form: &str| words(&["--", "/ktax", "vmm", form]);
     let report = words(&["/ktax", "exits", "report", TABLE, "--json"]);
-    match task {
-        Task::Boot => vec![[record, vmm("linux"), linux(guest, layout, &[])].concat(), report],
-        Task::Raw { kind, count } => {
+    match work {
+        GuestWork::Boot => vec![[record, vmm("linux"), linux(guest, layout, &[])].concat(), report],
+        GuestWork::Raw { kind, count } => {
             let raw = vec![format!("--{kind}"), count.to_string()];
             vec![[record, vmm("raw"), raw].concat(), report]
         }
-        Task::Program { workload, native } => {
+        GuestWork::Program(workload) => {
             let arguments = arguments(workload);
             let linux = linux(guest, layout, &arguments);
-            let marked = words(&["--stop-at-marks"]);
-            let from = words(&["--from-stop"]);
+            let (marked, from) = (words(&["--stop-at-marks"]), words(&["--from-stop"]));
             let record = [record, from, vmm("linux"), marked, linux].concat();
             let native = native.then(|| [words(&["/files/ktax-guest"]), arguments].concat());
             [record, report].into_iter().chain(native).collect()
@@ -230,26 +160,24 @@ pub(super) fn commands(guest: &Guest, task: &Task, layout: &Layout) -> Vec<Vec<S
 }
 
 fn linux(guest: &Guest, layout: &Layout, arguments: &[String]) -> Vec<String> {
+    let Guest { subject: GuestSubject { kernel, without, cpus, memory_mib }, .. } = guest;
     let own = "console=ttyS0 quiet panic=-1 nokaslr norandmaps";
-    let (pad, more) = (padding(layout), &guest.boot_line);
-    let mut line = [own, &pad, more, "--"].map(str::to_owned).to_vec();
-    line.retain(|words| !words.is_empty());
+    let more = kernel.as_ref().map_or("", |kernel| &kernel.boot_line);
+    let mut line = vec![boot_line(own, layout, &[more, "--"])];
     // Before the first mark, so that it moves what is recorded and is not in it.
     line.extend((layout.phase > 0).then(|| format!("phase={}", layout.phase)));
     line.push("run".into());
     line.extend_from_slice(arguments);
     let line = line.join(" ");
-    let mut words: Vec<String> =
-        ["--kernel", "/files/kernel", "--initrd", "/files/initrd"].map(str::to_owned).to_vec();
-    words.extend(["--append".into(), line]);
-    words.extend(["--cpus".into(), guest.cpus.to_string()]);
-    words.extend(["--memory-mib".into(), guest.memory_mib.to_string()]);
-    words.extend(guest.without.iter().flat_map(|name| ["--without".into(), name.clone()]));
-    words
+    let (cpus, memory_mib) = (cpus.to_string(), memory_mib.to_string());
+    let fixed = ["--kernel", "/files/kernel", "--initrd", "/files/initrd", "--append", &line]
+        .into_iter()
+        .chain(["--cpus", &cpus, "--memory-mib", &memory_mib]);
+    let without = without.iter().flat_map(|name| ["--without", name]);
+    fixed.chain(without).map(str::to_owned).collect()
 }
 
-/// Makes the outcome of a row from the outputs of [`commands`].
-pub(super) fn outcome(row: &str, task: &Task, outputs: &[CommandOutput]) -> Result<Recorded, Stop> {
+fn outcome(row: &GuestRow, outputs: &[CommandOutput]) -> Result<Recorded, Stop> {
     let [recorded, reported, native @ ..] = outputs else {
         let reason = "it has fewer answers than commands".into();
         return Err(Failure::Garbled { reason }.into());
@@ -264,9 +192,9 @@ pub(super) fn outcome(row: &str, task: &Task, outputs: &[CommandOutput]) -> Resu
         failed(reported, |tail| Failure::Garbled { reason: format!("there is no table: {tail}") })
     };
     let table = table.ok_or_else(no_table)?;
-    let mut run = ExitRun { row: row.to_owned(), table, guest_ns: None, native_ns: None };
+    let mut run = ExitRun { row: row.row.clone(), table, guest_ns: None, native_ns: None };
     let mut signature = Signature::new();
-    if let Task::Program { workload, .. } = task {
+    if let GuestWork::Program(workload) = &row.work {
         let (guest_ns, work) = region(recorded, workload)?;
         (run.guest_ns, signature) = (Some(guest_ns), work);
         let native = native.first().map(|output| region(output, workload)).transpose()?;
@@ -336,16 +264,18 @@ fn answer(console: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ktax_model::{Region, Saved};
+    use ktax_model::{Region, Saved, Subject};
 
     const PLAIN: Layout = Layout { seed: 1, padding: 0, phase: 0 };
 
     fn guest() -> Guest {
-        let (boot_line, without) = ("mitigations=off".into(), vec!["kvmclock".into()]);
-        Guest { image: "/k".into(), boot_line, without, cpus: 2, memory_mib: 128 }
+        let kernel = Some(Subject::new("/k", "mitigations=off"));
+        let without = vec!["kvmclock".into()];
+        let subject = GuestSubject { kernel, without, cpus: 2, memory_mib: 128 };
+        Guest { image: "/k".into(), subject }
     }
 
-    fn program(native: bool) -> Task {
+    fn program() -> GuestWork {
         let workload = Workload {
             row: "getppid".into(),
             title: String::new(),
@@ -358,7 +288,11 @@ mod tests {
             signature: [("calls".to_owned(), 9)].into(),
             numbers: Default::default(),
         };
-        Task::Program { workload, native }
+        GuestWork::Program(workload)
+    }
+
+    fn row(row: &str, work: GuestWork) -> GuestRow {
+        GuestRow { row: row.to_owned(), work }
     }
 
     fn printed(stdout: &str) -> CommandOutput {
@@ -375,19 +309,19 @@ mod tests {
 
     #[test]
     fn the_layout_is_on_the_guests_boot_line() {
-        let line = |task: &Task, layout| {
-            let record = commands(&guest(), task, layout).remove(0);
+        let line = |work: &GuestWork, layout| {
+            let record = commands(&guest(), work, false, layout).remove(0);
             let flag = record.iter().position(|word| word == "--append").unwrap();
             record[flag + 1].clone()
         };
         let moved = Layout { seed: 1, padding: 2, phase: 30 };
         let own = "console=ttyS0 quiet panic=-1 nokaslr norandmaps";
         let run = "run getppid ops=9 size=4";
-        let task = program(false);
+        let task = program();
         assert_eq!(line(&task, &PLAIN), format!("{own} mitigations=off -- {run}"));
         let padded = format!("{own} ktax.pad=xx mitigations=off -- phase=30");
         assert_eq!(line(&task, &moved), format!("{padded} {run}"));
-        assert_eq!(line(&Task::Boot, &moved), format!("{padded} run"));
+        assert_eq!(line(&GuestWork::Boot, &moved), format!("{padded} run"));
     }
 
     #[test]
@@ -395,26 +329,24 @@ mod tests {
         let console = format!("\r\n{}\nktax: recorded\n", ANSWER.replace('\n', "\r\n"));
         let native = printed(&ANSWER.replace("70", "60"));
         let answers = [printed(&console), table(), native];
-        let recorded = outcome("getppid", &program(true), &answers).unwrap();
+        let recorded = outcome(&row("getppid", program()), &answers).unwrap();
         assert_eq!((recorded.run.guest_ns, recorded.run.native_ns), (Some(70), Some(60)));
         assert_eq!(recorded.signature, [("calls".to_owned(), 9)].into());
-        let raw = Task::Raw { kind: "out".into(), count: 3 };
-        let recorded = outcome("raw:out=3", &raw, &answers[1..]).unwrap_err();
+        let raw = GuestWork::Raw { kind: "out".into(), count: 3 };
+        let recorded = outcome(&row("raw:out=3", raw), &answers[1..]).unwrap_err();
         assert!(matches!(recorded, Stop::Failed(Failure::Garbled { .. }, _)), "{recorded:?}");
     }
 
     #[test]
     fn each_way_to_fail_is_a_failed_row() {
-        let failure = |first: CommandOutput, second: CommandOutput| match outcome(
-            "getppid",
-            &program(false),
-            &[first, second],
-        )
-        .unwrap_err()
-        {
-            Stop::Failed(failure, console) => (failure, console),
-            Stop::Cancelled => panic!("nobody cancelled"),
-        };
+        let row = row("getppid", program());
+        let failure =
+            |first: CommandOutput, second: CommandOutput| match outcome(&row, &[first, second])
+                .unwrap_err()
+            {
+                Stop::Failed(failure, console) => (failure, console),
+                Stop::Cancelled => panic!("nobody cancelled"),
+            };
         let lost =
             CommandOutput { status: 1, stdout: b"booting".to_vec(), stderr: b"no BTF".to_vec() };
         let (refused, console) = failure(lost, table());

@@ -7,7 +7,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::LiveError;
+use super::error;
+use ktax_model::{Error, Result};
 
 /// A process, held so that its number cannot become another's.
 #[derive(Debug)]
@@ -20,44 +21,47 @@ pub struct Process {
 const INITIAL_NAMESPACE: &str = "pid:[4026531836]";
 
 impl Process {
-    /// Opens a living process.
-    pub fn open(pid: u32) -> Result<Process, LiveError> {
+    pub fn open(pid: u32) -> Result<Process> {
         let is_initial = fs::read_link("/proc/self/ns/pid")
             .is_ok_and(|namespace| namespace.as_os_str() == INITIAL_NAMESPACE);
         if !is_initial {
-            return Err(LiveError::Namespace);
+            let message = "ktax runs in a PID namespace of its own, where the kernel's thread IDs do \
+                           not match";
+            return Err(error(message, "run ktax on the host"));
         }
-        let missing = LiveError::NoProcess { pid };
+        let missing =
+            error(format!("there is no process {pid}"), "list VMs with `ps -C qemu-system-x86_64`");
         let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
         let Some(number) = number else { return Err(missing) };
         let handle = pidfd_open(number, PidfdFlags::empty()).map_err(|_| missing)?;
         Ok(Process { pid, handle })
     }
 
-    /// Returns the process's name.
     pub fn name(&self) -> String {
         comm(self.pid)
     }
 
     /// Fails if the process has no VM. A process that may not be looked into passes.
-    pub fn require_vm(&self) -> Result<(), LiveError> {
-        match has_vm(self.pid) {
-            Some(false) => Err(LiveError::NoVm { pid: self.pid, name: comm(self.pid) }),
-            _ => Ok(()),
+    pub fn require_vm(&self) -> Result<()> {
+        if has_vm(self.pid) != Some(false) {
+            return Ok(());
         }
+        Err(error(
+            format!("process {} ({}) runs no KVM guest", self.pid, self.name()),
+            "give the PID of the VMM itself, such as qemu-system-x86_64",
+        ))
     }
 
     /// Waits at most `time` for the end of the process; returns whether it has ended.
-    pub fn ended_within(&self, time: Duration) -> Result<bool, LiveError> {
+    pub fn ended_within(&self, time: Duration) -> Result<bool> {
         let tv_sec = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
         let timeout = Timespec { tv_sec, tv_nsec: i64::from(time.subsec_nanos()) };
         let mut fds = [PollFd::new(&self.handle, PollFlags::IN)];
         match poll(&mut fds, Some(&timeout)) {
             Ok(ready) => Ok(ready > 0),
             Err(rustix::io::Errno::INTR) => Ok(false),
-            Err(error) => {
-                let reason = error.to_string();
-                Err(LiveError::Host { operation: "wait for the process", reason })
+            Err(reason) => {
+                Err(error(format!("wait for the process: {reason}"), "try again, or report it"))
             }
         }
     }
@@ -85,7 +89,7 @@ fn has_vm(pid: u32) -> Option<bool> {
 
 /// Finds the process whose VM has this name: `-name` of QEMU, `--id` of Firecracker, the process's
 /// own.
-pub fn by_name(name: &str) -> Result<u32, LiveError> {
+pub fn by_name(name: &str) -> Result<u32> {
     let all = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let vms: Vec<(u32, Vec<String>)> =
@@ -94,11 +98,24 @@ pub fn by_name(name: &str) -> Result<u32, LiveError> {
     let found: Vec<u32> = vms.iter().filter(called).map(|(pid, _)| *pid).collect();
     match found[..] {
         [one] => Ok(one),
-        [] => {
-            let there = vms.into_iter().filter_map(|(_, names)| names.into_iter().next());
-            Err(LiveError::NoName { name: name.to_owned(), there: there.collect() })
+        [] => Err(no_vm_named(name, vms)),
+        _ => {
+            let pids = found.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+            Err(error(
+                format!("several VMs are named {name}: processes {pids}"),
+                "choose one with --pid",
+            ))
         }
-        _ => Err(LiveError::SeveralOfName { name: name.to_owned(), pids: found }),
+    }
+}
+
+fn no_vm_named(name: &str, vms: Vec<(u32, Vec<String>)>) -> Error {
+    let there: Vec<String> =
+        vms.into_iter().filter_map(|(_, names)| names.into_iter().next()).collect();
+    let message = format!("no VM is named {name}");
+    match there.is_empty() {
+        true => error(message + ", and no VM is running", "start the VM first"),
+        false => error(message, format!("name one of {}, or use --pid", there.join(", "))),
     }
 }
 
@@ -172,9 +189,11 @@ mod tests {
     #[test]
     fn what_is_no_vm_is_refused() {
         let this = Process::open(std::process::id()).unwrap();
-        assert!(matches!(this.require_vm(), Err(LiveError::NoVm { .. })));
+        let message = |error: Error| error.message().to_owned();
+        assert!(message(this.require_vm().unwrap_err()).ends_with(") runs no KVM guest"));
         assert!(!this.ended_within(Duration::ZERO).unwrap());
-        assert_eq!(Process::open(0).unwrap_err(), LiveError::NoProcess { pid: 0 });
-        assert!(matches!(by_name("no such machine"), Err(LiveError::NoName { .. })));
+        assert_eq!(message(Process::open(0).unwrap_err()), "there is no process 0");
+        let none = message(by_name("no such machine").unwrap_err());
+        assert!(none.starts_with("no VM is named no such machine"), "{none}");
     }
 }

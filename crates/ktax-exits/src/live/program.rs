@@ -3,15 +3,17 @@
 //!
 //! Registers: R6 the record, later a row; R7 the thread; R8 now; R9 a duration. Only integers; no
 //! loops; a thread's words are written only where it runs, is switched, or sleeps.
+//!
+//! At the end is the assembler.
 
-use super::bpf::Alu::{Add, And, Arsh, Lsh, Mov, Mul, Rsh, Sub};
-use super::bpf::Condition::{Eq, Ge, Lt, Ne};
-use super::bpf::Reg::{self, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10};
-use super::bpf::{Assembler, Helper, Label, Size};
 use super::kernel::{row, thread};
 use super::tracepoints::{ASLEEP, Field, FieldFilter, Hook};
 use crate::recording::{Reason, STAGES, Stage};
 use ktax_stats::histogram::BUCKETS;
+
+use Alu::{Add, And, Arsh, Lsh, Mov, Mul, Rsh, Sub};
+use Condition::{AtLeast, Below, Different, Equal};
+use Reg::{R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10};
 
 /// A map that is an array of slots. A slot is free where the thread's id is 0.
 #[derive(Debug, Clone, Copy)]
@@ -19,7 +21,6 @@ pub struct Slots {
     pub map: i32,
     /// A power of two.
     pub room: u32,
-    /// Number of slots that are tried before there is no room.
     pub probes: i32,
     /// Kind of these slots in the keys of [`Maps::taken`].
     pub kind: i32,
@@ -49,23 +50,14 @@ impl Maps {
     pub const LOST: u32 = 0;
     pub const IS_ON: u32 = 1;
 
-    /// Makes the maps of these descriptors.
     pub fn new([threads, rows, taken, state]: [i32; 4]) -> Maps {
-        let threads = Slots {
-            map: threads,
-            room: Maps::THREADS,
-            probes: 4,
-            kind: Maps::KIND_OF_THREADS,
-            tid: thread::TID,
-        };
-        let rows = Slots {
-            map: rows,
-            room: Maps::ROWS,
-            probes: 16,
-            kind: Maps::KIND_OF_ROWS,
-            tid: row::TID,
-        };
-        Maps { threads, rows, taken, state }
+        let slots = |map, room, probes, kind, tid| Slots { map, room, probes, kind, tid };
+        Maps {
+            threads: slots(threads, Maps::THREADS, 4, Maps::KIND_OF_THREADS, thread::TID),
+            rows: slots(rows, Maps::ROWS, 16, Maps::KIND_OF_ROWS, row::TID),
+            taken,
+            state,
+        }
     }
 }
 
@@ -86,17 +78,13 @@ const BPF_NOEXIST: i32 = 1;
 /// Error of such an update: the key is there.
 const EEXIST: i32 = 17;
 
-/// Labels at which a probe goes on.
 struct ProbeLabels {
-    /// The slot is free.
     free: Label,
     /// The slot is this thread's.
     same: Label,
-    /// The slot is another's.
     next: Label,
 }
 
-/// Writes one program.
 struct Writer {
     asm: Assembler,
     maps: Maps,
@@ -142,7 +130,6 @@ impl Writer {
             Some(detail) => self.field(R1, detail),
             None => self.asm.alu_imm(Mov, R1, 0),
         }
-        self.asm.store(Size::B8, R10, DETAIL, R1);
         self.left(Stage::Kernel);
     }
 
@@ -154,24 +141,22 @@ impl Writer {
         self.asm.alu_imm(Arsh, R1, 32);
         self.asm.alu(Mov, R2, R1);
         self.asm.alu_imm(Rsh, R2, 63);
-        self.asm.jump_if_imm(Ne, R2, 0, fine);
+        self.asm.jump_if_imm(Different, R2, 0, fine);
         self.field(R1, reason);
         self.asm.place(fine);
         self.asm.store(Size::B8, R10, CODE, R1);
         self.asm.alu_imm(Mov, R1, 0);
-        self.asm.store(Size::B8, R10, DETAIL, R1);
         self.left(Stage::User);
     }
 
-    /// Books an exit, whose reason is in CODE and DETAIL.
+    /// Books an exit, whose reason is in CODE, and its detail in R1.
     fn left(&mut self, to: Stage) {
+        self.asm.store(Size::B8, R10, DETAIL, R1);
         self.account();
         self.begin();
         self.close([thread::ENTRY_AT, thread::EXIT_AT]);
-        for (from, word) in [(CODE, thread::REASON), (DETAIL, thread::DETAIL)] {
-            self.asm.load(Size::B8, R1, R10, from);
-            self.set(word, R1);
-        }
+        self.copy((R7, thread::REASON), (R10, CODE));
+        self.copy((R7, thread::DETAIL), (R10, DETAIL));
         self.set(thread::EXIT_AT, R8);
         self.set_imm(thread::ENTRY_AT, 0);
         self.set_imm(thread::STAGE, to as i32);
@@ -191,17 +176,16 @@ impl Writer {
         self.known(next);
         self.account();
         self.asm.load(Size::B8, R1, R7, thread::STAGE);
-        self.asm.jump_if_imm(Lt, R1, Stage::FIRST_OFF as i32, is_on);
+        self.asm.jump_if_imm(Below, R1, Stage::FIRST_OFF as i32, is_on);
         // Off already: its being on was not seen.
-        self.asm.load(Size::B8, R1, R7, thread::SAVED);
-        self.set(thread::STAGE, R1);
+        self.copy((R7, thread::STAGE), (R7, thread::SAVED));
         self.asm.place(is_on);
         self.set(thread::SAVED, R1);
         self.field(R2, state);
         self.asm.alu_imm(And, R2, ASLEEP);
-        self.asm.jump_if_imm(Eq, R2, 0, preempted);
+        self.asm.jump_if_imm(Equal, R2, 0, preempted);
         // Asleep in the VMM is the VMM's time.
-        self.asm.jump_if_imm(Eq, R1, Stage::User as i32, next);
+        self.asm.jump_if_imm(Equal, R1, Stage::User as i32, next);
         self.set_imm(thread::STAGE, Stage::Halted as i32);
         self.asm.jump(next);
         self.asm.place(preempted);
@@ -212,9 +196,8 @@ impl Writer {
         self.account();
         // On already, where its being off was not seen.
         self.asm.load(Size::B8, R1, R7, thread::STAGE);
-        self.asm.jump_if_imm(Lt, R1, Stage::FIRST_OFF as i32, done);
-        self.asm.load(Size::B8, R1, R7, thread::SAVED);
-        self.set(thread::STAGE, R1);
+        self.asm.jump_if_imm(Below, R1, Stage::FIRST_OFF as i32, done);
+        self.copy((R7, thread::STAGE), (R7, thread::SAVED));
     }
 
     fn wakeup(&mut self, who: Field, done: Label) {
@@ -222,7 +205,7 @@ impl Writer {
         self.field(R1, who);
         self.known(done);
         self.asm.load(Size::B8, R1, R7, thread::STAGE);
-        self.asm.jump_if_imm(Ne, R1, Stage::Halted as i32, done);
+        self.asm.jump_if_imm(Different, R1, Stage::Halted as i32, done);
         self.account();
         self.set_imm(thread::STAGE, Stage::Preempted as i32);
     }
@@ -251,7 +234,7 @@ impl Writer {
             // The low half: the kernel records what user space passed, and KVM looks at 32 bits.
             self.asm.load(Size::B4, R1, R6, field.offset as i16);
             self.asm.set_u32(R2, value);
-            self.asm.jump_if(Ne, R1, R2, done);
+            self.asm.jump_if(Different, R1, R2, done);
         }
     }
 
@@ -283,7 +266,7 @@ impl Writer {
         self.asm.alu(Mov, R1, R0);
         self.asm.alu_imm(Rsh, R1, 32);
         self.asm.set_u32(R2, process);
-        self.asm.jump_if(Ne, R1, R2, done);
+        self.asm.jump_if(Different, R1, R2, done);
         self.asm.store(Size::B4, R10, TID, R0);
         self.only_while_on(done);
         self.now();
@@ -306,20 +289,37 @@ impl Writer {
         self.asm.place(there);
     }
 
-    fn add_to(&mut self, base: Reg, word: i16, value: i32) {
+    /// Copies a word by way of R1, which has it then.
+    fn copy(&mut self, (to, to_word): (Reg, i16), (from, from_word): (Reg, i16)) {
+        self.asm.load(Size::B8, R1, from, from_word);
+        self.asm.store(Size::B8, to, to_word, R1);
+    }
+
+    fn count(&mut self, base: Reg, word: i16) {
         self.asm.load(Size::B8, R1, base, word);
-        self.asm.alu_imm(Add, R1, value);
+        self.asm.alu_imm(Add, R1, 1);
         self.asm.store(Size::B8, base, word, R1);
+    }
+
+    fn add(&mut self, base: Reg, word: i16, amount: Reg) {
+        self.asm.load(Size::B8, R1, base, word);
+        self.asm.alu(Add, R1, amount);
+        self.asm.store(Size::B8, base, word, R1);
+    }
+
+    /// Writes what `block` writes, and a jump over it if `a condition b`.
+    fn unless(&mut self, condition: Condition, a: Reg, b: Reg, block: impl FnOnce(&mut Self)) {
+        let over = self.asm.label();
+        self.asm.jump_if(condition, a, b, over);
+        block(self);
+        self.asm.place(over);
     }
 
     /// Adds the time since the thread's last event to its stage. The kernel's fast clock may
     /// step back by a little between two CPUs.
     fn account(&mut self) {
-        let forward = self.asm.label();
         self.asm.load(Size::B8, R1, R7, thread::SINCE);
-        self.asm.jump_if(Ge, R8, R1, forward);
-        self.asm.alu(Mov, R8, R1);
-        self.asm.place(forward);
+        self.unless(AtLeast, R8, R1, |this| this.asm.alu(Mov, R8, R1));
         self.asm.alu(Mov, R2, R8);
         self.asm.alu(Sub, R2, R1);
         self.set(thread::SINCE, R8);
@@ -327,16 +327,14 @@ impl Writer {
         self.asm.alu_imm(And, R3, STAGES as i32 - 1);
         self.asm.alu_imm(Lsh, R3, 3);
         self.asm.alu(Add, R3, R7);
-        self.asm.load(Size::B8, R1, R3, thread::PARTS);
-        self.asm.alu(Add, R1, R2);
-        self.asm.store(Size::B8, R3, thread::PARTS, R1);
+        self.add(R3, thread::PARTS, R2);
     }
 
     /// Notes the first entry or exit of a thread: there its table begins.
     fn begin(&mut self) {
         let begun = self.asm.label();
         self.asm.load(Size::B8, R1, R7, thread::FIRST);
-        self.asm.jump_if_imm(Ne, R1, 0, begun);
+        self.asm.jump_if_imm(Different, R1, 0, begun);
         self.set(thread::FIRST, R8);
         self.asm.place(begun);
     }
@@ -347,12 +345,12 @@ impl Writer {
         self.asm.alu_imm(And, R1, slots.room as i32 - 1);
         self.asm.store(Size::B4, R10, INDEX, R1);
         self.look_up(slots.map, INDEX);
-        self.asm.jump_if_imm(Eq, R0, 0, on.next);
+        self.asm.jump_if_imm(Equal, R0, 0, on.next);
         self.asm.alu(Mov, to, R0);
         self.asm.load(Size::B8, R1, to, slots.tid);
-        self.asm.jump_if_imm(Eq, R1, 0, on.free);
+        self.asm.jump_if_imm(Equal, R1, 0, on.free);
         self.asm.load(Size::B4, R2, R10, TID);
-        self.asm.jump_if(Eq, R1, R2, on.same);
+        self.asm.jump_if(Equal, R1, R2, on.same);
         self.asm.jump(on.next);
     }
 
@@ -368,17 +366,16 @@ impl Writer {
         self.address(R3, CLAIM);
         self.asm.alu_imm(Mov, R4, BPF_NOEXIST);
         self.asm.call(Helper::MapUpdate);
-        self.asm.jump_if_imm(Eq, R0, -EEXIST, next);
-        self.asm.jump_if_imm(Ne, R0, 0, full);
+        self.asm.jump_if_imm(Equal, R0, -EEXIST, next);
+        self.asm.jump_if_imm(Different, R0, 0, full);
         self.asm.load(Size::B4, R1, R10, TID);
         self.asm.store(Size::B8, slot, slots.tid, R1);
     }
 
-    /// Counts an event that found no room.
     fn lose(&mut self) {
         let gone = self.asm.label();
         self.state(Maps::LOST, gone);
-        self.add_to(R0, 0, 1);
+        self.count(R0, 0);
         self.asm.place(gone);
     }
 
@@ -388,7 +385,7 @@ impl Writer {
     fn only_while_on(&mut self, off: Label) {
         self.state(Maps::IS_ON, off);
         self.asm.load(Size::B8, R1, R0, 0);
-        self.asm.jump_if_imm(Eq, R1, 0, off);
+        self.asm.jump_if_imm(Equal, R1, 0, off);
     }
 
     /// R0 = the address of this word of the state.
@@ -396,7 +393,7 @@ impl Writer {
         self.asm.set_u32(R1, word);
         self.asm.store(Size::B4, R10, INDEX, R1);
         self.look_up(self.maps.state, INDEX);
-        self.asm.jump_if_imm(Eq, R0, 0, gone);
+        self.asm.jump_if_imm(Equal, R0, 0, gone);
     }
 
     fn address(&mut self, to: Reg, offset: i16) {
@@ -415,10 +412,10 @@ impl Writer {
         let (paired, keyed) = (self.asm.label(), self.asm.label());
         let (nothing, full) = (self.asm.label(), self.asm.label());
         self.asm.load(Size::B8, R9, R7, expected);
-        self.asm.jump_if_imm(Ne, R9, 0, paired);
+        self.asm.jump_if_imm(Different, R9, 0, paired);
         self.asm.load(Size::B8, R9, R7, other);
-        self.asm.jump_if_imm(Eq, R9, 0, nothing);
-        self.add_to(R7, thread::UNPAIRED, 1);
+        self.asm.jump_if_imm(Equal, R9, 0, nothing);
+        self.count(R7, thread::UNPAIRED);
         self.write_key(other);
         self.asm.jump(keyed);
         self.asm.place(paired);
@@ -471,16 +468,14 @@ impl Writer {
             self.probe(self.maps.rows, probe, R6, &ProbeLabels { free, same, next });
             self.asm.place(free);
             self.take(self.maps.rows, R6, next, full);
-            for (from, word) in [(KEY_CODE, row::CODE), (KEY_DETAIL, row::DETAIL)] {
-                self.asm.load(Size::B8, R1, R10, from);
-                self.asm.store(Size::B8, R6, word, R1);
-            }
+            self.copy((R6, row::CODE), (R10, KEY_CODE));
+            self.copy((R6, row::DETAIL), (R10, KEY_DETAIL));
             self.asm.jump(there);
             self.asm.place(same);
             for (from, word) in [(KEY_CODE, row::CODE), (KEY_DETAIL, row::DETAIL)] {
                 self.asm.load(Size::B8, R1, R6, word);
                 self.asm.load(Size::B8, R2, R10, from);
-                self.asm.jump_if(Ne, R1, R2, next);
+                self.asm.jump_if(Different, R1, R2, next);
             }
             self.asm.jump(there);
             self.asm.place(next);
@@ -491,31 +486,21 @@ impl Writer {
 
     /// Adds R9 and the thread's parts to the row R6.
     fn book(&mut self) {
-        let (is_least, least, most) = (self.asm.label(), self.asm.label(), self.asm.label());
+        let (is_least, least) = (self.asm.label(), self.asm.label());
         self.asm.load(Size::B8, R2, R6, row::COUNT);
-        self.add_to(R6, row::COUNT, 1);
-        self.asm.load(Size::B8, R1, R6, row::SUM);
-        self.asm.alu(Add, R1, R9);
-        self.asm.store(Size::B8, R6, row::SUM, R1);
-        self.asm.jump_if_imm(Eq, R2, 0, is_least);
+        self.count(R6, row::COUNT);
+        self.add(R6, row::SUM, R9);
+        self.asm.jump_if_imm(Equal, R2, 0, is_least);
         self.asm.load(Size::B8, R1, R6, row::LEAST);
-        self.asm.jump_if(Lt, R9, R1, is_least);
-        self.asm.jump(least);
+        self.asm.jump_if(AtLeast, R9, R1, least);
         self.asm.place(is_least);
         self.asm.store(Size::B8, R6, row::LEAST, R9);
         self.asm.place(least);
         self.asm.load(Size::B8, R1, R6, row::MOST);
-        self.asm.jump_if(Ge, R1, R9, most);
-        self.asm.store(Size::B8, R6, row::MOST, R9);
-        self.asm.place(most);
+        self.unless(AtLeast, R1, R9, |this| this.asm.store(Size::B8, R6, row::MOST, R9));
         for part in (0..STAGES as i16).map(|part| 8 * part) {
-            let nothing = self.asm.label();
-            self.asm.load(Size::B8, R1, R7, thread::PARTS + part);
-            self.asm.jump_if_imm(Eq, R1, 0, nothing);
-            self.asm.load(Size::B8, R2, R6, row::PARTS + part);
-            self.asm.alu(Add, R2, R1);
-            self.asm.store(Size::B8, R6, row::PARTS + part, R2);
-            self.asm.place(nothing);
+            self.asm.load(Size::B8, R2, R7, thread::PARTS + part);
+            self.add(R6, row::PARTS + part, R2);
         }
         self.square();
         self.count_bucket();
@@ -523,7 +508,6 @@ impl Writer {
 
     /// Adds R9² to the row's 128 bits: with R9 = a·2³² + b, it is a²·2⁶⁴ + ab·2³³ + b².
     fn square(&mut self) {
-        let (first, second) = (self.asm.label(), self.asm.label());
         self.asm.low_half(R1, R9);
         self.asm.alu(Mov, R2, R9);
         self.asm.alu_imm(Rsh, R2, 32);
@@ -536,18 +520,10 @@ impl Writer {
         self.asm.alu_imm(Rsh, R3, 31);
         self.asm.alu(Add, R2, R3);
         self.asm.alu(Add, R4, R1);
-        self.asm.jump_if(Ge, R4, R1, first);
-        self.asm.alu_imm(Add, R2, 1);
-        self.asm.place(first);
-        self.asm.load(Size::B8, R1, R6, row::SQUARES_LOW);
-        self.asm.alu(Add, R1, R4);
-        self.asm.jump_if(Ge, R1, R4, second);
-        self.asm.alu_imm(Add, R2, 1);
-        self.asm.place(second);
-        self.asm.store(Size::B8, R6, row::SQUARES_LOW, R1);
-        self.asm.load(Size::B8, R1, R6, row::SQUARES_HIGH);
-        self.asm.alu(Add, R1, R2);
-        self.asm.store(Size::B8, R6, row::SQUARES_HIGH, R1);
+        self.unless(AtLeast, R4, R1, |this| this.asm.alu_imm(Add, R2, 1));
+        self.add(R6, row::SQUARES_LOW, R4);
+        self.unless(AtLeast, R1, R4, |this| this.asm.alu_imm(Add, R2, 1));
+        self.add(R6, row::SQUARES_HIGH, R2);
     }
 
     /// Counts R9 in its bucket, as `stats::histogram::bucket` has it.
@@ -557,15 +533,14 @@ impl Writer {
         self.asm.alu_imm(Mov, R2, 0);
         self.asm.alu(Mov, R1, R9);
         for shift in [32, 16, 8, 4, 2, 1] {
-            let skip = self.asm.label();
             self.asm.set_u32(R4, if shift == 32 { u32::MAX } else { (1 << shift) - 1 });
-            self.asm.jump_if(Ge, R4, R1, skip);
-            self.asm.alu_imm(Rsh, R1, shift);
-            self.asm.alu_imm(Add, R2, shift);
-            self.asm.place(skip);
+            self.unless(AtLeast, R4, R1, |this| {
+                this.asm.alu_imm(Rsh, R1, shift);
+                this.asm.alu_imm(Add, R2, shift);
+            });
         }
         // R2 is the logarithm.
-        self.asm.jump_if_imm(Lt, R2, 3, small);
+        self.asm.jump_if_imm(Below, R2, 3, small);
         self.asm.alu_imm(Add, R2, -3);
         self.asm.alu(Rsh, R3, R2);
         self.asm.alu_imm(And, R3, 7);
@@ -577,6 +552,180 @@ impl Writer {
         self.asm.alu_imm(Lsh, R3, 3);
         self.asm.alu(Mov, R5, R6);
         self.asm.alu(Add, R5, R3);
-        self.add_to(R5, row::BUCKETS, 1);
+        self.count(R5, row::BUCKETS);
+    }
+}
+
+/// A register; R10 is the frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reg {
+    R0,
+    R1,
+    R2,
+    R3,
+    R4,
+    R5,
+    R6,
+    R7,
+    R8,
+    R9,
+    R10,
+}
+
+/// How much a load or a store moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Size {
+    B1 = 0x10,
+    B2 = 0x08,
+    B4 = 0x00,
+    B8 = 0x18,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Alu {
+    Add = 0x00,
+    Sub = 0x10,
+    Mul = 0x20,
+    And = 0x50,
+    Lsh = 0x60,
+    Rsh = 0x70,
+    Mov = 0xb0,
+    Arsh = 0xc0,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Condition {
+    Equal = 0x10,
+    AtLeast = 0x30,
+    Different = 0x50,
+    Below = 0xa0,
+}
+
+/// Functions of the kernel (include/uapi/linux/bpf.h).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Helper {
+    MapLookup = 1,
+    MapUpdate = 2,
+    KtimeGetNs = 5,
+    CurrentPidTgid = 14,
+    CurrentComm = 16,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Label(usize);
+
+const ALU64: u8 = 0x07;
+const ALU32: u8 = 0x04;
+const JMP: u8 = 0x05;
+const FROM_REG: u8 = 0x08;
+const LOAD: u8 = 0x61;
+const STORE: u8 = 0x63;
+const LOAD_IMM64: u8 = 0x18;
+const CALL: u8 = 0x85;
+const EXIT: u8 = 0x95;
+const PSEUDO_MAP_FD: u8 = 1;
+
+#[derive(Debug, Default)]
+struct Assembler {
+    code: Vec<[u8; 8]>,
+    labels: Vec<Option<usize>>,
+    jumps: Vec<(usize, Label)>,
+}
+
+impl Assembler {
+    fn emit(&mut self, op: u8, dst: Reg, src: u8, offset: i16, imm: i32) {
+        let registers = match cfg!(target_endian = "big") {
+            true => (dst as u8) << 4 | src,
+            false => src << 4 | dst as u8,
+        };
+        let ([o0, o1], [i0, i1, i2, i3]) = (offset.to_ne_bytes(), imm.to_ne_bytes());
+        self.code.push([op, registers, o0, o1, i0, i1, i2, i3]);
+    }
+
+    /// `dst = dst op src`.
+    fn alu(&mut self, op: Alu, dst: Reg, src: Reg) {
+        self.emit(ALU64 | FROM_REG | op as u8, dst, src as u8, 0, 0);
+    }
+
+    /// `dst = dst op imm`.
+    fn alu_imm(&mut self, op: Alu, dst: Reg, imm: i32) {
+        self.emit(ALU64 | op as u8, dst, 0, 0, imm);
+    }
+
+    /// `dst = src`, its upper half cleared.
+    fn low_half(&mut self, dst: Reg, src: Reg) {
+        self.emit(ALU32 | FROM_REG | Alu::Mov as u8, dst, src as u8, 0, 0);
+    }
+
+    /// `dst = imm`, its upper half cleared.
+    fn set_u32(&mut self, dst: Reg, imm: u32) {
+        self.emit(ALU32 | Alu::Mov as u8, dst, 0, 0, imm as i32);
+    }
+
+    /// `dst = *(base + offset)`.
+    fn load(&mut self, size: Size, dst: Reg, base: Reg, offset: i16) {
+        self.emit(LOAD | size as u8, dst, base as u8, offset, 0);
+    }
+
+    /// `*(base + offset) = src`.
+    fn store(&mut self, size: Size, base: Reg, offset: i16, src: Reg) {
+        self.emit(STORE | size as u8, base, src as u8, offset, 0);
+    }
+
+    /// `dst = map`, which the kernel makes a pointer of.
+    fn map(&mut self, dst: Reg, fd: i32) {
+        self.emit(LOAD_IMM64, dst, PSEUDO_MAP_FD, 0, fd);
+        self.emit(0, Reg::R0, 0, 0, 0);
+    }
+
+    /// Calls the kernel; R1 to R5 are gone, R0 is what it returns.
+    fn call(&mut self, helper: Helper) {
+        self.emit(CALL, Reg::R0, 0, 0, helper as i32);
+    }
+
+    /// Ends the program with 1, since 0 would take the event away from other users of the
+    /// tracepoint (perf_trace_run_bpf_submit).
+    fn exit(&mut self) {
+        self.alu_imm(Alu::Mov, Reg::R0, 1);
+        self.emit(EXIT, Reg::R0, 0, 0, 0);
+    }
+
+    /// Makes a label whose place is not known yet.
+    fn label(&mut self) -> Label {
+        self.labels.push(None);
+        Label(self.labels.len() - 1)
+    }
+
+    fn place(&mut self, label: Label) {
+        self.labels[label.0] = Some(self.code.len());
+    }
+
+    fn jump(&mut self, to: Label) {
+        self.jumps.push((self.code.len(), to));
+        self.emit(JMP, Reg::R0, 0, 0, 0);
+    }
+
+    /// Jumps if `a condition b`.
+    fn jump_if(&mut self, condition: Condition, a: Reg, b: Reg, to: Label) {
+        self.jumps.push((self.code.len(), to));
+        self.emit(JMP | FROM_REG | condition as u8, a, b as u8, 0, 0);
+    }
+
+    /// Jumps if `a condition imm`, which is sign-extended.
+    fn jump_if_imm(&mut self, condition: Condition, a: Reg, imm: i32, to: Label) {
+        self.jumps.push((self.code.len(), to));
+        self.emit(JMP | condition as u8, a, 0, 0, imm);
+    }
+
+    /// Returns the finished program. Panics where a label was never placed: a mistake of the
+    /// program's author, which any test of it finds.
+    fn finish(mut self) -> Vec<u8> {
+        for (index, label) in &self.jumps {
+            let to = self.labels[label.0].expect("every label is placed");
+            let distance =
+                i16::try_from(to as i64 - *index as i64 - 1).expect("programs are short");
+            self.code[*index][2..4].copy_from_slice(&distance.to_ne_bytes());
+        }
+        self.code.concat()
     }
 }

@@ -8,10 +8,10 @@ use perf_event::events::Tracepoint;
 use perf_event::{Builder, Clock, ReadFormat, SampleFlag, Sampler};
 use rustix::process::{Resource, Rlimit};
 
-use super::LiveError;
-use super::recorder::{Source, now_ns};
 use super::tracepoints::{ASLEEP, Field, FieldFilter, Hook, HookPoint, Points};
+use super::{Source, cannot_watch, now_ns};
 use crate::recording::{Fold, Reason, Recording, Stage, VcpuEvent};
+use ktax_model::Result;
 
 /// Bytes of one ring, a power of two, and of all. At 200 for an event and ten looks a second, the
 /// largest has room for 800 000 events a second.
@@ -40,8 +40,7 @@ struct Sample {
 }
 
 impl Ring {
-    /// Watches the threads of a process from now on.
-    pub fn attach(points: &Points, process: u32) -> Result<Ring, LiveError> {
+    pub fn attach(points: &Points, process: u32) -> Result<Ring> {
         // One descriptor for each; 128 CPUs need more than the usual 1024.
         let limit = rustix::process::getrlimit(Resource::Nofile);
         let most = Rlimit { current: limit.maximum, ..limit };
@@ -51,16 +50,15 @@ impl Ring {
         let bytes = (1 << share.ilog2()).clamp(*RING_BYTES.start(), *RING_BYTES.end());
         for cpu in cpus {
             for point in &points.points {
-                let failed = |error| LiveError::attach(&point.event, error);
+                let failed = |error| cannot_watch(&point.event, error);
                 rings.push((open(point, cpu, bytes).map_err(failed)?, point.hook));
             }
         }
         for (ring, _) in &mut rings {
-            ring.enable().map_err(|error| LiveError::attach("perf events", error))?;
+            ring.enable().map_err(|error| cannot_watch("perf events", error))?;
         }
-        let fold = Fold::default();
-        let (since, waiting) = (now_ns(), vec![]);
-        Ok(Ring { process, rings, since, until: None, waiting, told_lost: 0, fold })
+        let (since, fold) = (now_ns(), Fold::default());
+        Ok(Ring { process, rings, since, until: None, waiting: vec![], told_lost: 0, fold })
     }
 
     /// Reads the rings, and adds up the events up to `until`: no ring can have an older one.
@@ -77,8 +75,7 @@ impl Ring {
                         if time < self.since || self.until.is_some_and(|until| time > until) {
                             continue;
                         }
-                        let is_ours = hook.is_scheduling() || pid == self.process;
-                        if is_ours {
+                        if hook.is_scheduling() || pid == self.process {
                             let record = raw.to_vec();
                             self.waiting.push(Sample { time, tid, hook: *hook, record });
                         }
@@ -131,7 +128,7 @@ impl Source for Ring {
         "perf ring buffer"
     }
 
-    fn poll(&mut self) -> Result<(), LiveError> {
+    fn poll(&mut self) -> Result<()> {
         // Events stamped before now are in their rings, or about to be: hence the margin.
         const MARGIN_NS: u64 = 10_000_000;
         let until = now_ns().saturating_sub(MARGIN_NS);
@@ -139,14 +136,14 @@ impl Source for Ring {
         Ok(())
     }
 
-    fn recording(&self) -> Result<Recording, LiveError> {
+    fn recording(&self) -> Result<Recording> {
         Ok(Recording { until: self.until, ..self.fold.recording() })
     }
 
-    fn finish(mut self: Box<Self>) -> Result<Recording, LiveError> {
+    fn finish(&mut self) -> Result<()> {
         self.until = Some(now_ns());
         for (ring, _) in &mut self.rings {
-            ring.disable().map_err(|error| LiveError::attach("perf events", error))?;
+            ring.disable().map_err(|error| cannot_watch("perf events", error))?;
         }
         self.drain(u64::MAX);
         // A ring tells what did not fit with a later event; the kernel's own count, of 6.0 and
@@ -154,7 +151,7 @@ impl Source for Ring {
         let count = |(ring, _): &mut (Sampler, Hook)| ring.read_full().ok()?.lost();
         let counted: u64 = self.rings.iter_mut().filter_map(count).sum();
         self.fold.lost = self.told_lost.max(counted);
-        self.recording()
+        Ok(())
     }
 }
 

@@ -11,14 +11,13 @@ use std::os::unix::fs::FileExt;
 
 use rustix::process::{PidfdGetfdFlags, pidfd_getfd};
 
-use super::LiveError;
+use super::error;
 use super::process::Process;
-use ktax_model::{ExitCounter, ExitRow, ExitTable};
+use ktax_model::{Error, ExitCounter, ExitRow, ExitTable, Result};
 
 /// The largest description that is read, in bytes; no kernel has so much.
 const DESCRIPTORS_MAX: usize = 1 << 20;
 
-/// The statistics of a VM's vCPUs since the recording began.
 pub struct Stats {
     title: String,
     vcpus: Vec<VcpuStats>,
@@ -27,7 +26,6 @@ pub struct Stats {
 struct VcpuStats {
     file: File,
     described: Vec<Statistic>,
-    /// The values when the recording began.
     before: Values,
 }
 
@@ -45,38 +43,41 @@ struct Statistic {
 type Values = BTreeMap<String, u64>;
 
 impl Stats {
-    /// Opens the statistics of a process that has a VM.
-    pub fn open(process: &Process, title: &str) -> Result<Stats, LiveError> {
-        let failed = |error: io::Error| LiveError::Stats { reason: error.to_string() };
+    pub fn open(process: &Process, title: &str) -> Result<Stats> {
         let directory = format!("/proc/{}/fd", process.pid);
         let mut vcpus = Vec::new();
-        for entry in fs::read_dir(directory).map_err(failed)?.flatten() {
+        for entry in fs::read_dir(directory).map_err(unreadable)?.flatten() {
             let link = fs::read_link(entry.path()).unwrap_or_default();
             let number = entry.file_name().to_string_lossy().parse::<i32>();
             let is_statistics = link.to_string_lossy().contains("kvm-vcpu-stats");
             if let (true, Ok(number)) = (is_statistics, number) {
-                vcpus.push(VcpuStats::open(process, number).map_err(failed)?);
+                vcpus.push(VcpuStats::open(process, number).map_err(unreadable)?);
             }
         }
         match vcpus.is_empty() {
-            true => Err(failed(io::Error::other("the VMM has no such file open"))),
+            true => Err(unreadable(io::Error::other("the VMM has no such file open"))),
             false => Ok(Stats { title: title.to_owned(), vcpus }),
         }
     }
 
     /// Returns the increase since the recording began, all vCPUs together.
-    pub fn tables(&self) -> Result<Vec<ExitTable>, LiveError> {
+    pub fn tables(&self) -> Result<Vec<ExitTable>> {
         let mut all = Values::new();
         for vcpu in &self.vcpus {
-            let now = vcpu.values();
-            let now = now.map_err(|error| LiveError::Stats { reason: error.to_string() })?;
-            for (name, value) in now {
+            for (name, value) in vcpu.values().map_err(unreadable)? {
                 let before = vcpu.before.get(&name).copied().unwrap_or(0);
                 *all.entry(name).or_default() += value.saturating_sub(before);
             }
         }
         Ok(vec![table(&self.title, rows(&all))])
     }
+}
+
+fn unreadable(reason: io::Error) -> Error {
+    error(
+        format!("cannot read KVM's statistics: {reason}"),
+        "use a VMM that opens them, such as QEMU 8, and run ktax as the VMM's user",
+    )
 }
 
 fn table(title: &str, rows: Vec<ExitRow>) -> ExitTable {

@@ -10,9 +10,8 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use rbpf::EbpfVmRaw;
 
-use super::bpf::Helper;
 use super::kernel::row;
-use super::program::{Maps, assemble};
+use super::program::{Helper, Maps, assemble};
 use super::ring::decode;
 use super::tracepoints::{Field, FieldFilter, Hook};
 use crate::Per;

@@ -8,13 +8,12 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::LiveError;
+use super::error;
 use super::process::Process;
 use crate::files;
 use crate::table::{Per, since, together};
-use ktax_model::{ExitRow, ExitTable, Warning};
+use ktax_model::{Error, ExitRow, ExitTable, Result, Warning};
 
-/// Where KVM has its files.
 const KVM: &str = "/sys/kernel/debug/kvm";
 
 /// The most that is read of one file, in bytes; no kernel writes so much.
@@ -37,12 +36,11 @@ type VcpuId = (String, u32);
 type Tables = BTreeMap<VcpuId, ExitTable>;
 
 impl ExitTimes {
-    /// Opens the files of a process that has a VM.
-    pub fn open(process: &Process, title: &str) -> Result<ExitTimes, LiveError> {
+    pub fn open(process: &Process, title: &str) -> Result<ExitTimes> {
         ExitTimes::below(Path::new(KVM), process.pid, title)
     }
 
-    fn below(root: &Path, pid: u32, title: &str) -> Result<ExitTimes, LiveError> {
+    fn below(root: &Path, pid: u32, title: &str) -> Result<ExitTimes> {
         let mut before = Tables::new();
         for (vcpu, path, text) in read_files(root, pid)? {
             before.insert(vcpu, table(&text).map_err(|error| unreadable(&path, error))?);
@@ -57,7 +55,7 @@ impl ExitTimes {
     }
 
     /// Reads the files again. A vCPU that has gone, or a row that cannot be read, keeps its values.
-    pub fn poll(&mut self) -> Result<(), LiveError> {
+    pub fn poll(&mut self) -> Result<()> {
         for (vcpu, _, text) in read_files(&self.root, self.pid)? {
             let Ok(mut now) = table(&text) else { continue };
             if let Some(last) = self.now.get(&vcpu) {
@@ -90,7 +88,7 @@ impl ExitTimes {
     }
 
     /// Returns the increase since the beginning, up to the last poll.
-    pub fn tables(&self, per: Per) -> Result<Vec<ExitTable>, LiveError> {
+    pub fn tables(&self, per: Per) -> Result<Vec<ExitTable>> {
         let increase = |(vcpu, now): (&VcpuId, &ExitTable)| {
             let table = match self.before.get(vcpu) {
                 Some(before) => {
@@ -104,24 +102,32 @@ impl ExitTimes {
             let title = format!("{}vcpu {} of {}", vcpu.0, vcpu.1, self.title);
             Ok(together(title, all[0].source.clone(), &all))
         };
-        let vcpus = self.now.iter().map(increase).collect::<Result<Vec<_>, LiveError>>()?;
+        let vcpus = self.now.iter().map(increase).collect::<Result<Vec<_>>>()?;
         let source = vcpus.first().map_or(String::new(), |table| table.source.clone());
         let vm = || together(self.title.clone(), source.clone(), &vcpus);
         Ok(per.choose(vm, || vcpus.clone()))
     }
 }
 
-fn unreadable(path: &Path, why: impl Display) -> LiveError {
-    LiveError::ExitTimes { reason: format!("{}: {why}", path.display()) }
+fn unreadable(path: &Path, why: impl Display) -> Error {
+    error(
+        format!(
+            "cannot read KVM's timing files: {}: {why}. Only PowerPC has them, on a kernel that is \
+             not locked down and has CONFIG_KVM_EXIT_TIMING, CONFIG_KVM_BOOK3S_HV_P8_TIMING or \
+             CONFIG_KVM_BOOK3S_HV_P9_TIMING",
+            path.display()
+        ),
+        "type `sudo mount -t debugfs nodev /sys/kernel/debug`, and run ktax as root",
+    )
 }
 
-fn table(text: &str) -> Result<ExitTable, files::ExitsError> {
+fn table(text: &str) -> Result<ExitTable> {
     // One table, since the kernel writes one.
     Ok(files::read(text, Per::Vm)?.swap_remove(0))
 }
 
 /// Reads the files of a process's vCPUs, at the places of all kernels. A vCPU may end meanwhile.
-fn read_files(root: &Path, pid: u32) -> Result<Vec<(VcpuId, PathBuf, String)>, LiveError> {
+fn read_files(root: &Path, pid: u32) -> Result<Vec<(VcpuId, PathBuf, String)>> {
     let mut texts = Vec::new();
     for (vcpu, path) in find_files(root, &threads(pid)).map_err(|error| unreadable(root, error))? {
         let mut text = String::new();

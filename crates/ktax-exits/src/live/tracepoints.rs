@@ -7,9 +7,10 @@ use std::{fs, io};
 
 use rustix::process::geteuid;
 
-use super::LiveError;
+use super::error;
 use crate::architecture::{ARCHITECTURES, CEDED, CEDED_SUFFIX, SCAUSE};
 use crate::recording::Reason;
+use ktax_model::{Error, Result};
 
 /// The two moments between which time is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +21,6 @@ pub enum Level {
     Run,
 }
 
-/// The tracepoints of a [`Level`], and the names of its reasons.
 #[derive(Debug, Clone)]
 pub struct Points {
     pub level: Level,
@@ -30,6 +30,8 @@ pub struct Points {
 
 const RETURN: &str = "kvm/kvm_userspace_exit";
 const IOCTL: &str = "syscalls/sys_enter_ioctl";
+const SWITCH: &str = "sched/sched_switch";
+const WAKEUP: &str = "sched/sched_wakeup";
 
 /// `_IO(KVMIO, 0x80)`; some architectures write "no data" as a bit.
 const KVM_RUN: u32 = match cfg!(any(target_arch = "powerpc64", target_arch = "mips64")) {
@@ -37,52 +39,60 @@ const KVM_RUN: u32 = match cfg!(any(target_arch = "powerpc64", target_arch = "mi
     false => 0xae80,
 };
 
-/// Finds the tracepoints of a Level; the error says what is missing.
-pub fn find_points(level: Level, tracefs: &Tracefs) -> Result<Points, LiveError> {
+pub fn find_points(level: Level, tracefs: &Tracefs) -> Result<Points> {
     let (kvm, names) = match level {
         Level::Exits => exits(tracefs)?,
         Level::Run => run(tracefs)?,
     };
     // The scheduler's first, so that no thread is known before its switches are seen.
-    let points = scheduler(tracefs)?.into_iter().chain(kvm).collect();
-    Ok(Points { level, points, names })
+    let (switch, wakeup) = (tracefs.event(SWITCH)?, tracefs.event(WAKEUP)?);
+    let switched = Hook::Switch {
+        from: switch.number(SWITCH, "prev_pid")?,
+        state: switch.number(SWITCH, "prev_state")?,
+        to: switch.number(SWITCH, "next_pid")?,
+    };
+    let woken = Hook::Wakeup { thread: wakeup.number(WAKEUP, "pid")? };
+    let scheduler = [switch.point(SWITCH, switched), wakeup.point(WAKEUP, woken)];
+    Ok(Points { level, points: scheduler.into_iter().chain(kvm).collect(), names })
 }
 
-fn exits(tracefs: &Tracefs) -> Result<(Vec<HookPoint>, Names), LiveError> {
+fn exits(tracefs: &Tracefs) -> Result<(Vec<HookPoint>, Names)> {
     let mut without_entries = None;
     for one in &ARCHITECTURES {
-        let Some(exit) = event_format(tracefs, one.exit) else { continue };
+        let exit_path = path(one.exit);
+        let Some(exit) = tracefs.format(&exit_path) else { continue };
         let Some(reason) = exit.field(one.reason) else { continue };
-        let entries = one.entries.iter().map(|entry| Some((*entry, event_format(tracefs, entry)?)));
-        let Some(entries) = entries.collect::<Option<Vec<_>>>() else { continue };
-        if entries.is_empty() {
+        let enter = |entry: &&str| {
+            Some(tracefs.format(&path(entry))?.point(&path(entry), Hook::Enter { only: None }))
+        };
+        let entries = one.entries.iter().map(enter).collect::<Option<Vec<_>>>();
+        let Some(mut points) = entries else { continue };
+        if points.is_empty() {
             without_entries = Some(one.name);
             continue;
         }
         let detail = one.detail.and_then(|detail| exit.field(detail));
-        let enter = Hook::Enter { only: None };
-        let mut points: Vec<HookPoint> =
-            entries.iter().map(|(entry, format)| point(&path(entry), format, enter)).collect();
-        points.push(point(&path(one.exit), &exit, Hook::Exit { reason, detail }));
+        points.push(exit.point(&exit_path, Hook::Exit { reason, detail }));
         if let (Some(returns), Ok((calls, only))) = (tracefs.format(RETURN), kvm_run(tracefs)) {
-            points.push(point(RETURN, &returns, Hook::ToUser));
-            points.push(point(IOCTL, &calls, Hook::ToKernel { only }));
+            points.push(returns.point(RETURN, Hook::ToUser));
+            points.push(calls.point(IOCTL, Hook::ToKernel { only }));
         }
         return Ok((points, Names::new(&exit.print, one.reason, one.detail)));
     }
     Err(match without_entries {
-        Some(kvm) => LiveError::NoEntries { kvm },
-        None => LiveError::NoEvent { event: EXIT },
+        None => no_event(EXIT),
+        Some(kvm) => error(
+            format!(
+                "KVM of this processor ({kvm}) reports exits and no entries, so their time is \
+                 unknown"
+            ),
+            "use --via timing, or --level run",
+        ),
     })
 }
 
-/// Path in tracefs of the event `subsystem:name`.
 fn path(event: &str) -> String {
     event.replace(':', "/")
-}
-
-fn event_format(tracefs: &Tracefs, event: &str) -> Option<EventFormat> {
-    tracefs.format(&path(event))
 }
 
 /// The exit of the KVM that this machine's architecture has.
@@ -94,44 +104,32 @@ const EXIT: &str = if cfg!(target_arch = "powerpc64") {
     "kvm/kvm_exit"
 };
 
-fn run(tracefs: &Tracefs) -> Result<(Vec<HookPoint>, Names), LiveError> {
-    let missing = || LiveError::NoEvent { event: RETURN };
-    let returns = tracefs.format(RETURN).ok_or_else(missing)?;
-    let field = |name| returns.field(name).ok_or_else(missing);
-    let hook = Hook::Return { reason: field("reason")?, errno: field("errno")? };
+fn run(tracefs: &Tracefs) -> Result<(Vec<HookPoint>, Names)> {
+    let returns = tracefs.event(RETURN)?;
+    let (reason, errno) = (returns.number(RETURN, "reason")?, returns.number(RETURN, "errno")?);
     let (calls, only) = kvm_run(tracefs)?;
-    let enter = point(IOCTL, &calls, Hook::Enter { only: Some(only) });
-    let points = vec![enter, point(RETURN, &returns, hook)];
+    let enter = calls.point(IOCTL, Hook::Enter { only: Some(only) });
+    let points = vec![enter, returns.point(RETURN, Hook::Return { reason, errno })];
     Ok((points, Names::new(&returns.print, "reason", None)))
 }
 
-fn kvm_run(tracefs: &Tracefs) -> Result<(EventFormat, FieldFilter), LiveError> {
-    let missing = || LiveError::NoEvent { event: IOCTL };
-    let format = tracefs.format(IOCTL).ok_or_else(missing)?;
-    let field = format.field("cmd").ok_or_else(missing)?;
+fn kvm_run(tracefs: &Tracefs) -> Result<(EventFormat, FieldFilter)> {
+    let format = tracefs.event(IOCTL)?;
+    let field = format.number(IOCTL, "cmd")?;
     Ok((format, FieldFilter { field, value: KVM_RUN }))
 }
 
-fn scheduler(tracefs: &Tracefs) -> Result<[HookPoint; 2], LiveError> {
-    let (switch, wakeup) = ("sched/sched_switch", "sched/sched_wakeup");
-    let format = |event| tracefs.format(event).ok_or(LiveError::NoEvent { event });
-    let (switched, woken) = (format(switch)?, format(wakeup)?);
-    let field =
-        |format: &EventFormat, name, event| format.field(name).ok_or(LiveError::NoEvent { event });
-    let hook = Hook::Switch {
-        from: field(&switched, "prev_pid", switch)?,
-        state: field(&switched, "prev_state", switch)?,
-        to: field(&switched, "next_pid", switch)?,
-    };
-    let thread = field(&woken, "pid", wakeup)?;
-    Ok([point(switch, &switched, hook), point(wakeup, &woken, Hook::Wakeup { thread })])
+fn no_event(event: &str) -> Error {
+    let module = if event.starts_with("kvm_hv/") { "kvm_hv" } else { "kvm" };
+    error(
+        format!("this kernel has no tracepoint {event}"),
+        format!(
+            "load KVM with `sudo modprobe {module}`, or use a kernel with CONFIG_KVM and \
+             CONFIG_FTRACE_SYSCALLS"
+        ),
+    )
 }
 
-fn point(event: &str, format: &EventFormat, hook: Hook) -> HookPoint {
-    HookPoint { event: event.to_owned(), id: format.id, hook }
-}
-
-/// A field of a tracepoint's record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field {
     pub offset: u16,
@@ -149,20 +147,30 @@ pub struct FieldFilter {
 /// The meaning of an event for a vCPU's thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hook {
-    /// The thread enters the guest.
-    Enter { only: Option<FieldFilter> },
-    /// The thread has left the guest.
-    Exit { reason: Field, detail: Option<Field> },
+    Enter {
+        only: Option<FieldFilter>,
+    },
+    Exit {
+        reason: Field,
+        detail: Option<Field>,
+    },
     /// KVM_RUN returns to the VMM: the other end of the time *in* it.
-    Return { reason: Field, errno: Field },
-    /// The thread goes on in the VMM.
+    Return {
+        reason: Field,
+        errno: Field,
+    },
     ToUser,
-    /// The thread comes back from the VMM.
-    ToKernel { only: FieldFilter },
-    /// A CPU goes from one thread to another.
-    Switch { from: Field, state: Field, to: Field },
-    /// A thread that slept could run.
-    Wakeup { thread: Field },
+    ToKernel {
+        only: FieldFilter,
+    },
+    Switch {
+        from: Field,
+        state: Field,
+        to: Field,
+    },
+    Wakeup {
+        thread: Field,
+    },
 }
 
 impl Hook {
@@ -186,23 +194,19 @@ impl Hook {
 /// (`TASK_REPORT` and `TASK_REPORT_IDLE` in include/linux/sched.h; a preempted one has the next.)
 pub const ASLEEP: i32 = 0xff;
 
-/// A hook and the tracepoint that it is on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookPoint {
     /// `kvm/kvm_exit`.
     pub event: String,
-    /// The kernel's number for it.
     pub id: u64,
     pub hook: Hook,
 }
 
-/// Where the kernel's trace file system is.
 #[derive(Debug, Clone)]
 pub struct Tracefs {
     events: PathBuf,
 }
 
-/// One tracepoint's record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventFormat {
     /// The number by which perf_event_open knows it.
@@ -213,8 +217,7 @@ pub struct EventFormat {
 }
 
 impl Tracefs {
-    /// Finds the file system at one of its two usual places.
-    pub fn find() -> Result<Tracefs, LiveError> {
+    pub fn find() -> Result<Tracefs> {
         let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
         let mut refused = false;
         for events in places.map(|place| Path::new(place).join("events")) {
@@ -225,14 +228,29 @@ impl Tracefs {
         }
         // Mounted and empty: what lockdown=confidentiality makes of it (fs/tracefs/inode.c).
         let is_empty = || places.iter().any(|place| is_tracefs(place));
+        let as_root = "run ktax as root, or with CAP_BPF and CAP_PERFMON";
+        let mount = "type: sudo mount -t tracefs nodev /sys/kernel/tracing. --via stats needs no \
+                     tracefs, but only counts";
         Err(match refused {
-            true => LiveError::NotAllowed { what: "read tracefs" },
-            false if is_empty() => LiveError::LockedDown,
-            false => LiveError::NoTracefs { is_root: geteuid().is_root() },
+            true => error(
+                "not allowed to read tracefs",
+                format!("{as_root}; --via stats needs no tracefs, but only counts"),
+            ),
+            false if is_empty() => error(
+                "cannot read this kernel's tracepoints, because the kernel is locked down (see \
+                 /sys/kernel/security/lockdown)",
+                "boot it without lockdown=confidentiality, or use --via stats",
+            ),
+            false => error(
+                "the kernel's trace file system is not mounted",
+                match geteuid().is_root() {
+                    true => mount.to_owned(),
+                    false => format!("{as_root}, and first {mount}"),
+                },
+            ),
         })
     }
 
-    /// The tracepoints below another directory.
     #[cfg(test)]
     pub fn below(events: &Path) -> Tracefs {
         Tracefs { events: events.to_owned() }
@@ -242,6 +260,10 @@ impl Tracefs {
     pub fn format(&self, event: &str) -> Option<EventFormat> {
         EventFormat::parse(&fs::read_to_string(self.events.join(event).join("format")).ok()?)
     }
+
+    fn event(&self, event: &str) -> Result<EventFormat> {
+        self.format(event).ok_or_else(|| no_event(event))
+    }
 }
 
 /// Returns whether a tracefs is mounted there, by its magic number (include/uapi/linux/magic.h).
@@ -250,7 +272,6 @@ fn is_tracefs(place: &str) -> bool {
 }
 
 impl EventFormat {
-    /// Parses the text of a `format` file.
     pub fn parse(text: &str) -> Option<EventFormat> {
         let after =
             |line: &str, key: &str| line.strip_prefix(key).map(|rest| rest.trim().to_owned());
@@ -263,6 +284,15 @@ impl EventFormat {
     /// Returns a field by its name; `None` where it has another size than a number.
     pub fn field(&self, name: &str) -> Option<Field> {
         self.fields.get(name).copied().filter(|field| [1, 2, 4, 8].contains(&field.size))
+    }
+
+    /// Returns a field that `event` needs.
+    fn number(&self, event: &str, name: &str) -> Result<Field> {
+        self.field(name).ok_or_else(|| no_event(event))
+    }
+
+    fn point(&self, event: &str, hook: Hook) -> HookPoint {
+        HookPoint { event: event.to_owned(), id: self.id, hook }
     }
 }
 

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use vm_memory::{Bytes, GuestAddress};
 
-use super::machine::{Machine, Memory, write_memory, write_page_tables};
 use super::raw::{END_PORT, RawPorts, vcpu_at, wrmsr};
 use super::vcpu::run_vcpus;
-use super::{GuestEnd, GuestOutcome, VmmError};
-use ktax_model::{Costly, LowHigh, hull};
+use super::{
+    GuestEnd, GuestOutcome, Machine, Memory, too_little_memory, write_memory, write_page_tables,
+};
+use ktax_model::{Costly, ErrorKind, LowHigh, Result, hull};
 use ktax_stats::repeats::nine_of_ten;
 
 const MEMORY_BYTES: usize = 1 << 20;
@@ -17,18 +18,18 @@ const MEMORY_BYTES: usize = 1 << 20;
 /// Returns the cycles of one such instruction: 9 of 10 values lie between. `None` where this
 /// processor, or the hypervisor below it, does not execute it, where it cannot be timed so, and if
 /// the user stops it.
-pub fn cycles(kind: Costly) -> Result<Option<LowHigh>, VmmError> {
-    let each: Result<Vec<_>, _> = timed_codes(kind).iter().map(measure).collect();
+pub fn cycles(kind: Costly) -> Result<Option<LowHigh>> {
+    let each: Result<Vec<_>> = timed_codes(kind).iter().map(measure).collect();
     Ok(hull(each?.into_iter().flatten()))
 }
 
 /// Returns the cycles of an instruction that does nothing. Where that is many, the hypervisor
 /// executes each instruction itself, and no time here is the processor's.
-pub fn cycles_of_nothing() -> Result<Option<f64>, VmmError> {
+pub fn cycles_of_nothing() -> Result<Option<f64>> {
     Ok(measure(&nop())?.map(|[low, _]| low))
 }
 
-fn measure(timed: &TimedCode) -> Result<Option<LowHigh>, VmmError> {
+fn measure(timed: &TimedCode) -> Result<Option<LowHigh>> {
     let machine = Machine::new(MEMORY_BYTES)?;
     write_page_tables(&machine.memory)?;
     write_memory(&machine.memory, "the code", &timed.assemble(), TimedCode::address())?;
@@ -37,18 +38,17 @@ fn measure(timed: &TimedCode) -> Result<Option<LowHigh>, VmmError> {
     match ended {
         Ok(GuestEnd::ByGuest) => Ok(Some(nine_of_ten(&times(&machine.memory)?, timed.count()))),
         // A missing instruction is an exception, for which this guest has no handler.
-        Ok(GuestEnd::BySignal) | Err(VmmError::Shutdown { .. } | VmmError::GaveUp { .. }) => {
-            Ok(None)
-        }
+        Ok(GuestEnd::BySignal) => Ok(None),
+        Err(error) if error.kind == ErrorKind::GuestFault => Ok(None),
         Err(error) => Err(error),
     }
 }
 
 /// Returns the cycles of each warm round: of the empty chain, and of the other one.
-fn times(memory: &Memory) -> Result<Vec<[u64; 2]>, VmmError> {
+fn times(memory: &Memory) -> Result<Vec<[u64; 2]>> {
     let mut bytes = [0; ROUNDS as usize * 16];
     let read = memory.read_slice(&mut bytes, GuestAddress(RESULTS.into()));
-    read.map_err(|_| VmmError::OutOfMemory { what: "the times" })?;
+    read.map_err(|_| too_little_memory("the times"))?;
     let mut words =
         bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("8")));
     let rounds = std::iter::from_fn(|| Some([words.next()?, words.next()?]));
@@ -58,7 +58,6 @@ fn times(memory: &Memory) -> Result<Vec<[u64; 2]>, VmmError> {
 /// Length of a chain: the counter's own time is little beside it.
 const CHAIN: usize = 64;
 
-/// Number of rounds.
 const ROUNDS: u32 = 240;
 /// Number of first rounds that are left out: they find nothing in the caches.
 const WARM_UP: usize = 40;
@@ -87,7 +86,6 @@ const USER_FLAGS: u32 = 0x3002;
 struct TimedCode {
     /// Executed once, before both chains of each round.
     before: Vec<u8>,
-    /// Repeated by the chain.
     body: Vec<u8>,
     /// Number of instructions of the kind in the body.
     times: usize,
@@ -104,7 +102,6 @@ impl TimedCode {
         TimedCode { before: before.to_vec(), ..self }
     }
 
-    /// Returns the number of instructions of the kind in a chain.
     pub fn count(&self) -> f64 {
         (self.times * CHAIN) as f64
     }
@@ -205,7 +202,6 @@ fn timed_codes(kind: Costly) -> Vec<TimedCode> {
     }
 }
 
-/// Returns the code of an instruction that does nothing.
 fn nop() -> TimedCode {
     TimedCode::new(&[0x90])
 }

@@ -10,36 +10,36 @@ use kvm_bindings::{KVM_MAX_CPUID_ENTRIES, KVM_MP_STATE_RUNNABLE, kvm_mp_state, k
 use kvm_ioctls::VcpuFd;
 use rustix::thread::disable_transparent_huge_pages;
 
-use super::machine::{
-    CODE_SELECTOR, Machine, Memory, enter_long_mode, write_memory, write_page_tables,
-};
 use super::vcpu::{Bus, Next, run_vcpus};
-use super::{GuestOutcome, VmmError, refused};
-use ktax_model::RawKind;
+use super::{
+    CODE_SELECTOR, GuestOutcome, Machine, Memory, enter_long_mode, no_memory, refused,
+    write_memory, write_page_tables,
+};
+use ktax_model::{Error, RawKind, Result};
 
 const CODE: u64 = 0x8000;
 
 /// Runs the loops to their end. How the guest ends is in the [`GuestOutcome`]; the error says why
 /// it does not start.
-pub fn run(loops: &Loops) -> Result<GuestOutcome, VmmError> {
+pub fn run(loops: &Loops) -> Result<GuestOutcome> {
     loops.check()?;
     let bytes = memory_bytes(loops);
     if loops.times(RawKind::Fault) > 0 {
         // KVM then maps each page of 4 KiB by itself, also where the memory is aligned to 2 MiB.
-        disable_transparent_huge_pages(true)
-            .map_err(|error| VmmError::Memory { bytes, reason: error.to_string() })?;
+        disable_transparent_huge_pages(true).map_err(|error| no_memory(bytes, error))?;
     }
     run_in(&Machine::new(bytes)?, loops, &assemble(loops))
 }
 
 /// Runs machine code from its first byte on, in long mode.
-pub fn run_code(code: &[u8]) -> Result<GuestOutcome, VmmError> {
+pub fn run_code(code: &[u8]) -> Result<GuestOutcome> {
     let nothing = Loops::default();
     run_in(&Machine::new(memory_bytes(&nothing))?, &nothing, code)
 }
 
-fn run_in(machine: &Machine, loops: &Loops, code: &[u8]) -> Result<GuestOutcome, VmmError> {
-    if loops.has_controllers() {
+fn run_in(machine: &Machine, loops: &Loops, code: &[u8]) -> Result<GuestOutcome> {
+    // With controllers in the kernel a HLT waits there.
+    if loops.kinds().any(RawKind::needs_controllers) {
         machine.vm.create_irq_chip().map_err(refused("create the interrupt controllers"))?;
     }
     write_page_tables(&machine.memory)?;
@@ -47,25 +47,23 @@ fn run_in(machine: &Machine, loops: &Loops, code: &[u8]) -> Result<GuestOutcome,
     if loops.has_interrupts() {
         write_interrupt_code(&machine.memory)?;
     }
-    let vcpus: Result<Vec<_>, _> =
-        (0..loops.cpus()).map(|id| create_vcpu(machine, loops, id)).collect();
-    run_vcpus(vcpus?, &Arc::new(RawPorts))
-}
-
-fn create_vcpu(machine: &Machine, loops: &Loops, id: u8) -> Result<VcpuFd, VmmError> {
-    let vcpu = vcpu_at(machine, id, if id == 0 { CODE } else { SECOND_CODE })?;
-    if loops.has_interrupts() {
-        prepare_interrupts(&vcpu)?;
+    let mut vcpus = Vec::new();
+    for id in 0..loops.cpus() {
+        let vcpu = vcpu_at(machine, id, if id == 0 { CODE } else { SECOND_CODE })?;
+        if loops.has_interrupts() {
+            prepare_interrupts(&vcpu)?;
+        }
+        vcpus.push(vcpu);
     }
-    Ok(vcpu)
+    run_vcpus(vcpus, &Arc::new(RawPorts))
 }
 
 /// Makes a vCPU that starts at `rip`, in long mode, with a stack of its own.
-pub(super) fn vcpu_at(machine: &Machine, id: u8, rip: u64) -> Result<VcpuFd, VmmError> {
+pub(super) fn vcpu_at(machine: &Machine, id: u8, rip: u64) -> Result<VcpuFd> {
     let vcpu = machine.vm.create_vcpu(id.into()).map_err(refused("create a vCPU"))?;
     let cpuid = machine.kvm.get_supported_cpuid(KVM_MAX_CPUID_ENTRIES);
     vcpu.set_cpuid2(&cpuid.map_err(refused("report its CPUID"))?).map_err(refused("set CPUID"))?;
-    let rsp = stack_address(id);
+    let rsp = STACK_ADDRESS + 0x1000 * u64::from(id);
     enter_long_mode(&vcpu, kvm_regs { rip, rsp, ..kvm_regs::default() })?;
     Ok(vcpu)
 }
@@ -78,7 +76,7 @@ impl Bus for RawPorts {
         data.fill(0xff);
     }
 
-    fn write(&self, port: u16, _: &[u8]) -> Result<Next, VmmError> {
+    fn write(&self, port: u16, _: &[u8]) -> Result<Next> {
         Ok(if port == END_PORT { Next::End } else { Next::GoOn })
     }
 
@@ -92,48 +90,43 @@ impl Bus for RawPorts {
 pub struct Loops([u32; RawKind::ALL.len()]);
 
 impl Loops {
-    /// Returns these loops with another number of one kind.
     #[must_use]
     pub fn with(mut self, kind: RawKind, times: u32) -> Loops {
         self.0[kind as usize] = times;
         self
     }
 
-    /// Returns how many times the guest does one kind.
-    pub(super) fn times(&self, kind: RawKind) -> u32 {
+    fn times(&self, kind: RawKind) -> u32 {
         self.0[kind as usize]
     }
 
-    /// Returns the kinds that the guest does at least once.
     fn kinds(&self) -> impl Iterator<Item = RawKind> {
         RawKind::ALL.into_iter().filter(|kind| self.times(*kind) > 0)
     }
 
-    /// Returns whether KVM has the interrupt controllers in the kernel; a HLT then waits there.
-    fn has_controllers(&self) -> bool {
-        self.kinds().any(RawKind::needs_controllers)
-    }
-
-    /// Returns whether the guest gets interrupts.
     fn has_interrupts(&self) -> bool {
         self.kinds().any(RawKind::is_interrupt)
     }
 
-    /// Returns the number of vCPUs.
-    pub(super) fn cpus(&self) -> u8 {
+    fn cpus(&self) -> u8 {
         if self.times(RawKind::Ipi) > 0 { 2 } else { 1 }
     }
 
     /// Refuses what no guest can do: a number that is too large, and two kinds that need different
     /// machines.
-    pub fn check(&self) -> Result<(), VmmError> {
+    pub fn check(&self) -> Result<()> {
         if let Some(kind) = self.kinds().find(|kind| !kind.times().contains(&self.times(*kind))) {
-            let (name, most) = (kind.name(), *kind.times().end());
-            return Err(VmmError::TooMany { kind: name, times: self.times(kind), most });
+            let (name, times, most) = (kind.name(), self.times(kind), *kind.times().end());
+            let message = format!("--{name} cannot be {times}: the guest has no more memory");
+            return Err(Error::user(message).next(format!("use at most --{name} {most}")));
         }
         let controllers = self.kinds().find(|kind| kind.needs_controllers());
-        match controllers.filter(|_| self.times(RawKind::Hlt) > 0) {
-            Some(kind) => Err(VmmError::Mixed { kind: kind.name() }),
+        match controllers.filter(|_| self.times(RawKind::Hlt) > 0).map(RawKind::name) {
+            Some(name) => Err(Error::user(format!(
+                "--{name} and --hlt exclude each other: --{name} needs interrupt controllers in \
+                 the kernel, and with them no HLT gets to the monitor"
+            ))
+            .next(format!("remove --{name} or --hlt"))),
             None => Ok(()),
         }
     }
@@ -155,7 +148,6 @@ const PAGE: u32 = 0x1000;
 const MMIO_ADDRESS: u32 = 0x3000_0000;
 const _: () = assert!(RawKind::FAULTS_MAX == (MMIO_ADDRESS - FRESH) / PAGE);
 
-/// Returns how many bytes of memory the loops need.
 fn memory_bytes(loops: &Loops) -> usize {
     FRESH as usize + PAGE as usize * loops.times(RawKind::Fault) as usize
 }
@@ -163,7 +155,7 @@ fn memory_bytes(loops: &Loops) -> usize {
 /// Assembles position-independent code for 64-bit mode.
 fn assemble(loops: &Loops) -> Vec<u8> {
     let mut code = Vec::new();
-    for kind in RawKind::ALL.into_iter().filter(|kind| loops.times(*kind) > 0) {
+    for kind in loops.kinds() {
         let LoopCode { before, body, after } = loop_code(kind);
         code.extend(before);
         repeat(&mut code, loops.times(kind), &body);
@@ -192,10 +184,14 @@ fn loop_code(kind: RawKind) -> LoopCode {
         }
         // mov al, 0xff; out PIC_MASK, al
         RawKind::Pic => (vec![], vec![0xb0, 0xff, 0xe6, PIC_MASK]),
-        RawKind::Interrupt => return timer_interrupt(),
-        RawKind::Wake => return timer_wake(),
-        RawKind::SelfIpi => return self_ipi(),
-        RawKind::Ipi => return ipi(),
+        // The timer interrupts the guest, which spins until then.
+        RawKind::Interrupt => return spin_until_interrupt(wrmsr(COUNT, SOON_NS, 0)),
+        RawKind::SelfIpi => {
+            return spin_until_interrupt(wrmsr(ICR, SELF | u32::from(VECTOR), 0));
+        }
+        RawKind::Wake => (vec![], [&wrmsr(COUNT, LATER_NS, 0)[..], &WAIT].concat()),
+        // Interrupts the second vCPU, and waits for its answer.
+        RawKind::Ipi => (vec![], [&send_to(1)[..], &WAIT].concat()),
         // out dx, al
         RawKind::Out => (mov_dx(LOOP_PORT).to_vec(), vec![0xee]),
         // mov dword ptr [MMIO_ADDRESS], 1
@@ -265,31 +261,10 @@ const FORGET: [u8; 3] = [0x45, 0x31, 0xf6];
 const SPIN: [u8; 5] = [0x45, 0x85, 0xf6, 0x74, 0xfb];
 
 /// A loop, and what is done once before and after it. It may change all registers but R15.
-#[derive(Default)]
 struct LoopCode {
-    pub before: Vec<u8>,
-    pub body: Vec<u8>,
-    pub after: Vec<u8>,
-}
-
-/// Has the timer interrupt the guest, which spins until then.
-fn timer_interrupt() -> LoopCode {
-    spin_until_interrupt(wrmsr(COUNT, SOON_NS, 0))
-}
-
-/// Has the guest interrupt itself.
-fn self_ipi() -> LoopCode {
-    spin_until_interrupt(wrmsr(ICR, SELF | u32::from(VECTOR), 0))
-}
-
-/// Has the timer wake the guest.
-fn timer_wake() -> LoopCode {
-    LoopCode { body: [&wrmsr(COUNT, LATER_NS, 0)[..], &WAIT].concat(), ..LoopCode::default() }
-}
-
-/// Interrupts the second vCPU, and waits for its answer.
-fn ipi() -> LoopCode {
-    LoopCode { body: [&send_to(1)[..], &WAIT].concat(), ..LoopCode::default() }
+    before: Vec<u8>,
+    body: Vec<u8>,
+    after: Vec<u8>,
 }
 
 fn spin_until_interrupt(request: Vec<u8>) -> LoopCode {
@@ -322,7 +297,7 @@ fn handler_code() -> Vec<u8> {
 }
 
 /// Writes the interrupt table, the handler, and the code of the second vCPU.
-fn write_interrupt_code(memory: &Memory) -> Result<(), VmmError> {
+fn write_interrupt_code(memory: &Memory) -> Result<()> {
     let [a, b, c, d] = HANDLER_ADDRESS.to_le_bytes();
     let [e, f] = CODE_SELECTOR.to_le_bytes();
     let gate = [a, b, e, f, 0, GATE, c, d, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -331,13 +306,8 @@ fn write_interrupt_code(memory: &Memory) -> Result<(), VmmError> {
     write_memory(memory, "the second vCPU's code", &second_vcpu_code(), SECOND_CODE)
 }
 
-/// Returns the address of a vCPU's stack.
-fn stack_address(vcpu: u8) -> u64 {
-    STACK_ADDRESS + 0x1000 * u64::from(vcpu)
-}
-
 /// Prepares a vCPU, which has its CPUID and runs at once, also if it is not the first.
-fn prepare_interrupts(vcpu: &VcpuFd) -> Result<(), VmmError> {
+fn prepare_interrupts(vcpu: &VcpuFd) -> Result<()> {
     let mut system = vcpu.get_sregs().map_err(refused("read registers"))?;
     system.apic_base |= X2APIC;
     (system.idt.base, system.idt.limit) = (IDT, 16 * 256 - 1);
@@ -455,6 +425,7 @@ mod tests {
         let code = send_to(1);
         assert_eq!(code[5..10], [0xb8, VECTOR, 0, 0, 0]);
         assert_eq!(code[10..15], [0xba, 1, 0, 0, 0]);
-        assert!(timer_interrupt().before == [STI] && timer_wake().before.is_empty());
+        let before = |kind| loop_code(kind).before;
+        assert!(before(RawKind::Interrupt) == [STI] && before(RawKind::Wake).is_empty());
     }
 }

@@ -14,32 +14,23 @@ use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use vmm_sys_util::signal::{Killable, SIGRTMIN};
 
-use super::{GuestEnd, GuestOutcome, VmmError};
+use super::{GuestEnd, GuestOutcome};
+use ktax_model::{Error, ErrorKind, Result};
 
 /// The devices behind the guest's ports, the same for all vCPUs.
 pub(super) trait Bus: Send + Sync {
     /// Fills `data` for an IN.
     fn read(&self, port: u16, data: &mut [u8]);
     /// Takes an OUT.
-    fn write(&self, port: u16, data: &[u8]) -> Result<Next, VmmError>;
+    fn write(&self, port: u16, data: &[u8]) -> Result<Next>;
     /// Whether a triple fault is a normal end. It is the last way in which Linux resets.
     fn may_shut_down(&self) -> bool;
 }
 
-/// The next step of a vCPU.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
     GoOn,
     End,
-}
-
-/// Why KVM_RUN returned, as far as it matters here.
-enum Returned {
-    Next(Result<Next, VmmError>),
-    /// A signal, or an application processor's first interrupt.
-    Early,
-    Shutdown,
-    Lost(String),
 }
 
 /// Runs a vCPU until the guest ends, `stop` is set, or KVM cannot go on.
@@ -48,60 +39,60 @@ fn run_vcpu(
     mut vcpu: VcpuFd,
     bus: &dyn Bus,
     stop: &AtomicBool,
-) -> (VcpuAccount, Result<(), VmmError>) {
+) -> (VcpuAccount, Result<()>) {
     let mut counts = ExitCounts::default();
     let started = Instant::now();
     let ended = loop {
         if stop.load(Ordering::SeqCst) {
             break Ok(());
         }
-        let returned = step(&mut vcpu, bus);
+        let next = step(&mut vcpu, bus, id);
         counts.returned(vcpu.get_kvm_run().exit_reason, started.elapsed());
-        match returned {
-            Returned::Early | Returned::Next(Ok(Next::GoOn)) => {}
-            Returned::Next(Ok(Next::End)) => break Ok(()),
-            Returned::Next(Err(error)) => break Err(error),
-            Returned::Shutdown if bus.may_shut_down() => break Ok(()),
-            Returned::Shutdown => break Err(VmmError::Shutdown { vcpu: id, rip: rip(&vcpu) }),
-            Returned::Lost(reason) => {
-                break Err(VmmError::GaveUp { vcpu: id, rip: rip(&vcpu), reason });
-            }
+        match next {
+            Ok(Next::GoOn) => {}
+            Ok(Next::End) => break Ok(()),
+            Err(error) => break Err(error),
         }
     };
     (counts.finish(id, started.elapsed()), ended)
 }
 
 /// Calls KVM_RUN once and answers its exit.
-fn step(vcpu: &mut VcpuFd, bus: &dyn Bus) -> Returned {
-    let go_on = Returned::Next(Ok(Next::GoOn));
-    match vcpu.run() {
-        Ok(VcpuExit::IoOut(port, data)) => Returned::Next(bus.write(port, data)),
+fn step(vcpu: &mut VcpuFd, bus: &dyn Bus, id: u8) -> Result<Next> {
+    use io::ErrorKind::{Interrupted, WouldBlock};
+    let lost = match vcpu.run() {
+        Ok(VcpuExit::IoOut(port, data)) => return bus.write(port, data),
         Ok(VcpuExit::IoIn(port, data)) => {
             bus.read(port, data);
-            go_on
+            return Ok(Next::GoOn);
         }
         // Without memory the guest reads ones, as from a bus without a device.
         Ok(VcpuExit::MmioRead(_, data)) => {
             data.fill(0xff);
-            go_on
+            return Ok(Next::GoOn);
         }
-        Ok(VcpuExit::MmioWrite(..) | VcpuExit::Hlt | VcpuExit::IrqWindowOpen) => go_on,
-        Ok(VcpuExit::Intr) => Returned::Early,
-        Ok(VcpuExit::Shutdown) => Returned::Shutdown,
-        Ok(VcpuExit::FailEntry(reason, _)) => Returned::Next(Err(VmmError::FailEntry { reason })),
-        Ok(other) => Returned::Lost(format!("{other:?}")),
+        Ok(VcpuExit::MmioWrite(..) | VcpuExit::Hlt | VcpuExit::IrqWindowOpen | VcpuExit::Intr) => {
+            return Ok(Next::GoOn);
+        }
+        Ok(VcpuExit::Shutdown) if bus.may_shut_down() => return Ok(Next::End),
+        Ok(VcpuExit::Shutdown) => {
+            let message = format!("vCPU {id} shut down at {:#x} (triple fault)", rip(vcpu));
+            let error = Error::host(message).next("check the guest's code there");
+            return Err(error.kind(ErrorKind::GuestFault));
+        }
+        Ok(VcpuExit::FailEntry(reason, _)) => {
+            let message = format!("the processor refused to enter the guest (reason {reason:#x})");
+            return Err(Error::host(message).next("look for the reason at the end of `dmesg`"));
+        }
+        Ok(other) => format!("{other:?}"),
         Err(error) => match io::Error::from(error) {
-            error
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock
-                ) =>
-            {
-                Returned::Early
-            }
-            error => Returned::Lost(error.to_string()),
+            // A signal, or an application processor's first interrupt.
+            error if matches!(error.kind(), Interrupted | WouldBlock) => return Ok(Next::GoOn),
+            error => error.to_string(),
         },
-    }
+    };
+    let message = format!("KVM cannot run vCPU {id} at {:#x} ({lost})", rip(vcpu));
+    Err(Error::host(message).next("look at the end of `dmesg`").kind(ErrorKind::GuestFault))
 }
 
 fn rip(vcpu: &VcpuFd) -> u64 {
@@ -113,13 +104,10 @@ fn rip(vcpu: &VcpuFd) -> u64 {
 const PATIENCE: Duration = Duration::from_millis(5);
 const GIVE_UP: Duration = Duration::from_secs(3);
 
-type VcpuThread = JoinHandle<(VcpuAccount, Result<(), VmmError>)>;
+type VcpuThread = JoinHandle<(VcpuAccount, Result<()>)>;
 
 /// Runs the vCPUs until the guest ends, one of them fails, or SIGINT or SIGTERM comes.
-pub(super) fn run_vcpus(
-    vcpus: Vec<VcpuFd>,
-    bus: &Arc<impl Bus + 'static>,
-) -> Result<GuestOutcome, VmmError> {
+pub(super) fn run_vcpus(vcpus: Vec<VcpuFd>, bus: &Arc<impl Bus + 'static>) -> Result<GuestOutcome> {
     let (stop, by_signal) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (mut wait, wake) = UnixStream::pair().map_err(no_thread)?;
     register_signals(&by_signal, &wake).map_err(no_thread)?;
@@ -181,13 +169,14 @@ impl Drop for WakeOnDrop {
 }
 
 /// Makes all vCPUs return. The error names one that does not within `limit`.
-fn stop_all(threads: &[VcpuThread], stop: &AtomicBool, limit: Duration) -> Result<(), VmmError> {
+fn stop_all(threads: &[VcpuThread], stop: &AtomicBool, limit: Duration) -> Result<()> {
     stop.store(true, Ordering::SeqCst);
     let started = Instant::now();
     while let Some(running) = threads.iter().find(|thread| !thread.is_finished()) {
         if started.elapsed() > limit {
             let name = running.thread().name().unwrap_or_default().to_owned();
-            return Err(VmmError::Stuck { name });
+            let next = "check that something reads the guest's output, and try again";
+            return Err(Error::host(format!("{name} does not stop")).next(next));
         }
         // A thread that has just ended needs no signal.
         let _ = running.kill(SIGRTMIN());
@@ -204,7 +193,8 @@ fn join_all(threads: Vec<VcpuThread>) -> GuestOutcome {
                 outcome.account.vcpus.push(account);
                 ended
             }
-            Err(_) => Err(VmmError::Panicked { vcpu }),
+            Err(_) => Err(Error::host(format!("the thread of vCPU {vcpu} panicked"))
+                .next("report this together with the command line")),
         };
         if let (Err(error), true) = (ended, outcome.ended.is_ok()) {
             outcome.ended = Err(error);
@@ -213,62 +203,25 @@ fn join_all(threads: Vec<VcpuThread>) -> GuestOutcome {
     outcome
 }
 
-fn no_thread(error: io::Error) -> VmmError {
-    VmmError::Thread { error }
+fn no_thread(error: io::Error) -> Error {
+    let message = format!("cannot start a thread or wait for it: {error}");
+    Error::host(message).next("end other programs and try again")
 }
 
-/// The names of the exit reasons in the kernel's header. The index is the number, so the reasons of
-/// other architectures are here too.
-const REASON_NAMES: [&str; 40] = [
-    "UNKNOWN",
-    "EXCEPTION",
-    "IO",
-    "HYPERCALL",
-    "DEBUG",
-    "HLT",
-    "MMIO",
-    "IRQ_WINDOW_OPEN",
-    "SHUTDOWN",
-    "FAIL_ENTRY",
-    "INTR",
-    "SET_TPR",
-    "TPR_ACCESS",
-    "S390_SIEIC",
-    "S390_RESET",
-    "DCR",
-    "NMI",
-    "INTERNAL_ERROR",
-    "OSI",
-    "PAPR_HCALL",
-    "S390_UCONTROL",
-    "WATCHDOG",
-    "S390_TSCH",
-    "EPR",
-    "SYSTEM_EVENT",
-    "S390_STSI",
-    "IOAPIC_EOI",
-    "HYPERV",
-    "ARM_NISV",
-    "X86_RDMSR",
-    "X86_WRMSR",
-    "DIRTY_RING_FULL",
-    "AP_RESET_HOLD",
-    "X86_BUS_LOCK",
-    "XEN",
-    "RISCV_SBI",
-    "RISCV_CSR",
-    "NOTIFY",
-    "LOONGARCH_IOCSR",
-    "MEMORY_FAULT",
-];
+/// The names of the exit reasons in the kernel's header, in the order of their numbers. The reasons
+/// of other architectures are here too.
+const REASON_NAMES: &str = "\
+    UNKNOWN EXCEPTION IO HYPERCALL DEBUG HLT MMIO IRQ_WINDOW_OPEN SHUTDOWN FAIL_ENTRY INTR \
+    SET_TPR TPR_ACCESS S390_SIEIC S390_RESET DCR NMI INTERNAL_ERROR OSI PAPR_HCALL S390_UCONTROL \
+    WATCHDOG S390_TSCH EPR SYSTEM_EVENT S390_STSI IOAPIC_EOI HYPERV ARM_NISV X86_RDMSR X86_WRMSR \
+    DIRTY_RING_FULL AP_RESET_HOLD X86_BUS_LOCK XEN RISCV_SBI RISCV_CSR NOTIFY LOONGARCH_IOCSR \
+    MEMORY_FAULT";
 
-/// The counts of all vCPUs.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Account {
     pub vcpus: Vec<VcpuAccount>,
 }
 
-/// The counts of one vCPU.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub struct VcpuAccount {
     pub vcpu: u8,
@@ -284,7 +237,6 @@ pub struct VcpuAccount {
 /// The number of returns whose times are kept.
 const TIMES: usize = 65536;
 
-/// Counts while a vCPU runs.
 #[derive(Default)]
 struct ExitCounts {
     exits: BTreeMap<u32, u64>,
@@ -314,7 +266,7 @@ impl ExitCounts {
 }
 
 fn reason_name(reason: u32) -> String {
-    let known = usize::try_from(reason).ok().and_then(|place| REASON_NAMES.get(place));
+    let known = REASON_NAMES.split(' ').nth(reason as usize);
     known.map_or_else(|| format!("KVM_EXIT_{reason}"), |name| format!("KVM_EXIT_{name}"))
 }
 

@@ -8,7 +8,6 @@ use crate::view::{Legend, Line, Records, Report, Section, SideLine, Table, View}
 use ktax_model::{ExitPair, ExitRow, ExitTable, SavedResult};
 use ktax_stats::tables::change_percent;
 
-/// Comparison of two exit tables, reason by reason.
 #[derive(Debug, Clone, Copy)]
 pub struct ExitDiff<'a>(pub &'a ExitPair);
 
@@ -113,7 +112,6 @@ impl Report for ExitDiff<'_> {
     }
 }
 
-/// Scale by which two recordings are compared.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scale {
     /// Counts and times as they were recorded.
@@ -131,7 +129,6 @@ impl Scale {
         }
     }
 
-    /// Scales a count or time of the base and of the change.
     pub fn apply(self, values: [f64; 2]) -> [f64; 2] {
         match self {
             Scale::Totals => values,

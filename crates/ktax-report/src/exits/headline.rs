@@ -10,12 +10,12 @@ const NAMED: usize = 3;
 
 /// Time of all vCPUs, ns; of several tables the sums.
 #[derive(Default)]
-struct VcpuTime<'a> {
-    /// By exit reason, without time in which the vCPU waited or may have waited.
-    exits: Vec<(&'a str, u64)>,
-    guest: u64,
-    halted: u64,
-    preempted: u64,
+pub(super) struct VcpuTime<'a> {
+    /// By exit reason, without time in which the vCPU waited or may have waited; longest first.
+    pub exits: Vec<(&'a str, u64)>,
+    pub guest: u64,
+    pub halted: u64,
+    pub preempted: u64,
     /// By exit reason, where nobody knows whether the vCPU ran.
     unknown: Vec<(&'a str, u64)>,
 }
@@ -23,7 +23,7 @@ struct VcpuTime<'a> {
 impl<'a> VcpuTime<'a> {
     /// Sums tables. Halted and preempted time stays that of its row where one of the tables does
     /// not know it.
-    fn sum(tables: &[&'a ExitTable], knows_halts: bool) -> VcpuTime<'a> {
+    pub fn sum(tables: &[&'a ExitTable], knows_halts: bool) -> VcpuTime<'a> {
         let mut time = VcpuTime::default();
         let rows = tables.iter().flat_map(|table| &table.rows);
         rows.for_each(|row| time.add(row, row.parts.as_ref().filter(|_| knows_halts)));
@@ -51,12 +51,11 @@ impl<'a> VcpuTime<'a> {
         }
     }
 
-    /// CPU time that exits took, ns.
     fn exits_ns(&self) -> u64 {
         sum_ns(&self.exits)
     }
 
-    fn unknown_ns(&self) -> u64 {
+    pub fn unknown_ns(&self) -> u64 {
         sum_ns(&self.unknown)
     }
 
@@ -73,7 +72,7 @@ fn add_to<'a>(parts: &mut Vec<(&'a str, u64)>, reason: &'a str, more: u64) {
     }
 }
 
-fn sum_ns(parts: &[(&str, u64)]) -> u64 {
+pub(super) fn sum_ns(parts: &[(&str, u64)]) -> u64 {
     parts.iter().fold(0, |all, (_, ns)| all.saturating_add(*ns))
 }
 
@@ -132,13 +131,11 @@ fn exit_totals(tables: &[&ExitTable]) -> String {
     )
 }
 
-/// Noun for what a row counts.
 fn counted_noun(tables: &[&ExitTable]) -> &'static str {
     let are_accesses = tables.iter().any(|table| table.rows_are == ExitRows::Accesses);
     if are_accesses { "accesses" } else { "exits" }
 }
 
-/// Shares of the time of the vCPUs.
 fn time_shares(tables: &[&ExitTable]) -> String {
     let knows_parts = tables.iter().all(|table| has_parts(table));
     let time = VcpuTime::sum(tables, knows_parts);

@@ -1,5 +1,6 @@
 //! An exit table in columns: as a page has it, as bars of 100 %, and as it was printed in 2008.
 
+use crate::exits::headline::{VcpuTime, sum_ns};
 use crate::number;
 use crate::view::{Bar, Kind, Line, Picture, Section, Table};
 use ktax_host::text::escape;
@@ -88,7 +89,6 @@ fn deviation_ns(row: &ExitRow) -> Option<f64> {
     std_dev_of_sums(row.count, row.sum_ns?, row.squares_ns2?)
 }
 
-/// Table of the parts of the time of each reason.
 pub fn parts_table(rows: &[&ExitRow], table: &ExitTable) -> Table {
     let us = |ns: u64| match ns {
         0 => String::new(),
@@ -117,7 +117,6 @@ pub fn parts_table(rows: &[&ExitRow], table: &ExitTable) -> Table {
     }
 }
 
-/// Number of columns of [`parts_table`].
 const PARTS: usize = 6;
 
 /// Returns the ns in the guest, in the kernel, in the VMM, halted, preempted, unknown or halted.
@@ -148,29 +147,16 @@ pub fn bars<'a>(tables: impl IntoIterator<Item = (String, &'a ExitTable)>) -> Se
 /// Returns the parts of a bar: in the guest; by reason, without halted or preempted time; then
 /// these two.
 fn bar_parts(table: &ExitTable) -> Vec<(String, u64)> {
-    let waits = |row: &ExitRow| row.parts.as_ref().map_or([0; 3], ExitParts::waits_ns);
-    let busy =
-        |row: &ExitRow| waits(row).iter().fold(row.time_ns(), |ns, wait| ns.saturating_sub(*wait));
-    let sum = |values: &mut dyn Iterator<Item = u64>| values.fold(0, u64::saturating_add);
-    let rows = || table.rows.iter().filter(|row| row.counter.is_none());
-    let guest = sum(&mut rows().filter(|row| row.is_guest).map(busy));
-    let mut reasons: Vec<(String, u64)> =
-        rows().filter(|row| !row.is_guest).map(|row| (row.reason.clone(), busy(row))).collect();
-    reasons.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
-    let others = reasons.split_off(reasons.len().min(SHOWN_REASONS));
-    let others = sum(&mut others.iter().map(|(_, ns)| *ns));
-    let [halted, preempted, unknown] =
-        [0, 1, 2].map(|wait| sum(&mut rows().map(|row| waits(row)[wait])));
-    let mut parts = vec![("in the guest".to_owned(), guest)];
-    parts.extend(reasons);
-    parts.extend([
-        ("other reasons".to_owned(), others),
-        ("halted".to_owned(), halted),
-        ("preempted".to_owned(), preempted),
-        ("unknown or halted".to_owned(), unknown),
-    ]);
-    parts.retain(|(_, ns)| *ns > 0);
-    parts
+    let time = VcpuTime::sum(&[table], true);
+    let (shown, others) = time.exits.split_at(time.exits.len().min(SHOWN_REASONS));
+    let ends = [
+        ("other reasons", sum_ns(others)),
+        ("halted", time.halted),
+        ("preempted", time.preempted),
+        ("unknown or halted", time.unknown_ns()),
+    ];
+    let all = [("in the guest", time.guest)].into_iter().chain(shown.iter().copied()).chain(ends);
+    all.filter(|(_, ns)| *ns > 0).map(|(name, ns)| (name.to_owned(), ns)).collect()
 }
 
 /// Prints a table as kvmppc_timing.py did in 2008: times in microseconds, in the source's order.
@@ -187,7 +173,6 @@ pub fn exits_classic(table: &ExitTable, columns: Classic) -> String {
     text
 }
 
-/// Cell of a value that was not measured.
 const UNKNOWN: &str = "-";
 
 /// Column layouts of the document of 2008.
@@ -203,10 +188,10 @@ pub enum Classic {
 impl Classic {
     fn header(self) -> &'static str {
         match self {
-            Classic::Long => concat!(
-                "        type    count      min      max          sum",
-                "              avg       stddev     %\n"
-            ),
+            Classic::Long => {
+                "        type    count      min      max          sum              avg       \
+                 stddev     %\n"
+            }
             Classic::Short => {
                 "               count  min    max       sum     avg   stddev      %\n"
             }
@@ -223,16 +208,15 @@ impl Classic {
     }
 
     fn row(self, row: &ExitRow, percent: Option<f64>) -> String {
-        let us = |ns: Option<u64>| ns.map_or(UNKNOWN.to_owned(), |ns| (ns / 1000).to_string());
+        let known = |value: Option<String>| value.unwrap_or_else(|| UNKNOWN.to_owned());
+        let us = |ns: Option<u64>| known(ns.map(|ns| (ns / 1000).to_string()));
         let sum_ns = row.sum_ns.filter(|_| row.is_timed());
         let (name, count, sum) = (escape(&row.reason), row.count, us(sum_ns));
         let (least, most) = (us(row.least_ns), us(row.most_ns));
         let in_average = |ns: u64| format!("{:.4}", average((ns / 1000) as f64, count as f64));
-        let average = sum_ns.map_or(UNKNOWN.to_owned(), in_average);
-        let deviation = deviation_ns(row);
-        let deviation =
-            deviation.map_or(UNKNOWN.to_owned(), |ns| format!("{:.3}", ns / number::US));
-        let percent = percent.map_or(UNKNOWN.to_owned(), |percent| format!("{percent:.2}"));
+        let average = known(sum_ns.map(in_average));
+        let deviation = known(deviation_ns(row).map(|ns| format!("{:.3}", ns / number::US)));
+        let percent = known(percent.map(|percent| format!("{percent:.2}")));
         match self {
             Classic::Long => format!(
                 "{name:>11}: {count:>8} {least:>8} {most:>8} {sum:>12} {average:>16} \

@@ -1,8 +1,8 @@
 //! Tables in memory from which Linux learns what the machine has: ACPI, and the older MP table.
 
-use super::ports::{CONTROL, KEYBOARD, RESET};
-use crate::vmm::VmmError;
-use crate::vmm::machine::{Memory, write_memory};
+use super::{CONTROL, KEYBOARD, RESET};
+use crate::vmm::{Memory, write_memory};
+use ktax_model::Result;
 
 /// The address at which a system looks for the root pointer. The tables follow it.
 const ACPI_ADDRESS: u64 = 0xe_0000;
@@ -16,8 +16,7 @@ const SLEEP_STATES: &[u8] = b"\x08_S5_\x12\x08\x04\x0a\x05\x0a\x05\x00\x00";
 const HEADER: usize = 36;
 const FIXED: usize = 244;
 
-/// Writes the tables of `cpus` processors into the guest's memory.
-pub(super) fn write_acpi_tables(memory: &Memory, cpus: u8) -> Result<(), VmmError> {
+pub(super) fn write_acpi_tables(memory: &Memory, cpus: u8) -> Result<()> {
     write_memory(memory, "the tables of ACPI", &acpi_tables(cpus), ACPI_ADDRESS)
 }
 
@@ -141,8 +140,7 @@ const EXT_INT: u8 = 3;
 const ISA_LINES: u8 = 16;
 const CASCADE: u8 = 2;
 
-/// Writes the table of `cpus` processors into the guest's memory.
-pub(super) fn write_mp_table(memory: &Memory, cpus: u8) -> Result<(), VmmError> {
+pub(super) fn write_mp_table(memory: &Memory, cpus: u8) -> Result<()> {
     let table = mp_table(cpus);
     debug_assert!(table.len() <= MP_TABLE_OFFSET);
     write_memory(memory, "the table of processors", &table, MP_TABLE_ADDRESS)
