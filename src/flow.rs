@@ -62,6 +62,8 @@ pub use store::{
     Added, UsedStore, check_store, clean_store, copy_store, import, is_store, store_directory,
     store_footprint,
 };
+#[cfg(test)]
+pub(crate) use stored::stored_plan;
 pub use stored::{
     DiffOrder, HistoryOrder, ListedSubject, LogOrder, Prunable, Prune, PruneOrder, Stored,
     StoredError, short_guest,

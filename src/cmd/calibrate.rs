@@ -48,7 +48,7 @@ Examples:
   ktax compare --kernel /boot/vmlinuz-$(uname -r) --same --model skylake --out counted
   ktax workloads run @lmbench @memory @processes --json > timed.json
   ktax calibrate --counts counted --times timed.json --out here.toml
-  ktax compare lsm --machine here.toml";
+  ktax compare lsm --model here.toml";
 
 pub fn calibrate(args: &CalibrateArgs) -> Result<Exit, Error> {
     let order = CalibrateOrder {
@@ -82,8 +82,8 @@ pub struct ValidateArgs {
     #[arg(value_name = "TIMED")]
     timed: Option<PathBuf>,
     /// Estimate for this machine: a file that `ktax calibrate` wrote
-    #[arg(long, value_name = "FILE")]
-    machine: Option<PathBuf>,
+    #[arg(long, alias = "machine", value_name = "FILE")]
+    model: Option<PathBuf>,
     /// Keep the run directories in this directory [default: the first free of ktax-1, ktax-2, …]
     #[arg(short, long, value_name = "DIR", conflicts_with = "timed", help_heading = "Output")]
     out: Option<PathBuf>,
@@ -95,13 +95,13 @@ pub struct ValidateArgs {
 
 const VALIDATE_EXAMPLES: &str = "\
 Examples:
-  ktax validate lsm --machine here.toml
-  ktax validate counted timed --machine here.toml";
+  ktax validate lsm --model here.toml
+  ktax validate counted timed --model here.toml";
 
 pub fn validate(args: &ValidateArgs) -> Result<Exit, Error> {
     match &args.timed {
         Some(timed) => {
-            let machine = args.machine.as_deref();
+            let machine = args.model.as_deref();
             print(args, &flow::validate_results(&args.what, timed, machine)?)
         }
         None => args.host.measuring(&Terminal::new(), |session| measure(args, session)),
@@ -109,9 +109,9 @@ pub fn validate(args: &ValidateArgs) -> Result<Exit, Error> {
 }
 
 fn measure(args: &ValidateArgs, session: &Session<'_>) -> Result<Exit, Error> {
-    let machine = args.machine.as_ref().ok_or_else(|| {
+    let machine = args.model.as_ref().ok_or_else(|| {
         Error::user(
-            "an experiment is estimated for a machine: add --machine FILE, which `ktax calibrate` \
+            "an experiment is estimated for a machine: add --model FILE, which `ktax calibrate` \
              writes; or name two results that are there",
         )
     })?;

@@ -15,7 +15,7 @@ use crate::flow::{self, Error};
 use crate::model::{Method, RunsOn};
 use crate::plan::bounds::{MEMORY_MIB, QUANTUM, VCPUS};
 use crate::plan::{
-    self, DiskKeys, Experiment, ExperimentFile, ModelKey, PlanError, SubjectKeys, check_keys,
+    self, DiskKeys, Experiment, ExperimentFile, ModelKey, PlanError, SubjectKeys, check_keys, help,
     method_of,
 };
 use crate::text::{shell_path, shell_word};
@@ -104,83 +104,66 @@ struct SharedArgs {
     #[arg(long, value_name = "KERNEL", help_heading = "Subjects")]
     #[arg(conflicts_with_all = ["base", "change"])]
     kernel: Option<String>,
-    /// Use this kernel for the base
-    #[arg(long, value_name = "KERNEL", help_heading = "Subjects")]
+    #[arg(long, value_name = "KERNEL", help_heading = "Subjects", help = help("base.kernel"))]
     base: Option<String>,
-    /// Use this kernel for the change
-    #[arg(long, value_name = "KERNEL", help_heading = "Subjects")]
+    #[arg(long, value_name = "KERNEL", help_heading = "Subjects", help = help("change.kernel"))]
     change: Option<String>,
-    /// Boot the base with these kernel parameters
     #[arg(long, value_name = "PARAMETERS", help_heading = "Subjects")]
+    #[arg(help = help("base.boot_line"))]
     base_boot_line: Option<String>,
-    /// Boot the change with these kernel parameters
     #[arg(long, value_name = "PARAMETERS", help_heading = "Subjects")]
+    #[arg(help = help("change.boot_line"))]
     change_boot_line: Option<String>,
-    /// Build the change with this option: CONFIG_NAME=VALUE, or a file of them; repeat for more
     #[arg(long, value_name = "OPTION", help_heading = "Kernels from source")]
+    #[arg(help = help("change.config"))]
     config: Vec<String>,
-    /// Build the change with this patch; repeat for more
     #[arg(long, value_name = "FILE", help_heading = "Kernels from source")]
+    #[arg(help = help("change.patches"))]
     patch: Vec<String>,
-    /// Build the base with this option, too: CONFIG_NAME=VALUE, or a file of them; repeat for more
     #[arg(long, value_name = "OPTION", help_heading = "Kernels from source")]
+    #[arg(help = help("base.config"))]
     base_config: Vec<String>,
-    /// Build the base with this patch, too; repeat for more
     #[arg(long, value_name = "FILE", help_heading = "Kernels from source")]
+    #[arg(help = help("base.patches"))]
     base_patch: Vec<String>,
-    /// Start both configurations from base (a small one of ktax), defconfig, running (the running
-    /// kernel's) or a file [default: base]
     #[arg(long, value_name = "CONFIG", help_heading = "Kernels from source")]
+    #[arg(help = help("base.start_config"))]
     start_config: Option<String>,
-    /// Look up git:REVISION in this repository [default: the current directory]
-    #[arg(long, value_name = "DIR", help_heading = "Kernels from source")]
+    #[arg(long, value_name = "DIR", help_heading = "Kernels from source", help = help("base.tree"))]
     tree: Option<String>,
-    /// Give the guest this CPU model, as QEMU names it [default: max; timed: host]
-    #[arg(long, value_name = "MODEL", help_heading = "Subjects")]
+    #[arg(long, value_name = "MODEL", help_heading = "Subjects", help = help("machine.cpu"))]
     cpu: Option<String>,
-    /// Give the guest this much memory, in MiB [default: 512]
     #[arg(long, value_name = "MIB", allow_negative_numbers = true, help_heading = "Subjects")]
-    #[arg(value_parser = number(MEMORY_MIB))]
+    #[arg(value_parser = number(MEMORY_MIB), help = help("machine.memory_mib"))]
     memory: Option<u32>,
-    /// Give the guest N CPUs: 1 to 32, or 1 to 255 with --engine kvm [default: 1]
     #[arg(long, value_name = "N", alias = "vcpus", allow_negative_numbers = true)]
-    #[arg(help_heading = "Subjects", value_parser = cpus)]
+    #[arg(help_heading = "Subjects", value_parser = cpus, help = help("machine.cpus"))]
     cpus: Option<u32>,
-    /// Let each of several CPUs execute N instructions in turn [default: 1000, and 200 while they
-    /// wait for each other]
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Subjects")]
-    #[arg(value_parser = number(QUANTUM))]
+    #[arg(value_parser = number(QUANTUM), help = help("machine.quantum"))]
     quantum: Option<u32>,
-    /// Model the caches, TLBs and branches of this machine: a name that `ktax experiments` lists,
-    /// or a file that ends in .toml; or model the coherence of several CPUs
     #[arg(long, value_name = "MODEL|FILE", help_heading = "Subjects", value_parser = model())]
-    #[arg(hide_possible_values = true)]
+    #[arg(hide_possible_values = true, help = help("machine.model"))]
     model: Option<String>,
-    /// Model this machine, and estimate the cycles that it would take: a file that `ktax calibrate`
-    /// wrote
-    #[arg(long, value_name = "FILE", help_heading = "Subjects", conflicts_with = "model")]
+    /// The older name of --model for a file that has times
+    #[arg(long, value_name = "FILE", hide = true, conflicts_with = "model")]
     machine: Option<PathBuf>,
-    /// Load this module of the kernel's package, with what it depends on; repeat for more
     #[arg(long, value_name = "NAME [PARAMETERS]", help_heading = "Subjects")]
+    #[arg(help = help("modules"))]
     module: Vec<String>,
-    /// Put the files of rows and programs on this file system, in memory: ext4, xfs, btrfs, f2fs or
-    /// overlay; a KEY is mib, options, mkfs, device or latency_us [default: tmpfs]
-    #[arg(long, value_name = "FS [KEY=VALUE]…", help_heading = "Subjects")]
+    #[arg(long, value_name = "FS [KEY=VALUE]…", help_heading = "Subjects", help = help("disk"))]
     disk: Option<String>,
     #[command(flatten)]
     sides: SideArgs,
     #[command(flatten)]
     rows: RowArgs,
-    /// Allow two sides that are the same, which measures noise
-    #[arg(long, help_heading = "Measuring")]
+    #[arg(long, help_heading = "Measuring", help = help("same"))]
     same: bool,
-    /// Use this random seed for layouts or the order of pairs [default: 1; timed: drawn]
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Measuring")]
-    #[arg(value_parser = number(0..=u64::MAX))]
+    #[arg(value_parser = number(0..=u64::MAX), help = help("seed"))]
     seed: Option<u64>,
-    /// Call no change `slower` or `faster` that is smaller than this [default: 0.1; timed: 1]
     #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, help_heading = "Measuring")]
-    #[arg(value_parser = percent)]
+    #[arg(value_parser = percent, help = help("threshold_percent"))]
     threshold: Option<f64>,
 }
 

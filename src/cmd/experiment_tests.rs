@@ -1,14 +1,17 @@
 //! The command that a report prints asks for the same experiment again.
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
+use proptest::prelude::*;
 
 use super::ExperimentArgs;
+use crate::flow::stored_plan;
 use crate::model::{
     Arch, Comparison, ComparisonMethod, CountsComparison, CountsPlan, Evidence, Identity,
-    ImageFormat, Key, Plan, Row, Sides, Subject, TimesComparison, TimesPlan, Verdict,
+    ImageFormat, Key, Measurement, Plan, Row, Sides, Subject, TimesComparison, TimesPlan, Verdict,
 };
 use crate::plan::{self, Experiment, ExperimentMethod};
 use crate::report::Report;
+use crate::store::{Group, groups};
 
 #[derive(Parser)]
 struct Typed {
@@ -54,62 +57,84 @@ fn times_plan(experiment: &Experiment) -> Option<Plan<TimesPlan>> {
     Some(Plan { title: String::new(), method, ..plan })
 }
 
-/// Words that the report of an experiment prints, whatever it measured.
-fn words(experiment: &Experiment) -> Vec<String> {
-    let (rows, method) = if let Some(Plan { method: plan, seed, .. }) = counts_plan(experiment) {
-        let CountsPlan { asked, key, kernels, layouts, .. } = plan.clone();
-        let method = ComparisonMethod::Counts(CountsComparison {
-            asked,
-            key,
-            kernels,
-            layouts: layouts.len(),
-            seed,
-            crc32c: Vec::new(),
-            growth: Vec::new(),
-        });
-        let evidence = || Evidence::Counts(Default::default());
-        let row = |workload| Row::new(workload, Verdict::Failed, evidence());
-        (plan.workloads.iter().map(row).collect::<Vec<_>>(), method)
-    } else if let Some(Plan { method: plan, seed, .. }) = times_plan(experiment) {
-        let failed = || Evidence::Counts(Default::default());
-        let row =
-            |workload, headline| Row { headline, ..Row::new(workload, Verdict::Failed, failed()) };
-        let rows = plan.headline.iter().map(|workload| row(workload, true));
-        let rows = rows.chain(plan.secondary.iter().map(|workload| row(workload, false)));
-        let rows = rows.collect();
-        let method = ComparisonMethod::Times(TimesComparison {
-            seed,
-            plan,
-            pairs: 0,
-            controls: 0,
-            unfit: None,
-            facts: Sides::default(),
-            looks: Vec::new(),
-            crossings: Vec::new(),
-        });
-        (rows, method)
-    } else {
-        panic!("no command line asks for guests of a KVM host")
-    };
-    let comparison = Comparison {
-        title: "t".into(),
-        threshold_percent: experiment.threshold_percent,
-        method,
-        rows,
-        warnings: Vec::new(),
-    };
-    comparison.view().again
+/// The comparison of counts that a run of this plan ends with, whatever it measured.
+fn counts_comparison(plan: &Plan<CountsPlan>) -> Comparison {
+    let Plan { seed, threshold_percent, method, .. } = plan.clone();
+    let CountsPlan { asked, key, kernels, layouts, workloads, .. } = method;
+    let (layouts, crc32c, growth) = (layouts.len(), Vec::new(), Vec::new());
+    let row = |row| Row::new(row, Verdict::Failed, Evidence::Counts(Default::default()));
+    let rows = workloads.iter().map(row).collect();
+    let counts = CountsComparison { asked, key, kernels, layouts, seed, crc32c, growth };
+    let (title, method) = ("t".into(), ComparisonMethod::Counts(counts));
+    Comparison { title, threshold_percent, method, rows, warnings: Vec::new() }
 }
 
-/// Checks that the printed command asks for the same experiment.
-fn check(name: &str, experiment: &Experiment) {
-    let words = words(experiment);
+/// The comparison of times that a run of this plan ends with, whatever it measured.
+fn times_comparison(plan: Plan<TimesPlan>) -> Comparison {
+    let Plan { seed, threshold_percent, method: plan, .. } = plan;
+    let failed = || Evidence::Counts(Default::default());
+    let row =
+        |workload, headline| Row { headline, ..Row::new(workload, Verdict::Failed, failed()) };
+    let rows = plan.headline.iter().map(|workload| row(workload, true));
+    let rows = rows.chain(plan.secondary.iter().map(|workload| row(workload, false))).collect();
+    let method = ComparisonMethod::Times(TimesComparison {
+        seed,
+        plan,
+        pairs: 0,
+        controls: 0,
+        unfit: None,
+        facts: Sides::default(),
+        looks: Vec::new(),
+        crossings: Vec::new(),
+    });
+    Comparison { title: "t".into(), threshold_percent, method, rows, warnings: Vec::new() }
+}
+
+/// The comparison that a run of this experiment ends with, as it comes out of a file.
+fn comparison(experiment: &Experiment) -> Comparison {
+    let made = match (counts_plan(experiment), times_plan(experiment)) {
+        (Some(plan), _) => counts_comparison(&plan),
+        (_, Some(plan)) => times_comparison(plan),
+        _ => panic!("no command line asks for guests of a KVM host"),
+    };
+    serde_json::from_str(&serde_json::to_string(&made).unwrap()).unwrap()
+}
+
+/// What `ktax diff` makes of the measurements of this experiment.
+fn diff(experiment: &Experiment) -> Option<Comparison> {
+    let plan = counts_plan(experiment)?;
+    let groups = groups(&plan);
+    let (base, change) = groups.split_at(groups.len() / 2);
+    let stored = |group: &Group| {
+        let json = serde_json::to_string(&group.measurement(Vec::new())).unwrap();
+        serde_json::from_str(&json).unwrap()
+    };
+    let rows = base
+        .iter()
+        .zip(change)
+        .map(|(base, change)| Sides { base: stored(base), change: stored(change) });
+    let rows: Vec<Sides<Measurement>> = rows.collect();
+    Some(counts_comparison(&stored_plan(&rows, plan.threshold_percent)?))
+}
+
+/// The experiment of a printed command.
+fn typed(name: &str, words: &[String]) -> Experiment {
     assert_eq!(words[..2], ["ktax", "compare"], "{name}: {words:?}");
     let typed =
         Typed::try_parse_from(&words[1..]).unwrap_or_else(|error| panic!("{name}: {error}"));
-    let again = typed.experiment.experiment().unwrap_or_else(|error| panic!("{name}: {error}"));
+    typed.experiment.experiment().unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// Checks that the printed command asks for the same experiment: that of a comparison, and that of
+/// a diff of what the store has of it.
+fn check(name: &str, experiment: &Experiment) {
+    let words = comparison(experiment).view().again;
+    let again = typed(name, &words);
     assert_eq!(counts_plan(&again), counts_plan(experiment), "{name}: {words:?}");
     assert_eq!(times_plan(&again), times_plan(experiment), "{name}: {words:?}");
+    if let Some(diff) = diff(experiment) {
+        assert_eq!(diff.view().again, words, "{name}");
+    }
 }
 
 fn counted(name: &str, head: &str, base: &str, change: &str) {
@@ -244,5 +269,106 @@ fn every_timed_key_alone_is_asked_for_again() {
             format!("title = \"t\"\nsame = true\n{head}\n[base]\n{base}\n[change]\n{change}\n");
         let experiment = Experiment::parse(&text, "t.toml");
         check(head, &experiment.unwrap_or_else(|error| panic!("{head}: {error}")));
+    }
+}
+
+/// Rows of random experiments.
+const ROWS: [&str; 4] = [ROW, KEYS[18], KEYS[23], KEYS[26]];
+
+/// Random keys of counting experiments: at the head, and of each side.
+fn heads() -> impl Strategy<Value = String> {
+    let machine = prop_oneof![
+        Just(String::new()),
+        (2_u32..=32, prop::option::of(20_u32..5000), prop::bool::ANY).prop_map(
+            |(cpus, quantum, is_coherent)| {
+                let quantum = quantum.map_or(String::new(), |n| format!("machine.quantum = {n}\n"));
+                let model = if is_coherent { "machine.model = \"coherence\"\n" } else { "" };
+                format!("machine.cpus = {cpus}\n{quantum}{model}")
+            }
+        ),
+        Just("machine.model = \"zen3\"\n".to_owned()),
+    ];
+    let numbers = (
+        one_of("layouts", 1_u64..=99),
+        one_of("seed", 0..=u64::MAX / 2),
+        one_of("machine.memory_mib", 400..=2048),
+        prop::option::of(0.01_f64..100.0).prop_map(|percent| {
+            percent.map_or(String::new(), |percent| format!("threshold_percent = {percent}\n"))
+        }),
+    );
+    let keys = (some_of(&KEYS[4..9]), some_of(&KEYS[9..12]), prop::sample::select(&ROWS[..]));
+    (machine, numbers, keys).prop_map(|(machine, (a, b, c, d), (disk, other, rows))| {
+        format!("{a}{b}{d}{disk}{other}{rows}\n{machine}{c}")
+    })
+}
+
+fn one_of(
+    key: &'static str,
+    values: std::ops::RangeInclusive<u64>,
+) -> impl Strategy<Value = String> {
+    prop::option::of(values)
+        .prop_map(move |value| value.map_or(String::new(), |value| format!("{key} = {value}\n")))
+}
+
+/// One of these keys, or none.
+fn some_of(keys: &'static [&'static str]) -> impl Strategy<Value = String> {
+    prop::option::of(prop::sample::select(keys))
+        .prop_map(|key| key.map_or(String::new(), |key| format!("{key}\n")))
+}
+
+fn sides() -> impl Strategy<Value = String> {
+    let kernel = prop::sample::select(&["k", "debian:cloud-amd64", "git:v6.12", "src:a b"][..]);
+    let text = |key: &'static str, text: &'static str| {
+        prop::option::of(text).prop_map(move |value| {
+            let quoted = |value: String| toml::Value::String(value).to_string();
+            value.map_or(String::new(), |value| format!("{key} = {}\n", quoted(value)))
+        })
+    };
+    let keys = prop::sample::subsequence(&OF_SIDE[1..5], 0..=4);
+    let more = (some_of(&OF_SIDE[5..8]), some_of(&OF_SIDE[8..9]));
+    (kernel, text("boot_line", "[ -~]{0,30}"), text("setup", "[ -~\n]{1,30}"), keys, more).prop_map(
+        |(kernel, boot_line, setup, keys, (disk, files))| {
+            let keys = keys.join("\n");
+            format!("kernel = \"{kernel}\"\n{boot_line}{setup}{keys}\n{disk}{files}")
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        max_global_rejects: 100_000,
+        ..ProptestConfig::with_cases(1000)
+    })]
+    #[test]
+    fn random_experiments_are_asked_for_again(head in heads(), base in sides(), change in sides()) {
+        let text = format!(
+            "title = \"t\"\nsame = true\n{head}\n[base]\n{base}\n[change]\n{change}\n"
+        );
+        let experiment = Experiment::parse(&text, "t.toml");
+        prop_assume!(experiment.as_ref().is_ok_and(counts_plan_fits));
+        check(&text, &experiment.unwrap());
+    }
+}
+
+/// Whether the rows fit into the memory.
+fn counts_plan_fits(experiment: &Experiment) -> bool {
+    experiment.method.counts().is_some_and(|counts| counts.rows().is_ok())
+}
+
+#[test]
+fn the_help_and_the_table_of_keys_name_the_same_flags() {
+    let command = Typed::command();
+    let known: Vec<&str> = command.get_arguments().filter_map(|arg| arg.get_long()).collect();
+    for key in plan::KEYS {
+        for flag in key.flags.iter().filter_map(|flag| flag.strip_prefix("--")) {
+            let flags = flag.split(" or --");
+            flags.for_each(|flag| assert!(known.contains(&flag), "{flag} of {}", key.name));
+        }
+    }
+    // Some flags set no key of their own.
+    let without = ["kernel", "machine", "config", "patch", "workload", "help", "setup", "prepare"];
+    for long in known.iter().filter(|long| !without.contains(long)) {
+        let flag = format!("--{long}");
+        assert!(plan::KEYS.iter().any(|key| key.flags.contains(&&*flag)), "{flag} has no key");
     }
 }

@@ -35,9 +35,9 @@ pub struct Args {
     #[arg(help_heading = "Output")]
     versions: bool,
     /// Also print what this machine would take: a file that `ktax calibrate` wrote
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["layout", "versions", "paths"])]
-    #[arg(help_heading = "Output")]
-    machine: Option<PathBuf>,
+    #[arg(long, alias = "machine", value_name = "FILE", help_heading = "Output")]
+    #[arg(conflicts_with_all = ["layout", "versions", "paths"])]
+    model: Option<PathBuf>,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -55,7 +55,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
         return print_paths(&args.results, row, form, args.side);
     }
     let mut results = flow::saved(&args.results)?;
-    if let Some(machine) = &args.machine {
+    if let Some(machine) = &args.model {
         flow::estimate_cycles(&mut results, machine)?;
     }
     if let Some(row) = &args.explain {

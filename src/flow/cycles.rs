@@ -94,7 +94,7 @@ pub fn calibrate(
     Ok(Some(CalibrationTable { machine, model, calibration, not_measured, missing, rows }))
 }
 
-/// Refuses a file whose name `--machine` would refuse.
+/// Refuses a file whose name `--model` would refuse.
 fn check_name(path: &Path, model: &MachineModel) -> Result<(), Error> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let is_file = name.ends_with(".toml");
@@ -273,7 +273,7 @@ pub fn estimate(results: &mut [Saved], machine: &Path) -> Result<(), Error> {
         unreachable!("a calibrated machine has both");
     };
     let not_counted = || {
-        Error::user("--machine only applies to comparisons of the exact engine")
+        Error::user("--model only applies to comparisons of the exact engine")
             .next("name one, or remove it")
     };
     for result in results {

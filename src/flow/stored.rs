@@ -19,6 +19,8 @@ use names::Names;
 
 pub use diff::DiffOrder;
 pub(super) use diff::compare;
+#[cfg(test)]
+pub(crate) use diff::stored_plan;
 pub use history::HistoryOrder;
 pub use prune::{Prunable, Prune, PruneOrder, short_guest};
 

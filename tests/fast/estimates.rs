@@ -189,9 +189,9 @@ fn rows_that_say_nothing_of_this_machine_are_refused_and_nothing_is_written() {
         ("calibrate --model coherence", "coherence models no machine; write --model"),
         ("validate counted.json counted.json --machine alone.toml", "in this order"),
         ("validate counted.json timed.json --machine alone.toml", "in this order"),
-        ("validate lsm", "add --machine FILE"),
+        ("validate lsm", "add --model FILE"),
         ("validate lsm --machine alone.toml", "has no fitted rows"),
-        ("report --machine alone.toml timed.json", "--machine only applies to comparisons"),
+        ("report --machine alone.toml timed.json", "--model only applies to comparisons"),
         ("compare lsm --machine alone.toml --model skylake", "cannot be used with"),
     ] {
         let ran = in_dir(dir, words);

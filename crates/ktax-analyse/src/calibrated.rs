@@ -159,7 +159,7 @@ pub fn validate(counted: &Comparison, timed: &Comparison) -> ktax_model::Result<
         Error::user(
             "the counts have no estimates in percent, which need a machine with fitted rows",
         )
-        .next("add --machine FILE, as `ktax calibrate --counts … --times …` writes it")
+        .next("add --model FILE, as `ktax calibrate --counts … --times …` writes it")
     })?;
     let ratio =
         |row: &str| timed.rows.iter().find(|timed_row| timed_row.row == row)?.times()?.ratio;

@@ -279,7 +279,7 @@ mod tests {
         assert!(refused("model = \"coherence\"").contains("only applies to several CPUs"));
         assert!(
             refused("cpus = 4, model = \"zen3\"")
-                .contains("zen3 (--model or --machine, machine.model) models one")
+                .contains("zen3 (--model, machine.model) models one")
         );
     }
 }

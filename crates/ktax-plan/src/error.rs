@@ -158,7 +158,7 @@ pub enum PlanError {
     )]
     OneCpu { key: &'static str },
     #[error(
-        "{name} (--model or --machine, machine.model) models one CPU; remove --cpus \
+        "{name} (--model, machine.model) models one CPU; remove --cpus \
          (machine.cpus), or write --model coherence"
     )]
     OneCpuModelled { name: String },

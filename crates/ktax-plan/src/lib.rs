@@ -10,6 +10,7 @@
 //! assert!(Experiment::parse(audit.text, "audit.toml").is_ok());
 //! ```
 
+mod again;
 mod bisect;
 pub mod bounds;
 mod campaign;
@@ -28,6 +29,7 @@ mod program;
 mod times;
 mod workloads;
 
+pub use again::{again, history_again, history_step_again, search_again};
 pub use bisect::{chain, elements, subject_after};
 pub use campaign::{Campaign, Costs, SHARDS, divide};
 pub use counts::CountsExperiment;
@@ -36,7 +38,7 @@ pub use error::PlanError;
 pub use experiment::{Experiment, ExperimentMethod, built_subjects, method_of, title, title_of};
 pub use file::{ExperimentFile, MachineKeys, SubjectKeys};
 pub use guests::{GuestKernels, GuestsExperiment};
-pub use keys::check_keys;
+pub use keys::{ExperimentKey, KEYS, check_keys, help, keys_table};
 #[doc(inline)]
 pub use ktax_engine::{ENGINES, EngineEntry};
 pub use layouts::{layouts_of, steps_of};

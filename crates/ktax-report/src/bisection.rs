@@ -1,7 +1,7 @@
 //! A search for the elements of a chain that carry a difference, as a report.
 
 use crate::view::{Kind, Line, Picture, Records, Report, Section, Steps, Table, View};
-use crate::{again, number, verdict, words};
+use crate::{number, verdict, words};
 use ktax_host::text::{counted_as, escape};
 use ktax_model::{
     Bisection, Carrier, Chain, Comparison, Element, Point, SavedResult, Verdict, metric,
@@ -322,7 +322,7 @@ impl Report for NothingToSearch {
             None => format!("There is nothing to search for. {rows}."),
         };
         view.sections.push(Section::Sentences(vec![self.next()]));
-        view.again = again::search_again(&self.comparison);
+        view.again = ktax_plan::search_again(&self.comparison);
         view
     }
 

@@ -38,7 +38,7 @@ impl Report for CalibrationTable {
             ),
             sections,
             legend: Legend::new([format!(
-                "Use it: ktax compare --machine {machine}, or ktax report --machine {machine} for \
+                "Use it: ktax compare --model {machine}, or ktax report --model {machine} for \
                  what was counted already."
             )]),
             ..View::default()

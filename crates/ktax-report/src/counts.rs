@@ -17,7 +17,7 @@ use crate::counts::details::details;
 use crate::counts::functions::{functions, overall};
 use crate::counts::waits::{sleepers, takers, waits};
 use crate::view::{Cell, Kind, Legend, Line, Note, Records, Section, SideLine, Table, View};
-use crate::{again, changes, effect, number, pictures, verdict, words};
+use crate::{changes, effect, number, pictures, verdict, words};
 use ktax_host::text::short_hashes;
 use ktax_model::{
     AWAITED, CYCLES, Comparison, CountsComparison, Estimate, LowHigh, Model, Row, Side, Sides,
@@ -41,7 +41,7 @@ pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
     sections.extend(takers(rows));
     sections.extend(sleepers(rows));
     sections.extend(coherence(rows));
-    sections.push(details(comparison, counts, &by_size));
+    sections.push(details(comparison, &by_size));
     sections.extend(pictures::family_curves(rows, "instructions", &[]));
     sections.push(Section::Sentences(growth));
     sections.extend(functions(rows));
@@ -63,7 +63,7 @@ pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
         side_heads: side_heads(counts),
         how: words::counts_header(counts),
         measured_by: format!("guest {}", short_hashes(&counts.key.guest)),
-        again: again::counts_command(rows, comparison.threshold_percent, counts),
+        again: ktax_plan::again(comparison, rows),
         sections,
         warnings: comparison.warnings.clone(),
         legend: legend(comparison, counts),

@@ -11,7 +11,6 @@
 //! Whatever came from outside (titles, boot lines, failures, symbols) is escaped by the format: no
 //! report can move a cursor, reorder a line or break out of a table cell.
 
-mod again;
 mod bisection;
 mod calibration;
 mod carried;
@@ -36,7 +35,6 @@ mod verdict;
 pub mod view;
 mod words;
 
-pub use again::search_again;
 pub use bisection::{NothingToSearch, elements, place};
 pub use exits::{Classic, ExitDiff, ExitTables, exits_classic};
 pub use exports::{EXPORTS, Export};

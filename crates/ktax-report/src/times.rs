@@ -4,7 +4,7 @@ use crate::view::{
     Cell, FailureReason, Kind, Legend, Line, Note, Picture, Records, RowDetail, Section, SideLine,
     Table, Trail, Value, View,
 };
-use crate::{again, changes, number, pictures, verdict, words};
+use crate::{changes, number, pictures, verdict, words};
 use ktax_host::text::counted;
 use ktax_model::{
     Comparison, Crossing, Facts, Ratio, Row, Side, Sides, TimedSubject, TimesComparison,
@@ -46,7 +46,7 @@ pub fn view(comparison: &Comparison, times: &TimesComparison) -> View {
         sides: sides(times),
         side_heads: ["kernel", "what it is"],
         how: how_measured(times),
-        again: again::times_command(&comparison.rows, comparison.threshold_percent, times),
+        again: ktax_plan::again(comparison, &comparison.rows),
         sections,
         warnings: comparison.warnings.clone(),
         legend: legend(comparison, &rows),
@@ -227,11 +227,7 @@ fn row_detail(
             },
             pair_numbers(evidence),
         ],
-        again: again::times_command(
-            std::slice::from_ref(*row),
-            comparison.threshold_percent,
-            times,
-        ),
+        again: ktax_plan::again(comparison, std::slice::from_ref(*row)),
     }
 }
 

@@ -6,74 +6,49 @@ use clap::Args;
 
 use crate::cmd::choice::number as number_of;
 use crate::flow::Error;
-use crate::plan::{DiskKeys, ExperimentFile, ProgramKeys, SubjectKeys};
+use crate::plan::{DiskKeys, ExperimentFile, ProgramKeys, SubjectKeys, help};
 
 /// Flags of a program.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Your program")]
 pub struct ProgramArgs {
-    /// Measure this program. In the guest it is counted from its exec to its exit, and the files
-    /// and directories that its arguments name are copied there; the host engine times it where it
-    /// is
-    #[arg(last = true, value_name = "CMD ARG…")]
+    #[arg(last = true, value_name = "CMD ARG…", help = help("program"))]
     command: Vec<String>,
-    /// Measure this shell script in the place of CMD
-    #[arg(long, value_name = "COMMANDS", conflicts_with = "command")]
+    #[arg(long, value_name = "COMMANDS", conflicts_with = "command", help = help("program.script"))]
     script: Option<String>,
-    /// Name its row program:NAME [default: the file name of CMD]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help = help("program.name"))]
     name: Option<String>,
-    /// Copy one more file or directory into the guest; AT is its place there, absolute or below
-    /// /work; repeat for more
-    #[arg(long, value_name = "PATH[:AT]")]
+    #[arg(long, value_name = "PATH[:AT]", help = help("program.files"))]
     file: Vec<String>,
-    /// Copy the content of this directory or tar archive into the guest's root directory; CMD is
-    /// looked up there first
-    #[arg(long, value_name = "DIR|TAR")]
+    #[arg(long, value_name = "DIR|TAR", help = help("program.root"))]
     root: Option<String>,
-    /// Run it once on this machine, in a sandbox that discards what it writes, and copy the files
-    /// that it opens into the guest
-    #[arg(long)]
+    #[arg(long, help = help("program.trace_files"))]
     trace_files: bool,
-    /// Set this variable in its environment; repeat for more
-    #[arg(long, value_name = "NAME=VALUE")]
+    #[arg(long, value_name = "NAME=VALUE", help = help("program.env"))]
     env: Vec<String>,
-    /// Let it read this file from its standard input [default: an empty file]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help = help("program.stdin"))]
     stdin: Option<String>,
-    /// Run it as the user and group of this number [default: 0]
     #[arg(long, value_name = "UID", value_parser = number_of(0..=u32::MAX - 1))]
+    #[arg(help = help("program.user"))]
     user: Option<u32>,
-    /// Expect this exit status [default: 0]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help = help("program.status"))]
     status: Option<u32>,
-    /// Run these shell commands in the guest before anything is measured, in the program's root
-    /// directory; without a program, beside the rows
-    #[arg(long, value_name = "COMMANDS")]
+    #[arg(long, value_name = "COMMANDS", help = help("program.setup"))]
     setup: Option<String>,
-    /// Run these shell commands before each run; they are not counted
-    #[arg(long, value_name = "COMMANDS")]
+    #[arg(long, value_name = "COMMANDS", help = help("program.prepare"))]
     prepare: Option<String>,
-    /// Make the number that it prints behind TEXT a part of its work signature; TEXT may be a
-    /// regular expression with a group of digits, such as 'did (\d+) calls'; repeat for more
-    #[arg(long, value_name = "NAME=TEXT", value_parser = number)]
+    #[arg(long, value_name = "NAME=TEXT", value_parser = number, help = help("program.numbers"))]
     number: Vec<(String, String)>,
-    /// Let it print something else each time
-    #[arg(long)]
+    #[arg(long, help = help("program.any_output"))]
     any_output: bool,
-    /// Run it N times before the run that is counted [default: 0]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help = help("program.warm_up"))]
     warm_up: Option<u32>,
-    /// Divide its counts by this number of operations [default: 1]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help = help("program.ops"))]
     ops: Option<u64>,
-    /// Divide them by the number that it prints behind TEXT, on either output; TEXT may be a
-    /// regular expression with a group of digits
-    #[arg(long, value_name = "TEXT", conflicts_with = "ops")]
+    #[arg(long, value_name = "TEXT", conflicts_with = "ops", help = help("program.ops_from"))]
     ops_from: Option<String>,
-    /// Run it twice, with each number in the place of {size}, so that what an operation costs and
-    /// what its start costs are apart: --sizes 1000,2000
     #[arg(long, value_name = "N,M", value_delimiter = ',', num_args = 1)]
+    #[arg(help = help("program.sizes"))]
     sizes: Vec<u64>,
 }
 
@@ -150,38 +125,25 @@ impl ProgramArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "One side alone")]
 pub struct SideArgs {
-    /// Use this setting for the base; NAME is a sysctl, or on the running kernel also thp,
-    /// governor, prefix (a command that runs each loop: prefix='taskset -c 1') or kernel (one that
-    /// you boot); repeat for more
-    #[arg(long, value_name = "NAME=VALUE")]
+    #[arg(long, value_name = "NAME=VALUE", help = help("base.sysctl"))]
     base_set: Vec<String>,
-    /// Use this setting for the change; repeat for more
-    #[arg(long, value_name = "NAME=VALUE")]
+    #[arg(long, value_name = "NAME=VALUE", help = help("change.sysctl"))]
     change_set: Vec<String>,
-    /// Run these shell commands once in the base's guest, before anything is measured
-    #[arg(long, value_name = "COMMANDS")]
+    #[arg(long, value_name = "COMMANDS", help = help("base.setup"))]
     base_setup: Option<String>,
-    /// Run these shell commands once in the change's guest, before anything is measured
-    #[arg(long, value_name = "COMMANDS")]
+    #[arg(long, value_name = "COMMANDS", help = help("change.setup"))]
     change_setup: Option<String>,
-    /// Copy this file or directory into the base's guest alone, for programs and commands; repeat
-    /// for more
-    #[arg(long, value_name = "PATH[:AT]")]
+    #[arg(long, value_name = "PATH[:AT]", help = help("base.files"))]
     base_file: Vec<String>,
-    /// Copy this file or directory into the change's guest alone; repeat for more
-    #[arg(long, value_name = "PATH[:AT]")]
+    #[arg(long, value_name = "PATH[:AT]", help = help("change.files"))]
     change_file: Vec<String>,
-    /// Load this module in the base's guest alone; repeat for more
-    #[arg(long, value_name = "NAME [PARAMETERS]")]
+    #[arg(long, value_name = "NAME [PARAMETERS]", help = help("base.modules"))]
     base_module: Vec<String>,
-    /// Load this module in the change's guest alone; repeat for more
-    #[arg(long, value_name = "NAME [PARAMETERS]")]
+    #[arg(long, value_name = "NAME [PARAMETERS]", help = help("change.modules"))]
     change_module: Vec<String>,
-    /// Put the base's files on this file system [default: that of --disk]
-    #[arg(long, value_name = "FS [KEY=VALUE]…")]
+    #[arg(long, value_name = "FS [KEY=VALUE]…", help = help("base.disk"))]
     base_disk: Option<String>,
-    /// Put the change's files on this file system [default: that of --disk]
-    #[arg(long, value_name = "FS [KEY=VALUE]…")]
+    #[arg(long, value_name = "FS [KEY=VALUE]…", help = help("change.disk"))]
     change_disk: Option<String>,
 }
 

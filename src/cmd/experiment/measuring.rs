@@ -10,22 +10,19 @@ use crate::engine::{self, ENGINES, EngineEntry};
 use crate::flow::{self, Error};
 use crate::model::{RunsOn, UserProgram};
 use crate::plan::bounds::{CORES, LAYOUTS, LOOPS, MOST_PAIRS, PAIRS};
-use crate::plan::{ExperimentFile, ParamValue};
+use crate::plan::{ExperimentFile, ParamValue, help};
 
 /// Flags of rows and layouts.
 #[derive(Debug, Args)]
 pub struct RowArgs {
-    /// Measure this workload, @GROUP or row; repeat for more [default: those of the file, or every
-    /// row that `ktax workloads` does not mark `*`; timed engines have no default]
     #[arg(short, long = "workload", value_name = "ROW", help_heading = "Measuring")]
-    #[arg(value_parser = workload(), hide_possible_values = true)]
+    #[arg(value_parser = workload(), hide_possible_values = true, help = help("workloads"))]
     workloads: Vec<String>,
-    /// Also offer the workloads of this directory, whose C files are compiled into the guest
-    #[arg(long = "workloads", value_name = "DIR", help_heading = "Measuring")]
+    #[arg(long, alias = "workloads", value_name = "DIR", help_heading = "Measuring")]
+    #[arg(help = help("workloads_from"))]
     workloads_from: Option<String>,
-    /// Boot each side N times under different layouts [default: 5]
     #[arg(short, long, value_name = "N", help_heading = "Measuring")]
-    #[arg(allow_negative_numbers = true, value_parser = number(LAYOUTS))]
+    #[arg(allow_negative_numbers = true, value_parser = number(LAYOUTS), help = help("layouts"))]
     layouts: Option<u32>,
 }
 
@@ -70,7 +67,7 @@ impl RowArgs {
         let rows = self.workloads.iter().flat_map(|row| ["-w".to_owned(), row.clone()]);
         let layouts = self.layouts.into_iter();
         let from = self.workloads_from.iter();
-        let rows = rows.chain(from.flat_map(|dir| ["--workloads".to_owned(), dir.clone()]));
+        let rows = rows.chain(from.flat_map(|dir| ["--workloads-from".to_owned(), dir.clone()]));
         rows.chain(layouts.flat_map(|n| ["--layouts".to_owned(), n.to_string()])).collect()
     }
 }
@@ -79,38 +76,28 @@ impl RowArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Timed engines")]
 pub struct TimedArgs {
-    /// Run both sides with this engine [default: exact]
-    #[arg(long, value_parser = engine())]
+    #[arg(long, value_parser = engine(), help = help("engine"))]
     engine: Option<&'static EngineEntry>,
-    /// Compare the guest with this machine itself, without virtualization
-    #[arg(long)]
+    #[arg(long, help = help("base.bare_metal"))]
     bare_metal: bool,
-    /// Run the guest's CPUs on N quiet ones of this machine; fewer than its own is overcommit
-    /// [default: one for each]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    #[arg(value_parser = number(CORES))]
+    #[arg(value_parser = number(CORES), help = help("machine.cores"))]
     cores: Option<u32>,
-    /// Measure exactly N pairs of boots [default: as many as are needed]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    #[arg(value_parser = number(PAIRS))]
+    #[arg(value_parser = number(PAIRS), help = help("pairs"))]
     pairs: Option<u32>,
-    /// Stop after N pairs at the latest [default: 200]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    #[arg(value_parser = number(MOST_PAIRS))]
+    #[arg(value_parser = number(MOST_PAIRS), help = help("most_pairs"))]
     most_pairs: Option<u32>,
-    /// Run each row N times in each boot [default: 5]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    #[arg(value_parser = number(LOOPS))]
+    #[arg(value_parser = number(LOOPS), help = help("loops"))]
     loops: Option<u32>,
-    /// Also measure this row, but exclude it from the exit status; repeat for more
     #[arg(long, value_name = "ROW", value_parser = workload(), hide_possible_values = true)]
+    #[arg(help = help("secondary"))]
     secondary: Vec<String>,
-    /// Measure each value: one row for each value of a workload's parameter, one run for each value
-    /// of a setting; repeat for more
-    #[arg(long, value_name = "NAME=VALUE,…")]
+    #[arg(long, value_name = "NAME=VALUE,…", help = help("sweep"))]
     sweep: Vec<String>,
-    /// Continue with a warning if base and change differ in more than was declared
-    #[arg(long)]
+    #[arg(long, help = help("allow_differences"))]
     allow_differences: bool,
 }
 

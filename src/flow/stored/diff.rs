@@ -8,7 +8,7 @@ use crate::analyse::{self, CountsRuns};
 use crate::flow::error::Error;
 use crate::index::{StoredMeasurement, StoredSubject};
 use crate::model::{
-    AskedCounts, Boot, Comparison, CountsPlan, ErrorKind, FORMAT, MeasuredLayout, Measurement,
+    AskedCounts, Boot, Comparison, CountsPlan, ErrorKind, FORMAT, Key, MeasuredLayout, Measurement,
     Outcome, Plan, Profile, Run, Side, Sides, Step,
 };
 use crate::plan;
@@ -187,28 +187,37 @@ pub(in crate::flow) fn compare(
     threshold_percent: f64,
     store: &Store,
 ) -> Result<Comparison, Error> {
-    let first = rows.first().ok_or(StoredError::Empty)?;
+    let plan = stored_plan(&rows, threshold_percent).ok_or(StoredError::Empty)?;
+    let place = store.root().display().to_string();
+    Ok(analyse::counts(&StoredRuns { plan, rows, place })?)
+}
+
+/// The Plan by which these rows would be measured together; `None` without a row.
+pub(crate) fn stored_plan(
+    rows: &[Sides<Measurement>],
+    threshold_percent: f64,
+) -> Option<Plan<CountsPlan>> {
+    let first = rows.first()?;
     let Measurement { of: measurand, guest, seed, .. } = &first.base;
     let count = u32::try_from(measurand.layouts.len()).unwrap_or(u32::MAX);
+    let asked = AskedCounts {
+        machine: measurand.machine.clone(),
+        subjects: Sides::from_fn(|side| first.get(side).subject.clone()),
+        guest: guest.clone(),
+        calibration: None,
+    };
     let method = CountsPlan {
-        asked: AskedCounts {
-            machine: measurand.machine.clone(),
-            subjects: Sides::from_fn(|side| first.get(side).subject.clone()),
-            guest: guest.clone(),
-            calibration: None,
-        },
-        key: measurand.key.clone(),
+        // A measurement's Key has the modules of its own Side, too.
+        key: Key { modules: asked.guest.all_modules(), ..measurand.key.clone() },
         kernels: Sides::from_fn(|side| first.get(side).kernel.clone()),
         archives: None,
         workloads: rows.iter().map(|row| row.base.of.workload.clone()).collect(),
         layouts: measurand.layouts.clone(),
         steps: plan::steps_of(*seed, count),
+        asked,
     };
     let title = plan::title_of(&first.base.subject, &first.change.subject);
-    let (format, seed) = (FORMAT, *seed);
-    let plan = Plan { format, title, seed, threshold_percent, method };
-    let place = store.root().display().to_string();
-    Ok(analyse::counts(&StoredRuns { plan, rows, place })?)
+    Some(Plan { format: FORMAT, title, seed: *seed, threshold_percent, method })
 }
 
 /// Plan with a measurement of each row for both Sides, which stands for a run directory.

@@ -10,11 +10,9 @@ use crate::view::{
     BarKind, Bridge, BridgeBar, Cell, Dots, Kind, Line, Picture, RowDetail, Section, Table,
     telling_count,
 };
-use crate::{again, changes, effect, number, verdict};
+use crate::{changes, effect, number, verdict};
 use ktax_host::text::counted;
-use ktax_model::{
-    Comparison, CountsComparison, Effect, FunctionDelta, Metric, Row, Side, Sides, metric,
-};
+use ktax_model::{Comparison, Effect, FunctionDelta, Metric, Row, Side, Sides, metric};
 
 const HOW_TO_READ: &str = "A bar is what one function adds to the base or saves: the numbers add \
                            up from base to change. A dashed bar is a function that only one side \
@@ -57,11 +55,10 @@ const METRIC_COLUMNS: [(&str, Kind); 8] = [
 ];
 
 /// Details of these rows, in their order.
-pub fn details(comparison: &Comparison, counts: &CountsComparison, rows: &[&Row]) -> Section {
+pub fn details(comparison: &Comparison, rows: &[&Row]) -> Section {
     let with_flames = if is_large(comparison) { BTreeSet::new() } else { rows_with_flames(rows) };
     let rows = rows.iter().enumerate();
-    let rows =
-        rows.map(|(index, row)| row_detail(comparison, counts, row, with_flames.contains(&index)));
+    let rows = rows.map(|(index, row)| row_detail(comparison, row, with_flames.contains(&index)));
     let rows = rows.collect();
     let how = if is_large(comparison) {
         format!("{HOW_TO_READ} {LARGE_NOTE}")
@@ -87,12 +84,7 @@ fn rows_with_flames(rows: &[&Row]) -> BTreeSet<usize> {
     places.into_iter().take(FLAMES).collect()
 }
 
-fn row_detail(
-    comparison: &Comparison,
-    counts: &CountsComparison,
-    row: &Row,
-    has_flame: bool,
-) -> RowDetail {
+fn row_detail(comparison: &Comparison, row: &Row, has_flame: bool) -> RowDetail {
     let deciding = row.deciding().or_else(|| row.effects().first());
     let mut sections = vec![operation_sentence(row)];
     let is_large = is_large(comparison);
@@ -119,7 +111,7 @@ fn row_detail(
     sections.push(changes::different_work(alone));
     sections
         .push(changes::failures(alone, changes::failed_boot, |failed| failed.failure.next_step()));
-    let again = || again::counts_command(alone, comparison.threshold_percent, counts);
+    let again = || ktax_plan::again(comparison, alone);
     RowDetail {
         row: row.row.clone(),
         answer: deciding.map(change_summary).unwrap_or_default(),

@@ -5,7 +5,7 @@ use crate::history::steps::{
     CostStep, by_size, largest, largest_detectable, levels_picture, short, sparkline, steps,
 };
 use crate::view::{Cell, Kind, Line, RowDetail, Section, Table};
-use crate::{again, number, words};
+use crate::{number, words};
 use ktax_host::text::shell_line;
 use ktax_model::{History, HistoryLine, HistoryPoint, Verdict};
 
@@ -216,7 +216,7 @@ fn line_name(line: &HistoryLine) -> String {
 /// measures again, else it asks the store.
 pub fn step_command(history: &History, step: &CostStep<'_>) -> Section {
     let words =
-        again::history_step_command(step.line, step.base, step.point, history.threshold_percent);
+        ktax_plan::history_step_again(step.line, step.base, step.point, history.threshold_percent);
     let words = match words.is_empty() {
         false => words,
         true => {
@@ -251,7 +251,7 @@ fn step_commands<'a>(
 fn kernel_commands(history: &History, line: &HistoryLine) -> Section {
     let command = |pair: &[ktax_model::HistoryPoint]| {
         let words =
-            again::history_step_command(line, &pair[0], &pair[1], history.threshold_percent);
+            ktax_plan::history_step_again(line, &pair[0], &pair[1], history.threshold_percent);
         let shown = |words: Vec<String>| Line::new([pair[1].kernel.clone(), shell_line(words)]);
         (!words.is_empty()).then(|| shown(words))
     };
@@ -260,7 +260,7 @@ fn kernel_commands(history: &History, line: &HistoryLine) -> Section {
     if table.lines.is_empty() {
         return Section::Sentences(Vec::new());
     }
-    let shown = shell_line(again::history_command(history, line));
+    let shown = shell_line(ktax_plan::history_again(history, line));
     Section::Folded {
         summary: "Commands that count each kernel again".to_owned(),
         sections: vec![Section::Table {

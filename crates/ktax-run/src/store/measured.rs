@@ -61,6 +61,12 @@ impl Group {
         &self.of.workload.row
     }
 
+    /// The measurement of this row with these results, one for each Layout.
+    pub fn measurement(&self, layouts: Vec<MeasuredLayout>) -> Measurement {
+        let Group { of, kernel, subject, guest, seed, .. } = self.clone();
+        Measurement { format: FORMAT, of, kernel, subject, guest, seed, layouts }
+    }
+
     /// Whether the run directory has a Run of it, or a Boot that failed.
     pub fn is_begun(&self, dir: &RunDir<CountsPlan>) -> Result<bool, RunDirError> {
         for step in &self.steps {
@@ -97,9 +103,7 @@ pub fn measured(
             profile: dir.profile_text(step, group.row())?,
         });
     }
-    let Group { of, kernel, subject, guest, seed, .. } = group.clone();
-    let measured = Measurement { format: FORMAT, of, kernel, subject, guest, seed, layouts };
-    Ok((!measured.layouts.is_empty()).then_some(measured))
+    Ok((!layouts.is_empty()).then(|| group.measurement(layouts)))
 }
 
 /// Writes the stored measurement of a row into a run directory, as if it had been measured there.

@@ -1,0 +1,257 @@
+//! The command line that measures a comparison again.
+
+use crate::bounds::THRESHOLD_PERCENT;
+use crate::keys::{Asked, SWITCH, program_flags};
+use ktax_model::{
+    AskedCounts, AskedGuest, Comparison, ComparisonMethod, CountsComparison, History, HistoryLine,
+    HistoryPoint, METRICS, Model, Row, Side, Sides, Subject, TimesComparison, UserProgram,
+};
+
+/// The command that measures these rows of a comparison again; empty where no command line can ask
+/// for it.
+pub fn again(comparison: &Comparison, rows: &[Row]) -> Vec<String> {
+    let threshold_percent = comparison.threshold_percent;
+    let words = match &comparison.method {
+        ComparisonMethod::Counts(counts) => counts_again(rows, threshold_percent, counts),
+        ComparisonMethod::Times(times) => times_again(rows, threshold_percent, times),
+        ComparisonMethod::Guests(_) => None,
+    };
+    words.unwrap_or_default()
+}
+
+/// The command that searches between the two Sides of a comparison; empty where no command line can
+/// ask for the comparison.
+pub fn search_again(comparison: &Comparison) -> Vec<String> {
+    if comparison.counts().is_none() {
+        return Vec::new();
+    }
+    let mut words = again(comparison, &comparison.rows);
+    if let Some(command) = words.get_mut(1) {
+        *command = "bisect".to_owned();
+        words.insert(2, "start".to_owned());
+    }
+    words
+}
+
+/// The command that compares two points of a line of a history; empty where a kernel is of no
+/// package.
+pub fn history_step_again(
+    line: &HistoryLine,
+    base: &HistoryPoint,
+    change: &HistoryPoint,
+    threshold_percent: f64,
+) -> Vec<String> {
+    let packages = base.package.clone().zip(change.package.clone());
+    let (Some(asked), Some((base_package, change_package))) = (&line.asked, packages) else {
+        return Vec::new();
+    };
+    let subject = |package: &str, point: &HistoryPoint| Subject::new(package, &point.boot_line);
+    let subjects =
+        Sides { base: subject(&base_package, base), change: subject(&change_package, change) };
+    let guest = AskedGuest::default();
+    let counts = AskedCounts { machine: asked.machine.clone(), subjects, guest, calibration: None };
+    let asked = Asked {
+        counts: Some(&counts),
+        times: None,
+        rows: vec![&line.row],
+        secondary: Vec::new(),
+        layouts: asked.layouts,
+        seed: asked.seed,
+        threshold_percent,
+    };
+    let mut words = CommandLine::compare();
+    words.kernels(base_package, change_package);
+    words.keys(&asked).map_or(Vec::new(), |()| words.0)
+}
+
+/// The command that prints a line of a history from the store.
+pub fn history_again(history: &History, line: &HistoryLine) -> Vec<String> {
+    let mut words = CommandLine(["ktax", "history", &line.row].map(str::to_owned).to_vec());
+    if let Some(function) = &history.function {
+        words.option("--function", function);
+    }
+    if history.metric != METRICS[0].name {
+        words.option("--metric", &history.metric);
+    }
+    if history.threshold_percent != THRESHOLD_PERCENT {
+        words.option("--threshold", history.threshold_percent);
+    }
+    words.0
+}
+
+fn counts_again(
+    rows: &[Row],
+    threshold_percent: f64,
+    counts: &CountsComparison,
+) -> Option<Vec<String>> {
+    let AskedCounts { machine, subjects: Sides { base, change }, guest, .. } = &counts.asked;
+    let all_users = users(&guest.programs);
+    let measured = rows.iter().filter(|row| row.computed_from().is_none());
+    let is_complete = measured.filter(|row| is_program(row)).count() == all_users.len();
+    let users = written_programs(&all_users);
+    let is_one_line = is_complete
+        && users.len() <= 1
+        && (guest.hooks.is_none() || users.is_empty())
+        && is_archive_known(counts)
+        && has_flags(base, change)
+        && machine.model.as_ref().is_none_or(is_named);
+    if !is_one_line {
+        return None;
+    }
+    let kernel = |side: Side| {
+        let subject = counts.asked.subjects.get(side);
+        // A package's name may be another version tomorrow.
+        let is_package = subject.kernel.starts_with("debian:");
+        let source = if is_package { &counts.kernels.get(side).source } else { &subject.kernel };
+        source.clone()
+    };
+    let mut words = CommandLine::compare();
+    words.kernels(kernel(Side::Base), kernel(Side::Change));
+    words.keys(&Asked {
+        counts: Some(&counts.asked),
+        times: None,
+        rows: row_names(rows.iter()),
+        secondary: Vec::new(),
+        layouts: counts.layouts,
+        seed: counts.seed,
+        threshold_percent,
+    })?;
+    guest.hooks.iter().for_each(|hooks| words.flags(program_flags(hooks, &[], true)));
+    users.into_iter().for_each(|(program, sizes)| words.program(program, sizes));
+    Some(words.0)
+}
+
+fn times_again(
+    rows: &[Row],
+    threshold_percent: f64,
+    times: &TimesComparison,
+) -> Option<Vec<String>> {
+    let (plan, Sides { base, change }) = (&times.plan, &times.plan.subjects);
+    let users = users(&plan.programs);
+    if rows.iter().filter(|row| is_program(row)).count() != users.len() || users.len() > 1 {
+        return None;
+    }
+    let mut words = CommandLine::compare();
+    words.option("--engine", &plan.engine);
+    if plan.is_guest(Side::Change) {
+        let [base_kernel, change_kernel] =
+            [base, change].map(|subject| subject.kernel.clone().unwrap_or_default());
+        match base.bare_metal {
+            true => {
+                words.0.push("--bare-metal".to_owned());
+                words.option("--change", change_kernel);
+            }
+            false => words.kernels(base_kernel, change_kernel),
+        }
+    }
+    words.keys(&Asked {
+        counts: None,
+        times: Some(plan),
+        rows: row_names(rows.iter().filter(|row| row.headline)),
+        secondary: row_names(rows.iter().filter(|row| !row.headline)),
+        layouts: 0,
+        seed: times.seed,
+        threshold_percent,
+    })?;
+    users.into_iter().for_each(|program| words.program(program, &[]));
+    Some(words.0)
+}
+
+fn is_program(row: &Row) -> bool {
+    UserProgram::is_row(&row.row)
+}
+
+fn row_names<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<&'a str> {
+    rows.filter(|row| !is_program(row)).map(|row| row.row.as_str()).collect()
+}
+
+/// The programs that no workload file has.
+fn users(programs: &[UserProgram]) -> Vec<&UserProgram> {
+    programs.iter().filter(|program| !program.defined).collect()
+}
+
+/// Each program as the user wrote it, once, with its sizes.
+fn written_programs<'a>(users: &[&'a UserProgram]) -> Vec<(&'a UserProgram, &'a [u64])> {
+    let mut asked: Vec<(&UserProgram, &[u64])> = Vec::new();
+    for program in users.iter().copied() {
+        let measured_sizes = program.size.as_ref().map(|size| (&size.program, &size.sizes[..]));
+        let written = measured_sizes.unwrap_or((program, &[]));
+        if !asked.contains(&written) {
+            asked.push(written);
+        }
+    }
+    asked
+}
+
+/// Whether the contents of the guests' archive are known: stores of older releases keep only its
+/// hash.
+fn is_archive_known(counts: &CountsComparison) -> bool {
+    let AskedCounts { subjects: Sides { base, change }, guest, .. } = &counts.asked;
+    let AskedGuest { disk, programs, hooks, .. } = guest;
+    let has_own = base.has_settings() || change.has_settings();
+    counts.key.programs.is_empty()
+        || has_own
+        || disk.is_some()
+        || !programs.is_empty()
+        || hooks.is_some()
+}
+
+/// Whether flags can name the sources of both kernels: some flags set both sides at once.
+fn has_flags(base: &Subject, change: &Subject) -> bool {
+    base.start_config == change.start_config && base.tree == change.tree
+}
+
+/// Whether `--model` takes the model by name; a file of the user's may be gone.
+fn is_named(model: &Model) -> bool {
+    !model.name().ends_with(".toml")
+}
+
+/// Words of a command line; options with their defaults are left out.
+struct CommandLine(Vec<String>);
+
+impl CommandLine {
+    fn compare() -> CommandLine {
+        CommandLine(["ktax", "compare"].map(str::to_owned).to_vec())
+    }
+
+    fn option(&mut self, flag: &str, value: impl ToString) {
+        let value = value.to_string();
+        match value.starts_with('-') {
+            // Otherwise it would be read as another option.
+            true => self.0.push(format!("{flag}={value}")),
+            false => self.0.extend([flag.to_owned(), value]),
+        }
+    }
+
+    fn kernels(&mut self, base: String, change: String) {
+        if base == change {
+            self.option("--kernel", base);
+        } else {
+            self.option("--base", base);
+            self.option("--change", change);
+        }
+    }
+
+    /// Adds the flags of all keys but kernels and programs; `None` where no flag sets one of them.
+    fn keys(&mut self, asked: &Asked<'_>) -> Option<()> {
+        self.flags(asked.flags()?);
+        Some(())
+    }
+
+    fn flags(&mut self, flags: Vec<(&'static str, String)>) {
+        for (flag, value) in flags {
+            match value == SWITCH {
+                true => self.0.push(flag.to_owned()),
+                false => self.option(flag, value),
+            }
+        }
+    }
+
+    fn program(&mut self, program: &UserProgram, sizes: &[u64]) {
+        self.flags(program_flags(program, sizes, false));
+        if program.script.is_none() {
+            self.0.push("--".to_owned());
+            self.0.extend(program.command.iter().cloned());
+        }
+    }
+}
