@@ -18,7 +18,7 @@ use crate::model::{
 };
 use crate::plan::{self, CountsExperiment, Experiment, ExperimentMethod};
 use crate::report::{self, JSON, NothingToSearch, Report, TextOptions, render};
-use crate::rundir::{AnyRunDir, RunDirError};
+use crate::rundir::{AnyRunDir, damaged};
 use crate::stats::exact::MIN_LAYOUTS;
 use crate::stats::search::Known as Places;
 use crate::text::{escape, shell_path};
@@ -112,9 +112,7 @@ pub fn resume(dir: &Path, session: &Session<'_>) -> Result<Search, Error> {
     let bounds = AnyRunDir::open(&store.bounds())?;
     let _lock = bounds.lock()?;
     let AnyRunDir::Counts(counts) = &bounds else {
-        let path = bounds.root().display().to_string();
-        let reason = "it is not of the exact engine".into();
-        return Err(RunDirError::Damaged { path, reason }.into());
+        return Err(damaged(bounds.root(), "it is not of the exact engine"));
     };
     search_places(&store, counts.plan(), bisection, session)
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use super::error::Error;
 use crate::model::{Blame, CampaignUnit, CountsPlan, Failure, Identity, Outcome, Run, Shard};
-use crate::rundir::{AnyRunDir, CampaignDir, RunDir, RunDirError};
+use crate::rundir::{AnyRunDir, CampaignDir, RunDir};
 use crate::store::Store;
 use crate::text::escape;
 
@@ -126,7 +126,7 @@ fn take_units(from: &Store, dir: &CampaignDir, units: &[CampaignUnit]) -> Result
 
 /// First failure of a row in a guest. Failures of the host are skipped, because the row is then
 /// measured again.
-fn first_failure(dir: &RunDir<CountsPlan>, row: &str) -> Result<Option<Failure>, RunDirError> {
+fn first_failure(dir: &RunDir<CountsPlan>, row: &str) -> Result<Option<Failure>, Error> {
     for step in &dir.plan().method.steps {
         let run_failure = dir.run(step, row)?.and_then(|run: Run| match run.outcome {
             Outcome::Failed(failure) => Some(failure),

@@ -10,11 +10,11 @@ use super::session::Session;
 use super::store::keep_result;
 use super::{counts, guests, results, times, touching};
 use crate::analyse;
-use crate::model::{Comparison, Plan, PlanMethod, Warning};
+use crate::model::{Comparison, ErrorKind, Plan, PlanMethod, Warning};
 use crate::plan::{Experiment, ExperimentMethod};
 use crate::report::Report;
 use crate::run::Ended;
-use crate::rundir::{AnyRunDir, RunDirError};
+use crate::rundir::AnyRunDir;
 use crate::text::{counted, shell_path};
 
 /// Plans an Experiment: gets its Kernels, and draws layouts or orders. Nothing is measured.
@@ -217,10 +217,8 @@ fn open_or_create(path: &Path, plan: Plan) -> Result<AnyRunDir, Error> {
         Ok(dir) if dir.plan() == plan => Ok(dir),
         Ok(_) => Err(Error::user(format!("{} has another plan", path.display()))
             .next("give --out a new name")),
-        Err(RunDirError::NoPlan { .. } | RunDirError::Absent { .. }) => {
-            Ok(AnyRunDir::create(path, plan)?)
-        }
-        Err(error) => Err(error.into()),
+        Err(error) if error.kind == ErrorKind::NoRunDirectory => AnyRunDir::create(path, plan),
+        Err(error) => Err(error),
     }
 }
 

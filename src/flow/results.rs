@@ -10,7 +10,7 @@ use crate::model::{
 };
 use crate::plan::{self, BuiltIn, ModelKey};
 use crate::report::{Explained, FORMATS, JSON, Report, TextOptions, render, results_of_page};
-use crate::rundir::{AnyRunDir, RunDirError};
+use crate::rundir::AnyRunDir;
 use crate::text::{escape, escape_path, nearest, shell_path};
 use crate::{analyse, exits};
 
@@ -187,7 +187,7 @@ fn results_of_directory(path: &Path) -> Result<Vec<Saved>, Error> {
         return results_of_file(finished);
     }
     let comparison = match AnyRunDir::open(path) {
-        Err(error @ RunDirError::NoPlan { .. }) => return results_below(path, error),
+        Err(error) if error.kind == ErrorKind::NoRunDirectory => return results_below(path, error),
         opened => opened?.comparison()?,
     };
     let saved = |comparison: Comparison| Saved { dir: Some(path.into()), ..comparison.saved() };
@@ -195,14 +195,14 @@ fn results_of_directory(path: &Path) -> Result<Vec<Saved>, Error> {
 }
 
 /// Finished runs of a sweep, a search or a ledger, named by their directories.
-fn results_below(path: &Path, none: RunDirError) -> Result<Vec<Saved>, Error> {
+fn results_below(path: &Path, none: Error) -> Result<Vec<Saved>, Error> {
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     paths.retain(|path| path.join("plan.json").is_file());
     // Sort cpus=2 before cpus=16.
     alphanumeric_sort::sort_path_slice(&mut paths);
     if paths.is_empty() {
-        return Err(none.into());
+        return Err(none);
     }
     let mut all = Vec::new();
     for run in paths {

@@ -24,7 +24,7 @@ use crate::model::{
     Warning, Workload,
 };
 use crate::plan::{Experiment, TimesExperiment, has_own_ops, with_ops};
-use crate::run::{Ended, TimesDriver, TimesError, run_natively};
+use crate::run::{Ended, TimesDriver, run_natively};
 use crate::rundir::RunDir;
 use crate::text::shell_path;
 use estimate::rates_of_pairs;
@@ -204,7 +204,7 @@ fn drive(
     dir: &RunDir<TimesPlan>,
     session: &Session<'_>,
     wants_more: &dyn Fn(&[TimedPair]) -> bool,
-    work: impl FnOnce(&TimesDriver<'_>) -> Result<Ended, TimesError>,
+    work: impl FnOnce(&TimesDriver<'_>) -> Result<Ended, Error>,
 ) -> Result<Ended, Error> {
     dir.prepare_pairs()?;
     // The engine must choose its CPUs first. After a failure its changes must be restored.
@@ -225,7 +225,7 @@ fn drive(
 /// Joins the results of a run and of restoring the settings. If both failed, the second error
 /// becomes a note.
 fn join_results(
-    ended: Result<Ended, TimesError>,
+    ended: Result<Ended, Error>,
     put_back: Result<(), Stop>,
     say: impl FnOnce(&str),
 ) -> Result<Ended, Error> {
@@ -237,9 +237,9 @@ fn join_results(
         (Ok(_), Some(left)) => Err(Error::host(left)),
         (Err(error), Some(left)) => {
             say(&left);
-            Err(error.into())
+            Err(error)
         }
-        (ended, None) => Ok(ended?),
+        (ended, None) => ended,
     }
 }
 
@@ -334,7 +334,7 @@ mod tests {
     #[test]
     fn what_was_not_put_back_is_said_however_the_run_ended() {
         let left = || Err(Failure::Setting { reason: "thp is still never".into() }.into());
-        let failed = || Err(TimesError::Watch(std::io::ErrorKind::NotFound.into()));
+        let failed = || Err(Error::host("cannot read /proc/stat: gone").next("mount /proc"));
         let outcome_of = |ended, put_back| {
             let mut noted = String::new();
             let result = join_results(ended, put_back, |text| noted = text.to_owned());

@@ -23,7 +23,7 @@ pub use require::{Need, require};
 
 use ktax::engine::die_with_parent;
 use ktax::model::{Comparison, CountsPlan, Plan, PlanMethod, Row, TimesPlan};
-use ktax::rundir::{AnyRunDir, RunDir, RunDirError};
+use ktax::rundir::{AnyRunDir, RunDir};
 use tempfile::TempDir;
 
 /// The kernel that the tests boot: the newest of the distribution.
@@ -164,7 +164,7 @@ pub fn times_plan(text: &str) -> Plan<TimesPlan> {
 }
 
 /// Opens a run directory of counts.
-pub fn open_counts(root: &Path) -> Result<RunDir<CountsPlan>, RunDirError> {
+pub fn open_counts(root: &Path) -> Result<RunDir<CountsPlan>, ktax::model::Error> {
     AnyRunDir::open(root).map(|dir| match dir {
         AnyRunDir::Counts(dir) => dir,
         other => panic!("{other:?}"),
@@ -180,7 +180,7 @@ pub fn executed(root: &Path, row: &str, prefix: &str) -> u64 {
 }
 
 /// Opens a run directory of times.
-pub fn open_times(root: &Path) -> Result<RunDir<TimesPlan>, RunDirError> {
+pub fn open_times(root: &Path) -> Result<RunDir<TimesPlan>, ktax::model::Error> {
     AnyRunDir::open(root).map(|dir| match dir {
         AnyRunDir::Times(dir) => dir,
         other => panic!("{other:?}"),

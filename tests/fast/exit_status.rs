@@ -10,8 +10,7 @@ use ktax::kernel::KernelSpec;
 use ktax::kvmhost;
 use ktax::model::{Blame, Failure, Side};
 use ktax::plan::PlanError;
-use ktax::run::TimesError;
-use ktax::rundir::RunDirError;
+use ktax::rundir::AnyRunDir;
 
 use crate::common::{ktax, run};
 
@@ -19,13 +18,8 @@ fn text(text: &str) -> String {
     text.to_owned()
 }
 
-fn in_use() -> RunDirError {
-    RunDirError::InUse { path: text("out") }
-}
-
-fn full() -> RunDirError {
-    let reason = io::Error::other("no space");
-    RunDirError::Io { operation: "cannot write", path: text("out"), reason }
+fn no_directory() -> Error {
+    AnyRunDir::open("no/such/directory".as_ref()).unwrap_err()
 }
 
 /// What the user asked the library for and cannot have.
@@ -37,24 +31,14 @@ fn refused() -> Vec<Error> {
 fn errors() -> Vec<(Error, Blame)> {
     use Blame::{Guest, Host, User};
     let panic = || Failure::Panic { message: text("no init") };
-    let setting = || Failure::Setting { reason: text("read-only") };
     vec![
         (tables("Cargo.toml", None).unwrap_err(), User),
         (by_name("no such VM").unwrap_err(), Host),
         (Error::user("wrong"), User),
         (PlanError::NoWorkload.into(), User),
-        (in_use().into(), User),
-        (RunDirError::NoPlan { path: text("out"), below: None }.into(), User),
-        (RunDirError::Format { path: text("out"), found: 1 }.into(), User),
-        (TimesError::Order { index: 1, dir: text("out") }.into(), User),
-        (TimesError::from(in_use()).into(), User),
+        (no_directory(), User),
         ("".parse::<KernelSpec>().unwrap_err().into(), User),
         (ktax::model::Error::guest("the build failed").into(), Guest),
-        (TimesError::Boot { failure: panic(), console: None }.into(), Guest),
-        (TimesError::Boot { failure: setting(), console: None }.into(), Host),
-        (TimesError::Watch(io::ErrorKind::NotFound.into()).into(), Host),
-        (TimesError::from(full()).into(), Host),
-        (full().into(), Host),
         (ktax::model::Error::host("the build was killed").into(), Host),
         (kvmhost::init().unwrap_err(), Host),
         (Error::host("no signals"), Host),

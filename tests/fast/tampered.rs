@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use ktax::model::{Boot, Noise, Side, Sides, Step, TimedBoot, TimedPair};
-use ktax::rundir::{AnyRunDir, RunDirError};
+use ktax::rundir::AnyRunDir;
 
 use crate::common::{ktax, run, scratch};
 use crate::rundirs::plans;
@@ -34,7 +34,7 @@ fn add_result(dir: &AnyRunDir) {
 
 fn assert_is_of_another_plan(root: &Path) {
     let error = AnyRunDir::open(root).unwrap_err();
-    assert!(matches!(&error, RunDirError::Edited { .. }), "{error}");
+    assert!(error.message().contains(" has results of another plan"), "{error}");
     for command in ["run", "analyse", "report"] {
         let ran = run(ktax().arg(command).arg(root));
         assert_eq!((ran.status, ran.stderr), (2, format!("ktax: {error}\n")), "{command}");
@@ -83,7 +83,7 @@ fn a_plan_that_was_cut_short_is_damaged_and_of_no_other_version() {
         for left in [0, 1, whole.len() / 2, whole.len() - 3] {
             fs::write(&path, &whole[..left]).unwrap();
             let error = AnyRunDir::open(&root).unwrap_err();
-            assert!(matches!(error, RunDirError::Damaged { .. }), "{error}");
+            assert!(error.message().contains(" is damaged or "), "{error}");
             let ran = run(ktax().arg("run").arg(&root));
             assert_eq!(ran.status, 2, "{}", ran.stderr);
             let said = format!("ktax: {} is damaged", path.display());

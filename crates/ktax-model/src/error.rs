@@ -49,6 +49,14 @@ pub enum ErrorKind {
     GuestFault,
     /// The kernel refuses eBPF.
     NoEbpf,
+    /// There is no run directory, or no plan in the directory.
+    NoRunDirectory,
+    /// Another ktax has the directory, or was the first to make it.
+    InUse,
+    /// The index is locked by another process: it is made in memory.
+    IndexInUse,
+    /// The index cannot be used: it is removed and made again.
+    IndexDamaged,
 }
 
 /// Result with the error of ktax.

@@ -6,10 +6,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::rundir::{RunDir, RunDirError};
+use crate::rundir::RunDir;
 use ktax_engine::wire::Printed;
 use ktax_engine::{Cancel, Stop};
-use ktax_model::{Boot, Failure, Outcome, Run, Sides, Step};
+use ktax_model::{Boot, Failure, Outcome, Result, Run, Sides, Step};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -91,7 +91,7 @@ pub struct Driver<'a, B: Boots> {
 impl<B: Boots> Driver<'_, B> {
     /// Makes every Boot and Run of the Plan that is not on disk yet. Failures in a guest become
     /// rows; errors are those of the run directory.
-    pub fn run(&self) -> Result<(Ended, Timing), RunDirError> {
+    pub fn run(&self) -> Result<(Ended, Timing)> {
         let steps = B::steps(self.plan());
         let failed = FirstFailures::read(self.dir, steps)?;
         each_step(steps, self.jobs, self.cancel, |step, timing| self.step(step, &failed, timing))
@@ -101,12 +101,7 @@ impl<B: Boots> Driver<'_, B> {
         &self.dir.plan().method
     }
 
-    fn step(
-        &self,
-        step: &Step,
-        failed: &FirstFailures,
-        timing: &mut Timing,
-    ) -> Result<(), RunDirError> {
+    fn step(&self, step: &Step, failed: &FirstFailures, timing: &mut Timing) -> Result<()> {
         let rows = B::rows(self.plan());
         let missing = missing_rows::<_, B::Sample>(self.dir, step, &rows)?;
         (self.observe)(Event::Found(step, rows.len() - missing.len()));
@@ -161,7 +156,7 @@ impl<B: Boots> Driver<'_, B> {
         booted: &dyn ReadyBoot<B::Sample>,
         (missing, mut boot): (&[usize], Boot),
         timing: &mut Timing,
-    ) -> Result<(), RunDirError> {
+    ) -> Result<()> {
         let rows = B::rows(self.plan());
         for &index in missing {
             let (row, order) = (rows[index], booted.order(index));
@@ -279,8 +274,8 @@ fn each_step(
     steps: &[Step],
     jobs: usize,
     cancel: &Cancel,
-    make: impl Fn(&Step, &mut Timing) -> Result<(), RunDirError> + Sync,
-) -> Result<(Ended, Timing), RunDirError> {
+    make: impl Fn(&Step, &mut Timing) -> Result<()> + Sync,
+) -> Result<(Ended, Timing)> {
     let next = AtomicUsize::new(0);
     let shared = Mutex::new((Timing::default(), None));
     std::thread::scope(|scope| {
@@ -315,7 +310,7 @@ pub(super) struct FirstFailures(Mutex<Sides<Option<String>>>);
 
 impl FirstFailures {
     /// Reads the failures on disk that the next try would repeat.
-    pub fn read<M>(dir: &RunDir<M>, steps: &[Step]) -> Result<FirstFailures, RunDirError> {
+    pub fn read<M>(dir: &RunDir<M>, steps: &[Step]) -> Result<FirstFailures> {
         let failures = FirstFailures::default();
         for step in steps {
             let failure = dir.boot(step)?.and_then(|boot| boot.failure);
@@ -361,7 +356,7 @@ fn missing_rows<M, S: DeserializeOwned>(
     dir: &RunDir<M>,
     step: &Step,
     rows: &[&str],
-) -> Result<Vec<usize>, RunDirError> {
+) -> Result<Vec<usize>> {
     let boot = dir.boot(step)?;
     if matches!(boot, Some(Boot { failure: Some(failure), .. }) if !failure.is_of_the_host()) {
         return Ok(Vec::new());

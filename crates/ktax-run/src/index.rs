@@ -17,10 +17,10 @@ use std::time::Duration;
 
 use crate::store::{Store, StoreError};
 use ktax_host::disk::sha256;
+use ktax_model::{Error, ErrorKind, Result};
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
-use thiserror::Error;
 
 const SCHEMA: &str = include_str!("index/schema.sql");
 
@@ -57,13 +57,9 @@ pub struct Index {
 impl Index {
     /// Opens the index of a store and brings it up to date; in memory if there can be no file in
     /// `cache`. Returns the files that could not be read. `note` is told if it takes a while.
-    pub fn open(
-        cache: &Path,
-        store: &Store,
-        note: &dyn Fn(&str),
-    ) -> Result<(Index, Passed), IndexError> {
+    pub fn open(cache: &Path, store: &Store, note: &dyn Fn(&str)) -> Result<(Index, Passed)> {
         let path = index_file(cache, store.root());
-        let open = |db: rusqlite::Result<Connection>, path: Option<&Path>| {
+        let open = |db: rusqlite::Result<Connection>, path: Option<&Path>| -> Result<_> {
             let (store, path) = (store.clone(), path.map(Path::to_owned));
             let db = db.map_err(sqlite_error(path.as_deref()))?;
             let mut index = Index { db, store, path };
@@ -73,16 +69,18 @@ impl Index {
         match open(open_on_disk(&path), Some(&path)) {
             // Another process has used the file for long: the file is whole, and that process keeps
             // it.
-            Err(IndexError::Sqlite { reason, .. }) if is_busy(&reason) => {
+            Err(error) if error.kind == ErrorKind::IndexInUse => {
                 return open(open_in_memory(), None);
             }
-            Err(IndexError::Sqlite { .. }) => {}
+            Err(error) if error.kind == ErrorKind::IndexDamaged => {}
             opened => return opened,
         }
         // A damaged file is removed and made again once.
         remove_index(&path);
         match open(open_on_disk(&path), Some(&path)) {
-            Err(IndexError::Sqlite { .. }) => open(open_in_memory(), None),
+            Err(error) if matches!(error.kind, ErrorKind::IndexInUse | ErrorKind::IndexDamaged) => {
+                open(open_in_memory(), None)
+            }
             opened => opened,
         }
     }
@@ -93,14 +91,19 @@ impl Index {
     }
 
     /// Wraps an error of SQLite with the path of the file.
-    pub(super) fn failed(&self) -> impl Fn(rusqlite::Error) -> IndexError + use<> {
+    pub(super) fn failed(&self) -> impl Fn(rusqlite::Error) -> Error + use<> {
         sqlite_error(self.path.as_deref())
     }
 }
 
-fn sqlite_error(path: Option<&Path>) -> impl Fn(rusqlite::Error) -> IndexError + use<> {
+fn sqlite_error(path: Option<&Path>) -> impl Fn(rusqlite::Error) -> Error + use<> {
     let path = path.map_or("in memory".to_owned(), |path| path.display().to_string());
-    move |reason| IndexError::Sqlite { path: path.clone(), reason }
+    move |reason| {
+        let kind = if is_busy(&reason) { ErrorKind::IndexInUse } else { ErrorKind::IndexDamaged };
+        Error::host(format!("cannot use the index {path}: {reason}"))
+            .next("remove this file, and ktax makes it again")
+            .kind(kind)
+    }
 }
 
 /// File of a store's index.
@@ -180,21 +183,3 @@ fn remove_index(path: &Path) {
 
 /// Files of the store that could not be read, because they are damaged or of another version.
 pub type Passed = Vec<StoreError>;
-
-/// Errors of the index.
-#[derive(Debug, Error)]
-pub enum IndexError {
-    #[error("cannot use the index {path}: {reason}; remove this file, and ktax makes it again")]
-    Sqlite { path: String, reason: rusqlite::Error },
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-impl From<IndexError> for ktax_model::Error {
-    fn from(error: IndexError) -> ktax_model::Error {
-        match error {
-            IndexError::Store(error) => error.into(),
-            error => ktax_model::Error::host(error.to_string()),
-        }
-    }
-}

@@ -25,4 +25,4 @@ mod times;
 pub use counts::{CountsBoots, traced};
 pub use driver::{Boots, Driver, Ended, Event, Made, ReadyBoot, Timing};
 pub use native::{named_files, run_natively};
-pub use times::{TimesDriver, TimesError};
+pub use times::TimesDriver;

@@ -9,24 +9,22 @@ mod files;
 pub mod profile;
 
 pub use campaign::CampaignDir;
-pub use files::{FILE_MAX, check_free};
+pub use files::{FILE_MAX, check_free, damaged};
 
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use files::{
-    create, damaged, forget_comparison, lock, make_dir, no_plan, read, read_comparison, read_json,
+    create, forget_comparison, io_error, lock, make_dir, no_plan, read, read_comparison, read_json,
     read_plan, remove, tidy, to_json, unread, write,
 };
 use ktax_host::disk::{Lock, read_own, read_own_text, sha256};
-use ktax_host::text::shell_path;
 use ktax_model::{
-    Blame, Boot, Comparison, CountsPlan, FORMAT, GuestsPlan, Plan, PlanMethod, Profile, Run, Saved,
+    Boot, Comparison, CountsPlan, Error, GuestsPlan, Plan, PlanMethod, Profile, Result, Run, Saved,
     Side, Sides, Step, TimedBlock, TimedPair, TimesPlan,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use thiserror::Error;
 
 /// A run directory with its Plan. [`RunDir::lock`] it before writing.
 #[derive(Debug)]
@@ -414,8 +412,8 @@ impl<M> RunDir<M> {
 /// Copies the files of a directory, but not those below it.
 fn copy_files(from: &Path, to: &Path) -> Result<()> {
     let mut names = Vec::new();
-    for entry in fs::read_dir(from).map_err(RunDirError::io("cannot read", from))? {
-        let entry = entry.map_err(RunDirError::io("cannot read", from))?;
+    for entry in fs::read_dir(from).map_err(io_error("cannot read", from))? {
+        let entry = entry.map_err(io_error("cannot read", from))?;
         if entry.file_type().is_ok_and(|kind| kind.is_file()) {
             names.push(entry.file_name());
         }
@@ -446,9 +444,12 @@ impl Seal {
     /// seal. One of an earlier ktax has none until something is added to it.
     pub fn check(&self, root: &Path) -> Result<()> {
         match read(&root.join(SEAL))? {
-            Some(text) if text != self.0.as_bytes() => {
-                Err(RunDirError::Edited { path: root.display().to_string() })
-            }
+            Some(text) if text != self.0.as_bytes() => Err(Error::user(format!(
+                "{} has results of another plan, because plan.json was changed after the \
+                     first boot",
+                root.display()
+            ))
+            .next("undo the change, or copy plan.json into an empty directory and run that")),
             _ => Ok(()),
         }
     }
@@ -462,82 +463,3 @@ impl Seal {
         }
     }
 }
-
-/// Errors of a run directory.
-#[derive(Debug, Error)]
-pub enum RunDirError {
-    #[error(
-        "{path} exists and is not empty; give --out a new name, or resume with `ktax run {}`",
-        shell_path(.path)
-    )]
-    Exists { path: String },
-    #[error("{path} exists, is not empty, and is not a run directory; give --out a new name")]
-    NotEmpty { path: String },
-    #[error(
-        "{path} does not exist; `ktax plan lsm --out {}` makes a plan there",
-        shell_path(.path)
-    )]
-    Absent { path: String },
-    #[error(
-        "{path} is not a run directory, because it has no plan.json; {}",
-        below.as_ref().map_or_else(
-            || "give the directory of a run, such as `ktax compare lsm` makes".to_owned(),
-            |below| format!("it has runs below it: give one of them, such as {below}"),
-        )
-    )]
-    NoPlan { path: String, below: Option<String> },
-    #[error(
-        "{path} has no campaign.json; `ktax campaign plan FILE --out {}` makes a campaign there",
-        shell_path(.path)
-    )]
-    NoCampaign { path: String },
-    #[error(
-        "{path} has results of another plan, because plan.json was changed after the first boot; \
-         undo the change, or copy plan.json into an empty directory and run that"
-    )]
-    Edited { path: String },
-    #[error("cannot create {path}: {reason}; give --out another place")]
-    Create { path: String, reason: io::Error },
-    #[error("{path} is in use by another ktax; wait for it to end, or give --out a new name")]
-    InUse { path: String },
-    #[error(
-        "{path} has format {found}, and this ktax reads format {FORMAT}; plan again with this \
-         version of ktax, in a new directory"
-    )]
-    Format { path: String, found: u32 },
-    #[error(
-        "{path} is damaged or not written by ktax: {reason}; restore the file, or plan and measure \
-         again in a new directory"
-    )]
-    Damaged { path: String, reason: String },
-    #[error(
-        "cannot read {path}: {reason}; make it again with `ktax analyse {}`",
-        shell_path(.root)
-    )]
-    Comparison { path: String, reason: String, root: String },
-    #[error("{operation} {path}: {reason}; check the permissions and the free disk space")]
-    Io { operation: &'static str, path: String, reason: io::Error },
-}
-
-impl From<RunDirError> for ktax_model::Error {
-    fn from(error: RunDirError) -> ktax_model::Error {
-        ktax_model::Error::blamed(error.blame(), error.to_string())
-    }
-}
-
-impl RunDirError {
-    /// The party that can do something about it.
-    pub fn blame(&self) -> Blame {
-        match self {
-            RunDirError::Io { .. } => Blame::Host,
-            _ => Blame::User,
-        }
-    }
-
-    pub(super) fn io(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        let path = path.display().to_string();
-        move |reason| RunDirError::Io { operation, path, reason }
-    }
-}
-
-pub(super) type Result<T, E = RunDirError> = std::result::Result<T, E>;

@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use std::{fs, io};
 
-use crate::rundir::RunDirError;
 use ktax_host::disk::{
     is_abandoned, is_not_regular, is_sha256, is_unfinished, move_to_free, read_own, sha256,
     write_atomically, write_once,
@@ -525,7 +524,7 @@ pub enum StoreError {
     )]
     NoTag { name: String },
     #[error(transparent)]
-    RunDir(#[from] RunDirError),
+    RunDir(#[from] ktax_model::Error),
 }
 
 impl From<StoreError> for ktax_model::Error {
@@ -558,7 +557,7 @@ impl StoreError {
     /// The party that can do something about it.
     pub fn blame(&self) -> Blame {
         match self {
-            StoreError::RunDir(error) => error.blame(),
+            StoreError::RunDir(error) => error.blame,
             StoreError::NoTag { .. } | StoreError::OtherVersion { .. } => Blame::User,
             _ => Blame::Host,
         }

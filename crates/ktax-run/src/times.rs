@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::driver::{Ended, at_most_twice};
 use crate::native::judge_answer;
-use crate::rundir::{RunDir, RunDirError};
+use crate::rundir::RunDir;
 use ktax_engine::{Booted, Cancel, Stop, Timed};
 use ktax_host::text::shell_path;
 use ktax_model::{
-    Blame, Failure, Noise, Side, Sides, TimedBlock, TimedBoot, TimedPair, TimedRun, TimedSubject,
-    TimesPlan, Workload,
+    Error, Failure, Noise, Result, Side, Sides, TimedBlock, TimedBoot, TimedPair, TimedRun,
+    TimedSubject, TimesPlan, Workload,
 };
 use ktax_stats::timed::{Order, Slot};
 
@@ -31,52 +31,17 @@ pub struct TimesDriver<'a> {
     pub watch: &'a dyn Fn(&mut dyn FnMut()) -> io::Result<Noise>,
 }
 
-/// Errors that stop a timed run.
-#[derive(Debug, thiserror::Error)]
-pub enum TimesError {
-    #[error(transparent)]
-    RunDir(#[from] RunDirError),
-    /// A Boot failed as a whole: the next one would, too.
-    #[error("{failure}; {}", next_step(failure, console.as_deref()))]
-    Boot { failure: Failure, console: Option<PathBuf> },
-    /// The load of the machine during a Boot is not known.
-    #[error("cannot read /proc/stat: {0}; mount /proc")]
-    Watch(io::Error),
-    /// The pairs on disk are not those that the Plan's seed draws.
-    #[error(
-        "pair {index} in {dir} was not run in the planned order; measure again into a new directory"
-    )]
-    Order { index: usize, dir: String },
-}
-
-impl From<TimesError> for ktax_model::Error {
-    fn from(error: TimesError) -> ktax_model::Error {
-        ktax_model::Error::blamed(error.blame(), error.to_string())
-    }
-}
-
-impl TimesError {
-    /// The party that can do something about it.
-    pub fn blame(&self) -> Blame {
-        match self {
-            TimesError::RunDir(error) => error.blame(),
-            TimesError::Boot { failure, .. } => failure.blame(),
-            TimesError::Watch(_) => Blame::Host,
-            TimesError::Order { .. } => Blame::User,
-        }
-    }
-}
-
 impl TimesDriver<'_> {
     /// Continues after the pairs that are on disk.
-    pub fn run(&self) -> Result<Ended, TimesError> {
+    pub fn run(&self) -> Result<Ended> {
         self.dir.forget_console()?;
         let mut pairs = self.dir.pairs()?;
         for (index, slot) in Order::new(self.dir.plan().seed).enumerate() {
             if let Some(pair) = pairs.get(index) {
                 if *pair != with_slot(pair, slot) {
-                    let dir = self.dir.root().display().to_string();
-                    return Err(TimesError::Order { index, dir });
+                    let dir = self.dir.root().display();
+                    let problem = format!("pair {index} in {dir} was not run in the planned order");
+                    return Err(Error::user(problem).next("measure again into a new directory"));
                 }
                 continue;
             }
@@ -104,7 +69,7 @@ impl TimesDriver<'_> {
     }
 
     /// Adds a block: `boots` Boots of a Side within one boot of this machine, `boot_id`.
-    pub fn block(&self, side: Side, boot_id: String, boots: u32) -> Result<Ended, TimesError> {
+    pub fn block(&self, side: Side, boot_id: String, boots: u32) -> Result<Ended> {
         self.dir.forget_console()?;
         let subject = self.dir.plan().method.subjects.get(side);
         let mut done = Ok(Vec::new());
@@ -112,7 +77,7 @@ impl TimesDriver<'_> {
         let rows: Vec<&Workload> = self.dir.plan().method.workloads().collect();
         let boot = || Ok(self.boot(subject, &rows)?.0);
         let mut work = || done = (0..boots).map(|_| boot()).collect();
-        let noise = (self.watch)(&mut work).map_err(TimesError::Watch)?;
+        let noise = (self.watch)(&mut work).map_err(unwatched)?;
         let Some(boots) = self.unless_stopped(done)? else { return Ok(Ended::Cancelled) };
         let index = self.dir.blocks()?.len() as u32;
         self.dir.forget_comparison()?;
@@ -121,7 +86,7 @@ impl TimesDriver<'_> {
     }
 
     /// Results of Boots; `None` if the user cancelled.
-    fn unless_stopped<T>(&self, boots: Result<Vec<T>, Stop>) -> Result<Option<Vec<T>>, TimesError> {
+    fn unless_stopped<T>(&self, boots: Result<Vec<T>, Stop>) -> Result<Option<Vec<T>>> {
         match boots {
             Ok(boots) => Ok(Some(boots)),
             Err(Stop::Cancelled) => Ok(None),
@@ -129,18 +94,15 @@ impl TimesDriver<'_> {
             Err(_) if self.cancel.is_cancelled() => Ok(None),
             Err(Stop::Failed(failure, console)) => {
                 let console = self.dir.keep_console(&console)?;
-                Err(TimesError::Boot { failure, console })
+                let next = next_step(&failure, console.as_deref());
+                // The next Boot would fail, too.
+                Err(Error::blamed(failure.blame(), failure.to_string()).next(next))
             }
         }
     }
 
     /// Runs one pair; `None` if the user cancelled.
-    fn pair(
-        &self,
-        index: u32,
-        slot: Slot,
-        rows: &[&Workload],
-    ) -> Result<Option<TimedPair>, TimesError> {
+    fn pair(&self, index: u32, slot: Slot, rows: &[&Workload]) -> Result<Option<TimedPair>> {
         let subjects = &self.dir.plan().method.subjects;
         let change = if slot.is_control { &subjects.base } else { &subjects.change };
         let mut order = [&subjects.base, change];
@@ -149,7 +111,7 @@ impl TimesDriver<'_> {
         }
         let mut boots = Ok(Vec::new());
         let mut work = || boots = order.iter().map(|subject| self.boot(subject, rows)).collect();
-        let noise = (self.watch)(&mut work).map_err(TimesError::Watch)?;
+        let noise = (self.watch)(&mut work).map_err(unwatched)?;
         let Some(mut boots) = self.unless_stopped(boots)? else { return Ok(None) };
         if slot.change_first {
             boots.reverse();
@@ -192,6 +154,11 @@ impl TimesDriver<'_> {
         }
         Ok((TimedBoot { facts, runs, lost }, console))
     }
+}
+
+/// The load of the machine during a Boot is not known.
+fn unwatched(error: io::Error) -> Error {
+    Error::host(format!("cannot read /proc/stat: {error}")).next("mount /proc")
 }
 
 /// Next step for a failed Boot. These directories have no other files than those that are named.

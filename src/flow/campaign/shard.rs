@@ -1,7 +1,7 @@
 //! One shard of a campaign on this machine: its kernels, its counts or its times.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io;
 use std::path::Path;
 
 use super::{missing_rows, row_failures, take_units};
@@ -14,9 +14,9 @@ use crate::flow::remaining::Part;
 use crate::flow::session::Session;
 use crate::flow::store::UsedStore;
 use crate::kernel;
-use crate::model::{CampaignUnit, Identity, Plan, Shard, Subject};
+use crate::model::{CampaignUnit, ErrorKind, Identity, Plan, Shard, Subject};
 use crate::run::Ended;
-use crate::rundir::{AnyRunDir, CampaignDir, RunDirError};
+use crate::rundir::{AnyRunDir, CampaignDir};
 use crate::text::{counted, shell_path};
 
 /// Result of running a shard.
@@ -80,7 +80,7 @@ fn share_machine(shard: &Shard, cache: &Path) -> Result<Option<Lock>, Error> {
         Shard::Times(_) => Lock::take(file),
     };
     match taken {
-        Err(error) if error.kind() == ErrorKind::WouldBlock => Err(Error::host(
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(Error::host(
             "other work of a campaign runs on this machine, and times are measured alone; try \
              again when it has ended",
         )),
@@ -178,23 +178,18 @@ fn run_unit(
     let path = dir.run_of(unit);
     let planned: Plan = dir.plan().plan_of(unit, kernel).with(Into::into);
     let run_dir = match AnyRunDir::open(&path) {
-        Err(RunDirError::NoPlan { .. } | RunDirError::Absent { .. }) => {
-            AnyRunDir::create(&path, planned)
-        }
+        Err(error) if error.kind == ErrorKind::NoRunDirectory => AnyRunDir::create(&path, planned),
         opened => opened,
     };
-    let in_use = || {
-        Error::host(format!("{} is measured by another machine", path.display()))
-            .next("try again when it has ended")
+    let in_use = |error: Error| match error.kind {
+        ErrorKind::InUse => {
+            Error::host(format!("{} is measured by another machine", path.display()))
+                .next("try again when it has ended")
+        }
+        _ => error,
     };
-    let run_dir = run_dir.map_err(|error| match error {
-        RunDirError::Exists { .. } => in_use(),
-        error => error.into(),
-    })?;
-    let _lock = run_dir.lock().map_err(|error| match error {
-        RunDirError::InUse { .. } => in_use(),
-        error => error.into(),
-    })?;
+    let run_dir = run_dir.map_err(in_use)?;
+    let _lock = run_dir.lock().map_err(in_use)?;
     let ended = phases::run(&run_dir, Options::default(), session)?;
     if ended == Ended::Complete && missing_rows(dir, unit, kernel).is_empty() {
         let next = "make the campaign's directory writable";

@@ -12,7 +12,7 @@ use crate::model::{
     Outcome, Plan, Profile, Run, Side, Sides, Step,
 };
 use crate::plan;
-use crate::rundir::RunDirError;
+use crate::rundir::damaged;
 use crate::rundir::profile::parse;
 use crate::store::Store;
 use crate::text::{counted, shell_line};
@@ -245,21 +245,23 @@ impl CountsRuns for StoredRuns {
         self.place.clone()
     }
 
-    fn boot(&self, step: &Step) -> Result<Option<Boot>, RunDirError> {
+    fn boot(&self, step: &Step) -> Result<Option<Boot>, Error> {
         let boot_of = |row: &Sides<Measurement>| {
             Some(row.get(step.side).layouts.get(step.layout)?.boot.clone())
         };
         Ok(self.rows.first().and_then(boot_of))
     }
 
-    fn run(&self, step: &Step, row: &str) -> Result<Option<Run>, RunDirError> {
+    fn run(&self, step: &Step, row: &str) -> Result<Option<Run>, Error> {
         let outcome = self.layout(step, row).map(|layout| Outcome::Measured(layout.sample.clone()));
         Ok(outcome.map(|outcome| Run { row: row.to_owned(), outcome }))
     }
 
-    fn profile(&self, step: &Step, row: &str) -> Result<Profile, RunDirError> {
+    fn profile(&self, step: &Step, row: &str) -> Result<Profile, Error> {
         let text = self.layout(step, row).map_or("", |layout| &layout.profile);
-        let damaged = |reason| RunDirError::Damaged { path: self.place.clone(), reason };
-        parse(text).map(|parsed| parsed.profile).map_err(|error| damaged(error.to_string()))
+        let parsed = parse(text);
+        parsed
+            .map(|parsed| parsed.profile)
+            .map_err(|error| damaged(self.place.as_ref(), &error.to_string()))
     }
 }

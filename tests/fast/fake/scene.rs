@@ -9,7 +9,7 @@ use ktax::engine::{Cancel, RawAnswer};
 use ktax::model::{CountsPlan, Failure, Layout, Plan, Side, Sides, Step};
 use ktax::program::ProgramsAlone;
 use ktax::run::{CountsBoots, Driver, Ended, Event};
-use ktax::rundir::{RunDir, RunDirError};
+use ktax::rundir::RunDir;
 use ktax::wire::Hello;
 
 use super::engine::Fake;
@@ -43,7 +43,7 @@ pub struct Scene {
 /// What came of it.
 #[derive(Debug)]
 pub struct Ran {
-    pub ended: Result<Ended, RunDirError>,
+    pub ended: Result<Ended, ktax::model::Error>,
     /// `000-base boot` or `000-base getppid`, in order.
     pub calls: Vec<String>,
     /// The most Boots that were being made at one time.

@@ -12,7 +12,7 @@ use ktax::model::{
     TimesPlan, Verdict, Workload,
 };
 use ktax::plan::{Experiment, TimesExperiment};
-use ktax::run::{Ended, TimesDriver, TimesError};
+use ktax::run::{Ended, TimesDriver};
 use ktax::rundir::RunDir;
 
 use crate::common::open_times;
@@ -123,7 +123,11 @@ pub fn of_times(comparison: &Comparison) -> &TimesComparison {
 }
 
 /// Runs a scene into a directory.
-pub fn drive(root: &Path, plan: &Plan<TimesPlan>, scene: &Scene) -> Result<Ended, TimesError> {
+pub fn drive(
+    root: &Path,
+    plan: &Plan<TimesPlan>,
+    scene: &Scene,
+) -> Result<Ended, ktax::model::Error> {
     with_driver(root, plan, scene, |driver| driver.run())
 }
 
@@ -134,7 +138,7 @@ pub fn block(
     scene: &Scene,
     side: Side,
     boot_id: String,
-) -> Result<Ended, TimesError> {
+) -> Result<Ended, ktax::model::Error> {
     with_driver(root, plan, scene, |driver| driver.block(side, boot_id, 5))
 }
 
@@ -142,8 +146,8 @@ fn with_driver(
     root: &Path,
     plan: &Plan<TimesPlan>,
     scene: &Scene,
-    work: impl FnOnce(&TimesDriver) -> Result<Ended, TimesError>,
-) -> Result<Ended, TimesError> {
+    work: impl FnOnce(&TimesDriver) -> Result<Ended, ktax::model::Error>,
+) -> Result<Ended, ktax::model::Error> {
     let dir = match root.join("plan.json").exists() {
         true => open_times(root)?,
         false => RunDir::create(root, plan.clone())?,
@@ -157,7 +161,7 @@ pub fn drive_asking(
     dir: &RunDir<TimesPlan>,
     scene: &Scene,
     wants_more: &dyn Fn(&[TimedPair]) -> bool,
-) -> Result<Ended, TimesError> {
+) -> Result<Ended, ktax::model::Error> {
     asking(dir, scene, wants_more, |driver| driver.run())
 }
 
@@ -165,8 +169,8 @@ fn asking(
     dir: &RunDir<TimesPlan>,
     scene: &Scene,
     wants_more: &dyn Fn(&[TimedPair]) -> bool,
-    work: impl FnOnce(&TimesDriver) -> Result<Ended, TimesError>,
-) -> Result<Ended, TimesError> {
+    work: impl FnOnce(&TimesDriver) -> Result<Ended, ktax::model::Error>,
+) -> Result<Ended, ktax::model::Error> {
     let _lock = dir.lock()?;
     dir.prepare_pairs()?;
     let watch = |work: &mut dyn FnMut()| -> io::Result<Noise> {

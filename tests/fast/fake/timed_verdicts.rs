@@ -92,7 +92,7 @@ fn a_plan_that_is_none_of_ours_is_refused() {
         assert_ne!(other, text, "{from}");
         fs::write(root.join("plan.json"), other).unwrap();
         let error = open_times(&root).unwrap_err();
-        assert!(matches!(error, ktax::rundir::RunDirError::Damaged { .. }), "{to}: {error}");
+        assert!(error.message().contains(" is damaged or "), "{to}: {error}");
     }
 }
 

@@ -7,7 +7,7 @@ use ktax_model::{
     Boot, CountedOperations, Counts, CountsPlan, Error, Failure, Outcome, Path, Plan, Profile,
     ProfileLine, Result, RowFailure, Run, Sample, Side, Sides, Step, Workload,
 };
-use ktax_run::rundir::{RunDir, RunDirError};
+use ktax_run::rundir::RunDir;
 
 /// A source of the Runs of a Plan: a run directory, or the store. Each gives the same Comparison.
 pub trait CountsRuns {
@@ -18,13 +18,13 @@ pub trait CountsRuns {
     fn place(&self) -> String;
 
     /// The outcome of a Boot; `None` if it was not made yet.
-    fn boot(&self, step: &Step) -> Result<Option<Boot>, RunDirError>;
+    fn boot(&self, step: &Step) -> Result<Option<Boot>, ktax_model::Error>;
 
     /// A Run; `None` if it was not made yet.
-    fn run(&self, step: &Step, row: &str) -> Result<Option<Run>, RunDirError>;
+    fn run(&self, step: &Step, row: &str) -> Result<Option<Run>, ktax_model::Error>;
 
     /// The counts by function of a Run that has a Sample.
-    fn profile(&self, step: &Step, row: &str) -> Result<Profile, RunDirError>;
+    fn profile(&self, step: &Step, row: &str) -> Result<Profile, ktax_model::Error>;
 }
 
 impl CountsRuns for RunDir<CountsPlan> {
@@ -36,15 +36,15 @@ impl CountsRuns for RunDir<CountsPlan> {
         self.root().display().to_string()
     }
 
-    fn boot(&self, step: &Step) -> Result<Option<Boot>, RunDirError> {
+    fn boot(&self, step: &Step) -> Result<Option<Boot>, ktax_model::Error> {
         RunDir::boot(self, step)
     }
 
-    fn run(&self, step: &Step, row: &str) -> Result<Option<Run>, RunDirError> {
+    fn run(&self, step: &Step, row: &str) -> Result<Option<Run>, ktax_model::Error> {
         RunDir::run(self, step, row)
     }
 
-    fn profile(&self, step: &Step, row: &str) -> Result<Profile, RunDirError> {
+    fn profile(&self, step: &Step, row: &str) -> Result<Profile, ktax_model::Error> {
         RunDir::profile(self, step, row)
     }
 }

@@ -5,13 +5,13 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::{Index, IndexError, Passed};
+use super::{Index, Passed};
 use crate::store::{Store, StoreError};
 use ktax_host::disk::in_parts;
 use ktax_host::text::counted;
 use ktax_model::{
     Comparison, ComparisonMethod, GuestSide, LedgerMethod, LedgerTable, METRICS, Measurement,
-    Saved, SavedResult, Side, Sides, Signature, fact,
+    Result, Saved, SavedResult, Side, Sides, Signature, fact,
 };
 use rusqlite::{Connection, TransactionBehavior, params};
 use serde_json::json;
@@ -27,7 +27,7 @@ const MANY: usize = 1024;
 
 impl Index {
     /// Brings the index up to date; `note` is told if that takes a while.
-    pub(super) fn fill(&mut self, note: &dyn Fn(&str)) -> Result<Passed, IndexError> {
+    pub(super) fn fill(&mut self, note: &dyn Fn(&str)) -> Result<Passed> {
         let store = self.store.clone();
         let list = |store: &Store| store.objects();
         let read = |store: &Store, path: &Path| Ok(IndexEntry::from_measurement(store.read(path)?));
@@ -49,7 +49,7 @@ impl Index {
         list: impl Fn(&Store) -> Result<Vec<PathBuf>, StoreError>,
         read: impl Fn(&Store, &Path) -> Result<IndexEntry, StoreError> + Sync,
         note: &dyn Fn(&str),
-    ) -> Result<Passed, IndexError> {
+    ) -> Result<Passed> {
         let failed = self.failed();
         // Read before the files are listed: what another ktax adds meanwhile must not look removed.
         let known = read_stamps(&self.db, table).map_err(&failed)?;
@@ -90,7 +90,7 @@ impl Index {
     }
 
     /// Updates the tags if they differ, because tags can change.
-    fn fill_tags(&mut self) -> Result<(), IndexError> {
+    fn fill_tags(&mut self) -> Result<()> {
         let failed = self.failed();
         let tags = self.store.tags()?.into_iter();
         let there: BTreeSet<[String; 3]> =

@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use rusqlite::{Params, Row};
 
 use super::Index;
-use super::IndexError;
-use ktax_model::{Machine, Model};
+use ktax_model::{Machine, Model, Result};
 
 /// A kernel with a boot line, of which the store has measurements.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,7 +137,7 @@ pub struct StoredPoint {
 
 impl Index {
     /// All subjects, in no particular order.
-    pub fn subjects(&self) -> Result<Vec<StoredSubject>, IndexError> {
+    pub fn subjects(&self) -> Result<Vec<StoredSubject>> {
         const ALL: &str = "\
             SELECT kernel.sha256, kernel.name, json_group_array(DISTINCT measurement.source), \
               json_group_array(DISTINCT measurement.asked), subject.boot_line, \
@@ -178,7 +177,7 @@ impl Index {
     }
 
     /// All results, the newest first.
-    pub fn results(&self) -> Result<Vec<StoredResult>, IndexError> {
+    pub fn results(&self) -> Result<Vec<StoredResult>> {
         const ALL: &str = "\
             SELECT object, kind, title, headline, rows, kernels, kept_at, \
               date(kept_at, 'unixepoch', 'localtime'), \
@@ -201,7 +200,7 @@ impl Index {
     }
 
     /// Names of all rows.
-    pub fn rows(&self) -> Result<Vec<String>, IndexError> {
+    pub fn rows(&self) -> Result<Vec<String>> {
         self.all("SELECT DISTINCT row FROM workload ORDER BY row", (), |row| row.get(0))
     }
 
@@ -210,7 +209,7 @@ impl Index {
         &self,
         kernel_sha256: &str,
         boot_line: &str,
-    ) -> Result<Vec<StoredMeasurement>, IndexError> {
+    ) -> Result<Vec<StoredMeasurement>> {
         const OF: &str = "\
             SELECT measurement.object, measurement.conditions, measurement.workload, workload.row, \
               measurement.kept_at \
@@ -222,7 +221,7 @@ impl Index {
     }
 
     /// All measurements, sorted by row, kernel and boot line.
-    pub fn kept(&self) -> Result<Vec<KeptMeasurement>, IndexError> {
+    pub fn kept(&self) -> Result<Vec<KeptMeasurement>> {
         const ALL: &str = "\
             SELECT measurement.object, workload.row, kernel.sha256, kernel.name, \
               subject.boot_line, conditions.qemu, conditions.guest, measurement.kept_at \
@@ -246,7 +245,7 @@ impl Index {
     }
 
     /// Guest programs and QEMUs, those that measured last first; sizes are not filled in.
-    pub fn instruments(&self) -> Result<Vec<Instrument>, IndexError> {
+    pub fn instruments(&self) -> Result<Vec<Instrument>> {
         let mut all: Vec<Instrument> = Vec::new();
         for kept in self.kept()? {
             let is_same = |instrument: &&mut Instrument| {
@@ -273,10 +272,7 @@ impl Index {
     }
 
     /// Names of the results that compare one of these kernels in one of these rows.
-    pub fn results_of(
-        &self,
-        measured: &BTreeSet<(String, String)>,
-    ) -> Result<Vec<String>, IndexError> {
+    pub fn results_of(&self, measured: &BTreeSet<(String, String)>) -> Result<Vec<String>> {
         const ALL: &str = "\
             SELECT DISTINCT result.object, alias.kernel_sha256, result.rows \
             FROM result JOIN alias ON alias.result = result.id ORDER BY result.object";
@@ -292,7 +288,7 @@ impl Index {
     }
 
     /// All measurements of a row, or of all rows, with the values of a Metric.
-    pub fn points(&self, row: Option<&str>, metric: &str) -> Result<Vec<StoredPoint>, IndexError> {
+    pub fn points(&self, row: Option<&str>, metric: &str) -> Result<Vec<StoredPoint>> {
         const OF: &str = "\
             SELECT measurement.object, measurement.conditions, measurement.workload, workload.row, \
               measurement.kept_at, kernel.sha256, kernel.name, subject.boot_line, \
@@ -345,7 +341,7 @@ impl Index {
         sql: &str,
         given: impl Params,
         make: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> Result<Vec<T>, IndexError> {
+    ) -> Result<Vec<T>> {
         let mut query = self.db.prepare(sql).map_err(self.failed())?;
         let rows = query.query_map(given, make).map_err(self.failed())?;
         rows.collect::<rusqlite::Result<_>>().map_err(self.failed())

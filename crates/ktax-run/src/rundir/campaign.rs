@@ -1,10 +1,10 @@
 use std::path::{Path, PathBuf};
 
 use super::check;
-use super::files::{damaged, read, read_json, read_versioned, to_json};
-use super::{Result, RunDirError};
+use super::files::{damaged, exists, io_error, read, read_json, read_versioned, to_json};
 use ktax_host::disk::{is_sha256, write_once};
-use ktax_model::{CampaignPlan, CampaignUnit, Identity};
+use ktax_host::text::shell_path;
+use ktax_model::{CampaignPlan, CampaignUnit, Error, Identity, Result};
 
 const PLAN: &str = "campaign.json";
 
@@ -26,14 +26,18 @@ impl CampaignDir {
         let path = self.root.join(PLAN);
         match write_new(&path, &to_json(&self.plan))? {
             true => CampaignDir::open(&self.root),
-            false => Err(RunDirError::Exists { path: self.root.display().to_string() }),
+            false => Err(exists(&self.root)),
         }
     }
 
     /// Opens an existing campaign.
     pub fn open(root: &Path) -> Result<CampaignDir> {
         let path = root.join(PLAN);
-        let none = || RunDirError::NoCampaign { path: root.display().to_string() };
+        let none = || {
+            let out = shell_path(root.display().to_string());
+            Error::user(format!("{} has no campaign.json", root.display()))
+                .next(format!("`ktax campaign plan FILE --out {out}` makes a campaign there"))
+        };
         let (plan, _): (CampaignPlan, _) = read_versioned(&path)?.ok_or_else(none)?;
         check::check_campaign(&plan).map_err(|reason| damaged(&path, reason))?;
         Ok(CampaignDir { root: root.to_owned(), plan })
@@ -117,6 +121,6 @@ impl CampaignDir {
 /// Writes a file that is never changed again, and returns whether it was new.
 fn write_new(path: &Path, bytes: &[u8]) -> Result<bool> {
     let dir = path.parent().unwrap_or(path);
-    std::fs::create_dir_all(dir).map_err(RunDirError::io("cannot create", dir))?;
-    write_once(path, bytes).map_err(RunDirError::io("cannot write", path))
+    std::fs::create_dir_all(dir).map_err(io_error("cannot create", dir))?;
+    write_once(path, bytes).map_err(io_error("cannot write", path))
 }

@@ -1,6 +1,6 @@
 //! Measurements of a run directory: each row of a Side is one measurement in the store.
 
-use crate::rundir::{RunDir, RunDirError};
+use crate::rundir::RunDir;
 use ktax_model::{
     AskedGuest, Boot, CountsPlan, FORMAT, Identity, Measurand, MeasuredLayout, Measurement,
     Outcome, Plan, Run, Side, Step, Subject, Workload,
@@ -68,7 +68,7 @@ impl Group {
     }
 
     /// Whether the run directory has a Run of it, or a Boot that failed.
-    pub fn is_begun(&self, dir: &RunDir<CountsPlan>) -> Result<bool, RunDirError> {
+    pub fn is_begun(&self, dir: &RunDir<CountsPlan>) -> Result<bool, ktax_model::Error> {
         for step in &self.steps {
             let run: Option<Run> = dir.run(step, self.row())?;
             let has_failed = dir.boot(step)?.is_some_and(|boot| boot.failure.is_some());
@@ -85,7 +85,7 @@ impl Group {
 pub fn measured(
     dir: &RunDir<CountsPlan>,
     group: &Group,
-) -> Result<Option<Measurement>, RunDirError> {
+) -> Result<Option<Measurement>, ktax_model::Error> {
     let mut layouts = Vec::new();
     for step in &group.steps {
         let (boot, run) = (dir.boot(step)?, dir.run(step, group.row())?);
@@ -111,7 +111,7 @@ pub fn place_in(
     dir: &RunDir<CountsPlan>,
     group: &Group,
     measurement: &Measurement,
-) -> Result<(), RunDirError> {
+) -> Result<(), ktax_model::Error> {
     for (step, layout) in group.steps.iter().zip(&measurement.layouts) {
         dir.prepare(step)?;
         let (row, outcome) = (group.row().to_owned(), Outcome::Measured(layout.sample.clone()));
