@@ -5,9 +5,8 @@
 //! tools measure: all of one side, then all of the other. Nothing here is timed.
 
 use ktax::stats::random;
-use ktax::stats::timed::{
-    Detection, Next, Order, Pairs, Rules, SignedRank, Trial, TrialRow, median,
-};
+use ktax::stats::tables::median;
+use ktax::stats::timed::{Detection, Next, Order, Pairs, Rules, SignedRank, Trial, TrialRow};
 
 #[path = "../crates/ktax-stats/src/timed/noise.rs"]
 mod noise;

@@ -10,7 +10,7 @@ use ktax_model::{
 use ktax_stats::constants::{
     Constants, LEAST_OBSERVATIONS, MOST_ERROR, NoConstants, Observation, constants,
 };
-use ktax_stats::ranks::spearman;
+use ktax_stats::tables::spearman;
 use ktax_stats::tables::median;
 
 /// Rows that were both counted and timed on the machine. Cycles follow from times. Rows of one

@@ -11,9 +11,10 @@ use ktax_model::{
     PairRatio, Plan, Ratio, Row, RowFailure, RunsOn, Side, Sides, TimedBlock, TimedBoot, TimedPair,
     TimedRun, TimesComparison, TimesEvidence, TimesPlan, Verdict, Warning, Workload, family,
 };
+use ktax_stats::tables::median;
 use ktax_stats::timed::{
     Detection, Interval, MIN_CONTROLS, MIN_PAIRS, Next, Order, Pairs, Rules, Trial, TrialRow, Why,
-    log_ratio, median, split,
+    log_ratio, split,
 };
 use noise::CHANGED_MENDS;
 

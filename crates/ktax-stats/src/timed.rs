@@ -44,24 +44,20 @@
 //! }
 //! ```
 
-mod family;
 mod looks;
-mod normal;
 mod order;
-mod row;
-mod rules;
 mod signed_rank;
 mod spread;
 mod trial;
 
-pub use family::{benjamini_hochberg, holm};
 pub use looks::Looks;
 pub use order::{Order, Slot, drawn_for};
-pub use row::{Detection, TrialRow, Why};
-pub use rules::{Control, MIN_CONTROLS, MIN_PAIRS, Pairs, Rules};
 pub use signed_rank::{Interval, SignedRank};
-pub use spread::{Split, log_ratio, median, shamos, split};
-pub use trial::{Judged, Next, Trial};
+pub use spread::{Split, log_ratio, shamos, split};
+pub use trial::{
+    Control, Detection, Judged, MIN_CONTROLS, MIN_PAIRS, Next, Pairs, Rules, Trial, TrialRow, Why,
+    benjamini_hochberg, holm,
+};
 
 #[cfg(test)]
 use super::random;

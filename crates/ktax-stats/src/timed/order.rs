@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use crate::random::Random;
 
-use super::rules::{MIN_CONTROLS, MIN_PAIRS};
+use super::trial::{MIN_CONTROLS, MIN_PAIRS};
 
 /// After the pilot, one of this many pairs is an A/A pair.
 const CONTROL_EVERY: usize = 6;

@@ -14,7 +14,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::normal::{density, upper};
+use super::looks::{density, upper};
 
 /// An estimate with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -164,12 +164,6 @@ fn first(end: usize, holds: impl Fn(usize) -> bool) -> usize {
         if holds(middle) { high = middle } else { low = middle + 1 }
     }
     low
-}
-
-/// The median of sorted values.
-pub fn middle(sorted: &[f64]) -> Option<f64> {
-    let low = sorted.get(sorted.len().checked_sub(1)? / 2)?;
-    Some(f64::midpoint(*low, sorted[sorted.len() / 2]))
 }
 
 /// The two-sided p-value of a shift by `by`.

@@ -5,6 +5,7 @@
 
 use super::noise::{SimulatedMachine, SimulatedNoise, USUAL, measured};
 use super::*;
+use crate::tables::median;
 
 /// Runs until it says stop; how many pairs does not matter here.
 fn run(trial: &Trial, noise: SimulatedNoise, effect: f64, bias: f64, seed: u64) -> TrialRow {

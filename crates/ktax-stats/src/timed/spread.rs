@@ -1,13 +1,6 @@
-//! Medians, a robust spread, and the components of variance.
+//! Log-ratios of pairs, a robust spread, and the components of variance.
 
-use super::signed_rank::middle;
-
-/// The median; `None` for no values. It summarizes the loops of one Boot.
-pub fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    middle(&sorted)
-}
+use crate::tables::median;
 
 /// `ln(change / base)` of a pair of Boots, each summarized by the median of its loops. `None` if a
 /// Boot has no loops, or a median that is not a positive number.

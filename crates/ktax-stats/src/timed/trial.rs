@@ -1,12 +1,239 @@
-//! When a run stops, and the verdicts of its rows.
+//! The decision rule of timed rows: when a run stops, and the verdicts of its rows.
+//!
+//! **The A/A control** is base against base, in one run.
+//! A control must find no difference. It finds one if the harness favours the change's place, or if
+//! Boots of the machine differ from each other; then the row gets no verdict.
+//!
+//! The level is 1 % for one row, not 5 %, because each false alarm removes a correct verdict: that
+//! costs 1 % of the power. Its number of pairs lets the control detect an error that is two or
+//! three times as large as the smallest detectable effect. What it can detect is printed with it.
+//!
+//! **Multiple tests**: p-values are adjusted so that each can be compared with the level of all.
+//! [`holm`] (Scandinavian Journal of Statistics 6, 1979) keeps the probability of one or more false
+//! findings below the level, however the tests depend on each other. It is for headline rows.
+//! [`benjamini_hochberg`] (JRSS B 57, 1995) keeps the share of false findings among all findings
+//! below the level, if tests are independent or positively dependent. It is for secondary rows.
 
-use super::family::{benjamini_hochberg, holm};
-use super::looks::Looks;
-use super::normal::quantile;
-use super::row::{TrialRow, judge};
-use super::rules::Barriers;
-use super::rules::{MIN_CONTROLS, MIN_PAIRS, Pairs, Rules};
+use super::looks::{Looks, quantile, upper};
+use super::signed_rank::{Interval, SignedRank};
 use super::spread::shamos;
+
+/// The smallest number of pairs for a verdict.
+pub const MIN_PAIRS: usize = 10;
+
+/// The smallest number of A/A pairs for a verdict. All of seven are on one side of zero with
+/// probability 2 / 2^7, which is above [`Rules::control_alpha`].
+pub const MIN_CONTROLS: usize = 8;
+
+/// The parameters of the decision rule. They are shares and probabilities, not percent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rules {
+    /// The probability of one or more false verdicts among the headline rows, and the share of
+    /// false ones among secondary findings. The intervals have the level `1 - alpha`.
+    pub alpha: f64,
+    /// The probability of detecting an effect as large as the minimum detectable effect.
+    pub power: f64,
+    /// The smallest relevant change, as a ratio minus one; downwards `1 / (1 + threshold)`.
+    pub threshold: f64,
+    /// The largest number of pairs.
+    pub most_pairs: usize,
+    /// A fixed number of pairs with one look, instead of a pilot and five looks.
+    pub pairs: Option<usize>,
+    /// The level of the test that a row's A/A pairs differ from zero.
+    pub control_alpha: f64,
+    /// The largest permitted spread of A/A pairs, as a standard deviation of log-ratios.
+    pub control_spread: f64,
+}
+
+impl Default for Rules {
+    fn default() -> Rules {
+        Rules {
+            alpha: 0.05,
+            power: 0.9,
+            threshold: 0.01,
+            most_pairs: 200,
+            pairs: None,
+            control_alpha: 0.01,
+            control_spread: 0.2,
+        }
+    }
+}
+
+/// One row's log-ratios so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Pairs<'a> {
+    /// `ln(change / base)` of each pair of Boots.
+    pub pairs: &'a [f64],
+    /// `ln(base / base)` of each A/A pair of Boots.
+    pub controls: &'a [f64],
+}
+
+/// The result of the A/A pairs of one row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Control {
+    /// The number of A/A pairs.
+    pub pairs: usize,
+    /// Estimate and interval of their log-ratios.
+    pub log: Interval,
+    /// Robust standard deviation of the log-ratios.
+    pub spread: f64,
+}
+
+impl Control {
+    /// `None` for fewer than two pairs.
+    pub fn new(controls: &[f64], alpha: f64) -> Option<Control> {
+        let spread = shamos(&[controls])?;
+        let log = SignedRank::new(controls).interval(alpha)?;
+        Some(Control { pairs: controls.len(), log, spread })
+    }
+}
+
+/// The verdict of a timed row. "No change" is not one of them: a row without a detected change says
+/// which change it would have detected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detection {
+    /// The change has larger values, by at least the threshold.
+    Up,
+    /// The change has smaller values, by at least the threshold.
+    Down,
+    /// The difference is significant and below the threshold.
+    Small,
+    /// No detected change. A change of [`TrialRow::detectable`] would have been detected.
+    NotDetected,
+    /// No verdict is possible.
+    Inconclusive(Why),
+}
+
+/// Why no verdict is possible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// There are fewer than [`MIN_PAIRS`] pairs, or too few for an interval at this level.
+    TooFewPairs,
+    /// There are fewer than [`MIN_CONTROLS`] A/A pairs.
+    TooFewControls,
+    /// The A/A pairs differ significantly from zero.
+    ControlOff,
+    /// The spread of the A/A pairs is above the limit.
+    ControlWide,
+    /// A value is infinite or not a number.
+    NotFinite,
+}
+
+impl Detection {
+    /// Whether it is [`Detection::Up`] or [`Detection::Down`].
+    pub fn is_up_or_down(self) -> bool {
+        matches!(self, Detection::Up | Detection::Down)
+    }
+}
+
+/// The result of one row. Effects are log-ratios if they are called `log`, otherwise ratios.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TrialRow {
+    /// The verdict.
+    pub verdict: Detection,
+    /// The number of pairs.
+    pub pairs: usize,
+    /// Estimate and interval of `ln(change / base)`, valid at every look.
+    pub log: Interval,
+    /// The repeated p-value of the row by itself.
+    pub p: f64,
+    /// The p-value, adjusted for the family.
+    pub adjusted: f64,
+    /// The number of rows in the family.
+    pub family: usize,
+    /// The minimum detectable effect as a ratio, such as 1.008; infinite if there is none.
+    pub detectable: f64,
+    /// The result of the A/A pairs; `None` for fewer than two.
+    pub control: Option<Control>,
+}
+
+impl TrialRow {
+    /// Estimate and interval as ratios of change to base, instead of their logarithms.
+    pub fn ratio(&self) -> Interval {
+        let Interval { estimate, low, high } = self.log;
+        Interval { estimate: estimate.exp(), low: low.exp(), high: high.exp() }
+    }
+}
+
+/// Judges the rows of a family under a cap. `strict` is the barrier of a row that is tested at a
+/// share of the level; `adjust` adjusts the family's p-values.
+fn judge(
+    trial: &Trial,
+    rows: &[Pairs],
+    cap: usize,
+    strict: f64,
+    adjust: fn(&[f64]) -> Vec<f64>,
+) -> Vec<TrialRow> {
+    let mut judged: Vec<TrialRow> =
+        rows.iter().map(|row| by_itself(trial, *row, cap, strict)).collect();
+    let adjusted = adjust(&judged.iter().map(|row| row.p).collect::<Vec<_>>());
+    for ((row, adjusted), pairs) in judged.iter_mut().zip(adjusted).zip(rows) {
+        row.adjusted = adjusted;
+        row.family = rows.len();
+        row.verdict = verdict(trial, row, *pairs);
+    }
+    judged
+}
+
+/// Judges a row, except for what depends on the family.
+fn by_itself(trial: &Trial, row: Pairs, cap: usize, strict: f64) -> TrialRow {
+    let mut judged = TrialRow {
+        verdict: Detection::NotDetected,
+        pairs: row.pairs.len(),
+        log: Interval { estimate: 0.0, low: f64::NEG_INFINITY, high: f64::INFINITY },
+        p: 1.0,
+        adjusted: 1.0,
+        family: 1,
+        detectable: f64::INFINITY,
+        control: None,
+    };
+    if !is_finite(row) {
+        return judged;
+    }
+    judged.control = Control::new(row.controls, trial.rules.control_alpha);
+    let share = row.pairs.len() as f64 / cap as f64;
+    let bound = trial.looks.bound(trial.one_row, share);
+    let ranks = SignedRank::new(row.pairs);
+    if let Some(log) = ranks.interval(2.0 * upper(bound)) {
+        judged.log = log;
+        judged.p = trial.looks.overall(ranks.p_value(), share);
+        // The standard deviation of the estimate, from the interval's width.
+        let deviation = (log.high - log.low) / (2.0 * bound);
+        let reach = trial.looks.bound(strict, share) + quantile(1.0 - trial.rules.power);
+        judged.detectable = (reach * deviation).exp();
+    }
+    judged
+}
+
+fn is_finite(row: Pairs) -> bool {
+    row.pairs.iter().chain(row.controls).all(|value| value.is_finite())
+}
+
+fn verdict(trial: &Trial, row: &TrialRow, pairs: Pairs) -> Detection {
+    if !is_finite(pairs) {
+        return Detection::Inconclusive(Why::NotFinite);
+    }
+    if row.pairs < MIN_PAIRS || row.detectable.is_infinite() {
+        return Detection::Inconclusive(Why::TooFewPairs);
+    }
+    let Some(control) = row.control.filter(|control| control.pairs >= MIN_CONTROLS) else {
+        return Detection::Inconclusive(Why::TooFewControls);
+    };
+    if control.log.excludes_zero() {
+        return Detection::Inconclusive(Why::ControlOff);
+    }
+    if control.spread > trial.rules.control_spread {
+        return Detection::Inconclusive(Why::ControlWide);
+    }
+    if row.adjusted > trial.rules.alpha || !row.log.excludes_zero() {
+        return Detection::NotDetected;
+    }
+    match row.log.estimate {
+        estimate if estimate.abs() < trial.rules.threshold.ln_1p() => Detection::Small,
+        estimate if estimate > 0.0 => Detection::Up,
+        _ => Detection::Down,
+    }
+}
 
 /// The lowest cap, even after a quiet pilot: among ten pairs, two outliers hide any effect, and in
 /// the simulation one of 17 pairs is an outlier.
@@ -47,7 +274,10 @@ pub struct Judged {
 /// the pairs that were measured.
 #[derive(Debug, Clone)]
 pub struct Trial {
-    barriers: Barriers,
+    rules: Rules,
+    looks: Looks,
+    /// The barrier of one row's interval.
+    one_row: f64,
     /// The barrier of one headline row, Bonferroni-corrected over all of them.
     strict: f64,
 }
@@ -58,7 +288,7 @@ impl Trial {
         let looks = Looks::new(if rules.pairs.is_some() { 1 } else { LOOKS });
         let one_row = looks.barrier(rules.alpha);
         let strict = looks.barrier(rules.alpha / headline_rows.max(1) as f64);
-        Trial { barriers: Barriers { rules, looks, one_row }, strict }
+        Trial { rules, looks, one_row, strict }
     }
 
     /// Whether to go on. Ask after each pair, with the headline rows so far.
@@ -93,20 +323,20 @@ impl Trial {
 
     /// The looks before the last.
     fn planned_looks(&self, cap: usize) -> impl Iterator<Item = usize> + use<> {
-        let looks = self.barriers.looks.count();
+        let looks = self.looks.count();
         (1..looks).map(move |look| (look * cap).div_ceil(looks)).filter(|count| *count >= MIN_PAIRS)
     }
 
     /// Judges each row. It may be called at any time, between looks and after an interrupt too.
     pub fn judge(&self, headline: &[Pairs], secondary: &[Pairs]) -> Judged {
-        let cap = self.cap(headline).unwrap_or(self.barriers.rules.most_pairs);
+        let cap = self.cap(headline).unwrap_or(self.rules.most_pairs);
         let strict = match secondary.len() {
-            0 | 1 => self.barriers.one_row,
-            rows => self.barriers.looks.barrier(self.barriers.rules.alpha / rows as f64),
+            0 | 1 => self.one_row,
+            rows => self.looks.barrier(self.rules.alpha / rows as f64),
         };
         Judged {
-            headline: judge(&self.barriers, headline, cap, self.strict, holm),
-            secondary: judge(&self.barriers, secondary, cap, strict, benjamini_hochberg),
+            headline: judge(self, headline, cap, self.strict, holm),
+            secondary: judge(self, secondary, cap, strict, benjamini_hochberg),
         }
     }
 
@@ -117,7 +347,7 @@ impl Trial {
     /// together, so they would lower the cap just when they mislead. In 10 000 simulated
     /// comparisons of equal Sides, 4.7 % instead of 4.0 % then got a false verdict.
     pub fn cap(&self, headline: &[Pairs]) -> Option<usize> {
-        if let Some(pairs) = self.barriers.rules.pairs {
+        if let Some(pairs) = self.rules.pairs {
             return Some(pairs);
         }
         let needed = headline.iter().map(|row| {
@@ -126,20 +356,50 @@ impl Trial {
         });
         // A row with failed pairs is not waited for.
         let needed = needed.flatten().reduce(f64::max)?;
-        let fifths =
-            (needed / LOOKS as f64).ceil().min(self.barriers.rules.most_pairs as f64) as usize;
-        Some((fifths * LOOKS).max(LEAST_CAP).min(self.barriers.rules.most_pairs))
+        let fifths = (needed / LOOKS as f64).ceil().min(self.rules.most_pairs as f64) as usize;
+        Some((fifths * LOOKS).max(LEAST_CAP).min(self.rules.most_pairs))
     }
 
     /// The number of pairs that detects the threshold if pairs have this standard deviation.
     fn needed(&self, deviation: f64) -> f64 {
-        let reach =
-            self.barriers.looks.bound(self.strict, 1.0) + quantile(1.0 - self.barriers.rules.power);
-        HODGES_LEHMANN * (reach * PILOT * deviation / self.barriers.rules.threshold.ln_1p()).powi(2)
+        let reach = self.looks.bound(self.strict, 1.0) + quantile(1.0 - self.rules.power);
+        HODGES_LEHMANN * (reach * PILOT * deviation / self.rules.threshold.ln_1p()).powi(2)
     }
 
     /// Whether more pairs would not change the verdict.
     fn is_settled(&self, row: &TrialRow) -> bool {
-        row.verdict.is_up_or_down() || row.log.is_within(self.barriers.rules.threshold.ln_1p())
+        row.verdict.is_up_or_down() || row.log.is_within(self.rules.threshold.ln_1p())
     }
 }
+
+/// Adjusted p-values, in the order given.
+pub fn holm(p: &[f64]) -> Vec<f64> {
+    let mut adjusted = vec![0.0; p.len()];
+    let mut largest: f64 = 0.0;
+    for (place, index) in ascending(p).into_iter().enumerate() {
+        largest = largest.max(p[index] * (p.len() - place) as f64).min(1.0);
+        adjusted[index] = largest;
+    }
+    adjusted
+}
+
+/// Adjusted p-values, in the order given.
+pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
+    let mut adjusted = vec![0.0; p.len()];
+    let mut least: f64 = 1.0;
+    for (place, index) in ascending(p).into_iter().enumerate().rev() {
+        least = least.min(p[index] * p.len() as f64 / (place + 1) as f64);
+        adjusted[index] = least;
+    }
+    adjusted
+}
+
+fn ascending(p: &[f64]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..p.len()).collect();
+    order.sort_by(|one, other| p[*one].total_cmp(&p[*other]));
+    order
+}
+
+#[cfg(test)]
+#[path = "trial_tests.rs"]
+mod tests;

@@ -1,4 +1,3 @@
-use super::super::{Next, Rules, Trial, benjamini_hochberg, holm};
 use super::*;
 
 /// Twenty pairs around an effect: ±0.1, ±0.2 … ±1 %.
@@ -127,4 +126,26 @@ fn a_fixed_number_of_pairs_is_one_look() {
     let plain = SignedRank::new(&far[..30]);
     assert!((found.p - plain.p_value()).abs() < 1e-12);
     assert_eq!(Some(found.log), plain.interval(0.05));
+}
+
+const P: [f64; 7] = [0.01, 0.04, 0.03, 0.005, 0.55, 0.04, 0.2];
+
+fn are_near(some: &[f64], others: &[f64]) -> bool {
+    some.len() == others.len()
+        && some.iter().zip(others).all(|(one, other)| (one - other).abs() < 1e-12)
+}
+
+#[test]
+fn adjusted_p_values_are_those_of_statsmodels_and_scipy() {
+    // tests/statistics/reference.py: multipletests and false_discovery_control.
+    assert!(are_near(&holm(&P), &[0.06, 0.16, 0.15, 0.035, 0.55, 0.16, 0.4]));
+    let wanted = [0.035, 0.056, 0.056, 0.035, 0.55, 0.056, 0.23333333333333336];
+    assert!(are_near(&benjamini_hochberg(&P), &wanted));
+}
+
+#[test]
+fn a_family_of_one_and_of_none() {
+    assert_eq!((holm(&[0.03]), benjamini_hochberg(&[0.03])), (vec![0.03], vec![0.03]));
+    assert!(holm(&[]).is_empty() && benjamini_hochberg(&[]).is_empty());
+    assert_eq!(holm(&[1.0, 0.9]), [1.0, 1.0]);
 }
