@@ -19,7 +19,7 @@
 /* A process runs one row, so they share these. */
 static int fd;
 static const char *path;
-static char data[65536];
+static char data[65536] __attribute__((aligned(PAGE)));
 static uint64_t bytes;
 
 void overhead(const struct order *o, int (*op)(void))

@@ -73,15 +73,13 @@ impl Host {
         workload: &Workload,
         counters: bool,
     ) -> Result<Vec<u8>, Stop> {
-        let failed = |operation: &str, error: io::Error| Failure::Host {
-            operation: format!("{operation} {}", self.guest.display()),
-            reason: error.to_string(),
-        };
-        let mut stderr = tempfile::tempfile().map_err(|error| failed("run", error))?;
+        let failed =
+            |operation: &str| host_failure(&format!("{operation} {}", self.guest.display()));
+        let mut stderr = tempfile::tempfile().map_err(failed("run"))?;
         let behind = |reason: String| Failure::Prefix { command: prefix.join(" "), reason };
         let started = self.start(prefix, workload, counters, &stderr);
         let mut child = started.map_err(|error| match prefix {
-            [] => failed("run", error),
+            [] => failed("run")(error),
             _ => behind(error.to_string()),
         })?;
         let mut stdout = child.stdout.take().expect("it is piped");
@@ -90,7 +88,7 @@ impl Host {
             drop(child.kill());
             drop(drain(&mut stdout, Instant::now() + TIDYING));
         }
-        let status = child.wait().map_err(|error| failed("wait for", error))?;
+        let status = child.wait().map_err(failed("wait for"))?;
         if self.programs.is_some() {
             end_orphans();
         }
@@ -163,7 +161,7 @@ impl Host {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     let operation = format!("read from process {}", child.id());
-                    return Err(Failure::Host { operation, reason: error.to_string() }.into());
+                    return Err(host_failure(&operation)(error).into());
                 }
             }
         }

@@ -125,11 +125,8 @@ impl Kvm {
         loop {
             match vm.wait(&self.watch(files, begins)) {
                 Ok(Rest::Paused) => {
-                    let panicked = wire::panic_message(&read_tail(&files.console));
-                    return match panicked {
-                        Some(message) => Err(Failure::Panic { message }.into()),
-                        None => Ok(vm.quit(&self.setup.limits)?),
-                    };
+                    wire::check_panic(&read_tail(&files.console))?;
+                    return Ok(vm.quit(&self.setup.limits)?);
                 }
                 Ok(Rest::Finished) => return Ok(()),
                 Ok(Rest::ShutDown) => {
@@ -366,10 +363,8 @@ fn pin_vcpus(vm: &mut Vm, cpus: &[usize]) -> Result<(), Failure> {
     }
     let threads = vm.monitor(|monitor| monitor.vcpu_threads())?;
     for (thread, cpu) in threads.into_iter().zip(cpus.iter().cycle()) {
-        pin_thread(thread, *cpu).map_err(|error| Failure::Host {
-            operation: format!("cannot keep a vCPU on CPU {cpu}"),
-            reason: error.to_string(),
-        })?;
+        let failed = host_failure(&format!("cannot keep a vCPU on CPU {cpu}"));
+        pin_thread(thread, *cpu).map_err(failed)?;
     }
     Ok(())
 }
@@ -380,15 +375,12 @@ fn run_on<T>(cpus: &[usize], work: impl FnOnce() -> T) -> Result<T, Failure> {
     if cpus.is_empty() {
         return Ok(work());
     }
-    let failed = |error: io::Error| Failure::Host {
-        operation: format!("cannot run on CPUs {cpus:?}"),
-        reason: error.to_string(),
-    };
-    let before = sched_getaffinity(None).map_err(|error| failed(error.into()))?;
-    let these = cpu_set(cpus).map_err(failed)?;
-    sched_setaffinity(None, &these).map_err(|error| failed(error.into()))?;
+    let failed = host_failure(&format!("cannot run on CPUs {cpus:?}"));
+    let keep_on = |cpus: &CpuSet| sched_setaffinity(None, cpus).map_err(io::Error::from);
+    let before = sched_getaffinity(None).map_err(io::Error::from).map_err(&failed)?;
+    cpu_set(cpus).and_then(|cpus| keep_on(&cpus)).map_err(&failed)?;
     let done = work();
-    sched_setaffinity(None, &before).map_err(|error| failed(error.into()))?;
+    keep_on(&before).map_err(&failed)?;
     Ok(done)
 }
 

@@ -234,7 +234,7 @@ impl Stop {
 }
 
 /// Makes a Failure of an error of the host; `operation` says what could not be done.
-fn host_failure(operation: &str) -> impl Fn(io::Error) -> Failure + Clone {
+fn host_failure(operation: &str) -> impl Fn(io::Error) -> Failure + Clone + use<> {
     let operation = operation.to_owned();
     move |error| Failure::Host { operation: operation.clone(), reason: error.to_string() }
 }

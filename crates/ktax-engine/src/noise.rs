@@ -185,18 +185,14 @@ impl Ticks {
 
     /// Returns the increase since `before`; 0 if a count decreased, as iowait's can.
     pub fn since(self, before: Ticks) -> Ticks {
-        Ticks {
-            busy: self.busy.saturating_sub(before.busy),
-            idle: self.idle.saturating_sub(before.idle),
-            steal: self.steal.saturating_sub(before.steal),
-        }
+        self.combine(before, u64::saturating_sub)
     }
 
-    fn and(self, other: Ticks) -> Ticks {
+    fn combine(self, other: Ticks, each: fn(u64, u64) -> u64) -> Ticks {
         Ticks {
-            busy: self.busy.saturating_add(other.busy),
-            idle: self.idle.saturating_add(other.idle),
-            steal: self.steal.saturating_add(other.steal),
+            busy: each(self.busy, other.busy),
+            idle: each(self.idle, other.idle),
+            steal: each(self.steal, other.steal),
         }
     }
 
@@ -235,7 +231,8 @@ impl Stat {
             cpus.iter().map(|cpu| self.cpus.get(cpu).copied()).collect();
         match named {
             Some(named) if !named.is_empty() => {
-                (named.iter().fold(Ticks::default(), |sum, cpu| sum.and(*cpu)), named.len())
+                let add = |sum: Ticks, cpu: &Ticks| sum.combine(*cpu, u64::saturating_add);
+                (named.iter().fold(Ticks::default(), add), named.len())
             }
             _ => (self.all, self.cpus.len()),
         }

@@ -126,7 +126,7 @@ impl Vm {
     pub fn wait(&mut self, watch: &Watched) -> Result<Rest, Stop> {
         loop {
             if let Some(status) = self.wait_for_exit(watch.limits)? {
-                return self.at_exit(status, watch.console).map_err(Stop::from);
+                return Ok(self.at_exit(status, watch.console)?);
             }
             if watch.cancel.is_cancelled() {
                 return Err(Stop::Cancelled);
@@ -134,18 +134,13 @@ impl Vm {
             self.check_limits(watch)?;
             match self.monitor.status() {
                 Ok(RunState::guest_panicked) => return Ok(Rest::Paused),
-                Ok(RunState::shutdown) => {
-                    return shut_down(watch.console).map_err(Stop::from);
-                }
+                Ok(RunState::shutdown) => return Ok(shut_down(watch.console)?),
                 Ok(_) => {}
                 // A QEMU that runs and does not answer hangs. One that has just ended is noticed in
                 // the next turn of this loop.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let panicked = crate::wire::panic_message(&read_tail(watch.console));
-                    return Err(match panicked {
-                        Some(message) => Failure::Panic { message }.into(),
-                        None => self.lost("its monitor does not answer").into(),
-                    });
+                    wire::check_panic(&read_tail(watch.console))?;
+                    return Err(self.lost("its monitor does not answer").into());
                 }
                 Err(_) => {}
             }
@@ -154,8 +149,8 @@ impl Vm {
 
     fn check_limits(&mut self, watch: &Watched) -> Result<(), Failure> {
         let limits = watch.limits;
-        let (wire, wire_bytes) = watch.wire;
-        for (path, limit_bytes) in [(wire, wire_bytes), (watch.console, limits.console_bytes)] {
+        let (wire_path, _) = watch.wire;
+        for (path, limit_bytes) in [watch.wire, (watch.console, limits.console_bytes)] {
             if fs::metadata(path).is_ok_and(|file| file.len() > limit_bytes) {
                 return Err(Failure::Flood { limit_bytes });
             }
@@ -163,15 +158,12 @@ impl Vm {
         self.check_panic(watch.console)?;
         let monitor = &mut self.monitor;
         let checked = self.deadline.check(limits, || monitor.guest_clock_s().unwrap_or(0));
-        checked.map_err(|late| {
-            let console = read_tail(watch.console);
-            let is_silent = || console.is_empty() && fs::metadata(wire).is_ok_and(is_empty);
-            match crate::wire::panic_message(&console) {
-                Some(message) => Failure::Panic { message },
-                None if self.is_boot && watch.speaks_first && is_silent() => late.mute(),
-                None => late,
-            }
-        })
+        let Err(late) = checked else { return Ok(()) };
+        let console = read_tail(watch.console);
+        wire::check_panic(&console)?;
+        let is_silent =
+            || console.is_empty() && fs::metadata(wire_path).is_ok_and(|wire| wire.len() == 0);
+        Err(if self.is_boot && watch.speaks_first && is_silent() { late.mute() } else { late })
     }
 
     /// Fails after a panic: a kernel with `panic=0` on its boot line then waits for ever.
@@ -180,7 +172,7 @@ impl Vm {
         if std::mem::replace(&mut self.console_bytes, bytes) == bytes {
             return Ok(());
         }
-        let panicked = crate::wire::panic_that_stays(&read_tail(console));
+        let panicked = wire::panic_that_stays(&read_tail(console));
         panicked.map_or(Ok(()), |message| Err(Failure::Panic { message }))
     }
 
@@ -245,16 +237,9 @@ impl Drop for Vm {
     }
 }
 
-fn is_empty(file: fs::Metadata) -> bool {
-    file.len() == 0
-}
-
 /// Judges a guest that shut down or reset, which it also does after a panic.
 fn shut_down(console: &Path) -> Result<Rest, Failure> {
-    match crate::wire::panic_message(&read_tail(console)) {
-        Some(message) => Err(Failure::Panic { message }),
-        None => Ok(Rest::ShutDown),
-    }
+    wire::check_panic(&read_tail(console)).map(|()| Rest::ShutDown)
 }
 
 /// Returns the text of an error of the monitor; empty if QEMU has ended, as its exit status tells.
@@ -446,12 +431,10 @@ pub fn read_tail(path: &Path) -> Vec<u8> {
 pub(super) fn read_hello(rest: &Rest, wire: &Path, console: &Path) -> Result<Hello, Failure> {
     let console = read_tail(console);
     let printed = fs::read(wire).unwrap_or_default();
-    match (wire::parse_hello(&printed), wire::panic_message(&console)) {
-        (_, Some(message)) => Err(Failure::Panic { message }),
-        (Ok(hello), None) if *rest == Rest::Paused => Ok(hello),
-        (Err(error), None) if !printed.is_empty() => {
-            Err(Failure::Garbled { reason: error.to_string() })
-        }
+    wire::check_panic(&console)?;
+    match wire::parse_hello(&printed) {
+        Ok(hello) if *rest == Rest::Paused => Ok(hello),
+        Err(error) if !printed.is_empty() => Err(Failure::Garbled { reason: error.to_string() }),
         _ => {
             let silent = Failure::Silent { console: wire::tail(&console) };
             Err(if console.is_empty() && printed.is_empty() { silent.mute() } else { silent })

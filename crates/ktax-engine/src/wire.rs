@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use ktax_host::text::escape_bytes;
-use ktax_model::{Error, ErrorKind, Layout, NamedFiles, Result, TracedCall, Workload};
+use ktax_model::{Error, ErrorKind, Failure, Layout, NamedFiles, Result, TracedCall, Workload};
 
 use answer::{parse_refusal, parse_start};
 
@@ -151,6 +151,11 @@ pub fn panic_message(console: &[u8]) -> Option<String> {
     let message = &console[start + MARK.len()..];
     let end = message.iter().position(|byte| b"\r\n".contains(byte)).unwrap_or(message.len());
     Some(escape_bytes(&message[..end.min(TAIL_BYTES)]))
+}
+
+/// Fails if the kernel has panicked.
+pub(super) fn check_panic(console: &[u8]) -> Result<(), Failure> {
+    panic_message(console).map_or(Ok(()), |message| Err(Failure::Panic { message }))
 }
 
 /// Returns the message of a panic once the kernel has printed all of it and only waits for a reset.

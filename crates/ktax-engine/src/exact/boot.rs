@@ -185,9 +185,7 @@ pub(super) fn collect(vm: &mut Vm, watch: &Watched, profile: &Path) -> Result<Ra
         vm.quit(watch.limits)?;
     }
     let console = read_tail(watch.console);
-    if let Some(message) = wire::panic_message(&console) {
-        return Err(Failure::Panic { message }.into());
-    }
+    wire::check_panic(&console)?;
     let console_tail = wire::tail(&console);
     if rest == Rest::ShutDown {
         return Err(Failure::Silent { console: console_tail }.into());
