@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use super::{missing_rows, row_failures, take_units};
-use crate::disk::{Lock, lock_file};
+use crate::disk::{Lock, lock_file, set_aside};
 use crate::engine::qemu::Qemu;
 use crate::engine::{self, Measures};
 use crate::flow::error::{Error, OrHost};
@@ -181,21 +181,39 @@ fn run_unit(
         Err(error) if error.kind == ErrorKind::NoRunDirectory => AnyRunDir::create(&path, planned),
         opened => opened,
     };
-    let in_use = |error: Error| match error.kind {
-        ErrorKind::InUse => {
-            Error::host(format!("{} is measured by another machine", path.display()))
-                .next("try again when it has ended")
-        }
-        _ => error,
+    let in_use = || {
+        Error::host(format!("{} is measured by another machine", path.display()))
+            .next("try again when it has ended")
     };
-    let run_dir = run_dir.map_err(in_use)?;
-    let _lock = run_dir.lock().map_err(in_use)?;
-    let ended = phases::run(&run_dir, Options::default(), session)?;
-    if ended == Ended::Complete && missing_rows(dir, unit, kernel).is_empty() {
+    let run_dir = run_dir.map_err(|error| match error.kind {
+        ErrorKind::InUse => in_use(),
+        _ => error,
+    })?;
+    // Another process may have finished the unit and removed its directory since it was opened.
+    let _lock = run_dir.lock().map_err(|error| match error.kind {
+        ErrorKind::InUse => in_use(),
+        _ if !path.exists() => in_use(),
+        _ => error,
+    })?;
+    let is_done = || missing_rows(dir, unit, kernel).is_empty();
+    let ended = match is_done() {
+        true => Ended::Complete,
+        false => phases::run(&run_dir, Options::default(), session)?,
+    };
+    if ended == Ended::Complete && is_done() {
         let next = "make the campaign's directory writable";
-        fs::remove_dir_all(&path).context(format!("cannot remove {}", path.display()), next)?;
+        remove_run(&path).context(format!("cannot remove {}", path.display()), next)?;
     }
     Ok(ended)
+}
+
+/// Removes a run directory. It is moved away first, so that no other process finds a part of it.
+fn remove_run(path: &Path) -> io::Result<()> {
+    match set_aside(path).and_then(fs::remove_dir_all) {
+        // Another process was first.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
 }
 
 /// Builds the kernel of a Subject from source, unless it is built, and leaves it in the directory
