@@ -186,7 +186,7 @@ fn pairs(what: &str, wanted: f64, count: usize, a: impl FnMut(), b: impl FnMut()
     pairs_by(|run| time(&mut || run()), what, wanted, count, a, b);
 }
 
-/// The same of the CPU time in user mode of the processes that they start and wait for.
+/// Ratios of the CPU time in user mode of the processes that they start and wait for.
 fn pairs_of_cpu(what: &str, wanted: f64, count: usize, a: impl FnMut(), b: impl FnMut()) {
     let seconds = |run: &mut dyn FnMut()| {
         let before = common::user_seconds_of_children();

@@ -204,7 +204,9 @@ fn every_workload_is_a_program_and_every_program_a_workload() {
     for program in &named {
         assert!(programs.contains(program), "no guest program {program}");
     }
-    for program in programs.iter().filter(|it| !["symbols", "program"].contains(&it.as_str())) {
+    for program in
+        programs.iter().filter(|program| !["symbols", "program"].contains(&program.as_str()))
+    {
         assert!(named.contains(program), "no workload file for {program}");
     }
 }

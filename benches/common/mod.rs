@@ -7,7 +7,7 @@ pub fn user_seconds_of_children() -> f64 {
     seconds_of_children()[0]
 }
 
-/// The same in user mode and in the host's kernel.
+/// Seconds of CPU time of those processes in user mode and in the host's kernel.
 pub fn cpu_seconds_of_children() -> f64 {
     seconds_of_children().iter().sum()
 }

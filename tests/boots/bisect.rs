@@ -1,6 +1,7 @@
 //! `ktax bisect` on real boots, over kernel parameters: what is planted is found, with its share; a
 //! search that is stopped goes on.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,7 +9,7 @@ use std::process::{Command, Stdio};
 use crate::common::recorder::Recorder;
 use crate::common::{KERNEL, QUICK_BOOT, cache, counts_plan, ktax, printed, run, scratch, until};
 use ktax::flow::bisect;
-use ktax::model::{Chain, Subject, Verdict};
+use ktax::model::{Bisection, Carrier, Chain, Point, Subject, Verdict};
 use ktax::plan::{CountsExperiment, Experiment};
 use ktax::report::Report;
 use rustix::process::{Pid, Signal, kill_process};
@@ -25,54 +26,17 @@ fn start(out: &Path) -> Command {
     command
 }
 
-fn finished(out: &Path) -> Vec<u8> {
-    fs::read(out.join("bisection.json")).unwrap()
-}
-
-#[test]
-fn all_that_carry_a_share_are_found_and_a_stopped_search_goes_on() {
-    let dir = scratch();
-    let whole = dir.path().join("whole");
-    let ran = run(&mut start(&whole));
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
-    let bisection = printed::bisection(&ran.stdout);
-    assert_eq!((bisection.chain, bisection.elements.len()), (Chain::Parameters, 5));
-    let found = bisection.found.as_deref().unwrap();
-    let names: Vec<_> = found.iter().map(|one| &*bisection.elements[one.after].name).collect();
-    assert_eq!(names, ["audit=1", "pti=on"]);
-    let shares: f64 = found.iter().map(|one| one.share_percent).sum();
-    assert!((shares - 100.0).abs() < 1.0 && found[0].delta > found[1].delta, "{found:?}");
-
-    let out = dir.path().join("stopped");
-    let mut child = start(&out).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    until("the search begins", || out.join("bisection.json").exists());
-    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert_ne!(finished(&out), finished(&whole));
-    let ran = run(&mut start(&out));
-    assert!(ran.stderr.contains("resume it with `ktax bisect run"), "{}", ran.stderr);
-    let ran = run(ktax().args(["bisect", "run"]).arg(&out));
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
-    assert!(ran.stdout.contains("audit=1"), "{}", ran.stdout);
-    assert_eq!(finished(&out), finished(&whole));
-    // What is finished is printed, and not measured again.
-    let again = run(ktax().args(["bisect", "run"]).arg(&out));
-    assert_eq!(again.stdout, ran.stdout);
-    let is_run = again.stderr.contains(" runs in ") || again.stderr.contains(" run in ");
-    assert!(!is_run, "{}", again.stderr);
-}
-
-/// The progress of a search is one whole: both ends are its first part, each place is another.
-#[test]
-fn a_search_says_which_part_begins_and_its_runs_add_up() {
-    let (dir, recorder) = (scratch(), Recorder::new());
+/// Makes the same search by the library, whose progress is one whole: both ends are its first part,
+/// each place is another.
+fn search_in_parts(out: &Path) {
+    let recorder = Recorder::new();
     let change = format!("{QUICK_BOOT} {PARAMETERS}");
     let [base, change] = [QUICK_BOOT, &change].map(|line| Subject::new(KERNEL, line));
+    let title = "planted".to_owned();
     let mut method = CountsExperiment::between(base, change);
     method.workloads = Some(vec!["getppid".to_owned()]);
-    let title = "planted".to_owned();
     let experiment = Experiment { title, seed: 1, threshold_percent: 0.1, method };
-    bisect::start(experiment, &dir.path().join("out"), &recorder.session()).unwrap();
+    bisect::start(experiment, out, &recorder.session()).unwrap();
     let (parts, ends) = (recorder.parts(), recorder.ends());
     // Five layouts of both ends, then one of each place.
     assert_eq!(ends[0], (10, 10));
@@ -84,6 +48,48 @@ fn a_search_says_which_part_begins_and_its_runs_add_up() {
     // At the end nothing is left.
     let last = ends.last().unwrap();
     assert_eq!(last.0, last.1);
+}
+
+fn bisection(out: &Path) -> Bisection {
+    printed::bisection(&fs::read_to_string(out.join("bisection.json")).unwrap())
+}
+
+/// All that was measured, and what follows.
+fn measured(out: &Path) -> (BTreeMap<usize, Point>, Option<Vec<Carrier>>) {
+    let bisection = bisection(out);
+    (bisection.points, bisection.found)
+}
+
+#[test]
+fn all_that_carry_a_share_are_found_and_a_stopped_search_goes_on() {
+    let dir = scratch();
+    let whole = dir.path().join("whole");
+    search_in_parts(&whole);
+    let bisected = bisection(&whole);
+    assert_eq!((bisected.chain, bisected.elements.len()), (Chain::Parameters, 5));
+    let found = bisected.found.as_deref().unwrap();
+    let names: Vec<_> = found.iter().map(|one| &*bisected.elements[one.after].name).collect();
+    assert_eq!(names, ["audit=1", "pti=on"]);
+    let shares: f64 = found.iter().map(|one| one.share_percent).sum();
+    assert!((shares - 100.0).abs() < 1.0 && found[0].delta > found[1].delta, "{found:?}");
+
+    let out = dir.path().join("stopped");
+    let mut child = start(&out).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("the search begins", || out.join("bisection.json").exists());
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_ne!(measured(&out), measured(&whole));
+    let ran = run(&mut start(&out));
+    assert!(ran.stderr.contains("resume it with `ktax bisect run"), "{}", ran.stderr);
+    let ran = run(ktax().args(["bisect", "run"]).arg(&out));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(ran.stdout.contains("audit=1"), "{}", ran.stdout);
+    assert_eq!(measured(&out), measured(&whole));
+    // What is finished is printed, and not measured again.
+    let again = run(ktax().args(["bisect", "run"]).arg(&out));
+    assert_eq!(again.stdout, ran.stdout);
+    let is_run = again.stderr.contains(" runs in ") || again.stderr.contains(" run in ");
+    assert!(!is_run, "{}", again.stderr);
 }
 
 #[test]
@@ -104,7 +110,7 @@ fn a_search_does_not_go_on_with_another_kernel_than_it_began_with() {
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     // As if it had been stopped before its last place.
     let path = out.join("bisection.json");
-    let mut bisection = printed::bisection(&String::from_utf8(finished(&out)).unwrap());
+    let mut bisection = bisection(&out);
     bisection.found = None;
     bisection.points.remove(&1).unwrap();
     fs::write(path, serde_json::to_vec(&bisection.saved()).unwrap()).unwrap();

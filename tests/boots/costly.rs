@@ -37,8 +37,11 @@ fn page_table_isolation_loads_cr3_twice_in_each_call_in_the_functions_that_do() 
     let effect = row.effect(Costly::Cr3Write.name()).unwrap();
     assert_eq!((effect.base, effect.change), (0.0, 2.0));
     // One where the call enters the kernel, and one where it leaves.
-    let mut functions: Vec<(&str, u64)> =
-        effect.functions.iter().map(|it| (it.function.as_str(), cr3(&it.costly).change)).collect();
+    let mut functions: Vec<(&str, u64)> = effect
+        .functions
+        .iter()
+        .map(|line| (line.function.as_str(), cr3(&line.costly).change))
+        .collect();
     functions.sort();
     assert_eq!(functions, [("entry_SYSCALL_64", 500), ("syscall_return_via_sysret", 500)]);
     let deepest = effect.paths.iter().filter(|path| cr3(&path.costly).change == 500).count();
@@ -88,7 +91,7 @@ fn clocks(dir: &Path, more: &[&str]) -> Comparison {
 
 /// How often a device's memory is accessed in a call, on each side; None: nobody looked.
 fn accesses(comparison: &Comparison) -> Option<(f64, f64)> {
-    comparison.rows[0].effect(Costly::Mmio.name()).map(|it| (it.base, it.change))
+    comparison.rows[0].effect(Costly::Mmio.name()).map(|effect| (effect.base, effect.change))
 }
 
 #[test]

@@ -12,7 +12,7 @@ use ktax::model::{
     TRANSFERS, Verdict,
 };
 
-/// Its processes wait for each other and for locks.
+/// A row whose processes wait for each other and for locks.
 const CONTENDED: &str = "messaging:channel=pipe,workers=process";
 
 const FOUR: [&str; 4] = ["--cpus", "4", "--layouts", "1"];
@@ -28,7 +28,9 @@ fn with_four(out: &Path, qemu: &Path, more: &[&str]) -> (Ran, Comparison) {
 
 fn samples(out: &Path) -> Vec<(Run, String)> {
     let all = measurements(out);
-    let runs = all.iter().filter(|(path, _)| path.extension().is_some_and(|it| it == "json"));
+    let runs = all
+        .iter()
+        .filter(|(path, _)| path.extension().is_some_and(|extension| extension == "json"));
     let both = runs.map(|(path, content)| {
         let profile = fs::read_to_string(out.join(path.with_extension("profile.tsv")));
         (serde_json::from_slice(content).unwrap(), profile.unwrap_or_default())
@@ -42,7 +44,7 @@ fn four_cpus_repeat_to_the_last_byte_and_their_times_add_up() {
     let dir = scratch();
     let mut results = Vec::new();
     for (name, loops) in [("quiet", 0), ("loaded", 2)] {
-        let _loops = Loops::start(loops);
+        let _loops = Loops::start_nice(loops);
         let out = dir.path().join(name);
         fs::create_dir(&out).unwrap();
         let cache = own_cache(&out).display().to_string();
@@ -108,7 +110,7 @@ fn planted_false_sharing_moves_transfers_and_nothing_else() {
     // The model changes none of what is counted.
     let counted = with("counted", &[]);
     for (name, metric) in
-        [near, far].iter().flat_map(|name| METRICS.iter().map(move |it| (name, it)))
+        [near, far].iter().flat_map(|name| METRICS.iter().map(move |metric| (name, metric)))
     {
         let expected = of(&modelled, name, metric.name).filter(|_| metric.name != TRANSFERS);
         assert_eq!(of(&counted, name, metric.name), expected, "{name} {}", metric.name);
@@ -132,7 +134,7 @@ fn a_queued_lock_takes_no_longer_than_with_the_finest_quantum() {
         let of_takers = evidence.wait_stacks.iter().filter(|stack| {
             ["alloc_fd", "close_fd"]
                 .iter()
-                .any(|taker| stack.functions.iter().any(|it| it == taker))
+                .any(|taker| stack.functions.iter().any(|function| function == taker))
         });
         let of_takers: u64 = of_takers.map(|stack| stack.wait.base).sum();
         assert!(waits > 0 && of_takers * 100 >= waits * 95, "{of_takers} of {waits}");
@@ -169,22 +171,23 @@ fn a_guest_that_never_ends_is_stopped_at_the_same_instruction_each_time() {
     four(&dir.path().join("boots"), &qemu, &["-w", "getppid:ops=1"]);
     let stopped = |name: &str, rows: &[&str]| {
         let rows = rows.iter().flat_map(|row| ["-w", *row]);
-        let args: Vec<&str> = rows.chain(["--time-limit", "8"]).collect();
+        let args: Vec<&str> = rows.chain(["--time-limit", "4"]).collect();
         let (ran, comparison) = four(&dir.path().join(name), &qemu, &args);
         assert_eq!(ran.status, 69, "{}", ran.stderr);
         (comparison, measurements(&dir.path().join(name)))
     };
     let (comparison, quiet) = stopped("quiet", &ENDLESS);
-    let loops = Loops::start(2);
+    let loops = Loops::start_nice(2);
     assert!(quiet == stopped("loaded", &ENDLESS).1);
     drop(loops);
     let [deadlock, long] = ENDLESS.map(|name| &row(&comparison, name).failures[0].failure);
-    let Failure::CountedTime { limit_s: 8, cpus } = deadlock else { panic!("{deadlock:?}") };
-    let waits = cpus.iter().filter(|it| it.doing == Doing::Wait && it.function == "[user]");
+    let Failure::CountedTime { limit_s: 4, cpus } = deadlock else { panic!("{deadlock:?}") };
+    let waits =
+        cpus.iter().filter(|place| place.doing == Doing::Wait && place.function == "[user]");
     assert_eq!(waits.count(), 2, "{deadlock}");
     assert!(deadlock.to_string().contains("its CPUs wait for each other: CPU 0"), "{deadlock}");
     let Failure::CountedTime { cpus, .. } = long else { panic!("{long:?}") };
-    assert!(cpus.len() == 4 && cpus.iter().all(|it| it.function != "[user]"), "{long}");
+    assert!(cpus.len() == 4 && cpus.iter().all(|place| place.function != "[user]"), "{long}");
     assert!(cpus.iter().any(CpuPlace::works), "{long}");
     // All CPUs idle: the clock flies, and next to no instruction is counted.
     let asleep = ["bad-sleep", "bad-halt"];
@@ -228,7 +231,7 @@ fn what_does_not_repeat_is_a_failure() {
     assert_eq!(ran.status, 69, "{}", ran.stderr);
     let failures = &row(&comparison, CONTENDED).failures;
     assert_eq!(failures.len(), 2, "{failures:?}");
-    assert!(failures.iter().all(|it| it.failure == Failure::NotRepeated), "{failures:?}");
+    assert!(failures.iter().all(|failed| failed.failure == Failure::NotRepeated), "{failures:?}");
 }
 
 #[test]

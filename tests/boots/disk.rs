@@ -46,7 +46,8 @@ fn rows_and_programs_have_their_files_on_the_disk() {
     assert!(executed(dir, "fs-append:fsync=1", "jbd2_"));
     assert!(!executed(dir, "getppid", "ext4_") && !executed(dir, "fs-rename", "shmem_"));
     // The journal's thread commits what an fsync waits for; getppid waits for none.
-    let awaited = |name: &str| row(&comparison, name).effect(AWAITED).map_or(0.0, |it| it.base);
+    let awaited =
+        |name: &str| row(&comparison, name).effect(AWAITED).map_or(0.0, |effect| effect.base);
     let process = row(&comparison, "fs-append:fsync=1").effects()[0].base;
     assert!(awaited("fs-append:fsync=1") > process / 2.0, "{comparison:?}");
     assert_eq!([awaited("fs-append:fsync=0"), awaited("getppid")], [0.0; 2]);
@@ -55,7 +56,7 @@ fn rows_and_programs_have_their_files_on_the_disk() {
     let of_threads = explained.split("of kernel threads that it waits for").nth(1).unwrap();
     assert!(of_threads.contains("jbd2_journal_commit_transaction"), "{explained}");
     let again = run(ktax().current_dir(dir).args(["report", "out", "--format", "mail"]));
-    let again: Vec<&str> = again.stdout.split_whitespace().filter(|it| *it != "\\").collect();
+    let again: Vec<&str> = again.stdout.split_whitespace().filter(|word| *word != "\\").collect();
     let again = again.join(" ");
     assert!(again.contains("--disk ext4") && again.contains("-- sh -c"), "{again}");
     let header = run(ktax().current_dir(dir).args(["report", "out"]));

@@ -16,7 +16,7 @@
 mod shell;
 
 use crate::common::page::{Block, Kind, Page, pages};
-use crate::common::{Need, require};
+use crate::common::{Need, require, scratch};
 use shell::Shell;
 
 #[test]
@@ -41,11 +41,17 @@ fn what_is_measured_here_is_written_anew() {
 /// Runs the blocks of a kind on every page, and compares or writes what they print.
 fn check(kind: Kind) {
     let mut wrong = Vec::new();
+    // Pages share rows, and a row of the store comes out the same, to the byte.
+    let store = scratch();
     for mut page in pages() {
         if !page.blocks().iter().any(|block| block.kind == kind) {
             continue;
         }
         let shell = Shell::new();
+        let shell = match page.blocks().iter().flat_map(Block::commands).any(looks_into_a_run) {
+            true => shell,
+            false => shell.with_store(store.path()),
+        };
         for block in page.blocks().iter().filter(|block| block.kind == Kind::File) {
             shell.write(&block.argument, &block.text);
         }
@@ -57,6 +63,11 @@ fn check(kind: Kind) {
         }
     }
     assert!(wrong.is_empty(), "type make bless\n{}", wrong.join("\n"));
+}
+
+/// Whether a command shows files that only a boot leaves.
+fn looks_into_a_run(command: String) -> bool {
+    ["ls ", "find ", "cat "].iter().any(|word| command.starts_with(word))
 }
 
 /// Runs one block; what is wrong with it, if anything.

@@ -100,7 +100,7 @@ fn a_panic_that_does_not_end_the_guest_is_named_at_once() {
     let more = ["--time-limit", "60"];
     let (ran, comparison) = failures(["panic=0", "panic=0 rdinit=/nothing"], &["bad-panic"], &more);
     assert_eq!(ran.status, 69);
-    let failures = row(&comparison, "bad-panic").failures.iter().map(|it| &it.failure);
+    let failures = row(&comparison, "bad-panic").failures.iter().map(|failed| &failed.failure);
     for (failure, word) in failures.zip(["sysrq", "VFS"]) {
         assert!(
             matches!(failure, Failure::Panic { message } if message.contains(word)),

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Instant;
 
+use crate::common::rows::short;
 use crate::common::{self, KERNEL, cache, comes, processes, scratch};
 use ktax::engine::kvm::{Kvm, Setup};
 use ktax::engine::qemu::Qemu;
@@ -270,8 +271,8 @@ fn the_vcpu_stays_on_its_cpu_and_the_user_may_stop() {
 
 #[test]
 fn every_usual_row_does_its_work_in_one_boot() {
-    let rows = plan::select(&plan::definitions().unwrap(), None).unwrap();
-    let names: Vec<&str> = rows.iter().map(|row| row.row.as_str()).collect();
+    let rows = short(plan::select(&plan::definitions().unwrap(), None).unwrap(), 8);
+    let names: Vec<&str> = rows.iter().map(String::as_str).collect();
     assert!(names.len() > 40);
     let booted = boot("", &names, 120).unwrap();
     for (wire, name) in booted.wires.iter().zip(names) {

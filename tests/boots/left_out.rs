@@ -17,7 +17,7 @@ fn paths_and_costly_instructions_are_left_out_and_all_else_is_the_same() {
     let kind = |line: &str| KINDS.into_iter().find(|kind| line.split('\t').next() == Some(kind));
     let found = |profile: &str| KINDS.map(|of| profile.lines().any(|line| kind(line) == Some(of)));
     assert_eq!(
-        [&all, &pathless, &plain].map(|it| found(it)),
+        [&all, &pathless, &plain].map(|profile| found(profile)),
         [[true, true, true], [false, true, false], [false, false, false]]
     );
     let rest = |profile: &str| {

@@ -150,7 +150,9 @@ fn counts_are_as_without_it_and_moved_memory_gets_no_verdict() {
         let modelled: Vec<&str> = counters().map(|metric| metric.name).collect();
         let there = |name: &&&str| row.effect(name).is_some();
         assert!(modelled.iter().filter(there).count() > 5, "{}", row.row);
-        for effect in row.effects().iter().filter(|it| modelled.contains(&it.metric.as_str())) {
+        for effect in
+            row.effects().iter().filter(|effect| modelled.contains(&effect.metric.as_str()))
+        {
             assert_eq!(effect.verdict, Verdict::NoDetectedChange, "{}: {}", row.row, effect.metric);
         }
         let counts = row.effect("model-branches").unwrap().counts().unwrap();

@@ -8,6 +8,7 @@ mod common;
 mod controls;
 mod costly;
 mod cpus;
+mod digits;
 mod disk;
 mod docs;
 mod exact;

@@ -58,8 +58,12 @@ fn check(out: &Path, most_per_mille: [u64; 2]) {
     assert_eq!(called(";__do_sys_getppid"), 500);
     let fork = profile_of(out, "base", ROWS[2]);
     check_entries(&fork);
-    let forks: u64 =
-        fork.paths.iter().filter(|it| it.function == "copy_process").map(|it| it.calls).sum();
+    let forks: u64 = fork
+        .paths
+        .iter()
+        .filter(|path| path.function == "copy_process")
+        .map(|path| path.calls)
+        .sum();
     assert_eq!(forks, 100);
     // Timer interrupts come after a return, too, and pop nothing of what they interrupt.
     let copies: Vec<_> = (fork.paths.iter().zip(stacks(&fork)))

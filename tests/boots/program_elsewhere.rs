@@ -46,11 +46,12 @@ fn a_ledger_says_what_a_program_pays_for_each_addition() {
     let ledger = printed::ledger(&ran.stdout);
     let [row] = &ledger.rows[..] else { panic!("{:?}", ledger.rows) };
     assert_eq!(row.row, "program:program");
-    let entries: Vec<_> = row.entries.iter().map(|it| (it.name.as_str(), it.verdict)).collect();
+    let entries: Vec<_> =
+        row.entries.iter().map(|entry| (entry.name.as_str(), entry.verdict)).collect();
     assert_eq!(entries, [("audit", Verdict::Slower), ("nothing", Verdict::NoDetectedChange)]);
 }
 
-/// Its name, from the directory on.
+/// Compiles the program; returns its name as seen from the directory.
 fn program(dir: &Path) -> String {
     let path = compiled(dir, CALLS);
     format!("./{}", path.file_name().unwrap().to_str().unwrap())

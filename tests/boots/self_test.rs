@@ -34,7 +34,10 @@ fn the_lock_is_contended_as_often_as_the_quantum_says() {
     let Some(qemu) = newer() else { return };
     for (quantum, expected) in SHARES {
         let first = test(&qemu, SelfTest::Locked, quantum);
-        assert!(first == test(&qemu, SelfTest::Locked, quantum), "{quantum} does not repeat");
+        // Runs have the first of these; the second is finer.
+        if [QUANTUM, 200].contains(&quantum) {
+            assert!(first == test(&qemu, SelfTest::Locked, quantum), "{quantum} does not repeat");
+        }
         let (contended, counter, profile) = first;
         assert_eq!(counter, ALL, "{quantum}");
         let share = contended as f64 / ALL as f64 * 100.0;
@@ -54,15 +57,15 @@ fn the_lock_is_contended_as_often_as_the_quantum_says() {
 /// A copy of an unpacked QEMU in which no plugin finds the function by which it ends slices: as if
 /// QEMU were built without modules, for which it exports that.
 fn without_exports(dir: &Path, qemu: &Path) -> PathBuf {
-    let [from, to] = [qemu.parent().unwrap(), dir].map(|it| it.join("root/usr"));
+    let [from, to] = [qemu.parent().unwrap(), dir].map(|root| root.join("root/usr"));
     fs::create_dir_all(to.join("bin")).unwrap();
     for name in ["lib", "share"] {
         symlink(from.join(name).canonicalize().unwrap(), to.join(name)).unwrap();
     }
-    let [from, to] = [from, to].map(|it| it.join("bin/qemu-system-x86_64"));
+    let [from, to] = [from, to].map(|usr| usr.join("bin/qemu-system-x86_64"));
     let mut program = fs::read(&from).unwrap();
     let name = b"\0cpu_exit\0";
-    let at = program.windows(name.len()).position(|it| it == name).expect("it is exported");
+    let at = program.windows(name.len()).position(|bytes| bytes == name).expect("it is exported");
     program[at + 1] = b'x';
     fs::write(&to, program).unwrap();
     fs::set_permissions(&to, fs::Permissions::from_mode(0o755)).unwrap();

@@ -14,7 +14,7 @@ use crate::common::{
 fn memories(cache: &Path) -> Vec<PathBuf> {
     let dirs = fs::read_dir(cache.join("snapshots")).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<PathBuf> =
-        dirs.map(|dir| dir.join("ram")).filter(|it| it.exists()).collect();
+        dirs.map(|dir| dir.join("ram")).filter(|path| path.exists()).collect();
     files.sort();
     files
 }

@@ -61,7 +61,7 @@ fn what_the_store_has_is_not_booted_and_comes_out_the_same() {
     assert!(without.stdout == first.stdout);
 }
 
-/// The same two subjects by their names: the same bytes, and the result is listed once.
+/// `ktax diff` of both subjects by their names prints these bytes, and the log has one result.
 fn assert_diff_is(dir: &Path, store: &Path, lines: [&str; 2]) {
     let said = |words: &[&str]| {
         let ran = run(ktax().args(words).arg("--store").arg(store));
@@ -86,7 +86,8 @@ fn assert_newer_is_passed_over(out: &Path, store: &Path, change: &str, first: &R
     let planted = ktax::store::Store::new(store.to_owned());
     let all = planted.objects().unwrap();
     let was: Vec<_> = all.iter().map(|path| planted.read(path).unwrap()).collect();
-    let of_base = was.iter().position(|it| it.of.boot_line == QUICK_BOOT).unwrap();
+    let of_base =
+        was.iter().position(|measurement| measurement.of.boot_line == QUICK_BOOT).unwrap();
     let mut newer = was[of_base].clone();
     newer.format += 1;
     std::fs::remove_file(&all[of_base]).unwrap();

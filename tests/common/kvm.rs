@@ -126,7 +126,7 @@ pub fn exits_after(before: &str, privileges: &str) -> Command {
     command
 }
 
-/// The same where there are tracepoints.
+/// `ktax exits` with these words, where there are tracepoints.
 pub fn exits(args: &[&str]) -> Command {
     let mut command = exits_after(TRACEFS, "");
     command.args(args);

@@ -85,9 +85,19 @@ pub struct Loops(pub Vec<Child>);
 
 impl Loops {
     pub fn start(count: usize) -> Loops {
+        Loops::with_niceness(count, 0)
+    }
+
+    /// Loops that get a quarter of a CPU beside something else.
+    pub fn start_nice(count: usize) -> Loops {
+        Loops::with_niceness(count, 5)
+    }
+
+    fn with_niceness(count: usize, niceness: u8) -> Loops {
         let start = |_| {
-            let mut command = Command::new("sh");
-            command.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
+            let mut command = Command::new("nice");
+            command.args(["-n", &niceness.to_string(), "sh", "-c", "while :; do :; done"]);
+            command.stdin(Stdio::null());
             die_with_parent(&mut command, [None, None]);
             command.spawn().unwrap()
         };

@@ -72,7 +72,7 @@ fn below(dir: &Path, extensions: &[&str]) -> Vec<PathBuf> {
         let path = entry.unwrap().path();
         if path.is_dir() {
             found.extend(below(&path, extensions));
-        } else if path.extension().is_some_and(|it| extensions.iter().any(|e| it == *e)) {
+        } else if path.extension().is_some_and(|found| extensions.iter().any(|e| found == *e)) {
             found.push(path);
         }
     }
@@ -94,7 +94,7 @@ impl Page {
         &self.text
     }
 
-    /// Its blocks in their order.
+    /// Blocks in their order.
     pub fn blocks(&self) -> Vec<Block> {
         let (mut found, mut open, mut at) = (Vec::new(), None, 0);
         for line in self.text.split_inclusive('\n') {

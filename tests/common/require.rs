@@ -106,7 +106,7 @@ fn test() -> String {
 /// Whether all of these programs, which are counted, are there.
 #[track_caller]
 pub fn are_there(programs: &[&str]) -> bool {
-    let missing: Vec<&str> = programs.iter().copied().filter(|it| !has(it)).collect();
+    let missing: Vec<&str> = programs.iter().copied().filter(|program| !has(program)).collect();
     let why = format!("{} missing; scripts/setup-programs.sh installs it", missing.join(" and "));
     require(Need::Programs, missing.is_empty(), why)
 }

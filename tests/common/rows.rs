@@ -35,11 +35,16 @@ pub fn short_row_of_each(names: &[String], share: u64) -> Vec<String> {
     let mut rows = select(&definitions().unwrap(), Some(names)).unwrap();
     let workload = |row: &Workload| row.row.split(':').next().unwrap().to_owned();
     rows.dedup_by_key(|row| workload(row));
-    let short = |row: &Workload| {
+    short(rows, share)
+}
+
+/// These rows, with one of so many of their operations.
+pub fn short(rows: Vec<Workload>, share: u64) -> Vec<String> {
+    let named = |row: Workload| {
         let separator = if row.row.contains(':') { ',' } else { ':' };
         format!("{}{separator}ops={}", row.row, (row.ops / share).max(1))
     };
-    rows.iter().map(short).collect()
+    rows.into_iter().map(named).collect()
 }
 
 /// The kinds of costly instructions whose Effect is wanted, each with its delta per operation.

@@ -37,7 +37,7 @@ fn is_missing() -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_there = |name: &&str| std::env::split_paths(&path).any(|dir| dir.join(name).is_file());
     let missing: Vec<&str> =
-        ["chromium", "pdftotext"].into_iter().filter(|it| !is_there(it)).collect();
+        ["chromium", "pdftotext"].into_iter().filter(|program| !is_there(program)).collect();
     let why = format!("{} missing; scripts/setup-browser.sh installs it", missing.join(" and "));
     !require(Need::Browser, missing.is_empty(), why)
 }

@@ -180,7 +180,7 @@ fn the_tables_say_how_many_there_are_and_what_they_take() {
     assert!(ran.stderr.contains("write a number with K, M, G or T, such as 20G"), "{}", ran.stderr);
 }
 
-/// The same cleaner ends every command that measures, also one that fails.
+/// Every command that measures ends with cleaning the cache, also one that fails.
 #[test]
 fn a_command_that_measures_cleans_at_its_end() {
     let dir = scratch();

@@ -34,7 +34,7 @@ fn campaign(root: &Path) -> CampaignDir {
         threshold_percent: 0.1,
         key: first.of.key.clone(),
         machine: first.of.machine.clone(),
-        workloads: all[0].iter().map(|it| it.of.workload.clone()).collect(),
+        workloads: all[0].iter().map(|measurement| measurement.of.workload.clone()).collect(),
         layouts: first.of.layouts.clone(),
         subjects: all.iter().map(subject).collect(),
         timed: Vec::new(),
@@ -42,7 +42,7 @@ fn campaign(root: &Path) -> CampaignDir {
     };
     let dir = CampaignDir::at(root, plan).begin().unwrap();
     let store = Store::new(dir.store());
-    all.iter().flatten().for_each(|it| assert!(store.put(it).is_ok()));
+    all.iter().flatten().for_each(|measurement| assert!(store.put(measurement).is_ok()));
     dir
 }
 

@@ -43,7 +43,8 @@ fn of_counts(like: &Row, at: usize) -> Row {
     evidence.effects.retain(|effect| effect.metric != "rep-iterations");
     for (thing, count) in Fitted::ALL.into_iter().zip(counts(at)) {
         for (place, metric) in thing.metrics().iter().enumerate() {
-            let effect = evidence.effects.iter_mut().find(|it| it.metric == *metric).unwrap();
+            let effect =
+                evidence.effects.iter_mut().find(|effect| effect.metric == *metric).unwrap();
             // Of two counters the first has all.
             effect.base = if place == 0 { count } else { 0.0 };
         }
@@ -142,7 +143,9 @@ fn what_a_machine_takes_is_found_estimated_and_printed_again() {
     let ran = in_dir(dir, "report --machine here.toml --json counted.json");
     let estimates = estimates(&ran);
     assert_eq!(estimates.len(), 40, "{}", ran.stderr);
-    assert!(estimates.iter().all(|it| it.machine == "here.toml" && it.base.is_some()));
+    assert!(
+        estimates.iter().all(|estimate| estimate.machine == "here.toml" && estimate.base.is_some())
+    );
     // What decides is decided without it.
     assert_eq!(ran.status, in_dir(dir, "report --json counted.json").status);
     // The same file of times twice is no more rows, and each result is printed again.

@@ -133,7 +133,7 @@ fn two_reads_of_a_file_are_what_came_between() {
     let later = file("later", "guest: 9 17000 400 6000\ncede: 1 5000 5000 5000\n");
     let text = exits(&["report", &later, "--since", &first]).stdout;
     let guest: Vec<&str> =
-        text.lines().find(|it| it.starts_with("guest")).unwrap().split_whitespace().collect();
+        text.lines().find(|line| line.starts_with("guest")).unwrap().split_whitespace().collect();
     assert_eq!(guest, ["guest", "100.00", "10", "2", "5.000", "6.000"], "{text}");
     assert!(!text.contains("cede"), "{text}");
     let classic = exits(&["report", &later, "--since", &first, "--layout", "classic"]).stdout;

@@ -138,7 +138,7 @@ fn check(
     found: Result<Experiment, PlanError>,
 ) {
     let uses = method.0;
-    let mut applies = applies_to.iter().any(|it| is_of(uses, it));
+    let mut applies = applies_to.iter().any(|name| is_of(uses, name));
     let mut where_it_does = applies_to.join(" and ");
     if key.starts_with("machine.") && uses == "the host engine" {
         (applies, where_it_does) = (false, where_it_does.replace(TIMES, "the kvm engine"));
@@ -203,7 +203,7 @@ fn the_flags_that_messages_name_are_flags() {
     let keys = keys.chain(of_subject.map(|(side, key)| format!("{side}.{key}")));
     let named: Vec<String> = keys.map(|key| named(&key)).collect();
     let flags: Vec<&str> =
-        named.iter().filter_map(|it| it.split_once(" (")).map(|it| it.0).collect();
+        named.iter().filter_map(|part| part.split_once(" (")).map(|part| part.0).collect();
     assert!(flags.len() > 15, "{flags:?}");
     for flag in flags {
         assert!(

@@ -23,9 +23,10 @@ fn linkage(file: &Path) -> (bool, usize) {
     let data = data.as_slice();
     let elf = FileHeader64::<LittleEndian>::parse(data).unwrap();
     let segments = elf.program_headers(LittleEndian, data).unwrap();
-    let names_linker = segments.iter().any(|it| it.p_type(LittleEndian) == PT_INTERP);
-    let entries = segments.iter().filter_map(|it| it.dynamic(LittleEndian, data).unwrap());
-    let needed = entries.flatten().filter(|it| it.tag32(LittleEndian) == Some(DT_NEEDED));
+    let names_linker = segments.iter().any(|segment| segment.p_type(LittleEndian) == PT_INTERP);
+    let entries =
+        segments.iter().filter_map(|segment| segment.dynamic(LittleEndian, data).unwrap());
+    let needed = entries.flatten().filter(|entry| entry.tag32(LittleEndian) == Some(DT_NEEDED));
     (names_linker, needed.count())
 }
 

@@ -107,12 +107,12 @@ fn unknown_in(tip: &str) -> Option<String> {
             return None;
         }
         let is_name = word.chars().all(|c| c.is_ascii_lowercase() || c == '-');
-        let has_more = command.get_subcommands().any(|it| !it.is_hide_set());
+        let has_more = command.get_subcommands().any(|command| !command.is_hide_set());
         if !has_more || !is_name || word.starts_with('-') {
             return None;
         }
-        let found = command.get_subcommands().find(|it| it.get_name() == word);
-        match found.filter(|it| !it.is_hide_set()) {
+        let found = command.get_subcommands().find(|command| command.get_name() == word);
+        match found.filter(|command| !command.is_hide_set()) {
             Some(found) => command = found.clone(),
             None => return Some(word.to_owned()),
         }
@@ -132,7 +132,8 @@ fn no_tip_and_no_page_names_a_command_that_help_does_not_list() {
             // What these say is for who runs a hidden command.
             let is_hidden =
                 ["cmd/vmm.rs", "cmd/kvm_host.rs", "ktax-exits/src/vmm", "ktax-exits/src/kvmhost"];
-            let is_text = name.extension().is_some_and(|it| it == "rs" || it == "md");
+            let is_text =
+                name.extension().is_some_and(|extension| extension == "rs" || extension == "md");
             if !is_text || is_hidden.iter().any(|hidden| name.to_string_lossy().starts_with(hidden))
             {
                 continue;

@@ -80,8 +80,9 @@ fn every_kernel_of_the_campaign_is_there_with_every_default_row() {
     assert_eq!(rows, default);
     for row in &rows {
         let points = history.lines.iter().filter(|line| line.row == *row);
-        let found = points.flat_map(|line| &line.points).filter_map(|it| it.package.as_deref());
-        let found: Vec<&str> = found.map(|it| it.split('=').next().unwrap()).collect();
+        let found =
+            points.flat_map(|line| &line.points).filter_map(|point| point.package.as_deref());
+        let found: Vec<&str> = found.map(|package| package.split('=').next().unwrap()).collect();
         assert_eq!(found, packages(), "{row}");
     }
 }
@@ -95,7 +96,8 @@ fn each_number_has_a_command_that_counts_it_again() {
     let mut commands = 0;
     for line in &history.lines {
         for pair in line.points.windows(2) {
-            let [base, change] = [&pair[0], &pair[1]].map(|it| it.package.as_deref().unwrap());
+            let [base, change] =
+                [&pair[0], &pair[1]].map(|point| point.package.as_deref().unwrap());
             let words = format!("ktax compare --base {base} --change {change} -w {}", line.row);
             assert!(page.contains(&words), "{words}");
             commands += 1;

@@ -258,28 +258,28 @@ fn a_plan_of_guests_that_points_outside_itself_is_refused() {
         assert!(error.message().contains(" is damaged or "), "{error}");
         assert!(!error.to_string().contains(char::is_control), "{error:?}");
     };
-    planted(&|it| it["rows"][0]["row"] = "../x".into());
-    planted(&|it| it["rows"][0]["row"] = it["rows"][1]["row"].clone());
-    planted(&|it| it["rows"] = serde_json::json!([]));
-    planted(&|it| it["host_kernel"]["sha256"] = "../../x".into());
-    planted(&|it| it["host_kernel"]["source"] = "\u{1b}[31m".into());
-    planted(&|it| it["base"]["kernel"]["sha256"] = "".into());
-    planted(&|it| it["base"]["kernel"]["source"] = "\u{1b}[31m".into());
+    planted(&|plan| plan["rows"][0]["row"] = "../x".into());
+    planted(&|plan| plan["rows"][0]["row"] = plan["rows"][1]["row"].clone());
+    planted(&|plan| plan["rows"] = serde_json::json!([]));
+    planted(&|plan| plan["host_kernel"]["sha256"] = "../../x".into());
+    planted(&|plan| plan["host_kernel"]["source"] = "\u{1b}[31m".into());
+    planted(&|plan| plan["base"]["kernel"]["sha256"] = "".into());
+    planted(&|plan| plan["base"]["kernel"]["source"] = "\u{1b}[31m".into());
     // What an experiment's file may not ask for: 64 GiB, no CPU, no operation, no such host.
     for mib in [63, 3073, 65_536, 4_000_000] {
-        planted(&|it| it["change"]["subject"]["memory_mib"] = mib.into());
+        planted(&|plan| plan["change"]["subject"]["memory_mib"] = mib.into());
     }
     for cpus in [0, 17, 255] {
-        planted(&|it| it["change"]["subject"]["cpus"] = cpus.into());
+        planted(&|plan| plan["change"]["subject"]["cpus"] = cpus.into());
     }
-    planted(&|it| it["rows"][2]["work"]["program"]["ops"] = 0.into());
-    planted(&|it| it["host"] = "kvm-e500v2".into());
-    planted(&|it| it["change"]["subject"]["without"][0] = "\u{1b}[31m".into());
-    planted(&|it| it["host_subject"]["kernel"] = "\u{7}".into());
-    planted(&|it| it["steps"][1] = it["steps"][0].clone());
-    planted(&|it| it["steps"][1]["layout"] = 99.into());
-    planted(&|it| it["layouts"][0]["padding"] = 4_000_000.into());
-    planted(&|it| it["key"]["qemu"] = "\u{1b}[31m".into());
+    planted(&|plan| plan["rows"][2]["work"]["program"]["ops"] = 0.into());
+    planted(&|plan| plan["host"] = "kvm-e500v2".into());
+    planted(&|plan| plan["change"]["subject"]["without"][0] = "\u{1b}[31m".into());
+    planted(&|plan| plan["host_subject"]["kernel"] = "\u{7}".into());
+    planted(&|plan| plan["steps"][1] = plan["steps"][0].clone());
+    planted(&|plan| plan["steps"][1]["layout"] = 99.into());
+    planted(&|plan| plan["layouts"][0]["padding"] = 4_000_000.into());
+    planted(&|plan| plan["key"]["qemu"] = "\u{1b}[31m".into());
     let Plan { method: PlanMethod::Guests(guests), .. } = of_guests() else { panic!() };
     assert!(guests.steps.len() == 10 && guests.rows.len() == 3);
 }

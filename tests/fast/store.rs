@@ -157,7 +157,7 @@ fn an_object_is_gzip_for_everyone() {
     assert_eq!(read["measurement"]["of"], of);
     // A function's line has the numbers of all layouts.
     let lines = read["profiles"]["lines"].as_array().unwrap();
-    let line = lines.iter().position(|it| it.to_string().contains("entry_SYSCALL_64")).unwrap();
+    let line = lines.iter().position(|line| line.to_string().contains("entry_SYSCALL_64")).unwrap();
     assert_eq!(read["profiles"]["columns"][line][0].as_array().unwrap().len(), 5);
 }
 
@@ -284,7 +284,7 @@ fn results_that_were_made_together_are_kept_together() {
     let all: Vec<_> = (0..4).map(saved).collect();
     let store = Store::new(dir.path().join("store"));
     store.put_results(all).unwrap();
-    let times: Vec<_> = store.results().unwrap().iter().map(|it| modified(it)).collect();
+    let times: Vec<_> = store.results().unwrap().iter().map(|path| modified(path)).collect();
     assert!(times.len() == 4 && times.iter().all(|time| *time == times[0]), "{times:?}");
 }
 

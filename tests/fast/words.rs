@@ -10,8 +10,11 @@ use crate::common::{ktax, run, scratch};
 
 /// Each command that help lists, with those below it: the name of its page, and the command.
 fn listed(command: &Command, name: &str) -> Vec<(String, Command)> {
-    let below = command.get_subcommands().filter(|it| !it.is_hide_set() && it.get_name() != "help");
-    let below = below.flat_map(|it| listed(it, &format!("{name}-{}", it.get_name())));
+    let below = command
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set() && command.get_name() != "help");
+    let below =
+        below.flat_map(|command| listed(command, &format!("{name}-{}", command.get_name())));
     [(name.to_owned(), command.clone())].into_iter().chain(below).collect()
 }
 
@@ -171,7 +174,7 @@ fn shells_complete_workloads_experiments_and_formats() {
         let mut lines = fish.lines().filter_map(|line| line.strip_prefix(here));
         let begin = format!("{command}\" -a \"");
         let names = lines.find_map(|line| line.strip_prefix(&begin)).unwrap_or_default();
-        assert!(names.split([' ', '"']).any(|it| it == name), "{command}: {names}");
+        assert!(names.split([' ', '"']).any(|word| word == name), "{command}: {names}");
     }
     let bash = run(ktax().args(["completions", "bash"])).stdout;
     assert!(bash.contains("lsm-smp") && bash.contains("hardening-boot"), "{bash}");

@@ -55,7 +55,10 @@ fn what_was_written_is_read_again_and_without_rows_that_is_said() {
     let path = path.to_str().unwrap();
     let ran = run(ktax().args(["calibrate", "--model", "skylake", "--json", "--out", path]));
     let table = table(&ran);
-    assert!(table.missing.iter().any(|it| it.starts_with("no rows were given")), "{table:?}");
+    assert!(
+        table.missing.iter().any(|reason| reason.starts_with("no rows were given")),
+        "{table:?}"
+    );
     assert!(table.calibration.operations.contains_key(&Costly::Locked));
     assert_eq!(table.model, "skylake");
     assert_eq!(lone_cycles(&format!("{}{}", ran.stdout, ran.stderr)), None);

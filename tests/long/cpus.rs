@@ -45,7 +45,7 @@ fn contended_rows_repeat_ten_of_ten_times_at_every_quantum_under_load() {
             let args: Vec<&str> = rows.chain(more).chain(quantum.iter().copied()).collect();
             let (ran, comparison) = compare(&out, ["", ""], &args);
             let failures = comparison.rows.iter().flat_map(|row| &row.failures);
-            let failures: Vec<_> = failures.map(|it| format!("{it:?}")).collect();
+            let failures: Vec<_> = failures.map(|failure| format!("{it:?}")).collect();
             assert_eq!(ran.status, 0, "at {quantum:?}: {failures:?} {}", ran.stderr);
             for name in CONTENDED {
                 let waits = row(&comparison, name).effect(SPIN_WAIT).unwrap();
@@ -74,7 +74,8 @@ fn contended_rows_repeat_ten_of_ten_times_at_every_quantum_under_load() {
 /// The profiles of a run directory, by the path of each.
 fn profiles_of(out: &Path) -> Vec<(PathBuf, String)> {
     let paths = measurements(out).into_iter().map(|(path, _)| path);
-    let profiles = paths.filter(|path| path.extension().is_some_and(|it| it == "tsv"));
+    let profiles =
+        paths.filter(|path| path.extension().is_some_and(|extension| extension == "tsv"));
     profiles.map(|path| (path.clone(), fs::read_to_string(out.join(&path)).unwrap())).collect()
 }
 

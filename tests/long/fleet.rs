@@ -25,9 +25,9 @@ fn plan(dir: &Path, out: &str, more: &[&str]) -> Ran {
 #[test]
 fn a_fleet_on_slurm_gives_the_bytes_of_one_machine() {
     let has = |program: &str| {
-        ["/usr/sbin", "/usr/bin"].iter().any(|it| Path::new(it).join(program).exists())
+        ["/usr/sbin", "/usr/bin"].iter().any(|dir| Path::new(dir).join(program).exists())
     };
-    let has_slurm = ["slurmctld", "slurmd", "munged", "sbatch"].iter().all(|it| has(it));
+    let has_slurm = ["slurmctld", "slurmd", "munged", "sbatch"].iter().all(|program| has(program));
     let why = "slurmctld, slurmd or munge is missing; scripts/setup-slurm.sh installs them";
     if !require(Need::Root, rustix::process::geteuid().is_root(), "a cluster needs root")
         || !require(Need::Slurm, has_slurm, why)

@@ -108,7 +108,8 @@ fn root(dir: &Path, tree: &Path, codename: &str) -> PathBuf {
 
 #[test]
 fn two_builds_are_the_same_bytes_and_count_the_same_on_debian_12_and_13() {
-    let has = ["mmdebstrap", "dh"].iter().all(|it| Path::new("/usr/bin").join(it).exists());
+    let has =
+        ["mmdebstrap", "dh"].iter().all(|program| Path::new("/usr/bin").join(program).exists());
     let why = "mmdebstrap or dh is missing; scripts/setup-roots.sh installs them";
     if !require(Need::Root, rustix::process::geteuid().is_root(), "a clean Debian needs root")
         || !require(Need::Roots, has, why)

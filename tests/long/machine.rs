@@ -45,7 +45,8 @@ fn caches_miss_what_callgrinds_do() {
     let profile = counted.profile(&counted.plan().method.steps[0], "program:work").unwrap();
     let ours = |counter| -> u64 {
         let lines = profile.lines.iter().filter(|line| line.context == Context::Process);
-        let of_user = lines.filter(|it| it.function.starts_with('[') && it.function != "[kernel]");
+        let of_user =
+            lines.filter(|line| line.function.starts_with('[') && line.function != "[kernel]");
         of_user.map(|line| line.counts[counter]).sum()
     };
     for (counter, events, within) in [
@@ -73,7 +74,7 @@ fn a_meaningless_change_gets_no_verdict_on_any_row_by_the_model() {
     for row in &comparison.rows {
         let effects = row.effects();
         modelled += effects.iter().filter(|effect| is_modelled(&effect.metric)).count();
-        for effect in effects.iter().filter(|it| it.verdict != Verdict::NoDetectedChange) {
+        for effect in effects.iter().filter(|effect| effect.verdict != Verdict::NoDetectedChange) {
             found.push(format!("{}: {effect:#?}", row.row));
         }
     }

@@ -66,7 +66,7 @@ fn the_commands_beside_a_row_print_its_numbers_again() {
     let again = of_page(&fs::read_to_string(dir.path().join("again.html")).unwrap());
     let (again, page) = (points(&again), points(&of_page(&page)));
     let numbers = |points: &[HistoryPoint]| {
-        points.iter().map(|it| (it.package.clone(), it.values.clone())).collect::<Vec<_>>()
+        points.iter().map(|point| (point.package.clone(), point.values.clone())).collect::<Vec<_>>()
     };
     assert_eq!(numbers(&again), numbers(&page));
 }

@@ -39,7 +39,7 @@ fn zero_is_zero(rows: &[String], layouts: usize) {
 
 #[test]
 fn a_short_row_of_every_workload_of_every_group_repeats_to_the_last_digit() {
-    let names = short_row_of_each(&workloads(), 8);
+    let names = short_row_of_each(&workloads(), 32);
     assert_eq!(repeat(&names), workloads().len());
 }
 

@@ -40,7 +40,7 @@ fn idle(kernels: [&str; 2]) {
         // A preempt-rt kernel has threads for interrupts, which is most of this.
         let of = |context: Context| sample.counts.get(&context).copied().unwrap_or_default();
         let background = [of(Context::Kthread), of(Context::Interrupt)];
-        let executed: u64 = background.iter().map(|it| it.executed()).sum();
+        let executed: u64 = background.iter().map(|counts| counts.executed()).sum();
         let of_a_thousand = 1000 * executed / sample.tsc;
         assert!(of_a_thousand < 3, "{}: {sample:?}", path.display());
         samples += 1;

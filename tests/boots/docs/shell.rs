@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tempfile::TempDir;
@@ -15,6 +15,8 @@ const MARK: char = '\u{1}';
 
 pub struct Shell {
     dir: TempDir,
+    /// Where rows are kept that other pages show too; empty: nowhere.
+    store: PathBuf,
 }
 
 impl Shell {
@@ -28,7 +30,11 @@ impl Shell {
         if newer.is_dir() {
             symlink(newer, dir.path().join("qemu-10")).unwrap();
         }
-        Shell { dir }
+        Shell { dir, store: PathBuf::new() }
+    }
+
+    pub fn with_store(self, store: &Path) -> Shell {
+        Shell { store: store.to_owned(), ..self }
     }
 
     pub fn write(&self, name: &str, text: &str) {
@@ -66,6 +72,7 @@ impl Shell {
                 None => shell.env_remove(name),
             };
         }
+        shell.env("KTAX_STORE", &self.store);
         shell
     }
 }

@@ -34,41 +34,6 @@ fn compared_by(mut ktax: Command, sides: &str) -> (TimesComparison, Vec<TimedPai
 }
 
 #[test]
-fn guests_are_compared_and_a_translator_is_no_clock() {
-    let (comparison, pairs, text) = compared(&format!(
-        "[base]\nkernel = \"{KERNEL}\"\n[change]\nkernel = \"{KERNEL}\"\nboot_line = \"nosmp\"\n"
-    ));
-    assert!(comparison.unfit.unwrap().contains("translator"));
-    // Nobody goes on with what cannot be judged.
-    assert_eq!((comparison.pairs, pairs.len()), (1, comparison.controls + 1));
-    let compared = pairs.last().unwrap();
-    for (boot, ends) in [(&compared.boots.base, false), (&compared.boots.change, true)] {
-        let run = &boot.runs["getppid:ops=500"];
-        assert!(run.loops_ns.len() == 2 && run.failure.is_none(), "{run:?}");
-        assert_eq!(run.signature["calls"], 500);
-        assert_eq!(boot.facts[fact::BOOT_LINE].ends_with("nosmp"), ends, "{:?}", boot.facts);
-    }
-    assert!(text.contains("inconclusive") && text.contains("getppid:ops=500"), "{text}");
-}
-
-#[test]
-fn bare_metal_is_this_machine() {
-    let (comparison, pairs, text) =
-        compared(&format!("[base]\nbare_metal = true\n[change]\nkernel = \"{KERNEL}\"\n"));
-    assert_eq!(comparison.pairs, 1, "{comparison:?}");
-    let boots = &pairs.last().unwrap().boots;
-    let here = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
-    assert_eq!(boots.base.facts[fact::KERNEL], here.trim());
-    assert!(boots.change.facts.contains_key("accelerator"), "{:?}", boots.change.facts);
-    // One vCPU: both run on the same CPU, in every pair.
-    let cpu = &boots.change.facts[fact::VCPU_CPUS];
-    let of_base = || pairs.iter().map(|pair| &pair.boots.base.facts[fact::AFFINITY]);
-    assert!(of_base().all(|affinity| affinity == cpu), "{cpu}: {pairs:?}");
-    // What could not be measured is not said.
-    assert!(!text.contains("% of bare metal"), "{text}");
-}
-
-#[test]
 fn a_run_goes_on_with_the_kernel_that_was_planned_or_not_at_all() {
     let dir = scratch();
     let image = dir.path().join("bzImage");
@@ -150,16 +115,23 @@ fn cpus_that_ktax_may_not_use_are_not_used() {
 }
 
 #[test]
-fn guests_and_bare_metal_share_the_one_cpu_that_ktax_may_use() {
+fn bare_metal_is_this_machine_and_shares_the_one_cpu_that_ktax_may_use() {
     let cpu = *allowed_cpus().unwrap().last().unwrap();
     let sides = format!("[base]\nbare_metal = true\n[change]\nkernel = \"{KERNEL}\"\n");
-    let (comparison, pairs, _) = compared_by(on_cpu(cpu), &format!("cpus = 2\n{sides}"));
+    let (comparison, pairs, text) = compared_by(on_cpu(cpu), &format!("cpus = 2\n{sides}"));
     assert_eq!(comparison.pairs, 1, "{comparison:?}");
     let boots = &pairs.last().unwrap().boots;
-    assert_eq!(boots.base.facts[fact::AFFINITY], cpu.to_string());
-    assert_eq!(boots.change.facts[fact::VCPU_CPUS], cpu.to_string());
+    let here = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    assert_eq!(boots.base.facts[fact::KERNEL], here.trim());
+    assert!(boots.change.facts.contains_key("accelerator"), "{:?}", boots.change.facts);
+    // One vCPU: both run on the same CPU, in every pair.
+    let cpu = cpu.to_string();
+    assert_eq!(boots.change.facts[fact::VCPU_CPUS], cpu);
+    assert!(pairs.iter().all(|pair| pair.boots.base.facts[fact::AFFINITY] == cpu), "{pairs:?}");
     let run = &boots.change.runs["getppid:ops=500"];
     assert!(run.failure.is_none(), "{run:?}");
+    // What could not be measured is not said.
+    assert!(!text.contains("% of bare metal"), "{text}");
 }
 
 #[test]
@@ -177,10 +149,8 @@ fn guests_are_told_apart_and_need_no_boot_of_the_machine() {
     assert!(ran.stderr.contains("ktax starts both sides itself"), "{}", ran.stderr);
 }
 
-#[test]
-fn a_program_runs_in_guests_and_after_it_the_next_row() {
-    let dir = scratch();
-    let program = r#"
+/// A program that leaves a directory and a process behind.
+const PROGRAM: &str = r#"
 [[program]]
 name = "mine"
 script = """
@@ -194,24 +164,26 @@ ops = 2
 setup = "echo 1 > /tmp/setup"
 prepare = "rm -rf /tmp/left; echo 2 > /tmp/before"
 "#;
-    let text = format!(
-        "title = \"programs\"\nengine = \"kvm\"\nloops = 2\nsame = true\n\
-         workloads = [\"getppid:ops=500\"]\n\
-         [machine]\ncpu = \"max\"\naccelerator = \"tcg\"\n\
-         [base]\nkernel = \"{KERNEL}\"\n[change]\nkernel = \"{KERNEL}\"\n{program}"
-    );
-    fs::write(dir.path().join("x.toml"), text).unwrap();
-    let args = ["compare", "x.toml", "--json", "--out", "run"];
-    let ran = run(ktax().current_dir(dir.path()).args(args));
-    assert_eq!(ran.status, 4, "{}", ran.stderr);
-    let pair = fs::read(dir.path().join("run/pairs/0000.json")).unwrap();
-    let pair: TimedPair = serde_json::from_slice(&pair).unwrap();
-    let runs = &pair.boots.base.runs;
-    let run = &runs["program:mine"];
-    assert!(run.failure.is_none() && run.loops_ns.len() == 2, "{run:?}");
-    assert_eq!(run.signature["runs"], 1, "{run:?}");
-    assert!(runs["getppid:ops=500"].failure.is_none(), "{runs:?}");
-    let comparison = common::printed::comparison(&ran.stdout);
-    let rows: Vec<&str> = comparison.rows.iter().map(|row| row.row.as_str()).collect();
-    assert_eq!(rows, ["program:mine", "getppid:ops=500"]);
+
+#[test]
+fn guests_run_a_program_and_a_row_and_a_translator_is_no_clock() {
+    let change = format!("[change]\nkernel = \"{KERNEL}\"\nboot_line = \"nosmp\"\n");
+    let (comparison, pairs, text) =
+        compared(&format!("[base]\nkernel = \"{KERNEL}\"\n{change}{PROGRAM}"));
+    assert!(comparison.unfit.unwrap().contains("translator"));
+    // Nobody goes on with what cannot be judged.
+    assert_eq!((comparison.pairs, pairs.len()), (1, comparison.controls + 1));
+    let boots = &pairs.last().unwrap().boots;
+    for (boot, ends) in [(&boots.base, false), (&boots.change, true)] {
+        let program = &boot.runs["program:mine"];
+        assert!(program.failure.is_none() && program.loops_ns.len() == 2, "{program:?}");
+        assert_eq!(program.signature["runs"], 1, "{program:?}");
+        let row = &boot.runs["getppid:ops=500"];
+        assert!(row.loops_ns.len() == 2 && row.failure.is_none(), "{row:?}");
+        assert_eq!(row.signature["calls"], 500);
+        assert_eq!(boot.facts[fact::BOOT_LINE].ends_with("nosmp"), ends, "{:?}", boot.facts);
+    }
+    assert!(text.contains("inconclusive"), "{text}");
+    let rows = ["program:mine", "getppid:ops=500"].map(|row| text.find(row).unwrap());
+    assert!(rows[0] < rows[1], "{text}");
 }

@@ -88,7 +88,7 @@ impl Orc {
         Orc { entries: ips.zip(entries.chunks_exact(SIZE).map(entry)).collect() }
     }
 
-    /// That of an instruction.
+    /// The table's entry for an instruction.
     fn entry(&self, ip: u64) -> Option<Entry> {
         let after = self.entries.partition_point(|(from, _)| *from <= ip);
         Some(self.entries[after.checked_sub(1)?].1)

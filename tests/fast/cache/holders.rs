@@ -43,8 +43,12 @@ fn what_another_process_uses_stays_until_it_is_killed() {
             _ => Other::locks(path, "--shared"),
         };
         let du = json(&command(&["du", "--json"], cache));
-        let in_use: u64 =
-            du["kinds"].as_array().unwrap().iter().map(|it| it["in_use"].as_u64().unwrap()).sum();
+        let in_use: u64 = du["kinds"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|kind| kind["in_use"].as_u64().unwrap())
+            .sum();
         assert_eq!(in_use, 1, "{kind:?}: {du}");
         let ran = command(&["clean", "--all"], cache);
         assert_eq!(ran.status, 0, "{}", ran.stderr);

@@ -118,7 +118,8 @@ fn a_failed_boot_fails_its_rows_and_leaves_the_other_side_alone() {
         }
         for row in &compared(dir.path()).rows {
             assert_eq!(row.verdict, Verdict::Failed);
-            let failures = row.failures.iter().map(|it| (it.boot.as_str(), &it.failure));
+            let failures =
+                row.failures.iter().map(|failed| (failed.boot.as_str(), &failed.failure));
             let failures: Vec<_> = failures.collect();
             assert_eq!(failures, [("001-change", &failure), ("002-change", &spared)]);
         }

@@ -206,7 +206,7 @@ fn page_faults_are_what_a_change_is_about_and_shown() {
     assert_eq!(what, ["page faults"]);
 }
 
-/// The same, and prints how often as UnixBench does.
+/// A program that also prints how often it ran, as UnixBench does.
 fn unixbench(side: Side, layout: usize) -> Did {
     let mut did = fixed_time(side, layout);
     let calls = did.calls[0].1;

@@ -107,7 +107,7 @@ fn one_process_in_twenty_takes_no_block_away_and_nothing_of_it_is_hidden() {
     let comparison = in_blocks(dir.plan(), &blocks);
     assert_eq!(comparison.rows[1].verdict, Verdict::DifferentWork);
     let changed = format!("THP changed while block {change} was measured");
-    assert!(comparison.warnings.iter().any(|it| it.fact == changed), "{comparison:?}");
+    assert!(comparison.warnings.iter().any(|warning| warning.fact == changed), "{comparison:?}");
 }
 
 #[test]

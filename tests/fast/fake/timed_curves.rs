@@ -31,13 +31,13 @@ fn a_point_at_exactly_one_is_on_no_side_of_a_crossing() {
         of_times(&comparison).crossings.clone()
     };
     let through = crossings("through", &[1, 2, 4]);
-    assert_eq!(through.iter().map(|it| it.between).collect::<Vec<_>>(), [(1, 4)]);
+    assert_eq!(through.iter().map(|crossing| crossing.between).collect::<Vec<_>>(), [(1, 4)]);
     // What only touches 1 does not cross it.
     assert_eq!(crossings("touching", &[2, 3, 4]), []);
     // A curve is in the order of its parameter, whoever typed it how.
     assert_eq!(crossings("typed", &[4, 1, 2]), through);
     let back = crossings("back", &[4, 8, 16]);
-    assert_eq!(back.iter().map(|it| it.between).collect::<Vec<_>>(), [(4, 16)]);
+    assert_eq!(back.iter().map(|crossing| crossing.between).collect::<Vec<_>>(), [(4, 16)]);
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn a_boot_that_the_host_lost_is_made_once_more_and_this_is_said() {
     let comparison = compared(&dir.path().join("once"), &ten, &once);
     assert_eq!(*once.seen.borrow(), 2 * 18 + 1);
     assert!(comparison.rows.iter().all(|row| row.failures.is_empty()), "{comparison:?}");
-    let said: Vec<&str> = comparison.warnings.iter().map(|it| it.fact.as_str()).collect();
+    let said: Vec<&str> = comparison.warnings.iter().map(|warning| warning.fact.as_str()).collect();
     assert_eq!(said, ["ktax made a boot of pair 2 a second time: QEMU was lost: signal 9"]);
     // Not for ever.
     let lost = Failure::QemuLost { reason: "signal 9".into() };
@@ -88,7 +88,7 @@ fn the_console_of_a_guest_that_ends_in_the_middle_is_beside_its_pair() {
     // What ends well has none, and names none.
     let other = dir.path().join("other");
     compared(&other, &of_guests, &scene(calm));
-    let names = fs::read_dir(other.join("pairs")).unwrap().map(|it| it.unwrap().file_name());
+    let names = fs::read_dir(other.join("pairs")).unwrap().map(|entry| entry.unwrap().file_name());
     let logs = names.filter(|name| name.to_string_lossy().ends_with(".log"));
     assert_eq!(logs.count(), 0);
 }
@@ -103,7 +103,7 @@ fn a_row_that_never_ran_is_not_tried_in_every_boot() {
     compared(&root, &plan(), &Scene { failure: failing, ..scene(calm) });
     let pairs = open_times(&root).unwrap().pairs().unwrap();
     let tried = |pair: &&TimedPair| pair.boots.change.runs.contains_key("pipe");
-    let (last, of_change) = (pairs.last().unwrap(), pairs.iter().filter(|it| !it.is_control));
+    let (last, of_change) = (pairs.last().unwrap(), pairs.iter().filter(|pair| !pair.is_control));
     assert_eq!((of_change.filter(tried).count(), tried(&last)), (3, false));
     assert!(pairs.len() >= 18 && last.boots.change.runs.contains_key("getppid"));
 }

@@ -217,7 +217,7 @@ fn what_was_not_declared_refuses_unless_it_is_allowed() {
     plan.method.allow_differences = true;
     let comparison = compared(&dir.path().join("allowed"), &plan, &other);
     assert_eq!(comparison.rows[1].verdict, Verdict::Slower);
-    let warned = |fact: &str| comparison.warnings.iter().any(|it| it.fact.contains(fact));
+    let warned = |fact: &str| comparison.warnings.iter().any(|warning| warning.fact.contains(fact));
     assert!(warned("not declared"), "{comparison:?}");
     // What was declared is what is compared.
     plan.method.allow_differences = false;

@@ -89,7 +89,9 @@ fn other_work_on_each_side_is_different_work() {
 
 #[test]
 fn two_names_of_one_image_are_a_warning_in_each_method() {
-    let says = |plan: PlanMethod| one_image(&plan).is_some_and(|it| it.fact.contains("same bytes"));
+    let says = |plan: PlanMethod| {
+        one_image(&plan).is_some_and(|warning| warning.fact.contains("same bytes"))
+    };
     let mut scene = Scene::new(&["pipe"]).layouts(5);
     assert!(!says(scene.plan.method.clone().into()));
     let kernels = &mut scene.plan.method.kernels;

@@ -107,7 +107,7 @@ pub fn start(dir: &Path, way: &str) -> Child {
     start_as(Command::new(std::env::current_exe().unwrap()), dir, way)
 }
 
-/// The same by another command, which becomes it.
+/// A changer that another command becomes.
 pub fn start_as(mut command: Command, dir: &Path, way: &str) -> Child {
     command
         .args(["--exact", "host_settings::changer::changes_things", "--nocapture"])

@@ -70,7 +70,7 @@ impl Tables {
         &self.rows(table)[self.position(table, wanted)]
     }
 
-    /// The same tables with another text in one place.
+    /// A copy with another text in one place.
     pub fn with(&self, table: &str, wanted: &[(&str, &str)], column: &str, text: &str) -> Tables {
         let (mut changed, at) = (self.clone(), self.position(table, wanted));
         let row = &mut changed.0.get_mut(table).unwrap()[at];

@@ -120,7 +120,7 @@ impl Check {
         }
     }
 
-    /// The same check of another printed figure: so many of its last digit higher.
+    /// A copy whose printed figure is higher by so many of its last digit.
     pub fn moved(&self, digits: f64) -> Check {
         let (mut moved, by) = (self.clone(), digits * unit(&self.printed.text));
         moved.printed.low += by;
@@ -128,7 +128,7 @@ impl Check {
         moved
     }
 
-    /// Its line in a list: document, row, column, printed, recomputed, allowed, difference.
+    /// Line in a list: document, row, column, printed, recomputed, allowed, difference.
     pub fn cells(&self) -> [String; 7] {
         let digits = decimals(&self.printed.text) + 3;
         let show = |value: f64| {

@@ -62,5 +62,5 @@ fn unfinished(store: &Store) -> Vec<std::path::PathBuf> {
     let dirs = std::fs::read_dir(store.root().join("objects")).unwrap();
     let files = dirs.flat_map(|dir| std::fs::read_dir(dir.unwrap().path()).unwrap());
     let paths = files.map(|file| file.unwrap().path());
-    paths.filter(|it| it.file_name().unwrap().to_str().unwrap().starts_with(".new-")).collect()
+    paths.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with(".new-")).collect()
 }

@@ -154,12 +154,15 @@ fn a_damaged_measurement_is_said_and_a_planted_one_is_refused() {
 fn what_cannot_have_been_measured_is_damaged() {
     type Edit = fn(&mut Measurement);
     let edits: [Edit; 6] = [
-        |it| it.layouts[0].sample.total += 1,
-        |it| it.layouts[1].profile = it.layouts[1].profile.replacen("fn\t", "fx\t", 1),
-        |it| drop(it.layouts.pop()),
-        |it| it.layouts.clear(),
-        |it| it.kernel.sha256 = "0".repeat(64),
-        |it| it.of.workload.ops = 0,
+        |measurement| measurement.layouts[0].sample.total += 1,
+        |measurement| {
+            measurement.layouts[1].profile =
+                measurement.layouts[1].profile.replacen("fn\t", "fx\t", 1)
+        },
+        |measurement| drop(measurement.layouts.pop()),
+        |measurement| measurement.layouts.clear(),
+        |measurement| measurement.kernel.sha256 = "0".repeat(64),
+        |measurement| measurement.of.workload.ops = 0,
     ];
     for (at, edit) in edits.iter().enumerate() {
         let asked = Asked::new();
@@ -243,7 +246,7 @@ fn a_result_is_listed_and_shown_again() {
             .results()
             .unwrap()
             .iter()
-            .map(|it| it.file_name().unwrap().to_str().unwrap().to_owned())
+            .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
             .collect();
     }
     let twice = ids.windows(2).find(|two| two[0][..1] == two[1][..1]).unwrap();

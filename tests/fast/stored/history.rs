@@ -21,7 +21,7 @@ fn releases(count: u64) -> Vec<&'static str> {
 
 fn steps(history: &History) -> Vec<&str> {
     let points = history.lines.iter().flat_map(|line| &line.points);
-    points.filter(|it| it.is_step()).map(|it| it.kernel.as_str()).collect()
+    points.filter(|point| point.is_step()).map(|point| point.kernel.as_str()).collect()
 }
 
 #[test]
@@ -119,9 +119,13 @@ fn candidates_come_before_their_release_and_ten_after_nine() {
     let asked = Asked::new();
     let all = ["6.9.0", "6.10.0-rc1", "6.10.0-rc2", "6.10.0-rc10", "6.10.0", "6.10.1"];
     // Not in this order.
-    generated::fill(&asked.store, all.iter().rev().map(|it| Made::of("stat", it, 10_000)));
+    generated::fill(
+        &asked.store,
+        all.iter().rev().map(|release| Made::of("stat", release, 10_000)),
+    );
     let found = history(&asked, &["stat"]);
-    let kernels: Vec<&str> = found.lines[0].points.iter().map(|it| it.kernel.as_str()).collect();
+    let kernels: Vec<&str> =
+        found.lines[0].points.iter().map(|point| point.kernel.as_str()).collect();
     assert_eq!(kernels, all);
 }
 
@@ -135,7 +139,8 @@ fn subjects_are_followed_in_the_order_that_is_asked_for() {
     asked.said(&["tag", "first", all[1]]);
     let along = format!("first,{},{}@quiet", all[0], all[2]);
     let found = history(&asked, &["getppid", "--along", &along]);
-    let names: Vec<&str> = found.lines[0].points.iter().map(|it| it.kernel.as_str()).collect();
+    let names: Vec<&str> =
+        found.lines[0].points.iter().map(|point| point.kernel.as_str()).collect();
     assert_eq!(names, ["6.1.2-1-cloud-amd64", all[0], "6.1.3-1-cloud-amd64@quiet"]);
     assert_eq!(found.lines[0].points[0].tags, ["first"]);
     assert_eq!(steps(&found), [all[0], "6.1.3-1-cloud-amd64@quiet"]);

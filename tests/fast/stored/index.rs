@@ -172,7 +172,7 @@ fn counts_that_are_replaced_are_read_again() {
 fn file_of_index(asked: &Asked) -> PathBuf {
     let dir = asked.path().join("cache/index");
     let mut all = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
-    all.find(|path| path.extension().is_some_and(|it| it == "sqlite")).unwrap()
+    all.find(|path| path.extension().is_some_and(|extension| extension == "sqlite")).unwrap()
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn a_large_index_is_announced_when_it_is_made() {
 #[test]
 fn the_subjects_of_measurements_that_are_gone_are_gone() {
     let asked = Asked::new();
-    generated::fill(&asked.store, ["6.1.1", "6.1.2"].map(|it| Made::of("stat", it, 100)));
+    generated::fill(&asked.store, ["6.1.1", "6.1.2"].map(|release| Made::of("stat", release, 100)));
     let first = asked.store.objects().unwrap().remove(0);
     asked.said(&["store", "index"]);
     fs::remove_file(first).unwrap();

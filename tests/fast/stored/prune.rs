@@ -56,8 +56,8 @@ fn a_dry_run_lists_what_goes_with_its_size_and_removes_nothing() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|it| {
-            let path = it["path"].as_str().unwrap();
+        .map(|object| {
+            let path = object["path"].as_str().unwrap();
             assert!(bytes.iter().any(|object| object.to_str() == Some(path)), "{path}");
             fs::metadata(path).unwrap().len()
         })

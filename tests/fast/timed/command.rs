@@ -264,7 +264,7 @@ fn sides_that_differ_undeclared_are_judged_when_that_is_allowed() {
     let refuses = |flags: &[&str]| {
         let ran = run(ktax().args(["analyse", "--json"]).arg(&out).args(flags));
         let comparison = printed::comparison(&ran.stdout);
-        let warned = comparison.warnings.iter().any(|it| it.fact.contains("sometimes"));
+        let warned = comparison.warnings.iter().any(|warning| warning.fact.contains("sometimes"));
         assert!(warned, "{comparison:?}");
         let unfit = comparison.times().unwrap().unfit.as_ref();
         unfit.is_some_and(|unfit| unfit.contains("--allow-differences"))

@@ -36,10 +36,10 @@ fn a_clock_may_move_between_loops_and_every_pair_is_told() {
     let plan = flow::plan(&quick(), &session).unwrap();
     flow::compare(&dir.path().join("run"), plan, &session).unwrap().unwrap();
     let heard = recorder.heard();
-    let count = |what: fn(&Heard) -> bool| heard.iter().filter(|it| what(it)).count();
+    let count = |what: fn(&Heard) -> bool| heard.iter().filter(|event| what(event)).count();
     // Of 18 pairs of two boots with two loops each.
-    assert_eq!(count(|it| *it == Heard::Tick), 18 * 2 * 2, "{heard:?}");
-    let pairs = heard.iter().filter_map(|it| match it {
+    assert_eq!(count(|event| *event == Heard::Tick), 18 * 2 * 2, "{heard:?}");
+    let pairs = heard.iter().filter_map(|event| match event {
         Heard::Pairs(pairs, controls) => Some(pairs + controls),
         _ => None,
     });

@@ -108,7 +108,8 @@ fn a_daemon_is_ended_before_the_next_row() {
 /// How many processes have this command line.
 fn running(command: &str) -> usize {
     let processes = fs::read_dir("/proc").unwrap().flatten();
-    let lines = processes.filter_map(|it| fs::read_to_string(it.path().join("cmdline")).ok());
+    let lines =
+        processes.filter_map(|process| fs::read_to_string(process.path().join("cmdline")).ok());
     lines.filter(|line| line == command).count()
 }
 

@@ -30,7 +30,7 @@ fn alone(state: &Path) -> Option<Command> {
     alone_behind(state, &[])
 }
 
-/// The same, started by another command.
+/// A host that shares nothing, behind another command.
 #[track_caller]
 fn alone_behind(state: &Path, starter: &[&str]) -> Option<Command> {
     let unshared = if getuid().is_root() { "-n" } else { "-rn" };

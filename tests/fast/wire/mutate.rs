@@ -106,7 +106,7 @@ pub fn damaged(seeds: &'static [&'static str]) -> impl Strategy<Value = Vec<u8>>
     })
 }
 
-/// The same as text.
+/// Damaged seeds as text.
 pub fn damaged_text(seeds: &'static [&'static str]) -> impl Strategy<Value = String> {
     damaged(seeds).prop_map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }

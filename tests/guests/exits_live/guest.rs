@@ -62,7 +62,7 @@ impl Endless {
         self.0.id().to_string()
     }
 
-    /// Its state and the numbers behind it in /proc/PID/stat; the name is not part of them.
+    /// The state of the process and the numbers behind it in /proc/PID/stat.
     fn stat(&self) -> Vec<String> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap();
         let behind_name = stat.rsplit_once(") ").unwrap().1;

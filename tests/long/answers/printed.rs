@@ -75,7 +75,7 @@ impl Printed {
 
 /// Adds a row; or to the last one the end of its name, which is on a line of its own. What a
 /// ledger's table is of, and costs in the base, stands above it: `stat, 3 334.96 instructions`.
-/// Its second line of heads has the units; what is in instructions says so.
+/// The second line of a table's heads has the units; what is in instructions says so.
 fn add(rows: &mut Vec<(String, Vec<String>)>, above: Option<(&str, &str)>, line: &str) {
     let mut cells = line.trim().split("  ").map(str::trim).filter(|cell| !cell.is_empty());
     let name = cells.next().unwrap_or_default();

@@ -22,7 +22,7 @@ pub fn with_qemu(qemu: Option<&Path>) -> Command {
     command
 }
 
-/// Its version, as results name it.
+/// QEMU's version, as results name it.
 pub fn version_of_now(qemu: Option<&Path>) -> String {
     let plan = ["plan", "--same", "--kernel", KERNEL, "-w", "getppid"];
     counts_plan(&run(with_qemu(qemu).args(plan)).stdout).key.qemu

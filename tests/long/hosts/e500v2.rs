@@ -123,7 +123,7 @@ fn a_guest_does_what_its_row_says() {
     assert_eq!((both(mtspr, "EMUL_MFMSR"), both(rfi, "EMUL_MFMSR")), ([0, 0], [0, 0]));
 }
 
-/// The same experiment fails at what each of the patches mends.
+/// Without one of the patches the experiment fails at what that mends.
 #[test]
 fn without_its_patches_the_kernel_runs_no_guest() {
     if is_missing(&Board::E500V2) {

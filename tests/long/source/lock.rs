@@ -45,7 +45,8 @@ fn a_planted_lock_is_found_by_one_cpu_as_instructions_and_by_four_as_waits_for_i
     let effect = &row(&one, "getppid").effects()[0];
     assert_eq!(effect.verdict, Verdict::Slower);
     assert!((100.0..200.0).contains(&effect.delta), "{effect:?}");
-    let others: Vec<&str> = carried(effect).into_iter().filter(|it| !OWN.contains(it)).collect();
+    let others: Vec<&str> =
+        carried(effect).into_iter().filter(|name| !OWN.contains(name)).collect();
     assert_eq!(others, Vec::<&str>::new());
 
     let qemu = qemu.display().to_string();
