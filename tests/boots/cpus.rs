@@ -13,7 +13,7 @@ use ktax::model::{
 };
 
 /// A row whose processes wait for each other and for locks.
-const CONTENDED: &str = "messaging:channel=pipe,workers=process";
+const CONTENDED: &str = "messaging:channel=pipe,workers=process,fds=10";
 
 const FOUR: [&str; 4] = ["--cpus", "4", "--layouts", "1"];
 
@@ -196,25 +196,6 @@ fn a_guest_that_never_ends_is_stopped_at_the_same_instruction_each_time() {
         let failure = &row(&comparison, name).failures[0].failure;
         assert_eq!(*failure, Failure::VirtualTime { limit_s: 300 }, "{name}");
     }
-}
-
-/// A call whose CPUs wait for a lock, processes that wait for each other, a row with one thread.
-const KINDS: [&str; 3] = ["scale:call=dup,cpus=4,ops=800", CONTENDED, "fork-exit:ops=10"];
-
-/// On all rows: `tests/long/cpus.rs`.
-#[test]
-fn a_meaningless_change_gets_no_verdict_with_four_cpus() {
-    let Some(qemu) = newer() else { return };
-    let (dir, qemu) = (scratch(), qemu.display().to_string());
-    let rows = KINDS.iter().flat_map(|row| ["-w", *row]);
-    let args: Vec<&str> = rows.chain(["--cpus", "4", "--qemu", &qemu]).collect();
-    let lines = ["ktax.none=a", "ktax.none=ab"];
-    let (ran, comparison) = compare(&dir.path().join("out"), lines, &args);
-    for name in KINDS {
-        let row = row(&comparison, name);
-        assert_eq!(row.verdict, Verdict::NoDetectedChange, "{name}: {:?}", row.effects());
-    }
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
 }
 
 /// A QEMU that gives its plugin another seed each time.

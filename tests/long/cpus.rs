@@ -45,7 +45,7 @@ fn contended_rows_repeat_ten_of_ten_times_at_every_quantum_under_load() {
             let args: Vec<&str> = rows.chain(more).chain(quantum.iter().copied()).collect();
             let (ran, comparison) = compare(&out, ["", ""], &args);
             let failures = comparison.rows.iter().flat_map(|row| &row.failures);
-            let failures: Vec<_> = failures.map(|failure| format!("{it:?}")).collect();
+            let failures: Vec<_> = failures.map(|failure| format!("{failure:?}")).collect();
             assert_eq!(ran.status, 0, "at {quantum:?}: {failures:?} {}", ran.stderr);
             for name in CONTENDED {
                 let waits = row(&comparison, name).effect(SPIN_WAIT).unwrap();
