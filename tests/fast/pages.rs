@@ -2,35 +2,47 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use ktax::report::{HTML, JSON};
 
 use crate::common::{ktax, run, scratch};
+use crate::golden::{cases, show};
 
-const RESULT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/expected/changes.json");
+/// A file with a result, in this directory.
+fn result_in(dir: &Path) -> PathBuf {
+    let path = dir.join("result.json");
+    fs::write(&path, show(&cases::changes(), JSON)).unwrap();
+    path
+}
 
 #[test]
 fn a_page_is_written_beside_what_is_printed_and_is_read_back() {
     let dir = scratch();
     let page = dir.path().join("a page.html");
-    let plain = run(ktax().args(["report", RESULT]));
-    let with_page = run(ktax().args(["report", RESULT, "--html"]).arg(&page));
+    let result = result_in(dir.path());
+    let plain = run(ktax().arg("report").arg(&result));
+    let with_page = run(ktax().arg("report").arg(&result).arg("--html").arg(&page));
     assert_eq!((plain.status, &plain.stdout), (with_page.status, &with_page.stdout));
     for format in ["text", "json", "csv", "html"] {
-        let of = |path: &Path| run(ktax().args(["report", "--format", format]).arg(path)).stdout;
-        assert!(of(&page) == of(Path::new(RESULT)), "{format}");
+        let printed =
+            |path: &Path| run(ktax().args(["report", "--format", format]).arg(path)).stdout;
+        assert!(printed(&page) == printed(&result), "{format}");
     }
     assert!(
         fs::read_to_string(&page).unwrap()
-            == run(ktax().args(["report", "--format", "html", RESULT])).stdout
+            == run(ktax().args(["report", "--format", "html"]).arg(&result)).stdout
     );
 }
 
 #[test]
 fn the_same_result_gives_the_same_bytes_wherever_it_is_printed() {
+    let dir = scratch();
+    let result = result_in(dir.path());
     let page = |variables: &[(&str, &str)]| {
         let mut command = ktax();
-        run(command.args(["report", "--format", "html", RESULT]).envs(variables.iter().copied()))
-            .stdout
+        command.args(["report", "--format", "html"]).arg(&result);
+        run(command.envs(variables.iter().copied())).stdout
     };
     let here = page(&[]);
     assert!(here.starts_with("<!DOCTYPE html>"));
@@ -63,7 +75,7 @@ fn a_device_stays_a_device() {
     let dir = scratch();
     let link = dir.path().join("null");
     symlink("/dev/null", &link).unwrap();
-    let ran = run(ktax().args(["report", RESULT, "--html"]).arg(&link));
+    let ran = run(ktax().arg("report").arg(result_in(dir.path())).arg("--html").arg(&link));
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert!(fs::metadata("/dev/null").is_ok_and(|null| !null.is_file()));
@@ -73,7 +85,7 @@ fn a_device_stays_a_device() {
 fn a_page_that_was_cut_is_refused_with_the_way_out() {
     let dir = scratch();
     let path = dir.path().join("page.html");
-    let page = run(ktax().args(["report", "--format", "html", RESULT])).stdout;
+    let page = show(&cases::changes(), HTML);
     for (text, why) in [
         (&page[..page.len() / 2], "without its data"),
         (&page.replace("id=\"data\">", "id=\"data\">AAAA"), "is damaged"),

@@ -62,7 +62,8 @@ fn what_report_prints_of_several_files_it_can_print_again() {
     let first = report(&paths, &["--json"]);
     fs::write(&together, &first.stdout).unwrap();
     for format in ["json", "text", "csv", "markdown"] {
-        let [all, again] = [&paths[..], &[&together]].map(|it| report(it, &["--format", format]));
+        let [all, again] =
+            [&paths[..], &[&together]].map(|paths| report(paths, &["--format", format]));
         assert_eq!(all.stderr, "", "{format}");
         assert_eq!((again.stdout, again.status), (all.stdout, all.status), "{format}");
     }

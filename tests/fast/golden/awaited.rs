@@ -4,7 +4,7 @@ use ktax::analyse::counts;
 use ktax::model::{AWAITED, Comparison, Failure, Side, Signature, Verdict};
 
 use super::fixtures::{Line, Made, run_dir};
-use super::{check, text};
+use super::text;
 
 type Measured = Result<(Vec<Line>, Signature), Failure>;
 
@@ -23,7 +23,7 @@ fn tick(side: Side, _: usize) -> Measured {
     lines(side, "kthread")
 }
 
-/// Its process executes one instruction more in 300, which is nothing beside the thread.
+/// Two rows of which the process executes the same, and a kernel thread more.
 fn comparison() -> Comparison {
     let rows: [Made; 2] = [("fsync", "one fsync", fsync), ("tick", "one second", tick)];
     let root = tempfile::tempdir().unwrap();
@@ -41,5 +41,15 @@ fn a_row_is_slower_by_the_kernel_threads_that_it_waits_for() {
     // What runs in the background is no part of the row.
     assert_eq!(tick.verdict, Verdict::NoDetectedChange);
     assert!(tick.effect(AWAITED).is_none(), "{tick:?}");
-    check("awaited.100.txt", &text(&comparison, 100));
+    let page = text(&comparison, 100);
+    let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    for shown in [
+        "fsync 300.01 300.01 0 0 0 0.10 crc32_body 100 % slower (kernel threads)",
+        "tick 300.01 300.01 0 0 0 0.10 no detected change",
+        "fsync 27 000.00 32 400.00 +20.00 +20.0 slower",
+        "in percent of the row's base (no verdict rests on them)",
+        "tick kthread 27 000.00 → 32 400.00 +5 400.00 +1 800 more",
+    ] {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
 }

@@ -35,7 +35,7 @@ pub fn several() -> Comparison {
     counts(&dir).unwrap()
 }
 
-/// Its profile is made here.
+/// The measurement of a row whose profile is written by `several`.
 fn nothing(_: Side, _: usize) -> Result<(Vec<Line>, Signature), Failure> {
     unreachable!()
 }

@@ -176,9 +176,9 @@ fn objects(
 ) -> u32 {
     match json {
         serde_json::Value::Object(of) => {
-            u32::from(is_such(of)) + of.values().map(|it| objects(it, is_such)).sum::<u32>()
+            u32::from(is_such(of)) + of.values().map(|value| objects(value, is_such)).sum::<u32>()
         }
-        serde_json::Value::Array(all) => all.iter().map(|it| objects(it, is_such)).sum(),
+        serde_json::Value::Array(all) => all.iter().map(|value| objects(value, is_such)).sum(),
         _ => 0,
     }
 }

@@ -94,7 +94,7 @@ fn a_table_without_numbers_has_no_explanations_below() {
             .map(|words| letters(pages).contains(&letters(words)))
     };
     assert_eq!(
-        [&counts, &of_guests].map(|it| is_explained(&pages(it))),
+        [&counts, &of_guests].map(|comparison| is_explained(&pages(comparison))),
         [[true, false], [false, true]]
     );
     for (comparison, nothing) in [

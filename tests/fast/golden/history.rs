@@ -19,7 +19,7 @@ fn line(row: &str, measured: &str, first: usize, costs: &[u64]) -> HistoryLine {
     let compared = against.into_iter().zip(before);
     let points = points.into_iter().zip(compared).enumerate().map(|(at, (point, compared))| {
         let (against, before) = compared;
-        let is_step = against.as_ref().is_some_and(|it| it.is_step());
+        let is_step = against.as_ref().is_some_and(|against| against.is_step());
         let carried = |&(function, delta): &(&str, f64)| StepFunction {
             function: function.to_owned(),
             delta,

@@ -5,17 +5,8 @@ use std::process::Command;
 
 use ktax::report::{JSON, MAIL, Report};
 
-use super::{cases, check, every, searches, show, timed};
+use super::{cases, every, searches, show};
 use crate::common::{ktax, run, scratch};
-
-#[test]
-fn a_mail_looks_as_expected() {
-    check("changes.mail", &show(&cases::changes(), MAIL));
-    let rep = cases::all().iter().find(|(name, _)| *name == "rep");
-    check("rep.mail", &show(&rep.unwrap().1, MAIL));
-    let timed = timed::all().into_iter().find(|(name, _)| *name == "timed");
-    check("timed.mail", &show(&timed.unwrap().1, MAIL));
-}
 
 #[test]
 fn a_mail_is_ascii_in_lines_that_no_mailer_breaks() {

@@ -114,10 +114,7 @@ fn every_form_is_as_expected() {
     for form in ["folded", "callgrind", "lkp", "svg"] {
         check(&format!("paths.{form}"), &text(&run, &["--paths", form]));
     }
-    for form in ["folded", "callgrind", "lkp"] {
-        let name = format!("paths-change.{form}");
-        check(&name, &text(&run, &["--paths", form, "--side", "change"]));
-    }
+    check("paths-change.folded", &text(&run, &["--paths", "folded", "--side", "change"]));
     check("paths.explain.txt", &text(&run, &[]));
 }
 
@@ -125,7 +122,7 @@ fn every_form_is_as_expected() {
 fn sums(folded: &str) -> [u64; 2] {
     let mut sums = [0; 2];
     for line in folded.lines() {
-        let counts: Vec<u64> = line.rsplit(' ').take(2).map(|it| it.parse().unwrap()).collect();
+        let counts: Vec<u64> = line.rsplit(' ').take(2).map(|word| word.parse().unwrap()).collect();
         sums[0] += counts[1];
         sums[1] += counts[0];
     }
@@ -233,7 +230,12 @@ fn a_row_without_a_verdict_is_explained_by_its_functions_and_call_paths() {
     };
     let (unchanged, text) = explain("unchanged", 5, |_, layout| (Side::Base, layout));
     assert_eq!(unchanged, Verdict::NoDetectedChange, "{text}");
-    check("paths.explain-unchanged.txt", &text);
+    for line in [
+        "80.00   80.00  26.23   26.23  security_file_permission",
+        "90.00   90.00  29.51   29.51    1.00    ├ rw_verify_area",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
     let (too_few, text) = explain("too-few", 1, |side, layout| (side, layout));
     assert_eq!(too_few, Verdict::TooFewBoots);
     assert!(text.contains("90.00   3.28   25.35  rw_verify_area"), "{text}");

@@ -215,12 +215,12 @@ fn the_legend_of_a_ledger_is_of_what_is_printed() {
                 term if term.ends_with(" %") => {
                     ledger.view().sections.iter().any(|section| match section {
                         Section::Table { title, table, .. } => {
-                            title == term || table.columns.iter().any(|it| it.head == term)
+                            title == term || table.columns.iter().any(|column| column.head == term)
                         }
                         _ => false,
                     })
                 }
-                word => tables.split(' ').any(|it| it == word),
+                word => tables.split(' ').any(|shown| shown == word),
             };
             assert_eq!(explained, is_there, "{term}: {text}");
         }

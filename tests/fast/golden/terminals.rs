@@ -128,7 +128,8 @@ fn no_column_vanishes_unsaid_and_none_is_left_out_where_there_is_room() {
             for width in WIDTHS {
                 let text = at(&Tables(page.clone()), width, false);
                 narrow += usize::from(text.contains("Omitted to fit"));
-                let is_there = |word: &str| text.split([' ', ',', ';', '\n']).any(|it| it == word);
+                let is_there =
+                    |word: &str| text.split([' ', ',', ';', '\n']).any(|shown| shown == word);
                 for (at, column) in table.columns.iter().enumerate() {
                     let gone = column.head.split([' ', ',', '\n']).find(|word| !is_there(word));
                     let may_go = table.is_extra(at) && (width < 160 || name == "hostile");
@@ -210,7 +211,7 @@ fn units_stand_in_each_table() {
                 let has_unit = column.head.split([' ', '\n']).any(|word| UNITS.contains(&word));
                 // What is counted is its own unit; counters and quantities name theirs in the row.
                 let in_row =
-                    table.columns.iter().any(|it| ["counter", "unit"].contains(&&*it.head));
+                    table.columns.iter().any(|column| ["counter", "unit"].contains(&&*column.head));
                 let is_count = COUNTS.iter().any(|count| column.head.contains(count));
                 assert!(has_unit || in_row || is_count, "{name}: {:?}", column.head);
             }

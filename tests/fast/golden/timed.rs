@@ -10,10 +10,8 @@ use ktax::model::{
     TimedRun, TimesPlan, fact,
 };
 use ktax::plan::{Experiment, ParamValue, TimesExperiment};
-use ktax::report::{CSV, JSON, MARKDOWN, Report};
+use ktax::report::Report;
 use ktax::stats::timed::Order;
-
-use super::{at, check, show};
 
 fn experiment() -> TimesExperiment {
     let mut experiment = TimesExperiment::new(&engine::host::ENGINE);
@@ -110,22 +108,4 @@ pub fn all() -> Vec<(&'static str, Saved)> {
     let all =
         [("timed", swept()), ("timed-blocks", in_blocks()), ("timed-bare-metal", on_bare_metal())];
     all.map(|(name, comparison)| (name, comparison.saved())).into()
-}
-
-#[test]
-fn comparisons_of_times_look_as_expected() {
-    let swept = swept();
-    for width in [80, 100] {
-        check(&format!("timed.{width}.txt"), &at(&swept, width, false));
-    }
-    check("timed-colour.txt", &at(&swept, 80, true));
-    for (format, extension) in [(MARKDOWN, "md"), (CSV, "csv"), (JSON, "json")] {
-        check(&format!("timed.{extension}"), &show(&swept, format));
-    }
-}
-
-#[test]
-fn blocks_say_what_they_cost_and_guests_what_they_keep() {
-    check("timed-blocks.80.txt", &at(&in_blocks(), 80, false));
-    check("timed-bare-metal.80.txt", &at(&on_bare_metal(), 80, false));
 }

@@ -2,24 +2,20 @@
 
 use std::fs;
 
-use ktax::model::{Comparison, SavedResult};
+use ktax::model::Comparison;
 use ktax::report::{JSON, Report, TextOptions, versions};
 
 use super::{cases, check, guests, searches, show, timed};
 use crate::common::{ktax, run, scratch};
 
-fn of(result: &SavedResult) -> Option<String> {
-    versions(result, TextOptions::default())
-}
-
-fn of_comparison(comparison: &Comparison) -> String {
-    of(&comparison.result()).unwrap()
+fn versions_of(comparison: &Comparison) -> String {
+    versions(&comparison.result(), TextOptions::default()).unwrap()
 }
 
 #[test]
 fn the_guest_qemu_and_every_kernel_are_named() {
-    check("versions.txt", &of_comparison(&cases::all()[0].1));
-    check("versions-guests.txt", &of_comparison(&guests::compared()));
+    let both = [&cases::all()[0].1, &guests::compared()].map(versions_of);
+    check("versions.txt", &both.concat());
 }
 
 #[test]
@@ -31,7 +27,7 @@ fn runs_with_the_same_versions_have_them_once() {
         path
     };
     let (one, other) = (cases::all()[0].1.clone(), guests::compared());
-    let texts = [of_comparison(&one), of_comparison(&other)].concat();
+    let texts = [&one, &other].map(versions_of).concat();
     let paths = [file("a", one.clone()), file("b", other), file("c", one)];
     let ran = run(ktax().args(["report", "--versions"]).args(paths));
     assert_eq!(ran.stdout, texts, "{}", ran.stderr);
@@ -39,6 +35,7 @@ fn runs_with_the_same_versions_have_them_once() {
 
 #[test]
 fn times_and_ledgers_have_none() {
-    assert_eq!(of(&searches::ledger().result()), None);
-    assert_eq!(of(&timed::all()[0].1.result()), None);
+    for result in [searches::ledger().result(), timed::all()[0].1.result()] {
+        assert_eq!(versions(&result, TextOptions::default()), None);
+    }
 }
