@@ -1,13 +1,6 @@
 //! House rules that no compiler checks: sizes, licences, links, and what must not be left lying.
 
-#[path = "tidy/leaves.rs"]
-mod leaves;
-#[path = "tidy/tokens.rs"]
-mod tokens;
-#[path = "tidy/waits.rs"]
-mod waits;
-
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -260,4 +253,101 @@ fn has_heading(document: &Path, anchor: &str) -> bool {
             .unwrap()
             .lines()
             .any(|line| of(line).as_deref() == Some(anchor))
+}
+
+/// What only `crates/ktax-host/src/disk/` does, and the files that do it for something else than a
+/// file of ours: a directory that is moved as a whole, and git's index.
+const OF_DISK: [(&str, &[&str]); 5] = [
+    ("sha2::", &[]),
+    ("flock(", &[]),
+    ("NamedTempFile", &[]),
+    (".persist(", &[]),
+    (
+        "fs::rename(",
+        &[
+            "crates/ktax-engine/src/exact/boot.rs",
+            "crates/ktax-kernel/src/source/tree.rs",
+            "crates/ktax-program/src/pack.rs",
+        ],
+    ),
+];
+
+#[test]
+fn files_are_written_locked_and_hashed_in_one_place() {
+    let files = rust();
+    for (what, allowed) in OF_DISK {
+        let does = files.iter().filter(|(_, text)| text.contains(what)).map(|(path, _)| path);
+        let others = does.filter(|path| !path.starts_with("crates/ktax-host/src/disk"));
+        assert_eq!(others.collect::<Vec<_>>(), allowed, "{what} belongs to ktax-host's disk");
+    }
+}
+
+/// What only lets time go by, and the files that may: where, what, and why. A test waits for what
+/// it needs, with `until`, and not for a time.
+const SLEEPS: [&str; 2] = ["sleep", "park_timeout"];
+const MAY_SLEEP: [(&str, &str, &str); 6] = [
+    ("crates/ktax-kernel/src/source/tests.rs", "sleep 600", "a build that is stopped"),
+    ("tests/boots/resume.rs", "park_timeout", "a run is killed at moments spread over it"),
+    ("tests/common/mod.rs", "park_timeout", "`until` looks again"),
+    ("tests/fast/stat.rs", "sleep 1000", "a command that is killed"),
+    ("tests/guests/exits_command.rs", "sleep 0.1", "a command that is stopped"),
+    ("tests/guests/kvm_engine.rs", "sleep 0.2", "a script looks again"),
+];
+
+/// Code of tests: files of tests, and what follows the unit tests' head in others.
+fn test_code<'a>(path: &str, text: &'a str) -> &'a str {
+    let is_of_tests =
+        path.starts_with("tests/") || path.contains("/tests") || path.contains("_tests");
+    match (is_of_tests, text.find("#[cfg(test)]\nmod tests {")) {
+        (true, _) => text,
+        (false, Some(start)) => &text[start..],
+        (false, None) => "",
+    }
+}
+
+/// The sleeps in code: functions by their names, and `sleep` with a number in a script.
+fn sleeps(code: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for line in code.lines().filter(|line| !line.trim_start().starts_with("//")) {
+        for word in SLEEPS {
+            for (start, _) in line.match_indices(word) {
+                let (before, after) = (&line[..start], &line[start + word.len()..]);
+                let is_part = before.ends_with(|c: char| c.is_alphanumeric() || "_-".contains(c));
+                let number = after.strip_prefix(' ').unwrap_or_default();
+                let is_number = |c: char| c.is_ascii_digit() || c == '.';
+                let number = &number[..number.find(|c| !is_number(c)).unwrap_or(number.len())];
+                let is_function =
+                    ["(", " as ", ";", ",", "}"].iter().any(|end| after.starts_with(end));
+                match (is_part, number) {
+                    (false, "") if is_function => found.insert(word.to_owned()),
+                    (false, number) if !number.is_empty() => {
+                        found.insert(format!("{word} {number}"))
+                    }
+                    _ => false,
+                };
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn no_test_waits_for_a_time() {
+    for (code, seen) in [
+        ("fn f() { std::thread::sleep(Duration::from_secs(1)); }", &["sleep"][..]),
+        ("use std::thread::sleep as wait;", &["sleep"]),
+        ("use std::thread::{park_timeout, spawn};", &["park_timeout"]),
+        ("const A: &str = \"a & sleep 3; sleep 0.5\";", &["sleep 0.5", "sleep 3"]),
+        ("// sleep(1)\nconst A: &str = \"control-sleep\";", &[]),
+    ] {
+        assert!(sleeps(code).iter().eq(seen), "{code}");
+    }
+    let mut found = Vec::new();
+    for (path, text) in rust().into_iter().chain(texts("tests", &["rs"])) {
+        let sleeps = sleeps(test_code(&path, &text)).into_iter();
+        found.extend(sleeps.map(|what| (path.clone(), what)));
+    }
+    found.retain(|(path, _)| path != "tests/tidy.rs");
+    let allowed = MAY_SLEEP.map(|(path, what, _)| (path.to_owned(), what.to_owned()));
+    assert_eq!(found, allowed, "wait with `until`");
 }

@@ -80,9 +80,8 @@ fn all_that_carry_a_share_are_found_and_a_stopped_search_goes_on() {
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_ne!(measured(&out), measured(&whole));
     let ran = run(&mut start(&out));
-    assert!(ran.stderr.contains("resume it with `ktax bisect run"), "{}", ran.stderr);
-    let ran = run(ktax().args(["bisect", "run"]).arg(&out));
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    ran.says("resume it with `ktax bisect run");
+    let ran = run(ktax().args(["bisect", "run"]).arg(&out)).exits(0);
     assert!(ran.stdout.contains("audit=1"), "{}", ran.stdout);
     assert_eq!(measured(&out), measured(&whole));
     // What is finished is printed, and not measured again.
@@ -95,19 +94,20 @@ fn all_that_carry_a_share_are_found_and_a_stopped_search_goes_on() {
 #[test]
 fn a_search_does_not_go_on_with_another_kernel_than_it_began_with() {
     let dir = scratch();
-    let plan = run(ktax().args(["plan", "--same", "--kernel", KERNEL, "-w", "getppid"]));
-    let plan = counts_plan(&plan.stdout);
+    let plan = counts_plan(
+        &run(ktax().args(["plan", "--same", "--kernel", KERNEL, "-w", "getppid"])).stdout,
+    );
     let image = cache().join("kernels").join(&plan.kernels.base.sha256).join("image");
     let (kernel, out) = (dir.path().join("bzImage"), dir.path().join("out"));
     fs::copy(image, &kernel).unwrap();
-    let ran = run(ktax()
+    run(ktax()
         .args(["bisect", "start", "-w", "getppid", "--base-boot-line", QUICK_BOOT])
         .args(["--change-boot-line", &format!("{QUICK_BOOT} ktax.a=1 audit=1")])
         .arg("--kernel")
         .arg(&kernel)
         .arg("--out")
-        .arg(&out));
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+        .arg(&out))
+    .exits(0);
     // As if it had been stopped before its last place.
     let path = out.join("bisection.json");
     let mut bisection = bisection(&out);
@@ -119,9 +119,8 @@ fn a_search_does_not_go_on_with_another_kernel_than_it_began_with() {
     other.push(0);
     fs::remove_file(&kernel).unwrap();
     fs::write(&kernel, other).unwrap();
-    let ran = run(ktax().args(["bisect", "run"]).arg(&out));
-    assert_eq!(ran.status, 2, "{}", ran.stderr);
-    assert!(ran.stderr.contains("the base is not what it was"), "{}", ran.stderr);
+    let ran = run(ktax().args(["bisect", "run"]).arg(&out)).exits(2);
+    ran.says("the base is not what it was");
 }
 
 #[test]
@@ -133,13 +132,11 @@ fn what_cannot_be_searched_is_refused_before_anything_is_measured() {
         (&["-w", "getppid", change, "a=1", "--config", "CONFIG_A=y"], "options and parameters"),
         (&["-w", "getppid", change, "a=1", "-l", "3"], "a verdict needs at least 5 layouts, not 3"),
     ] {
-        let ran = run(ktax().args(["bisect", "start", "--kernel", "/none"]).args(args));
-        assert_eq!(ran.status, 2, "{}", ran.stderr);
-        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+        let ran = run(ktax().args(["bisect", "start", "--kernel", "/none"]).args(args)).exits(2);
+        ran.says(said);
     }
-    let ran = run(ktax().args(["bisect", "run", "/none"]));
-    assert_eq!(ran.status, 2, "{}", ran.stderr);
-    assert!(ran.stderr.contains("`ktax bisect start --help`"), "{}", ran.stderr);
+    let ran = run(ktax().args(["bisect", "run", "/none"])).exits(2);
+    ran.says("`ktax bisect start --help`");
 }
 
 #[test]
@@ -150,15 +147,14 @@ fn without_a_difference_there_is_nothing_to_search() {
         .args(["bisect", "start", "--kernel", KERNEL, "--base-boot-line", QUICK_BOOT])
         .args(["--change-boot-line", &format!("{QUICK_BOOT} ktax.none=a"), "-w", "getppid"])
         .arg("--out")
-        .arg(&out));
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+        .arg(&out))
+    .exits(0);
     let said = "There is nothing to search for. getppid: unchanged (would have seen ";
     for part in [said, "Base and change differ in 1 parameter. ", "run `ktax compare`"] {
         assert!(ran.stdout.contains(part), "{}", ran.stdout);
     }
     // It is printed again, and nothing is measured for it.
-    let again = run(ktax().args(["bisect", "run", "--json"]).arg(&out));
-    assert_eq!(again.status, 0, "{}", again.stderr);
+    let again = run(ktax().args(["bisect", "run", "--json"]).arg(&out)).exits(0);
     let comparison = printed::comparison(&again.stdout);
     assert_eq!(comparison.rows[0].verdict, Verdict::NoDetectedChange);
     assert!(again.stdout.contains(said), "{}", again.stdout);

@@ -46,8 +46,7 @@ impl Made {
         fs::write(self.at("campaign.toml"), text).unwrap();
         let store = self.store.to_str().unwrap();
         let words = ["plan", "campaign.toml", "--out", out, "--store", store];
-        let ran = self.ktax(&[&words, more].concat());
-        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        let ran = self.ktax(&[&words, more].concat()).exits(0);
         ran
     }
 
@@ -71,7 +70,7 @@ fn shards_of_many_processes_are_the_bytes_of_one() {
     let ran = made.collect(&["many"]);
     assert_eq!(ran.status, 2);
     for said in ["6 results are not measured: ", " and 2 more; run shards 0,1,2,3,4,5 with "] {
-        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+        ran.says(said);
     }
     let ran = made.ktax(&["status", "many"]);
     assert_eq!(ran.status, 4);
@@ -82,11 +81,9 @@ fn shards_of_many_processes_are_the_bytes_of_one() {
                 xargs -P 2 -I{} \"$1\" campaign run many --shard {} --jobs 1; exit 0";
     let ktax = ktax().current_dir(made.dir.path()).get_program().to_owned();
     crate::common::own(&mut shell).args(["-c", each, "sh"]).arg(ktax);
-    let ran = run(shell.current_dir(made.dir.path()));
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    run(shell.current_dir(made.dir.path())).exits(0);
     // Two of the same at once: one of them is told to try again, and nothing else.
-    let left = made.ktax(&["run", "many"]);
-    assert_eq!(left.status, 0, "{}", left.stderr);
+    made.ktax(&["run", "many"]).exits(0);
     assert_eq!(made.ktax(&["status", "many"]).status, 0);
     assert_eq!(fs::read_dir(made.at("many/runs")).unwrap().count(), 0);
     let many = made.collect(&["many", "--json"]);
@@ -105,7 +102,7 @@ fn shards_of_many_processes_are_the_bytes_of_one() {
     let said = one.plan("more", &["audit=0", "audit=1", "quiet"], &[]).stderr;
     assert!(said.contains("planned 3 of 9 measurements in 1 shard"), "{said}");
     let ran = one.ktax(&["run", "more"]);
-    assert!(ran.stderr.contains("2 boots"), "{}", ran.stderr);
+    ran.says("2 boots");
     assert_eq!(one.collect(&["more"]).status, 4);
     // What the store had when it was planned, and the campaign has lost, is measured again.
     let lost = Store::new(one.at("more/store")).objects().unwrap().remove(0);
@@ -122,17 +119,14 @@ fn what_fails_in_a_guest_is_named_and_the_rest_is_collected() {
     let made = Made::new();
     let lines = ["audit=0", "audit=1", "rdinit=/nothing"];
     made.plan("C", &lines, &["-w", "getppid"]);
-    let ran = made.ktax(&["run", "C"]);
-    assert_eq!(ran.status, 69, "{}", ran.stderr);
-    assert!(ran.stderr.contains("1 measurement failed, such as getppid of 6."), "{}", ran.stderr);
-    let ran = made.ktax(&["status", "C"]);
-    assert_eq!(ran.status, 69, "{}", ran.stdout);
+    let ran = made.ktax(&["run", "C"]).exits(69);
+    ran.says("1 measurement failed, such as getppid of 6.");
+    let ran = made.ktax(&["status", "C"]).exits(69);
     assert!(ran.stdout.contains(" rdinit=/nothing: "), "{}", ran.stdout);
     let again = made.ktax(&["run", "C"]);
     assert!(again.status == 69 && !again.stderr.contains(" boots "), "{}", again.stderr);
-    let ran = made.collect(&["C", "--format", "csv"]);
-    assert_eq!(ran.status, 69, "{}", ran.stderr);
-    assert!(ran.stderr.contains(" rdinit=/nothing: "), "{}", ran.stderr);
+    let ran = made.collect(&["C", "--format", "csv"]).exits(69);
+    ran.says(" rdinit=/nothing: ");
     assert!(ran.stdout.contains(",too few boots,instructions,"), "{}", ran.stdout);
 }
 
@@ -145,10 +139,9 @@ fn another_qemu_is_refused_before_anything_is_booted() {
     let text = fs::read_to_string(&path).unwrap();
     let qemu = made.planned("C").key.qemu;
     fs::write(&path, text.replace(&qemu, "9.9.9 (Debian 1:9.9.9+dfsg-1)")).unwrap();
-    let ran = made.ktax(&["run", "C", "--shard", "0"]);
-    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    let ran = made.ktax(&["run", "C", "--shard", "0"]).exits(2);
     assert!(ran.stderr.contains("was planned for QEMU 9.9.9 (Debian 1:9.9.9+dfsg-1)"), "{ran:?}");
-    assert!(ran.stderr.contains("nothing was booted"), "{}", ran.stderr);
+    ran.says("nothing was booted");
     assert!(!made.at("C/runs").exists() && !made.at("C/store").exists());
 }
 
@@ -168,8 +161,7 @@ fn times_are_measured_alone_and_both_sides_in_one_shard() {
     fs::write(made.at("alone.toml"), TIMED).unwrap();
     let text = "title = \"t\"\ntimed = [\"alone.toml\"]\n";
     fs::write(made.at("campaign.toml"), text).unwrap();
-    let ran = made.ktax(&["plan", "campaign.toml", "--out", "C", "--no-store"]);
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    made.ktax(&["plan", "campaign.toml", "--out", "C", "--no-store"]).exits(0);
     assert_eq!(made.planned("C").shards, [Shard::Times("alone".into())]);
     // Counts of the same machine are in the way.
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
@@ -179,9 +171,8 @@ fn times_are_measured_alone_and_both_sides_in_one_shard() {
     let lock = fs::File::create(own.join(format!("machine-{name}.lock"))).unwrap();
     let held = ktax::disk::Lock::share(lock).unwrap();
     let words = ["run", "C", "--shard", "0", "--no-store", "--cache", own.to_str().unwrap()];
-    let ran = made.ktax(&words);
-    assert_eq!(ran.status, 75, "{}", ran.stderr);
-    assert!(ran.stderr.contains("times are measured alone"), "{}", ran.stderr);
+    let ran = made.ktax(&words).exits(75);
+    ran.says("times are measured alone");
     drop(held);
     // A plan that would part them, or put one beside counts.
     let path = made.at("C/campaign.json");
@@ -192,9 +183,8 @@ fn times_are_measured_alone_and_both_sides_in_one_shard() {
     beside["shards"] = serde_json::json!([{ "times": "alone", "counts": [] }]);
     for (plan, why) in [(parted, "base and change would part"), (beside, "expected")] {
         fs::write(&path, plan.to_string()).unwrap();
-        let ran = made.ktax(&words);
-        assert_eq!(ran.status, 2, "{}", ran.stderr);
-        assert!(ran.stderr.contains(why), "{}", ran.stderr);
+        let ran = made.ktax(&words).exits(2);
+        ran.says(why);
     }
 }
 
@@ -228,9 +218,8 @@ fn copies_are_hostile_until_they_are_looked_at() {
     write(forged, &encode_measurement(&wrong));
     write(&theirs.path(&foreign.of), &encode_measurement(&foreign));
     let before = files_below(&made.at("C/store"));
-    let ran = made.collect(&["C", "D"]);
-    assert_eq!(ran.status, 2, "{}", ran.stderr);
-    assert!(ran.stderr.contains("2 results are not measured"), "{}", ran.stderr);
+    let ran = made.collect(&["C", "D"]).exits(2);
+    ran.says("2 results are not measured");
     assert!(files_below(&made.at("C/store")) == before, "nothing of it came in");
     fs::remove_file(forged).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", forged).unwrap();
@@ -241,8 +230,7 @@ fn copies_are_hostile_until_they_are_looked_at() {
     assert!(ran.status == 2 && ran.stderr.contains("E is of another campaign"), "{}", ran.stderr);
     write(damaged, &sound.0);
     write(forged, &sound.1);
-    let ran = made.collect(&["C", "D"]);
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    made.collect(&["C", "D"]).exits(0);
     let own = Store::new(made.at("C/store"));
     assert_eq!(own.objects().unwrap().len(), 3, "the foreign one stayed where it was");
     // What is damaged here is moved aside, and is missing.
@@ -276,6 +264,5 @@ fn a_machine_that_has_no_kernel_takes_that_of_the_directory() {
     }
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     command.arg("campaign").args(words).current_dir(made.dir.path()).env("PATH", path);
-    let ran = run(&mut command);
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    run(&mut command).exits(0);
 }

@@ -1,15 +1,14 @@
 //! The promises of METHODOLOGY.md, each on real boots: zero is zero, the sum is the total, planted
 //! costs are found, meaningless changes are not.
 
-mod equals;
-mod idle;
-
 use std::sync::OnceLock;
 
-use crate::common::rows::short_row_of_each;
-use crate::common::{Loops, QUICK_BOOT, compare, measurements, own_cache, row, scratch};
 use ktax::model::{Comparison, Context, Outcome, Run, Verdict};
-use ktax::rundir::profile;
+
+use crate::common::rows::{LONG, rows_of_one_cpu, short_row_of_each, workloads};
+use crate::common::{
+    Loops, QUICK_BOOT, compare, files_below, ktax, measurements, own_cache, row, run, scratch,
+};
 
 /// Rows that together enter the kernel every way that the workloads do.
 const EVERY_WAY: [&str; 8] = [
@@ -106,13 +105,6 @@ fn the_functions_add_up_to_the_total_of_every_run() {
 }
 
 #[test]
-fn a_profile_that_does_not_add_up_is_refused() {
-    let text = "ktax-profile\t1\napi\t1\nregion\t1\ntotal\t7\nfn\tprocess\t4\t2\tf\nend\n";
-    assert_eq!(profile::parse(text), Err(profile::ProfileError::Sum { sum: 6, total: 7 }));
-    assert!(profile::parse(&text.replace("\t7", "\t6")).is_ok());
-}
-
-#[test]
 fn rep_movsb_of_4096_is_one_instruction_and_4096_iterations() {
     let dir = scratch();
     let out = dir.path().join("out");
@@ -199,4 +191,185 @@ fn a_boot_is_counted_with_all_that_it_does() {
     }
     assert!(!function("001-change", skipped));
     assert_eq!(comparison.warnings, [], "the clock of a boot is not its Region's");
+}
+
+// What is equal is equal, on rows of every kind; on all rows in `make test-long`.
+
+#[test]
+fn zero_is_zero_on_every_layout() {
+    zero_is_zero(&every_way(), 5);
+}
+
+#[test]
+#[ignore = "minutes: make test-long"]
+fn zero_is_zero_on_every_row() {
+    zero_is_zero(&[], 2);
+}
+
+/// Of these rows, or of all that are compared by default.
+fn zero_is_zero(rows: &[String], layouts: usize) {
+    let dir = scratch();
+    let (ran, comparison) = compare(
+        &dir.path().join("out"),
+        ["", ""],
+        &args(rows, &["--layouts", &layouts.to_string()]),
+    );
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(comparison.rows.len() == rows.len() / 2 || comparison.rows.len() > 25);
+    for row in &comparison.rows {
+        assert_eq!(row.verdict, Verdict::NoDetectedChange, "{}", row.row);
+        for effect in row.effects() {
+            assert_eq!(effect.samples.base, effect.samples.change, "{} {}", row.row, effect.metric);
+            assert_eq!(effect.samples.base.len(), layouts);
+            assert_eq!(effect.delta_range, (0.0, 0.0));
+        }
+    }
+}
+
+#[test]
+fn a_short_row_of_every_workload_of_every_group_repeats_to_the_last_digit() {
+    let names = short_row_of_each(&workloads(), 32);
+    assert_eq!(repeat(&names), workloads().len());
+}
+
+#[test]
+#[ignore = "ten minutes: make test-long"]
+fn every_row_of_every_group_repeats_to_the_last_digit() {
+    // Rows that need several CPUs run twice in every comparison: tests/long/cpus.rs.
+    assert!(repeat(&rows_of_one_cpu(&workloads())) > 150);
+}
+
+#[test]
+#[ignore = "ten minutes: make test-long"]
+fn the_long_rows_repeat_to_the_last_digit() {
+    // A million calls take ten minutes, and mmap-stress-short is the first of them.
+    let rows = LONG.iter().filter(|row| !matches!(**row, "mmap-stress" | "lame"));
+    assert!(repeat(&rows.map(|row| (*row).to_owned()).collect::<Vec<_>>()) > 10);
+}
+
+/// Each row twice under one Layout; how many there were.
+fn repeat(names: &[String]) -> usize {
+    let dir = scratch();
+    let rows = rows(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let args = args(&rows, &["--layouts", "1", "--time-limit", "900"]);
+    let (ran, comparison) = compare(&dir.path().join("out"), ["", ""], &args);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    for row in &comparison.rows {
+        assert_eq!(row.verdict, Verdict::NoDetectedChange, "{}: {:?}", row.row, row.failures);
+        assert!(row.effects().iter().all(|effect| effect.delta == 0.0), "{}", row.row);
+    }
+    comparison.rows.len()
+}
+
+#[test]
+fn a_meaningless_change_gets_no_verdict() {
+    meaningless(&every_way());
+}
+
+#[test]
+#[ignore = "ten minutes: make test-long"]
+fn a_meaningless_change_gets_no_verdict_on_any_row() {
+    meaningless(&[]);
+}
+
+/// On these rows, or on all that are compared by default.
+fn meaningless(rows: &[String]) {
+    let dir = scratch();
+    // One more character on the boot line, in a parameter that nothing reads.
+    let lines = ["a", "ab"].map(|word| format!("{QUICK_BOOT} ktax.none={word}"));
+    let lines = [&*lines[0], &*lines[1]];
+    let (ran, comparison) = compare(&dir.path().join("out"), lines, &args(rows, &[]));
+    for row in &comparison.rows {
+        assert_eq!(row.verdict, Verdict::NoDetectedChange, "{}: {:?}", row.row, row.effects()[0]);
+    }
+    assert_eq!(ran.status, 0);
+    assert!(files_below(dir.path()).len() > 100);
+}
+
+// A Region begins on an idle kernel, whose random number generator has a seed.
+
+/// Of 6.12 the tests of its ciphers still run when init begins.
+#[test]
+fn an_idle_kernel_does_next_to_nothing_in_a_region() {
+    idle(["debian:cloud-amd64", "debian:6.12-cloud-amd64"]);
+}
+
+#[test]
+#[ignore = "two minutes, and 300 MB of packages: make test-long"]
+fn idle_kernels_of_every_flavour_do_next_to_nothing() {
+    idle(["debian:amd64", "debian:6.12-amd64"]);
+    idle(["debian:rt-amd64", "debian:6.12-rt-amd64"]);
+}
+
+/// These two kernels, in a process that sleeps and in one that does not.
+fn idle(kernels: [&str; 2]) {
+    let dir = scratch();
+    let out = dir.path().join("out");
+    let rows = rows(&["control-sleep", "getppid"]);
+    let ran = run(ktax()
+        .args(["compare", "--layouts", "1", "--base", kernels[0], "--change", kernels[1]])
+        .arg("--out")
+        .arg(&out)
+        .args(&rows));
+    assert!(matches!(ran.status, 0 | 3 | 4), "{}", ran.stderr);
+    assert!(!ran.stdout.contains("not idle"), "{}", ran.stdout);
+    let mut samples = 0;
+    for (path, content) in measurements(&out) {
+        if path.extension().is_none_or(|extension| extension != "json") {
+            continue;
+        }
+        let run: Run = serde_json::from_slice(&content).unwrap();
+        let Outcome::Measured(sample) = run.outcome else { panic!("{} failed", run.row) };
+        // A preempt-rt kernel has threads for interrupts, which is most of this.
+        let of = |context: Context| sample.counts.get(&context).copied().unwrap_or_default();
+        let background = [of(Context::Kthread), of(Context::Interrupt)];
+        let executed: u64 = background.iter().map(|counts| counts.executed()).sum();
+        let of_a_thousand = 1000 * executed / sample.tsc;
+        assert!(of_a_thousand < 3, "{}: {sample:?}", path.display());
+        samples += 1;
+    }
+    assert_eq!(samples, 4);
+}
+
+#[test]
+fn who_still_runs_is_named_in_the_report() {
+    let dir = scratch();
+    let busy = format!("{QUICK_BOOT} ktax.never=3");
+    let rows = rows(&["control-loop:ops=1"]);
+    let (_, comparison) =
+        compare(&dir.path().join("out"), [QUICK_BOOT, &busy], &args(&rows, &["--layouts", "1"]));
+    let facts: Vec<&str> = comparison.warnings.iter().map(|one| one.fact.as_str()).collect();
+    let expected = "the change's kernel was not idle when the workloads began: never-idle ran";
+    assert_eq!(facts, [expected]);
+}
+
+/// Without the instructions that give the generator its first seed.
+#[test]
+fn a_cpu_without_random_numbers_gets_a_seed() {
+    let dir = scratch();
+    let measured = |name: &str, cpu: &str| {
+        let rows = rows(&["create-delete:bytes=0"]);
+        let options = args(&rows, &["--layouts", "1", "--cpu", cpu]);
+        let (_, comparison) = compare(&dir.path().join(name), [QUICK_BOOT; 2], &options);
+        assert_eq!(comparison.warnings, []);
+        row(&comparison, "create-delete:bytes=0").effects()[0].base
+    };
+    let (with, without) = (measured("with", "max"), measured("without", "max,-rdrand,-rdseed"));
+    assert!((without / with - 1.0).abs() < 0.01, "{without} {with}");
+}
+
+/// A generator without a seed makes each file 87 % dearer.
+#[test]
+fn a_kernel_that_does_not_trust_the_cpu_gets_a_seed() {
+    let dir = scratch();
+    let rows = rows(&["create-delete:bytes=0"]);
+    let untrusting = format!("{QUICK_BOOT} random.trust_cpu=off random.trust_bootloader=off");
+    let (_, comparison) = compare(
+        &dir.path().join("out"),
+        [QUICK_BOOT, &untrusting],
+        &args(&rows, &["--layouts", "1"]),
+    );
+    let effect = &row(&comparison, "create-delete:bytes=0").effects()[0];
+    assert!(effect.percent.unwrap().abs() < 1.0, "{effect:?}");
+    assert_eq!(comparison.warnings, []);
 }

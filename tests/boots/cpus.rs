@@ -222,11 +222,11 @@ fn a_qemu_that_cannot_is_refused_with_the_package_that_can() {
     script(dir.path(), "qemu", "#!/bin/sh\necho QEMU emulator version 9.2.1 '(Debian)'\n");
     let old = old.display().to_string();
     let kernel = ["compare", "--kernel", "debian:cloud-amd64", "--change-boot-line", "nopti"];
-    let ran = run(ktax().args(kernel).args(["-w", CONTENDED]).args(FOUR).args(["--qemu", &old]));
-    assert_eq!(ran.status, 69, "{}", ran.stderr);
+    let ran = run(ktax().args(kernel).args(["-w", CONTENDED]).args(FOUR).args(["--qemu", &old]))
+        .exits(69);
     let said = "--cpus 4 (machine.cpus) needs QEMU 10.0 or later, and this is 9.2.1 (Debian): \
                 Debian 13 has it, and on Debian 12 `ktax doctor --newer-qemu DIR`";
-    assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    ran.says(said);
 }
 
 #[test]
@@ -235,15 +235,13 @@ fn a_newer_qemu_is_unpacked_into_a_new_directory_only() {
     fs::write(dir.path().join("mine"), "").unwrap();
     let unpack = |at: &Path| run(ktax().args(["doctor", "--newer-qemu"]).arg(at));
     for place in [dir.path().to_owned(), dir.path().join("mine")] {
-        let ran = unpack(&place);
-        assert_eq!(ran.status, 2, "{}", ran.stderr);
+        let ran = unpack(&place).exits(2);
         assert!(ran.stderr.ends_with("has other files, or is one; name a new directory\n"));
     }
     assert!(dir.path().join("mine").is_file());
     // What `make newer-qemu` has unpacked is not fetched again.
     let Some(qemu) = newer() else { return };
-    let ran = unpack(qemu.parent().unwrap());
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let ran = unpack(qemu.parent().unwrap()).exits(0);
     assert!(ran.stdout.starts_with("QEMU 10"), "{}", ran.stdout);
     assert!(ran.stdout.contains("use it with `export KTAX_QEMU=/"), "{}", ran.stdout);
 }

@@ -1,6 +1,6 @@
 //! Counts of shipped experiments that must stay the same to the last digit. They are those of one
 //! kernel, one QEMU and one guest under the first layout; beside others the test is skipped, and
-//! says so. A change of the guest's programs may change them, too: the test prints what they are now.
+//! says so. A change of the guest's programs may change them, too: the test prints what they are.
 
 use crate::common::{Need, ktax, printed, require, run, scratch};
 
@@ -28,7 +28,7 @@ fn shipped_experiments_count_the_same_digits() {
         assert!(!ran.stdout.is_empty(), "{}", ran.stderr);
         let comparison = printed::comparison(&ran.stdout);
         let counts = comparison.counts().unwrap();
-        let here = (&*counts.subjects.base.kernel.source, &*counts.key.qemu);
+        let here = (&*counts.kernels.base.source, &*counts.key.qemu);
         let why = format!("the digits are of {KERNEL} on QEMU {QEMU}, and this is {here:?}");
         if !require(Need::Versions, here == (KERNEL, QEMU), why) {
             return;

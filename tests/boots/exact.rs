@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use crate::common::{KERNEL, cache};
-use ktax::engine::exact::Exact;
+use ktax::engine::exact::{Exact, Paths};
 use ktax::engine::qemu::Qemu;
 use ktax::engine::{Cancel, Limits, Request};
-use ktax::kernel::{self, Talk};
+use ktax::kernel::Talk;
 use ktax::model::{Layout, Machine, Subject};
-use ktax::{plan, wire};
+use ktax::{kernel, plan, wire};
+
+use crate::common::{KERNEL, cache};
 
 /// With the cache of all tests.
 pub fn engine(qemu: Option<&Path>) -> Exact {
@@ -38,4 +39,31 @@ pub fn order(row: &str, request: &Request) -> String {
     let definitions = plan::definitions().unwrap();
     let workload = &plan::select(&definitions, Some(&[row.to_owned()])).unwrap()[0];
     wire::order(workload, &request.layout)
+}
+
+// What counting can leave out, to measure what it takes: nothing else is counted differently.
+
+const ROW: &str = "getppid:ops=500";
+
+/// The kinds of a profile's lines that can be left out.
+const KINDS: [&str; 3] = ["path", "costly", "path-costly"];
+
+#[test]
+fn paths_and_costly_instructions_are_left_out_and_all_else_is_the_same() {
+    let (engine, request) = (engine(None), request());
+    let order = order(ROW, &request);
+    let [all, pathless, plain] = [Paths::Followed, Paths::LeftOut, Paths::LeftOutWithCostly]
+        .map(|paths| engine.boot_with(&request, paths).unwrap().run(&order).unwrap().profile);
+    let kind = |line: &str| KINDS.into_iter().find(|kind| line.split('\t').next() == Some(kind));
+    let found = |profile: &str| KINDS.map(|of| profile.lines().any(|line| kind(line) == Some(of)));
+    assert_eq!(
+        [&all, &pathless, &plain].map(|profile| found(profile)),
+        [[true, true, true], [false, true, false], [false, false, false]]
+    );
+    let rest = |profile: &str| {
+        let lines = profile.lines().filter(|line| kind(line).is_none());
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(rest(&all), rest(&pathless));
+    assert_eq!(rest(&all), rest(&plain));
 }

@@ -14,10 +14,8 @@ fn plan_with(kernel: &Path) -> Ran {
 fn image() -> Vec<u8> {
     let dir = scratch();
     let out = dir.path().join("plan");
-    let ran = run(ktax()
-        .args(["plan", "--same", "-w", "getppid", "--kernel", KERNEL, "--out"])
-        .arg(&out));
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    run(ktax().args(["plan", "--same", "-w", "getppid", "--kernel", KERNEL, "--out"]).arg(&out))
+        .exits(0);
     let text = fs::read_to_string(out.join("plan.json")).unwrap();
     let plan: serde_json::Value = serde_json::from_str(&text).unwrap();
     let sha256 = plan["method"]["counts"]["kernels"]["base"]["sha256"].as_str().unwrap();
@@ -57,8 +55,7 @@ fn two_names_of_one_kernel_are_noticed_before_anything_boots() {
     let plan = |[base, change]: [&Path; 2]| {
         let mut plan = ktax();
         plan.args(["plan", "--same", "-w", "getppid", "--base"]).arg(base);
-        let ran = run(plan.arg("--change").arg(change));
-        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        let ran = run(plan.arg("--change").arg(change)).exits(0);
         ran.stderr
     };
     assert!(plan([&one, &other]).contains("have the same bytes (SHA-256 begins with "));
@@ -105,8 +102,8 @@ fn a_damaged_kernel_that_still_looks_whole_fails_as_a_row() {
         ])
         .arg(&path)
         .arg("--out")
-        .arg(dir.path().join("out")));
-    assert_eq!(ran.status, 69, "{}", ran.stderr);
+        .arg(dir.path().join("out")))
+    .exits(69);
     // The console is empty, so there is nothing to be read in it.
     let says = "the kernel stopped before it printed anything: no result within";
     assert!(ran.stdout.contains(says), "{}", ran.stdout);

@@ -107,15 +107,9 @@ fn a_directory_of_another_ledger_and_a_bad_file_are_refused() {
     let dir = scratch();
     let ledger = dir.path().join("ledger.toml");
     fs::write(&ledger, file(&[("together", "ktax.extra=1")])).unwrap();
-    let ran = run(ktax().arg("ledger").arg(&ledger));
-    assert_eq!(ran.status, 2, "{}", ran.stderr);
-    assert!(
-        ran.stderr.contains("is not a ledger file: \"together\" is the name of"),
-        "{}",
-        ran.stderr
-    );
-    let ran = run(ktax().args(["ledger", "no-such.toml"]));
-    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    let ran = run(ktax().arg("ledger").arg(&ledger)).exits(2);
+    ran.says("is not a ledger file: \"together\" is the name of");
+    run(ktax().args(["ledger", "no-such.toml"])).exits(2);
 }
 
 /// Who tries one row first says so with the flags of a comparison.
@@ -128,16 +122,14 @@ fn flags_choose_the_rows_and_the_layouts_and_a_mail_says_them_again() {
     let measure = |options: &[&str]| {
         run(ktax().arg("ledger").arg(&ledger).args(options).arg("--out").arg(&out))
     };
-    let ran = measure(&["-w", "control-loop", "--layouts", "1", "--format", "mail"]);
-    assert_eq!(ran.status, 4, "{}", ran.stderr);
-    assert!(ran.stderr.contains("ktax: 2 runs in "), "{}", ran.stderr);
+    let ran = measure(&["-w", "control-loop", "--layouts", "1", "--format", "mail"]).exits(4);
+    ran.says("ktax: 2 runs in ");
     assert!(ran.stdout.contains("control-loop, "), "{}", ran.stdout);
     let (_, again) = ran.stdout.split_once("To measure it again:\n").unwrap();
     let words = shlex::split(&again.replace("\\\n", " ")).unwrap();
     let file = ledger.display().to_string();
     let typed = ["ktax", "ledger", &file, "-w", "control-loop", "--layouts", "1"];
     assert_eq!(words, typed);
-    let wrong = measure(&["-w", "getpid"]);
-    assert_eq!(wrong.status, 2, "{}", wrong.stderr);
-    assert!(wrong.stderr.contains("getppid"), "{}", wrong.stderr);
+    let wrong = measure(&["-w", "getpid"]).exits(2);
+    wrong.says("getppid");
 }

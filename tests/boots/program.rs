@@ -8,6 +8,7 @@ use std::process::Command;
 use ktax::model::{Comparison, Context, Failure, Side, Verdict};
 
 use crate::common::files::script;
+use crate::common::kvm::compiled;
 use crate::common::mounts::may_mount;
 use crate::common::{
     KERNEL, QUICK_BOOT, Ran, assert_no_orphans, ktax, open_counts, printed, row, run, scratch,
@@ -20,16 +21,14 @@ pub fn compile(dir: &Path, name: &str, source: &str, flags: &[&str]) {
     fs::copy("guest/ktax-mark.h", dir.join("ktax-mark.h")).unwrap();
     let mut gcc = Command::new("gcc");
     gcc.current_dir(dir).args(["-O1", "-pthread", "-o", name, &format!("{name}.c")]).args(flags);
-    let ran = run(&mut gcc);
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    run(&mut gcc).exits(0);
 }
 
 /// Compiles a program in Rust that marks a hundred calls, with the crate that has the markers.
 fn compile_rust(dir: &Path) {
     let rust = |args: &[&str]| {
         let mut rustc = Command::new("rustc");
-        let ran = run(rustc.args(["--edition", "2021", "-O", "--out-dir"]).arg(dir).args(args));
-        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        run(rustc.args(["--edition", "2021", "-O", "--out-dir"]).arg(dir).args(args)).exits(0);
     };
     let marks = ["--crate-type", "rlib", "--crate-name", "ktax_mark"];
     rust(&[&marks[..], &["crates/ktax-mark/src/lib.rs"]].concat());
@@ -143,8 +142,7 @@ fn a_planted_system_call_is_found_in_the_kernel_and_in_the_program() {
     // Markers leave out the start of the program.
     let insn = |name: &str| row(&comparison, name).effects()[0].samples.get(Side::Base)[0];
     assert!(insn("program:marked") < insn("program:static") / 2);
-    let again = run(ktax().current_dir(dir).args(["run", "out"]));
-    assert_eq!(again.status, 0, "{}", again.stderr);
+    run(ktax().current_dir(dir).args(["run", "out"])).exits(0);
 }
 
 fn failure<'a>(comparison: &'a Comparison, name: &str) -> &'a str {
@@ -297,7 +295,7 @@ fn a_noisy_program_is_explained_by_what_it_was_given() {
     assert!(!calm.contains("clock") && !calm.contains("rdtsc") && !calm.contains("_id"), "{calm}");
     // Of a plan that is measured already, too.
     let again = run(ktax().current_dir(dir).args(["run", "out", "--explain-noise"]));
-    assert!(again.stderr.contains(said), "{}", again.stderr);
+    again.says(said);
 }
 
 #[test]
@@ -376,7 +374,56 @@ fn what_the_guest_lacks_is_named_and_found_by_tracing_the_program_here() {
         return;
     }
     let again = ["--out", "again", "-w", "program:traced"];
-    let ran = run(ktax().current_dir(dir.path()).args(["compare", "e.toml", "--json"]).args(again));
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let ran = run(ktax().current_dir(dir.path()).args(["compare", "e.toml", "--json"]).args(again))
+        .exits(0);
     assert!(row(&printed::comparison(&ran.stdout), "program:traced").failures.is_empty());
+}
+
+// A program of the user's in the commands that ask more than one comparison.
+
+const CALLS_IN_LOOP: &str = "#include <sys/syscall.h>\n#include <unistd.h>\n\
+    int main(void) { for (int i = 0; i < 1000; i++) syscall(SYS_getppid); return 0; }\n";
+
+#[test]
+fn a_search_finds_what_a_program_pays_for() {
+    let dir = scratch();
+    let dir = dir.path();
+    let program = program(dir);
+    let change = format!("{QUICK_BOOT} ktax.a=1 audit=1 ktax.c=1");
+    let subjects = ["--kernel", KERNEL, "--base-boot-line", QUICK_BOOT, "--change-boot-line"];
+    let mut ktax = ktax();
+    let ktax = ktax.current_dir(dir).args(["bisect", "start", "--json"]).args(subjects);
+    let bisection = printed::bisection(
+        &run(ktax.arg(&change).args(["--out", "search", "--", &program, "1000"])).exits(0).stdout,
+    );
+    let found = bisection.found.as_deref().unwrap();
+    let names: Vec<_> = found.iter().map(|one| &*bisection.elements[one.after].name).collect();
+    assert_eq!(names, ["audit=1"]);
+}
+
+#[test]
+fn a_ledger_says_what_a_program_pays_for_each_addition() {
+    let dir = scratch();
+    let dir = dir.path();
+    let program = program(dir);
+    let text = format!(
+        "title = \"t\"\nlayouts = 5\n\
+         base = {{ kernel = \"{KERNEL}\", boot_line = \"{QUICK_BOOT}\" }}\n\
+         add = [{{ name = \"nothing\", boot_line = \"ktax.a=1\" }},\n\
+         {{ name = \"audit\", boot_line = \"audit=1\" }}]\n[[program]]\ncommand = [\"{program}\"]\n"
+    );
+    fs::write(dir.join("l.toml"), text).unwrap();
+    let args = ["ledger", "l.toml", "--json", "--out", "ledger"];
+    let ledger = printed::ledger(&run(ktax().current_dir(dir).args(args)).exits(0).stdout);
+    let [row] = &ledger.rows[..] else { panic!("{:?}", ledger.rows) };
+    assert_eq!(row.row, "program:program");
+    let entries: Vec<_> =
+        row.entries.iter().map(|entry| (entry.name.as_str(), entry.verdict)).collect();
+    assert_eq!(entries, [("audit", Verdict::Slower), ("nothing", Verdict::NoDetectedChange)]);
+}
+
+/// Compiles the program; returns its name as seen from the directory.
+fn program(dir: &Path) -> String {
+    let path = compiled(dir, CALLS_IN_LOOP);
+    format!("./{}", path.file_name().unwrap().to_str().unwrap())
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::{
-    self, KERNEL, QUICK_BOOT, assert_no_orphans, ktax, own_cache, run, scratch, tree, until,
+    self, KERNEL, QUICK_BOOT, assert_no_orphans, files_below, ktax, own_cache, run, scratch, until,
 };
 
 /// Short ones: what is tested is between them.
@@ -27,17 +27,15 @@ fn plan(out: &Path) {
 
 /// What a run leaves that does not depend on when: everything but the lock.
 fn result(out: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut files = tree(out);
+    let mut files = files_below(out);
     files.retain(|(path, _)| path != Path::new("lock"));
     files
 }
 
 fn finish(out: &Path) {
     // Two layouts are too few for a verdict.
-    let ran = run(ktax().arg("run").arg(out));
-    assert_eq!(ran.status, 4, "{}", ran.stderr);
-    let ran = run(ktax().arg("analyse").arg(out).arg("--json"));
-    assert_eq!(ran.status, 4, "{}", ran.stderr);
+    run(ktax().arg("run").arg(out)).exits(4);
+    run(ktax().arg("analyse").arg(out).arg("--json")).exits(4);
 }
 
 fn start(out: &Path) -> Child {
@@ -130,7 +128,7 @@ fn a_second_writer_is_refused() {
     first.wait().unwrap();
     for refused in [second, third] {
         assert_eq!(refused.status, 2, "{}", refused.stderr);
-        assert!(refused.stderr.contains("in use by another ktax"), "{}", refused.stderr);
+        refused.says("in use by another ktax");
     }
     assert_no_orphans(&out);
 }
@@ -155,9 +153,9 @@ fn ctrl_c_cleans_up_and_says_how_to_resume() {
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(stderr.contains("resume with `ktax run"), "{stderr}");
     assert_no_orphans(&cache);
-    let stored = tree(&out);
+    let stored = files_below(&out);
     let is_boot = |path: &Path| path.file_name().is_some_and(|name| name == "boot.json");
     assert!(!stored.iter().any(|(path, _)| is_boot(path)), "stopping is no result: {stored:?}");
-    let left = tree(&cache.join("snapshots"));
+    let left = files_below(&cache.join("snapshots"));
     assert!(left.iter().all(|(path, _)| path.extension().is_some_and(|e| e == "lock")), "{left:?}");
 }

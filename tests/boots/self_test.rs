@@ -105,10 +105,9 @@ fn a_qemu_with_other_slices_is_refused() {
                 quantum of 200, 0.1 % of a lock's acquisitions are contended instead of";
     let out = dir.path().join("out");
     let kernel = ["compare", "--kernel", KERNEL, "--same", "-w", "getppid", "--cpus", "2"];
-    let ran = run(ktax().args(kernel).arg("--out").arg(&out).arg("--qemu").arg(&qemu));
-    assert_eq!(ran.status, 69, "{}", ran.stderr);
-    assert!(ran.stderr.contains(said), "{}", ran.stderr);
-    assert!(ran.stderr.contains("; use another QEMU, such as"), "{}", ran.stderr);
+    let ran = run(ktax().args(kernel).arg("--out").arg(&out).arg("--qemu").arg(&qemu)).exits(69);
+    ran.says(said);
+    ran.says("; use another QEMU, such as");
     assert!(!out.join("boots").exists());
     let found = run(ktax().arg("doctor").arg("--qemu").arg(&qemu)).stdout;
     let found: Vec<&str> = found.split_whitespace().collect();

@@ -1,13 +1,16 @@
 //! A snapshot on disk is used as it was made, or not at all.
 
-use std::fs::{self, File};
+use std::fs;
+use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use serde_json::Value;
+
 use crate::common::{
-    KERNEL, QUICK_BOOT, assert_no_orphans, comes, compare, ktax, measurements, own_cache,
-    processes, run, scratch, tree, until,
+    KERNEL, QUICK_BOOT, assert_no_orphans, comes, compare, files_below, ktax, measurements,
+    own_cache, processes, run, scratch, until,
 };
 
 /// The memory files of all snapshots.
@@ -70,8 +73,7 @@ fn a_kill_while_a_snapshot_is_made_leaves_nothing_behind() {
         let mut plan = ktax();
         plan.args(["plan", "--same", "--kernel", KERNEL, "-w", "control-loop:ops=1"]);
         plan.args(["--base-boot-line", QUICK_BOOT, "--change-boot-line", QUICK_BOOT]);
-        let ran = run(plan.args(["--layouts", "2", "--out"]).arg(&out).arg("--cache").arg(&cache));
-        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        run(plan.args(["--layouts", "2", "--out"]).arg(&out).arg("--cache").arg(&cache)).exits(0);
         (out, cache)
     });
     let go = |(out, cache): &(PathBuf, PathBuf)| {
@@ -92,15 +94,45 @@ fn a_kill_while_a_snapshot_is_made_leaves_nothing_behind() {
         assert!(is_being_made(&killed.1, file), "the kill was in the middle");
     }
     let names = |cache: &Path| {
-        let mut names: Vec<PathBuf> = tree(cache).into_iter().map(|(path, _)| path).collect();
+        let mut names: Vec<PathBuf> =
+            files_below(cache).into_iter().map(|(path, _)| path).collect();
         names.sort();
         names
     };
     for it in [&whole, &killed] {
-        let ran = run(&mut go(it));
-        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        run(&mut go(it)).exits(0);
     }
     assert_eq!(names(&killed.1), names(&whole.1));
     assert!(!is_being_made(&killed.1, ""), "an empty directory is left");
     assert!(measurements(&killed.0) == measurements(&whole.0), "the results differ");
+}
+
+// How long it takes: what `ktax plan` expects, and what it learns from runs.
+
+/// A boot that is made, because one of the cache says nothing of how long it takes.
+#[test]
+fn a_plan_says_how_long_it_takes_as_earlier_runs_did() {
+    let dir = scratch();
+    let (cache, state) = (own_cache(dir.path()), dir.path().join("state"));
+    let own = |words: &[&str]| {
+        let lines = ["--base-boot-line", QUICK_BOOT, "--change-boot-line", QUICK_BOOT];
+        let mut command = ktax();
+        command.env("KTAX_CACHE", &cache).env("KTAX_STATE", &state).args(words).args(lines);
+        let ran =
+            run(command.args(["--same", "--kernel", KERNEL, "-w", "getppid", "-l", "1"])).exits(0);
+        ran.stderr
+    };
+    let said = own(&["plan", "--jobs", "1"]);
+    // Two boots of 6 s, and two runs of 0.4 s.
+    assert!(said.contains("ktax: it takes about 13 s with 1 VM at a time (a guess"), "{said}");
+    own(&["compare", "--out", dir.path().join("out").to_str().unwrap()]);
+    let rates: Value =
+        serde_json::from_str(&fs::read_to_string(state.join("rates.json")).unwrap()).unwrap();
+    let (boot, row) = (&rates["boots"]["exact"], &rates["runs"]["exact/getppid"]);
+    assert!(boot.as_f64().unwrap() >= 1.0 && row.as_f64().unwrap() > 0.0, "{rates}");
+    fs::write(state.join("rates.json"), r#"{"boots":{"exact":20},"runs":{"exact/getppid":2}}"#)
+        .unwrap();
+    let said = own(&["plan", "--jobs", "1"]);
+    let learned = "ktax: it takes about 44 s with 1 VM at a time (as earlier runs on this machine";
+    assert!(said.contains(learned), "{said}");
 }

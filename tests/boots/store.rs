@@ -39,7 +39,7 @@ fn what_the_store_has_is_not_booted_and_comes_out_the_same() {
     assert_eq!(booted(&at("first")), ["base", "base", "change", "change"]);
     // The same again boots nothing.
     let second = compare(&at("second"), &store, &change, &[]);
-    assert!(second.stderr.contains("4 of 4 measurements are from the store"), "{}", second.stderr);
+    second.says("4 of 4 measurements are from the store");
     assert_eq!((booted(&at("second")), second.status), (vec![], first.status));
     assert!(second.stdout == first.stdout, "{}\n{}", first.stdout, second.stdout);
     for file in ["comparison.json", "report.csv", "report.html"] {
@@ -50,7 +50,7 @@ fn what_the_store_has_is_not_booted_and_comes_out_the_same() {
     assert_newer_is_passed_over(&at("newer"), &store, &change, &first);
     // One option more: one side boots.
     let other = compare(&at("other"), &store, &format!("{change} quiet"), &[]);
-    assert!(other.stderr.contains("2 of 4 measurements are from the store"), "{}", other.stderr);
+    other.says("2 of 4 measurements are from the store");
     assert_eq!(booted(&at("other")), ["change", "change"]);
     // Without the store all of it is measured.
     let mut without = ktax();
@@ -93,7 +93,7 @@ fn assert_newer_is_passed_over(out: &Path, store: &Path, change: &str, first: &R
     std::fs::remove_file(&all[of_base]).unwrap();
     planted.put(&newer).unwrap();
     let ran = compare(out, store, change, &[]);
-    assert!(ran.stderr.contains("3 of 4 measurements are from the store"), "{}", ran.stderr);
+    ran.says("3 of 4 measurements are from the store");
     assert_eq!(ran.stderr.matches("use the ktax that wrote it").count(), 1, "{}", ran.stderr);
     assert_eq!(booted(out), ["base", "base"]);
     assert!(ran.stdout == first.stdout);
@@ -117,8 +117,7 @@ fn what_is_verified_is_measured_again_and_a_difference_is_a_failure() {
     measurement.layouts[1].sample.tsc += 1;
     std::fs::remove_file(&object).unwrap();
     planted.put(&measurement).unwrap();
-    let failed = compare(&at("failed"), &store, &change, &["--verify-store", "100"]);
-    assert_eq!(failed.status, 1, "{}", failed.stderr);
+    let failed = compare(&at("failed"), &store, &change, &["--verify-store", "100"]).exits(1);
     let failed_dir = at("failed");
     for named in [object.to_str().unwrap(), "/quarantine/1-", failed_dir.to_str().unwrap()] {
         assert!(failed.stderr.contains(named), "{named}: {}", failed.stderr);
@@ -132,8 +131,7 @@ fn a_store_that_cannot_be_written_costs_no_result() {
     let store = dir.path().join("file");
     std::fs::write(&store, "").unwrap();
     let change = format!("{QUICK_BOOT} audit=1");
-    let ran = compare(&dir.path().join("out"), &store, &change, &[]);
-    assert_eq!(ran.status, 4, "{}", ran.stderr);
+    let ran = compare(&dir.path().join("out"), &store, &change, &[]).exits(4);
     assert_eq!(ran.stderr.matches("--no-store").count(), 1, "{}", ran.stderr);
     assert!(ran.stdout.contains("getppid"), "{}", ran.stdout);
 }

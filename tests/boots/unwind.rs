@@ -1,17 +1,15 @@
 //! At instructions that are drawn at random the plugin's stack of calls is what the kernel's own
 //! tables say of registers and memory.
 
-mod image;
-mod orc;
-
 use std::fs;
+
+use ktax::analyse::plain;
+use ktax::engine::exact::Paths;
+use object::{Object, ObjectSection};
 
 use crate::common::require::newer_qemu;
 use crate::common::{Need, cache, require, scratch};
 use crate::exact::{engine, order, request};
-use ktax::analyse::plain;
-use ktax::engine::exact::Paths;
-use orc::{Orc, State};
 
 /// System calls, page faults, new tasks, sockets, signals and files.
 const ROWS: [&str; 6] = [
@@ -89,7 +87,7 @@ fn difference(draw: &Draw, orc: &Orc, symbols: &[(u64, String)]) -> Option<Strin
 fn the_stack_of_calls_is_what_the_kernel_itself_unwinds() {
     let Some(qemu) = newer_qemu() else { return };
     let request = request();
-    let vmlinux = image::vmlinux(&fs::read(&request.image).unwrap());
+    let vmlinux = vmlinux(&fs::read(&request.image).unwrap());
     let why = "this kernel's image is not compressed by LZ4";
     if !require(Need::Versions, vmlinux.is_some(), why) {
         return;
@@ -123,4 +121,203 @@ fn the_stack_of_calls_is_what_the_kernel_itself_unwinds() {
     assert!(difference(deep, &orc, &symbols).is_some());
     let (drawn, differ) = (all.len(), differences.len());
     assert!(differ * 1000 <= drawn, "{differ} of {drawn}:\n{}", differences.join("\n"));
+}
+
+// The kernel's own way to unwind a stack: the tables ORC of Linux 6.1, which objtool makes from the
+// machine code. See Documentation/arch/x86/orc-unwinder.rst and arch/x86/kernel/unwind_orc.c.
+
+/// What one instruction of a function has.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    sp_offset: i64,
+    bp_offset: i64,
+    sp_reg: u8,
+    bp_reg: u8,
+    kind: u8,
+    /// Nothing called it: a new task begins there.
+    is_end: bool,
+}
+
+const PREV_SP: u8 = 1;
+const DX: u8 = 2;
+const DI: u8 = 3;
+const BP: u8 = 4;
+const SP: u8 = 5;
+const R10: u8 = 6;
+const R13: u8 = 7;
+const BP_INDIRECT: u8 = 8;
+const SP_INDIRECT: u8 = 9;
+
+/// A frame that a call made. Others have the registers of what was interrupted.
+const CALL: u8 = 0;
+
+/// Bytes of an entry.
+const SIZE: usize = 6;
+
+pub struct Orc {
+    /// Each with the address from which on it holds.
+    entries: Vec<(u64, Entry)>,
+}
+
+/// A vCPU in the kernel.
+#[derive(Debug, Clone, Default)]
+pub struct State {
+    pub ip: u64,
+    pub sp: u64,
+    pub bp: u64,
+    pub dx: u64,
+    pub di: u64,
+    pub r10: u64,
+    pub r13: u64,
+    /// From the stack pointer on.
+    pub stack: Vec<u64>,
+}
+
+impl State {
+    fn word(&self, address: u64) -> Option<u64> {
+        let at = address.checked_sub(self.sp)? / 8;
+        self.stack.get(usize::try_from(at).ok()?).copied()
+    }
+}
+
+/// Where a return address lies on the stack, and which it is.
+pub type Frame = (u64, u64);
+
+impl Orc {
+    pub fn of(vmlinux: &[u8]) -> Orc {
+        let file = object::File::parse(vmlinux).unwrap();
+        let section = |name: &str| {
+            let section = file.section_by_name(name).unwrap();
+            (section.address(), section.data().unwrap())
+        };
+        let (base, ips) = section(".orc_unwind_ip");
+        let (_, entries) = section(".orc_unwind");
+        let address = |(at, ip): (usize, &[u8])| {
+            let distance = i64::from(i32::from_le_bytes(ip.try_into().unwrap()));
+            (base + 4 * at as u64).wrapping_add_signed(distance)
+        };
+        let entry = |bytes: &[u8]| {
+            let word = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+            Entry {
+                sp_offset: i64::from(word(0) as i16),
+                bp_offset: i64::from(word(2) as i16),
+                sp_reg: (word(4) & 15) as u8,
+                bp_reg: (word(4) >> 4 & 15) as u8,
+                kind: (word(4) >> 8 & 3) as u8,
+                is_end: word(4) >> 10 & 1 == 1,
+            }
+        };
+        let ips = ips.chunks_exact(4).enumerate().map(address);
+        Orc { entries: ips.zip(entries.chunks_exact(SIZE).map(entry)).collect() }
+    }
+
+    /// The table's entry for an instruction.
+    fn entry(&self, ip: u64) -> Option<Entry> {
+        let after = self.entries.partition_point(|(from, _)| *from <= ip);
+        Some(self.entries[after.checked_sub(1)?].1)
+    }
+
+    /// The frames of the calls, the last one first; `None` where the tables do not lead to the
+    /// entry of the kernel.
+    pub fn unwind(&self, from: &State) -> Option<Vec<Frame>> {
+        let (mut ip, mut sp, mut bp) = (from.ip, from.sp, from.bp);
+        let mut frames = Vec::new();
+        loop {
+            // What returns goes on behind its call, which may be the last one of a function.
+            let entry = self.entry(ip - u64::from(!frames.is_empty()))?;
+            if entry.is_end {
+                return Some(frames);
+            }
+            let at = |base: u64| base.wrapping_add_signed(entry.sp_offset);
+            let previous = match entry.sp_reg {
+                SP => at(sp),
+                BP => at(bp),
+                SP_INDIRECT => at(from.word(sp)?),
+                BP_INDIRECT => from.word(at(bp))?,
+                DX if frames.is_empty() => from.dx,
+                DI if frames.is_empty() => from.di,
+                R10 if frames.is_empty() => from.r10,
+                R13 if frames.is_empty() => from.r13,
+                _ => return None,
+            };
+            // A call on the stack of interrupts: the plugin has another stack for what called.
+            let is_other_stack = entry.sp_reg == SP_INDIRECT && from.word(previous).is_none();
+            if entry.kind != CALL || is_other_stack {
+                return Some(frames);
+            }
+            let place = previous - 8;
+            bp = match entry.bp_reg {
+                PREV_SP => from.word(previous.wrapping_add_signed(entry.bp_offset))?,
+                BP => from.word(bp.wrapping_add_signed(entry.bp_offset))?,
+                _ => bp,
+            };
+            (ip, sp) = (from.word(place)?, previous);
+            frames.push((place, ip));
+        }
+    }
+}
+
+// The ELF file within an image that was compressed by LZ4, as Debian's are.
+
+/// Where the boot protocol says what the image contains.
+const SETUP_SECTORS: usize = 0x1f1;
+const PAYLOAD: usize = 0x248;
+const SECTOR: usize = 512;
+
+const MAGIC: u32 = 0x184c_2102;
+
+fn u32_at(data: &[u8], at: usize) -> usize {
+    u32::from_le_bytes(data[at..at + 4].try_into().unwrap()) as usize
+}
+
+/// `None` of an image that was compressed in another way.
+pub fn vmlinux(image: &[u8]) -> Option<Vec<u8>> {
+    let start = (usize::from(image[SETUP_SECTORS]) + 1) * SECTOR + u32_at(image, PAYLOAD);
+    let payload = &image[start..start + u32_at(image, PAYLOAD + 4)];
+    if u32_at(payload, 0) != MAGIC as usize {
+        return None;
+    }
+    let (mut at, mut out) = (4, Vec::new());
+    while at + 4 <= payload.len() {
+        let size = u32_at(payload, at);
+        at += 4;
+        // Behind the last block is the size of all.
+        let Some(block) = payload.get(at..at + size) else { break };
+        unpack(block, &mut out);
+        at += size;
+    }
+    Some(out)
+}
+
+/// A length that goes on in more bytes if it is as large as four bits can be.
+fn length(block: &[u8], at: &mut usize, bits: u8) -> usize {
+    let mut length = usize::from(bits);
+    let mut is_more = bits == 15;
+    while is_more {
+        length += usize::from(block[*at]);
+        is_more = block[*at] == 255;
+        *at += 1;
+    }
+    length
+}
+
+/// Blocks do not refer to others.
+fn unpack(block: &[u8], out: &mut Vec<u8>) {
+    let mut at = 0;
+    while at < block.len() {
+        let token = block[at];
+        at += 1;
+        let literals = length(block, &mut at, token >> 4);
+        out.extend(&block[at..at + literals]);
+        at += literals;
+        if at == block.len() {
+            return;
+        }
+        let back = usize::from(block[at]) | usize::from(block[at + 1]) << 8;
+        at += 2;
+        let copied = length(block, &mut at, token & 15) + 4;
+        for from in out.len() - back..out.len() - back + copied {
+            out.push(out[from]);
+        }
+    }
 }

@@ -33,8 +33,7 @@ fn an_experiment_is_counted_and_timed_and_both_are_joined() {
         let command = ["validate", "e.toml", "--machine", "made-up.toml", "--out", "out"];
         run(ktax().current_dir(dir).args(command).args(more.split_whitespace()))
     };
-    let ran = words("--json");
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let ran = words("--json").exits(0);
     let found = validation(&ran.stdout);
     assert_eq!((found.machine.as_str(), found.cpu.as_str()), ("made-up.toml", "Made up"));
     let mut rows: Vec<&str> = found.rows.iter().map(|row| row.row.as_str()).collect();

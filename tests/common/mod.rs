@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+pub use files::files_below;
 pub use ran::{Ran, run};
 pub use require::{Need, require};
 
@@ -57,8 +58,7 @@ pub fn cache() -> PathBuf {
 /// A cache of a test's own, without Boots: it has the kernels of the shared one, so that apt is not
 /// asked anew, and QEMUs are known by its path.
 pub fn own_cache(dir: &Path) -> PathBuf {
-    let fetched = run(ktax().args(["plan", "--same", "--kernel", KERNEL, "-w", "getppid"]));
-    assert_eq!(fetched.status, 0, "{}", fetched.stderr);
+    run(ktax().args(["plan", "--same", "--kernel", KERNEL, "-w", "getppid"])).exits(0);
     let own = dir.join("cache");
     fs::create_dir(&own).unwrap();
     let mut copy = Command::new("cp");
@@ -202,28 +202,9 @@ pub fn row<'a>(comparison: &'a Comparison, name: &str) -> &'a Row {
     comparison.rows.iter().find(|row| row.row == name).unwrap()
 }
 
-/// The content of every file below `dir` by its relative path.
-pub fn tree(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut files = Vec::new();
-    let mut todo = vec![dir.to_owned()];
-    while let Some(at) = todo.pop() {
-        for entry in fs::read_dir(at).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                todo.push(path);
-            } else {
-                let name = path.strip_prefix(dir).unwrap().to_owned();
-                files.push((name, fs::read(&path).unwrap()));
-            }
-        }
-    }
-    files.sort();
-    files
-}
-
 /// The samples and profiles of a run directory.
 pub fn measurements(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut files = tree(dir);
+    let mut files = files_below(dir);
     files.retain(|(path, _)| path.parent().is_some_and(|parent| parent.ends_with("runs")));
     files
 }

@@ -10,6 +10,21 @@ pub struct Ran {
     pub stderr: String,
 }
 
+impl Ran {
+    /// Asserts that it exited with this status.
+    #[track_caller]
+    pub fn exits(self, status: i32) -> Ran {
+        assert_eq!(self.status, status, "{}{}", self.stdout, self.stderr);
+        self
+    }
+
+    /// Asserts that its messages have this text.
+    #[track_caller]
+    pub fn says(&self, text: impl AsRef<str>) {
+        assert!(self.stderr.contains(text.as_ref()), "{}", self.stderr);
+    }
+}
+
 /// Runs to the end. A program that was just written is busy while another test, which forked in
 /// that moment, has not become its own program yet.
 pub fn run(command: &mut Command) -> Ran {

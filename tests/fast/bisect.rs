@@ -12,7 +12,7 @@ use ktax::report::{JSON, TextOptions, render};
 use ktax::rundir::AnyRunDir;
 
 use crate::common::scratch;
-use crate::fake::plan;
+use crate::fake::scene;
 
 /// It may use a QEMU that says which one it is and runs nothing.
 fn session(dir: &Path) -> Session<'static> {
@@ -42,7 +42,7 @@ fn begun(out: &Path, rows: &[&str], layouts: u32) -> Error {
 
 /// Resumes a search of two elements that has measured the ends, of a base with this kernel.
 fn resumed(dir: &Path, chain: Chain, names: [String; 2], kernel: &Path) -> Error {
-    let mut bounds = plan::plan(&["getppid"]);
+    let mut bounds = scene::plan(&["getppid"]);
     bounds.method.asked.subjects.base = Subject::new(&kernel.display().to_string(), "");
     AnyRunDir::create(&dir.join("bounds"), bounds.with(Into::into)).unwrap();
     let title = "sha256 0123456789ab".to_owned();

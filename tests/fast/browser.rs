@@ -4,20 +4,17 @@
 //! page itself, with its policy, stays as it is. What the look finds is written into the document
 //! around it, which Chromium prints.
 
-mod flames;
-mod looks;
-mod numbers;
-mod paper;
-mod quiet;
-
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use ktax::model::SavedResult;
+use ktax::report::TEXT;
 use tempfile::TempDir;
 
 use crate::common::{Need, Ran, require, run, scratch};
-use crate::golden::{every, history, page_of, paths};
+use crate::golden::{every, page_of, paths, results, shown_wide};
 use crate::publication;
 
 /// A page with its name.
@@ -26,7 +23,7 @@ type Page = (String, String);
 /// The pages of all results.
 fn all() -> Vec<Page> {
     let results = every().map(|(name, result)| (name.to_owned(), page_of(&result)));
-    let site = [("site", history::site()), ("paths", paths::page())];
+    let site = [("site", results::site()), ("paths", paths::page())];
     let site = site.map(|(name, page)| (name.to_owned(), page));
     results.chain(site).chain(publication::pages()).collect()
 }
@@ -57,8 +54,7 @@ fn chromium(dir: &Path, options: &[&str], page: &Path) -> Ran {
     command.args(["--host-resolver-rules=MAP * ~NOTFOUND", "--disable-background-networking"]);
     command.args(["--enable-logging=stderr", "--virtual-time-budget=3000"]);
     command.arg(profile).args(options).arg(format!("file://{}", page.display()));
-    let ran = run(&mut command);
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let ran = run(&mut command).exits(0);
     ran
 }
 
@@ -106,3 +102,324 @@ const AROUND: &str = "<ol id=said></ol><script>
         line('end');
     });
     </script>";
+
+// The picture of call paths on a page: found, zoomed, and there without scripts.
+
+const USED: &str = "
+    const doc = page.document, picture = doc.querySelector('svg.flame');
+    doc.querySelectorAll('details').forEach((one) => { one.open = true; });
+    const bars = [...picture.querySelectorAll(':scope > svg')];
+    const name = (bar) => bar.querySelector('title').textContent.split(':')[0];
+    const named = (wanted) => bars.find((bar) => name(bar) === wanted);
+    const click = (bar) => bar.firstElementChild.dispatchEvent(
+        new page.MouseEvent('click', { bubbles: true }));
+    const shown = () => bars.filter((bar) => bar.style.display !== 'none').map(name).join(' ');
+    const find = doc.getElementById('find'), whole = shown();
+    find.value = 'SECURITY'; find.dispatchEvent(new page.Event('input'));
+    say('found ' + bars.filter((bar) => bar.classList.contains('found')).map(name).join(' '));
+    find.value = ''; find.dispatchEvent(new page.Event('input'));
+    say('found ' + bars.filter((bar) => bar.classList.contains('found')).length);
+    click(named('vfs_read'));
+    say(named('vfs_read').getAttribute('width') + ' wide: ' + shown());
+    click(bars[0]);
+    say(shown() === whole ? 'all again' : shown());";
+
+#[test]
+fn a_function_is_found_and_gets_the_whole_width() {
+    if is_missing() {
+        return;
+    }
+    let page: Page = ("paths".into(), paths::page());
+    let (said, _) = look(&[page], "width=1040", "", USED);
+    let expected = [
+        "found security_hook security_file_permission",
+        "found 0",
+        "100% wide: all entry_SYSCALL_64 ksys_read vfs_read security_hook iov_iter_init",
+        "all again",
+    ];
+    assert_eq!(said, expected.map(|line| format!("paths: {line}")));
+}
+
+#[test]
+fn without_scripts_each_bar_has_its_name_and_its_numbers() {
+    let page = paths::page();
+    for name in ["vfs_read", "security_hook", "security_file_permission"] {
+        let said = page.split(&format!("<title>{name}: ")).nth(1).unwrap_or_default();
+        let said = said.split("</title>").next().unwrap_or_default();
+        assert!(said.contains(" → ") && said.contains("called"), "{name}: {said:?}");
+    }
+}
+
+// How a page looks and is used: in narrow and wide windows, by keyboard, for a screen reader.
+
+/// What is wider than the window, unless it is within something that scrolls by itself, and cells
+/// whose column is so narrow that words are torn into letters.
+const WIDE_OR_TORN: &str = "
+    const doc = page.document, root = doc.documentElement, width = root.clientWidth;
+    doc.querySelectorAll('details').forEach((one) => { one.open = true; });
+    if (root.scrollWidth > width) say('scrolls ' + root.scrollWidth + ' > ' + width);
+    for (const one of doc.querySelectorAll('h1, h2, h3, p, li, td, th, summary, dd, svg')) {
+        if (one.closest('.wide, .hidden, .marks') || one.ownerSVGElement) continue;
+        const box = one.getBoundingClientRect();
+        if (box.width && box.right > width + 1) say(one.tagName + ' ' + one.textContent);
+    }
+    const range = doc.createRange();
+    for (const one of doc.querySelectorAll('td, th')) {
+        range.selectNodeContents(one);
+        const lines = new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size;
+        const letters = one.textContent.trim().length;
+        if (lines > 2 && letters / lines < 4) say('torn: ' + one.textContent);
+    }";
+
+#[test]
+fn no_window_is_too_narrow() {
+    if is_missing() {
+        return;
+    }
+    for attributes in ["width=360", "width=720", "width=1040"] {
+        let (said, _) = look(&all(), attributes, "", WIDE_OR_TORN);
+        assert_eq!(said, Vec::<String>::new(), "{attributes}");
+    }
+    let planted = |style: &str| {
+        let table = format!("<!DOCTYPE html><table><td style='{style}'>a function's name</table>");
+        [("planted".to_owned(), table)]
+    };
+    let planted = [planted("min-width:500px"), planted("max-width:1em;overflow-wrap:anywhere")];
+    // The page scrolls, its cell is too wide; the other cell is torn.
+    assert_eq!(look(&planted.concat(), "width=360", "", WIDE_OR_TORN).0.len(), 3);
+}
+
+const KEYS: &str = "
+    const doc = page.document, rows = [...doc.querySelectorAll('details.row')];
+    const tell = (one, what) => one.dispatchEvent(new page.Event(what));
+    const press = (key) => doc.activeElement.dispatchEvent(
+        new page.KeyboardEvent('keydown', { key, bubbles: true }));
+    const at = () => rows.indexOf(doc.activeElement.closest('details.row'));
+    const left = () => rows.filter((row) => !row.classList.contains('gone')).length;
+    press('j'); say('j ' + at()); press('j'); say('j ' + at()); press('k'); say('k ' + at());
+    doc.activeElement.click(); say('open ' + rows[at()].open);
+    press('/'); say(doc.activeElement.id);
+    const find = doc.activeElement; find.value = 'FORK'; tell(find, 'input');
+    say(left() + ' found, ' + doc.getElementById('count').textContent);
+    find.value = ''; tell(find, 'input'); find.blur();
+    const only = doc.getElementById('only'); only.value = 'slower'; tell(only, 'change');
+    say(left() + ' slower'); only.value = ''; tell(only, 'change');
+    const help = doc.getElementById('help');
+    press('?'); say('help ' + help.open); help.close();
+    const heads = [...doc.querySelectorAll('.forest th')];
+    const head = heads.find((th) => th.textContent === 'delta %');
+    for (const which of ['first', 'then']) {
+        head.querySelector('button').click();
+        const row = doc.querySelector('.forest tbody th').textContent;
+        say(which + ' ' + row + ' ' + head.getAttribute('aria-sort'));
+    }
+    const used = [...doc.querySelectorAll('summary, a, button, input, select')];
+    say(used.filter((one) => one.tabIndex < 0).length + ' not reachable');
+    const links = [...doc.querySelectorAll('.forest a')];
+    const lead = links.filter((a) => doc.querySelector(a.getAttribute('href')));
+    say(links.length + ' links, ' + lead.length + ' lead somewhere');";
+
+#[test]
+fn a_page_is_used_by_keyboard() {
+    if is_missing() {
+        return;
+    }
+    let changes = all().remove(0);
+    let (said, _) = look(&[changes], "width=1040", "", KEYS);
+    let expected = [
+        "j 0",
+        "j 1",
+        "k 0",
+        "open true",
+        "find",
+        "1 found, 1 of 5 rows",
+        "2 slower",
+        "help true",
+        "first stat descending",
+        "then context-switch:pages=4,procs=2 ascending",
+        "0 not reachable",
+        "5 links, 5 lead somewhere",
+    ];
+    assert_eq!(said, expected.map(|line| format!("changes: {line}")));
+}
+
+const FIND: &str = "
+    const doc = page.document, rows = [...doc.querySelectorAll('details.row')];
+    const count = () => doc.getElementById('count').textContent;
+    const tell = (one, what) => one.dispatchEvent(new page.Event(what));
+    if (rows.length) {
+        const all = rows.length + ' of ' + rows.length + ' rows', find = doc.getElementById('find');
+        if (count() !== all) say('at first ' + count());
+        find.value = rows[0].querySelector('summary').textContent.trim().split(/\\s/)[0];
+        tell(find, 'input');
+        if (count().startsWith('0 ') || rows[0].classList.contains('gone')) say(count());
+        find.value = 'no such row'; tell(find, 'input');
+        if (!count().startsWith('0 of')) say('nothing ' + count());
+    }";
+
+#[test]
+fn every_page_says_how_many_of_its_rows_are_shown() {
+    if is_missing() {
+        return;
+    }
+    assert_eq!(look(&all(), "width=1040", "", FIND).0, Vec::<String>::new());
+}
+
+const AXE: &str = "
+    const doc = page.document;
+    doc.querySelectorAll('details').forEach((one) => { one.open = true; });
+    const script = doc.createElement('script');
+    script.textContent = document.getElementById('more').textContent;
+    doc.head.append(script);
+    const found = await page.axe.run(doc, { resultTypes: ['violations'] });
+    for (const one of found.violations) {
+        const places = one.nodes.map((node) => node.html.slice(0, 80));
+        say(one.id + ': ' + places.slice(0, 3).join(' | '));
+    }";
+
+#[test]
+fn no_rule_of_accessibility_is_broken() {
+    if is_missing() {
+        return;
+    }
+    let axe = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../browser/package/axe.min.js");
+    let why = "axe-core is missing; scripts/setup-browser.sh fetches it where npm is";
+    if !require(Need::Axe, axe.is_file(), why) {
+        return;
+    }
+    let axe = fs::read_to_string(axe).unwrap();
+    // The rules need a script within the page, which its own policy forbids.
+    let open = |(name, page): Page| (name, page.replace("Content-Security-Policy", "X"));
+    let pages: Vec<Page> = all().into_iter().map(open).collect();
+    let (said, _) = look(&pages, "width=1040", &axe, AXE);
+    assert_eq!(said, Vec::<String>::new());
+    let (name, first) = &pages[0];
+    let planted = (name.clone(), first.replace("<main>", "<main><img src=\"data:,\">"));
+    assert_eq!(look(&[planted], "width=1040", &axe, AXE).0.len(), 1);
+}
+
+// What the text report says, the page says too, with scripts and without.
+
+/// The words of a page, however deep they are folded.
+const WORDS: &str = "
+    const body = page.document.body;
+    body.querySelectorAll('script, style').forEach((one) => one.remove());
+    body.querySelectorAll('td, th, p, li, text, figcaption').forEach((one) => one.append(' '));
+    say(body.textContent.replace(/\\s+/g, ' '));";
+
+/// The digits of all numbers, in parts: `9 178.25` is `9` and `178.25`.
+fn numbers(text: &str) -> BTreeSet<String> {
+    let words = text.split(|c: char| !c.is_ascii_digit() && c != '.');
+    let words = words.map(|word| word.trim_matches('.'));
+    words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+/// What the text says, but for the sums of functions that it leaves out: a page leaves out others.
+fn told(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.contains(" more function"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn every_number_of_the_text_is_on_the_page_with_and_without_scripts() {
+    if is_missing() {
+        return;
+    }
+    // The second kind of frame runs no script.
+    for attributes in ["", "sandbox=allow-same-origin"] {
+        let (said, _) = look(&all(), attributes, "", WORDS);
+        for ((name, result), words) in every().zip(&said) {
+            let (_, words) = words.split_once(": ").unwrap();
+            let (expected, found) = (numbers(&told(&shown_wide(&result, TEXT))), numbers(words));
+            let missing: Vec<&String> = expected.difference(&found).collect();
+            assert!(missing.is_empty(), "{name} {attributes}: {missing:?}");
+        }
+    }
+}
+
+#[test]
+fn a_number_is_taken_apart_at_its_blanks() {
+    assert_eq!(numbers("+9 178.25 of 7."), ["7", "9", "178.25"].map(str::to_owned).into());
+}
+
+// On paper: every row is there, opened.
+
+/// Results with rows that are folded on a screen, and words that stand in each of them.
+const FOLDED: [(&str, &str); 3] = [
+    ("changes", "All that was counted"),
+    ("timed", "Pairs in the order of time"),
+    ("guests", "Where the time of the vCPUs went"),
+];
+
+#[test]
+fn every_row_is_on_paper_with_what_is_behind_it() {
+    if is_missing() {
+        return;
+    }
+    for (name, opened) in FOLDED {
+        let (_, result) = every().find(|(found, _)| *found == name).unwrap();
+        let dir = scratch();
+        let (path, pdf) = (write(&dir, &page_of(&result)), dir.path().join("page.pdf"));
+        let print = format!("--print-to-pdf={}", pdf.display());
+        chromium(dir.path(), &[&print, "--no-pdf-header-footer"], &path);
+        let text = run(Command::new("pdftotext").arg("-layout").arg(&pdf).arg("-")).stdout;
+        let about = run(Command::new("pdfinfo").arg(&pdf)).stdout;
+        assert!(about.contains("(A4)"), "{name}: {about}");
+        let SavedResult::Comparison(comparison) = &result.result else { panic!("{name}") };
+        let dense = |text: &str| text.split_whitespace().collect::<String>();
+        for row in &comparison.rows {
+            assert!(dense(&text).contains(&dense(&row.row)), "{name}: no {} in {text}", row.row);
+        }
+        assert!(dense(&text).matches(&dense(opened)).count() > 1, "{name}: {text}");
+    }
+}
+
+// A page asks for nothing and complains of nothing.
+
+/// What pages or their policies said.
+fn complaints(said: &str) -> Vec<&str> {
+    said.lines().filter(|line| line.contains(":CONSOLE")).collect()
+}
+
+/// What was loaded, and whether the script ran: it shows the tools where there are rows.
+const LOADED: &str = "
+    const doc = page.document;
+    for (const one of page.performance.getEntriesByType('resource')) say('loads ' + one.name);
+    const hasRows = doc.querySelectorAll('details.row').length > 1;
+    const tools = doc.getElementById('tools');
+    if (tools && tools.hidden === hasRows) say('the script did not run');";
+
+/// Also what the policy would stop is asked for without it.
+fn without_policy((name, page): &Page) -> Page {
+    (name.clone(), page.replace("Content-Security-Policy", "X"))
+}
+
+#[test]
+fn nothing_is_loaded_and_no_error_is_said() {
+    if is_missing() {
+        return;
+    }
+    let (said, console) = look(&all(), "", "", LOADED);
+    assert_eq!((said, complaints(&console)), (vec![], vec![]));
+    let free: Vec<Page> = all().iter().map(without_policy).collect();
+    let (said, console) = look(&free, "", "", LOADED);
+    assert_eq!((said, complaints(&console)), (vec![], vec![]));
+}
+
+#[test]
+fn a_planted_image_and_a_planted_script_are_stopped_and_said() {
+    if is_missing() {
+        return;
+    }
+    let (_, page) = all().remove(0);
+    let planted = [
+        ("image", "<img src=\"http://127.0.0.1:9/x.png\">"),
+        ("script", "<script>throw 'planted'</script>"),
+    ];
+    let planted = planted
+        .map(|(name, text)| (name.to_owned(), page.replace("<main>", &format!("<main>{text}"))));
+    let (_, console) = look(&planted, "", "", LOADED);
+    assert_eq!(complaints(&console).len(), 2, "{console}");
+    let (said, console) = look(&planted.each_ref().map(without_policy), "", "", LOADED);
+    assert!(said.len() + complaints(&console).len() >= 2, "{said:?}{console}");
+}

@@ -1,17 +1,18 @@
 //! The cache: what goes first, what stays, and what is not ktax's. The entries are planted.
 
-mod crash;
-mod foreign;
-mod holders;
-
-use std::fs::{self, File};
+use std::ffi::OsString;
+use std::fs;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use ktax::cache::{Budget, CacheKind, clean, survey};
+use ktax::cache::{Budget, CacheKind, Holder, clean, survey};
 use serde_json::Value;
 
-use crate::common::{Ran, ktax, run, scratch};
+use crate::common::{Ran, ktax, run, scratch, until};
 
 /// A name such as those of most entries.
 fn hash(number: u32) -> String {
@@ -177,7 +178,7 @@ fn the_tables_say_how_many_there_are_and_what_they_take() {
     );
     let ran = command(&["clean", "--cache-size", "20X"], cache);
     assert_eq!(ran.status, 2);
-    assert!(ran.stderr.contains("write a number with K, M, G or T, such as 20G"), "{}", ran.stderr);
+    ran.says("write a number with K, M, G or T, such as 20G");
 }
 
 /// Every command that measures ends with cleaning the cache, also one that fails.
@@ -189,8 +190,8 @@ fn a_command_that_measures_cleans_at_its_end() {
     let ends = |size: &str| {
         let mut compare = ktax();
         compare.args(["compare", "lsm", "--qemu", "/nonexistent/qemu", "--cache-size", size]);
-        let ran = run(compare.arg("--cache").arg(&cache).arg("--out").arg(dir.path().join("out")));
-        assert_eq!(ran.status, 69, "{}", ran.stderr);
+        let ran = run(compare.arg("--cache").arg(&cache).arg("--out").arg(dir.path().join("out")))
+            .exits(69);
         ran.stderr
     };
     let said = ends("unlimited");
@@ -201,4 +202,318 @@ fn a_command_that_measures_cleans_at_its_end() {
         said.lines().filter(|line| line.contains("the cache was larger than 0 bytes")).count();
     assert!(lines == 1 && said.contains("--cache-size changes the limit"), "{said}");
     assert!(planted.iter().all(|(_, path)| !path.exists()));
+}
+
+// A cleaner that is killed leaves every entry whole or not there.
+
+const SNAPSHOTS: u32 = 12;
+const FILES: usize = 300;
+
+/// Snapshots of many files, so that a kill meets one of them half removed.
+fn plant(cache: &Path) {
+    for number in 0..SNAPSHOTS {
+        let path = directory(cache, &format!("snapshots/{}", hash(number)), 0, 10);
+        for at in 0..FILES {
+            File::create(path.join(at.to_string())).unwrap();
+        }
+        age(&path, 10);
+    }
+}
+
+/// The names of all snapshots and of what else is there, each with the number of its files.
+fn seen(cache: &Path) -> Vec<(OsString, usize)> {
+    let entries = fs::read_dir(cache.join("snapshots")).unwrap().flatten();
+    let files = |path: &Path| fs::read_dir(path).map_or(0, Iterator::count);
+    let mut seen: Vec<_> = entries.map(|entry| (entry.file_name(), files(&entry.path()))).collect();
+    seen.sort();
+    seen
+}
+
+#[test]
+fn a_kill_in_the_middle_leaves_nothing_half() {
+    let dir = scratch();
+    let cache = dir.path();
+    plant(cache);
+    let mut in_the_middle = 0;
+    while !survey(cache).entries.is_empty() {
+        let before = seen(cache);
+        let mut clean = ktax();
+        clean.args(["cache", "clean", "--all", "--cache"]).arg(cache);
+        let mut clean = clean.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        until("something is gone", || seen(cache) != before);
+        clean.kill().unwrap();
+        clean.wait().unwrap();
+        let left = survey(cache);
+        for entry in &left.entries {
+            let files = fs::read_dir(&entry.path).unwrap().count();
+            assert_eq!(files, FILES + 1, "{}", entry.path.display());
+        }
+        in_the_middle += usize::from(left.temporary_bytes > 0);
+    }
+    assert!(in_the_middle > 0, "no kill came in the middle");
+    // The next one removes what the killed ones left.
+    assert_eq!(command(&["clean", "--all"], cache).status, 0);
+    let left = seen(cache);
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn what_killed_processes_left_goes_and_what_others_write_stays() {
+    let dir = scratch();
+    let cache = dir.path();
+    const DAYS: u64 = 2 * 24 * 60 * 60;
+    let gone = [
+        directory(cache, "snapshots/.gone-abc", 10, 0),
+        directory(cache, "kernels/tmp/.tmpOLD", 10, DAYS),
+        file(cache, "hosts/.new-old", 10, DAYS),
+        file(cache, &format!("snapshots/{}.lock", hash(1)), 0, 0),
+        directory(cache, "runs/.vm-left", 10, 0),
+    ];
+    File::create(gone[4].join("lock")).unwrap();
+    let stay = [
+        directory(cache, "builds/tmp/.tmpNEW", 10, 0),
+        file(cache, "hosts/.new-new", 10, 0),
+        file(cache, &format!("snapshots/{}.lock", hash(2)), 0, 0),
+        directory(cache, "runs/.vm-runs", 10, 0),
+    ];
+    // Who makes a snapshot has its lock; a VM that runs has that of its directory.
+    let making = ktax::disk::Lock::take(File::open(&stay[2]).unwrap()).unwrap();
+    let lock = File::create(stay[3].join("lock")).unwrap();
+    let running = ktax::disk::Lock::take(lock).unwrap();
+    command(&["clean", "--cache-size", "unlimited"], cache).exits(0);
+    for path in &gone {
+        assert!(!path.exists(), "{}", path.display());
+    }
+    for path in &stay {
+        assert!(path.exists(), "{}", path.display());
+    }
+    drop((making, running));
+}
+
+#[test]
+fn records_go_with_their_kernels_and_indexes_with_their_trees() {
+    let dir = scratch();
+    let cache = dir.path();
+    let record = |name: &str, of: &str| {
+        let path = file(cache, name, 0, 0);
+        fs::write(&path, format!("{{\"image_sha256\":\"{of}\"}}")).unwrap();
+        path
+    };
+    fs::create_dir_all(cache.join("builds/tmp")).unwrap();
+    let [used, unused] = [1, 2].map(|n| directory(cache, &format!("kernels/{}", hash(n)), 10, 10));
+    let stays = record("kernels/by-package/linux_1.json", &hash(1));
+    let goes = [
+        record("kernels/by-package/linux_2.json", &hash(2)),
+        record(&format!("builds/by-recipe/{}.json", hash(9)), &hash(2)),
+        directory(cache, "builds/trees.git", 10, 10),
+        directory(cache, "builds/indexes", 10, 10),
+        directory(cache, "builds/packages", 10, 10),
+        unused,
+    ];
+    let holder = Holder::hold(&used).unwrap();
+    assert_eq!(command(&["clean", "--all"], cache).status, 0);
+    assert!(used.exists() && stays.exists());
+    for path in &goes {
+        assert!(!path.exists(), "{}", path.display());
+    }
+    drop(holder);
+}
+
+// What is not ktax's is neither counted nor removed, whatever it is called and wherever it lies.
+
+/// All paths below a directory; links are not followed.
+fn tree(root: &Path) -> Vec<String> {
+    let ran = run(Command::new("find").arg(root));
+    let mut paths: Vec<String> = ran.stdout.lines().map(str::to_owned).collect();
+    paths.sort();
+    paths
+}
+
+fn pipe(path: &Path) {
+    assert_eq!(run(Command::new("mkfifo").arg(path)).status, 0);
+}
+
+#[test]
+fn files_of_others_are_neither_counted_nor_removed() {
+    let dir = scratch();
+    let cache = dir.path();
+    for name in ["snapshots/holiday", "kernels/my-kernel", "payload/x", "mine", "hosts/backup"] {
+        directory(cache, name, 10, 9999);
+    }
+    let upper = hash(0xabc).to_uppercase();
+    for name in ["symbols/notes", "hosts/a.cpio", &format!("symbols/{upper}"), "README"] {
+        file(cache, name, 10, 9999);
+    }
+    // The names of entries, and not what entries are.
+    file(cache, &format!("snapshots/{}", hash(1)), 10, 9999);
+    directory(cache, &format!("symbols/{}", hash(2)), 10, 9999);
+    pipe(&cache.join("symbols").join(hash(3)));
+    // Nobody has built a kernel here, so these are of somebody else.
+    for name in ["builds/ccache", "builds/trees.git", "builds/lanes/6.12"] {
+        directory(cache, name, 10, 9999);
+    }
+    let before = tree(cache);
+    assert_eq!(survey(cache).bytes(), 0, "{:?}", survey(cache));
+    command(&["clean", "--all"], cache).exits(0);
+    assert_eq!(tree(cache), before);
+    // A lane that no build has locked is none of ktax's either.
+    fs::create_dir(cache.join("builds/tmp")).unwrap();
+    assert_eq!(survey(cache).entries_of_kind(ktax::cache::CacheKind::Lane).count(), 0);
+}
+
+#[test]
+fn links_are_not_followed() {
+    let dir = scratch();
+    let (cache, outside) = (dir.path().join("cache"), dir.path().join("outside"));
+    directory(&outside, "kept", 10, 9999);
+    directory(&outside, &hash(1), 10, 9999);
+    let entry = directory(&cache, &format!("snapshots/{}", hash(2)), 0, 10);
+    symlink(&outside, entry.join("link")).unwrap();
+    symlink(outside.join("kept/content"), entry.join("file")).unwrap();
+    // An entry that is a link, and a directory of entries that is one.
+    symlink(&outside, cache.join("snapshots").join(hash(3))).unwrap();
+    symlink(&outside, cache.join("payload")).unwrap();
+    symlink(&outside, cache.join("snapshots/.gone-link")).unwrap();
+    let before = tree(&outside);
+    assert_eq!(survey(&cache).entries.len(), 1);
+    let cleaned = clean(&cache, Budget::Bytes(0), true).unwrap().unwrap();
+    assert_eq!(cleaned.removed.len(), 1);
+    assert!(!entry.exists() && cache.join("payload").exists());
+    assert!(fs::symlink_metadata(cache.join("snapshots").join(hash(3))).is_ok());
+    assert_eq!(tree(&outside), before);
+}
+
+/// Root reads everything, so the reader is somebody else.
+#[test]
+fn what_cannot_be_read_is_left_alone() {
+    let dir = scratch();
+    let cache = dir.path();
+    let closed = directory(cache, &format!("snapshots/{}", hash(1)), 10, 9999);
+    let open = directory(cache, &format!("snapshots/{}", hash(2)), 10, 10);
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
+    let is_root = fs::read_dir(&closed).is_ok();
+    let found = survey(cache).entries.len();
+    assert_eq!(found, if is_root { 2 } else { 1 });
+    if !is_root {
+        command(&["clean", "--all"], cache);
+        assert!(closed.exists() && !open.exists());
+    }
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn a_cache_that_is_not_there_has_nothing_and_is_not_made() {
+    let dir = scratch();
+    let cache = dir.path().join("none");
+    assert!(command(&["du"], &cache).stdout.starts_with("   0 bytes  "));
+    let ran = command(&["clean", "--all"], &cache);
+    assert_eq!((ran.status, cache.exists()), (0, false), "{}", ran.stderr);
+    // A file in the place of the cache.
+    fs::write(&cache, "").unwrap();
+    command(&["clean", "--all"], &cache).exits(0);
+    assert!(cache.exists());
+}
+
+// What somebody uses stays, whoever it is, and for as long as they use it.
+
+/// Another process that has the lock of a file or a directory until it is killed.
+struct Other(Child);
+
+impl Other {
+    fn locks(path: &Path, how: &str) -> Other {
+        let mut flock = Command::new("flock");
+        flock.args([how, "--no-fork"]).arg(path).args(["sh", "-c", "echo held; exec cat"]);
+        let mut child = flock.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "held\n");
+        Other(child)
+    }
+
+    /// As `kill -9`.
+    fn kill_it(mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+#[test]
+fn what_another_process_uses_stays_until_it_is_killed() {
+    let dir = scratch();
+    let cache = dir.path();
+    let planted = one_of_each(cache);
+    for (kind, path) in &planted {
+        one_of_each(cache);
+        let other = match kind {
+            ktax::cache::CacheKind::Lane => Other::locks(&path.join("lock"), "--exclusive"),
+            _ => Other::locks(path, "--shared"),
+        };
+        let du = json(&command(&["du", "--json"], cache));
+        let in_use: u64 = du["kinds"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|kind| kind["in_use"].as_u64().unwrap())
+            .sum();
+        assert_eq!(in_use, 1, "{kind:?}: {du}");
+        let ran = command(&["clean", "--all"], cache).exits(0);
+        assert!(ran.stdout.contains(" are in use\n"), "{}", ran.stdout);
+        let left: Vec<_> = survey(cache).entries.into_iter().map(|entry| entry.path).collect();
+        assert_eq!(left, [path.as_path()], "{kind:?}");
+        other.kill_it();
+        command(&["clean", "--all"], cache);
+        assert_eq!(survey(cache).bytes(), 0, "{kind:?}");
+    }
+}
+
+/// The least recently used one is in use, so the next one goes in its place.
+#[test]
+fn what_is_in_use_counts_and_others_make_room() {
+    let dir = scratch();
+    let cache = dir.path();
+    let plant = |number, age| directory(cache, &format!("snapshots/{}", hash(number)), 100, age);
+    let [used, next, newest] = [plant(1, 30), plant(2, 20), plant(3, 10)];
+    let holder = ktax::cache::Holder::hold(&used).unwrap();
+    // Whoever uses it has set its time.
+    age(&used, 30);
+    let most = survey(cache).bytes() - 1;
+    let cleaned = clean(cache, Budget::Bytes(most), true).unwrap().unwrap();
+    assert_eq!(cleaned.removed.iter().map(|entry| &entry.path).collect::<Vec<_>>(), [&next]);
+    assert!(used.exists() && newest.exists() && cleaned.in_use > 0);
+    drop(holder);
+}
+
+/// A real ktax uses the guest's programs.
+#[test]
+fn the_programs_of_a_running_ktax_stay_until_it_is_killed() {
+    let dir = scratch();
+    let cache = dir.path().join("cache");
+    let mut running = ktax();
+    running.args(["workloads", "run", "getppid", "--samples", "10000", "--cache"]).arg(&cache);
+    let mut running = running.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let in_use = || survey(&cache).entries.iter().filter(|entry| entry.in_use).count();
+    until("the programs are in use", || in_use() == 1);
+    let programs = fs::read_dir(cache.join("payload")).unwrap().next().unwrap().unwrap().path();
+    command(&["clean", "--all"], &cache);
+    assert!(programs.exists());
+    running.kill().unwrap();
+    running.wait().unwrap();
+    until("nobody uses them", || in_use() == 0);
+    command(&["clean", "--all"], &cache);
+    assert!(!programs.exists());
+}
+
+/// A cleaner that waits for a build would wait for an hour.
+#[test]
+fn nobody_waits_for_a_lock_of_an_entry_and_two_cleaners_take_turns() {
+    let dir = scratch();
+    let cache = dir.path();
+    let lane = lane(cache, "6.12", 10);
+    let build = Other::locks(&lane.join("lock"), "--exclusive");
+    let cleaner = Other::locks(cache, "--exclusive");
+    assert!(clean(cache, Budget::Bytes(0), false).unwrap().is_none());
+    cleaner.kill_it();
+    let cleaned = clean(cache, Budget::Bytes(0), false).unwrap().unwrap();
+    assert!(cleaned.removed.is_empty() && lane.exists());
+    build.kill_it();
 }

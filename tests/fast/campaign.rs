@@ -8,7 +8,7 @@ use ktax::rundir::CampaignDir;
 use ktax::store::Store;
 
 use crate::common::{Ran, ktax, run, scratch};
-use crate::stored::generated::{Made, measurement};
+use crate::stored::{Made, measurement};
 
 const ROWS: [&str; 2] = ["getppid", "stat"];
 const RELEASES: [&str; 2] = ["6.1.1", "6.1.2"];
@@ -64,8 +64,7 @@ fn what_the_store_had_and_lost_is_named_measured_and_taken_from_the_users_store(
     let ask = |words: &[&str], store: Option<&Store>| campaign_command(words, &campaign, store);
     let ran = ask(&["status"], None);
     assert!(ran.status == 0 && ran.stdout.contains("all of 1 measurement done"), "{ran:?}");
-    let whole = ask(&["collect", "--json"], None);
-    assert_eq!(whole.status, 0, "{}", whole.stderr);
+    let whole = ask(&["collect", "--json"], None).exits(0);
     let store = Store::new(campaign.store());
     let lost = [(0, 1, "stat of 6.1.1", 1), (1, 1, "stat of 6.1.2", 0)];
     let user = Store::new(dir.path().join("user"));
@@ -77,10 +76,9 @@ fn what_the_store_had_and_lost_is_named_measured_and_taken_from_the_users_store(
         let json = ask(&["status", "--json"], None).stdout;
         let json: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!(json[shard]["missing_rows"], serde_json::json!([name]), "{json}");
-        let ran = ask(&["collect"], None);
-        assert_eq!(ran.status, 2, "{}", ran.stdout);
+        let ran = ask(&["collect"], None).exits(2);
         let said = format!("1 result is not measured: {name}; run shard {shard} with ");
-        assert!(ran.stderr.contains(&said), "{}", ran.stderr);
+        ran.says(&said);
         // This machine's QEMU is another one: it would be booted.
         let ran = ask(&["run", "--shard", &shard.to_string()], None);
         assert!(ran.status != 0 && ran.stderr.contains("nothing was booted"), "{}", ran.stderr);
@@ -117,8 +115,7 @@ fn a_damaged_object_is_moved_aside_and_named() {
         0,
     )
     .unwrap();
-    let ran = campaign_command(&["collect"], &campaign, None);
-    assert_eq!(ran.status, 2, "{}", ran.stderr);
-    assert!(ran.stderr.contains("1 result is not measured: getppid of 6.1.1"), "{}", ran.stderr);
+    let ran = campaign_command(&["collect"], &campaign, None).exits(2);
+    ran.says("1 result is not measured: getppid of 6.1.1");
     assert!(fs::symlink_metadata(&path).is_err(), "it is in the quarantine");
 }

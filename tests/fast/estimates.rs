@@ -218,8 +218,7 @@ fn estimates_and_times_of_the_same_rows_are_joined_and_what_differs_is_said() {
         };
         fs::write(dir.join(format!("{name}.json")), text).unwrap();
     }
-    let ran = in_dir(dir, "validate estimated.json timed.json --json");
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let ran = in_dir(dir, "validate estimated.json timed.json --json").exits(0);
     let saved: Saved = serde_json::from_str(&ran.stdout).unwrap();
     let SavedResult::Validation(found) = saved.result else { panic!("{}", ran.stdout) };
     let rows: Vec<&str> = found.rows.iter().map(|row| row.row.as_str()).collect();
@@ -263,7 +262,7 @@ fn a_machine_without_a_calibration_or_with_another_model_estimates_nothing() {
         assert!(ran.stderr.contains(why), "{machine}: {}", ran.stderr);
     }
     let ran = in_dir(dir, "plan --kernel /nowhere --same --machine plain.toml");
-    assert!(ran.stderr.contains("has no [calibration]"), "{}", ran.stderr);
+    ran.says("has no [calibration]");
 }
 
 /// A plan may come from anywhere, and what it says of a machine goes to the plugin.

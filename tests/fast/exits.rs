@@ -48,8 +48,7 @@ fn file(dir: &Path, table: &str) -> String {
 }
 
 fn exits(args: &[&str]) -> Ran {
-    let ran = run(ktax().arg("exits").args(args));
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let ran = run(ktax().arg("exits").args(args)).exits(0);
     ran
 }
 
@@ -147,9 +146,8 @@ fn two_reads_of_a_file_are_what_came_between() {
         (&one, CAPTURE, &example),
         (&one, &later, "two reads of the same file"),
     ] {
-        let ran = run(ktax().args(["exits", "report", later, "--since", earlier]));
-        assert_eq!(ran.status, 2, "{}", ran.stderr);
-        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+        let ran = run(ktax().args(["exits", "report", later, "--since", earlier])).exits(2);
+        ran.says(said);
     }
 }
 
@@ -193,7 +191,7 @@ fn per_is_of_a_trace_and_refused_for_tables_that_are_made() {
         for per in ["vm", "vcpu", "both"] {
             let ran = run(ktax().args(["exits", "report", file, "--per", per]));
             assert_eq!((ran.status, ran.stdout.as_str()), (2, ""), "{file}: {}", ran.stderr);
-            assert!(ran.stderr.contains("; remove --per"), "{}", ran.stderr);
+            ran.says("; remove --per");
         }
     }
 }
@@ -208,18 +206,16 @@ fn what_is_no_table_is_refused_with_the_next_step() {
         (&["report", &format!("{CAPTURE}#3")], "has no table 3; give 1 to 2"),
         (&["diff", CAPTURE, CAPTURE], "name one of them"),
     ] {
-        let ran = run(ktax().arg("exits").args(args));
-        assert_eq!(ran.status, 2, "{}", ran.stderr);
-        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+        let ran = run(ktax().arg("exits").args(args)).exits(2);
+        ran.says(said);
     }
 }
 
 #[test]
 fn whose_exits_must_be_said_and_only_once() {
     for args in [&["record"][..], &["watch"], &["record", "--pid", "1", "--vm", "x"]] {
-        let ran = run(ktax().arg("exits").args(args));
-        assert_eq!(ran.status, 2, "{}", ran.stderr);
-        assert!(ran.stderr.contains("--pid <PID>"), "{}", ran.stderr);
+        let ran = run(ktax().arg("exits").args(args)).exits(2);
+        ran.says("--pid <PID>");
     }
 }
 
@@ -343,14 +339,12 @@ fn a_file_without_exits_says_what_it_is_and_what_would_help() {
         ("hello\n", "ktax reads recordings of `ktax exits record`, the text of `perf kvm stat"),
     ] {
         fs::write(&path, content).unwrap();
-        let ran = run(ktax().args(["exits", "report", &path]));
-        assert_eq!(ran.status, 2, "{}", ran.stderr);
+        let ran = run(ktax().args(["exits", "report", &path])).exits(2);
         assert!(ran.stderr.contains(said), "{said}\n{}", ran.stderr);
     }
     // The other command that prints results names the one for such files.
     for file in [CAPTURE, &data("perf-kvm-stat.txt"), &data("halt-no-sched.txt")] {
-        let ran = run(ktax().args(["report", file]));
-        assert_eq!(ran.status, 2, "{}", ran.stderr);
-        assert!(ran.stderr.contains("print it with `ktax exits report /"), "{}", ran.stderr);
+        let ran = run(ktax().args(["report", file])).exits(2);
+        ran.says("print it with `ktax exits report /");
     }
 }

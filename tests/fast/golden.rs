@@ -2,32 +2,18 @@
 //! expected.
 
 mod again;
-mod awaited;
 pub mod cases;
-mod cpus;
-mod elsewhere;
 mod estimates;
-mod exits;
-pub mod fixtures;
-mod guests;
-mod headlines;
-pub mod history;
-mod mail;
-mod native;
+pub mod formats;
 mod page;
 pub mod paths;
+pub mod results;
 mod runs;
 mod searches;
-mod shapes;
-mod stat;
-mod terminals;
 mod timed;
-mod versions;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-
-use serde_json::Value;
 
 use ktax::model::{Comparison, ExitPair, Saved, SavedResult};
 use ktax::report::view::{Cell, Section, Table};
@@ -35,6 +21,7 @@ use ktax::report::{
     CSV, FORMATS, Format, HTML, JSON, MAIL, MARKDOWN, Report, TEXT, TextOptions, render,
 };
 use ktax::text::escape;
+use serde_json::Value;
 
 const EXPECTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/expected");
 
@@ -64,27 +51,28 @@ const UNFIT: &str = "the same side twice gave 1.19 instead of 1";
 
 /// Results that are no comparison of counts.
 fn others() -> Vec<(&'static str, Saved)> {
-    let diff = ExitPair { base: exits::base(), change: exits::change(), totals: false };
-    let (base, vcpu) = (exits::base(), exits::plain("vCPU 1", true));
+    let diff =
+        ExitPair { base: results::exits_base(), change: results::exits_change(), totals: false };
+    let (base, vcpu) = (results::exits_base(), results::plain_exits("vCPU 1", true));
     vec![
         ("bisection", searches::bisection().saved()),
         ("ledger", searches::ledger().saved()),
         ("ledger-guests", searches::guests_ledger().saved()),
-        ("guests", guests::compared().saved()),
-        ("guests-alone", guests::alone().saved()),
-        ("native-one", native::one().saved()),
-        ("native-many", native::many().saved()),
-        ("exits", Saved::from(SavedResult::Exits(vec![exits::base()])).saved()),
+        ("guests", results::guests_compared().saved()),
+        ("guests-alone", results::guests_alone().saved()),
+        ("native-one", results::native_one().saved()),
+        ("native-many", results::native_many().saved()),
+        ("exits", Saved::from(SavedResult::Exits(vec![results::exits_base()])).saved()),
         ("exits-two", Saved::from(SavedResult::Exits(vec![base, vcpu])).saved()),
         ("exits-diff", Saved::from(SavedResult::ExitDiff(Box::new(diff))).saved()),
-        ("stat-two", stat::two().saved()),
-        ("stat-pairs", stat::pairs().saved()),
+        ("stat-two", results::stat_two().saved()),
+        ("stat-pairs", results::stat_pairs().saved()),
         ("calibration", Saved::from(estimates::calibrated(true)).saved()),
         ("calibration-alone", Saved::from(estimates::calibrated(false)).saved()),
         ("validation", Saved::from(estimates::validated(None)).saved()),
         ("validation-unfit", Saved::from(estimates::validated(Some(UNFIT))).saved()),
-        ("history-one", history::one().saved()),
-        ("history-many", history::many().saved()),
+        ("history-one", results::history_one().saved()),
+        ("history-many", results::history_many().saved()),
     ]
 }
 

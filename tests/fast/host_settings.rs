@@ -1,22 +1,20 @@
 //! What is changed on the running kernel is put back on every way out. Each test is in a network
 //! namespace of its own, whose settings are nobody else's.
 
-mod changer;
-mod container;
-mod loops;
-mod session;
-
 use std::fs;
+use std::io::Read;
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 
-use self::changer::{
-    TTL, alone, ended, killed, side, sides, start, started, timed, values, workload,
+use ktax::engine::host::{Changer, Host, TimedHost};
+use ktax::engine::{Cancel, Limits, Stop, Timed};
+use ktax::model::{Blame, Facts, Failure, TimedSubject, Workload};
+use ktax::plan::{definitions, native_rows};
+use rustix::process::{Pid, Signal, getuid, kill_process};
+
+use crate::common::{
+    Need, Ran, cache, is_alone, ktax, own, processes_below, require, run, run_alone, scratch, until,
 };
-use crate::common::{Ran, ktax, processes_below, run, scratch, until};
-use ktax::engine::Timed;
-use ktax::engine::host::Changer;
-use ktax::model::{Blame, Failure, TimedSubject};
-use rustix::process::Signal;
 
 fn doctor(dir: &Path, options: &[&str]) -> Ran {
     // What it says of QEMU takes long and is nothing here.
@@ -68,7 +66,7 @@ fn after_an_error_all_is_put_back() {
 #[test]
 fn stopped_by_the_user_all_is_put_back_and_nothing_runs_on() {
     alone("stopped_by_the_user_all_is_put_back_and_nothing_runs_on", |dir| {
-        session::puts_back_after(Signal::INT, dir, &|| start(dir, "measures"));
+        puts_back_after(Signal::INT, dir, &|| start(dir, "measures"));
     });
 }
 
@@ -227,7 +225,7 @@ fn one_ktax_at_a_time_changes_this_machine() {
         let mut owner = started(dir, "changes");
         let ran = doctor(dir, &["--restore"]);
         assert_eq!((ran.status, ran.stdout.as_str()), (2, ""), "{}", ran.stderr);
-        assert!(ran.stderr.contains("another ktax"), "{}", ran.stderr);
+        ran.says("another ktax");
         assert!(ran.stderr.ends_with("wait until it ends\n"), "{}", ran.stderr);
         let second = Changer::new(dir, [&sides()[0], &sides()[1]], |_| ()).err().unwrap();
         assert_eq!(second.blame, Blame::User);
@@ -249,9 +247,8 @@ fn a_state_directory_of_others_is_refused() {
         let link = scratch();
         symlink(dir, link.path().join("link")).unwrap();
         for dir in [dir, &link.path().join("link")] {
-            let ran = doctor(dir, &["--restore"]);
-            assert_eq!(ran.status, 1, "{}", ran.stdout);
-            assert!(ran.stderr.contains("other users can write to"), "{}", ran.stderr);
+            let ran = doctor(dir, &["--restore"]).exits(1);
+            ran.says("other users can write to");
             is_changed();
         }
     });
@@ -287,5 +284,234 @@ fn a_prefix_runs_the_loops_or_says_why_not() {
             assert!(message.contains(prefix[0]) && message.contains(word), "{message}");
         }
         assert!(!dir.join("lock").exists(), "nothing is changed, nothing is needed");
+    });
+}
+
+// The process that changes settings, and the namespace in which it does.
+
+pub const TTL: &str = "/proc/sys/net/ipv4/ip_default_ttl";
+pub const MEMORY: &str = "/proc/sys/net/ipv4/tcp_wmem";
+
+/// Runs the test of this name again in a namespace of its own.
+#[track_caller]
+pub fn alone(name: &str, test: impl Fn(&Path)) {
+    if is_alone() {
+        let dir = scratch();
+        test(dir.path());
+        return;
+    }
+    let own = if getuid().is_root() { "-n" } else { "-rn" };
+    let writes = format!("cat {TTL} >{TTL} && cat {MEMORY} >{MEMORY}");
+    let can = Command::new("unshare").args([own, "sh", "-c", &writes]).output();
+    let can = can.is_ok_and(|output| output.status.success());
+    if !require(Need::Namespaces, can, "this user cannot write settings of a network namespace") {
+        return;
+    }
+    run_alone(&["unshare", own], &format!("host_settings::{name}"));
+}
+
+pub fn side(settings: &[(&str, &str)]) -> TimedSubject {
+    let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    TimedSubject { sysctl: settings.iter().map(owned).collect(), ..TimedSubject::default() }
+}
+
+/// The base has an own value, the change one more.
+pub fn sides() -> [TimedSubject; 2] {
+    let ttl = "net.ipv4.ip_default_ttl";
+    [side(&[(ttl, "65")]), side(&[(ttl, "66"), ("net.ipv4.tcp_wmem", "4096 8192 16384")])]
+}
+
+pub fn workload(name: &str, params: &[&str]) -> Workload {
+    let params: Vec<String> = params.iter().map(|param| (*param).to_owned()).collect();
+    native_rows(&definitions().unwrap(), name, &params).unwrap().1.remove(0)
+}
+
+pub fn timed(dir: &Path, sides: [&TimedSubject; 2]) -> TimedHost<'static> {
+    let cancel = Cancel::on_signals().unwrap();
+    let host = Host::new(&cache(), Limits::with_seconds(600), cancel).unwrap();
+    TimedHost::new(host, dir, sides, Facts::default, |line| eprintln!("{line}")).unwrap()
+}
+
+/// The process that changes things, which the tests start and end.
+#[test]
+fn changes_things() {
+    let Some(way) = std::env::var_os("KTAX_TEST_CHANGER") else { return };
+    let dir = ktax::engine::host::state_dir();
+    let [base, change] = &sides();
+    let wait = || std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+    let ready = || fs::write(dir.join("ready"), "").unwrap();
+    let new = || Changer::new(&dir, [base, change], |line| eprintln!("{line}")).unwrap();
+    match way.to_str().unwrap() {
+        "begins" => {
+            let _changer = new();
+            ready();
+            wait();
+        }
+        "changes" => {
+            let mut changer = new();
+            changer.apply(base).unwrap();
+            changer.apply(change).unwrap();
+            ready();
+            wait();
+            changer.apply(base).unwrap();
+            assert_eq!(values(), ["65".to_owned(), fs::read_to_string(dir.join("was")).unwrap()]);
+            changer.restore().unwrap();
+        }
+        "fails" => {
+            let bad = side(&[("net.ipv4.ip_default_ttl", "66"), ("net.ipv4.tcp_wmem", "x")]);
+            let mut changer = Changer::new(&dir, [base, &bad], |_| ()).unwrap();
+            let error = changer.apply(&bad).unwrap_err().to_string();
+            assert!(error.contains("tcp_wmem to \"x\""), "{error}");
+            assert_eq!(values()[0], "66");
+            panic!("the error in the middle");
+        }
+        "measures" => {
+            let prefix = ["taskset", "-c", "0"].map(str::to_owned).to_vec();
+            let change = TimedSubject { prefix, ..change.clone() };
+            let host = timed(&dir, [base, &change]);
+            let stopped = host.boot(&change, &[&workload("locks", &["ms=600000"])]);
+            assert_eq!(stopped.unwrap_err(), Stop::Cancelled);
+            host.end().unwrap();
+        }
+        other => panic!("{other}"),
+    }
+}
+
+pub fn start(dir: &Path, way: &str) -> Child {
+    start_as(Command::new(std::env::current_exe().unwrap()), dir, way)
+}
+
+/// A changer that another command becomes.
+pub fn start_as(mut command: Command, dir: &Path, way: &str) -> Child {
+    command
+        .args(["--exact", "host_settings::changes_things", "--nocapture"])
+        .env("KTAX_TEST_CHANGER", way);
+    command.env("KTAX_STATE", dir).env("TMPDIR", dir);
+    fs::write(dir.join("was"), &values()[1]).unwrap();
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// One that has changed things and waits.
+pub fn started(dir: &Path, way: &str) -> Child {
+    let child = start(dir, way);
+    until("it changes things", || dir.join("ready").exists());
+    fs::remove_file(dir.join("ready")).unwrap();
+    child
+}
+
+pub fn ended(child: Child) -> (bool, String) {
+    let output = child.wait_with_output().unwrap();
+    (output.status.success(), String::from_utf8(output.stderr).unwrap())
+}
+
+pub fn killed(mut child: Child) {
+    child.kill().unwrap();
+    ended(child);
+}
+
+pub fn values() -> [String; 2] {
+    [TTL, MEMORY].map(|path| fs::read_to_string(path).unwrap().trim_end().to_owned())
+}
+
+// Settings that are mounted read-only, as in most containers.
+
+/// `ktax ARGUMENTS` where settings are mounted as in a container.
+fn in_a_container(arguments: &[&str]) -> Ran {
+    let script = "mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys && \
+                  exec \"$0\" \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", script, env!("CARGO_BIN_EXE_ktax")]);
+    run(own(command.args(arguments)))
+}
+
+#[test]
+fn root_is_not_enough_where_settings_are_read_only() {
+    let can = getuid().is_root() && in_a_container(&["--version"]).status == 0;
+    if !require(Need::Root, can, "this user cannot mount settings read-only") {
+        return;
+    }
+    let of_root = |ran: Ran| {
+        let findings: Vec<serde_json::Value> = serde_json::from_str(&ran.stdout).unwrap();
+        let root = findings.into_iter().find(|finding| finding["what"] == "root").unwrap();
+        (root["ok"] == true, root["found"].to_string())
+    };
+    let look = ["doctor", "--qemu", "/nonexistent", "--json"];
+    let may = fs::File::options().write(true).open("/proc/sys/kernel/panic").is_ok();
+    assert_eq!(of_root(run(ktax().args(look))).0, may);
+    let (ok, found) = of_root(in_a_container(&look));
+    assert!(!ok && found.contains("Read-only file system"), "{found}");
+    let dir = scratch();
+    let out = dir.path().join("out");
+    let compare = ["compare", "--engine", "host", "-w", "getppid", "--change-set"];
+    let options = ["vm.swappiness=1", "--out", out.to_str().unwrap()];
+    let ran = in_a_container(&[&compare[..], &options].concat());
+    assert!(ran.status == 1 && ran.stderr.contains("read-only here"), "{ran:?}");
+}
+
+//
+
+#[test]
+fn after_a_failure_a_row_has_no_more_loops_and_the_other_rows_have() {
+    let dir = scratch();
+    let tried = dir.path().join("tried");
+    // Says which program was tried, and fails for one of them.
+    let script = "echo $2 >>$0; case $2 in getppid) exit 1; esac; exec \"$@\"";
+    let prefix = ["sh", "-c", script, tried.to_str().unwrap()].map(str::to_owned).to_vec();
+    let side = TimedSubject { prefix, ..TimedSubject::default() };
+    let host = timed(dir.path(), [&side, &side]);
+    let [fails, runs] = ["getppid", "open-close"].map(|name| workload(name, &["ops=10"]));
+    let booted = host.boot(&side, &[&fails, &fails, &runs, &fails, &runs]).unwrap();
+    let failures: Vec<Option<&Failure>> = booted.wires.iter().map(|w| w.as_ref().err()).collect();
+    assert!(matches!(failures[0], Some(Failure::Prefix { .. })), "{failures:?}");
+    assert_eq!(failures, [failures[0], failures[0], None, failures[0], None]);
+    let tried = fs::read_to_string(tried).unwrap();
+    assert_eq!(tried.lines().collect::<Vec<_>>(), ["getppid", "open-close", "open-close"]);
+}
+
+// When the session ends in which ktax was started.
+
+/// A signal ends it well in the middle of a loop: all is as before, and no process is left.
+pub fn puts_back_after(signal: Signal, dir: &Path, start: &dyn Fn() -> Child) {
+    let before = values();
+    let child = start();
+    until("the loop runs", || processes_below(dir).len() >= 3);
+    is_changed();
+    kill_process(Pid::from_child(&child), signal).unwrap();
+    assert_eq!(ended(child), (true, String::new()));
+    assert_eq!((values(), has_journal(dir)), (before, false));
+    until("all processes end", || processes_below(dir).is_empty());
+}
+
+#[test]
+fn when_the_session_ends_all_is_put_back() {
+    alone("session::when_the_session_ends_all_is_put_back", |dir| {
+        puts_back_after(Signal::HUP, dir, &|| {
+            // Whoever runs the tests may be behind nohup.
+            let mut session = Command::new("env");
+            session.arg("--default-signal=HUP").arg(std::env::current_exe().unwrap());
+            start_as(session, dir, "measures")
+        });
+    });
+}
+
+#[test]
+fn behind_nohup_it_outlives_the_session() {
+    alone("session::behind_nohup_it_outlives_the_session", |dir| {
+        let before = values();
+        let mut nohup = Command::new("nohup");
+        nohup.arg(std::env::current_exe().unwrap());
+        let child = start_as(nohup, dir, "measures");
+        until("the loop runs", || processes_below(dir).len() >= 3);
+        kill_process(Pid::from_child(&child), Signal::HUP).unwrap();
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let has_hangup = |set: &str| {
+            let mask = status.lines().find_map(|line| line.strip_prefix(set)).unwrap();
+            u64::from_str_radix(mask.trim(), 16).unwrap() & 1 == 1
+        };
+        assert!(has_hangup("SigIgn:") && !has_hangup("SigCgt:"), "{status}");
+        is_changed();
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        assert_eq!(ended(child), (true, String::new()));
+        assert_eq!((values(), has_journal(dir)), (before, false));
     });
 }

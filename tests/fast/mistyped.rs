@@ -3,7 +3,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::common::{ktax, run, scratch};
+use crate::common::require::named;
+use crate::common::{Need, ktax, run, scratch};
 
 /// The one line that ktax prints about these arguments.
 #[track_caller]
@@ -138,8 +139,7 @@ fn a_patch_is_looked_at_before_a_kernel_is_fetched() {
         for command in ["compare", "plan"] {
             let cache = dir.path().join("cache");
             let args = [command, "--kernel", "debian-src:6.12", "--patch", patch, "-w", "getppid"];
-            let ran = run(ktax().args(args).arg("--cache").arg(&cache));
-            assert_eq!(ran.status, 2, "{}", ran.stderr);
+            let ran = run(ktax().args(args).arg("--cache").arg(&cache)).exits(2);
             assert!(
                 ran.stderr.contains(about) && ran.stderr.lines().count() == 1,
                 "{}",
@@ -182,14 +182,13 @@ fn a_cpu_model_that_qemu_does_not_have_is_refused_before_anything_is_fetched() {
         ktax.args(["plan", "--same", "-w", "getppid", "--kernel", "/nonexistent/kernel"]);
         run(ktax.args(["--cpu", cpu, "--qemu"]).arg(&qemu))
     };
-    let refused = plan("kvm46,-rdrand");
-    assert_eq!(refused.status, 2, "{}", refused.stderr);
+    let refused = plan("kvm46,-rdrand").exits(2);
     let about = "is \"kvm46\", and QEMU has no such CPU model (did you mean \"kvm64\"?); `'";
-    assert!(refused.stderr.contains(about), "{}", refused.stderr);
-    assert!(refused.stderr.contains("my qemu' -cpu help` lists"), "{}", refused.stderr);
+    refused.says(about);
+    refused.says("my qemu' -cpu help` lists");
     for cpu in ["max", "kvm64,-rdrand", "max-x86_64-cpu"] {
         let ran = plan(cpu);
-        assert!(ran.stderr.contains("/nonexistent/kernel"), "{}", ran.stderr);
+        ran.says("/nonexistent/kernel");
     }
 }
 
@@ -246,4 +245,14 @@ fn a_full_disk_behind_the_output_is_said() {
     let text = String::from_utf8(said.stderr).unwrap();
     assert_eq!(said.status.code(), Some(1), "{text}");
     assert!(text.contains("cannot print: ") && text.contains("free space there"), "{text}");
+}
+
+// What a test needs is named rightly, or nothing would be required.
+
+#[test]
+fn every_word_of_ktax_require_is_a_need() {
+    let required = std::env::var("KTAX_REQUIRE").unwrap_or_default();
+    named(&required).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(named("root, kvm,"), Ok(vec![Need::Root, Need::Kvm]));
+    assert!(named("root,qemu").unwrap_err().contains("\"qemu\""));
 }

@@ -23,8 +23,7 @@ fn the_list_says_who_asked_and_show_says_the_rest() {
     }
     assert!(list.lines().all(|line| line.chars().count() <= 80), "{list}");
     for definition in definitions().unwrap() {
-        let shown = workloads(&["show", &definition.name]);
-        assert_eq!(shown.status, 0, "{}", shown.stderr);
+        let shown = workloads(&["show", &definition.name]).exits(0);
         for (name, param) in &definition.params {
             // Words, because the table wraps.
             let mut words = param.about.split_whitespace().chain([name.as_str()]);
@@ -56,8 +55,7 @@ fn every_column_that_a_definition_names_exists() {
 
 #[test]
 fn a_workload_prints_its_samples_and_the_words_of_the_original() {
-    let ran = workloads(&["run", "pipe", "-p", "ops=500", "--samples", "3"]);
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let ran = workloads(&["run", "pipe", "-p", "ops=500", "--samples", "3"]).exits(0);
     assert!(ran.stdout.contains("Pipe latency: "), "{}", ran.stdout);
     let ran = workloads(&["run", "getppid", "-p", "ops=1000", "--samples", "4", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -94,8 +92,8 @@ fn several_values_make_several_rows() {
 
 #[test]
 fn what_cannot_be_counted_says_why() {
-    let ran = workloads(&["run", "getppid", "-p", "ops=1000", "--samples", "1", "--counters"]);
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let ran =
+        workloads(&["run", "getppid", "-p", "ops=1000", "--samples", "1", "--counters"]).exits(0);
     for counter in
         ["task clock", "CPU migrations", "context switches", "page faults", "cache misses"]
     {
@@ -132,16 +130,15 @@ fn a_bad_parameter_is_refused_before_anything_runs() {
     let row = "fork-pages:pages=131072";
     let ran = run(ktax()
         .args(["plan", "--same", "--kernel", common::KERNEL, "-w", row, "--out"])
-        .arg("never"));
-    assert_eq!(ran.status, 2, "{}", ran.stderr);
-    assert!(ran.stderr.contains("needs 512 MiB"), "{}", ran.stderr);
+        .arg("never"))
+    .exits(2);
+    ran.says("needs 512 MiB");
     assert!(!Path::new("never").exists());
 }
 
 #[test]
 fn work_that_was_not_done_is_no_number() {
-    let ran = workloads(&["run", "bad-work", "--samples", "1"]);
-    assert_eq!(ran.status, 69, "{}{}", ran.stdout, ran.stderr);
+    let ran = workloads(&["run", "bad-work", "--samples", "1"]).exits(69);
     assert!(ran.stdout.contains("did not do its work"), "{}", ran.stdout);
 }
 
@@ -225,7 +222,7 @@ fn the_c_of_a_directory_is_compiled_where_it_is_checked() {
     assert!(sound.status == 0 && sound.stdout.contains("mine"), "{}", sound.stderr);
     let refused = list(&OWN_ROW.replace("op, ", "opp, "));
     assert_eq!((refused.status, refused.stdout.as_str()), (2, ""));
-    assert!(refused.stderr.contains("does not compile: mine.c:3:"), "{}", refused.stderr);
+    refused.says("does not compile: mine.c:3:");
 }
 
 const STOPPED: &str = "ktax: stopped; finished work is kept: type the same command to continue\n";

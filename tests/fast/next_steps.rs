@@ -36,9 +36,8 @@ fn a_directory_that_is_no_run_has_a_next_step_that_works() {
     let dir = scratch();
     for name in HARD {
         let below = PathBuf::from(".").join(name);
-        let absent = run(ktax().current_dir(dir.path()).arg("run").arg(&below));
-        assert_eq!(absent.status, 2, "{}", absent.stderr);
-        assert!(absent.stderr.contains("does not exist"), "{}", absent.stderr);
+        let absent = run(ktax().current_dir(dir.path()).arg("run").arg(&below)).exits(2);
+        absent.says("does not exist");
         // Without a QEMU nothing is fetched: what was typed was read, and a run is what it needs.
         let typed = command_in(&absent.stderr);
         let ran = type_in(dir.path(), &format!("{typed} --qemu /nonexistent/qemu"));
@@ -47,7 +46,7 @@ fn a_directory_that_is_no_run_has_a_next_step_that_works() {
     }
     fs::write(dir.path().join("notes"), "mine").unwrap();
     let other = run(ktax().arg("run").arg(dir.path()));
-    assert!(other.stderr.contains("no plan.json; give the directory of a run"), "{}", other.stderr);
+    other.says("no plan.json; give the directory of a run");
     assert_eq!(command_in(&other.stderr), "ktax compare lsm");
     let [(_, plan), ..] = plans();
     AnyRunDir::create(&dir.path().join("a b"), plan).unwrap();

@@ -6,9 +6,14 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{Need, require, run, until};
+use ktax::engine::payload;
 use ktax::plan::definitions;
+use object::LittleEndian;
+use object::elf::{DT_NEEDED, FileHeader64, PT_INTERP};
+use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 use rustix::process::getuid;
+
+use crate::common::{Need, require, run, scratch, until};
 
 /// A ktax that an ordinary user can run, and directories of theirs.
 struct Ordinary {
@@ -97,7 +102,7 @@ fn an_ordinary_user_hears_at_once_all_that_recording_needs() {
     let ran = run(user.ktax().args(["exits", "record", "--", "true"]));
     assert!(ran.status == 1 && ran.stderr.lines().count() == 1, "{ran:?}");
     let rights = "run ktax as root, or with CAP_BPF and CAP_PERFMON";
-    assert!(ran.stderr.contains(rights), "{}", ran.stderr);
+    ran.says(rights);
     let is_mounted = Path::new("/sys/kernel/tracing/events").exists();
     let mount = "type: sudo mount -t tracefs nodev /sys/kernel/tracing";
     assert_eq!(ran.stderr.contains(mount), !is_mounted, "{}", ran.stderr);
@@ -137,4 +142,59 @@ fn an_ordinary_user_can_run_the_workloads() {
         until("nothing is left", || fs::read_dir(user.temporary()).unwrap().next().is_none());
     }
     assert!(ran_properly > 60, "{ran_properly}");
+}
+
+// The program is one file: it needs no library and no dynamic linker of the machine it runs on.
+// QEMU loads the plugin that is in it, and has a C library.
+
+const KTAX: &str = env!("CARGO_BIN_EXE_ktax");
+
+/// Whether an ELF file names a dynamic linker, and how many libraries it needs.
+fn linkage(file: &Path) -> (bool, usize) {
+    let data = fs::read(file).unwrap();
+    let data = data.as_slice();
+    let elf = FileHeader64::<LittleEndian>::parse(data).unwrap();
+    let segments = elf.program_headers(LittleEndian, data).unwrap();
+    let names_linker = segments.iter().any(|segment| segment.p_type(LittleEndian) == PT_INTERP);
+    let entries =
+        segments.iter().filter_map(|segment| segment.dynamic(LittleEndian, data).unwrap());
+    let needed = entries.flatten().filter(|entry| entry.tag32(LittleEndian) == Some(DT_NEEDED));
+    (names_linker, needed.count())
+}
+
+#[test]
+fn the_program_is_linked_statically() {
+    assert_eq!(linkage(Path::new(KTAX)), (false, 0), "see scripts/rustc.sh");
+    // This test is not, and the same reader says so.
+    let (names_linker, needed) = linkage(&std::env::current_exe().unwrap());
+    assert!(names_linker && needed > 0);
+}
+
+#[test]
+fn it_runs_where_there_is_no_other_file() {
+    let dir = scratch();
+    fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    fs::copy(KTAX, dir.path().join("ktax")).unwrap();
+    let apart = |words: &[&str]| {
+        let mut command = Command::new("unshare");
+        run(command.args(["-r", "chroot"]).arg(dir.path()).args(words))
+    };
+    let can = Command::new("unshare").args(["-r", "true"]).status();
+    let can = can.is_ok_and(|status| status.success());
+    if !require(Need::Namespaces, can, "this user cannot have a root directory of its own") {
+        return;
+    }
+    let ran = apart(&["/ktax", "experiments", "lsm"]).exits(0);
+    assert_eq!(ran.stdout, fs::read_to_string("experiments/lsm.toml").unwrap());
+}
+
+#[test]
+fn the_plugin_loads_into_a_qemu_with_an_older_c_library() {
+    let dir = scratch();
+    let plugin = fs::read(payload::install(dir.path()).unwrap().plugin).unwrap();
+    let words = plugin.split(|byte| *byte == 0).filter_map(|word| std::str::from_utf8(word).ok());
+    let versions = words.filter_map(|word| word.strip_prefix("GLIBC_2."));
+    let minors: Vec<u32> =
+        versions.filter_map(|minor| minor.split('.').next()?.parse().ok()).collect();
+    assert!(minors.iter().max().is_some_and(|minor| *minor <= 33), "{minors:?}");
 }

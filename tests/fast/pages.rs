@@ -61,10 +61,10 @@ fn a_page_that_cannot_be_written_is_said_before_anything_is_measured() {
     for path in ["missing/page.html", "."] {
         let path = dir.path().join(path);
         let out = dir.path().join("out");
-        let ran = run(ktax().args(["compare", "lsm", "--html"]).arg(&path).arg("--out").arg(&out));
-        assert_eq!(ran.status, 2, "{}", ran.stderr);
-        assert!(ran.stderr.contains("cannot write"), "{}", ran.stderr);
-        assert!(ran.stderr.contains("give the path of a file"), "{}", ran.stderr);
+        let ran = run(ktax().args(["compare", "lsm", "--html"]).arg(&path).arg("--out").arg(&out))
+            .exits(2);
+        ran.says("cannot write");
+        ran.says("give the path of a file");
         assert!(!ran.stderr.contains(".new-"), "{}", ran.stderr);
         assert!(!out.exists() && ran.stdout.is_empty());
     }
@@ -75,8 +75,7 @@ fn a_device_stays_a_device() {
     let dir = scratch();
     let link = dir.path().join("null");
     symlink("/dev/null", &link).unwrap();
-    let ran = run(ktax().arg("report").arg(result_in(dir.path())).arg("--html").arg(&link));
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    run(ktax().arg("report").arg(result_in(dir.path())).arg("--html").arg(&link)).exits(0);
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert!(fs::metadata("/dev/null").is_ok_and(|null| !null.is_file()));
 }
@@ -91,8 +90,7 @@ fn a_page_that_was_cut_is_refused_with_the_way_out() {
         (&page.replace("id=\"data\">", "id=\"data\">AAAA"), "is damaged"),
     ] {
         fs::write(&path, text).unwrap();
-        let ran = run(ktax().arg("report").arg(&path));
-        assert_eq!(ran.status, 2, "{}", ran.stderr);
+        let ran = run(ktax().arg("report").arg(&path)).exits(2);
         let way = "make the page again with `ktax report --html FILE DIR`";
         assert!(ran.stderr.contains(why) && ran.stderr.contains(way), "{}", ran.stderr);
     }

@@ -5,12 +5,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use ktax::flow::{self, BlockError, Session, Silent};
-use ktax::model::{ErrorKind, FORMAT, Identity, Key, Plan, PlanMethod, RunsOn, Side};
+use ktax::model::{
+    Boot, ErrorKind, FORMAT, GuestsPlan, Identity, Key, Plan, PlanMethod, RunsOn, Side, Step,
+};
 use ktax::plan::{Experiment, ExperimentMethod, GuestKernels};
 use ktax::rundir::{AnyRunDir, RunDir};
 
 use crate::common::{ktax, open_times, run, scratch};
-use crate::fake::{plan, timed};
+use crate::fake::{scene, timed};
 
 /// A plan of guests, of kernels that are nowhere.
 pub fn of_guests() -> Plan {
@@ -18,7 +20,7 @@ pub fn of_guests() -> Plan {
                 base = { kernel = \"x\" }\nchange = { kernel = \"x\", without = [\"kvmclock\"] }\n";
     let experiment = Experiment::parse(text, "x.toml").unwrap();
     let ExperimentMethod::Guests(guests) = experiment.method.clone() else { panic!() };
-    let counted = plan::plan(&["pipe"]).method;
+    let counted = scene::plan(&["pipe"]).method;
     let (kernel, key): (Identity, Key) = (counted.kernels.base, counted.key);
     let kernels =
         GuestKernels { host: kernel.clone(), base: Some(kernel.clone()), change: Some(kernel) };
@@ -28,7 +30,7 @@ pub fn of_guests() -> Plan {
 /// A Plan of each method, by its name in the file.
 pub fn plans() -> [(&'static str, Plan); 3] {
     [
-        ("counts", plan::plan(&["pipe"]).with(Into::into)),
+        ("counts", scene::plan(&["pipe"]).with(Into::into)),
         ("times", timed::plan().with(Into::into)),
         ("guests", of_guests()),
     ]
@@ -157,10 +159,9 @@ fn a_plan_as_an_earlier_ktax_wrote_it_is_refused_with_what_to_do() {
         "{\"format\": 1, \"engine\": \"host\", \"title\": \"t\", \"headline\": []}",
     ] {
         fs::write(dir.path().join("plan.json"), text).unwrap();
-        let ran = run(ktax().arg("run").arg(dir.path()));
-        assert_eq!(ran.status, 2, "{}", ran.stderr);
+        let ran = run(ktax().arg("run").arg(dir.path())).exits(2);
         let said = format!("has format 1, and this ktax reads format {FORMAT}; plan again with");
-        assert!(ran.stderr.contains(&said), "{}", ran.stderr);
+        ran.says(&said);
     }
 }
 
@@ -221,7 +222,7 @@ fn a_directory_of_each_method_has_one_writer() {
         for command in ["run", "analyse"] {
             let ran = run(ktax().arg(command).arg(&root));
             assert_eq!(ran.status, 2, "{command} {name}: {}", ran.stderr);
-            assert!(ran.stderr.contains("is in use by another ktax"), "{}", ran.stderr);
+            ran.says("is in use by another ktax");
         }
         drop(lock);
         assert!(first.lock().is_ok(), "{name}");
@@ -282,4 +283,44 @@ fn a_plan_of_guests_that_points_outside_itself_is_refused() {
     planted(&|plan| plan["key"]["qemu"] = "\u{1b}[31m".into());
     let Plan { method: PlanMethod::Guests(guests), .. } = of_guests() else { panic!() };
     assert!(guests.steps.len() == 10 && guests.rows.len() == 3);
+}
+
+// A base that was measured once is not measured again.
+
+/// Whether a new directory with `plan` has the base's boot of one with `of_guests`.
+fn adopts(plan: Plan) -> bool {
+    let dir = scratch();
+    let (first, second) = (dir.path().join("first"), dir.path().join("second"));
+    let first = AnyRunDir::create(&first, of_guests()).unwrap();
+    let AnyRunDir::Guests(guests) = &first else { panic!() };
+    let steps = guests.plan().method.steps.clone();
+    for step in &steps {
+        guests.prepare(step).unwrap();
+        guests.write_boot_file(step, "runs/boot.json", b"{}\n").unwrap();
+        guests.write_boot(step, &Boot::default()).unwrap();
+    }
+    let second = AnyRunDir::create(&second, plan).unwrap();
+    second.adopt_base(&first).unwrap();
+    let has = |step: &&Step| {
+        let boot = second.root().join("boots").join(step.name());
+        boot.join("boot.json").exists() && boot.join("runs/boot.json").exists()
+    };
+    let adopted: Vec<Side> = steps.iter().filter(has).map(|step| step.side).collect();
+    assert!(adopted.iter().all(|side| *side == Side::Base), "{adopted:?}");
+    !adopted.is_empty()
+}
+
+#[test]
+fn only_the_same_base_is_adopted_and_nothing_of_the_change() {
+    let with = |edit: fn(&mut GuestsPlan)| {
+        let mut plan = of_guests();
+        let PlanMethod::Guests(guests) = &mut plan.method else { panic!() };
+        edit(guests);
+        plan
+    };
+    assert!(adopts(with(|plan| plan.change.as_mut().unwrap().subject.cpus = 4)));
+    assert!(!adopts(with(|plan| plan.base.subject.cpus = 4)));
+    assert!(!adopts(with(|plan| plan.key.guest = "8".repeat(64))));
+    assert!(!adopts(with(|plan| drop(plan.rows.pop()))));
+    assert!(!adopts(scene::plan(&["pipe"]).with(Into::into)));
 }

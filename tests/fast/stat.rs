@@ -20,8 +20,7 @@ fn stat(args: &[&str]) -> Ran {
 }
 
 fn table(args: &[&str]) -> StatTable {
-    let ran = stat(&[&["--json"], args].concat());
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let ran = stat(&[&["--json"], args].concat()).exits(0);
     printed::stat(&ran.stdout)
 }
 
@@ -142,9 +141,7 @@ fn who_may_not_count_is_told_what_to_type() {
     fs::copy(env!("CARGO_BIN_EXE_ktax"), &binary).unwrap();
     let mut command = Command::new(&binary);
     command.args(["stat", "--json", "--", "sleep", "0"]).uid(65534).gid(65534).current_dir("/");
-    let ran = run(command.env("TMPDIR", "/tmp"));
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
-    let counted = printed::stat(&ran.stdout);
+    let counted = printed::stat(&run(command.env("TMPDIR", "/tmp")).exits(0).stdout);
     // A zero that nobody saw would be a lie: these are filtered out, not refused, for user code.
     for name in ["context-switches", "cpu-migrations", "page-faults", "cache-misses"] {
         let reason = row(&counted, name).uncounted.as_deref().unwrap_or_default();
@@ -240,8 +237,7 @@ fn a_command_that_fails_is_named_with_its_last_words() {
     }
     let ran = stat(&["--", "sh", "-c", "kill -9 $$"]);
     assert!(ran.status == 1 && ran.stderr.contains("failed with signal 9;"), "{}", ran.stderr);
-    let ran = stat(&[&["-n", "2", "--ignore-failure"], &failing[..]].concat());
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let ran = stat(&[&["-n", "2", "--ignore-failure"], &failing[..]].concat()).exits(0);
     assert!(ran.stdout.contains("2 of 2 runs of "), "{}", ran.stdout);
 }
 
@@ -257,7 +253,7 @@ fn what_cannot_be_started_is_a_mistake_of_the_command_line() {
     for program in ["no-such-program", &text, &script] {
         let ran = stat(&["--", program]);
         assert_eq!((ran.status, ran.stdout.as_str()), (2, ""), "{}", ran.stderr);
-        assert!(ran.stderr.contains("name a program that exists"), "{}", ran.stderr);
+        ran.says("name a program that exists");
     }
     for (args, word) in [
         (&["--vs", "'true", "--", "true"][..], "a quote in it is not closed"),
@@ -284,7 +280,7 @@ fn ended(signal: Signal, command: &str) -> Option<i32> {
     kill_process(Pid::from_child(&child), signal).unwrap();
     let status = child.wait().unwrap();
     until("its processes end", || processes_below(dir.path()).is_empty());
-    let left: BTreeMap<_, _> = common::tree(dir.path()).into_iter().collect();
+    let left: BTreeMap<_, _> = common::files_below(dir.path()).into_iter().collect();
     assert_eq!(left.keys().collect::<Vec<_>>(), [Path::new("began")]);
     status.code()
 }

@@ -1,21 +1,24 @@
 //! The store of measurements, on run directories that were made by hand.
 
-mod crash;
-mod full;
-mod import;
-mod special;
-
 use std::fs;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
-use ktax::model::{CountsPlan, Failure, Measurement, Outcome, Run, Sample, Side, Signature};
+use ktax::model::{
+    CountsPlan, FORMAT, Failure, Measurement, Outcome, Run, Sample, Side, Signature,
+};
 use ktax::rundir::{AnyRunDir, RunDir};
-use ktax::store::{Group, Kept, Store, StoreError, groups, measured, place_in};
+use ktax::store::{Group, Kept, Store, StoreError, encode_measurement, groups, measured, place_in};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-use crate::common::{Ran, ktax, run, scratch};
+use crate::common::mounts::{in_namespace, may_mount};
+use crate::common::{Ran, ktax, own, run, scratch};
 use crate::fake::timed;
-use crate::golden::fixtures::{self, Line, Made};
+use crate::golden::cases;
+use crate::golden::cases::{Line, Made};
 
 type Measured = Result<(Vec<Line>, Signature), Failure>;
 
@@ -38,7 +41,7 @@ const ROWS: &[Made] = &[
 ];
 
 fn measured_dir(root: &Path) -> RunDir<CountsPlan> {
-    fixtures::run_dir(root, "What is kept", 5, ROWS)
+    cases::run_dir(root, "What is kept", 5, ROWS)
 }
 
 fn all(dir: &RunDir<CountsPlan>) -> Vec<(Group, Option<Measurement>)> {
@@ -129,8 +132,7 @@ fn no_byte_of_an_object_changes_unseen() {
     }
     // Also a sound object under the name of another.
     fs::write(path, fs::read(&objects[1]).unwrap()).unwrap();
-    let ran = command(&["fsck"], store.root());
-    assert_eq!(ran.status, 1, "{}", ran.stderr);
+    let ran = command(&["fsck"], store.root()).exits(1);
     let name = path.file_name().unwrap().to_str().unwrap();
     assert!(ran.stdout.contains(&format!("{} sound, 1 damaged", kept - 1)), "{}", ran.stdout);
     assert!(ran.stdout.contains(&format!("quarantine/1-{name}")), "{}", ran.stdout);
@@ -173,8 +175,7 @@ fn other_counts_of_one_measurement_are_a_failure_that_names_both() {
     let outcome = Outcome::Measured(Sample { tsc: sample.tsc + 1, ..sample });
     let profile = run_dir.profile_text(step, "getppid").unwrap();
     run_dir.write_run(step, &Run { row: run.row, outcome }, Some(&profile)).unwrap();
-    let ran = command(&["import", root.to_str().unwrap()], store.root());
-    assert_eq!(ran.status, 1, "{}", ran.stderr);
+    let ran = command(&["import", root.to_str().unwrap()], store.root()).exits(1);
     for named in ["getppid of the base", "/objects/", "--verify-store", root.to_str().unwrap()] {
         assert!(ran.stderr.contains(named), "{named}: {}", ran.stderr);
     }
@@ -209,13 +210,11 @@ fn what_has_no_counts_is_refused_and_an_empty_name_is_no_store() {
     let dir = scratch();
     let times = dir.path().join("times");
     AnyRunDir::create(&times, timed::plan().with(Into::into)).unwrap();
-    let ran = command(&["import", times.to_str().unwrap()], &dir.path().join("store"));
-    assert_eq!(ran.status, 2, "{}", ran.stderr);
-    assert!(ran.stderr.contains("has no comparison yet"), "{}", ran.stderr);
+    let ran = command(&["import", times.to_str().unwrap()], &dir.path().join("store")).exits(2);
+    ran.says("has no comparison yet");
     // The tests name none.
-    let ran = run(ktax().args(["store", "du"]));
-    assert_eq!(ran.status, 2, "{}", ran.stderr);
-    assert!(ran.stderr.contains("KTAX_STORE is empty"), "{}", ran.stderr);
+    let ran = run(ktax().args(["store", "du"])).exits(2);
+    ran.says("KTAX_STORE is empty");
     let ran = run(ktax().args(["store", "du"]).env("KTAX_STORE", dir.path().join("other")));
     assert!(ran.stdout.contains("other: 0 measurements"), "{}", ran.stdout);
 }
@@ -250,8 +249,7 @@ fn what_cannot_be_moved_is_named_and_a_file_without_end_is_damaged() {
     let quarantine = store.root().join("quarantine");
     fs::write(&quarantine, "in the way").unwrap();
     let named = objects[0].to_str().unwrap();
-    let ran = command(&["fsck"], store.root());
-    assert_eq!(ran.status, 1, "{}", ran.stderr);
+    let ran = command(&["fsck"], store.root()).exits(1);
     assert!(ran.stdout.starts_with(&format!("{} sound, 0 damaged\n{named}", kept - 1)), "{ran:?}");
     fs::remove_file(&quarantine).unwrap();
     let said = command(&["fsck"], store.root()).stdout;
@@ -277,7 +275,7 @@ fn results_that_were_made_together_are_kept_together() {
     let dir = scratch();
     let saved = |at: usize| {
         let root = dir.path().join(format!("run-{at}"));
-        fixtures::run_dir(&root, &format!("title {at}"), 5, &ROWS[..1]);
+        cases::run_dir(&root, &format!("title {at}"), 5, &ROWS[..1]);
         run(ktax().arg("analyse").arg(&root));
         ktax::flow::saved(&[root]).unwrap().remove(0)
     };
@@ -290,4 +288,360 @@ fn results_that_were_made_together_are_kept_together() {
 
 fn modified(path: &Path) -> SystemTime {
     fs::metadata(path).unwrap().modified().unwrap()
+}
+
+// Writers that are killed at any moment lose nothing of what was kept.
+
+/// At once, and in all.
+const WRITERS: usize = 16;
+const KILLED: usize = 100;
+
+#[test]
+fn sixteen_writers_of_which_a_hundred_are_killed_lose_nothing() {
+    let dir = scratch();
+    let root = dir.path().join("run");
+    let run_dir = measured_dir(&root);
+    let (expected, kept) = filled(dir.path().join("expected"), &run_dir);
+    assert_eq!(kept, 2 * ROWS.len() - 1);
+    let store = Store::new(dir.path().join("store"));
+    let import = || {
+        let mut command = ktax();
+        command.args(["store", "import"]).arg(&root).arg("--store").arg(store.root());
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    let mut killed = 0;
+    while killed < KILLED {
+        let mut writers: Vec<_> = (0..WRITERS).map(|_| import()).collect();
+        // Each after another number of looks, so that some have begun and some are done.
+        for (at, writer) in writers.iter_mut().enumerate() {
+            let mut looks = at * 40;
+            while looks > 0 && writer.try_wait().unwrap().is_none() {
+                looks -= 1;
+            }
+            writer.kill().unwrap();
+            killed += usize::from(!writer.wait().unwrap().success());
+        }
+        // Whatever is there is whole.
+        for object in store.objects().unwrap() {
+            store.read(&object).unwrap();
+        }
+    }
+    command(&["import", root.to_str().unwrap()], store.root()).exits(0);
+    let bytes = |store: &Store| -> Vec<Vec<u8>> {
+        store.objects().unwrap().iter().map(|path| std::fs::read(path).unwrap()).collect()
+    };
+    assert!(bytes(&store) == bytes(&expected));
+    // What the killed ones left is removed once nobody can be writing it, and nothing else.
+    assert!(command(&["gc"], store.root()).stdout.starts_with("removed 0 files"));
+    for file in unfinished(&store) {
+        std::fs::File::open(file).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+    }
+    let left = store.leftovers().unwrap().len();
+    let ran = command(&["gc"], store.root());
+    assert!(ran.stdout.starts_with(&format!("removed {left} file")), "{}", ran.stdout);
+    assert!(bytes(&store) == bytes(&expected) && store.leftovers().unwrap().is_empty());
+}
+
+fn unfinished(store: &Store) -> Vec<std::path::PathBuf> {
+    let dirs = std::fs::read_dir(store.root().join("objects")).unwrap();
+    let files = dirs.flat_map(|dir| std::fs::read_dir(dir.unwrap().path()).unwrap());
+    let paths = files.map(|file| file.unwrap().path());
+    paths.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with(".new-")).collect()
+}
+
+// A store that cannot be written: said, and as it was before.
+
+#[test]
+fn a_full_disk_is_said_and_the_store_is_as_before() {
+    if !may_mount() {
+        return;
+    }
+    let dir = scratch();
+    let root = dir.path().join("run");
+    let (store, kept) = filled(dir.path().join("store"), &measured_dir(&root));
+    // From no room for a directory to room for all but one: each writing step meets the full disk.
+    for pages in 1..=2 * kept {
+        let script = "mount -t tmpfs -o size=$4 none /mnt && mkdir -p /mnt/store && \
+                      \"$1\" store import \"$2\" --store /mnt/store; echo status $?; \
+                      \"$1\" store fsck --store /mnt/store";
+        let size = format!("{}k", 4 * (pages + 1));
+        let words = [env!("CARGO_BIN_EXE_ktax"), root.to_str().unwrap(), "", &size];
+        let ran = in_namespace(script, &words);
+        if ran.stdout.contains("status 0") {
+            assert!(pages > 2, "{}", ran.stdout);
+            continue;
+        }
+        assert!(ran.stdout.contains("status 1\n"), "{size}: {} {}", ran.stdout, ran.stderr);
+        ran.says("No space left on device");
+        ran.says("free disk space of the store");
+        assert!(ran.stdout.contains(" sound, 0 damaged"), "{size}: {}", ran.stdout);
+    }
+    assert_eq!(store.objects().unwrap().len(), kept);
+}
+
+#[test]
+fn a_store_that_is_read_only_can_be_read() {
+    if !may_mount() {
+        return;
+    }
+    let dir = scratch();
+    let root = dir.path().join("run");
+    let (store, kept) = filled(dir.path().join("store"), &measured_dir(&root));
+    let script = "mount --bind \"$3\" /mnt && mount -o remount,bind,ro,noexec /mnt && \
+                  \"$1\" store import \"$2\" --store /mnt && \"$1\" store du --store /mnt";
+    let words =
+        [env!("CARGO_BIN_EXE_ktax"), root.to_str().unwrap(), store.root().to_str().unwrap()];
+    let ran = in_namespace(script, &words).exits(0);
+    assert!(ran.stdout.contains(&format!("/mnt: {kept} measurements")), "{}", ran.stdout);
+}
+
+// What comes from elsewhere, of which anything may be wrong.
+
+const IMPORTED_AGAIN: &str = "kept 0 new measurements; 2 things could not be kept\n";
+
+/// One file that says nothing stops no other.
+#[test]
+fn what_cannot_be_kept_is_named_and_the_rest_is_kept() {
+    let dir = scratch();
+    let (store, kept) = filled(dir.path().join("store"), &measured_dir(&dir.path().join("run")));
+    let objects = store.objects().unwrap();
+    let newer = Measurement { format: FORMAT + 1, ..store.read(&objects[0]).unwrap() };
+    fs::remove_file(&objects[0]).unwrap();
+    store.put(&newer).unwrap();
+    fs::write(&objects[1], "damaged").unwrap();
+    let words = ["import", store.root().to_str().unwrap(), "--json"];
+    let third = dir.path().join("third");
+    let ran = command(&words, &third);
+    let json: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((ran.status, &json["new"]), (1, &(kept - 2).into()), "{}", ran.stderr);
+    for object in &objects[..2] {
+        let named = object.to_str().unwrap();
+        assert!(ran.stderr.contains(named), "{named}: {}", ran.stderr);
+        assert!(json["refused"].to_string().contains(named), "{json}");
+    }
+    // The same by its other name.
+    let ran = run(ktax().args(&words[..2]).arg("--store").arg(&third));
+    assert_eq!((ran.status, ran.stdout.as_str()), (1, IMPORTED_AGAIN), "{}", ran.stderr);
+}
+
+/// Of files that somebody changed nothing gets into the store, and nothing else is lost.
+#[test]
+fn what_is_wrong_is_refused_and_the_rest_is_imported() {
+    let dir = scratch();
+    let (store, at) = (dir.path().join("store"), |name: &str| dir.path().join(name));
+    let run_dir = measured_dir(&at("run"));
+    let step = run_dir.plan().method.steps[0].name();
+    let of = |name: &str| at("run/boots").join(&step).join("runs").join(name);
+    let profile = fs::read_to_string(of("getppid.profile.tsv")).unwrap();
+    fs::write(of("getppid.profile.tsv"), profile.replacen("fn\tprocess\t", "fn\tprocess\t1", 1))
+        .unwrap();
+    fs::write(of("stat.json"), "{").unwrap();
+    let nothing = at("nothing.json");
+    fs::write(&nothing, "{}").unwrap();
+    let root = at("run");
+    let words = ["import", nothing.to_str().unwrap(), root.to_str().unwrap()];
+    let ran = command(&words, &store);
+    // Of five measurements two are wrong; of the change one failed when it was measured.
+    assert_eq!(
+        (ran.status, ran.stdout.as_str()),
+        (1, "kept 3 new measurements; 3 things could not be kept\n"),
+        "{}",
+        ran.stderr
+    );
+    for named in ["getppid of the", "stat.json", "nothing.json"] {
+        assert!(ran.stderr.contains(named), "{named}: {}", ran.stderr);
+    }
+    assert_eq!(command(&["fsck"], &store).stdout, "3 sound, 0 damaged\n");
+}
+
+/// What only looks like a store is none.
+#[test]
+fn a_directory_with_results_is_no_store() {
+    let dir = scratch();
+    let run_dir = measured_dir(&dir.path().join("run"));
+    fs::create_dir(run_dir.root().join("results")).unwrap();
+    let store = dir.path().join("store");
+    let ran = command(&["import", run_dir.root().to_str().unwrap()], &store);
+    assert_eq!(ran.stdout, "kept 5 new measurements\n", "{}", ran.stderr);
+    let site = dir.path().join("site/results");
+    fs::create_dir_all(&site).unwrap();
+    fs::write(site.join("0123456789ab.html"), "<p>").unwrap();
+    assert_eq!(command(&["import", dir.path().join("site").to_str().unwrap()], &store).status, 2);
+}
+
+/// A result has the name of what is in it: a damaged one is made whole by who has it.
+#[test]
+fn a_damaged_result_is_kept_again() {
+    let dir = scratch();
+    let root = dir.path().join("run");
+    let run_dir = measured_dir(&root);
+    run(ktax().arg("analyse").arg(&root));
+    let store = Store::new(dir.path().join("store"));
+    let import = || command(&["import", run_dir.root().to_str().unwrap()], store.root()).stdout;
+    assert_eq!(import(), "kept 5 new measurements and 1 new result\n");
+    let result = store.results().unwrap().remove(0);
+    let whole = fs::read(&result).unwrap();
+    fs::remove_file(&result).unwrap();
+    fs::write(&result, &whole[1..]).unwrap();
+    assert_eq!(import(), "kept 0 new measurements and 1 new result\n");
+    assert!(fs::read(&result).unwrap() == whole);
+}
+
+// What has the name of an object, and is no regular file: nobody waits for it, and it hides nothing
+// else.
+
+/// Puts something else than a file at a path, and says what ktax calls it.
+type Put = fn(&Path, &Path) -> &'static str;
+
+fn fifo(path: &Path, _: &Path) -> &'static str {
+    mknodat(CWD, path, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    "a FIFO"
+}
+
+fn directory(path: &Path, _: &Path) -> &'static str {
+    fs::create_dir(path).unwrap();
+    fs::write(path.join("thesis.txt"), "precious").unwrap();
+    "a directory"
+}
+
+fn link(path: &Path, sound: &Path) -> &'static str {
+    symlink(sound, path).unwrap();
+    "a symbolic link"
+}
+
+fn dangling(path: &Path, _: &Path) -> &'static str {
+    symlink("/nonexistent", path).unwrap();
+    "a symbolic link"
+}
+
+fn socket(path: &Path, _: &Path) -> &'static str {
+    // The path of a socket has at most 108 bytes.
+    let near = tempfile::tempdir().unwrap();
+    drop(UnixListener::bind(near.path().join("s")).unwrap());
+    run(Command::new("mv").arg(near.path().join("s")).arg(path)).exits(0);
+    "a socket"
+}
+
+const ALL: [Put; 5] = [fifo, directory, link, dangling, socket];
+
+/// The place of the directory among them.
+const DIRECTORY: usize = 1;
+
+#[test]
+fn what_is_no_file_is_named_at_once_and_hides_nothing() {
+    let dir = scratch();
+    let root = dir.path().join("run");
+    let run_dir = measured_dir(&root);
+    run(ktax().arg("analyse").arg(&root));
+    for (number, put) in ALL.into_iter().enumerate() {
+        let at = |name: &str| dir.path().join(format!("{name}-{number}"));
+        let (store, kept) = filled(at("store"), &run_dir);
+        command(&["import", root.to_str().unwrap()], store.root()).exits(0);
+        let (object, result) = (&store.objects().unwrap()[0], &store.results().unwrap()[0]);
+        for path in [object, result] {
+            let sound = path.with_extension("sound");
+            fs::rename(path, &sound).unwrap();
+            let kind = put(path, &sound);
+            let because = format!("it is {kind}, not a regular file");
+            // The rest of a store is copied; what cannot be is named.
+            let ran = command(&["import", store.root().to_str().unwrap()], &at("copy")).exits(1);
+            assert!(ran.stdout.ends_with("; 1 thing could not be kept\n"), "{}", ran.stdout);
+            ran.says(&because);
+            run(ktax().args(["log", "--subjects", "--store"]).arg(store.root())).exits(0);
+            let ran = command(&["fsck"], store.root());
+            let said = format!("{kept} sound, 1 damaged\n");
+            assert!(ran.status == 1 && ran.stdout.starts_with(&said), "{}", ran.stdout);
+            assert!(ran.stdout.contains(&because), "{}", ran.stdout);
+            assert!(fs::symlink_metadata(path).is_err(), "{kind} was moved aside");
+            fs::rename(sound, path).unwrap();
+        }
+        command(&["gc"], store.root());
+        let quarantine = fs::read_dir(store.root().join("quarantine")).unwrap();
+        let left: Vec<_> = quarantine.map(|entry| entry.unwrap().path()).collect();
+        // What somebody has put into a directory is not ktax's to remove.
+        assert_eq!(left.len(), if number == DIRECTORY { 2 } else { 0 }, "{left:?}");
+        assert!(left.iter().all(|path| path.join("thesis.txt").exists()));
+    }
+}
+
+/// A link in the place of a folder leads out of the store.
+#[test]
+fn a_link_in_the_place_of_a_folder_is_named() {
+    let dir = scratch();
+    let (store, _) = filled(dir.path().join("store"), &measured_dir(&dir.path().join("run")));
+    let folder = store.objects().unwrap()[0].parent().unwrap().to_owned();
+    fs::rename(&folder, dir.path().join("elsewhere")).unwrap();
+    symlink(dir.path().join("elsewhere"), &folder).unwrap();
+    let ran = command(&["fsck"], store.root());
+    let named = format!("{} is not a directory", folder.display());
+    assert!(ran.status == 1 && ran.stdout.contains(&named), "{}", ran.stdout);
+}
+
+#[test]
+fn a_fifo_in_a_run_directory_is_refused_at_once() {
+    let dir = scratch();
+    let root = dir.path().join("run");
+    let run_dir = measured_dir(&root);
+    run(ktax().arg("analyse").arg(&root));
+    let step = run_dir.plan().method.steps[0].name();
+    let of_row = format!("boots/{step}/runs/getppid.json");
+    let profile = format!("boots/{step}/runs/getppid.profile.tsv");
+    for (name, word) in [
+        ("plan.json", "run"),
+        ("comparison.json", "report"),
+        (&of_row, "analyse"),
+        (&profile, "import"),
+    ] {
+        let (path, aside) = (root.join(name), root.join("aside"));
+        fs::rename(&path, &aside).unwrap();
+        fifo(&path, &aside);
+        let mut command = ktax();
+        command.arg(word).arg(&root).env("KTAX_STORE", dir.path().join("store"));
+        if word == "run" {
+            command.args(["--qemu", "/nonexistent/qemu"]);
+        }
+        let ran = run(&mut command);
+        assert!([1, 2].contains(&ran.status), "{name}: {} {}", ran.status, ran.stderr);
+        assert!(ran.stderr.contains("it is a FIFO, not a regular file"), "{name}: {}", ran.stderr);
+        fs::remove_file(&path).unwrap();
+        fs::rename(&aside, &path).unwrap();
+    }
+    // As the lock, and as the path that was typed.
+    fs::remove_file(root.join("lock")).unwrap_or_default();
+    fifo(&root.join("lock"), &root);
+    let ran = run(ktax().arg("run").arg(&root).args(["--qemu", "/nonexistent/qemu"]));
+    ran.says("it is a FIFO, not a regular file");
+    let typed = dir.path().join("typed");
+    fifo(&typed, &typed);
+    for words in [["report"], ["import"], ["analyse"], ["run"], ["plan"]] {
+        let ran = run(ktax().args(words).arg(&typed).env("KTAX_STORE", dir.path().join("store")));
+        assert_eq!(ran.status, 2, "{words:?}: {}", ran.stderr);
+    }
+}
+
+/// Few bytes that become many: they are refused before they are.
+#[test]
+fn what_unpacks_to_too_much_takes_little_memory() {
+    let dir = scratch();
+    let (store, kept) = filled(dir.path().join("store"), &measured_dir(&dir.path().join("run")));
+    let objects = store.objects().unwrap();
+    let mut large = store.read(&objects[0]).unwrap();
+    large.of.workload.title = "x".repeat(65 << 20);
+    fs::write(&objects[0], encode_measurement(&large)).unwrap();
+    // One line of a megabyte that a thousand layouts have in common.
+    let mut wide = store.read(&objects[1]).unwrap();
+    let layout = wide.layouts[0].clone();
+    let profile = format!("{}\t{}", layout.profile, "x".repeat(1 << 20));
+    wide.layouts = vec![ktax::model::MeasuredLayout { profile, ..layout }; 300];
+    fs::write(&objects[1], encode_measurement(&wide)).unwrap();
+    assert!(objects[..2].iter().all(|path| fs::metadata(path).unwrap().len() < 1 << 20));
+    let mut shell = Command::new("bash");
+    // In KiB.
+    let limited = "ulimit -v 700000; exec \"$0\" store fsck --store \"$1\"";
+    let program = env!("CARGO_BIN_EXE_ktax");
+    let ran = run(own(&mut shell).args(["-c", limited, program]).arg(store.root()));
+    let said = format!("{} sound, 2 damaged\n", kept - 2);
+    assert!(ran.stdout.starts_with(&said), "{} {}", ran.stdout, ran.stderr);
+    assert_eq!(ran.stdout.matches(" bytes\n").count(), 2, "{}", ran.stdout);
+    assert!(Store::new(store.root().to_owned()).objects().unwrap().len() == kept - 2);
 }

@@ -84,12 +84,11 @@ fn a_plan_that_was_cut_short_is_damaged_and_of_no_other_version() {
             fs::write(&path, &whole[..left]).unwrap();
             let error = AnyRunDir::open(&root).unwrap_err();
             assert!(error.message().contains(" is damaged or "), "{error}");
-            let ran = run(ktax().arg("run").arg(&root));
-            assert_eq!(ran.status, 2, "{}", ran.stderr);
+            let ran = run(ktax().arg("run").arg(&root)).exits(2);
             let said = format!("ktax: {} is damaged", path.display());
             assert!(ran.stderr.starts_with(&said), "{}", ran.stderr);
             assert!(!ran.stderr.contains("version"), "{}", ran.stderr);
-            assert!(ran.stderr.contains("measure again in a new directory"), "{}", ran.stderr);
+            ran.says("measure again in a new directory");
         }
     }
 }
@@ -103,8 +102,7 @@ fn a_comparison_that_was_cut_short_is_damaged_and_of_no_other_version() {
     let path = root.join("comparison.json");
     for cut in ["", "{", "{\n  \"format\": 3,\n  \"headline\": \"none"] {
         fs::write(&path, cut).unwrap();
-        let ran = run(ktax().arg("report").arg(&root));
-        assert_eq!(ran.status, 2, "{}", ran.stderr);
+        let ran = run(ktax().arg("report").arg(&root)).exits(2);
         let said = format!("ktax: cannot read {}: it is damaged (EOF while", path.display());
         assert!(ran.stderr.starts_with(&said), "{}", ran.stderr);
         assert!(!ran.stderr.contains("version"), "{}", ran.stderr);

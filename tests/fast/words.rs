@@ -22,8 +22,7 @@ fn listed(command: &Command, name: &str) -> Vec<(String, Command)> {
 fn every_command_has_a_manual_page_with_all_that_help_says() {
     let dir = scratch();
     let out = dir.path().join("man1");
-    let ran = run(ktax().args(["man", "--out"]).arg(&out));
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    run(ktax().args(["man", "--out"]).arg(&out)).exits(0);
     let all = listed(&command_line(), "ktax");
     assert!(all.len() > 20, "{all:?}");
     assert_eq!(fs::read_dir(&out).unwrap().count(), all.len());
@@ -63,8 +62,7 @@ fn section(page: &str, heading: &str) -> Vec<String> {
 #[test]
 fn every_manual_page_has_examples_statuses_and_where_to_read_on() {
     let dir = scratch();
-    let ran = run(ktax().args(["man", "--out"]).arg(dir.path()));
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    run(ktax().args(["man", "--out"]).arg(dir.path())).exits(0);
     let all = listed(&command_line(), "ktax");
     let statuses = [0, 1, 2, 3, 4, 69, 75, 130];
     assert_eq!(Exit::Cancelled as u8, statuses[7]);
@@ -210,7 +208,7 @@ fn an_experiment_that_is_built_in_runs_by_its_name_unless_a_file_has_it() {
     for command in [&["compare", "lmsx"][..], &["ledger", "lmsx"], &["experiments", "lmsx"]] {
         let ran = run(ktax().current_dir(dir.path()).args(command));
         assert_eq!(ran.status, 2);
-        assert!(ran.stderr.contains("`ktax experiments` lists"), "{}", ran.stderr);
+        ran.says("`ktax experiments` lists");
     }
 }
 
@@ -225,9 +223,8 @@ fn an_experiment_with_a_patch_of_ktax_finds_it_anywhere() {
     let fails = |reason: &str| {
         let mut command = ktax();
         command.current_dir(dir.path()).args(["plan", "spinlocks", "--kernel", "src:tree"]);
-        let ran = run(command.arg("--cache").arg(dir.path().join("cache")));
-        assert_eq!(ran.status, 2, "{}", ran.stderr);
-        assert!(ran.stderr.contains(reason), "{}", ran.stderr);
+        let ran = run(command.arg("--cache").arg(dir.path().join("cache"))).exits(2);
+        ran.says(reason);
     };
     let patch = "kernels/patches/x86-ticket-spinlocks.patch";
     // It is read, and this is not the tree that it is for.
@@ -240,27 +237,24 @@ fn an_experiment_with_a_patch_of_ktax_finds_it_anywhere() {
 #[test]
 fn a_command_to_be_counted_needs_no_dashes() {
     for arguments in [&["sh", "-c", "exit 0"][..], &["--", "sh", "-c", "exit 0"]] {
-        let ran = run(ktax().args(["stat", "-n", "2", "--json"]).args(arguments));
-        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        let ran = run(ktax().args(["stat", "-n", "2", "--json"]).args(arguments)).exits(0);
         let saved = read_results(&ran.stdout).unwrap().remove(0).result;
         let SavedResult::Stat(table) = saved else { panic!("{saved:?}") };
         assert_eq!(table.commands[0].words, ["sh", "-c", "exit 0"]);
     }
     let ran = run(ktax().args(["stat", "--no-such", "sh"]));
     assert_eq!(ran.status, 2);
-    assert!(ran.stderr.contains("--no-such"), "{}", ran.stderr);
+    ran.says("--no-such");
 }
 
 #[test]
 fn several_workloads_run_in_one_command() {
     let names = ["getppid:ops=50", "@exit-timing", "stat:ops=50"];
-    let twice = run(ktax().args(["workloads", "run"]).args(names).arg("hashes"));
-    assert_eq!(twice.status, 2, "{}", twice.stdout);
-    assert!(twice.stderr.contains("hashes:keys=10000 is named twice"), "{}", twice.stderr);
+    let twice = run(ktax().args(["workloads", "run"]).args(names).arg("hashes")).exits(2);
+    twice.says("hashes:keys=10000 is named twice");
     let two = ["getppid:ops=50", "stat:ops=50"];
     let native = ["workloads", "run", "--samples", "2", "--json"];
-    let ran = run(ktax().args(native).args(two));
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let ran = run(ktax().args(native).args(two)).exits(0);
     let results = read_results(&ran.stdout).unwrap();
     let names: Vec<&str> = results.iter().map(|saved| saved.name.as_str()).collect();
     assert_eq!(names, ["getppid", "stat"]);

@@ -39,11 +39,9 @@ fn a_command_that_does_not_end_when_asked_is_made_to() {
     }
     let loops = "trap '' TERM; while :; do :; done";
     for script in ["kill -STOP $$", loops] {
-        let ran = ended(spawn(&["record", "--seconds", "0.5", "--", "sh", "-c", script]));
-        assert_eq!(ran.status, 0, "{ran:?}");
+        ended(spawn(&["record", "--seconds", "0.5", "--", "sh", "-c", script])).exits(0);
     }
-    let ran = ended(spawn(&["record", "--seconds", "0.1", "--", KTAX, "vmm", "raw"]));
-    assert_eq!(ran.status, 0, "{ran:?}");
+    ended(spawn(&["record", "--seconds", "0.1", "--", KTAX, "vmm", "raw"])).exits(0);
 }
 
 fn interrupt(child: &Child) {
@@ -75,8 +73,7 @@ fn watching_ends_with_the_second_stop_and_with_its_reader() {
     }
     let twice = "kill -STOP $$; kill -STOP $$";
     let watch = ["watch", "--interval", "0.1", "--from-stop", "--", "sh", "-c", twice];
-    let ran = ended(spawn(&watch));
-    assert_eq!(ran.status, 0, "{ran:?}");
+    ended(spawn(&watch)).exits(0);
     let endless = ["--", KTAX, "vmm", "raw", "--out", "4000000000"];
     let mut watch = spawn(&[&["watch", "--interval", "0.1"], &endless[..]].concat());
     drop(watch.stdout.take());
@@ -92,8 +89,7 @@ fn a_recording_is_not_lost_with_its_file() {
     let [mark, gone] = ["begun", "gone"].map(|name| dir.path().join(name).display().to_string());
     let touch = ["--", "touch", &mark];
     for out in [&format!("{gone}/x"), dir.path().to_str().unwrap()] {
-        let ran = run(exits(&["record", "--out", out]).args(touch));
-        assert_eq!(ran.status, 2, "{ran:?}");
+        let ran = run(exits(&["record", "--out", out]).args(touch)).exits(2);
         assert!(ran.stderr.contains(&format!("cannot write {out}: ")), "{ran:?}");
         assert!(!ran.stderr.contains(".new-") && !fs::exists(&mark).unwrap(), "{ran:?}");
     }

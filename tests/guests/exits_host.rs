@@ -1,19 +1,23 @@
 //! `ktax exits record` within a KVM host in QEMU, where KVM says why the processor left the guest.
 //! Every test is a boot; the exact ones count instructions instead of nanoseconds.
 
-mod engine;
-mod interrupts;
-mod recorder;
-
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use crate::common::kvm::{LINE, assert_whole, count, initrd, initrd_of, kernel, kvm_host};
-use crate::common::{Ran, cache, ktax, printed, run, scratch};
-use ktax::model::{ExitTable, Verdict};
+use ktax::engine::qemu::Qemu;
+use ktax::engine::{Cancel, Limits, Stop};
+use ktax::kernel::{Kernel, Talk, modules, obtain};
+use ktax::kvmhost::{Guest, GuestEngine, HostKernel, MODULES, Recorded, X86Guests, X86Setup};
+use ktax::model::{
+    ExitTable, Failure, GuestRow, GuestSubject, GuestWork, Layout, Side, Subject, Verdict,
+};
+use ktax::plan::{definitions, select};
 use serde_json::Value;
+
+use crate::common::kvm::{LINE, assert_whole, count, initrd, initrd_of, kernel, kvm_host};
+use crate::common::{KERNEL, Ran, cache, ktax, printed, run, scratch};
 
 const GUEST: [&str; 8] = ["--out", "2000", "--mmio", "2000", "--cpuid", "2000", "--hlt", "1000"];
 
@@ -84,8 +88,7 @@ fn record_linux(initrd: &Path, options: &[&str], guest: &[&str]) -> (Ran, Vec<Ex
     let vmm = ["--", "/ktax", "vmm", "linux", "--kernel", "/files/vmlinuz"];
     let rest = ["--initrd", "/files/initrd", "--append", LINE];
     let host = ["--exact", "--file", &vmlinuz, "--file", &initrd];
-    let ran = kvm_host(&host, &[&record[..], options, &vmm, &rest, guest].concat());
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let ran = kvm_host(&host, &[&record[..], options, &vmm, &rest, guest].concat()).exits(0);
     let start = ran.stdout.find("\n{\n").expect("there are tables") + 1;
     let tables = printed::exits(&ran.stdout[start..]);
     (ran, tables)
@@ -222,13 +225,10 @@ fn an_experiment_of_guests_has_their_tables_and_what_of_bare_metal_is_left() {
         command.env("KTAX_CACHE", dir.path()).arg("compare").arg(&file);
         run(command.arg("--json").arg("--out").arg(&out))
     };
-    let wrong = compare(&GUESTS.replace("base = {", "base = { without = [\"no-such\"],"));
-    assert_eq!(wrong.status, 2, "{}", wrong.stderr);
-    assert!(wrong.stderr.contains("no-such"), "{}", wrong.stderr);
+    let wrong = compare(&GUESTS.replace("base = {", "base = { without = [\"no-such\"],")).exits(2);
+    wrong.says("no-such");
     // One layout is too few for a verdict, and enough for the tables.
-    let ran = compare(GUESTS);
-    assert_eq!(ran.status, 4, "{}", ran.stderr);
-    let comparison = printed::comparison(&ran.stdout);
+    let comparison = printed::comparison(&compare(GUESTS).exits(4).stdout);
     let verdicts: Vec<Verdict> = comparison.rows.iter().map(|row| row.verdict).collect();
     assert_eq!(verdicts, [Verdict::OneSide, Verdict::TooFewBoots]);
     let run = |row: usize| comparison.rows[row].guests().unwrap().runs.base.clone().unwrap();
@@ -250,4 +250,171 @@ fn a_kernel_that_is_locked_down_says_so() {
     let ran = kvm_host(&["--boot-line", "lockdown=confidentiality"], &record);
     assert_ne!(ran.status, 0);
     assert!(ran.stderr.contains("lockdown"), "{ran:?}");
+}
+
+// The engine of guest experiments: a host for each layout, and its rows.
+
+const FIRST: Layout = Layout { seed: 7, padding: 3, phase: 20_000 };
+const SECOND: Layout = Layout { seed: 8, padding: 60, phase: 900_000 };
+
+/// The rows of the test below, by number.
+const RAW: usize = 0;
+const PROGRAM: usize = 1;
+const BOOT: usize = 2;
+
+fn talk(talking: impl FnOnce(&Talk) -> Kernel) -> Kernel {
+    let quiet: &dyn Fn(&str) = &|_| {};
+    talking(&Talk { note: quiet, status: quiet, task: &|_| {}, is_cancelled: &|| false })
+}
+
+/// The usual guests; the boot of the change ends in a panic.
+fn engine(cancel: &Cancel) -> X86Guests {
+    // The host gets the libraries that this process has, and ktax needs libm.
+    assert!(std::hint::black_box(1.0_f64).sin() > 0.0);
+    let mut files: Vec<PathBuf> = Vec::new();
+    let kernel = talk(|talk| {
+        let kernel = obtain(&Subject::new(KERNEL, ""), &cache(), talk).unwrap();
+        files = modules(&kernel, &MODULES, &cache(), talk).unwrap();
+        kernel
+    });
+    let guest = |boot_line: &str| Guest {
+        image: kernel.image.clone(),
+        subject: GuestSubject {
+            kernel: Some(Subject::new(KERNEL, boot_line)),
+            without: Vec::new(),
+            cpus: 1,
+            memory_mib: 256,
+        },
+    };
+    let getppid = select(&definitions().unwrap(), Some(&["getppid".to_owned()])).unwrap().remove(0);
+    let works = [
+        ("raw:cpuid=500", GuestWork::Raw { kind: "cpuid".into(), count: 500 }),
+        ("getppid", GuestWork::Program(getppid)),
+        ("boot", GuestWork::Boot),
+    ];
+    let setup = X86Setup {
+        qemu: Qemu::find(None).unwrap(),
+        ktax: env!("CARGO_BIN_EXE_ktax").into(),
+        host: HostKernel {
+            image: kernel.image.clone(),
+            identity: kernel.identity.clone(),
+            boot_line: String::new(),
+            modules: files,
+        },
+        base: guest(""),
+        change: Some(guest("rdinit=/none")),
+        rows: works.map(|(row, work)| GuestRow { row: row.to_owned(), work }).to_vec(),
+        limits: Limits::with_seconds(600),
+        cancel: cancel.clone(),
+        cache: cache(),
+    };
+    X86Guests::new(setup).unwrap()
+}
+
+#[test]
+fn a_layout_repeats_to_the_byte_and_another_moves_the_numbers() {
+    let engine = engine(&Cancel::default());
+    let rows = |layout: &Layout| -> Vec<Recorded> {
+        let ready = engine.boot(Side::Base, layout).unwrap();
+        [RAW, PROGRAM].map(|row| ready.run(row).unwrap()).to_vec()
+    };
+    let (first, again, second) = (rows(&FIRST), rows(&FIRST), rows(&SECOND));
+    assert_eq!(first, again);
+    first.iter().for_each(|one| assert_whole(&one.run.table));
+    // Some hundred exits of a guest without a kernel can take as long by chance.
+    let times =
+        |rows: &[Recorded]| rows.iter().map(|one| one.run.table.sum_ns()).collect::<Vec<_>>();
+    assert_ne!(times(&first), times(&second));
+    assert_eq!(count(&first[RAW].run.table, "cpuid"), 500);
+    assert_eq!(first[PROGRAM].signature, second[PROGRAM].signature);
+    assert!(first[PROGRAM].run.guest_ns < Some(first[PROGRAM].run.table.sum_ns()));
+}
+
+#[test]
+fn a_guest_that_panics_is_a_failed_row_and_its_neighbours_are_not() {
+    let engine = engine(&Cancel::default());
+    let ready = engine.boot(Side::Change, &FIRST).unwrap();
+    match ready.run(BOOT) {
+        Err(Stop::Failed(Failure::Panic { message }, console)) => {
+            assert!(message.contains("Unable to mount root fs"), "{message}");
+            assert!(String::from_utf8_lossy(&console).contains("Kernel panic"), "{console:?}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(count(&ready.run(RAW).unwrap().run.table, "cpuid"), 500);
+    // What somebody types to see it themselves.
+    let (script, order) = (engine.script(Side::Change, &FIRST), ready.order(BOOT));
+    let initrd = script.split('\'').skip_while(|word| *word != "-initrd").nth(2).unwrap();
+    assert!(Path::new(initrd).is_file() && script.contains("-seed' \\\n  '7'"), "{script}");
+    assert!(script.contains("ktax.pad=xxx ") && order.contains("\"phase\":20000"), "{order}");
+}
+
+#[test]
+fn whoever_cancels_gets_no_row() {
+    let cancel = Cancel::default();
+    let engine = engine(&cancel);
+    cancel.cancel();
+    assert!(matches!(engine.boot(Side::Base, &FIRST), Err(Stop::Cancelled)));
+}
+
+// Raw guests that get interrupts from their local APIC, which KVM has in the kernel.
+
+/// Records in an exact host; only the guest's end gets to the VMM.
+fn recorded(guest: &[&str]) -> (ExitTable, Value) {
+    let (table, account) = record(&["--exact"], &[], guest);
+    assert_whole(&table);
+    assert_eq!(account["vcpus"][0]["exits"].to_string(), r#"{"KVM_EXIT_IO":1}"#);
+    // The pages of the code, of its tables, and of the stacks.
+    assert!((5..15).contains(&count(&table, "npf")), "{table:?}");
+    (table, account)
+}
+
+/// Whether it is that number, or at most 1 % more or less: the host's own timers interrupt too.
+fn is_about(found: u64, ordered: u64) -> bool {
+    found.abs_diff(ordered) * 100 <= ordered
+}
+
+#[test]
+fn a_timer_interrupts_a_guest_that_runs_and_wakes_one_that_halts() {
+    let (table, _) = recorded(&["--interrupt", "1000", "--wake", "300"]);
+    assert!(is_about(count(&table, "interrupt"), 1000), "{table:?}");
+    assert_eq!(count(&table, "hlt"), 300, "{table:?}");
+    // Each is requested, and ended.
+    assert!(is_about(count(&table, "msr"), 2 * 1300), "{table:?}");
+    let halts = table.row("hlt").unwrap().parts.as_ref().unwrap();
+    // KVM would poll for less than 200 µs.
+    assert!(halts.halted_ns > Some(300 * 200_000) && halts.user_ns == 0, "{table:?}");
+}
+
+#[test]
+fn interrupts_between_vcpus_wake_each_of_them() {
+    let (table, account) = recorded(&["--self-ipi", "700", "--ipi", "500"]);
+    assert!(is_about(count(&table, "msr"), 2 * 700 + 4 * 500), "{table:?}");
+    assert!(is_about(count(&table, "hlt"), 2 * 500), "{table:?}");
+    assert!(count(&table, "interrupt") < 20, "{table:?}");
+    // The second vCPU halts until the monitor stops it.
+    assert_eq!(account["vcpus"][1]["exits"].to_string(), r#"{"KVM_EXIT_INTR":1}"#);
+    let halts = table.row("hlt").unwrap().parts.as_ref().unwrap();
+    assert!(halts.halted_ns > Some(0) && halts.user_ns == 0, "{table:?}");
+}
+
+// What the recorder takes is in the times that it records.
+
+fn wall_ns(account: &Value) -> u64 {
+    account["vcpus"][0]["wall_ns"].as_u64().unwrap()
+}
+
+#[test]
+fn the_times_include_what_the_recorder_takes() {
+    let guest = ["--cpuid", "2000"];
+    let (table, _) = record(&["--exact"], &[], &guest);
+    let ran = kvm_host(&["--exact"], &[&["/ktax", "vmm", "raw"], &guest[..]].concat()).exits(0);
+    let alone_ns = wall_ns(&serde_json::from_str(ran.stderr.lines().last().unwrap()).unwrap());
+    let exit_ns = table.account.as_ref().unwrap().recorder.as_ref().unwrap().exit_ns;
+    let recorder_ns = exit_ns * table.exits();
+    assert!(recorder_ns > 0, "{table:?}");
+    // What the kernel takes to call the recorder's programs is not in what it says of them.
+    let added_ns = table.sum_ns().saturating_sub(alone_ns);
+    let expected = recorder_ns..recorder_ns * 2;
+    assert!(expected.contains(&added_ns), "{added_ns} for {recorder_ns} ns, {alone_ns} alone");
 }

@@ -1,23 +1,20 @@
 //! `ktax exits record` and `watch` on this machine's KVM, whatever it is: guests whose exits are
 //! known, at the boundary of KVM_RUN, and what is said where something is missing.
 
-mod guest;
-mod lost;
-mod missing;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use self::guest::{Endless, GUEST, record, records, tables};
-use crate::common::kvm::{assert_whole, can_record, count, exits};
-use crate::common::{printed, run, scratch, until};
-use ktax::model::RawKind;
+use ktax::model::{ExitTable, RawKind};
 use ktax::vmm::{Loops, raw};
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::thread::{CpuSet, sched_getaffinity};
 use serde_json::Value;
+
+use crate::common::kvm::{TRACEFS, assert_whole, can_record, count, exits, exits_after};
+use crate::common::{Need, Ran, parent_in, printed, require, run, scratch, until};
 
 #[test]
 fn every_return_of_kvm_run_is_counted_on_any_kvm() {
@@ -218,4 +215,254 @@ fn vcpus_that_come_and_go_are_all_in_the_table() {
     let counts: Vec<u64> = tables.iter().map(|table| count(table, "KVM_EXIT_IO")).collect();
     assert_eq!(counts, [500, 100, 100, 100, 100, 100], "{tables:?}");
     tables.iter().for_each(assert_whole);
+}
+
+// Guests on this machine's KVM, and who records them.
+
+pub const KTAX: &str = env!("CARGO_BIN_EXE_ktax");
+pub const BTF: &str = "/sys/kernel/btf";
+pub const ENDLESS: [&str; 5] = [KTAX, "vmm", "raw", "--out", "4000000000"];
+
+pub fn tables(ran: &Ran) -> Vec<ExitTable> {
+    assert!(!ran.stdout.is_empty(), "{}", ran.stderr);
+    printed::exits(&ran.stdout)
+}
+
+/// Records a raw guest from its first exit to its last; the table, and the VMM's own account.
+pub fn record(options: &[&str], guest: &[&str]) -> (ExitTable, Value) {
+    let dir = scratch();
+    let account = dir.path().join("account.json").display().to_string();
+    let vmm = [&["--", KTAX, "vmm", "raw", "--account", &account], guest].concat();
+    let ran = run(exits(&["record", "--json"]).args(options).args(vmm)).exits(0);
+    let account = serde_json::from_str(&fs::read_to_string(account).unwrap()).unwrap();
+    (tables(&ran).remove(0), account)
+}
+
+pub const GUEST: [&str; 8] = ["--out", "200", "--mmio", "300", "--cpuid", "400", "--hlt", "100"];
+
+/// A guest that never ends by itself; it goes with the test.
+pub struct Endless(Child);
+
+impl Endless {
+    pub fn start() -> Endless {
+        Endless::with(&[])
+    }
+
+    /// One whose VMM writes its account to a file in the end.
+    pub fn writing_to(account: &str) -> Endless {
+        Endless::with(&["--account", account])
+    }
+
+    fn with(options: &[&str]) -> Endless {
+        let mut command = Command::new(KTAX);
+        command.args(&ENDLESS[1..]).args(options).stderr(Stdio::null());
+        let guest = Endless(command.spawn().unwrap());
+        let links = format!("/proc/{}/fd", guest.0.id());
+        until("it has a VM", || {
+            let entries = fs::read_dir(&links).into_iter().flatten().flatten();
+            let mut links = entries.filter_map(|entry| fs::read_link(entry.path()).ok());
+            links.any(|link| link.to_string_lossy().contains("kvm-vcpu-stats"))
+        });
+        guest
+    }
+
+    pub fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+
+    /// The state of the process and the numbers behind it in /proc/PID/stat.
+    fn stat(&self) -> Vec<String> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap();
+        let behind_name = stat.rsplit_once(") ").unwrap().1;
+        behind_name.split(' ').map(str::to_owned).collect()
+    }
+
+    /// `T` if it is stopped.
+    pub fn state(&self) -> String {
+        self.stat().remove(0)
+    }
+
+    /// How long its threads have run, in the guest too, in hundredths of a second.
+    pub fn cpu_ticks(&self) -> u64 {
+        let times = &self.stat()[11..13];
+        times.iter().map(|ticks| ticks.parse::<u64>().unwrap()).sum()
+    }
+
+    /// SIGTERM ends the guest, after which its VMM writes its account.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.0), signal).unwrap();
+    }
+}
+
+impl Drop for Endless {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+/// Whether a recorder, which takes the place of what was started, has all its programs at work:
+/// only then does it wait for the VM to end.
+pub fn records(recorder: &Child) -> bool {
+    let call = fs::read_to_string(format!("/proc/{}/syscall", recorder.id())).unwrap_or_default();
+    let number = call.split(' ').next().and_then(|number| number.parse().ok());
+    number == Some(libc::SYS_poll) || number == Some(libc::SYS_ppoll)
+}
+
+// Nothing is lost, and what is, is counted.
+
+/// The highest rate that there is: two vCPUs' threads that do nothing else.
+#[test]
+fn nothing_is_lost_however_fast_it_comes() {
+    if !can_record() {
+        return;
+    }
+    for via in ["bpf", "perf"] {
+        let one = || record(&["--level", "run", "--via", via], &["--out", "20000"]).0;
+        let tables = std::thread::scope(|scope| {
+            [scope.spawn(one), scope.spawn(one)].map(|thread| thread.join().unwrap())
+        });
+        for table in tables {
+            assert_eq!(count(&table, "KVM_EXIT_IO"), 20_000, "{via}: {table:?}");
+            assert_whole(&table);
+        }
+    }
+}
+
+/// A process that goes on whatever becomes of the test.
+struct Stopped(Pid);
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        // With a test that fails its recorder goes too, and with that the guest.
+        let signal = if std::thread::panicking() { Signal::KILL } else { Signal::CONT };
+        kill_process(self.0, signal).unwrap();
+    }
+}
+
+/// Whether the kernel counts what a ring had no room for (PERF_FORMAT_LOST, 6.0).
+#[track_caller]
+fn counts_losses() -> bool {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let major = release.split('.').next().and_then(|major| major.parse::<u32>().ok());
+    let counts = major.is_some_and(|major| major >= 6);
+    let why = format!("Linux {release} tells of a loss only with a later event");
+    require(Need::Linux6, counts, why)
+}
+
+fn stat(process: &str) -> Option<String> {
+    fs::read_to_string(format!("/proc/{process}/stat")).ok()
+}
+
+fn child_of(parent: Pid) -> Option<String> {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let mut names = all.filter_map(|entry| entry.file_name().into_string().ok());
+    let parent = parent.as_raw_nonzero().to_string();
+    let is_its = |stat: String| parent_in(&stat) == Some(&parent);
+    names.find(|name| stat(name).is_some_and(is_its))
+}
+
+fn is_vmm(process: &str) -> bool {
+    let line = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    line.starts_with(format!("{KTAX}\0vmm\0").as_bytes())
+}
+
+/// A recorder that stands still while its rings fill, and its guest comes to its end.
+#[test]
+fn what_found_no_room_is_counted_and_said() {
+    if !can_record() || !counts_losses() {
+        return;
+    }
+    // All in one CPU's rings, of which the largest has room for 233 000 calls of KVM_RUN.
+    const EXITS: u64 = 400_000;
+    let cpus = sched_getaffinity(None).unwrap();
+    let cpu = (0..CpuSet::MAX_CPU).find(|cpu| cpus.is_set(*cpu)).unwrap().to_string();
+    let guest = ["--", "taskset", "-c", &cpu, KTAX, "vmm", "raw", "--out", &EXITS.to_string()];
+    let options = ["record", "--json", "--level", "run", "--via", "perf"];
+    let mut command = exits(&[&options[..], &guest].concat());
+    let record = command.stdout(Stdio::piped()).spawn().unwrap();
+    let pid = Pid::from_child(&record);
+    let stopped = Stopped(pid);
+    // Until then it holds still, in ktax's own name.
+    until("the guest runs", || child_of(pid).is_some_and(|child| is_vmm(&child)));
+    kill_process(pid, Signal::STOP).unwrap();
+    let child = child_of(pid).unwrap();
+    until("the guest ends", || stat(&child).is_some_and(|stat| stat.contains(") Z ")));
+    drop(stopped);
+    let output = record.wait_with_output().unwrap();
+    let tables = printed::exits(&String::from_utf8_lossy(&output.stdout));
+    let (table, lost) = (&tables[0], tables[0].account.as_ref().unwrap().lost);
+    assert!(lost > 0, "{table:?}");
+    assert!(count(table, "KVM_EXIT_IO") + lost >= EXITS, "{table:?}");
+    let said = format!("{lost} events were lost");
+    assert!(table.warnings.iter().any(|warning| warning.fact == said), "{table:?}");
+}
+
+// What is said where something is missing.
+
+#[test]
+fn without_a_choice_the_best_that_there_is_is_used_and_named() {
+    if !can_record() {
+        return;
+    }
+    let (table, _) = record(&[], &GUEST);
+    assert_whole(&table);
+    assert!(table.source.ends_with(", eBPF"), "{}", table.source);
+    // A kernel without type information of itself is enough.
+    let hidden = format!("{TRACEFS} && {{ ! test -d {BTF} || mount -t tmpfs none {BTF}; }}");
+    let vmm = ["record", "--level", "run", "--json", "--", KTAX, "vmm", "raw"];
+    let ran = run(exits_after(&hidden, "").args(vmm));
+    assert!(tables(&ran)[0].source.ends_with(", eBPF"), "{ran:?}");
+    // Without the privilege for eBPF the same counts come another way, and this is said.
+    let mut command = exits_after(TRACEFS, "setpriv --bounding-set -bpf,-sys_admin");
+    let ran = run(command.args(vmm)).exits(0);
+    let table = tables(&ran).remove(0);
+    assert!(table.source.ends_with(", perf ring buffer"), "{}", table.source);
+    assert!(table.warnings[0].fact.starts_with("eBPF is refused here"), "{:?}", table.warnings);
+}
+
+#[test]
+fn what_is_missing_is_named_with_the_next_step() {
+    if !can_record() {
+        return;
+    }
+    let hide = "mount -t tmpfs none /sys/kernel/tracing && mount -t tmpfs none /sys/kernel/debug";
+    let empty = "mount -t tmpfs none /sys/kernel/tracing && mkdir /sys/kernel/tracing/events";
+    let powerless = "setpriv --bounding-set -all";
+    for (before, privileges, said) in [
+        (hide, "", "type: sudo mount -t tracefs"),
+        (hide, "", "--via stats needs no tracefs"),
+        (empty, "", "load KVM with `sudo modprobe kvm`"),
+        (TRACEFS, powerless, "run ktax as root, or with CAP_PERFMON"),
+    ] {
+        let vmm = ["record", "--", KTAX, "vmm", "raw"];
+        let ran = run(exits_after(before, privileges).args(vmm));
+        assert_eq!((ran.status, ran.stdout.as_str()), (1, ""), "{}", ran.stderr);
+        ran.says(said);
+    }
+    let own = std::process::id().to_string();
+    for (target, said) in [
+        (["--pid", own.as_str()], "runs no KVM guest"),
+        (["--pid", "4194304"], "there is no process 4194304"),
+        (["--vm", "no such machine"], "no VM is named no such machine"),
+        (["--", "/no/such/vmm"], "cannot start /no/such/vmm"),
+    ] {
+        let ran = run(exits(&["record"]).args(target));
+        assert_eq!((ran.status, ran.stdout.as_str()), (1, ""), "{ran:?}");
+        assert!(ran.stderr.contains(said), "{ran:?}");
+    }
+    let ran = run(&mut exits(&["record", "--", "true"])).exits(0);
+    assert!(ran.stdout.contains("no vCPU left its guest or entered it"), "{ran:?}");
+    // A machine without KVM: the VMM says so.
+    let without = format!("{TRACEFS} && mount -t tmpfs none /dev");
+    let ran = run(exits_after(&without, "").args(["record", "--", KTAX, "vmm", "raw"]));
+    assert!(ran.status != 0 && ran.stderr.contains("/dev/kvm"), "{ran:?}");
+    // What the message without tracefs names does work without it.
+    let guest = Endless::start();
+    let stats = ["record", "--json", "--via", "stats", "--seconds", "0.2", "--pid", &guest.pid()];
+    assert!(tables(&run(exits_after(hide, "").args(stats)))[0].exits() > 0);
+    // KVM's own tables are PowerPC's, and of a VM that is there.
+    let ran = run(exits(&["record", "--via", "timing", "--pid", &guest.pid()]).env("LANG", "C"));
+    assert_eq!((ran.status, ran.stdout.as_str()), (1, ""), "{ran:?}");
+    assert!(ran.stderr.contains("CONFIG_KVM_EXIT_TIMING"), "{ran:?}");
 }

@@ -69,8 +69,7 @@ fn name(path: &Path) -> String {
 
 /// The libraries that the dynamic linker finds for a program.
 fn libraries(program: &Path) -> Vec<PathBuf> {
-    let listed = run(Command::new("ldd").arg(program));
-    assert_eq!(listed.status, 0, "{listed:?}");
+    let listed = run(Command::new("ldd").arg(program)).exits(0);
     let path = |line: &str| Some(PathBuf::from(line.split_once("=> /")?.1.split_once(" (")?.0));
     listed.stdout.lines().filter_map(path).map(|path| Path::new("/").join(path)).collect()
 }

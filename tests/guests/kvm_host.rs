@@ -41,8 +41,7 @@ fn a_raw_guest_leaves_as_often_as_it_is_told() {
 
 #[test]
 fn a_stock_kernel_boots_to_its_init() {
-    let ran = linux(&[], LINE, &[]);
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let ran = linux(&[], LINE, &[]).exits(0);
     assert!(ran.stdout.contains("init sees 1 processors and clock kvm-clock"), "{}", ran.stdout);
     assert!(exits(&ran.stderr)[0]["KVM_EXIT_IO"].as_u64().unwrap() > 100, "{}", ran.stderr);
 }
@@ -50,8 +49,7 @@ fn a_stock_kernel_boots_to_its_init() {
 #[test]
 fn two_processors_start_and_the_guest_goes_off_by_itself() {
     let line = "console=ttyS0 quiet panic=-1 -- off";
-    let ran = linux(&[], line, &["--cpus", "2"]);
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let ran = linux(&[], line, &["--cpus", "2"]).exits(0);
     assert!(ran.stdout.contains("init sees 2 processors"), "{}", ran.stdout);
     assert!(!ran.stdout.contains("machine restart"), "{}", ran.stdout);
     let exits = exits(&ran.stderr);
@@ -91,8 +89,7 @@ fn five_guests_run_one_after_the_other_in_one_host() {
     let record = ["/files/repeat", "/ktax", "exits", "record", "--level", "exits", "--"];
     let guest = ["/ktax", "vmm", "linux", "--kernel", "/files/vmlinuz"];
     let rest = ["--initrd", "/files/initrd", "--append", LINE];
-    let ran = kvm_host(&options, &[&record[..], &guest, &rest].concat());
-    assert_eq!(ran.status, 0, "{ran:?}");
+    let ran = kvm_host(&options, &[&record[..], &guest, &rest].concat()).exits(0);
     let booted = ran.stdout.matches("init sees 1 processors and clock kvm-clock").count();
     let recorded = ran.stdout.matches("vCPU wall time ").count();
     assert_eq!((booted, recorded), (5, 5), "{}", ran.stdout);
@@ -101,19 +98,16 @@ fn five_guests_run_one_after_the_other_in_one_host() {
 
 #[test]
 fn a_feature_is_hidden_from_the_guest() {
-    let ran = linux(&[], LINE, &["--without", "kvmclock"]);
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let ran = linux(&[], LINE, &["--without", "kvmclock"]).exits(0);
     assert!(ran.stdout.contains("init sees 1 processors and clock "), "{}", ran.stdout);
     assert!(!ran.stdout.contains("kvm-clock"), "{}", ran.stdout);
 }
 
 #[test]
 fn a_command_that_fails_gives_its_exit_status() {
-    let ran = kvm_host(&[], &["/ktax", "vmm", "linux", "--kernel", "/files/none"]);
-    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    let ran = kvm_host(&[], &["/ktax", "vmm", "linux", "--kernel", "/files/none"]).exits(2);
     assert!(ran.stderr.starts_with("ktax: cannot read /files/none: "), "{}", ran.stderr);
-    let ran = kvm_host(&[], &["/no-such-program"]);
-    assert_eq!(ran.status, 127, "{}", ran.stderr);
+    let ran = kvm_host(&[], &["/no-such-program"]).exits(127);
     assert!(ran.stderr.starts_with("/no-such-program: "), "{}", ran.stderr);
 }
 
@@ -137,8 +131,7 @@ fn what_a_command_prints_does_nothing_to_a_terminal() {
     let mut command = Command::new("script");
     own(&mut command).args(["--quiet", "--return", "--command"]);
     command.arg(shlex::try_join(words).unwrap()).arg("/dev/null").stdin(Stdio::null());
-    let ran = run(&mut command);
-    assert_eq!(ran.status, 0, "{ran:?}");
+    let ran = run(&mut command).exits(0);
     for said in ["out", "err"] {
         assert!(ran.stdout.contains(&format!("{said}\\u{{1b}}[2J")), "{ran:?}");
         assert!(!ran.stdout.contains(&format!("{said}\x1b")), "{ran:?}");
@@ -148,17 +141,15 @@ fn what_a_command_prints_does_nothing_to_a_terminal() {
 #[test]
 fn a_host_without_modules_says_so() {
     // The same kernel as a file: nobody knows where its modules are.
-    let ran = kvm_host(&["--kernel", &kernel().display().to_string()], &["/ktax"]);
-    assert_eq!(ran.status, 69, "{}", ran.stderr);
-    assert!(ran.stderr.contains("cannot find /dev/kvm"), "{}", ran.stderr);
+    let ran = kvm_host(&["--kernel", &kernel().display().to_string()], &["/ktax"]).exits(69);
+    ran.says("cannot find /dev/kvm");
     assert!(ran.stderr.ends_with("give a kernel with KVM for AMD (--kernel)\n"), "{}", ran.stderr);
 }
 
 #[test]
 fn a_command_that_hangs_ends_at_the_limit() {
     let endless = ["/ktax", "vmm", "raw", "--out", "4000000000"];
-    let ran = kvm_host(&["--time-limit", "8"], &endless);
-    assert_eq!(ran.status, 69, "{}", ran.stderr);
+    let ran = kvm_host(&["--time-limit", "8"], &endless).exits(69);
     let expected = "ktax: the KVM host did not answer: no result within 8 s of real time";
     assert!(ran.stderr.starts_with(expected), "{}", ran.stderr);
     assert!(ran.stderr.ends_with("run `ktax doctor`\n"), "{}", ran.stderr);
@@ -184,12 +175,10 @@ fn a_signal_takes_the_host_with_it() {
 
 #[test]
 fn init_is_for_the_first_process_only_and_names_are_names() {
-    let ran = run(ktax().arg("kvm-host-init"));
-    assert_eq!(ran.status, 1, "{}", ran.stderr);
-    assert!(ran.stderr.contains("which ktax itself boots"), "{}", ran.stderr);
-    let ran = kvm_host(&["--file", "../a=b"], &["/ktax"]);
-    assert_eq!(ran.status, 2, "{}", ran.stderr);
-    assert!(ran.stderr.contains("write NAME=PATH"), "{}", ran.stderr);
+    let ran = run(ktax().arg("kvm-host-init")).exits(1);
+    ran.says("which ktax itself boots");
+    let ran = kvm_host(&["--file", "../a=b"], &["/ktax"]).exits(2);
+    ran.says("write NAME=PATH");
 }
 
 #[test]
@@ -202,9 +191,8 @@ fn files_are_read_before_there_is_a_host() {
         ("a=/", "cannot read /: Is a directory"),
         ("a=/dev/zero", "with /dev/zero the host's files exceed 256 MiB; give fewer"),
     ] {
-        let ran = at(file);
-        assert_eq!(ran.status, 2, "{}", ran.stderr);
-        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+        let ran = at(file).exits(2);
+        ran.says(said);
     }
     assert_eq!(at("a=/dev/null").status, 69);
 }

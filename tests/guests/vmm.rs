@@ -24,8 +24,8 @@ fn a_raw_guest_leaves_as_often_as_it_is_told() {
     if !has_kvm() {
         return;
     }
-    let ran = vmm(&["raw", "--out", "200", "--mmio", "300", "--cpuid", "400", "--hlt", "100"]);
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let ran =
+        vmm(&["raw", "--out", "200", "--mmio", "300", "--cpuid", "400", "--hlt", "100"]).exits(0);
     let vcpu = &account(&ran.stderr)["vcpus"][0];
     // The last OUT is the guest's end; CPUID is answered by KVM.
     let exits = r#"{"KVM_EXIT_HLT":100,"KVM_EXIT_IO":201,"KVM_EXIT_MMIO":300}"#;
@@ -56,8 +56,7 @@ fn a_raw_guest_without_loops_only_ends() {
 fn a_linux_guest_has_stdout_for_itself() {
     let dir = scratch();
     let linux = ["vmm", "linux", "--kernel", "x", "--account", "-"];
-    let ran = run(ktax().args(linux).current_dir(dir.path()));
-    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    let ran = run(ktax().args(linux).current_dir(dir.path())).exits(2);
     assert!(ran.stderr.ends_with("remove --account, or name a file\n"), "{}", ran.stderr);
     assert!(!dir.path().join("-").exists());
 }
@@ -65,10 +64,9 @@ fn a_linux_guest_has_stdout_for_itself() {
 #[test]
 fn files_larger_than_the_guest_are_refused() {
     for files in [&["--kernel", "/dev/zero"][..], &["--kernel", "x", "--initrd", "/dev/zero"]] {
-        let ran = vmm(&[&["linux", "--memory-mib", "32"], files].concat());
-        assert_eq!(ran.status, 2, "{}", ran.stderr);
+        let ran = vmm(&[&["linux", "--memory-mib", "32"], files].concat()).exits(2);
         let said = "/dev/zero is larger than the guest's 32 MiB of memory";
-        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+        ran.says(said);
     }
 }
 
@@ -102,14 +100,12 @@ fn has_run(tasks: &Path, name: &str) -> bool {
 fn what_is_no_kernel_is_refused_before_there_is_a_machine() {
     let dir = scratch();
     let missing = dir.path().join("missing");
-    let ran = vmm(&["linux", "--kernel", missing.to_str().unwrap()]);
-    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    let ran = vmm(&["linux", "--kernel", missing.to_str().unwrap()]).exits(2);
     assert!(ran.stderr.ends_with("give the path of a bzImage\n"), "{}", ran.stderr);
     let text = dir.path().join("text");
     for content in ["", "#!/bin/sh\n", &"x".repeat(5000)] {
         fs::write(&text, content).unwrap();
-        let ran = vmm(&["linux", "--kernel", text.to_str().unwrap()]);
-        assert_eq!(ran.status, 2, "{}", ran.stderr);
+        let ran = vmm(&["linux", "--kernel", text.to_str().unwrap()]).exits(2);
         assert!(ran.stderr.ends_with("give arch/x86/boot/bzImage\n"), "{}", ran.stderr);
     }
 }

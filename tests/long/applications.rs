@@ -30,12 +30,14 @@ fn every_application_is_measured_and_equal_kernels_cost_the_same() {
     );
     fs::write(dir.path().join("e.toml"), text).unwrap();
     let path = std::env::var("PATH").unwrap_or_default();
-    let ran = run(ktax()
-        .current_dir(dir.path())
-        .env("PATH", format!("/usr/bin:{path}"))
-        .args(["compare", "e.toml", "--json", "--out", "out"]));
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
-    let all = printed::comparison(&ran.stdout);
+    let all = printed::comparison(
+        &run(ktax()
+            .current_dir(dir.path())
+            .env("PATH", format!("/usr/bin:{path}"))
+            .args(["compare", "e.toml", "--json", "--out", "out"]))
+        .exits(0)
+        .stdout,
+    );
     assert!(all.rows.len() >= 8, "{}", all.rows.len());
     for row in &all.rows {
         assert!(row.failures.is_empty(), "{}: {:?}", row.row, row.failures);
@@ -184,8 +186,7 @@ fn networks_rules_and_probes_are_set_up_before_the_freeze() {
     assert!(executed(&out, "udp", "nft_do_chain") > 0);
     let probe = dir.join("probe.o");
     fs::write(dir.join("probe.c"), PROBE).unwrap();
-    let made = run(Command::new("bpf-gcc").current_dir(dir).args(["-O2", "-c", "probe.c"]));
-    assert_eq!(made.status, 0, "{}", made.stderr);
+    run(Command::new("bpf-gcc").current_dir(dir).args(["-O2", "-c", "probe.c"])).exits(0);
     let set_up = format!("ip link set dev lo xdpgeneric obj {} sec xdp", probe.display());
     let [without, with] =
         [of("without", &["-w", "udp"]), of("with", &["--setup", &set_up, "-w", "udp"])];

@@ -8,13 +8,15 @@ const ROWS: [&str; 3] = ["fs-rename", "create-delete:bytes=0", "create-delete:by
 
 /// Compares ext4 with and without its checksums; the instructions that each row of [`ROWS`] saves.
 fn saved_without_checksums(dir: &Path, out: &str, words: &[&str]) -> [f64; 3] {
-    let ran = run(ktax()
-        .current_dir(dir)
-        .args(["compare", "--kernel", KERNEL, "--layouts", "1", "--json", "--out", out])
-        .args(["--base-disk", "ext4", "--change-disk", "ext4 mkfs='-O ^metadata_csum'"])
-        .args(ROWS.iter().flat_map(|row| ["-w", row]))
-        .args(words));
-    let comparison = printed::comparison(&ran.stdout);
+    let comparison = printed::comparison(
+        &run(ktax()
+            .current_dir(dir)
+            .args(["compare", "--kernel", KERNEL, "--layouts", "1", "--json", "--out", out])
+            .args(["--base-disk", "ext4", "--change-disk", "ext4 mkfs='-O ^metadata_csum'"])
+            .args(ROWS.iter().flat_map(|row| ["-w", row]))
+            .args(words))
+        .stdout,
+    );
     ROWS.map(|name| -row(&comparison, name).effects()[0].delta)
 }
 

@@ -36,13 +36,12 @@ fn a_fleet_on_slurm_gives_the_bytes_of_one_machine() {
     }
     let dir = scratch();
     let ran = plan(dir.path(), "fleet", &["--shards", "40"]);
-    assert!(ran.stderr.contains("in 40 shards"), "{}", ran.stderr);
+    ran.says("in 40 shards");
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let mut cluster = Command::new(data.join("slurm-cluster.sh"));
     let ktax = ktax().get_program().to_owned();
     cluster.arg(dir.path().join("slurm")).arg(data.join("slurm-fleet.sh")).arg(ktax);
-    let ran = run(own(&mut cluster).arg(dir.path().join("fleet")));
-    assert_eq!(ran.status, 0, "{}\n{}", ran.stdout, ran.stderr);
+    let ran = run(own(&mut cluster).arg(dir.path().join("fleet"))).exits(0);
     assert!(ran.stdout.contains("killed 5; drained n2; requeued "), "{}", ran.stdout);
     assert!(!ran.stdout.contains("requeued \n"), "{}", ran.stdout);
     assert!(ran.stdout.contains("all of 40 measurements done"), "{}", ran.stdout);
@@ -53,8 +52,7 @@ fn a_fleet_on_slurm_gives_the_bytes_of_one_machine() {
     };
     assert_eq!(campaign(&["run", "one", "--no-store"]).status, 0);
     let [fleet, one] = ["fleet", "one"].map(|out| {
-        let ran = campaign(&["collect", out, "--no-store", "--json"]);
-        assert_eq!(ran.status, 4, "{}", ran.stderr);
+        let ran = campaign(&["collect", out, "--no-store", "--json"]).exits(4);
         ran.stdout
     });
     assert!(fleet == one);

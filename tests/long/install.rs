@@ -91,8 +91,7 @@ fn give(dir: &Path, tree: &Path, dist: &Path) -> PathBuf {
     }
     let mut vendor = Command::new("cargo");
     vendor.args(["vendor", "--locked"]).arg(given.join("cargo/crates"));
-    let ran = run(vendor.current_dir(tree));
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let ran = run(vendor.current_dir(tree)).exits(0);
     let config = ran.stdout.replace(given.to_str().unwrap(), "/given");
     fs::write(given.join("cargo/config.toml"), config).unwrap();
     given

@@ -34,10 +34,8 @@ fn caches_miss_what_callgrinds_do() {
     shell(dir, "gcc -O1 -static -o work work.c");
     experiment(dir, [""; 2], 1, "[[program]]\ncommand = [\"./work\"]\n");
     let words = ["compare", "e.toml", "--model", "core2-extreme", "--out", "out"];
-    let ran = run(ktax().current_dir(dir).args(words));
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
-    let ran = run(Command::new("sh").current_dir(dir).args(["-c", CALLGRIND]));
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    run(ktax().current_dir(dir).args(words)).exits(0);
+    run(Command::new("sh").current_dir(dir).args(["-c", CALLGRIND])).exits(0);
 
     let text = fs::read_to_string(dir.join("out.cg")).unwrap();
     let theirs = events(&text);

@@ -219,8 +219,7 @@ fn user_mode_is_what_callgrind_counts() {
     }
     experiment(dir, [QUICK_BOOT; 2], 1, &programs);
     let words = ["compare", "e.toml", "--json", "--out", "out"];
-    let ran = run(ktax().current_dir(dir).args(words));
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    run(ktax().current_dir(dir).args(words)).exits(0);
     let counted = open_counts(&dir.join("out")).unwrap();
     for (name, _) in SOLVERS {
         let ours = in_user_mode(&counted, name);
@@ -309,8 +308,7 @@ fn git_make_rsync_and_tar_execute_on_old_files_what_callgrind_counts() {
         )
     };
     experiment(dir, [QUICK_BOOT; 2], 1, &ON_OLD_FILES.map(program).concat());
-    let ran = run(ktax().current_dir(dir).args(["compare", "e.toml", "--json", "--out", "out"]));
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    run(ktax().current_dir(dir).args(["compare", "e.toml", "--json", "--out", "out"])).exits(0);
     let counted = open_counts(&dir.join("out")).unwrap();
     for (name, command, is_traced) in ON_OLD_FILES {
         let ours = in_user_mode(&counted, name);
@@ -358,8 +356,9 @@ fn a_program_of_a_fixed_time_is_never_unchanged_when_its_calls_cost_more() {
                      \"--metrics\"]\n";
     let programs = format!("{FIXED_TIME}{}", if has_stress_ng { stress_ng } else { "" });
     experiment(dir, [QUICK_BOOT, &format!("{QUICK_BOOT} audit=1")], 5, &programs);
-    let ran = run(ktax().current_dir(dir).args(["compare", "e.toml", "--json", "--out", "out"]));
-    let comparison = printed::comparison(&ran.stdout);
+    let comparison = printed::comparison(
+        &run(ktax().current_dir(dir).args(["compare", "e.toml", "--json", "--out", "out"])).stdout,
+    );
     for row in &comparison.rows {
         let allowed = [Verdict::Slower, Verdict::DifferentWork];
         assert!(allowed.contains(&row.verdict), "{row:?}");
@@ -394,8 +393,8 @@ fn git_reads_no_file_again_that_is_newer_than_2020() {
         )
     };
     experiment(dir, [QUICK_BOOT; 2], 1, &(program("old") + &program("new")));
-    let ran = run(ktax().current_dir(dir).args(["compare", "e.toml", "--json", "--out", "out"]));
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let ran =
+        run(ktax().current_dir(dir).args(["compare", "e.toml", "--json", "--out", "out"])).exits(0);
     let comparison = printed::comparison(&ran.stdout);
     let [old, new] =
         ["old", "new"].map(|name| row(&comparison, &format!("program:{name}")).effects()[0].base);

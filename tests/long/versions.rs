@@ -8,11 +8,13 @@ use crate::common::{ktax, printed, run, scratch};
 #[test]
 fn no_row_of_6_1_against_6_12_begins_with_what_a_cpu_lacks() {
     let dir = scratch();
-    let ran = run(ktax()
-        .current_dir(dir.path())
-        .args(["compare", "--base", "debian:cloud-amd64", "--out", "out", "--json"])
-        .args(["--change", "debian:6.12-cloud-amd64", "-w", "@lmbench"]));
-    let comparison = printed::comparison(&ran.stdout);
+    let comparison = printed::comparison(
+        &run(ktax()
+            .current_dir(dir.path())
+            .args(["compare", "--base", "debian:cloud-amd64", "--out", "out", "--json"])
+            .args(["--change", "debian:6.12-cloud-amd64", "-w", "@lmbench"]))
+        .stdout,
+    );
     let mut hidden = Vec::new();
     for row in &comparison.rows {
         let effect = &row.effects()[0];

@@ -10,7 +10,7 @@ use ktax::rundir::RunDir;
 
 use super::failures;
 use super::scene::{OPS, Ran, Scene};
-use crate::common::{open_counts, scratch, tree};
+use crate::common::{files_below, open_counts, scratch};
 
 const RUNS: &str = "boots/001-change/runs";
 
@@ -60,7 +60,7 @@ fn a_directory_that_stops_taking_files_ends_the_run_and_says_what_to_do() {
         unblock(&root);
         let again = scene().run(&root).complete();
         assert_eq!(again.runs(), if jobs == 1 { 5 } else { 0 });
-        assert!(tree(&root) == tree(&whole));
+        assert!(files_below(&root) == files_below(&whole));
     }
 }
 
@@ -76,7 +76,7 @@ fn what_a_killed_writer_leaves_behind_goes_away() {
     };
     scene().at_call(3, stray).cancel_at(3, false).run(&root);
     scene().run(&root).complete();
-    let (found, wanted) = (tree(&root), tree(&whole));
+    let (found, wanted) = (files_below(&root), files_below(&whole));
     let names = |tree: &[(std::path::PathBuf, _)]| {
         tree.iter().map(|(name, _): &(_, Vec<u8>)| name.clone()).collect::<Vec<_>>()
     };
@@ -128,7 +128,7 @@ fn a_plan_that_was_cut_off_is_planned_again() {
     let dir = scratch();
     fs::write(dir.path().join(".new-Ab3dEf"), "{").unwrap();
     scene().run(dir.path()).complete();
-    let names = tree(dir.path()).into_iter().map(|(name, _)| name);
+    let names = files_below(dir.path()).into_iter().map(|(name, _)| name);
     assert!(!names.into_iter().any(|name| name.to_string_lossy().contains(".new-")));
     assert_eq!(RunDir::create(dir.path(), scene().plan).unwrap_err().kind, ErrorKind::InUse);
 }

@@ -1,13 +1,21 @@
 //! Every kind of Failure ends as its own row and leaves the others standing.
 
-use ktax::analyse::counts;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ktax::analyse;
+use ktax::analyse::{counts, one_image};
+use ktax::cmd::Exit;
 use ktax::engine::RawAnswer;
-use ktax::model::{Comparison, Doing, Failure, Outcome, Sample, Side, Verdict};
+use ktax::model::{Comparison, Doing, Failure, Outcome, PlanMethod, Region, Sample, Side, Verdict};
+use ktax::report::Report;
+use ktax::run::Ended;
+use ktax::rundir::AnyRunDir;
 use ktax::wire::Hello;
 
-use super::engine::{lost, over};
-use super::scene::{Scene, VIRTUAL_S, hello, profile};
-use crate::common::{open_counts, row, scratch, tree};
+use super::scene::{OPS, Scene, VIRTUAL_S, hello, lost, over, profile};
+use super::{guests, timed};
+use crate::common::{files_below, open_counts, row, scratch};
 
 pub fn panicked() -> Failure {
     Failure::Panic { message: "VFS: no root".into() }
@@ -171,7 +179,7 @@ fn calls_again(scene: fn() -> Scene, spoil: impl Fn(Scene) -> Scene) -> Vec<Stri
     scene().run(&whole).complete();
     spoil(scene()).run(&failed).complete();
     let again = scene().run(&failed).complete();
-    assert_eq!(tree(&whole) == tree(&failed), !again.calls.is_empty());
+    assert_eq!(files_below(&whole) == files_below(&failed), !again.calls.is_empty());
     let third = scene().run(&failed).complete();
     assert!(third.calls.is_empty(), "{:?}", third.calls);
     again.calls
@@ -288,4 +296,260 @@ fn a_profile_that_cannot_be_right_is_no_sample() {
         let Failure::Profile { reason } = judged_profile(&profile) else { panic!("{profile}") };
         assert!(reason.contains(says), "{reason}");
     }
+}
+
+// Ctrl-C at every moment: what is finished stays, the rest is made later.
+
+fn scene() -> Scene {
+    Scene::new(&["getppid", "pipe"]).layouts(2)
+}
+
+/// The Runs on disk; each has its profile.
+fn runs(root: &Path) -> Vec<PathBuf> {
+    if !root.join("boots").exists() {
+        return Vec::new();
+    }
+    let names: Vec<PathBuf> =
+        files_below(&root.join("boots")).into_iter().map(|(name, _)| name).collect();
+    let of_run = |name: &&PathBuf| {
+        name.parent().is_some_and(|dir| dir.ends_with("runs"))
+            && name.extension().is_some_and(|extension| extension == "json")
+    };
+    let runs: Vec<PathBuf> = names.iter().filter(of_run).cloned().collect();
+    for run in &runs {
+        assert!(names.contains(&run.with_extension("profile.tsv")), "{}", run.display());
+    }
+    runs
+}
+
+#[test]
+fn stopped_at_any_call_it_ends_as_if_it_was_not() {
+    let dir = scratch();
+    let whole = dir.path().join("whole");
+    let calls = scene().run(&whole).complete().calls.len();
+    assert_eq!(calls, 12);
+    for jobs in [1, 3] {
+        for (number, answers) in (1..=calls).flat_map(|n| [(n, true), (n, false)]) {
+            let root = dir.path().join(format!("{jobs}-{number}-{answers}"));
+            let first = scene().jobs(jobs).cancel_at(number, answers).run(&root);
+            assert!(matches!(first.ended, Ok(Ended::Cancelled)), "{:?}", first.ended);
+            assert_eq!(first.calls.len(), number, "nothing is started after it");
+            let done = runs(&root).len();
+            assert_eq!(first.done, done, "{root:?}");
+            // All calls before it, and it if it answered.
+            let finished = &first.calls[..if answers { number } else { number - 1 }];
+            let expected = finished.iter().filter(|call| !call.ends_with(" boot")).count();
+            assert_eq!(done, expected, "{root:?}");
+            let second = scene().jobs(jobs).run(&root).complete();
+            assert_eq!(second.runs(), 8 - done, "no run is made twice");
+            assert!(files_below(&root) == files_below(&whole), "{root:?}");
+        }
+    }
+}
+
+#[test]
+fn stopped_in_its_first_boot_it_leaves_what_repeats_that() {
+    let dir = scratch();
+    let first = scene().cancel_at(1, false).run(dir.path());
+    assert!(matches!(first.ended, Ok(Ended::Cancelled)));
+    let names: Vec<PathBuf> = files_below(dir.path()).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["boots/000-base/argv", "lock", "plan.json"].map(Path::new));
+}
+
+// From canned counts to what a row says.
+
+fn compared_with(scene: &Scene) -> Comparison {
+    let dir = scratch();
+    scene.run(dir.path()).complete();
+    counts(&open_counts(dir.path()).unwrap()).unwrap()
+}
+
+#[test]
+fn one_more_instruction_an_operation_is_slower_and_the_function_is_named() {
+    let plus_one = [11 * OPS; 5];
+    let scene = Scene::new(&["getppid", "pipe"]).layouts(5);
+    let comparison = compared_with(&scene.costs("pipe", Side::Change, "do_work", &plus_one));
+    assert_eq!(row(&comparison, "getppid").verdict, Verdict::NoDetectedChange);
+    let pipe = row(&comparison, "pipe");
+    assert_eq!(
+        (pipe.verdict, pipe.counts().unwrap().decided_by.as_str()),
+        (Verdict::Slower, "instructions")
+    );
+    assert_eq!(pipe.effects()[0].delta, 1.0);
+    let functions: Vec<_> =
+        pipe.effects()[0].functions.iter().map(|f| (&*f.function, f.delta)).collect();
+    assert_eq!(functions, [("do_work", 1.0)]);
+}
+
+#[test]
+fn one_less_is_faster() {
+    let scene = Scene::new(&["pipe"]).layouts(5);
+    let comparison = compared_with(&scene.costs("pipe", Side::Change, "do_work", &[9 * OPS; 5]));
+    assert_eq!(comparison.rows[0].verdict, Verdict::Faster);
+}
+
+#[test]
+fn a_change_beyond_the_noise_and_below_the_threshold_has_its_own_verdict() {
+    let (base, change) = ([1000 * OPS; 5], [1000 * OPS + OPS / 2; 5]);
+    let scene = Scene::new(&["pipe"]).layouts(5).costs("pipe", Side::Base, "do_work", &base);
+    let comparison = compared_with(&scene.costs("pipe", Side::Change, "do_work", &change));
+    let pipe = &comparison.rows[0];
+    assert_eq!((pipe.verdict, pipe.effects()[0].delta), (Verdict::BelowThreshold, 0.5));
+    assert_eq!(Exit::from_comparisons(&[comparison]), Exit::Ok);
+}
+
+#[test]
+fn a_change_within_what_the_layouts_do_is_not_detected() {
+    // One more an operation; the layouts move two, on both sides alike.
+    let noise = |more: u64| [0, 2 * OPS, OPS, OPS, OPS].map(|noise| 10 * OPS + noise + more);
+    let scene = Scene::new(&["pipe"])
+        .layouts(5)
+        .costs("pipe", Side::Base, "do_work", &noise(0))
+        .costs("pipe", Side::Change, "do_work", &noise(OPS));
+    let comparison = compared_with(&scene);
+    let pipe = &comparison.rows[0];
+    assert_eq!((pipe.verdict, pipe.effects()[0].delta), (Verdict::NoDetectedChange, 1.0));
+    assert_eq!((pipe.effects()[0].spread, pipe.effects()[0].functions.len()), (2.0, 0));
+}
+
+#[test]
+fn four_layouts_are_too_few() {
+    let scene = Scene::new(&["pipe"]).layouts(4);
+    let comparison = compared_with(&scene.costs("pipe", Side::Change, "do_work", &[11 * OPS; 4]));
+    assert_eq!(comparison.rows[0].verdict, Verdict::TooFewBoots);
+}
+
+#[test]
+fn other_work_on_each_side_is_different_work() {
+    let scene = Scene::new(&["getppid", "pipe"])
+        .layouts(5)
+        .costs("pipe", Side::Change, "do_work", &[11 * OPS; 5])
+        .signs("pipe", Side::Base, "sig faults 400\n")
+        .signs("pipe", Side::Change, "sig faults 401\nsig vmas 3\n");
+    let comparison = compared_with(&scene);
+    assert_eq!(row(&comparison, "getppid").verdict, Verdict::NoDetectedChange);
+    let pipe = row(&comparison, "pipe");
+    assert_eq!(pipe.verdict, Verdict::DifferentWork);
+    assert_eq!(
+        pipe.reason.as_deref(),
+        Some("faults 400 in base, 401 in change; vmas missing in base, 3 in change")
+    );
+    assert!(pipe.effects().iter().all(|effect| effect.verdict == Verdict::DifferentWork));
+}
+
+#[test]
+fn two_names_of_one_image_are_a_warning_in_each_method() {
+    let says = |plan: PlanMethod| {
+        one_image(&plan).is_some_and(|warning| warning.fact.contains("same bytes"))
+    };
+    let mut scene = Scene::new(&["pipe"]).layouts(5);
+    assert!(!says(scene.plan.method.clone().into()));
+    let kernels = &mut scene.plan.method.kernels;
+    kernels.change.sha256.clone_from(&kernels.base.sha256);
+    let comparison = compared_with(&scene);
+    assert!(comparison.warnings[0].fact.contains("abababababab"), "{:?}", comparison.warnings);
+    let identity = scene.plan.method.kernels.base.clone();
+    let subjects = &mut scene.plan.method.asked.subjects;
+    // One kernel with two boot lines is what most ask for.
+    subjects.change.kernel.clone_from(&subjects.base.kernel);
+    assert!(!says(scene.plan.method.into()));
+
+    let mut times = timed::plan().method;
+    for (side, name) in [(Side::Base, "one"), (Side::Change, "other")] {
+        times.subjects.get_mut(side).kernel = Some(name.into());
+        times.kernels.insert(name.into(), identity.clone());
+    }
+    assert!(says(times.clone().into()));
+    times.kernels.get_mut("other").unwrap().sha256 = "cd".repeat(32);
+    assert!(!says(times.into()));
+
+    let guests = guests::FILE;
+    assert!(!says(guests::plan(guests).method.into()));
+    let two = guests.replace("change = { kernel = \"k\"", "change = { kernel = \"other\"");
+    assert!(says(guests::plan(&two).method.into()));
+}
+
+// Every Run once, in order, and the same bytes however many at a time.
+
+#[test]
+fn every_run_is_made_exactly_once_in_the_plans_order() {
+    let dir = scratch();
+    let scene = Scene::new(&["getppid", "pipe"]).layouts(2);
+    let ran = scene.run(dir.path()).complete();
+    assert_eq!(
+        ran.calls,
+        [
+            "000-base boot",
+            "000-base getppid",
+            "000-base pipe",
+            "001-change boot",
+            "001-change getppid",
+            "001-change pipe",
+            "002-change boot",
+            "002-change getppid",
+            "002-change pipe",
+            "003-base boot",
+            "003-base getppid",
+            "003-base pipe",
+        ]
+    );
+    assert_eq!((ran.peak, ran.done), (1, 8));
+    // What is complete is not made again.
+    let again = scene.run(dir.path()).complete();
+    assert!(again.calls.is_empty(), "{:?}", again.calls);
+    assert_eq!(again.done, 8);
+}
+
+#[test]
+fn a_run_whose_region_is_the_boot_boots() {
+    let dir = scratch();
+    let mut scene = Scene::new(&["getppid", "kernel-boot"]);
+    scene.plan.method.workloads[1].region = Region::Boot;
+    let ran = scene.run(dir.path()).complete();
+    assert_eq!(
+        ran.calls[..3],
+        ["000-base boot", "000-base getppid", "000-base boot of kernel-boot"]
+    );
+}
+
+#[test]
+fn each_run_is_told_its_rows_operations_parameters_and_its_layouts_phase() {
+    let dir = scratch();
+    let mut scene = Scene::new(&["getppid", "pipe"]).layouts(2);
+    scene.plan.method.workloads[1].params = [("a".to_owned(), 7), ("b".to_owned(), 0)].into();
+    scene.run(dir.path()).complete();
+    let order = fs::read_to_string(dir.path().join("boots/002-change/orders/pipe")).unwrap();
+    assert_eq!(order, "ktax 1\nphase 1000\nops 400\nrun pipe\nparam a 7\nparam b 0\nend\n");
+}
+
+#[test]
+fn the_directory_is_the_same_however_many_boots_at_a_time() {
+    let dir = scratch();
+    let rows = ["getppid", "pipe", "stat"];
+    let scene = || {
+        Scene::new(&rows)
+            .layouts(3)
+            .costs("pipe", Side::Change, "do_work", &[4400, 4410, 4420])
+            .fails("stat", Side::Base, 1, refused())
+            .boot(Side::Change, 2, Err(panicked()))
+    };
+    let mut trees = Vec::new();
+    for jobs in [1, 3, 100] {
+        let root = dir.path().join(format!("jobs-{jobs}"));
+        // All six steps at once where there are a hundred jobs.
+        let ran = scene().jobs(jobs).together(jobs.min(6)).run(&root).complete();
+        assert_eq!(ran.peak, jobs.min(6), "jobs {jobs}");
+        assert_eq!((ran.runs(), ran.done), (15, 18), "jobs {jobs}");
+        let comparison = analyse::counts(&open_counts(&root).unwrap()).unwrap();
+        AnyRunDir::open(&root).unwrap().write_comparison(&comparison.saved()).unwrap();
+        trees.push(files_below(&root));
+    }
+    assert!(trees[0].len() > 50, "{}", trees[0].len());
+    assert!(trees[0] == trees[1] && trees[0] == trees[2]);
+}
+
+#[test]
+fn no_jobs_is_one_job() {
+    let dir = scratch();
+    assert_eq!(Scene::new(&["pipe"]).jobs(0).run(dir.path()).complete().runs(), 2);
 }

@@ -5,16 +5,17 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Condvar, Mutex};
 
-use ktax::engine::{Cancel, RawAnswer};
-use ktax::model::{CountsPlan, Failure, Layout, Plan, Side, Sides, Step};
+use ktax::engine::{Cancel, Engine, Frozen, RawAnswer, Request, Stop};
+use ktax::model::{
+    Arch, AskedCounts, AskedGuest, CountsPlan, CpuPlace, Doing, FORMAT, Failure, Identity,
+    ImageFormat, Key, Layout, Machine, Plan, Region, Side, Sides, Step, Subject, Workload,
+};
 use ktax::program::ProgramsAlone;
 use ktax::run::{CountsBoots, Driver, Ended, Event};
 use ktax::rundir::RunDir;
 use ktax::wire::Hello;
 
-use super::engine::Fake;
-use super::plan::plan;
-use crate::common::open_counts;
+use crate::common::{NEVER, open_counts};
 
 /// Operations of every Region.
 pub const OPS: u64 = 400;
@@ -238,5 +239,181 @@ pub fn hello(side: Side) -> Hello {
         failed: Vec::new(),
         crc32c: None,
         is_unseeded: false,
+    }
+}
+
+// An [`Engine`] that does what the scene says, and writes down what it was asked.
+
+pub struct Fake<'a> {
+    pub scene: &'a Scene,
+    pub root: &'a Path,
+    pub cancel: &'a Cancel,
+    pub calls: Mutex<Vec<String>>,
+    /// Now and at most.
+    pub booting: (Mutex<(usize, usize)>, Condvar),
+}
+
+struct FakeBoot<'a> {
+    fake: &'a Fake<'a>,
+    step: &'a Step,
+    hello: Hello,
+}
+
+pub fn lost() -> Failure {
+    Failure::QemuLost { reason: "signal 9".into() }
+}
+
+/// Two CPUs whose time was over when they did this.
+pub fn over(doing: [Doing; 2]) -> Failure {
+    let at = |(cpu, doing)| CpuPlace { cpu, doing, function: "[user]".into() };
+    Failure::CountedTime { limit_s: 180, cpus: (0..).zip(doing).map(at).collect() }
+}
+
+impl Fake<'_> {
+    fn called(&self, step: &Step, what: &str) -> Result<(), Stop> {
+        let mut calls = self.calls.lock().unwrap();
+        if self.cancel.is_cancelled() {
+            return Err(Stop::Cancelled); // as the real one: every wait looks at the flag
+        }
+        calls.push(format!("{} {what}", step.name()));
+        for (_, hook) in self.scene.hooks.iter().filter(|(number, _)| *number == calls.len()) {
+            hook(self.root);
+        }
+        if self.scene.lost.contains(&calls.len()) {
+            return Err(lost().into());
+        }
+        match self.scene.cancel {
+            Some((number, answers)) if number == calls.len() => {
+                self.cancel.cancel();
+                if answers { Ok(()) } else { Err(Stop::Cancelled) }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The bound on waiting only turns a hang into a failed test.
+    fn wait_for_others(&self) {
+        let (booting, changed) = &self.booting;
+        let mut now = booting.lock().unwrap();
+        *now = (now.0 + 1, now.1.max(now.0 + 1));
+        changed.notify_all();
+        let short = |now: &mut (usize, usize)| now.1 < self.scene.together;
+        let waited = changed.wait_timeout_while(now, NEVER, short);
+        waited.unwrap().0.0 -= 1;
+    }
+}
+
+impl Engine for Fake<'_> {
+    fn script(&self, request: &Request) -> String {
+        format!("#!/bin/sh\n# {}\n", request.boot_line)
+    }
+
+    fn boot(&self, request: &Request) -> Result<Box<dyn Frozen + '_>, Stop> {
+        let plan = &self.scene.plan.method;
+        let side = Side::BOTH.into_iter().find(|side| request.image == Path::new(side.name()));
+        let side = side.unwrap();
+        assert_eq!(request.image_sha256, plan.kernels.get(side).sha256);
+        assert_eq!(request.boot_line, plan.asked.subjects.get(side).boot_line);
+        let layout = plan.layouts.iter().position(|layout| *layout == request.layout).unwrap();
+        let at = |step: &&Step| step.side == side && step.layout == layout;
+        let step = plan.steps.iter().find(at).unwrap();
+        let own = request.program.as_ref().map(|packed| format!(" with {}", packed.sha256));
+        self.called(step, &format!("boot{}", own.unwrap_or_default()))?;
+        self.wait_for_others();
+        let hello =
+            self.scene.boots.get(&(side, layout)).cloned().unwrap_or_else(|| Ok(hello(side)))?;
+        Ok(Box::new(FakeBoot { fake: self, step, hello }))
+    }
+}
+
+impl Frozen for FakeBoot<'_> {
+    fn hello(&self) -> &Hello {
+        &self.hello
+    }
+
+    fn console(&self) -> Vec<u8> {
+        format!("console of {}\n", self.step.name()).into_bytes()
+    }
+
+    fn run_boot(&self, order: &str) -> Result<RawAnswer, Stop> {
+        self.answer(order, "boot of ")
+    }
+
+    fn run(&self, order: &str) -> Result<RawAnswer, Stop> {
+        self.answer(order, "")
+    }
+}
+
+impl FakeBoot<'_> {
+    fn answer(&self, order: &str, how: &str) -> Result<RawAnswer, Stop> {
+        let row = order.lines().find_map(|line| line.strip_prefix("run ")).unwrap();
+        let is_traced = order.lines().any(|line| line == "param trace 2");
+        let row = &format!("{row}{}", if is_traced { " traced" } else { "" });
+        self.fake.called(self.step, &format!("{how}{row}"))?;
+        let (scene, Step { side, layout, .. }) = (self.fake.scene, self.step.clone());
+        let scripted = scene.runs.get(&(row.to_owned(), side, layout)).cloned();
+        Ok(scripted.unwrap_or_else(|| Ok(scene.good(row, side, layout)))?)
+    }
+}
+
+// The Plan that every scene begins with.
+
+pub fn plan(rows: &[&str]) -> Plan<CountsPlan> {
+    let both = |of: fn(Side) -> Identity| Sides { base: of(Side::Base), change: of(Side::Change) };
+    let subject = |side: Side| {
+        Subject::new(&format!("/boot/{}", side.name()), &format!("side={}", side.name()))
+    };
+    let method = CountsPlan {
+        key: Key {
+            engine: "exact".into(),
+            qemu: "7.2".into(),
+            machine_type: "pc-q35-7.2".into(),
+            machine: Machine::default(),
+            guest: "9".repeat(64),
+            programs: String::new(),
+            modules: Vec::new(),
+        },
+        asked: AskedCounts {
+            machine: Machine::default(),
+            subjects: Sides { base: subject(Side::Base), change: subject(Side::Change) },
+            guest: AskedGuest::default(),
+            calibration: None,
+        },
+        kernels: both(identity),
+        archives: None,
+        workloads: rows.iter().map(|row| workload(row)).collect(),
+        layouts: Vec::new(),
+        steps: Vec::new(),
+    };
+    let title = "a plan by hand".into();
+    Plan { format: FORMAT, title, seed: 1, threshold_percent: 0.1, method }
+}
+
+fn identity(side: Side) -> Identity {
+    Identity {
+        source: format!("/boot/{}", side.name()),
+        sha256: if side == Side::Base { "ab" } else { "cd" }.repeat(32),
+        release: Some(hello(side).release),
+        package_date: None,
+        build_id: hello(side).build_id,
+        config_sha256: None,
+        arch: Arch::X86_64,
+        format: ImageFormat::Vmlinux,
+    }
+}
+
+/// `calls` must be the number of operations and nothing may fail.
+fn workload(row: &str) -> Workload {
+    Workload {
+        row: row.into(),
+        title: format!("{row}, faked"),
+        operation: "one call".into(),
+        program: row.into(),
+        ops: OPS,
+        region: Region::Marked,
+        memory_bytes: 0,
+        params: [("pages".to_owned(), 16)].into(),
+        signature: [("calls".to_owned(), OPS), ("failed".to_owned(), 0)].into(),
+        numbers: Default::default(),
     }
 }

@@ -1,21 +1,22 @@
 //! An engine whose times are what the scene says.
 
 use std::cell::RefCell;
-use std::io;
 use std::path::Path;
+use std::{fs, io};
 
-use ktax::analyse::{never_ran, times, wants_more};
+use ktax::analyse::{estimates, in_blocks, never_ran, progress, times, turns, wants_more};
 use ktax::engine;
 use ktax::engine::{Booted, Cancel, Stop, Timed};
 use ktax::model::{
-    Comparison, Facts, Failure, Noise, Plan, Row, Side, TimedPair, TimedSubject, TimesComparison,
-    TimesPlan, Verdict, Workload,
+    Comparison, Facts, Failure, Noise, Plan, Row, Side, TimedBlock, TimedBoot, TimedPair,
+    TimedSubject, TimesComparison, TimesPlan, Verdict, Workload,
 };
-use ktax::plan::{Experiment, TimesExperiment};
+use ktax::plan::{Experiment, ParamValue, TimesExperiment};
+use ktax::report::{MARKDOWN, TextOptions, render};
 use ktax::run::{Ended, TimesDriver};
 use ktax::rundir::RunDir;
 
-use crate::common::open_times;
+use crate::common::{ktax, open_times, run, scratch};
 
 /// What the fake does; `seen` counts its Boots.
 pub struct Scene {
@@ -200,4 +201,274 @@ pub fn planted(row: &str, is_change: bool, boot: usize) -> f64 {
 
 pub fn verdicts(rows: &[Row]) -> Vec<Verdict> {
     rows.iter().map(|row| row.verdict).collect()
+}
+
+//
+
+/// 5 % more in `pipe`.
+fn planted_blocks(row: &str, is_change: bool, boot: usize) -> f64 {
+    let factor = if row == "pipe" && is_change { 1.05 } else { 1.0 };
+    1000.0 * factor * noise_of(boot)
+}
+
+fn booted() -> Plan<TimesPlan> {
+    let mut plan = plan();
+    plan.method.subjects.base.kernel = Some("6.1".into());
+    plan.method.subjects.change.kernel = Some("6.12".into());
+    plan
+}
+
+/// Measures the Sides in these turns, each in a boot of its own, and compares.
+fn measured(root: &Path, scene: &Scene, sides: impl Iterator<Item = Side>) -> Comparison {
+    for (number, side) in sides.enumerate() {
+        let ended = block(root, &booted(), scene, side, format!("boot-{number}")).unwrap();
+        assert_eq!(ended, Ended::Complete);
+    }
+    compared_in_blocks(root)
+}
+
+fn compared_in_blocks(root: &Path) -> Comparison {
+    let dir = open_times(root).unwrap();
+    in_blocks(dir.plan(), &dir.blocks().unwrap())
+}
+
+#[test]
+fn one_boot_of_each_side_is_no_verdict_and_many_by_lot_are() {
+    let dir = scratch();
+    let one = [Side::Base, Side::Change].into_iter();
+    let first = measured(&dir.path().join("one"), &scene(planted_blocks), one);
+    assert_eq!((of_times(&first).pairs, first.rows[1].verdict), (1, Verdict::TooFewBoots));
+    let text = render(&first, MARKDOWN, TextOptions::default()).unwrap();
+    assert!(text.contains("Blocks give less certainty"), "{text}");
+    let all = measured(&dir.path().join("all"), &scene(planted_blocks), turns(&booted()).take(80));
+    let [getppid, pipe, _] = &all.rows[..] else { panic!("{all:?}") };
+    assert_eq!(getppid.verdict, Verdict::NoDetectedChange, "{getppid:?}");
+    assert_eq!(pipe.verdict, Verdict::Slower, "{pipe:?}");
+    // A boot counts once, however much was measured in it, and none after there was enough.
+    let of_all = of_times(&all);
+    assert_eq!(pipe.times().unwrap().pairs, of_all.pairs);
+    assert!((10..=20).contains(&of_all.pairs) && of_all.controls >= 8, "{all:?}");
+}
+
+#[test]
+fn turns_that_the_lot_did_not_draw_have_no_verdict() {
+    let dir = scratch();
+    let sides = [Side::Base; 18].into_iter().chain([Side::Change; 18]);
+    // A step between the two halves, and nothing else.
+    let step = |_: &str, is_change: bool, boot: usize| {
+        1000.0 * noise_of(boot) * if is_change { 1.05 } else { 1.0 }
+    };
+    let blocks = measured(&dir.path().join("halves"), &scene(step), sides);
+    assert_eq!(of_times(&blocks).pairs, 0, "no neighbours, no pair");
+    let turns = turns(&booted()).take(80).collect::<Vec<_>>();
+    let swapped = turns.chunks(2).flat_map(|pair| [pair[1], pair[0]]);
+    let other = measured(&dir.path().join("other"), &scene(planted_blocks), swapped);
+    assert_eq!(other.rows[1].verdict, Verdict::Inconclusive, "{other:?}");
+    assert!(other.rows[1].reason.as_ref().unwrap().contains("order"), "{other:?}");
+    assert!(of_times(&other).unfit.as_ref().unwrap().contains("order"));
+}
+
+#[test]
+fn one_process_in_twenty_takes_no_block_away_and_nothing_of_it_is_hidden() {
+    let dir = scratch();
+    let root = dir.path().join("run");
+    measured(&root, &scene(planted_blocks), turns(&booted()).take(80));
+    let dir = open_times(&root).unwrap();
+    let mut blocks = dir.blocks().unwrap();
+    for block in &mut blocks {
+        block.boots = (0..4).flat_map(|_| block.boots.clone()).collect();
+    }
+    let of_pipe = |blocks: &[TimedBlock]| in_blocks(dir.plan(), blocks).rows[1].clone();
+    let pairs = |row: &Row| row.times().unwrap().pairs;
+    let whole = of_pipe(&blocks);
+    assert_eq!(whole.verdict, Verdict::Slower);
+    let change = blocks.iter().position(|block| block.side == Side::Change).unwrap();
+    let pipe = |block: &mut TimedBlock, boot: usize, failed: bool| {
+        let run = block.boots[boot].runs.get_mut("pipe").unwrap();
+        run.failure = failed.then_some(Failure::RealTime { limit_s: 1 });
+    };
+    pipe(&mut blocks[change], 7, true);
+    let one = of_pipe(&blocks);
+    assert_eq!((one.verdict, pairs(&one)), (Verdict::Slower, pairs(&whole)));
+    pipe(&mut blocks[change], 8, true);
+    let two = of_pipe(&blocks);
+    assert!(pairs(&two) < pairs(&whole) || two.failures.len() == 1);
+    pipe(&mut blocks[change], 7, false);
+    pipe(&mut blocks[change], 8, false);
+    // Other work in one of its processes, and a setting that changed in the middle.
+    let boot = &mut blocks[change].boots[3];
+    boot.facts.insert("THP".into(), "sometimes".into());
+    boot.runs.get_mut("pipe").unwrap().signature.insert("beside".into(), 2);
+    let comparison = in_blocks(dir.plan(), &blocks);
+    assert_eq!(comparison.rows[1].verdict, Verdict::DifferentWork);
+    let changed = format!("THP changed while block {change} was measured");
+    assert!(comparison.warnings.iter().any(|warning| warning.fact == changed), "{comparison:?}");
+}
+
+#[test]
+fn the_noise_of_both_sides_counts() {
+    let dir = scratch();
+    let (root, sides) = (dir.path().join("run"), turns(&booted()).take(40));
+    for (number, side) in sides.enumerate() {
+        let mut scene = scene(planted_blocks);
+        scene.facts = |_| Facts::new();
+        if side == Side::Change {
+            scene.noise = Noise { steal_percent: 60.0, ..scene.noise };
+        }
+        block(&root, &booted(), &scene, side, format!("boot-{number}")).unwrap();
+    }
+    assert!(of_times(&compared_in_blocks(&root)).unfit.as_ref().unwrap().contains("hypervisor"));
+}
+
+// Sweeps of a parameter: where the curves of both Sides cross.
+
+/// A row of each number of groups, in this order.
+fn of_groups(groups: &[u64]) -> Plan<TimesPlan> {
+    let mut experiment = TimesExperiment::new(&engine::host::ENGINE);
+    experiment.workloads = vec!["messaging".into()];
+    experiment.change.thp = Some("never".into());
+    let groups = groups.iter().copied().map(ParamValue::Number).collect();
+    experiment.sweep = [("groups".into(), groups)].into();
+    planned("curve", experiment)
+}
+
+#[test]
+fn a_point_at_exactly_one_is_on_no_side_of_a_crossing() {
+    let dir = scratch();
+    let ns = |row: &str, is_change: bool, _: usize| match (row.rsplit('=').next(), is_change) {
+        (Some("1"), true) => 900.0,
+        (Some("4"), true) => 1100.0,
+        (Some("16"), true) => 950.0,
+        _ => 1000.0,
+    };
+    let crossings = |name: &str, groups: &[u64]| {
+        let comparison = compared(&dir.path().join(name), &of_groups(groups), &scene(ns));
+        of_times(&comparison).crossings.clone()
+    };
+    let through = crossings("through", &[1, 2, 4]);
+    assert_eq!(through.iter().map(|crossing| crossing.between).collect::<Vec<_>>(), [(1, 4)]);
+    // What only touches 1 does not cross it.
+    assert_eq!(crossings("touching", &[2, 3, 4]), []);
+    // A curve is in the order of its parameter, whoever typed it how.
+    assert_eq!(crossings("typed", &[4, 1, 2]), through);
+    let back = crossings("back", &[4, 8, 16]);
+    assert_eq!(back.iter().map(|crossing| crossing.between).collect::<Vec<_>>(), [(4, 16)]);
+}
+
+#[test]
+fn rows_without_an_answer_cross_nothing() {
+    let dir = scratch();
+    let plan = of_groups(&[1, 4]);
+    let ns = |row: &str, is_change: bool, _: usize| match (row.ends_with("=1"), is_change) {
+        (true, true) => 900.0,
+        (false, true) => 1100.0,
+        _ => 1000.0,
+    };
+    let mut scene = scene(ns);
+    let calm = compared(&dir.path().join("calm"), &plan, &scene);
+    assert_eq!(of_times(&calm).crossings.len(), 1);
+    scene.noise.steal_percent = 50.0;
+    let comparison = compared(&dir.path().join("stolen"), &plan, &scene);
+    assert_eq!(verdicts(&comparison.rows), [Verdict::Inconclusive; 2]);
+    assert_eq!(of_times(&comparison).crossings, []);
+}
+
+// Which Boot comes when, and when it is enough.
+
+#[test]
+fn equal_seeds_repeat_and_a_stopped_run_goes_on_to_the_same_end() {
+    let dir = scratch();
+    let [whole, stopped] = ["whole", "stopped"].map(|name| dir.path().join(name));
+    // Times that do not depend on when they were measured: the place in the order is what is left.
+    let calm = |row: &str, is_change: bool, _| planted(row, is_change, 1);
+    let first = compared(&whole, &plan(), &scene(calm));
+    let mut interrupted = scene(calm);
+    interrupted.cancel_after = 13;
+    assert_eq!(drive(&stopped, &plan(), &interrupted).unwrap(), Ended::Cancelled);
+    // The pair in whose middle it was stopped is not there.
+    assert_eq!(fs::read_dir(stopped.join("pairs")).unwrap().count(), 6);
+    assert_eq!(compared(&stopped, &plan(), &scene(calm)), first);
+    for entry in fs::read_dir(whole.join("pairs")).unwrap() {
+        let name = entry.unwrap().file_name();
+        let [one, other] =
+            [&whole, &stopped].map(|run| fs::read(run.join("pairs").join(&name)).unwrap());
+        assert_eq!(one, other, "{name:?}");
+    }
+}
+
+#[test]
+fn the_lot_says_which_side_runs_first() {
+    let (dir, scene) = (scratch(), scene(planted));
+    let root = dir.path().join("run");
+    compared(&root, &plan(), &scene);
+    let pairs = open_times(&root).unwrap().pairs().unwrap();
+    let order = scene.order.borrow();
+    assert_eq!(order.len(), 2 * pairs.len());
+    for (pair, ran) in pairs.iter().zip(order.chunks(2)) {
+        let wanted = match (pair.is_control, pair.change_first) {
+            (true, _) => [false, false],
+            (false, change_first) => [change_first, !change_first],
+        };
+        assert_eq!(ran, wanted, "pair {}", pair.index);
+        // Whichever ran first, each time is its own side's.
+        let pipe = |boot: &TimedBoot| boot.runs["pipe"].loops_ns[0];
+        let ratio = pipe(&pair.boots.change) / pipe(&pair.boots.base);
+        assert_eq!(ratio > 1.025, !pair.is_control, "pair {}: {ratio}", pair.index);
+    }
+    let lots: Vec<bool> =
+        pairs.iter().filter(|pair| !pair.is_control).map(|pair| pair.change_first).collect();
+    assert!(lots.contains(&true) && lots.contains(&false), "both come first");
+}
+
+#[test]
+fn pairs_of_another_order_are_refused() {
+    let dir = scratch();
+    let root = dir.path().join("run");
+    compared(&root, &plan(), &scene(planted));
+    let text = fs::read_to_string(root.join("plan.json")).unwrap();
+    fs::write(root.join("plan.json"), text.replace("\"seed\": 1", "\"seed\": 2")).unwrap();
+    // As an earlier ktax left it: what ties the pairs to their plan is not there.
+    fs::remove_file(root.join("plan.sha256")).unwrap();
+    let error = drive(&root, &plan(), &scene(planted)).unwrap_err();
+    assert!(error.message().ends_with(" was not run in the planned order"), "{error}");
+}
+
+#[test]
+fn looking_does_not_change_when_it_stops() {
+    let dir = scratch();
+    let names = ["blind", "peek"].map(|name| dir.path().join(name));
+    let blind = compared(&names[0], &plan(), &scene(planted));
+    let looking = RunDir::create(&names[1], plan()).unwrap();
+    let looks = |pairs: &[TimedPair]| {
+        let shown = (progress(looking.plan(), pairs), estimates(looking.plan(), pairs));
+        assert!(shown.0.pairs <= pairs.len() && shown.1.len() <= 2);
+        wants_more(looking.plan(), pairs)
+    };
+    assert_eq!(drive_asking(&looking, &scene(planted), &looks).unwrap(), Ended::Complete);
+    assert_eq!(times(looking.plan(), &looking.pairs().unwrap()), blind);
+    // It is a run that stops by itself, before its cap.
+    assert!(of_times(&blind).pairs < 200, "{blind:?}");
+}
+
+#[test]
+fn the_command_that_peeks_goes_on_where_the_rule_does() {
+    let dir = scratch();
+    let root = dir.path().join("run");
+    let mut experiment = TimesExperiment::new(&engine::host::ENGINE);
+    experiment.workloads = vec!["control-planted:ops=50".into()];
+    experiment.change.prefix = ["env", "KTAX_NONE=1"].map(str::to_owned).to_vec();
+    let mut plan = planned("peek", experiment);
+    (plan.method.loops, plan.method.most_pairs) = (1, 30);
+    // So noisy that no look but the last sees enough.
+    compared(&root, &plan, &scene(|_, _, boot| 1000.0 + 30.0 * (boot * 7919 % 101) as f64));
+    let there = || fs::read_dir(root.join("pairs")).unwrap().count();
+    let whole = there();
+    assert!(whole > 18, "{whole}");
+    let last = open_times(&root).unwrap().pairs().unwrap().len() - 1;
+    fs::remove_file(root.join(format!("pairs/{last:04}.json"))).unwrap();
+    assert_eq!(there(), whole - 1);
+    // The rule wanted a pair after these.
+    let ran = run(ktax().args(["run", "--peek"]).arg(&root));
+    assert!(matches!(ran.status, 0 | 3 | 4), "{}", ran.stderr);
+    assert!(there() >= whole, "{} of {whole}: {}", there(), ran.stderr);
 }

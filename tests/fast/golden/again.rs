@@ -4,13 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ktax::flow;
-use ktax::model::{ExitPair, FORMAT, Saved, SavedError, SavedResult, read_results};
+use ktax::model::{ExitPair, FORMAT, NativeTable, Saved, SavedError, SavedResult, read_results};
 use ktax::report::{FORMATS, JSON, Named, Report, TEXT, TextOptions, render_all};
 use ktax::rundir::RunDir;
 
-use super::{every, exits, native, searches, show, stat};
+use super::{cases, every, results, searches, show};
 use crate::common::{Ran, ktax, run, scratch};
-use crate::fake::plan;
+use crate::fake::{guests, scene};
 
 fn report(paths: &[&Path], options: &[&str]) -> Ran {
     run(ktax().arg("report").args(paths).args(options))
@@ -76,7 +76,7 @@ fn what_report_prints_of_several_files_it_can_print_again() {
 
 #[test]
 fn what_is_no_result_is_refused_with_the_reason() {
-    let table = show(&native::one(), JSON);
+    let table = show(&results::native_one(), JSON);
     let cut = table.replacen("\"cpus\": 2,", "", 1);
     let more = table.replacen("\"result\"", "\"more\": 1, \"result\"", 1);
     let other = table.replacen("\"native\"", "\"magic\"", 1);
@@ -119,7 +119,7 @@ fn every_kind_of_another_format_is_refused_with_what_to_do() {
 fn what_has_no_result_is_refused_with_a_type() {
     let dir = scratch();
     let root = dir.path().join("planned");
-    RunDir::create(&root, plan::plan(&["pipe"])).unwrap();
+    RunDir::create(&root, scene::plan(&["pipe"])).unwrap();
     let error = flow::saved(std::slice::from_ref(&root)).unwrap_err();
     let path = root.display();
     let expected = format!("{path} has no comparison yet; finish it with `ktax run {path}`");
@@ -146,9 +146,9 @@ fn what_an_earlier_ktax_wrote_is_refused() {
 fn an_exit_table_that_no_recorder_writes_is_refused_by_every_command() {
     let dir = scratch();
     let path = dir.path().join("tables.json");
-    let mut twice = exits::base();
+    let mut twice = results::exits_base();
     twice.rows.push(twice.rows[0].clone());
-    let diff = ExitPair { base: exits::base(), change: twice.clone(), totals: false };
+    let diff = ExitPair { base: results::exits_base(), change: twice.clone(), totals: false };
     let both = [&["report"][..], &["exits", "report"]];
     for (result, commands) in [
         (SavedResult::ExitDiff(Box::new(diff)), &both[..1]),
@@ -158,7 +158,7 @@ fn an_exit_table_that_no_recorder_writes_is_refused_by_every_command() {
         for command in commands {
             let ran = run(ktax().args(*command).arg(&path));
             assert_eq!(ran.status, 2, "{command:?}: {}", ran.stdout);
-            assert!(ran.stderr.contains("has two rows for the reason"), "{}", ran.stderr);
+            ran.says("has two rows for the reason");
         }
     }
 }
@@ -179,9 +179,8 @@ fn what_is_in_the_directory_of_a_search_or_a_ledger_is_read_alike() {
         let now = format!("\"format\": {FORMAT}");
         let old = show(&result, JSON).replacen(&now, &format!("\"format\": {found}"), 1);
         fs::write(&path, old).unwrap();
-        let ran = report(&[&root], &[]);
-        assert_eq!(ran.status, 2, "{}", ran.stdout);
-        assert!(ran.stderr.contains(&refused), "{}", ran.stderr);
+        let ran = report(&[&root], &[]).exits(2);
+        ran.says(&refused);
     }
     let root = dir.path().join("bisection");
     for (text, why) in [
@@ -189,10 +188,9 @@ fn what_is_in_the_directory_of_a_search_or_a_ledger_is_read_alike() {
         (show(&searches::ledger(), JSON), "its bisection.json is another result"),
     ] {
         fs::write(root.join("bisection.json"), text).unwrap();
-        let ran = run(ktax().args(["bisect", "run"]).arg(&root));
-        assert_eq!(ran.status, 2, "{}", ran.stdout);
+        let ran = run(ktax().args(["bisect", "run"]).arg(&root)).exits(2);
         let next = format!("{why}; `ktax bisect start --help` says how to start one");
-        assert!(ran.stderr.contains(&next), "{}", ran.stderr);
+        ran.says(&next);
     }
 }
 
@@ -200,7 +198,7 @@ fn what_is_in_the_directory_of_a_search_or_a_ledger_is_read_alike() {
 #[test]
 fn only_several_results_have_names_in_csv() {
     let dir = scratch();
-    let json = show(&stat::two(), JSON);
+    let json = show(&results::stat_two(), JSON);
     let [one, other] = ["one.json", "other.json"].map(|name| dir.path().join(name));
     [&one, &other].iter().for_each(|path| fs::write(path, &json).unwrap());
     let named = |paths: &[&Path]| -> Vec<String> {
@@ -211,7 +209,7 @@ fn only_several_results_have_names_in_csv() {
         reader.records().map(|line| line.unwrap()[column].to_owned()).collect()
     };
     assert_eq!(named(&[&one]), Vec::<String>::new());
-    let rows = stat::two().records().lines.len();
+    let rows = results::stat_two().records().lines.len();
     let names = [&one, &other].map(|path| vec![path.display().to_string(); rows]);
     assert_eq!(named(&[&one, &other]), names.concat());
     // Of a file that has several they are numbered, where they have no names of their own.
@@ -243,7 +241,7 @@ fn several_results_are_one_table_in_csv() {
 /// As `ktax compare` prints a sweep.
 #[test]
 fn results_keep_the_names_that_they_were_printed_with() {
-    let (one, other) = (stat::two(), stat::pairs());
+    let (one, other) = (results::stat_two(), results::stat_pairs());
     let named = [("thp=never", &one), ("thp=always", &other)];
     let named = named.map(|(name, report)| Named { name, report });
     let all = named.each_ref().map(|one| one as &dyn Report);
@@ -258,4 +256,55 @@ fn results_keep_the_names_that_they_were_printed_with() {
     let names: Vec<String> =
         read_results(&print(JSON)).unwrap().into_iter().map(|saved| saved.name).collect();
     assert_eq!(names, ["thp=never", "thp=always"]);
+}
+
+// What one command made, another one prints: exits of guests, counters of workloads.
+
+/// A run of guests is read by both commands, as a directory and as a file.
+#[test]
+fn the_exit_tables_of_a_run_of_guests_can_be_printed() {
+    let dir = scratch();
+    let [root, file] = ["run", "guests.json"].map(|name| dir.path().join(name));
+    let json = show(&results::guests_compared().saved(), JSON);
+    fs::create_dir(&root).unwrap();
+    let of_exits = |path: &Path| run(ktax().args(["exits", "report"]).arg(path));
+    RunDir::create(&root, guests::plan(guests::FILE)).unwrap();
+    fs::write(root.join("comparison.json"), &json).unwrap();
+    fs::write(&file, &json).unwrap();
+    let (of_dir, of_file) = (of_exits(&root), of_exits(&file));
+    assert_eq!((of_dir.status, &*of_dir.stderr), (0, ""));
+    assert_eq!(of_dir.stdout, of_file.stdout);
+    for said in ["boot, base (", "boot, change (", "EPT_VIOLATION"] {
+        assert!(of_dir.stdout.contains(said), "{said}\n{}", of_dir.stdout);
+    }
+    let second = of_exits(Path::new(&format!("{}#2", root.display())));
+    assert!(second.stdout.starts_with("boot, change ("), "{second:?}");
+    // A run of kernels has none.
+    let kernels = dir.path().join("kernels");
+    RunDir::create(&kernels, scene::plan(&["pipe"])).unwrap();
+    fs::write(kernels.join("comparison.json"), show(&cases::changes().saved(), JSON)).unwrap();
+    let refused = of_exits(&kernels);
+    assert!(
+        refused.status == 2 && refused.stderr.contains("print it with `ktax report`"),
+        "{refused:?}"
+    );
+}
+
+/// Whoever counted sees the counters again; whoever did not is not told of them.
+#[test]
+fn counters_of_a_workload_are_printed_again() {
+    let dir = scratch();
+    let again = |name: &str, table: NativeTable| {
+        let path = dir.path().join(name);
+        fs::write(&path, show(&table, JSON)).unwrap();
+        run(ktax().arg("report").arg(&path)).stdout
+    };
+    let title = "Performance counter stats for 'fork-pages:pages=16'";
+    let counted = again("counted", results::native_one());
+    assert!(counted.contains(title) && counted.contains("run ktax as root"), "{counted}");
+    let mut table = results::native_one();
+    table.rows[0].uncounted.clear();
+    assert!(!again("uncounted", table.clone()).contains(title));
+    table.rows[0].samples[0].values.insert("task-clock-ns".to_owned(), 7_000_000);
+    assert!(again("clock", table).contains(title));
 }

@@ -1,17 +1,20 @@
 //! The Comparisons that the golden files show.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::OnceLock;
 
 use ktax::analyse::counts;
 use ktax::model::{
-    Comparison, ComparisonMethod, CountsComparison, CountsEvidence, Effect, Evidence, Failure, Row,
-    RowFailure, Side, Signature, Verdict, Warning,
+    Arch, AskedCounts, AskedGuest, Boot, Comparison, ComparisonMethod, CountsComparison,
+    CountsEvidence, CountsPlan, Effect, Evidence, FORMAT, Failure, Identity, ImageFormat, Key,
+    Layout, Machine, Model, Outcome, Plan, Region, Row, RowFailure, Run, Sample, Side, Sides,
+    Signature, Step, Subject, Verdict, Warning, Workload,
 };
 use ktax::plan::ModelKey;
+use ktax::rundir::{RunDir, profile};
 
-use super::cpus::several;
 use super::estimates;
-use super::fixtures::{Line, Made, run_dir};
 
 type Measured = Result<(Vec<Line>, Signature), Failure>;
 
@@ -253,4 +256,259 @@ fn jitter(side: Side, layout: usize) -> Measured {
 fn small(side: Side, _: usize) -> Measured {
     let more = if side == Side::Change { 10 } else { 0 };
     Ok((vec![("process", "link_path_walk", 20_000 + more, 0)], signature("calls", 400)))
+}
+
+// Small run directories, written as `ktax run` writes them.
+
+/// One function of a profile: context, function, and per operation instructions and REP iterations;
+/// or `costly` or `modelled`, function and kind, and how many of the kind.
+pub type Line = (&'static str, &'static str, u64, u64);
+
+/// What a Run measures, by Side and Layout.
+pub type Measure = fn(Side, usize) -> Result<(Vec<Line>, Signature), Failure>;
+
+/// One row: name, operation, measurement. Every Region has [`OPS`] operations.
+pub type Made = (&'static str, &'static str, Measure);
+
+/// Operations of every Region, and what a profile may have beyond whole operations.
+pub const OPS: u64 = 400;
+
+/// Writes a whole run directory.
+pub fn run_dir(root: &Path, title: &str, layouts: usize, rows: &[Made]) -> RunDir<CountsPlan> {
+    run_dir_of(root, plan(title, layouts, rows), |step, at| {
+        let (row, _, measure) = rows[at];
+        let (lines, signature) = measure(step.side, step.layout)?;
+        Ok((profile_text(row, &lines), signature))
+    })
+}
+
+/// Writes the whole run directory of a Plan, with the profile and the signature of each of its
+/// rows.
+pub fn run_dir_of(
+    root: &Path,
+    plan: Plan<CountsPlan>,
+    measure: impl Fn(&Step, usize) -> Result<(String, Signature), Failure>,
+) -> RunDir<CountsPlan> {
+    let dir = RunDir::create(root, plan).unwrap();
+    let _lock = dir.lock().unwrap();
+    let method = &dir.plan().method;
+    for step in &method.steps {
+        dir.prepare(step).unwrap();
+        dir.write_boot(step, &Boot::default()).unwrap();
+        for (at, workload) in method.workloads.iter().enumerate() {
+            let row = workload.row.clone();
+            match measure(step, at) {
+                Ok((text, signature)) => {
+                    let outcome = Outcome::Measured(sample(&text, signature));
+                    dir.write_run(step, &Run { row, outcome }, Some(&text)).unwrap();
+                }
+                Err(failure) => {
+                    let outcome = Outcome::<Sample>::Failed(failure);
+                    dir.write_run(step, &Run { row, outcome }, None).unwrap();
+                }
+            }
+        }
+    }
+    dir
+}
+
+fn sample(text: &str, signature: Signature) -> Sample {
+    let parsed = profile::parse(text).unwrap();
+    let counts = parsed.counts();
+    let (total, notes, parallel) = (parsed.total, parsed.notes, parsed.parallel);
+    let values = Signature::new();
+    Sample {
+        ops: OPS,
+        counts,
+        total,
+        tsc: total,
+        signature,
+        values,
+        printed: None,
+        notes,
+        parallel,
+    }
+}
+
+/// As the plugin writes it; the region itself costs a few instructions, which make odd fractions.
+pub fn profile_text(row: &str, lines: &[Line]) -> String {
+    let own = ("process", "[user]", 5, 0);
+    let counted = lines.iter().map(|(context, function, n, rep)| (context, function, n, rep));
+    let mut text = format!("ktax-profile\t1\napi\t1\nregion\t{row}\n");
+    let (mut total, mut functions) = (own.2, String::new());
+    for (context, function, instructions, rep) in counted {
+        if let ("costly" | "modelled", Some((function, kind))) =
+            (*context, function.split_once(' '))
+        {
+            let count = instructions * OPS;
+            functions += &format!("{context}\tprocess\t{kind}\t{count}\t{function}\n");
+            continue;
+        }
+        let (instructions, rep) = (instructions * OPS, rep * OPS);
+        total += instructions + rep;
+        functions += &format!("fn\t{context}\t{instructions}\t{rep}\t{function}\n");
+    }
+    functions += &format!("fn\t{}\t{}\t{}\t{}\n", own.0, own.2, own.3, own.1);
+    text += &format!("total\t{total}\n{functions}end\n");
+    text
+}
+
+pub fn plan(title: &str, layouts: usize, rows: &[Made]) -> Plan<CountsPlan> {
+    let side = |index: usize| if index % 2 == 0 { Side::Base } else { Side::Change };
+    let step = |index: usize| Step { index: index as u32, side: side(index), layout: index / 2 };
+    let layout = |index: usize| Layout { seed: index as u32, padding: 0, phase: 0 };
+    let subject = |line: &str| Subject::new("debian:linux-image-6.1.0-56-cloud-amd64", line);
+    let method = CountsPlan {
+        key: key(),
+        asked: AskedCounts {
+            machine: Machine::default(),
+            subjects: Sides {
+                base: subject("lsm=capability"),
+                change: subject("lsm=landlock,lockdown,yama,integrity,apparmor,selinux,bpf"),
+            },
+            guest: AskedGuest::default(),
+            calibration: None,
+        },
+        kernels: Sides { base: kernel(), change: kernel() },
+        archives: None,
+        workloads: rows.iter().map(|(row, operation, _)| workload(row, operation)).collect(),
+        layouts: (0..layouts).map(layout).collect(),
+        steps: (0..2 * layouts).map(step).collect(),
+    };
+    Plan { format: FORMAT, title: title.into(), seed: 1, threshold_percent: 0.1, method }
+}
+
+pub fn key() -> Key {
+    Key {
+        engine: "exact".into(),
+        qemu: "7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)".into(),
+        machine_type: "pc-q35-7.2".into(),
+        machine: Machine::default(),
+        guest: "9".repeat(64),
+        programs: String::new(),
+        modules: Vec::new(),
+    }
+}
+
+pub fn kernel() -> Identity {
+    Identity {
+        source: "debian:linux-image-6.1.0-56-cloud-amd64=6.1.187-1".into(),
+        sha256: "ab".repeat(32),
+        release: Some("6.1.0-56-cloud-amd64".into()),
+        package_date: Some("2026-01-31".into()),
+        build_id: None,
+        config_sha256: None,
+        arch: Arch::X86_64,
+        format: ImageFormat::BzImage,
+    }
+}
+
+fn workload(row: &str, operation: &str) -> Workload {
+    Workload {
+        row: row.into(),
+        title: format!("{row}, modelled"),
+        operation: operation.into(),
+        program: row.split(':').next().unwrap_or(row).into(),
+        ops: OPS,
+        region: Region::Marked,
+        memory_bytes: 0,
+        params: BTreeMap::new(),
+        signature: BTreeMap::new(),
+        numbers: BTreeMap::new(),
+    }
+}
+
+// Rows of several CPUs: the change has a lock for which four CPUs wait.
+
+const MACHINE_CPUS: u64 = 4;
+
+/// Of the last the change only shares a line.
+const ROWS: [(&str, u64); 4] = [
+    ("scale:call=dup,cpus=1,objects=shared", 1),
+    ("scale:call=dup,cpus=2,objects=shared", 2),
+    ("scale:call=dup,cpus=4,objects=shared", 4),
+    (SHARING, 2),
+];
+
+const SHARING: &str = "scale:call=page-fault,cpus=2,objects=shared";
+
+pub fn several() -> Comparison {
+    let made: Vec<Made> = ROWS.iter().map(|(row, _)| (*row, "one call", nothing as _)).collect();
+    let mut plan = plan("A lock around dup", 7, &made);
+    let method = &mut plan.method;
+    let model = Some(Model::Coherence);
+    let machine = Machine { cpus: MACHINE_CPUS as u32, model, ..Machine::default() };
+    method.asked.machine = machine.clone();
+    method.key.machine = machine;
+    for (workload, (_, cpus)) in method.workloads.iter_mut().zip(ROWS) {
+        workload.params.insert("cpus".into(), cpus);
+    }
+    let root = tempfile::tempdir().unwrap();
+    let dir = run_dir_of(&root.path().join("run"), plan, |step, at| {
+        Ok((profile_of_cpus(step.side, step.layout as u64, ROWS[at]), Signature::new()))
+    });
+    counts(&dir).unwrap()
+}
+
+/// The measurement of a row whose profile is written by `several`.
+fn nothing(_: Side, _: usize) -> Result<(Vec<Line>, Signature), Failure> {
+    unreachable!()
+}
+
+/// Each CPU that works does the same, and those that do not are idle meanwhile.
+fn profile_of_cpus(side: Side, layout: u64, (row, cpus): (&str, u64)) -> String {
+    let (locked, waits) = match side {
+        _ if row == SHARING => (0, 0),
+        Side::Base => (0, 10 * (cpus - 1)),
+        Side::Change => (20, 400 * (cpus - 1)),
+    };
+    let (call, lock) = (OPS * 900 + layout * cpus, OPS * locked);
+    let (total, waits) = (call + lock, OPS * waits);
+    let makespan = (total + waits) / cpus;
+    let idle = (MACHINE_CPUS - cpus) * makespan;
+    let mut text = format!("ktax-profile\t1\napi\t4\nregion\t1\ntotal\t{total}\n");
+    text += &format!("fn\tprocess\t{call}\t0\tksys_dup\n");
+    text += &format!("fn\tprocess\t{lock}\t0\t_raw_spin_lock\n");
+    let function = "native_queued_spin_lock_slowpath";
+    text += &format!("wait\tprocess\t{waits}\t{function}\nidle\t{idle}\tnative_safe_halt\n");
+    for cpu in 0..MACHINE_CPUS {
+        let (work, wait) = (total / cpus, waits / cpus);
+        text += &match cpu < cpus {
+            true => format!("cpu\t{cpu}\t{work}\t{wait}\t0\t{}\n", makespan - work - wait),
+            false => format!("cpu\t{cpu}\t0\t0\t{makespan}\t0\n"),
+        };
+    }
+    // The lock, and what a dup touches in any case.
+    let is_shared = row == SHARING && side == Side::Change;
+    let locks = if is_shared { 2 } else { locked / 20 };
+    let (of_lock, of_call) = (locks * OPS * (cpus - 1), OPS / 4 * (cpus - 1) + layout + 2);
+    text += &format!("transfer\tprocess\t{of_call}\tksys_dup\n");
+    text += &format!("line\tdirect\t{of_call}\t2\t0\tksys_dup\n");
+    if of_lock > 0 {
+        text += &format!("transfer\tprocess\t{of_lock}\t_raw_spin_lock\n");
+        text += &format!("line\tdata\t{of_lock}\t1\t40\tdup_lock\n");
+    }
+    text += &format!("transfers\t{}\n", of_lock + of_call);
+    text += &paths(call, lock, waits, idle);
+    text + &format!("makespan\t{makespan}\t100\t90\ntrace\t56f4e621a1079e22\nend\n")
+}
+
+/// Two functions take the lock, one of which is known to; half of the idle time is a process's that
+/// sleeps.
+fn paths(call: u64, lock: u64, waits: u64, idle: u64) -> String {
+    let path =
+        |depth: u64, own: u64, name: &str| format!("path\tprocess\t{depth}\t{own}\t0\t9\t{name}\n");
+    let slowpath = path(2, 0, "native_queued_spin_lock_slowpath");
+    let own = waits / 4;
+    path(0, call, "ksys_dup")
+        + &path(1, lock, "_raw_spin_lock")
+        + &path(1, 0, "alloc_fd")
+        + &slowpath
+        + &format!("path-wait\t{}\n", waits - own)
+        + &path(1, 0, "own_driver")
+        + &slowpath
+        + &format!("path-wait\t{own}\n")
+        + &path(1, 0, "pipe_read")
+        + &path(2, 0, "schedule")
+        + &format!("path-idle\t{}\n", idle / 2)
 }

@@ -11,7 +11,7 @@ use ktax::model::{Comparison, Side, Signature, Verdict};
 use ktax::report::Report;
 use ktax::rundir::{AnyRunDir, RunDir};
 
-use super::fixtures::{OPS, plan, run_dir_of};
+use super::cases::{OPS, plan, run_dir_of};
 use super::{check, page_of};
 use crate::common::files::has;
 use crate::common::require::{Need, require};
@@ -90,7 +90,7 @@ fn directory(dir: &Path) -> PathBuf {
 
 /// A run directory, and what it says.
 fn made(path: &Path) -> Comparison {
-    let made = [(ROW, "one read", (|_, _| unreachable!()) as super::fixtures::Measure)];
+    let made = [(ROW, "one read", (|_, _| unreachable!()) as super::cases::Measure)];
     let run: RunDir<_> = run_dir_of(path, plan("A hook in read", 5, &made), |step, _| {
         Ok((profile_text(step.side, step.layout as u64), Signature::new()))
     });
@@ -216,7 +216,7 @@ fn a_profile_for_callgrind_is_read_by_callgrind_annotate() {
 #[test]
 fn a_row_without_a_verdict_is_explained_by_its_functions_and_call_paths() {
     let dir = scratch();
-    let made = [(ROW, "one read", (|_, _| unreachable!()) as super::fixtures::Measure)];
+    let made = [(ROW, "one read", (|_, _| unreachable!()) as super::cases::Measure)];
     let explain = |name: &str, layouts: usize, of: fn(Side, u64) -> (Side, u64)| {
         let path = dir.path().join(name);
         let dir: RunDir<_> = run_dir_of(&path, plan("", layouts, &made), |step, _| {
@@ -255,8 +255,7 @@ fn what_has_no_paths_says_where_they_are() {
     let explained = run(ktax().arg("report").arg(&json).args(["--explain", ROW])).stdout;
     assert!(explained.contains("ktax report DIR --explain read-1"), "{explained}");
     let refused = |of: &Path, more: &[&str]| {
-        let ran = run(ktax().arg("report").arg(of).args(more));
-        assert_eq!(ran.status, 2, "{}", ran.stderr);
+        let ran = run(ktax().arg("report").arg(of).args(more)).exits(2);
         ran.stderr
     };
     let of_file = refused(&json, &["--explain", ROW, "--paths", "folded"]);

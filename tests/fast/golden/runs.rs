@@ -10,7 +10,7 @@ use ktax::model::{
 use ktax::report::{FORMATS, Format};
 use ktax::rundir::{AnyRunDir, RunDir};
 
-use super::{cases, fixtures};
+use super::cases;
 
 #[test]
 fn verdicts_are_what_the_runs_say() {
@@ -56,8 +56,8 @@ fn functions_add_up_to_the_delta() {
 
 /// A directory with one row, five Layouts, and everything measured.
 fn small(root: &Path) -> RunDir<CountsPlan> {
-    let measure: fixtures::Measure = |_, _| Ok((vec![("process", "f", 10, 0)], [].into()));
-    fixtures::run_dir(root, "small", 5, &[("row", "one call", measure)])
+    let measure: cases::Measure = |_, _| Ok((vec![("process", "f", 10, 0)], [].into()));
+    cases::run_dir(root, "small", 5, &[("row", "one call", measure)])
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn samples_that_do_not_fit_are_refused() {
     // Profiles of other counts than the Samples, in the change under every Layout: an error.
     for step in dir.plan().method.steps.iter().filter(|step| step.side == Side::Change) {
         let run = Run { row: "row".into(), outcome: Outcome::Measured(sample.clone()) };
-        let profile = fixtures::profile_text("row", &[("process", "f", 11, 0)]);
+        let profile = cases::profile_text("row", &[("process", "f", 11, 0)]);
         dir.write_run(step, &run, Some(&profile)).unwrap();
     }
     assert_eq!(counts(&dir).unwrap().rows[0].verdict, Verdict::NoDetectedChange);

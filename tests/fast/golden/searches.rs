@@ -9,7 +9,7 @@ use ktax::model::{
 use ktax::report::view::Section;
 use ktax::report::{FORMATS, NothingToSearch, Report, TEXT};
 
-use super::{at, cases, estimates, guests, show};
+use super::{at, cases, estimates, results, show};
 
 pub fn bisection() -> Bisection {
     let (base, change) = (206.0, 231.5);
@@ -88,7 +88,7 @@ pub fn ledger() -> LedgerTable {
 
 /// Features of a guest: what each does to its exits and to their time.
 pub fn guests_ledger() -> LedgerTable {
-    let compared = guests::compared();
+    let compared = results::guests_compared();
     let mut other = compared.clone();
     // What the other one does to the first row comes to nothing.
     other.rows[0].verdict = Verdict::NoDetectedChange;

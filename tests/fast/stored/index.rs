@@ -1,15 +1,25 @@
 //! The index is never the only copy of anything.
 
-use std::fs;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{fs, io};
 
 use rusqlite::Connection;
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, apply_filter,
+};
+use serde_json::Value;
 
-use super::Asked;
-use super::generated::{self, Made};
-use crate::common::run;
+use super::{Asked, Made};
+use crate::common::hostile::hostile;
+use crate::common::mounts::{in_namespace, may_mount};
+use crate::common::{Ran, run};
+use crate::golden::cases;
 
 /// At once, and in all.
 const WRITERS: usize = 16;
@@ -32,10 +42,10 @@ pub fn filled() -> Asked {
         .iter()
         .enumerate()
         .flat_map(|(at, release)| rows.map(|row| Made::of(row, release, 10_000 + 100 * at as u64)));
-    generated::fill(&asked.store, all);
+    super::fill(&asked.store, all);
     asked.said(&["tag", "first", "6.1.1"]);
     let run = asked.path().join("run");
-    crate::golden::fixtures::run_dir(&run, "kept", 5, super::diff::ROWS);
+    crate::golden::cases::run_dir(&run, "kept", 5, super::history::ROWS);
     asked.said(&["analyse", run.to_str().unwrap()]);
     asked.said(&["store", "import", run.to_str().unwrap()]);
     asked
@@ -129,8 +139,8 @@ fn what_the_store_loses_the_index_forgets_and_what_is_damaged_is_said() {
     fs::remove_file(file_of_index(&asked)).unwrap();
     let ran = asked.ktax(&["log"]);
     assert_eq!(ran.status, 0);
-    assert!(ran.stderr.contains("1 file of the store cannot be read: "), "{}", ran.stderr);
-    assert!(ran.stderr.contains("`ktax store fsck` moves it aside"), "{}", ran.stderr);
+    ran.says("1 file of the store cannot be read: ");
+    ran.says("`ktax store fsck` moves it aside");
     asked.ktax(&["store", "fsck"]);
     assert_eq!(asked.ktax(&["log"]).stderr, "");
 }
@@ -157,15 +167,15 @@ fn a_log_tells_the_results_of_one_day_apart_by_their_time() {
 fn counts_that_are_replaced_are_read_again() {
     let asked = filled();
     assert!(asked.said(&["history", "stat"]).contains("10 100.00"), "as it was");
-    let object = asked.store.path(&generated::measurement(&Made::of("stat", "6.1.2", 10_100)).of);
+    let object = asked.store.path(&super::measurement(&Made::of("stat", "6.1.2", 10_100)).of);
     fs::remove_file(&object).unwrap();
-    generated::fill(&asked.store, [Made::of("stat", "6.1.2", 12_345)]);
+    super::fill(&asked.store, [Made::of("stat", "6.1.2", 12_345)]);
     let said = asked.said(&["history", "stat"]);
     assert!(said.contains("12 345.00") && !said.contains("10 100.00"), "{said}");
     // A link to nowhere in the place of an object ends, and says so.
     fs::remove_file(&object).unwrap();
     std::os::unix::fs::symlink("/nowhere/x", &object).unwrap();
-    let again = asked.store.put(&generated::measurement(&Made::of("stat", "6.1.2", 1)));
+    let again = asked.store.put(&super::measurement(&Made::of("stat", "6.1.2", 1)));
     assert!(again.unwrap_err().to_string().contains("it is a symbolic link, not a regular file"));
 }
 
@@ -230,7 +240,7 @@ fn a_large_index_is_announced_when_it_is_made() {
     let asked = Asked::new();
     let all = (0..1024).map(|cost| ("getppid", format!("6.1.{cost}"), 10_000 + cost));
     for (row, release, cost) in all {
-        generated::fill(&asked.store, [Made::of(row, &release, cost)]);
+        super::fill(&asked.store, [Made::of(row, &release, cost)]);
     }
     let said = || asked.ktax(&["log", "--subjects"]).stderr;
     assert_eq!(said(), "ktax: reading 1024 measurements into the index of the store\n");
@@ -241,7 +251,7 @@ fn a_large_index_is_announced_when_it_is_made() {
 #[test]
 fn the_subjects_of_measurements_that_are_gone_are_gone() {
     let asked = Asked::new();
-    generated::fill(&asked.store, ["6.1.1", "6.1.2"].map(|release| Made::of("stat", release, 100)));
+    super::fill(&asked.store, ["6.1.1", "6.1.2"].map(|release| Made::of("stat", release, 100)));
     let first = asked.store.objects().unwrap().remove(0);
     asked.said(&["store", "index"]);
     fs::remove_file(first).unwrap();
@@ -267,4 +277,396 @@ fn an_index_that_is_locked_for_long_stays() {
     drop(db);
     assert_eq!(lasting(&said), expected[1]);
     assert!(answers(&asked) == expected);
+}
+
+// File systems that lack something: locks, room, the right to write.
+
+const KTAX: &str = env!("CARGO_BIN_EXE_ktax");
+
+/// A filter under which file locks fail, as on a file system without them.
+fn without_locks() -> BpfProgram {
+    let command = |number| {
+        let is_it = SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, number);
+        SeccompRule::new(vec![is_it.unwrap()]).unwrap()
+    };
+    // fcntl(F_SETLK, F_SETLKW and those of open files), and flock.
+    let fcntl = [6, 7, 37, 38].map(command).to_vec();
+    let rules = [(72, fcntl), (73, vec![])].into();
+    let refused = SeccompAction::Errno(37); // ENOLCK
+    let filter = SeccompFilter::new(
+        rules,
+        SeccompAction::Allow,
+        refused,
+        std::env::consts::ARCH.try_into().unwrap(),
+    );
+    filter.unwrap().try_into().unwrap()
+}
+
+fn under(filter: &BpfProgram, asked: &Asked, words: &[&str]) -> Ran {
+    let mut command = asked.command(words);
+    lock_free(&mut command, filter);
+    run(&mut command)
+}
+
+fn lock_free(command: &mut Command, filter: &BpfProgram) {
+    let filter = filter.clone();
+    // SAFETY: the closure makes system calls alone, and allocates nothing.
+    unsafe { command.pre_exec(move || apply_filter(&filter).map_err(io::Error::other)) };
+}
+
+#[test]
+fn without_file_locks_the_answers_are_the_same_and_the_index_is_in_memory() {
+    let asked = filled();
+    let expected = answers(&asked);
+    let filter = without_locks();
+    for (words, expected) in ASKED.iter().zip(&expected) {
+        let ran = under(&filter, &asked, words);
+        assert!(lasting(&ran.stdout) == *expected, "{words:?}: {}", ran.stderr);
+    }
+    let ran = under(&filter, &asked, &["store", "index"]).exits(2);
+    ran.says("there is no file; give --cache");
+    // The store itself locks nothing: it can be written.
+    let run = asked.path().join("run");
+    let other = asked.path().join("other");
+    let words = ["store", "import", run.to_str().unwrap(), "--store", other.to_str().unwrap()];
+    let ran = under(&filter, &asked, &words);
+    assert_eq!(
+        (ran.status, ran.stdout.as_str()),
+        (0, "kept 4 new measurements and 1 new result\n")
+    );
+}
+
+#[test]
+fn a_cache_and_a_store_that_are_read_only_can_be_asked() {
+    if !may_mount() {
+        return;
+    }
+    let asked = filled();
+    let expected = asked.said(&["history", "--json"]);
+    let mount = "mount --bind \"$2\" /mnt && mount -o remount,bind,ro,noexec /mnt && \
+                 KTAX_STORE=/mnt/store KTAX_CACHE=/mnt/cache \"$1\" history --json";
+    for remove in [false, true] {
+        if remove {
+            fs::remove_dir_all(asked.path().join("cache")).unwrap();
+        }
+        let ran = in_namespace(mount, &[OsStr::new(KTAX), asked.path().as_os_str()]);
+        assert_eq!((ran.status, ran.stdout.as_str()), (0, expected.as_str()), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_full_disk_beneath_the_index_costs_no_answer() {
+    if !may_mount() {
+        return;
+    }
+    let asked = filled();
+    let expected = asked.said(&["history", "--json"]);
+    // From no room for a directory to room for all of it.
+    for pages in [1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144] {
+        let script = "mount -t tmpfs -o size=$3k none /mnt && KTAX_CACHE=/mnt KTAX_STORE=\"$2\" \
+                      \"$1\" history --json";
+        let size = (4 * pages).to_string();
+        let words = [OsStr::new(KTAX), asked.store.root().as_os_str(), OsStr::new(&size)];
+        let ran = in_namespace(script, &words);
+        assert_eq!((ran.status, ran.stdout.as_str()), (0, expected.as_str()), "{}", ran.stderr);
+    }
+}
+
+/// The store of another run is filled on a file system without locks, and asked on one with them.
+#[test]
+fn writers_that_are_killed_without_file_locks_lose_nothing() {
+    let asked = filled();
+    let expected = answers(&asked);
+    let (objects, results) = (asked.store.objects().unwrap(), asked.store.results().unwrap());
+    let filter = without_locks();
+    let run = asked.path().join("run");
+    let mut killed = 0;
+    while killed < KILLED {
+        for object in objects.iter().chain(&results).step_by(3) {
+            let _ = fs::remove_file(object);
+        }
+        killed += kill(&asked, |command| {
+            command.args(["store", "import"]).arg(&run);
+            lock_free(command, &filter);
+        });
+        for object in asked.store.objects().unwrap() {
+            asked.store.read(&object).unwrap();
+        }
+    }
+    // What was removed is made again: of the run by its import, of the others by hand.
+    let again = filled();
+    asked.said(&["store", "import", again.store.root().to_str().unwrap()]);
+    assert!(answers(&asked) == expected);
+    assert!(dump(&file(&asked)) == dump(&file(&again)));
+}
+
+// Whatever stands in a store: it does nothing to a terminal, to a page, or to the database.
+
+/// Texts that mean something to a shell, SQL or a spreadsheet, beside those for pages.
+const TEXTS: [&str; 12] = [
+    "'; DROP TABLE measurement; --",
+    "\" OR 1=1 --",
+    "%_\\",
+    "</td><script>alert(1)</script>",
+    "\u{1b}[2J\u{1b}]0;title\u{7}",
+    "\u{202e}drow",
+    "a\nb\tc",
+    "$(touch x)",
+    "`id`",
+    "\u{0}",
+    "=cmd|' /C calc'!A0",
+    "x@y@z",
+];
+
+fn all() -> Vec<String> {
+    TEXTS.iter().map(|text| (*text).to_owned()).chain(hostile()).collect()
+}
+
+/// A store that has them in every place.
+fn filled_by_others() -> Asked {
+    let asked = Asked::new();
+    let usual = Made::of("getppid", "6.1.1", 10_000);
+    super::fill(&asked.store, [usual.clone(), Made { boot_line: "quiet", ..usual }]);
+    for (at, text) in all().iter().enumerate() {
+        let mut of = super::measurement(&Made::of("getppid", "6.1.2", 10_000));
+        of.of.kernel_sha256 = ktax::disk::sha256(text);
+        of.kernel.sha256 = of.of.kernel_sha256.clone();
+        of.kernel.release = Some(format!("6.2.{at}{text}"));
+        of.kernel.source.clone_from(text);
+        of.subject.kernel.clone_from(text);
+        of.of.boot_line.clone_from(text);
+        of.of.workload.operation.clone_from(text);
+        of.of.key.qemu.clone_from(text);
+        asked.store.put(&of).unwrap();
+        let mut row = super::measurement(&Made::of("getppid", "6.1.1", 10_000));
+        row.of.workload.row = format!("row{text}");
+        asked.store.put(&row).unwrap();
+    }
+    let run = asked.path().join("run");
+    cases::run_dir(&run, TEXTS[3], 5, super::history::ROWS);
+    asked.said(&["analyse", run.to_str().unwrap()]);
+    asked.said(&["store", "import", run.to_str().unwrap()]);
+    asked
+}
+
+/// Runs it, and looks at every character that it prints.
+fn harmless(asked: &Asked, words: &[&str]) -> Ran {
+    let ran = asked.ktax(words);
+    for said in [&ran.stdout, &ran.stderr] {
+        let bad = said.chars().find(|c| ktax::text::is_dangerous(*c) && *c != '\n');
+        assert!(bad.is_none(), "{words:?}: {bad:?} in {said}");
+    }
+    ran
+}
+
+#[test]
+fn texts_of_others_are_inert_everywhere() {
+    let asked = filled_by_others();
+    for words in [
+        &["log"][..],
+        &["log", "--json"],
+        &["log", "--subjects"],
+        &["log", "--subjects", "--json"],
+        &["history"],
+        &["history", "--format", "markdown"],
+        &["history", "--format", "csv"],
+        &["history", "--json"],
+        &["tag"],
+    ] {
+        let ran = harmless(&asked, words);
+        assert_eq!(ran.status, 0, "{words:?}: {}", ran.stderr);
+    }
+    // An argument has no NUL.
+    let all = all().into_iter().filter(|text| !text.contains('\0'));
+    for (at, text) in all.enumerate() {
+        let text = text.as_str();
+        let most = if at < TEXTS.len() { usize::MAX } else { 3 };
+        for words in [
+            ["diff", "6.1.1", text],
+            ["tag", text, "6.1.1"],
+            ["history", "--along", text],
+            ["diff", text, "6.1.1"],
+            ["tag", "name", text],
+            ["history", "--", text],
+            ["history", "--function", text],
+            ["show", "--", text],
+            ["log", "-w", text],
+            ["log", "--kernel", text],
+        ]
+        .into_iter()
+        .take(most)
+        {
+            let ran = harmless(&asked, &words);
+            assert!([0, 2, 3].contains(&ran.status), "{words:?}: {} {}", ran.status, ran.stderr);
+        }
+    }
+    // Nothing was dropped, and a page has no more elements than ktax writes.
+    assert!(asked.said(&["log", "--subjects"]).contains("6.1.1@quiet"));
+    let site = asked.path().join("site");
+    asked.said(&["site", site.to_str().unwrap()]);
+    let index = fs::read_to_string(site.join("index.html")).unwrap();
+    assert!(!index.contains("<script") && index.contains("&lt;script&gt;"), "{index}");
+    assert!(!fs::exists("x").unwrap());
+}
+
+/// The control: the same look at what is not escaped finds something.
+#[test]
+fn what_is_looked_for_is_there_before_it_is_escaped() {
+    let all = all();
+    let found = all.iter().filter(|text| text.chars().any(ktax::text::is_dangerous)).count();
+    assert!(all.len() >= 62 && found >= 20, "{found} of {}", all.len());
+}
+
+// What is removed from a store, what stays, and what is said of it.
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Two rows of two kernels by one guest, one of them by another guest too, and a result.
+fn filled_to_prune() -> Asked {
+    let asked = Asked::new();
+    for release in ["6.1.1", "6.1.2"] {
+        super::fill(&asked.store, ["getppid", "stat"].map(|row| Made::of(row, release, 100)));
+    }
+    let mut newer = super::measurement(&Made::of("getppid", "6.1.2", 100));
+    newer.of.key.guest = "8".repeat(64);
+    asked.store.put(&newer).unwrap();
+    let run = asked.path().join("run");
+    cases::run_dir(&run, "what it costs", 5, super::history::ROWS);
+    asked.said(&["analyse", run.to_str().unwrap()]);
+    asked.said(&["import", run.to_str().unwrap()]);
+    asked
+}
+
+fn files(asked: &Asked) -> [usize; 2] {
+    [asked.store.objects().unwrap().len(), asked.store.results().unwrap().len()]
+}
+
+fn json(asked: &Asked, words: &[&str]) -> Value {
+    let words = [&["store", "prune", "--json"], words].concat();
+    serde_json::from_str(&asked.said(&words)).unwrap()
+}
+
+#[test]
+fn a_dry_run_lists_what_goes_with_its_size_and_removes_nothing() {
+    let asked = filled_to_prune();
+    let [objects, results] = files(&asked);
+    let said = asked.said(&["store", "prune", "-n", "--subject", "6.1.2"]);
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), 4, "{said}");
+    assert!(lines[..3].iter().all(|line| line.contains(" bytes  measurement ")), "{said}");
+    assert!(
+        lines[0].contains("getppid of 6.1.2, guest ") && lines[2].contains("stat of "),
+        "{said}"
+    );
+    assert!(lines[3].starts_with("would remove 3 measurements and 0 results, "), "{said}");
+    assert_eq!(files(&asked), [objects, results]);
+    let all = json(&asked, &["-n", "--subject", "6.1.2"]);
+    let bytes = asked.store.objects().unwrap();
+    let named: u64 = all["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|object| {
+            let path = object["path"].as_str().unwrap();
+            assert!(bytes.iter().any(|object| object.to_str() == Some(path)), "{path}");
+            fs::metadata(path).unwrap().len()
+        })
+        .sum();
+    assert_eq!((all["bytes"].as_u64(), all["dry_run"].as_bool()), (Some(named), Some(true)));
+    let removed = asked.said(&["store", "prune", "--subject", "6.1.2"]);
+    assert!(removed.starts_with("removed 3 measurements and 0 results, "), "{removed}");
+    assert_eq!(files(&asked), [objects - 3, results]);
+    assert!(asked.refused(&["diff", "6.1.1", "6.1.2"]).contains("has no \"6.1.2\""));
+}
+
+#[test]
+fn guests_are_listed_and_removed_and_others_stay() {
+    let asked = filled_to_prune();
+    let listed = asked.said(&["store", "du", "--guests"]);
+    assert!(listed.contains("888888888888") && listed.contains("999999999999"), "{listed}");
+    let [objects, results] = files(&asked);
+    let said = asked.said(&["store", "prune", "--guest", "8888"]);
+    assert!(said.starts_with("removed 1 measurement and 0 results, "), "{said}");
+    assert_eq!(files(&asked), [objects - 1, results]);
+    // None of these is of the guest programs of this ktax.
+    asked.said(&["store", "prune", "--other-guests"]);
+    assert_eq!(files(&asked), [0, results]);
+    assert_eq!(
+        asked.said(&["store", "prune", "--other-guests"]),
+        "removed 0 measurements and 0 \
+         results, 0 bytes\n"
+    );
+}
+
+/// Tags are reasons to keep, and what depends on what goes is named.
+#[test]
+fn what_has_a_tag_stays_unless_it_is_asked_for() {
+    let asked = filled_to_prune();
+    asked.said(&["tag", "before", "6.1.1"]);
+    let said = asked.refused(&["store", "prune", "--subject", "6.1.1"]);
+    assert!(said.contains("`ktax tag --delete before`") && said.contains("--tagged"), "{said}");
+    let all = json(&asked, &["--other-guests"]);
+    assert_eq!(all["kept_for_tags"]["before"], 2, "{all}");
+    assert_eq!(files(&asked)[0], 2, "those of the tag");
+    let said = asked.said(&["store", "prune", "--subject", "before", "--tagged"]);
+    assert!(said.contains("the tag before has no measurement then"), "{said}");
+    assert_eq!(files(&asked)[0], 0);
+    // The result of what was imported: its measurements are gone.
+    let asked = filled_to_prune();
+    let all = json(&asked, &["--dry-run", "--other-guests"]);
+    let results = asked.store.results().unwrap();
+    let name = results[0].file_name().unwrap().to_str().unwrap();
+    assert_eq!(all["results_of_these"][0], name.split('.').next().unwrap(), "{all}");
+    let said = asked.said(&["store", "prune", "--other-guests"]);
+    assert!(said.contains("1 result, such as ") && said.contains("`ktax show` still"), "{said}");
+    asked.said(&["show", &name[..8]]);
+}
+
+#[test]
+fn what_is_named_or_old_goes_alone() {
+    let asked = filled_to_prune();
+    let [objects, results] = files(&asked);
+    let object = asked.store.objects().unwrap().remove(0);
+    let old = File::options().append(true).open(&object).unwrap();
+    old.set_modified(SystemTime::now() - 40 * DAY).unwrap();
+    let result = asked.store.results().unwrap().remove(0);
+    let id = |path: &std::path::Path| path.file_name().unwrap().to_str().unwrap()[..12].to_owned();
+    let said = asked.said(&["store", "prune", "-n", "--older-than", "41"]);
+    assert!(said.starts_with("would remove 0 measurements and 0 results"), "{said}");
+    let said = asked.said(&["store", "prune", "-n", "--older-than", "39"]);
+    assert!(said.contains(&id(&object)) && said.contains("1 measurement and 0 results"), "{said}");
+    let named = [id(&object), id(&result)];
+    let said = asked.said(&["store", "prune", &named[0], &named[1].to_uppercase()]);
+    assert!(said.starts_with("removed 1 measurement and 1 result, "), "{said}");
+    assert_eq!(files(&asked), [objects - 1, results - 1]);
+    let said = asked.refused(&["store", "prune", &named[0]]);
+    assert!(said.contains("no result and no measurement begins with"), "{said}");
+    // With age alone results go, too.
+    asked.said(&["store", "prune", "--older-than", "0"]);
+    assert_eq!(asked.said(&["log"]), "");
+}
+
+#[test]
+fn what_is_not_named_is_not_guessed() {
+    let asked = filled_to_prune();
+    let before = files(&asked);
+    assert!(asked.refused(&["store", "prune"]).contains("nothing is named"));
+    assert!(asked.refused(&["store", "prune", "--tagged"]).contains("nothing is named"));
+    for words in [
+        &["--guest", "89"][..],
+        &["--guest", "../x"],
+        &["--guest", ""],
+        &["--guest", "8888", "--other-guests"],
+        &["--older-than", "-1"],
+        &["--older-than", "18446744073709551615"],
+        &["--older-than", "tomorrow"],
+        &["--subject", "6.1"],
+        &["--subject", ""],
+        &["", "x"],
+        &["2a", "--subject", "6.1.1"],
+    ] {
+        let ran = asked.ktax(&[&["store", "prune"], words].concat());
+        assert_eq!(ran.status, 2, "{words:?}: {}{}", ran.stdout, ran.stderr);
+        assert_eq!(files(&asked), before, "{words:?}");
+    }
 }

@@ -1,23 +1,25 @@
 //! What the store answers without a boot: log, show, diff, tag, history, site.
 
-mod diff;
-pub mod generated;
 mod history;
-mod hostile;
 mod index;
-mod mounts;
-mod names;
-mod prune;
-mod site;
 
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ktax::store::Store;
-
+use ktax::disk::sha256;
+use ktax::model::{
+    Arch, AskedGuest, Boot, FORMAT, Identity, ImageFormat, Key, Layout, Machine, Measurand,
+    MeasuredLayout, Measurement, Region, Sample, Signature, Subject, Workload,
+};
+use ktax::rundir::profile;
+use ktax::store::{Store, Tagged};
 use tempfile::TempDir;
 
+use crate::common::files::files_below;
 use crate::common::{Ran, ktax, run, scratch};
+use crate::golden::cases;
 
 /// A store and a cache of its own.
 struct Asked {
@@ -62,4 +64,404 @@ impl Asked {
         assert_eq!((ran.status, ran.stdout.as_str()), (2, ""), "{words:?}: {}", ran.stderr);
         ran.stderr
     }
+}
+
+// A store of measurements that nobody measured, as large as is wanted.
+
+/// Operations of every region.
+const OPS: u64 = 1_000;
+
+/// What one measurement is of.
+#[derive(Debug, Clone)]
+pub struct Made<'a> {
+    /// The row's name.
+    pub row: &'a str,
+    /// The kernel's release.
+    pub release: &'a str,
+    /// The boot line.
+    pub boot_line: &'a str,
+    /// QEMU's version.
+    pub qemu: &'a str,
+    /// Instructions of an operation.
+    pub cost: u64,
+    /// Functions that share the cost; the first has what is left.
+    pub functions: usize,
+}
+
+impl<'a> Made<'a> {
+    pub fn of(row: &'a str, release: &'a str, cost: u64) -> Made<'a> {
+        Made { row, release, boot_line: "", qemu: "7.2.22", cost, functions: 3 }
+    }
+}
+
+/// As it would have been measured under five layouts that differ by an instruction each.
+pub fn measurement(made: &Made<'_>) -> Measurement {
+    let kernel = kernel(made.release);
+    let layout = |at: u32| Layout { seed: at, padding: at, phase: u64::from(at) };
+    let key = Key {
+        engine: "exact".into(),
+        qemu: made.qemu.into(),
+        machine_type: "pc-q35-7.2".into(),
+        machine: Machine::default(),
+        guest: "9".repeat(64),
+        programs: String::new(),
+        modules: Vec::new(),
+    };
+    let of = Measurand {
+        kernel_sha256: kernel.sha256.clone(),
+        boot_line: made.boot_line.into(),
+        machine: Machine::default(),
+        key,
+        workload: workload(made.row),
+        layouts: (0..5).map(layout).collect(),
+    };
+    let layouts = (0..5).map(|at| under(made, at)).collect();
+    let subject = Subject::new(&kernel.source, made.boot_line);
+    Measurement {
+        format: FORMAT,
+        of,
+        kernel,
+        subject,
+        guest: AskedGuest::default(),
+        seed: 1,
+        layouts,
+    }
+}
+
+fn under(made: &Made<'_>, layout: u64) -> MeasuredLayout {
+    let total = made.cost * OPS + layout;
+    let each = total / made.functions as u64 / 2;
+    let mut lines = String::new();
+    let mut left = total;
+    for at in 1..made.functions {
+        lines += &format!("fn\tprocess\t{each}\t0\tkernel_function_{at}\n");
+        left -= each;
+    }
+    let text = format!(
+        "ktax-profile\t1\napi\t1\nregion\t{}\ntotal\t{total}\n\
+         fn\tprocess\t{left}\t0\tdo_syscall_64\n{lines}end\n",
+        made.row
+    );
+    let parsed = profile::parse(&text).unwrap();
+    let sample = Sample {
+        ops: OPS,
+        counts: parsed.counts(),
+        total,
+        tsc: total,
+        signature: Signature::from([("calls".to_owned(), OPS)]),
+        values: Signature::new(),
+        notes: Vec::new(),
+        printed: None,
+        parallel: None,
+    };
+    MeasuredLayout { boot: Boot::default(), sample, profile: text }
+}
+
+pub fn kernel(release: &str) -> Identity {
+    Identity {
+        source: format!("debian:linux-image-{release}={}", release.split('-').next().unwrap()),
+        sha256: sha256(release),
+        release: Some(release.to_owned()),
+        package_date: None,
+        build_id: None,
+        config_sha256: None,
+        arch: Arch::X86_64,
+        format: ImageFormat::BzImage,
+    }
+}
+
+fn workload(row: &str) -> Workload {
+    Workload {
+        row: row.into(),
+        title: format!("{row}, modelled"),
+        operation: "one call".into(),
+        program: row.split(':').next().unwrap_or(row).into(),
+        ops: OPS,
+        region: Region::Marked,
+        memory_bytes: 0,
+        params: BTreeMap::new(),
+        signature: Signature::from([("calls".to_owned(), OPS)]),
+        numbers: Default::default(),
+    }
+}
+
+/// Puts these into a store.
+pub fn fill<'a>(store: &Store, all: impl IntoIterator<Item = Made<'a>>) {
+    for made in all {
+        store.put(&measurement(&made)).unwrap();
+    }
+}
+
+// Pages that link to each other.
+
+#[test]
+fn every_page_is_linked_and_every_link_is_a_page() {
+    let asked = Asked::new();
+    let run = asked.path().join("run");
+    cases::run_dir(&run, "what it costs", 5, history::ROWS);
+    asked.said(&["analyse", run.to_str().unwrap()]);
+    asked.said(&["store", "import", run.to_str().unwrap()]);
+    let of = |release, cost| Made::of("fork-pages:pages=16", release, cost);
+    fill(&asked.store, [of("6.1.1", 10_000), of("6.1.2", 10_005)]);
+    let site = asked.path().join("site");
+    let ran = asked.ktax(&["site", site.to_str().unwrap()]);
+    assert!(ran.status == 0 && ran.stderr.contains("wrote 3 pages; open "), "{}", ran.stderr);
+    let index = fs::read_to_string(site.join("index.html")).unwrap();
+    let links: BTreeSet<PathBuf> = index
+        .split("href=\"")
+        .skip(1)
+        .map(|rest| site.join(rest.split('"').next().unwrap()))
+        .collect();
+    let written = files_below(&site);
+    let pages: BTreeSet<PathBuf> = written.iter().map(|(path, _)| site.join(path)).collect();
+    assert_eq!(pages.len(), 3);
+    assert!(pages.iter().all(|page| links.contains(page) || page.ends_with("index.html")));
+    assert!(links.iter().all(|link| link.is_file()), "{links:?}");
+    assert!(index.contains("what it costs") && index.contains("2 of 2 rows slower"), "the newest");
+    assert!(
+        !index.contains("<script") && !index.contains("http:") && !index.contains("https:"),
+        "nothing runs or is loaded"
+    );
+    // By the threshold of `ktax history`: 0.05 % is no step.
+    assert!(index.contains("fork-pages:pages=16 over 2 kernels: no step"), "{index}");
+    // Again: the same bytes. What is no site is left alone.
+    asked.said(&["site", site.to_str().unwrap()]);
+    assert!(files_below(&site) == written);
+    // A result that is gone has no page any more. What ktax did not write stays.
+    let mine = site.join("results/mine.html");
+    fs::copy(site.join("index.html"), &mine).unwrap();
+    fs::remove_file(&asked.store.results().unwrap()[0]).unwrap();
+    asked.said(&["site", site.to_str().unwrap()]);
+    let left: Vec<PathBuf> = files_below(&site).iter().map(|(path, _)| site.join(path)).collect();
+    let history = site.join("history/fork-pages_pages=16.html");
+    assert_eq!(left, [history, site.join("index.html"), mine]);
+    let said = asked.refused(&["site", run.to_str().unwrap()]);
+    assert!(said.contains("is not empty, and not a site of ktax"), "{said}");
+}
+
+/// What a killed `ktax site` has half-written is gone after the next, and two do not mix.
+#[test]
+fn a_site_is_written_by_one_and_keeps_nothing_half() {
+    let asked = Asked::new();
+    let of = |release, cost| Made::of("getppid", release, cost);
+    fill(&asked.store, [of("6.1.1", 10_000), of("6.1.2", 10_100)]);
+    let site = asked.path().join("site");
+    fs::create_dir_all(&site).unwrap();
+    fs::write(site.join(".new-first"), "half").unwrap();
+    asked.said(&["site", site.to_str().unwrap()]);
+    let whole = files_below(&site);
+    assert!(whole.iter().all(|(path, _)| !path.to_string_lossy().contains(".new-")), "{whole:?}");
+    for half in [".new-abc", "history/.new-abc"] {
+        fs::write(site.join(half), "half").unwrap();
+    }
+    let held = ktax::disk::Lock::take(fs::File::open(&site).unwrap()).unwrap();
+    let said = asked.refused(&["site", site.to_str().unwrap()]);
+    assert!(said.contains("another ktax writes "), "{said}");
+    drop(held);
+    asked.said(&["site", site.to_str().unwrap()]);
+    assert!(files_below(&site) == whole);
+}
+
+/// A page of a result is no site, whatever its name is. A site that was not finished is one.
+#[test]
+fn only_a_site_is_written_over() {
+    let asked = Asked::new();
+    let of = |release, cost| Made::of("fork-pages:pages=16", release, cost);
+    let long = "x".repeat(300);
+    fill(&asked.store, [of("6.1.1", 10_000), of("6.1.2", 10_005)]);
+    let long = ["6.1.1", "6.1.2"].map(|release| Made::of(&long, release, 100));
+    fill(&asked.store, long);
+    let page = asked.path().join("mine");
+    fs::create_dir(&page).unwrap();
+    let index = page.join("index.html");
+    asked.said(&["history", "fork-pages:pages=16", "--html", index.to_str().unwrap()]);
+    let said = asked.refused(&["site", page.to_str().unwrap()]);
+    assert!(said.contains("is not empty, and not a site of ktax"), "{said}");
+    let site = asked.path().join("site");
+    fs::create_dir(&site).unwrap();
+    asked.said(&["site", site.to_str().unwrap()]);
+    let history = site.join("history");
+    fs::remove_dir_all(&history).unwrap();
+    fs::write(&history, "in the way").unwrap();
+    assert_ne!(asked.ktax(&["site", site.to_str().unwrap()]).status, 0);
+    fs::remove_file(&history).unwrap();
+    asked.said(&["site", site.to_str().unwrap()]);
+    assert_eq!(fs::read_dir(&history).unwrap().count(), 2);
+}
+
+// Which subject a name means.
+
+const OLD: &str = "6.1.0-55-cloud-amd64";
+const NEW: &str = "6.1.0-56-cloud-amd64";
+
+fn filled() -> Asked {
+    let asked = Asked::new();
+    let quiet = Made { boot_line: "quiet", ..Made::of("getppid", NEW, 120) };
+    fill(
+        &asked.store,
+        [Made::of("getppid", OLD, 100), Made::of("getppid", NEW, 110), quiet],
+    );
+    asked
+}
+
+#[test]
+fn a_subject_has_many_names() {
+    let asked = filled();
+    let image = asked.path().join("image");
+    fs::write(&image, "not one of them").unwrap();
+    for (name, means) in [
+        (NEW, NEW),
+        ("debian:linux-image-6.1.0-56-cloud-amd64=6.1.0", NEW),
+        ("linux-image-6.1.0-56-cloud-amd64", NEW),
+        (&sha256(NEW)[..4], NEW),
+        (&format!("{NEW}@quiet"), "6.1.0-56-cloud-amd64@quiet"),
+        (&format!("{NEW}@"), NEW),
+    ] {
+        let ran = asked.ktax(&["tag", "it", name]);
+        let said = ran.stderr.lines().next().unwrap_or_default();
+        let now = said.split("; it was ").next().unwrap();
+        assert_eq!((ran.status, now), (0, &*format!("ktax: it is {means}")), "{name}");
+        assert_eq!(asked.said(&["tag", "--json"]).matches(means).count(), 1);
+    }
+    // A tag is a name, with another boot line, too.
+    let ran = asked.ktax(&["tag", "other", "it@quiet"]);
+    assert_eq!(ran.stderr, "ktax: other is 6.1.0-56-cloud-amd64@quiet\n");
+    // And the image itself is one.
+    let path = image.to_str().unwrap();
+    assert!(asked.refused(&["tag", "it", path]).contains("the store in "), "an unknown image");
+    let mut of_file = measurement(&Made::of("getppid", OLD, 100));
+    of_file.of.kernel_sha256 = sha256("not one of them");
+    of_file.kernel.sha256 = of_file.of.kernel_sha256.clone();
+    of_file.kernel.release = Some("6.6.1".into());
+    asked.store.put(&of_file).unwrap();
+    assert!(asked.ktax(&["tag", "it", path]).stderr.starts_with("ktax: it is 6.6.1"));
+}
+
+#[test]
+fn a_name_of_none_or_of_several_is_refused_with_what_there_is() {
+    let asked = filled();
+    let said = asked.refused(&["diff", "6.1.0-57-cloud-amd64", NEW]);
+    assert!(said.contains("did you mean \"6.1.0-56-cloud-amd64\"?"), "{said}");
+    assert!(said.contains("`ktax log --subjects` lists"), "{said}");
+    // What measures it stands beside it: with what the other one is, and the rows.
+    let other = "--change debian:linux-image-6.1.0-56-cloud-amd64=6.1.0";
+    let command = format!("`ktax compare --base debian:6.1.0-57-cloud-amd64 {other}` measures it");
+    assert!(said.contains(&command), "{said}");
+    let said = asked.refused(&["diff", "6.1.0-57@quiet", NEW, "-w", "stat"]);
+    let command = "--base debian:6.1.0-57-cloud-amd64 --base-boot-line quiet ";
+    assert!(said.contains(command) && said.contains(" -w stat` measures it"), "{said}");
+    for (name, command) in [
+        ("v6.12", "`ktax compare --same --kernel git:v6.12`"),
+        ("./bzImage", "`ktax compare --same --kernel ./bzImage`"),
+        (
+            "6.1.0-57@audit=0 quiet",
+            "debian:6.1.0-57 --base-boot-line 'audit=0 quiet' --change-boot",
+        ),
+    ] {
+        let said = asked.refused(&["tag", "it", name]);
+        assert!(said.contains(command), "{said}");
+    }
+    let said = asked.refused(&["diff", "6.1.0", NEW]);
+    assert!(said.contains("give one of these") || said.contains(OLD), "{said}");
+    // Two images of one release.
+    let mut twin = measurement(&Made::of("getppid", NEW, 100));
+    twin.of.kernel_sha256 = sha256("twin");
+    twin.kernel.sha256 = twin.of.kernel_sha256.clone();
+    asked.store.put(&twin).unwrap();
+    let said = asked.refused(&["diff", OLD, NEW]);
+    for image in [sha256("twin"), sha256(NEW)] {
+        assert!(said.contains(&image[..12]), "{said}");
+        asked.said(&["diff", OLD, &image[..12]]);
+    }
+    // Neither a tag nor a file in the current directory hides a kernel.
+    let said = asked.refused(&["tag", OLD, &sha256("twin")[..12]]);
+    assert!(said.contains("is a name of 6.1.0-55-cloud-amd64 already"), "{said}");
+    fs::write(asked.path().join(OLD), "a file").unwrap();
+    let mut here = asked.command(&["tag", "here", OLD]);
+    assert_eq!(run(here.current_dir(asked.path())).stderr, format!("ktax: here is {OLD}\n"));
+    let said = asked.refused(&["diff", OLD, OLD]);
+    assert!(said.contains("are the same subject"), "{said}");
+}
+
+/// The first parts of a release are enough where they are one kernel's.
+#[test]
+fn a_release_need_not_be_typed_whole() {
+    let asked = filled();
+    let of_whole = asked.said(&["diff", OLD, NEW, "--json"]);
+    assert_eq!(asked.said(&["diff", "6.1.0-55", "6.1.0-56", "--json"]), of_whole);
+    let text = asked.said(&["diff", "6.1.0-56", "6.1.0-56@quiet"]);
+    assert!(text.contains("quiet"), "{text}");
+    // Of several each is named; a part of a number is none.
+    let other = Made::of("getppid", "6.1.0-55-rt-amd64", 100);
+    fill(&asked.store, [other]);
+    let said = asked.refused(&["diff", "6.1.0-55", NEW]);
+    assert!(said.contains(OLD) && said.contains("6.1.0-55-rt-amd64"), "{said}");
+    assert!(asked.refused(&["diff", "6.1.0-5", NEW]).contains("has no \"6.1.0-5\""), "{said}");
+    // A tag may be the beginning of a release: printed commands have whole names.
+    asked.said(&["tag", "6.1", OLD]);
+    assert_eq!(asked.said(&["diff", "6.1", NEW, "--json"]), of_whole);
+}
+
+#[test]
+fn tags_are_listed_moved_and_taken_away() {
+    let asked = filled();
+    asked.said(&["tag", "v2", NEW]);
+    asked.said(&["tag", "v10", OLD]);
+    let listed = asked.said(&["tag"]);
+    assert!(listed.find("v2").unwrap() < listed.find("v10").unwrap(), "{listed}");
+    asked.said(&["tag", "v2", OLD]);
+    assert!(!asked.said(&["tag"]).contains(NEW));
+    asked.said(&["tag", "--delete", "v2"]);
+    assert!(!asked.said(&["tag"]).contains("v2"));
+    assert!(asked.refused(&["tag", "--delete", "v2"]).contains("`ktax tag` lists them"));
+    for name in ["", "../x", ".hidden", "a b", "-x", "\u{202e}", &"x".repeat(65)] {
+        let tagged = Tagged { kernel_sha256: sha256(OLD), boot_line: String::new() };
+        assert!(asked.store.tag(name, &tagged).is_err(), "{name:?}");
+    }
+    assert!(asked.refused(&["tag", "a b", OLD]).contains("cannot be a tag"), "a blank");
+    // The store of others may have anything there.
+    fs::write(asked.store.root().join("tags/x\u{1b}[2J"), "{}").unwrap();
+    fs::write(asked.store.root().join("tags/broken"), "{").unwrap();
+    let crafted =
+        "{\"kernel_sha256\":\"a\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\",\"boot_line\":\"\"}";
+    fs::write(asked.store.root().join("tags/crafted"), crafted).unwrap();
+    asked.said(&["tag"]);
+    assert_eq!(asked.store.tags().unwrap().len(), 1);
+}
+
+/// The second name of an image, which its measurements do not have, is in results.
+#[test]
+fn a_kernel_has_also_the_names_under_which_it_was_taken_from_the_store() {
+    let asked = Asked::new();
+    let run = asked.path().join("run");
+    crate::golden::cases::run_dir(&run, "t", 5, history::ROWS);
+    asked.said(&["analyse", run.to_str().unwrap()]);
+    asked.said(&["import", run.to_str().unwrap()]);
+    let text = asked.said(&["show", run.to_str().unwrap(), "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let subjects = &json["result"]["comparison"]["method"]["counts"]["subjects"];
+    let asked_for = subjects["base"]["subject"]["kernel"].as_str().unwrap();
+    let other = asked.path().join("other.json");
+    fs::write(&other, text.replace(asked_for, "./my-bzImage")).unwrap();
+    let unknown = ["tag", "it", "./my-bzImage"];
+    assert_eq!(asked.ktax(&unknown).status, 2);
+    asked.said(&["import", other.to_str().unwrap()]);
+    let ran = asked.ktax(&unknown);
+    assert!([0, 2].contains(&ran.status) && !ran.stderr.contains("has no"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_tag_that_moves_says_what_it_was() {
+    let asked = filled();
+    asked.said(&["tag", "it", OLD]);
+    assert_eq!(
+        asked.ktax(&["tag", "it", NEW]).stderr,
+        format!("ktax: it is {NEW}; it was {OLD}\n")
+    );
+    // One whose measurements are gone is not offered as itself.
+    for object in asked.store.objects().unwrap() {
+        fs::remove_file(object).unwrap();
+    }
+    let said = asked.refused(&["diff", "it", OLD]);
+    assert!(said.contains("has no \"it\"") && !said.contains("did you mean \"it\""), "{said}");
 }

@@ -3,10 +3,17 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use ktax::engine::noise::Watch;
-use ktax::model::{TimedPair, Verdict};
-use rustix::process::{Pid, Signal, kill_process};
+use ktax::model::{TimedPair, Verdict, read_results};
+use ktax::plan::{Experiment, ExperimentMethod, TimesExperiment};
+use ktax::{engine, flow};
+use rustix::process::{Pid, Signal, getuid, kill_process};
+use serde_json::Value;
 
-use crate::common::{Loops, ktax, may_use_all, printed, run, scratch, times_plan, until};
+use crate::common::recorder::{Heard, Recorder};
+use crate::common::{
+    Loops, Need, is_alone, ktax, may_use_all, own, printed, require, run, run_alone, scratch,
+    times_plan, until,
+};
 
 /// Pairs enough to be judged, of loops that take no time: nothing is asserted of times. The order
 /// is the same in every run.
@@ -19,8 +26,7 @@ const TEN: [&str; 2] = ["--pairs", "10"];
 fn the_four_phases_are_the_one_command() {
     let dir = scratch();
     let out = dir.path().join("run");
-    let planned = run(ktax().arg("plan").args(QUICK).args(TEN).arg("--out").arg(&out));
-    assert_eq!(planned.status, 0, "{}", planned.stderr);
+    run(ktax().arg("plan").args(QUICK).args(TEN).arg("--out").arg(&out)).exits(0);
     let ran = run(ktax().args(["run", "--json"]).arg(&out));
     let analysed = run(ktax().args(["analyse", "--json"]).arg(&out));
     // What is resumed ends as what was not stopped.
@@ -38,8 +44,7 @@ fn the_four_phases_are_the_one_command() {
         let report = run(ktax().args(["report", "-f", format]).arg(&out));
         assert!(report.stdout.contains("control-planted"), "{format}: {}", report.stderr);
     }
-    let shape = run(ktax().args(["report", "-L", "lmbench"]).arg(&out));
-    assert_eq!(shape.status, 2, "{}", shape.stderr);
+    run(ktax().args(["report", "-L", "lmbench"]).arg(&out)).exits(2);
 }
 
 #[test]
@@ -71,8 +76,8 @@ fn a_command_in_front_is_what_differs() {
         .args(TEN)
         .args(missing)
         .arg("--out")
-        .arg(dir.path().join("m")));
-    assert_eq!(ran.status, 69, "{}", ran.stderr);
+        .arg(dir.path().join("m")))
+    .exits(69);
     assert!(ran.stdout.contains("no-such-command"), "{}{}", ran.stdout, ran.stderr);
 }
 
@@ -95,7 +100,7 @@ fn a_sweep_has_a_row_of_each_value_and_a_run_of_each_setting() {
     let swept = ["--sweep", "kernel.no_such_thing=1,2"];
     let ran = run(ktax().arg("plan").args(QUICK).args(swept));
     assert_eq!(ran.status, 2);
-    assert!(ran.stderr.contains("`ktax compare`"), "{}", ran.stderr);
+    ran.says("`ktax compare`");
     // One value is one plan, with the setting.
     let ran = run(ktax().arg("plan").args(QUICK).args(["--sweep", "thp=never"]));
     let plan = times_plan(&ran.stdout).method;
@@ -105,14 +110,14 @@ fn a_sweep_has_a_row_of_each_value_and_a_run_of_each_setting() {
     let ran =
         run(ktax().arg("compare").args(QUICK).args(swept).arg("--out").arg(dir.path().join("s")));
     assert_eq!(ran.status, 2, "{}", ran.stderr);
-    assert!(ran.stderr.contains("kernel.no_such_thing"), "{}", ran.stderr);
+    ran.says("kernel.no_such_thing");
 }
 
 #[test]
 fn a_sysctl_is_set_in_either_spelling() {
     for name in ["vm.swappiness", "vm/swappiness"] {
-        let ran = run(ktax().arg("plan").args(QUICK).arg(format!("--change-set={name}=10")));
-        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        let ran =
+            run(ktax().arg("plan").args(QUICK).arg(format!("--change-set={name}=10"))).exits(0);
         let plan = times_plan(&ran.stdout).method;
         assert_eq!(plan.subjects.change.sysctl[name], "10");
     }
@@ -152,8 +157,8 @@ fn a_machine_whose_cpus_are_all_busy_is_inconclusive() {
         .args(["compare", "--same", "--engine", "host"])
         .args(pairs)
         .arg("--out")
-        .arg(&out));
-    assert_eq!(ran.status, 4, "{}{}", ran.stdout, ran.stderr);
+        .arg(&out))
+    .exits(4);
     // A hypervisor may take from who is busy.
     let reasons = ["of the time of the CPUs in use", "a hypervisor ran something else"];
     assert!(reasons.iter().any(|reason| ran.stdout.contains(reason)), "{}", ran.stdout);
@@ -189,8 +194,7 @@ fn ctrl_c_keeps_the_pairs_and_the_run_goes_on() {
     let stopped = pairs();
     // It may have come to its end before.
     assert!(status == Some(130) || stopped >= 18, "{status:?}");
-    let ran = run(ktax().args(["run", "--json"]).arg(&out));
-    let comparison = printed::comparison(&ran.stdout);
+    let comparison = printed::comparison(&run(ktax().args(["run", "--json"]).arg(&out)).stdout);
     // A machine that cannot measure is left after the pilot.
     let of = comparison.times().unwrap();
     assert!(of.pairs >= 40 || of.unfit.is_some(), "{comparison:?}");
@@ -262,8 +266,9 @@ fn sides_that_differ_undeclared_are_judged_when_that_is_allowed() {
     set_thp_of_change(&out, "sometimes");
     let plan = fs::read(out.join("plan.json")).unwrap();
     let refuses = |flags: &[&str]| {
-        let ran = run(ktax().args(["analyse", "--json"]).arg(&out).args(flags));
-        let comparison = printed::comparison(&ran.stdout);
+        let comparison = printed::comparison(
+            &run(ktax().args(["analyse", "--json"]).arg(&out).args(flags)).stdout,
+        );
         let warned = comparison.warnings.iter().any(|warning| warning.fact.contains("sometimes"));
         assert!(warned, "{comparison:?}");
         let unfit = comparison.times().unwrap().unfit.as_ref();
@@ -275,4 +280,251 @@ fn sides_that_differ_undeclared_are_judged_when_that_is_allowed() {
     assert!(matches!(ran.status, 0 | 3 | 4), "{}", ran.stderr);
     assert_eq!(fs::read(out.join("plan.json")).unwrap(), plan);
     assert!(refuses(&[]));
+}
+
+// Whoever looks on hears all of it, and what a run took is known to the next one.
+
+const ROW: &str = "control-planted:ops=50";
+
+/// Ten pairs of loops that take no time.
+fn quick() -> Experiment {
+    let mut method = TimesExperiment::new(&engine::host::ENGINE);
+    method.workloads = vec![ROW.to_owned()];
+    (method.pairs, method.loops) = (Some(10), 2);
+    let method = ExperimentMethod::Times(method);
+    Experiment { title: "the same".to_owned(), seed: 1, threshold_percent: 1.0, method }
+}
+
+#[test]
+fn a_clock_may_move_between_loops_and_every_pair_is_told() {
+    if !is_alone() {
+        // The state directory is the tests' own there.
+        let own = ktax();
+        let state = own.get_envs().find(|(name, _)| *name == "KTAX_STATE").unwrap().1.unwrap();
+        let state = format!("KTAX_STATE={}", state.to_str().unwrap());
+        let name = "timed::command::a_clock_may_move_between_loops_and_every_pair_is_told";
+        return run_alone(&["env", &state], name);
+    }
+    let (dir, recorder) = (scratch(), Recorder::new());
+    let session = recorder.session();
+    let plan = flow::plan(&quick(), &session).unwrap();
+    flow::compare(&dir.path().join("run"), plan, &session).unwrap().unwrap();
+    let heard = recorder.heard();
+    let count = |what: fn(&Heard) -> bool| heard.iter().filter(|event| what(event)).count();
+    // Of 18 pairs of two boots with two loops each.
+    assert_eq!(count(|event| *event == Heard::Tick), 18 * 2 * 2, "{heard:?}");
+    let pairs = heard.iter().filter_map(|event| match event {
+        Heard::Pairs(pairs, controls) => Some(pairs + controls),
+        _ => None,
+    });
+    assert_eq!(pairs.collect::<Vec<_>>(), (0..=18).collect::<Vec<_>>());
+    let Some(Heard::Learned(rates)) = heard.last() else { panic!("{heard:?}") };
+    assert!(rates.learned("timed-host", ROW).unwrap() > 0.0, "{rates:?}");
+}
+
+#[test]
+fn what_a_run_took_is_what_a_plan_expects() {
+    let (dir, state, other) = (scratch(), scratch(), scratch());
+    let out = dir.path().join("run");
+    let quick = ["--same", "--engine", "host", "--loops", "1", "--pairs", "10", "-w", ROW];
+    let planned = || {
+        let ran = run(ktax().arg("plan").args(quick).env("KTAX_STATE", state.path())).exits(0);
+        ran.stderr
+    };
+    let said = planned();
+    assert!(said.contains("ktax: a pair takes about 0.050 s, and at most 10 pairs"), "{said}");
+    assert!(said.contains("(a guess, because nothing was measured"), "{said}");
+    let mut compare = ktax();
+    compare.arg("compare").args(quick).arg("--out").arg(&out);
+    let ran = run(compare.env("KTAX_STATE", state.path()));
+    assert!(matches!(ran.status, 0 | 3 | 4), "{}", ran.stderr);
+    let rates = fs::read_to_string(state.path().join("rates.json")).unwrap();
+    let rates: Value = serde_json::from_str(&rates).unwrap();
+    assert!(rates["runs"][format!("timed-host/{ROW}")].as_f64().unwrap() > 0.0, "{rates}");
+    let said = planned();
+    assert!(said.contains("(as earlier runs on this machine took)"), "{said}");
+    // Pairs that are there already may be of another machine, and teach nothing.
+    let ran = run(ktax().arg("run").arg(&out).env("KTAX_STATE", other.path()));
+    assert!(matches!(ran.status, 0 | 3 | 4), "{}", ran.stderr);
+    assert!(!other.path().join("rates.json").exists());
+    // It is this file that is used: a loop takes a quarter of a second there.
+    let rates = format!(r#"{{"boots":{{"timed-host":0}},"runs":{{"timed-host/{ROW}":0.25}}}}"#);
+    fs::write(state.path().join("rates.json"), rates).unwrap();
+    let said = planned();
+    assert!(said.contains("a pair takes about 0.50 s, and at most 10 pairs"), "{said}");
+    assert!(said.contains(" about 9 s (as earlier"), "{said}");
+}
+
+// Sweeps of settings that do not come to their end.
+
+const QUICK_SWEEP: [&str; 9] = [
+    "compare",
+    "--same",
+    "--engine",
+    "host",
+    "--loops",
+    "1",
+    "-w",
+    "control-planted:ops=50",
+    "--pairs",
+];
+
+const TTL: &str = "net.ipv4.ip_default_ttl";
+
+/// ktax in a network namespace of its own, whose settings are nobody else's; `None` where this user
+/// cannot write them.
+#[track_caller]
+fn alone(state: &Path) -> Option<Command> {
+    alone_behind(state, &[])
+}
+
+/// A host that shares nothing, behind another command.
+#[track_caller]
+fn alone_behind(state: &Path, starter: &[&str]) -> Option<Command> {
+    let unshared = if getuid().is_root() { "-n" } else { "-rn" };
+    let path = format!("/proc/sys/{}", TTL.replace('.', "/"));
+    let writes = format!("cat {path} >{path}");
+    let can = Command::new("unshare").args([unshared, "sh", "-c", &writes]).output();
+    let can = can.is_ok_and(|output| output.status.success());
+    if !require(Need::Namespaces, can, "this user cannot write settings of a network namespace") {
+        return None;
+    }
+    let mut command = Command::new("unshare");
+    command.arg(unshared).args(starter).arg(env!("CARGO_BIN_EXE_ktax"));
+    own(&mut command).env("KTAX_STATE", state);
+    Some(command)
+}
+
+#[test]
+fn a_directory_that_is_there_is_refused_before_anything_is_measured() {
+    let dir = scratch();
+    let out = dir.path().join("run");
+    fs::create_dir_all(out.join("thp=never")).unwrap();
+    fs::write(out.join("thp=never/plan.json"), "{}").unwrap();
+    let mut command = ktax();
+    command.args(QUICK_SWEEP).args(["10", "--sweep", "thp=always,never", "--out"]).arg(&out);
+    let ran = run(&mut command);
+    assert_eq!((ran.status, out.join("thp=always").exists()), (2, false), "{}", ran.stderr);
+    ran.says("thp=never exists");
+}
+
+#[test]
+fn every_run_is_named_and_the_machine_is_as_it_was() {
+    let dir = scratch();
+    let out = dir.path().join("run");
+    // What the setting is before and after is seen from inside of the namespace.
+    let path = format!("/proc/sys/{}", TTL.replace('.', "/"));
+    let script = format!("cat {path}; \"$@\"; status=$?; cat {path}; exit $status");
+    let starter = ["sh", "-c", &script, "sh"];
+    let Some(mut command) = alone_behind(dir.path(), &starter) else { return };
+    let sweep = format!("{TTL}=70,71");
+    let ran =
+        run(command.args(QUICK_SWEEP).args(["10", "--sweep", &sweep, "--peek", "--out"]).arg(&out));
+    assert!(matches!(ran.status, 0 | 3 | 4), "{}", ran.stderr);
+    for number in [1, 2] {
+        let line = format!("ktax: run {number} of 2; pairs: 10 of at most 10; A/A pairs: 8; ");
+        ran.says(&line);
+    }
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert_eq!(lines.first(), lines.last(), "{}", ran.stdout);
+    let named = |value: &str| {
+        let name = format!(", {TTL}={value}");
+        lines
+            .iter()
+            .position(|line| line.ends_with(&name))
+            .unwrap_or_else(|| panic!("{}", ran.stdout))
+    };
+    let rows = || (0..lines.len()).filter(|at| lines[*at].starts_with("control-planted"));
+    let between = |from: usize, to: usize| rows().filter(|at| (from..to).contains(at)).count();
+    assert!(between(named("70"), named("71")) > 0, "{}", ran.stdout);
+    assert!(between(named("71"), lines.len()) > 0, "{}", ran.stdout);
+    let worst = ["70", "71"]
+        .map(|value| run(ktax().arg("analyse").arg(out.join(format!("{TTL}={value}")))).status);
+    // Slower is more than no answer.
+    let worst = if worst.contains(&3) { 3 } else { worst[0].max(worst[1]) };
+    assert_eq!(ran.status, worst, "{}", ran.stderr);
+}
+
+/// In CSV as in text, by `ktax compare` as by `ktax report` of the same directories.
+#[test]
+fn a_sweep_is_printed_in_every_format_with_the_name_of_each_run() {
+    let dir = scratch();
+    let out = dir.path().join("run");
+    let Some(mut command) = alone(dir.path()) else { return };
+    let sweep = format!("{TTL}=70,100");
+    command.args(QUICK_SWEEP).args(["10", "--sweep", &sweep, "--format", "csv", "--out"]).arg(&out);
+    let ran = run(&mut command);
+    assert!(matches!(ran.status, 0 | 3 | 4), "{}", ran.stderr);
+    let names = ["70", "100"].map(|value| format!("{TTL}={value}"));
+    let first = |line: &str| line.split(',').next().unwrap().to_owned();
+    let column: Vec<String> = ran.stdout.lines().map(first).collect();
+    assert_eq!(column, ["name", &names[0], &names[1]], "{}", ran.stdout);
+    let paths = names.each_ref().map(|name| out.join(name));
+    let again = run(ktax().args(["report", "--format", "csv"]).args(&paths));
+    let below = format!("{}/", out.display());
+    assert_eq!(again.stdout.replace(&below, ""), ran.stdout, "{}", again.stderr);
+    assert_eq!(again.status, 0);
+    // As text 100 comes before 70.
+    let whole = run(ktax().args(["report", "--format", "csv"]).arg(&out));
+    assert_eq!(whole.stdout, ran.stdout, "{}", whole.stderr);
+}
+
+#[test]
+fn an_error_in_a_later_run_leaves_the_others_and_says_where() {
+    let dir = scratch();
+    let Some(mut command) = alone(dir.path()) else { return };
+    let out = dir.path().join("run");
+    // The kernel takes 1 to 255.
+    let sweep = format!("{TTL}=64,300,65");
+    let ran = run(command.args(QUICK_SWEEP).args(["10", "--sweep", &sweep, "--out"]).arg(&out));
+    ran.says("ip_default_ttl to \"300\"");
+    let at = |value: &str| out.join(format!("{TTL}={value}"));
+    let said = format!(
+        "ktax: stopped in run 2 of 3\nktax: done: `ktax report {}`\nktax: begun: resume with \
+         `ktax run {}`\nktax: not begun: `ktax run {}`\n",
+        at("64").display(),
+        at("300").display(),
+        at("65").display()
+    );
+    ran.says(&said);
+    let ran = run(ktax().arg("report").arg(at("64")));
+    assert!(ran.stdout.contains("control-planted"), "{ran:?}");
+    let run_of_last = alone(dir.path()).unwrap().arg("run").arg(at("65")).output().unwrap();
+    assert!(matches!(run_of_last.status.code(), Some(0 | 3 | 4)), "{run_of_last:?}");
+    // The directory of the sweep has the runs that are finished.
+    let of_all = run(ktax().args(["report", "--json"]).arg(&out));
+    let names = read_results(&of_all.stdout).unwrap().into_iter().map(|saved| saved.name);
+    assert_eq!(names.collect::<Vec<_>>(), [format!("{TTL}=64"), format!("{TTL}=65")]);
+}
+
+#[test]
+fn ctrl_c_in_a_later_run_says_what_there_is_of_each() {
+    let dir = scratch();
+    let Some(mut command) = alone(dir.path()) else { return };
+    let out = dir.path().join("run");
+    let values: Vec<String> = (64..84).map(|value: u32| value.to_string()).collect();
+    let sweep = format!("{TTL}={}", values.join(","));
+    command.args(QUICK_SWEEP).args(["10", "--sweep", &sweep, "--out"]).arg(&out);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let there = |value: &str, name: &str| out.join(format!("{TTL}={value}")).join(name).exists();
+    until("the second is begun", || there("65", "lock"));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{said}");
+    // Which was begun when the signal came depends on the machine; on each side of it nothing does.
+    let state_of = |value: &String| {
+        let of_it = |line: &&str| line.ends_with(&format!("={value}`"));
+        let line = said.lines().find(of_it).unwrap_or_else(|| panic!("{value}: {said}"));
+        let states = ["ktax: done: `ktax report", "ktax: begun: resume", "ktax: not begun: "];
+        let state = states.iter().position(|state| line.starts_with(state));
+        let is_there = (there(value, "report.md"), there(value, "lock"), there(value, "plan.json"));
+        let expected = [(true, true, true), (false, true, true), (false, false, true)];
+        assert_eq!(is_there, expected[state.unwrap_or_else(|| panic!("{line}"))], "{said}");
+        state
+    };
+    let states: Vec<Option<usize>> = values.iter().map(state_of).collect();
+    assert!(states.is_sorted(), "{said}");
+    assert!(states[0] == Some(0) && states[19] == Some(2), "{said}");
+    assert!(states.iter().filter(|state| **state == Some(1)).count() <= 1, "{said}");
 }

@@ -2,10 +2,16 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
-use ktax::model::{TimedPair, Verdict};
+use ktax::model::{
+    Arch, CountsPlan, Identity, ImageFormat, Key, Machine, Plan, Sides, Subject, TimedPair, Verdict,
+};
+use ktax::plan::{CountsExperiment, Experiment};
+use ktax::rundir::RunDir;
 
-use crate::common::{cache, ktax, printed, run, scratch};
+use crate::common;
+use crate::common::{Need, cache, ktax, own, printed, require, run, scratch};
 
 const QUICK: [&str; 8] = ["--engine", "host", "--seed", "1", "--loops", "1", "--pairs", "10"];
 
@@ -79,15 +85,14 @@ fn what_fails_is_said_and_leaves_nothing() {
         (&["--ops-from", "n"], "true", "only counts have --ops-from (ops_from)"),
         (&[], "no-such-program", "no directory of PATH has a program"),
     ] {
-        let refused = compare("c", options, &[command]);
-        assert_eq!(refused.status, 2, "{}", refused.stderr);
-        assert!(refused.stderr.contains(said), "{}", refused.stderr);
+        let refused = compare("c", options, &[command]).exits(2);
+        refused.says(said);
         assert!(!dir.path().join("c").exists());
     }
     let nothing = run(ktax().args(["compare", "--same"]).args(QUICK).arg("--"));
-    assert!(nothing.stderr.contains("there is no program behind --"), "{}", nothing.stderr);
+    nothing.says("there is no program behind --");
     let own = run(ktax().args(["compare", "--same", "-w", "git-status"]).args(QUICK));
-    assert!(own.stderr.contains("write the program behind --"), "{}", own.stderr);
+    own.says("write the program behind --");
     assert!(fs::read_dir(cache().join("runs")).is_ok());
 }
 
@@ -123,14 +128,217 @@ fn another_program_is_not_measured_into_the_same_pairs() {
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs::set_permissions(&script, mode).unwrap();
     let plan = ["plan", "--same", "--out", "p"];
-    let planned = run(ktax().current_dir(dir).args(plan).args(QUICK).args(["--", "./mine"]));
-    assert_eq!(planned.status, 0, "{}", planned.stderr);
+    run(ktax().current_dir(dir).args(plan).args(QUICK).args(["--", "./mine"])).exits(0);
     write("#!/bin/sh\necho 2\n");
-    let stale = run(ktax().arg("run").arg(dir.join("p")));
-    assert_eq!(stale.status, 2, "{}", stale.stderr);
-    assert!(stale.stderr.contains("are not those of the plan any more"), "{}", stale.stderr);
+    let stale = run(ktax().arg("run").arg(dir.join("p"))).exits(2);
+    stale.says("are not those of the plan any more");
     write("#!/bin/sh\necho 1\n");
     // From any directory: the plan says where it starts.
     let ran = run(ktax().arg("run").arg(dir.join("p")));
     assert!(matches!(ran.status, 0 | 4), "{}", ran.stderr);
+}
+
+//
+
+/// `ktax ARGUMENTS` in a mount namespace in which the kernel's names of this boot and of its boot
+/// line are others.
+fn booted(boot_id: &std::path::Path, arguments: &[&str]) -> common::Ran {
+    let script = "mount --bind \"$0\" /proc/sys/kernel/random/boot_id && \
+                  mount --bind \"$0\" /proc/cmdline && exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", script]).arg(boot_id).arg(env!("CARGO_BIN_EXE_ktax"));
+    run(own(command.args(arguments)))
+}
+
+/// A ktax of this machine's that changes settings holds the lock of the usual state directory.
+#[test]
+fn another_ktax_that_changes_this_machine_is_nothing_to_the_tests() {
+    let dir = scratch();
+    let script = "mount -t tmpfs none /var/lib && mkdir -m 755 /var/lib/ktax && \
+                  echo {} >/var/lib/ktax/journal.json && exec flock /var/lib/ktax/lock \"$@\"";
+    let quick = ["--same", "--engine", "host", "--loops", "1", "-w", "control-planted:ops=50"];
+    let beside = |name: &str, state: &str| {
+        let mut command = Command::new("unshare");
+        own(&mut command).args(["-m", "sh", "-c", script, "sh", "env", state]);
+        command.arg(env!("CARGO_BIN_EXE_ktax")).arg("compare").args(quick);
+        run(command.args(["--pairs", "10", "--out"]).arg(dir.path().join(name)))
+    };
+    let can_mount = Command::new("unshare").args(["-m", "true"]).status();
+    let can_mount = can_mount.is_ok_and(|status| status.success());
+    if !require(Need::Namespaces, can_mount, "this user cannot mount in a namespace of its own") {
+        return;
+    }
+    let ran = beside("tests", "LANG=C");
+    assert!(matches!(ran.status, 0 | 3 | 4), "{ran:?}");
+    let ran = beside("usual", "--unset=KTAX_STATE");
+    assert!(ran.status == 2 && ran.stderr.contains("another ktax"), "{ran:?}");
+}
+
+#[test]
+fn a_side_is_measured_in_a_boot_of_its_own() {
+    let dir = scratch();
+    let out = dir.path().join("run");
+    let out = out.to_str().unwrap();
+    let [one, two] = ["one", "two"].map(|name| dir.path().join(name));
+    fs::write(&one, "11111111-0000-4000-8000-000000000000\n").unwrap();
+    fs::write(&two, "22222222-0000-4000-8000-000000000000\n").unwrap();
+    let can_mount = booted(&one, &["--version"]).status == 0;
+    if !require(Need::Namespaces, can_mount, "this user cannot mount in a namespace of its own") {
+        return;
+    }
+    let kernels = ["--base-set", "kernel=old", "--change-set", "kernel=new"];
+    let rows = ["--engine", "host", "--seed", "1", "--loops", "1", "-w", "control-planted:ops=50"];
+    let compare = [&["compare"], &rows[..], &kernels[..], &["--out", out]].concat();
+    let refused = booted(&one, &compare);
+    assert_eq!(refused.status, 2);
+    refused.says("`plan` for `compare` and with --out DIR");
+    let planned =
+        booted(&one, &[&["plan"], &rows[..], &kernels[..], &["--out", out]].concat()).exits(0);
+    planned.says("--side base");
+    for (boot, arguments, status, said) in [
+        (
+            &one,
+            &["run", out][..],
+            2,
+            "the sides are kernels that you boot; boot old and type `ktax run",
+        ),
+        (&one, &["run", out, "--side", "base", "--peek"], 2, "remove --peek"),
+        (&one, &["analyse", out], 2, "no pair yet"),
+        (&one, &["run", out, "--side", "base"], 0, "the next block in the randomized order"),
+        (&one, &["run", out, "--side", "change"], 2, "reboot first"),
+        (&one, &["run", out, "--side", "base"], 2, "reboot first"),
+        (&two, &["run", out, "--side", "base"], 2, "boot that one"),
+        (&two, &["run", out, "--side", "change"], 0, "ktax analyse"),
+        (&two, &["analyse", out], 4, "in"),
+    ] {
+        let ran = booted(boot, arguments);
+        assert_eq!(ran.status, status, "{arguments:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(said) || status == 4, "{arguments:?}: {}", ran.stderr);
+    }
+    let comparison = printed::comparison(&booted(&two, &["report", "--json", out]).stdout);
+    assert_eq!(comparison.title, "old against new");
+    assert!(comparison.rows[0].times().unwrap().ns.change.is_some(), "{comparison:?}");
+    // A machine that is too busy to measure says so first.
+    let verdict = comparison.rows[0].verdict;
+    assert!(matches!(verdict, Verdict::TooFewBoots | Verdict::Inconclusive), "{comparison:?}");
+}
+
+//
+
+#[test]
+fn mistakes_are_refused_with_the_next_step() {
+    for (arguments, said) in [
+        (&["--pairs", "10", "-w", "getppid"][..], "only applies to timed engines (host and kvm)"),
+        (
+            &["--engine", "host", "-w", "getppid", "--layouts", "2"],
+            "--layouts (layouts) only applies to the exact",
+        ),
+        (&["--engine", "host", "-w", "getppid", "--change-set", "nonsense"], "there is no `=`"),
+        (&["--engine", "host", "-w", "getppid"], "base and change are the same"),
+        (&["--engine", "kvm", "--kernel", "x", "-w", "pipe"], "base and change are the same"),
+        (&["--kernel", "x", "-w", "getppid"], "base and change are the same"),
+        (
+            &["--engine", "host", "-w", "getppid", "--change-set", "vm.swapiness=1"],
+            "(did you mean vm.swappiness?)",
+        ),
+        (
+            &["--engine", "host", "-w", "getppid", "--change-set", "swappiness=1"],
+            "a dot or a slash",
+        ),
+        (&["--engine", "host", "-w", "getppid", "--change-set", "prefix='x"], "quote"),
+        (&["--engine", "host", "--change-set", "thp=never"], "name rows with -w"),
+        (&["--engine", "kvm", "-w", "getppid"], "kernel"),
+        (&["--engine", "host", "--kernel", "debian:x", "-w", "getppid"], "--base-set kernel="),
+        (&["--engine", "host", "--base", "6.1", "-w", "getppid"], "--base-set kernel="),
+        (&["--engine", "host", "--change", "6.1", "-w", "getppid"], "--base-set kernel="),
+        (
+            &["--engine", "host", "--cpu", "max", "-w", "getppid"],
+            "--cpu (machine.cpu) only applies",
+        ),
+        (&["--engine", "host", "--memory", "512", "-w", "getppid"], "memory_mib) only applies to"),
+        (
+            &["--engine", "host", "--vcpus", "1", "-w", "getppid"],
+            "--cpus (machine.cpus) only applies to the exact engine and the kvm engine",
+        ),
+        (&["--engine", "host", "--cores", "1", "-w", "getppid"], "only apply to the kvm engine"),
+        (&["--engine", "host", "--bare-metal", "-w", "getppid"], "only apply to the kvm engine"),
+        (&["--engine", "host", "--base-boot-line", "quiet", "-w", "getppid"], "boot_line"),
+        (
+            &["--engine", "kvm", "--kernel", "x", "--base-set", "thp=never", "-w", "pipe"],
+            "cannot be used with the kvm",
+        ),
+        (&["--engine", "kvm", "--bare-metal", "--base", "x", "-w", "pipe"], "--change"),
+    ] {
+        let ran = run(ktax().arg("plan").args(arguments));
+        assert_eq!(ran.status, 2, "{arguments:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(said), "{arguments:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn guests_that_are_the_same_are_refused_unless_that_is_asked_for() {
+    let dir = scratch();
+    let file = dir.path().join("guests.toml");
+    let same = "title = \"x\"\nhost = \"kvm\"\nworkloads = [\"boot\"]\n\
+                base = { kernel = \"/no/such\" }\nchange = { kernel = \"/no/such\" }\n";
+    for (text, said) in [
+        (same.to_owned(), "base and change are the same"),
+        (format!("same = true\n{same}"), "/no/such"),
+    ] {
+        fs::write(&file, text).unwrap();
+        let ran = run(ktax().arg("plan").arg(&file)).exits(2);
+        ran.says(said);
+    }
+}
+
+/// A plan of the exact engine.
+fn counted() -> Plan<CountsPlan> {
+    let identity = Identity {
+        source: "x".into(),
+        sha256: "0".repeat(64),
+        release: Some("6.1".into()),
+        package_date: None,
+        build_id: None,
+        config_sha256: None,
+        arch: Arch::X86_64,
+        format: ImageFormat::BzImage,
+    };
+    let key = Key {
+        engine: "exact".into(),
+        qemu: "x".into(),
+        machine_type: "x".into(),
+        machine: Machine::default(),
+        guest: "0".repeat(64),
+        programs: String::new(),
+        modules: Vec::new(),
+    };
+    let kernels = Sides { base: identity.clone(), change: identity };
+    let method = CountsExperiment::between(Subject::new("x", ""), Subject::new("x", ""));
+    let experiment = Experiment { title: "x".into(), seed: 1, threshold_percent: 0.1, method };
+    experiment.plan(kernels, key, None).unwrap()
+}
+
+#[test]
+fn what_is_of_times_is_refused_where_instructions_are_counted() {
+    let dir = scratch();
+    let timed = dir.path().join("timed.toml");
+    fs::write(&timed, "title = \"x\"\nengine = \"host\"\nworkloads = [\"pipe\"]\n").unwrap();
+    let ran = run(ktax().arg("plan").arg(&timed).args(["--engine", "exact"])).exits(2);
+    ran.says("leave --engine out");
+    let ran = run(ktax().args(["compare", "--same", "--kernel", "debian:x", "--peek"])).exits(2);
+    ran.says("--peek only applies to timed runs");
+    let out = dir.path().join("counted");
+    RunDir::create(&out, counted()).unwrap();
+    let ran = run(ktax().arg("analyse").arg(&out).arg("--allow-differences")).exits(2);
+    let said = "--allow-differences only applies to timed runs";
+    assert!(ran.stderr.contains(said) && ran.stderr.contains("remove it"), "{}", ran.stderr);
+    for (flags, next) in [
+        (&["--peek"][..], "remove it"),
+        (&["--side", "base"], "type `ktax run"),
+        (&["--allow-differences"], "remove it"),
+    ] {
+        let ran = run(ktax().arg("run").arg(&out).args(flags)).exits(2);
+        ran.says("only applies to timed runs");
+        ran.says(next);
+    }
 }

@@ -1,13 +1,25 @@
 //! The examples in docs/wire.md are what the parsers take and what ktax says.
 
 use std::fs;
+use std::fs::Permissions;
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
 
-use ktax::engine::Limits;
-use ktax::model::{Context, Layout, Modelled, Msr, Signature, UserProgram};
-use ktax::plan::{ModelKey, definitions, select};
+use cpio::newc;
+use ktax::engine::{Limits, payload};
+use ktax::kvmhost::FREEZE_PATH;
+use ktax::model::{Context, Layout, Modelled, Msr, Signature, UserProgram, Workload};
+use ktax::plan::{Definition, ModelKey, definitions, select};
 use ktax::program::{Contents, pack};
 use ktax::rundir::profile::{self, ProfileError};
-use ktax::wire::{self, Answer, Done, parse_answer, parse_hello, parse_symbols};
+use ktax::wire::{self, Answer, Done, arguments, parse_answer, parse_hello, parse_symbols};
+use rustix::process::{Pid, Signal, getuid, kill_process_group};
+
+use crate::common::{Need, require, run, scratch, until};
 
 fn document() -> String {
     fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/wire.md")).unwrap()
@@ -231,4 +243,302 @@ fn the_limits_are_those_that_are_enforced() {
     }
     let limits = ktax::engine::Limits::default();
     assert_eq!((limits.wire_bytes, limits.symbols_bytes), (1 << 20, 64 << 20));
+}
+
+// Adding a workload touches two files: an example of one is built into the guest and run.
+
+const PROGRAM: &str = r#"/* SPDX-License-Identifier: MIT */
+/* Ask for the process's own number. */
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "ktax.h"
+
+static int op(void)
+{
+	return syscall(SYS_getpid) <= 0;
+}
+
+static void example_run(const struct order *o)
+{
+	measure(o, 10, op, "calls");
+}
+
+WORKLOAD("example", example_run);
+"#;
+
+const DEFINITION: &str = r#"
+name = "example"
+group = "examples"
+title = "getpid"
+why = "To see that two files are all."
+program = "example"
+operation = "one getpid call"
+ops = 100
+signature = { calls = "ops", failed = 0 }
+"#;
+
+/// Every C file of the guest but the two that are programs by themselves.
+fn sources(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let found = entries.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] });
+    // Not of the one program: others for themselves, and those of other machines.
+    let is_else = |path: &PathBuf| {
+        let others = ["guest/vm", "guest/hosts", "guest/mark", "guest/self-test"];
+        path.ends_with("hello.c") || others.iter().any(|of| path.starts_with(of))
+    };
+    found.filter(|path| path.extension().is_some_and(|is| is == "c") && !is_else(path)).collect()
+}
+
+#[test]
+fn a_workload_is_one_program_and_one_definition() {
+    let dir = scratch();
+    let (program, guest) = (dir.path().join("example.c"), dir.path().join("guest"));
+    fs::write(&program, PROGRAM).unwrap();
+    let status = Command::new("cc")
+        .args(["-std=gnu11", "-Iguest", "-static", "-O1", "-o"])
+        .arg(&guest)
+        .args(sources(Path::new("guest")))
+        .arg(&program)
+        .status();
+    assert!(status.unwrap().success());
+    let definition: Definition = toml::from_str(DEFINITION).unwrap();
+    let workload = definition.rows().unwrap().remove(0);
+    let output = Command::new(&guest).args(arguments(&workload)).output().unwrap();
+    match parse_answer(&output.stdout, &workload.program) {
+        Ok(Answer::Done(done)) => assert_eq!(workload.deviations(&done.signature), [""; 0]),
+        other => panic!("{other:?}"),
+    }
+}
+
+// Workloads that only compute: no refused system call keeps them from a number, so what they answer
+// must prove the work itself.
+
+/// These programs, and the entry of each that only counts its loop: it proves nothing. Of the
+/// copies `kib` counts what arrived, of mem-read there is nothing but the sum.
+pub const COMPUTES: [(&str, &str); 7] = [
+    ("bcopy-hand", ""),
+    ("bcopy-libc", ""),
+    ("connect4", "solved"),
+    ("fp-stream", "frames"),
+    ("hashes", "rounds"),
+    ("mem-read", ""),
+    ("mem-write", "kib"),
+];
+
+pub fn only_computes(program: &str) -> bool {
+    COMPUTES.iter().any(|(name, _)| *name == program)
+}
+
+/// All rows but the one that takes a minute.
+fn rows() -> Vec<Workload> {
+    let is_wanted = |definition: &Definition| {
+        only_computes(&definition.program) && definition.name != "connect4-long"
+    };
+    let wanted = definitions().unwrap().into_iter().filter(is_wanted);
+    wanted.flat_map(|definition| definition.rows().unwrap()).collect()
+}
+
+fn answer(workload: &Workload) -> (Vec<u8>, Done) {
+    let wire = run_workload(workload).stdout;
+    match parse_answer(&wire, &workload.program) {
+        Ok(Answer::Done(done)) => (wire, done),
+        other => panic!("{}: {other:?}", workload.row),
+    }
+}
+
+/// Whether the answer is taken for this row's.
+fn is_a_number(workload: &Workload, wire: &[u8]) -> bool {
+    match parse_answer(wire, &workload.program) {
+        Ok(Answer::Done(done)) => workload.deviations(&done.signature).is_empty(),
+        Ok(Answer::Refused(_)) | Err(_) => false,
+    }
+}
+
+/// Another order for the same program: one operation more, or of one search another position.
+fn other_work(workload: &Workload) -> Workload {
+    let mut other = workload.clone();
+    match other.params.get_mut("position") {
+        Some(position) if *position == 45461667 => *position = 124315432644,
+        Some(position) => *position = 45461667,
+        None => other.ops += 1,
+    }
+    other
+}
+
+#[test]
+fn the_result_of_other_work_is_no_number_whatever_its_loop_says() {
+    let rows = rows();
+    assert!(rows.len() >= 10, "{}", rows.len());
+    for workload in rows {
+        let (_, count) = COMPUTES.iter().find(|(name, _)| *name == workload.program).unwrap();
+        let (_, mut done) = answer(&other_work(&workload));
+        if let Some(said) = done.signature.get_mut(*count) {
+            *said = workload.signature[*count];
+        }
+        let deviations = workload.deviations(&done.signature);
+        assert!(!deviations.is_empty(), "{}: {:?} is a number", workload.row, done.signature);
+    }
+}
+
+#[test]
+fn a_result_that_is_cut_or_altered_is_no_number() {
+    for workload in rows() {
+        let (whole, _) = answer(&workload);
+        assert!(is_a_number(&workload, &whole), "{}", workload.row);
+        for length in 0..whole.len() - 1 {
+            assert!(!is_a_number(&workload, &whole[..length]), "{}: {length}", workload.row);
+        }
+        let text = String::from_utf8(whole).unwrap();
+        for name in workload.signature.keys() {
+            let value = workload.signature[name];
+            let line = format!("sig {name} {value}\n");
+            assert!(text.contains(&line), "{}: {text}", workload.row);
+            // Each bit of a number that a program can print.
+            for bit in 0..63 {
+                let altered = text.replace(&line, &format!("sig {name} {}\n", value ^ 1 << bit));
+                assert!(!is_a_number(&workload, altered.as_bytes()), "{altered}");
+            }
+        }
+    }
+}
+
+// The guest programs that the build put into ktax, as files that can be run here.
+
+/// The directory with `init` and `hello`, from the very archive that guests boot.
+pub fn programs() -> &'static Path {
+    static DIR: OnceLock<PathBuf> = OnceLock::new();
+    DIR.get_or_init(|| {
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guest");
+        fs::create_dir_all(&dir).unwrap();
+        let cache = scratch();
+        let payload = payload::install(cache.path()).unwrap();
+        let archive = fs::read(payload.initrd).unwrap();
+        for (name, program) in [("init", "init"), ("bin/hello", "hello")] {
+            put(&dir.join(program), &extract(&archive, name));
+        }
+        dir
+    })
+}
+
+fn extract(mut archive: &[u8], name: &str) -> Vec<u8> {
+    loop {
+        let mut reader = newc::Reader::new(archive).unwrap();
+        assert!(!reader.entry().is_trailer(), "no {name} in the initramfs");
+        if reader.entry().name() == name {
+            let mut content = Vec::new();
+            reader.read_to_end(&mut content).unwrap();
+            return content;
+        }
+        archive = reader.finish().unwrap();
+    }
+}
+
+/// Whole and executable at once: another test process may be running the one that is there.
+fn put(path: &Path, content: &[u8]) {
+    if fs::read(path).is_ok_and(|found| found == content) {
+        return;
+    }
+    let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap()).unwrap();
+    file.write_all(content).unwrap();
+    file.as_file().set_permissions(Permissions::from_mode(0o755)).unwrap();
+    file.into_temp_path().persist(path).unwrap();
+}
+
+/// The guest as a plain process, in a process group of its own.
+pub fn guest() -> Command {
+    let mut command = Command::new(programs().join("init"));
+    command.env("KTAX_HELLO", programs().join("hello")).process_group(0).stdin(Stdio::null());
+    command
+}
+
+/// Runs a workload in an empty directory, and looks at what it leaves there and among the
+/// processes.
+pub fn run_workload(workload: &Workload) -> Output {
+    let (dir, temporary) = (scratch(), scratch());
+    let mut said = [tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap()];
+    let mut command = guest();
+    command.args(arguments(workload)).current_dir(dir.path());
+    command.env("TMPDIR", temporary.path());
+    // Files: the end of a pipe would only come when every process that is left is gone.
+    let [stdout, stderr] = said.each_ref().map(|file| file.try_clone().unwrap());
+    let mut child = command.stdout(stdout).stderr(stderr).spawn().unwrap();
+    let (group, status) = (Pid::from_child(&child), child.wait().unwrap());
+    if !group_members(group).is_empty() {
+        kill_process_group(group, Signal::KILL).unwrap();
+        panic!("{}: processes are left", workload.row);
+    }
+    let left: Vec<_> = fs::read_dir(dir.path()).unwrap().collect();
+    assert!(left.is_empty(), "{}: {left:?}", workload.row);
+    assert_goes(temporary.path());
+    let [stdout, stderr] = said.each_mut().map(|file| {
+        let mut content = Vec::new();
+        file.rewind().unwrap();
+        file.read_to_end(&mut content).unwrap();
+        content
+    });
+    Output { status, stdout, stderr }
+}
+
+/// A workload's directory is gone, or goes soon: its janitor may still be at it.
+pub fn assert_goes(temporary: &Path) {
+    until("the directory goes", || fs::read_dir(temporary).unwrap().next().is_none());
+}
+
+/// The processes of a group: field 5 of stat, behind the name in parentheses.
+pub fn group_members(group: Pid) -> Vec<u32> {
+    let group = group.as_raw_nonzero().to_string();
+    let of_group = |pid: &u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
+        fields.split(' ').nth(2) == Some(&group)
+    };
+    let names = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.file_name());
+    names.filter_map(|name| name.to_str()?.parse().ok()).filter(of_group).collect()
+}
+
+// A KVM host waits until its kernel is idle before it is frozen, and names who never is.
+
+/// What the host's program says after this shell command, in a PID namespace of its own: nobody
+/// else's tasks are there, and none outlives it.
+fn quiet_after(shell: &str) -> Option<String> {
+    let unshared = if getuid().is_root() { "-pf" } else { "-rpf" };
+    let within = |script: &str| {
+        let mut command = Command::new("unshare");
+        command.args([unshared, "--mount-proc", "sh", "-c", script, FREEZE_PATH]);
+        run(&mut command)
+    };
+    let can = within("true").status == 0;
+    if !require(Need::Namespaces, can, "this user cannot make a PID namespace") {
+        return None;
+    }
+    let ran = within(&format!("{shell} exec \"$0\" quiet"));
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""), "{ran:?}");
+    Some(ran.stdout)
+}
+
+#[test]
+fn a_host_that_is_never_idle_names_who_runs() {
+    let Some(said) = quiet_after("while :; do :; done &") else { return };
+    assert_eq!(said, "sh\n");
+}
+
+// Of many threads and processes that fail at once one says why, and no other reason follows.
+
+#[test]
+fn one_of_many_that_fail_at_once_is_heard() {
+    for counts in ["threads=16 processes=0", "threads=0 processes=16", "threads=4 processes=4"] {
+        for _ in 0..40 {
+            let mut command = guest();
+            command.args(["bad-together", "ops=1"]).args(counts.split(' '));
+            let output = command.stdout(Stdio::piped()).output().unwrap();
+            let text = String::from_utf8_lossy(&output.stdout);
+            match parse_answer(&output.stdout, "bad-together") {
+                Ok(Answer::Refused(why)) => {
+                    assert_eq!(why, "together: not the result it must have", "{counts}: {text}");
+                }
+                other => panic!("{counts}: {other:?}\n{text}"),
+            }
+        }
+    }
 }

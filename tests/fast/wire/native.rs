@@ -8,7 +8,7 @@ use ktax::wire::{Answer, Done, arguments, parse_answer};
 use rustix::io::{ioctl_fionread, write};
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 
-use super::guest::{assert_goes, guest, run};
+use super::examples::{assert_goes, guest, run_workload};
 use crate::common::{scratch, until};
 
 fn is_bad(definition: &Definition) -> bool {
@@ -25,7 +25,7 @@ fn rows_of(chosen: impl Fn(&Definition) -> bool) -> Vec<Workload> {
 }
 
 fn answer(workload: &Workload) -> Done {
-    let output = run(workload);
+    let output = run_workload(workload);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{}: {text}", workload.row);
     match parse_answer(text.as_bytes(), &workload.program) {
@@ -64,7 +64,7 @@ fn what_a_machine_lacks_is_said() {
     let demanding = rows_of(|definition| definition.needs.is_some());
     assert!(!demanding.is_empty());
     for workload in demanding {
-        let output = run(&workload);
+        let output = run_workload(&workload);
         match parse_answer(&output.stdout, &workload.program).unwrap() {
             Answer::Done(done) => assert_eq!(workload.deviations(&done.signature), [""; 0]),
             Answer::Refused(why) => assert!(why.len() > 10, "{}: {why}", workload.row),
@@ -106,7 +106,7 @@ fn the_misbehaving_ones_refuse_outside_a_guest() {
     // These two only say a number, or that they fail.
     let is_harmless = |program: &str| ["bad-sig", "bad-together"].contains(&program);
     for definition in bad.iter().filter(|definition| !is_harmless(&definition.program)) {
-        let output = run(&definition.rows().unwrap()[0]);
+        let output = run_workload(&definition.rows().unwrap()[0]);
         assert_eq!(output.status.code(), Some(1), "{}", definition.name);
         let refused = Answer::Refused("misbehave: Operation not permitted".into());
         assert_eq!(parse_answer(&output.stdout, &definition.program), Ok(refused));
