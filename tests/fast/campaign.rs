@@ -8,7 +8,7 @@ use ktax::rundir::CampaignDir;
 use ktax::store::Store;
 
 use crate::common::{Ran, ktax, run, scratch};
-use crate::stored::{Made, measurement};
+use crate::stored::generated::{Made, measurement};
 
 const ROWS: [&str; 2] = ["getppid", "stat"];
 const RELEASES: [&str; 2] = ["6.1.1", "6.1.2"];

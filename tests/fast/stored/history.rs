@@ -9,7 +9,8 @@ use ktax::model::{
 use ktax::rundir::RunDir;
 use ktax::store::{StoreError, encode_measurement};
 
-use super::{Asked, Made};
+use super::Asked;
+use super::generated::{self, Made};
 use crate::common::run;
 use crate::golden::cases;
 use crate::golden::cases::{Line, Made as FixtureRow};
@@ -39,7 +40,7 @@ fn a_creep_is_found_and_equals_never_step() {
     // 0.06 % of 10 000 each time, below the threshold of 0.1 %.
     let creep = (0..12).map(|at| Made::of("getppid", all[at], 10_000 + 6 * at as u64));
     let equal = all.iter().map(|release| Made::of("stat", release, 10_000));
-    super::fill(&asked.store, creep.chain(equal));
+    generated::fill(&asked.store, creep.chain(equal));
     let found = history(&asked, &["getppid"]);
     assert_eq!(found.lines[0].points.len(), 12);
     // By version: 6.1.10 comes after 6.1.9.
@@ -68,7 +69,7 @@ fn another_qemu_flavour_or_boot_line_is_a_line_of_its_own() {
     let asked = Asked::new();
     let all = releases(4);
     let of = |release, cost| Made::of("getppid", release, cost);
-    super::fill(
+    generated::fill(
         &asked.store,
         [
             of(all[0], 10_000),
@@ -106,7 +107,7 @@ fn another_qemu_flavour_or_boot_line_is_a_line_of_its_own() {
 fn what_ran_on_a_disk_is_a_line_of_its_own_and_has_no_command() {
     let asked = Asked::new();
     for (release, cost) in releases(2).into_iter().zip([1_000, 1_010]) {
-        let plain = super::measurement(&Made::of("fs-rename", release, cost));
+        let plain = generated::measurement(&Made::of("fs-rename", release, cost));
         let mut on_disk = plain.clone();
         on_disk.of.key.modules = vec!["brd rd_nr=1".into(), "ext4".into()];
         on_disk.of.key.programs = "ab".repeat(32);
@@ -127,7 +128,7 @@ fn candidates_come_before_their_release_and_ten_after_nine() {
     let asked = Asked::new();
     let all = ["6.9.0", "6.10.0-rc1", "6.10.0-rc2", "6.10.0-rc10", "6.10.0", "6.10.1"];
     // Not in this order.
-    super::fill(
+    generated::fill(
         &asked.store,
         all.iter().rev().map(|release| Made::of("stat", release, 10_000)),
     );
@@ -143,7 +144,7 @@ fn subjects_are_followed_in_the_order_that_is_asked_for() {
     let all = releases(3);
     let quiet = Made { boot_line: "quiet", ..Made::of("getppid", all[2], 8_000) };
     let made = [Made::of("getppid", all[0], 10_000), Made::of("getppid", all[1], 9_000), quiet];
-    super::fill(&asked.store, made);
+    generated::fill(&asked.store, made);
     asked.said(&["tag", "first", all[1]]);
     let along = format!("first,{},{}@quiet", all[0], all[2]);
     let found = history(&asked, &["getppid", "--along", &along]);
@@ -158,7 +159,7 @@ fn subjects_are_followed_in_the_order_that_is_asked_for() {
 fn a_function_is_followed_and_an_unknown_one_is_said() {
     let asked = Asked::new();
     let all = releases(2);
-    super::fill(
+    generated::fill(
         &asked.store,
         [Made::of("getppid", all[0], 6_000), Made::of("getppid", all[1], 12_000)],
     );
@@ -182,7 +183,7 @@ fn a_history_of_every_row_fits_a_screen_and_is_read_back() {
         let of = |(at, release): (usize, &&'static str)| {
             Made::of(row, release, 10_000 + grown * at as u64)
         };
-        super::fill(&asked.store, all.iter().enumerate().map(of));
+        generated::fill(&asked.store, all.iter().enumerate().map(of));
     }
     let text = asked.said(&["history"]);
     assert!(text.contains("2 of 3 rows step, most of all stat: +5.00 % at 6.1.2-1"), "{text}");
@@ -201,8 +202,8 @@ fn a_workload_stands_for_its_rows_and_what_is_not_there_is_said() {
     let asked = Asked::new();
     let rows = ["fork-pages:pages=1", "fork-pages:pages=16", "fork-exit"];
     let of = |release| rows.map(|row| Made::of(row, release, 100));
-    super::fill(&asked.store, of("6.1.1").into_iter().chain(of("6.1.2")));
-    super::fill(&asked.store, [Made::of("stat", "6.1.3", 100)]);
+    generated::fill(&asked.store, of("6.1.1").into_iter().chain(of("6.1.2")));
+    generated::fill(&asked.store, [Made::of("stat", "6.1.3", 100)]);
     let found = history(&asked, &["fork-pages"]);
     let rows: Vec<&str> = found.lines.iter().map(|line| line.row.as_str()).collect();
     assert_eq!(rows, ["fork-pages:pages=1", "fork-pages:pages=16"]);
@@ -268,7 +269,7 @@ fn a_diff_asks_for_the_disk_and_the_hooks_again() {
     let asked = Asked::new();
     let store = &asked.store;
     let keep = |release: &str, is_asked: bool| {
-        let mut made = super::measurement(&Made::of("getppid", release, 100));
+        let mut made = generated::measurement(&Made::of("getppid", release, 100));
         made.of.key.modules =
             ["brd rd_nr=1 max_part=0 rd_size=65536", "ext4", "zram"].map(str::to_owned).to_vec();
         made.of.key.programs = "ab".repeat(32);
@@ -298,7 +299,7 @@ fn only_what_was_measured_in_the_same_way_is_compared() {
     let asked = Asked::new();
     let of = Made::of;
     let newer = |made| Made { qemu: "10.0.2", ..made };
-    super::fill(
+    generated::fill(
         &asked.store,
         [
             of("getppid", "6.1.1", 100),
@@ -322,7 +323,7 @@ fn only_what_was_measured_in_the_same_way_is_compared() {
     assert!(said.contains(&format!("`{command} -w stat` measures what is missing")), "{said}");
     // A row that was asked for and is not there is said, also to a script.
     let equal = ["getppid", "stat"].map(|row| Made::of(row, "6.1.4", 900));
-    super::fill(&asked.store, equal.map(newer));
+    generated::fill(&asked.store, equal.map(newer));
     let ran = asked.ktax(&["diff", "6.1.3", "6.1.4", "-w", "getppid", "-w", "stat"]).exits(4);
     ran.says("not measured of both in the same way: stat; `");
     assert_eq!(asked.ktax(&["diff", "6.1.3", "6.1.4"]).status, 0);
@@ -331,7 +332,7 @@ fn only_what_was_measured_in_the_same_way_is_compared() {
 #[test]
 fn a_damaged_measurement_is_said_and_a_planted_one_is_refused() {
     let asked = Asked::new();
-    super::fill(
+    generated::fill(
         &asked.store,
         [Made::of("getppid", "6.1.1", 100), Made::of("getppid", "6.1.2", 100)],
     );
@@ -362,8 +363,8 @@ fn what_cannot_have_been_measured_is_damaged() {
     for (at, edit) in edits.iter().enumerate() {
         let asked = Asked::new();
         let sound = [Made::of("stat", "6.1.2", 100), Made::of("pipe", "6.1.1", 100)];
-        super::fill(&asked.store, sound);
-        let mut wrong = super::measurement(&Made::of("stat", "6.1.1", 100));
+        generated::fill(&asked.store, sound);
+        let mut wrong = generated::measurement(&Made::of("stat", "6.1.1", 100));
         edit(&mut wrong);
         // A store of ktax does not take it.
         assert!(matches!(asked.store.put(&wrong), Err(StoreError::Unsound { .. })), "{at}");
@@ -381,7 +382,7 @@ fn what_cannot_have_been_measured_is_damaged() {
 #[test]
 fn what_a_newer_ktax_wrote_stays() {
     let asked = Asked::new();
-    let mut newer = super::measurement(&Made::of("stat", "6.1.1", 100));
+    let mut newer = generated::measurement(&Made::of("stat", "6.1.1", 100));
     newer.format += 1;
     asked.store.put(&newer).unwrap();
     let ran = asked.ktax(&["log", "--subjects"]);

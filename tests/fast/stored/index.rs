@@ -15,7 +15,8 @@ use seccompiler::{
 };
 use serde_json::Value;
 
-use super::{Asked, Made};
+use super::Asked;
+use super::generated::{self, Made};
 use crate::common::hostile::hostile;
 use crate::common::mounts::{in_namespace, may_mount};
 use crate::common::{Ran, run};
@@ -42,7 +43,7 @@ pub fn filled() -> Asked {
         .iter()
         .enumerate()
         .flat_map(|(at, release)| rows.map(|row| Made::of(row, release, 10_000 + 100 * at as u64)));
-    super::fill(&asked.store, all);
+    generated::fill(&asked.store, all);
     asked.said(&["tag", "first", "6.1.1"]);
     let run = asked.path().join("run");
     crate::golden::cases::run_dir(&run, "kept", 5, super::history::ROWS);
@@ -167,15 +168,15 @@ fn a_log_tells_the_results_of_one_day_apart_by_their_time() {
 fn counts_that_are_replaced_are_read_again() {
     let asked = filled();
     assert!(asked.said(&["history", "stat"]).contains("10 100.00"), "as it was");
-    let object = asked.store.path(&super::measurement(&Made::of("stat", "6.1.2", 10_100)).of);
+    let object = asked.store.path(&generated::measurement(&Made::of("stat", "6.1.2", 10_100)).of);
     fs::remove_file(&object).unwrap();
-    super::fill(&asked.store, [Made::of("stat", "6.1.2", 12_345)]);
+    generated::fill(&asked.store, [Made::of("stat", "6.1.2", 12_345)]);
     let said = asked.said(&["history", "stat"]);
     assert!(said.contains("12 345.00") && !said.contains("10 100.00"), "{said}");
     // A link to nowhere in the place of an object ends, and says so.
     fs::remove_file(&object).unwrap();
     std::os::unix::fs::symlink("/nowhere/x", &object).unwrap();
-    let again = asked.store.put(&super::measurement(&Made::of("stat", "6.1.2", 1)));
+    let again = asked.store.put(&generated::measurement(&Made::of("stat", "6.1.2", 1)));
     assert!(again.unwrap_err().to_string().contains("it is a symbolic link, not a regular file"));
 }
 
@@ -240,7 +241,7 @@ fn a_large_index_is_announced_when_it_is_made() {
     let asked = Asked::new();
     let all = (0..1024).map(|cost| ("getppid", format!("6.1.{cost}"), 10_000 + cost));
     for (row, release, cost) in all {
-        super::fill(&asked.store, [Made::of(row, &release, cost)]);
+        generated::fill(&asked.store, [Made::of(row, &release, cost)]);
     }
     let said = || asked.ktax(&["log", "--subjects"]).stderr;
     assert_eq!(said(), "ktax: reading 1024 measurements into the index of the store\n");
@@ -251,7 +252,7 @@ fn a_large_index_is_announced_when_it_is_made() {
 #[test]
 fn the_subjects_of_measurements_that_are_gone_are_gone() {
     let asked = Asked::new();
-    super::fill(&asked.store, ["6.1.1", "6.1.2"].map(|release| Made::of("stat", release, 100)));
+    generated::fill(&asked.store, ["6.1.1", "6.1.2"].map(|release| Made::of("stat", release, 100)));
     let first = asked.store.objects().unwrap().remove(0);
     asked.said(&["store", "index"]);
     fs::remove_file(first).unwrap();
@@ -426,9 +427,9 @@ fn all() -> Vec<String> {
 fn filled_by_others() -> Asked {
     let asked = Asked::new();
     let usual = Made::of("getppid", "6.1.1", 10_000);
-    super::fill(&asked.store, [usual.clone(), Made { boot_line: "quiet", ..usual }]);
+    generated::fill(&asked.store, [usual.clone(), Made { boot_line: "quiet", ..usual }]);
     for (at, text) in all().iter().enumerate() {
-        let mut of = super::measurement(&Made::of("getppid", "6.1.2", 10_000));
+        let mut of = generated::measurement(&Made::of("getppid", "6.1.2", 10_000));
         of.of.kernel_sha256 = ktax::disk::sha256(text);
         of.kernel.sha256 = of.of.kernel_sha256.clone();
         of.kernel.release = Some(format!("6.2.{at}{text}"));
@@ -438,7 +439,7 @@ fn filled_by_others() -> Asked {
         of.of.workload.operation.clone_from(text);
         of.of.key.qemu.clone_from(text);
         asked.store.put(&of).unwrap();
-        let mut row = super::measurement(&Made::of("getppid", "6.1.1", 10_000));
+        let mut row = generated::measurement(&Made::of("getppid", "6.1.1", 10_000));
         row.of.workload.row = format!("row{text}");
         asked.store.put(&row).unwrap();
     }
@@ -525,9 +526,9 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 fn filled_to_prune() -> Asked {
     let asked = Asked::new();
     for release in ["6.1.1", "6.1.2"] {
-        super::fill(&asked.store, ["getppid", "stat"].map(|row| Made::of(row, release, 100)));
+        generated::fill(&asked.store, ["getppid", "stat"].map(|row| Made::of(row, release, 100)));
     }
-    let mut newer = super::measurement(&Made::of("getppid", "6.1.2", 100));
+    let mut newer = generated::measurement(&Made::of("getppid", "6.1.2", 100));
     newer.of.key.guest = "8".repeat(64);
     asked.store.put(&newer).unwrap();
     let run = asked.path().join("run");

@@ -1,0 +1,135 @@
+//! A store of measurements that nobody measured, as large as is wanted.
+
+use std::collections::BTreeMap;
+
+use ktax::disk::sha256;
+use ktax::model::{
+    Arch, AskedGuest, Boot, FORMAT, Identity, ImageFormat, Key, Layout, Machine, Measurand,
+    MeasuredLayout, Measurement, Region, Sample, Signature, Subject, Workload,
+};
+use ktax::rundir::profile;
+use ktax::store::Store;
+
+/// Operations of every region.
+const OPS: u64 = 1_000;
+
+/// What one measurement is of.
+#[derive(Debug, Clone)]
+pub struct Made<'a> {
+    /// The row's name.
+    pub row: &'a str,
+    /// The kernel's release.
+    pub release: &'a str,
+    /// The boot line.
+    pub boot_line: &'a str,
+    /// QEMU's version.
+    pub qemu: &'a str,
+    /// Instructions of an operation.
+    pub cost: u64,
+    /// Functions that share the cost; the first has what is left.
+    pub functions: usize,
+}
+
+impl<'a> Made<'a> {
+    pub fn of(row: &'a str, release: &'a str, cost: u64) -> Made<'a> {
+        Made { row, release, boot_line: "", qemu: "7.2.22", cost, functions: 3 }
+    }
+}
+
+/// As it would have been measured under five layouts that differ by an instruction each.
+pub fn measurement(made: &Made<'_>) -> Measurement {
+    let kernel = kernel(made.release);
+    let layout = |at: u32| Layout { seed: at, padding: at, phase: u64::from(at) };
+    let key = Key {
+        engine: "exact".into(),
+        qemu: made.qemu.into(),
+        machine_type: "pc-q35-7.2".into(),
+        machine: Machine::default(),
+        guest: "9".repeat(64),
+        programs: String::new(),
+        modules: Vec::new(),
+    };
+    let of = Measurand {
+        kernel_sha256: kernel.sha256.clone(),
+        boot_line: made.boot_line.into(),
+        machine: Machine::default(),
+        key,
+        workload: workload(made.row),
+        layouts: (0..5).map(layout).collect(),
+    };
+    let layouts = (0..5).map(|at| under(made, at)).collect();
+    let subject = Subject::new(&kernel.source, made.boot_line);
+    Measurement {
+        format: FORMAT,
+        of,
+        kernel,
+        subject,
+        guest: AskedGuest::default(),
+        seed: 1,
+        layouts,
+    }
+}
+
+fn under(made: &Made<'_>, layout: u64) -> MeasuredLayout {
+    let total = made.cost * OPS + layout;
+    let each = total / made.functions as u64 / 2;
+    let mut lines = String::new();
+    let mut left = total;
+    for at in 1..made.functions {
+        lines += &format!("fn\tprocess\t{each}\t0\tkernel_function_{at}\n");
+        left -= each;
+    }
+    let text = format!(
+        "ktax-profile\t1\napi\t1\nregion\t{}\ntotal\t{total}\n\
+         fn\tprocess\t{left}\t0\tdo_syscall_64\n{lines}end\n",
+        made.row
+    );
+    let parsed = profile::parse(&text).unwrap();
+    let sample = Sample {
+        ops: OPS,
+        counts: parsed.counts(),
+        total,
+        tsc: total,
+        signature: Signature::from([("calls".to_owned(), OPS)]),
+        values: Signature::new(),
+        notes: Vec::new(),
+        printed: None,
+        parallel: None,
+    };
+    MeasuredLayout { boot: Boot::default(), sample, profile: text }
+}
+
+pub fn kernel(release: &str) -> Identity {
+    Identity {
+        source: format!("debian:linux-image-{release}={}", release.split('-').next().unwrap()),
+        sha256: sha256(release),
+        release: Some(release.to_owned()),
+        package_date: None,
+        build_id: None,
+        config_sha256: None,
+        arch: Arch::X86_64,
+        format: ImageFormat::BzImage,
+    }
+}
+
+fn workload(row: &str) -> Workload {
+    Workload {
+        row: row.into(),
+        title: format!("{row}, modelled"),
+        operation: "one call".into(),
+        program: row.split(':').next().unwrap_or(row).into(),
+        ops: OPS,
+        region: Region::Marked,
+        memory_bytes: 0,
+        params: BTreeMap::new(),
+        signature: Signature::from([("calls".to_owned(), OPS)]),
+        numbers: Default::default(),
+    }
+}
+
+/// Puts these into a store.
+pub fn fill<'a>(store: &Store, all: impl IntoIterator<Item = Made<'a>>) {
+    for made in all {
+        store.put(&measurement(&made)).unwrap();
+    }
+}
