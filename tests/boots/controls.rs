@@ -8,6 +8,7 @@ use ktax::model::{Comparison, Context, Outcome, Run, Verdict};
 use crate::common::rows::{LONG, rows_of_one_cpu, short_row_of_each, workloads};
 use crate::common::{
     Loops, QUICK_BOOT, compare, files_below, ktax, measurements, own_cache, row, run, scratch,
+    with_status,
 };
 
 /// Rows that together enter the kernel every way that the workloads do.
@@ -131,8 +132,7 @@ fn planted() -> &'static Comparison {
         let lines = ["init_on_alloc=0 ktax.extra=0", "init_on_alloc=1 ktax.extra=1"]
             .map(|line| format!("{QUICK_BOOT} {line}"));
         let lines = [&*lines[0], &*lines[1]];
-        let (ran, comparison) = compare(&dir.path().join("out"), lines, &args(&rows, &[]));
-        assert_eq!(ran.status, 3, "{}", ran.stderr);
+        let comparison = with_status(3, compare(&dir.path().join("out"), lines, &args(&rows, &[])));
         comparison
     })
 }
@@ -209,12 +209,14 @@ fn zero_is_zero_on_every_row() {
 /// Of these rows, or of all that are compared by default.
 fn zero_is_zero(rows: &[String], layouts: usize) {
     let dir = scratch();
-    let (ran, comparison) = compare(
-        &dir.path().join("out"),
-        ["", ""],
-        &args(rows, &["--layouts", &layouts.to_string()]),
+    let comparison = with_status(
+        0,
+        compare(
+            &dir.path().join("out"),
+            ["", ""],
+            &args(rows, &["--layouts", &layouts.to_string()]),
+        ),
     );
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert!(comparison.rows.len() == rows.len() / 2 || comparison.rows.len() > 25);
     for row in &comparison.rows {
         assert_eq!(row.verdict, Verdict::NoDetectedChange, "{}", row.row);
@@ -252,8 +254,7 @@ fn repeat(names: &[String]) -> usize {
     let dir = scratch();
     let rows = rows(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let args = args(&rows, &["--layouts", "1", "--time-limit", "900"]);
-    let (ran, comparison) = compare(&dir.path().join("out"), ["", ""], &args);
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let comparison = with_status(0, compare(&dir.path().join("out"), ["", ""], &args));
     for row in &comparison.rows {
         assert_eq!(row.verdict, Verdict::NoDetectedChange, "{}: {:?}", row.row, row.failures);
         assert!(row.effects().iter().all(|effect| effect.delta == 0.0), "{}", row.row);

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use crate::common::files::{script, wrapped_qemu};
 use crate::common::require::newer_qemu as newer;
-use crate::common::{Loops, Ran, compare, ktax, measurements, own_cache, row, run, scratch};
+use crate::common::{
+    Loops, Ran, compare, ktax, measurements, own_cache, row, run, scratch, with_status,
+};
 use ktax::model::{
     Comparison, CpuPlace, Doing, Failure, MAKESPAN, METRICS, Memory, Outcome, Run, SPIN_WAIT,
     TRANSFERS, Verdict,
@@ -48,8 +50,7 @@ fn four_cpus_repeat_to_the_last_byte_and_their_times_add_up() {
         let out = dir.path().join(name);
         fs::create_dir(&out).unwrap();
         let cache = own_cache(&out).display().to_string();
-        let (ran, comparison) = with_four(&out.join("out"), &qemu, &["--cache", &cache]);
-        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        let comparison = with_status(0, with_four(&out.join("out"), &qemu, &["--cache", &cache]));
         let row = row(&comparison, CONTENDED);
         assert_eq!(row.verdict, Verdict::NoDetectedChange);
         let found = |name: &str| row.effect(name).unwrap().base;
@@ -88,8 +89,8 @@ fn planted_false_sharing_moves_transfers_and_nothing_else() {
     let qemu = qemu.display().to_string();
     let with = |name: &str, more: &[&str]| {
         let rows = ["-w", near, "-w", far, "--cpus", "2", "--layouts", "1", "--qemu", &qemu];
-        let (ran, found) = compare(&dir.path().join(name), ["", ""], &[&rows, more].concat());
-        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        let found =
+            with_status(0, compare(&dir.path().join(name), ["", ""], &[&rows, more].concat()));
         found
     };
     let modelled = with("modelled", &["--model", "coherence"]);
@@ -172,8 +173,7 @@ fn a_guest_that_never_ends_is_stopped_at_the_same_instruction_each_time() {
     let stopped = |name: &str, rows: &[&str]| {
         let rows = rows.iter().flat_map(|row| ["-w", *row]);
         let args: Vec<&str> = rows.chain(["--time-limit", "4"]).collect();
-        let (ran, comparison) = four(&dir.path().join(name), &qemu, &args);
-        assert_eq!(ran.status, 69, "{}", ran.stderr);
+        let comparison = with_status(69, four(&dir.path().join(name), &qemu, &args));
         (comparison, measurements(&dir.path().join(name)))
     };
     let (comparison, quiet) = stopped("quiet", &ENDLESS);
@@ -208,8 +208,7 @@ fn what_does_not_repeat_is_a_failure() {
     let Some(qemu) = newer() else { return };
     let dir = scratch();
     let out = dir.path().join("out");
-    let (ran, comparison) = with_four(&out, &forgetful(dir.path(), &qemu), &[]);
-    assert_eq!(ran.status, 69, "{}", ran.stderr);
+    let comparison = with_status(69, with_four(&out, &forgetful(dir.path(), &qemu), &[]));
     let failures = &row(&comparison, CONTENDED).failures;
     assert_eq!(failures.len(), 2, "{failures:?}");
     assert!(failures.iter().all(|failed| failed.failure == Failure::NotRepeated), "{failures:?}");

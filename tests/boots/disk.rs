@@ -7,7 +7,9 @@ use std::path::Path;
 use ktax::model::{AWAITED, Comparison, Failure, Side, Verdict};
 
 use crate::common::files::script;
-use crate::common::{KERNEL, QUICK_BOOT, Ran, compare, ktax, open_counts, row, run, scratch};
+use crate::common::{
+    KERNEL, QUICK_BOOT, Ran, compare, ktax, open_counts, row, run, scratch, with_status,
+};
 
 const FSYNC: &str = "fs-append:fsync=1";
 
@@ -33,8 +35,8 @@ fn rows_and_programs_have_their_files_on_the_disk() {
     let dir = dir.path();
     let rows = ["-w", "fs-append", "-w", "fs-rename", "-w", "getppid"];
     let program = ["--", "sh", "-c", "echo text >/tmp/file"];
-    let (ran, comparison) = on_disk(dir, &[&["--disk", "ext4"], &rows[..], &program].concat());
-    assert_eq!(ran.status, 0, "{}{}", ran.stdout, ran.stderr);
+    let comparison =
+        with_status(0, on_disk(dir, &[&["--disk", "ext4"], &rows[..], &program].concat()));
     for row in &comparison.rows {
         assert_eq!(row.verdict, Verdict::NoDetectedChange, "{row:?}");
         let effect = &row.effects()[0];
@@ -77,8 +79,7 @@ fn a_program_has_its_own_files_on_the_disk_as_they_were() {
         test -x deep/tool && test ! deep/er -nt deep/tool && echo text >copy";
     let at = dir.join("deep").display().to_string() + ":deep";
     let program = ["--disk", "ext4", "--file", &at, "--", "sh", "-c", checks];
-    let (ran, _) = on_disk(dir, &program);
-    assert_eq!(ran.status, 0, "{}{}", ran.stdout, ran.stderr);
+    with_status(0, on_disk(dir, &program));
     assert!(executed(dir, "program:sh", "ext4_create"));
     // Without the disk it is in memory.
     let other = scratch();
@@ -96,16 +97,17 @@ fn modules_are_loaded_with_their_dependencies_or_named() {
     let dir = scratch();
     let dir = dir.path();
     // veth is needed by nothing here; nf_tables needs others.
-    let (ran, comparison) = on_disk(
-        dir,
-        &["--module", "nf_tables", "--module", "zram num_devices=3", "--", "sh", "-c", SHOW],
+    let comparison = with_status(
+        0,
+        on_disk(
+            dir,
+            &["--module", "nf_tables", "--module", "zram num_devices=3", "--", "sh", "-c", SHOW],
+        ),
     );
-    assert_eq!(ran.status, 0, "{}{}", ran.stdout, ran.stderr);
     assert_eq!(row(&comparison, "program:sh").verdict, Verdict::NoDetectedChange);
     let dir = scratch();
     let words = ["--module", "zram num_devices=many", "-w", "getppid"];
-    let (ran, comparison) = on_disk(dir.path(), &words);
-    assert_eq!(ran.status, 69, "{}", ran.stderr);
+    let comparison = with_status(69, on_disk(dir.path(), &words));
     let failure = &row(&comparison, "getppid").failures[0].failure;
     let Failure::Refused { message } = failure else { panic!("{failure:?}") };
     assert_eq!(message, "the module zram cannot be loaded: Invalid argument");

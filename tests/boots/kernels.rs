@@ -46,23 +46,6 @@ fn a_file_that_is_not_a_kernel_is_refused_before_anything_boots() {
 }
 
 #[test]
-fn two_names_of_one_kernel_are_noticed_before_anything_boots() {
-    let dir = scratch();
-    let [one, other] = ["one", "other"].map(|name| dir.path().join(name));
-    for path in [&one, &other] {
-        fs::write(path, image()).unwrap();
-    }
-    let plan = |[base, change]: [&Path; 2]| {
-        let mut plan = ktax();
-        plan.args(["plan", "--same", "-w", "getppid", "--base"]).arg(base);
-        let ran = run(plan.arg("--change").arg(change)).exits(0);
-        ran.stderr
-    };
-    assert!(plan([&one, &other]).contains("have the same bytes (SHA-256 begins with "));
-    assert!(!plan([&one, &one]).contains("same bytes"));
-}
-
-#[test]
 fn a_damaged_apt_index_is_replaced() {
     let dir = scratch();
     let cache = own_cache(dir.path());

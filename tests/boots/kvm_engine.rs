@@ -20,10 +20,11 @@ use ktax::plan;
 use ktax::wire::{Answer, Done, parse_answer};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::common;
 use crate::common::kvm::has_kvm;
 use crate::common::rows::short;
-use crate::common::{KERNEL, cache, comes, ktax, pids, processes, run, scratch, times_plan, until};
+use crate::common::{
+    self, KERNEL, cache, comes, ktax, pids, processes, run, scratch, times_plan, until,
+};
 
 fn kernel() -> PathBuf {
     let quiet: &dyn Fn(&str) = &|_| {};

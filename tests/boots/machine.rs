@@ -8,7 +8,7 @@ use ktax::model::{METRICS, Metric, Row, Side, Verdict};
 
 use crate::common::files::script;
 use crate::common::require::newer_qemu;
-use crate::common::{QUICK_BOOT, compare, scratch};
+use crate::common::{QUICK_BOOT, compare, scratch, with_status};
 use crate::program::{compile, measured};
 
 /// Small, so that loops are short.
@@ -90,8 +90,8 @@ fn loops(dir: &Path, names: &[&str], more: &[&str]) -> Vec<Row> {
     };
     let wanted = KNOWN.iter().filter(|(name, ..)| names.contains(name));
     let programs: String = wanted.map(of).collect();
-    let (ran, comparison) = measured(dir, &programs, &[&["--model", "small.toml"], more].concat());
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let comparison =
+        with_status(0, measured(dir, &programs, &[&["--model", "small.toml"], more].concat()));
     comparison.rows
 }
 
@@ -137,8 +137,8 @@ fn counts_are_as_without_it_and_moved_memory_gets_no_verdict() {
     let rows = ["-w", "getppid", "-w", "open-close"];
     let lines = [QUICK_BOOT, &format!("{QUICK_BOOT} ktax.meaningless=1")];
     let run = |name: &str, more: &[&str]| {
-        let (ran, comparison) = compare(&dir.path().join(name), lines, &[&rows[..], more].concat());
-        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        let comparison =
+            with_status(0, compare(&dir.path().join(name), lines, &[&rows[..], more].concat()));
         comparison.rows
     };
     let without = run("without", &[]);

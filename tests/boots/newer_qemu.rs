@@ -2,7 +2,7 @@
 //! `make newer-qemu` unpacks. Skipped where it could not be had.
 
 use crate::common::require::newer_qemu as newer;
-use crate::common::{QUICK_BOOT, compare, row, scratch};
+use crate::common::{QUICK_BOOT, compare, row, scratch, with_status};
 use ktax::model::Verdict;
 
 #[test]
@@ -15,8 +15,7 @@ fn the_controls_hold_on_a_newer_qemu() {
     let args: Vec<&str> = rows.chain(["--layouts", "5", "--qemu", &qemu]).collect();
     let lines = ["ktax.extra=0", "ktax.extra=1"].map(|line| format!("{QUICK_BOOT} {line}"));
     let lines = [&*lines[0], &*lines[1]];
-    let (ran, comparison) = compare(&dir.path().join("out"), lines, &args);
-    assert_eq!(ran.status, 3, "{}", ran.stderr);
+    let comparison = with_status(3, compare(&dir.path().join("out"), lines, &args));
     let qemu = &comparison.counts().unwrap().key.qemu;
     assert!(!qemu.starts_with("7."), "{qemu}");
     let planted = &row(&comparison, "control-loop").effects()[0];
@@ -43,8 +42,7 @@ fn a_boot_is_counted_on_a_newer_qemu() {
     let Some(qemu) = newer() else { return };
     let (dir, qemu) = (scratch(), qemu.display().to_string());
     let args = ["-w", "kernel-boot", "--layouts", "1", "--qemu", &qemu];
-    let (ran, comparison) = compare(&dir.path().join("out"), ["", ""], &args);
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let comparison = with_status(0, compare(&dir.path().join("out"), ["", ""], &args));
     let samples = &row(&comparison, "kernel-boot").effects()[0].samples;
     assert_eq!(samples.base, samples.change);
     assert!(samples.base[0] > 300_000_000, "{samples:?}");

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::common::require::newer_qemu;
-use crate::common::{compare, ktax, measurements, run, scratch};
+use crate::common::{compare, ktax, measurements, run, scratch, with_status};
 use ktax::model::{Basic, Context, Profile};
 use ktax::rundir::profile;
 
@@ -101,13 +101,11 @@ fn each_function_has_what_was_counted_for_it_and_its_calls() {
     let dir = scratch();
     let rows = ROWS.iter().flat_map(|row| ["-w", *row]);
     let args: Vec<&str> = rows.chain(["--layouts", "1"]).collect();
-    let (ran, _) = compare(&dir.path().join("one"), ["", ""], &args);
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    with_status(0, compare(&dir.path().join("one"), ["", ""], &args));
     check(&dir.path().join("one"), [0, 0]);
     // Its retpolines jump to a thunk of returns.
     let out = dir.path().join("skylake");
-    let (ran, _) = compare(&out, ["", ""], &[&args[..], &["--cpu", "Skylake-Client"]].concat());
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    with_status(0, compare(&out, ["", ""], &[&args[..], &["--cpu", "Skylake-Client"]].concat()));
     check(&out, [0, 0]);
     let Some(qemu) = newer_qemu() else { return };
     let newer = ["--qemu", &qemu.display().to_string()].map(str::to_owned);
@@ -116,8 +114,7 @@ fn each_function_has_what_was_counted_for_it_and_its_calls() {
         let args: Vec<&str> =
             args.iter().copied().chain(newer).chain(more.iter().copied()).collect();
         let out = dir.path().join(name);
-        let (ran, _) = compare(&out, ["", ""], &args);
-        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        with_status(0, compare(&out, ["", ""], &args));
         check(&out, most);
     }
 }
@@ -176,8 +173,7 @@ fn retpolines_are_in_no_path() {
 fn a_row_that_changed_says_from_where_its_functions_are_called() {
     let dir = scratch();
     let out = dir.path().join("out");
-    let (ran, _) = compare(&out, ["lsm=capability", ""], &["-w", "open-close"]);
-    assert_eq!(ran.status, 3, "{}", ran.stderr);
+    with_status(3, compare(&out, ["lsm=capability", ""], &["-w", "open-close"]));
     let page = run(ktax().arg("report").arg(&out).args(["--explain", "open-close"])).stdout;
     let is_in_tree = |line: &str| line.contains(['├', '│', '└']);
     let is_of = |line: &str, name: &str| line.ends_with(&format!(" {name}")) && is_in_tree(line);

@@ -12,6 +12,7 @@ use crate::common::kvm::compiled;
 use crate::common::mounts::may_mount;
 use crate::common::{
     KERNEL, QUICK_BOOT, Ran, assert_no_orphans, ktax, open_counts, printed, row, run, scratch,
+    with_status,
 };
 
 /// Compiles a program in C.
@@ -117,8 +118,7 @@ fn a_planted_system_call_is_found_in_the_kernel_and_in_the_program() {
     let text = "#!/bin/sh\nktax-mark begin\n./dynamic 50\nktax-mark end\necho done\n";
     script(dir, "script.sh", text);
     compile_rust(dir);
-    let (ran, comparison) = measured(dir, PLANTED, &[]);
-    assert_eq!(ran.status, 0, "{}{}", ran.stdout, ran.stderr);
+    let comparison = with_status(0, measured(dir, PLANTED, &[]));
     for row in &comparison.rows {
         assert_eq!(row.verdict, Verdict::NoDetectedChange, "{row:?}");
         let effect = &row.effects()[0];
@@ -309,8 +309,8 @@ fn a_row_costs_the_same_in_any_company() {
         let dir = dir.join(name);
         fs::create_dir(&dir).unwrap();
         fs::copy(dir.join("../data"), dir.join("data")).unwrap();
-        let (ran, comparison) = measured(&dir, programs, &[&["--no-store"], more].concat());
-        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        let comparison =
+            with_status(0, measured(&dir, programs, &[&["--no-store"], more].concat()));
         let row = row(&comparison, "program:small");
         row.effects().iter().map(|effect| effect.samples.clone()).collect::<Vec<_>>()
     };

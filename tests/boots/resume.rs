@@ -84,23 +84,6 @@ fn a_run_killed_at_ten_moments_ends_as_one_that_was_not() {
     assert!(partial >= 3, "only {partial} kills were in the middle");
 }
 
-#[test]
-fn a_half_written_result_is_made_again() {
-    let dir = scratch();
-    let out = dir.path().join("out");
-    plan(&out);
-    finish(&out);
-    let wanted = result(&out);
-    // What a crash of the machine may leave: a profile without its run, and a stray temporary.
-    fs::remove_file(out.join("boots/000-base/runs/pipe:ops=9.json"))
-        .or_else(|_| fs::remove_file(out.join("boots/000-change/runs/pipe:ops=9.json")))
-        .unwrap();
-    fs::write(out.join("boots/000-base/runs/.new-left"), "half").ok();
-    fs::remove_file(out.join("comparison.json")).unwrap();
-    finish(&out);
-    assert!(result(&out) == wanted);
-}
-
 /// Whether a process has the lock on a file that it has open: `/proc/PID/fdinfo` says it.
 fn has_lock(process: u32, file: &Path) -> bool {
     let open = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();

@@ -1,7 +1,6 @@
 //! A snapshot on disk is used as it was made, or not at all.
 
-use std::fs;
-use std::fs::File;
+use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

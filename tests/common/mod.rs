@@ -158,6 +158,13 @@ pub fn compare(out: &Path, lines: [&str; 2], args: &[&str]) -> (Ran, Comparison)
     (ran, comparison)
 }
 
+/// What was compared, after asserting the exit status.
+#[track_caller]
+pub fn with_status<T>(status: i32, (ran, compared): (Ran, T)) -> T {
+    ran.exits(status);
+    compared
+}
+
 /// A printed plan of counts.
 pub fn counts_plan(text: &str) -> CountsPlan {
     match serde_json::from_str::<Plan>(text).unwrap().method {

@@ -1,8 +1,7 @@
 //! The cache: what goes first, what stays, and what is not ktax's. The entries are planted.
 
 use std::ffi::OsString;
-use std::fs;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};

@@ -118,12 +118,7 @@ fn they_are_known_by_the_bytes_of_the_assembler() {
     fs::write(dir.path().join("counters-table.h"), plugin_header()).unwrap();
     let plugin = concat!(env!("CARGO_MANIFEST_DIR"), "/plugin");
     let mut compiler = Command::new("gcc");
-    compiler.args([
-        "-std=gnu11",
-        &format!("-I{plugin}"),
-        &format!("{plugin}/decode.c"),
-        "-I",
-    ]);
+    compiler.args(["-std=gnu11", &format!("-I{plugin}"), &format!("{plugin}/decode.c"), "-I"]);
     compiler.arg(dir.path());
     let compiled = compiler.arg(&source).arg("-o").arg(&built).output().unwrap();
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));

@@ -17,8 +17,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use crate::common::mounts::{in_namespace, may_mount};
 use crate::common::{Ran, ktax, own, run, scratch};
 use crate::fake::timed;
-use crate::golden::cases;
-use crate::golden::cases::{Line, Made};
+use crate::golden::cases::{self, Line, Made};
 
 type Measured = Result<(Vec<Line>, Signature), Failure>;
 

@@ -3,8 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ktax::analyse;
-use ktax::analyse::{counts, one_image};
+use ktax::analyse::{self, counts, one_image};
 use ktax::cmd::Exit;
 use ktax::engine::RawAnswer;
 use ktax::model::{Comparison, Doing, Failure, Outcome, PlanMethod, Region, Sample, Side, Verdict};

@@ -5,8 +5,7 @@ use std::path::Path;
 use std::{fs, io};
 
 use ktax::analyse::{estimates, in_blocks, never_ran, progress, times, turns, wants_more};
-use ktax::engine;
-use ktax::engine::{Booted, Cancel, Stop, Timed};
+use ktax::engine::{self, Booted, Cancel, Stop, Timed};
 use ktax::model::{
     Comparison, Facts, Failure, Noise, Plan, Row, Side, TimedBlock, TimedBoot, TimedPair,
     TimedSubject, TimesComparison, TimesPlan, Verdict, Workload,

@@ -1,8 +1,7 @@
 //! Results that are no comparison of counts or times: exits of guests, guests of a KVM host,
 //! workloads on the running kernel, `ktax stat`, and histories.
 
-use ktax::analyse;
-use ktax::analyse::{PointCounts, against_anchors, against_before, derive_columns};
+use ktax::analyse::{self, PointCounts, against_anchors, against_before, derive_columns};
 use ktax::model::{
     Comparison, ComparisonMethod, Count, Counted, EXITS, Effect, Evidence, ExitAccount, ExitParts,
     ExitRow, ExitRun, ExitTable, Failure, GUEST_TIME, GuestRow, GuestSide, GuestSubject, GuestWork,

@@ -12,8 +12,7 @@ use ktax::store::{StoreError, encode_measurement};
 use super::Asked;
 use super::generated::{self, Made};
 use crate::common::run;
-use crate::golden::cases;
-use crate::golden::cases::{Line, Made as FixtureRow};
+use crate::golden::cases::{self, Line, Made as FixtureRow};
 
 fn history(asked: &Asked, words: &[&str]) -> History {
     let text = asked.said(&[&["history", "--json"], words].concat());

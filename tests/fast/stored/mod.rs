@@ -4,8 +4,8 @@ pub mod generated;
 mod history;
 mod index;
 
-use std::fs;
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -13,10 +13,10 @@ use ktax::disk::sha256;
 use ktax::store::{Store, Tagged};
 use tempfile::TempDir;
 
-use crate::common::{Ran, ktax, run, scratch};
-use crate::common::files::files_below;
-use crate::golden::cases;
 use self::generated::{Made, fill, measurement};
+use crate::common::files::files_below;
+use crate::common::{Ran, ktax, run, scratch};
+use crate::golden::cases;
 
 /// A store and a cache of its own.
 struct Asked {
@@ -168,10 +168,7 @@ const NEW: &str = "6.1.0-56-cloud-amd64";
 fn filled() -> Asked {
     let asked = Asked::new();
     let quiet = Made { boot_line: "quiet", ..Made::of("getppid", NEW, 120) };
-    fill(
-        &asked.store,
-        [Made::of("getppid", OLD, 100), Made::of("getppid", NEW, 110), quiet],
-    );
+    fill(&asked.store, [Made::of("getppid", OLD, 100), Made::of("getppid", NEW, 110), quiet]);
     asked
 }
 

@@ -10,8 +10,7 @@ use ktax::model::{
 use ktax::plan::{CountsExperiment, Experiment};
 use ktax::rundir::RunDir;
 
-use crate::common;
-use crate::common::{Need, cache, ktax, own, printed, require, run, scratch};
+use crate::common::{self, Need, cache, ktax, own, printed, require, run, scratch};
 
 const QUICK: [&str; 8] = ["--engine", "host", "--seed", "1", "--loops", "1", "--pairs", "10"];
 

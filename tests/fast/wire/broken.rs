@@ -11,11 +11,9 @@ use std::{fs, io};
 
 use ktax::model::{Failure, Workload};
 use ktax::plan::{Definition, Experiment, ExperimentMethod, definitions};
-use ktax::rundir::profile;
-use ktax::rundir::profile::ProfileError;
+use ktax::rundir::profile::{self, ProfileError};
 use ktax::text::escape_bytes;
-use ktax::wire;
-use ktax::wire::{Answer, Hello, arguments, parse_answer, parse_hello, parse_symbols};
+use ktax::wire::{self, Answer, Hello, arguments, parse_answer, parse_hello, parse_symbols};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};

@@ -1,7 +1,6 @@
 //! The examples in docs/wire.md are what the parsers take and what ktax says.
 
-use std::fs;
-use std::fs::Permissions;
+use std::fs::{self, Permissions};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
