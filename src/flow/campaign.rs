@@ -1,23 +1,203 @@
 //! A campaign measures many Subjects over the same rows, in shards that any scheduler runs on any
 //! machine. The machines share one directory, or have copies of it.
 
-mod collect;
-mod plan;
 mod shard;
-mod slurm;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use super::error::Error;
-use crate::model::{Blame, CampaignUnit, CountsPlan, Failure, Identity, Outcome, Run, Shard};
-use crate::rundir::{AnyRunDir, CampaignDir, RunDir};
-use crate::store::Store;
-use crate::text::escape;
+use super::error::{self, Error};
+use super::remaining::{Rates, Remaining, Work, learned};
+use super::session::Session;
+use super::store::copy_store;
+use super::stored::{Stored, compare};
+use super::{experiment_text, phases};
+use crate::engine::Measures;
+use crate::engine::qemu::Qemu;
+use crate::kernel::{self, Kernel, KernelSpec};
+use crate::model::{
+    Blame, CampaignPlan, CampaignSubject, CampaignUnit, Comparison, CountsPlan, FORMAT, Failure,
+    Identity, Key, Machine, Measurand, Measurement, Outcome, PlanMethod, Run, Shard, Sides,
+};
+use crate::plan::{
+    self, Campaign, Costs, CountsExperiment, Experiment, ExperimentFile, ExperimentMethod,
+};
+use crate::report::Report;
+use crate::rundir::{AnyRunDir, CampaignDir, RunDir, check_free};
+use crate::store::{Kept, Store, StoreError};
+use crate::text::{counted, escape, shell_path};
 
-pub use collect::{Collected, collect};
-pub use plan::plan;
-pub use shard::{ShardEnd, build, run};
-pub use slurm::write_slurm;
+pub use shard::{ShardEnd, build, run, write_slurm};
+
+/// Plans a campaign in a new directory: gets the kernels that are not built from source, takes
+/// measurements from the store, and divides the others into `shards`, or into shards of about ten
+/// minutes.
+pub fn plan(
+    campaign: &Campaign,
+    out: &Path,
+    shards: Option<usize>,
+    session: &Session<'_>,
+) -> Result<CampaignDir, Error> {
+    check_free(out)?;
+    for one in &campaign.subjects {
+        session.check_names(&ExperimentMethod::Counts(one.method.clone()))?;
+    }
+    let qemu = Qemu::find(session.qemu.as_deref())?;
+    let mut planned = plan_without_subjects(campaign, &qemu)?;
+    let timed = timed_plans(campaign, session)?;
+    let mut kernels = Vec::new();
+    for experiment in &campaign.subjects {
+        kernels.push(kernel_unless_built(experiment, session)?);
+    }
+    let subjects = campaign.subjects.iter().zip(&kernels);
+    let subject = |(experiment, kernel): (&Experiment<CountsExperiment>, &Option<Kernel>)| {
+        let kernel = kernel.as_ref().map(|kernel| kernel.identity.clone());
+        CampaignSubject { subject: experiment.method.asked.subjects.base.clone(), kernel }
+    };
+    planned.subjects = subjects.map(subject).collect();
+    let known = known_measurements(&planned, session)?;
+    let costs = row_costs(&planned, &known);
+    let counted = plan::divide(&costs, shards).into_iter().map(Shard::Counts);
+    planned.timed = timed.iter().map(|(name, _)| name.clone()).collect();
+    // Timed shards come last, because nothing may run beside them.
+    planned.shards = counted.chain(planned.timed.iter().cloned().map(Shard::Times)).collect();
+    write_directory(out, planned, &known, &kernels, timed)
+}
+
+/// Plan without its Subjects and shards.
+fn plan_without_subjects(campaign: &Campaign, qemu: &Qemu) -> Result<CampaignPlan, Error> {
+    let first = campaign.subjects.first();
+    let usual = Machine::default();
+    let machine = first.map_or(usual, |experiment| experiment.method.asked.machine.clone());
+    qemu.check_cpu(&machine.cpu)?;
+    let engine = first.map_or(&plan::ENGINES[0], |experiment| experiment.method.engine);
+    let Measures::Counts { key, .. } = engine.measures else {
+        return Err(error::no_engine("counts", engine.name));
+    };
+    let seed = first.map_or(1, |experiment| experiment.seed);
+    let layouts = first.map_or(0, |experiment| experiment.method.layouts);
+    Ok(CampaignPlan {
+        format: FORMAT,
+        title: campaign.title.clone(),
+        seed,
+        threshold_percent: first.map_or(0.0, |experiment| experiment.threshold_percent),
+        key: key(qemu, &machine),
+        machine,
+        workloads: first.map_or(Ok(Vec::new()), |experiment| experiment.method.rows())?,
+        layouts: plan::layouts_of(seed, layouts),
+        subjects: Vec::new(),
+        timed: Vec::new(),
+        shards: Vec::new(),
+    })
+}
+
+/// Kernel of an experiment; `None` if a shard of its own builds it.
+fn kernel_unless_built(
+    experiment: &Experiment<CountsExperiment>,
+    session: &Session<'_>,
+) -> Result<Option<Kernel>, Error> {
+    let subject = &experiment.method.asked.subjects.base;
+    let spec: KernelSpec = subject.kernel.parse()?;
+    if spec.is_source() {
+        session.talking(|talk| kernel::check(subject, &session.cache, talk))?;
+        return Ok(None);
+    }
+    session.obtain(subject).map(Some)
+}
+
+/// Plans of the timed experiments, with the names of their directories.
+fn timed_plans(
+    campaign: &Campaign,
+    session: &Session<'_>,
+) -> Result<Vec<(String, crate::model::Plan)>, Error> {
+    let mut names = BTreeSet::new();
+    let mut all = Vec::new();
+    for named in &campaign.timed {
+        let path = Path::new(named);
+        let file = ExperimentFile::parse(&experiment_text(path)?, named)?;
+        let refuse = |what: &str| {
+            Error::user(format!("{named} is {what}"))
+                .next("remove it from `timed`, which takes timed experiments without a sweep")
+        };
+        if !file.sweep.is_empty() {
+            return Err(refuse("a sweep"));
+        }
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if !names.insert(name.clone()) {
+            return Err(Error::user(format!("two timed experiments are called {name}"))
+                .next("rename one of the files"));
+        }
+        let plan = phases::plan(&Experiment::from_file(&file)?, session)?;
+        match &plan.method {
+            PlanMethod::Times(_) => all.push((name, plan)),
+            _ => return Err(refuse("not timed")),
+        }
+    }
+    Ok(all)
+}
+
+/// Measurements that the store has, by Subject and row.
+fn known_measurements(
+    planned: &CampaignPlan,
+    session: &Session<'_>,
+) -> Result<Vec<Vec<Option<Measurement>>>, Error> {
+    let store = session.store.as_ref().map(|used| &used.store);
+    let known_row = |subject: usize, row: usize| {
+        let known = planned.subjects[subject].kernel.as_ref().zip(store);
+        let found =
+            known.map(|(kernel, store)| store.get(&planned.measurand(subject, row, kernel)));
+        // Unreadable measurements are made again.
+        found.and_then(Result::ok).flatten()
+    };
+    let rows = 0..planned.workloads.len();
+    let known_subject = |subject| rows.clone().map(|row| known_row(subject, row)).collect();
+    Ok((0..planned.subjects.len()).map(known_subject).collect())
+}
+
+/// Estimated seconds of each row on one CPU; `None` for rows that are measured.
+fn row_costs(planned: &CampaignPlan, known: &[Vec<Option<Measurement>>]) -> Vec<Costs> {
+    let rates = learned();
+    let seconds_of = |rows: &[&str]| estimated_seconds(planned, rows, rates.clone());
+    let boots = seconds_of(&[]);
+    let rows: Vec<f64> =
+        planned.workloads.iter().map(|workload| seconds_of(&[&workload.row]) - boots).collect();
+    let left = |known: &Vec<Option<Measurement>>| {
+        let pairs = rows.iter().zip(known);
+        pairs.map(|(cost, known)| known.is_none().then_some(cost.max(0.0))).collect()
+    };
+    known.iter().map(|known| Costs { boots, rows: left(known) }).collect()
+}
+
+fn estimated_seconds(planned: &CampaignPlan, rows: &[&str], rates: Rates) -> f64 {
+    let Key { engine, .. } = planned.key.clone();
+    let rows = rows.iter().map(|row| (*row).to_owned()).collect();
+    let mut remaining = Remaining::new(rates);
+    remaining.begin(Work { engine, boots: planned.layouts.len(), rows, jobs: 1 });
+    remaining.left(Duration::ZERO).as_secs_f64()
+}
+
+/// Writes the directory. The plan comes last, because it marks a directory as a campaign.
+fn write_directory(
+    out: &Path,
+    planned: CampaignPlan,
+    known: &[Vec<Option<Measurement>>],
+    kernels: &[Option<Kernel>],
+    timed: Vec<(String, crate::model::Plan)>,
+) -> Result<CampaignDir, Error> {
+    let dir = CampaignDir::at(out, planned);
+    let store = Store::new(dir.store());
+    for measurement in known.iter().flatten().flatten() {
+        store.put(measurement)?;
+    }
+    for kernel in kernels.iter().flatten() {
+        dir.write_image(&kernel.identity.sha256, &kernel.image)?;
+    }
+    for (name, plan) in timed {
+        AnyRunDir::create(&dir.timed(&name), plan)?;
+    }
+    Ok(dir.begin()?)
+}
 
 /// First names of rows, and the number of the others.
 pub fn first_names(rows: &[String]) -> String {
@@ -39,14 +219,6 @@ fn missing_rows(dir: &CampaignDir, unit: &CampaignUnit, kernel: &Identity) -> Ve
     };
     let rows = unit.rows.iter().filter(is_missing);
     rows.map(|row| dir.plan().workloads[*row].row.clone()).collect()
-}
-
-/// Names of the rows of a unit that are not measured; all of them if its kernel is not built.
-fn unmeasured_rows(dir: &CampaignDir, unit: &CampaignUnit) -> Result<Vec<String>, Error> {
-    Ok(match dir.kernel(unit.subject)? {
-        Some(kernel) => missing_rows(dir, unit, &kernel),
-        None => unit.rows.iter().map(|row| dir.plan().workloads[*row].row.clone()).collect(),
-    })
 }
 
 /// Name of a row in messages: `row of kernel and boot line`.
@@ -76,33 +248,26 @@ fn row_failures(
     Ok(found)
 }
 
-/// Rows of a unit that are not measured: those that are missing, and those that failed.
-#[derive(Debug, Default)]
-struct UnmeasuredRows {
-    /// Names of the missing rows.
-    pub missing: Vec<String>,
-    /// Names of the rows that failed on any machine, and why.
-    pub failed: Vec<(String, String)>,
-}
-
-/// Rows of a unit that are not measured, in a campaign and its copies.
-fn unmeasured(all: &[CampaignDir], unit: &CampaignUnit) -> Result<UnmeasuredRows, Error> {
+/// Rows of a unit that are not measured, in a campaign and its copies: the names of those that are
+/// missing, and the names and reasons of those that failed on any machine.
+fn unmeasured(
+    all: &[CampaignDir],
+    unit: &CampaignUnit,
+) -> Result<(Vec<String>, Vec<(String, String)>), Error> {
     let dir = &all[0];
-    let rows = unmeasured_rows(dir, unit)?;
+    let rows = match dir.kernel(unit.subject)? {
+        Some(kernel) => missing_rows(dir, unit, &kernel),
+        None => unit.rows.iter().map(|row| dir.plan().workloads[*row].row.clone()).collect(),
+    };
     let mut failed = BTreeMap::new();
     for copy in all {
         for (row, failure) in row_failures(copy, unit, &rows)? {
             failed.entry(row).or_insert(failure);
         }
     }
-    let mut missing = Vec::new();
-    for row in &rows {
-        let name = row_name(dir, unit, row)?;
-        if !failed.contains_key(&name) {
-            missing.push(name);
-        }
-    }
-    Ok(UnmeasuredRows { missing, failed: failed.into_iter().collect() })
+    let names = rows.iter().map(|row| row_name(dir, unit, row)).collect::<Result<Vec<_>, _>>()?;
+    let missing = names.into_iter().filter(|name| !failed.contains_key(name)).collect();
+    Ok((missing, failed.into_iter().collect()))
 }
 
 /// Copies measurements of these units from a user's store into the campaign's store. Unreadable
@@ -176,29 +341,220 @@ pub fn status(dir: &CampaignDir) -> Result<Vec<ShardStatus>, Error> {
 
 fn shard_status(dir: &CampaignDir, number: usize, shard: &Shard) -> Result<ShardStatus, Error> {
     let mut status = ShardStatus { number, ..ShardStatus::default() };
-    match shard {
-        Shard::Times(name) => {
-            let is_there = AnyRunDir::open(&dir.timed(name))?.comparison()?.is_some();
-            let named = Some(format!("the timed experiment {name}")).filter(|_| !is_there);
-            (status.total, status.missing) = (1, named.into_iter().collect());
+    if let Some(name) = shard.timed() {
+        let is_there = AnyRunDir::open(&dir.timed(name))?.comparison()?.is_some();
+        let named = Some(format!("the timed experiment {name}")).filter(|_| !is_there);
+        (status.total, status.missing) = (1, named.into_iter().collect());
+    }
+    for unit in shard.units() {
+        status.total += unit.rows.len();
+        if dir.kernel(unit.subject)?.is_none() {
+            status.unbuilt.push(unit.subject);
         }
-        Shard::Counts(units) => {
-            for unit in units {
-                add(&mut status, dir, unit)?;
-            }
-        }
+        let (missing, failed) = unmeasured(std::slice::from_ref(dir), unit)?;
+        status.seconds += unit.seconds * missing.len() as f64 / unit.rows.len() as f64;
+        status.missing.extend(missing);
+        status.failed.extend(failed);
     }
     Ok(status)
 }
 
-fn add(status: &mut ShardStatus, dir: &CampaignDir, unit: &CampaignUnit) -> Result<(), Error> {
-    status.total += unit.rows.len();
-    if dir.kernel(unit.subject)?.is_none() {
-        status.unbuilt.push(unit.subject);
+/// Results of a campaign.
+#[derive(Debug, Default)]
+pub struct Collected {
+    /// Comparisons of each Subject with the one before it, then the timed experiments.
+    pub comparisons: Vec<Comparison>,
+    /// Failures in a guest: `row of subject`, and why.
+    pub failed: Vec<(String, String)>,
+    /// Why files of the directory or its copies are not used.
+    pub refused: Vec<String>,
+    /// Number of pages that were written.
+    pub pages: usize,
+}
+
+/// Brings together the results of the shards, from the directory and from copies of it that other
+/// machines have used: compares each Subject with the one before it, writes pages, and copies
+/// everything to the user's store.
+pub fn collect(
+    dir: &CampaignDir,
+    copies: &[PathBuf],
+    session: &Session<'_>,
+) -> Result<Collected, Error> {
+    let mut all = vec![dir.clone()];
+    for copy in copies {
+        all.push(open_copy(dir, copy)?);
     }
-    let UnmeasuredRows { missing, failed } = unmeasured(std::slice::from_ref(dir), unit)?;
-    status.seconds += unit.seconds * missing.len() as f64 / unit.rows.len() as f64;
-    status.missing.extend(missing);
-    status.failed.extend(failed);
+    let mut collected = Collected::default();
+    for copy in &all {
+        take_copy(dir, copy, &mut collected)?;
+    }
+    if let Some(used) = &session.store {
+        // The campaign's store may have lost measurements that it had when it was planned.
+        for shard in dir.plan().numbers().filter_map(|number| dir.plan().shard(number)) {
+            take_units(&used.store, dir, shard.units())?;
+        }
+    }
+    let timed = timed_comparisons(&all)?;
+    collected.failed = failed_in_guests(&all, &timed)?;
+    collected.comparisons = compare_neighbours(dir)?;
+    collected.comparisons.extend(timed.into_values());
+    let results = collected.comparisons.iter().map(Report::saved);
+    Store::new(dir.store()).put_results(results)?;
+    let note = |text: &str| session.observer.note(text);
+    collected.pages = Stored::open(&dir.store(), &session.cache, &note)?.site(&dir.site())?;
+    if let Some(used) = &session.store {
+        collected.refused.extend(copy_store(&dir.store(), used.store.root())?.refused);
+    }
+    Ok(collected)
+}
+
+/// Opens a copy of the directory that another machine has used, and refuses that of another
+/// campaign.
+fn open_copy(dir: &CampaignDir, path: &Path) -> Result<CampaignDir, Error> {
+    let copy = CampaignDir::open(path)?;
+    match copy.plan() == dir.plan() {
+        true => Ok(copy),
+        false => {
+            let (path, wanted) = (path.display(), dir.root().display());
+            Err(Error::user(format!("{path} is of another campaign"))
+                .next(format!("collect copies of {wanted} alone")))
+        }
+    }
+}
+
+/// Takes the campaign's kernels and measurements from a copy. A damaged file is moved aside in the
+/// directory itself, and left alone in a copy.
+fn take_copy(
+    dir: &CampaignDir,
+    copy: &CampaignDir,
+    collected: &mut Collected,
+) -> Result<(), Error> {
+    for subject in dir.plan().to_build() {
+        if let (None, Some(kernel)) = (dir.kernel(subject)?, copy.kernel(subject)?) {
+            dir.write_kernel(subject, &kernel)?;
+        }
+    }
+    let (to, from) = (Store::new(dir.store()), Store::new(copy.store()));
+    let is_own = dir.root() == copy.root();
+    for measurand in measurands(dir)? {
+        let taken = from.get(&measurand).and_then(|found| match found {
+            Some(measurement) if !is_own => to.put(&measurement).map(Some),
+            _ => Ok(None),
+        });
+        match taken {
+            Ok(Some(Kept::Other(object))) => {
+                let row = measurand.workload.row.clone();
+                let [object, other] =
+                    [object, from.path(&measurand)].map(|path| path.display().to_string());
+                let differs = StoreError::Differs { row, object, other };
+                collected.refused.push(differs.to_string());
+            }
+            Ok(_) => {}
+            Err(error @ (StoreError::Damaged { .. } | StoreError::OtherVersion { .. })) => {
+                collected.refused.push(error.to_string());
+                if is_own {
+                    from.move_aside(&from.path(&measurand))?;
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
     Ok(())
+}
+
+/// All measurements that the campaign makes, as far as its kernels are known.
+fn measurands(dir: &CampaignDir) -> Result<Vec<Measurand>, Error> {
+    let plan = dir.plan();
+    let mut all = Vec::new();
+    for subject in 0..plan.subjects.len() {
+        if let Some(kernel) = dir.kernel(subject)? {
+            let rows = 0..plan.workloads.len();
+            all.extend(rows.map(|row| plan.measurand(subject, row, &kernel)));
+        }
+    }
+    Ok(all)
+}
+
+/// Finished timed experiments by their names.
+fn timed_comparisons(all: &[CampaignDir]) -> Result<BTreeMap<String, Comparison>, Error> {
+    let mut found = BTreeMap::new();
+    for name in &all[0].plan().timed {
+        for dir in all {
+            let comparison = AnyRunDir::open(&dir.timed(name))?.comparison()?;
+            if let (Some(comparison), false) = (comparison, found.contains_key(name)) {
+                found.insert(name.clone(), comparison);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Failures in a guest. An error names the rows that are neither measured nor failed, including
+/// those that the store had when the campaign was planned.
+fn failed_in_guests(
+    all: &[CampaignDir],
+    timed: &BTreeMap<String, Comparison>,
+) -> Result<Vec<(String, String)>, Error> {
+    let plan = all[0].plan();
+    let (mut failed, mut missing, mut shards) = (Vec::new(), Vec::new(), Vec::new());
+    for (number, shard) in plan.numbers().filter_map(|number| Some((number, plan.shard(number)?))) {
+        let before = missing.len();
+        if let Some(name) = shard.timed().filter(|name| !timed.contains_key(*name)) {
+            missing.push(format!("the timed experiment {name}"));
+        }
+        for unit in shard.units() {
+            let (unit_missing, unit_failed) = unmeasured(all, unit)?;
+            missing.extend(unit_missing);
+            failed.extend(unit_failed);
+        }
+        if missing.len() > before {
+            shards.push(number);
+        }
+    }
+    match missing.is_empty() {
+        true => Ok(failed),
+        false => Err(some_missing(&missing, &shards, all[0].root())),
+    }
+}
+
+fn some_missing(missing: &[String], shards: &[usize], path: &Path) -> Error {
+    let are = if missing.len() == 1 { "is" } else { "are" };
+    let word = if shards.len() == 1 { "shard" } else { "shards" };
+    // A scheduler takes numbers so: `shards 1,2,7`.
+    let numbers: Vec<String> = shards.iter().map(usize::to_string).collect();
+    let (results, names) = (counted(missing.len(), "result"), first_names(missing));
+    Error::user(format!("{results} {are} not measured: {names}")).next(format!(
+        "run {word} {} with `ktax campaign run {} --shard N`, then collect again",
+        numbers.join(","),
+        shell_path(path)
+    ))
+}
+
+/// Compares each Subject with the one before it, over the rows that both have.
+fn compare_neighbours(dir: &CampaignDir) -> Result<Vec<Comparison>, Error> {
+    let (plan, store) = (dir.plan(), Store::new(dir.store()));
+    let rows_of = |subject: usize| -> Result<Vec<Option<Measurement>>, Error> {
+        let Some(kernel) = dir.kernel(subject)? else {
+            return Ok(vec![None; plan.workloads.len()]);
+        };
+        let measured = |row| Ok(store.get(&plan.measurand(subject, row, &kernel))?);
+        (0..plan.workloads.len()).map(measured).collect()
+    };
+    let mut all = Vec::new();
+    // Each subject is read once: it is first the change, then the base of the next one.
+    let mut before: Option<Vec<Option<Measurement>>> = None;
+    for subject in 0..plan.subjects.len() {
+        let now = rows_of(subject)?;
+        let pairs = before.into_iter().flatten().zip(&now);
+        let both = |(base, change): (Option<Measurement>, &Option<Measurement>)| {
+            Some(Sides { base: base?, change: change.clone()? })
+        };
+        let rows: Vec<Sides<Measurement>> = pairs.filter_map(both).collect();
+        // Two names of one kernel, or subjects without a common row, are not compared.
+        if rows.first().is_some_and(|row| row.base.of != row.change.of) {
+            all.push(compare(rows, plan.threshold_percent, &store)?);
+        }
+        before = Some(now);
+    }
+    Ok(all)
 }

@@ -1,6 +1,5 @@
 //! Tests whether this machine's KVM can measure, by running guests.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
@@ -8,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::{Check, optional};
+use super::{Found, wrong};
 use crate::engine::kvm::{Kvm, Setup, fix_of_device, look_at_device};
 use crate::engine::qemu::Qemu;
 use crate::engine::{Cancel, Limits, Stop, die_with_parent, noise};
@@ -59,7 +58,7 @@ pub(super) fn look(
     kernel: Option<&Kernel>,
     limits: &Limits,
     cancel: &Cancel,
-) -> Option<Check> {
+) -> Option<Found> {
     let seen = match look_at_device() {
         Err(error) => KvmTest::Unusable(error),
         Ok(()) => match try_small(limits, cancel)? {
@@ -71,62 +70,58 @@ pub(super) fn look(
             },
         },
     };
-    // KVM is optional, because the exact engine does not need it.
-    let works = matches!(seen, KvmTest::Boots { .. });
-    Some(optional("KVM", works, sentence(&seen), &fix(&seen)))
+    Some(describe(&seen))
 }
 
-fn sentence(seen: &KvmTest) -> String {
+/// Describes a result, with what fixes it.
+fn describe(seen: &KvmTest) -> Found {
     const NOT_HERE: &str = "the kvm engine cannot measure here";
     const SMALL: &str = "runs a small guest";
     match seen {
-        KvmTest::Unusable(error) if error.kind() == io::ErrorKind::NotFound => {
-            format!("/dev/kvm does not exist: {NOT_HERE}; the exact engine needs no KVM")
-        }
-        KvmTest::Unusable(error) => {
-            format!("/dev/kvm cannot be opened ({error}): {NOT_HERE}")
-        }
-        KvmTest::NoGuest(why) => format!("cannot run a small guest ({why}): {NOT_HERE}"),
-        KvmTest::NoKernel => format!("{SMALL}; a kernel was not tried, because the cache has none"),
-        KvmTest::NoQemu => format!("{SMALL}; a kernel was not tried, because there is no QEMU"),
-        KvmTest::NoBoot { kernel, why } => {
-            format!("{SMALL} but does not boot {kernel} {why}: {NOT_HERE}")
-        }
-        KvmTest::NoBootYet { kernel, limit_s } => {
-            format!("{SMALL} but does not boot {kernel} within {limit_s} s: {NOT_HERE}")
-        }
-        KvmTest::QemuEnds { kernel, why, with: None } => {
-            format!("{SMALL}, but QEMU ends when it boots {kernel} ({why}): {NOT_HERE}")
-        }
-        KvmTest::QemuEnds { kernel, why, with: Some(cpu) } => format!(
-            "{SMALL}, but QEMU ends when it boots {kernel} ({why}); with --cpu {cpu} it boots"
-        ),
         KvmTest::Boots { kernel, seconds } => {
-            format!("boots {kernel} in {seconds:.1} s: the kvm engine works here")
+            Ok(format!("boots {kernel} in {seconds:.1} s: the kvm engine works here"))
         }
+        KvmTest::Unusable(error) => wrong(
+            match error.kind() {
+                io::ErrorKind::NotFound => {
+                    format!("/dev/kvm does not exist: {NOT_HERE}; the exact engine needs no KVM")
+                }
+                _ => format!("/dev/kvm cannot be opened ({error}): {NOT_HERE}"),
+            },
+            fix_of_device(error),
+        ),
+        KvmTest::NoGuest(why) => wrong(
+            format!("cannot run a small guest ({why}): {NOT_HERE}"),
+            "look for the reason at the end of `dmesg`",
+        ),
+        KvmTest::NoKernel => wrong(
+            format!("{SMALL}; a kernel was not tried, because the cache has none"),
+            "name a kernel with --kernel FILE",
+        ),
+        KvmTest::NoQemu => wrong(
+            format!("{SMALL}; a kernel was not tried, because there is no QEMU"),
+            "install QEMU, as above",
+        ),
+        KvmTest::NoBoot { kernel, why } => wrong(
+            format!("{SMALL} but does not boot {kernel} {why}: {NOT_HERE}"),
+            "try another kernel with --kernel FILE, or another machine",
+        ),
+        KvmTest::NoBootYet { kernel, limit_s } => wrong(
+            format!("{SMALL} but does not boot {kernel} within {limit_s} s: {NOT_HERE}"),
+            "wait longer with --time-limit SECONDS, or try another kernel with --kernel FILE",
+        ),
+        KvmTest::QemuEnds { kernel, why, with: None } => wrong(
+            format!("{SMALL}, but QEMU ends when it boots {kernel} ({why}): {NOT_HERE}"),
+            "measure with `--engine exact`, which needs no KVM, or try another QEMU with `ktax \
+             doctor --qemu PROGRAM`",
+        ),
+        KvmTest::QemuEnds { kernel, why, with: Some(cpu) } => wrong(
+            format!(
+                "{SMALL}, but QEMU ends when it boots {kernel} ({why}); with --cpu {cpu} it boots"
+            ),
+            format!("add --cpu {cpu} to commands with --engine kvm"),
+        ),
     }
-}
-
-fn fix(seen: &KvmTest) -> Cow<'static, str> {
-    let fixed = match seen {
-        KvmTest::QemuEnds { with: Some(cpu), .. } => {
-            return format!("add --cpu {cpu} to commands with --engine kvm").into();
-        }
-        KvmTest::QemuEnds { with: None, .. } => {
-            "measure with `--engine exact`, which needs no KVM, or try another QEMU with \
-             `ktax doctor --qemu PROGRAM`"
-        }
-        KvmTest::Unusable(error) => fix_of_device(error),
-        KvmTest::NoGuest(_) => "look for the reason at the end of `dmesg`",
-        KvmTest::NoKernel => "name a kernel with --kernel FILE",
-        KvmTest::NoQemu => "install QEMU, as above",
-        KvmTest::NoBoot { .. } => "try another kernel with --kernel FILE, or another machine",
-        KvmTest::NoBootYet { .. } => {
-            "wait longer with --time-limit SECONDS, or try another kernel with --kernel FILE"
-        }
-        KvmTest::Boots { .. } => "",
-    };
-    fixed.into()
 }
 
 /// Runs a guest of a few instructions in another process, so that a hanging KVM blocks only that
@@ -250,17 +245,10 @@ mod tests {
     fn each_sentence_says_whether_the_kvm_engine_can_measure() {
         let kernel = || "6.1.0-56-cloud-amd64".to_owned();
         let why = || "(it stopped)".to_owned();
+        let unusable = |kind: io::ErrorKind| KvmTest::Unusable(kind.into());
         for (seen, ending, has_fix) in [
-            (
-                KvmTest::Unusable(io::ErrorKind::NotFound.into()),
-                "the exact engine needs no KVM",
-                true,
-            ),
-            (
-                KvmTest::Unusable(io::ErrorKind::PermissionDenied.into()),
-                "cannot measure here",
-                true,
-            ),
+            (unusable(io::ErrorKind::NotFound), "the exact engine needs no KVM", true),
+            (unusable(io::ErrorKind::PermissionDenied), "cannot measure here", true),
             (KvmTest::NoGuest("KVM cannot run".into()), "cannot measure here", true),
             (KvmTest::NoKernel, "because the cache has none", true),
             (KvmTest::NoQemu, "because there is no QEMU", true),
@@ -282,17 +270,19 @@ mod tests {
                 false,
             ),
         ] {
-            let text = sentence(&seen);
+            let found = describe(&seen);
+            let text = found.as_ref().map_or_else(|(text, _)| text, |text| text);
             assert!(text.ends_with(ending), "{text}");
-            assert_eq!(!fix(&seen).is_empty(), has_fix, "{text}");
+            assert_eq!(found.as_ref().is_err_and(|(_, fix)| !fix.is_empty()), has_fix, "{text}");
         }
         let ends = KvmTest::QemuEnds { kernel: kernel(), why: why(), with: Some("kvm64") };
-        assert_eq!(fix(&ends), "add --cpu kvm64 to commands with --engine kvm");
+        let (_, fix) = describe(&ends).unwrap_err();
+        assert_eq!(fix, "add --cpu kvm64 to commands with --engine kvm");
         let late = KvmTest::NoBootYet { kernel: kernel(), limit_s: 20 };
-        let text = sentence(&late);
+        let (text, fix) = describe(&late).unwrap_err();
         assert!(text.contains(" does not boot 6.1.0-56-cloud-amd64 within 20 s: "), "{text}");
-        assert!(fix(&late).contains("--time-limit"));
-        let boots = sentence(&KvmTest::Boots { kernel: kernel(), seconds: 1.23 });
+        assert!(fix.contains("--time-limit"));
+        let boots = describe(&KvmTest::Boots { kernel: kernel(), seconds: 1.23 }).unwrap();
         assert!(boots.starts_with("boots 6.1.0-56-cloud-amd64 in 1.2 s"), "{boots}");
     }
 
