@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::counts;
-use super::error::{Error, OrHost};
+use super::error::Error;
 use super::phases::{compare, compare_with_base_of};
 use super::programs::definitions_of;
 use super::remaining::Part;
@@ -13,8 +13,8 @@ use super::store::keep_result;
 use crate::disk::{read_own_text, sha256, write_atomically};
 use crate::kernel;
 use crate::model::{
-    AskedCounts, Bisection, Carrier, Chain, Comparison, CountsPlan, Effect, Element, Plan, Point,
-    Row, SavedResult, Side, Sides, Subject, Verdict, read_results,
+    AskedCounts, Bisection, Carrier, Chain, Comparison, CountsPlan, Effect, Element, ErrorContext,
+    Plan, Point, Row, SavedResult, Side, Sides, Subject, Verdict, read_results,
 };
 use crate::plan::{self, CountsExperiment, Experiment, ExperimentMethod};
 use crate::report::{self, JSON, NothingToSearch, Report, TextOptions, render};
@@ -67,13 +67,17 @@ pub fn start(
     make_absolute(base)?;
     make_absolute(change)?;
     let chain = plan::chain(base, change)?;
-    let store = SearchDir::new(out);
-    store.check_free()?;
+    let store = SearchDir { root: out.to_owned() };
+    if store.bisection().exists() {
+        let (path, again) = (out.display(), shell_path(out));
+        return Err(Error::user(format!("{path} has a search already"))
+            .next(format!("resume it with `ktax bisect run {again}`, or give --out a new name")));
+    }
     session.check_names(&ExperimentMethod::Counts(method.clone()))?;
     let known = known_elements(chain, method)?;
     let plan = counts::plan(&experiment, session)?;
     let Some(comparison) = compare(&store.bounds(), plan.clone().with(Into::into), session)? else {
-        let again = shell_path(store.root());
+        let again = shell_path(&store.root);
         let next = format!("type the same command again with --out {again}");
         return Ok(Search::Stopped { next });
     };
@@ -104,7 +108,7 @@ pub fn start(
 
 /// Resumes a search that was stopped, or returns one that is finished.
 pub fn resume(dir: &Path, session: &Session<'_>) -> Result<Search, Error> {
-    let store = SearchDir::new(dir);
+    let store = SearchDir { root: dir.to_owned() };
     if let Some(comparison) = unsearched(&store)? {
         return Ok(nothing_to_search(comparison, String::new()));
     }
@@ -123,7 +127,7 @@ fn nothing_to_search(comparison: Comparison, between: String) -> Search {
 
 /// Comparison of base and change of a search that ended because they do not differ.
 fn unsearched(store: &SearchDir) -> Result<Option<Comparison>, Error> {
-    if store.has_search() || !store.bounds().is_dir() {
+    if store.bisection().exists() || !store.bounds().is_dir() {
         return Ok(None);
     }
     let ended = AnyRunDir::open(&store.bounds())?.comparison()?;
@@ -272,8 +276,8 @@ fn search_places(
     session: &Session<'_>,
 ) -> Result<Search, Error> {
     let stopped =
-        || Search::Stopped { next: format!("type `ktax bisect run {}`", shell_path(store.root())) };
-    while let Some(place) = next_place(&bisection) {
+        || Search::Stopped { next: format!("type `ktax bisect run {}`", shell_path(&store.root)) };
+    while let Some(place) = with_search(&bisection, |search| search.next()) {
         if session.is_cancelled() {
             return Ok(stopped());
         }
@@ -289,7 +293,7 @@ fn search_places(
         store.write(&bisection)?;
     }
     bisection.found = Some(carriers(&bisection));
-    write_result(store.root(), "bisection.json", &bisection)?;
+    write_result(&store.root, "bisection.json", &bisection)?;
     keep_result(&bisection, session);
     Ok(Search::Found(Box::new(bisection)))
 }
@@ -307,10 +311,6 @@ fn with_search<T>(bisection: &Bisection, search: impl FnOnce(Places) -> T) -> T 
     let known = bisection.points.keys().map(|place| (*place, bisection.cost(*place))).collect();
     let (likely, negligible) = (&bisection.likely[..], bisection.negligible);
     search(Places { known: &known, likely, negligible })
-}
-
-fn next_place(bisection: &Bisection) -> Option<usize> {
-    with_search(bisection, |search| search.next())
 }
 
 fn carriers(bisection: &Bisection) -> Vec<Carrier> {
@@ -340,7 +340,7 @@ fn measure_place(
         Err(error) => return why_unbuilt(error).map(|why| Some(Point::Skipped(why))),
     };
     check_same_base(bounds, &plan)?;
-    let dir = store.place(place);
+    let dir = store.root.join(format!("{place:05}"));
     match compare_with_base_of(&store.bounds(), &dir, plan.with(Into::into), session)? {
         None => Ok(None),
         Some(comparison) => point_of_row(&comparison.rows[0], &bisection.metric).map(Some),
@@ -442,74 +442,44 @@ struct SearchDir {
 }
 
 impl SearchDir {
-    pub fn new(root: &Path) -> SearchDir {
-        SearchDir { root: root.to_owned() }
-    }
-
-    pub fn root(&self) -> &Path {
-        &self.root
-    }
-
     /// Run directory that compares base and change.
-    pub fn bounds(&self) -> PathBuf {
+    fn bounds(&self) -> PathBuf {
         self.root.join("bounds")
     }
 
-    /// Run directory of a place.
-    pub fn place(&self, place: usize) -> PathBuf {
-        self.root.join(format!("{place:05}"))
+    fn bisection(&self) -> PathBuf {
+        self.root.join(BISECTION)
     }
 
     /// Path of the configuration of a place; the base is place 0.
-    pub fn config(&self, place: usize) -> Result<PathBuf, Error> {
+    fn config(&self, place: usize) -> Result<PathBuf, Error> {
         // The path is in the plan, which must not depend on the current directory.
         let root = std::path::absolute(&self.root)?;
         Ok(root.join(format!("{place:05}.config")))
     }
 
     /// Writes a configuration, and returns its path.
-    pub fn write_config(&self, place: usize, text: &str) -> Result<PathBuf, Error> {
+    fn write_config(&self, place: usize, text: &str) -> Result<PathBuf, Error> {
         let path = self.config(place)?;
         write_atomically(&path, text.as_bytes())
-            .context(format!("cannot write {}", path.display()), "free some disk space")?;
+            .or_host(format!("cannot write {}", path.display()), "free some disk space")?;
         Ok(path)
     }
 
-    /// Refuses a directory that already has a search.
-    pub fn check_free(&self) -> Result<(), Error> {
-        match self.has_search() {
-            false => Ok(()),
-            true => {
-                let (path, again) = (self.root.display(), shell_path(&self.root));
-                Err(Error::user(format!("{path} has a search already")).next(format!(
-                    "resume it with `ktax bisect run {again}`, or give --out a new name"
-                )))
-            }
-        }
-    }
-
-    /// Whether the directory has a search.
-    pub fn has_search(&self) -> bool {
-        self.path().exists()
-    }
-
-    fn path(&self) -> PathBuf {
-        self.root.join(BISECTION)
-    }
-
-    pub fn write(&self, bisection: &Bisection) -> Result<(), Error> {
+    fn write(&self, bisection: &Bisection) -> Result<(), Error> {
         let text = render(bisection, JSON, TextOptions::default())?;
-        write_atomically(&self.path(), text.as_bytes())
-            .context(format!("cannot write {}", self.path().display()), "free some disk space")
+        write_atomically(&self.bisection(), text.as_bytes())
+            .or_host(format!("cannot write {}", self.bisection().display()), "free some disk space")
     }
 
-    pub fn read(&self) -> Result<Bisection, Error> {
+    fn read(&self) -> Result<Bisection, Error> {
         let refuse = |reason: String| {
             let path = self.root.display();
             Error::user(format!("{path} is not a directory of a search: {reason}"))
                 .next("`ktax bisect start --help` says how to start one")
         };
-        let text = read_own_text(&self.path(), RESULT_MAX).map_err(|e| refuse(e.to_string()))?;
+        let text =
+            read_own_text(&self.bisection(), RESULT_MAX).map_err(|e| refuse(e.to_string()))?;
         let saved = read_results(&text).map_err(|e| refuse(escape(&e.to_string())))?.pop();
         match saved.map(|saved| saved.result) {
             Some(SavedResult::Bisection(bisection)) => Ok(*bisection),
