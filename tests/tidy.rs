@@ -351,3 +351,42 @@ fn no_test_waits_for_a_time() {
     let allowed = MAY_SLEEP.map(|(path, what, _)| (path.to_owned(), what.to_owned()));
     assert_eq!(found, allowed, "wait with `until`");
 }
+
+/// Paths that a document names in backticks, as they are from the root: `engine/exact.rs` stands for
+/// `crates/ktax-engine/src/exact.rs`. Names with a part in capitals stand for several.
+fn named_paths(document: &str) -> Vec<String> {
+    let is_path = |text: &&str| {
+        let is_capital = |part: &str| part.len() > 1 && part.chars().all(char::is_uppercase);
+        let file = text.rsplit('/').next().unwrap_or_default();
+        text.contains('/')
+            && !text.starts_with('/')
+            && text.chars().all(|c| c.is_alphanumeric() || "/._-".contains(c))
+            && (file.is_empty() || file.contains('.'))
+            && !text.split(['/', '.', '-']).any(is_capital)
+    };
+    let from_root = |text: &str| match text.split_once('/') {
+        Some((first, rest)) if root().join(format!("crates/ktax-{first}")).exists() => {
+            format!("crates/ktax-{first}/src/{rest}")
+        }
+        _ => text.to_owned(),
+    };
+    document.split('`').skip(1).step_by(2).filter(is_path).map(from_root).collect()
+}
+
+#[test]
+fn paths_in_documents_exist() {
+    let mut complaints = Vec::new();
+    for name in ["ARCHITECTURE.md", "CONTRIBUTING.md", "METHODOLOGY.md"] {
+        let text = fs::read_to_string(root().join(name)).unwrap();
+        for path in named_paths(&text) {
+            // A folder may be named alone, where the text says what it is in.
+            let is_alone = path.matches('/').count() == 1 && path.ends_with('/');
+            if !is_alone && !root().join(&path).exists() {
+                complaints.push(format!("{name}: there is no {path}"));
+            }
+        }
+    }
+    complain(&complaints);
+    let paths = named_paths("`engine/exact.rs`, `src/flow/`; `either/or`, `src/METHOD.rs`");
+    assert_eq!(paths, ["crates/ktax-engine/src/exact.rs", "src/flow/"]);
+}

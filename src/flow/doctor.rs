@@ -13,7 +13,7 @@ use super::error::Error;
 use super::session::Session;
 use crate::cache::{Budget, survey};
 use crate::disk::check_writable;
-use crate::engine::counters::Counters;
+use crate::engine::command::Counters;
 use crate::engine::exact::Exact;
 use crate::engine::host::{Look, Replayed, Running, look_at_journal, replay, state_dir};
 use crate::engine::kvm::allowed_cpus;
