@@ -101,7 +101,7 @@ fn options(args: &CompareArgs) -> Options {
 
 /// Lists the finished and unfinished runs after one stopped early.
 fn stopped(dirs: &[AnyRunDir], index: usize, ended: Result<(), Error>) -> Result<Exit, Error> {
-    // The same command would refuse the existing directories.
+    // Typed again, the command would refuse the existing directories.
     let ended = ended.or_else(|error| if error.is_cancelled() { Ok(()) } else { Err(error) });
     if let ([dir], Ok(())) = (dirs, &ended) {
         return Ok(cancelled(dir.root(), ""));

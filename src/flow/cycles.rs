@@ -129,7 +129,7 @@ fn can_time_guests(missing: &mut Vec<String>) -> bool {
 const NO_ROWS: &str = "no rows were given, so that only costly instructions can be estimated; \
                        count and time the running kernel as `ktax calibrate --help` says";
 
-/// What is most like a CPU of that name.
+/// Built-in model that is most like a CPU of this name.
 fn similar_model(cpu: &str) -> &'static str {
     if cpu.contains("AMD") { "zen3" } else { "skylake" }
 }
@@ -146,7 +146,7 @@ fn machine_named(name: &str) -> Result<MachineModel, Error> {
 struct CalibrationInput {
     counted: Comparison,
     timed: Vec<NativeTable>,
-    /// What was modelled; without a model only instructions are fitted.
+    /// Modelled machine; without one only instructions are fitted.
     model: Option<MachineModel>,
 }
 

@@ -41,14 +41,14 @@ pub struct Check {
     pub fix: String,
 }
 
-/// What works; or what does not, and what fixes it.
+/// Description of what works; or of what does not, and the step that fixes it.
 type Found = Result<String, (String, String)>;
 
 fn wrong(found: impl Into<String>, fix: impl Into<String>) -> Found {
     Err((found.into(), fix.into()))
 }
 
-/// What is wrong by an error whose message ends with its next step.
+/// Splits a message that ends with its next step.
 fn wrong_with_step(message: &str) -> (String, String) {
     let (found, fix) = message.split_once("; ").unwrap_or((message, ""));
     (found.to_owned(), fix.to_owned())

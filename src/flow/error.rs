@@ -54,7 +54,7 @@ impl From<TouchingError> for Error {
     }
 }
 
-/// What is wrong with a plan that no longer fits this machine or its files.
+/// Error of a plan that no longer fits this machine or its files.
 pub(super) fn stale(message: impl Into<String>) -> Error {
     Error::user(message).next("plan again in a new directory")
 }

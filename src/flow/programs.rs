@@ -357,13 +357,13 @@ fn unless_stopped<T>(compiled: Result<T, Error>, cancel: &Cancel) -> Result<T, E
 }
 
 fn definitions_in(files: &WorkloadFiles, directory: &Path) -> Result<Vec<Definition>, Error> {
-    let of_ktax: Vec<String> =
+    let built_in: Vec<String> =
         definitions()?.into_iter().map(|definition| definition.program).collect();
     let parsed = files.toml.iter().map(|(path, text)| {
         let path = escape_path(&directory.join(path)).to_string();
         let definition = definition(text, &path)?;
         let is_there = definition.run.is_some()
-            || of_ktax.contains(&definition.program)
+            || built_in.contains(&definition.program)
             || files.c.iter().any(|(_, text)| declares_workload(text, &definition.program));
         if !is_there {
             let program = &definition.program;

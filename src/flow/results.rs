@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use super::error::{Error, OrHost};
+use super::error::Error;
 use crate::disk::{check_writable, read_limited, read_text, write_atomically};
 use crate::model::{
-    Comparison, ErrorKind, METRICS, Row, RowPaths, Saved, SavedError, SavedResult, read_results,
+    Comparison, ErrorContext, ErrorKind, METRICS, Row, RowPaths, Saved, SavedError, SavedResult,
+    read_results,
 };
 use crate::plan::{self, BuiltIn, ModelKey};
 use crate::report::{Explained, FORMATS, JSON, Report, TextOptions, render, results_of_page};
@@ -148,7 +149,7 @@ pub(super) fn write_result(root: &Path, name: &str, report: &dyn Report) -> Resu
     for (name, text) in [(name, json)].into_iter().chain(reports(report)?) {
         let path = root.join(name);
         write_atomically(&path, text.as_bytes())
-            .context(format!("cannot write {}", path.display()), "free some disk space")?;
+            .or_host(format!("cannot write {}", path.display()), "free some disk space")?;
     }
     Ok(())
 }

@@ -3,12 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::error::{Error, OrHost};
+use super::error::Error;
 use super::session::RunEvent;
 use crate::analyse::{self, derive_columns, usual_columns};
 use crate::engine::host::Host;
 use crate::engine::{Cancel, Limits, command, noise};
-use crate::model::{Counted, NativeRow, NativeTable, StatCommand, StatTable, Workload, fact};
+use crate::model::{
+    Counted, ErrorContext, NativeRow, NativeTable, StatCommand, StatTable, Workload, fact,
+};
 use crate::plan::{self, Definition};
 use crate::run::{Ended, run_natively};
 use crate::stats::random::Random;
@@ -72,7 +74,7 @@ impl NativeOrder {
     }
 
     /// Runs one row after the other. The table has the complete rows, also if the user stopped it.
-    /// What fails in a workload is a row, not an error.
+    /// A failure of a workload is a row, not an error.
     fn run(
         &self,
         cache: &Path,
@@ -81,7 +83,7 @@ impl NativeOrder {
         observe: &dyn Fn(RunEvent<'_>),
     ) -> Result<(NativeTable, Ended), Error> {
         let host = Host::new(cache, limits, cancel)
-            .context(format!("cannot write programs to {}", cache.display()), "give --cache DIR")?;
+            .or_host(format!("cannot write programs to {}", cache.display()), "give --cache DIR")?;
         let mut rows = Vec::new();
         let done = || observe(RunEvent::Ended);
         for workload in &self.workloads {
@@ -128,7 +130,7 @@ fn check_temporary_directory() -> Result<(), Error> {
 /// Memory that is available without swapping, in bytes.
 fn available_memory_bytes() -> Result<u64, Error> {
     let text =
-        fs::read_to_string("/proc/meminfo").context("cannot read /proc/meminfo", "mount /proc")?;
+        fs::read_to_string("/proc/meminfo").or_host("cannot read /proc/meminfo", "mount /proc")?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
     kib.map(|kib| kib << 10)

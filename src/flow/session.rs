@@ -1,4 +1,4 @@
-//! What a command uses (QEMU, the cache, kernels), and who is told of its progress.
+//! Resources of a command (QEMU, the cache, kernels), and the observer of its progress.
 
 use std::io;
 use std::path::{Path, PathBuf};

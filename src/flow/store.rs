@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::error::{Error, OrHost};
+use super::error::Error;
 use super::results::saved;
 use super::session::Session;
-use crate::model::{CountsPlan, ErrorKind};
+use crate::model::{CountsPlan, ErrorContext, ErrorKind};
 use crate::report::Report;
 use crate::rundir::{AnyRunDir, RunDir};
 use crate::store::{
@@ -153,7 +153,7 @@ pub fn clean_store(root: &Path) -> Result<Vec<PathBuf>, Error> {
             Err(error) if [NotFound, DirectoryNotEmpty].contains(&error.kind()) => {}
             Err(error) => {
                 let next = "make the store writable, or remove the file yourself";
-                Err(error).context(format!("cannot remove {}", path.display()), next)?;
+                Err(error).or_host(format!("cannot remove {}", path.display()), next)?;
             }
         }
     }
@@ -168,19 +168,19 @@ pub struct UsedStore {
     /// Percentage of its measurements that are made again and must have the same counts.
     pub verify_percent: f64,
     /// Whether the user was told that it cannot be used.
-    is_said: Arc<AtomicBool>,
+    was_noted: Arc<AtomicBool>,
 }
 
 impl UsedStore {
     /// Store in a directory, which need not exist yet.
     pub fn new(root: PathBuf, verify_percent: f64) -> UsedStore {
-        let is_said = Arc::default();
-        UsedStore { store: Store::new(root), verify_percent, is_said }
+        let was_noted = Arc::default();
+        UsedStore { store: Store::new(root), verify_percent, was_noted }
     }
 
     /// Returns `true` once, for the first message that the store cannot be used.
     fn is_news(&self) -> bool {
-        !self.is_said.swap(true, Ordering::Relaxed)
+        !self.was_noted.swap(true, Ordering::Relaxed)
     }
 }
 
@@ -190,15 +190,15 @@ pub fn store_directory(named: Option<&Path>) -> Option<PathBuf> {
     let from = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     match (named, std::env::var_os("KTAX_STORE")) {
         (Some(named), _) => std::path::absolute(named).ok(),
-        (None, Some(of_environment)) if of_environment.is_empty() => None,
-        (None, Some(of_environment)) => std::path::absolute(of_environment).ok(),
+        (None, Some(from_environment)) if from_environment.is_empty() => None,
+        (None, Some(from_environment)) => std::path::absolute(from_environment).ok(),
         (None, None) => from("XDG_DATA_HOME")
             .or_else(|| from("HOME").map(|home| home.join(".local/share")))
             .map(|data| data.join("ktax/store")),
     }
 }
 
-/// What an import has added to a store.
+/// Additions of an import to a store.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Added {
     /// New measurements.

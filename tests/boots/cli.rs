@@ -25,8 +25,8 @@ fn help_names_every_command_and_fits_a_terminal() {
     }
 }
 
-/// Each command with the doc comment of its arguments: `Args` in the file of a command,
-/// `RecordArgs` in that of `exits`.
+/// Each command with the doc comment of its arguments: `Args` in the file of a command, `RecordArgs`
+/// in that of `exits`, or `PlanArgs` in that of a group of commands.
 fn described(dir: &Path) -> Vec<(Vec<String>, String)> {
     let commands = ktax::cmd::command_line();
     let mut all = Vec::new();
@@ -39,12 +39,20 @@ fn described(dir: &Path) -> Vec<(Vec<String>, String)> {
         for (number, line) in lines.iter().enumerate() {
             let head = line.trim_start_matches("pub ").strip_prefix("struct ");
             let Some(name) = head.and_then(|rest| rest.strip_suffix("Args {")) else { continue };
-            let words = [file.clone(), name.to_lowercase()];
-            let words: Vec<String> = words.into_iter().filter(|word| !word.is_empty()).collect();
-            if words.iter().try_fold(&commands, |above, word| above.find_subcommand(word)).is_none()
-            {
-                continue;
-            }
+            let name = name.to_lowercase();
+            let has_own_file = file != name && dir.join(format!("{name}.rs")).exists();
+            let candidates = match (name.is_empty(), has_own_file) {
+                (true, _) => vec![vec![file.clone()]],
+                (false, true) => vec![vec![file.clone(), name.clone()]],
+                (false, false) => vec![vec![file.clone(), name.clone()], vec![name.clone()]],
+            };
+            let is_command = |words: &Vec<String>| {
+                words
+                    .iter()
+                    .try_fold(&commands, |above, word| above.find_subcommand(word))
+                    .is_some()
+            };
+            let Some(words) = candidates.into_iter().find(is_command) else { continue };
             let above = lines[..number].iter().rev().skip_while(|line| line.starts_with("#["));
             let mut text: Vec<&str> = above.map_while(|line| line.strip_prefix("///")).collect();
             text.reverse();
