@@ -65,7 +65,7 @@ static void load_modules(void)
 	}
 }
 
-/* What is written where before the block device is there. */
+/* Writes files before the block device is there, as the list `device` says. */
 static bool device(const struct rooted *disk)
 {
 	char **words = rooted_words(disk, "device");
@@ -129,7 +129,7 @@ static const char *layers(const char *more)
 	return options;
 }
 
-/* What was copied to it and what the set-up wrote: a program is not to pay for that. */
+/* Writes out the files of the set-up: a program is not to pay for that. */
 void disk_settle(void)
 {
 	int fd = open(DISK_TMP, O_RDONLY);

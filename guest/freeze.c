@@ -17,7 +17,7 @@
 enum { WINDOW_NS = 100000000, SHARE = 500, QUIET_WINDOWS = 3, LAST_WINDOW = 50 };
 enum { TASKS = 32768, NAMED = 8 };
 
-/* What each task has run, in nanoseconds, by its number. */
+/* The time that each task has run, in nanoseconds, by its number. */
 struct seen {
 	int newest, runnable;
 	uint64_t clock[TASKS];

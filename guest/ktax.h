@@ -31,7 +31,7 @@ struct param {
 	uint64_t value;
 };
 
-/* What the host asked for. */
+/* An order of the host. */
 struct order {
 	char name[NAME_MAX_LENGTH + 1];
 	uint64_t ops, phase;

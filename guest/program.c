@@ -25,7 +25,7 @@ static struct rooted program;
 static char **words;
 static pid_t newest; /* of the processes that were there before it */
 
-/* What the process says that becomes the program. */
+/* Said by the process that becomes the program. */
 static struct shared {
 	uint64_t start;
 	int error;

@@ -373,7 +373,7 @@ void rooted_print(const struct rooted *r)
 }
 
 /*
- * What the user lets run besides: /program/N/setup before the Snapshot and /program/N/prepare
+ * Hooks, commands of the user's: /program/N/setup before the Snapshot and /program/N/prepare
  * before each run of program N, in its root directory; /program/rows has those of all other rows.
  * /program/sysctl has pairs of a file and what is written to it first; /program/side has the set-up
  * of one side, which runs after that of both.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a workload may leave behind, a directory and IPC objects, and its removal. */
+/* Removes what a workload may leave behind: a directory, IPC objects, processes. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <ftw.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What several workloads share: clocks, random numbers, a hash, threads, limits. */
+/* Clocks, random numbers, a hash, threads and limits for workloads. */
 #ifndef KTAX_TOOLS_H
 #define KTAX_TOOLS_H
 

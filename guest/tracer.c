@@ -266,8 +266,8 @@ bool trace_calls(pid_t program, int *ended)
 }
 
 /*
- * Each path that a system call found, or did not find, is sent once. A path is absolute; a byte that
- * is not printable ASCII is %XX in it.
+ * Each path that a system call found, or did not find, is sent once. A path is absolute; in it, a
+ * byte that is not printable ASCII is %XX.
  */
 enum { LONGEST = 1 << 12, SAID = 1 << 17, MOST_SAID = 1 << 16, NO_DIRECTORY = -1 };
 

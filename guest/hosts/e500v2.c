@@ -20,7 +20,7 @@ enum { TLB0 = 512, TLB1 = 16 }; /* entries */
 /* The lower half of a register in the magic page, which is at -4096. */
 #define MAGIC(reg) "i"((int)offsetof(struct kvm_vcpu_arch_shared, reg) + 4 - 4096)
 
-/* What guests are made of: r5 is a device, r6 the rounds, r7 where to say the end, r9 is 0. */
+/* The code of guests: r5 is a device, r6 the rounds, r7 where to say the end, r9 is 0. */
 extern const uint32_t trap_mfmsr[], trap_mtspr[], trap_mfspr[], trap_mmio[], trap_wrtee[],
 	trap_rfi[], trap_end[];
 extern const uint32_t page_mfmsr[], page_mtspr[], page_mfspr[], page_mmio[], page_wrtee[],

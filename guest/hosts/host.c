@@ -127,7 +127,7 @@ const char *guest_file(const struct guest *guest, const char *name)
 	return path;
 }
 
-/* What the guest said to its devices or its hypervisor. */
+/* The address or the call by which the guest left KVM. */
 static uint64_t said(const struct kvm_run *run)
 {
 	switch (run->exit_reason) {

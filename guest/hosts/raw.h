@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the guest of a board is told to do: KIND=ROUNDS [phase=N]: what, how often, and how long
+ * The order for the guest of a board, KIND=ROUNDS [phase=N]: what it does, how often, and how long
  * the host waits before it.
  */
 #ifndef RAW_H
@@ -19,7 +19,7 @@ struct kind {
 	const unsigned char *code;
 };
 
-/* What a board's guest is made of. */
+/* The parts of a board's guest. */
 struct board {
 	const struct kind *kinds; /* the last has no name */
 	const unsigned char *code, *code_end;

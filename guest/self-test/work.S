@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What each vCPU does 20 000 times: some instructions without the lock, and about as many with it.
+ * Each vCPU does this 20 000 times: some instructions without the lock, and about as many with it.
  * In how many of them it finds the lock taken follows from these numbers and the quantum, so no
  * compiler may choose them: who changes one measures the shares in crates/ktax-engine/src/exact.rs
  * and tests/boots/self_test.rs again. Both lengths are random. Fixed ones are in step with some

@@ -32,7 +32,7 @@ static void delay(unsigned long iterations)
 		__asm__ volatile("");
 }
 
-/* What it prints is kept for later: each byte of a serial port is an exit. */
+/* Its output is kept for later: each byte of a serial port is an exit. */
 static int run(char **argv)
 {
 	static char *const environment[] = { "KTAX_HELLO=/ktax-hello", NULL };

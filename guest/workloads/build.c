@@ -298,7 +298,7 @@ static bool one_ended(void)
 	return syscall(SYS_wait4, -1, &status, 0, NULL) > 0 && !status;
 }
 
-/* What was started is waited for even after a failure: nobody writes files behind our back. */
+/* Waits for all that was started, even after a failure: nobody writes files behind our back. */
 static bool made(uint64_t units)
 {
 	uint64_t started = 0, ended = 0;

@@ -69,8 +69,9 @@ static bool play(struct board *b, unsigned number)
 }
 
 /*
- * Bounds without a search. Where every column is even, the other side can always answer in the same column: it then has all
- * free squares of the even rows, and the side to move no more than those of the odd ones.
+ * Bounds without a search. Where every column is even, the other side can always answer in the same
+ * column: it then has all free squares of the even rows, and the side to move no more than those of
+ * the odd ones.
  */
 static struct bounds judge(struct board b)
 {

@@ -46,7 +46,7 @@ static int16_t tone(uint64_t n)
 }
 
 /*
- * What an audio encoder does with each frame of 1152 samples, reduced to its arithmetic: a Fourier
+ * The arithmetic of an audio encoder for each frame of 1152 samples: a Fourier
  * transform of 1024 of them, and 32 cosine transforms of 36. The checksum is of every bit of every
  * result; SSE2 rounds each operation alike on every machine.
  */
@@ -351,8 +351,8 @@ static void write_wav(uint64_t frames)
 		uint16_t frame, bits;
 		char data[4];
 		uint32_t bytes;
-	} header = { "RIFF", 36 + bytes, "WAVEfmt ", 16, 1, CHANNELS, RATE, RATE * FRAME_BYTES, FRAME_BYTES, BITS,
-		     "data", bytes };
+	} header = { "RIFF", 36 + bytes, "WAVEfmt ", 16, 1, CHANNELS, RATE, RATE * FRAME_BYTES,
+		     FRAME_BYTES, BITS, "data", bytes };
 	FILE *file = fopen(wav, "w");
 
 	if (!file || fwrite(&header, sizeof(header), 1, file) != 1)

@@ -81,7 +81,7 @@ static const char *dir_rtns_1(void)
 	return close(fd) ? "close" : NULL;
 }
 
-/* What `ls -l` asks for: the names, and the status of each. Fails where one is missing. */
+/* As `ls -l`: reads the names, and the status of each. Fails where one is missing. */
 static int ls(int argc, char **argv)
 {
 	unsigned files = 0;

@@ -15,7 +15,7 @@ struct job {
 
 extern const struct job jobs[JOBS];
 
-/* What the jobs need in the scratch directory: once, before there are users. */
+/* Makes what the jobs need in the scratch directory: once, before there are users. */
 void fixtures_prepare(bool sleep);
 
 extern unsigned user_number;

@@ -315,7 +315,7 @@ static void protection_fault_run(const struct order *o)
 
 WORKLOAD("protection-fault", protection_fault_run);
 
-/* What is written to files, `bytes` bytes. */
+/* Makes the content of files, `bytes` bytes. */
 static void fill_data(const struct order *o)
 {
 	bytes = param(o, "bytes", 0);

@@ -380,7 +380,8 @@ static int page_fault_file_op(void)
 	return 0;
 }
 
-static void page_fault_file(const struct order *o, uint64_t warm_up, uint64_t a_fault, uint64_t a_map)
+static void
+page_fault_file(const struct order *o, uint64_t warm_up, uint64_t a_fault, uint64_t a_map)
 {
 	const int fd = cached_file(a_map, a_map), flags = MAP_PRIVATE | MAP_FIXED;
 	const uint64_t maps = ((warm_up + o->ops) * a_fault + a_map - 1) / a_map;

@@ -52,7 +52,7 @@ WORKLOAD("fork-exec", fork_exec_run);
 static const char *shell;
 static char *arguments[4] = { "role:sh", "-c" };
 
-/* What a shell does with `-c PROGRAM`, PROGRAM being one word. */
+/* Executes a PROGRAM of one word as a shell does with `-c PROGRAM`. */
 static int sh(int argc, char **argv)
 {
 	if (argc != 3 || strcmp(argv[1], "-c"))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the rows of lmbench share. */
+/* Functions that several files of lmbench use. */
 #ifndef KTAX_LMBENCH_H
 #define KTAX_LMBENCH_H
 

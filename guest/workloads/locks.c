@@ -78,7 +78,9 @@ static void test_and_set_unlock(struct lock *l, struct waiter *me)
 	__atomic_store_n(&l->word, 0, __ATOMIC_RELEASE);
 }
 
-static const struct lock_kind lock_test_and_set = { "test-and-set", test_and_set_lock, test_and_set_unlock };
+static const struct lock_kind lock_test_and_set = {
+	"test-and-set", test_and_set_lock, test_and_set_unlock
+};
 
 /* Draw a number and wait until it is called: strictly in order of arrival, awake or not. */
 static void ticket_lock(struct lock *l, struct waiter *me)
@@ -141,7 +143,7 @@ static void mcs_unlock(struct lock *l, struct waiter *me)
 static const struct lock_kind lock_mcs = { "mcs", mcs_lock, mcs_unlock };
 
 /*
- * What the two queued locks share: a 4-byte word that has in its upper half the number of the last
+ * Both queued locks are a 4-byte word that has in its upper half the number of the last
  * waiter of an MCS queue, and in its lowest byte whether the lock is held. Its parts are written
  * alone and compared together; x86 keeps writes of all sizes to one line in one order.
  */
@@ -336,9 +338,9 @@ static inline void spend(uint64_t iterations)
 
 /*
  * Acquires until the limit is reached or lock_stop is set, and returns how often. The section reads
- * the count of all acquisitions when it begins and writes it when it ends, so that two threads in it
- * at a time lose an update. The limit is only checked inside: however the threads follow each other,
- * there are exactly as many acquisitions.
+ * the count of all acquisitions when it begins and writes it when it ends, so that two threads in
+ * it at a time lose an update. The limit is only checked inside: however the threads follow each
+ * other, there are exactly as many acquisitions.
  */
 static uint64_t section_hammer(struct section *s, struct waiter *me)
 {

@@ -2,9 +2,9 @@
 /*
  * Groups of senders and receivers: every sender has a channel to every receiver of its group, and
  * sends each of them one message in a round. The Region lasts from the byte that wakes all workers
- * until all have ended, their exits included. The calls are the C library's, as in the programs that
- * this is modelled on. The first byte of a message is the number of its round: the receivers add up
- * what the senders do.
+ * until all have ended, their exits included. The calls are the C library's, as in the programs
+ * that this is modelled on. The first byte of a message is the number of its round: the receivers
+ * add up what the senders do.
  */
 #include <errno.h>
 #include <poll.h>

@@ -254,7 +254,7 @@ static int all(long n)
 	return n != BYTES;
 }
 
-/* What goes on from where the last call ended begins again at the end of the file. */
+/* Calls that go on from where the last one ended begin again at the end of the file. */
 static int begin_again(void)
 {
 	return done % FILE_BYTES == 0 && syscall(SYS_lseek, in, 0, SEEK_SET);

@@ -77,7 +77,7 @@ static char *in_hugetlb(size_t size)
 }
 
 /*
- * What processes can share page tables of: all of a 1 GiB range of one shared mapping, of which
+ * Processes can share page tables of all of a 1 GiB range of one shared mapping, of which
  * only the beginning has pages.
  */
 static char *in_shared_hugetlb(size_t size)
