@@ -38,13 +38,16 @@ pub struct Files {
     pub ram: PathBuf,
     pub wire: PathBuf,
     pub console: PathBuf,
+    /// QEMU's stderr.
+    pub stderr: PathBuf,
 }
 
 impl Files {
     /// New files of a directory.
     pub(super) fn in_scratch(scratch: &Scratch) -> Files {
-        let [ram, wire, console] = ["ram", "wire", "serial.log"].map(|name| scratch.file(name));
-        Files { ram, wire, console }
+        let [ram, wire, console, stderr] =
+            ["ram", "wire", "serial.log", "stderr"].map(|name| scratch.file(name));
+        Files { ram, wire, console, stderr }
     }
 }
 
@@ -222,16 +225,6 @@ pub fn self_test(
 /// The fw_cfg item of several orders, to be timed: `docs/wire.md`.
 const ORDERS_ITEM: &str = "opt/ktax/orders";
 
-/// The paths of a VM's files.
-#[derive(Debug)]
-pub struct TimedFiles {
-    pub orders: PathBuf,
-    pub wire: PathBuf,
-    pub console: PathBuf,
-    /// QEMU's stderr.
-    pub stderr: PathBuf,
-}
-
 /// Returns the boot line: the engine's parameters and the Subject's. KASLR stays on: every Boot has
 /// other addresses, so that the effect of one placement is not taken for the cost of the Kernel.
 pub fn timed_boot_line(accelerator: Accelerator, own: &str) -> String {
@@ -248,7 +241,8 @@ pub fn timed_boot(
     shape: &TimedMachine,
     (image, initrd): (&Path, &Path),
     boot_line: &str,
-    files: &TimedFiles,
+    orders: &Path,
+    files: &Files,
     control: RawFd,
 ) -> Vec<String> {
     let mib = shape.memory_mib;
@@ -270,7 +264,7 @@ pub fn timed_boot(
         ["-initrd".into(), initrd.display().to_string()],
         ["-append".into(), boot_line.to_owned()],
         ["-action".into(), "panic=pause".into()],
-        ["-fw_cfg".into(), format!("name={ORDERS_ITEM},file={}", escape(&files.orders))],
+        ["-fw_cfg".into(), format!("name={ORDERS_ITEM},file={}", escape(orders))],
     ]
     .concat();
     args.extend(ALONE.map(String::from));
@@ -407,10 +401,11 @@ mod tests {
     fn args(accelerator: Accelerator, boot_line: &str) -> Vec<String> {
         let cpu = "host,-x2apic".into();
         let shape = TimedMachine { cpu, memory_mib: 256, cpus: 2, cores: None, accelerator };
-        let [orders, wire, console, stderr] =
-            ["/r/a,b", "/r/wire", "/r/log", "/r/err"].map(Into::into);
-        let files = TimedFiles { orders, wire, console, stderr };
-        timed_boot(&shape, (Path::new("/k/image"), Path::new("/k/initrd")), boot_line, &files, 7)
+        let [ram, wire, console, stderr] =
+            ["/r/ram", "/r/wire", "/r/log", "/r/err"].map(Into::into);
+        let files = Files { ram, wire, console, stderr };
+        let [image, initrd, orders] = ["/k/image", "/k/initrd", "/r/a,b"].map(Path::new);
+        timed_boot(&shape, (image, initrd), boot_line, orders, &files, 7)
     }
 
     fn value<'a>(args: &'a [String], option: &str) -> &'a str {

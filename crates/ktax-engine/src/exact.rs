@@ -310,8 +310,7 @@ impl Exact {
         let args = |control| argv::self_test(&image, words, CPUS, &files, control, &plugin);
         // The self-test does not have the limits of the user's guests.
         let limits = Limits::default().for_cpus(CPUS);
-        let stderr = scratch.file("stderr");
-        let mut vm = Vm::start(&tools.qemu.program, args, None, &stderr, &limits)?;
+        let mut vm = Vm::start(&tools.qemu.program, args, None, &files.stderr, &limits)?;
         let watch = Watched {
             limits: &limits,
             cancel: &tools.cancel,

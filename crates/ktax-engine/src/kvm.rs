@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 
-use super::argv::{self, TimedFiles};
+use super::argv::{self, Files};
 use super::host::TimedHost;
 use super::limits::{Cancel, Limits};
 use super::payload::Payload;
@@ -63,7 +63,7 @@ pub struct Kvm {
 struct Guest {
     vm: Vm,
     hello: Hello,
-    files: TimedFiles,
+    files: Files,
     // Removed after the VM has ended.
     _scratch: Scratch,
 }
@@ -94,12 +94,12 @@ impl Kvm {
         let setup = &self.setup;
         let scratch =
             Scratch::create(&setup.cache.join("runs")).map_err(host_failure("cannot start"))?;
-        let [orders_file, wire, console, stderr] =
-            ["orders", "wire", "serial.log", "stderr"].map(|name| scratch.file(name));
-        let files = TimedFiles { orders: orders_file, wire, console, stderr };
-        fs::write(&files.orders, orders).map_err(host_failure("cannot write the orders"))?;
+        let (files, order_file) = (Files::in_scratch(&scratch), scratch.file("orders"));
+        fs::write(&order_file, orders).map_err(host_failure("cannot write the orders"))?;
         let programs = (image, self.initrd.as_path());
-        let args = |control| argv::timed_boot(&setup.shape, programs, boot_line, &files, control);
+        let args = |control| {
+            argv::timed_boot(&setup.shape, programs, boot_line, &order_file, &files, control)
+        };
         let mut vm = Vm::start(&setup.qemu.program, args, None, &files.stderr, &setup.limits)?;
         let rest = vm.wait(&self.watch(&files, 0));
         let hello = rest.and_then(|rest| Ok(read_hello(&rest, &files.wire, &files.console)?));
@@ -109,7 +109,7 @@ impl Kvm {
 
     /// Returns what is watched while a guest runs; its answer begins at the offset `begins` of the
     /// wire.
-    fn watch<'a>(&'a self, files: &'a TimedFiles, begins: u64) -> Watched<'a> {
+    fn watch<'a>(&'a self, files: &'a Files, begins: u64) -> Watched<'a> {
         let Setup { limits, cancel, .. } = &self.setup;
         let wire = (files.wire.as_path(), limits.wire_bytes.saturating_add(begins));
         Watched { limits, cancel, wire, speaks_first: true, console: &files.console }

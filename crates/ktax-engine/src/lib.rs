@@ -143,8 +143,15 @@ impl PartialEq for EngineEntry {
 /// Kinds of measurements, and how an engine is made ready for one.
 #[derive(Clone, Copy)]
 pub enum Measures {
-    Counts { key: fn(&Qemu, &Machine) -> Key, open: fn(CountsSetup<'_>) -> Result<Box<dyn Engine>> },
-    Times { open: for<'a> fn(TimedSetup<'a>) -> Result<Box<dyn Timed + 'a>> },
+    Counts {
+        key: fn(&Qemu, &Machine) -> Key,
+        /// Makes the engine ready.
+        open: fn(CountsSetup<'_>) -> Result<Box<dyn Engine>>,
+    },
+    Times {
+        /// Makes the engine ready.
+        open: for<'a> fn(TimedSetup<'a>) -> Result<Box<dyn Timed + 'a>>,
+    },
 }
 
 impl fmt::Debug for Measures {

@@ -119,7 +119,7 @@ impl Vm {
     /// Continues the VM. A short Run can end before QEMU answers, so [`Vm::wait`] judges a lost
     /// connection.
     pub fn go(&mut self) {
-        drop(self.monitor.resume());
+        drop(self.monitor.execute(qmp::cont {}));
     }
 
     /// Waits until the VM comes to rest, reaches a limit, or the user cancels.
@@ -181,7 +181,7 @@ impl Vm {
     /// QEMU 10 can hang forever if it exits by itself while a command is on the monitor, so it is
     /// told to quit.
     pub fn quit(&mut self, limits: &Limits) -> Result<(), Failure> {
-        drop(self.monitor.quit());
+        drop(self.monitor.execute(qmp::quit {}));
         let clock = Clock::new(self.child.id());
         loop {
             let timeout = timespec(limits.monitor);
@@ -200,7 +200,7 @@ impl Vm {
     fn wait_for_exit(&mut self, limits: &Limits) -> Result<Option<ExitStatus>, Failure> {
         let mut fds = [
             PollFd::new(&self.pidfd, PollFlags::IN),
-            PollFd::new(self.monitor.events(), PollFlags::IN),
+            PollFd::new(&self.monitor.socket, PollFlags::IN),
         ];
         // An interrupted poll only returns early.
         let _ = poll(&mut fds, Some(&timespec(limits.poll)));
@@ -270,6 +270,7 @@ fn died(status: ExitStatus, stderr: &Path, otherwise: &str) -> Failure {
 
 /// A connection to the monitor. Every error means that QEMU has ended or does not answer.
 pub struct Monitor {
+    /// Readable when QEMU reports an event, such as a stopped VM.
     socket: UnixStream,
     ended_by_host: bool,
     qmp: Qmp<Stream<BufReader<Patient>, UnixStream>>,
@@ -322,15 +323,6 @@ impl Monitor {
         Ok(monitor)
     }
 
-    /// A descriptor that is readable when QEMU reports an event, such as a stopped VM.
-    pub fn events(&self) -> &UnixStream {
-        &self.socket
-    }
-
-    pub fn quit(&mut self) -> io::Result<()> {
-        self.execute(qmp::quit {}).map(drop)
-    }
-
     pub fn status(&mut self) -> io::Result<RunState> {
         Ok(self.execute(qmp::query_status {})?.status)
     }
@@ -346,10 +338,6 @@ impl Monitor {
         vcpus.sort_unstable();
         let threads = vcpus.into_iter().map(|(_, thread)| i32::try_from(thread));
         threads.collect::<Result<_, _>>().map_err(io::Error::other)
-    }
-
-    pub fn resume(&mut self) -> io::Result<()> {
-        self.execute(qmp::cont {}).map(drop)
     }
 
     /// Sends the device state without the memory to a listening socket; returns when it is sent.

@@ -48,7 +48,6 @@ struct RunFiles {
     vm: Files,
     order: PathBuf,
     profile: PathBuf,
-    stderr: PathBuf,
     machine: Option<PathBuf>,
 }
 
@@ -63,8 +62,7 @@ impl RunFiles {
     ) -> Result<RunFiles, Failure> {
         let scratch =
             Scratch::create(&tools.cache.join("runs")).map_err(host_failure("cannot start"))?;
-        let [order_file, profile, stderr, new_ram] =
-            ["order", "profile", "stderr", "ram"].map(|name| scratch.file(name));
+        let (order_file, profile) = (scratch.file("order"), scratch.file("profile"));
         fs::write(&order_file, order).map_err(host_failure("cannot write the order"))?;
         let machine = match machine.model.as_ref().and_then(Model::machine) {
             None => None,
@@ -76,8 +74,9 @@ impl RunFiles {
                 Some(path)
             }
         };
-        let vm = Files { ram: ram.unwrap_or(new_ram), ..Files::in_scratch(&scratch) };
-        Ok(RunFiles { _scratch: scratch, vm, order: order_file, profile, stderr, machine })
+        let mut vm = Files::in_scratch(&scratch);
+        vm.ram = ram.unwrap_or(vm.ram);
+        Ok(RunFiles { _scratch: scratch, vm, order: order_file, profile, machine })
     }
 }
 
@@ -103,7 +102,7 @@ impl Frozen for ExactBoot<'_> {
         let plugin = self.plugin(&files, symbols, Region::Boot);
         let (request, initrd) = (&self.request, &self.initrd);
         let args = |control| argv::boot(request, initrd, &files.vm, control, &files.order, &plugin);
-        let mut vm = Vm::start(&tools.qemu.program, args, None, &files.stderr, &tools.limits)?;
+        let mut vm = Vm::start(&tools.qemu.program, args, None, &files.vm.stderr, &tools.limits)?;
         let watch = tools.watch(&files.vm, tools.limits.wire_bytes);
         let frozen = vm.wait(&watch).map_err(|stop| stop.with_console(&files.vm.console))?;
         if frozen == Rest::Paused {
@@ -146,7 +145,7 @@ impl ExactBoot<'_> {
         let state = File::open(self.snapshot.dir.join("state"))
             .map_err(host_failure("cannot read the snapshot"))?;
         let (program, inherited) = (&tools.qemu.program, Some(state.as_fd()));
-        let mut vm = Vm::start(program, args, inherited, &files.stderr, &tools.limits)?;
+        let mut vm = Vm::start(program, args, inherited, &files.vm.stderr, &tools.limits)?;
         let uri = format!("fd:{}", state.as_raw_fd());
         vm.monitor(|monitor| monitor.receive_state(uri, tools.limits.poll / 50))?;
         vm.go();
@@ -246,8 +245,7 @@ fn make(
     let scratch = Scratch::create(parent).map_err(host_failure("cannot create a snapshot"))?;
     let files = Files::in_scratch(&scratch);
     let args = |control| argv::freeze(request, initrd, &files, control);
-    let stderr = scratch.file("stderr");
-    let mut vm = Vm::start(&tools.qemu.program, args, None, &stderr, &tools.limits)?;
+    let mut vm = Vm::start(&tools.qemu.program, args, None, &files.stderr, &tools.limits)?;
     let watch = tools.watch(&files, tools.limits.wire_bytes);
     let booted =
         vm.wait(&watch).and_then(|rest| Ok(read_hello(&rest, &files.wire, &files.console)?));
@@ -256,7 +254,7 @@ fn make(
     drop(vm);
     let failed = host_failure("cannot keep the snapshot");
     seal(&files.ram, &scratch.file("state"), &scratch.file(SEAL)).map_err(&failed)?;
-    drop(fs::remove_file(&stderr));
+    drop(fs::remove_file(&files.stderr));
     // The holder comes before the name under which a cleaner finds the Snapshot.
     let holder = Holder::hold_directory(scratch.path()).map_err(&failed)?;
     // A directory that is already there is a damaged Snapshot.
