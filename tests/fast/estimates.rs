@@ -286,12 +286,12 @@ fn a_plan_with_a_machine_that_is_none_is_refused() {
         AnyRunDir::open(&root).map(drop).map_err(|error| error.to_string())
     };
     assert_eq!(with(&|_| {}), Ok(()));
-    let ways = with(&|counts| counts["machine"]["model"]["machine"]["l2"]["ways"] = 7.into());
+    let ways = with(&|counts| counts["asked"]["machine"]["model"]["machine"]["l2"]["ways"] = 7.into());
     assert!(ways.unwrap_err().contains("the machine cannot be modelled"));
     let name = with(&|counts| counts["key"]["model"]["machine"]["name"] = "a\nb 1 1".into());
     assert!(name.unwrap_err().contains("the machine cannot be modelled"));
     let of =
         serde_json::json!({"cpu": "a", "cycles_per_ns": 2.0, "operations": {"locked": [2.0, 1.0]}});
-    let costs = with(&|counts| counts["calibration"] = of.clone());
+    let costs = with(&|counts| counts["asked"]["calibration"] = of.clone());
     assert!(costs.unwrap_err().contains("the machine's calibration is none"));
 }

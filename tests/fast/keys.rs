@@ -1,6 +1,6 @@
 //! A key of an experiment that would do nothing is refused: every key, in every method.
 
-use ktax::plan::{Experiment, PlanError};
+use ktax::plan::{Experiment, PlanError, keys_table};
 
 use crate::common::{ktax, run};
 
@@ -224,4 +224,18 @@ fn a_search_has_no_flags_of_times() {
     std::fs::write(&file, text).unwrap();
     let ran = run(ktax().args(["bisect", "start"]).arg(&file)).exits(2);
     ran.says("remove the keys engine and host");
+}
+
+/// BLESS=1 writes it.
+#[test]
+fn the_documentation_has_all_keys() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/compare.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let (before, rest) = page.split_once("| Key | Flag | Of | Meaning |").unwrap();
+    let (_, after) = rest.split_once("\n\n").unwrap();
+    let now = format!("{before}{}\n{after}", keys_table());
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(path, &now).unwrap();
+    }
+    assert!(page == now || std::env::var_os("BLESS").is_some(), "BLESS=1 writes the table of keys");
 }

@@ -22,6 +22,7 @@ mod mistyped;
 mod native;
 mod next_steps;
 mod noise;
+mod older;
 mod ordinary_user;
 mod pages;
 mod programs;

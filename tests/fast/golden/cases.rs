@@ -86,7 +86,9 @@ pub fn all() -> &'static [(&'static str, Comparison)] {
 fn modelled() -> Comparison {
     let mut modelled = made("What would a machine make of it?", 5, &[MODELLED, CALL]);
     let ComparisonMethod::Counts(counts) = &mut modelled.method else { panic!("counts") };
-    counts.key.machine.model = Some(ModelKey::Name("core2-extreme".into()).model().unwrap());
+    let model = ModelKey::Name("core2-extreme".into()).model().unwrap();
+    counts.key.machine.model = Some(model.clone());
+    counts.asked.machine.model = Some(model);
     modelled
 }
 

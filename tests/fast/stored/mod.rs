@@ -307,8 +307,8 @@ fn a_kernel_has_also_the_names_under_which_it_was_taken_from_the_store() {
     asked.said(&["import", run.to_str().unwrap()]);
     let text = asked.said(&["show", run.to_str().unwrap(), "--json"]);
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let subjects = &json["result"]["comparison"]["method"]["counts"]["subjects"];
-    let asked_for = subjects["base"]["subject"]["kernel"].as_str().unwrap();
+    let subjects = &json["result"]["comparison"]["method"]["counts"]["asked"]["subjects"];
+    let asked_for = subjects["base"]["kernel"].as_str().unwrap();
     let other = asked.path().join("other.json");
     fs::write(&other, text.replace(asked_for, "./my-bzImage")).unwrap();
     let unknown = ["tag", "it", "./my-bzImage"];

@@ -328,6 +328,29 @@ mod tests {
         assert_eq!(split_texts(&all, 2), texts);
     }
 
+    /// What is in a store is found under its name, and read.
+    #[test]
+    fn a_measurement_of_an_older_release_is_read() {
+        let of = concat!(
+            r#"{"kernel_sha256":"ab","boot_line":"quiet","machine":{"cpu":"max","memory_mib":512},"#,
+            r#""key":{"engine":"exact","qemu":"7.2","machine":"q35","cpu":"max","#,
+            r#""memory_mib":512,"guest":"9","modules":["brd rd_nr=1 max_part=0 rd_size=65536","#,
+            r#""ext4","zram","nf_tables"]},"workload":{"row":"stat","title":"t","operation":"o","#,
+            r#""program":"stat","ops":4,"params":{},"signature":{"calls":4}},"#,
+            r#""layouts":[{"seed":1,"padding":2,"phase":3}]}"#,
+        );
+        let rest = r#""kernel": { "source": "k", "sha256": "ab", "release": "6.1", "build_id": null,
+                "config_sha256": null, "arch": "x86_64", "format": "bzimage" },
+            "subject": { "kernel": "k", "boot_line": "quiet", "modules": ["nf_tables"] },
+            "guest": { "disk": { "fs": "ext4", "mib": 64 } }, "seed": 1, "layouts": []"#;
+        let measurement = format!(r#"{{ "format": 3, "of": {of}, {rest} }}"#);
+        let profiles = r#"{ "lines": [], "columns": [] }"#;
+        let json = format!(r#"{{ "measurement": {measurement}, "profiles": {profiles} }}"#);
+        let read = parse_measurement(json.as_bytes()).unwrap();
+        assert_eq!(object_name(&read.of), sha256(of));
+        assert_eq!(read.guest.modules, ["zram"]);
+    }
+
     proptest! {
         #[test]
         fn whatever_the_texts_are_they_come_out_again(
