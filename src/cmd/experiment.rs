@@ -12,11 +12,10 @@ use clap::Args;
 
 use super::choice::{experiment, model, number, percent};
 use crate::flow::{self, Error};
-use crate::model::{Method, RunsOn};
+use crate::model::{ErrorKind, Method, RunsOn};
 use crate::plan::bounds::{MEMORY_MIB, QUANTUM, VCPUS};
 use crate::plan::{
-    self, DiskKeys, Experiment, ExperimentFile, ModelKey, PlanError, SubjectKeys, check_keys, help,
-    method_of,
+    self, DiskKeys, Experiment, ExperimentFile, ModelKey, SubjectKeys, check_keys, help, method_of,
 };
 use crate::text::{shell_path, shell_word};
 use guests::{ProgramArgs, SideArgs};
@@ -236,12 +235,12 @@ impl SharedArgs {
     }
 
     /// Explains that `--base` alone leaves both sides the same.
-    pub fn explain(&self, error: PlanError) -> Error {
-        match (error, &self.base, &self.change) {
-            (PlanError::Same, Some(base), None) if self.experiment.is_none() => {
+    pub fn explain(&self, error: Error) -> Error {
+        match (error.kind, &self.base, &self.change) {
+            (ErrorKind::SameSides, Some(base), None) if self.experiment.is_none() => {
                 single_side_error("base", base, "change")
             }
-            (error, ..) => error.into(),
+            _ => error,
         }
     }
 

@@ -14,7 +14,7 @@ use super::terminal::with_bar_of_runs;
 use crate::flow::{self, Ended, Error, Limits, NativeOrder, Touched, cache_directory};
 use crate::model::NativeTable;
 use crate::plan::{
-    self, BuiltIn, Definition, ExperimentFile, Ledger, PlanError, definitions, with_definitions,
+    self, BuiltIn, Definition, ExperimentFile, Ledger, definitions, with_definitions,
 };
 use crate::report::{self, Named, Report, TextOptions};
 use crate::text::counted;
@@ -104,7 +104,7 @@ const FOOT: &str = "
 `ktax workloads show NAME` prints parameters, work signature and origin.
 ";
 
-fn list_table(definitions: &[Definition], options: TextOptions) -> Result<String, PlanError> {
+fn list_table(definitions: &[Definition], options: TextOptions) -> Result<String, Error> {
     let mut rows = Vec::new();
     let mut group = "";
     for definition in definitions {
@@ -129,7 +129,7 @@ fn list_table(definitions: &[Definition], options: TextOptions) -> Result<String
     Ok(report::plain_table(&heads, rows, &[2, 1], options))
 }
 
-pub fn definition_json(definition: &Definition) -> Result<serde_json::Value, PlanError> {
+pub fn definition_json(definition: &Definition) -> Result<serde_json::Value, Error> {
     Ok(json!({
         "name": definition.name,
         "group": definition.group,
@@ -365,7 +365,7 @@ pub fn experiments(args: &ExperimentsArgs) -> Result<Exit, Error> {
 }
 
 /// Name, command and title of each file.
-fn built_in_files() -> Result<Vec<[String; 3]>, PlanError> {
+fn built_in_files() -> Result<Vec<[String; 3]>, Error> {
     let experiment = |BuiltIn { name, text }: BuiltIn| {
         let title = ExperimentFile::parse(text, name)?.title.unwrap_or_default();
         Ok([name.to_owned(), "compare".to_owned(), title])

@@ -16,7 +16,7 @@ use crate::kvmhost::{
 use crate::model::{
     GuestSide, GuestSubject, GuestsPlan, HostKind, Identity, Key, Machine, Plan, Subject,
 };
-use crate::plan::{Experiment, GuestKernels, GuestsExperiment, PlanError};
+use crate::plan::{Experiment, GuestKernels, GuestsExperiment, unknown_feature};
 use crate::run::{Driver, Ended};
 use crate::rundir::RunDir;
 use crate::text::nearest;
@@ -68,7 +68,7 @@ pub(super) fn run(dir: &RunDir<GuestsPlan>, session: &Session<'_>) -> Result<End
 }
 
 /// Refuses unknown features before a host is booted.
-fn check_features(experiment: &GuestsExperiment) -> Result<(), PlanError> {
+fn check_features(experiment: &GuestsExperiment) -> Result<(), Error> {
     if experiment.host.is_board() {
         return Ok(());
     }
@@ -77,9 +77,8 @@ fn check_features(experiment: &GuestsExperiment) -> Result<(), PlanError> {
     match names.find(|name| !known.contains(&name.as_str())) {
         None => Ok(()),
         Some(name) => {
-            let near = nearest(name, known.iter().copied()).map(str::to_owned);
-            let (name, known) = (name.clone(), known.join(", "));
-            Err(PlanError::UnknownFeature { name, near, known })
+            let near = nearest(name, known.iter().copied());
+            Err(unknown_feature(name, near, &known.join(", ")))
         }
     }
 }

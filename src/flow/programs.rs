@@ -16,7 +16,7 @@ use crate::model::{
     Sides, TimesPlan, UserProgram, module_and_parameters,
 };
 use crate::plan::{
-    self, CountsExperiment, Definition, Experiment, PlanError, definition, definitions, mkfs,
+    self, CountsExperiment, Definition, Experiment, definition, definitions, mkfs,
     program_rows,
 };
 use crate::program::{
@@ -369,7 +369,7 @@ fn definitions_in(files: &WorkloadFiles, directory: &Path) -> Result<Vec<Definit
             let program = &definition.program;
             let reason =
                 format!("no C file has WORKLOAD(\"{program}\", …); add it, or correct program");
-            return Err(PlanError::Definition { path, reason }.into());
+            return Err(plan::definition_error(&path, &reason));
         }
         Ok(definition)
     });

@@ -9,7 +9,6 @@ use ktax::flow::{BlockError, CpuError, Error};
 use ktax::kernel::KernelSpec;
 use ktax::kvmhost;
 use ktax::model::{Blame, Failure, Side};
-use ktax::plan::PlanError;
 use ktax::rundir::AnyRunDir;
 
 use crate::common::{ktax, run};
@@ -35,7 +34,6 @@ fn errors() -> Vec<(Error, Blame)> {
         (tables("Cargo.toml", None).unwrap_err(), User),
         (by_name("no such VM").unwrap_err(), Host),
         (Error::user("wrong"), User),
-        (PlanError::NoWorkload.into(), User),
         (no_directory(), User),
         ("".parse::<KernelSpec>().unwrap_err().into(), User),
         (ktax::model::Error::guest("the build failed").into(), Guest),

@@ -25,6 +25,8 @@ pub enum ErrorKind {
     Other,
     /// The user stopped the command; finished work is kept.
     Cancelled,
+    /// Base and change are the same.
+    SameSides,
     /// apt cannot answer at all; a kernel in the cache is the best answer then.
     NoPackageList,
     /// The source cannot be built with these options; a search goes on without this kernel.

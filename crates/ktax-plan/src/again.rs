@@ -1,11 +1,43 @@
 //! The command line that measures a comparison again.
 
 use crate::bounds::THRESHOLD_PERCENT;
-use crate::keys::{Asked, SWITCH, program_flags};
+use crate::keys::{Group, KEYS, SWITCH, Scope, Values};
 use ktax_model::{
     AskedCounts, AskedGuest, Comparison, ComparisonMethod, CountsComparison, History, HistoryLine,
     HistoryPoint, METRICS, Model, Row, Side, Sides, Subject, TimesComparison, UserProgram,
 };
+
+/// What was asked for, to be printed.
+pub(super) struct Asked<'a> {
+    pub counts: Option<&'a AskedCounts>,
+    pub times: Option<&'a TimesPlan>,
+    /// Rows that decide, and rows that do not; those of programs are left out.
+    pub rows: Vec<&'a str>,
+    pub secondary: Vec<&'a str>,
+    pub layouts: usize,
+    pub seed: u64,
+    pub threshold_percent: f64,
+}
+
+impl Asked<'_> {
+    /// Machine of a guest that is counted, or else of one that is timed.
+    pub(super) fn machines(&self) -> (Option<&Machine>, Option<&TimedMachine>) {
+        (self.counts.map(|counts| &counts.machine), self.times.map(|times| &times.machine))
+    }
+
+    pub(super) fn has_same_sides(&self) -> bool {
+        self.counts.is_some_and(|counts| counts.subjects.base == counts.subjects.change)
+            || self.times.is_some_and(|times| times.subjects.base == times.subjects.change)
+    }
+}
+
+/// A Side of it.
+#[derive(Clone, Copy)]
+pub(super) enum AskedSide<'a> {
+    Counts(Side, &'a Subject),
+    /// Settings of the running kernel, or a guest.
+    Times(RunsOn, &'a TimedSubject),
+}
 
 /// The command that measures these rows of a comparison again; empty where no command line can ask
 /// for it.
@@ -155,6 +187,72 @@ fn times_again(
     })?;
     users.into_iter().for_each(|program| words.program(program, &[]));
     Some(words.0)
+}
+
+impl Asked<'_> {
+    fn side(&self, side: Side) -> Option<AskedSide<'_>> {
+        let counted = self.counts.map(|counts| counts.subjects.get(side));
+        let timed = self.times.map(|times| (times.runs_on, times.subjects.get(side)));
+        counted
+            .map(|subject| AskedSide::Counts(side, subject))
+            .or(timed.map(|(runs_on, subject)| AskedSide::Times(runs_on, subject)))
+    }
+
+    /// Flags of the Sides' keys, then of the experiment's, each with a value to print. `None` where
+    /// no flag sets a key.
+    fn flags(&self) -> Option<Vec<(&'static str, String)>> {
+        let mut all = Vec::new();
+        let mut add = |flag: &'static str, values: Values| {
+            let is_printable = !flag.is_empty() || values.is_empty();
+            all.extend(values.into_iter().map(|value| (flag, value)));
+            is_printable.then_some(())
+        };
+        for group in [Group::Source, Group::BootLine, Group::Settings] {
+            for (place, side) in Side::BOTH.into_iter().enumerate() {
+                let Some(asked) = self.side(side) else { continue };
+                for key in KEYS {
+                    match key.scope {
+                        Scope::Side(own, _, again) if own == group => {
+                            add(key.flags[place], again(asked))?;
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+        for key in KEYS {
+            if let Scope::File(_, again) = key.scope {
+                add(key.flags[0], again(self))?;
+            }
+        }
+        Some(all)
+    }
+}
+
+/// Keys that hooks have in common with programs.
+const HOOK_KEYS: [&str; 6] = [
+    "program.files",
+    "program.root",
+    "program.trace_files",
+    "program.env",
+    "program.setup",
+    "program.prepare",
+];
+
+/// Flags of a program with its sizes, each with a value to print; of hooks only those that hooks
+/// have.
+fn program_flags(
+    program: &UserProgram,
+    sizes: &[u64],
+    is_hooks: bool,
+) -> Vec<(&'static str, String)> {
+    let mut all = Vec::new();
+    for key in KEYS.iter().filter(|key| !is_hooks || HOOK_KEYS.contains(&key.name)) {
+        if let Scope::Program(again) = key.scope {
+            all.extend(again(program, sizes).into_iter().map(|value| (key.flags[0], value)));
+        }
+    }
+    all
 }
 
 fn is_program(row: &Row) -> bool {

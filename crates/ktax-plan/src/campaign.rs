@@ -1,7 +1,7 @@
 //! Campaigns: many Subjects over the same rows, divided into shards of about equal length.
 
 use crate::counts::CountsExperiment;
-use crate::error::PlanError;
+use crate::error::{Error, misplaced};
 use crate::experiment::{Experiment, ExperimentMethod};
 use crate::file::{ExperimentFile, SubjectKeys};
 use ktax_model::{AskedCounts, CampaignUnit};
@@ -19,8 +19,8 @@ pub struct Campaign {
 
 impl Campaign {
     /// Parses a campaign file, whose keys flags may change; `path` is for messages.
-    pub fn read(text: &str, path: &str) -> Result<ExperimentFile, PlanError> {
-        let refuse = |reason: String| PlanError::Campaign { path: path.to_owned(), reason };
+    pub fn read(text: &str, path: &str) -> Result<ExperimentFile, Error> {
+        let refuse = |reason: String| campaign_error(path, &reason);
         let file = ExperimentFile::read(text).map_err(refuse)?;
         match file.is_campaign() {
             true => Ok(file),
@@ -29,9 +29,8 @@ impl Campaign {
     }
 
     /// Checks the keys of a campaign; `path` is for messages.
-    pub fn from_file(file: &ExperimentFile, path: &str) -> Result<Campaign, PlanError> {
-        let refuse =
-            |reason: &str| PlanError::Campaign { path: path.into(), reason: reason.into() };
+    pub fn from_file(file: &ExperimentFile, path: &str) -> Result<Campaign, Error> {
+        let refuse = |reason: &str| campaign_error(path, reason);
         if file.change.is_some() || file.base != SubjectKeys::default() {
             return Err(refuse(
                 "each subject is compared with the one before it; remove `base` and \
@@ -53,7 +52,7 @@ impl Campaign {
         }
         let subjects = file.subjects.iter().map(|keys| subject_experiment(file, keys));
         let title = file.title.clone().unwrap_or_default();
-        let subjects: Vec<Experiment<_>> = subjects.collect::<Result<_, PlanError>>()?;
+        let subjects: Vec<Experiment<_>> = subjects.collect::<Result<_, Error>>()?;
         let has_more = |AskedCounts { guest, subjects, .. }: &AskedCounts| {
             !guest.programs.is_empty() || guest.disk.is_some() || subjects.base.has_settings()
         };
@@ -64,10 +63,16 @@ impl Campaign {
     }
 }
 
+fn campaign_error(path: &str, reason: &str) -> Error {
+    Error::user(format!(
+        "{path} is not a campaign file: {reason}. `ktax campaign plan --help` shows one"
+    ))
+}
+
 fn subject_experiment(
     file: &ExperimentFile,
     keys: &SubjectKeys,
-) -> Result<Experiment<CountsExperiment>, PlanError> {
+) -> Result<Experiment<CountsExperiment>, Error> {
     let experiment = Experiment::from_file(&ExperimentFile {
         same: Some(true),
         base: keys.clone(),
@@ -78,11 +83,10 @@ fn subject_experiment(
     })?;
     match &experiment.method {
         ExperimentMethod::Counts(counts) => Ok(experiment.with(counts.clone())),
-        _ => Err(PlanError::Misplaced {
-            key: "subjects".into(),
-            applies_to: "the exact engine".into(),
-            uses: "another one; list timed experiments in `timed`".into(),
-        }),
+        _ => {
+            let uses = "another one; list timed experiments in `timed`";
+            Err(misplaced("subjects", "the exact engine", uses))
+        }
     }
 }
 
@@ -178,7 +182,7 @@ mod tests {
         subjects = [{ kernel = "debian:cloud-amd64" }, { kernel = "k", boot_line = "quiet" }]
     "#;
 
-    fn parse(text: &str) -> Result<Campaign, PlanError> {
+    fn parse(text: &str) -> Result<Campaign, Error> {
         Campaign::from_file(&Campaign::read(text, "c.toml")?, "c.toml")
     }
 

@@ -1,7 +1,7 @@
 //! Experiments that count instructions.
 
 use crate::bounds::{CPUS, LONGEST_BOOT_LINE, MEMORY_MIB};
-use crate::error::{PlanError, printable_line, range};
+use crate::error::{Error, memory, printable_line, program as program_error, range};
 use crate::experiment::Experiment;
 use crate::file::{ExperimentFile, MachineKeys, SubjectKeys};
 use crate::keys::with_flag;
@@ -49,9 +49,10 @@ impl CountsExperiment {
         }
     }
 
-    pub(super) fn from_file(file: &ExperimentFile) -> Result<CountsExperiment, PlanError> {
-        let missing =
-            |key| PlanError::Missing { key, next: "write kernel = \"debian:cloud-amd64\"" };
+    pub(super) fn from_file(file: &ExperimentFile) -> Result<CountsExperiment, Error> {
+        let missing = |key: &str| {
+            Error::user(format!("{key} is missing")).next("write kernel = \"debian:cloud-amd64\"")
+        };
         let mut base = file.base.subject().ok_or_else(|| missing("base.kernel"))?;
         let change = file.change.as_ref().and_then(|keys| keys.subject());
         let mut change = change.ok_or_else(|| missing("change.kernel"))?;
@@ -83,38 +84,51 @@ impl CountsExperiment {
     }
 
     /// Refuses an experiment that cannot be planned. Call it again after changing a field.
-    pub fn check(&self) -> Result<(), PlanError> {
+    pub fn check(&self) -> Result<(), Error> {
         layouts::check_layouts(self.layouts)?;
         let AskedCounts { machine, subjects: Sides { base, change }, guest, .. } = &self.asked;
         if guest.hooks.is_some() && self.workloads.is_none() && !guest.programs.is_empty() {
             let reason = "hooks run beside rows that are no programs, and there is none: write \
                           setup and prepare into its [[program]] or [run]";
-            return Err(PlanError::Program { reason: reason.into() });
+            return Err(program_error(reason));
         }
         let &Machine { cpus, quantum, memory_mib, ref model, .. } = machine;
         if !CPUS.contains(&cpus) {
-            return Err(PlanError::Cpus { value: cpus });
+            let (key, bounds) = (with_flag("machine.cpus"), bounds::cpus());
+            return Err(Error::user(format!("{key} must be {bounds}, not {cpus}"))
+                .next("remove it to use the default of 1"));
         }
         range("machine.quantum", quantum.unwrap_or(QUANTUM), bounds::QUANTUM)?;
         let is_coherence = *model == Some(Model::Coherence);
         for (is_set, key) in [(quantum.is_some(), "quantum"), (is_coherence, "model")] {
             if cpus == 1 && is_set {
-                return Err(PlanError::OneCpu { key });
+                let what = format!("--{key} (machine.{key}) only applies to several CPUs");
+                return Err(Error::user(what).next("write --cpus 4 (machine.cpus), or remove it"));
             }
         }
         if let Some(machine) = model.as_ref().and_then(Model::machine).filter(|_| cpus > 1) {
-            return Err(PlanError::OneCpuModelled { name: machine.name.clone() });
+            let name = &machine.name;
+            return Err(Error::user(format!("{name} (--model, machine.model) models one CPU"))
+                .next("remove --cpus (machine.cpus), or write --model coherence"));
         }
         let is_machine = model.as_ref().is_some_and(|model| model.machine().is_some());
         if is_machine && memory_mib > MachineModel::MOST_MEMORY_MIB {
-            return Err(PlanError::ModelledMemory { memory_mib });
+            let (most, key) = (MachineModel::MOST_MEMORY_MIB, with_flag("machine.memory_mib"));
+            return Err(Error::user(format!(
+                "a guest whose machine is modelled has at most {most} MiB, not {memory_mib}"
+            ))
+            .next(format!("lower {key}")));
         }
         if !MEMORY_MIB.contains(&memory_mib) {
-            return Err(PlanError::Memory { memory_mib });
+            return Err(memory(memory_mib));
         }
         for subject in [base, change] {
             if subject.boot_line.len() > LONGEST_BOOT_LINE {
-                return Err(PlanError::BootLine { length: subject.boot_line.len() });
+                let length = subject.boot_line.len();
+                return Err(Error::user(format!(
+                    "a boot line has {length} characters, but at most {LONGEST_BOOT_LINE} fit"
+                ))
+                .next("shorten it"));
             }
         }
         for (what, text) in [
@@ -134,10 +148,11 @@ impl CountsExperiment {
     }
 
     /// Refuses settings that cannot be made in a Side's guest.
-    fn check_settings(&self, side: &str, subject: &Subject) -> Result<(), PlanError> {
+    fn check_settings(&self, side: &str, subject: &Subject) -> Result<(), Error> {
         let Subject { sysctl, files, setup, .. } = subject;
         let refuse = |key: &str, reason: String| {
-            Err(PlanError::Settings { key: with_flag(&format!("{side}.{key}")), reason })
+            let key = with_flag(&format!("{side}.{key}"));
+            Err(Error::user(format!("{key} cannot be used: {reason}")))
         };
         if let Err(reason) = check_sysctl(sysctl) {
             return refuse("sysctl", reason);
@@ -156,7 +171,7 @@ impl CountsExperiment {
 
     /// The rows, the user's programs first. It fails if a row is unknown, needs another engine, or
     /// does not fit in the memory.
-    pub fn rows(&self) -> Result<Vec<Workload>, PlanError> {
+    pub fn rows(&self) -> Result<Vec<Workload>, Error> {
         let definitions = with_definitions(&self.definitions)?;
         let (workloads, AskedCounts { machine, guest, .. }) = (&self.workloads, &self.asked);
         let programs = &guest.programs;
@@ -174,11 +189,13 @@ impl CountsExperiment {
 }
 
 /// Refuses rows that run on more CPUs than there are; the largest is named.
-fn check_cpus(rows: &[Workload], cpus: u32) -> Result<(), PlanError> {
+fn check_cpus(rows: &[Workload], cpus: u32) -> Result<(), Error> {
     let wanted = |row: &&Workload| row.params.get("cpus").copied().unwrap_or(0);
     match rows.iter().max_by_key(wanted) {
         Some(row) if wanted(&row) > u64::from(cpus) => {
-            Err(PlanError::TooFewCpus { row: row.row.clone(), wanted: wanted(&row) })
+            let (row, wanted) = (&row.row, wanted(&row));
+            Err(Error::user(format!("{row} runs on {wanted} CPUs"))
+                .next(format!("write --cpus {wanted} (machine.cpus)")))
         }
         _ => Ok(()),
     }
@@ -186,9 +203,12 @@ fn check_cpus(rows: &[Workload], cpus: u32) -> Result<(), PlanError> {
 
 /// Refuses rows that boot the kernel within the region if there are several CPUs: their times would
 /// not add up, because the other CPUs come up in the middle.
-fn check_boots(rows: &[Workload], cpus: u32) -> Result<(), PlanError> {
+fn check_boots(rows: &[Workload], cpus: u32) -> Result<(), Error> {
     match rows.iter().find(|row| cpus > 1 && matches!(row.region, Region::Boot)) {
-        Some(row) => Err(PlanError::BootOfSeveral { row: row.row.clone() }),
+        Some(Workload { row, .. }) => Err(Error::user(format!(
+            "{row} is a whole boot, which only the first of several CPUs executes"
+        ))
+        .next(format!("remove --cpus (machine.cpus), or leave {row} out"))),
         None => Ok(()),
     }
 }
@@ -200,7 +220,7 @@ impl Experiment<CountsExperiment> {
         kernels: Sides<Identity>,
         key: Key,
         archives: Option<Sides<String>>,
-    ) -> Result<Plan<CountsPlan>, PlanError> {
+    ) -> Result<Plan<CountsPlan>, Error> {
         let workloads = self.method.rows()?;
         let (layouts, steps) = layouts::draw_steps(self.seed, self.method.layouts);
         let asked = self.method.asked.clone();
@@ -210,7 +230,7 @@ impl Experiment<CountsExperiment> {
 
 /// The disk that both Sides have, or else that of the base and that of the change. A Side without a
 /// disk of its own has that of the file.
-fn disks_of_sides(file: &ExperimentFile) -> Result<[Option<Disk>; 3], PlanError> {
+fn disks_of_sides(file: &ExperimentFile) -> Result<[Option<Disk>; 3], Error> {
     let both = file.disk.as_ref().map(disk::checked_disk).transpose()?.flatten();
     let disk_of = |keys: &SubjectKeys| match &keys.disk {
         Some(own) => disk::checked_disk(own),
@@ -224,7 +244,7 @@ fn disks_of_sides(file: &ExperimentFile) -> Result<[Option<Disk>; 3], PlanError>
     })
 }
 
-fn machine_of_keys(keys: &MachineKeys) -> Result<Machine, PlanError> {
+fn machine_of_keys(keys: &MachineKeys) -> Result<Machine, Error> {
     let MachineKeys { cpu, memory_mib, cpus, quantum, model, .. } = keys.clone();
     let usual = Machine::with_cpus(cpus.unwrap_or(Machine::default().cpus));
     Ok(Machine {
@@ -240,7 +260,7 @@ fn machine_of_keys(keys: &MachineKeys) -> Result<Machine, PlanError> {
 mod tests {
     use super::*;
 
-    fn experiment(machine: &str) -> Result<CountsExperiment, PlanError> {
+    fn experiment(machine: &str) -> Result<CountsExperiment, Error> {
         let text = format!(
             "title = \"t\"\nworkloads = [\"scale:cpus=4\"]\nmachine = {{ {machine} }}\n\
              [base]\nkernel = \"a\"\n[change]\nkernel = \"b\"\n"

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::error::{PlanError, printable_line};
+use super::error::{Error, printable_line, range};
 use ktax_model::{BlockDevice, Disk, UserProgram};
 
 /// File systems that can be made, and their smallest sizes in MiB.
@@ -39,8 +39,8 @@ pub struct DiskKeys {
 impl DiskKeys {
     /// Parses the value of `--disk`: `ext4`, or `ext4 mib=64 options=noatime`, split like a shell
     /// splits it.
-    pub fn parse(text: &str) -> Result<DiskKeys, PlanError> {
-        let refuse = |reason: &str| PlanError::Disk { text: text.into(), reason: reason.into() };
+    pub fn parse(text: &str) -> Result<DiskKeys, Error> {
+        let refuse = |reason: &str| disk_error(text, reason);
         let words = shlex::split(text).ok_or_else(|| refuse("a quote is not closed"))?;
         let mut words = words.into_iter();
         let mut keys = DiskKeys { fs: words.next().unwrap_or_default(), ..DiskKeys::default() };
@@ -68,36 +68,41 @@ impl DiskKeys {
     }
 }
 
+fn disk_error(text: &str, reason: &str) -> Error {
+    Error::user(format!("the disk {text:?} cannot be made: {reason}"))
+        .next("write it like --disk 'ext4 options=noatime'")
+}
+
 /// The disk, checked; `None` for `tmpfs`, where files are without a disk.
-pub(super) fn checked_disk(keys: &DiskKeys) -> Result<Option<Disk>, PlanError> {
+pub(super) fn checked_disk(keys: &DiskKeys) -> Result<Option<Disk>, Error> {
     if *keys == (DiskKeys { fs: MEMORY.into(), ..DiskKeys::default() }) {
         return Ok(None);
     }
     let DiskKeys { fs, mib, options, mkfs, device, latency_us } = keys.clone();
     let known = KNOWN.iter().find(|(name, _)| *name == fs);
-    let least = known.ok_or_else(|| PlanError::FileSystem { fs: fs.clone() })?.1;
+    let (_, least) = known.ok_or_else(|| {
+        Error::user(format!("a guest cannot have the file system {fs:?}"))
+            .next("choose ext4, xfs, btrfs, f2fs, overlay or tmpfs")
+    })?;
     let mib = mib.unwrap_or(Disk::USUAL_MIB);
-    if !(least..=MOST_MIB).contains(&mib) {
-        return Err(PlanError::Range { key: "disk.mib", value: mib, least, most: MOST_MIB });
-    }
+    range("disk.mib", mib, *least..=MOST_MIB)?;
     printable_line("--disk (disk.options)", &options)?;
     printable_line("--disk (disk.mkfs)", &mkfs)?;
     if shlex::split(&mkfs).is_none() {
-        let reason = "a quote in mkfs is not closed".into();
-        return Err(PlanError::Disk { text: mkfs, reason });
+        return Err(disk_error(&mkfs, "a quote in mkfs is not closed"));
     }
     let latency_us = latency_us.unwrap_or(0);
-    if latency_us > MOST_LATENCY_US {
-        let (key, most) = ("disk.latency_us", MOST_LATENCY_US);
-        return Err(PlanError::Range { key, value: latency_us, least: 0, most });
-    }
+    range("disk.latency_us", latency_us, 0..=MOST_LATENCY_US)?;
     let has_device = device != BlockDevice::default() || latency_us > 0 || !mkfs.is_empty();
     if fs == Disk::OVERLAY && has_device {
-        let reason = "an overlay lies on tmpfs; remove mkfs, device and latency_us".into();
-        return Err(PlanError::Disk { text: fs, reason });
+        let reason = "an overlay lies on tmpfs; remove mkfs, device and latency_us";
+        return Err(disk_error(&fs, reason));
     }
     match latency_us > 0 && device != BlockDevice::NullBlk {
-        true => Err(PlanError::Latency),
+        true => {
+            Err(Error::user("disk.latency_us is of null_blk alone")
+                .next("write device = \"null_blk\""))
+        }
         false => Ok(Some(Disk { fs, mib, options, mkfs, device, latency_us })),
     }
 }
@@ -138,17 +143,21 @@ mod tests {
         DiskKeys { fs: fs.into(), mib, ..DiskKeys::default() }
     }
 
+    fn is_refused(keys: &DiskKeys, reason: &str) -> bool {
+        checked_disk(keys).unwrap_err().to_string().contains(reason)
+    }
+
     #[test]
     fn a_disk_is_of_a_known_kind_and_brings_its_modules() {
         let xfs = checked_disk(&keys("xfs", None)).unwrap().unwrap();
         let modules = Disk::with_modules(Some(&xfs), &["xfs".into(), "nf_tables".into()]);
         assert_eq!(modules[1..], ["xfs", "nf_tables"]);
         assert!(modules[0].starts_with("brd ") && modules[0].ends_with("rd_size=327680"));
-        assert!(matches!(checked_disk(&keys("ext5", None)), Err(PlanError::FileSystem { .. })));
-        assert!(matches!(checked_disk(&keys("xfs", Some(64))), Err(PlanError::Range { .. })));
+        assert!(is_refused(&keys("ext5", None), "cannot have the file system"));
+        assert!(is_refused(&keys("xfs", Some(64)), "must be 300 to"));
         assert_eq!(mkfs(&xfs).unwrap().command.last().unwrap(), "/dev/ram0");
         let slow = DiskKeys { latency_us: Some(80), ..keys("ext4", None) };
-        assert!(matches!(checked_disk(&slow), Err(PlanError::Latency)));
+        assert!(is_refused(&slow, "of null_blk alone"));
         let slow = DiskKeys { device: BlockDevice::NullBlk, ..slow };
         let settings = checked_disk(&slow).unwrap().unwrap().settings();
         assert!(
@@ -160,7 +169,7 @@ mod tests {
         let overlay = checked_disk(&keys("overlay", None)).unwrap().unwrap();
         assert_eq!((mkfs(&overlay), overlay.all_modules()), (None, vec!["overlay".to_owned()]));
         let on_device = DiskKeys { device: BlockDevice::Zram, ..keys("overlay", None) };
-        assert!(matches!(checked_disk(&on_device), Err(PlanError::Disk { .. })));
+        assert!(is_refused(&on_device, "lies on tmpfs"));
         assert_eq!(
             mkfs(&checked_disk(&keys("f2fs", None)).unwrap().unwrap()).unwrap().name,
             "mkfs.f2fs"
@@ -173,7 +182,7 @@ mod tests {
         let command = mkfs(&checked_disk(&plain).unwrap().unwrap()).unwrap().command;
         assert_eq!(command[command.len() - 3..], ["-O", "^metadata_csum", "/dev/ram0"]);
         let open = DiskKeys { mkfs: "-O '".into(), ..plain };
-        assert!(matches!(checked_disk(&open), Err(PlanError::Disk { .. })));
+        assert!(is_refused(&open, "is not closed"));
     }
 
     proptest! {

@@ -3,14 +3,14 @@
 use crate::bounds::{THRESHOLD_PERCENT, TIMED_THRESHOLD_PERCENT};
 use crate::counts::CountsExperiment;
 use crate::disk::checked_disk;
-use crate::error::{PlanError, printable_line};
+use crate::error::{Error, ErrorKind, misplaced, printable_line};
 use crate::file::{ExperimentFile, SubjectKeys};
 use crate::guests::GuestsExperiment;
-use crate::keys;
+use crate::keys::{ExperimentKey, KEYS, Scope, with_flag};
 use crate::times::TimesExperiment;
-use ktax_engine::Measures;
+use ktax_engine::{ENGINES, EngineEntry, Measures};
 use ktax_host::text::short_hashes;
-use ktax_model::{ByMethod, FORMAT, Method, Plan, Sides, Subject};
+use ktax_model::{ByMethod, FORMAT, HostKind, Method, Plan, RunsOn, Sides, Subject};
 
 /// An experiment, checked: what is compared, over which rows, and with `M` how it is measured.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,20 +77,28 @@ fn has_same_sides(method: &ExperimentMethod) -> bool {
 
 impl Experiment {
     /// Checks the keys of a file or the command line.
-    pub fn from_file(file: &ExperimentFile) -> Result<Experiment, PlanError> {
+    pub fn from_file(file: &ExperimentFile) -> Result<Experiment, Error> {
         let method = method_of(file);
-        keys::check_keys_of_method(file, method)?;
+        check_keys_of_method(file, method)?;
         let default_percent = match method {
             Method::Times => TIMED_THRESHOLD_PERCENT,
             _ => THRESHOLD_PERCENT,
         };
         let threshold_percent = file.threshold_percent.unwrap_or(default_percent);
         if !(0.0..=100.0).contains(&threshold_percent) {
-            return Err(PlanError::Threshold { threshold_percent });
+            let key = with_flag("threshold_percent");
+            return Err(Error::user(format!(
+                "{key} must be 0 to 100 percent, not {threshold_percent}"
+            ))
+            .next("remove it to use the default of 0.1"));
         }
         // A time is never the same twice: a threshold of 0 would find something everywhere.
         if method == Method::Times && threshold_percent == 0.0 {
-            return Err(PlanError::TimedThreshold { threshold_percent });
+            let key = with_flag("threshold_percent");
+            return Err(Error::user(format!(
+                "{key} must be above 0 and at most 100 percent, not {threshold_percent}"
+            ))
+            .next("remove it to use the default of timed engines, 1"));
         }
         let method = match method {
             Method::Counts => ExperimentMethod::Counts(CountsExperiment::from_file(file)?),
@@ -102,13 +110,21 @@ impl Experiment {
         printable_line("the title", &title)?;
         let seed = file.seed.unwrap_or(1);
         match has_same_sides(&method) && file.same != Some(true) {
-            true => Err(PlanError::Same),
+            true => {
+                Err(Error::user("base and change are the same, so there is nothing to compare")
+                    .next(format!(
+                        "change one of them, such as with --change-boot-line or --change-set, or \
+                     measure noise with {}",
+                        with_flag("same")
+                    ))
+                    .kind(ErrorKind::SameSides))
+            }
             false => Ok(Experiment { title, seed, threshold_percent, method }),
         }
     }
 
     /// Parses and checks an experiment file; `path` is for messages.
-    pub fn parse(text: &str, path: &str) -> Result<Experiment, PlanError> {
+    pub fn parse(text: &str, path: &str) -> Result<Experiment, Error> {
         Experiment::from_file(&ExperimentFile::parse(text, path)?)
     }
 }
@@ -120,6 +136,82 @@ pub fn method_of(file: &ExperimentFile) -> Method {
         (None, Some(Measures::Times { .. })) => Method::Times,
         (None, Some(Measures::Counts { .. }) | None) => Method::Counts,
     }
+}
+
+const EXACT: &str = "the exact engine";
+const KVM_GUESTS: &str = "guests of a KVM host";
+
+/// Refuses a key that belongs to another method and so would do nothing.
+pub fn check_keys(file: &ExperimentFile) -> Result<(), Error> {
+    check_keys_of_method(file, method_of(file))
+}
+
+/// Refuses a key that this method does not have.
+pub(super) fn check_keys_of_method(file: &ExperimentFile, method: Method) -> Result<(), Error> {
+    let uses = match (file.host, file.engine) {
+        (Some(host), _) => host_description(host),
+        (None, Some(engine)) => format!("the {} engine", engine.name),
+        (None, None) => EXACT.to_owned(),
+    };
+    let refuse =
+        |key: String, applies_to: &[String]| Err(misplaced(&key, &applies_to.join(" and "), &uses));
+    if method == Method::Guests && file.engine.is_some_and(is_timed) {
+        return refuse("engine".into(), &["an experiment without host".into()]);
+    }
+    let is_here = file.engine.is_some_and(|engine| engine.runs_on == RunsOn::RunningKernel);
+    for ExperimentKey { name, methods, scope, .. } in KEYS {
+        if !matches!(scope, Scope::File(is_set, _) if is_set(file)) {
+            continue;
+        }
+        if !methods.contains(&method) {
+            return refuse((*name).to_owned(), &method_names(methods));
+        }
+        // The machine of the running kernel cannot be chosen.
+        if is_here && name.starts_with("machine.") {
+            let counts = methods.contains(&Method::Counts).then(|| EXACT.to_owned());
+            let guest_engines = timed_engines(|engine| engine.runs_on == RunsOn::Guests);
+            let guest_engine = format!("the {guest_engines} engine");
+            let applies_to: Vec<String> = counts.into_iter().chain([guest_engine]).collect();
+            return refuse((*name).to_owned(), &applies_to);
+        }
+    }
+    let sides = [("base", Some(&file.base)), ("change", file.change.as_ref())];
+    for (side, keys) in sides.into_iter().filter_map(|(side, keys)| Some((side, keys?))) {
+        for ExperimentKey { name, methods, scope, .. } in KEYS {
+            let is_set = matches!(scope, Scope::Side(_, is_set, _) if is_set(keys));
+            if is_set && !methods.contains(&method) {
+                return refuse(name.replace("SIDE", side), &method_names(methods));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Words for an experiment with this host, in messages.
+pub(super) fn host_description(host: HostKind) -> String {
+    match host.name().strip_prefix("kvm-") {
+        Some(board) => format!("{KVM_GUESTS} for {board}"),
+        None => KVM_GUESTS.to_owned(),
+    }
+}
+
+fn method_names(methods: &[Method]) -> Vec<String> {
+    let name = |method: &Method| match method {
+        Method::Counts => EXACT.to_owned(),
+        Method::Times => format!("timed engines ({})", timed_engines(|_| true)),
+        Method::Guests => KVM_GUESTS.to_owned(),
+    };
+    methods.iter().map(name).collect()
+}
+
+fn is_timed(engine: &EngineEntry) -> bool {
+    matches!(engine.measures, Measures::Times { .. })
+}
+
+/// The names of those timed engines: `host and kvm`.
+fn timed_engines(which: fn(&EngineEntry) -> bool) -> String {
+    let timed = ENGINES.iter().filter(|engine| is_timed(engine) && which(engine));
+    timed.map(|engine| engine.name).collect::<Vec<_>>().join(" and ")
 }
 
 /// Title of a comparison of two Subjects.

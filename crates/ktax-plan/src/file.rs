@@ -3,12 +3,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 
 use super::disk::DiskKeys;
-use super::error::PlanError;
+use super::error::Error;
 use crate::models::ModelKey;
 use crate::program::ProgramKeys;
 use crate::workloads::{Definition, ParamValue};
 use ktax_engine::EngineEntry;
-use ktax_host::text::escape_lines;
+use ktax_host::text::{escape_lines, shell_path};
 use ktax_model::{Accelerator, HostKind, Subject};
 
 /// Keys of an experiment file or the command line, for all methods; absent keys have defaults.
@@ -181,14 +181,23 @@ pub struct SubjectKeys {
 impl ExperimentFile {
     /// Parses an experiment file; `path` is for messages. It fails for a ledger or a campaign, and
     /// if a key is unknown or the title is missing.
-    pub fn parse(text: &str, path: &str) -> Result<ExperimentFile, PlanError> {
-        let wrong = |reason: String| PlanError::Experiment { path: path.to_owned(), reason };
-        let file = ExperimentFile::read(text).map_err(wrong)?;
+    pub fn parse(text: &str, path: &str) -> Result<ExperimentFile, Error> {
+        let file = ExperimentFile::read(text).map_err(|reason| {
+            Error::user(format!(
+                "{path} is not an experiment file: {reason}. `ktax compare --help` shows one"
+            ))
+        })?;
         if !file.add.is_empty() {
-            return Err(PlanError::IsLedger { path: path.to_owned() });
+            return Err(Error::user(format!(
+                "{path} is a ledger: it has additions. Run it with `ktax ledger {}`",
+                shell_path(path)
+            )));
         }
         match file.is_campaign() {
-            true => Err(PlanError::IsCampaign { path: path.to_owned() }),
+            true => Err(Error::user(format!(
+                "{path} is a campaign: it has subjects. Plan it with `ktax campaign plan {}`",
+                shell_path(path)
+            ))),
             false => Ok(file),
         }
     }

@@ -3,11 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::error::{PlanError, printable_line, range};
-use crate::experiment::Experiment;
+use crate::error::{
+    self, Error, misplaced, no_workload, printable_line, range, sweep, unknown_feature,
+};
+use crate::experiment::{self, Experiment};
 use crate::file::{ExperimentFile, SubjectKeys};
+use crate::layouts;
 use crate::workloads::{ParamValue, check_for_times, definitions, find, select};
-use crate::{keys, layouts};
 use ktax_host::text::nearest;
 use ktax_model::{
     GuestRow, GuestSide, GuestSubject, GuestWork, GuestsPlan, HostKind, Identity, Key, Plan, Side,
@@ -35,7 +37,7 @@ pub struct GuestsExperiment {
 }
 
 impl GuestsExperiment {
-    pub(crate) fn from_file(file: &ExperimentFile) -> Result<GuestsExperiment, PlanError> {
+    pub(crate) fn from_file(file: &ExperimentFile) -> Result<GuestsExperiment, Error> {
         let host = file.host.unwrap_or(HostKind::Kvm);
         let names = file.workloads.as_deref().unwrap_or_default();
         let rows = guest_rows(host, names)?;
@@ -59,7 +61,7 @@ impl GuestsExperiment {
     }
 
     /// Refuses Sides whose only difference no guest finds.
-    fn check_difference(&self) -> Result<(), PlanError> {
+    fn check_difference(&self) -> Result<(), Error> {
         let Some(change) = &self.change else { return Ok(()) };
         let findable = |subject: &GuestSubject| {
             let mut subject = subject.clone();
@@ -67,26 +69,26 @@ impl GuestsExperiment {
             subject
         };
         match self.base != *change && findable(&self.base) == findable(change) {
-            true => Err(PlanError::NeverFound { name: GuestSubject::PV_EOI }),
+            true => Err(Error::user(format!(
+                "the sides differ only in {}, which no guest of host = \"kvm\" finds, because \
+                 QEMU's translator would deliver interrupts twice",
+                GuestSubject::PV_EOI
+            ))
+            .next("compare another feature")),
             false => Ok(()),
         }
     }
 
     /// Gives each Side the Kernel of its host. A board's guest has no kernel; if one Side names
     /// one, both have one.
-    fn give_hosts(&mut self, file: &ExperimentFile) -> Result<(), PlanError> {
+    fn give_hosts(&mut self, file: &ExperimentFile) -> Result<(), Error> {
         if self.subjects().all(|subject| subject.kernel.is_none()) {
             return Ok(());
         }
         let others = !file.host_config.is_empty() || !file.host_patches.is_empty();
         if file.host_kernel.is_some() || others {
             let applies_to = "an experiment without host_kernel, host_config and host_patches";
-            let (key, applies_to) = ("kernel".to_owned(), applies_to.to_owned());
-            return Err(PlanError::Misplaced {
-                key,
-                applies_to,
-                uses: keys::host_description(self.host),
-            });
+            return Err(misplaced("kernel", applies_to, &experiment::host_description(self.host)));
         }
         let usual = self.host_subject.clone();
         for subject in [Some(&mut self.base), self.change.as_mut()].into_iter().flatten() {
@@ -119,12 +121,9 @@ fn host_subject(host: HostKind, file: &ExperimentFile) -> Subject {
     subject
 }
 
-fn guest_subject(host: HostKind, keys: &SubjectKeys) -> Result<GuestSubject, PlanError> {
-    let refuse = |key: &str| {
-        let uses = keys::host_description(host);
-        let applies_to = "host = \"kvm\"".to_owned();
-        Err(PlanError::Misplaced { key: key.to_owned(), applies_to, uses })
-    };
+fn guest_subject(host: HostKind, keys: &SubjectKeys) -> Result<GuestSubject, Error> {
+    let refuse =
+        |key: &str| Err(misplaced(key, "host = \"kvm\"", &experiment::host_description(host)));
     let subject = GuestSubject {
         kernel: match host.is_board() {
             true => keys.subject_or(usual_kernel(host)),
@@ -139,8 +138,8 @@ fn guest_subject(host: HostKind, keys: &SubjectKeys) -> Result<GuestSubject, Pla
     }
     match host {
         HostKind::Kvm if subject.kernel.is_none() => {
-            let next = "write kernel = \"debian:cloud-amd64\" for each guest";
-            return Err(PlanError::Missing { key: "a guest's kernel", next });
+            return Err(Error::user("a guest's kernel is missing")
+                .next("write kernel = \"debian:cloud-amd64\" for each guest"));
         }
         HostKind::Kvm => {}
         _ if keys.cpus.is_some() => return refuse("cpus"),
@@ -153,7 +152,7 @@ fn guest_subject(host: HostKind, keys: &SubjectKeys) -> Result<GuestSubject, Pla
 }
 
 /// Refuses a feature that KVM on this board does not have.
-fn check_features(host: HostKind, without: &[String]) -> Result<(), PlanError> {
+fn check_features(host: HostKind, without: &[String]) -> Result<(), Error> {
     let known = if host.has_magic_page() {
         GuestSubject::MAGIC_PAGE
     } else {
@@ -162,8 +161,7 @@ fn check_features(host: HostKind, without: &[String]) -> Result<(), PlanError> {
     match without.iter().find(|name| !host.has_magic_page() || *name != GuestSubject::MAGIC_PAGE) {
         Some(name) => {
             let near = nearest(name, host.has_magic_page().then_some(GuestSubject::MAGIC_PAGE));
-            let (name, near) = (name.clone(), near.map(str::to_owned));
-            Err(PlanError::UnknownFeature { name, near, known: known.to_owned() })
+            Err(unknown_feature(name, near, known))
         }
         None => Ok(()),
     }
@@ -224,7 +222,7 @@ impl Experiment<GuestsExperiment> {
 }
 
 /// Rows of these names, in their order.
-fn guest_rows(host: HostKind, names: &[String]) -> Result<Vec<GuestRow>, PlanError> {
+fn guest_rows(host: HostKind, names: &[String]) -> Result<Vec<GuestRow>, Error> {
     let all = definitions()?;
     let mut rows = Vec::new();
     for name in names {
@@ -248,23 +246,31 @@ fn guest_rows(host: HostKind, names: &[String]) -> Result<Vec<GuestRow>, PlanErr
     }
     let mut seen = BTreeSet::new();
     match rows.iter().find(|row| !seen.insert(&row.row)) {
-        Some(twice) => Err(PlanError::Twice { row: twice.row.clone() }),
-        None if rows.is_empty() => Err(PlanError::NoWorkload),
+        Some(twice) => Err(error::twice(&twice.row)),
+        None if rows.is_empty() => Err(no_workload()),
         None => Ok(rows),
     }
 }
 
 /// Parses `KIND=N`, a name without its `raw:`.
-fn raw_work(host: HostKind, name: &str, text: &str) -> Result<GuestWork, PlanError> {
+fn raw_work(host: HostKind, name: &str, text: &str) -> Result<GuestWork, Error> {
     let found =
         text.split_once('=').and_then(|(kind, times)| Some((kind, times, host.times(kind)?)));
     let Some((kind, times, range)) = found else {
         let kinds = host.kinds().join(", ");
-        return Err(PlanError::NoWork { text: name.to_owned(), kinds });
+        return Err(Error::user(format!("{name:?} is not work for a guest of this host"))
+            .next(format!("write raw:KIND=N with one of {kinds}")));
     };
     match times.parse().ok().filter(|times| range.contains(times)) {
         Some(count) => Ok(GuestWork::Raw { kind: kind.to_owned(), count }),
-        None => Err(PlanError::RawTimes { text: name.to_owned(), kind: kind.to_owned(), range }),
+        None => {
+            Err(Error::user(format!("{name:?} has a number that no guest of this host can do"))
+                .next(format!(
+                    "write raw:{kind}=N with N from {} to {}",
+                    range.start(),
+                    range.end()
+                )))
+        }
     }
 }
 
@@ -272,16 +278,9 @@ fn raw_work(host: HostKind, name: &str, text: &str) -> Result<GuestWork, PlanErr
 pub(super) const CPUS: &str = "cpus";
 
 /// Numbers of vCPUs, one for each run; empty without a sweep.
-fn swept_cpus(
-    host: HostKind,
-    rows: &[GuestRow],
-    file: &ExperimentFile,
-) -> Result<Vec<u8>, PlanError> {
+fn swept_cpus(host: HostKind, rows: &[GuestRow], file: &ExperimentFile) -> Result<Vec<u8>, Error> {
     let others = file.sweep.keys().find(|name| *name != CPUS);
-    let wrong = |name: &str, reason: &str| {
-        let (name, reason) = (name.to_owned(), reason.to_owned());
-        Err(PlanError::Sweep { name, reason })
-    };
+    let wrong = |name: &str, reason: &str| Err(sweep(name, reason));
     if host != HostKind::Kvm && !file.sweep.is_empty() {
         return wrong(CPUS, "only guests of host = \"kvm\" can have several; remove it");
     }
@@ -310,7 +309,7 @@ fn swept_cpus(
     values.iter().map(number_of_cpus).collect()
 }
 
-fn number_of_cpus(value: &ParamValue) -> Result<u8, PlanError> {
+fn number_of_cpus(value: &ParamValue) -> Result<u8, Error> {
     let number = match value {
         ParamValue::Number(number) => u32::try_from(*number).unwrap_or(u32::MAX),
         ParamValue::Word(_) => 0,
@@ -341,7 +340,7 @@ mod tests {
     change = {}
     "#;
 
-    fn read(text: &str) -> Result<GuestsExperiment, PlanError> {
+    fn read(text: &str) -> Result<GuestsExperiment, Error> {
         match Experiment::parse(text, "x.toml")?.method {
             ExperimentMethod::Guests(guests) => Ok(guests),
             other => panic!("{other:?}"),

@@ -5,11 +5,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use crate::again::{Asked, AskedSide};
 use crate::bounds;
-use crate::error::PlanError;
-use crate::experiment::method_of;
 use crate::file::{ExperimentFile, SubjectKeys};
-use ktax_engine::{ENGINES, EngineEntry, Measures};
 use ktax_model::{
     AskedCounts, HostKind, Machine, Method, RunsOn, Side, Subject, TimedMachine, TimedSubject,
     TimesPlan, UserProgram,
@@ -27,14 +25,14 @@ pub struct ExperimentKey {
     pub help: [&'static str; 2],
     /// Methods that it applies to.
     pub methods: &'static [Method],
-    scope: Scope,
+    pub(super) scope: Scope,
 }
 
 /// Values of a flag, one for each time that it is given.
-type Values = Vec<String>;
+pub(super) type Values = Vec<String>;
 
 /// The table of a key, whether it is set there, and its values where they are not the default.
-enum Scope {
+pub(super) enum Scope {
     File(fn(&ExperimentFile) -> bool, fn(&Asked<'_>) -> Values),
     Side(Group, fn(&SubjectKeys) -> bool, fn(AskedSide<'_>) -> Values),
     Program(fn(&UserProgram, &[u64]) -> Values),
@@ -42,30 +40,10 @@ enum Scope {
 
 /// Keys of a Side that are printed together, those of the base first.
 #[derive(Clone, Copy, PartialEq)]
-enum Group {
+pub(super) enum Group {
     Source,
     BootLine,
     Settings,
-}
-
-/// What was asked for, to be printed.
-pub(super) struct Asked<'a> {
-    pub counts: Option<&'a AskedCounts>,
-    pub times: Option<&'a TimesPlan>,
-    /// Rows that decide, and rows that do not; those of programs are left out.
-    pub rows: Vec<&'a str>,
-    pub secondary: Vec<&'a str>,
-    pub layouts: usize,
-    pub seed: u64,
-    pub threshold_percent: f64,
-}
-
-/// A Side of it.
-#[derive(Clone, Copy)]
-pub(super) enum AskedSide<'a> {
-    Counts(Side, &'a Subject),
-    /// Settings of the running kernel, or a guest.
-    Times(RunsOn, &'a TimedSubject),
 }
 
 const ALL: &[Method] = &[Method::Counts, Method::Times, Method::Guests];
@@ -740,82 +718,6 @@ fn settings(sysctl: &BTreeMap<String, String>) -> Values {
     values(sysctl.iter().map(|(name, value)| format!("{name}={value}")))
 }
 
-impl Asked<'_> {
-    /// Machine of a guest that is counted, or else of one that is timed.
-    fn machines(&self) -> (Option<&Machine>, Option<&TimedMachine>) {
-        (self.counts.map(|counts| &counts.machine), self.times.map(|times| &times.machine))
-    }
-
-    fn has_same_sides(&self) -> bool {
-        self.counts.is_some_and(|counts| counts.subjects.base == counts.subjects.change)
-            || self.times.is_some_and(|times| times.subjects.base == times.subjects.change)
-    }
-
-    fn side(&self, side: Side) -> Option<AskedSide<'_>> {
-        let counted = self.counts.map(|counts| counts.subjects.get(side));
-        let timed = self.times.map(|times| (times.runs_on, times.subjects.get(side)));
-        counted
-            .map(|subject| AskedSide::Counts(side, subject))
-            .or(timed.map(|(runs_on, subject)| AskedSide::Times(runs_on, subject)))
-    }
-
-    /// Flags of the Sides' keys, then of the experiment's, each with a value to print. `None` where
-    /// no flag sets a key.
-    pub(super) fn flags(&self) -> Option<Vec<(&'static str, String)>> {
-        let mut all = Vec::new();
-        let mut add = |flag: &'static str, values: Values| {
-            let is_printable = !flag.is_empty() || values.is_empty();
-            all.extend(values.into_iter().map(|value| (flag, value)));
-            is_printable.then_some(())
-        };
-        for group in [Group::Source, Group::BootLine, Group::Settings] {
-            for (place, side) in Side::BOTH.into_iter().enumerate() {
-                let Some(asked) = self.side(side) else { continue };
-                for key in KEYS {
-                    match key.scope {
-                        Scope::Side(own, _, again) if own == group => {
-                            add(key.flags[place], again(asked))?;
-                        }
-                        _ => {}
-                    }
-                }
-            }
-        }
-        for key in KEYS {
-            if let Scope::File(_, again) = key.scope {
-                add(key.flags[0], again(self))?;
-            }
-        }
-        Some(all)
-    }
-}
-
-/// Keys that hooks have in common with programs.
-pub(super) const HOOK_KEYS: [&str; 6] = [
-    "program.files",
-    "program.root",
-    "program.trace_files",
-    "program.env",
-    "program.setup",
-    "program.prepare",
-];
-
-/// Flags of a program with its sizes, each with a value to print; of hooks only those that hooks
-/// have.
-pub(super) fn program_flags(
-    program: &UserProgram,
-    sizes: &[u64],
-    is_hooks: bool,
-) -> Vec<(&'static str, String)> {
-    let mut all = Vec::new();
-    for key in KEYS.iter().filter(|key| !is_hooks || HOOK_KEYS.contains(&key.name)) {
-        if let Scope::Program(again) = key.scope {
-            all.extend(again(program, sizes).into_iter().map(|value| (key.flags[0], value)));
-        }
-    }
-    all
-}
-
 /// The key of this name, and the place of its flag; `None` of no key.
 fn find(name: &str) -> Option<(&'static ExperimentKey, usize)> {
     let of_side = |(place, side): (usize, Side)| {
@@ -871,82 +773,4 @@ fn method_word(method: Method) -> &'static str {
         Method::Times => "times",
         Method::Guests => "guests",
     }
-}
-
-const EXACT: &str = "the exact engine";
-const KVM_GUESTS: &str = "guests of a KVM host";
-
-/// Refuses a key that belongs to another method and so would do nothing.
-pub fn check_keys(file: &ExperimentFile) -> Result<(), PlanError> {
-    check_keys_of_method(file, method_of(file))
-}
-
-/// Refuses a key that this method does not have.
-pub(super) fn check_keys_of_method(file: &ExperimentFile, method: Method) -> Result<(), PlanError> {
-    let uses = match (file.host, file.engine) {
-        (Some(host), _) => host_description(host),
-        (None, Some(engine)) => format!("the {} engine", engine.name),
-        (None, None) => EXACT.to_owned(),
-    };
-    let refuse = |key: String, applies_to: &[String]| {
-        let uses = uses.clone();
-        Err(PlanError::Misplaced { key, applies_to: applies_to.join(" and "), uses })
-    };
-    if method == Method::Guests && file.engine.is_some_and(is_timed) {
-        return refuse("engine".into(), &["an experiment without host".into()]);
-    }
-    let is_here = file.engine.is_some_and(|engine| engine.runs_on == RunsOn::RunningKernel);
-    for ExperimentKey { name, methods, scope, .. } in KEYS {
-        if !matches!(scope, Scope::File(is_set, _) if is_set(file)) {
-            continue;
-        }
-        if !methods.contains(&method) {
-            return refuse((*name).to_owned(), &method_names(methods));
-        }
-        // The machine of the running kernel cannot be chosen.
-        if is_here && name.starts_with("machine.") {
-            let counts = methods.contains(&Method::Counts).then(|| EXACT.to_owned());
-            let guest_engines = timed_engines(|engine| engine.runs_on == RunsOn::Guests);
-            let guest_engine = format!("the {guest_engines} engine");
-            let applies_to: Vec<String> = counts.into_iter().chain([guest_engine]).collect();
-            return refuse((*name).to_owned(), &applies_to);
-        }
-    }
-    let sides = [("base", Some(&file.base)), ("change", file.change.as_ref())];
-    for (side, keys) in sides.into_iter().filter_map(|(side, keys)| Some((side, keys?))) {
-        for ExperimentKey { name, methods, scope, .. } in KEYS {
-            let is_set = matches!(scope, Scope::Side(_, is_set, _) if is_set(keys));
-            if is_set && !methods.contains(&method) {
-                return refuse(name.replace("SIDE", side), &method_names(methods));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Words for an experiment with this host, in messages.
-pub(super) fn host_description(host: HostKind) -> String {
-    match host.name().strip_prefix("kvm-") {
-        Some(board) => format!("{KVM_GUESTS} for {board}"),
-        None => KVM_GUESTS.to_owned(),
-    }
-}
-
-fn method_names(methods: &[Method]) -> Vec<String> {
-    let name = |method: &Method| match method {
-        Method::Counts => EXACT.to_owned(),
-        Method::Times => format!("timed engines ({})", timed_engines(|_| true)),
-        Method::Guests => KVM_GUESTS.to_owned(),
-    };
-    methods.iter().map(name).collect()
-}
-
-fn is_timed(engine: &EngineEntry) -> bool {
-    matches!(engine.measures, Measures::Times { .. })
-}
-
-/// The names of those timed engines: `host and kvm`.
-fn timed_engines(which: fn(&EngineEntry) -> bool) -> String {
-    let timed = ENGINES.iter().filter(|engine| is_timed(engine) && which(engine));
-    timed.map(|engine| engine.name).collect::<Vec<_>>().join(" and ")
 }

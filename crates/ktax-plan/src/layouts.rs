@@ -1,5 +1,6 @@
 use super::bounds::LAYOUTS;
-use super::error::PlanError;
+use super::error::Error;
+use super::keys::with_flag;
 use ktax_model::{Layout, Side, Step};
 use ktax_stats::random::Random;
 
@@ -14,10 +15,14 @@ const LONGEST_PADDING: u64 = 64;
 pub const DEFAULT_LAYOUTS: u32 = 5;
 
 /// Refuses a number of Layouts that ktax does not plan.
-pub fn check_layouts(layouts: u32) -> Result<(), PlanError> {
+pub fn check_layouts(layouts: u32) -> Result<(), Error> {
     match LAYOUTS.contains(&layouts) {
         true => Ok(()),
-        false => Err(PlanError::Layouts { layouts }),
+        false => {
+            let (key, least, most) = (with_flag("layouts"), LAYOUTS.start(), LAYOUTS.end());
+            Err(Error::user(format!("{key} must be {least} to {most}, not {layouts}"))
+                .next("remove it to use the default of 5"))
+        }
     }
 }
 

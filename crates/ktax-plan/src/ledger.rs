@@ -1,9 +1,9 @@
-use super::error::PlanError;
+use super::error::{Error, misplaced};
 use super::file::{Addition, ExperimentFile, SubjectKeys};
 use crate::defaults::{AskedAddition, already_on, without_effect};
 use crate::experiment::Experiment;
 use crate::experiment::method_of;
-use ktax_host::text::escape;
+use ktax_host::text::{escape, shell_path};
 use ktax_model::{AlreadyOn, Method, Warning};
 
 /// A ledger file: a base, and additions to it, one at a time.
@@ -26,30 +26,32 @@ pub const TOGETHER: &str = "together";
 
 impl Ledger {
     /// Parses and checks a ledger file; `path` is for messages.
-    pub fn parse(text: &str, path: &str) -> Result<Ledger, PlanError> {
+    pub fn parse(text: &str, path: &str) -> Result<Ledger, Error> {
         Ledger::from_file(Ledger::read(text, path)?, path)
     }
 
     /// Parses a ledger file, whose keys flags may change; `path` is for messages.
-    pub fn read(text: &str, path: &str) -> Result<ExperimentFile, PlanError> {
-        let refuse = |reason: String| PlanError::Ledger { path: path.to_owned(), reason };
+    pub fn read(text: &str, path: &str) -> Result<ExperimentFile, Error> {
+        let refuse = |reason: String| ledger_error(path, &reason);
         let file = ExperimentFile::read(text).map_err(refuse)?;
         match file.add.is_empty() {
-            true => Err(PlanError::IsExperiment { path: path.to_owned() }),
+            true => Err(Error::user(format!(
+                "{path} is an experiment: it has no additions. Run it with `ktax compare {}`",
+                shell_path(path)
+            ))),
             false => Ok(file),
         }
     }
 
     /// Checks the keys of a ledger; `path` is for messages.
-    pub fn from_file(file: ExperimentFile, path: &str) -> Result<Ledger, PlanError> {
-        let refuse = |reason: String| PlanError::Ledger { path: path.to_owned(), reason };
+    pub fn from_file(file: ExperimentFile, path: &str) -> Result<Ledger, Error> {
+        let refuse = |reason: String| ledger_error(path, &reason);
         check_additions(&file).map_err(refuse)?;
         if let Some(addition) = file.add.iter().find(|addition| !addition.with.is_empty())
             && method_of(&file) != Method::Guests
         {
             let key = format!("with (of {})", addition.name);
-            let (applies_to, uses) = ("host = \"kvm\"".to_owned(), "the exact engine".to_owned());
-            return Err(PlanError::Misplaced { key, applies_to, uses });
+            return Err(misplaced(&key, "host = \"kvm\"", "the exact engine"));
         }
         let experiments = addition_experiments(&file, path)?;
         let (title, why) = (file.title.clone().unwrap_or_default(), file.why.clone());
@@ -83,7 +85,7 @@ impl Ledger {
     }
 
     /// This ledger with a base that has none of these parts, but what stands for them instead.
-    pub fn without(self, already_on: &[AlreadyOn]) -> Result<Ledger, PlanError> {
+    pub fn without(self, already_on: &[AlreadyOn]) -> Result<Ledger, Error> {
         let mut file = self.file;
         for instead in already_on.iter().flat_map(|one| one.instead.split_whitespace()) {
             let base = &mut file.base;
@@ -99,6 +101,10 @@ impl Ledger {
     }
 }
 
+fn ledger_error(path: &str, reason: &str) -> Error {
+    Error::user(format!("{path} is not a ledger file: {reason}. `ktax ledger --help` shows one"))
+}
+
 fn asked_of(addition: &Addition) -> AskedAddition<'_> {
     let Addition { name, boot_line, config, .. } = addition;
     AskedAddition { name, boot_line, config }
@@ -108,8 +114,8 @@ fn asked_of(addition: &Addition) -> AskedAddition<'_> {
 fn addition_experiments(
     file: &ExperimentFile,
     path: &str,
-) -> Result<Vec<(String, Experiment)>, PlanError> {
-    let refuse = |reason: String| PlanError::Ledger { path: path.to_owned(), reason };
+) -> Result<Vec<(String, Experiment)>, Error> {
+    let refuse = |reason: String| ledger_error(path, &reason);
     let each = file.add.iter().map(|one| (one.name.as_str(), vec![one]));
     let all = (file.add.len() > 1).then(|| (TOGETHER, file.add.iter().collect()));
     let experiments = each.chain(all).map(|(name, added)| {
@@ -195,7 +201,7 @@ fn addition_experiment(
     file: &ExperimentFile,
     name: &str,
     change: SubjectKeys,
-) -> Result<Experiment, PlanError> {
+) -> Result<Experiment, Error> {
     let title = file.title.as_ref().map(|title| format!("{title}: {name}"));
     // An option that the base has already costs nothing, which is an answer.
     Experiment::from_file(&ExperimentFile {
@@ -250,7 +256,7 @@ mod tests {
             ("add =", "ad ="),
         ] {
             let error = Ledger::parse(&TEXT.replace(from, to), "t.toml").unwrap_err();
-            assert!(matches!(error, PlanError::Ledger { .. }), "{error}");
+            assert!(error.to_string().contains("is not a ledger file: "), "{error}");
         }
         let reserved = TEXT.replace("name = \"b\"", "name = \"together\"");
         let error = Ledger::parse(&reserved, "t.toml").unwrap_err().to_string();
@@ -280,13 +286,13 @@ mod tests {
         assert!(error.contains("\"kvm-pv-ipi\", which the base has already"), "{error}");
         let never = GUESTS.replace("kvm-steal-time", "kvm-pv-eoi");
         let error = Ledger::parse(&never, "t.toml").unwrap_err();
-        assert_eq!(error, PlanError::NeverFound { name: "kvm-pv-eoi" });
+        assert!(error.to_string().contains("differ only in kvm-pv-eoi"), "{error}");
         let swept = format!("{GUESTS}\n[sweep]\ncpus = [2, 4]");
         let error = Ledger::parse(&swept, "t.toml").unwrap_err().to_string();
         assert!(error.contains("remove `sweep`"), "{error}");
         let counted = GUESTS.replace("host = \"kvm\"", "").replace("cpus = 2, ", "");
         let counted = counted.replace("without = [\"kvmclock\", \"kvm-steal-time\"]", "");
         let error = Ledger::parse(&counted, "t.toml").unwrap_err();
-        assert!(matches!(error, PlanError::Misplaced { .. }), "{error}");
+        assert!(error.to_string().contains(" only applies to "), "{error}");
     }
 }

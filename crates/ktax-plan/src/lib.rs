@@ -34,11 +34,13 @@ pub use bisect::{chain, elements, subject_after};
 pub use campaign::{Campaign, Costs, SHARDS, divide};
 pub use counts::CountsExperiment;
 pub use disk::{DiskKeys, mkfs};
-pub use error::PlanError;
-pub use experiment::{Experiment, ExperimentMethod, built_subjects, method_of, title, title_of};
+pub use error::{definition_error, unknown_feature};
+pub use experiment::{
+    Experiment, ExperimentMethod, built_subjects, check_keys, method_of, title, title_of,
+};
 pub use file::{ExperimentFile, MachineKeys, SubjectKeys};
 pub use guests::{GuestKernels, GuestsExperiment};
-pub use keys::{ExperimentKey, KEYS, check_keys, help, keys_table};
+pub use keys::{ExperimentKey, KEYS, help, keys_table};
 #[doc(inline)]
 pub use ktax_engine::{ENGINES, EngineEntry};
 pub use layouts::{layouts_of, steps_of};

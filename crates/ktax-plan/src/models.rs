@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::error::PlanError;
+use crate::error::{Error, hint};
 use ktax_host::text::{escape_lines, nearest};
 use ktax_model::{Calibration, MachineModel, Model};
 use serde::Deserialize;
@@ -26,7 +26,7 @@ impl From<String> for ModelKey {
 
 impl ModelKey {
     /// Parses the text of a machine's file; `name` is that of the file.
-    pub fn parse(text: &str, name: &str) -> Result<ModelKey, PlanError> {
+    pub fn parse(text: &str, name: &str) -> Result<ModelKey, Error> {
         let (machine, calibration) = parse_machine(text, name)?;
         Ok(ModelKey::Machine(Box::new(machine), calibration))
     }
@@ -40,7 +40,7 @@ impl ModelKey {
     }
 
     /// The model, checked.
-    pub fn model(&self) -> Result<Model, PlanError> {
+    pub fn model(&self) -> Result<Model, Error> {
         let machine = match self {
             ModelKey::Name(name) if *name == Model::Coherence.name() => {
                 return Ok(Model::Coherence);
@@ -48,7 +48,7 @@ impl ModelKey {
             ModelKey::Name(name) => built_in_machine(name)?,
             ModelKey::Machine(machine, _) => (**machine).clone(),
         };
-        let refused = |reason| PlanError::Machine { file: machine.name.clone(), reason };
+        let refused = |reason: String| machine_error(&machine.name, &reason);
         machine.wire().map_err(refused)?;
         // Title and sources do not change counts, so they must not keep counts from being compared.
         let (title, sources) = (String::new(), Vec::new());
@@ -65,30 +65,31 @@ pub fn model_names() -> impl Iterator<Item = &'static str> {
 const MEASURED: &str = "zen5";
 
 /// Name and Calibration of that machine.
-pub fn measured_machine() -> Result<(&'static str, Calibration), PlanError> {
-    let refused =
-        |reason: &str| PlanError::Machine { file: MEASURED.to_owned(), reason: reason.to_owned() };
+pub fn measured_machine() -> Result<(&'static str, Calibration), Error> {
+    let refused = |reason: &str| machine_error(MEASURED, reason);
     let file = machines().find(|one| one.name == MEASURED).ok_or_else(|| refused("is missing"))?;
     let (_, calibration) = parse_machine(file.text, file.name)?;
     Ok((file.name, calibration.ok_or_else(|| refused("has no [calibration]"))?))
 }
 
-fn built_in_machine(name: &str) -> Result<MachineModel, PlanError> {
+fn machine_error(file: &str, reason: &str) -> Error {
+    Error::user(format!("cannot model the machine {file:?}: {reason}"))
+}
+
+fn built_in_machine(name: &str) -> Result<MachineModel, Error> {
     let found = machines().find(|machine| machine.name == name);
     let Some(BuiltIn { name, text }) = found else {
-        let near = nearest(name, model_names()).map(str::to_owned);
+        let near = hint(nearest(name, model_names()));
         let known = model_names().collect::<Vec<_>>().join(", ");
-        return Err(PlanError::UnknownModel { name: name.to_owned(), near, known });
+        return Err(Error::user(format!("there is no model {name:?}{near}"))
+            .next(format!("there are {known}, and files, which end in .toml")));
     };
     parse_machine(text, name).map(|(machine, _)| machine)
 }
 
 /// Parses a machine's file: its sizes, and its Calibration below `[calibration]`.
-fn parse_machine(text: &str, name: &str) -> Result<(MachineModel, Option<Calibration>), PlanError> {
-    let refused = |reason: String| PlanError::Machine {
-        file: name.to_owned(),
-        reason: escape_lines(reason.trim_end()),
-    };
+fn parse_machine(text: &str, name: &str) -> Result<(MachineModel, Option<Calibration>), Error> {
+    let refused = |reason: String| machine_error(name, &escape_lines(reason.trim_end()));
     let mut table: toml::Table =
         toml::from_str(text).map_err(|error| refused(error.to_string()))?;
     let calibration = table.remove("calibration").map(toml::Value::try_into).transpose();
@@ -100,7 +101,7 @@ fn parse_machine(text: &str, name: &str) -> Result<(MachineModel, Option<Calibra
 }
 
 /// Title of the built-in machine with this name.
-pub fn machine_title(name: &str) -> Result<String, PlanError> {
+pub fn machine_title(name: &str) -> Result<String, Error> {
     Ok(built_in_machine(name)?.title)
 }
 

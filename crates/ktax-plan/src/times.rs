@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::bounds::{CORES, LOOPS, MEMORY_MIB, MOST_PAIRS, PAIRS, VCPUS};
-use crate::error::{PlanError, printable_line, range};
+use crate::error::{
+    self, Error, memory, no_workload, printable_line, program as program_error, range, sweep,
+};
 use crate::experiment::Experiment;
 use crate::file::{ExperimentFile, SubjectKeys};
 use crate::keys::with_flag;
@@ -65,7 +67,7 @@ impl TimesExperiment {
         }
     }
 
-    pub(crate) fn from_file(file: &ExperimentFile) -> Result<TimesExperiment, PlanError> {
+    pub(crate) fn from_file(file: &ExperimentFile) -> Result<TimesExperiment, Error> {
         let mut experiment = TimesExperiment::new(file.engine.unwrap_or(&host::ENGINE));
         experiment.pairs = file.pairs;
         set(&mut experiment.most_pairs, &file.most_pairs);
@@ -90,7 +92,7 @@ impl TimesExperiment {
 
 impl TimesExperiment {
     /// Rows that decide; those of programs are first.
-    fn headline(&self, names: &[String]) -> Result<Vec<Workload>, PlanError> {
+    fn headline(&self, names: &[String]) -> Result<Vec<Workload>, Error> {
         let mut headline = program::rows_with_definitions(&self.programs, &[]);
         if !names.is_empty() || headline.is_empty() {
             headline.extend(timed_rows(self.engine.runs_on, names)?);
@@ -119,7 +121,7 @@ fn timed_subject(keys: &SubjectKeys) -> TimedSubject {
 
 impl Experiment<TimesExperiment> {
     /// The Plan, checked; it has no Kernels yet.
-    pub fn plan(&self) -> Result<Plan<TimesPlan>, PlanError> {
+    pub fn plan(&self) -> Result<Plan<TimesPlan>, Error> {
         let times = &self.method;
         times.check()?;
         let (points, swept) = times.points();
@@ -131,7 +133,7 @@ impl Experiment<TimesExperiment> {
         let twice =
             secondary.iter().find(|row| headline.iter().any(|decides| decides.row == row.row));
         if let Some(twice) = twice {
-            return Err(PlanError::Twice { row: twice.row.clone() });
+            return Err(error::twice(&twice.row));
         }
         let method = TimesPlan {
             engine: times.engine.name.into(),
@@ -156,27 +158,26 @@ impl Experiment<TimesExperiment> {
 
 impl TimesExperiment {
     /// Refuses an experiment that cannot be planned. Call it again after changing a field.
-    pub fn check(&self) -> Result<(), PlanError> {
+    pub fn check(&self) -> Result<(), Error> {
         range("pairs", self.pairs.unwrap_or(*PAIRS.start()), PAIRS)?;
         range("most_pairs", self.most_pairs, MOST_PAIRS)?;
         range("loops", self.loops, LOOPS)?;
         let is_here = self.engine.runs_on == RunsOn::RunningKernel;
         if is_here && self.machine != TimedMachine::default() {
-            let engine = self.engine.name;
-            return Err(PlanError::NotOfEngine { what: "a [machine] table", engine });
+            return Err(not_of_engine("a [machine] table", self.engine));
         }
         let TimedMachine { memory_mib, cpus, cores, .. } = self.machine;
         range("machine.cpus", cpus, VCPUS)?;
         range("machine.cores", cores.unwrap_or(1), CORES)?;
         if !MEMORY_MIB.contains(&memory_mib) {
-            return Err(PlanError::Memory { memory_mib });
+            return Err(memory(memory_mib));
         }
         printable_line("--cpu (machine.cpu)", &self.machine.cpu)?;
         if self.change.bare_metal {
-            return Err(PlanError::BareMetal { key: "change.bare_metal" });
+            return Err(not_bare_metal("change.bare_metal"));
         }
         if self.base.bare_metal && is_here {
-            return Err(PlanError::BareMetal { key: "base.bare_metal" });
+            return Err(not_bare_metal("base.bare_metal"));
         }
         self.check_sweep()?;
         self.check_programs()?;
@@ -187,8 +188,8 @@ impl TimesExperiment {
 }
 
 impl TimesExperiment {
-    fn check_programs(&self) -> Result<(), PlanError> {
-        let refuse = |reason: String| Err(PlanError::Program { reason });
+    fn check_programs(&self) -> Result<(), Error> {
+        let refuse = |reason: String| Err(program_error(reason));
         let is_here = self.engine.runs_on == RunsOn::RunningKernel || self.base.bare_metal;
         for program in &self.programs {
             if program.numbers.contains_key(UserProgram::OPS) {
@@ -216,23 +217,26 @@ fn check_subject(
     engine: &'static EngineEntry,
     subject: &TimedSubject,
     texts: &'static str,
-) -> Result<(), PlanError> {
+) -> Result<(), Error> {
     let runs_on = engine.runs_on;
     let is_set = !subject.sysctl.is_empty()
         || subject.thp.is_some()
         || subject.governor.is_some()
         || !subject.prefix.is_empty();
-    let engine = engine.name;
-    let wrong = |what| Err(PlanError::NotOfEngine { what, engine });
+    let wrong = |what| Err(not_of_engine(what, engine));
     match runs_on {
         RunsOn::Guests if is_set => {
             wrong("--base-set or --change-set (sysctl, thp, governor, prefix)")
         }
         RunsOn::Guests if subject.bare_metal => match *subject == bare_metal() {
             true => Ok(()),
-            false => Err(PlanError::BareMetalBoots),
+            false => Err(Error::user("the base is bare metal, which boots no kernel")
+                .next("remove the base's kernel and --base-boot-line (base.boot_line)")),
         },
-        RunsOn::Guests if subject.kernel.is_none() => Err(PlanError::NoKernel { engine }),
+        RunsOn::Guests if subject.kernel.is_none() => {
+            Err(Error::user(format!("the {} engine needs a kernel for each side", engine.name))
+                .next("write kernel = \"debian:cloud-amd64\""))
+        }
         RunsOn::RunningKernel if !subject.boot_line.is_empty() => {
             wrong("--base-boot-line or --change-boot-line (boot_line)")
         }
@@ -245,17 +249,30 @@ fn check_subject(
     }
 }
 
+fn not_of_engine(what: &str, engine: &EngineEntry) -> Error {
+    Error::user(format!("{what} cannot be used with the {} engine", engine.name))
+        .next("remove it, or choose another engine")
+}
+
+fn not_bare_metal(key: &str) -> Error {
+    let key = with_flag(key);
+    Error::user(format!(
+        "{key} cannot be used: only the base can be bare metal, and only if the change is a guest"
+    ))
+    .next("remove it")
+}
+
 fn bare_metal() -> TimedSubject {
     TimedSubject { bare_metal: true, ..TimedSubject::default() }
 }
 
 /// This row with `ops` operations under its old name; for a program, with as many runs.
-pub fn with_ops(workload: &Workload, ops: u64) -> Result<Workload, PlanError> {
+pub fn with_ops(workload: &Workload, ops: u64) -> Result<Workload, Error> {
     if workload.is_users() {
         return Ok(with_runs(workload, ops));
     }
     let (_, rows) = native_rows(&definitions()?, &workload.row, &[format!("ops={ops}")])?;
-    let row = rows.into_iter().next().ok_or(PlanError::NoWorkload)?;
+    let row = rows.into_iter().next().ok_or_else(no_workload)?;
     Ok(Workload { row: workload.row.clone(), ..row })
 }
 
@@ -273,7 +290,7 @@ pub fn has_own_ops(workload: &Workload) -> bool {
 }
 
 /// Rows by name, with the operations of a native run.
-fn timed_rows(on: RunsOn, names: &[String]) -> Result<Vec<Workload>, PlanError> {
+fn timed_rows(on: RunsOn, names: &[String]) -> Result<Vec<Workload>, Error> {
     let definitions = definitions()?;
     let mut rows = Vec::new();
     for name in native_names(&definitions, names)? {
@@ -283,7 +300,8 @@ fn timed_rows(on: RunsOn, names: &[String]) -> Result<Vec<Workload>, PlanError> 
         rows.iter().try_for_each(|row| check_for_guest(&definitions, row))?;
     }
     match rows.is_empty() {
-        true => Err(PlanError::NoTimedWorkload),
+        true => Err(Error::user("no workload is named, and timed engines have no default")
+            .next("name rows with -w ROW, or with `workloads` in the file")),
         false => each_once(rows),
     }
 }
@@ -292,7 +310,7 @@ impl Experiment<TimesExperiment> {
     /// An Experiment for each combination of swept settings, with its name; without swept settings
     /// this Experiment alone. It fails if one of them cannot be planned, so that nobody waits for
     /// the first to hear about the last.
-    pub fn each_setting(&self) -> Result<Vec<(String, Experiment<TimesExperiment>)>, PlanError> {
+    pub fn each_setting(&self) -> Result<Vec<(String, Experiment<TimesExperiment>)>, Error> {
         let points = self.method.expand_settings()?.into_iter();
         let all: Vec<_> = points.map(|(called, method)| (called, self.with(method))).collect();
         all.iter().try_for_each(|(_, experiment)| experiment.plan().map(drop))?;
@@ -301,7 +319,7 @@ impl Experiment<TimesExperiment> {
 }
 
 impl TimesExperiment {
-    fn expand_settings(&self) -> Result<Vec<(String, TimesExperiment)>, PlanError> {
+    fn expand_settings(&self) -> Result<Vec<(String, TimesExperiment)>, Error> {
         self.check_sweep()?;
         let mut all = vec![(String::new(), self.clone())];
         for (name, values) in self.sweep.iter().filter(|(name, _)| is_setting(name)) {
@@ -334,9 +352,9 @@ impl TimesExperiment {
     }
 
     /// Refuses a sweep that would not be measured as it is written.
-    fn check_sweep(&self) -> Result<(), PlanError> {
+    fn check_sweep(&self) -> Result<(), Error> {
         for (name, values) in &self.sweep {
-            let wrong = |reason: String| Err(PlanError::Sweep { name: name.clone(), reason });
+            let wrong = |reason: String| Err(sweep(name, &reason));
             let is_none = |value: &ParamValue| value.to_string().is_empty();
             if values.is_empty() || values.iter().any(is_none) {
                 return wrong("a value is missing; write NAME=V1,V2".into());
@@ -426,7 +444,7 @@ mod tests {
     prefix = ["taskset", "-c", "0"]
     "#;
 
-    fn read(text: &str) -> Result<Experiment<TimesExperiment>, PlanError> {
+    fn read(text: &str) -> Result<Experiment<TimesExperiment>, Error> {
         let experiment = Experiment::parse(text, "x.toml")?;
         match &experiment.method {
             ExperimentMethod::Times(times) => Ok(experiment.with(times.clone())),

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::OnceLock;
 
-use crate::error::PlanError;
+use crate::error::{Error, definition_error};
 use crate::program::{ProgramKeys, checked_program, is_name};
 use ktax_host::text::{escape, escape_lines};
 use ktax_model::{RUNNER, Region};
@@ -133,7 +133,7 @@ impl Variant {
 }
 
 /// All built-in Definitions, by name.
-pub fn definitions() -> Result<Vec<Definition>, PlanError> {
+pub fn definitions() -> Result<Vec<Definition>, Error> {
     // Parsed once: a ledger asks for them with each addition.
     static PARSED: OnceLock<Vec<Definition>> = OnceLock::new();
     if let Some(parsed) = PARSED.get() {
@@ -147,23 +147,27 @@ pub fn definitions() -> Result<Vec<Definition>, PlanError> {
 }
 
 /// The built-in Definitions and those of the user; an error if two have one name.
-pub fn with_definitions(own: &[Definition]) -> Result<Vec<Definition>, PlanError> {
+pub fn with_definitions(own: &[Definition]) -> Result<Vec<Definition>, Error> {
     let all = [definitions()?, own.to_vec()].concat();
     let is_known = |index: usize| all[..index].iter().any(|before| before.name == all[index].name);
     match (0..all.len()).find(|index| is_known(*index)) {
-        Some(index) => Err(PlanError::DefinedTwice { name: all[index].name.clone() }),
+        Some(index) => {
+            let name = &all[index].name;
+            Err(Error::user(format!("the workload {name} is defined twice, or ktax has one"))
+                .next("give yours another name"))
+        }
         None => Ok(all),
     }
 }
 
 /// Parses a Definition of the user; `path` is for messages. It fails if the Definition makes no row
 /// that could run.
-pub fn definition(text: &str, path: &str) -> Result<Definition, PlanError> {
+pub fn definition(text: &str, path: &str) -> Result<Definition, Error> {
     let definition = parse_definition(text, path)?;
     for name in [&definition.name, &definition.group, &definition.program] {
         if !is_name(name) {
             let reason = format!("{:?} must be of a-z, 0-9 and -, at most 32", escape(name));
-            return Err(PlanError::Definition { path: path.to_owned(), reason });
+            return Err(definition_error(path, &reason));
         }
     }
     Ok(definition)
@@ -181,8 +185,8 @@ pub fn names() -> &'static [&'static str] {
     })
 }
 
-fn parse_definition(text: &str, path: &str) -> Result<Definition, PlanError> {
-    let refuse = |reason: String| PlanError::Definition { path: path.to_owned(), reason };
+fn parse_definition(text: &str, path: &str) -> Result<Definition, Error> {
+    let refuse = |reason: String| definition_error(path, &reason);
     let definition: Definition =
         toml::from_str(text).map_err(|error| refuse(escape_lines(error.to_string().trim_end())))?;
     for quantity in definition.signature.values().chain(&definition.memory) {
@@ -312,7 +316,7 @@ impl ParamValue {
 
 impl Param {
     /// Number that a guest gets for this value.
-    pub fn number(&self, workload: &str, name: &str, value: &ParamValue) -> Result<u64, PlanError> {
+    pub fn number(&self, workload: &str, name: &str, value: &ParamValue) -> Result<u64, Error> {
         let number = match value {
             ParamValue::Number(number) if self.choices.is_empty() => {
                 self.admits(*number).then_some(*number)
@@ -327,11 +331,9 @@ impl Param {
                     .map(|(_, index)| index)
             }
         };
-        number.ok_or_else(|| PlanError::ParameterValue {
-            workload: workload.to_owned(),
-            name: name.to_owned(),
-            value: value.to_string(),
-            range: self.range(),
+        number.ok_or_else(|| {
+            Error::user(format!("{name} of {workload} cannot be {:?}", value.to_string()))
+                .next(format!("it takes {}", self.range()))
         })
     }
 

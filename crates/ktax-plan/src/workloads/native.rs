@@ -6,14 +6,12 @@ use super::Definition;
 use super::ParamValue;
 use super::rows::check_for_times;
 use super::rows::{each_once, find, parse_ops, select};
-use crate::error::PlanError;
+use crate::error::Error;
+use crate::workloads::rows::{bad_parameter, parameter_twice};
 use ktax_model::Workload;
 
 /// The workloads and rows of these names; those of a group stand where the group does.
-pub fn native_names(
-    definitions: &[Definition],
-    names: &[String],
-) -> Result<Vec<String>, PlanError> {
+pub fn native_names(definitions: &[Definition], names: &[String]) -> Result<Vec<String>, Error> {
     let mut all = Vec::new();
     for name in names {
         match name.starts_with('@') {
@@ -35,7 +33,7 @@ pub fn native_rows<'a>(
     definitions: &'a [Definition],
     name: &str,
     params: &[String],
-) -> Result<(&'a Definition, Vec<Workload>), PlanError> {
+) -> Result<(&'a Definition, Vec<Workload>), Error> {
     let (name, row_params) = name.split_once(':').unwrap_or((name, ""));
     let definition = find(definitions, name)?;
     check_for_times(definition)?;
@@ -48,15 +46,14 @@ pub fn native_rows<'a>(
     Ok((definition, each_once(rows)?))
 }
 
-fn combinations(definition: &Definition, params: &[String]) -> Result<Vec<Workload>, PlanError> {
+fn combinations(definition: &Definition, params: &[String]) -> Result<Vec<Workload>, Error> {
     let mut ops = vec![None];
     let mut all: Vec<BTreeMap<String, ParamValue>> = vec![BTreeMap::new()];
     let mut names = BTreeSet::new();
     for param in params {
         let (name, values) = parse_values(definition, param)?;
         if !names.insert(name) {
-            let workload = definition.name.clone();
-            return Err(PlanError::ParameterTwice { workload, name: name.to_owned() });
+            return Err(parameter_twice(definition, name));
         }
         if name == "ops" {
             let all = values.iter().map(|value| parse_ops(definition, value).map(Some));
@@ -78,7 +75,7 @@ fn row_with_ops(
     definition: &Definition,
     params: &BTreeMap<String, ParamValue>,
     ops: Option<u64>,
-) -> Result<Workload, PlanError> {
+) -> Result<Workload, Error> {
     let Some(ops) = ops else { return definition.native_row(params) };
     let mut row = definition.row(params, Some(ops))?;
     let before = if params.is_empty() { ':' } else { ',' };
@@ -89,12 +86,11 @@ fn row_with_ops(
 fn parse_values<'a>(
     definition: &Definition,
     param: &'a str,
-) -> Result<(&'a str, Vec<ParamValue>), PlanError> {
-    let (name, values) =
-        param.split_once('=').filter(|(_, values)| !values.is_empty()).ok_or_else(|| {
-            let workload = definition.name.clone();
-            PlanError::BadParameter { workload, text: param.to_owned() }
-        })?;
+) -> Result<(&'a str, Vec<ParamValue>), Error> {
+    let (name, values) = param
+        .split_once('=')
+        .filter(|(_, values)| !values.is_empty())
+        .ok_or_else(|| bad_parameter(definition, param))?;
     if name != "ops" {
         definition.param(name)?;
     }
@@ -106,7 +102,7 @@ mod tests {
     use super::super::definitions;
     use super::*;
 
-    fn rows(name: &str, params: &[&str]) -> Result<Vec<String>, PlanError> {
+    fn rows(name: &str, params: &[&str]) -> Result<Vec<String>, Error> {
         let params: Vec<String> = params.iter().map(|param| (*param).to_owned()).collect();
         let definitions = definitions()?;
         let (_, rows) = native_rows(&definitions, name, &params)?;
@@ -127,10 +123,11 @@ mod tests {
     #[test]
     fn what_is_said_twice_is_refused() {
         let twice = rows("fork-pages", &["pages=1", "pages=2"]);
-        assert!(matches!(twice, Err(PlanError::ParameterTwice { .. })), "{twice:?}");
+        assert!(twice.unwrap_err().to_string().contains("is given twice"));
         let twice = rows("fork-pages:pages=1", &["pages=2"]);
-        assert!(matches!(twice, Err(PlanError::ParameterTwice { .. })), "{twice:?}");
-        assert!(matches!(rows("fork-pages", &["pages=1,1"]), Err(PlanError::Twice { .. })));
+        assert!(twice.unwrap_err().to_string().contains("is given twice"));
+        let twice = rows("fork-pages", &["pages=1,1"]).unwrap_err().to_string();
+        assert!(twice.contains("is named twice"), "{twice}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Definition, Param, ParamValue, Quantity, Variant};
-use crate::error::PlanError;
+use crate::error::{self, Error, hint, no_workload};
 use ktax_host::text::nearest;
 use ktax_model::{Signature, Workload};
 
@@ -13,7 +13,7 @@ use ktax_model::{Signature, Workload};
 pub fn select(
     definitions: &[Definition],
     names: Option<&[String]>,
-) -> Result<Vec<Workload>, PlanError> {
+) -> Result<Vec<Workload>, Error> {
     let mut rows = Vec::new();
     match names {
         None => {
@@ -21,7 +21,7 @@ pub fn select(
                 rows.extend(definition.rows()?);
             }
         }
-        Some([]) => return Err(PlanError::NoWorkload),
+        Some([]) => return Err(no_workload()),
         Some(names) => {
             for name in names {
                 rows.extend(rows_by_name(definitions, name)?);
@@ -32,24 +32,25 @@ pub fn select(
 }
 
 /// Refuses rows with equal names.
-pub fn each_once(rows: Vec<Workload>) -> Result<Vec<Workload>, PlanError> {
+pub fn each_once(rows: Vec<Workload>) -> Result<Vec<Workload>, Error> {
     let mut seen = BTreeSet::new();
     match rows.iter().find(|workload: &&Workload| !seen.insert(&workload.row)) {
-        Some(twice) => Err(PlanError::Twice { row: twice.row.clone() }),
+        Some(twice) => Err(error::twice(&twice.row)),
         None => Ok(rows),
     }
 }
 
 /// The Definition of this name.
-pub fn find<'a>(definitions: &'a [Definition], name: &str) -> Result<&'a Definition, PlanError> {
+pub fn find<'a>(definitions: &'a [Definition], name: &str) -> Result<&'a Definition, Error> {
     definitions.iter().find(|definition| definition.name == name).ok_or_else(|| {
         let known = definitions.iter().map(|definition| definition.name.as_str());
-        let near = nearest(name, known).map(str::to_owned);
-        PlanError::UnknownWorkload { name: name.to_owned(), near }
+        let near = hint(nearest(name, known));
+        Error::user(format!("no workload is called {name:?}{near}"))
+            .next("`ktax workloads` lists them")
     })
 }
 
-fn rows_by_name(definitions: &[Definition], text: &str) -> Result<Vec<Workload>, PlanError> {
+fn rows_by_name(definitions: &[Definition], text: &str) -> Result<Vec<Workload>, Error> {
     if let Some(group) = text.strip_prefix('@') {
         return rows_of_group(definitions, group);
     }
@@ -71,8 +72,7 @@ fn rows_by_name(definitions: &[Definition], text: &str) -> Result<Vec<Workload>,
             _ => given.insert(param.to_owned(), value),
         };
         if before.is_some() {
-            let workload = definition.name.clone();
-            return Err(PlanError::ParameterTwice { workload, name: param.to_owned() });
+            return Err(parameter_twice(definition, param));
         }
     }
     let mut row = definition.row(&given, ops)?;
@@ -80,25 +80,22 @@ fn rows_by_name(definitions: &[Definition], text: &str) -> Result<Vec<Workload>,
     Ok(vec![row])
 }
 
-fn rows_of_group(definitions: &[Definition], group: &str) -> Result<Vec<Workload>, PlanError> {
+fn rows_of_group(definitions: &[Definition], group: &str) -> Result<Vec<Workload>, Error> {
     let shown: Vec<&Definition> = definitions.iter().filter(|d| !d.hidden).collect();
     let rows = shown.iter().filter(|d| d.group == group).map(|definition| definition.rows());
     let rows = rows.collect::<Result<Vec<_>, _>>()?.concat();
     if rows.is_empty() {
         let known: BTreeSet<&str> = shown.iter().map(|d| d.group.as_str()).collect();
         let known = known.into_iter().collect::<Vec<_>>().join(", ");
-        return Err(PlanError::UnknownGroup { group: group.to_owned(), known });
+        return Err(Error::user(format!("no workload is in the group {group:?}"))
+            .next(format!("the groups are {known}")));
     }
     Ok(rows)
 }
 
-fn parse_param<'a>(
-    definition: &Definition,
-    text: &'a str,
-) -> Result<(&'a str, ParamValue), PlanError> {
+fn parse_param<'a>(definition: &Definition, text: &'a str) -> Result<(&'a str, ParamValue), Error> {
     let workload = &definition.name;
-    let bad = || PlanError::BadParameter { workload: workload.clone(), text: text.to_owned() };
-    let (name, value) = text.split_once('=').ok_or_else(bad)?;
+    let (name, value) = text.split_once('=').ok_or_else(|| bad_parameter(definition, text))?;
     let value = ParamValue::parse(value);
     if name != "ops" {
         definition.param(name)?.number(workload, name, &value)?;
@@ -106,25 +103,35 @@ fn parse_param<'a>(
     Ok((name, value))
 }
 
+pub(super) fn bad_parameter(definition: &Definition, text: &str) -> Error {
+    Error::user(format!("{text:?} is not a parameter of {}", definition.name))
+        .next("write NAME=VALUE")
+}
+
+pub(super) fn parameter_twice(definition: &Definition, name: &str) -> Error {
+    Error::user(format!("{name} of {} is given twice", definition.name)).next("give it once")
+}
+
 /// Parses a value of `ops`: a number of at least 1.
-pub(super) fn parse_ops(definition: &Definition, value: &ParamValue) -> Result<u64, PlanError> {
+pub(super) fn parse_ops(definition: &Definition, value: &ParamValue) -> Result<u64, Error> {
     match value {
         ParamValue::Number(ops @ 1..) => Ok(*ops),
-        other => Err(PlanError::Operations {
-            workload: definition.name.clone(),
-            value: other.to_string(),
-        }),
+        other => {
+            let (workload, value) = (&definition.name, other.to_string());
+            Err(Error::user(format!("ops of {workload} cannot be {value:?}"))
+                .next("it takes numbers from 1"))
+        }
     }
 }
 
 impl Definition {
     /// The default rows.
-    pub fn rows(&self) -> Result<Vec<Workload>, PlanError> {
+    pub fn rows(&self) -> Result<Vec<Workload>, Error> {
         self.variants().iter().map(|variant| self.row(&variant.params, variant.ops)).collect()
     }
 
     /// These rows with the operations of a native run.
-    pub fn native_rows(&self) -> Result<Vec<Workload>, PlanError> {
+    pub fn native_rows(&self) -> Result<Vec<Workload>, Error> {
         let row = |variant: &Variant| {
             if self.native_params.is_empty() {
                 return self.native_row(&variant.params);
@@ -138,7 +145,7 @@ impl Definition {
 
     /// The row with these parameters and the operations of a native run: those of the variant with
     /// these parameters, if there is one.
-    pub fn native_row(&self, params: &BTreeMap<String, ParamValue>) -> Result<Workload, PlanError> {
+    pub fn native_row(&self, params: &BTreeMap<String, ParamValue>) -> Result<Workload, Error> {
         let variant = self.variants().iter().find(|variant| variant.params == *params);
         let ops_of_variant =
             |variant: &Variant| variant.native_ops.or(self.native_ops).or(variant.ops);
@@ -155,7 +162,7 @@ impl Definition {
         &self,
         params: &BTreeMap<String, ParamValue>,
         ops: Option<u64>,
-    ) -> Result<Workload, PlanError> {
+    ) -> Result<Workload, Error> {
         let mut all = self.defaults()?;
         for (name, value) in params {
             all.insert(name.clone(), self.param(name)?.number(&self.name, name, value)?);
@@ -187,17 +194,15 @@ impl Definition {
     }
 
     /// The parameter of this name.
-    pub fn param(&self, name: &str) -> Result<&Param, PlanError> {
-        self.params.get(name).ok_or_else(|| PlanError::UnknownParameter {
-            workload: self.name.clone(),
-            name: name.to_owned(),
-            known: [self.params.keys().map(String::as_str).collect(), vec!["ops"]]
-                .concat()
-                .join(", "),
+    pub fn param(&self, name: &str) -> Result<&Param, Error> {
+        self.params.get(name).ok_or_else(|| {
+            let known: Vec<&str> = self.params.keys().map(String::as_str).chain(["ops"]).collect();
+            Error::user(format!("{} has no parameter {name:?}", self.name))
+                .next(format!("it has {}", known.join(", ")))
         })
     }
 
-    fn defaults(&self) -> Result<BTreeMap<String, u64>, PlanError> {
+    fn defaults(&self) -> Result<BTreeMap<String, u64>, Error> {
         let number = |(name, param): (&String, &Param)| {
             Ok((name.clone(), param.number(&self.name, name, &param.default)?))
         };
@@ -210,14 +215,15 @@ impl Definition {
         quantity: &Quantity,
         ops: u64,
         params: &BTreeMap<String, u64>,
-    ) -> Result<u64, PlanError> {
-        quantity.value(ops, params).ok_or_else(|| PlanError::TooMuch {
-            workload: self.name.clone(),
-            quantity: format!("{name} = {quantity}"),
+    ) -> Result<u64, Error> {
+        quantity.value(ops, params).ok_or_else(|| {
+            let workload = &self.name;
+            Error::user(format!("{workload}: {name} = {quantity} is more than any machine has"))
+                .next("ask for less")
         })
     }
 
-    fn expected(&self, ops: u64, params: &BTreeMap<String, u64>) -> Result<Signature, PlanError> {
+    fn expected(&self, ops: u64, params: &BTreeMap<String, u64>) -> Result<Signature, Error> {
         let mut expected = Signature::new();
         for (name, quantity) in &self.signature {
             expected.insert(name.clone(), self.evaluate(name, quantity, ops, params)?);
@@ -245,36 +251,47 @@ impl Definition {
 
 /// Refuses rows that do not fit: a quarter of the memory is left for the kernel and everything
 /// else.
-pub fn check_memory(workloads: &[Workload], there_bytes: u64) -> Result<(), PlanError> {
+pub fn check_memory(workloads: &[Workload], there_bytes: u64) -> Result<(), Error> {
     let fits = |workload: &&Workload| workload.memory_bytes <= there_bytes / 4 * 3;
     match workloads.iter().find(|workload| !fits(workload)) {
         None => Ok(()),
-        Some(workload) => Err(PlanError::TooLarge {
-            row: workload.row.clone(),
-            needed_mib: workload.memory_bytes >> 20,
-            there_mib: there_bytes >> 20,
-        }),
+        Some(Workload { row, memory_bytes, .. }) => {
+            let (needed_mib, there_mib) = (memory_bytes >> 20, there_bytes >> 20);
+            Err(Error::user(format!(
+                "{row} needs {needed_mib} MiB of memory, but a row can use at most {} MiB of the \
+                 {there_mib} MiB that are available (three quarters)",
+                there_mib / 4 * 3
+            ))
+            .next("choose a smaller row, or provide more memory"))
+        }
     }
 }
 
 /// Refuses parameters that no guest understands.
-pub fn check_for_guest(definitions: &[Definition], workload: &Workload) -> Result<(), PlanError> {
+pub fn check_for_guest(definitions: &[Definition], workload: &Workload) -> Result<(), Error> {
     let name = workload.row.split(':').next().unwrap_or_default();
     let definition = find(definitions, name)?;
     for (name, param) in definition.params.iter().filter(|(_, param)| param.native_only) {
         let default = param.number(&definition.name, name, &param.default)?;
         if workload.params.get(name) != Some(&default) {
-            return Err(PlanError::NativeOnly { row: workload.row.clone(), name: name.clone() });
+            let row = &workload.row;
+            return Err(Error::user(format!("{name} of {row} is for the running kernel"))
+                .next("use `ktax workloads run`"));
         }
     }
     Ok(())
 }
 
 /// Refuses programs, which only the exact engine runs.
-pub fn check_for_times(definition: &Definition) -> Result<(), PlanError> {
+pub fn check_for_times(definition: &Definition) -> Result<(), Error> {
     match definition.run {
         None => Ok(()),
-        Some(_) => Err(PlanError::OnlyCounted { workload: definition.name.clone() }),
+        Some(_) => Err(Error::user(format!(
+            "{} runs a program of this machine, which only `ktax compare` with the exact engine \
+             does",
+            definition.name
+        ))
+        .next("choose another workload, or write the program behind --")),
     }
 }
 
@@ -283,7 +300,7 @@ mod tests {
     use super::*;
     use crate::workloads::{definitions, parse_definition};
 
-    fn rows(names: &[&str]) -> Result<Vec<String>, PlanError> {
+    fn rows(names: &[&str]) -> Result<Vec<String>, Error> {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let selected = select(&definitions().unwrap(), Some(&names))?;
         Ok(selected.into_iter().map(|workload| workload.row).collect())
@@ -300,7 +317,8 @@ mod tests {
     fn a_group_asks_for_all_its_workloads() {
         let all = rows(&["@lmbench"]).unwrap();
         assert!(all.contains(&"pipe".into()) && all.contains(&"getppid".into()), "{all:?}");
-        assert!(matches!(rows(&["@lm"]), Err(PlanError::UnknownGroup { .. })));
+        let error = rows(&["@lm"]).unwrap_err().to_string();
+        assert!(error.contains("no workload is in the group"), "{error}");
     }
 
     #[test]
@@ -313,24 +331,24 @@ mod tests {
 
     #[test]
     fn what_does_not_exist_is_refused_with_a_hint() {
-        let near = Some("getppid".to_owned());
-        assert_eq!(
-            rows(&["getpid"]),
-            Err(PlanError::UnknownWorkload { name: "getpid".into(), near })
-        );
-        assert!(matches!(rows(&["pipe:x=1"]), Err(PlanError::UnknownParameter { .. })));
-        assert!(matches!(rows(&["fork-pages:pages"]), Err(PlanError::BadParameter { .. })));
-        for bad in ["pipe:ops=0", "pipe:ops=a", "pipe:ops=-1"] {
-            assert!(matches!(rows(&[bad]), Err(PlanError::Operations { .. })), "{bad}");
+        let refused = |names: &[&str]| rows(names).unwrap_err().to_string();
+        assert!(refused(&["getpid"]).contains("did you mean \"getppid\""));
+        for (name, reason) in [
+            ("pipe:x=1", "has no parameter"),
+            ("fork-pages:pages", "is not a parameter of"),
+            ("pipe:ops=0", "ops of pipe cannot be"),
+            ("pipe:ops=a", "ops of pipe cannot be"),
+            ("pipe:ops=-1", "ops of pipe cannot be"),
+            ("locks:lock=ticket,lock=mcs", "is given twice"),
+            ("fork-pages:pages=", "pages of fork-pages cannot be"),
+            ("fork-pages:pages=-1", "pages of fork-pages cannot be"),
+            ("fork-pages:pages=1000000000", "pages of fork-pages cannot be"),
+            ("fork-pages:pages=many", "pages of fork-pages cannot be"),
+        ] {
+            assert!(refused(&[name]).contains(reason), "{name}");
         }
-        let twice = rows(&["locks:lock=ticket,lock=mcs"]);
-        assert!(matches!(twice, Err(PlanError::ParameterTwice { .. })), "{twice:?}");
-        for bad in ["", "-1", "1000000000", "many"] {
-            let row = format!("fork-pages:pages={bad}");
-            assert!(matches!(rows(&[&row]), Err(PlanError::ParameterValue { .. })), "{bad}");
-        }
-        assert!(matches!(rows(&["pipe", "pipe"]), Err(PlanError::Twice { .. })));
-        assert_eq!(rows(&[]), Err(PlanError::NoWorkload));
+        assert!(refused(&["pipe", "pipe"]).contains("is named twice"));
+        assert!(refused(&[]).contains("the list of workloads is empty"));
     }
 
     #[test]
@@ -355,7 +373,7 @@ mod tests {
         golden-at-ops = { hash = 7 }
     "#;
 
-    fn row(params: &[(&str, ParamValue)], ops: Option<u64>) -> Result<Workload, PlanError> {
+    fn row(params: &[(&str, ParamValue)], ops: Option<u64>) -> Result<Workload, Error> {
         let params = params.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
         parse_definition(FORK, "fork.toml").unwrap().row(&params.collect(), ops)
     }
@@ -420,12 +438,12 @@ mod tests {
             [("pages", ParamValue::Number(65)), ("kind", ParamValue::Word("huge".into()))]
         {
             let error = row(&[(name, value)], None).unwrap_err();
-            assert!(matches!(error, PlanError::ParameterValue { .. }), "{error}");
+            assert!(error.to_string().contains(" cannot be "), "{error}");
         }
         let error = row(&[("page", ParamValue::Number(1))], None).unwrap_err();
-        assert!(matches!(error, PlanError::UnknownParameter { .. }), "{error}");
+        assert!(error.to_string().contains("has no parameter"), "{error}");
         let error = row(&[("pages", ParamValue::Number(64))], Some(u64::MAX)).unwrap_err();
-        assert!(matches!(error, PlanError::TooMuch { .. }), "{error}");
+        assert!(error.to_string().contains("more than any machine has"), "{error}");
     }
 
     #[test]
