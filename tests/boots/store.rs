@@ -70,8 +70,8 @@ fn assert_diff_is(dir: &Path, store: &Path, lines: [&str; 2]) {
     };
     let measured = run(ktax().args(["report", "--json"]).arg(dir)).stdout;
     let listed: serde_json::Value = serde_json::from_str(&measured).unwrap();
-    let subjects = &listed["result"]["comparison"]["method"]["counts"]["subjects"];
-    let kernel = subjects["base"]["kernel"]["sha256"].as_str().unwrap();
+    let kernels = &listed["result"]["comparison"]["method"]["counts"]["kernels"];
+    let kernel = kernels["base"]["sha256"].as_str().unwrap();
     let [base, change] = lines.map(|line| format!("{}@{line}", &kernel[..12]));
     let words: Vec<&str> = ["diff", &base, &change, "--json"].into_iter().chain(ROWS).collect();
     assert_eq!(said(&words), measured);

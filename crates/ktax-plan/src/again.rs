@@ -4,7 +4,8 @@ use crate::bounds::THRESHOLD_PERCENT;
 use crate::keys::{Group, KEYS, SWITCH, Scope, Values};
 use ktax_model::{
     AskedCounts, AskedGuest, Comparison, ComparisonMethod, CountsComparison, History, HistoryLine,
-    HistoryPoint, METRICS, Model, Row, Side, Sides, Subject, TimesComparison, UserProgram,
+    HistoryPoint, METRICS, Machine, Model, Row, RunsOn, Side, Sides, Subject, TimedMachine,
+    TimedSubject, TimesComparison, TimesPlan, UserProgram,
 };
 
 /// What was asked for, to be printed.

@@ -8,10 +8,7 @@ use std::fmt::Write as _;
 use crate::again::{Asked, AskedSide};
 use crate::bounds;
 use crate::file::{ExperimentFile, SubjectKeys};
-use ktax_model::{
-    AskedCounts, HostKind, Machine, Method, RunsOn, Side, Subject, TimedMachine, TimedSubject,
-    TimesPlan, UserProgram,
-};
+use ktax_model::{Machine, Method, RunsOn, Side, Subject, TimedSubject, UserProgram};
 
 /// A key of experiment files and the command line.
 pub struct ExperimentKey {
