@@ -352,8 +352,8 @@ fn no_test_waits_for_a_time() {
     assert_eq!(found, allowed, "wait with `until`");
 }
 
-/// Paths that a document names in backticks, as they are from the root: `engine/exact.rs` stands for
-/// `crates/ktax-engine/src/exact.rs`. Names with a part in capitals stand for several.
+/// Paths that a document names in backticks, as they are from the root: `engine/exact.rs` stands
+/// for `crates/ktax-engine/src/exact.rs`. Names with a part in capitals stand for several.
 fn named_paths(document: &str) -> Vec<String> {
     let is_path = |text: &&str| {
         let is_capital = |part: &str| part.len() > 1 && part.chars().all(char::is_uppercase);

@@ -1,5 +1,5 @@
-//! `ktax calibrate` measures the constants with which ktax estimates cycles. `ktax validate` compares
-//! the estimates with times.
+//! `ktax calibrate` measures the constants with which ktax estimates cycles. `ktax validate`
+//! compares the estimates with times.
 
 use std::path::PathBuf;
 

@@ -337,8 +337,8 @@ fn say(bar: &ProgressBar, message: &str) {
     bar.set_message(if output::is_ascii() { ascii(&message) } else { message });
 }
 
-/// Calls `work` with the flag that Ctrl-C raises, and with the observer of a bar of runs. A bar that
-/// ticks has a thread, which takes CPU time.
+/// Calls `work` with the flag that Ctrl-C raises, and with the observer of a bar of runs. A bar
+/// that ticks has a thread, which takes CPU time.
 pub fn with_bar_of_runs<T>(
     runs: usize,
     ticks: bool,

@@ -1,5 +1,5 @@
-//! `ktax workloads` lists workloads, describes one, or runs some on this machine. `ktax experiments`
-//! lists the experiments, ledgers and machines that are built in.
+//! `ktax workloads` lists workloads, describes one, or runs some on this machine. `ktax
+//! experiments` lists the experiments, ledgers and machines that are built in.
 
 use std::path::{Path, PathBuf};
 

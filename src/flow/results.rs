@@ -262,8 +262,8 @@ pub fn row_paths(path: &Path, row: &str, is_compared: bool) -> Result<RowPaths, 
     let no_paths = || {
         Error::user(format!("{} has no call paths of that row", escape_path(path)))
             .next(
-                "give the directory of a run of the exact engine in which the row was measured, and \
-                 no row that boots",
+                "give the directory of a run of the exact engine in which the row was measured, \
+                 and no row that boots",
             )
             .kind(ErrorKind::NoPaths)
     };

@@ -25,8 +25,8 @@ fn help_names_every_command_and_fits_a_terminal() {
     }
 }
 
-/// Each command with the doc comment of its arguments: `Args` in the file of a command, `RecordArgs`
-/// in that of `exits`, or `PlanArgs` in that of a group of commands.
+/// Each command with the doc comment of its arguments: `Args` in the file of a command,
+/// `RecordArgs` in that of `exits`, or `PlanArgs` in that of a group of commands.
 fn described(dir: &Path) -> Vec<(Vec<String>, String)> {
     let commands = ktax::cmd::command_line();
     let mut all = Vec::new();
