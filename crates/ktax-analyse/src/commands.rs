@@ -9,7 +9,7 @@ use ktax_model::{
 use ktax_stats::repeats::{median_between, paired_change};
 use ktax_stats::tables::{mean, median, spread_percent};
 
-/// The table of one command's runs, or of base's and change's; one row for each StatCounter. The first
+/// The table of one command's runs, or of base's and change's; one row for each counter. The first
 /// run of base belongs to the first of change, and so on.
 pub fn counters(commands: &[Vec<Counted>]) -> Vec<StatRow> {
     STAT_COUNTERS.iter().chain([&ELAPSED]).map(|counter| row(counter, commands)).collect()

@@ -233,9 +233,11 @@ proptest! {
     }
 }
 
-/// How often the rule calls a change where there is none. Both Sides draw from the same distribution,
-/// independently: the worst case, in which the pairing by Layout cancels nothing. No threshold, a
-/// fixed seed. With three and four Layouts the rule gives no verdict; what it would give is why.
+// How often the rule calls a change where there is none. Both Sides draw from the same
+// distribution, independently: the worst case, in which the pairing by Layout cancels nothing. No
+// threshold, a fixed seed. With three and four Layouts the rule gives no verdict; what it would
+// give is why.
+
 const TRIALS: usize = 20_000;
 
 /// The sum of twelve uniforms less six: mean 0, variance 12 × 1/12 = 1.

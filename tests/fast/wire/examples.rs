@@ -159,13 +159,13 @@ fn the_profile_adds_up() {
     let called = profiles[0].replace("end\n", &format!("{}end\n", profiles[1]));
     assert_eq!(profile::parse(&called).unwrap().profile.paths.len(), 4);
     let without = called.replace("path\tinterrupt\t0\t212", "path\tinterrupt\t0\t211");
-    assert_eq!(profile::parse(&without), Err(ProfileError::Paths));
+    assert!(profile::parse(&without).unwrap_err().to_string().ends_with("is not all"));
     let costly = costly_of(&profiles);
     let parsed = profile::parse(&costly).unwrap();
     assert_eq!(parsed.counts()[&Context::Process].group("costly").count(), 2);
     assert_eq!(parsed.profile.msrs[0].msr, Msr(0xc000_0102));
     let fewer = costly.replace("path-costly\t100", "path-costly\t99");
-    assert_eq!(profile::parse(&fewer), Err(ProfileError::Paths));
+    assert!(profile::parse(&fewer).unwrap_err().to_string().ends_with("is not all"));
     let modelled = profiles[0].replace("end\n", &format!("{}end\n", profiles[3]));
     let counts = profile::parse(&modelled).unwrap().counts();
     assert_eq!(counts[&Context::Process][Modelled::BranchMisses], 3);

@@ -1,7 +1,8 @@
 //! The table of counters: everything that the plugin counts by context and function.
 //!
 //! From it follow the plugin's header, the reader of profiles, the JSON of counts, Metrics and the
-//! tables in `docs/`. The build script of ktax-engine compiles this file, too: it uses nothing else.
+//! tables in `docs/`. The build script of ktax-engine compiles this file, too, so it uses nothing
+//! of this crate.
 
 /// A counter: its names, and what it counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,38 +1,47 @@
 //! The profile that the plugin writes and the run directory keeps: `docs/wire.md`, "Profile".
 
 use std::collections::BTreeMap;
+use std::fmt::{self, Display};
 
 use ktax_model::{
     Basic, CacheLine, Context, Costly, Counter, Counts, CpuPlace, CpuTime, Doing, Machine, Memory,
     Msr, MsrLine, Parallel, Path, Profile, ProfileLine,
 };
-use thiserror::Error;
 
-/// Errors of a profile. `line` counts from 1.
-#[derive(Debug, Error, PartialEq, Eq)]
+/// Reasons why there is no profile.
+#[derive(Debug, PartialEq, Eq)]
 pub enum ProfileError {
-    #[error("line {line} is not of the format")]
-    Line { line: usize },
-    #[error("{regions} regions instead of one: the workload must begin and end exactly one")]
-    Regions { regions: u64 },
-    #[error("{begins} markers that begin and {ends} that end, instead of one each")]
-    Markers { begins: u64, ends: u64 },
-    #[error("its time of {limit} instructions was over")]
+    /// The time of several CPUs was over, in these places.
     Over { limit: u64, cpus: Vec<CpuPlace> },
-    #[error("it has no total")]
-    NoTotal,
-    #[error("the file ends early")]
-    Truncated,
-    #[error("the functions add up to {sum}, the total is {total}")]
-    Sum { sum: u64, total: u64 },
-    #[error("the times of its CPUs do not add up")]
-    Time,
-    #[error("what its functions executed where they were called is not all")]
-    Paths,
-    #[error("registers were accessed more often than there were instructions that do it")]
-    Registers,
-    #[error("the transfers of its functions, or of its cache lines, are not all")]
-    Transfers,
+    /// The Region's markers are not one pair.
+    Markers { begins: u64, ends: u64 },
+    /// There are more Regions, or none.
+    Regions { regions: u64 },
+    /// The file is not of the format, or does not add up.
+    Invalid(String),
+}
+
+impl Display for ProfileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ProfileError::Over { limit, .. } => {
+                write!(f, "its time of {limit} instructions was over")
+            }
+            ProfileError::Markers { begins, ends } => {
+                let found = format!("{begins} markers that begin and {ends} that end");
+                write!(f, "{found}, instead of one each")
+            }
+            ProfileError::Regions { regions } => {
+                let rule = "the workload must begin and end exactly one";
+                write!(f, "{regions} regions instead of one: {rule}")
+            }
+            ProfileError::Invalid(reason) => f.write_str(reason),
+        }
+    }
+}
+
+fn invalid(reason: impl Into<String>) -> ProfileError {
+    ProfileError::Invalid(reason.into())
 }
 
 /// A profile that adds up.
@@ -67,27 +76,27 @@ pub fn parse(text: &str) -> Result<Parsed, ProfileError> {
     for (number, line) in text.lines().enumerate() {
         fields.clear();
         fields.extend(line.split('\t'));
-        let malformed = ProfileError::Line { line: number + 1 };
+        let malformed = || invalid(format!("line {} is not of the format", number + 1));
         match (number, fields.as_slice()) {
             (0, ["ktax-profile", "1"]) => {}
-            (0, _) => return Err(malformed),
-            _ if read.ended => return Err(malformed),
+            (0, _) => return Err(malformed()),
+            _ if read.ended => return Err(malformed()),
             (_, ["markers", begins, ends]) => {
                 let (Some(begins), Some(ends)) = (decimal(begins), decimal(ends)) else {
-                    return Err(malformed);
+                    return Err(malformed());
                 };
                 return Err(ProfileError::Markers { begins, ends });
             }
-            (_, fields) => read.line(fields).ok_or(malformed)?,
+            (_, fields) => read.line(fields).ok_or_else(malformed)?,
         }
     }
     match (read.ended, read.regions, read.total) {
-        (false, ..) => Err(ProfileError::Truncated),
+        (false, ..) => Err(invalid("the file ends early")),
         (true, ..) if read.limit.is_some() => {
             let (limit, cpus) = (read.limit.unwrap_or_default(), read.places);
             Err(ProfileError::Over { limit, cpus })
         }
-        (true, 1, None) => Err(ProfileError::NoTotal),
+        (true, 1, None) => Err(invalid("it has no total")),
         (true, 1, Some(total)) => read.checked(total),
         (true, regions, _) => Err(ProfileError::Regions { regions }),
     }
@@ -174,7 +183,8 @@ impl ProfileReader {
     fn checked(self, total: u64) -> Result<Parsed, ProfileError> {
         let ProfileReader { lines, msrs, cache_lines, paths, mut notes, sum, parallel, .. } = self;
         if sum != total {
-            return Err(ProfileError::Sum { sum, total });
+            let sums = format!("the functions add up to {sum}, the total is {total}");
+            return Err(invalid(sums));
         }
         let mut all = Counts::default();
         lines.iter().for_each(|line| all += line.counts);
@@ -183,18 +193,25 @@ impl ProfileReader {
         let work = if is_alone { total } else { work };
         let found = [total, all[Basic::Wait], all[Basic::Idle]];
         if found != [work, wait, idle] || !parallel.adds_up() {
-            return Err(ProfileError::Time);
+            return Err(invalid("the times of its CPUs do not add up"));
         }
         let line_transfers =
             cache_lines.iter().fold(0_u64, |sum, line| sum.saturating_add(line.transfers));
         if [all[Basic::Transfers], line_transfers] != [parallel.transfers.unwrap_or(0); 2] {
-            return Err(ProfileError::Transfers);
+            let reason = "the transfers of its functions, or of its cache lines, are not all";
+            return Err(invalid(reason));
         }
-        msrs_fit_lines(&msrs, &lines).then_some(()).ok_or(ProfileError::Registers)?;
+        if !msrs_fit_lines(&msrs, &lines) {
+            let found = "registers were accessed more often than there were instructions";
+            return Err(invalid(format!("{found} that do it")));
+        }
         if !paths.is_empty() {
             // Paths that found no room have no costly instructions.
             let is_full = notes.iter().any(|note| note.starts_with("path: "));
-            paths_add_up(&paths, &lines, is_full).then_some(()).ok_or(ProfileError::Paths)?;
+            if !paths_add_up(&paths, &lines, is_full) {
+                let reason = "what its functions executed where they were called is not all";
+                return Err(invalid(reason));
+            }
             notes.extend(displaced_note(&paths, &lines, total));
         }
         let parallel = (!is_alone).then_some(parallel);
