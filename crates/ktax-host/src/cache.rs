@@ -31,21 +31,17 @@
 //! are never followed.
 
 mod clean;
-mod entry;
 mod holder;
-mod left;
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
-use thiserror::Error;
 
 use crate::disk::is_sha256;
 use crate::text::{binary_size, counted_as, escape};
 
-pub use clean::{CacheSurvey, Cleaned, clean, survey};
-pub use entry::CacheEntry;
+pub use clean::{CacheEntry, CacheSurvey, Cleaned, clean, survey};
 pub use holder::{Holder, Holders, Scratch, remove_stale, touch};
 
 /// Kind of an entry of the cache.
@@ -161,12 +157,6 @@ pub enum Budget {
     Unlimited,
 }
 
-/// Text that is not a size.
-#[derive(Debug, Error, PartialEq, Eq)]
-#[error("`{}` is not a size; write a number with K, M, G or T, such as 20G, or `unlimited`",
-    escape(.0))]
-pub struct SizeError(String);
-
 /// Less than a tenth of a laptop's disk of 256 GB. A kernel version that is built from source takes
 /// up to 3 GiB for its lane, all versions together 1.6 GiB and more for their trees, and ccache up
 /// to 2 GiB. A boot of the exact engine takes 40 to 120 MiB, so a comparison under five layouts
@@ -190,12 +180,17 @@ impl Budget {
 }
 
 impl FromStr for Budget {
-    type Err = SizeError;
+    type Err = String;
 
     /// Parses `20G`, `20GiB`, `500m`, `0`, `unlimited`. The units are binary ones: K is 1024. An
     /// empty text is the default: an empty environment variable is as good as none.
-    fn from_str(text: &str) -> Result<Budget, SizeError> {
-        let wrong = || SizeError(text.to_owned());
+    fn from_str(text: &str) -> Result<Budget, String> {
+        let wrong = || {
+            format!(
+                "`{}` is not a size; write a number with K, M, G or T, such as 20G, or `unlimited`",
+                escape(text)
+            )
+        };
         if text.is_empty() {
             return Ok(Budget::default());
         }
@@ -253,7 +248,7 @@ mod tests {
         assert_eq!("Unlimited".parse(), Ok(Budget::Unlimited));
         assert_eq!("".parse(), Ok(Budget::default()));
         for text in ["G", "iB", "-1G", "1.5G", "20 G", "20X", "20GG", "99999999999T"] {
-            let error = text.parse::<Budget>().unwrap_err().to_string();
+            let error = text.parse::<Budget>().unwrap_err();
             assert!(error.starts_with(&format!("`{text}` is not a size; write ")), "{error}");
         }
         assert_eq!(Budget::default().to_string(), "20.0 GiB");

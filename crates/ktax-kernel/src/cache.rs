@@ -86,7 +86,7 @@ pub fn at_hand(cache: &Path) -> Option<Kernel> {
 pub(crate) struct Cache<'a> {
     root: PathBuf,
     /// The architecture of the images.
-    arch: Arch,
+    pub(crate) arch: Arch,
     note: &'a dyn Fn(&str),
 }
 
@@ -104,11 +104,6 @@ impl<'a> Cache<'a> {
         fs::create_dir_all(&tmp).map_err(|error| cache_error("create", &tmp, error))?;
         remove_abandoned(&tmp);
         Ok(Self { root, arch, note })
-    }
-
-    /// The architecture of the images.
-    pub(crate) fn arch(&self) -> Arch {
-        self.arch
     }
 
     /// Shows `text` to the user.

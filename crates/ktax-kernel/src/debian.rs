@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::cache::{Cache, Kernel};
-use crate::package::{self, Package};
+use crate::spec::{Package, compare_versions};
 use deb::{Archive, Listed};
 use ktax_host::disk::{is_sha256, read_own};
 use ktax_host::text::escape_path;
@@ -107,7 +107,7 @@ fn resolve(archive: &dyn Archive, first: Listed) -> Result<Package> {
 /// The kernel of the newest version in the cache, or `error` if there is none.
 fn newest_cached(cache: &Cache<'_>, name: &str, error: Error) -> Result<Kernel> {
     let mut records = all_records(cache, name);
-    records.sort_by(|a, b| package::compare_versions(&b.package.version, &a.package.version));
+    records.sort_by(|a, b| compare_versions(&b.package.version, &a.package.version));
     for record in records {
         if let Some(kernel) = record.kernel_in(cache)? {
             let used = &record.kernel;

@@ -17,8 +17,8 @@
 //! ```
 //!
 //! No file imports one that imports it: `obtain` uses `source`, `source` uses `debian`, `debian`
-//! uses `cache`, `cache` uses `image`, and all of them use the leaves (`error`, `package`,
-//! `target`, `talk`).
+//! uses `cache`, `cache` uses `image`, and all of them use the leaves (`error`, `spec`, `target`,
+//! `talk`).
 //!
 //! A kernel without a release and without a build-id is refused: nobody could say later what was
 //! measured.
@@ -28,7 +28,6 @@ mod debian;
 mod error;
 mod image;
 mod obtain;
-mod package;
 pub mod patch;
 mod source;
 mod spec;
@@ -39,8 +38,7 @@ pub use cache::{Kernel, at_hand, cached, place};
 pub use debian::{CPU_MODULES, modules, needed_modules};
 pub use error::why_unbuilt;
 pub use obtain::{check, check_names, obtain, obtain_for};
-pub use package::Package;
 pub use source::{commits, is_built_in, options_between, patch, that_touch, with_options};
-pub use spec::KernelSpec;
+pub use spec::{KernelSpec, Package};
 pub use talk::{KernelTask, Talk, TaskKind};
 pub use target::Target;

@@ -13,7 +13,7 @@ use crate::debian;
 use crate::debian::deb::{Archive, Contents, Listed};
 use crate::image::tests::bzimage;
 use crate::obtain::obtain;
-use crate::package::Package;
+use crate::spec::Package;
 use crate::talk::{SILENT, Talk};
 use ktax_model::{Error, ErrorKind, Identity, Result, Subject};
 

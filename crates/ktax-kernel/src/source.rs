@@ -11,10 +11,8 @@
 //! key, whatever the source was called. It also has one for each finished configuration, because
 //! different options can lead to the same one.
 
-mod history;
-mod kconfig;
+mod config;
 mod make;
-mod options;
 mod recipe;
 #[cfg(test)]
 mod tests;
@@ -27,17 +25,17 @@ use crate::error::cache_error;
 use crate::spec::KernelSpec;
 use crate::talk::Talk;
 use crate::target::Target;
-use kconfig::configure;
+use config::configure;
 use ktax_host::text::{counted, escape_path};
 use ktax_model::{Result, Subject};
 use make::{Lane, Make, compiled_before};
 use recipe::Recipe;
 use tree::Trees;
 
-pub use history::{commits, that_touch};
-pub use options::{options_between, with_options};
+pub use config::{options_between, with_options};
 pub(crate) use recipe::check_files;
 pub use recipe::{is_built_in, patch};
+pub use tree::{commits, that_touch};
 
 /// Checks the tools, the tree and the patches, and asks Kconfig about the options; builds nothing.
 pub(crate) fn check(
@@ -105,7 +103,7 @@ fn build(
     cache.note(&format!(
         "building {}: {files}{size}; log: {}",
         recipe.source,
-        escape_path(&lane.log())
+        escape_path(&lane.path("log"))
     ));
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     let (image, path) = recipe.target.image();
@@ -127,10 +125,10 @@ fn configure_lane<'a>(
 ) -> Result<(Make<'a>, String)> {
     lane.check_out(trees, &recipe.tree)?;
     let make = Make {
-        source: lane.source(),
-        objects: lane.objects(),
+        source: lane.path("source"),
+        objects: lane.path("objects"),
         target: &recipe.target,
-        log: lane.log(),
+        log: lane.path("log"),
         what: &recipe.source,
         ccache: lane.ccache(),
         usual_files: recipe.start.usual_files(),

@@ -38,12 +38,12 @@ struct CountsBoot<'a> {
     /// Guest that is booted first, and the program in it.
     frozen: Box<dyn Frozen + 'a>,
     program: Option<usize>,
-    workloads: &'a [Workload],
-    layout: &'a Layout,
-    /// Set with several CPUs: each row runs twice, and must execute the same.
-    is_repeated: bool,
-    /// Set for the first Layout of its Side.
-    is_first: bool,
+}
+
+impl CountsBoot<'_> {
+    fn layout(&self) -> &Layout {
+        &self.plan.layouts[self.step.layout]
+    }
 }
 
 impl Boots for CountsBoots<'_> {
@@ -78,21 +78,7 @@ impl Boots for CountsBoots<'_> {
     ) -> Result<Box<dyn ReadyBoot<Sample> + 'a>, Stop> {
         let program = first_program(plan);
         let frozen = self.frozen(plan, step, program)?;
-        let (workloads, layout) = (&plan.workloads, &plan.layouts[step.layout]);
-        let is_repeated = plan.asked.machine.cpus > 1 && step.layout == 0;
-        let is_first = step.layout == 0;
-        let (boots, step) = (self, step.clone());
-        Ok(Box::new(CountsBoot {
-            boots,
-            plan,
-            step,
-            frozen,
-            program,
-            workloads,
-            layout,
-            is_repeated,
-            is_first,
-        }))
+        Ok(Box::new(CountsBoot { boots: self, plan, step: step.clone(), frozen, program }))
     }
 }
 
@@ -160,12 +146,12 @@ impl ReadyBoot<Sample> for CountsBoot<'_> {
     }
 
     fn order(&self, row: usize) -> String {
-        wire::order(&self.workloads[row], self.layout)
+        wire::order(&self.plan.workloads[row], self.layout())
     }
 
     /// Runs a row. A garbled answer is kept for whoever has to mend the workload.
     fn run(&self, row: usize, order: &str) -> Result<Made<Sample>, Stop> {
-        let workload = &self.workloads[row];
+        let workload = &self.plan.workloads[row];
         let program = self.plan.program_of(&workload.row);
         let own = match program == self.program {
             true => None,
@@ -177,12 +163,14 @@ impl ReadyBoot<Sample> for CountsBoot<'_> {
             Region::Boot => frozen.run_boot(order),
         };
         let answer = run()?;
-        // The profile has a hash of the order in which CPUs executed.
-        if self.is_repeated && run()?.profile != answer.profile {
+        let is_first_layout = self.step.layout == 0;
+        // Several CPUs must execute the same again. The profile has a hash of their order.
+        let is_repeated = self.plan.asked.machine.cpus > 1 && is_first_layout;
+        if is_repeated && run()?.profile != answer.profile {
             return Ok(Made::failed(Failure::NotRepeated, Vec::new()));
         }
         // One layout is enough to show a program's output; that of a failure is always kept.
-        let is_kept = |has_failed: bool| workload.is_users() && (has_failed || self.is_first);
+        let is_kept = |has_failed: bool| workload.is_users() && (has_failed || is_first_layout);
         let printed = |has_failed| is_kept(has_failed).then(|| wire::parse_printed(&answer.wire));
         Ok(match measure_run(&answer, workload, self.boots.virtual_s) {
             Ok(MeasuredRun { sample, profile }) => Made {
@@ -193,7 +181,7 @@ impl ReadyBoot<Sample> for CountsBoot<'_> {
                 printed: printed(false),
             },
             Err(Failure::Program { message }) => {
-                let message = with_missing(message, &**frozen, workload, self.layout)?;
+                let message = with_missing(message, &**frozen, workload, self.layout())?;
                 let failure = Failure::Program { message };
                 Made { printed: printed(true), ..Made::failed(failure, Vec::new()) }
             }

@@ -1,16 +1,20 @@
 //! Surveys the cache, and removes what was not used for longest until the rest fits the budget.
 
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::io;
+use super::holder::{is_scratch, open_entry, remove_stale};
+use super::{Budget, CacheKind, CachePlace, PLACES};
+use crate::disk::{
+    Lock, is_abandoned, is_set_aside, is_sha256, is_unfinished, read_own, set_aside,
+    write_atomically,
+};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs::{File, Metadata};
 use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-use super::entry::{CacheEntry, all_entries, last_used};
-use super::left::{record_bytes, remove_dangling, remove_left, temporary_bytes};
-use super::{Budget, CacheKind};
-use crate::disk::{Lock, read_own, write_atomically};
+use std::{fs, io};
 
 /// Contents of a cache.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -194,8 +198,253 @@ fn nanosecond(time: SystemTime) -> Option<u64> {
     time.duration_since(UNIX_EPOCH).ok()?.as_nanos().try_into().ok()
 }
 
+/// One entry of the cache.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CacheEntry {
+    /// Kind of the entry.
+    pub kind: CacheKind,
+    /// Path of the entry.
+    pub path: PathBuf,
+    /// Time of the last use.
+    pub used: SystemTime,
+    /// Bytes on the disk.
+    pub bytes: u64,
+    /// Whether a process uses it now.
+    pub in_use: bool,
+}
+
+impl CacheEntry {
+    /// Paths of all that goes with an entry, and of itself last: an index of trees that are gone
+    /// would keep git from reading the files again.
+    pub(super) fn parts(kind: CacheKind, path: &Path) -> Vec<PathBuf> {
+        match kind {
+            CacheKind::SourceTrees => {
+                let beside = |name| path.with_file_name(name);
+                vec![beside("indexes"), beside("packages"), path.to_owned()]
+            }
+            _ => vec![path.to_owned()],
+        }
+    }
+
+    /// Locks an entry for this process alone; `None` if another one uses it.
+    pub(super) fn lock(kind: CacheKind, path: &Path) -> io::Result<Option<Lock>> {
+        let place = match kind {
+            CacheKind::Lane => path.join("lock"),
+            _ => path.to_owned(),
+        };
+        match Lock::take(open_entry(&place)?) {
+            Ok(lock) => Ok(lock.is_of(&place)?.then_some(lock)),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Removes the entry unless somebody uses it or has used it since it was looked at. Returns
+    /// whether it is gone.
+    pub(super) fn remove(&self) -> io::Result<bool> {
+        let Some(lock) = CacheEntry::lock(self.kind, &self.path)? else { return Ok(false) };
+        if last_used(&self.path)? != self.used {
+            return Ok(false);
+        }
+        let there = |path: &PathBuf| fs::symlink_metadata(path).is_ok();
+        let parts = CacheEntry::parts(self.kind, &self.path).into_iter().filter(there);
+        let aside = parts.map(|path| set_aside(&path)).collect::<io::Result<Vec<_>>>()?;
+        // Nobody finds it any more, so nobody need wait until it is removed.
+        drop(lock);
+        aside.iter().try_for_each(fs::remove_dir_all)?;
+        Ok(true)
+    }
+
+    /// Bytes on the disk, with all that goes with the entry.
+    pub(super) fn size(kind: CacheKind, path: &Path) -> io::Result<u64> {
+        CacheEntry::parts(kind, path).iter().map(|part| size_on_disk(part)).sum()
+    }
+}
+
+/// Time at which an entry was last used.
+pub(super) fn last_used(path: &Path) -> io::Result<SystemTime> {
+    fs::symlink_metadata(path)?.modified()
+}
+
+/// Kinds and paths of all entries. What has another name or type belongs to somebody else.
+pub(super) fn all_entries(cache: &Path) -> Vec<(CacheKind, PathBuf)> {
+    // The names in `builds` are less special than hashes. Without `builds/tmp` nobody has built a
+    // kernel there, so the directory may be somebody else's.
+    let is_built = is_directory(&cache.join("builds/tmp"));
+    let places = PLACES.iter().filter(|place| is_built || !place.directory.starts_with("builds"));
+    places.flat_map(|place| entries_in_place(cache, place)).collect()
+}
+
+fn entries_in_place(cache: &Path, place: &CachePlace) -> Vec<(CacheKind, PathBuf)> {
+    let is_one = |entry: &fs::DirEntry| {
+        let is_type = entry.file_type().is_ok_and(|found| match place.is_directory {
+            true => found.is_dir(),
+            false => found.is_file(),
+        });
+        is_type && entry.file_name().to_str().is_some_and(place.is_name)
+    };
+    let found = below(cache, place.directory).into_iter().filter(is_one);
+    found.map(|entry| (place.kind, entry.path())).collect()
+}
+
+/// Entries of a directory of the cache; empty if a link leads there.
+pub(super) fn below(cache: &Path, directory: &str) -> Vec<fs::DirEntry> {
+    let parts = Path::new(directory).ancestors().filter(|path| *path != OsStr::new(""));
+    if !parts.into_iter().all(|path| is_directory(&cache.join(path))) {
+        return Vec::new();
+    }
+    fs::read_dir(cache.join(directory)).into_iter().flatten().flatten().collect()
+}
+
+fn is_directory(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
+}
+
+/// Bytes on the disk of a file, or of a directory with all that is in it. The memory of a
+/// snapshot is a sparse file, so its length says nothing. Links are not followed. What goes
+/// meanwhile takes nothing.
+pub(super) fn size_on_disk(path: &Path) -> io::Result<u64> {
+    let metadata = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
+        metadata => metadata?,
+    };
+    if !metadata.is_dir() {
+        return Ok(allocated(&metadata));
+    }
+    let entries = match fs::read_dir(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
+        entries => entries?,
+    };
+    // A directory that is removed meanwhile ends with the same error.
+    let is_there = |entry: &io::Result<fs::DirEntry>| {
+        !entry.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound)
+    };
+    entries
+        .filter(is_there)
+        .map(|entry| size_on_disk(&entry?.path()))
+        .sum::<io::Result<u64>>()
+        .map(|below| below + allocated(&metadata))
+}
+
+/// `st_blocks` has units of 512 bytes on every filesystem.
+fn allocated(metadata: &Metadata) -> u64 {
+    metadata.blocks() * 512
+}
+
+/// Directories without entries that may have temporary files.
+const OTHER_DIRECTORIES: [&str; 3] = ["runs", "builds/tmp", "builds/packages"];
+
+/// Directories that may have temporary files: whoever makes an entry begins beside its place.
+fn temporary_directories() -> BTreeSet<&'static str> {
+    PLACES.iter().map(|place| place.directory).chain(OTHER_DIRECTORIES).collect()
+}
+
+/// Bytes of all temporary files, in use or not.
+pub(super) fn temporary_bytes(cache: &Path) -> u64 {
+    let all = temporary_directories().into_iter().flat_map(|directory| below(cache, directory));
+    let temporary = all.filter(|entry| {
+        let name = entry.file_name();
+        is_set_aside(&name) || is_scratch(&name) || is_written(entry)
+    });
+    temporary.map(|entry| size_on_disk(&entry.path()).unwrap_or_default()).sum()
+}
+
+/// Removes temporary files that nobody uses, and returns those that could not be removed.
+pub(super) fn remove_left(cache: &Path) -> Vec<(PathBuf, io::Error)> {
+    let mut failed = Vec::new();
+    for directory in temporary_directories() {
+        let entries = below(cache, directory);
+        if entries.iter().any(|entry| is_scratch(&entry.file_name())) {
+            remove_stale(&cache.join(directory));
+        }
+        for entry in entries {
+            let path = entry.path();
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if is_set_aside(&entry.file_name()) || is_written(&entry) && is_abandoned(&path) {
+                failed.extend(remove_path(&path).err().map(|error| (path, error)));
+            } else if let Some(hash) = name.strip_suffix(".lock").filter(|hash| is_sha256(hash)) {
+                if !path.with_file_name(hash).exists() {
+                    drop(remove_lock(&path));
+                }
+            }
+        }
+    }
+    failed
+}
+
+/// A file that is being written, or a directory of a download or of a patch.
+fn is_written(entry: &fs::DirEntry) -> bool {
+    let name = entry.file_name();
+    is_unfinished(&name) || name.as_encoded_bytes().starts_with(b".tmp")
+}
+
+fn remove_path(path: &Path) -> io::Result<()> {
+    let removed = match fs::symlink_metadata(path)?.is_dir() {
+        true => fs::remove_dir_all(path),
+        false => fs::remove_file(path),
+    };
+    match removed {
+        // Another ktax removed it.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+/// Removes the lock file of an entry that is gone. Whoever waits for it makes another one.
+fn remove_lock(path: &Path) -> io::Result<()> {
+    let lock = Lock::take(open_entry(path)?)?;
+    if lock.is_of(path)? {
+        fs::remove_file(path)?;
+    }
+    Ok(())
+}
+
+const RECORD_DIRECTORIES: [&str; 2] = ["kernels/by-package", "builds/by-recipe"];
+
+const RECORD_MAX: u64 = 4 << 10;
+
+/// Part that every record has, which says which kernel a package or a build is.
+#[derive(Deserialize)]
+struct KernelRecord {
+    image_sha256: String,
+}
+
+fn records(cache: &Path) -> impl Iterator<Item = (PathBuf, u64)> {
+    let all = RECORD_DIRECTORIES.into_iter().flat_map(move |directory| below(cache, directory));
+    all.filter_map(|entry| {
+        let metadata = entry.metadata().ok().filter(fs::Metadata::is_file)?;
+        let path = entry.path();
+        (path.extension()? == "json").then_some((path, metadata.blocks() * 512))
+    })
+}
+
+/// Bytes of all records on the disk.
+pub(super) fn record_bytes(cache: &Path) -> u64 {
+    records(cache).map(|(_, bytes)| bytes).sum()
+}
+
+/// Removes the records of kernels that are gone, and returns their bytes.
+pub(super) fn remove_dangling(cache: &Path) -> io::Result<u64> {
+    let mut freed = 0;
+    for (path, bytes) in records(cache) {
+        let content = read_own(&path, RECORD_MAX).unwrap_or_default();
+        let record: Option<KernelRecord> = serde_json::from_slice(&content).ok();
+        let is_gone = |record: KernelRecord| {
+            let kernel = cache.join("kernels").join(&record.image_sha256);
+            is_sha256(&record.image_sha256) && !kernel.exists()
+        };
+        if record.is_some_and(is_gone) {
+            fs::remove_file(&path)?;
+            freed += bytes;
+        }
+    }
+    Ok(freed)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
     use std::time::Duration;
 
     use super::*;
@@ -216,5 +465,40 @@ mod tests {
         assert_eq!(known.size(&other, used), None);
         std::fs::write(cache.path().join("sizes.json"), "{").unwrap();
         assert_eq!(KnownSizes::read(cache.path()).size(&lane, used), None);
+    }
+
+    #[test]
+    fn holes_take_nothing_and_links_are_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (inside, outside) = (dir.path().join("inside"), dir.path().join("outside"));
+        fs::create_dir(&inside).unwrap();
+        fs::write(&outside, vec![1; 1 << 20]).unwrap();
+        let empty = size_on_disk(&inside).unwrap();
+        fs::File::create(inside.join("sparse")).unwrap().set_len(1 << 30).unwrap();
+        symlink(&outside, inside.join("link")).unwrap();
+        symlink("/", inside.join("root")).unwrap();
+        let sparse = size_on_disk(&inside).unwrap();
+        assert!(sparse < empty + (64 << 10), "{empty} {sparse}");
+        fs::write(inside.join("full"), vec![1; 1 << 20]).unwrap();
+        assert!(size_on_disk(&inside).unwrap() >= sparse + (1 << 20));
+        assert_eq!(size_on_disk(&dir.path().join("none")).unwrap(), 0);
+    }
+
+    #[test]
+    fn what_a_killed_process_left_beside_any_entry_goes() {
+        let cache = tempfile::tempdir().unwrap();
+        let left: Vec<PathBuf> = PLACES
+            .iter()
+            .map(|place| cache.path().join(place.directory).join(".vm-killed"))
+            .collect();
+        for scratch in &left {
+            fs::create_dir_all(scratch).unwrap();
+            // The lock of a process that is gone is nobody's.
+            fs::write(scratch.join("lock"), "").unwrap();
+        }
+        assert!(remove_left(cache.path()).is_empty());
+        for scratch in left {
+            assert!(!scratch.exists(), "{}", scratch.display());
+        }
     }
 }

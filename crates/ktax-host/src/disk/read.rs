@@ -11,63 +11,42 @@ use base64::engine::general_purpose::STANDARD;
 use rustix::fs::{Mode, OFlags, SeekFrom, fcntl_getfl, fcntl_setfl, fstatfs, seek};
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
-use thiserror::Error;
 
 /// The filesystem type of pipes without a name, such as those of a shell's `<(…)`.
 const PIPEFS: i64 = 0x5049_5045;
 
 /// Error for something else in the place of a regular file.
-#[derive(Debug, Error)]
-#[error("it is {kind}, not a regular file")]
-struct NotRegular {
-    kind: &'static str,
-}
-
-impl NotRegular {
-    fn error(kind: &'static str) -> io::Error {
-        io::Error::new(io::ErrorKind::InvalidInput, NotRegular { kind })
-    }
+fn not_regular(kind: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, format!("it is {kind}, not a regular file"))
 }
 
 /// Whether a file was refused because it is a directory, a link, a pipe, a socket or a device.
 pub fn is_not_regular(error: &io::Error) -> bool {
-    error.get_ref().is_some_and(|inner| inner.is::<NotRegular>())
+    // An error of the system has the same kind, and nothing in it.
+    error.kind() == io::ErrorKind::InvalidInput && error.get_ref().is_some()
 }
 
 /// Reads a file that ktax itself wrote, of at most `limit` bytes. Anything but a regular file is
-/// refused: a link is not followed, and nobody waits for the writer of a FIFO.
-///
-/// # Errors
-///
-/// The file cannot be read; [`is_not_regular`]; `FileTooLarge` where it has more bytes.
+/// refused ([`is_not_regular`]): a link is not followed, and nobody waits for the writer of a FIFO.
+/// A larger file is the error `FileTooLarge`.
 pub fn read_own(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let file = open_without_waiting(path, OFlags::NOFOLLOW).map_err(no_link)?;
-    match irregular_kind(&file.metadata()?.file_type()) {
-        None => read_file(file, limit),
-        Some(kind) => Err(NotRegular::error(kind)),
-    }
+    read_file(if_regular(file)?, limit)
 }
 
-/// Reads a file that ktax itself wrote as text.
-///
-/// # Errors
-///
-/// Errors of [`read_own`]; `InvalidData` where it is no UTF-8.
+/// Reads a file that ktax itself wrote as text; `InvalidData` where it is no UTF-8.
 pub fn read_own_text(path: &Path, limit: u64) -> io::Result<String> {
     as_text(read_own(path, limit)?)
 }
 
 /// Reads a file that a user named, of at most `limit` bytes. Some files have no end, such as
-/// `/dev/zero`. A FIFO is refused, because its writer may never come; a pipe of the shell is read.
-///
-/// # Errors
-///
-/// The file cannot be read; [`is_not_regular`]; `FileTooLarge` where it has more bytes.
+/// `/dev/zero`. A FIFO is refused ([`is_not_regular`]), because its writer may never come; a pipe of
+/// the shell is read. A larger file is the error `FileTooLarge`.
 pub fn read_limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let file = open_without_waiting(path, OFlags::empty())?;
     let found = file.metadata()?.file_type();
     if found.is_fifo() && fstatfs(&file)?.f_type as i64 != PIPEFS {
-        return Err(NotRegular::error("a FIFO"));
+        return Err(not_regular("a FIFO"));
     }
     if !found.is_file() {
         // Wait for the writer of a pipe or a terminal.
@@ -78,10 +57,13 @@ pub fn read_limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 
 /// Opens a regular file, or the one that a link leads to.
 fn open_regular(path: &Path) -> io::Result<File> {
-    let file = open_without_waiting(path, OFlags::empty())?;
+    if_regular(open_without_waiting(path, OFlags::empty())?)
+}
+
+fn if_regular(file: File) -> io::Result<File> {
     match irregular_kind(&file.metadata()?.file_type()) {
         None => Ok(file),
-        Some(kind) => Err(NotRegular::error(kind)),
+        Some(kind) => Err(not_regular(kind)),
     }
 }
 
@@ -93,7 +75,7 @@ fn open_without_waiting(path: &Path, more: OFlags) -> io::Result<File> {
         // The message of the system does not name a socket: "No such device or address".
         Err(error) => {
             match fs::metadata(path).ok().and_then(|found| irregular_kind(&found.file_type())) {
-                Some(socket @ "a socket") => Err(NotRegular::error(socket)),
+                Some(socket @ "a socket") => Err(not_regular(socket)),
                 _ => Err(error.into()),
             }
         }
@@ -107,18 +89,13 @@ pub fn lock_file(path: &Path) -> io::Result<File> {
     // Open for reading as well: opening a FIFO for writing alone fails without a clear message.
     options.read(true).write(true).create(true).truncate(false);
     let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits();
-    let opened = options.custom_flags(flags as i32).open(path);
-    let file = opened.map_err(no_link)?;
-    match irregular_kind(&file.metadata()?.file_type()) {
-        None => Ok(file),
-        Some(kind) => Err(NotRegular::error(kind)),
-    }
+    if_regular(options.custom_flags(flags as i32).open(path).map_err(no_link)?)
 }
 
 /// Names the link that was not followed.
 fn no_link(error: io::Error) -> io::Error {
     match error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) {
-        true => NotRegular::error("a symbolic link"),
+        true => not_regular("a symbolic link"),
         false => error,
     }
 }
@@ -144,11 +121,7 @@ fn read_file(mut file: File, limit: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Reads the rest of `from`, which must be at most `limit` bytes.
-///
-/// # Errors
-///
-/// `FileTooLarge` where there is more.
+/// Reads the rest of `from`; `FileTooLarge` where that is more than `limit` bytes.
 pub fn read_up_to(from: &mut impl Read, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -162,11 +135,7 @@ fn too_large(limit: u64) -> io::Error {
     io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {limit} bytes"))
 }
 
-/// Reads a text file that a user named, of at most `limit` bytes.
-///
-/// # Errors
-///
-/// Errors of [`read_limited`]; `InvalidData` where it is no UTF-8.
+/// Reads a text file that a user named, of at most `limit` bytes; `InvalidData` where it is no UTF-8.
 pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
     as_text(read_limited(path, limit)?)
 }

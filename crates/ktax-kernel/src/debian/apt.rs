@@ -17,7 +17,7 @@ use std::{fs, io};
 use super::deb::{self, Archive, Contents, Listed, bad_package};
 use crate::cache::Cache;
 use crate::error::{cache_error, full_disk_in, start_error};
-use crate::package::{Package, is_package_name, is_version};
+use crate::spec::{Package, is_package_name, is_version};
 use crate::talk::{self, KernelTask, Talk, TaskKind, last_line};
 use ktax_host::cache::Holder;
 use ktax_host::text::escape;
@@ -94,7 +94,7 @@ impl<'a> Apt<'a> {
 
     /// The package lists of the architecture of the cache's images.
     pub(crate) fn for_images(cache: &'a Cache<'a>) -> Self {
-        let arch = match cache.arch() {
+        let arch = match cache.arch {
             Arch::X86_64 => return Apt::local(cache),
             Arch::PowerPc => "powerpc",
             Arch::Ppc64le => "ppc64el",

@@ -11,7 +11,7 @@ use tar::Entry;
 
 use crate::cache::{CONFIG_MAX, MODULE_MAX};
 use crate::error::{cache_error, is_full};
-use crate::package::Package;
+use crate::spec::Package;
 use ktax_host::disk::read_up_to;
 use ktax_host::text::escape;
 use ktax_model::{Error, Result};

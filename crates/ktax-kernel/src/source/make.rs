@@ -210,29 +210,15 @@ impl Lane {
         self.ccache.as_ref().map(|(path, _)| path.clone())
     }
 
-    /// The directory of the check-out.
-    pub(super) fn source(&self) -> PathBuf {
-        self.root.join("source")
-    }
-
-    /// The directory of the object files.
-    pub(super) fn objects(&self) -> PathBuf {
-        self.root.join("objects")
-    }
-
-    /// The output of the last make.
-    pub(super) fn log(&self) -> PathBuf {
-        self.root.join("log")
-    }
-
-    /// The file with a hash of what the .config was made from.
-    pub(super) fn configured(&self) -> PathBuf {
-        self.root.join("configured")
+    /// The path of `source` (the check-out), `objects`, `log` (the output of the last make) or
+    /// `configured` (a hash of what the .config was made from).
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
     }
 
     /// Checks out a tree into the lane.
     pub(super) fn check_out(&self, trees: &Trees, tree: &Tree) -> Result<()> {
-        trees.check_out(tree, &self.source(), &self.root.join("index"))
+        trees.check_out(tree, &self.path("source"), &self.path("index"))
     }
 }
 

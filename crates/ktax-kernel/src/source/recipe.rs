@@ -6,8 +6,8 @@ use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
+use super::config::{Options, StartConfig};
 use super::make::compiler_versions;
-use super::options::{Options, StartConfig};
 use super::tree::{Tree, Trees, not_a_tree, package_tree, repository};
 use crate::cache::{Cache, Kernel};
 use crate::error::unreadable;

@@ -10,7 +10,6 @@ use ktax_model::{Machine, Model, Result};
 /// A kernel with a boot line, of which the store has measurements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredSubject {
-    /// SHA-256 of the Kernel's image.
     pub kernel_sha256: String,
     /// The Kernel's name: its release, else its build-id.
     pub kernel: String,
@@ -18,7 +17,6 @@ pub struct StoredSubject {
     pub sources: Vec<String>,
     /// Names under which the kernel was asked for.
     pub asked: Vec<String>,
-    /// The boot line.
     pub boot_line: String,
     /// Rows that were measured.
     pub rows: usize,
@@ -29,17 +27,13 @@ pub struct StoredSubject {
 /// A result that was kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredResult {
-    /// The name of its file.
     pub object: String,
     /// `comparison`, `ledger`, `bisection`.
     pub kind: String,
-    /// Title; may be empty.
     pub title: String,
     /// Answer in a sentence.
     pub headline: String,
-    /// Names of the rows.
     pub rows: Vec<String>,
-    /// The kernels that were compared.
     pub kernels: Vec<String>,
     /// Time when it was kept, seconds since 1970.
     pub kept_at: i64,
@@ -52,13 +46,11 @@ pub struct StoredResult {
 /// A measurement of a subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredMeasurement {
-    /// The name of its file.
     pub object: String,
     /// Id of the conditions; only counts with the same id compare.
     pub conditions: i64,
     /// Id of the workload; equal workloads have one id.
     pub workload: i64,
-    /// The row's name.
     pub row: String,
     /// Time when it was kept, seconds since 1970.
     pub kept_at: i64,
@@ -67,19 +59,12 @@ pub struct StoredMeasurement {
 /// A measurement with its kernel, QEMU and guest programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptMeasurement {
-    /// The name of its file.
     pub object: String,
-    /// The row's name.
     pub row: String,
-    /// SHA-256 of the Kernel's image.
     pub kernel_sha256: String,
-    /// The Kernel's name.
     pub kernel: String,
-    /// The boot line.
     pub boot_line: String,
-    /// QEMU's version.
     pub qemu: String,
-    /// SHA-256 of the guest programs.
     pub guest: String,
     /// Time when it was kept, seconds since 1970.
     pub kept_at: i64,
@@ -88,13 +73,9 @@ pub struct KeptMeasurement {
 /// Guest programs on a QEMU, and the objects that they measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instrument {
-    /// SHA-256 of the guest programs.
     pub guest: String,
-    /// QEMU's version.
     pub qemu: String,
-    /// The names of the files.
     pub objects: Vec<String>,
-    /// Size of the objects in bytes.
     pub bytes: u64,
     /// Time of the newest object, seconds since 1970.
     pub kept_at: i64,
@@ -103,21 +84,15 @@ pub struct Instrument {
 /// A measurement of a row in a history of kernels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredPoint {
-    /// The measurement.
     pub of: StoredMeasurement,
-    /// SHA-256 of the Kernel's image.
     pub kernel_sha256: String,
-    /// The Kernel's name.
     pub kernel: String,
-    /// The boot line.
     pub boot_line: String,
     /// Description of one operation.
     pub operation: String,
     /// Operations in one measurement.
     pub ops: u64,
-    /// QEMU's version.
     pub qemu: String,
-    /// SHA-256 of the guest programs.
     pub guest: String,
     /// The guest's memory and CPU model.
     pub machine: Machine,

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use ktax_model::{
-    CampaignPlan, CountsPlan, GuestSubject, GuestWork, GuestsPlan, HostKind, Identity, Machine,
-    Model, Plan, PlanMethod, Side, Step, TimesPlan,
+    CampaignPlan, CountsPlan, GuestSubject, GuestWork, GuestsPlan, HostKind, Identity, Layout,
+    Machine, Model, Plan, PlanMethod, Side, Step, TimesPlan,
 };
 
 /// Refuses plans that would leave the directory, act on a terminal, take all memory, or never end.
@@ -37,44 +37,43 @@ pub(super) fn check_campaign(plan: &CampaignPlan) -> Result<(), &'static str> {
 /// Refuses plans of counts whose names cannot be file names, or whose numbers are out of bounds.
 fn check_counts(plan: &CountsPlan) -> Result<(), &'static str> {
     let rows = plan.workloads.iter().map(|workload| &workload.row).collect::<BTreeSet<_>>();
-    let names = plan.steps.iter().map(Step::name).collect::<BTreeSet<_>>();
-    if !Side::BOTH.iter().all(|side| is_hash(&plan.kernels.get(*side).sha256)) {
-        Err("a kernel's sha256 is not of 64 hexadecimal digits")
-    } else if rows.len() != plan.workloads.len() {
-        Err("a row is there twice")
-    } else if names.len() != plan.steps.len() {
-        Err("a step is there twice")
-    } else if !plan.workloads.iter().all(|workload| is_row_name(&workload.row)) {
-        Err("a row's name is not of [a-z0-9:=,-]")
-    } else if plan.workloads.iter().any(|workload| workload.ops == 0) {
-        Err("a row has no operations")
-    } else if !plan.steps.iter().all(|step| step.layout < plan.layouts.len()) {
-        Err("a step's layout does not exist")
-    } else if !plan.layouts.iter().all(|layout| layout.padding <= 4096) {
-        Err("a layout's padding is above 4096")
-    } else if !(128..=65536).contains(&plan.asked.machine.memory_mib) {
-        Err("the memory is not of 128 to 65536 MiB")
-    } else if !(1..=Machine::MOST_CPUS).contains(&plan.asked.machine.cpus) {
-        Err("the CPUs are not 1 to 32")
-    } else if plan.asked.machine.quantum == Some(0) {
-        Err("the quantum is 0")
-    } else if [&plan.asked.machine.model, &plan.key.machine.model]
-        .into_iter()
-        .any(|model| !can_be_modelled(model))
-    {
-        Err("the machine cannot be modelled")
-    } else if plan
-        .asked
-        .calibration
-        .as_ref()
-        .is_some_and(|calibration| calibration.check().is_err())
-    {
-        Err("the machine's calibration is none")
-    } else if !counts_texts(plan).all(is_printable) {
-        Err("a text has control characters")
-    } else {
-        Ok(())
-    }
+    let models = [&plan.asked.machine.model, &plan.key.machine.model];
+    first_fault([
+        (
+            !Side::BOTH.iter().all(|side| is_hash(&plan.kernels.get(*side).sha256)),
+            "a kernel's sha256 is not of 64 hexadecimal digits",
+        ),
+        (rows.len() != plan.workloads.len(), "a row is there twice"),
+        (!rows.iter().all(|row| is_row_name(row)), "a row's name is not of [a-z0-9:=,-]"),
+        (plan.workloads.iter().any(|workload| workload.ops == 0), "a row has no operations"),
+        (
+            !(128..=65536).contains(&plan.asked.machine.memory_mib),
+            "the memory is not of 128 to 65536 MiB",
+        ),
+        (!(1..=Machine::MOST_CPUS).contains(&plan.asked.machine.cpus), "the CPUs are not 1 to 32"),
+        (plan.asked.machine.quantum == Some(0), "the quantum is 0"),
+        (!models.into_iter().all(can_be_modelled), "the machine cannot be modelled"),
+        (
+            plan.asked.calibration.as_ref().is_some_and(|calibration| calibration.check().is_err()),
+            "the machine's calibration is none",
+        ),
+        (!counts_texts(plan).all(is_printable), "a text has control characters"),
+    ])?;
+    check_steps(&plan.steps, &plan.layouts)
+}
+
+/// The message of the first fault that the plan has.
+fn first_fault<const N: usize>(faults: [(bool, &'static str); N]) -> Result<(), &'static str> {
+    faults.into_iter().find(|(is_so, _)| *is_so).map_or(Ok(()), |(_, message)| Err(message))
+}
+
+fn check_steps(steps: &[Step], layouts: &[Layout]) -> Result<(), &'static str> {
+    let names = steps.iter().map(Step::name).collect::<BTreeSet<_>>();
+    first_fault([
+        (names.len() != steps.len(), "a step is there twice"),
+        (!steps.iter().all(|step| step.layout < layouts.len()), "a step's layout does not exist"),
+        (!layouts.iter().all(|layout| layout.padding <= 4096), "a layout's padding is above 4096"),
+    ])
 }
 
 fn can_be_modelled(model: &Option<Model>) -> bool {
@@ -98,30 +97,28 @@ fn check_guests(plan: &GuestsPlan) -> Result<(), &'static str> {
     let kernels = sides().filter_map(|side| side.kernel.as_ref());
     let mut kernels = kernels.chain([&plan.host_kernel]);
     let rows = plan.rows.iter().map(|row| &row.row).collect::<BTreeSet<_>>();
-    let names = plan.steps.iter().map(Step::name).collect::<BTreeSet<_>>();
-    if !kernels.all(|kernel| is_hash(&kernel.sha256)) {
-        Err("a kernel's sha256 is not of 64 hexadecimal digits")
-    } else if rows.len() != plan.rows.len() || rows.is_empty() {
-        Err("it has no rows, or one of them twice")
-    } else if names.len() != plan.steps.len() {
-        Err("a step is there twice")
-    } else if !rows.iter().all(|row| is_row_name(row)) {
-        Err("a row's name is not of [a-z0-9:=,-]")
-    } else if !plan.steps.iter().all(|step| step.layout < plan.layouts.len()) {
-        Err("a step's layout does not exist")
-    } else if !plan.layouts.iter().all(|layout| layout.padding <= 4096) {
-        Err("a layout's padding is above 4096")
-    } else if !sides().all(|side| GuestSubject::CPUS.contains(&side.subject.cpus.into())) {
-        Err("a guest's CPUs are not 1 to 16")
-    } else if !sides().all(|side| GuestSubject::MEMORY_MIB.contains(&side.subject.memory_mib)) {
-        Err("a guest's memory is not of 64 to 3072 MiB")
-    } else if !plan.rows.iter().all(|row| can_do_work(plan.host, &row.work)) {
-        Err("a row has no operations, or is not for this host")
-    } else if !guests_texts(plan).all(is_printable) {
-        Err("a text has control characters")
-    } else {
-        Ok(())
-    }
+    first_fault([
+        (
+            !kernels.all(|kernel| is_hash(&kernel.sha256)),
+            "a kernel's sha256 is not of 64 hexadecimal digits",
+        ),
+        (rows.len() != plan.rows.len() || rows.is_empty(), "it has no rows, or one of them twice"),
+        (!rows.iter().all(|row| is_row_name(row)), "a row's name is not of [a-z0-9:=,-]"),
+        (
+            !sides().all(|side| GuestSubject::CPUS.contains(&side.subject.cpus.into())),
+            "a guest's CPUs are not 1 to 16",
+        ),
+        (
+            !sides().all(|side| GuestSubject::MEMORY_MIB.contains(&side.subject.memory_mib)),
+            "a guest's memory is not of 64 to 3072 MiB",
+        ),
+        (
+            !plan.rows.iter().all(|row| can_do_work(plan.host, &row.work)),
+            "a row has no operations, or is not for this host",
+        ),
+        (!guests_texts(plan).all(is_printable), "a text has control characters"),
+    ])?;
+    check_steps(&plan.steps, &plan.layouts)
 }
 
 /// Whether the work is not empty, and a host of this kind can do it.
@@ -157,17 +154,21 @@ fn check_times(plan: &TimesPlan, threshold_percent: f64) -> Result<(), &'static 
     let TimesPlan { loops, pairs, most_pairs, .. } = plan;
     let within = |value: u32, most: u32| (1..=most).contains(&value);
     let rows = plan.workloads().count();
-    if !within(*loops, 1000) || plan.headline.is_empty() || rows > 10_000 {
-        Err("it has no loops or no rows, or too many of them")
-    } else if !within(*most_pairs, 10_000) || !within(pairs.unwrap_or(1), 10_000) {
-        Err("it has no pairs, or too many of them")
-    } else if !(threshold_percent > 0.0 && threshold_percent <= 100.0) {
-        Err("its threshold is not above 0 and at most 100 percent")
-    } else if plan.workloads().any(|workload| workload.ops == 0) {
-        Err("a row has no operations")
-    } else {
-        Ok(())
-    }
+    first_fault([
+        (
+            !within(*loops, 1000) || plan.headline.is_empty() || rows > 10_000,
+            "it has no loops or no rows, or too many of them",
+        ),
+        (
+            !within(*most_pairs, 10_000) || !within(pairs.unwrap_or(1), 10_000),
+            "it has no pairs, or too many of them",
+        ),
+        (
+            !(threshold_percent > 0.0 && threshold_percent <= 100.0),
+            "its threshold is not above 0 and at most 100 percent",
+        ),
+        (plan.workloads().any(|workload| workload.ops == 0), "a row has no operations"),
+    ])
 }
 
 /// Whether a row's name can be a file name.
