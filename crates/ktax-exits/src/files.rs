@@ -2,8 +2,7 @@
 //!
 //! Files come from anywhere: every text is a table or an error, and never a guess.
 
-mod e500;
-mod hv;
+mod debugfs;
 mod kvm_stat;
 mod trace;
 mod trace_line;
@@ -30,11 +29,11 @@ pub enum FileKind {
 
 /// Returns the format of a file; `None` where it has no exit table.
 pub fn kind(text: &str) -> Option<FileKind> {
-    let has_timings = || hv::read(text).is_ok_and(|tables| !tables.is_empty());
+    let has_timings = || debugfs::read_book3s_hv(text).is_ok_and(|tables| !tables.is_empty());
     // A trace is tried last: any number of other events may come before KVM's first.
     match text {
         text if is_recording(text) => Some(FileKind::Recording),
-        text if e500::recognizes(text) => Some(FileKind::E500),
+        text if debugfs::is_e500(text) => Some(FileKind::E500),
         text if kvm_stat::recognizes(text) => Some(FileKind::KvmStat),
         _ if has_timings() => Some(FileKind::Book3sHv),
         text => trace::recognizes(text).then_some(FileKind::Trace),
@@ -47,11 +46,11 @@ pub fn read(text: &str, per: Per) -> Result<Vec<ExitTable>> {
         Some(FileKind::Recording) => result_tables(read_results(text).map_err(|error| {
             Error::user(error.to_string()).next("record again with this version of ktax")
         })?)?,
-        Some(FileKind::E500) => e500::read(text)?,
+        Some(FileKind::E500) => debugfs::read_e500(text)?,
         Some(FileKind::KvmStat) => kvm_stat::read(text)?,
         Some(FileKind::Trace) => trace::read(text, per)?,
         // A damaged file is an error here.
-        Some(FileKind::Book3sHv) | None => hv::read(text)?,
+        Some(FileKind::Book3sHv) | None => debugfs::read_book3s_hv(text)?,
     };
     check_exits(&tables).map_err(|fault| fault.next("record again"))?;
     if tables.is_empty() { Err(trace::unread(text)) } else { Ok(tables) }
@@ -59,7 +58,7 @@ pub fn read(text: &str, per: Per) -> Result<Vec<ExitTable>> {
 
 /// Returns whether a table comes from a file to which the kernel only adds.
 pub(crate) fn is_cumulative(table: &ExitTable) -> bool {
-    [e500::SOURCE, hv::SOURCE].contains(&table.source.as_str())
+    [debugfs::E500, debugfs::BOOK3S_HV].contains(&table.source.as_str())
 }
 
 fn is_recording(text: &str) -> bool {

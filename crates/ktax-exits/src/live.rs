@@ -5,24 +5,27 @@
 //!              └► ring ─► fold ─────────────┘
 //! ```
 
+mod counters;
 mod kernel;
 mod process;
 mod program;
-mod recorder;
 mod ring;
-mod stats;
-mod timing;
 mod tracepoints;
 
 use std::fmt::Display;
 use std::io;
 
-use crate::recording::Recording;
+use crate::recording::{Recording, Thread};
+use crate::table::{CountedExits, Per, Recorded};
+use counters::{ExitTimes, Stats};
+use kernel::InKernel;
 use ktax_host::text::escape;
-use ktax_model::{Error, ErrorKind, Result};
+use ktax_model::{Error, ErrorKind, ExitTable, RecorderCost, Result, Warning};
+use process::lives;
+use ring::Ring;
+use tracepoints::{Points, find_points};
 
 pub use process::{Process, by_name};
-pub use recorder::{Recorder, RecorderChoice, Via};
 pub use tracepoints::{Level, Names, Tracefs};
 
 /// A source of events, which it adds up.
@@ -58,6 +61,230 @@ fn no_ebpf(reason: io::Error) -> Error {
 
 fn cannot_watch(event: &str, reason: io::Error) -> Error {
     error(format!("cannot watch {event} ({reason})"), "run ktax as root, or with CAP_PERFMON")
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Via {
+    /// Programs in the kernel add them up.
+    Bpf,
+    /// They are copied through perf's ring buffers.
+    Perf,
+    /// No events: KVM's own statistics have counts, and the time of halts alone.
+    Stats,
+    /// No events: PowerPC's KVM has tables, the files timing and timings in debugfs.
+    ExitTimes,
+}
+
+/// The user's choice; `None` means the best that this machine has.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RecorderChoice {
+    pub level: Option<Level>,
+    pub via: Option<Via>,
+}
+
+pub struct Recorder {
+    process: u32,
+    title: String,
+    /// Whether the VM ran before.
+    is_running: bool,
+    /// Whether the recorded work is over: then a thread counts to its last exit.
+    is_over: bool,
+    /// Why eBPF could not be used.
+    refused: Option<Error>,
+    began_ns: u64,
+    backend: Backend,
+}
+
+enum Backend {
+    Events(Vec<WatchedLevel>),
+    Statistics(Stats),
+    ExitTimes(ExitTimes),
+}
+
+struct WatchedLevel {
+    points: Points,
+    source: Box<dyn Source>,
+}
+
+impl Recorder {
+    /// Starts recording. Without a chosen Level it records both, since some KVMs have the
+    /// tracepoint kvm_exit and never fire it. What `is_running` is recorded from now on, and
+    /// another VM from its first entry on.
+    pub fn attach(
+        process: &Process,
+        title: &str,
+        choice: RecorderChoice,
+        is_running: bool,
+    ) -> Result<Recorder> {
+        let mut refused = None;
+        let backend = match choice.via {
+            Some(Via::Stats) => Backend::Statistics(Stats::open(process, title)?),
+            Some(Via::ExitTimes) => Backend::ExitTimes(ExitTimes::open(process, title)?),
+            _ => Backend::Events(watch_levels(process.pid, choice, &mut refused)?),
+        };
+        let (process, title, began_ns) = (process.pid, title.to_owned(), now_ns());
+        Ok(Recorder { process, title, is_running, is_over: false, refused, began_ns, backend })
+    }
+
+    /// Takes new events; to be called some times a second.
+    pub fn poll(&mut self) -> Result<()> {
+        let levels = match &mut self.backend {
+            Backend::Statistics(_) => return Ok(()),
+            Backend::ExitTimes(timing) => return timing.poll(),
+            Backend::Events(levels) => levels,
+        };
+        levels.iter_mut().try_for_each(|level| level.source.poll())?;
+        // Once the better one is known to work, the other would only cost time.
+        if levels.len() > 1 && !levels[0].source.recording()?.rows.is_empty() {
+            levels.truncate(1);
+        }
+        Ok(())
+    }
+
+    pub fn tables(&self, per: Per) -> Result<Vec<ExitTable>> {
+        let mut tables = match &self.backend {
+            Backend::Statistics(stats) => stats.tables()?,
+            Backend::ExitTimes(timing) => timing.tables(per)?,
+            Backend::Events(levels) => return self.event_tables(levels, per),
+        };
+        // Sources without events know no other length.
+        let elapsed_ns = Some(now_ns().saturating_sub(self.began_ns));
+        tables.iter_mut().for_each(|table| table.elapsed_ns = elapsed_ns);
+        Ok(tables)
+    }
+
+    /// Stops recording and returns the tables; with `is_over` a thread counts to its last exit. The
+    /// kernel is left as it was.
+    pub fn finish(mut self, per: Per, is_over: bool) -> Result<Vec<ExitTable>> {
+        self.is_over = is_over;
+        match &mut self.backend {
+            Backend::Statistics(_) => {}
+            Backend::ExitTimes(timing) => timing.poll()?,
+            Backend::Events(levels) => {
+                levels.iter_mut().try_for_each(|level| level.source.finish())?;
+            }
+        }
+        self.tables(per)
+    }
+
+    /// Makes the tables of the first level that saw a guest.
+    fn event_tables(&self, levels: &[WatchedLevel], per: Per) -> Result<Vec<ExitTable>> {
+        let recordings = levels.iter().map(|level| level.source.recording());
+        let recordings = recordings.collect::<Result<Vec<_>>>()?;
+        let now_ns = now_ns();
+        let used = recordings.iter().position(|recording| !recording.rows.is_empty()).unwrap_or(0);
+        let Some(WatchedLevel { points, source }) = levels.get(used) else { return Ok(vec![]) };
+        let (recording, source) = (&recordings[used], source.name());
+        let moments = match points.level {
+            Level::Exits => "kvm_entry and kvm_exit",
+            Level::Run => "KVM_RUN",
+        };
+        let recorded = Recorded {
+            recording,
+            of: &self.title,
+            source: &format!("{moments}, {source}"),
+            began: self.is_running.then_some(self.began_ns),
+            name: &|reason| points.names.name(reason),
+            end: &|tid, thread| {
+                let is_over = self.is_over || !lives(self.process, tid);
+                thread_end(thread, is_over, recording.until.unwrap_or(now_ns))
+            },
+            counted: &CountedExits::default(),
+            has_switches: true,
+            may_sleep: &|_| false,
+        };
+        let mut tables = recorded.tables(per);
+        let warnings = self.warnings(recording, used);
+        for table in &mut tables {
+            table.warnings.extend_from_slice(&warnings);
+            if let Some(account) = &mut table.account {
+                account.recorder = all_costs(&recordings);
+            }
+        }
+        Ok(tables)
+    }
+
+    /// Returns the warnings of the level of this number.
+    fn warnings(&self, recording: &Recording, level: usize) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        let mut warn = |fact: String, next_step: &str| {
+            warnings.push(Warning { fact, next_step: next_step.to_owned() });
+        };
+        if let Some(refused) = &self.refused {
+            let reason = refused.message().trim_start_matches(NO_EBPF);
+            let fact = format!("eBPF is refused here{reason}, so perf copies each event");
+            warn(fact, "run ktax with CAP_BPF to avoid the copies");
+        }
+        if recording.rows.is_empty() {
+            let fact = "no vCPU left its guest or entered it".to_owned();
+            let next = "record for longer, and give the VMM's own process, not one that starts it; \
+                        use --via stats for a guest that never exits";
+            warn(fact, next);
+        } else if level > 0 {
+            let fact = "kvm_exit never fires here, so only exits that reach the VMM have reasons";
+            warn(fact.to_owned(), "record on a host with hardware virtualization");
+        }
+        warnings
+    }
+}
+
+/// Returns when the recording of a thread ended, ns: for a dead thread, its last exit.
+fn thread_end(thread: &Thread, is_over: bool, now_ns: u64) -> u64 {
+    match thread.open {
+        Some((_, began)) if is_over => began,
+        Some((_, began)) => now_ns.max(began),
+        None => now_ns.max(thread.last),
+    }
+}
+
+fn all_costs(recordings: &[Recording]) -> Option<RecorderCost> {
+    let costs = recordings.iter().filter_map(|recording| recording.cost);
+    costs.reduce(|a, b| RecorderCost {
+        exit_ns: a.exit_ns + b.exit_ns,
+        switch_ns: a.switch_ns + b.switch_ns,
+    })
+}
+
+fn watch_levels(
+    process: u32,
+    choice: RecorderChoice,
+    refused: &mut Option<Error>,
+) -> Result<Vec<WatchedLevel>> {
+    let tracefs = Tracefs::find()?;
+    let levels = choice.level.map_or(vec![Level::Exits, Level::Run], |level| vec![level]);
+    let (mut watched, mut missing) = (Vec::new(), None);
+    for level in levels {
+        match find_points(level, &tracefs) {
+            Ok(points) => {
+                let source = open(&points, process, choice.via, refused)?;
+                watched.push(WatchedLevel { points, source });
+            }
+            Err(error) => missing = missing.or(Some(error)),
+        }
+    }
+    match missing {
+        Some(error) if watched.is_empty() => Err(error),
+        _ => Ok(watched),
+    }
+}
+
+/// Opens eBPF unless something else was chosen, and perf's rings where the kernel refuses eBPF.
+fn open(
+    points: &Points,
+    process: u32,
+    via: Option<Via>,
+    refused: &mut Option<Error>,
+) -> Result<Box<dyn Source>> {
+    if via != Some(Via::Perf) {
+        match InKernel::attach(points, process) {
+            Ok(source) => return Ok(Box::new(source)),
+            Err(error) if via.is_none() && error.kind == ErrorKind::NoEbpf => {
+                *refused = Some(error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Box::new(Ring::attach(points, process)?))
 }
 
 #[cfg(test)]

@@ -11,8 +11,10 @@ use proptest::test_runner::TestRunner;
 use rbpf::EbpfVmRaw;
 
 use super::kernel::row;
+use super::process::lives;
 use super::program::{Helper, Maps, assemble};
 use super::ring::decode;
+use super::thread_end;
 use super::tracepoints::{Field, FieldFilter, Hook};
 use crate::Per;
 use crate::recording::{Fold, Reason, Recording, STAGES, Stage, Thread, Times, VcpuEvent};
@@ -531,4 +533,16 @@ fn switches_without_each_other_are_told_by_where_the_thread_is() {
         let found: Vec<_> = rust.rows.values().map(|times| times.parts).collect();
         assert_eq!(found, [parts], "{records:?}");
     }
+}
+
+#[test]
+fn a_thread_that_has_ended_was_no_vcpu_after_its_last_exit() {
+    let name = String::new;
+    let thread = |open| Thread { name: name(), first: 50, last: 100, open, unpaired: 0 };
+    let (open, closed) = (thread(Some((Reason::GUEST, 100))), thread(None));
+    assert_eq!([false, true].map(|is_over| thread_end(&open, is_over, 900)), [900, 100]);
+    assert_eq!(thread_end(&closed, false, 900), 900);
+    // The first thread of a process has its number, and no thread has this one.
+    let process = std::process::id();
+    assert!(lives(process, process) && !lives(process, 1 << 30));
 }

@@ -1,10 +1,15 @@
-//! The `timing` file of e500 and 440 (arch/powerpc/kvm/timing.c, 2.6.29 and later): microseconds,
-//! truncated, and for the squares ticks of the timebase times microseconds.
+//! Files in debugfs with KVM's own timing, of PowerPC. `timing` of e500 and 440
+//! (arch/powerpc/kvm/timing.c, 2.6.29 and later) has microseconds, truncated, and for the squares
+//! ticks of the timebase times microseconds. `timings` of book3s HV (arch/powerpc/kvm/book3s_hv.c,
+//! 4.1 and later) has `name: count total least most`, nanoseconds; no squares, and no way to clear
+//! it.
+
+use std::mem;
 
 use super::{damaged, lines};
-use ktax_model::{ExitRow, ExitTable, Result, Warning};
+use ktax_model::{ExitRow, ExitRows, ExitTable, Result, Warning};
 
-pub(super) const SOURCE: &str = "e500 timing";
+pub(super) const E500: &str = "e500 timing";
 
 const HEADER: &str = "type\tcount\tmin\tmax\tsum\tsum_squared";
 
@@ -30,41 +35,41 @@ struct RawRow {
     squares: i64,
 }
 
-pub(super) fn recognizes(text: &str) -> bool {
+pub(super) fn is_e500(text: &str) -> bool {
     lines(text).any(|(_, line)| line.trim() == HEADER)
 }
 
 /// Reads every table of a file; the line before a header names the table.
-pub(super) fn read(text: &str) -> Result<Vec<ExitTable>> {
+pub(super) fn read_e500(text: &str) -> Result<Vec<ExitTable>> {
     let (mut tables, mut title, mut rows) = (Vec::new(), String::new(), None);
     for (number, line) in lines(text) {
         let is_row = line.contains('\t');
         match (&mut rows, line.trim()) {
             (rows, HEADER) => {
-                tables.extend(rows.replace(Vec::new()).map(|rows| table(&title, rows)));
+                tables.extend(rows.replace(Vec::new()).map(|rows| e500_table(&title, rows)));
             }
-            (Some(rows), _) if is_row => rows.push(parse_row(number, line)?),
-            (Some(_), _) if is_cut_row(line, text) => {
+            (Some(rows), _) if is_row => rows.push(parse_e500_row(number, line)?),
+            (Some(_), _) if is_cut_e500_row(line, text) => {
                 return Err(damaged(number, "a row that ends within its name"));
             }
             (Some(_), "") => {}
-            (None, _) if is_row && parse_row(number, line).is_ok() => {
+            (None, _) if is_row && parse_e500_row(number, line).is_ok() => {
                 return Err(damaged(number, "a row without the header of its table"));
             }
             (before, other) => {
-                tables.extend(before.take().map(|rows| table(&title, rows)));
+                tables.extend(before.take().map(|rows| e500_table(&title, rows)));
                 other.trim_start_matches(['-', '=', ' ']).clone_into(&mut title);
             }
         }
     }
-    tables.extend(rows.map(|rows| table(&title, rows)));
+    tables.extend(rows.map(|rows| e500_table(&title, rows)));
     Ok(tables)
 }
 
 /// Returns whether a line is a row that ends within its name. The kernel right-aligns names in a
 /// column, and titles of tables begin at its left. Blanks alone are such a row only at the end of
 /// the text.
-fn is_cut_row(line: &str, text: &str) -> bool {
+fn is_cut_e500_row(line: &str, text: &str) -> bool {
     let is_name_char = |c: char| c.is_ascii_alphabetic() || "_()".contains(c);
     let name = line.trim_start_matches(' ');
     let is_padded = name.len() < line.len() && line.len() <= NAME_WIDTH;
@@ -72,7 +77,7 @@ fn is_cut_row(line: &str, text: &str) -> bool {
     is_padded && name.chars().all(is_name_char) && (!name.is_empty() || is_the_end())
 }
 
-fn parse_row(number: usize, line: &str) -> Result<RawRow> {
+fn parse_e500_row(number: usize, line: &str) -> Result<RawRow> {
     let damaged = |what: &str| damaged(number, what);
     let fields: Vec<&str> = line.split('\t').map(str::trim).collect();
     if fields.len() != 6 {
@@ -92,7 +97,7 @@ fn parse_row(number: usize, line: &str) -> Result<RawRow> {
     })
 }
 
-fn table(title: &str, rows: Vec<RawRow>) -> ExitTable {
+fn e500_table(title: &str, rows: Vec<RawRow>) -> ExitTable {
     let ticks_per_us = ticks_per_us(&rows);
     let named =
         |index: usize| NAMELESS.iter().find(|(place, _)| *place == index && rows.len() == 30);
@@ -123,7 +128,7 @@ fn table(title: &str, rows: Vec<RawRow>) -> ExitTable {
         finished(name, raw, squares_ns2)
     });
     let rows = rows.collect();
-    let source = SOURCE.into();
+    let source = E500.into();
     ExitTable { of: title.to_owned(), source, rows, warnings, ..ExitTable::default() }
 }
 
@@ -165,6 +170,91 @@ fn squares_ns2(raw: &RawRow, ticks_per_us: u64) -> Option<u128> {
     (squares + slack >= least).then_some(squares.max(least))
 }
 
+// The file of book3s HV.
+
+pub(super) const BOOK3S_HV: &str = "book3s HV timings";
+
+const PHASES: [&str; 12] = [
+    "vcpu_entry",
+    "guest_entry",
+    "in_guest",
+    "guest_exit",
+    "vcpu_exit",
+    "hypercall",
+    "page_fault",
+    "rm_entry",
+    "rm_intr",
+    "rm_exit",
+    "guest",
+    "cede",
+];
+
+/// Names of the time in the guest, on POWER9 and on POWER8.
+const IN_GUEST: [&str; 2] = ["in_guest", "guest"];
+
+/// Reads every table of a file: a name that was there before begins the next table. Other lines are
+/// ignored.
+pub(super) fn read_book3s_hv(text: &str) -> Result<Vec<ExitTable>> {
+    let mut tables = Vec::new();
+    let (mut seen, mut rows, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
+    for (number, line) in lines(text) {
+        let Some((name, numbers)) = line.split_once(": ") else {
+            if !seen.is_empty() && is_cut_phase(line, text) {
+                return Err(damaged(number, "a row that ends within its name"));
+            }
+            continue;
+        };
+        if !PHASES.contains(&name) {
+            continue;
+        }
+        if seen.contains(&name) {
+            seen.clear();
+            tables.extend(phase_table(mem::take(&mut rows), mem::take(&mut warnings)));
+        }
+        seen.push(name);
+        if numbers.trim() == "stuck" {
+            warnings.push(Warning {
+                fact: format!("{name} is stuck: the kernel could not read it"),
+                next_step: "read the file again".into(),
+            });
+            continue;
+        }
+        rows.push(parse_phase(number, name, numbers)?);
+    }
+    tables.extend(phase_table(rows, warnings));
+    Ok(tables)
+}
+
+/// Returns whether a line is a row that ends within its name, as only the last line can.
+fn is_cut_phase(line: &str, text: &str) -> bool {
+    let begins = |name: &&str| format!("{name}:").starts_with(line);
+    !line.is_empty() && text.ends_with(line) && PHASES.iter().any(begins)
+}
+
+/// Returns the table of these rows; `None` where there are none.
+fn phase_table(rows: Vec<ExitRow>, warnings: Vec<Warning>) -> Option<ExitTable> {
+    let (source, rows_are) = (BOOK3S_HV.to_owned(), ExitRows::Phases);
+    let table = ExitTable { source, rows_are, rows, warnings, ..ExitTable::default() };
+    (!table.rows.is_empty()).then_some(table)
+}
+
+fn parse_phase(number: usize, name: &str, numbers: &str) -> Result<ExitRow> {
+    let parsed: Result<Vec<u64>, _> = numbers.split_whitespace().map(str::parse).collect();
+    let damaged = || damaged(number, "the name is not followed by four numbers");
+    let [count, sum_ns, least, most] = parsed.map_err(|_| damaged())?[..] else {
+        return Err(damaged());
+    };
+    Ok(ExitRow {
+        reason: name.to_owned(),
+        is_guest: IN_GUEST.contains(&name),
+        count,
+        least_ns: (count > 0).then_some(least),
+        most_ns: (count > 0).then_some(most),
+        sum_ns: Some(sum_ns),
+        ..ExitRow::default()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,7 +263,7 @@ mod tests {
 
     #[test]
     fn both_tables_of_a_serial_line_are_read() {
-        let tables = read(CAPTURE).unwrap();
+        let tables = read_e500(CAPTURE).unwrap();
         let titles: Vec<&str> = tables.iter().map(|table| table.of.as_str()).collect();
         assert_eq!(titles.len(), 2, "{titles:?}");
         for table in &tables {
@@ -190,24 +280,26 @@ mod tests {
         assert_eq!(counts("MMIO"), [2000, 2000]);
     }
 
-    fn one(row: &str) -> ExitTable {
-        read(&format!("{HEADER}\n{row}\n        HALT\t0\t10737418\t0\t0\t0\n")).unwrap().remove(0)
+    fn e500_row(row: &str) -> ExitTable {
+        read_e500(&format!("{HEADER}\n{row}\n        HALT\t0\t10737418\t0\t0\t0\n"))
+            .unwrap()
+            .remove(0)
     }
 
     #[test]
     fn what_the_kernel_cannot_print_is_read_as_it_was_meant() {
-        let large = one("MMIO\t-294967296\t1\t9\t4000000000\t1600000000000");
+        let large = e500_row("MMIO\t-294967296\t1\t9\t4000000000\t1600000000000");
         assert_eq!(large.rows[0].count, 4_000_000_000);
         // Ten that make 50 µs together have 250 µs² at least, times 400.
         for squares in ["-7", "99000"] {
-            let wrapped = one(&format!("MMIO\t10\t1\t9\t50\t{squares}"));
+            let wrapped = e500_row(&format!("MMIO\t10\t1\t9\t50\t{squares}"));
             assert_eq!((wrapped.rows[0].squares_ns2, wrapped.warnings.len()), (None, 1));
         }
-        assert!(one("MMIO\t10\t1\t9\t50\t100000").warnings.is_empty());
-        let unused = &one("MMIO\t1\t1\t1\t1\t400").rows[1];
+        assert!(e500_row("MMIO\t10\t1\t9\t50\t100000").warnings.is_empty());
+        let unused = &e500_row("MMIO\t1\t1\t1\t1\t400").rows[1];
         assert_eq!((unused.least_ns, unused.most_ns), (None, None));
         let text = format!("{HEADER}\nMMIO\t1\t1\t1\t1\t400\n");
-        let unknown = read(&text).unwrap().remove(0);
+        let unknown = read_e500(&text).unwrap().remove(0);
         assert_eq!((unknown.rows[0].squares_ns2, unknown.warnings.len()), (None, 1));
     }
 
@@ -221,7 +313,7 @@ mod tests {
             // The last number may be shorter than it was: nobody can tell.
             let is_in_the_last = line.split('\t').count() == 6 && !line.ends_with(['\t', ' ']);
             let is_row = !cut.ends_with('\n') && !is_in_the_last;
-            match read(cut) {
+            match read_e500(cut) {
                 Ok(tables) => assert!(!is_row, "{line:?} {:?}", tables[0].rows.last()),
                 Err(error) => assert!(is_row, "{line:?}: {error}"),
             }
@@ -235,12 +327,12 @@ mod tests {
         let after = format!("{HEADER}\n{row}# \n{row}");
         let before = format!("{row}{HEADER}\n{row}");
         for (text, line) in [(cut, 3), (after, 4), (before, 1)] {
-            let error = read(&text).unwrap_err();
+            let error = read_e500(&text).unwrap_err();
             assert!(error.message().starts_with(&format!("line {line}: ")), "{error}");
         }
         for other in ["HA", "=== HALT", "    see below, HALT", "   \n# ", "", "a\tb"] {
             let text = format!("{HEADER}\n{row}{other}\n{HEADER}\n{row}");
-            let tables = read(&text).map(|tables| tables.len());
+            let tables = read_e500(&text).map(|tables| tables.len());
             assert_eq!(tables.ok(), (other != "a\tb").then_some(2), "{other:?}");
         }
     }
@@ -250,8 +342,60 @@ mod tests {
         let rows = ["MMIO\t1\t1\t1\tx\t0", "MMIO\t1\t1\t1", "MMIO\t1\t1", "A\t1\t1\t1\t1\t1\tB\t1"];
         for row in rows {
             let text = format!("{HEADER}\n{row}\nHALT\t0\t10737418\t0\t0\t0\n");
-            let error = read(&text).unwrap_err();
+            let error = read_e500(&text).unwrap_err();
             assert!(error.message().starts_with("line 2: "), "{row}: {error}");
         }
+    }
+
+    #[test]
+    fn the_capture_of_a_power9_is_read() {
+        let table = read_book3s_hv(include_str!("../../../../tests/data/exits/power9-timings.txt"))
+            .unwrap()
+            .remove(0);
+        let guest = table.row("in_guest").unwrap();
+        assert_eq!((guest.count, guest.time_ns(), guest.is_guest), (1003, 8_150_016, true));
+        assert_eq!(table.rows.len(), 7);
+        // The phases have 6719 counts together.
+        assert_eq!(table.exits(), 1003);
+    }
+
+    /// POWER8 comes from the guest in rm_intr. Where that row is missing, stays in the guest count.
+    #[test]
+    fn exits_are_counted_by_one_phase() {
+        let exits = |text: &str| read_book3s_hv(text).unwrap()[0].exits();
+        let power8 = "rm_entry: 5 1 1 1\nrm_intr: 9 1 1 1\nrm_exit: 5 1 1 1\nguest: 9 1 1 1\n";
+        assert_eq!(exits(power8), 9);
+        assert_eq!(exits("guest_exit: stuck\nin_guest: 4 1 1 1\nvcpu_exit: 3 1 1 1\n"), 4);
+        assert_eq!(exits("vcpu_exit: 3 1 1 1\n"), 0);
+    }
+
+    #[test]
+    fn files_one_after_the_other_are_a_table_each() {
+        let text = "guest: 7 70 1 20\ncede: stuck\nguest: 1 2 2 2\ncede: 3 9 1 5\n";
+        let tables = read_book3s_hv(text).unwrap();
+        let sums: Vec<u64> = tables.iter().map(ExitTable::sum_ns).collect();
+        let warnings: Vec<usize> = tables.iter().map(|table| table.warnings.len()).collect();
+        assert_eq!((sums, warnings), (vec![70, 11], vec![1, 0]));
+    }
+
+    #[test]
+    fn a_file_that_ends_within_a_name_is_an_error() {
+        let whole = "guest_exit: 7 70 1 20\nin_guest: 1 2 2 2\n";
+        let name = whole.find("in_guest").unwrap();
+        for end in name + 1..name + "in_guest: 1 2 2 2".len() {
+            let error = read_book3s_hv(&whole[..end]).err();
+            let is_line = |error: ktax_model::Error| error.message().starts_with("line 2: ");
+            assert!(error.is_some_and(is_line), "{:?}", &whole[..end]);
+        }
+        for text in ["in_gu", "guest: 1 2 2 2\nin_gu\n", "guest: 1 2 2 2\nother"] {
+            assert!(read_book3s_hv(text).is_ok(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_stuck_is_said() {
+        let table = read_book3s_hv("hypercall: stuck\r\nvcpu_exit: 1 2 2 2\r\n").unwrap().remove(0);
+        assert_eq!((table.rows.len(), table.warnings.len()), (1, 1));
+        assert!(read_book3s_hv("vcpu_exit: 1 2 2\n").is_err());
     }
 }
