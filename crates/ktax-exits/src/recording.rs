@@ -123,17 +123,19 @@ pub struct Recording {
 /// Events of a vCPU's thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VcpuEvent {
+    /// Enters the guest.
     Enter,
     /// Has left the guest, and goes on in this stage.
     Left(Reason, Stage),
     /// Gives the reason of the last exit more precisely.
     Refined(Reason),
+    /// Goes on in another stage.
     Moves(Stage),
     /// Loses the CPU, and could go on or not.
-    Off {
-        could_run: bool,
-    },
+    Off { could_run: bool },
+    /// Gets a CPU.
     On,
+    /// Slept and could now run.
     Wakeup,
 }
 

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::files::is_cumulative;
 use super::recording::{Reason, Recording, STAGES, Thread, Times};
-use ktax_model::{Error, ExitAccount, ExitParts, ExitRow, ExitTable, OpenExit, Result, Warning};
+use ktax_model::{
+    Error, ExitAccount, ExitParts, ExitRow, ExitTable, OpenExit, Result, Warning, exit_warnings,
+};
 use ktax_stats::histogram::quantile;
 
 /// Next step where events were lost.
@@ -223,9 +225,7 @@ pub fn since(earlier: &ExitTable, later: &ExitTable) -> Result<ExitTable> {
         let message = format!("the earlier table is of {earlier} and the later one of {later}");
         return Err(Error::user(message).next("give two reads of the same file"));
     }
-    let mut warnings: Vec<Warning> = earlier.warnings.clone();
-    let more = later.warnings.iter().filter(|warning| !earlier.warnings.contains(warning));
-    warnings.extend(more.cloned());
+    let mut warnings = exit_warnings([earlier, later]);
     let mut leave_out = |reason: &str, which: &str| {
         warnings.push(Warning {
             fact: format!("{reason} is missing in the {which} read, so ktax omits it"),
@@ -307,11 +307,7 @@ pub fn together(title: String, source: String, tables: &[ExitTable]) -> ExitTabl
         next_step: "use --per vcpu to see it".into(),
     };
     let mut warnings: Vec<Warning> = partial.iter().map(left_out).collect();
-    for warning in tables.iter().flat_map(|table| &table.warnings) {
-        if !warnings.contains(warning) {
-            warnings.push(warning.clone());
-        }
-    }
+    warnings.extend(exit_warnings(tables));
     let rows_are = tables.first().map(|table| table.rows_are).unwrap_or_default();
     ExitTable { of: title, source, rows_are, rows, warnings, ..ExitTable::default() }
 }

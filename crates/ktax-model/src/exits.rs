@@ -273,6 +273,17 @@ impl ExitTable {
 /// No architecture has a tenth of this. A text with more has addresses among its reasons.
 pub const EXIT_REASONS_MAX: usize = 4096;
 
+/// The warnings of all tables, each once.
+pub fn exit_warnings<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Vec<Warning> {
+    let mut warnings: Vec<Warning> = Vec::new();
+    for warning in tables.into_iter().flat_map(|table| &table.warnings) {
+        if !warnings.contains(warning) {
+            warnings.push(warning.clone());
+        }
+    }
+    warnings
+}
+
 /// Refuses exit tables that no recorder writes, wherever they come from.
 pub fn check_exits<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Result<()> {
     tables.into_iter().enumerate().try_for_each(|(index, table)| check_table(index + 1, table))

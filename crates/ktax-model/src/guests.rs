@@ -45,12 +45,10 @@ pub struct GuestSide {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GuestWork {
+    /// Boots and powers off.
     Boot,
     /// Has no kernel, and leaves for one reason, `count` times.
-    Raw {
-        kind: String,
-        count: u32,
-    },
+    Raw { kind: String, count: u32 },
     /// One program, from its start to its end.
     Program(Workload),
 }

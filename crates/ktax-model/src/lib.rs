@@ -77,7 +77,7 @@ pub use effect::{
 pub use error::{Context as ErrorContext, Error, ErrorKind, Result};
 pub use exits::{
     EXIT_REASONS_MAX, ExitAccount, ExitCounter, ExitEvents, ExitPair, ExitParts, ExitRow, ExitRows,
-    ExitRun, ExitTable, MissingEvents, OpenExit, RecorderCost, check_exits,
+    ExitRun, ExitTable, MissingEvents, OpenExit, RecorderCost, check_exits, exit_warnings,
 };
 pub use fact::FactDifference;
 pub use failure::{Blame, FREE_DISK_GIB, Failure};

@@ -19,7 +19,7 @@ use crate::view::{Legend, Records, Report, Section, Value, View};
 use ktax_host::text::counted;
 use ktax_model::{
     ExitCounter, ExitEvents, ExitParts, ExitRow, ExitRows, ExitTable, RecorderCost, SavedResult,
-    Warning,
+    exit_warnings,
 };
 use ktax_stats::tables::share_percent;
 
@@ -43,7 +43,7 @@ impl Report for ExitTables<'_> {
             title,
             headline: headline(self.0),
             sections: all,
-            warnings: warnings(self.0),
+            warnings: exit_warnings(self.0),
             legend: legend(self.0),
             ..View::default()
         }
@@ -136,17 +136,6 @@ pub fn sections(title: &str, table: &ExitTable) -> Vec<Section> {
 /// Section with the remarks of recorders, which stands once on a page.
 pub fn remarks<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Section {
     Section::Sentences(recorder_sentence(tables).into_iter().collect())
-}
-
-/// Returns the warnings of all tables, each once.
-pub fn warnings<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Vec<Warning> {
-    let mut warnings: Vec<Warning> = Vec::new();
-    for warning in tables.into_iter().flat_map(|table| &table.warnings) {
-        if !warnings.contains(warning) {
-            warnings.push(warning.clone());
-        }
-    }
-    warnings
 }
 
 fn has_parts(table: &ExitTable) -> bool {

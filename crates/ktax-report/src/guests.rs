@@ -162,37 +162,27 @@ fn metric_unit(metric: &str) -> &'static str {
     }
 }
 
-const RECORD_COLUMNS: [&str; 9] = [
-    "workload",
-    "operation",
-    "ops",
-    "verdict",
-    "exits",
-    "time_ns",
-    "host_ns",
-    "guest_ns",
-    "failures",
+/// Columns before the times by layout.
+const RECORD_COLUMNS: [(&str, fn(&Row) -> Value); 9] = [
+    ("workload", |row| (&row.row).into()),
+    ("operation", |row| (&row.operation).into()),
+    ("ops", |row| row.ops.into()),
+    ("verdict", |row| row.verdict.text().into()),
+    ("exits", |row| base_run(row).map(|run| run.table.exits()).into()),
+    ("time_ns", |row| base_run(row).map(|run| run.table.sum_ns()).into()),
+    ("host_ns", |row| row.effect(GUEST_TIME).map(|effect| effect.base).into()),
+    ("guest_ns", |row| row.effect(GUEST_TIME).map(|effect| effect.change).into()),
+    ("failures", |row| row.failed_boots().into()),
 ];
 
 fn alone_records(rows: &[Row]) -> Records {
     let times = |row: &Row| row.guests().map_or(Vec::new(), |guests| guests.times_ns.base.clone());
     let layouts = rows.iter().map(|row| times(row).len()).max().unwrap_or(0);
     let numbered = (0..layouts).map(|layout| format!("time_ns_{layout}"));
-    let mut records = Records::new(RECORD_COLUMNS.map(str::to_owned).into_iter().chain(numbered));
+    let fixed = RECORD_COLUMNS.map(|(name, _)| name.to_owned());
+    let mut records = Records::new(fixed.into_iter().chain(numbered));
     for row in rows {
-        let table = exit_runs(std::slice::from_ref(row)).next().map(|(_, run)| &run.table);
-        let host_effect = row.effect(GUEST_TIME);
-        let fixed: [Value; 9] = [
-            (&row.row).into(),
-            (&row.operation).into(),
-            row.ops.into(),
-            row.verdict.text().into(),
-            table.map(|table| table.exits()).into(),
-            table.map(|table| table.sum_ns()).into(),
-            host_effect.map(|effect| effect.base).into(),
-            host_effect.map(|effect| effect.change).into(),
-            row.failed_boots().into(),
-        ];
+        let fixed = RECORD_COLUMNS.map(|(_, cell)| cell(row));
         records.push(fixed.into_iter().chain(times(row).into_iter().map(Value::from)));
     }
     records
@@ -285,7 +275,11 @@ fn alone_tables(rows: &[Row]) -> impl Iterator<Item = Section> {
 }
 
 fn exit_runs(rows: &[Row]) -> impl Iterator<Item = (&Row, &ExitRun)> {
-    rows.iter().filter_map(|row| Some((row, row.guests()?.runs.base.as_ref()?)))
+    rows.iter().filter_map(|row| Some((row, base_run(row)?)))
+}
+
+fn base_run(row: &Row) -> Option<&ExitRun> {
+    row.guests()?.runs.base.as_ref()
 }
 
 const COMPARED_COLUMNS: [(&str, Kind); 9] = [

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::path::{Path, PathBuf};
 
-use super::init::{CommandOutput, FrameProblem, ORDER_ITEM, Order, parse_frames};
+use super::init::{CommandOutput, ORDER_ITEM, Order, parse_frames};
 use super::initramfs::{self, Given, THIS_PROGRAM};
 use super::{boot_line, exact_time, new_scratch, no_answer, script, unprepared, unprepared_row};
 use ktax_engine::argv::{LATE_TIMER, MACHINE, TRANSLATOR, escape, monitor};
@@ -60,17 +60,12 @@ pub struct KvmHost<'a> {
 
 /// The part of a host's life that one QEMU runs.
 enum RunSpan<'a> {
+    /// From power-on to power-off.
     Whole,
     /// From power-on to where init freezes the machine, its memory in a file.
-    ToFreeze {
-        ram: &'a Path,
-    },
+    ToFreeze { ram: &'a Path },
     /// From the freeze to power-off, with an order; QEMU inherits the file with the state.
-    FromFreeze {
-        ram: &'a Path,
-        order: &'a Path,
-        state: BorrowedFd<'a>,
-    },
+    FromFreeze { ram: &'a Path, order: &'a Path, state: BorrowedFd<'a> },
 }
 
 impl KvmHost<'_> {
@@ -216,12 +211,10 @@ impl<'a> Session<'a> {
     }
 
     fn parse(&self, frames: &[u8], commands: usize) -> Result<Vec<CommandOutput>, Stop> {
-        parse_frames(frames, commands).map_err(|problem| match problem {
-            FrameProblem::Init(reason) => {
-                Failure::Refused { message: format!("the KVM host cannot be used: {reason}") }
-                    .into()
-            }
-            FrameProblem::Garbled(reason) => self.failed(Failure::Garbled { reason }),
+        parse_frames(frames, commands).map_err(|failure| match failure {
+            // Init says why; the console adds nothing.
+            Failure::Refused { .. } => failure.into(),
+            failure => self.failed(failure),
         })
     }
 

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::initramfs::{FREEZE, MODULES, ORDER};
 use ktax_host::text::{counted, escape_bytes};
-use ktax_model::{Error, Result};
+use ktax_model::{Error, Failure, Result};
 
 const FRAMES: &str = "/dev/ttyS1";
 /// Files for a command's output while it runs, since a pipe could fill up.
@@ -194,20 +194,9 @@ pub struct CommandOutput {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 enum Header {
     /// A command has ended; how many bytes it wrote to stdout and stderr.
-    Ran {
-        status: u8,
-        stdout: usize,
-        stderr: usize,
-    },
-    Failed {
-        reason: String,
-    },
-}
-
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum FrameProblem {
-    Init(String),
-    Garbled(String),
+    Ran { status: u8, stdout: usize, stderr: usize },
+    /// Init cannot go on.
+    Failed { reason: String },
 }
 
 pub(super) fn write_frame(out: &mut impl Write, output: &CommandOutput) -> io::Result<()> {
@@ -233,8 +222,8 @@ fn header_line(header: &Header) -> io::Result<Vec<u8>> {
 pub(super) fn parse_frames(
     mut bytes: &[u8],
     commands: usize,
-) -> Result<Vec<CommandOutput>, FrameProblem> {
-    let garbled = |reason: String| FrameProblem::Garbled(reason);
+) -> Result<Vec<CommandOutput>, Failure> {
+    let garbled = |reason: String| Failure::Garbled { reason };
     let mut answers = Vec::new();
     while !bytes.is_empty() {
         let end = bytes.iter().take(HEADER_MAX).position(|byte| *byte == b'\n');
@@ -246,7 +235,9 @@ pub(super) fn parse_frames(
         let (status, stdout, stderr) = match header {
             Header::Ran { status, stdout, stderr } => (status, stdout, stderr),
             Header::Failed { reason } => {
-                return Err(FrameProblem::Init(escape_bytes(reason.as_bytes())));
+                let reason = escape_bytes(reason.as_bytes());
+                let message = format!("the KVM host cannot be used: {reason}");
+                return Err(Failure::Refused { message });
             }
         };
         let mut take = |length| {
@@ -334,16 +325,20 @@ mod tests {
             (&bytes[..9], 1, "a line has no end"),
             (b"", 1, "0 of 1 command answered"),
         ] {
-            assert_eq!(parse_frames(bytes, commands), Err(FrameProblem::Garbled(expected.into())));
+            assert_eq!(
+                parse_frames(bytes, commands),
+                Err(Failure::Garbled { reason: expected.into() })
+            );
         }
-        assert!(matches!(parse_frames(b"hello\n", 1), Err(FrameProblem::Garbled(_))));
+        assert!(matches!(parse_frames(b"hello\n", 1), Err(Failure::Garbled { .. })));
     }
 
     #[test]
     fn init_says_why() {
         let mut bytes = Vec::new();
         write_failure(&mut bytes, "no \x1b[module").unwrap();
-        assert_eq!(parse_frames(&bytes, 1), Err(FrameProblem::Init("no \\x1b[module".into())));
+        let message = "the KVM host cannot be used: no \\x1b[module".to_owned();
+        assert_eq!(parse_frames(&bytes, 1), Err(Failure::Refused { message }));
     }
 
     proptest! {

@@ -147,30 +147,20 @@ pub struct FieldFilter {
 /// The meaning of an event for a vCPU's thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hook {
-    Enter {
-        only: Option<FieldFilter>,
-    },
-    Exit {
-        reason: Field,
-        detail: Option<Field>,
-    },
+    /// The thread enters the guest.
+    Enter { only: Option<FieldFilter> },
+    /// The thread has left the guest.
+    Exit { reason: Field, detail: Option<Field> },
     /// KVM_RUN returns to the VMM: the other end of the time *in* it.
-    Return {
-        reason: Field,
-        errno: Field,
-    },
+    Return { reason: Field, errno: Field },
+    /// The thread goes on in the VMM.
     ToUser,
-    ToKernel {
-        only: FieldFilter,
-    },
-    Switch {
-        from: Field,
-        state: Field,
-        to: Field,
-    },
-    Wakeup {
-        thread: Field,
-    },
+    /// The thread comes back from the VMM.
+    ToKernel { only: FieldFilter },
+    /// A CPU goes from one thread to another.
+    Switch { from: Field, state: Field, to: Field },
+    /// A thread that slept could run.
+    Wakeup { thread: Field },
 }
 
 impl Hook {

@@ -2,10 +2,10 @@
 
 use crate::exits::headline::diff_headline;
 use crate::exits::tables::{bars, reason_table};
-use crate::exits::{title, warnings};
+use crate::exits::title;
 use crate::number;
 use crate::view::{Legend, Line, Records, Report, Section, SideLine, Table, View};
-use ktax_model::{ExitPair, ExitRow, ExitTable, SavedResult};
+use ktax_model::{ExitPair, ExitRow, ExitTable, SavedResult, exit_warnings};
 use ktax_stats::tables::change_percent;
 
 #[derive(Debug, Clone, Copy)]
@@ -65,7 +65,7 @@ impl Report for ExitDiff<'_> {
                     notes: vec![scale_sentence(self.0, scale)],
                 },
             ],
-            warnings: warnings([base, change]),
+            warnings: exit_warnings([base, change]),
             legend: Legend::default().with([
                 ("time delta %", "change minus base, in percent of base, of a reason's whole time"),
                 ("count delta %", "the same of how often it was"),
