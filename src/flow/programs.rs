@@ -389,11 +389,11 @@ pub(super) fn compiled_guest(
     directory: Option<&str>,
     session: &Session<'_>,
 ) -> Result<UserSpace, Error> {
-    let Some(directory) = directory.map(Path::new) else { return Ok(UserSpace::OWN) };
+    let Some(directory) = directory.map(Path::new) else { return Ok(UserSpace::own()) };
     let files = compile::read(directory)?;
     // Definitions may only use programs of the machine.
     if files.c.is_empty() {
-        return Ok(UserSpace::OWN);
+        return Ok(UserSpace::own());
     }
     session.observer.status("compiling the workloads");
     let program = compile::compile(&files, directory, &session.cache);
@@ -406,7 +406,7 @@ pub(super) fn compiled_guest(
 /// Guest of a plan: from the cache, or compiled again.
 pub(super) fn planned_guest(plan: &CountsPlan, session: &Session<'_>) -> Result<UserSpace, Error> {
     if plan.asked.guest.workloads_from.is_none() {
-        return Ok(UserSpace::OWN);
+        return Ok(UserSpace::own());
     }
     if let Some(guest) = UserSpace::find(&plan.key.guest, &session.cache) {
         return Ok(guest);

@@ -54,7 +54,7 @@ pub struct Exact {
 impl Exact {
     /// Prepares the engine; `cache` is ktax's own directory.
     pub fn new(qemu: Qemu, cache: &Path, limits: Limits, cancel: Cancel) -> Result<Exact, Failure> {
-        Exact::with_guest(UserSpace::OWN, qemu, cache, limits, cancel)
+        Exact::with_guest(UserSpace::own(), qemu, cache, limits, cancel)
     }
 
     /// Prepares the engine with a guest that may have more workloads.

@@ -5,29 +5,30 @@ use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use cpio::newc::{Builder, trailer};
 
 use ktax_host::cache::Holder;
-use ktax_host::disk::{is_sha256, read_own, sha256_of_parts, write_atomically};
+use ktax_host::disk::{is_sha256, read_own, sha256_of_parts, unpack, write_atomically};
 use ktax_program::PackedPrograms;
 
-// An array has one place in the binary; bytes behind a reference have one in each unit.
-static GUEST_BYTES: [u8; include_bytes!(env!("KTAX_GUEST")).len()] =
-    *include_bytes!(env!("KTAX_GUEST"));
-pub static GUEST: &[u8] = &GUEST_BYTES;
+pub static GUEST: LazyLock<Vec<u8>> =
+    LazyLock::new(|| unpack(include_bytes!(env!("KTAX_GUEST_Z"))));
 pub static HELLO: &[u8] = include_bytes!(env!("KTAX_HELLO"));
 /// The guest without a kernel: `guest/self-test/`.
 static SELF_TEST: &[u8] = include_bytes!(env!("KTAX_SELF_TEST"));
-static PLUGIN: &[u8] = include_bytes!(env!("KTAX_PLUGIN"));
+static PLUGIN: LazyLock<Vec<u8>> = LazyLock::new(|| unpack(include_bytes!(env!("KTAX_PLUGIN_Z"))));
 
 /// The program that is the guest's user space.
 #[derive(Debug, Clone)]
 pub struct UserSpace(Cow<'static, [u8]>);
 
 impl UserSpace {
-    pub const OWN: UserSpace = UserSpace(Cow::Borrowed(GUEST));
+    /// The user space with ktax's own workloads.
+    pub fn own() -> UserSpace {
+        UserSpace(Cow::Borrowed(&GUEST))
+    }
 
     /// Makes a user space with more workloads.
     pub fn compiled(program: Vec<u8>) -> UserSpace {
@@ -40,7 +41,7 @@ impl UserSpace {
 
     /// Returns the SHA-256 over the guest programs and the plugin. It is part of the Key.
     pub fn sha256(&self) -> String {
-        sha256_of_parts(&[&self.0, HELLO, PLUGIN])
+        sha256_of_parts(&[&*self.0, HELLO, &PLUGIN])
     }
 
     /// Keeps the program in the cache, for plans that are resumed.
@@ -51,8 +52,8 @@ impl UserSpace {
 
     /// Finds the user space of this hash: ktax's own, or one that the cache still has.
     pub fn find(sha256: &str, cache: &Path) -> Option<UserSpace> {
-        if UserSpace::OWN.sha256() == sha256 {
-            return Some(UserSpace::OWN);
+        if UserSpace::own().sha256() == sha256 {
+            return Some(UserSpace::own());
         }
         let dir = is_sha256(sha256).then(|| cache.join("payload").join(sha256))?;
         let found = UserSpace::compiled(read_own(&dir.join(GUEST_PROGRAM), MOST_BYTES).ok()?);
@@ -105,17 +106,17 @@ impl Payload {
 }
 
 pub fn guest_sha256() -> String {
-    UserSpace::OWN.sha256()
+    UserSpace::own().sha256()
 }
 
 /// Returns the SHA-256 over the parts of the self-test.
 pub fn self_test_sha256() -> String {
-    sha256_of_parts(&[SELF_TEST, PLUGIN])
+    sha256_of_parts(&[SELF_TEST, &PLUGIN])
 }
 
 /// Writes the files into the cache, unless they are there already.
 pub fn install(cache: &Path) -> io::Result<Payload> {
-    install_guest(&UserSpace::OWN, cache)
+    install_guest(&UserSpace::own(), cache)
 }
 
 /// Writes the files of another guest into the cache.
@@ -127,15 +128,15 @@ pub fn install_guest(guest: &UserSpace, cache: &Path) -> io::Result<Payload> {
         _holder: Arc::new(holder),
     };
     put(&payload.initrd, &build_initramfs(guest.program(), HELLO)?)?;
-    put(&payload.plugin, PLUGIN)?;
+    put(&payload.plugin, &PLUGIN)?;
     Ok(payload)
 }
 
 /// Writes the guest's programs, `ktax-guest` and `ktax-hello`, as executable files into the cache.
 pub fn install_programs(cache: &Path) -> io::Result<(PathBuf, PathBuf, Holder)> {
-    let (dir, holder) = directory(cache, &UserSpace::OWN)?;
+    let (dir, holder) = directory(cache, &UserSpace::own())?;
     let (guest, hello) = (dir.join(GUEST_PROGRAM), dir.join("ktax-hello"));
-    for (path, content) in [(&guest, GUEST), (&hello, HELLO)] {
+    for (path, content) in [(&guest, &**GUEST), (&hello, HELLO)] {
         put(path, content)?;
         fs::set_permissions(path, Permissions::from_mode(0o755))?;
     }

@@ -3,21 +3,31 @@
 
 mod read;
 
-pub use read::{
-    is_not_regular, is_sha256, lock_file, read_limited, read_own, read_own_text, read_text,
-    read_up_to, sha256, sha256_base64, sha256_of_file, sha256_of_parts, sha256_of_sparse_file,
-};
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::{FdFlags, fcntl_setfd};
 use std::ffi::OsStr;
 use std::fs::{File, Permissions, symlink_metadata};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io, thread};
+
+use flate2::read::ZlibDecoder;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::{FdFlags, fcntl_setfd};
 use tempfile::NamedTempFile;
+
+pub use read::{
+    is_not_regular, is_sha256, lock_file, read_limited, read_own, read_own_text, read_text,
+    read_up_to, sha256, sha256_base64, sha256_of_file, sha256_of_parts, sha256_of_sparse_file,
+};
+
+/// Unpacks a program that is part of ktax, as its build has packed it.
+pub fn unpack(packed: &[u8]) -> Vec<u8> {
+    let mut program = Vec::new();
+    ZlibDecoder::new(packed).read_to_end(&mut program).expect("the build packed it with zlib");
+    program
+}
 
 /// The first characters of a file's name until its content is complete.
 const UNFINISHED: &str = ".new-";

@@ -16,7 +16,7 @@ use ktax_engine::payload::{
     DIRECTORY_MODE, PROGRAM_MODE, append_console, append_file, end_archive,
 };
 use ktax_host::cache::Holder;
-use ktax_host::disk::{sha256, write_atomically};
+use ktax_host::disk::{sha256, unpack, write_atomically};
 use ktax_model::{Error, Result};
 
 /// A file that commands find at `/files/NAME`.
@@ -34,7 +34,7 @@ pub const GIVEN_MAX: u64 = 256 << 20;
 pub(super) const ORDER: &str = "/order.json";
 /// The program by which init freezes the machine and reads the order: `guest/vm/freeze.c`.
 pub(super) const FREEZE: &str = "/freeze";
-static FREEZE_PROGRAM: &[u8] = include_bytes!(env!("KTAX_FREEZE"));
+static FREEZE_PROGRAM: &[u8] = include_bytes!(env!("KTAX_FREEZE_Z"));
 
 /// Where the build put that program; for tests that execute it here.
 #[doc(hidden)]
@@ -65,7 +65,7 @@ pub(super) fn build(
     }
     members.push(match order {
         Some(order) => (ORDER.into(), order.to_json().into()),
-        None => (FREEZE.into(), FREEZE_PROGRAM.into()),
+        None => (FREEZE.into(), unpack(FREEZE_PROGRAM).into()),
     });
     archive(&members).map_err(unprepared(Path::new("the archive")))
 }

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use super::host::{Frozen, HostKernel, KvmHost};
 use super::init::{CommandOutput, Order};
@@ -12,6 +13,7 @@ use ktax_engine::payload;
 use ktax_engine::qemu::Qemu;
 use ktax_engine::wire::{self, Answer, arguments, parse_answer};
 use ktax_engine::{Cancel, Limits, Stop};
+use ktax_host::disk::unpack;
 use ktax_model::{
     ExitRun, ExitTable, Failure, GuestRow, GuestSubject, GuestWork, Layout, Result, SavedResult,
     Side, Signature, Workload, read_results,
@@ -53,7 +55,7 @@ impl X86Guests {
     pub fn new(setup: X86Setup) -> Result<X86Guests> {
         let given = |name: &str, content| Given { name: name.to_owned(), content };
         let programs =
-            [("init", INIT), ("ktax-guest", payload::GUEST), ("ktax-hello", payload::HELLO)];
+            [("init", &**INIT), ("ktax-guest", &**payload::GUEST), ("ktax-hello", payload::HELLO)];
         let guests = pack(["dev", "proc", "sys", "tmp"], programs);
         let guests = guests.map_err(unprepared(Path::new("the guest's initramfs")))?;
         let initrd = |guest: &Guest| {
@@ -131,7 +133,7 @@ impl ReadyHost for X86Ready<'_> {
 }
 
 /// The guest's first process: it runs one program between two marks, and switches the guest off.
-static INIT: &[u8] = include_bytes!(env!("KTAX_VM_INIT"));
+static INIT: LazyLock<Vec<u8>> = LazyLock::new(|| unpack(include_bytes!(env!("KTAX_VM_INIT_Z"))));
 
 const TABLE: &str = "/tmp/table.json";
 
