@@ -286,7 +286,9 @@ fn a_plan_with_a_machine_that_is_none_is_refused() {
         AnyRunDir::open(&root).map(drop).map_err(|error| error.to_string())
     };
     assert_eq!(with(&|_| {}), Ok(()));
-    let ways = with(&|counts| counts["asked"]["machine"]["model"]["machine"]["l2"]["ways"] = 7.into());
+    let ways = with(&|counts| {
+        counts["asked"]["machine"]["model"]["machine"]["l2"]["ways"] = 7.into();
+    });
     assert!(ways.unwrap_err().contains("the machine cannot be modelled"));
     let name = with(&|counts| counts["key"]["model"]["machine"]["name"] = "a\nb 1 1".into());
     assert!(name.unwrap_err().contains("the machine cannot be modelled"));

@@ -15,8 +15,8 @@ pub struct ExperimentKey {
     /// Name in a file. `SIDE.boot_line` stands for `base.boot_line` and `change.boot_line`,
     /// `program.files` for `files` of a `[[program]]`.
     pub name: &'static str,
-    /// Flags of the base and of the change; the same twice where the key is not of a Side, and empty
-    /// where only a file sets it.
+    /// Flags of the base and of the change; the same twice where the key is not of a Side, and
+    /// empty where only a file sets it.
     pub flags: [&'static str; 2],
     /// Lines of help of both flags.
     pub help: [&'static str; 2],
@@ -261,8 +261,8 @@ pub static KEYS: &[ExperimentKey] = &[
         COUNTS_AND_TIMES,
         [
             "Use this setting for the base; NAME is a sysctl, or on the running kernel also thp, \
-             governor, prefix (a command that runs each loop: prefix='taskset -c 1') or kernel (one \
-             that you boot); repeat for more",
+             governor, prefix (a command that runs each loop: prefix='taskset -c 1') or kernel \
+             (one that you boot); repeat for more",
             "Use this setting for the change; repeat for more",
         ],
         |keys| !keys.sysctl.is_empty(),
@@ -431,9 +431,10 @@ pub static KEYS: &[ExperimentKey] = &[
         "machine.model",
         "--model",
         COUNTS,
-        "Model the caches, TLBs and branches of this machine: a name that `ktax experiments` lists, \
-         or a file that ends in .toml, as `ktax calibrate` writes one; or model the coherence of \
-         several CPUs. If the file has times, also estimate the cycles that the machine would take",
+        "Model the caches, TLBs and branches of this machine: a name that `ktax experiments` \
+         lists, or a file that ends in .toml, as `ktax calibrate` writes one; or model the \
+         coherence of several CPUs. If the file has times, also estimate the cycles that the \
+         machine would take",
         |file| file.machine.model.is_some(),
         |asked| {
             let model = asked.machines().0.and_then(|machine| machine.model.as_ref());
@@ -620,8 +621,8 @@ pub static KEYS: &[ExperimentKey] = &[
     program(
         "program.trace_files",
         "--trace-files",
-        "Run it once on this machine, in a sandbox that discards what it writes, and copy the files \
-         that it opens into the guest",
+        "Run it once on this machine, in a sandbox that discards what it writes, and copy the \
+         files that it opens into the guest",
         |program, _| switch(program.trace_files),
     ),
     program(
@@ -690,8 +691,8 @@ pub static KEYS: &[ExperimentKey] = &[
     program(
         "program.sizes",
         "--sizes",
-        "Run it twice, with each number in the place of {size}, so that what an operation costs and \
-         what its start costs are apart: --sizes 1000,2000",
+        "Run it twice, with each number in the place of {size}, so that what an operation costs \
+         and what its start costs are apart: --sizes 1000,2000",
         |_, sizes| match sizes {
             [from, to] => vec![format!("{from},{to}")],
             _ => Vec::new(),

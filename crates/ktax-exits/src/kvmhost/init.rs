@@ -1,8 +1,8 @@
 //! The host's first process: it mounts what a KVM host needs, loads KVM, runs the commands, writes
 //! what they printed to the second serial port, and switches the machine off.
 //!
-//! The format of that port: one line of JSON for each command, then as many bytes as that line says.
-//! The reader trusts none of it.
+//! The format of that port: one line of JSON for each command, then as many bytes as that line
+//! says. The reader trusts none of it.
 
 use std::fmt::Display;
 use std::fs::{self, File};

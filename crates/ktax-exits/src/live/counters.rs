@@ -1,10 +1,10 @@
 //! What KVM counts itself, without events.
 //!
 //! Statistics of each vCPU (KVM_GET_STATS_FD, Documentation/virt/kvm/api.rst 4.131): how many exits
-//! there were, how many for some reasons, other counts, and times of halts alone. They cost nothing,
-//! and need no privilege but that over the VMM. Only the VMM can open them (KVM refuses every other
-//! process's ioctl), so ktax takes the file descriptors of a VMM that has opened them, as QEMU 8 and
-//! later do.
+//! there were, how many for some reasons, other counts, and times of halts alone. They cost
+//! nothing, and need no privilege but that over the VMM. Only the VMM can open them (KVM refuses
+//! every other process's ioctl), so ktax takes the file descriptors of a VMM that has opened them,
+//! as QEMU 8 and later do.
 //!
 //! Tables of PowerPC: the files `timing` (e500, 440) and `timings` (book3s HV) in debugfs, to which
 //! the kernel only adds. The difference of two reads is a recording, so that ktax clears no file

@@ -25,8 +25,8 @@ impl Process {
         let is_initial = fs::read_link("/proc/self/ns/pid")
             .is_ok_and(|namespace| namespace.as_os_str() == INITIAL_NAMESPACE);
         if !is_initial {
-            let message = "ktax runs in a PID namespace of its own, where the kernel's thread IDs do \
-                           not match";
+            let message = "ktax runs in a PID namespace of its own, where the kernel's thread IDs \
+                           do not match";
             return Err(error(message, "run ktax on the host"));
         }
         let missing =

@@ -40,8 +40,8 @@ pub fn read_own_text(path: &Path, limit: u64) -> io::Result<String> {
 }
 
 /// Reads a file that a user named, of at most `limit` bytes. Some files have no end, such as
-/// `/dev/zero`. A FIFO is refused ([`is_not_regular`]), because its writer may never come; a pipe of
-/// the shell is read. A larger file is the error `FileTooLarge`.
+/// `/dev/zero`. A FIFO is refused ([`is_not_regular`]), because its writer may never come; a pipe
+/// of the shell is read. A larger file is the error `FileTooLarge`.
 pub fn read_limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let file = open_without_waiting(path, OFlags::empty())?;
     let found = file.metadata()?.file_type();
@@ -135,7 +135,8 @@ fn too_large(limit: u64) -> io::Error {
     io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {limit} bytes"))
 }
 
-/// Reads a text file that a user named, of at most `limit` bytes; `InvalidData` where it is no UTF-8.
+/// Reads a text file that a user named, of at most `limit` bytes; `InvalidData` where it is no
+/// UTF-8.
 pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
     as_text(read_limited(path, limit)?)
 }

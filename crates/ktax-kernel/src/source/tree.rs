@@ -1,5 +1,6 @@
-//! Everything that git does: lists the commits of a user's repository, and keeps source trees as tree objects in a git repository in the cache: of a user's directory or
-//! revision, and of the distribution's `linux-source-*` package.
+//! Everything that git does: lists the commits of a user's repository, and keeps source trees as
+//! tree objects in a git repository in the cache: of a user's directory or revision, and of the
+//! distribution's `linux-source-*` package.
 //!
 //! The id of a tree is a hash of its content, so the same source is built once, whatever it was
 //! called. A check-out writes only the files that differ from the last tree, so make compiles only

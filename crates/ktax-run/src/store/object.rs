@@ -332,7 +332,8 @@ mod tests {
     #[test]
     fn a_measurement_of_an_older_release_is_read() {
         let of = concat!(
-            r#"{"kernel_sha256":"ab","boot_line":"quiet","machine":{"cpu":"max","memory_mib":512},"#,
+            r#"{"kernel_sha256":"ab","boot_line":"quiet","machine":"#,
+            r#"{"cpu":"max","memory_mib":512},"#,
             r#""key":{"engine":"exact","qemu":"7.2","machine":"q35","cpu":"max","#,
             r#""memory_mib":512,"guest":"9","modules":["brd rd_nr=1 max_part=0 rd_size=65536","#,
             r#""ext4","zram","nf_tables"]},"workload":{"row":"stat","title":"t","operation":"o","#,
