@@ -16,8 +16,7 @@ use crate::model::{
     Sides, TimesPlan, UserProgram, module_and_parameters,
 };
 use crate::plan::{
-    self, CountsExperiment, Definition, Experiment, definition, definitions, mkfs,
-    program_rows,
+    self, CountsExperiment, Definition, Experiment, definition, definitions, mkfs, program_rows,
 };
 use crate::program::{
     self, Contents, LoadedModule, NativePrograms, PackedModules, PackedPrograms, ProgramsAlone,
