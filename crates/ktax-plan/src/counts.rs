@@ -3,7 +3,7 @@
 use crate::bounds::{CPUS, LONGEST_BOOT_LINE, MEMORY_MIB};
 use crate::error::{Error, memory, printable_line, program as program_error, range};
 use crate::experiment::Experiment;
-use crate::file::{ExperimentFile, MachineKeys, SubjectKeys};
+use crate::file::{ExperimentFile, SubjectKeys};
 use crate::keys::with_flag;
 use crate::models::ModelKey;
 use crate::program::{check_files, check_sysctl, checked_hooks};
@@ -56,7 +56,7 @@ impl CountsExperiment {
         let mut base = file.base.subject().ok_or_else(|| missing("base.kernel"))?;
         let change = file.change.as_ref().and_then(|keys| keys.subject());
         let mut change = change.ok_or_else(|| missing("change.kernel"))?;
-        let machine = machine_of_keys(&file.machine)?;
+        let machine = file.machine.machine()?;
         let (defined, workloads) =
             program::split_names(&with_definitions(&file.definitions)?, file.workloads.as_deref())?;
         let disk;
@@ -241,18 +241,6 @@ fn disks_of_sides(file: &ExperimentFile) -> Result<[Option<Disk>; 3], Error> {
     Ok(match base == change {
         true => [base, None, None],
         false => [None, base, change],
-    })
-}
-
-fn machine_of_keys(keys: &MachineKeys) -> Result<Machine, Error> {
-    let MachineKeys { cpu, memory_mib, cpus, quantum, model, .. } = keys.clone();
-    let usual = Machine::with_cpus(cpus.unwrap_or(Machine::default().cpus));
-    Ok(Machine {
-        cpu: cpu.unwrap_or(usual.cpu),
-        memory_mib: memory_mib.unwrap_or(usual.memory_mib),
-        cpus: usual.cpus,
-        quantum,
-        model: model.as_ref().map(ModelKey::model).transpose()?,
     })
 }
 

@@ -9,7 +9,7 @@ use crate::program::ProgramKeys;
 use crate::workloads::{Definition, ParamValue};
 use ktax_engine::EngineEntry;
 use ktax_host::text::{escape_lines, shell_path};
-use ktax_model::{Accelerator, HostKind, Subject};
+use ktax_model::{Accelerator, HostKind, Machine, Subject};
 
 /// Keys of an experiment file or the command line, for all methods; absent keys have defaults.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -133,6 +133,21 @@ pub struct MachineKeys {
     pub cores: Option<u32>,
     /// Accelerator that executes the guest's instructions.
     pub accelerator: Option<Accelerator>,
+}
+
+impl MachineKeys {
+    /// The machine of guests that are counted.
+    pub(super) fn machine(&self) -> Result<Machine, Error> {
+        let MachineKeys { cpu, memory_mib, cpus, quantum, model, .. } = self.clone();
+        let usual = Machine::with_cpus(cpus.unwrap_or(Machine::default().cpus));
+        Ok(Machine {
+            cpu: cpu.unwrap_or(usual.cpu),
+            memory_mib: memory_mib.unwrap_or(usual.memory_mib),
+            cpus: usual.cpus,
+            quantum,
+            model: model.as_ref().map(ModelKey::model).transpose()?,
+        })
+    }
 }
 
 /// Kernel and settings of a Side.
