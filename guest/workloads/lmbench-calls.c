@@ -16,10 +16,12 @@
 #include "lmbench.h"
 #include "tools.h"
 
+enum { MOST_BYTES = 65536 };
+
 /* A process runs one row, so they share these. */
 static int fd;
 static const char *path;
-static char data[65536] __attribute__((aligned(PAGE)));
+static char *data; /* on a page boundary: how many pages it has decides what a write costs */
 static uint64_t bytes;
 
 void overhead(const struct order *o, int (*op)(void))
@@ -320,9 +322,10 @@ static void fill_data(const struct order *o)
 {
 	bytes = param(o, "bytes", 0);
 	errno = EFBIG;
-	if (bytes > sizeof(data))
+	if (bytes > MOST_BYTES)
 		fail("bytes");
-	memset(data, 'x', sizeof(data));
+	data = pages(MOST_BYTES / PAGE);
+	memset(data, 'x', MOST_BYTES);
 }
 
 /* Create a file, write `bytes` to it at once, close it, delete it. */
