@@ -1,6 +1,6 @@
 #!/bin/sh
-# Lays out what is installed: the program, its manual pages, completions, documents and licences, below a prefix such as
-# /usr. Usage: stage.sh KTAX PREFIX
+# Lays out what is installed: the program, its manual pages, completions, the schema of its JSON, documents and licences,
+# below a prefix such as /usr. Usage: stage.sh KTAX PREFIX
 set -eu
 cd "$(dirname "$0")/.."
 ktax=$1 prefix=$2 share=$2/share
@@ -19,6 +19,8 @@ completions() {
 completions bash bash-completion/completions/ktax
 completions zsh zsh/vendor-completions/_ktax
 completions fish fish/vendor_completions.d/ktax.fish
+mkdir -p "$share/ktax"
+"$ktax" report --schema >"$share/ktax/result.schema.json"
 
 mkdir -p "$doc/docs" "$doc/campaigns"
 cp README.md METHODOLOGY.md CHANGELOG.md LICENSE "$doc"

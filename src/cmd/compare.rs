@@ -12,7 +12,7 @@ use crate::flow::remaining::Part;
 use crate::flow::{self, Ended, Error, Options, Session};
 use crate::model::{Comparison, Side};
 use crate::plan::Experiment;
-use crate::report::{self, Named, Report};
+use crate::report::{self, Document};
 use crate::rundir::{AnyRunDir, check_free};
 use crate::text::shell_path;
 
@@ -79,11 +79,9 @@ fn measure(
             ended => return stopped(&dirs, index, ended.map(drop)),
         }
     }
-    let names: Vec<&str> = points.iter().map(|(name, _)| name.as_str()).collect();
-    let named = names.iter().zip(&comparisons).map(|(name, report)| Named { name, report });
-    let named: Vec<Named<'_>> = named.collect();
-    let named: Vec<&dyn Report> = named.iter().map(|one| one as &dyn Report).collect();
-    args.output.print_all(&named)?;
+    let named = points.iter().zip(&comparisons);
+    let named = named.map(|((name, _), report)| Document::named(name, report));
+    args.output.print_all(&named.collect::<Vec<Document<'_>>>())?;
     say_where(&out);
     dirs.iter()
         .zip(&comparisons)

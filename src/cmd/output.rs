@@ -11,7 +11,7 @@ use super::choice::{Choice, named, one_of};
 use crate::flow::{self, Error};
 use crate::model::Saved;
 use crate::report::{
-    self, FORMATS, Format, HTML, JSON, Report, TEXT, TextOptions, plain_table, to_json,
+    Document, FORMATS, Format, HTML, JSON, Report, TEXT, TextOptions, plain_table, to_json,
 };
 use crate::text::{ascii, escape};
 
@@ -54,33 +54,33 @@ fn page(path: PathBuf) -> Result<PathBuf, Error> {
 impl OutputArgs {
     /// Prints a result.
     pub fn print(&self, result: &dyn Report) -> Result<(), Error> {
-        self.print_all(&[result])
+        self.print_all(&[result.into()])
     }
 
     /// Prints several results, one after the other.
-    pub fn print_all(&self, results: &[&dyn Report]) -> Result<(), Error> {
-        let text = report::render_all(results, self.format(), self.text_options())?;
+    pub fn print_all(&self, results: &[Document<'_>]) -> Result<(), Error> {
+        let text = (self.format().write)(results, self.text_options())?;
         self.print_text(&text, results)
     }
 
     /// Prints results that were read from files.
     pub fn print_saved(&self, results: &[Saved]) -> Result<(), Error> {
-        self.print_all(&results.iter().map(|result| result as &dyn Report).collect::<Vec<_>>())
+        self.print_all(&documents(results))
     }
 
     /// Prints results that were read from files; as text only their summary.
     pub fn print_summary(&self, results: &[Saved], summary: &str) -> Result<(), Error> {
-        let all: Vec<&dyn Report> = results.iter().map(|result| result as &dyn Report).collect();
+        let all = documents(results);
         match self.format().name == TEXT.name {
             true => self.print_text(summary, &all),
             false => self.print_all(&all),
         }
     }
 
-    fn print_text(&self, text: &str, results: &[&dyn Report]) -> Result<(), Error> {
+    fn print_text(&self, text: &str, results: &[Document<'_>]) -> Result<(), Error> {
         write_stdout(text)?;
         if let Some(path) = &self.html {
-            flow::write_output(path, &report::render_all(results, HTML, TextOptions::default())?)?;
+            flow::write_output(path, &(HTML.write)(results, TextOptions::default())?)?;
         }
         Ok(())
     }
@@ -100,6 +100,10 @@ impl OutputArgs {
         };
         TextOptions { colour, ..text_options() }
     }
+}
+
+fn documents(results: &[Saved]) -> Vec<Document<'_>> {
+    results.iter().map(|saved| Document::named(&saved.name, saved)).collect()
 }
 
 /// Options for text of the terminal's width, without colour.

@@ -6,14 +6,14 @@ use super::Exit;
 use super::choice::{Choice, SIDES, named, one_of};
 use super::output::{OutputArgs, note, write_bytes, write_stdout};
 use crate::flow::{self, Error};
-use crate::model::{Comparison, Saved, SavedResult, Side};
-use crate::report::{EXPORTS, Export, Named, Report, Shape, versions};
+use crate::model::{Comparison, Saved, SavedResult, Side, result_schema};
+use crate::report::{Document, EXPORTS, Export, Shape, to_json, versions};
 
 /// Print the saved results of runs, searches and ledgers.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Read this directory of a run, a sweep, a search or a ledger, or this file of --json
-    #[arg(value_name = "DIR|FILE", required = true)]
+    #[arg(value_name = "DIR|FILE", required_unless_present = "schema")]
     results: Vec<PathBuf>,
     /// Print the columns of a published table (unrelated to --layouts)
     #[arg(short = 'L', long, value_parser = one_of(&SHAPES))]
@@ -38,6 +38,9 @@ pub struct Args {
     #[arg(long, alias = "machine", value_name = "FILE", help_heading = "Output")]
     #[arg(conflicts_with_all = ["layout", "versions", "paths"])]
     model: Option<PathBuf>,
+    /// Print the JSON schema of what --json prints, and no result
+    #[arg(long, exclusive = true, help_heading = "Output")]
+    schema: bool,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -51,6 +54,10 @@ const SHAPES: [Choice<Shape>; 3] = [
 /// Prints the results one after the other. The exit status does not depend on the rows, because
 /// nothing is measured or compared.
 pub fn run(args: &Args) -> Result<Exit, Error> {
+    if args.schema {
+        write_stdout(&to_json(&result_schema())?)?;
+        return Ok(Exit::Ok);
+    }
     if let (Some(row), Some(form)) = (&args.explain, args.paths) {
         return print_paths(&args.results, row, form, args.side);
     }
@@ -74,9 +81,8 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
 /// Prints a row of each comparison that has it.
 fn explain(row: &str, results: &[Saved], output: &OutputArgs) -> Result<Exit, Error> {
     let explained = flow::explained(row, results)?;
-    let named: Vec<Named<'_>> =
-        explained.iter().map(|(name, report)| Named { name, report }).collect();
-    output.print_all(&named.iter().map(|one| one as &dyn Report).collect::<Vec<_>>())?;
+    let documents = explained.iter().map(|(name, report)| Document::named(name, report));
+    output.print_all(&documents.collect::<Vec<Document<'_>>>())?;
     Ok(Exit::Ok)
 }
 

@@ -16,7 +16,7 @@ use crate::model::NativeTable;
 use crate::plan::{
     self, BuiltIn, Definition, ExperimentFile, Ledger, definitions, with_definitions,
 };
-use crate::report::{self, Named, Report, TextOptions};
+use crate::report::{self, Document, TextOptions};
 use crate::text::counted;
 
 /// List the workloads, describe one, or run one on the running kernel.
@@ -266,12 +266,10 @@ fn run_natively(args: &RunArgs) -> Result<Exit, Error> {
     if ended == Ended::Cancelled {
         note!("ktax: stopped; all processes ended and their files are removed");
     }
-    let named = tables.iter().map(|table| Named {
-        name: if orders.len() == 1 { "" } else { &table.workload },
-        report: table,
+    let documents = tables.iter().map(|table| {
+        Document::named(if orders.len() == 1 { "" } else { &table.workload }, table)
     });
-    let named: Vec<Named<'_>> = named.collect();
-    let reports: Vec<&dyn Report> = named.iter().map(|page| page as &dyn Report).collect();
+    let reports: Vec<Document<'_>> = documents.collect();
     if !reports.is_empty() {
         args.output.print_all(&reports)?;
     }

@@ -10,7 +10,9 @@ use crate::model::{
     read_results,
 };
 use crate::plan::{self, BuiltIn, ModelKey};
-use crate::report::{Explained, FORMATS, JSON, Report, TextOptions, render, results_of_page};
+use crate::report::{
+    Document, Explained, FORMATS, JSON, Report, TextOptions, render, results_of_page,
+};
 use crate::rundir::AnyRunDir;
 use crate::text::{escape, escape_path, nearest, shell_path};
 use crate::{analyse, exits};
@@ -137,9 +139,10 @@ pub(super) const VALIDATION: &str = "validation.json";
 
 /// Reports of the formats that have a file beside the result, by file name.
 pub(super) fn reports(report: &dyn Report) -> Result<Vec<(&'static str, String)>, Error> {
-    let files = FORMATS.iter().filter_map(|format| Some((format.file?, *format)));
+    let document = [Document::from(report)];
+    let files = FORMATS.iter().filter_map(|format| Some((format.file?, format)));
     files
-        .map(|(name, format)| Ok((name, render(report, format, TextOptions::default())?)))
+        .map(|(name, format)| Ok((name, (format.write)(&document, TextOptions::default())?)))
         .collect()
 }
 

@@ -14,7 +14,7 @@ use super::error::Error;
 use super::results::saved;
 use super::session::Session;
 use crate::model::{CountsPlan, ErrorContext, ErrorKind};
-use crate::report::Report;
+use crate::report::{Document, Report};
 use crate::rundir::{AnyRunDir, RunDir};
 use crate::store::{
     Checked, Footprint, Group, Kept, Store, StoreError, Tagged, groups, measured, place_in,
@@ -105,7 +105,7 @@ fn mismatch(store: &Store, object: &Path, dir: &RunDir<CountsPlan>, group: &Grou
 /// Keeps a result, so that `ktax log` lists it. A failure is noted.
 pub(super) fn keep_result(result: &dyn Report, session: &Session<'_>) {
     if let Some(used) = &session.store {
-        if let Err(error) = used.store.put_result(&result.saved()) {
+        if let Err(error) = used.store.put_result(&Document::from(result).saved()) {
             note_once(session, used, &error);
         }
     }

@@ -9,6 +9,7 @@ mod page;
 pub mod paths;
 pub mod results;
 mod runs;
+mod schema;
 mod searches;
 mod timed;
 

@@ -19,6 +19,9 @@ use std::path::Path;
 
 /// One line for a terminal: dangerous characters become visible: `\n`, `\u{1b}`, `\u{202e}`.
 pub fn escape(text: &str) -> String {
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return text.to_owned();
+    }
     text.chars().fold(String::with_capacity(text.len()), |mut escaped, c| {
         if is_dangerous(c) {
             escaped.extend(c.escape_default());

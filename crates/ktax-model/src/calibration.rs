@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Costly, Modelled};
@@ -28,7 +29,7 @@ fn is_interval([low, high]: LowHigh) -> bool {
 }
 
 /// Measurements of `ktax calibrate` on one machine. Another microcode is another machine.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
     /// The CPU as it calls itself.
@@ -96,7 +97,7 @@ impl Calibration {
 }
 
 /// Costs that were fitted to rows that the machine ran.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CalibrationFit {
     /// Number of rows.
@@ -150,7 +151,7 @@ impl CalibrationFit {
 
 named_enum! {
     /// Things whose cost is fitted.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
     pub enum Fitted {
         /// Each instruction.
         Instruction = "instruction",
@@ -187,7 +188,7 @@ impl Fitted {
 }
 
 /// A row that a machine ran, with what was counted of it: all of one operation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CalibrationRow {
     /// Name of the row.
@@ -209,7 +210,7 @@ pub struct CalibrationRow {
 }
 
 /// Result of `ktax calibrate`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CalibrationTable {
     /// The file that has it.
@@ -230,7 +231,7 @@ pub struct CalibrationTable {
 }
 
 /// Cycles that a machine would take for a row, by its Calibration. It decides nothing.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Estimate {
     /// The machine's file.
@@ -252,7 +253,7 @@ pub struct Estimate {
 }
 
 /// A row that was both.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ValidatedRow {
     /// Name of the row.
@@ -278,7 +279,7 @@ impl ValidatedRow {
 }
 
 /// So many of so many.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Share {
     /// These.
@@ -288,7 +289,7 @@ pub struct Share {
 }
 
 /// Result of `ktax validate`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Validation {
     /// One line for people: the subjects.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -10,7 +11,7 @@ use crate::{
 };
 
 /// Boots of a row that have no measurement.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RowFailure {
     /// The first such Boot: its directory's name, or its pair's number.
@@ -24,7 +25,7 @@ pub struct RowFailure {
 }
 
 /// One Workload, compared.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
     /// The Workload's row name.
@@ -107,8 +108,7 @@ impl Row {
         if let Some(times) = self.times() {
             return *times.ns.get(side);
         }
-        let first = self.effects().first()?;
-        Some(if side == Side::Base { first.base } else { first.change })
+        Some(self.effects().first()?.value(side))
     }
 
     /// Number of Boots without a measurement.
@@ -132,7 +132,7 @@ impl Row {
 }
 
 /// All rows of a run directory: `comparison.json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Comparison {
     /// One line for people.
@@ -169,7 +169,7 @@ impl Comparison {
 }
 
 /// Conclusion about a row, the same for all methods.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// The change costs more, beyond the noise and the threshold.
@@ -230,7 +230,7 @@ impl Verdict {
 }
 
 /// A fact that travels with a result and is printed below it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Warning {
     /// The fact, and where it holds.

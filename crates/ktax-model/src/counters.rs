@@ -2,10 +2,12 @@
 
 mod table;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{AddAssign, Index, IndexMut, SubAssign};
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -30,6 +32,16 @@ macro_rules! serde_by_name {
         impl Serialize for $Group {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.serialize_str(self.name())
+            }
+        }
+
+        impl JsonSchema for $Group {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($Group).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": "string", "enum": $Group::NAMES })
             }
         }
 
@@ -185,7 +197,9 @@ impl<'de> Deserialize<'de> for Counts {
 }
 
 /// The number of one, in files and on the screen as the kernel's sources write it: `0xc0000102`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(try_from = "String", into = "String")]
 pub struct Msr(pub u32);
 

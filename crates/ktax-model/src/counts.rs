@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
@@ -14,7 +15,7 @@ use crate::{
 
 /// What a counting experiment asks for, merged and checked. Plans and comparisons hold it whole;
 /// a stored measurement holds one Side of it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AskedCounts {
     /// The shape of the computer, the same for both Sides.
@@ -30,7 +31,7 @@ pub struct AskedCounts {
 }
 
 /// Content of the guests of both Sides beside their kernels. The resolved content is in the Key.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AskedGuest {
     /// Modules that each guest loads, with their parameters, beside those of the disk.
@@ -208,7 +209,7 @@ fn with_asked(mut counts: Value) -> Value {
 }
 
 /// Evidence of exact counts for a row.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CountsEvidence {
     /// The Metric that decided: the first in process context that changed, else the headline; empty
@@ -262,7 +263,7 @@ pub struct CountsEvidence {
 }
 
 /// Two sizes of a program, the smaller one first.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OfSizes {
     /// The names of their rows.
     pub rows: [String; 2],
@@ -271,7 +272,7 @@ pub struct OfSizes {
 }
 
 /// Data of exact counts about all rows together.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct CountsComparison {
     /// What was asked for; files that tracing a program found are left out.
@@ -293,7 +294,7 @@ pub struct CountsComparison {
 }
 
 /// Growth of the cost of an operation with a parameter, over rows that differ in nothing else.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Growth {
     /// Common part of the rows' names: `fork-pages`.
@@ -322,7 +323,7 @@ pub struct Growth {
 }
 
 /// A power that was fitted.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GrowthPower {
     /// The exponent.

@@ -6,12 +6,13 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Context, Costly, Modelled, Msr, Sides, Verdict, is_default};
+use crate::{Context, Costly, Modelled, Msr, Side, Sides, Verdict, is_default};
 
 /// Difference of one Metric between the Sides. All values are per operation, in the Metric's unit.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Effect {
     /// The Metric's name.
@@ -48,6 +49,11 @@ pub struct Effect {
 }
 
 impl Effect {
+    /// Value of a Side, per operation.
+    pub fn value(&self, side: Side) -> f64 {
+        if side == Side::Base { self.base } else { self.change }
+    }
+
     /// The raw counts in its Layout; a file that ktax did not write may have no such Layout.
     pub fn counts(&self) -> Option<Sides<u64>> {
         let count_in = |samples: &Vec<u64>| samples.get(self.layout).copied();
@@ -56,7 +62,7 @@ impl Effect {
 }
 
 /// Contribution of one function to a delta, in the Effect's Layout and Context.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FunctionDelta {
     /// The symbol without the compiler's suffixes; `[user]` is user mode.
@@ -95,7 +101,7 @@ pub struct FunctionDelta {
 pub const LITTLE_OF_DELTA_PERCENT: u64 = 1;
 
 /// A function below the one that calls it, and what both Sides execute there.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PathDelta {
     /// Number of functions above it: those before it in its list.
@@ -120,7 +126,7 @@ pub struct PathDelta {
 }
 
 /// Functions, each called by the next one, and how long CPUs wait in the first of them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WaitStack {
     /// Function that waits, then its callers.
@@ -202,14 +208,7 @@ pub fn kept(paths: &[PathDelta], is_worth: impl Fn(&PathDelta) -> bool) -> Vec<u
 
 /// Counts of each function itself, if all that it calls is in the list, too.
 pub fn own(paths: &[PathDelta]) -> Vec<Own> {
-    let all = |path: &PathDelta| Own {
-        instructions: path.instructions.clone(),
-        rep_iterations: path.rep_iterations.clone(),
-        costly: path.costly.clone(),
-        wait: path.wait.clone(),
-        idle: path.idle.clone(),
-    };
-    let mut own: Vec<Own> = paths.iter().map(all).collect();
+    let mut own: Vec<Own> = paths.iter().map(PathDelta::counts).collect();
     for (path, caller) in paths.iter().zip(callers(paths)) {
         if let Some(caller) = caller {
             own[caller].instructions.less(&path.instructions);
@@ -232,6 +231,17 @@ impl Sides<u64> {
 }
 
 impl PathDelta {
+    /// Counts with those of all below it.
+    pub fn counts(&self) -> Own {
+        Own {
+            instructions: self.instructions.clone(),
+            rep_iterations: self.rep_iterations.clone(),
+            costly: self.costly.clone(),
+            wait: self.wait.clone(),
+            idle: self.idle.clone(),
+        }
+    }
+
     /// A path that has counts of instructions alone.
     pub fn with_instructions(depth: u32, function: &str, base: u64, change: u64) -> PathDelta {
         let none = || Sides { base: 0, change: 0 };
@@ -248,54 +258,39 @@ impl PathDelta {
     }
 }
 
-/// A slow way, with the feature that a kernel takes it without, and the ways that it replaces.
+/// A slow way, with the feature that a kernel takes it without.
 #[derive(Debug)]
 pub struct Fallback {
-    /// The slow way.
     pub function: &'static str,
-    /// The feature that the CPU lacks.
     pub feature: &'static str,
-    instead_of: &'static [&'static str],
+    /// The ways that it replaces, with spaces between them.
+    instead_of: &'static str,
+}
+
+const fn way(function: &'static str, feature: &'static str, instead_of: &'static str) -> Fallback {
+    Fallback { function, feature, instead_of }
 }
 
 /// Slow ways of x86-64, Linux 5.x and 6.x.
 const FALLBACKS: [Fallback; 5] = [
-    Fallback {
-        function: "memset_orig",
-        feature: "FSRS",
-        instead_of: &["memset", "__memset", "memset_erms"],
-    },
-    Fallback {
-        function: "memcpy_orig",
-        feature: "FSRM",
-        instead_of: &["memcpy", "__memcpy", "memcpy_erms"],
-    },
-    Fallback {
-        function: "rep_movs_alternative",
-        feature: "FSRM",
-        instead_of: &[
-            "copy_user_enhanced_fast_string",
-            "copy_user_generic_string",
-            "copy_user_short_string",
-        ],
-    },
-    Fallback {
-        function: "rep_stos_alternative",
-        feature: "FSRS",
-        instead_of: &["clear_user_erms", "clear_user_original", "clear_user_rep_good"],
-    },
-    Fallback {
-        function: "clear_page_orig",
-        feature: "ERMS",
-        instead_of: &["clear_page_erms", "clear_page_rep"],
-    },
+    way("memset_orig", "FSRS", "memset __memset memset_erms"),
+    way("memcpy_orig", "FSRM", "memcpy __memcpy memcpy_erms"),
+    way(
+        "rep_movs_alternative",
+        "FSRM",
+        "copy_user_enhanced_fast_string copy_user_generic_string copy_user_short_string",
+    ),
+    way("rep_stos_alternative", "FSRS", "clear_user_erms clear_user_original clear_user_rep_good"),
+    way("clear_page_orig", "ERMS", "clear_page_erms clear_page_rep"),
 ];
 
 /// Returns the feature for want of which one Side alone takes the slow way, if this function is
 /// that way, or one that it replaces. `is_one_sided` tells of a function whether only one Side
 /// executed it.
 pub fn lacking(function: &str, is_one_sided: impl Fn(&str) -> bool) -> Option<&'static str> {
-    let has = |way: &&Fallback| way.function == function || way.instead_of.contains(&function);
+    let has = |way: &&Fallback| {
+        way.function == function || way.instead_of.split(' ').any(|one| one == function)
+    };
     let way = FALLBACKS.iter().find(has).filter(|way| is_one_sided(way.function));
     way.map(|way| way.feature)
 }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result, Warning, is_default};
 
 /// Time of vCPUs, by the reason for which they left the guest.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExitTable {
     /// Subject of the table: a path, a VM; empty where nothing is known.
@@ -32,7 +33,7 @@ pub struct ExitTable {
     pub account: Option<ExitAccount>,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExitRows {
     /// Reasons for which the guest was left: each exit is in one row.
@@ -44,7 +45,7 @@ pub enum ExitRows {
     Accesses,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MissingEvents {
     pub events: ExitEvents,
@@ -52,7 +53,7 @@ pub struct MissingEvents {
     pub next_step: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExitEvents {
     /// Entries into the guest: without them no time is known.
@@ -61,7 +62,7 @@ pub enum ExitEvents {
     Scheduling,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExitPair {
     pub base: ExitTable,
@@ -73,7 +74,7 @@ pub struct ExitPair {
 }
 
 /// Exit table of a guest while it did something.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExitRun {
     pub row: String,
@@ -87,7 +88,7 @@ pub struct ExitRun {
 }
 
 /// Whether a recording is whole.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExitAccount {
     /// From each vCPU's first entry or exit to its end or the recording's, all together, ns.
@@ -106,7 +107,7 @@ pub struct ExitAccount {
 }
 
 /// Interval that had not ended when the recording did; it is in no row.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OpenExit {
     /// Reason of the exit, or the guest.
@@ -116,7 +117,7 @@ pub struct OpenExit {
 }
 
 /// Run time of the recorder's programs, ns, on average over those that were timed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RecorderCost {
     /// At an exit and the entry after it.
@@ -126,7 +127,7 @@ pub struct RecorderCost {
 }
 
 /// Parts of a row's time; they add up to its sum, ns.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExitParts {
     /// In the kernel on a CPU; of the guest's row, in the guest. Without scheduling events also
@@ -150,7 +151,7 @@ impl ExitParts {
     }
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExitRow {
     /// The kernel's name, or its number.
@@ -181,7 +182,7 @@ pub struct ExitRow {
 }
 
 /// A counter of KVM that is not the number of exits for one reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExitCounter {
     /// All exits, whatever their reason.

@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -9,7 +10,7 @@ use crate::{
     Workload,
 };
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GuestSubject {
     /// Kernel, as every experiment names it; a guest of e500v2 has none.
@@ -33,7 +34,7 @@ impl GuestSubject {
 }
 
 /// A Side's guest, with its Kernel as it was found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GuestSide {
     pub subject: GuestSubject,
@@ -42,7 +43,7 @@ pub struct GuestSide {
 }
 
 /// Work of a guest while it is recorded.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GuestWork {
     /// Boots and powers off.
@@ -54,7 +55,7 @@ pub enum GuestWork {
 }
 
 /// A row: what each Side's guest does.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GuestRow {
     /// Name of the row, as in the experiment; also its file name in a run directory.
@@ -62,7 +63,7 @@ pub struct GuestRow {
     pub work: GuestWork,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GuestsPlan {
     pub host: HostKind,
@@ -90,7 +91,7 @@ impl GuestsPlan {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HostKind {
     /// A Linux kernel with KVM for x86.
@@ -250,7 +251,7 @@ impl GuestSample {
     }
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GuestsEvidence {
     /// Effects with a change: [`TIME`], then [`EXITS`], of the change against the base. Without
@@ -284,7 +285,7 @@ pub const EXITS: &str = "exits";
 /// The Metric of the work's own time: base is the host itself, change is the guest.
 pub const GUEST_TIME: &str = "guest-time";
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GuestsComparison {
     pub plan: GuestsPlan,

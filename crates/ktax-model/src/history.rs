@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Machine, Verdict};
 
 /// Costs of rows over kernels, from measurements of the store.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct History {
     /// Name of the Metric that is counted.
@@ -22,7 +23,7 @@ pub struct History {
 }
 
 /// Measurements of one row that compare with each other, in the order of their kernels.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HistoryLine {
     /// The row's name.
@@ -44,7 +45,7 @@ pub struct HistoryLine {
 }
 
 /// Conditions that a command line asks for, beside kernel, boot line and row.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HistoryAsked {
     /// The CPU model and the memory.
@@ -56,7 +57,7 @@ pub struct HistoryAsked {
 }
 
 /// A measurement.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HistoryPoint {
     /// Place of the kernel in the lineage, from 0: the same for all lines of a lineage.
@@ -89,7 +90,7 @@ pub struct HistoryPoint {
 }
 
 /// A point against the one before it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgainstBefore {
     /// Verdict of the difference.
@@ -103,7 +104,7 @@ pub struct AgainstBefore {
 }
 
 /// Contribution of a function to a step.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StepFunction {
     /// Symbol, without the compiler's suffixes.
@@ -113,7 +114,7 @@ pub struct StepFunction {
 }
 
 /// A point against the last one that the cost had stepped to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgainstAnchor {
     /// Which point of the line the anchor is.
@@ -161,7 +162,7 @@ impl AgainstAnchor {
 }
 
 /// Difference of two Subjects, as a chain: each element is one step from the base to the change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Chain {
     /// Commits of a history, on the line of first parents.
@@ -187,7 +188,7 @@ impl Chain {
 }
 
 /// One step of a chain.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Element {
     /// A commit's id, an option with its value, a patch's path, a parameter.
@@ -199,7 +200,7 @@ pub struct Element {
 }
 
 /// Knowledge about the cost after a number of elements.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Point {
     /// Cost of one operation, in the Metric's unit.
@@ -209,7 +210,7 @@ pub enum Point {
 }
 
 /// An element that carries a share of the difference.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Carrier {
     /// The elements before it.
@@ -223,7 +224,7 @@ pub struct Carrier {
 }
 
 /// The search for the elements that carry the difference between two Subjects: `bisection.json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Bisection {
     /// One line for people.

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Costly, Estimate, GuestsPlan, Key, LowHigh, Verdict, Warning};
 
 /// Costs of several additions to one base, of each and of all of them together.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerTable {
     /// One line for people.
@@ -34,7 +35,7 @@ pub struct LedgerTable {
 }
 
 /// Part of an addition that the base's kernel has by itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AlreadyOn {
     /// The addition.
@@ -69,7 +70,7 @@ impl AlreadyOn {
 }
 
 /// Data of a method about a ledger's base.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 // There is only one of them, so a box would save nothing.
 #[allow(clippy::large_enum_variant)]
@@ -86,7 +87,7 @@ pub enum LedgerMethod {
 }
 
 /// One Workload.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerRow {
     /// The row's name.
@@ -103,7 +104,7 @@ pub struct LedgerRow {
 }
 
 /// Cost of one addition to a Workload.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerEntry {
     /// The addition.
@@ -117,7 +118,7 @@ pub struct LedgerEntry {
 }
 
 /// Changes by an addition.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerCosts {
     /// The first of the metrics: instructions in process context; of guests the time. The additions
@@ -185,7 +186,7 @@ impl LedgerCosts {
 }
 
 /// Cost of one Metric.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerMetric {
     /// The Metric's name.
@@ -195,7 +196,7 @@ pub struct LedgerMetric {
 }
 
 /// Number of times that a guest was left for one reason.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerExits {
     /// The exit reason.
@@ -207,7 +208,7 @@ pub struct LedgerExits {
 }
 
 /// Difference of one Metric, per operation; of guests in all.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerCost {
     /// Value without the addition, in the Layout whose delta is the median.
@@ -223,7 +224,7 @@ pub struct LedgerCost {
 }
 
 /// Cost of all additions together beyond the sum of their costs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerInteraction {
     /// The Metric's name.

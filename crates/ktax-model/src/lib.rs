@@ -111,7 +111,7 @@ pub use run::{
     Boot, Context, CpuPlace, CpuTime, Doing, MsrLine, Outcome, Parallel, Path, PrintedEnd, Profile,
     ProfileLine, Run, Sample,
 };
-pub use saved::{Saved, SavedError, SavedResult, read_results};
+pub use saved::{Saved, SavedError, SavedResult, read_results, result_schema};
 pub use subject::{
     Arch, BlockDevice, CONTENDED_QUANTUM, Disk, Identity, ImageFormat, Key, Layout, Machine,
     QUANTUM, Side, Sides, Step, Subject, module_and_parameters,

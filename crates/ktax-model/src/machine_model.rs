@@ -1,10 +1,11 @@
 //! Models of machines: caches, TLBs, predictors of branches, and the coherence of caches. Each
 //! counter of a model is a Metric that decides nothing.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A machine that is modelled: a file of `machines/`, or one like it. Lines have 64 bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MachineModel {
     /// Name: that of the file, of one that is built in without `.toml`.
@@ -43,7 +44,7 @@ pub struct MachineModel {
 }
 
 /// The size of a cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CacheSize {
     /// In KiB.
@@ -53,7 +54,7 @@ pub struct CacheSize {
 }
 
 /// The size of a TLB.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TlbSize {
     /// Translations of pages of 4 KiB; of all pages, if large ones have none of their own.
@@ -69,7 +70,7 @@ pub struct TlbSize {
 }
 
 /// A textbook predictor: gshare, and a stack of calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Branches {
     /// Number of branches that the predictor remembers.
@@ -175,7 +176,7 @@ fn sets(entries: u64, ways: u64, most: u64) -> Option<Sets> {
 }
 
 /// Kinds of models that run while a guest is counted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Model {
     /// Which cache lines travel between several CPUs.
@@ -204,7 +205,7 @@ impl Model {
 
 named_enum! {
     /// In which part of a guest's memory a cache line is.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
     pub enum Memory {
         /// The kernel's variables, and those of its modules.
         Data = "data",
@@ -232,7 +233,7 @@ impl Memory {
 }
 
 /// Cache lines of one name, and how often they travelled from one CPU to another in a Region.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CacheLine {
     /// Memory of the line.

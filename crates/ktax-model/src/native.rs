@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Failure, Growth, Signature, Workload};
 
 /// One Run on the running kernel.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NativeSample {
     /// Work signature of the Workload.
@@ -18,7 +19,7 @@ pub struct NativeSample {
 }
 
 /// One row, run several times, each time in a process of its own.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NativeRow {
     /// The Workload that ran.
@@ -35,7 +36,7 @@ pub struct NativeRow {
 }
 
 /// Several values of one quantity.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Summary {
     /// The middle value, of an even number the mean of the middle two.
@@ -49,7 +50,7 @@ pub struct Summary {
 }
 
 /// A column of a native table.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NativeColumn {
     /// The name in files, as workload definitions use it.
@@ -61,7 +62,7 @@ pub struct NativeColumn {
 }
 
 /// A Workload run on the running kernel: what `ktax workloads run` prints.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NativeTable {
     /// The Workload's name.
@@ -150,7 +151,7 @@ pub enum Count {
 pub type Counted = BTreeMap<&'static str, Count>;
 
 /// A command, run several times.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StatCommand {
     /// The program and its arguments.
@@ -160,7 +161,7 @@ pub struct StatCommand {
 }
 
 /// Interval of the median of repeated values, by its order statistics.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MedianInterval {
     /// One of the values.
@@ -172,7 +173,7 @@ pub struct MedianInterval {
 }
 
 /// The values of one StatCounter over the runs of one command.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Repeats {
     /// All of them, in the order of the runs.
@@ -193,7 +194,7 @@ pub struct Repeats {
 }
 
 /// Comparison of two commands by the pairs of their runs.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StatChange {
     /// Distance of the second above the first, in percent of it.
@@ -203,7 +204,7 @@ pub struct StatChange {
 }
 
 /// One StatCounter.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StatRow {
     /// [`StatCounter::name`].
@@ -221,7 +222,7 @@ pub struct StatRow {
 }
 
 /// Result of `ktax stat`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StatTable {
     /// `uname -r` of the running kernel.

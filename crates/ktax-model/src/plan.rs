@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -26,7 +27,7 @@ pub struct Plan<M = PlanMethod> {
 }
 
 /// A value for one of the three methods of measurement.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 // There are few of them at a time, so a box would save nothing.
 #[allow(clippy::large_enum_variant)]
@@ -112,7 +113,7 @@ pub const RUNNER: &str = "program";
 pub type Signature = BTreeMap<String, u64>;
 
 /// One row: a guest program with its parameters, resolved and ready to be ordered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
     /// The row's name, `fork-pages:pages=16`; also its file name in a run directory.
@@ -142,7 +143,7 @@ pub struct Workload {
 }
 
 /// Place of a Workload's Region.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Region {
     /// Between the markers of its program.

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Sides, is_default};
 
 /// A program of the user's, and what it runs with: a row of its own.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UserProgram {
     /// Name of its row, behind `program:`.
@@ -70,7 +71,7 @@ pub struct UserProgram {
 }
 
 /// One of the sizes of a program, whose row has its name and the size: `program:fio-256`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramSize {
     /// This one.
@@ -158,7 +159,7 @@ impl UserProgram {
 }
 
 /// Work of a program of the user's in a Region, as counted from outside: its work signature.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramWork {
     /// System calls by name; `other` are those that no function of the kernel served.
@@ -182,7 +183,7 @@ pub struct ProgramWork {
 }
 
 /// Bytes that system calls moved, from a program's exec to its exit.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TransferredBytes {
     /// `rchar` of `/proc/PID/io`.
@@ -199,7 +200,7 @@ impl ProgramWork {
 }
 
 /// One kind of work of which the Sides did not do as much.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorkDifference {
     /// The name of a system call, or `clock reads`, `page faults`, `forks`, `execs`,
@@ -212,7 +213,7 @@ pub struct WorkDifference {
 }
 
 /// Operations that a program counts itself.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CountedOperations {
     /// Printed number of each Side, in the headline's Layout.
@@ -223,7 +224,7 @@ pub struct CountedOperations {
 }
 
 /// Work of a program on both Sides.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorkEvidence {
     /// In the headline's Layout.

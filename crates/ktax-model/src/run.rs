@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{CacheLine, Costly, Counts, Failure, Msr, Signature, is_default};
 
 named_enum! {
     /// Contexts in which an instruction of a Region is executed.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
     pub enum Context {
         /// User mode, system calls and exceptions of tasks that enter user mode.
         Process = "process",
@@ -81,7 +82,7 @@ impl Sample {
 }
 
 /// The last lines that a program printed, escaped.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PrintedEnd {
     /// On its standard output.
@@ -114,7 +115,7 @@ pub struct Run<S = Sample> {
 
 /// One Boot: `boots/NNN-side/boot.json`. A KVM host says nothing of its kernel: the plan has the
 /// image's hash.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Boot {
     /// `uname -r` as the guest reports it.
@@ -203,7 +204,7 @@ pub struct Profile {
 }
 
 /// Time of one of several CPUs, by what it did, in instructions.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CpuTime {
     /// Time that it executed.
@@ -261,7 +262,7 @@ impl Parallel {
 
 named_enum! {
     /// Activity of one of several CPUs when its last slice ended.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     pub enum Doing {
         /// The CPU executed.
         Work = "work",
@@ -273,7 +274,7 @@ named_enum! {
 }
 
 /// Place of one of several CPUs when its time was over.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CpuPlace {
     /// Which CPU.

@@ -3,6 +3,8 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -13,7 +15,7 @@ use crate::{
 };
 
 /// A result with what a reader needs to know of it, as `plan.json` says it of a Plan.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Saved {
     /// [`FORMAT`].
@@ -32,7 +34,7 @@ pub struct Saved {
 }
 
 /// A result of any kind.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SavedResult {
     /// `comparison.json`
@@ -62,6 +64,21 @@ impl From<SavedResult> for Saved {
     fn from(result: SavedResult) -> Saved {
         Saved { format: FORMAT, name: String::new(), headline: String::new(), dir: None, result }
     }
+}
+
+/// What `--json` prints: a result, or several in an array.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code)]
+enum Printed {
+    One(Saved),
+    Several(Vec<Saved>),
+}
+
+/// JSON schema of what `--json` prints.
+pub fn result_schema() -> serde_json::Value {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    settings.into_generator().into_root_schema_for::<Printed>().into()
 }
 
 /// Part that is looked at first: another version has other keys, too.

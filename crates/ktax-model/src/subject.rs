@@ -4,12 +4,15 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Model, is_default};
 
 /// One of the two Subjects of a comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
     /// Subject that the change is measured against.
@@ -40,7 +43,7 @@ impl Side {
 }
 
 /// One value for each Side.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sides<T> {
     /// The base's value.
@@ -83,7 +86,7 @@ impl<T> Sides<T> {
 }
 
 /// The shape of the computer; both Sides share it unless it is the declared factor.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Machine {
     /// QEMU's name of a CPU model, with its features (`max`, `EPYC,-x2apic`).
@@ -143,7 +146,7 @@ impl Default for Machine {
 }
 
 /// A Kernel by its specification, and the boot line and settings that it is given.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Subject {
     /// A path, `debian:…`, or source; see `ktax help compare`.
@@ -266,7 +269,7 @@ fn quoted(word: &str) -> String {
 }
 
 /// One deterministic perturbation of a Boot that no honest result may depend on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Layout {
     /// QEMU's `-seed`: RDRAND, the firmware's rng-seed, and through them slab order and stack
@@ -279,7 +282,7 @@ pub struct Layout {
 }
 
 /// One Boot to make: a Side under a Layout.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
     /// Position in the Plan, from 0.
@@ -303,7 +306,7 @@ pub fn module_and_parameters(module: &str) -> (&str, &str) {
 }
 
 /// Counts compare only within one Key.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Key {
     /// `exact`.
@@ -336,7 +339,7 @@ impl Key {
 }
 
 /// Identity of a Kernel. It has a release or a build-id, or both.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Identity {
     /// `debian:NAME=VERSION`, or the absolute path of the file: either can be given as a kernel
@@ -362,7 +365,7 @@ pub struct Identity {
 }
 
 /// The form of an image, which decides how QEMU starts it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ImageFormat {
     /// The compressed image with a setup header that `make bzImage` builds.
@@ -374,7 +377,7 @@ pub enum ImageFormat {
 }
 
 /// The architecture an image is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Arch {
     /// 64-bit x86.
     #[serde(rename = "x86_64")]
@@ -414,7 +417,7 @@ impl Identity {
 }
 
 /// A file system in the guest's memory, on which workloads and programs have their files.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Disk {
     /// Type: `ext4`, `xfs`, `btrfs` or `f2fs`; or `overlay`, which lies on tmpfs.
@@ -460,7 +463,7 @@ impl fmt::Display for Disk {
 
 named_enum! {
     /// A block device in the guest's memory, by the name of its driver.
-    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     pub enum BlockDevice {
         /// A RAM disk.
         #[default]

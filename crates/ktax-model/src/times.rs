@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Failure, Identity, Side, Sides, Signature, UserProgram, Workload};
 
 /// Part of a Plan that only timed pairs need.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TimesPlan {
     /// The name of the engine.
@@ -51,7 +52,7 @@ pub struct TimesPlan {
 }
 
 /// Programs that run where they are.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramsHere {
     /// The directory in which they start.
@@ -85,7 +86,7 @@ impl TimesPlan {
 }
 
 /// Machines that an engine runs Subjects on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunsOn {
     /// The kernel that is running.
@@ -96,7 +97,7 @@ pub enum RunsOn {
 
 /// A Side. For the running kernel: settings that are made before its Boots and put back afterwards.
 /// For a guest: its Kernel and boot line.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TimedSubject {
     /// For a guest, a kernel as in every experiment. For the running kernel, a word for the Kernel
@@ -149,7 +150,7 @@ impl TimedSubject {
 }
 
 /// Accelerator that executes a guest's instructions.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Accelerator {
     /// The processor.
@@ -178,7 +179,7 @@ impl Accelerator {
 }
 
 /// The shape of a timed guest, the same for both Sides.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TimedMachine {
     /// QEMU's name of a CPU model, with its features.
@@ -284,7 +285,7 @@ pub struct TimedBlock {
 }
 
 /// A ratio of change to base, as in 1.05, with the interval in which it lies.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ratio {
     /// Hodges and Lehmann's estimate.
@@ -296,7 +297,7 @@ pub struct Ratio {
 }
 
 /// The A/A pairs of a row: the base in both places.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AaControl {
     /// Number of pairs.
@@ -308,7 +309,7 @@ pub struct AaControl {
 }
 
 /// Ratio of one pair for a row.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PairRatio {
     /// Place among all pairs, from 0.
@@ -321,7 +322,7 @@ pub struct PairRatio {
 }
 
 /// Evidence of the pairs for a row.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TimesEvidence {
     /// Nanoseconds of an operation: the median over the Boots, each the median of its loops. Absent
@@ -348,7 +349,7 @@ pub struct TimesEvidence {
 }
 
 /// Point of a curve where the faster Side becomes the slower one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Crossing {
     /// Common part of the rows' names.
@@ -366,7 +367,7 @@ pub struct Crossing {
 }
 
 /// Data of the pairs about all rows together.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TimesComparison {
     /// Seed of the order of the pairs.

@@ -1,18 +1,13 @@
 //! A search for the elements of a chain that carry a difference, as a report.
 
-use crate::view::{Kind, Line, Picture, Records, Report, Section, Steps, Table, View};
+use crate::view::{Columns, Fields, Picture, Records, Report, Section, Steps, Table, View};
 use crate::{number, verdict, words};
 use ktax_host::text::{counted_as, escape};
 use ktax_model::{
     Bisection, Carrier, Chain, Comparison, Element, Point, SavedResult, Verdict, metric,
 };
 
-const COLUMNS: [&str; 9] =
-    ["point", "element", "title", "row", "metric", "cost", "delta", "share_percent", "skipped"];
-
 impl Report for Bisection {
-    /// Shows the elements that carry the difference, the largest first, then the rest and what was
-    /// skipped.
     fn view(&self) -> View {
         let found = self.found.as_deref().unwrap_or_default();
         View {
@@ -23,9 +18,9 @@ impl Report for Bisection {
             sections: vec![
                 steps_picture(self, found),
                 Section::table(carriers_table(self, found)),
-                Section::Sentences(rest_sentence(self, found).into_iter().collect()),
-                Section::Sentences(unfinished_sentence(self).into_iter().collect()),
-                Section::Sentences(spread_sentence(self).into_iter().collect()),
+                Section::sentences(rest_sentence(self, found)),
+                Section::sentences(unfinished_sentence(self)),
+                Section::sentences(spread_sentence(self)),
                 merge_command(self, found),
                 Section::Items {
                     title: format!("These {} could not be measured:", self.chain.words().1),
@@ -36,31 +31,25 @@ impl Report for Bisection {
         }
     }
 
-    /// Writes one line for each place of the chain, the base first: its cost where that was
-    /// measured, and the share that its element carries.
     fn records(&self) -> Records {
-        let mut records = Records::new(COLUMNS);
-        for place in 0..=self.elements.len() {
-            let element = place.checked_sub(1).and_then(|index| self.elements.get(index));
-            let skipped = match self.points.get(&place) {
-                Some(Point::Skipped(why)) => Some(why),
-                _ => None,
-            };
-            let carries = |carrier: &&Carrier| (carrier.after + 1..=carrier.at).contains(&place);
-            let carrier = self.found.iter().flatten().find(carries);
-            records.push([
-                place.into(),
-                element.map(|element| &element.name).into(),
-                element.map(|element| &element.title).into(),
-                (&self.row).into(),
-                (&self.metric).into(),
-                self.cost(place).into(),
-                carrier.map(|carrier| carrier.delta).into(),
-                carrier.map(|carrier| carrier.share_percent).into(),
-                skipped.into(),
-            ]);
-        }
-        records
+        let places: Vec<usize> = (0..=self.elements.len()).collect();
+        let element = |place: usize| self.elements.get(place.checked_sub(1)?);
+        let carries = |one: &Carrier, place| (one.after + 1..=one.at).contains(&place);
+        let carrier = |place| self.found.iter().flatten().find(|one| carries(one, place));
+        let mut fields = Fields::new(&places);
+        fields.add("point", |place| place);
+        fields.add("element", |place| element(place).map(|element| &element.name));
+        fields.add("title", |place| element(place).map(|element| &element.title));
+        fields.add("row", |_| &self.row);
+        fields.add("metric", |_| &self.metric);
+        fields.add("cost", |place| self.cost(place));
+        fields.add("delta", |place| carrier(place).map(|carrier| carrier.delta));
+        fields.add("share_percent", |place| carrier(place).map(|carrier| carrier.share_percent));
+        fields.add("skipped", |place| match self.points.get(&place) {
+            Some(Point::Skipped(why)) => Some(why),
+            _ => None,
+        });
+        fields.records()
     }
 
     fn result(&self) -> SavedResult {
@@ -68,8 +57,7 @@ impl Report for Bisection {
     }
 }
 
-/// Answer: `2 of 16 commits carry 98.0 % of +25.50 instructions (getppid): 700000000000 78.4 %, …`.
-/// A carrier that was not told apart from its neighbours stands for them.
+/// Answer. A carrier that was not told apart from its neighbours stands for them.
 fn headline(bisection: &Bisection, found: &[Carrier]) -> String {
     let ends = bisection.ends().filter(|_| bisection.found.is_some());
     let Some((base, change)) = ends else {
@@ -153,33 +141,28 @@ fn steps_picture(bisection: &Bisection, found: &[Carrier]) -> Section {
     }
 }
 
+/// Table with a line for each element of a carrier: one, or those that could not be told apart.
 fn carriers_table(bisection: &Bisection, found: &[Carrier]) -> Table {
+    let lines = found.iter().flat_map(|carrier| {
+        let elements = bisection.elements.get(carrier.after..carrier.at).unwrap_or_default();
+        elements.iter().rev().enumerate().map(move |(index, element)| (carrier, index, element))
+    });
+    let lines: Vec<(&Carrier, usize, &Element)> = lines.collect();
+    let first = |index, text: String, other: &str| if index == 0 { text } else { other.to_owned() };
     let delta = format!("delta\n{}", words::unit(&bisection.metric));
-    let columns = [
-        (delta.trim_end(), Kind::Number),
-        ("share %", Kind::Number),
-        (bisection.chain.words().0, Kind::Name),
-        ("", Kind::Words),
-    ];
-    let lines = found.iter().flat_map(|carrier| carrier_lines(bisection, carrier));
-    Table { wraps: 3, ..Table::new(columns) }.with(lines)
+    let mut columns = Columns::new(&lines);
+    columns.number(delta.trim_end(), |(carrier, index, _)| {
+        first(index, number::delta(carrier.delta), "or")
+    });
+    columns.number("share %", |(carrier, index, _)| {
+        first(index, format!("{:.1}", carrier.share_percent), "one of")
+    });
+    columns.name(bisection.chain.words().0, |(.., element)| element_name(bisection, element));
+    columns.words("", |(.., element)| &element.title).wraps();
+    columns.table()
 }
 
-/// Returns a line for each element of a carrier: one, or those that could not be told apart.
-fn carrier_lines(bisection: &Bisection, carrier: &Carrier) -> Vec<Line> {
-    let line = |(index, element): (usize, &Element)| {
-        let [delta, share] = match index {
-            0 => [number::delta(carrier.delta), format!("{:.1}", carrier.share_percent)],
-            _ => ["or".to_owned(), "one of".to_owned()],
-        };
-        Line::new([delta, share, element_name(bisection, element), element.title.clone()])
-    };
-    let elements = bisection.elements.get(carrier.after..carrier.at).unwrap_or_default();
-    elements.iter().rev().enumerate().map(line).collect()
-}
-
-/// Cost of all other elements together, and how many points were measured; `None` before both ends
-/// are known.
+/// Cost of all other elements; `None` before both ends are known.
 fn rest_sentence(bisection: &Bisection, found: &[Carrier]) -> Option<String> {
     let (base, change) = bisection.ends()?;
     let left = change - base - found.iter().map(|carrier| carrier.delta).sum::<f64>();
@@ -271,8 +254,7 @@ pub struct NothingToSearch {
 }
 
 impl NothingToSearch {
-    /// Wraps a comparison of one row that is neither slower nor faster. `between` says how many
-    /// elements base and change differ in: `3 parameters`.
+    /// `between` says how many elements base and change differ in: `3 parameters`.
     pub fn new(comparison: Comparison, between: String) -> NothingToSearch {
         NothingToSearch { comparison, between }
     }

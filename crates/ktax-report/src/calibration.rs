@@ -2,7 +2,7 @@
 //! estimates against measured times.
 
 use crate::number::{measured, percent, percent_range};
-use crate::view::{Kind, Legend, Line, Records, Report, Section, Table, Value, View};
+use crate::view::{Columns, Fields, Legend, Records, Report, Section, Table, View};
 use crate::words;
 use ktax_host::text::{counted, shell_word};
 use ktax_model::{
@@ -10,11 +10,7 @@ use ktax_model::{
     ValidatedRow, Validation,
 };
 
-const COLUMNS: [&str; 7] = ["machine", "kind", "of", "unit", "low", "high", "measured"];
-
 impl Report for CalibrationTable {
-    /// Shows what is missing, then costly instructions, the constants, and the rows that are
-    /// predicted worst.
     fn view(&self) -> View {
         let calibration = &self.calibration;
         let mut sections = vec![Section::Sentences(missing_sentences(self)), costly_section(self)];
@@ -45,42 +41,24 @@ impl Report for CalibrationTable {
         }
     }
 
-    /// Writes one line for each costly instruction, each constant and each row; the interval of a
-    /// row is the prediction of a fit to the other groups.
     fn records(&self) -> Records {
-        let mut records = Records::new(COLUMNS);
-        let calibration = &self.calibration;
-        let mut line = |kind: &'static str, name: &str, [low, high]: [f64; 2], measured: Value| {
-            let machine = Value::from(&self.machine);
-            let name = Value::from(&name.to_owned());
-            records.push([
-                machine,
-                kind.into(),
-                name,
-                CYCLES.into(),
-                low.into(),
-                high.into(),
-                measured,
-            ]);
-        };
-        for (kind, interval) in &calibration.operations {
-            line("costly", kind.name(), *interval, Value::Nothing);
-        }
-        if let Some(interval) = calibration.rep_iteration {
-            line("costly", "rep-iteration", interval, Value::Nothing);
-        }
-        for (kind, interval) in &calibration.iterations {
-            line("costly", iteration_name(*kind), *interval, Value::Nothing);
-        }
-        if let Some(fit) = &calibration.fit {
-            for thing in fit.cycles.keys() {
-                line("fitted", thing.name(), fit.cost(*thing), Value::Nothing);
-            }
-            for row in &self.rows {
-                line("row", &row.row, row.predicted.unwrap_or_default(), row.cycles.into());
-            }
-        }
-        records
+        let costly = costly_costs(self).map(|(name, cost)| ("costly", name, cost, None));
+        let fit = self.calibration.fit.as_ref();
+        let fitted = fit.into_iter().flat_map(fitted_costs);
+        let fitted = fitted.map(|(name, cost)| ("fitted", name, cost, None));
+        let rows = self.rows.iter().filter(|_| fit.is_some()).map(|row| {
+            ("row", row.row.as_str(), row.predicted.unwrap_or_default(), Some(row.cycles))
+        });
+        let lines: Vec<_> = costly.chain(fitted).chain(rows).collect();
+        let mut fields = Fields::new(&lines);
+        fields.add("machine", |_| &self.machine);
+        fields.add("kind", |(kind, ..)| kind);
+        fields.add("of", |(_, name, ..)| name);
+        fields.add("unit", |_| CYCLES);
+        fields.add("low", |(.., [low, _], _)| low);
+        fields.add("high", |(.., [_, high], _)| high);
+        fields.add("measured", |(.., measured)| measured);
+        fields.records()
     }
 
     fn result(&self) -> SavedResult {
@@ -108,12 +86,22 @@ fn missing_sentences(table: &CalibrationTable) -> Vec<String> {
 }
 
 fn costly_section(table: &CalibrationTable) -> Section {
+    let title = format!("One takes so many {CYCLES} ({}; 9 of 10 lie between):", table.machine);
+    costs_table(title, "costly instruction", costly_costs(table))
+}
+
+type Cost = (&'static str, LowHigh);
+
+fn costly_costs(table: &CalibrationTable) -> impl Iterator<Item = Cost> {
     let calibration = &table.calibration;
     let costly = calibration.operations.iter().map(|(kind, cost)| (kind.name(), *cost));
     let rep = calibration.rep_iteration.map(|cost| ("rep-iteration", cost));
-    let title = format!("One takes so many {CYCLES} ({}; 9 of 10 lie between):", table.machine);
     let each = calibration.iterations.iter().map(|(kind, cost)| (iteration_name(*kind), *cost));
-    costs_table(title, "costly instruction", costly.chain(rep).chain(each))
+    costly.chain(rep).chain(each)
+}
+
+fn fitted_costs(fit: &CalibrationFit) -> impl Iterator<Item = Cost> {
+    fit.cycles.keys().map(|thing| (thing.name(), fit.cost(*thing)))
 }
 
 /// Names an iteration of a string instruction; its start has the name of the kind itself.
@@ -129,23 +117,18 @@ fn iteration_name(kind: Costly) -> &'static str {
 fn constants_section(machine: &str, fit: &CalibrationFit) -> Section {
     let (rows, groups) = (counted(fit.rows, "row"), counted(fit.groups, "program"));
     let title = format!("Each takes so many {CYCLES} ({machine}; fitted to {rows} of {groups}):");
-    costs_table(title, "fitted", fit.cycles.keys().map(|thing| (thing.name(), fit.cost(*thing))))
+    costs_table(title, "fitted", fitted_costs(fit))
 }
 
-fn costs_table(
-    title: String,
-    what: &str,
-    costs: impl IntoIterator<Item = (&'static str, LowHigh)>,
-) -> Section {
-    let columns = [(what, Kind::Name), ("low", Kind::Number), ("high", Kind::Number)];
-    let line = |(name, [low, high]): (&str, LowHigh)| {
-        Line::new([name.to_owned(), measured(low), measured(high)])
-    };
-    let table = Table::new(columns).with(costs.into_iter().map(line));
-    Section::Table { title, table, notes: Vec::new() }
+fn costs_table(title: String, what: &str, costs: impl Iterator<Item = Cost>) -> Section {
+    let costs: Vec<Cost> = costs.collect();
+    let mut columns = Columns::new(&costs);
+    columns.name(what, |(name, _)| name);
+    columns.number("low", |(_, [low, _])| measured(low));
+    columns.number("high", |(_, [_, high])| measured(high));
+    columns.table().titled(title)
 }
 
-/// Number of rows that are shown.
 const SHOWN_ROWS: usize = 10;
 
 fn worst_rows(table: &CalibrationTable) -> Section {
@@ -154,23 +137,19 @@ fn worst_rows(table: &CalibrationTable) -> Section {
     };
     let mut worst: Vec<&CalibrationRow> = table.rows.iter().collect();
     worst.sort_by(|one, other| wrong(other).total_cmp(&wrong(one)));
-    let columns = [
-        ("row", Kind::Row),
-        ("measured", Kind::Number),
-        ("low", Kind::Number),
-        ("high", Kind::Number),
-    ];
-    let lines = worst.into_iter().take(SHOWN_ROWS).map(|row| {
-        let [low, high] = row.predicted.unwrap_or_default();
-        Line::new([row.row.clone(), measured(row.cycles), measured(low), measured(high)])
-    });
-    let title = format!(
+    worst.truncate(SHOWN_ROWS);
+    let predicted = |row: &CalibrationRow| row.predicted.unwrap_or_default();
+    let mut columns = Columns::new(&worst);
+    columns.row("row", |row| &row.row);
+    columns.number("measured", |row| measured(row.cycles));
+    columns.number("low", |row| measured(predicted(row)[0]));
+    columns.number("high", |row| measured(predicted(row)[1]));
+    columns.table().titled(format!(
         "An operation takes so many {CYCLES} ({}; low and high as the other programs predict; the \
          {} that are predicted worst):",
         table.machine,
-        SHOWN_ROWS.min(table.rows.len())
-    );
-    Section::Table { title, table: Table::new(columns).with(lines), notes: Vec::new() }
+        worst.len()
+    ))
 }
 
 fn validation_headline(validation: &Validation) -> String {
@@ -193,28 +172,18 @@ fn validation_headline(validation: &Validation) -> String {
 }
 
 fn validation_table(rows: &[ValidatedRow]) -> Table {
-    let columns = [
-        ("row", Kind::Row),
-        ("estimated %", Kind::Number),
-        ("measured %", Kind::Number),
-        ("interval %", Kind::Number),
-        ("", Kind::Words),
-    ];
-    let line = |row: &ValidatedRow| {
-        let [low, high] = row.predicted_percent;
-        let interval = match row.measured_interval {
-            [Some(from), Some(to)] => percent_range(Some(from), Some(to)),
-            _ => "unknown".to_owned(),
-        };
-        Line::new([
-            row.row.clone(),
-            percent_range(Some(low), Some(high)),
-            percent(Some(row.measured_percent)),
-            interval,
-            if row.is_covered { "" } else { "outside" }.to_owned(),
-        ])
-    };
-    Table::new(columns).with(rows.iter().map(line))
+    let rows: Vec<&ValidatedRow> = rows.iter().collect();
+    let mut columns = Columns::new(&rows);
+    columns.row("row", |row| &row.row);
+    let range = |[low, high]: LowHigh| percent_range(Some(low), Some(high));
+    columns.number("estimated %", |row| range(row.predicted_percent));
+    columns.number("measured %", |row| percent(Some(row.measured_percent)));
+    columns.number("interval %", |row| match row.measured_interval {
+        [Some(from), Some(to)] => range([from, to]),
+        _ => "unknown".to_owned(),
+    });
+    columns.words("", |row| if row.is_covered { "" } else { "outside" });
+    columns.table()
 }
 
 fn validation_legend() -> Legend {
@@ -225,19 +194,7 @@ fn validation_legend() -> Legend {
     ])
 }
 
-const VALIDATION_COLUMNS: [&str; 8] = [
-    "machine",
-    "row",
-    "predicted_low_percent",
-    "predicted_high_percent",
-    "measured_percent",
-    "measured_low_percent",
-    "measured_high_percent",
-    "covered",
-];
-
 impl Report for Validation {
-    /// Shows the sentences and the rows, of which those outside their interval come first.
     fn view(&self) -> View {
         let Validation { machine, cpu, timed_cpu, .. } = self;
         let mut sentences = Vec::new();
@@ -265,7 +222,7 @@ impl Report for Validation {
             headline: validation_headline(self),
             how: format!("estimated for {cpu} ({machine}) · timed on {timed_cpu}"),
             sections: vec![
-                Section::Sentences(self.unfit.iter().cloned().collect()),
+                Section::sentences(self.unfit.clone()),
                 Section::table(validation_table(&self.rows)),
                 Section::Sentences(sentences),
             ],
@@ -274,18 +231,18 @@ impl Report for Validation {
         }
     }
 
-    /// Writes one line for each row.
     fn records(&self) -> Records {
-        let mut records = Records::new(VALIDATION_COLUMNS);
-        for row in &self.rows {
-            let ([low, high], [from, to]) = (row.predicted_percent, row.measured_interval);
-            let machine = Value::from(&self.machine);
-            let covered = if row.is_covered { "yes" } else { "no" };
-            let measured = row.measured_percent.into();
-            let cells = [low.into(), high.into(), measured, from.into(), to.into(), covered.into()];
-            records.push([machine, (&row.row).into()].into_iter().chain(cells));
-        }
-        records
+        let rows: Vec<&ValidatedRow> = self.rows.iter().collect();
+        let mut fields = Fields::new(&rows);
+        fields.add("machine", |_| &self.machine);
+        fields.add("row", |row| &row.row);
+        fields.add("predicted_low_percent", |row| row.predicted_percent[0]);
+        fields.add("predicted_high_percent", |row| row.predicted_percent[1]);
+        fields.add("measured_percent", |row| row.measured_percent);
+        fields.add("measured_low_percent", |row| row.measured_interval[0]);
+        fields.add("measured_high_percent", |row| row.measured_interval[1]);
+        fields.add("covered", |row| if row.is_covered { "yes" } else { "no" });
+        fields.records()
     }
 
     fn result(&self) -> SavedResult {

@@ -16,7 +16,7 @@ pub fn costly(rows: &[Row]) -> Section {
     let is_wanted =
         |metric: &Metric| metric.costly().is_some_and(|kind| !Costly::STRINGS.contains(&kind));
     let notes = change_notes(rows, is_wanted, metric_from_to);
-    Section::Notes { title: title.to_owned(), notes }
+    Section::notes(title, notes)
 }
 
 /// Names a Metric with its value on either side: `verw 1.00 → 2.00`.
@@ -51,7 +51,7 @@ pub fn modelled(rows: &[Row], model: &str) -> Section {
     let title = format!(
         "Counters of the model {model} that changed, per operation (no verdict rests on them):"
     );
-    Section::Notes { title, notes: change_notes(rows, |metric| metric.modelled().is_some(), one) }
+    Section::notes(title, change_notes(rows, |metric| metric.modelled().is_some(), one))
 }
 
 /// Section of the deciding Metrics beside the headline that changed.
@@ -60,9 +60,8 @@ pub fn also_changed(rows: &[Row]) -> Section {
         let verdict = Cell::verdict(effect.verdict, "");
         metric_change(row, effect, effect.percent, verdict)
     });
-    let title =
-        "Also changed, per operation (rep-iterations: repeats of string instructions):".to_owned();
-    Section::AlsoChanged { title, changes: changes.collect() }
+    let title = "Also changed, per operation (rep-iterations: repeats of string instructions):";
+    Section::AlsoChanged { title: title.to_owned(), changes: changes.collect() }
 }
 
 /// Section of the interrupts and kernel threads that did more or less. It is no effect on the row:
@@ -122,8 +121,8 @@ pub fn different_work(rows: &[Row]) -> Section {
         let texts = texts.chain(asked_for_other_work(row).then(|| OTHER_WORK.to_owned()));
         texts.map(|text| Note { row: row.row.clone(), text })
     });
-    let title = "The sides did different work; these numbers do not compare:".to_owned();
-    Section::Notes { title, notes: notes.filter(|note| !note.text.is_empty()).collect() }
+    let notes = notes.filter(|note| !note.text.is_empty());
+    Section::notes("The sides did different work; these numbers do not compare:", notes)
 }
 
 /// Advice for a program whose sides made different system calls.
@@ -150,7 +149,7 @@ pub fn operations(rows: &[Row]) -> Section {
         Some(Note { row: row.row.clone(), text })
     };
     let title = "Costs are per operation that the program counted itself, in the whole run:";
-    Section::Notes { title: title.to_owned(), notes: rows.iter().filter_map(note).collect() }
+    Section::notes(title, rows.iter().filter_map(note))
 }
 
 /// Returns the last lines that a program printed on both sides, where they differ.
@@ -165,8 +164,7 @@ fn printed_lines(row: &Row) -> Vec<String> {
     Side::BOTH.into_iter().flat_map(side_lines).collect()
 }
 
-/// Section of the work that programs did more or less of, although the number of operations is the
-/// same.
+/// Section of work that differs although the number of operations is the same.
 pub fn program_work(rows: &[Row]) -> Section {
     let note = |row: &Row| {
         let work = row.counts()?.work.as_ref()?;
@@ -180,7 +178,7 @@ pub fn program_work(rows: &[Row]) -> Section {
         is_listed.then(|| Note { row: row.row.clone(), text })
     };
     let title = "What these programs did differs, in the whole run (no verdict rests on it):";
-    Section::Notes { title: title.to_owned(), notes: rows.iter().filter_map(note).collect() }
+    Section::notes(title, rows.iter().filter_map(note))
 }
 
 fn with_next_step(row: &Row, text: &str) -> String {
@@ -200,37 +198,33 @@ pub fn failed_boot(failed: &RowFailure) -> (String, String) {
     }
 }
 
-/// Section of the Boots that failed, each with the rows that it took. Failures that are equal are
-/// listed once.
+/// Section of the Boots that failed, with the rows that they took; equal failures once.
 pub fn failures<'a>(
     rows: &'a [Row],
     boots: impl Fn(&RowFailure) -> (String, String),
     next_step: impl Fn(&RowFailure) -> Cow<'static, str>,
 ) -> Section {
     let mut failures: Vec<(FailureReason, &'a Failure)> = Vec::new();
-    for row in rows {
-        for failed in &row.failures {
-            let (which, name) = boots(failed);
-            let same = |(known, failure): &&mut (FailureReason, &Failure)| {
-                known.boots == which && known.name == name && **failure == failed.failure
-            };
-            match failures.iter_mut().find(same) {
-                Some((known, _)) if known.rows.contains(&row.row) => {}
-                Some((known, _)) => known.rows.push(row.row.clone()),
-                None => {
-                    let (why, next_step) = (failed.failure.to_string(), next_step(failed));
-                    let rows = vec![row.row.clone()];
-                    let next_step = next_step.into_owned();
-                    let new = FailureReason { boots: which, name, rows, why, next_step };
-                    failures.push((new, &failed.failure));
-                }
+    for (row, failed) in rows.iter().flat_map(|row| row.failures.iter().map(move |one| (row, one)))
+    {
+        let (which, name) = boots(failed);
+        let same = |(known, failure): &&mut (FailureReason, &Failure)| {
+            known.boots == which && known.name == name && **failure == failed.failure
+        };
+        match failures.iter_mut().find(same) {
+            Some((known, _)) if known.rows.contains(&row.row) => {}
+            Some((known, _)) => known.rows.push(row.row.clone()),
+            None => {
+                let (why, next_step) = (failed.failure.to_string(), next_step(failed).into_owned());
+                let rows = vec![row.row.clone()];
+                let new = FailureReason { boots: which, name, rows, why, next_step };
+                failures.push((new, &failed.failure));
             }
         }
     }
-    let title = "Failed, so not compared:".to_owned();
     let reasons =
         failures.into_iter().fold(Vec::new(), |reasons, (reason, _)| add_reason(reasons, reason));
-    Section::Reasons { title, reasons }
+    Section::Reasons { title: "Failed, so not compared:".to_owned(), reasons }
 }
 
 /// Adds a reason, or its boot's name to a known reason that is the same for other Boots.

@@ -2,60 +2,58 @@
 
 mod cpus;
 mod details;
-mod functions;
 mod paths;
-mod waits;
 
-pub use functions::kind_functions;
-pub use paths::{changed_paths, row_costs};
+pub use details::kind_functions;
+pub use paths::{changed_paths, row_costs, top_counts};
 
 use std::collections::BTreeMap;
 
-use crate::carried::carried_most;
 use crate::counts::cpus::{awaited, coherence, cpu_times, scalability};
+use crate::counts::cpus::{sleepers, takers, waits};
 use crate::counts::details::details;
-use crate::counts::functions::{functions, overall};
-use crate::counts::waits::{sleepers, takers, waits};
-use crate::view::{Cell, Kind, Legend, Line, Note, Records, Section, SideLine, Table, View};
+use crate::counts::details::{functions, overall};
+use crate::effect::carried_most;
+use crate::view::{Columns, Legend, Note, Records, Section, SideLine, Table, View};
 use crate::{changes, effect, number, pictures, verdict, words};
 use ktax_host::text::short_hashes;
 use ktax_model::{
-    AWAITED, CYCLES, Comparison, CountsComparison, Estimate, LowHigh, Model, Row, Side, Sides,
-    TRANSFERS, metric,
+    AWAITED, CYCLES, Comparison, CountsComparison, Effect, Estimate, LowHigh, Model, Row, Side,
+    Sides, TRANSFERS, metric,
 };
 
-/// Shows all rows at once, what carries most, the table, each row, then how costs grow, what
-/// carries each change, and what else changed or failed.
 pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
     let rows = &comparison.rows;
-    let growth = counts.growth.iter().map(words::growth).collect();
     let by_size = pictures::by_size(rows);
     let threshold = comparison.threshold_percent;
-    let mut sections = vec![pictures::forest(&by_size, threshold, pictures::LAYOUTS)];
-    sections.extend(overall(rows));
-    sections.push(Section::InWords(Box::new(Section::table(rows_table(rows)))));
-    sections.extend(awaited(rows));
-    sections.extend(scalability(rows));
-    sections.extend(cpu_times(rows, counts));
-    sections.extend(waits(rows, counts));
-    sections.extend(takers(rows));
-    sections.extend(sleepers(rows));
-    sections.extend(coherence(rows));
-    sections.push(details(comparison, &by_size));
+    let model = counts.key.machine.model.as_ref().and_then(Model::machine);
+    let mut sections = vec![
+        pictures::forest(&by_size, threshold, pictures::LAYOUTS),
+        overall(rows),
+        Section::InWords(Box::new(Section::table(rows_table(rows)))),
+        awaited(rows),
+        scalability(rows),
+        cpu_times(rows, counts),
+        waits(rows, counts),
+        takers(rows),
+        sleepers(rows),
+        coherence(rows),
+        details(comparison, &by_size),
+    ];
     sections.extend(pictures::family_curves(rows, "instructions", &[]));
-    sections.push(Section::Sentences(growth));
+    sections.push(Section::sentences(counts.growth.iter().map(words::growth)));
     sections.extend(functions(rows));
     sections.push(changes::costly(rows));
-    let model = counts.key.machine.model.as_ref().and_then(Model::machine);
     sections.extend(model.map(|model| changes::modelled(rows, &model.name)));
     sections.extend(estimates(rows));
-    sections.push(changes::also_changed(rows));
-    sections.push(changes::background(rows));
-    sections.push(changes::operations(rows));
-    sections.push(changes::different_work(rows));
-    sections.push(changes::program_work(rows));
-    sections
-        .push(changes::failures(rows, changes::failed_boot, |failed| failed.failure.next_step()));
+    sections.extend([
+        changes::also_changed(rows),
+        changes::background(rows),
+        changes::operations(rows),
+        changes::different_work(rows),
+        changes::program_work(rows),
+        changes::failures(rows, changes::failed_boot, |failed| failed.failure.next_step()),
+    ]);
     View {
         title: comparison.title.clone(),
         headline: verdict::headline(&comparison.rows),
@@ -122,8 +120,7 @@ pub fn sides(counts: &CountsComparison) -> Vec<SideLine> {
     Side::BOTH.map(line).to_vec()
 }
 
-/// Names a side's Kernel; with its revision, or a piece of its hash, where two different Kernels
-/// have one name.
+/// Kernel of a side; with its revision or hash where two Kernels have one name.
 fn kernel_name(counts: &CountsComparison, side: Side) -> String {
     let (Sides { base, change }, own) = (&counts.kernels, counts.kernels.get(side));
     if base.name() != change.name() || base.sha256 == change.sha256 {
@@ -138,55 +135,31 @@ fn kernel_name(counts: &CountsComparison, side: Side) -> String {
     }
 }
 
-const COLUMNS: [(&str, Kind); 9] = [
-    ("workload", Kind::Row),
-    ("base insn", Kind::Number),
-    ("change insn", Kind::Number),
-    ("delta insn", Kind::Number),
-    ("delta %", Kind::Number),
-    ("range %", Kind::Number),
-    ("MDE %", Kind::Number),
-    ("carried most by", Kind::Words),
-    ("verdict", Kind::Verdict),
-];
-
-/// Column with the function that carries most of a row's change.
-const CARRIED: usize = 7;
-
 /// Table with one line for each row, in the Plan's order.
 ///
 /// Only a wide page has the function that carries most, which stands below with all others. Where
 /// it is narrow these give way: the change, which is base plus delta; the range, which a changed
 /// row says again with its functions; the MDE; the base.
 fn rows_table(rows: &[Row]) -> Table {
-    let gives_way = [CARRIED, 2, 5, 6, 1].map(|column| vec![column]).to_vec();
-    let table = Table { gives_way, extra: vec![CARRIED], ..Table::new(COLUMNS) };
-    let table = table.with(rows.iter().map(row_line));
-    match rows.iter().any(|row| carried_most(row).is_some()) {
-        true => table,
-        false => table.without_extra(),
-    }
+    let lines: Vec<_> = rows.iter().map(|row| (row, row.effects().first())).collect();
+    let mut columns = Columns::new(&lines);
+    let cell =
+        |text: fn(&Effect) -> String| move |(_, effect): (_, Option<&Effect>)| effect.map(text);
+    columns.row("workload", |(row, _)| &row.row);
+    columns.number("base insn", cell(|effect| number::count(effect.base))).away(4);
+    columns.number("change insn", cell(|effect| number::count(effect.change))).away(1);
+    columns.number("delta insn", cell(|effect| number::delta(effect.delta)));
+    columns.number("delta %", cell(|effect| number::percent(effect.percent)));
+    columns.number("range %", cell(effect::over_layouts)).away(2);
+    columns.number("MDE %", cell(effect::detectable)).away(3);
+    let has_carried = rows.iter().any(|row| carried_most(row).is_some());
+    let carried = columns.words("carried most by", |(row, _)| carried_most(row));
+    carried.away(0).extra().only_if(has_carried);
+    columns.verdict(|(row, _)| verdict::cell(row));
+    columns.table()
 }
 
-fn row_line(row: &Row) -> Line {
-    let cells = match row.effects().first() {
-        None => <[String; 6]>::default(),
-        Some(effect) => [
-            number::count(effect.base),
-            number::count(effect.change),
-            number::delta(effect.delta),
-            number::percent(effect.percent),
-            effect::over_layouts(effect),
-            effect::detectable(effect),
-        ],
-    };
-    let cells =
-        [row.row.clone()].into_iter().chain(cells).chain([carried_most(row).unwrap_or_default()]);
-    Line::new(cells.map(Cell::from)).and(verdict::cell(row))
-}
-
-/// Sections with a line for each row whose estimate says anything; each machine has lines of its
-/// own.
+/// Sections of the estimates, one for each machine.
 fn estimates(rows: &[Row]) -> impl Iterator<Item = Section> {
     let mut machines: BTreeMap<String, Vec<Note>> = BTreeMap::new();
     for row in rows {

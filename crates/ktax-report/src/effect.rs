@@ -1,9 +1,14 @@
-//! Cells and records of an Effect of any Metric.
+//! Cells and records of an Effect of any Metric, and the functions that explain it.
 
-use crate::view::{Records, Value};
-use crate::{changes, number};
-use ktax_model::{CYCLES, Effect, Estimate, Metric, Row, Verdict, metric};
-use ktax_stats::tables::change_percent;
+use std::collections::BTreeSet;
+
+use crate::view::{Fields, Records, Value};
+use crate::{changes, number, verdict};
+use ktax_model::{
+    CYCLES, Effect, Estimate, FunctionDelta, MAKESPAN, METRICS, Metric, Own, PathDelta, Row,
+    SPIN_WAIT, Side, Sides, TRANSFERS, Verdict, metric,
+};
+use ktax_stats::tables::{change_percent, share_percent};
 
 /// Returns the range of the delta over the layouts, in percent of the Effect's base.
 pub fn over_layouts(effect: &Effect) -> String {
@@ -44,106 +49,220 @@ pub fn detectable_percent(effect: &Effect) -> Option<f64> {
     }
 }
 
-/// Columns of [`records`]; raw counts by layout follow as `base_0` … and `change_0` ….
-const COLUMNS: [&str; 17] = [
-    "workload",
-    "operation",
-    "ops",
-    "verdict",
-    "metric",
-    "unit",
-    "base",
-    "change",
-    "delta",
-    "percent",
-    "layout",
-    "delta_min",
-    "delta_max",
-    "spread",
-    "detectable",
-    "metric_verdict",
-    "failures",
-];
+/// Line of [`records`]: a Metric of a row, its estimate, or neither.
+type RecordLine<'a> = (&'a Row, Option<&'a Effect>, Option<&'a Estimate>);
 
 /// Returns one line for each row and Metric. All values are per operation and unrounded. A row
-/// without Effects has one line, so that it is not lost.
+/// without Effects has one line, so that it is not lost. An estimate has a line with an interval of
+/// the delta in cycles.
 pub fn records(rows: &[Row], unit: impl Fn(&str) -> String) -> Records {
-    let samples = |row: &Row| row.effects().iter().map(|e| e.samples.base.len()).max().unwrap_or(0);
-    let layouts = rows.iter().map(samples).max().unwrap_or(0);
-    let numbered = |side: &'static str| (0..layouts).map(move |i| format!("{side}_{i}"));
-    let fixed = COLUMNS.into_iter().map(str::to_owned);
-    let mut records = Records::new(fixed.chain(numbered("base")).chain(numbered("change")));
-    for row in rows {
-        if row.effects().is_empty() {
-            records.push(record_line(row, None, &unit, layouts));
+    let lines: Vec<RecordLine<'_>> = rows.iter().flat_map(record_lines).collect();
+    let mut fields = Fields::new(&lines);
+    fields.add("workload", |(row, ..)| &row.row);
+    fields.add("operation", |(row, ..)| &row.operation);
+    fields.add("ops", |(row, ..)| row.ops);
+    fields.add("verdict", |(row, ..)| row.verdict.text());
+    fields.add("metric", |(_, effect, estimate)| match estimate {
+        Some(_) => Value::from("estimate"),
+        None => effect.map(|effect| &effect.metric).into(),
+    });
+    fields.add("unit", |(_, effect, estimate)| {
+        let unit = effect.map(|effect| unit(&effect.metric));
+        unit.or(estimate.map(|estimate| format!("{CYCLES} on {}", estimate.machine)))
+    });
+    fields.add("base", |(_, effect, _)| effect.map(|effect| effect.base));
+    fields.add("change", |(_, effect, _)| effect.map(|effect| effect.change));
+    fields.add("delta", |(_, effect, _)| effect.map(|effect| effect.delta));
+    fields.add("percent", |(_, effect, _)| effect.and_then(|effect| effect.percent));
+    fields.add("layout", |(_, effect, _)| effect.map(|effect| effect.layout));
+    let range = |(_, effect, estimate): RecordLine<'_>| {
+        let range = effect.map(|effect| [effect.delta_range.0, effect.delta_range.1]);
+        range.or(estimate.map(|estimate| estimate.delta))
+    };
+    fields.add("delta_min", |line| range(line).map(|[low, _]| low));
+    fields.add("delta_max", |line| range(line).map(|[_, high]| high));
+    fields.add("spread", |(_, effect, _)| effect.map(|effect| effect.spread));
+    fields.add("detectable", |(_, effect, _)| effect.and_then(|effect| effect.detectable));
+    fields.add("metric_verdict", |(_, effect, _)| effect.map(verdict_word));
+    fields.add("failures", |(row, _, estimate)| estimate.is_none().then(|| row.failed_boots()));
+    for side in Side::BOTH {
+        let samples = |effect: &'_ Effect| effect.samples.get(side).len();
+        let layouts = lines.iter().filter_map(|(_, effect, _)| effect.map(samples)).max();
+        for layout in 0..layouts.unwrap_or(0) {
+            fields.add(format!("{}_{layout}", side.name()), |(_, effect, _)| {
+                effect?.samples.get(side).get(layout).copied()
+            });
         }
-        for effect in row.effects() {
-            records.push(record_line(row, Some(effect), &unit, layouts));
-        }
-        if let Some(estimate) = row.counts().and_then(|counts| counts.estimate.as_ref()) {
-            records.push(estimate_line(row, estimate, layouts));
-        }
     }
-    records
+    fields.records()
 }
 
-/// Returns the first values of each line of a row.
-fn row_names(row: &Row) -> Vec<Value> {
-    vec![(&row.row).into(), (&row.operation).into(), row.ops.into(), row.verdict.text().into()]
+fn record_lines(row: &Row) -> impl Iterator<Item = RecordLine<'_>> {
+    let alone = row.effects().is_empty().then_some((row, None, None));
+    let effects = row.effects().iter().map(move |effect| (row, Some(effect), None));
+    let estimate = row.counts().and_then(|counts| counts.estimate.as_ref());
+    let estimate = estimate.map(|estimate| (row, None, Some(estimate)));
+    alone.into_iter().chain(effects).chain(estimate)
 }
 
-fn record_line(
-    row: &Row,
-    effect: Option<&Effect>,
-    unit: &impl Fn(&str) -> String,
-    layouts: usize,
-) -> Vec<Value> {
-    let mut cells = row_names(row);
-    match effect {
-        Some(effect) => cells.extend(effect_values(effect, unit(&effect.metric))),
-        None => cells.resize(COLUMNS.len() - 1, Value::Nothing),
-    }
-    cells.push(row.failed_boots().into());
-    for samples in
-        effect.map(|effect| [&effect.samples.base, &effect.samples.change]).into_iter().flatten()
-    {
-        cells.extend((0..layouts).map(|i| Value::from(samples.get(i).copied())));
-    }
-    cells
-}
-
-/// Returns the line of an estimate: an interval of the delta in cycles, and nothing else.
-fn estimate_line(row: &Row, estimate: &Estimate, layouts: usize) -> Vec<Value> {
-    let mut cells = row_names(row);
-    cells.push("estimate".into());
-    cells.push((&format!("{CYCLES} on {}", estimate.machine)).into());
-    cells.resize(COLUMNS.len() + 2 * layouts, Value::Nothing);
-    for (column, value) in ["delta_min", "delta_max"].into_iter().zip(estimate.delta) {
-        let place = COLUMNS.iter().position(|known| *known == column);
-        cells[place.expect("a column")] = value.into();
-    }
-    cells
-}
-
-fn effect_values(effect: &Effect, unit: String) -> [Value; 12] {
-    let verdict = match metric(&effect.metric).is_some_and(Metric::is_of_kind) {
+/// Verdict of a Metric; of one that decides nothing `more` or `less`.
+fn verdict_word(effect: &Effect) -> &'static str {
+    match metric(&effect.metric).is_some_and(Metric::is_of_kind) {
         true => changes::more_or_less(effect),
         false => effect.verdict.text(),
+    }
+}
+
+/// Kind of count by which functions carry an Effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CountKind {
+    /// Instructions that a function executes.
+    Instructions,
+    /// Repeats of string instructions.
+    Rep,
+    /// Instructions for which CPUs wait in a function.
+    Wait,
+    /// Cache lines that a function gets from another CPU, by the model of coherence.
+    Transfers,
+}
+
+impl CountKind {
+    pub fn from_effect(effect: &Effect) -> CountKind {
+        CountKind::from_metric(&effect.metric)
+    }
+
+    pub fn from_metric(metric: &str) -> CountKind {
+        match metric {
+            verdict::REP => CountKind::Rep,
+            SPIN_WAIT => CountKind::Wait,
+            TRANSFERS => CountKind::Transfers,
+            _ => CountKind::Instructions,
+        }
+    }
+
+    /// Returns a function's count in the Region, for each side.
+    pub fn counts(self, function: &FunctionDelta) -> &Sides<u64> {
+        match self {
+            CountKind::Instructions => &function.instructions,
+            CountKind::Rep => &function.rep_iterations,
+            CountKind::Wait => &function.wait,
+            CountKind::Transfers => &function.transfers,
+        }
+    }
+
+    /// Returns a path's count with all below it; `None` of what paths do not have.
+    pub fn path_counts(self, path: &PathDelta) -> Option<&Sides<u64>> {
+        match self {
+            CountKind::Instructions => Some(&path.instructions),
+            CountKind::Rep => Some(&path.rep_iterations),
+            CountKind::Wait => Some(&path.wait),
+            CountKind::Transfers => None,
+        }
+    }
+
+    /// Count of a path itself. Paths have no transfers: these are instructions.
+    pub fn own_counts(self, own: &Own) -> &Sides<u64> {
+        match self {
+            CountKind::Rep => &own.rep_iterations,
+            CountKind::Wait => &own.wait,
+            CountKind::Instructions | CountKind::Transfers => &own.instructions,
+        }
+    }
+
+    /// Returns a function's count per operation, change minus base.
+    pub fn delta(self, function: &FunctionDelta, row: &Row) -> f64 {
+        let Sides { base, change } = self.counts(function);
+        (*change as f64 - *base as f64) / row.ops.max(1) as f64
+    }
+
+    /// Returns the kind that is shown beside this one.
+    pub fn other(self) -> CountKind {
+        match self {
+            CountKind::Instructions => CountKind::Rep,
+            _ => CountKind::Instructions,
+        }
+    }
+
+    /// Names the kind in a sentence.
+    pub fn unit(self) -> &'static str {
+        match self {
+            CountKind::Instructions => "instructions",
+            CountKind::Rep => "REP iterations",
+            CountKind::Wait => "instructions of spin-wait",
+            CountKind::Transfers => "model transfers",
+        }
+    }
+
+    /// Names the kind in the head of a column.
+    pub fn head(self) -> &'static str {
+        match self {
+            CountKind::Instructions => "insn",
+            other => other.short(),
+        }
+    }
+
+    /// Names the kind where there is little room.
+    pub fn short(self) -> &'static str {
+        match self {
+            CountKind::Instructions => "instructions",
+            CountKind::Rep => "REP",
+            CountKind::Wait => "spin-wait",
+            CountKind::Transfers => "transfers",
+        }
+    }
+
+    /// Mark behind the name of a function: ` (REP)`; empty for instructions.
+    pub fn mark(self) -> String {
+        match self {
+            CountKind::Instructions => String::new(),
+            other => format!(" ({})", other.short()),
+        }
+    }
+}
+
+/// Returns the Effect whose functions explain the row's verdict. No function carries a makespan:
+/// there it is the largest change of executed instructions and spin-wait.
+pub fn carrying(row: &Row) -> Option<&Effect> {
+    let deciding = row.deciding()?;
+    if deciding.metric != MAKESPAN {
+        return Some(deciding);
+    }
+    let is_of_cpus = |effect: &&Effect| [METRICS[0].name, SPIN_WAIT].contains(&&*effect.metric);
+    let changed = row.effects().iter().filter(|effect| !effect.functions.is_empty());
+    let changed = changed.filter(|effect| deciding.verdict.is_change() && is_of_cpus(effect));
+    changed.max_by(|one, other| one.delta.abs().total_cmp(&other.delta.abs()))
+}
+
+/// Share in percent below which a function does not explain the deciding Effect.
+const LITTLE_PERCENT: f64 = 1.0;
+
+/// Names the function that carries most of the deciding Effect, and its share: `security_task_alloc
+/// 35 %`. It is `lack of FSRM` where nothing but a missing CPU feature carries it.
+pub fn carried_most(row: &Row) -> Option<String> {
+    let effect = carrying(row)?;
+    let first = effect.functions.first()?;
+    let features = missing_features(row, effect);
+    match features.is_empty() {
+        true => Some(format!("{} {:.0} %", first.function, effect_share(row, effect, first))),
+        false => Some(format!("lack of {}", Vec::from_iter(features).join(", "))),
+    }
+}
+
+/// Returns the features that the CPU lacks, if their lack alone carries the Effect; else none.
+pub fn missing_features(row: &Row, effect: &Effect) -> BTreeSet<&'static str> {
+    let explains = |function: &FunctionDelta| {
+        effect.lacking(&function.function).is_none()
+            && effect_share(row, effect, function).abs() >= LITTLE_PERCENT
     };
-    [
-        (&effect.metric).into(),
-        (&unit).into(),
-        effect.base.into(),
-        effect.change.into(),
-        effect.delta.into(),
-        effect.percent.into(),
-        effect.layout.into(),
-        effect.delta_range.0.into(),
-        effect.delta_range.1.into(),
-        effect.spread.into(),
-        effect.detectable.into(),
-        verdict.into(),
-    ]
+    match effect.functions.iter().any(explains) {
+        true => BTreeSet::new(),
+        false => effect.fallbacks().map(|way| way.feature).collect(),
+    }
+}
+
+/// Returns the share of an Effect's delta that a function carries, in percent.
+fn effect_share(row: &Row, effect: &Effect, function: &FunctionDelta) -> f64 {
+    share_percent(CountKind::from_effect(effect).delta(function, row), effect.delta)
 }
 
 #[cfg(test)]

@@ -3,16 +3,17 @@
 //!
 //! A new form is a constant of type [`Export`] and an entry of [`EXPORTS`].
 
-mod callgrind;
-mod pprof;
-
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
 
-use crate::carried::CountKind;
-use crate::exports::callgrind::CALLGRIND;
-use crate::exports::pprof::PPROF;
-use crate::flame::{PathScale, path_flame};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use prost::Message;
+
+use crate::counts::top_counts;
+use crate::effect::CountKind;
 use crate::formats::flame_file;
+use crate::pictures::{PathScale, path_flame};
 use crate::verdict::REP;
 use crate::view::Flame;
 use ktax_model::{Context, Costly, Own, PathDelta, RowPaths, Side, Sides, callers, own, stack};
@@ -28,8 +29,7 @@ pub struct Export {
     pub name: &'static str,
     /// Reader, for the help.
     pub about: &'static str,
-    /// Whether the callees of an inlined function are below its caller, to be compared with the
-    /// other side; else they are as they were called.
+    /// Whether callees of an inlined function are below its caller, as on the other side.
     pub is_compared: bool,
     /// Whether it has instructions alone, also where REP iterations decide the row.
     pub(super) is_of_instructions: bool,
@@ -84,31 +84,46 @@ fn stacks(paths: &RowPaths) -> impl Iterator<Item = Stack<'_>> {
     })
 }
 
-/// Returns the kinds of costly instructions that the row executed.
-fn costly_kinds(paths: &RowPaths) -> Vec<Costly> {
-    let all = paths.contexts.values().flatten().flat_map(|path| path.costly.keys().copied());
-    all.collect::<BTreeSet<_>>().into_iter().collect()
+/// Counts that are written of each side: instructions and REP iterations; waits and idle time where
+/// there are any; the costly instructions that the row executed.
+struct Counted {
+    sides: Vec<Side>,
+    has_times: bool,
+    costly: Vec<Costly>,
 }
 
-/// Returns the count of a kind on one side.
-fn kind_count(counts: &BTreeMap<Costly, Sides<u64>>, kind: Costly, side: Side) -> u64 {
-    counts.get(&kind).map_or(0, |counts| *counts.get(side))
+impl Counted {
+    fn new(paths: &RowPaths, side: Option<Side>) -> Counted {
+        let all = || paths.contexts.values().flatten();
+        let is_time = |path: &PathDelta| {
+            [&path.wait, &path.idle].into_iter().any(|counts| *counts != Sides::default())
+        };
+        let costly: BTreeSet<Costly> = all().flat_map(|path| path.costly.keys().copied()).collect();
+        let costly = costly.into_iter().collect();
+        Counted { sides: sides(side), has_times: all().any(is_time), costly }
+    }
+
+    fn names(&self) -> Vec<&'static str> {
+        let times: &[&str] = if self.has_times { &["spin-wait", "idle"] } else { &[] };
+        let costly = self.costly.iter().map(|kind| kind.name());
+        let names = ["instructions", "rep-iterations"].into_iter();
+        names.chain(times.iter().copied()).chain(costly).collect()
+    }
+
+    fn values(&self, counts: &Own, side: Side) -> Vec<u64> {
+        let times = [&counts.wait, &counts.idle].into_iter().filter(|_| self.has_times);
+        let values = [&counts.instructions, &counts.rep_iterations].into_iter().chain(times);
+        let costly = self.costly.iter().map(|kind| counts.costly.get(kind));
+        let costly = costly.map(|counts| counts.map_or(0, |counts| *counts.get(side)));
+        values.map(|counts| *counts.get(side)).chain(costly).collect()
+    }
 }
 
 /// Count of a function.
 type CountOf = fn(&Own) -> &Sides<u64>;
 
-/// Names that stand below a function for its time that is no instruction. No symbol has such a
-/// name.
+/// Names of time that is no instruction. No symbol has such a name.
 const TIMES: [(&str, CountOf); 2] = [("[spin-wait]", |own| &own.wait), ("[idle]", |own| &own.idle)];
-
-/// Tells whether CPUs wait for each other anywhere, or processes have left them idle.
-fn has_times(paths: &RowPaths) -> bool {
-    let is_time = |path: &PathDelta| {
-        [&path.wait, &path.idle].into_iter().any(|counts| *counts != Sides::default())
-    };
-    paths.contexts.values().flatten().any(is_time)
-}
 
 /// Name of a Context, above all that it executes. No symbol has such a name.
 fn context_name(context: Context) -> &'static str {
@@ -167,13 +182,7 @@ const SVG_HOW: &str = "upper bar: base, blue where the function's own code execu
 fn write_svg(paths: &RowPaths) -> String {
     let process_paths = paths.contexts.get(&Context::Process).map_or(&[][..], Vec::as_slice);
     let by = CountKind::from_metric(&paths.metric);
-    let mut whole = Sides { base: 0, change: 0 };
-    for counts in
-        process_paths.iter().filter(|path| path.depth == 0).filter_map(|path| by.path_counts(path))
-    {
-        whole.base += counts.base;
-        whole.change += counts.change;
-    }
+    let whole = top_counts(by, process_paths);
     let scale = PathScale { by, ops: paths.ops, spread: paths.spread };
     let summary =
         format!("{} per operation ({}): {}", by.unit(), paths.operation, scale.numbers(&whole));
@@ -182,8 +191,7 @@ fn write_svg(paths: &RowPaths) -> String {
     flame_file([&paths.row, &summary], SVG_HOW, &flame)
 }
 
-/// Rows as the mails of the kernel's test robot have them: in percent of all that a side executed,
-/// with the difference in points.
+/// Rows as the kernel's test robot mails them: percent of all, differences in points.
 const LKP: Export = Export {
     name: "lkp",
     about: "shares in percent, as in the mails of the 0-day robot",
@@ -271,6 +279,238 @@ impl LkpRows {
 
 fn add_counts(to: &mut [u64; 2], counts: [u64; 2]) {
     to.iter_mut().zip(counts).for_each(|(to, count)| *to = to.saturating_add(count));
+}
+
+pub(super) const CALLGRIND: Export = Export {
+    name: "callgrind",
+    about: "functions and calls, for KCachegrind and callgrind_annotate",
+    is_compared: false,
+    is_of_instructions: false,
+    has_sides: true,
+    write: |paths, side| write_callgrind(paths, side).into_bytes(),
+};
+
+/// Context and name of a function.
+type FunctionName<'a> = (&'a str, &'a str);
+
+#[derive(Default)]
+struct Node<'a> {
+    own: Vec<u64>,
+    calls: BTreeMap<&'a str, Calls>,
+}
+
+/// Calls of a callee, and what it and all below it executed for this caller.
+#[derive(Default)]
+struct Calls {
+    calls: u64,
+    all: Vec<u64>,
+}
+
+/// Writes the profile. There are no lines: all is in line 0, and the file is the Context.
+fn write_callgrind(paths: &RowPaths, side: Option<Side>) -> String {
+    let counted = Counted::new(paths, side);
+    let prefix = |one: &Side| match side {
+        Some(_) => String::new(),
+        None => capitals(one.name()),
+    };
+    let event = |side| counted.names().into_iter().map(move |name| prefix(side) + &capitals(name));
+    let events: Vec<String> = counted.sides.iter().flat_map(event).collect();
+    let mut text = format!(
+        "# callgrind format\nversion: 1\ncreator: ktax {}\ncmd: {}\npositions: line\nevents: {}\n",
+        env!("CARGO_PKG_VERSION"),
+        paths.row,
+        events.join(" ")
+    );
+    let spaced = |counts: &[u64]| counts.iter().map(u64::to_string).collect::<Vec<_>>().join(" ");
+    for ((context, function), node) in nodes(paths, &counted) {
+        text += &format!("\nfl={context}\nfn={function}\n0 {}\n", spaced(&node.own));
+        for (callee, Calls { calls, all }) in node.calls {
+            // Entries of thunks are not counted, and readers take 0 calls for none.
+            text += &format!("cfn={callee}\ncalls={} 0\n0 {}\n", calls.max(1), spaced(&all));
+        }
+    }
+    text
+}
+
+/// Name of an event, which has letters and digits alone: `RepIterations`.
+fn capitals(name: &str) -> String {
+    let capital = |word: &str| word[..1].to_uppercase() + &word[1..];
+    name.split('-').map(capital).collect()
+}
+
+fn nodes<'a>(paths: &'a RowPaths, counted: &Counted) -> BTreeMap<FunctionName<'a>, Node<'a>> {
+    let mut nodes: BTreeMap<FunctionName<'a>, Node<'a>> = BTreeMap::new();
+    let sides = counted.sides.iter();
+    for stack in stacks(paths) {
+        let values = |counts| {
+            sides.clone().flat_map(|side| counted.values(counts, *side)).collect::<Vec<u64>>()
+        };
+        let [context, .., function] = stack.functions[..] else { continue };
+        add(&mut nodes.entry((context, function)).or_default().own, &values(&stack.own));
+        // The Context calls nothing: it is the file.
+        let [_, .., caller, _] = stack.functions[..] else { continue };
+        let calls = nodes.entry((context, caller)).or_default().calls.entry(function).or_default();
+        let most = sides.clone().map(|side| *stack.path.calls.get(*side)).max();
+        calls.calls = calls.calls.saturating_add(most.unwrap_or_default());
+        add(&mut calls.all, &values(&stack.path.counts()));
+    }
+    nodes
+}
+
+fn add(to: &mut Vec<u64>, counts: &[u64]) {
+    to.resize(counts.len(), 0);
+    to.iter_mut().zip(counts).for_each(|(to, count)| *to = to.saturating_add(*count));
+}
+
+pub(super) const PPROF: Export = Export {
+    name: "pprof",
+    about: "instructions, REP iterations, calls and costly instructions, for go tool pprof",
+    is_compared: false,
+    is_of_instructions: false,
+    has_sides: true,
+    write: |paths, side| compressed(&profile(paths, side).encode_to_vec()),
+};
+
+#[derive(Message)]
+struct Profile {
+    #[prost(message, repeated, tag = "1")]
+    sample_type: Vec<ValueType>,
+    #[prost(message, repeated, tag = "2")]
+    sample: Vec<Sample>,
+    #[prost(message, repeated, tag = "4")]
+    location: Vec<Location>,
+    #[prost(message, repeated, tag = "5")]
+    function: Vec<Function>,
+    /// Table of all strings, of which the first is empty.
+    #[prost(string, repeated, tag = "6")]
+    string_table: Vec<String>,
+    #[prost(int64, repeated, tag = "13")]
+    comment: Vec<i64>,
+    /// Type that `pprof` shows unless it is asked for another; without this it is the last one.
+    #[prost(int64, tag = "14")]
+    default_sample_type: i64,
+}
+
+#[derive(Message)]
+struct ValueType {
+    #[prost(int64, tag = "1")]
+    kind: i64,
+    #[prost(int64, tag = "2")]
+    unit: i64,
+}
+
+#[derive(Message)]
+struct Sample {
+    /// Locations: the function first, its callers after it.
+    #[prost(uint64, repeated, tag = "1")]
+    location_id: Vec<u64>,
+    /// Values, one for each type.
+    #[prost(int64, repeated, tag = "2")]
+    value: Vec<i64>,
+}
+
+#[derive(Message)]
+struct Location {
+    #[prost(uint64, tag = "1")]
+    id: u64,
+    #[prost(message, repeated, tag = "4")]
+    line: Vec<Line>,
+}
+
+#[derive(Message)]
+struct Line {
+    #[prost(uint64, tag = "1")]
+    function_id: u64,
+}
+
+#[derive(Message)]
+struct Function {
+    #[prost(uint64, tag = "1")]
+    id: u64,
+    #[prost(int64, tag = "2")]
+    name: i64,
+}
+
+/// Builds the profile, with a location for each function: there are no addresses.
+fn profile(paths: &RowPaths, side: Option<Side>) -> Profile {
+    let counted = Counted::new(paths, side);
+    let mut strings = Strings::default();
+    strings.place("");
+    let mut kinds = counted.names();
+    kinds.insert(CALLS, "calls");
+    let kind = |name: &str, named_side: &Side| match side {
+        Some(_) => name.to_owned(),
+        None => format!("{}-{name}", named_side.name()),
+    };
+    // Of both sides show the change.
+    let shown = counted.sides.last().map_or_else(String::new, |last| kind(kinds[0], last));
+    let default_sample_type = strings.place(&shown);
+    let names =
+        counted.sides.iter().flat_map(|side| kinds.iter().map(move |name| kind(name, side)));
+    let sample_type = names
+        .map(|name| ValueType { kind: strings.place(&name), unit: strings.place("count") })
+        .collect();
+    let mut functions = BTreeMap::new();
+    let sample =
+        stacks(paths).map(|stack| stack_sample(&stack, &counted, &mut functions)).collect();
+    let comment = format!("{}, all operations of the region", paths.row);
+    let comment = vec![strings.place(&comment)];
+    let location = |id: &u64| Location { id: *id, line: vec![Line { function_id: *id }] };
+    let location = functions.values().map(location).collect();
+    let function = functions
+        .into_iter()
+        .map(|(name, id)| Function { id, name: strings.place(name) })
+        .collect();
+    let string_table = strings.all;
+    Profile { sample_type, sample, location, function, string_table, comment, default_sample_type }
+}
+
+/// Position of the number of calls among the values.
+const CALLS: usize = 2;
+
+fn stack_sample<'a>(
+    stack: &Stack<'a>,
+    counted: &Counted,
+    functions: &mut BTreeMap<&'a str, u64>,
+) -> Sample {
+    let mut id = |function: &'a str| {
+        // Id 0 means no location.
+        let next = functions.len() as u64 + 1;
+        *functions.entry(function).or_insert(next)
+    };
+    let values = |side: &Side| {
+        let mut counts = counted.values(&stack.own, *side);
+        counts.insert(CALLS, *stack.path.calls.get(*side));
+        counts.into_iter().map(|count| i64::try_from(count).unwrap_or(i64::MAX)).collect::<Vec<_>>()
+    };
+    Sample {
+        location_id: stack.functions.iter().rev().map(|function| id(function)).collect(),
+        value: counted.sides.iter().flat_map(values).collect(),
+    }
+}
+
+/// Strings, each once, with their places.
+#[derive(Default)]
+struct Strings {
+    all: Vec<String>,
+    places: BTreeMap<String, i64>,
+}
+
+impl Strings {
+    fn place(&mut self, text: &str) -> i64 {
+        if let Some(place) = self.places.get(text) {
+            return *place;
+        }
+        let place = self.all.len() as i64;
+        self.all.push(text.to_owned());
+        self.places.insert(text.to_owned(), place);
+        place
+    }
+}
+
+fn compressed(bytes: &[u8]) -> Vec<u8> {
+    let mut to = GzEncoder::new(Vec::new(), Compression::default());
+    to.write_all(bytes).and_then(|()| to.finish()).expect("memory takes all that is written")
 }
 
 #[cfg(test)]

@@ -3,23 +3,21 @@
 //! A new format is a constant of type [`Format`] and an entry of [`FORMATS`].
 
 mod html;
-mod mail;
 mod markdown;
 mod text;
 
-pub use html::{HTML, Listed, PageError, SITE_MARK, flame_file, results_of_page, site_index};
-pub use mail::MAIL;
+pub use html::{HTML, Listed, SITE_MARK, flame_file, results_of_page, site_index};
 pub use markdown::MARKDOWN;
-pub use text::{Page, TEXT, plain_table, published_table};
+pub use text::{MAIL, Page, TEXT, plain_table, published_table};
 
 use std::fmt;
 
 use ::csv::Writer;
 use serde::Serialize;
-use thiserror::Error;
 
-use crate::view::{Records, Report, Value};
+use crate::view::{Document, Records, Report, Value};
 use ktax_host::text::{csv_cell, escape_json};
+use ktax_model::{Error, Result};
 
 /// All formats; the first is the default.
 pub const FORMATS: &[Format] = &[TEXT, MARKDOWN, CSV, JSON, HTML, MAIL];
@@ -31,10 +29,8 @@ pub struct Format {
     pub name: &'static str,
     /// File that is kept beside a result; `None` for the format of the result itself.
     pub file: Option<&'static str>,
-    /// Prints one report, ending in a newline.
-    pub write: fn(&dyn Report, TextOptions) -> Result<String, ReportError>,
-    /// Prints several reports as one document.
-    pub several: fn(&[&dyn Report], TextOptions) -> Result<String, ReportError>,
+    /// Prints reports, of which several are one text; it ends in a newline.
+    pub write: fn(&[Document<'_>], TextOptions) -> Result<String>,
 }
 
 impl fmt::Debug for Format {
@@ -49,37 +45,19 @@ impl PartialEq for Format {
     }
 }
 
-/// Prints a report in a format, ending in a newline.
-pub fn render(
-    report: &dyn Report,
-    format: Format,
-    options: TextOptions,
-) -> Result<String, ReportError> {
-    (format.write)(report, options)
+/// Prints a report in a format.
+pub fn render(report: &dyn Report, format: Format, options: TextOptions) -> Result<String> {
+    (format.write)(&[Document::from(report)], options)
 }
 
-/// Prints several reports in a format; one report as [`render`] does.
-pub fn render_all(
-    reports: &[&dyn Report],
-    format: Format,
-    options: TextOptions,
-) -> Result<String, ReportError> {
-    match reports {
-        [one] => render(*one, format, options),
-        several => (format.several)(several, options),
-    }
+/// Prints each document, with an empty line between two.
+fn joined_by_line(
+    documents: &[Document<'_>],
+    write: impl Fn(&Document<'_>) -> String,
+) -> Result<String> {
+    Ok(documents.iter().map(write).collect::<Vec<String>>().join("\n"))
 }
 
-/// Prints several reports one after the other.
-fn each(
-    reports: &[&dyn Report],
-    format: Format,
-    options: TextOptions,
-) -> Result<Vec<String>, ReportError> {
-    reports.iter().map(|report| render(*report, format, options)).collect()
-}
-
-/// Options of text on a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextOptions {
     /// Columns that a line may have; less than 40 counts as 40.
@@ -97,35 +75,21 @@ impl Default for TextOptions {
     }
 }
 
-/// Reason for which a report cannot be made. No result that ktax writes gets here.
-#[derive(Debug, Error)]
-pub enum ReportError {
-    /// A value that JSON cannot hold.
-    #[error("cannot write as JSON: {0}; make it again, a comparison with `ktax analyse DIR`")]
-    Json(#[from] serde_json::Error),
-    /// A table that CSV cannot hold.
-    #[error("cannot write as CSV: {0}; make it again, a comparison with `ktax analyse DIR`")]
-    Csv(String),
+/// Error for a result that ktax did not write: no other one gets here.
+fn not_writable(format: &str, reason: impl fmt::Display) -> Error {
+    Error::host(format!("cannot write as {format}: {reason}"))
+        .next("make it again, a comparison with `ktax analyse DIR`")
 }
 
-impl From<ReportError> for ktax_model::Error {
-    fn from(error: ReportError) -> ktax_model::Error {
-        ktax_model::Error::host(error.to_string())
-    }
-}
-
-/// CSV: unrounded lines, for a spreadsheet or R. Several reports have one header with the columns
-/// of all of them.
+/// CSV: unrounded lines. Several reports have one header with all their columns.
 pub const CSV: Format = Format {
     name: "csv",
     file: Some("report.csv"),
-    write: |report, _| write_csv(&report.records()),
-    several: |all, _| write_csv(&joined(all.iter().map(|report| report.records()))),
+    write: |documents, _| {
+        let records = joined(documents.iter().map(Document::records));
+        csv_text(&records).map_err(|error| not_writable("CSV", error))
+    },
 };
-
-fn write_csv(records: &Records) -> Result<String, ReportError> {
-    csv_text(records).map_err(|error| ReportError::Csv(error.to_string()))
-}
 
 fn csv_text(records: &Records) -> Result<String, Box<dyn std::error::Error>> {
     let mut writer = Writer::from_writer(Vec::new());
@@ -173,15 +137,17 @@ fn joined(all: impl Iterator<Item = Records>) -> Records {
 pub const JSON: Format = Format {
     name: "json",
     file: None,
-    write: |report, _| to_json(&report.saved()),
-    several: |all, options| {
-        let all = each(all, JSON, options)?;
-        let all: Vec<&str> = all.iter().map(|one| one.trim_end()).collect();
-        Ok(format!("[\n{}\n]\n", all.join(",\n")))
+    write: |documents, _| {
+        if let [one] = documents {
+            return to_json(&one.saved());
+        }
+        let all = documents.iter().map(|one| Ok(to_json(&one.saved())?.trim_end().to_owned()));
+        Ok(format!("[\n{}\n]\n", all.collect::<Result<Vec<String>>>()?.join(",\n")))
     },
 };
 
 /// Writes pretty JSON that is safe to print on a terminal.
-pub fn to_json(value: &impl Serialize) -> Result<String, ReportError> {
-    Ok(escape_json(&serde_json::to_string_pretty(value)?) + "\n")
+pub fn to_json(value: &impl Serialize) -> Result<String> {
+    let json = serde_json::to_string_pretty(value).map_err(|error| not_writable("JSON", error))?;
+    Ok(escape_json(&json) + "\n")
 }

@@ -1,17 +1,20 @@
 //! Several additions to one base, ranked by what they cost, as a report.
 
-mod headline;
 mod tables;
 
-use crate::view::{Legend, Records, Report, Section, SideLine, Value, View};
-use crate::{guests, verdict, words};
+use std::collections::BTreeSet;
+
+use crate::ledger::tables::is_change;
+use crate::view::{Fields, Legend, Records, Report, Section, SideLine, Value, View};
+use crate::{guests, number, verdict, words};
+use ktax_host::text::counted;
 use ktax_model::{
-    CYCLES, Estimate, LedgerCost, LedgerEntry, LedgerMethod, LedgerRow, LedgerTable, LowHigh,
-    METRICS, SavedResult, TIME, Verdict, Warning,
+    CYCLES, Estimate, LedgerCost, LedgerCosts, LedgerEntry, LedgerMethod, LedgerRow, LedgerTable,
+    LowHigh, METRICS, OpenEnd, SavedResult, Verdict, Warning,
 };
+use ktax_stats::exact::MIN_LAYOUTS;
 
 impl Report for LedgerTable {
-    /// Shows one table of all additions and Workloads, then a table for each Workload.
     fn view(&self) -> View {
         let section = match &self.method {
             LedgerMethod::Counts { .. } => tables::counts_section,
@@ -19,7 +22,8 @@ impl Report for LedgerTable {
         };
         let already_on = self.already_on.iter().map(|one| format!("{}: {}", one.added, one.text()));
         let not_built = self.not_built.iter().map(|(row, why)| format!("{row}: {why}"));
-        let mut sections: Vec<Section> = tables::matrix(self).into_iter().collect();
+        let matrix = Some(tables::matrix(self)).filter(|matrix| !matrix.is_empty());
+        let mut sections: Vec<Section> = matrix.into_iter().collect();
         sections.extend(self.rows.iter().map(section));
         sections.push(Section::Items {
             title: "Additions that this kernel has already:".to_owned(),
@@ -32,7 +36,7 @@ impl Report for LedgerTable {
         sections.push(Section::Sentences(next_step(self).into_iter().collect()));
         View {
             title: self.title.clone(),
-            headline: headline::headline(self).join(" "),
+            headline: headline(self).join(" "),
             sides: sides(&self.method),
             side_heads: match &self.method {
                 LedgerMethod::Counts { .. } => ["kernel", "boot line"],
@@ -50,32 +54,17 @@ impl Report for LedgerTable {
         }
     }
 
-    /// Writes one line for each Workload and addition, which is a place of the matrix; all of them
-    /// together have the name `together`.
     fn records(&self) -> Records {
-        let (columns, values, interaction): (&[&str], EntryValues, InteractionValues) = match &self
-            .method
-        {
-            LedgerMethod::Counts { .. } => (&COLUMNS, counts_record, |row| {
-                vec![interaction_value(row, METRICS[0].name), interaction_value(row, verdict::REP)]
-            }),
-            LedgerMethod::Guests(_) => (&tables::GUESTS_FIELDS, tables::guests_record, |row| {
-                vec![interaction_value(row, TIME)]
-            }),
+        let lines: Vec<RecordLine<'_>> = self.rows.iter().flat_map(record_lines).collect();
+        let mut records = match &self.method {
+            LedgerMethod::Counts { .. } => counts_records(&lines),
+            LedgerMethod::Guests(_) => tables::guests_records(&lines),
         };
-        let mut records = Records::new(columns.iter().copied());
-        for row in &self.rows {
-            for entry in &row.entries {
-                records.push(values(row, entry));
-            }
-            if let Some(together) = &row.together {
-                records.push(values(row, together).into_iter().chain(interaction(row)));
-            }
-        }
+        let last = records.header.len() - 1;
         for (name, why) in &self.not_built {
-            let mut line = vec![Value::Nothing, name.into()];
-            line.resize(columns.len() - 1, Value::Nothing);
-            records.push(line.into_iter().chain([format!("not built: {why}").as_str().into()]));
+            let mut line = vec![Value::Nothing; last + 1];
+            (line[1], line[last]) = (name.into(), format!("not built: {why}").into());
+            records.lines.push(line);
         }
         records
     }
@@ -177,9 +166,6 @@ fn counts_legend(machine: Option<&Estimate>, sections: &[Section]) -> Legend {
     ])
 }
 
-/// Predicate over the text of a cell.
-type IsMarked = fn(&str) -> bool;
-
 /// Meaning of the cycles, with the machine and the marks that occur.
 fn cycles_meaning(estimate: &Estimate, sections: &[Section]) -> String {
     let Estimate { cpu, machine, .. } = estimate;
@@ -187,24 +173,15 @@ fn cycles_meaning(estimate: &Estimate, sections: &[Section]) -> String {
         "{CYCLES} beyond those of the base, in percent of them: estimated for {cpu} (machine \
          {machine}), not measured; no verdict rests on it"
     );
-    let marks: [(IsMarked, &str); 3] = [
-        (
-            |text| text.starts_with(tables::AT_LEAST),
-            "; ≥ where costly instructions that were not timed there come on top",
-        ),
-        (
-            |text| text.starts_with(tables::AT_MOST),
-            "; ≤ where costly instructions that were not timed there are saved",
-        ),
-        (
-            |text| text.ends_with(tables::LEFT_OUT),
-            "; * where some come on top and others are saved",
-        ),
-    ];
-    for (is_marked, meaning) in marks {
-        if sections.iter().any(|section| has_cell(section, is_marked)) {
-            text += meaning;
-        }
+    let has = |is_marked: fn(&str) -> bool| sections.iter().any(|one| has_cell(one, is_marked));
+    if has(|text| text.starts_with(tables::AT_LEAST)) {
+        text += "; ≥ where costly instructions that were not timed there come on top";
+    }
+    if has(|text| text.starts_with(tables::AT_MOST)) {
+        text += "; ≤ where costly instructions that were not timed there are saved";
+    }
+    if has(|text| text.ends_with(tables::LEFT_OUT)) {
+        text += "; * where some come on top and others are saved";
     }
     text
 }
@@ -231,85 +208,343 @@ fn guests_legend(sections: &[Section]) -> Legend {
     ])
 }
 
-const COLUMNS: [&str; 22] = [
-    "workload",
-    "added",
-    "base",
-    "delta",
-    "percent",
-    "detectable",
-    "verdict",
-    "decided_by",
-    "rep_base",
-    "rep_delta",
-    "rep_percent",
-    "rep_verdict",
-    "costly",
-    "machine",
-    "cycles_min",
-    "cycles_max",
-    "cycles_percent_min",
-    "cycles_percent_max",
-    "not_timed",
-    "interaction",
-    "rep_interaction",
-    "why",
-];
+/// Costs of an addition to a row. All additions together have interactions.
+#[derive(Clone, Copy)]
+pub struct RecordLine<'a> {
+    pub row: &'a LedgerRow,
+    pub entry: &'a LedgerEntry,
+    pub costs: Option<&'a LedgerCosts>,
+    is_together: bool,
+}
 
-/// Values of one addition to one row.
-type EntryValues = fn(&LedgerRow, &LedgerEntry) -> Vec<Value>;
-/// Values of the interactions of a row.
-type InteractionValues = fn(&LedgerRow) -> Vec<Value>;
+fn record_lines(row: &LedgerRow) -> impl Iterator<Item = RecordLine<'_>> {
+    let line = move |entry, is_together| RecordLine {
+        row,
+        entry,
+        costs: tables::measured_costs(entry),
+        is_together,
+    };
+    let alone = row.entries.iter().map(move |entry| line(entry, false));
+    alone.chain(row.together.iter().map(move |entry| line(entry, true)))
+}
 
-fn counts_record(row: &LedgerRow, entry: &LedgerEntry) -> Vec<Value> {
-    let costs = entry.costs.as_ref().filter(|_| entry.verdict != Verdict::Failed);
-    let [instructions, rep] =
-        [METRICS[0].name, verdict::REP].map(|name| costs.and_then(|costs| costs.metric(name)));
-    let estimate = costs.and_then(|costs| costs.estimate.as_ref());
-    let end = |ends: Option<LowHigh>, index: usize| Value::from(ends.map(|ends| ends[index]));
-    let (cycles, percent) =
-        (estimate.map(|estimate| estimate.delta), estimate.and_then(|estimate| estimate.percent));
-    let costly = costs
-        .map(|costs| deltas_text(costs.costly.iter().map(|(kind, delta)| (kind.name(), *delta))));
-    let not_timed = estimate.map(|estimate| {
-        deltas_text(estimate.left_out.iter().map(|(kind, delta)| (kind.as_str(), *delta)))
+impl<'a> RecordLine<'a> {
+    pub fn cost(&self, metric: &str) -> Option<&'a LedgerCost> {
+        self.costs?.metric(metric)
+    }
+
+    /// Value of an interaction beyond the sum, if that is more than noise.
+    pub fn interaction(&self, metric: &str) -> Option<f64> {
+        let mut changes = self.row.interactions.iter().filter(|_| self.is_together);
+        let found = changes.find(|one| one.metric == metric && one.beyond.verdict.is_change());
+        found.map(|one| one.beyond.delta)
+    }
+}
+
+fn counts_records(lines: &[RecordLine<'_>]) -> Records {
+    fn estimate<'a>(line: RecordLine<'a>) -> Option<&'a Estimate> {
+        line.costs?.estimate.as_ref()
+    }
+    let insn = |line: RecordLine<'_>| line.cost(METRICS[0].name).cloned();
+    let rep = |line: RecordLine<'_>| line.cost(verdict::REP).cloned();
+    let mut fields = Fields::new(lines);
+    fields.add("workload", |line| &line.row.row);
+    fields.add("added", |line| &line.entry.name);
+    fields.add("base", |line| insn(line).map(|cost| cost.base));
+    fields.add("delta", |line| insn(line).map(|cost| cost.delta));
+    fields.add("percent", |line| insn(line).and_then(|cost| cost.percent));
+    fields.add("detectable", |line| insn(line).and_then(|cost| cost.detectable));
+    fields.add("verdict", |line| line.entry.verdict.text());
+    fields.add("decided_by", |line| &line.entry.decided_by);
+    fields.add("rep_base", |line| rep(line).map(|cost| cost.base));
+    fields.add("rep_delta", |line| rep(line).map(|cost| cost.delta));
+    fields.add("rep_percent", |line| rep(line).and_then(|cost| cost.percent));
+    fields.add("rep_verdict", |line| rep(line).map(|cost| cost.verdict.text()));
+    fields.add("costly", |line| {
+        line.costs.map(|costs| deltas_text(costs.costly.iter().map(|(kind, by)| (kind.name(), by))))
     });
-    vec![
-        (&row.row).into(),
-        (&entry.name).into(),
-        cost_value(instructions, |cost| Some(cost.base)),
-        cost_value(instructions, |cost| Some(cost.delta)),
-        cost_value(instructions, |cost| cost.percent),
-        cost_value(instructions, |cost| cost.detectable),
-        entry.verdict.text().into(),
-        (&entry.decided_by).into(),
-        cost_value(rep, |cost| Some(cost.base)),
-        cost_value(rep, |cost| Some(cost.delta)),
-        cost_value(rep, |cost| cost.percent),
-        rep.map(|rep| rep.verdict.text()).into(),
-        costly.as_deref().into(),
-        estimate.map(|estimate| estimate.machine.as_str()).into(),
-        end(cycles, 0),
-        end(cycles, 1),
-        end(percent, 0),
-        end(percent, 1),
-        not_timed.as_deref().into(),
-    ]
+    fields.add("machine", |line| estimate(line).map(|one| one.machine.as_str()));
+    fields.add("cycles_min", |line| estimate(line).map(|one| one.delta[0]));
+    fields.add("cycles_max", |line| estimate(line).map(|one| one.delta[1]));
+    fields.add("cycles_percent_min", |line| estimate(line).and_then(|one| Some(one.percent?[0])));
+    fields.add("cycles_percent_max", |line| estimate(line).and_then(|one| Some(one.percent?[1])));
+    fields.add("not_timed", |line| {
+        estimate(line).map(|one| deltas_text(one.left_out.iter().map(|(kind, by)| (&**kind, by))))
+    });
+    fields.add("interaction", |line| line.interaction(METRICS[0].name));
+    fields.add("rep_interaction", |line| line.interaction(verdict::REP));
+    fields.add("why", |_| Value::Nothing);
+    fields.records()
 }
 
 /// Lists deltas: `cr3-write:+2 verw:+1`.
-fn deltas_text<'a>(each: impl Iterator<Item = (&'a str, f64)>) -> String {
+fn deltas_text<'a>(each: impl Iterator<Item = (&'a str, &'a f64)>) -> String {
     each.map(|(kind, delta)| format!("{kind}:{delta:+}")).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns one value of a cost, if there is that cost.
-fn cost_value(which: Option<&LedgerCost>, value: fn(&LedgerCost) -> Option<f64>) -> Value {
-    Value::from(which.and_then(value))
+/// Sentences before any table: who costs most and where, who costs nothing, what all cost together,
+/// and whether that is the sum.
+pub fn headline(ledger: &LedgerTable) -> Vec<String> {
+    let names = tables::additions(ledger);
+    let any = |name: &str, is_wanted: fn(&LedgerCosts) -> bool| {
+        entries(ledger, name).any(|(_, entry)| entry.costs.as_ref().is_some_and(is_wanted))
+    };
+    let slower: Vec<&str> = names.iter().copied().filter(|name| any(name, is_slower)).collect();
+    let mut found = who_is_slower(ledger, slower.len(), names.len());
+    // Without verdicts the figures still have an order.
+    let dearest_of = match ledger.layouts < MIN_LAYOUTS {
+        true => names.first(),
+        false => slower.first(),
+    };
+    let unit = RankUnit::new(ledger);
+    if let Some((name, (row, costs))) =
+        dearest_of.and_then(|name| Some((name, largest_cost(entries(ledger, name))?)))
+    {
+        if costs.rank() > Some(0.0) {
+            found += &format!(" {name} costs most: {}.", unit.cost(costs, row, true));
+        }
+    }
+    found.extend(saves_most(ledger, &names, &unit));
+    found.extend(left_out(ledger, &names));
+    let is_free = |name: &&str| {
+        !any(name, is_change) && entries(ledger, name).all(|(_, entry)| is_judged(entry))
+    };
+    let free: Vec<&str> = names.iter().copied().filter(is_free).collect();
+    if !free.is_empty() {
+        found += &format!(" No change was detected with {}.", free.join(", "));
+    }
+    let is_lost = |name: &&str| {
+        let lost =
+            |entry: &LedgerEntry| matches!(entry.verdict, Verdict::Failed | Verdict::DifferentWork);
+        entries(ledger, name).any(|(_, entry)| lost(entry))
+    };
+    let lost: Vec<&str> = names.iter().copied().filter(is_lost).collect();
+    if !lost.is_empty() {
+        found += &format!(" Not measured in every row: {}.", lost.join(", "));
+    }
+    [found].into_iter().chain(together(ledger)).collect()
 }
 
-/// Value of an interaction beyond the sum, if that is more than noise.
-fn interaction_value(row: &LedgerRow, metric: &str) -> Value {
-    let changes = row.interactions.iter().filter(|one| one.beyond.verdict.is_change());
-    let mut changes = changes.filter(|one| one.metric == metric);
-    changes.next().map(|one| one.beyond.delta).into()
+/// Names the addition that makes a row faster than any other does.
+fn saves_most(ledger: &LedgerTable, names: &[&str], unit: &RankUnit) -> Option<String> {
+    let faster = |name: &&str| {
+        let is_faster = |(_, entry): &(&str, &LedgerEntry)| {
+            let is_faster = |costs: &LedgerCosts| costs.any(|verdict| verdict == Verdict::Faster);
+            entry.costs.as_ref().is_some_and(|costs| is_faster(costs) && costs.rank() < Some(0.0))
+        };
+        let (row, costs) = smallest_cost(entries(ledger, name).filter(is_faster))?;
+        Some((name.to_string(), row, costs))
+    };
+    let (name, row, costs) = names.iter().filter_map(faster).min_by(|a, b| by_rank(a.2, b.2))?;
+    Some(format!(" {name} saves most: {}.", unit.saving(costs, row)))
+}
+
+/// Names the additions whose estimates lack something: they may belong above others, or below them.
+fn left_out(ledger: &LedgerTable, names: &[&str]) -> Option<String> {
+    let machine = tables::estimated_machine(ledger)?;
+    let lacking = |is_lacking: fn(f64) -> bool, what: &str| {
+        let lacks = |name: &&str| {
+            let costs = entries(ledger, name).filter_map(|(_, entry)| entry.costs.as_ref());
+            let deltas = costs.filter_map(|costs| costs.estimate.as_ref());
+            let deltas = deltas.flat_map(|estimate| &estimate.left_out);
+            let kinds: BTreeSet<&str> =
+                deltas.filter(|(_, delta)| is_lacking(**delta)).map(|(kind, _)| &**kind).collect();
+            let kinds = kinds.into_iter().collect::<Vec<_>>().join(", ");
+            (!kinds.is_empty()).then(|| format!("{name} ({kinds})"))
+        };
+        let all: Vec<String> = names.iter().filter_map(lacks).collect();
+        let all = all.join(", ");
+        let cpu = &machine.cpu;
+        (!all.is_empty())
+            .then(|| format!(" {all} may cost {what}: the instruction was not timed on {cpu}."))
+    };
+    let all = [lacking(|delta| delta > 0.0, "more"), lacking(|delta| delta < 0.0, "less")];
+    let all: String = all.into_iter().flatten().collect();
+    (!all.is_empty()).then_some(all)
+}
+
+enum RankUnit {
+    Cycles(String),
+    /// Counts or times.
+    Measured(&'static str),
+}
+
+impl RankUnit {
+    fn new(ledger: &LedgerTable) -> RankUnit {
+        match (tables::estimated_machine(ledger), &ledger.method) {
+            (Some(estimate), _) => RankUnit::Cycles(estimate.cpu.clone()),
+            (None, LedgerMethod::Counts { .. }) => RankUnit::Measured("instructions"),
+            (None, LedgerMethod::Guests(_)) => RankUnit::Measured("time"),
+        }
+    }
+
+    /// Describes a cost: `an estimated 3.1 to 5.2 % of stat's cycles on AMD EPYC`.
+    fn cost(&self, costs: &LedgerCosts, row: &str, names_machine: bool) -> String {
+        match (self, costs.estimated_percent()) {
+            (RankUnit::Cycles(cpu), Some(ends)) => {
+                let cpu = if names_machine { format!(" on {cpu}") } else { String::new() };
+                let (bound, ends) = bounded(ends, costs.open_end());
+                format!("{bound}an estimated {} % of {row}'s cycles{cpu}", between(ends))
+            }
+            (RankUnit::Cycles(_), None) => {
+                let percent = number::percent(costs.all.percent);
+                format!("{percent} % of {row}'s instructions, of which no cycles are known")
+            }
+            (RankUnit::Measured(what), _) => {
+                format!("{} % of {row}'s {what}", number::percent(costs.all.percent))
+            }
+        }
+    }
+
+    /// Describes a saving, which is a negative cost.
+    fn saving(&self, costs: &LedgerCosts, row: &str) -> String {
+        match costs.estimated_percent() {
+            Some([low, high]) if high < 0.0 => {
+                let open = match costs.open_end() {
+                    OpenEnd::Upper => OpenEnd::Lower,
+                    OpenEnd::Lower => OpenEnd::Upper,
+                    other => other,
+                };
+                let (bound, ends) = bounded([-high, -low], open);
+                format!("{bound}an estimated {} % of {row}'s cycles", between(ends))
+            }
+            _ => self.cost(costs, row, false),
+        }
+    }
+}
+
+/// Returns `at least ` or `at most ` with the only end that is known, where the other one is open.
+fn bounded([low, high]: LowHigh, open: OpenEnd) -> (&'static str, LowHigh) {
+    match open {
+        OpenEnd::Upper => ("at least ", [low; 2]),
+        OpenEnd::Lower => ("at most ", [high; 2]),
+        OpenEnd::Neither | OpenEnd::Both => ("", [low, high]),
+    }
+}
+
+/// Formats an interval: `3.1 to 5.2`; with signs where they differ.
+fn between([low, high]: LowHigh) -> String {
+    let digits = if low.abs().max(high.abs()) < 10.0 { 1 } else { 0 };
+    if low < 0.0 {
+        return format!("{low:+.digits$} to {high:+.digits$}");
+    }
+    let [low, high] = [low, high].map(|end| format!("{end:.digits$}"));
+    if low == high { low } else { format!("{low} to {high}") }
+}
+
+fn by_rank(one: &LedgerCosts, other: &LedgerCosts) -> std::cmp::Ordering {
+    let rank = |costs: &LedgerCosts| costs.rank().unwrap_or(f64::NEG_INFINITY);
+    rank(one).total_cmp(&rank(other))
+}
+
+fn who_is_slower(ledger: &LedgerTable, slower: usize, all: usize) -> String {
+    let layouts = ledger.layouts;
+    match slower {
+        _ if layouts < MIN_LAYOUTS => {
+            format!("A verdict needs {MIN_LAYOUTS} layouts; this ledger has {layouts}.")
+        }
+        0 => "No addition is slower.".to_owned(),
+        _ => {
+            let are = if slower == 1 { "is" } else { "are" };
+            let rows = if ledger.rows.len() == 1 { "the row" } else { "at least one row" };
+            format!("{slower} of {} {are} slower in {rows}.", counted(all, "addition"))
+        }
+    }
+}
+
+/// Tells whether a verdict was possible, and there is one.
+fn is_judged(entry: &LedgerEntry) -> bool {
+    let has_limit = |costs: &LedgerCosts| costs.all.detectable.is_some();
+    entry.verdict.is_answer() && entry.costs.as_ref().is_some_and(has_limit)
+}
+
+fn together(ledger: &LedgerTable) -> Option<String> {
+    let rows = || ledger.rows.iter().filter_map(|row| Some((&*row.row, row.together.as_ref()?)));
+    let changes = |(_, entry): &(&str, &LedgerEntry)| entry.costs.as_ref().is_some_and(is_change);
+    let has_verdicts = ledger.layouts >= MIN_LAYOUTS;
+    let changed: Vec<_> = rows().filter(|row| !has_verdicts || changes(row)).collect();
+    rows().next()?;
+    let unit = RankUnit::new(ledger);
+    let sentence =
+        match (largest_cost(changed.iter().copied()), smallest_cost(changed.iter().copied())) {
+            (Some((row, most)), _) if most.rank() > Some(0.0) => {
+                let most_of_all = if most.open_end() == OpenEnd::Neither { "at most " } else { "" };
+                format!("All together cost {most_of_all}{}.", unit.cost(most, row, false))
+            }
+            (_, Some((row, least))) => {
+                let most_of_all =
+                    if least.open_end() == OpenEnd::Neither { "at most " } else { "" };
+                format!("All together save {most_of_all}{}.", unit.saving(least, row))
+            }
+            _ if !rows().any(|(_, entry)| is_judged(entry)) => {
+                "All together were not measured.".to_owned()
+            }
+            _ => "No change was detected with all together.".to_owned(),
+        };
+    let has_sum =
+        |row: &&LedgerRow| row.interactions.iter().any(|one| one.beyond.detectable.is_some());
+    let is_more =
+        |row: &&LedgerRow| row.interactions.iter().any(|one| one.beyond.verdict.is_change());
+    let judged = ledger.rows.iter().filter(has_sum).count();
+    let adds_up = match (ledger.rows.iter().filter(is_more).count(), judged) {
+        (_, 0) => String::new(),
+        (0, _) => " No interaction was detected.".to_owned(),
+        (count, judged) => {
+            format!(" Their costs do not add up in {count} of {}.", counted(judged, "row"))
+        }
+    };
+    Some(sentence + &adds_up)
+}
+
+fn is_slower(costs: &LedgerCosts) -> bool {
+    costs.any(|verdict| verdict == Verdict::Slower)
+}
+
+fn entries<'a>(
+    ledger: &'a LedgerTable,
+    name: &str,
+) -> impl Iterator<Item = (&'a str, &'a LedgerEntry)> {
+    let named = name.to_owned();
+    ledger.rows.iter().filter_map(move |row| {
+        Some((&*row.row, row.entries.iter().find(|entry| entry.name == named)?))
+    })
+}
+
+/// Returns the largest cost, and the row that has it.
+fn largest_cost<'a>(
+    entries: impl Iterator<Item = (&'a str, &'a LedgerEntry)>,
+) -> Option<(&'a str, &'a LedgerCosts)> {
+    entries.filter_map(ranked_costs).max_by(|a, b| by_rank(a.1, b.1))
+}
+
+/// Returns the smallest cost, and the row that has it.
+fn smallest_cost<'a>(
+    entries: impl Iterator<Item = (&'a str, &'a LedgerEntry)>,
+) -> Option<(&'a str, &'a LedgerCosts)> {
+    entries.filter_map(ranked_costs).min_by(|a, b| by_rank(a.1, b.1))
+}
+
+fn ranked_costs<'a>(
+    (row, entry): (&'a str, &'a LedgerEntry),
+) -> Option<(&'a str, &'a LedgerCosts)> {
+    let costs = entry.costs.as_ref()?;
+    costs.rank().map(|_| (row, costs))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_have_as_many_digits_as_they_deserve() {
+        for (ends, text) in [
+            ([3.12, 5.21], "3.1 to 5.2"),
+            ([3.12, 12.4], "3 to 12"),
+            ([-1.0, 2.5], "-1.0 to +2.5"),
+            ([0.0, 0.44], "0.0 to 0.4"),
+            ([2.0, 2.01], "2.0"),
+        ] {
+            assert_eq!(between(ends), text);
+        }
+    }
 }

@@ -13,13 +13,11 @@
 
 mod bisection;
 mod calibration;
-mod carried;
 mod changes;
 mod counts;
 mod effect;
 mod exits;
 mod exports;
-mod flame;
 mod formats;
 mod guests;
 mod history;
@@ -29,7 +27,6 @@ mod number;
 mod pictures;
 mod saved;
 mod shapes;
-mod stat;
 mod times;
 mod verdict;
 pub mod view;
@@ -39,12 +36,13 @@ pub use bisection::{NothingToSearch, elements, place};
 pub use exits::{Classic, ExitDiff, ExitTables, exits_classic};
 pub use exports::{EXPORTS, Export};
 pub use formats::{
-    CSV, FORMATS, Format, HTML, JSON, Listed, MAIL, MARKDOWN, PageError, ReportError, SITE_MARK,
-    TEXT, TextOptions, plain_table, render, render_all, results_of_page, site_index, to_json,
+    CSV, FORMATS, Format, HTML, JSON, Listed, MAIL, MARKDOWN, SITE_MARK, TEXT, TextOptions,
+    plain_table, render, results_of_page, site_index, to_json,
 };
 pub use history::sparkline;
+pub use native::StatPage;
 pub use number::whole;
-pub use saved::{Explained, Named, versions};
+pub use saved::{Explained, versions};
 pub use shapes::Shape;
-pub use stat::StatPage;
-pub use view::Report;
+
+pub use view::{Document, Report};

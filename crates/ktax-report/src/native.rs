@@ -1,15 +1,18 @@
-//! A workload on the running kernel, as a report.
+//! Results on the running kernel: a workload, and the counters of a command in the two-column table
+//! of 2009 with its postscript.
 
-use crate::number::measured;
-use crate::view::{FailureReason, Kind, Line, Records, Report, Section, Table, Value, View};
+use crate::number::{count, measured, percent, percent_range, whole};
+use crate::view::{
+    Columns, FailureReason, Fields, Legend, Records, Report, Section, SideLine, Table, View,
+};
 use crate::{shapes, words};
-use ktax_host::text::counted;
-use ktax_model::{Failure, NativeRow, NativeTable, SavedResult, Summary};
-
-const COLUMNS: [&str; 8] = ["row", "column", "unit", "median", "min", "max", "samples", "failure"];
+use ktax_host::text::{counted, shell_line};
+use ktax_model::{
+    ELAPSED, Failure, NativeColumn, NativeRow, NativeTable, Repeats, STAT_COUNTERS, SavedResult,
+    Side, StatCounter, StatRow, StatTable, Summary,
+};
 
 impl Report for NativeTable {
-    /// Shows of one row all numbers, of several a line each; then what failed.
     fn view(&self) -> View {
         let mut sections = match self.rows.as_slice() {
             [row] => row_sections(self, row),
@@ -17,7 +20,7 @@ impl Report for NativeTable {
         };
         sections.push(failures(self));
         sections.extend(shapes::native_counters(self));
-        sections.push(Section::Sentences(self.growth.iter().map(words::growth).collect()));
+        sections.push(Section::sentences(self.growth.iter().map(words::growth)));
         View {
             title: format!("{}, per operation: {}", self.title, self.operation),
             headline: headline(self),
@@ -31,32 +34,26 @@ impl Report for NativeTable {
         }
     }
 
-    /// Writes one line for each row and column, with all samples; a row that failed at once has one
-    /// line.
     fn records(&self) -> Records {
-        let cells = || self.rows.iter().flat_map(|row| &row.cells).flatten();
-        let most = cells().map(|cell| cell.samples.len()).max().unwrap_or(0);
-        let samples = (0..most).map(|sample| format!("sample_{sample}"));
-        let mut records = Records::new(COLUMNS.map(str::to_owned).into_iter().chain(samples));
-        for row in &self.rows {
-            let name = || Value::from(&row.workload.row);
-            let failure = row.failure.as_ref().map(ToString::to_string);
-            let measured = self.columns.iter().zip(&row.cells);
-            let measured = measured.filter_map(|(column, cell)| Some((column, cell.as_ref()?)));
-            let mut is_there = false;
-            for (column, cell) in measured {
-                is_there = true;
-                let fixed = [name(), (&column.name).into(), (&column.unit).into()];
-                let values =
-                    fixed.into_iter().chain(summary_values(cell)).chain([failure.as_ref().into()]);
-                records.push(values.chain(cell.samples.iter().map(|value| Value::from(*value))));
-            }
-            if !is_there {
-                let nothing = std::iter::repeat_n(Value::Nothing, 6);
-                records.push([name()].into_iter().chain(nothing).chain([failure.as_ref().into()]));
-            }
-        }
-        records
+        let lines: Vec<Measured<'_>> =
+            self.rows.iter().flat_map(|row| measured_columns(self, row)).collect();
+        let failures: Vec<Option<String>> =
+            lines.iter().map(|(row, _)| row.failure.as_ref().map(ToString::to_string)).collect();
+        let lines: Vec<(Measured<'_>, &Option<String>)> =
+            lines.into_iter().zip(&failures).collect();
+        let column = |((_, one), _): (Measured<'_>, _)| one.map(|(column, _)| column.clone());
+        let cell = |((_, one), _): (Measured<'_>, _)| one.map(|(_, cell)| cell.clone());
+        let mut fields = Fields::new(&lines);
+        fields.add("row", |((row, _), _)| &row.workload.row);
+        fields.add("column", |line| column(line).map(|column| column.name));
+        fields.add("unit", |line| column(line).map(|column| column.unit));
+        fields.add("median", |line| cell(line).map(|cell| cell.median));
+        fields.add("min", |line| cell(line).map(|cell| cell.least));
+        fields.add("max", |line| cell(line).map(|cell| cell.most));
+        fields.add("samples", |line| cell(line).map(|cell| cell.samples.len()));
+        fields.add("failure", |(_, failure)| failure.as_ref());
+        fields.add_all("sample", |((_, one), _)| one.map_or(&[], |(_, cell)| &cell.samples));
+        fields.records()
     }
 
     fn result(&self) -> SavedResult {
@@ -64,8 +61,16 @@ impl Report for NativeTable {
     }
 }
 
-/// Answer about the first quantity: of one row all of it, of several from the least median to the
-/// most.
+/// Row with one of its columns; `None` of a row that failed at once.
+type Measured<'a> = (&'a NativeRow, Option<(&'a NativeColumn, &'a Summary)>);
+
+fn measured_columns<'a>(table: &'a NativeTable, row: &'a NativeRow) -> Vec<Measured<'a>> {
+    let cells = table.columns.iter().zip(&row.cells);
+    let cells = cells.filter_map(|(column, cell)| Some((row, Some((column, cell.as_ref()?)))));
+    let cells: Vec<Measured<'_>> = cells.collect();
+    if cells.is_empty() { vec![(row, None)] } else { cells }
+}
+
 fn headline(table: &NativeTable) -> String {
     let Some(column) = table.columns.first() else { return String::new() };
     let named = |value: f64| format!("{} {}", measured(value), column.unit).trim_end().to_owned();
@@ -100,23 +105,17 @@ fn headline(table: &NativeTable) -> String {
 }
 
 fn row_sections(table: &NativeTable, row: &NativeRow) -> Vec<Section> {
-    let columns = [
-        ("quantity", Kind::Words),
-        ("unit", Kind::Words),
-        ("median", Kind::Number),
-        ("min", Kind::Number),
-        ("max", Kind::Number),
-        ("samples", Kind::Number),
-    ];
     let cells = || table.columns.iter().zip(&row.cells);
-    let lines = cells().filter_map(|(column, cell)| {
-        let cell = cell.as_ref()?;
-        let numbers = [cell.median, cell.least, cell.most].map(measured);
-        let names = [column.heading.clone(), column.unit.clone()];
-        let samples = [cell.samples.len().to_string()];
-        Some(Line::new(names.into_iter().chain(numbers).chain(samples)))
-    });
-    let mut sections = vec![Section::table(Table::new(columns).with(lines))];
+    let lines = cells().filter_map(|(column, cell)| Some((column, cell.as_ref()?)));
+    let lines: Vec<(&NativeColumn, &Summary)> = lines.collect();
+    let mut columns = Columns::new(&lines);
+    columns.words("quantity", |(column, _)| &column.heading);
+    columns.words("unit", |(column, _)| &column.unit);
+    columns.number("median", |(_, cell)| measured(cell.median));
+    columns.number("min", |(_, cell)| measured(cell.least));
+    columns.number("max", |(_, cell)| measured(cell.most));
+    columns.number("samples", |(_, cell)| cell.samples.len());
+    let mut sections = vec![Section::table(columns.table())];
     if let Some((column, Some(cell))) = cells().next() {
         let samples: Vec<String> = cell.samples.iter().map(|value| measured(*value)).collect();
         let samples = samples.join("  ");
@@ -126,33 +125,24 @@ fn row_sections(table: &NativeTable, row: &NativeRow) -> Vec<Section> {
             "µs" => format!("{original}: {:.4} microseconds", cell.median),
             unit => format!("{original}: {:.2} {unit}", cell.median),
         });
-        sections.push(Section::Sentences(original.into_iter().collect()));
+        sections.push(Section::sentences(original));
     }
     sections
 }
 
 fn rows_table(table: &NativeTable) -> Section {
-    let names: Vec<String> = table
-        .columns
-        .iter()
-        .map(|column| match column.unit.as_str() {
-            "" => column.heading.clone(),
-            unit => format!("{}\n{unit}", column.heading),
-        })
-        .collect();
-    let columns = names.iter().map(|name| (name.as_str(), Kind::Number));
-    let columns = [("row", Kind::Row), ("samples", Kind::Number)].into_iter().chain(columns);
-    let lines = table.rows.iter().map(|row| {
-        let cell = |cell: &Option<Summary>| {
-            cell.as_ref().map_or("–".to_owned(), |cell| measured(cell.median))
-        };
-        let fixed = [row.workload.row.clone(), row.samples.len().to_string()];
-        let mut line: Vec<String> = fixed.into_iter().chain(row.cells.iter().map(cell)).collect();
-        line.resize(names.len() + 2, "–".to_owned());
-        Line::new(line)
-    });
-    let notes = vec!["Each number is the median of the samples.".to_owned()];
-    Section::Table { title: String::new(), table: Table::new(columns).with(lines), notes }
+    let rows: Vec<&NativeRow> = table.rows.iter().collect();
+    let mut columns = Columns::new(&rows);
+    columns.row("row", |row| &row.workload.row);
+    columns.number("samples", |row| row.samples.len());
+    for (index, NativeColumn { heading, unit, .. }) in table.columns.iter().enumerate() {
+        let head = format!("{heading}\n{unit}");
+        columns.number(head.trim_end(), |row| match row.cells.get(index) {
+            Some(Some(cell)) => measured(cell.median),
+            _ => "–".to_owned(),
+        });
+    }
+    columns.table().noted("", "Each number is the median of the samples.")
 }
 
 /// Section of what could not be run, and what to do about it.
@@ -167,6 +157,339 @@ fn failures(table: &NativeTable) -> Section {
     Section::Reasons { title: "Failed:".to_owned(), reasons: failed.collect() }
 }
 
-fn summary_values(cell: &Summary) -> [Value; 4] {
-    [cell.median.into(), cell.least.into(), cell.most.into(), cell.samples.len().into()]
+/// Table of counters, with or without all values below it.
+#[derive(Debug, Clone, Copy)]
+pub struct StatPage<'a> {
+    /// Table of counters.
+    pub table: &'a StatTable,
+    /// Whether all values are shown.
+    pub values: bool,
+}
+
+impl Report for StatPage<'_> {
+    fn view(&self) -> View {
+        stat_view(self.table, self.values)
+    }
+
+    fn records(&self) -> Records {
+        self.table.records()
+    }
+
+    fn result(&self) -> SavedResult {
+        self.table.result()
+    }
+}
+
+impl Report for StatTable {
+    fn view(&self) -> View {
+        stat_view(self, false)
+    }
+
+    fn records(&self) -> Records {
+        let lines: Vec<RecordLine<'_>> =
+            self.rows.iter().flat_map(|row| record_lines(self, row)).collect();
+        // The change belongs to the pair and stands with the second command.
+        let change = |line: RecordLine<'_>| line.0.change.filter(|_| line.1 == Side::Change.name());
+        let ends = |line| change(line).and_then(|change| change.interval_percent);
+        let interval = |(_, _, values): RecordLine<'_>| values?.interval;
+        let mut fields = Fields::new(&lines);
+        fields.add("counter", |(row, ..)| &row.counter);
+        fields.add("unit", |(row, ..)| &row.unit);
+        fields.add("side", |(_, side, values)| values.map(|_| side));
+        fields.add("mean", |(.., values)| values.map(|values| values.mean));
+        fields.add("median", |(.., values)| values.map(|values| values.median));
+        fields.add("spread_percent", |(.., values)| values.and_then(|one| one.spread_percent));
+        fields.add("median_low", |line| interval(line).map(|interval| interval.low));
+        fields.add("median_high", |line| interval(line).map(|interval| interval.high));
+        fields.add("counted_percent", |(.., values)| values.map(|values| values.counted_percent));
+        fields.add("change_percent", |line| change(line).map(|change| change.percent));
+        fields.add("change_low", |line| ends(line).map(|[low, _]| low));
+        fields.add("change_high", |line| ends(line).map(|[_, high]| high));
+        fields.add("not_counted", |(row, ..)| row.uncounted.as_ref());
+        for run in 0..self.runs {
+            fields.add(format!("value_{run}"), |(.., values)| values?.values.get(run).copied());
+        }
+        fields.records()
+    }
+
+    fn result(&self) -> SavedResult {
+        SavedResult::Stat(Box::new(self.clone()))
+    }
+}
+
+/// Counter, the side, and its values on that; `None` of a counter without any.
+type RecordLine<'a> = (&'a StatRow, &'static str, Option<&'a Repeats>);
+
+fn record_lines<'a>(table: &StatTable, row: &'a StatRow) -> Vec<RecordLine<'a>> {
+    let names = match table.commands.len() {
+        2 => Side::BOTH.map(Side::name),
+        _ => [""; 2],
+    };
+    match row.repeats.as_slice() {
+        [] => vec![(row, "", None)],
+        all => names.into_iter().zip(all).map(|(side, one)| (row, side, Some(one))).collect(),
+    }
+}
+
+/// Shows the counters, what could not be counted, and all values if `with_values`.
+fn stat_view(table: &StatTable, with_values: bool) -> View {
+    let lines: Vec<String> =
+        table.commands.iter().map(|command| shell_line(&command.words)).collect();
+    let (title, how) = match (lines.as_slice(), table.seed) {
+        ([_, _], Some(seed)) => {
+            let pairs = counted(table.runs, "pair");
+            let how = format!("{pairs} in randomized order (seed {seed})");
+            ("Performance counter stats".to_owned(), how)
+        }
+        _ => {
+            let title = format!("Performance counter stats for `{}`", lines.join(" "));
+            (title, counted(table.runs, "run"))
+        }
+    };
+    let is_pair = lines.len() == 2 && table.seed.is_some();
+    let sides = Side::BOTH.into_iter().zip(lines).filter(|_| is_pair);
+    let side =
+        |(side, what): (Side, String)| SideLine { side: side.name(), what, beside: String::new() };
+    let cpus = counted(table.cpus, "CPU");
+    View {
+        title,
+        headline: stat_headline(table),
+        sides: sides.map(side).collect(),
+        side_heads: ["command", ""],
+        how: format!("{how} · Linux {} · {cpus}", table.release),
+        sections: vec![
+            Section::table(counters_table(table)),
+            Section::Sentences(failed_runs(table)),
+            Section::Sentences(uncounted(table)),
+            Section::Sentences(if with_values { all_values(table) } else { Vec::new() }),
+        ],
+        legend: legend(table),
+        ..View::default()
+    }
+}
+
+/// Counters of the headline, in this order.
+const NAMED: [&str; 3] = ["elapsed", "task-clock", "instructions"];
+
+/// Answer: `time elapsed +3.72 % (interval +3.40…4.05), task clock +0.10 % (…: no change
+/// detected)`; of one command the means, and of each how many runs failed.
+fn stat_headline(table: &StatTable) -> String {
+    let rows = NAMED.iter().filter_map(|name| table.rows.iter().find(|row| row.counter == *name));
+    let rows: Vec<&StatRow> = rows.collect();
+    let mut parts: Vec<String> = match table.commands.len() {
+        2 => rows.iter().filter_map(|row| changed_text(row)).collect(),
+        _ => rows.iter().filter_map(|row| mean_text(row)).collect(),
+    };
+    let has_none =
+        |row: &&StatRow| row.change.is_some_and(|change| change.interval_percent.is_none());
+    if rows.iter().any(has_none) {
+        parts.push("too few runs for an interval".to_owned());
+    }
+    for (command, side) in table.commands.iter().zip(Side::BOTH) {
+        let whose = if table.commands.len() == 2 {
+            format!(" of the {}", side.name())
+        } else {
+            String::new()
+        };
+        if !command.failures.is_empty() {
+            let runs = counted(table.runs, "run");
+            parts.push(format!("{} of {runs}{whose} failed", command.failures.len()));
+        }
+    }
+    parts.join(", ")
+}
+
+/// Returns a counter's name, and its unit where the screen has one.
+fn counter_name(row: &StatRow) -> (&'static str, String) {
+    match row_counter(row).title.strip_suffix(')').and_then(|title| title.split_once(" (")) {
+        Some((name, unit)) => (name, format!(" {unit}")),
+        None => (row_counter(row).title, String::new()),
+    }
+}
+
+/// Change of a counter by its pairs, which need not be that of the means.
+fn changed_text(row: &StatRow) -> Option<String> {
+    let change = row.change?;
+    let (name, _) = counter_name(row);
+    let by = percent(Some(change.percent));
+    Some(match change.interval_percent {
+        None => format!("{name} {by} %"),
+        Some(ends @ [low, high]) if low <= 0.0 && 0.0 <= high => {
+            format!("{name} {by} % (interval {}: no change detected)", shown_range(ends))
+        }
+        Some(ends) => format!("{name} {by} % (interval {})", shown_range(ends)),
+    })
+}
+
+fn mean_text(row: &StatRow) -> Option<String> {
+    let (name, unit) = counter_name(row);
+    let mean = shown_value(row_counter(row), row.repeats.first()?.mean);
+    Some(format!("{name} {mean}{unit}"))
+}
+
+/// Table with a line for each counter; a part belongs to the whole above it. The interval may go: it
+/// is the precision, and the change stays.
+fn counters_table(table: &StatTable) -> Table {
+    let rows: Vec<&StatRow> = table.rows.iter().collect();
+    let has_interval =
+        rows.iter().any(|row| row.change.is_some_and(|change| change.interval_percent.is_some()));
+    let mean = |command: usize| {
+        move |row: &StatRow| match row.repeats.get(command) {
+            Some(seen) => shown_value(row_counter(row), seen.mean),
+            None => "not counted here".to_owned(),
+        }
+    };
+    let is_pair = table.commands.len() == 2;
+    let mut columns = Columns::new(&rows);
+    match (is_pair, table.runs > 1) {
+        (true, _) => {
+            columns.number("base", mean(0));
+            columns.number("change", mean(1));
+        }
+        (false, several) => {
+            columns.number(if several { "mean" } else { "count" }, mean(0));
+        }
+    }
+    let counter = columns.words("counter", |row| {
+        let scaled = if counted_share(row).is_some() { ", scaled" } else { "" };
+        format!("{}{scaled}", row_counter(row).title)
+    });
+    counter.wraps();
+    match (is_pair, table.runs > 1) {
+        (true, _) => {
+            let change = |row: &StatRow| Some(percent(Some(row.change?.percent)));
+            columns.number("change %", change);
+            let interval = |row: &StatRow| row.change?.interval_percent.map(shown_range);
+            columns.words("interval\n(95 %)", interval).away(0).only_if(has_interval);
+        }
+        (false, true) => {
+            let spread = |row: &StatRow| row.repeats.first()?.spread_percent.map(shown_spread);
+            columns.number("spread %", spread);
+            let within = |row: &StatRow| median_within(row.repeats.first()?);
+            columns.words("median within\n%", within).away(0);
+        }
+        (false, false) => {}
+    }
+    columns.with_parts(|row| !row_counter(row).headline)
+}
+
+/// Confidence interval of the median, in percent of itself.
+fn median_within(seen: &Repeats) -> Option<String> {
+    let interval = seen.interval?;
+    let ends = [interval.low, interval.high].map(|end| (end / seen.median - 1.0) * 100.0);
+    ends.iter().all(|end| end.is_finite()).then(|| shown_range(ends))
+}
+
+fn failed_runs(table: &StatTable) -> Vec<String> {
+    let failed = table.commands.iter().filter_map(|command| {
+        let (first, failed) = (command.failures.first()?, command.failures.len());
+        let (runs, line) = (counted(table.runs, "run"), shell_line(&command.words));
+        Some(format!("{failed} of {runs} of `{line}` failed; the first failed with {first}"))
+    });
+    failed.collect()
+}
+
+/// Sentences about counters that were counted a part of the time or not at all, each reason once.
+fn uncounted(table: &StatTable) -> Vec<String> {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for row in &table.rows {
+        let Some(reason) = &row.uncounted else { continue };
+        match reasons.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, counters)) => counters.push(&row.counter),
+            None => reasons.push((reason, vec![&row.counter])),
+        }
+    }
+    let line = |(reason, counters): (&str, Vec<&str>)| {
+        format!("Not counted here: {}: {reason}.", counters.join(", "))
+    };
+    let scaled = table.rows.iter().filter_map(|row| {
+        let (counter, share) = (&row.counter, counted_share(row)?);
+        let why = "the CPU has too few counters";
+        Some(format!("Scaled: {why}, so {counter} was counted for {share:.1} % of the time."))
+    });
+    scaled.chain(reasons.into_iter().map(line)).collect()
+}
+
+/// Lists all values, as the postscript of 2009 has them: from the least to the most.
+fn all_values(table: &StatTable) -> Vec<String> {
+    let names: &[&str] = if table.commands.len() == 2 { &[", base", ", change"] } else { &[""] };
+    let row_values = |row: &StatRow| -> Vec<String> {
+        let counter = row_counter(row);
+        let seen = row.repeats.iter().zip(names).filter(|_| counter.headline);
+        let line = |(seen, name): (&Repeats, &&str)| {
+            let sorted: Vec<String> =
+                seen.sorted.iter().map(|value| shown_value(counter, *value)).collect();
+            let spread =
+                seen.spread_percent.map(|value| format!("; spread {} %", shown_spread(value)));
+            let (title, sorted) = (counter.title, sorted.join("  "));
+            format!("{title}{name}: {sorted}{}", spread.unwrap_or_default())
+        };
+        seen.map(line).collect()
+    };
+    table.rows.iter().flat_map(row_values).collect()
+}
+
+/// Legend of the columns.
+fn legend(table: &StatTable) -> Legend {
+    let interval = table.rows.iter().find_map(|row| row.repeats.first()?.interval);
+    let spread = ("spread %", "how far the largest value is above the smallest".to_owned());
+    Legend::default().with(match (table.commands.len() == 2, table.runs, interval) {
+        (false, 1, _) => vec![],
+        (true, ..) => vec![
+            ("base, change", "means over the runs".to_owned()),
+            (
+                "change %",
+                "estimate from the ratios of the pairs, row by row; empty if a value is 0"
+                    .to_owned(),
+            ),
+            ("interval", "confidence interval of the change; it needs six pairs".to_owned()),
+        ],
+        (false, runs, Some(interval)) => {
+            let level = interval.level_percent;
+            let within = format!(
+                "confidence interval of the median, in percent of the median ({level:.1} % for \
+                 {runs} independent runs)"
+            );
+            vec![spread, ("median within", within)]
+        }
+        (false, _, None) => {
+            vec![
+                spread,
+                (
+                    "median within",
+                    "confidence interval of the median; it needs six runs".to_owned(),
+                ),
+            ]
+        }
+    })
+}
+
+fn row_counter(row: &StatRow) -> &'static StatCounter {
+    let known = |counter: &&StatCounter| counter.name == row.counter;
+    STAT_COUNTERS.iter().find(known).unwrap_or(&ELAPSED)
+}
+
+/// Formats times in milliseconds, everything else as it is.
+fn shown_value(counter: &StatCounter, value: f64) -> String {
+    match counter.unit {
+        "ns" => count(value / 1e6),
+        _ if value.fract() == 0.0 => whole(value),
+        _ => measured(value),
+    }
+}
+
+/// Formats a spread, in percent.
+fn shown_spread(value: f64) -> String {
+    if value == 0.0 { "0".to_owned() } else { format!("{value:.2}") }
+}
+
+/// Formats a range, in percent.
+fn shown_range([low, high]: [f64; 2]) -> String {
+    percent_range(Some(low), Some(high))
+}
+
+/// Percent of the time for which a counter was counted; `None` if it was all.
+fn counted_share(row: &StatRow) -> Option<f64> {
+    let least = row.repeats.iter().map(|seen| seen.counted_percent).fold(100.0, f64::min);
+    (least < 99.95).then_some(least)
 }

@@ -53,8 +53,7 @@ pub fn percent_range(least: Option<f64>, most: Option<f64>) -> String {
     format!("{least}…{most}")
 }
 
-/// Formats a limit above 0 in percent, never rounded down: a change above the printed limit is
-/// above the limit.
+/// Formats a limit above 0 in percent, never rounded down.
 pub fn limit(value: f64) -> String {
     // Subtract a hair before rounding up: 0.1 % of a base is 0.10000000000000002 % of it again.
     match value >= 1000.0 {

@@ -96,7 +96,7 @@ impl Report for Explained {
         let behind = view.sections.iter().rposition(is_functions);
         let behind = behind.map_or(view.sections.len(), |index| index + 1);
         let rows = &self.comparison.rows;
-        let changed = changed_paths(rows).chain(rows.iter().filter_map(kind_functions));
+        let changed = changed_paths(rows).chain(rows.iter().map(kind_functions));
         let all: Vec<Section> = changed.chain(self.costs()).collect();
         view.sections.splice(behind..behind, all);
         view
@@ -111,74 +111,36 @@ impl Report for Explained {
     }
 }
 
-fn with_report<T>(saved: &Saved, show: impl FnOnce(Named<'_>) -> T) -> T {
-    let name = &saved.name;
-    match &saved.result {
-        SavedResult::Comparison(comparison) => show(Named { name, report: &**comparison }),
-        SavedResult::Bisection(bisection) => show(Named { name, report: &**bisection }),
-        SavedResult::Ledger(table) => show(Named { name, report: &**table }),
-        SavedResult::Stat(table) => show(Named { name, report: &**table }),
-        SavedResult::Native(table) => show(Named { name, report: &**table }),
-        SavedResult::Exits(tables) => show(Named { name, report: &ExitTables(tables) }),
-        SavedResult::Calibration(table) => show(Named { name, report: &**table }),
-        SavedResult::Validation(validation) => show(Named { name, report: &**validation }),
-        SavedResult::History(history) => show(Named { name, report: &**history }),
-        SavedResult::ExitDiff(pair) => show(Named { name, report: &ExitDiff(pair) }),
+fn with_report<T>(result: &SavedResult, show: impl FnOnce(&dyn Report) -> T) -> T {
+    match result {
+        SavedResult::Comparison(comparison) => show(&**comparison),
+        SavedResult::Bisection(bisection) => show(&**bisection),
+        SavedResult::Ledger(table) => show(&**table),
+        SavedResult::Stat(table) => show(&**table),
+        SavedResult::Native(table) => show(&**table),
+        SavedResult::Exits(tables) => show(&ExitTables(tables)),
+        SavedResult::Calibration(table) => show(&**table),
+        SavedResult::Validation(validation) => show(&**validation),
+        SavedResult::History(history) => show(&**history),
+        SavedResult::ExitDiff(pair) => show(&ExitDiff(pair)),
     }
 }
 
 impl Report for Saved {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
     fn view(&self) -> View {
-        with_report(self, |report| report.view())
+        with_report(&self.result, |report| report.view())
     }
 
     fn records(&self) -> Records {
-        with_report(self, |report| report.records())
+        with_report(&self.result, |report| report.records())
     }
 
     fn result(&self) -> SavedResult {
         self.result.clone()
-    }
-
-    fn saved(&self) -> Saved {
-        with_report(self, |report| report.saved())
-    }
-}
-
-/// Report with a name that tells it from others beside it: a point of a sweep, a path.
-#[derive(Clone, Copy)]
-pub struct Named<'a> {
-    /// Name; empty where there are no others.
-    pub name: &'a str,
-    /// The report.
-    pub report: &'a dyn Report,
-}
-
-impl Report for Named<'_> {
-    fn view(&self) -> View {
-        let view = self.report.view();
-        match self.name {
-            "" => view,
-            name => View { title: format!("{}, {name}", view.title), ..view },
-        }
-    }
-
-    /// Puts the name in the first column, where there is one.
-    fn records(&self) -> Records {
-        let mut records = self.report.records();
-        if !self.name.is_empty() {
-            records.header.insert(0, "name".to_owned());
-            records.lines.iter_mut().for_each(|line| line.insert(0, self.name.into()));
-        }
-        records
-    }
-
-    fn result(&self) -> SavedResult {
-        self.report.result()
-    }
-
-    fn saved(&self) -> Saved {
-        Saved { name: self.name.to_owned(), ..self.report.saved() }
     }
 }
 
@@ -207,8 +169,7 @@ pub fn versions(result: &SavedResult, options: TextOptions) -> Option<String> {
     Some(Page::new(options).columns(&cells.collect::<Vec<_>>()))
 }
 
-/// Describes a kernel. A package's version stands in its source; the image is known by its hash
-/// alone.
+/// A package's version stands in its source; the image is known by its hash alone.
 fn kernel_version(identity: &Identity) -> String {
     let (source, image) = (&identity.source, short_hashes(&identity.sha256));
     let release = identity.release.iter().map(|release| format!("{release}, "));

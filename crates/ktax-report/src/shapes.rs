@@ -13,8 +13,7 @@ use ktax_stats::tables::{change_percent, mean, median, percent_change};
 /// Published table whose shape is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// The three tables of the LSM paper of 2002, with the rows of lmbench's summary that it leaves
-    /// out below.
+    /// The three tables of the LSM paper of 2002, and the rows of lmbench that it left out.
     Lmbench,
     /// The performance counters of the PARAVIRT mail of 2009.
     Counters,
@@ -159,7 +158,6 @@ const MODEL_COUNTERS: [Counter; 4] = [
 /// Reason for which a model has no misses of the last cache.
 const TOO_SHORT: &str = "(the region is too short for the model)";
 
-/// Prefix of a model's Metrics.
 const MODEL_PREFIX: &str = "model-";
 
 /// Values of counters by their names in the guest.
@@ -254,8 +252,7 @@ fn medians(row: &NativeRow) -> Values {
     all.into_iter().filter_map(|(name, values)| Some((name, median(&values)?))).collect()
 }
 
-/// Lines of the values, of two by how much they differ, the counter, and why a value is missing or
-/// whose it is.
+/// Values, of two by how much they differ, the counter, and a remark on the value.
 fn counter_lines<'a>(
     counters: impl Iterator<Item = &'a Counter>,
     values: &[Values],
@@ -293,86 +290,16 @@ fn change_cell(base: Option<f64>, change: Option<f64>) -> String {
     }
 }
 
-/// Line of the published table: its name, and the rows whose mean it is.
-type PublishedLine = (&'static str, &'static [&'static str]);
+/// Titles, which end in a colon, and lines: a name, and the rows whose mean it is.
+const LMBENCH_TABLES: &str = include_str!("lmbench-tables.txt");
 
-/// Titles, and lines in the published order.
-const LMBENCH_TABLES: &[(&str, &[PublishedLine])] = &[
-    (
-        "Process tests, instructions per operation, smaller is better",
-        &[
-            ("null call", &["getppid"]),
-            ("null I/O", &["read-1", "write-1"]),
-            ("stat", &["stat"]),
-            ("open/close", &["open-close"]),
-            ("select TCP", &["select-tcp"]),
-            ("sig inst", &["signal-install"]),
-            ("sig handl", &["signal-handle"]),
-            ("fork proc", &["fork-exit"]),
-            ("exec proc", &["fork-exec"]),
-            ("sh proc", &["sh"]),
-        ],
-    ),
-    (
-        "File and VM system, instructions per operation, smaller is better",
-        &[
-            ("0K file create", &["file-create:bytes=0"]),
-            ("0K file delete", &["file-delete:bytes=0"]),
-            ("10K file create", &["file-create:bytes=10240"]),
-            ("10K file delete", &["file-delete:bytes=10240"]),
-            ("mmap latency", &["mmap-latency"]),
-            ("prot fault", &["protection-fault"]),
-            ("page fault", &["page-fault-file"]),
-        ],
-    ),
-    (
-        "Local communication and memory, instructions per KiB, smaller is better",
-        &[
-            ("pipe", &["bw-pipe"]),
-            ("AF Unix", &["bw-unix"]),
-            ("TCP", &["bw-tcp"]),
-            ("file reread", &["file-reread"]),
-            ("mmap reread", &["mmap-reread"]),
-            ("bcopy (libc)", &["bcopy-libc"]),
-            ("bcopy (hand)", &["bcopy-hand"]),
-            ("mem read", &["mem-read"]),
-            ("mem write", &["mem-write"]),
-        ],
-    ),
-    (
-        "Context switching, instructions per switch, smaller is better",
-        &[
-            ("2p/0K", &["context-switch:kib=0,processes=2"]),
-            ("2p/16K", &["context-switch:kib=16,processes=2"]),
-            ("2p/64K", &["context-switch:kib=64,processes=2"]),
-            ("8p/16K", &["context-switch:kib=16,processes=8"]),
-            ("8p/64K", &["context-switch:kib=64,processes=8"]),
-            ("16p/16K", &["context-switch:kib=16,processes=16"]),
-            ("16p/64K", &["context-switch:kib=64,processes=16"]),
-        ],
-    ),
-    (
-        "Local communication latencies, instructions per round trip, smaller is better",
-        &[
-            ("Pipe", &["pipe"]),
-            ("AF UNIX", &["af-unix"]),
-            ("UDP", &["udp"]),
-            ("TCP", &["tcp"]),
-            ("TCP conn", &["tcp-connect"]),
-        ],
-    ),
-    (
-        "Not in the published tables, instructions per operation, smaller is better",
-        &[
-            ("fstat", &["fstat"]),
-            ("select file", &["select-file"]),
-            ("page fault, anonymous", &["page-fault"]),
-            ("page fault, huge", &["page-fault-thp"]),
-            ("page fault, file, one page", &["page-fault-file-1"]),
-            ("page fault, copy on write", &["page-fault-cow"]),
-        ],
-    ),
-];
+/// Line of a published table: its name, and the rows whose mean it is.
+type PublishedLine = (&'static str, Vec<&'static str>);
+
+fn lmbench_line(line: &'static str) -> Option<PublishedLine> {
+    let (name, rows) = line.split_once(" = ")?;
+    Some((name, rows.split(' ').collect()))
+}
 
 /// Prints the published tables, with the verdicts that they did not have.
 fn render_lmbench(comparison: &Comparison, options: TextOptions) -> String {
@@ -384,13 +311,16 @@ fn render_lmbench(comparison: &Comparison, options: TextOptions) -> String {
         }
         text += &page.paragraph(&words::counts_header(counts));
     }
-    for (title, lines) in LMBENCH_TABLES {
+    let lines: Vec<&str> = LMBENCH_TABLES.lines().collect();
+    for table in lines.chunk_by(|_, next| !next.ends_with(':')) {
+        let lines = table.iter().filter_map(|line| lmbench_line(line));
         let rows: Vec<Vec<String>> =
-            lines.iter().filter_map(|line| lmbench_cells(comparison, line)).collect();
+            lines.filter_map(|line| lmbench_cells(comparison, &line)).collect();
         if !rows.is_empty() {
+            let title = table[0];
             let header = ["Test Type", "base", "change", "% Overhead\nwith change", "verdict"];
             let table = published_table(&header, rows, 1..4, options);
-            text += &format!("\n{title}:\n{table}");
+            text += &format!("\n{title}\n{table}");
         }
     }
     text + "\n" + &page.paragraph("Modelled on LMBench; not LMBench's own results.")
@@ -398,8 +328,8 @@ fn render_lmbench(comparison: &Comparison, options: TextOptions) -> String {
 
 /// Tells whether a row is in one of the lines; a mean of several rows needs all of them.
 fn has_lmbench_row(comparison: &Comparison, row: &Row) -> bool {
-    let mut lines = LMBENCH_TABLES.iter().flat_map(|(_, lines)| *lines);
-    lines.any(|(_, names)| names.contains(&&*row.row) && line_rows(comparison, names).is_some())
+    let mut lines = LMBENCH_TABLES.lines().filter_map(lmbench_line);
+    lines.any(|(_, names)| names.contains(&&*row.row) && line_rows(comparison, &names).is_some())
 }
 
 /// Returns the rows of a line, if the Comparison has them all.
@@ -415,13 +345,8 @@ fn lmbench_cells(comparison: &Comparison, (name, names): &PublishedLine) -> Opti
     verdicts.dedup();
     let verdict = verdicts.join(" / ");
     if headlines.len() < rows.len() {
-        return Some(vec![
-            (*name).to_owned(),
-            String::new(),
-            String::new(),
-            String::new(),
-            verdict,
-        ]);
+        let nothing = [(*name).to_owned(), String::new(), String::new(), String::new()];
+        return Some(nothing.into_iter().chain([verdict]).collect());
     }
     let mean_of = |value: fn(&Effect) -> f64| {
         mean(&headlines.iter().map(|effect| value(effect)).collect::<Vec<f64>>())
@@ -430,11 +355,6 @@ fn lmbench_cells(comparison: &Comparison, (name, names): &PublishedLine) -> Opti
     // Instructions: less is better, as of the times in the original's tables.
     let overhead = (base != 0.0).then(|| percent_change(base, change));
     let percent = number::percent(overhead);
-    Some(vec![
-        (*name).to_owned(),
-        number::count(base),
-        number::count(change),
-        percent + "%",
-        verdict,
-    ])
+    let numbers = [number::count(base), number::count(change), percent + "%"];
+    Some([(*name).to_owned()].into_iter().chain(numbers).chain([verdict]).collect())
 }

@@ -1,8 +1,8 @@
 //! Comparisons of times of pairs, as a report.
 
 use crate::view::{
-    Cell, FailureReason, Kind, Legend, Line, Note, Picture, Records, RowDetail, Section, SideLine,
-    Table, Trail, Value, View,
+    Columns, FailureReason, Fields, Kind, Legend, Line, Note, Picture, Records, RowDetail, Section,
+    SideLine, Table, Trail, View,
 };
 use crate::{changes, number, pictures, verdict, words};
 use ktax_host::text::counted;
@@ -25,11 +25,11 @@ pub fn view(comparison: &Comparison, times: &TimesComparison) -> View {
     );
     let by_size = pictures::by_size(&comparison.rows);
     let timed = by_size.iter().filter_map(|row| Some((*row, row.times()?)));
-    let timed: Vec<TimedRow<'_>> = timed.collect();
+    let details = timed.map(|row| row_detail(comparison, times, row)).collect();
     let mut sections = vec![
         pictures::forest(&by_size, comparison.threshold_percent, pictures::INTERVAL),
         Section::table(rows_table(&rows)),
-        details(comparison, times, &timed),
+        Section::Rows { rows: details, how: HOW_TO_READ.to_owned() },
     ];
     sections.extend(pictures::family_curves(&comparison.rows, "ns", &times.crossings));
     sections.extend([
@@ -116,7 +116,6 @@ fn subject_words(subject: &TimedSubject) -> String {
     if words.is_empty() { "as it is".to_owned() } else { words.join(" ") }
 }
 
-/// Says how it was measured.
 fn how_measured(times: &TimesComparison) -> String {
     let engine = &times.plan.engine;
     let loops = counted(times.plan.loops as usize, "loop");
@@ -136,8 +135,7 @@ fn how_measured(times: &TimesComparison) -> String {
     }
 }
 
-/// Facts of the machine, of guests the one they run on, that are equal on both sides and change
-/// times.
+/// Facts of the machine that are equal on both sides and change times.
 fn machine_words(facts: &Sides<Facts>) -> String {
     let Sides { base, change } = facts;
     let known_fact = |facts: &Facts, name: &str| {
@@ -152,36 +150,19 @@ fn machine_words(facts: &Sides<Facts>) -> String {
     named.map(|fact| format!(" · {fact}")).collect()
 }
 
-const TABLE_COLUMNS: [(&str, Kind); 7] = [
-    ("workload", Kind::Row),
-    ("base ns", Kind::Number),
-    ("change ns", Kind::Number),
-    ("ratio\n(95 %)", Kind::Number),
-    ("pairs", Kind::Number),
-    ("MDE %", Kind::Number),
-    ("verdict", Kind::Verdict),
-];
-
-/// Table with one line for each row; those that do not decide belong to those above them.
-fn rows_table(rows: &[(&Row, &TimesEvidence)]) -> Table {
-    // The times may go: the ratio is the answer.
-    let gives_way = vec![vec![4], vec![5], vec![1, 2]];
-    Table { gives_way, ..Table::new(TABLE_COLUMNS) }
-        .with(rows.iter().map(|(row, times)| row_line(row, times)))
-}
-
-fn row_line(row: &Row, times: &TimesEvidence) -> Line {
-    let ns = |side: Side| times.ns.get(side).map(number::measured).unwrap_or_default();
-    let cells = [
-        row.row.clone(),
-        ns(Side::Base),
-        ns(Side::Change),
-        times.ratio.map(shown_ratio).unwrap_or_default(),
-        times.pairs.to_string(),
-        times.detectable_percent.map(number::limit).unwrap_or_default(),
-    ];
-    let line = Line::new(cells).and(Cell::verdict(row.verdict, ""));
-    Line { is_part: !row.headline, ..line }
+/// Table with one line for each row; those that do not decide belong to those above them. The times
+/// may go: the ratio is the answer.
+fn rows_table(rows: &[TimedRow<'_>]) -> Table {
+    let ns = |side: Side| move |(_, times): TimedRow<'_>| times.ns.get(side).map(number::measured);
+    let mut columns = Columns::new(rows);
+    columns.row("workload", |(row, _)| &row.row);
+    columns.number("base ns", ns(Side::Base)).away(2);
+    columns.number("change ns", ns(Side::Change)).away(2);
+    columns.number("ratio\n(95 %)", |(_, times)| times.ratio.map(shown_ratio));
+    columns.number("pairs", |(_, times)| times.pairs).away(0);
+    columns.number("MDE %", |(_, times)| times.detectable_percent.map(number::limit)).away(1);
+    columns.verdict(|(row, _)| row.verdict);
+    columns.with_parts(|(row, _)| !row.headline)
 }
 
 /// Formats a ratio with its interval: `1.028 (1.024…1.032)`.
@@ -196,38 +177,28 @@ const HOW_TO_READ: &str = "Each mark is one pair, in the order of time: filled o
                            were tested. A drift of the machine shows as a slope of the hollow \
                            marks.";
 
-/// Details of each row, in the Plan's order.
-fn details(comparison: &Comparison, times: &TimesComparison, rows: &[TimedRow<'_>]) -> Section {
-    let rows = rows.iter().map(|row| row_detail(comparison, times, row)).collect();
-    Section::Rows { rows, how: HOW_TO_READ.to_owned() }
-}
-
 fn row_detail(
     comparison: &Comparison,
     times: &TimesComparison,
-    (row, evidence): &TimedRow<'_>,
+    (row, evidence): TimedRow<'_>,
 ) -> RowDetail {
     let trail =
         Trail { pairs: evidence.series.clone(), looks: times.looks.clone(), ratio: evidence.ratio };
     let mut sentences = vec![format!("{}. One operation: {}.", row.title, row.operation)];
     sentences.extend(row.reason.iter().map(|reason| format!("{}: {reason}.", row.verdict.text())));
+    let alone = std::slice::from_ref(row);
     RowDetail {
         row: row.row.clone(),
         answer: evidence
             .ratio
-            .map(|ratio| format!("ratio {}", shown_ratio(ratio)))
-            .unwrap_or_default(),
-        verdict: Cell::verdict(row.verdict, ""),
+            .map_or(String::new(), |ratio| format!("ratio {}", shown_ratio(ratio))),
+        verdict: row.verdict.into(),
         sections: vec![
             Section::Sentences(sentences),
-            Section::Picture {
-                title: "Pairs in the order of time".to_owned(),
-                picture: Picture::Trail(trail),
-                how: String::new(),
-            },
+            Section::picture("Pairs in the order of time", Picture::Trail(trail), ""),
             pair_numbers(evidence),
         ],
-        again: ktax_plan::again(comparison, std::slice::from_ref(*row)),
+        again: ktax_plan::again(comparison, alone),
     }
 }
 
@@ -254,7 +225,7 @@ fn unfit_sentences(times: &TimesComparison) -> Section {
          that `ktax run` asks for."
             .to_owned()
     });
-    Section::Sentences(times.unfit.iter().cloned().chain(blocks).collect())
+    Section::sentences(times.unfit.iter().cloned().chain(blocks))
 }
 
 /// Reasons why single rows have no answer, each once.
@@ -287,8 +258,7 @@ fn bare_metal_speed(rows: &[TimedRow<'_>], times: &TimesComparison) -> Section {
     };
     let has_guest = times.plan.subjects.base.bare_metal;
     let answered = rows.iter().filter(|(row, _)| has_guest && row.verdict.is_answer());
-    let title = "The guest's speed, in percent of bare metal's:".to_owned();
-    Section::Notes { title, notes: answered.filter_map(note).collect() }
+    Section::notes("The guest's speed, in percent of bare metal's:", answered.filter_map(note))
 }
 
 /// Sentences about where curves cross.
@@ -308,78 +278,43 @@ fn crossing_sentences(times: &TimesComparison) -> Section {
             shown_ratio(ratios.1),
         )
     };
-    Section::Sentences(times.crossings.iter().map(sentence).collect())
+    Section::sentences(times.crossings.iter().map(sentence))
 }
 
 /// Table of how fair the machine is, and where its noise is.
 fn controls_table(rows: &[TimedRow<'_>]) -> Section {
-    let columns = [
-        ("workload", Kind::Row),
-        ("A/A ratio\n(99 %)", Kind::Number),
-        ("between boots\n%", Kind::Number),
-    ];
-    let line = |(row, times): &TimedRow<'_>| {
-        let control = times.control.map(|control| shown_ratio(control.ratio));
-        let between = times.between_boots_percent.map(|percent| format!("{percent:.0}"));
-        let is_known = control.is_some() || between.is_some();
-        let cells = [row.row.clone(), control.unwrap_or_default(), between.unwrap_or_default()];
-        is_known.then(|| Line { is_part: !row.headline, ..Line::new(cells) })
-    };
-    Section::Table {
-        title: "How fair and how noisy the machine was".to_owned(),
-        table: Table::new(columns).with(rows.iter().filter_map(line)),
-        notes: Vec::new(),
-    }
+    let between = |times: &TimesEvidence| Some(format!("{:.0}", times.between_boots_percent?));
+    let ratio = |times: &TimesEvidence| Some(shown_ratio(times.control?.ratio));
+    let is_known = |(_, times): &TimedRow<'_>| ratio(times).is_some() || between(times).is_some();
+    let known: Vec<TimedRow<'_>> = rows.iter().copied().filter(is_known).collect();
+    let mut columns = Columns::new(&known);
+    columns.row("workload", |(row, _)| &row.row);
+    columns.number("A/A ratio\n(99 %)", |(_, times)| ratio(times));
+    columns.number("between boots\n%", |(_, times)| between(times));
+    let table = columns.with_parts(|(row, _)| !row.headline);
+    table.titled("How fair and how noisy the machine was")
 }
-
-const RECORD_COLUMNS: [&str; 16] = [
-    "workload",
-    "operation",
-    "headline",
-    "verdict",
-    "base_ns",
-    "change_ns",
-    "ratio",
-    "ratio_low",
-    "ratio_high",
-    "pairs",
-    "family",
-    "p_adjusted",
-    "detectable_percent",
-    "controls",
-    "why",
-    "failures",
-];
 
 /// Returns unrounded lines, one for each row.
 pub fn records(comparison: &Comparison) -> Records {
-    let mut records = Records::new(RECORD_COLUMNS);
-    for row in &comparison.rows {
-        if let Some(times) = row.times() {
-            records.push(record_line(row, times));
-        }
-    }
-    records
-}
-
-fn record_line(row: &Row, times: &TimesEvidence) -> [Value; 16] {
-    let ratio = |part: fn(Ratio) -> Option<f64>| Value::from(times.ratio.and_then(part));
-    [
-        (&row.row).into(),
-        (&row.operation).into(),
-        row.headline.into(),
-        row.verdict.text().into(),
-        times.ns.base.into(),
-        times.ns.change.into(),
-        ratio(|ratio| Some(ratio.estimate)),
-        ratio(|ratio| Some(ratio.low)),
-        ratio(|ratio| ratio.high),
-        times.pairs.into(),
-        times.family.into(),
-        times.p_adjusted.into(),
-        times.detectable_percent.into(),
-        times.control.map_or(0, |control| control.pairs).into(),
-        row.reason.as_deref().unwrap_or_default().into(),
-        row.failed_boots().into(),
-    ]
+    let rows = comparison.rows.iter().filter_map(|row| Some((row, row.times()?)));
+    let rows: Vec<TimedRow<'_>> = rows.collect();
+    let mut fields = Fields::new(&rows);
+    fields.add("workload", |(row, _)| &row.row);
+    fields.add("operation", |(row, _)| &row.operation);
+    fields.add("headline", |(row, _)| row.headline);
+    fields.add("verdict", |(row, _)| row.verdict.text());
+    fields.add("base_ns", |(_, times)| times.ns.base);
+    fields.add("change_ns", |(_, times)| times.ns.change);
+    fields.add("ratio", |(_, times)| times.ratio.map(|ratio| ratio.estimate));
+    fields.add("ratio_low", |(_, times)| times.ratio.map(|ratio| ratio.low));
+    fields.add("ratio_high", |(_, times)| times.ratio.and_then(|ratio| ratio.high));
+    fields.add("pairs", |(_, times)| times.pairs);
+    fields.add("family", |(_, times)| times.family);
+    fields.add("p_adjusted", |(_, times)| times.p_adjusted);
+    fields.add("detectable_percent", |(_, times)| times.detectable_percent);
+    fields.add("controls", |(_, times)| times.control.map_or(0, |control| control.pairs));
+    fields.add("why", |(row, _)| row.reason.as_deref().unwrap_or_default());
+    fields.add("failures", |(row, _)| row.failed_boots());
+    fields.records()
 }

@@ -20,7 +20,6 @@ pub fn cell(row: &Row) -> Cell {
     decided_cell(row.verdict, decided_by, rep.map(|rep| rep.verdict))
 }
 
-/// Cell with a Verdict by the Metric that decided and the Verdict of REP iterations.
 pub fn decided_cell(verdict: Verdict, decided_by: &str, rep: Option<Verdict>) -> Cell {
     match rep {
         _ if decided_by == REP => Cell::verdict(verdict, " (REP)"),
@@ -92,8 +91,7 @@ fn tally(rows: &[&Row], what: &str) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// Words for the verdict that all of these rows have, and what is behind it; unless it is named
-/// already, with the row.
+/// Verdict of these rows, and what is behind it; with a row's name unless `is_named`.
 fn verdict_words(verdict: Verdict, rows: &[&Row], is_named: bool) -> String {
     let (word, detail) = match verdict {
         Verdict::Slower => ("slower", extremes("worst ", rows, 1.0, is_named)),

@@ -1,31 +1,99 @@
-//! The content of a page, whatever its format: plain data that says what each part is.
+//! The content of a page, whatever its format: plain data that says what each part is. A picture says
+//! what is drawn, and how large, but not how it looks; each of its numbers also stands as text, in its
+//! own lines or in a table of the page.
 //!
 //! Text is as it came. Each format escapes it in its own way.
 
-mod picture;
 mod table;
 
-pub use picture::{
-    Bar, BarKind, Bridge, BridgeBar, Curves, Dots, Flame, FlameBar, Forest, ForestLine,
-    KernelLevel, KernelPoint, Levels, Picture, SideCurve, Steps, Trail,
-};
-pub use table::{Cell, Column, Kind, Line, Table};
+pub use table::{Cell, Column, Columns, Fields, Kind, Line, Records, Table, Value};
+
+use std::cell::OnceCell;
 
 use crate::number;
 use ktax_host::text::counted;
-use ktax_model::{FORMAT, Saved, SavedResult, Warning};
+use ktax_model::{FORMAT, PairRatio, Ratio, Saved, SavedResult, Sides, Verdict, Warning};
+
+/// Result that can be shown in every format.
+pub trait Report {
+    /// Name that tells it from others beside it: a point of a sweep, a path. Empty without others.
+    fn name(&self) -> &str {
+        ""
+    }
+
+    /// Builds the page for people.
+    fn view(&self) -> View;
+
+    /// Lines for programs that read tables.
+    fn records(&self) -> Records;
+
+    /// Copies the result.
+    fn result(&self) -> SavedResult;
+
+    /// The result as it is kept on disk, with its answer in a sentence.
+    fn saved(&self) -> Saved
+    where
+        Self: Sized,
+    {
+        Document::named(self.name(), self).saved()
+    }
+}
+
+/// Report to be printed. Its view is built once, however many formats print it.
+pub struct Document<'a> {
+    pub name: &'a str,
+    pub report: &'a dyn Report,
+    view: OnceCell<View>,
+}
+
+impl<'a> From<&'a dyn Report> for Document<'a> {
+    fn from(report: &'a dyn Report) -> Document<'a> {
+        Document::named(report.name(), report)
+    }
+}
+
+impl<'a> Document<'a> {
+    pub fn named(name: &'a str, report: &'a dyn Report) -> Document<'a> {
+        Document { name, report, view: OnceCell::new() }
+    }
+
+    /// The page; its title ends in the name.
+    pub fn view(&self) -> &View {
+        self.view.get_or_init(|| {
+            let mut view = self.report.view();
+            if !self.name.is_empty() {
+                view.title = format!("{}, {}", view.title, self.name);
+            }
+            view
+        })
+    }
+
+    /// The result as it is kept on disk, with its answer in a sentence.
+    pub fn saved(&self) -> Saved {
+        let (name, headline) = (self.name.to_owned(), self.view().headline.clone());
+        Saved { format: FORMAT, name, headline, dir: None, result: self.report.result() }
+    }
+
+    /// Lines for programs; a name is their first value.
+    pub fn records(&self) -> Records {
+        let mut records = self.report.records();
+        if !self.name.is_empty() {
+            records.header.insert(0, "name".to_owned());
+            records.lines.iter_mut().for_each(|line| line.insert(0, self.name.into()));
+        }
+        records
+    }
+}
 
 /// Content of a page, in the order in which it is read.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct View {
-    /// Title in one line.
     pub title: String,
     /// Answer in a sentence; empty where there is none.
     pub headline: String,
     /// Sides that were compared; empty where nothing was.
     pub sides: Vec<SideLine>,
-    /// Heads of [`SideLine::what`] and [`SideLine::beside`]: `kernel`, `boot line`. The second is
-    /// empty where there is nothing beside.
+    /// Heads of [`SideLine::what`] and [`SideLine::beside`]; empty where nothing is beside.
     pub side_heads: [&'static str; 2],
     /// Measurement in words; empty where it needs none.
     pub how: String,
@@ -35,18 +103,16 @@ pub struct View {
     pub again: Vec<String>,
     /// Sections: the answer first, then what is behind it.
     pub sections: Vec<Section>,
-    /// Facts to know, with what to do.
     pub warnings: Vec<Warning>,
     /// Meaning of the numbers and the columns.
     pub legend: Legend,
 }
 
 impl View {
-    /// Returns the legend of a page that has something to explain: not of a table whose rows all
-    /// failed.
+    /// Legend; empty where all rows of the tables failed.
     pub fn shown_legend(&self) -> Legend {
-        let tables = || self.sections.iter().filter_map(Section::as_table);
-        match tables().next().is_none() || tables().any(Table::has_numbers) {
+        let mut tables = self.sections.iter().filter_map(Section::as_table).peekable();
+        match tables.peek().is_none() || tables.any(Table::has_numbers) {
             true => self.legend.clone(),
             false => Legend::default(),
         }
@@ -56,19 +122,16 @@ impl View {
 /// Legend at the end of a page, for whoever sees such a page for the first time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Legend {
-    /// Sentences about all numbers.
     pub sentences: Vec<String>,
     /// Words of the page, such as the head of a column, with what each means.
     pub terms: Vec<(&'static str, String)>,
 }
 
 impl Legend {
-    /// Returns a legend of sentences alone.
     pub fn new<T: Into<String>>(sentences: impl IntoIterator<Item = T>) -> Legend {
         Legend { sentences: sentences.into_iter().map(Into::into).collect(), terms: Vec::new() }
     }
 
-    /// Adds terms.
     pub fn with<T: Into<String>>(
         mut self,
         terms: impl IntoIterator<Item = (&'static str, T)>,
@@ -83,108 +146,8 @@ impl Legend {
 pub struct SideLine {
     /// `base` or `change`.
     pub side: &'static str,
-    /// Kernel or command.
     pub what: String,
-    /// Settings beside that.
     pub beside: String,
-}
-
-/// Result that can be shown in every format.
-pub trait Report {
-    /// Returns the page for people.
-    fn view(&self) -> View;
-
-    /// Returns the lines for programs that read tables.
-    fn records(&self) -> Records;
-
-    /// Returns the whole result.
-    fn result(&self) -> SavedResult;
-
-    /// Returns the result as it is kept on disk, with its answer in a sentence.
-    fn saved(&self) -> Saved {
-        let headline = self.view().headline;
-        Saved { format: FORMAT, name: String::new(), headline, dir: None, result: self.result() }
-    }
-}
-
-/// Unrounded lines for programs that read tables.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Records {
-    /// Names of the columns.
-    pub header: Vec<String>,
-    /// Lines, with one value for each column.
-    pub lines: Vec<Vec<Value>>,
-}
-
-/// Value in a column of [`Records`].
-#[derive(Debug, Clone, PartialEq)]
-pub enum Value {
-    /// No value.
-    Nothing,
-    /// Text, which may be from outside.
-    Text(String),
-    /// Count.
-    Count(u64),
-    /// Number.
-    Number(f64),
-    /// Truth value.
-    Flag(bool),
-}
-
-impl Records {
-    /// Returns records without lines.
-    pub fn new<T: Into<String>>(header: impl IntoIterator<Item = T>) -> Records {
-        Records { header: header.into_iter().map(Into::into).collect(), lines: Vec::new() }
-    }
-
-    /// Adds a line; missing values at its end are empty.
-    pub fn push(&mut self, line: impl IntoIterator<Item = Value>) {
-        let mut line: Vec<Value> = line.into_iter().collect();
-        line.resize(self.header.len(), Value::Nothing);
-        self.lines.push(line);
-    }
-}
-
-impl From<&str> for Value {
-    fn from(text: &str) -> Value {
-        Value::Text(text.to_owned())
-    }
-}
-
-impl From<&String> for Value {
-    fn from(text: &String) -> Value {
-        Value::Text(text.clone())
-    }
-}
-
-impl From<u64> for Value {
-    fn from(count: u64) -> Value {
-        Value::Count(count)
-    }
-}
-
-impl From<usize> for Value {
-    fn from(count: usize) -> Value {
-        Value::Count(count as u64)
-    }
-}
-
-impl From<f64> for Value {
-    fn from(number: f64) -> Value {
-        Value::Number(number)
-    }
-}
-
-impl From<bool> for Value {
-    fn from(flag: bool) -> Value {
-        Value::Flag(flag)
-    }
-}
-
-impl<T: Into<Value>> From<Option<T>> for Value {
-    fn from(value: Option<T>) -> Value {
-        value.map_or(Value::Nothing, Into::into)
-    }
 }
 
 /// Part of a page.
@@ -194,57 +157,40 @@ pub enum Section {
     Sentences(Vec<String>),
     /// A table below its title, which may be empty, and above notes on it.
     Table {
-        /// Title.
         title: String,
-        /// The table.
         table: Table,
-        /// Sentences on it.
         notes: Vec<String>,
     },
     /// The functions that carry a row's delta.
     Functions(Functions),
     /// Metrics that changed beside the headline.
     AlsoChanged {
-        /// Title.
         title: String,
-        /// One for each row and Metric.
         changes: Vec<MetricChange>,
     },
-    /// Notes on single rows.
     Notes {
-        /// Title.
         title: String,
-        /// One for each.
         notes: Vec<Note>,
     },
     /// Rows without an answer, by the reason for it.
     Reasons {
-        /// Title.
         title: String,
-        /// One for each reason.
         reasons: Vec<FailureReason>,
     },
-    /// A list.
     Items {
-        /// Title.
         title: String,
-        /// One for each.
         items: Vec<String>,
     },
     /// Section for formats without pictures, where others draw one.
     InWords(Box<Section>),
     /// A picture, in formats that can draw.
     Picture {
-        /// Title.
         title: String,
-        /// The picture.
         picture: Picture,
-        /// Explanation below the picture.
         how: String,
     },
     /// Details of each row, in formats that can fold them away; others have [`Functions`].
     Rows {
-        /// One for each.
         rows: Vec<RowDetail>,
         /// Explanation of all their pictures.
         how: String,
@@ -253,49 +199,33 @@ pub enum Section {
     Folded {
         /// Title that stays visible.
         summary: String,
-        /// The parts.
         sections: Vec<Section>,
     },
     /// A shell's line to be copied as it is.
     Command {
-        /// Sentence that says what the command does.
         sentence: String,
-        /// The line.
         command: String,
     },
-    /// A command that measures or shows more: each format quotes its words, and breaks the line
-    /// where it is too wide.
+    /// A command: each format quotes its words, and breaks the line where it is too wide.
     Again {
-        /// Sentence that says what the command does.
         sentence: String,
-        /// The words.
         words: Vec<String>,
     },
 }
 
-/// Change of a Metric of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetricChange {
-    /// The row.
     pub row: String,
-    /// The Metric.
     pub metric: String,
-    /// From what to what.
     pub from_to: String,
-    /// By how much.
     pub delta: String,
-    /// By how much in percent.
     pub percent: String,
-    /// The Metric's Verdict.
     pub verdict: Cell,
 }
 
-/// Note on a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// The row.
     pub row: String,
-    /// The sentence.
     pub text: String,
 }
 
@@ -306,9 +236,7 @@ pub struct FailureReason {
     pub boots: String,
     /// The boot's name, or those of `boots`; empty where they are counted.
     pub name: String,
-    /// The rows.
     pub rows: Vec<String>,
-    /// Reason.
     pub why: String,
     /// Next step; empty where that is said already.
     pub next_step: String,
@@ -317,34 +245,45 @@ pub struct FailureReason {
 /// Details of one row, for readers who look closer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowDetail {
-    /// The row.
     pub row: String,
     /// Answer in a few words: `+404.00 instructions (+1.22 %)`.
     pub answer: String,
-    /// Verdict.
     pub verdict: Cell,
-    /// Sections behind the answer.
     pub sections: Vec<Section>,
     /// Words of the command that measures this row again; empty where no command does.
     pub again: Vec<String>,
 }
 
 impl Section {
-    /// Returns a section of a table without title and notes.
     pub fn table(table: Table) -> Section {
-        Section::Table { title: String::new(), table, notes: Vec::new() }
+        table.titled("")
+    }
+
+    pub fn sentences<T: Into<String>>(sentences: impl IntoIterator<Item = T>) -> Section {
+        Section::Sentences(sentences.into_iter().map(Into::into).collect())
+    }
+
+    pub fn picture(title: impl Into<String>, picture: Picture, how: &str) -> Section {
+        Section::Picture { title: title.into(), picture, how: how.to_owned() }
+    }
+
+    pub fn notes(title: impl Into<String>, notes: impl IntoIterator<Item = Note>) -> Section {
+        Section::Notes { title: title.into(), notes: notes.into_iter().collect() }
+    }
+
+    /// Section that formats without pictures show.
+    pub fn in_words(&self) -> &Section {
+        if let Section::InWords(section) = self { section } else { self }
     }
 
     /// Returns the table, if the section is one and has lines.
     pub fn as_table(&self) -> Option<&Table> {
-        match self {
+        match self.in_words() {
             Section::Table { table, .. } if !table.lines.is_empty() => Some(table),
-            Section::InWords(section) => section.as_table(),
             _ => None,
         }
     }
 
-    /// Tells whether there is nothing to show.
     pub fn is_empty(&self) -> bool {
         match self {
             Section::Sentences(sentences) => sentences.is_empty(),
@@ -372,29 +311,22 @@ impl Section {
 }
 
 impl MetricChange {
-    /// Returns all changes as a table.
     pub fn table(changes: &[MetricChange]) -> Table {
-        const COLUMNS: [(&str, Kind); 6] = [
-            ("workload", Kind::Row),
-            ("metric", Kind::Words),
-            ("base →\nchange", Kind::Number),
-            ("delta", Kind::Number),
-            ("delta %", Kind::Number),
-            ("verdict", Kind::Verdict),
-        ];
-        let lines = changes.iter().map(|change| {
-            let words =
-                [&change.row, &change.metric, &change.from_to, &change.delta, &change.percent];
-            Line::new(words.map(String::as_str)).and(change.verdict.clone())
-        });
-        Table { gives_way: vec![vec![2]], ..Table::new(COLUMNS) }.with(lines)
+        let changes: Vec<&MetricChange> = changes.iter().collect();
+        let mut columns = Columns::new(&changes);
+        columns.row("workload", |change| &change.row);
+        columns.words("metric", |change| &change.metric);
+        columns.number("base →\nchange", |change| &change.from_to).away(0);
+        columns.number("delta", |change| &change.delta);
+        columns.number("delta %", |change| &change.percent);
+        columns.verdict(|change| change.verdict.clone());
+        columns.table()
     }
 }
 
 /// The functions that carry a row's delta.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Functions {
-    /// The row.
     pub row: String,
     /// Change: `+404.00 instructions (+1.22 %, the same in every layout)`.
     pub effect: String,
@@ -406,7 +338,6 @@ pub struct Functions {
     pub other: &'static str,
     /// Whether all functions are shown, however many.
     pub is_whole: bool,
-    /// The largest first.
     pub lines: Vec<FunctionLine>,
     /// The call paths that carry most, if they are known.
     pub paths: Vec<PathLine>,
@@ -428,7 +359,6 @@ pub struct PathLine {
 /// Contribution of one function, per operation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FunctionLine {
-    /// Symbol of the function.
     pub function: String,
     /// Change minus base of what the effect counts.
     pub delta: f64,
@@ -479,8 +409,7 @@ impl Functions {
         shown.iter().map(line).chain(rest).collect()
     }
 
-    /// Sentence about the call paths: `Call paths that carry most: vfs_open → security_file_open
-    /// +215.00 (30 %)`; empty where none carries much.
+    /// `Call paths that carry most: vfs_open → security_file_open +215.00 (30 %)`, or empty.
     pub fn paths_sentence(&self) -> String {
         let one = |line: &PathLine| {
             let (delta, share) = (number::delta(line.delta), number::whole(line.share_percent));
@@ -498,6 +427,218 @@ impl Functions {
         match value {
             0.0 => String::new(),
             value => format!("{} {}", self.other, number::delta(value)),
+        }
+    }
+}
+
+/// Picture that a page can draw.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Picture {
+    Forest(Forest),
+    Bridge(Bridge),
+    Flame(Flame),
+    Dots(Dots),
+    Curves(Curves),
+    Trail(Trail),
+    Bars(Vec<Bar>),
+    Steps(Steps),
+    Levels(Levels),
+}
+
+/// Every row of a comparison on one axis, in percent of the base.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Forest {
+    /// The axis is linear up to this, and logarithmic beyond.
+    pub threshold_percent: f64,
+    pub lines: Vec<ForestLine>,
+}
+
+/// One row of a [`Forest`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct ForestLine {
+    pub row: String,
+    /// Delta, percent; absent where there is none.
+    pub percent: Option<f64>,
+    pub range: Option<(f64, f64)>,
+    pub detectable: Option<f64>,
+    /// Delta, range and MDE as people read them.
+    pub shown: [String; 3],
+    /// `security_task_alloc 35 %`: the function that carries most; empty if none is known.
+    pub carried: String,
+    pub verdict: Cell,
+}
+
+/// A waterfall whose bars add up.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bridge {
+    /// Unit of the counts: `instructions`.
+    pub unit: &'static str,
+    /// Unit of [`BridgeBar::other`].
+    pub other: &'static str,
+    /// The base first, the change last.
+    pub bars: Vec<BridgeBar>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BarKind {
+    /// The base or the change: a value.
+    Side,
+    /// A function that both Sides execute: a difference.
+    Both,
+    /// A function that only the change executes.
+    New,
+    /// A function that only the base executes.
+    Gone,
+}
+
+/// A bar of a [`Bridge`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct BridgeBar {
+    pub name: String,
+    pub kind: BarKind,
+    /// Begin and end, as differences from the base.
+    pub span: (f64, f64),
+    /// Value as people read it: those of the functions are the change's less the base's, to the
+    /// last digit.
+    pub shown: String,
+    /// `25.00 → 168.00`; empty where it is no function's.
+    pub from_to: String,
+    /// Change of the other count; empty where there is none.
+    pub other: String,
+}
+
+/// Functions below their callers, of both sides: code of one side alone has room, too.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Flame {
+    /// Unit of the counts: `instructions`.
+    pub unit: &'static str,
+    /// A caller before all that it calls; the first is above all.
+    pub bars: Vec<FlameBar>,
+}
+
+/// A function of a [`Flame`], where one place calls it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlameBar {
+    pub name: String,
+    /// Number of functions above it.
+    pub depth: usize,
+    /// Begin of its place, in percent of the picture.
+    pub from: f64,
+    /// Width of its place, in percent of the picture.
+    pub width: f64,
+    /// Count of each side with all that it calls, in percent of its place.
+    pub sides: Sides<f64>,
+    /// Delta as a share of the largest, from -1 to 1; 0 within the spread of the layouts.
+    pub moved: f64,
+    /// Numbers as people read them.
+    pub numbers: String,
+    /// Numbers of its own code, without all that it calls; `None` if it did not move.
+    pub own: Option<String>,
+}
+
+/// Values of each Layout, per operation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dots {
+    /// Base and change of each Layout.
+    pub layouts: Vec<(f64, f64)>,
+    /// The Layout whose delta is the median.
+    pub median: usize,
+}
+
+/// Costs over a parameter.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Curves {
+    pub parameter: String,
+    /// Name and unit of the cost.
+    pub cost: String,
+    pub curves: Vec<SideCurve>,
+    /// Parameters at which two curves cross.
+    pub crossings: Vec<f64>,
+}
+
+/// The cost of one Side.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SideCurve {
+    /// `base` or `change`.
+    pub name: &'static str,
+    /// The parameter and the cost.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// Timed pairs in the order in which they were measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trail {
+    pub pairs: Vec<PairRatio>,
+    /// Numbers of pairs of the change after which the data were looked at.
+    pub looks: Vec<usize>,
+    pub ratio: Option<Ratio>,
+}
+
+/// A whole and its parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bar {
+    pub name: String,
+    /// Names and sizes, in the order in which they are drawn.
+    pub parts: Vec<(String, u64)>,
+}
+
+/// Costs along a chain of elements.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Steps {
+    pub unit: &'static str,
+    /// Noun for the elements: `commits`.
+    pub elements: &'static str,
+    pub last: usize,
+    /// Number of elements, and the cost after them.
+    pub points: Vec<(usize, f64)>,
+    /// The elements after which they could not be measured.
+    pub skipped: Vec<usize>,
+    /// Number of elements after which the cost steps, and the name of what carries it.
+    pub carriers: Vec<(usize, String)>,
+}
+
+/// Costs of a row over kernels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Levels {
+    pub unit: &'static str,
+    /// The kernels' names, in their order.
+    pub kernels: Vec<String>,
+    /// Measurements; those of one level compare with each other, and with no others.
+    pub levels: Vec<KernelLevel>,
+}
+
+/// Measurements that compare with each other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KernelLevel {
+    pub points: Vec<KernelPoint>,
+}
+
+/// A measurement of a [`KernelLevel`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct KernelPoint {
+    /// Index of the kernel.
+    pub place: usize,
+    pub cost: f64,
+    /// The verdict, where the cost steps.
+    pub step: Option<Verdict>,
+    /// Kernel and size of the step: `6.1.0-50 +1.22 %`; empty where the cost does not step.
+    pub label: String,
+    /// The kernel and its numbers, shown where a pointer rests on the point.
+    pub hover: String,
+}
+
+impl Picture {
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Picture::Forest(forest) => forest.lines.is_empty(),
+            Picture::Bridge(bridge) => bridge.bars.is_empty(),
+            Picture::Flame(flame) => flame.bars.is_empty(),
+            Picture::Dots(dots) => dots.layouts.is_empty(),
+            Picture::Curves(curves) => curves.curves.iter().all(|curve| curve.points.len() < 2),
+            Picture::Trail(trail) => trail.pairs.is_empty(),
+            Picture::Bars(bars) => bars.iter().all(|bar| bar.parts.is_empty()),
+            Picture::Steps(steps) => steps.points.len() < 2,
+            Picture::Levels(levels) => levels.kernels.len() < 2,
         }
     }
 }

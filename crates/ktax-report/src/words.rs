@@ -10,8 +10,7 @@ use ktax_model::{
 };
 use ktax_stats::exact::MIN_LAYOUTS;
 
-/// Describes the machine of counts, and the number of layouts: `exact · QEMU 7.2.22 · pc-q35-7.2 ·
-/// max · 512 MiB · 5 layouts`.
+/// `exact · QEMU 7.2.22 · pc-q35-7.2 · max · 512 MiB · 5 layouts`.
 pub fn machine(key: &Key, layouts: usize) -> String {
     let machine = &key.machine;
     let mut words = vec![

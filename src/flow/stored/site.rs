@@ -12,7 +12,7 @@ use crate::disk::{
 };
 use crate::flow::error::{Error, OrHost};
 use crate::model::{self, History, HistoryLine};
-use crate::report::{HTML, Listed, Report, SITE_MARK, TextOptions, render, site_index, sparkline};
+use crate::report::{Document, HTML, Listed, SITE_MARK, TextOptions, site_index, sparkline};
 use crate::text::short_hashes;
 
 /// First page.
@@ -40,17 +40,19 @@ impl Stored {
         for stored in self.log(&LogOrder::default())? {
             let saved = self.store.read_result(&self.store.result_path(&stored.object))?;
             let file = format!("{RESULTS}/{}.html", short_hashes(&stored.object));
-            write_page(dir, &file, &render(&saved, HTML, TextOptions::default())?)?;
-            let title = saved.view().title;
+            let page = [Document::named(&saved.name, &saved)];
+            write_page(dir, &file, &(HTML.write)(&page, TextOptions::default())?)?;
+            let title = page[0].view().title.clone();
             let (answer, beside) = (stored.headline, stored.kept_on);
             results.push(Listed { file, title, answer, beside });
         }
         for history in self.histories()? {
             let file = format!("{HISTORY}/{}.html", file_name(&history.lines[0].row));
-            write_page(dir, &file, &render(&history, HTML, TextOptions::default())?)?;
+            let page = [Document::named("", &history)];
+            write_page(dir, &file, &(HTML.write)(&page, TextOptions::default())?)?;
             let longest = history.lines.iter().max_by_key(|line| line.points.len());
             let beside = longest.map(sparkline).unwrap_or_default();
-            let (title, answer) = (history.lines[0].row.clone(), history.view().headline);
+            let (title, answer) = (history.lines[0].row.clone(), page[0].view().headline.clone());
             histories.push(Listed { file, title, answer, beside });
         }
         write_page(dir, INDEX, &site_index(&results, &histories))?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ktax::flow;
 use ktax::model::{ExitPair, FORMAT, NativeTable, Saved, SavedError, SavedResult, read_results};
-use ktax::report::{FORMATS, JSON, Named, Report, TEXT, TextOptions, render_all};
+use ktax::report::{Document, FORMATS, Format, JSON, Report, TEXT, TextOptions};
 use ktax::rundir::RunDir;
 
 use super::{cases, every, results, searches, show};
@@ -243,11 +243,10 @@ fn several_results_are_one_table_in_csv() {
 fn results_keep_the_names_that_they_were_printed_with() {
     let (one, other) = (results::stat_two(), results::stat_pairs());
     let named = [("thp=never", &one), ("thp=always", &other)];
-    let named = named.map(|(name, report)| Named { name, report });
-    let all = named.each_ref().map(|one| one as &dyn Report);
+    let all = named.map(|(name, report)| Document::named(name, report));
     let dir = scratch();
     let path = dir.path().join("sweep.json");
-    let print = |format| render_all(&all, format, TextOptions::default()).unwrap();
+    let print = |format: Format| (format.write)(&all, TextOptions::default()).unwrap();
     fs::write(&path, print(JSON)).unwrap();
     for format in FORMATS {
         let ran = report(&[&path], &["--format", format.name]);

@@ -1,9 +1,9 @@
 //! Pages for a browser. What is expected of them is kept without the style, the script and the
 //! compressed data, which are the same in all or say what the rest says.
 
-use ktax::model::{Comparison, PathDelta, Row, Saved, Sides, read_results};
+use ktax::model::{Comparison, Error, PathDelta, Row, Saved, Sides, read_results};
 use ktax::report::view::{Bridge, Picture, Section};
-use ktax::report::{HTML, JSON, PageError, Report, TextOptions, render_all, results_of_page};
+use ktax::report::{Document, HTML, JSON, Report, TextOptions, results_of_page};
 
 use super::{cases, every, show, timed};
 use crate::common::hostile::hostile;
@@ -43,11 +43,12 @@ fn a_page_gives_back_what_it_shows() {
         assert_eq!(results_of_page(text, MOST), Ok(None), "{text}");
     }
     let page = show(&cases::all()[0].1, HTML);
+    let refused = |reason: &str| Err(Error::user(reason));
     let (before, data) = page.split_once("id=\"data\">").unwrap();
-    assert_eq!(results_of_page(before, MOST), Err(PageError::NoData));
+    assert_eq!(results_of_page(before, MOST), refused("it is a page of ktax without its data, which stands at its end"));
     let broken = format!("{before}id=\"data\">A{data}");
-    assert_eq!(results_of_page(&broken, MOST), Err(PageError::Damaged));
-    assert_eq!(results_of_page(&page, 100), Err(PageError::TooLarge(100)));
+    assert_eq!(results_of_page(&broken, MOST), refused("the data at its end is damaged"));
+    assert_eq!(results_of_page(&page, 100), refused("the data at its end has more than 100 bytes"));
 }
 
 /// The elements of a page, without their attributes.
@@ -96,8 +97,8 @@ fn the_points_of_a_sweep_are_curves_before_each_of_them() {
     let point = |cpus: u32| Saved { name: format!("cpus={cpus}"), ..timed.clone() };
     let points: Vec<Saved> = [16, 2, 4].map(point).into();
     let page = |points: &[Saved]| {
-        let all: Vec<&dyn Report> = points.iter().map(|one| one as &dyn Report).collect();
-        render_all(&all, HTML, TextOptions::default()).unwrap()
+        let all = points.iter().map(|saved| Document::named(&saved.name, saved));
+        (HTML.write)(&all.collect::<Vec<_>>(), TextOptions::default()).unwrap()
     };
     let found = page(&points);
     let (overview, _) = found.split_once("<article>").unwrap();

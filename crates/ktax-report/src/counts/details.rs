@@ -1,18 +1,21 @@
-//! Details of each row of a page: the bridge from base to change, the layouts, all metrics.
+//! Details of each row of a page: the bridge from base to change, the layouts, all metrics; and the
+//! functions that carry the differences: of a row, over all rows, and by costly instruction.
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::carried::{CountKind, carrying};
-use crate::counts::functions::{change_summary, from_to, functions};
-use crate::flame::row_flame;
+use crate::counts::paths::largest_paths;
+use crate::effect::{CountKind, carrying, missing_features};
+use crate::pictures::row_flame;
 use crate::view::{
-    BarKind, Bridge, BridgeBar, Cell, Dots, Kind, Line, Picture, RowDetail, Section, Table,
-    telling_count,
+    BarKind, Bridge, BridgeBar, Cell, Columns, Dots, FunctionLine, Functions, Note, Picture,
+    RowDetail, Section, telling_count,
 };
 use crate::{changes, effect, number, verdict};
 use ktax_host::text::counted;
-use ktax_model::{Comparison, Effect, FunctionDelta, Metric, Row, Side, Sides, metric};
+use ktax_model::{
+    AWAITED, Comparison, Effect, FunctionDelta, MAKESPAN, Metric, Msr, Row, Side, Sides, metric,
+};
 
 const HOW_TO_READ: &str = "A bar is what one function adds to the base or saves: the numbers add \
                            up from base to change. A dashed bar is a function that only one side \
@@ -43,29 +46,13 @@ const FUNCTIONS_OF_LARGE: usize = 3;
 /// Number of rows, those that changed most, that have a picture of their call paths.
 const FLAMES: usize = 8;
 
-const METRIC_COLUMNS: [(&str, Kind); 8] = [
-    ("metric", Kind::Words),
-    ("base", Kind::Number),
-    ("change", Kind::Number),
-    ("delta", Kind::Number),
-    ("delta %", Kind::Number),
-    ("range %", Kind::Number),
-    ("MDE %", Kind::Number),
-    ("verdict", Kind::Verdict),
-];
-
 /// Details of these rows, in their order.
 pub fn details(comparison: &Comparison, rows: &[&Row]) -> Section {
     let with_flames = if is_large(comparison) { BTreeSet::new() } else { rows_with_flames(rows) };
     let rows = rows.iter().enumerate();
     let rows = rows.map(|(index, row)| row_detail(comparison, row, with_flames.contains(&index)));
-    let rows = rows.collect();
-    let how = if is_large(comparison) {
-        format!("{HOW_TO_READ} {LARGE_NOTE}")
-    } else {
-        HOW_TO_READ.to_owned()
-    };
-    Section::Rows { rows, how }
+    let large = if is_large(comparison) { LARGE_NOTE } else { "" };
+    Section::Rows { rows: rows.collect(), how: format!("{HOW_TO_READ} {large}").trim_end().into() }
 }
 
 fn is_large(comparison: &Comparison) -> bool {
@@ -90,18 +77,14 @@ fn row_detail(comparison: &Comparison, row: &Row, has_flame: bool) -> RowDetail 
     let is_large = is_large(comparison);
     let functions = if is_large { FUNCTIONS_OF_LARGE } else { FUNCTIONS };
     let bridge = deciding.and_then(|effect| bridge(row, effect, functions));
-    sections.extend(bridge.map(|bridge| Section::Picture {
-        title: format!("From base to change: {} per operation", bridge.unit),
-        picture: Picture::Bridge(bridge),
-        how: String::new(),
+    sections.extend(bridge.map(|bridge| {
+        let title = format!("From base to change: {} per operation", bridge.unit);
+        Section::picture(title, Picture::Bridge(bridge), "")
     }));
     let carrying = carrying(row).filter(|_| has_flame);
     sections.extend(carrying.and_then(|effect| row_flame(row, effect)).map(|flame| {
-        Section::Picture {
-            title: format!("From where it is called: {}", flame.unit),
-            picture: Picture::Flame(flame),
-            how: HOW_TO_READ_FLAME.to_owned(),
-        }
+        let title = format!("From where it is called: {}", flame.unit);
+        Section::picture(title, Picture::Flame(flame), HOW_TO_READ_FLAME)
     }));
     sections.extend(call_paths_sentence(row));
     sections.extend(deciding.filter(|_| !is_large).map(|effect| layout_dots(row, effect)));
@@ -132,11 +115,10 @@ fn call_paths_sentence(row: &Row) -> Option<Section> {
 
 fn operation_sentence(row: &Row) -> Section {
     let ops = number::whole(row.ops as f64);
-    let sentence = match row.ops {
+    Section::sentences([match row.ops {
         1 => format!("{}. One operation was measured: {}.", row.title, row.operation),
         _ => format!("{}. One operation: {}. {ops} were measured.", row.title, row.operation),
-    };
-    Section::Sentences(vec![sentence])
+    }])
 }
 
 /// Picture of the values by Layout, which the range and the MDE rest on.
@@ -149,11 +131,8 @@ fn layout_dots(row: &Row, effect: &Effect) -> Section {
         let value = number::count(per_op(&value));
         return Section::Sentences(vec![format!("Each layout has {value} {unit} on both sides.")]);
     }
-    Section::Picture {
-        title: format!("Layouts: {unit} per operation"),
-        picture: Picture::Dots(Dots { layouts, median: effect.layout }),
-        how: String::new(),
-    }
+    let dots = Picture::Dots(Dots { layouts, median: effect.layout });
+    Section::picture(format!("Layouts: {unit} per operation"), dots, "")
 }
 
 /// Returns the value of all Layouts of both sides, if it is one.
@@ -163,60 +142,45 @@ fn only_value(effect: &Effect) -> Option<u64> {
     values.all(|value| *value == first).then_some(first)
 }
 
-/// Table of everything that was counted, also of interrupts and kernel threads, unless there was
-/// nothing.
+/// Table of all counts that are not 0, also of interrupts and kernel threads.
 fn metrics_table(row: &Row) -> Section {
     let is_there = |effect: &&Effect| {
         effect.samples.base.iter().chain(&effect.samples.change).any(|count| *count > 0)
     };
-    let line = |effect: &Effect| {
+    let effects: Vec<&Effect> = row.effects().iter().filter(is_there).collect();
+    let mut columns = Columns::new(&effects);
+    columns.words("metric", |effect| {
         let unit = metric(&effect.metric).map_or("", |metric| metric.unit);
-        let cells = [
-            match effect.metric.as_str() {
-                name if name.ends_with(unit) => name.to_owned(),
-                name => format!("{name}, {unit}"),
-            },
-            number::count(effect.base),
-            number::count(effect.change),
-            number::delta(effect.delta),
-            number::percent(effect.percent),
-            effect::over_layouts(effect),
-            effect::detectable(effect),
-        ];
-        let is_of_kind = metric(&effect.metric).is_some_and(Metric::is_of_kind);
-        let verdict = match is_of_kind {
-            true => Cell::from(changes::more_or_less(effect)),
-            false => Cell::verdict(effect.verdict, ""),
-        };
-        Line::new(cells.map(Cell::from)).and(verdict)
-    };
-    Section::Table {
-        title: "All that was counted, per operation".to_owned(),
-        table: Table::new(METRIC_COLUMNS).with(row.effects().iter().filter(is_there).map(line)),
-        notes: Vec::new(),
-    }
+        match effect.metric.as_str() {
+            name if name.ends_with(unit) => name.to_owned(),
+            name => format!("{name}, {unit}"),
+        }
+    });
+    columns.number("base", |effect| number::count(effect.base));
+    columns.number("change", |effect| number::count(effect.change));
+    columns.number("delta", |effect| number::delta(effect.delta));
+    columns.number("delta %", |effect| number::percent(effect.percent));
+    columns.number("range %", effect::over_layouts);
+    columns.number("MDE %", effect::detectable);
+    columns.verdict(|effect| match metric(&effect.metric).is_some_and(Metric::is_of_kind) {
+        true => Cell::from(changes::more_or_less(effect)),
+        false => effect.verdict.into(),
+    });
+    columns.table().titled("All that was counted, per operation")
 }
 
 /// Table of what each side's guest saw beside its work, where that differs.
 fn seen_by_guest(row: &Row) -> Option<Section> {
-    let seen = row.counts()?.seen.as_ref()?;
-    let names = seen.base.keys().chain(seen.change.keys()).collect::<BTreeSet<_>>();
-    if seen.base == seen.change {
-        return None;
-    }
-    let line = |name: &String| {
-        let value = |side: Side| {
-            seen.get(side).get(name).map(|count| number::whole(*count as f64)).unwrap_or_default()
-        };
-        Line::new([name.clone(), value(Side::Base), value(Side::Change)])
-    };
-    let columns =
-        [("in the region", Kind::Words), ("base", Kind::Number), ("change", Kind::Number)];
-    Some(Section::Table {
-        title: "What the guest saw".to_owned(),
-        table: Table::new(columns).with(names.into_iter().map(line)),
-        notes: Vec::new(),
-    })
+    let seen = row.counts()?.seen.as_ref().filter(|seen| seen.base != seen.change)?;
+    let names: BTreeSet<&String> = seen.base.keys().chain(seen.change.keys()).collect();
+    let names: Vec<&String> = names.into_iter().collect();
+    let value =
+        |side: Side| move |name| seen.get(side).get(name).map(|count| number::whole(*count as f64));
+    let mut columns = Columns::new(&names);
+    columns.words("in the region", |name| name);
+    columns.number("base", value(Side::Base));
+    columns.number("change", value(Side::Change));
+    Some(columns.table().titled("What the guest saw"))
 }
 
 /// Rounding of the counts of a region, per operation: printed values are multiples of a grain.
@@ -226,8 +190,7 @@ struct Grain {
 }
 
 impl Grain {
-    /// Rounds to whole numbers of one operation, otherwise to hundredths; finer where the delta is
-    /// small.
+    /// Whole numbers of one operation, else hundredths; finer where the delta is small.
     fn new(ops: u64, delta: f64) -> Grain {
         let decimals = match (ops, delta.abs()) {
             (0 | 1, _) => 0,
@@ -345,10 +308,192 @@ fn bar_kind(function: &FunctionDelta, by: CountKind) -> BarKind {
     }
 }
 
+/// Sections of the functions that carry the difference of each changed row.
+pub fn functions(rows: &[Row]) -> impl Iterator<Item = Section> {
+    let changed = rows.iter().filter_map(|row| Some((row, carrying(row)?)));
+    changed.map(|(row, effect)| Section::Functions(row_functions(row, effect)))
+}
+
+fn row_functions(row: &Row, effect: &Effect) -> Functions {
+    let carried = CountKind::from_effect(effect);
+    let line = |function: &FunctionDelta| {
+        let [delta, other] = [carried, carried.other()].map(|count| count.delta(function, row));
+        let from_to = from_to(function, carried, row.ops);
+        FunctionLine { function: function.function.clone(), delta, from_to, other }
+    };
+    Functions {
+        row: row.row.clone(),
+        effect: change_summary(effect),
+        size_percent: effect.percent.map_or(f64::INFINITY, f64::abs),
+        operation: row.operation.clone(),
+        other: carried.other().short(),
+        is_whole: false,
+        lines: effect.functions.iter().map(line).collect(),
+        paths: largest_paths(effect, row.ops),
+    }
+}
+
+/// Formats the counts that decide, per operation: `25.00 → 168.00`.
+pub fn from_to(function: &FunctionDelta, carried: CountKind, ops: u64) -> String {
+    counts_from_to(carried.counts(function), ops)
+}
+
+/// Formats the counts of both sides, per operation.
+fn counts_from_to(counts: &Sides<u64>, ops: u64) -> String {
+    let per_op = |count: u64| number::count(number::per_op(count, ops));
+    format!("{} → {}", per_op(counts.base), per_op(counts.change))
+}
+
+/// Summarises a change: `+404.00 instructions (+1.22 %, the same in every layout)`.
+pub fn change_summary(effect: &Effect) -> String {
+    let (least, most) = effect.delta_range;
+    let layouts = if least == most {
+        "the same in every layout".to_owned()
+    } else {
+        format!("over layouts {} %", effect::over_layouts(effect))
+    };
+    let (delta, percent) = (number::delta(effect.delta), number::percent(effect.percent));
+    let unit = match effect.metric.as_str() {
+        MAKESPAN => "instructions of makespan",
+        AWAITED => "instructions of kernel threads that it waits for",
+        _ => CountKind::from_effect(effect).unit(),
+    };
+    format!("{delta} {unit} ({percent} %, {layouts})")
+}
+
+/// Number of functions that are shown; the rows below have all of theirs.
+const OVERALL_FUNCTIONS: usize = 5;
+
+/// Percent of a row's base below which a function reads 0.00 % there.
+const LEAST_PERCENT: f64 = 0.005;
+
+/// Row in which a function carries something, and its share in percent of the row's base.
+type RowShare<'a> = (&'a str, f64);
+
+const OVERALL_MEANING: &str = "mean %: what the function carries in percent of a row's base, \
+                               averaged over all changed rows";
+const OVERALL_REP_MEANING: &str =
+    "; with (REP), in percent of REP iterations, over the rows that they decided";
+
+/// Table of the functions that carry most over all changed rows together. Operations differ from
+/// row to row, so the sums are in percent of each row's base. Where REP iterations decided, those
+/// are the base; such functions come last. Empty of one row, whose own section says it.
+pub fn overall(rows: &[Row]) -> Section {
+    let mut functions: BTreeMap<(CountKind, &str), Vec<RowShare<'_>>> = BTreeMap::new();
+    let mut counts: BTreeMap<CountKind, u32> = BTreeMap::new();
+    for row in rows {
+        let Some(effect) = carrying(row) else { continue };
+        let by = CountKind::from_effect(effect);
+        // Waits and transfers may change by large factors, which would hide all else.
+        let is_work = matches!(by, CountKind::Instructions | CountKind::Rep);
+        if !is_work || effect.functions.is_empty() || effect.base == 0.0 {
+            continue;
+        }
+        *counts.entry(by).or_default() += 1;
+        // What a missing CPU feature explains says nothing of the kernels; a warning names it.
+        if !missing_features(row, effect).is_empty() {
+            continue;
+        }
+        for function in &effect.functions {
+            if effect.lacking(&function.function).is_none() {
+                let part = (row.row.as_str(), by.delta(function, row) / effect.base * 100.0);
+                functions.entry((by, &function.function)).or_default().push(part);
+            }
+        }
+    }
+    functions.retain(|_, parts| parts.iter().any(|(_, percent)| percent.abs() >= LEAST_PERCENT));
+    let count = counts.values().sum::<u32>();
+    if count < 2 {
+        functions.clear();
+    }
+    let sum = |parts: &[RowShare<'_>]| parts.iter().map(|(_, percent)| percent).sum::<f64>();
+    let mut all: Vec<_> = functions.iter().collect();
+    // Stable: functions that carry as much stay in the order of their names.
+    let key = |parts: &[RowShare<'_>]| sum(parts).abs();
+    all.sort_by(|((by, _), one), ((other_by, _), other)| {
+        by.cmp(other_by).then(key(other).total_cmp(&key(one)))
+    });
+    let largest = all.chunk_by(|((by, _), _), ((other, _), _)| by == other);
+    let lines: Vec<_> =
+        largest.flat_map(|all| all.iter().take(OVERALL_FUNCTIONS)).copied().collect();
+    let most = |parts: &Vec<RowShare<'_>>| -> (String, f64) {
+        let largest = parts.iter().max_by(|(_, one), (_, other)| one.abs().total_cmp(&other.abs()));
+        largest.map_or_else(Default::default, |(row, percent)| ((*row).to_owned(), *percent))
+    };
+    let mean = |by: &CountKind, parts: &[RowShare<'_>]| sum(parts) / f64::from(counts[by]);
+    let mut columns = Columns::new(&lines);
+    columns.number("mean %", |((by, _), parts)| number::percent(Some(mean(by, parts))));
+    columns.name("function", |((by, name), _)| format!("{name}{}", by.mark())).wraps();
+    columns.number("rows", |(_, parts)| parts.len());
+    columns.number("largest %", |(_, parts)| number::percent(Some(most(parts).1))).away(0);
+    columns.row("in", |(_, parts)| most(parts).0).away(0);
+    let rep = if counts.contains_key(&CountKind::Rep) { OVERALL_REP_MEANING } else { "" };
+    columns.table().noted(
+        format!("Functions that carry most over {}:", counted(count as usize, "changed row")),
+        format!("{OVERALL_MEANING}{rep}."),
+    )
+}
+
+/// Number of functions of each kind.
+const MOST_FUNCTIONS: usize = 8;
+
+/// Notes on the functions in which costly instructions, or counters of the model of a machine,
+/// changed: a line for each kind, the largest difference first; empty of a row without any.
+pub fn kind_functions(row: &Row) -> Section {
+    let is_wanted = |effect: &&Effect| {
+        effect.verdict.is_change() && metric(&effect.metric).is_some_and(Metric::is_of_kind)
+    };
+    let note = |effect: &Effect| Note {
+        row: effect.metric.clone(),
+        text: functions_text(effect, row.ops),
+    };
+    let notes = row.effects().iter().filter(is_wanted).map(note);
+    Section::notes("Functions that carry these changes, per operation:", notes)
+}
+
+fn functions_text(effect: &Effect, ops: u64) -> String {
+    let one = |function: &FunctionDelta| {
+        let counts = counts_from_to(kind_counts(function)?, ops);
+        Some(format!("{} {counts}{}", function.function, registers_text(&function.msrs, ops)))
+    };
+    shortened(effect.functions.iter().filter_map(one).collect(), MOST_FUNCTIONS)
+}
+
+/// Joins the first ones, and says how many more there are.
+fn shortened(mut all: Vec<String>, most: usize) -> String {
+    let more = all.len().saturating_sub(most);
+    all.truncate(most);
+    all.extend((more > 0).then(|| format!("… {more} more")));
+    all.join(", ")
+}
+
+/// Returns the counts of the Effect's kind: a function has no other.
+fn kind_counts(function: &FunctionDelta) -> Option<&Sides<u64>> {
+    function.costly.values().chain(function.modelled.values()).next()
+}
+
+/// Number of registers of a function.
+const MOST_REGISTERS: usize = 4;
+
+/// ` (register 0xc0000102)`, or those that differ; empty where none is known.
+fn registers_text(msrs: &BTreeMap<Msr, Sides<u64>>, ops: u64) -> String {
+    if let (1, Some((msr, _))) = (msrs.len(), msrs.first_key_value()) {
+        return format!(" (register {msr})");
+    }
+    let mut differing: Vec<(&Msr, &Sides<u64>)> =
+        msrs.iter().filter(|(_, counts)| counts.base != counts.change).collect();
+    if differing.is_empty() {
+        return String::new();
+    }
+    differing.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.base.abs_diff(counts.change)));
+    let one = |(msr, counts): (&Msr, &Sides<u64>)| format!("{msr} {}", counts_from_to(counts, ops));
+    let all = differing.into_iter().map(one).collect();
+    format!(" (registers {})", shortened(all, MOST_REGISTERS))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
     use proptest::prelude::*;
 
     proptest! {
@@ -378,5 +523,18 @@ mod tests {
         assert_eq!(grain.shown(-123_456, true), "-1 234.56");
         assert_eq!(grain.shown(123_456, false), "1 234.56");
         assert_eq!(grain.shown(0, true), "0");
+    }
+
+    #[test]
+    fn one_register_is_named_and_those_of_several_that_differ_have_their_counts() {
+        let counts = |base, change| Sides { base, change };
+        let one = [(Msr(0xc000_0102), counts(0, 20))].into();
+        let two = [(Msr(0x1b), counts(5, 10)), (Msr(0x6e0), counts(10, 0))];
+        let two = two.into_iter().chain([(Msr(0x1c), counts(7, 7))]).collect();
+        let many = (0..9).map(|number| (Msr(number), counts(10, 20))).collect();
+        let text = [BTreeMap::new(), one, two, many].map(|msrs| registers_text(&msrs, 10));
+        assert_eq!(text[..2], ["", " (register 0xc0000102)"]);
+        assert_eq!(text[2], " (registers 0x6e0 1.00 → 0, 0x1b 0.50 → 1.00)");
+        assert!(text[3].ends_with("0x3 1.00 → 2.00, … 5 more)"), "{}", text[3]);
     }
 }

@@ -2,27 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::carried::{CountKind, carrying};
+use crate::effect::{CountKind, carrying};
 use crate::number;
-use crate::view::{Cell, Kind, Line, PathLine, Section, Table};
+use crate::view::{Columns, PathLine, Section};
 use ktax_host::text::counted;
 use ktax_model::{
     Context, Effect, LITTLE_OF_DELTA_PERCENT, PathDelta, Row, RowPaths, Side, Sides, callers, own,
     stack, without_below,
 };
 use ktax_stats::tables::share_percent;
-
-/// Columns of changed paths; the second is the count that decides beside instructions.
-fn path_columns(by: CountKind) -> [(&'static str, Kind); 5] {
-    let second = if by == CountKind::Wait { "delta spin-wait" } else { "delta REP" };
-    [
-        ("delta insn", Kind::Number),
-        (second, Kind::Number),
-        ("base calls", Kind::Number),
-        ("change calls", Kind::Number),
-        ("function", Kind::Name),
-    ]
-}
 
 const PATHS_MEANING: &str = "The function above called it; where that called several, a line \
                              leads to each. A delta, per operation, is that of the function and \
@@ -36,14 +24,27 @@ pub fn changed_paths(rows: &[Row]) -> impl Iterator<Item = Section> {
     let changed =
         changed.map(|(row, effect)| (row, CountKind::from_effect(effect), moved_paths(effect)));
     changed.filter(|(.., paths)| !paths.is_empty()).map(|(row, by, paths)| {
-        let lines = paths.iter().zip(branches(&paths));
-        let lines = lines.map(|(path, branch)| path_line(path, &branch, by, row.ops));
-        let gives_way = vec![vec![if by == CountKind::Wait { 0 } else { 1 }], vec![2]];
-        Section::Table {
-            title: format!("Call paths of {} that changed:", row.row),
-            table: Table { gives_way, ..Table::new(path_columns(by)) }.with(lines),
-            notes: vec![PATHS_MEANING.to_owned()],
+        let is_wait = by == CountKind::Wait;
+        let branches = branches(&paths);
+        let lines: Vec<(&PathDelta, &String)> = paths.iter().zip(&branches).collect();
+        let per_op = |count: u64| number::per_op(count, row.ops);
+        let delta = |counts: &Sides<u64>| match per_op(counts.change) - per_op(counts.base) {
+            0.0 => String::new(),
+            delta => number::delta(delta),
+        };
+        let mut columns = Columns::new(&lines);
+        let insn = columns.number("delta insn", |(path, _)| delta(&path.instructions));
+        if is_wait {
+            insn.away(0);
+            columns.number("delta spin-wait", |(path, _)| delta(&path.wait));
+        } else {
+            columns.number("delta REP", |(path, _)| delta(&path.rep_iterations)).away(0);
         }
+        columns.number("base calls", |(path, _)| number::count(per_op(path.calls.base))).away(1);
+        columns.number("change calls", |(path, _)| number::count(per_op(path.calls.change)));
+        columns.name("function", |(path, branch)| format!("{branch}{}", path.function));
+        let title = format!("Call paths of {} that changed:", row.row);
+        columns.table().noted(title, PATHS_MEANING)
     })
 }
 
@@ -98,8 +99,7 @@ pub fn largest_paths(effect: &Effect, ops: u64) -> Vec<PathLine> {
     places.iter().zip(&stacks).map(line).collect()
 }
 
-/// Joins the last functions of a stack, and before them the one that tells it from another with the
-/// same end.
+/// The last functions of a stack, and the one that tells it from others with that end.
 fn named(stack: &[&str], all: &[Vec<&str>]) -> String {
     let last = |stack: &[&str]| stack[stack.len().saturating_sub(NAMED_FUNCTIONS)..].join(" → ");
     let (shown, twins) =
@@ -109,21 +109,6 @@ fn named(stack: &[&str], all: &[Vec<&str>]) -> String {
         Some(function) => format!("{function} → … → {shown}"),
         None => shown,
     }
-}
-
-fn path_line(path: &PathDelta, branch: &str, by: CountKind, ops: u64) -> Line {
-    let per_op = |count: u64| number::per_op(count, ops);
-    let delta = |counts: &Sides<u64>| match per_op(counts.change) - per_op(counts.base) {
-        0.0 => String::new(),
-        delta => number::delta(delta),
-    };
-    Line::new([
-        delta(&path.instructions),
-        delta(if by == CountKind::Wait { &path.wait } else { &path.rep_iterations }),
-        number::count(per_op(path.calls.base)),
-        number::count(per_op(path.calls.change)),
-        format!("{branch}{}", path.function),
-    ])
 }
 
 /// Share of the row on both sides, in percent, below which functions are summed up.
@@ -166,7 +151,8 @@ struct Costs<'a> {
     by: CountKind,
 }
 
-fn top_counts(by: CountKind, paths: &[PathDelta]) -> Sides<u64> {
+/// Sum over the functions that nothing calls.
+pub fn top_counts(by: CountKind, paths: &[PathDelta]) -> Sides<u64> {
     let top = paths.iter().filter(|path| path.depth == 0).filter_map(|path| by.path_counts(path));
     top.fold(Sides::default(), |sum, counts| sum_counts(&sum, counts))
 }
@@ -189,23 +175,27 @@ impl Costs<'_> {
         format!("Where {row} goes, {} per operation ({operation}){whose}, {what}:", self.by.unit())
     }
 
-    fn columns(&self, more: &[(&str, Kind)]) -> Table {
+    /// Table that begins with the counts of these lines and their shares.
+    fn columns<'l, L: Copy>(
+        &self,
+        lines: &'l [L],
+        counts: impl Fn(L) -> Sides<u64>,
+    ) -> Columns<'l, L> {
         let unit = self.by.head();
-        let heads = [format!("base {unit}"), format!("change {unit}")];
-        let shares = [("base %", Kind::Number), ("change %", Kind::Number)];
-        let counts = heads.iter().map(|head| (head.as_str(), Kind::Number));
-        let gives_way = vec![vec![2], vec![0]];
-        Table { gives_way, ..Table::new(counts.chain(shares).chain(more.iter().copied())) }
-    }
-
-    fn cells(&self, counts: &Sides<u64>) -> [Cell; 4] {
         let whole = top_counts(self.by, self.paths);
-        let per_op = |side| number::count(number::per_op(*counts.get(side), self.row.ops));
-        let whole_percent = |side: Side| {
-            number::with_decimals(share_of(*counts.get(side), *whole.get(side)), 2, false)
-        };
-        let [base, change] = Side::BOTH;
-        [per_op(base), per_op(change), whole_percent(base), whole_percent(change)].map(Cell::from)
+        let mut columns = Columns::new(lines);
+        for side in Side::BOTH {
+            let per_op = |line| number::per_op(*counts(line).get(side), self.row.ops);
+            let head = format!("{} {unit}", side.name());
+            columns.number(&head, |line| number::count(per_op(line)));
+        }
+        for side in Side::BOTH {
+            let share = |line| share_of(*counts(line).get(side), *whole.get(side));
+            let head = format!("{} %", side.name());
+            columns.number(&head, |line| number::with_decimals(share(line), 2, false));
+        }
+        columns.give_way([&[2], &[0]]);
+        columns
     }
 
     fn is_at_least(&self, counts: &Sides<u64>, percent: f64) -> bool {
@@ -226,17 +216,14 @@ impl Costs<'_> {
             functions.into_iter().partition(|(_, counts)| is_large(counts));
         // Stable: those that have as much stay in the order of their names.
         large.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.base.max(counts.change)));
-        let line =
-            |name: String, counts: &Sides<u64>| Line::new(self.cells(counts)).and(Cell::from(name));
         let rest = small.iter().fold(Sides::default(), |sum, (_, counts)| sum_counts(&sum, counts));
         let name = format!("… {}", counted(small.len(), "more function"));
-        let rest = (!small.is_empty()).then(|| line(name, &rest));
-        let lines = large.iter().map(|(name, counts)| line((*name).to_owned(), counts));
-        Section::Table {
-            title: self.title("by function"),
-            table: self.columns(&[("function", Kind::Name)]).with(lines.chain(rest)),
-            notes: Vec::new(),
-        }
+        let lines = large.iter().map(|(name, counts)| (*name, counts));
+        let lines: Vec<(&str, &Sides<u64>)> =
+            lines.chain((!small.is_empty()).then_some((name.as_str(), &rest))).collect();
+        let mut columns = self.columns(&lines, |(_, counts)| counts.clone());
+        columns.name("function", |(name, _)| name);
+        columns.table().titled(self.title("by function"))
     }
 
     /// Table of what each function executes with all that it calls, below its callers.
@@ -245,24 +232,18 @@ impl Costs<'_> {
             self.by.path_counts(path).is_some_and(|counts| self.is_at_least(counts, LEAST_OF_PATH))
         };
         let kept = without_below(self.paths, is_wide);
-        let none = Sides::default();
-        let line = |(path, branch): (&PathDelta, String)| {
-            let calls = number::per_op(path.calls.change, self.row.ops);
-            let line = Line::new(self.cells(self.by.path_counts(path).unwrap_or(&none)));
-            let last = Cell::from(format!("{branch}{}", path.function));
+        let branches = branches(&kept);
+        let lines: Vec<(&PathDelta, &String)> = kept.iter().zip(&branches).collect();
+        let counts = |path| self.by.path_counts(path).cloned().unwrap_or_default();
+        let mut columns = self.columns(&lines, |(path, _)| counts(path));
+        columns.number("change calls", |(path, _)| {
             // Calls of user mode and of thunks are not counted.
-            let calls = if calls > 0.0 { number::count(calls) } else { String::new() };
-            line.and(Cell::from(calls)).and(last)
-        };
-        let lines: Vec<Line> = kept.iter().zip(branches(&kept)).map(line).collect();
-        let columns = [("change calls", Kind::Number), ("function", Kind::Name)];
-        let mut table = self.columns(&columns).with(lines);
-        table.gives_way.insert(0, vec![4]);
-        Section::Table {
-            title: self.title("by call path"),
-            table,
-            notes: vec![COST_PATHS_MEANING.to_owned()],
-        }
+            let calls = Some(number::per_op(path.calls.change, self.row.ops));
+            calls.filter(|calls| *calls > 0.0).map(number::count)
+        });
+        columns.name("function", |(path, branch)| format!("{branch}{}", path.function));
+        columns.give_way([&[4], &[2], &[0]]);
+        columns.table().noted(self.title("by call path"), COST_PATHS_MEANING)
     }
 }
 

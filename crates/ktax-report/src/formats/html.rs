@@ -17,24 +17,19 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use maud::{DOCTYPE, Escaper, Markup, PreEscaped, Render, html};
-use thiserror::Error;
 
 use crate::formats::html::section::{command, section};
 use crate::formats::html::svg::marks;
-use crate::formats::{Format, ReportError};
+use crate::formats::{Format, not_writable};
 use crate::pictures::sweep;
-use crate::view::{Legend, Report, Section, SideLine, View};
+use crate::view::{Document, Legend, Section, SideLine, View};
 use ktax_host::disk::sha256_base64;
 use ktax_host::text::escape;
-use ktax_model::Saved;
+use ktax_model::{Error, Result, Saved};
 
 /// HTML: a page that opens in any browser and prints on paper.
-pub const HTML: Format = Format {
-    name: "html",
-    file: Some("report.html"),
-    write: |report, _| document(&[report]),
-    several: |all, _| document(all),
-};
+pub const HTML: Format =
+    Format { name: "html", file: Some("report.html"), write: |documents, _| write_page(documents) };
 
 const STYLE: &str = concat!(
     include_str!("html/theme.css"),
@@ -45,9 +40,9 @@ const SCRIPT: &str = concat!(include_str!("html/flame.js"), include_str!("html/s
 
 /// Renders the whole page. Equal reports give equal bytes: it has no date, and nothing of the
 /// machine or the locale.
-fn document(reports: &[&dyn Report]) -> Result<String, ReportError> {
-    let title = match reports {
-        [one] => one.view().title,
+fn write_page(documents: &[Document<'_>]) -> Result<String> {
+    let title = match documents {
+        [one] => one.view().title.clone(),
         several => format!("{} results of ktax", several.len()),
     };
     let page = html! {
@@ -58,9 +53,9 @@ fn document(reports: &[&dyn Report]) -> Result<String, ReportError> {
                 (marks())
                 (tools())
                 main {
-                    @for one in sweep(reports) { (section(&one, Spot::in_article(0))) }
-                    @for (index, report) in reports.iter().enumerate() {
-                    (article(*report, index + 1))
+                    @for one in sweep(documents) { (section(&one, Spot::in_article(0))) }
+                    @for (index, document) in documents.iter().enumerate() {
+                        (article(document.view(), index + 1))
                     }
                 }
                 footer {
@@ -68,22 +63,28 @@ fn document(reports: &[&dyn Report]) -> Result<String, ReportError> {
                         " prints them, and " code { "ktax report --json FILE" }
                         " is for programs." }
                 }
-                script type="application/gzip" id="data" { (PreEscaped(embedded(reports)?)) }
+                script type="application/gzip" id="data" { (PreEscaped(embedded(documents)?)) }
                 script { (PreEscaped(SCRIPT)) }
             }
         }
     };
-    Ok(shortened(page.into_string()) + "\n")
+    Ok(shortened(&page.into_string()) + "\n")
 }
 
 /// Closes the elements of pictures in the short way of SVG, which makes a page a tenth smaller.
-pub fn shortened(page: String) -> String {
-    let leaves = ["circle", "line", "rect", "use", "path"];
-    leaves.iter().fold(page, |page, leaf| page.replace(&format!("></{leaf}>"), "/>"))
+pub fn shortened(page: &str) -> String {
+    const END: &str = "></";
+    let leaves = ["circle>", "line>", "rect>", "use>", "path>"];
+    let (mut short, mut rest) = (String::with_capacity(page.len()), page);
+    while let Some((before, behind)) = rest.split_once(END) {
+        let leaf = leaves.iter().find_map(|leaf| behind.strip_prefix(leaf));
+        short.extend([before, if leaf.is_some() { "/>" } else { END }]);
+        rest = leaf.unwrap_or(behind);
+    }
+    short + rest
 }
 
-/// Renders the head of a page. Its policy loads nothing and runs only the scripts that `scripts`
-/// allows.
+/// The policy loads nothing and runs only the scripts that `scripts` allows.
 fn page_head(title: &str, scripts: &str) -> Markup {
     let policy = format!(
         "default-src 'none'; style-src 'unsafe-inline'; {scripts}base-uri 'none'; form-action \
@@ -104,39 +105,11 @@ fn page_head(title: &str, scripts: &str) -> Markup {
 
 /// Renders the controls that need the script, which unhides them.
 fn tools() -> Markup {
-    html! {
-        nav #tools hidden aria-label="Rows" {
-            label { "Find " input #find type="search" placeholder="row or function" ; }
-            label { "Show "
-                select #only {
-                    option value="" { "every verdict" }
-                    option value="slower" { "▶ slower" }
-                    option value="faster" { "◀ faster" }
-                    option value="below" { "◆ below the threshold" }
-                    option value="none" { "● no detected change" }
-                    option value="unsure" { "○ too few boots, inconclusive" }
-                    option value="failed" { "✕ failed, different work" }
-                }
-            }
-            button #all type="button" { "Open all rows" }
-            button #keys type="button" { "Keys" }
-            span #count role="status" {}
-        }
-        dialog #help aria-label="Keys" {
-            dl {
-                dt { "/" } dd { "find" }
-                dt { "j, k" } dd { "next and previous row" }
-                dt { "Enter" } dd { "open or close the row" }
-                dt { "Esc" } dd { "leave this list" }
-            }
-            form method="dialog" { button { "Close" } }
-        }
-    }
+    PreEscaped(include_str!("html/tools.html").lines().map(str::trim).collect())
 }
 
 /// Renders one report: the answer, the pictures and tables behind it, and how to read them.
-fn article(report: &dyn Report, number: usize) -> Markup {
-    let view = report.view();
+fn article(view: &View, number: usize) -> Markup {
     let spot = Spot::in_article(number);
     let has_rows = view.sections.iter().any(|section| matches!(section, Section::Rows { .. }));
     // Folded rows repeat the functions.
@@ -147,7 +120,7 @@ fn article(report: &dyn Report, number: usize) -> Markup {
             header {
                 h1 { (t(&view.title)) }
                 @if !view.headline.is_empty() { p.headline { (t(&view.headline)) } }
-                (sides_table(&view))
+                (sides_table(view))
                 @if !view.how.is_empty() { p.note {
                     (t(&view.how))
                     @if !view.measured_by.is_empty() { " · " (t(&view.measured_by)) }
@@ -169,7 +142,6 @@ fn article(report: &dyn Report, number: usize) -> Markup {
     }
 }
 
-/// Renders the table of the two sides.
 fn sides_table(view: &View) -> Markup {
     let [what, beside] = view.side_heads;
     html! {
@@ -213,7 +185,6 @@ pub struct Listed {
     pub file: String,
     /// Title of the page, or the name of a row.
     pub title: String,
-    /// Answer in a sentence.
     pub answer: String,
     /// Further marks of the page: a day, a sparkline.
     pub beside: String,
@@ -313,8 +284,14 @@ pub fn t(text: &str) -> Text<'_> {
 
 impl Render for Text<'_> {
     fn render_to(&self, buffer: &mut String) {
-        // Writing to a String cannot fail.
-        let _ = Escaper::new(buffer).write_str(&escape(self.0));
+        // Most texts of a page are plain, and a page has many.
+        let is_plain =
+            |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'&' | b'<' | b'>' | b'"');
+        match self.0.bytes().all(is_plain) {
+            true => buffer.push_str(self.0),
+            // Writing to a String cannot fail.
+            false => drop(Escaper::new(buffer).write_str(&escape(self.0))),
+        }
     }
 }
 
@@ -322,25 +299,14 @@ impl Render for Text<'_> {
 const START: &str = "<script type=\"application/gzip\" id=\"data\">";
 const END: &str = "</script>";
 
-/// Reason for which a page cannot be read.
-#[derive(Debug, Error, PartialEq, Eq)]
-pub enum PageError {
-    #[error("it is a page of ktax without its data, which stands at its end")]
-    NoData,
-    #[error("the data at its end is damaged")]
-    Damaged,
-    #[error("the data at its end has more than {0} bytes")]
-    TooLarge(u64),
-}
-
-/// Encodes the results as `--json` prints them, without line feeds: compressed, in letters and
-/// digits.
-fn embedded(reports: &[&dyn Report]) -> Result<String, ReportError> {
-    let all: Vec<Saved> = reports.iter().map(|report| report.saved()).collect();
+/// Results as `--json` prints them, compressed, in letters and digits.
+fn embedded(documents: &[Document<'_>]) -> Result<String> {
+    let all: Vec<Saved> = documents.iter().map(Document::saved).collect();
     let json = match all.as_slice() {
-        [one] => serde_json::to_string(one)?,
-        several => serde_json::to_string(several)?,
+        [one] => serde_json::to_string(one),
+        several => serde_json::to_string(several),
     };
+    let json = json.map_err(|error| not_writable("JSON", error))?;
     let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
     // Writing to memory cannot fail.
     let bytes = gzip.write_all(json.as_bytes()).and_then(|()| gzip.finish()).unwrap_or_default();
@@ -349,21 +315,21 @@ fn embedded(reports: &[&dyn Report]) -> Result<String, ReportError> {
 
 /// Returns the JSON within a page; `None` if the text is none of ktax's pages. Unpacks at most
 /// `most` bytes.
-///
-/// # Errors
-/// It is such a page, and its data is missing, damaged or too large.
-pub fn results_of_page(text: &str, most: u64) -> Result<Option<String>, PageError> {
+pub fn results_of_page(text: &str, most: u64) -> Result<Option<String>> {
     if !text.starts_with("<!DOCTYPE html>") || !text.contains("content=\"ktax ") {
         return Ok(None);
     }
-    let start = text.rfind(START).ok_or(PageError::NoData)? + START.len();
-    let length = text[start..].find(END).ok_or(PageError::NoData)?;
-    let bytes = STANDARD.decode(&text[start..start + length]).map_err(|_| PageError::Damaged)?;
+    let data = text.rsplit_once(START).and_then(|(_, data)| Some(data.split_once(END)?.0));
+    let data = data.ok_or_else(|| {
+        Error::user("it is a page of ktax without its data, which stands at its end")
+    })?;
+    let damaged = || Error::user("the data at its end is damaged");
+    let bytes = STANDARD.decode(data).map_err(|_| damaged())?;
     let mut json = String::new();
     let mut limited = GzDecoder::new(bytes.as_slice()).take(most + 1);
-    limited.read_to_string(&mut json).map_err(|_| PageError::Damaged)?;
+    limited.read_to_string(&mut json).map_err(|_| damaged())?;
     match json.len() as u64 > most {
-        true => Err(PageError::TooLarge(most)),
+        true => Err(Error::user(format!("the data at its end has more than {most} bytes"))),
         false => Ok(Some(json)),
     }
 }

@@ -1,10 +1,11 @@
 //! For a mail or a review, as GitHub renders it.
 
-use crate::formats::{Format, TextOptions, each};
+use crate::formats::{Format, joined_by_line};
 use crate::view::{
     Cell, Column, FailureReason, Functions, Kind, MetricChange, Section, SideLine, Table, View,
 };
 use ktax_host::text::{ascii, code, escape, html, markdown, shell_line};
+use ktax_model::Warning;
 
 const FUNCTIONS: usize = 20;
 
@@ -12,32 +13,29 @@ const FUNCTIONS: usize = 20;
 pub const MARKDOWN: Format = Format {
     name: "markdown",
     file: Some("report.md"),
-    write: |report, options| Ok(spelled(write(&report.view()), options)),
-    several: |all, options| Ok(each(all, MARKDOWN, options)?.join("\n")),
+    write: |documents, options| {
+        let document = joined_by_line(documents, |document| write(document.view()))?;
+        // The bar that a dot becomes begins no cell.
+        let ascii = || ascii(&document.replace('·', "\\|"));
+        Ok(if options.ascii { ascii() } else { document })
+    },
 };
-
-/// Spells a document in ASCII where nothing else can be shown. The bar that a dot becomes begins no
-/// cell.
-fn spelled(document: String, options: TextOptions) -> String {
-    match options.ascii {
-        true => ascii(&document.replace('·', "\\|")),
-        false => document,
-    }
-}
 
 /// Writes a view as blocks with an empty line between them.
 fn write(view: &View) -> String {
-    let mut blocks = vec![format!("### {}\n", markdown(&view.title)), headline(view)];
+    let mut blocks = vec![format!("### {}\n", markdown(&view.title))];
+    if !view.headline.is_empty() {
+        blocks.push(format!("**{}**\n", markdown(&view.headline)));
+    }
     if !view.sides.is_empty() {
         blocks.push(sides_table(view));
     }
-    if !view.how.is_empty() {
-        blocks.push(paragraph(&view.how));
-    }
+    blocks.push(paragraph(&view.how));
     blocks.extend(view.sections.iter().filter(|section| !section.is_wordless()).map(section));
-    let warnings = view.warnings.iter();
-    let warnings = warnings
-        .map(|warning| format!("{} → {}", markdown(&warning.fact), markdown(&warning.next_step)));
+    let warnings = view
+        .warnings
+        .iter()
+        .map(|Warning { fact, next_step }| format!("{} → {}", markdown(fact), markdown(next_step)));
     blocks.push(list("Warnings:", warnings));
     let legend = view.shown_legend();
     blocks.push(paragraph(&legend.sentences.join(" ")));
@@ -45,13 +43,6 @@ fn write(view: &View) -> String {
     blocks.push(list("", terms.map(|(term, meaning)| markdown(&format!("{term}: {meaning}")))));
     blocks.retain(|block| !block.is_empty());
     blocks.join("\n")
-}
-
-fn headline(view: &View) -> String {
-    match view.headline.as_str() {
-        "" => String::new(),
-        headline => format!("**{}**\n", markdown(headline)),
-    }
 }
 
 fn sides_table(view: &View) -> String {
@@ -156,11 +147,9 @@ fn functions_block(carried: &Functions) -> String {
         let [delta, from_to, other] = [delta, from_to, other].map(|cell| markdown(&cell));
         text += &table_line(&[delta, code(&function), from_to, other]);
     }
-    let paths = match carried.paths_sentence() {
-        sentence if sentence.is_empty() => sentence,
-        sentence => format!("\n{}", paragraph(&sentence)),
-    };
-    text + &paths + "\n</details>\n"
+    let paths = carried.paths_sentence();
+    let blank = if paths.is_empty() { "" } else { "\n" };
+    text + blank + &paragraph(&paths) + "\n</details>\n"
 }
 
 fn change_item(change: &MetricChange) -> String {

@@ -1,16 +1,14 @@
-//! Text for a terminal: the page as a whole, and each kind of section.
+//! Text for a terminal, and mail for a patch: plain ASCII, in lines that no mailer breaks.
 
-mod page;
-mod tables;
+mod grid;
 
-pub use page::Page;
-pub use tables::{plain_table, published_table};
+pub use grid::{Page, plain_table, published_table};
 
-use crate::formats::text::page::{align_right, indented, natural_width};
-use crate::formats::text::tables::{draw, draw_all, heads_left_out, left_out, omitted};
-use crate::formats::{Format, each};
+use crate::formats::text::grid::{Grid, draw, indented, omitted};
+use crate::formats::{Format, TextOptions, joined_by_line};
 use crate::view::{
-    Column, FailureReason, Functions, Legend, MetricChange, Note, Section, SideLine, View,
+    Column, FailureReason, Functions, Legend, Line, MetricChange, Note, Section, SideLine, Table,
+    View,
 };
 use ktax_host::text::shell_word;
 use ktax_model::Warning;
@@ -19,51 +17,47 @@ use ktax_model::Warning;
 pub const TEXT: Format = Format {
     name: "text",
     file: Some("report.txt"),
-    write: |report, options| Ok(write_page(&report.view(), &Page::new(options))),
-    several: |all, options| Ok(each(all, TEXT, options)?.join("\n")),
+    write: |documents, options| {
+        joined_by_line(documents, |document| write_page(document.view(), options))
+    },
 };
 
 /// Writes the answer, what was compared, what is behind it, what the numbers are.
-fn write_page(view: &View, page: &Page) -> String {
-    let mut blocks = vec![page.paragraph(&view.title), headline(view, page)];
+fn write_page(view: &View, options: TextOptions) -> String {
+    let page = &Page::new(options);
+    let mut blocks = vec![page.paragraph(&view.title), optional(&view.headline, page)];
     blocks.push(header(view, page));
-    blocks.extend(
-        view.sections.iter().filter(|part| !part.is_wordless()).map(|part| section(part, page)),
-    );
-    blocks.push(warnings(&view.warnings, page));
-    blocks.push(legend(&shown_terms(view.shown_legend(), &view.sections, page), page));
+    let (sections, legend) = sections(&view.sections, view.shown_legend(), page);
+    blocks.extend(sections);
+    blocks.extend([warnings(&view.warnings, page), legend]);
     blocks.retain(|block| !block.is_empty());
     blocks.join("\n")
 }
 
-/// Removes terms of columns that no table of the page has room for.
-pub fn shown_terms(mut legend: Legend, sections: &[Section], page: &Page) -> Legend {
-    let tables = sections.iter().filter_map(Section::as_table);
+fn optional(text: &str, page: &Page) -> String {
+    if text.is_empty() { String::new() } else { page.paragraph(text) }
+}
+
+/// Sections in words, and the legend without terms of columns that have no room.
+pub fn sections(parts: &[Section], mut legend: Legend, page: &Page) -> (Vec<String>, String) {
     let (mut shown, mut left_out) = (Vec::new(), Vec::new());
-    for table in tables {
-        let without = heads_left_out(table, page);
-        let heads = table.columns.iter().map(Column::head_line);
-        shown.extend(heads.filter(|head| !without.contains(head)));
-        left_out.extend(without);
-    }
-    let is_of = |heads: &[String], term: &str| heads.iter().any(|head| head == term);
-    legend.terms.retain(|(term, _)| !is_of(&left_out, term) || is_of(&shown, term));
-    legend
-}
-
-fn headline(view: &View, page: &Page) -> String {
-    match view.headline.as_str() {
-        "" => String::new(),
-        headline => page.paragraph(headline),
-    }
-}
-
-/// Writes the legend.
-pub fn legend(legend: &Legend, page: &Page) -> String {
-    let mut text = match legend.sentences.as_slice() {
-        [] => String::new(),
-        sentences => page.paragraph(&sentences.join(" ")),
+    let mut write = |part: &Section| {
+        let (text, gone) = section(part, page);
+        if let Some(table) = part.as_table() {
+            let heads = table.columns.iter().map(Column::head_line);
+            shown.extend(heads.filter(|head| !gone.contains(head)));
+            left_out.extend(gone);
+        }
+        text
     };
+    let texts = parts.iter().filter(|part| !part.is_wordless()).map(&mut write).collect();
+    let has = |heads: &[String], term: &str| heads.iter().any(|head| head == term);
+    legend.terms.retain(|(term, _)| !has(&left_out, term) || has(&shown, term));
+    (texts, legend_text(&legend, page))
+}
+
+fn legend_text(legend: &Legend, page: &Page) -> String {
+    let mut text = optional(&legend.sentences.join(" "), page);
     let terms = legend.terms.iter().map(|(term, meaning)| [*term, meaning.as_str()]);
     let terms: Vec<[&str; 2]> = terms.collect();
     if !terms.is_empty() {
@@ -84,38 +78,35 @@ pub fn header(view: &View, page: &Page) -> String {
         [] => String::new(),
         sides => page.columns(&sides.iter().map(side).collect::<Vec<_>>()),
     };
-    if !view.how.is_empty() {
-        text += &page.paragraph(&view.how);
-    }
+    text += &optional(&view.how, page);
     text
 }
 
-const INDENT: u16 = 2;
+const INDENT: usize = 2;
 const FUNCTIONS: usize = 5;
 
-/// Writes a part of a page, ending in a newline.
-pub fn section(part: &Section, page: &Page) -> String {
-    match part {
-        Section::Sentences(sentences) => paragraphs(sentences, page),
+/// Writes a part of a page, ending in a newline. Returns the heads of columns that are left out, too.
+fn section(part: &Section, page: &Page) -> (String, Vec<String>) {
+    let inner = page.narrower(INDENT);
+    let below = |title: &str, text: &str| page.paragraph(title) + &indented(text, INDENT);
+    let text = match part {
         Section::Table { title, table, notes } => {
             let title = if title.is_empty() { String::new() } else { page.paragraph(title) + "\n" };
-            let text = title + &draw_all(table, page) + &paragraphs(notes, page);
-            let left_out = left_out(table, page).map(|note| page.paragraph(&note));
-            text + &left_out.unwrap_or_default()
+            let drawn = draw(table, page);
+            let left_out = drawn.left_out.clone();
+            let notes = paragraphs(notes, page);
+            return (title + &drawn.text + &notes + &drawn.note(page), left_out);
         }
+        Section::InWords(inner) => return section(inner, page),
+        Section::Sentences(sentences) => paragraphs(sentences, page),
         Section::Functions(carried) => functions_section(carried, page),
         Section::AlsoChanged { title, changes } => {
-            let inner = page.narrower(INDENT);
-            let table = MetricChange::table(changes);
-            let left_out = left_out(&table, &inner).map(|note| inner.paragraph(&note));
-            let drawn = draw(&table, &inner) + &left_out.unwrap_or_default();
-            page.paragraph(title) + &indented(&drawn, INDENT)
+            let drawn = draw(&MetricChange::table(changes), &inner);
+            below(title, &(drawn.text.clone() + &drawn.note(&inner)))
         }
         Section::Notes { title, notes } => {
-            let lines: Vec<[&String; 2]> =
-                notes.iter().map(|Note { row, text }| [row, text]).collect();
-            let lines = page.narrower(INDENT).columns(&lines);
-            page.paragraph(title) + &indented(&lines, INDENT)
+            let lines = notes.iter().map(|Note { row, text }| [row, text]);
+            below(title, &inner.columns(&lines.collect::<Vec<[&String; 2]>>()))
         }
         Section::Reasons { title, reasons } => {
             let reasons = reasons.iter().map(|reason| reason_lines(reason, page));
@@ -125,7 +116,6 @@ pub fn section(part: &Section, page: &Page) -> String {
             let items = items.iter().map(|item| bullet(item, page));
             page.paragraph(title) + &items.collect::<String>()
         }
-        Section::InWords(inner) => section(inner, page),
         // In one line, however long it is.
         Section::Command { sentence, command } => {
             format!("{}  {}\n", page.paragraph(sentence), page.escape(command))
@@ -134,7 +124,8 @@ pub fn section(part: &Section, page: &Page) -> String {
             page.paragraph(sentence) + &command_lines(words, page)
         }
         Section::Picture { .. } | Section::Rows { .. } | Section::Folded { .. } => String::new(),
-    }
+    };
+    (text, Vec::new())
 }
 
 fn paragraphs(sentences: &[String], page: &Page) -> String {
@@ -155,25 +146,19 @@ fn functions_section(carried: &Functions, page: &Page) -> String {
     let inner = page.narrower(INDENT);
     let lines = carried.largest(FUNCTIONS);
     let with = |shown: usize| {
-        let mut table = inner.table();
-        for [delta, function, from_to, other] in &lines {
-            let cells = [delta, function, from_to, other].into_iter().take(2 + shown);
-            table.add_row(cells.map(|cell| page.escape(cell)).collect::<Vec<_>>());
-        }
-        align_right(&mut table, 0..1);
-        table
+        let cells = |line: &[String; 4]| {
+            line.iter().take(2 + shown).map(|cell| page.escape(cell)).collect()
+        };
+        Grid::new(lines.iter().map(cells), vec![true])
     };
-    let fits = |shown: &usize| natural_width(&with(*shown)) <= inner.width;
+    let fits = |shown: &usize| with(*shown).width() <= inner.width;
     let shown = (0..=2).rev().find(fits).unwrap_or(0);
-    let mut table = inner.finish(&mut with(shown), 1);
+    let mut table = with(shown).finish(&inner, 1);
     if shown < 2 {
         let gone = ["base → change", other][shown..].join(", ");
         table += &inner.paragraph(&omitted(&gone, &inner));
     }
-    let paths = match carried.paths_sentence() {
-        sentence if sentence.is_empty() => sentence,
-        sentence => inner.paragraph(&sentence),
-    };
+    let paths = optional(&carried.paths_sentence(), &inner);
     page.paragraph(&text) + &indented(&(table + &paths), INDENT)
 }
 
@@ -199,18 +184,14 @@ fn reason_lines(reason: &FailureReason, page: &Page) -> String {
 
 /// Writes facts to know, each with what to do.
 fn warnings(warnings: &[Warning], page: &Page) -> String {
-    let lines = warnings.iter().flat_map(|warning| {
-        [
-            ["warning:".to_owned(), warning.fact.clone()],
-            [String::new(), format!("→ {}", warning.next_step)],
-        ]
+    let lines = warnings.iter().flat_map(|Warning { fact, next_step }| {
+        [["warning:", fact].map(str::to_owned), [String::new(), format!("→ {next_step}")]]
     });
     let lines: Vec<_> = lines.collect();
     if lines.is_empty() { String::new() } else { page.columns(&lines) }
 }
 
-/// Writes a command quoted for a shell, in lines that end in a backslash where one line is too
-/// wide. A value stays beside its option.
+/// A command in lines that end in a backslash; a value stays beside its option.
 pub fn command_lines(words: &[String], page: &Page) -> String {
     let mut parts: Vec<String> = Vec::new();
     for word in words {
@@ -218,8 +199,7 @@ pub fn command_lines(words: &[String], page: &Page) -> String {
         match parts.last_mut().filter(|last| last.starts_with('-') && !word.starts_with('-')) {
             // Room for the margin, the blank and the backslash at the end.
             Some(option)
-                if !option.contains(' ')
-                    && option.len() + quoted.len() + 7 <= usize::from(page.width) =>
+                if !option.contains(' ') && option.len() + quoted.len() + 7 <= page.width =>
             {
                 *option += &format!(" {quoted}");
             }
@@ -229,11 +209,85 @@ pub fn command_lines(words: &[String], page: &Page) -> String {
     let mut lines: Vec<String> = Vec::new();
     for part in parts {
         // Two columns are for the blank and the backslash at the end.
-        let fits = |line: &&mut String| line.len() + part.len() + 3 <= usize::from(page.width);
+        let fits = |line: &&mut String| line.len() + part.len() + 3 <= page.width;
         match lines.last_mut().filter(fits) {
             Some(line) => *line += &format!(" {part}"),
             None => lines.push(format!("  {}{part}", if lines.is_empty() { "" } else { "  " })),
         }
     }
     lines.join(" \\\n") + "\n"
+}
+
+/// Width of a mail: a mailer or a quotation may break longer lines.
+const MAIL_WIDTH: u16 = 72;
+
+/// Number of rows whose functions are in a mail: those that changed most.
+const MOST_FUNCTIONS: usize = 4;
+
+/// Mail for a patch's reader: the answer, on what, the rows that say something, the functions that
+/// carry most, and how to measure it again.
+pub const MAIL: Format = Format {
+    name: "mail",
+    file: None,
+    write: |documents, _| joined_by_line(documents, |document| write_mail(document.view())),
+};
+
+fn write_mail(view: &View) -> String {
+    let page = Page::new(TextOptions { width: MAIL_WIDTH, colour: false, ascii: true });
+    let paragraph = |text: &str| page.paragraph(text);
+    let mut blocks = vec![paragraph(&view.title), paragraph(&view.headline)];
+    blocks.push(header(view, &page) + concat!("ktax ", env!("CARGO_PKG_VERSION"), "\n"));
+    let (sections, legend) = sections(&telling_sections(view), short_legend(view), &page);
+    blocks.extend(sections);
+    let warnings =
+        view.warnings.iter().map(|warning| paragraph(&format!("Warning: {}", warning.fact)));
+    blocks.extend([warnings.collect(), legend]);
+    if !view.again.is_empty() {
+        blocks.push(format!("To measure it again:\n{}", command_lines(&view.again, &page)));
+    }
+    blocks.retain(|block| !block.trim().is_empty());
+    blocks.join("\n")
+}
+
+/// Returns the sections for a mail: of each table the rows that changed or have no answer, and the
+/// functions and call paths of the rows that changed most.
+fn telling_sections(view: &View) -> Vec<Section> {
+    let functions = view.sections.iter().filter_map(|section| match section {
+        Section::Functions(functions) => Some(functions.size_percent),
+        _ => None,
+    });
+    let mut sizes: Vec<f64> = functions.collect();
+    sizes.sort_by(|one, other| other.total_cmp(one));
+    let least = sizes.get(MOST_FUNCTIONS - 1).copied().unwrap_or(0.0);
+    let is_kept = |section: &&Section| match section {
+        Section::Functions(functions) => functions.size_percent >= least,
+        // Changes with a verdict, not the background.
+        Section::AlsoChanged { changes, .. } => {
+            changes.iter().any(|change| change.verdict.verdict.is_some())
+        }
+        _ => !section.is_wordless(),
+    };
+    view.sections.iter().filter(is_kept).map(telling_lines).collect()
+}
+
+/// Legend of a mail: what the numbers are, and the words that no reader can guess.
+fn short_legend(view: &View) -> Legend {
+    let Legend { mut sentences, mut terms } = view.shown_legend();
+    sentences.truncate(1);
+    terms.retain(|(term, _)| matches!(*term, "MDE %" | "(REP)"));
+    Legend { sentences, terms }
+}
+
+fn telling_lines(section: &Section) -> Section {
+    let Section::Table { title, table, notes } = section.in_words() else { return section.clone() };
+    let verdict = |line: &&Line| line.cells.iter().find_map(|cell| cell.verdict);
+    if !table.lines.iter().any(|line| verdict(&line).is_some()) {
+        return section.in_words().clone();
+    }
+    let is_telling = |line: &&Line| {
+        verdict(line).is_none_or(|verdict| verdict.is_change() || !verdict.is_answer())
+    };
+    let lines = table.lines.iter().filter(is_telling).cloned().collect();
+    let (title, notes) = (title.clone(), notes.clone());
+    Section::Table { title, table: Table { lines, ..table.clone() }, notes }
 }

@@ -1,13 +1,13 @@
 //! Tables of a ledger: all additions by workload, and one table for each workload.
 
-use crate::view::{Cell, Kind, Line, Section, Table, Value};
+use crate::ledger::RecordLine;
+use crate::view::{Cell, Columns, Fields, Records, Section, Table, Value};
 use crate::{effect, number, verdict, words};
 use ktax_model::{
     Estimate, LedgerCost, LedgerCosts, LedgerEntry, LedgerExits, LedgerInteraction, LedgerMethod,
     LedgerRow, LedgerTable, LowHigh, METRICS, OpenEnd, TIME, Verdict,
 };
 
-/// Title of a matrix of estimated cycles.
 pub const CYCLES_TITLE: &str = "estimated cycles %";
 
 /// Mark before an estimate that lacks instructions which the machine's file does not know.
@@ -65,31 +65,28 @@ fn largest_percent(ledger: &LedgerTable, name: &str) -> f64 {
     named.filter_map(entry_rank).fold(f64::NEG_INFINITY, f64::max)
 }
 
-/// Table of what each addition costs each Workload; `None` of one Workload, whose own table has it.
-pub fn matrix(ledger: &LedgerTable) -> Option<Section> {
-    let workload = |row: &str| (row.replacen(':', ":\n", 1), Kind::Number);
-    let heads: Vec<(String, Kind)> = [("added".to_owned(), Kind::Name)]
-        .into_iter()
-        .chain(ledger.rows.iter().map(|row| workload(&row.row)))
-        .collect();
-    let line = |name: &str| {
-        let found = |entries: &[LedgerEntry]| {
-            entries.iter().find(|entry| entry.name == name).map(matrix_cell)
-        };
-        let cells = ledger.rows.iter().map(|row| found(&row.entries).unwrap_or_default());
-        Line::new([Cell::from(name)].into_iter().chain(cells))
-    };
-    let together = ledger.rows.iter().any(|row| row.together.is_some()).then(|| {
-        let cells = ledger.rows.iter().map(|row| row.together.as_ref().map(matrix_cell));
-        Line::new([Cell::from("together")].into_iter().chain(cells.map(Option::unwrap_or_default)))
-    });
-    let lines = additions(ledger).into_iter().map(line).chain(together);
-    let table = Table::new(heads.iter().map(|(head, kind)| (head.as_str(), *kind))).with(lines);
-    (ledger.rows.len() > 1).then(|| Section::Table {
-        title: matrix_title(ledger).to_owned(),
-        table: Table { splits: true, ..table },
-        notes: Vec::new(),
-    })
+/// Table of what each addition costs each Workload; empty of one Workload, whose own table has it.
+pub fn matrix(ledger: &LedgerTable) -> Section {
+    const TOGETHER: &str = "together";
+    let has_together = ledger.rows.iter().any(|row| row.together.is_some());
+    let names = additions(ledger).into_iter().map(|name| (name, false));
+    let names = names.chain(has_together.then_some((TOGETHER, true)));
+    let names: Vec<(&str, bool)> = names.filter(|_| ledger.rows.len() > 1).collect();
+    let mut columns = Columns::new(&names);
+    columns.name("added", |(name, _)| name);
+    for row in &ledger.rows {
+        columns.number(&row.row.replacen(':', ":\n", 1), |(name, is_together)| {
+            let mut entries = row.entries.iter();
+            let entry = entries.find(|entry| !is_together && entry.name == name);
+            entry.or(row.together.as_ref().filter(|_| is_together)).map(matrix_cell)
+        });
+    }
+    Table { splits: true, ..columns.table() }.titled(matrix_title(ledger))
+}
+
+/// Returns the costs of an addition; `None` where nothing was measured.
+pub fn measured_costs(entry: &LedgerEntry) -> Option<&LedgerCosts> {
+    entry.costs.as_ref().filter(|_| entry.verdict != Verdict::Failed)
 }
 
 /// Cell of the matrix: the percent, or a word where there is none.
@@ -132,45 +129,47 @@ fn shade_step(percent: f64) -> i8 {
     if percent < 0.0 { -steps } else { steps }
 }
 
-const COUNTS_COLUMNS: [(&str, Kind); 7] = [
-    ("added", Kind::Words),
-    ("cycles %", Kind::Number),
-    ("delta insn", Kind::Number),
-    ("delta %", Kind::Number),
-    ("MDE %", Kind::Number),
-    ("REP", Kind::Number),
-    ("verdict", Kind::Verdict),
-];
-
-/// Table of one Workload: the additions, the most expensive first, then all together.
+/// Table of one Workload. Only the verdict is there of what was not measured.
 pub fn counts_section(row: &LedgerRow) -> Section {
-    let entries = || row.entries.iter().chain(&row.together);
-    let table = Table::new(COUNTS_COLUMNS).with(entries().map(counts_line));
-    let has_rep = entries().any(|entry| rep_cost(entry).is_some_and(|rep| rep.delta != 0.0));
-    let has_cycles = entries()
-        .any(|entry| entry.costs.as_ref().is_some_and(|costs| costs.estimated_percent().is_some()));
-    let table = match (has_cycles, has_rep) {
-        (true, true) => Table { gives_way: vec![vec![3], vec![4]], ..table },
-        (true, false) => Table { gives_way: vec![vec![3], vec![4]], ..table.without(&[5]) },
-        (false, true) => Table { gives_way: vec![vec![2], vec![3]], ..table.without(&[1]) },
-        (false, false) => Table { gives_way: vec![vec![3]], ..table.without(&[1, 5]) },
-    };
-    let costly = entries().filter_map(costly_note).collect::<Vec<_>>();
+    let entries: Vec<&LedgerEntry> = row.entries.iter().chain(&row.together).collect();
+    let has_rep = entries.iter().any(|entry| rep_cost(entry).is_some_and(|rep| rep.delta != 0.0));
+    let estimated = |entry: &LedgerEntry| entry.costs.as_ref()?.estimated_percent();
+    let has_cycles = entries.iter().any(|entry| estimated(entry).is_some());
+    let insn = |entry: &'_ LedgerEntry| measured_costs(entry)?.metric(METRICS[0].name).cloned();
+    let mut columns = Columns::new(&entries);
+    columns.words("added", |entry| &entry.name);
+    let cycles = |entry| insn(entry).and(measured_costs(entry)).map(ranked_percent);
+    columns.number("cycles %", cycles).only_if(has_cycles);
+    columns.number("delta insn", |entry| insn(entry).map(|cost| number::delta(cost.delta)));
+    let delta =
+        columns.number("delta %", |entry| insn(entry).map(|cost| number::percent(cost.percent)));
+    if has_cycles || has_rep {
+        delta.away(0);
+    }
+    let mde = columns.number("MDE %", |entry| {
+        insn(entry).map(|cost| effect::detectable_text(cost.base, cost.detectable, cost.verdict))
+    });
+    mde.away(1);
+    let rep = |entry| insn(entry).and(rep_cost(entry)).map(|rep| number::delta(rep.delta));
+    columns.number("REP", rep).only_if(has_rep);
+    columns.verdict(|entry| {
+        let rep = rep_cost(entry).map(|rep| rep.verdict);
+        verdict::decided_cell(entry.verdict, &entry.decided_by, rep)
+    });
+    let costly = entries.iter().filter_map(|entry| costly_note(entry)).collect::<Vec<_>>();
     let costly = (!costly.is_empty())
         .then(|| format!("Costly instructions per operation: {}.", costly.join("; ")));
+    let interactions = row.interactions.iter().filter_map(counts_interaction);
     Section::Table {
         title: format!("{}, {} instructions", row.row, number::count(row.base)),
-        table,
-        notes: costly
-            .into_iter()
-            .chain(row.interactions.iter().filter_map(counts_interaction))
-            .collect(),
+        table: columns.table(),
+        notes: costly.into_iter().chain(interactions).collect(),
     }
 }
 
 /// Costly instructions of an addition: `pti cr3-write +2.00`; `None` if it changes none.
 fn costly_note(entry: &LedgerEntry) -> Option<String> {
-    let costs = entry.costs.as_ref().filter(|_| entry.verdict != Verdict::Failed)?;
+    let costs = measured_costs(entry)?;
     let deltas = costs.costly.iter().map(|(kind, delta)| (kind.name().to_owned(), *delta));
     let deltas = words::deltas(&deltas.collect());
     let left_out: Vec<&str> = costs.left_out().collect();
@@ -179,25 +178,6 @@ fn costly_note(entry: &LedgerEntry) -> Option<String> {
         false => format!(" ({} not in the estimate)", left_out.join(", ")),
     };
     (!costs.costly.is_empty()).then(|| format!("{} {deltas}{left_out}", entry.name))
-}
-
-/// Line of one addition; only the verdict where it was not measured.
-fn counts_line(entry: &LedgerEntry) -> Line {
-    let measured = entry.costs.as_ref().filter(|_| entry.verdict != Verdict::Failed);
-    let both = measured.and_then(|costs| Some((costs, costs.metric(METRICS[0].name)?)));
-    let cells = both.map_or_else(Default::default, |(costs, instructions)| {
-        let LedgerCost { base, delta, percent, detectable, verdict } = instructions;
-        [
-            ranked_percent(costs),
-            number::delta(*delta),
-            number::percent(*percent),
-            effect::detectable_text(*base, *detectable, *verdict),
-            rep_cost(entry).map(|rep| number::delta(rep.delta)).unwrap_or_default(),
-        ]
-    });
-    let rep = rep_cost(entry).map(|rep| rep.verdict);
-    let verdict: Cell = verdict::decided_cell(entry.verdict, &entry.decided_by, rep);
-    Line::new([entry.name.clone()].into_iter().chain(cells)).and(verdict)
 }
 
 fn rep_cost(entry: &LedgerEntry) -> Option<&LedgerCost> {
@@ -217,40 +197,33 @@ fn counts_interaction(one: &LedgerInteraction) -> Option<String> {
     })
 }
 
-const GUESTS_COLUMNS: [(&str, Kind); 5] = [
-    ("added", Kind::Words),
-    ("delta %", Kind::Number),
-    ("MDE %", Kind::Number),
-    ("verdict", Kind::Verdict),
-    ("exits", Kind::Number),
-];
-
-/// Columns of [`guests_record`], and two that only some lines have.
-pub const GUESTS_FIELDS: [&str; 12] = [
-    "workload",
-    "added",
-    "base_ns",
-    "delta_ns",
-    "percent",
-    "detectable_ns",
-    "verdict",
-    "exits_base",
-    "exits_change",
-    "exits_by_reason",
-    "interaction_ns",
-    "why",
-];
-
-/// Table of one row: what each addition does to the time, and how many exits of each reason it
-/// adds.
+/// Table of one row. Only the verdict is there of what was not measured.
 pub fn guests_section(row: &LedgerRow) -> Section {
-    let reasons = moved_reasons(row);
-    let columns =
-        GUESTS_COLUMNS.into_iter().chain(reasons.iter().map(|name| (*name, Kind::Number)));
-    let lines = row.entries.iter().chain(&row.together).map(|entry| guests_line(entry, &reasons));
+    let entries: Vec<&LedgerEntry> = row.entries.iter().chain(&row.together).collect();
+    let exits = |entry, is_wanted: &dyn Fn(&str) -> bool| {
+        let exits = measured_costs(entry)?.exits.iter();
+        Some(signed_count(exits.filter(|one| is_wanted(&one.reason)).map(exits_delta).sum()))
+    };
+    let mut columns = Columns::new(&entries);
+    columns.words("added", |entry| &entry.name);
+    let percent = |entry| Some(number::percent(measured_costs(entry)?.all.percent));
+    columns.number("delta %", percent);
+    columns.number("MDE %", |entry| {
+        let LedgerCost { base, detectable, verdict, .. } = &measured_costs(entry)?.all;
+        Some(effect::detectable_text(*base, *detectable, *verdict))
+    });
+    columns.verdict(|entry| entry.verdict);
+    columns.number("exits", |entry| exits(entry, &|_| true));
+    for wanted in moved_reasons(row) {
+        columns.number(wanted, |entry| exits(entry, &|reason| reason == wanted));
+    }
+    let mut table = Table { splits: true, ..columns.table() };
+    let lines = table.lines.iter_mut().zip(&entries);
+    let failed = lines.filter(|(_, entry)| measured_costs(entry).is_none());
+    failed.for_each(|(line, _)| line.cells.truncate(4));
     Section::Table {
         title: format!("{}, {} µs", row.row, number::measured(row.base / number::US)),
-        table: Table { splits: true, ..Table::new(columns).with(lines) },
+        table,
         notes: row.interactions.iter().filter_map(guests_interaction).collect(),
     }
 }
@@ -270,24 +243,6 @@ fn moved_reasons(row: &LedgerRow) -> Vec<&str> {
     most.retain(|(_, moved)| *moved > 0);
     most.sort_by_key(|(_, moved)| std::cmp::Reverse(*moved));
     most.into_iter().map(|(reason, _)| reason).collect()
-}
-
-/// Line of one addition; only the verdict where it was not measured.
-fn guests_line(entry: &LedgerEntry, reasons: &[&str]) -> Line {
-    let Some(costs) = entry.costs.as_ref().filter(|_| entry.verdict != Verdict::Failed) else {
-        let nothing = [entry.name.clone(), String::new(), String::new()].map(Cell::from);
-        return Line::new(nothing).and(Cell::verdict(entry.verdict, ""));
-    };
-    let LedgerCost { base, percent, detectable, verdict, .. } = &costs.all;
-    let detectable = effect::detectable_text(*base, *detectable, *verdict);
-    let counts = reasons.iter().map(|reason| {
-        let exits = costs.exits.iter().find(|exits| exits.reason == *reason);
-        exits.map_or_else(|| signed_count(0), |exits| signed_count(exits_delta(exits)))
-    });
-    let all = signed_count(costs.exits.iter().map(exits_delta).sum());
-    let before = [entry.name.clone(), number::percent(*percent), detectable].map(Cell::from);
-    let verdict = Cell::verdict(entry.verdict, "");
-    Line::new(before.into_iter().chain([verdict, all.into()]).chain(counts.map(Cell::from)))
 }
 
 fn exits_delta(exits: &LedgerExits) -> i64 {
@@ -319,29 +274,28 @@ fn guests_interaction(one: &LedgerInteraction) -> Option<String> {
     })
 }
 
-/// Returns the values of one addition to one row.
-pub fn guests_record(row: &LedgerRow, entry: &LedgerEntry) -> Vec<Value> {
-    let costs = entry.costs.as_ref().filter(|_| entry.verdict != Verdict::Failed);
-    let time = costs.and_then(|costs| costs.metric(TIME));
-    let sum = |count: fn(&LedgerExits) -> u64| {
-        Value::from(costs.map(|costs| costs.exits.iter().map(count).sum::<u64>()))
+pub fn guests_records(lines: &[RecordLine<'_>]) -> Records {
+    let time = |line: RecordLine<'_>| line.cost(TIME).cloned();
+    let exits = |count: fn(&LedgerExits) -> u64| {
+        move |line: RecordLine<'_>| Some(line.costs?.exits.iter().map(count).sum::<u64>())
     };
-    let by_reason = costs.map(|costs| {
+    let mut fields = Fields::new(lines);
+    fields.add("workload", |line| &line.row.row);
+    fields.add("added", |line| &line.entry.name);
+    fields.add("base_ns", |line| time(line).map(|time| time.base));
+    fields.add("delta_ns", |line| time(line).map(|time| time.delta));
+    fields.add("percent", |line| time(line).and_then(|time| time.percent));
+    fields.add("detectable_ns", |line| time(line).and_then(|time| time.detectable));
+    fields.add("verdict", |line| line.entry.verdict.text());
+    fields.add("exits_base", exits(|exits| exits.base));
+    fields.add("exits_change", exits(|exits| exits.change));
+    fields.add("exits_by_reason", |line| {
         let one = |exits: &LedgerExits| format!("{}:{:+}", exits.reason, exits_delta(exits));
-        costs.exits.iter().map(one).collect::<Vec<_>>().join(" ")
+        Some(line.costs?.exits.iter().map(one).collect::<Vec<_>>().join(" "))
     });
-    vec![
-        (&row.row).into(),
-        (&entry.name).into(),
-        time.map(|time| time.base).into(),
-        time.map(|time| time.delta).into(),
-        time.and_then(|time| time.percent).into(),
-        time.and_then(|time| time.detectable).into(),
-        entry.verdict.text().into(),
-        sum(|exits| exits.base),
-        sum(|exits| exits.change),
-        by_reason.as_deref().into(),
-    ]
+    fields.add("interaction_ns", |line| line.interaction(TIME));
+    fields.add("why", |_| Value::Nothing);
+    fields.records()
 }
 
 #[cfg(test)]

@@ -1,3 +1,6 @@
+//! Tables of a page, and records for programs: lines, and for each column its head and its cell.
+
+use crate::view::Section;
 use ktax_model::Verdict;
 
 /// Kind of a column's content, from which follows how a format shows it.
@@ -9,7 +12,6 @@ pub enum Kind {
     Name,
     /// Words, which may wrap.
     Words,
-    /// A number.
     Number,
     /// The last column: a verdict, and what else it says.
     Verdict,
@@ -20,18 +22,15 @@ pub enum Kind {
 pub struct Column {
     /// Noun, and its unit behind a space. A line feed says where to break it.
     pub head: String,
-    /// Kind of the content.
     pub kind: Kind,
 }
 
 impl Column {
-    /// Returns the head on one line.
     pub fn head_line(&self) -> String {
         self.head.replace('\n', " ")
     }
 }
 
-/// Cell of a table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cell {
     /// Text as people read it; of a Verdict its word, and what follows.
@@ -57,14 +56,11 @@ pub struct Line {
 /// Lines below a header; a table whose heads are all empty has no header.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Table {
-    /// Columns from left to right.
     pub columns: Vec<Column>,
-    /// Lines from top to bottom.
     pub lines: Vec<Line>,
     /// Columns that a narrow page leaves out, one group after the other.
     pub gives_way: Vec<Vec<usize>>,
-    /// Whether it becomes several tables where it is wider than the page, each with the first
-    /// column.
+    /// Whether it becomes several tables, each with the first column, where it is too wide.
     pub splits: bool,
     /// Columns that only a wide page has: what they say stands elsewhere too. They are in the first
     /// groups that give way.
@@ -74,7 +70,7 @@ pub struct Table {
 }
 
 impl Cell {
-    /// Returns the cell of a Verdict, with what follows its word: ` (REP)`.
+    /// Cell of a Verdict, with what follows its word: ` (REP)`.
     pub fn verdict(verdict: Verdict, rest: &str) -> Cell {
         Cell { text: format!("{}{rest}", verdict.text()), verdict: Some(verdict), shade: 0 }
     }
@@ -92,8 +88,132 @@ impl From<&str> for Cell {
     }
 }
 
+impl From<&String> for Cell {
+    fn from(text: &String) -> Cell {
+        Cell::from(text.to_owned())
+    }
+}
+
+impl From<usize> for Cell {
+    fn from(count: usize) -> Cell {
+        Cell::from(count.to_string())
+    }
+}
+
+impl From<Verdict> for Cell {
+    fn from(verdict: Verdict) -> Cell {
+        Cell::verdict(verdict, "")
+    }
+}
+
+impl<T: Into<Cell>> From<Option<T>> for Cell {
+    fn from(cell: Option<T>) -> Cell {
+        cell.map_or_else(Cell::default, Into::into)
+    }
+}
+
+/// Builder of a table, column by column.
+pub struct Columns<'a, L> {
+    lines: &'a [L],
+    table: Table,
+}
+
+impl<'a, L: Copy> Columns<'a, L> {
+    /// Begins a table with a line for each of these.
+    pub fn new(lines: &'a [L]) -> Columns<'a, L> {
+        let empty = lines.iter().map(|_| Line::default()).collect();
+        Columns { lines, table: Table { lines: empty, ..Table::default() } }
+    }
+
+    /// Adds a column: its head, and its cell in each line.
+    pub fn add<T: Into<Cell>>(
+        &mut self,
+        kind: Kind,
+        head: impl Into<String>,
+        cell: impl Fn(L) -> T,
+    ) -> &mut Self {
+        self.table.columns.push(Column { head: head.into(), kind });
+        for (line, data) in self.table.lines.iter_mut().zip(self.lines) {
+            line.cells.push(cell(*data).into());
+        }
+        self
+    }
+
+    pub fn row<T: Into<Cell>>(&mut self, head: &str, cell: impl Fn(L) -> T) -> &mut Self {
+        self.add(Kind::Row, head, cell)
+    }
+
+    pub fn name<T: Into<Cell>>(&mut self, head: &str, cell: impl Fn(L) -> T) -> &mut Self {
+        self.add(Kind::Name, head, cell)
+    }
+
+    pub fn words<T: Into<Cell>>(&mut self, head: &str, cell: impl Fn(L) -> T) -> &mut Self {
+        self.add(Kind::Words, head, cell)
+    }
+
+    pub fn number<T: Into<Cell>>(&mut self, head: &str, cell: impl Fn(L) -> T) -> &mut Self {
+        self.add(Kind::Number, head, cell)
+    }
+
+    pub fn verdict<T: Into<Cell>>(&mut self, cell: impl Fn(L) -> T) -> &mut Self {
+        self.add(Kind::Verdict, "verdict", cell)
+    }
+
+    fn last(&self) -> usize {
+        self.table.columns.len() - 1
+    }
+
+    /// Lets a narrow page leave the last column out: those of a group together, group 0 first.
+    pub fn away(&mut self, group: usize) -> &mut Self {
+        let (last, groups) = (self.last(), &mut self.table.gives_way);
+        groups.resize(groups.len().max(group + 1), Vec::new());
+        groups[group].push(last);
+        self
+    }
+
+    /// Sets the groups of columns that a narrow page leaves out, one after the other.
+    pub fn give_way<const N: usize, const M: usize>(&mut self, groups: [&[usize; N]; M]) {
+        self.table.gives_way = groups.map(|group| group.to_vec()).to_vec();
+    }
+
+    /// Shows the last column on a wide page alone: what it says stands elsewhere too.
+    pub fn extra(&mut self) -> &mut Self {
+        self.table.extra.push(self.last());
+        self
+    }
+
+    /// Wraps the last column where nothing more can be left out; without one it is the first.
+    pub fn wraps(&mut self) {
+        self.table.wraps = self.last();
+    }
+
+    /// Removes the last column, unless it has something to say.
+    pub fn only_if(&mut self, is_there: bool) {
+        if !is_there {
+            let last = self.last();
+            self.table.columns.pop();
+            self.table.lines.iter_mut().for_each(|line| drop(line.cells.pop()));
+            self.table.extra.retain(|column| *column != last);
+            self.table.gives_way.iter_mut().for_each(|group| group.retain(|one| *one != last));
+        }
+    }
+
+    pub fn table(mut self) -> Table {
+        self.table.gives_way.retain(|group| !group.is_empty());
+        self.table
+    }
+
+    /// Table with marked parts: lines that belong to those above them.
+    pub fn with_parts(self, is_part: impl Fn(L) -> bool) -> Table {
+        let parts: Vec<bool> = self.lines.iter().map(|line| is_part(*line)).collect();
+        let mut table = self.table();
+        table.lines.iter_mut().zip(parts).for_each(|(line, is_part)| line.is_part = is_part);
+        table
+    }
+}
+
 impl Line {
-    /// Returns a line that stands by itself.
+    /// Line that stands by itself.
     pub fn new<T: Into<Cell>>(cells: impl IntoIterator<Item = T>) -> Line {
         Line { cells: cells.into_iter().map(Into::into).collect(), ..Line::default() }
     }
@@ -106,7 +226,7 @@ impl Line {
 }
 
 impl Table {
-    /// Returns a table without lines, of which the first column wraps.
+    /// Table without lines, of which the first column wraps.
     pub fn new<'a>(columns: impl IntoIterator<Item = (&'a str, Kind)>) -> Table {
         let column = |(head, kind): (&str, Kind)| Column { head: head.to_owned(), kind };
         Table { columns: columns.into_iter().map(column).collect(), ..Table::default() }
@@ -117,6 +237,16 @@ impl Table {
         Table { lines: lines.into_iter().collect(), ..self }
     }
 
+    /// Section below a title; an empty one is not shown.
+    pub fn titled(self, title: impl Into<String>) -> Section {
+        Section::Table { title: title.into(), table: self, notes: Vec::new() }
+    }
+
+    /// Section below a title and above a note.
+    pub fn noted(self, title: impl Into<String>, note: impl Into<String>) -> Section {
+        Section::Table { title: title.into(), table: self, notes: vec![note.into()] }
+    }
+
     /// Tells whether a column of numbers has one.
     pub fn has_numbers(&self) -> bool {
         let is_number = |(column, cell): (&Column, &Cell)| {
@@ -125,42 +255,144 @@ impl Table {
         self.lines.iter().any(|line| self.columns.iter().zip(&line.cells).any(is_number))
     }
 
-    /// Removes these columns and their cells.
+    /// Table without these columns.
     pub fn without(&self, left_out: &[usize]) -> Table {
         let is_shown = |index: &usize| !left_out.contains(index);
         let shown: Vec<usize> = (0..self.columns.len()).filter(is_shown).collect();
-        let line = |line: &Line| Line {
-            cells: shown.iter().filter_map(|index| line.cells.get(*index)).cloned().collect(),
-            is_part: line.is_part,
-            leads_to: line.leads_to,
-        };
         let place = |column: &usize| shown.iter().position(|index| index == column);
         let still = |group: &Vec<usize>| group.iter().filter_map(place).collect::<Vec<usize>>();
         let gives_way = self.gives_way.iter().map(still).filter(|group| !group.is_empty());
+        let line = |line: &Line| {
+            let cells = shown.iter().filter_map(|index| line.cells.get(*index)).cloned().collect();
+            Line { cells, ..*line }
+        };
         Table {
             columns: shown.iter().map(|index| self.columns[*index].clone()).collect(),
             lines: self.lines.iter().map(line).collect(),
             gives_way: gives_way.collect(),
-            splits: false,
             extra: self.extra.iter().filter_map(place).collect(),
-            wraps: shown.iter().position(|index| *index == self.wraps).unwrap_or(0),
+            wraps: place(&self.wraps).unwrap_or(0),
+            splits: false,
         }
     }
 
-    /// Removes the columns that only a wide page has.
-    pub fn without_extra(mut self) -> Table {
-        let extra = std::mem::take(&mut self.extra);
-        self.gives_way.retain(|group| !group.iter().any(|column| extra.contains(column)));
-        self.without(&extra)
-    }
-
-    /// Tells whether a column is one that only a wide page has.
-    pub fn is_extra(&self, column: usize) -> bool {
-        self.extra.contains(&column)
-    }
-
-    /// Tells whether the table has a header.
     pub fn has_header(&self) -> bool {
         self.columns.iter().any(|column| !column.head.is_empty())
+    }
+}
+
+/// Unrounded lines for programs that read tables.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Records {
+    pub header: Vec<String>,
+    /// Lines, with one value for each column.
+    pub lines: Vec<Vec<Value>>,
+}
+
+/// Value in a column of [`Records`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    Nothing,
+    /// Text, which may be from outside.
+    Text(String),
+    Count(u64),
+    Number(f64),
+    Flag(bool),
+}
+
+/// Builder of records, column by column.
+pub struct Fields<'a, L> {
+    lines: &'a [L],
+    records: Records,
+}
+
+impl<'a, L: Copy> Fields<'a, L> {
+    /// Begins records with a line for each of these.
+    pub fn new(lines: &'a [L]) -> Fields<'a, L> {
+        Fields {
+            lines,
+            records: Records { header: Vec::new(), lines: vec![Vec::new(); lines.len()] },
+        }
+    }
+
+    /// Adds a column: its name, and its value in each line.
+    pub fn add<T: Into<Value>>(&mut self, name: impl Into<String>, value: impl Fn(L) -> T) {
+        self.records.header.push(name.into());
+        for (line, data) in self.records.lines.iter_mut().zip(self.lines) {
+            line.push(value(*data).into());
+        }
+    }
+
+    /// Adds a numbered column for each value of the longest line.
+    pub fn add_all(&mut self, name: &str, values: impl Fn(L) -> &'a [f64]) {
+        let most = self.lines.iter().map(|line| values(*line).len()).max().unwrap_or(0);
+        for number in 0..most {
+            self.add(format!("{name}_{number}"), |line| values(line).get(number).copied());
+        }
+    }
+
+    pub fn records(self) -> Records {
+        self.records
+    }
+}
+
+impl Records {
+    pub fn new<T: Into<String>>(header: impl IntoIterator<Item = T>) -> Records {
+        Records { header: header.into_iter().map(Into::into).collect(), lines: Vec::new() }
+    }
+
+    /// Adds a line; missing values at its end are empty.
+    pub fn push(&mut self, line: impl IntoIterator<Item = Value>) {
+        let mut line: Vec<Value> = line.into_iter().collect();
+        line.resize(self.header.len(), Value::Nothing);
+        self.lines.push(line);
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Value {
+        Value::Text(text.to_owned())
+    }
+}
+
+impl From<&String> for Value {
+    fn from(text: &String) -> Value {
+        Value::Text(text.clone())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Value {
+        Value::Text(text)
+    }
+}
+
+impl From<u64> for Value {
+    fn from(count: u64) -> Value {
+        Value::Count(count)
+    }
+}
+
+impl From<usize> for Value {
+    fn from(count: usize) -> Value {
+        Value::Count(count as u64)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(number: f64) -> Value {
+        Value::Number(number)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(flag: bool) -> Value {
+        Value::Flag(flag)
+    }
+}
+
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Value {
+        value.map_or(Value::Nothing, Into::into)
     }
 }

@@ -96,8 +96,7 @@ fn reason_item(reason: &FailureReason) -> Markup {
     }
 }
 
-/// Renders each row folded away, to be opened by a click, by a link to it, or before the page is
-/// printed.
+/// Rows are folded away; a click, a link or printing opens them.
 fn row_details(rows: &[RowDetail], how: &str, spot: Spot) -> Markup {
     html! {
         (spot.heading("Each row"))

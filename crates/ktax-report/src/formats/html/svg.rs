@@ -3,13 +3,11 @@
 //!
 //! Here: marks, axes, and the frame that all pictures with two axes share.
 
-mod flame;
 mod plots;
 mod rows;
 
-pub use flame::{flame, flame_file};
 pub use plots::{curves, levels, steps, trail};
-pub use rows::{bars, bridge, dots, forest};
+pub use rows::{bars, bridge, dots, flame, flame_file, forest};
 
 use maud::{Markup, html};
 
@@ -49,6 +47,24 @@ pub fn mark(name: &str, x: &str, y: impl std::fmt::Display) -> Markup {
     html! { use href={ "#m-" (name) } x=(x) y=(y.to_string()) {} }
 }
 
+/// Renders the numbers of a picture as a table; rows begin with their name.
+pub fn numbers_table(heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Markup {
+    html! { table {
+        thead { tr { @for (index, head) in heads.iter().enumerate() {
+            @match index {
+                0 => th.l { (t(head)) },
+                _ => th { (t(head)) },
+            }
+        } } }
+        tbody { @for row in rows { tr { @for (index, cell) in row.iter().enumerate() {
+            @match index {
+                0 => th scope="row" { (t(cell)) },
+                _ => td { (t(cell)) },
+            }
+        } } } }
+    } }
+}
+
 /// Pixels above and below the frame, where the labels of the axis across are.
 const ABOVE: f64 = 26.0;
 const BELOW: f64 = 34.0;
@@ -68,7 +84,6 @@ pub fn pixels(value: f64) -> String {
 pub struct Plot {
     /// Axis across.
     pub x: Axis,
-    /// Axis up.
     pub y: Axis,
     /// Height of the frame, pixels.
     pub height: f64,
@@ -146,7 +161,6 @@ const MARGIN: f64 = 3.0;
 /// Spread of values over an axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Spread {
-    /// Linear.
     Linear,
     /// Logarithmic; values are above 0.
     Log,

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::formats::html::section::verdict_class;
-use crate::formats::html::svg::{Axis, Plot, Spread, label, mark, pixels};
+use crate::formats::html::svg::{Axis, Plot, Spread, label, mark, numbers_table, pixels};
 use crate::formats::html::t;
 use crate::number;
 use crate::view::{Curves, KernelPoint, Levels, SideCurve, Steps, Trail};
@@ -52,18 +52,13 @@ fn curve_numbers(curves: &Curves) -> Markup {
         let point = curve.points.iter().find(|(x, _)| *x == value);
         point.map(|(_, y)| number::measured(*y)).unwrap_or_default()
     };
-    html! {
-        div.wide tabindex="0" { table {
-            thead { tr {
-                th.l { (t(&curves.parameter)) }
-                @for curve in &curves.curves { th { (curve.name) } }
-            } }
-            tbody { @for value in values { tr {
-                th scope="row" { (label(value)) }
-                @for curve in &curves.curves { td { (cost(curve, value)) } }
-            } } }
-        } }
-    }
+    let names = curves.curves.iter().map(|curve| curve.name);
+    let heads: Vec<&str> = [curves.parameter.as_str()].into_iter().chain(names).collect();
+    let rows = values.into_iter().map(|value| {
+        let costs = curves.curves.iter().map(|curve| cost(curve, value));
+        [label(value)].into_iter().chain(costs).collect()
+    });
+    html! { div.wide tabindex="0" { (numbers_table(&heads, rows)) } }
 }
 
 const LEVELS_HEIGHT: f64 = 180.0;
@@ -113,8 +108,7 @@ pub fn levels(title: &str, levels: &Levels) -> Markup {
     plot.draw_over(title, ["kernels", levels.unit], &ends, &inside)
 }
 
-/// Returns the labelled steps, and how far down each label is: above its point, higher where
-/// another label is.
+/// Labelled steps, and how far down each label is: above its point and other labels.
 fn step_labels<'a>(
     plot: &Plot,
     points: impl Iterator<Item = &'a KernelPoint>,
@@ -166,19 +160,13 @@ pub fn steps(title: &str, steps: &Steps) -> Markup {
             }
         }
     };
+    let rows =
+        steps.points.iter().map(|(place, cost)| vec![place.to_string(), number::count(*cost)]);
     html! {
         (plot.draw(title, [steps.elements, steps.unit], &inside))
         details.numbers {
             summary { "All measured points" }
-            table {
-                thead { tr {
-                    th.l { "after " (steps.elements) }
-                    th { (steps.unit) }
-                } }
-                tbody { @for (place, cost) in &steps.points { tr {
-                    th scope="row" { (place) } td { (number::count(*cost)) }
-                } } }
-            }
+            (numbers_table(&[&format!("after {}", steps.elements), steps.unit], rows))
         }
     }
 }

@@ -1,12 +1,13 @@
-//! Pictures that are tables: each line has a drawing beside its numbers.
+//! Pictures that are tables, of which each line has a drawing beside its numbers; and the flame graph,
+//! in a page and as a file of its own.
 
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 
 use crate::formats::html::section::{name, verdict_cell, verdict_class};
-use crate::formats::html::svg::{Axis, Spread, mark, percent};
-use crate::formats::html::{Spot, t};
+use crate::formats::html::svg::{Axis, Spread, mark, numbers_table, percent};
+use crate::formats::html::{Spot, shortened, t};
 use crate::number;
-use crate::view::{Bar, BarKind, Bridge, BridgeBar, Dots, Forest, ForestLine};
+use crate::view::{Bar, BarKind, Bridge, BridgeBar, Dots, Flame, FlameBar, Forest, ForestLine};
 use ktax_stats::tables::share_percent;
 
 const FOREST_HEIGHT: u32 = 22;
@@ -123,7 +124,6 @@ fn draw_forest_row(line: &ForestLine, axis: &Axis, threshold: f64) -> Markup {
     }
 }
 
-/// Describes the picture of a row in words.
 fn row_words(line: &ForestLine) -> String {
     let [delta, range, detectable] = &line.shown;
     match line.percent {
@@ -198,8 +198,18 @@ const DOTS_HEIGHT: u32 = 60;
 pub fn dots(dots: &Dots) -> Markup {
     let axis =
         Axis::new(Spread::Linear, dots.layouts.iter().flat_map(|(base, change)| [*base, *change]));
-    let layouts = dots.layouts.iter();
-    let deltas = layouts.clone().map(|(base, change)| number::delta(change - base));
+    let row = |name: &str, cell: fn(f64, f64) -> String| {
+        let cells = dots.layouts.iter().map(|(base, change)| cell(*base, *change));
+        [name.to_owned()].into_iter().chain(cells).collect::<Vec<String>>()
+    };
+    let rows = [
+        row("base", |base, _| number::count(base)),
+        row("change", |_, change| number::count(change)),
+        row("delta", |base, change| number::delta(change - base)),
+    ];
+    let numbers = (1..=dots.layouts.len()).map(|number| number.to_string());
+    let heads: Vec<String> = ["layout".to_owned()].into_iter().chain(numbers).collect();
+    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
     html! {
         svg.dots width="100%" height=(DOTS_HEIGHT) role="img" {
             title { "Layouts" }
@@ -212,22 +222,8 @@ pub fn dots(dots: &Dots) -> Markup {
             text.tick x="0" y=(BASE_DOWN - 4) { "base" }
             text.tick x="0" y=(CHANGE_DOWN + 13) { "change" }
         }
-        div.wide tabindex="0" { table {
-            thead { tr {
-                th.l { "layout" }
-                @for index in 0..dots.layouts.len() { th { (index + 1) } }
-            } }
-            tbody {
-                (dots_row("base", layouts.clone().map(|(base, _)| number::count(*base))))
-                (dots_row("change", layouts.clone().map(|(_, change)| number::count(*change))))
-                (dots_row("delta", deltas))
-            }
-        } }
+        div.wide tabindex="0" { (numbers_table(&heads, rows)) }
     }
-}
-
-fn dots_row(name: &str, cells: impl Iterator<Item = String>) -> Markup {
-    html! { tr { th scope="row" { (name) } @for cell in cells { td { (cell) } } } }
 }
 
 const BAR_HEIGHT: u32 = 26;
@@ -278,7 +274,6 @@ fn part_names(bars: &[Bar]) -> Vec<&str> {
     names
 }
 
-/// Size of the whole.
 fn whole_size(bar: &Bar) -> f64 {
     bar.parts.iter().map(|(_, size)| *size as f64).sum()
 }
@@ -296,4 +291,125 @@ fn part_shares(bar: &Bar) -> impl Iterator<Item = (&str, f64, f64)> {
 fn share_text(bar: &Bar, part: &str) -> String {
     let found = part_shares(bar).find(|(name, ..)| *name == part);
     found.map(|(.., share)| format!("{share:.2}")).unwrap_or_default()
+}
+
+/// Height of one function with the gap below it, pixels.
+const ROW_HEIGHT: usize = 26;
+
+/// Height of its name, which stands above the bars of both sides: no edge of a bar runs through it.
+const NAME_HEIGHT: usize = 14;
+
+const SIDE_HEIGHT: usize = 5;
+
+/// Width below which a name is not drawn, in percent of the picture.
+const NAMED_PERCENT: f64 = 2.5;
+
+/// Number of strengths of each of the two colours.
+const STRENGTHS: f64 = 5.0;
+
+/// Renders each function below its caller: above the bar of the base, below that of the change. In
+/// a picture of its own it begins at `top`.
+pub fn flame(title: &str, flame: &Flame, top: Option<usize>) -> Markup {
+    html! {
+        svg.flame y=[top] width="100%" height=(flame_height(flame)) role="img" {
+            title { (t(title)) }
+            @for bar in &flame.bars { (draw_bar(bar)) }
+        }
+    }
+}
+
+/// Returns the height of a flame graph, pixels.
+fn flame_height(flame: &Flame) -> usize {
+    flame.bars.iter().map(|bar| (bar.depth + 1) * ROW_HEIGHT).max().unwrap_or_default()
+}
+
+fn draw_bar(bar: &FlameBar) -> Markup {
+    // Colours the side that has more, so that removed code has a colour, too.
+    let (above, below) = match bar.moved < 0.0 {
+        true => (strength(bar.moved), "same".to_owned()),
+        false => ("then".to_owned(), strength(bar.moved)),
+    };
+    html! {
+        svg x=(percent(bar.from)) y=(bar.depth * ROW_HEIGHT) width=(percent(bar.width))
+            height=(NAME_HEIGHT + 2 * SIDE_HEIGHT) {
+            title {
+                (t(&bar.name)) ": " (t(&bar.numbers))
+                @if let Some(own) = &bar.own { "; its own code " (t(own)) }
+            }
+            // The style places them below the name, one below the other.
+            rect class=(above) width=(percent(bar.sides.base)) {}
+            rect class=(below) width=(percent(bar.sides.change)) {}
+            @if bar.width >= NAMED_PERCENT { text x="3" y="11" { (t(&bar.name)) } }
+        }
+    }
+}
+
+/// Class of a difference: `more1` to `more5`, `less1` to `less5`, or `same`. Small differences are
+/// seen, too.
+fn strength(moved: f64) -> String {
+    let strength = (moved.abs().sqrt() * STRENGTHS).ceil().clamp(1.0, STRENGTHS);
+    match moved {
+        0.0 => "same".to_owned(),
+        more if more > 0.0 => format!("more{strength}"),
+        _ => format!("less{strength}"),
+    }
+}
+
+const STYLE: &str = concat!(include_str!("../theme.css"), include_str!("../flame.css"));
+const SCRIPT: &str = concat!(include_str!("../flame.js"), include_str!("../flame-file.js"));
+
+/// Room above the picture for two lines, and below it for two more.
+const TOP: usize = 52;
+const BOTTOM: usize = 48;
+
+/// Number of functions that are named below it.
+const MOST_FUNCTIONS: usize = 3;
+
+/// Style of a file of its own; text is at least as high as in a page.
+const FILE_STYLE: &str = concat!(
+    "svg{background:var(--bg)}text{font:13px system-ui,sans-serif;fill:var(--fg)}",
+    ".soft{fill:var(--soft)}#find{cursor:pointer;text-decoration:underline}",
+);
+
+/// Renders an SVG file that loads nothing, with two lines above the picture and how to read it
+/// below. A browser that runs its script zooms and finds; nothing needs that.
+pub fn flame_file(lines: [&str; 2], how: &str, picture: &Flame) -> String {
+    let height = TOP + flame_height(picture) + BOTTOM;
+    let markup = html! {
+        svg xmlns="http://www.w3.org/2000/svg" width="1200" height=(height) {
+            style { (PreEscaped(FILE_STYLE)) (PreEscaped(STYLE)) }
+            (text_line("8", 20, "", lines[0]))
+            (text_line("8", 40, "soft", lines[1]))
+            text #find x="1192" y="20" text-anchor="end" {}
+            (flame(lines[0], picture, Some(TOP)))
+            (text_line("8", height - 29, "", &largest_functions(picture)))
+            (text_line("8", height - 9, "soft", how))
+            script { (PreEscaped("<![CDATA[\n")) (PreEscaped(SCRIPT)) (PreEscaped("]]>")) }
+        }
+    };
+    shortened(&markup.into_string()) + "\n"
+}
+
+/// Names the functions whose own code differs most, also where a bar has no room for a name.
+fn largest_functions(picture: &Flame) -> String {
+    let mut coloured: Vec<&FlameBar> = picture.bars.iter().filter(|bar| bar.moved != 0.0).collect();
+    coloured.sort_by(|one, other| other.moved.abs().total_cmp(&one.moved.abs()));
+    let named = |bar: &&FlameBar| format!("{} {}", bar.name, bar.own.as_deref().unwrap_or(""));
+    let named: Vec<String> = coloured.iter().take(MOST_FUNCTIONS).map(named).collect();
+    if named.is_empty() { String::new() } else { format!("largest: {}", named.join(", ")) }
+}
+
+fn text_line(x: &str, y: usize, class: &str, text: &str) -> Markup {
+    html! { text x=(x) y=(y) class=[Some(class).filter(|class| !class.is_empty())] { (t(text)) } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_difference_is_strongest_and_none_has_no_colour() {
+        let classes = [1.0, -1.0, 0.001, -0.3, 0.0].map(strength);
+        assert_eq!(classes, ["more5", "less5", "more1", "less3", "same"]);
+    }
 }
