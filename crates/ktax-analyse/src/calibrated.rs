@@ -10,8 +10,8 @@ use ktax_model::{
 use ktax_stats::constants::{
     Constants, LEAST_OBSERVATIONS, MOST_ERROR, NoConstants, Observation, constants,
 };
-use ktax_stats::tables::spearman;
 use ktax_stats::tables::median;
+use ktax_stats::tables::spearman;
 
 /// Rows that were both counted and timed on the machine. Cycles follow from times. Rows of one
 /// program are a group. Several tables of a row are merged.

@@ -10,7 +10,6 @@
 //! [`Comparison`]: ktax_model::Comparison
 
 mod calibrated;
-mod commands;
 mod counts;
 mod effect;
 mod estimate;
@@ -23,13 +22,14 @@ mod times;
 mod warnings;
 
 pub use calibrated::{calibration_rows, fit, validate};
-pub use commands::{TraceDifference, between_traces, counters};
 pub use counts::{CountsRuns, counts, plain, row_paths};
 pub use estimate::estimate;
 pub use guests::guests;
 pub use history::{PointCounts, against_anchors, against_before, complete, step_functions};
 pub use ledger::ledger;
-pub use native::{derive_columns, is_column, usual_columns};
+pub use native::{
+    TraceDifference, between_traces, counters, derive_columns, is_column, usual_columns,
+};
 pub use times::{
     Progress, block_pairs, estimates, in_blocks, is_drawn, never_ran, noise, progress, times,
     turns, wants_more, why_ended,
