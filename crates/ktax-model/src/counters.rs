@@ -121,15 +121,23 @@ impl Counts {
     }
 }
 
-impl AddAssign for Counts {
-    fn add_assign(&mut self, more: Counts) {
-        *self = self.with(&more, u64::saturating_add);
+// In place and by reference: call paths are added up by recursions a thousand calls deep, in which
+// each copy would stay on the stack.
+impl AddAssign<&Counts> for Counts {
+    fn add_assign(&mut self, more: &Counts) {
+        self.0
+            .iter_mut()
+            .zip(more.0.iter())
+            .for_each(|(sum, more)| *sum = sum.saturating_add(*more));
     }
 }
 
-impl SubAssign for Counts {
-    fn sub_assign(&mut self, less: Counts) {
-        *self = self.with(&less, u64::saturating_sub);
+impl SubAssign<&Counts> for Counts {
+    fn sub_assign(&mut self, less: &Counts) {
+        self.0
+            .iter_mut()
+            .zip(less.0.iter())
+            .for_each(|(rest, less)| *rest = rest.saturating_sub(*less));
     }
 }
 
@@ -244,8 +252,8 @@ mod tests {
     #[test]
     fn only_what_there_is_is_written_and_an_unknown_counter_is_refused() {
         let mut counts = Counts::dispatched(9, 0);
-        counts += Counts::single(Costly::Locked, 7);
-        counts += Counts::single(Costly::Cr3Write, 2);
+        counts += &Counts::single(Costly::Locked, 7);
+        counts += &Counts::single(Costly::Cr3Write, 2);
         let text = serde_json::to_string(&counts).unwrap();
         let expected =
             r#"{"instructions":9,"rep_iterations":0,"costly":{"cr3-write":2,"locked":7}}"#;

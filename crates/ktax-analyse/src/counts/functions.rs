@@ -65,7 +65,7 @@ fn larger_size_counts(sizes: [&Sides<Profile>; 2]) -> Sides<Profile> {
             for line in &profiles.get(side).lines {
                 let key = (line.context, line.function.as_str());
                 let sizes = all.entry(key).or_insert_with(|| [zero_counts(), zero_counts()]);
-                *sizes[size].get_mut(side) += line.counts;
+                *sizes[size].get_mut(side) += &line.counts;
             }
         }
     }
@@ -75,8 +75,8 @@ fn larger_size_counts(sizes: [&Sides<Profile>; 2]) -> Sides<Profile> {
         let missing = missing(Side::Base).with(&missing(Side::Change), u64::max);
         for side in Side::BOTH {
             let mut counts = *large.get(side);
-            counts += missing;
-            counts -= *small.get(side);
+            counts += &missing;
+            counts -= small.get(side);
             let function = function.to_owned();
             larger.get_mut(side).lines.push(ProfileLine { context, function, counts });
         }
@@ -123,10 +123,10 @@ pub(crate) fn function_deltas(
 ) -> Vec<FunctionDelta> {
     let mut functions: BTreeMap<&str, Sides<Counts>> = BTreeMap::new();
     for (function, counts) in lines_in_context(base, metric) {
-        functions.entry(function).or_insert_with(zero_counts).base += counts;
+        functions.entry(function).or_insert_with(zero_counts).base += &counts;
     }
     for (function, counts) in lines_in_context(change, metric) {
-        functions.entry(function).or_insert_with(zero_counts).change += counts;
+        functions.entry(function).or_insert_with(zero_counts).change += &counts;
     }
     let size =
         |sides: &Sides<Counts>| metric.count(&sides.base).abs_diff(metric.count(&sides.change));

@@ -147,16 +147,25 @@ impl CallNode {
             .filter(|line| line.context == context && is_of_program(&line.function))
             .collect();
         let mut sum = Counts::default();
-        lines.iter().for_each(|line| sum += counts_of_paths(&line.counts));
+        lines.iter().for_each(|line| sum += &counts_of_paths(&line.counts));
         // With several vCPUs one is now and then taken for another: then the functions do not fit.
         if !has_room(user.counts.get(side), &sum) {
             return;
         }
         for line in lines {
-            let mut node = Box::<CallNode>::default();
-            *node.counts.get_mut(side) = counts_of_paths(&line.counts);
+            let node = CallNode::boxed(side, 0, &counts_of_paths(&line.counts));
             user.add(plain(&line.function).to_owned(), node);
         }
+    }
+
+    /// A node with the counts of one Side. Not inlined: its temporaries would be in each frame of
+    /// the recursion.
+    #[inline(never)]
+    fn boxed(side: Side, calls: u64, counts: &Counts) -> Box<CallNode> {
+        let mut node = Box::<CallNode>::default();
+        *node.calls.get_mut(side) = calls;
+        *node.counts.get_mut(side) = *counts;
+        node
     }
 
     /// Adds the following paths of this depth, with all below them.
@@ -167,28 +176,29 @@ impl CallNode {
         paths: &mut Peekable<impl Iterator<Item = &'a Path>>,
     ) {
         while let Some(path) = paths.next_if(|path| path.depth == depth) {
-            let mut below = Box::<CallNode>::default();
-            *below.calls.get_mut(side) = path.calls;
-            *below.counts.get_mut(side) = path.counts;
+            let mut below = CallNode::boxed(side, path.calls, &path.counts);
             below.add_below(depth + 1, side, paths);
-            *self.counts.get_mut(side) += *below.counts.get(side);
+            *self.counts.get_mut(side) += below.counts.get(side);
             self.add(plain(&path.function).to_owned(), below);
         }
     }
 
-    fn add(&mut self, function: String, node: Box<CallNode>) {
+    fn add(&mut self, function: String, mut node: Box<CallNode>) {
         match self.below.entry(function) {
             Entry::Vacant(entry) => drop(entry.insert(node)),
-            Entry::Occupied(mut entry) => entry.get_mut().merge(*node),
+            Entry::Occupied(mut entry) => entry.get_mut().merge(&mut node),
         }
     }
 
-    fn merge(&mut self, CallNode { calls, counts, below }: CallNode) {
+    /// Takes the counts and everything below another node of this function.
+    fn merge(&mut self, other: &mut CallNode) {
         for side in Side::BOTH {
-            *self.calls.get_mut(side) += calls.get(side);
-            *self.counts.get_mut(side) += *counts.get(side);
+            *self.calls.get_mut(side) += other.calls.get(side);
+            *self.counts.get_mut(side) += other.counts.get(side);
         }
-        below.into_iter().for_each(|(function, node)| self.add(function, node));
+        for (function, node) in mem::take(&mut other.below) {
+            self.add(function, node);
+        }
     }
 
     /// Moves what an inlined function calls below its caller, for comparisons. A function counts as
@@ -205,10 +215,10 @@ impl CallNode {
         let inlined: Vec<String> = inlined.map(|(function, _)| function.clone()).collect();
         let mut called = Vec::new();
         for function in inlined {
-            let node = self.below.entry(function).or_default();
+            let Some(node) = self.below.get_mut(&function) else { continue };
             for (function, callee) in mem::take(&mut node.below) {
                 for side in Side::BOTH {
-                    *node.counts.get_mut(side) -= *callee.counts.get(side);
+                    *node.counts.get_mut(side) -= callee.counts.get(side);
                 }
                 called.push((function, callee));
             }
@@ -252,6 +262,22 @@ impl CallNode {
         metric.count(&self.counts.base).max(metric.count(&self.counts.change))
     }
 
+    /// Not inlined: its temporaries would be in each frame of the recursion.
+    #[inline(never)]
+    fn delta(&self, depth: u32, function: &str, kinds: &[Costly]) -> PathDelta {
+        let both = |counter: Basic| both_sides(&self.counts, counter);
+        PathDelta {
+            depth,
+            function: function.to_owned(),
+            calls: self.calls.clone(),
+            instructions: both(Basic::Instructions),
+            rep_iterations: both(Basic::RepIterations),
+            costly: nonzero_counts(kinds.iter().copied(), &self.counts),
+            wait: both(Basic::Wait),
+            idle: both(Basic::Idle),
+        }
+    }
+
     /// Lists all places below this one, with costly instructions of these kinds. `choose` filters
     /// and orders the callees of one caller.
     fn list<'a>(
@@ -265,17 +291,7 @@ impl CallNode {
             self.below.iter().map(|(function, node)| (function, &**node)).collect();
         choose(&mut below);
         for (function, node) in below {
-            let both = |counter: Basic| both_sides(&node.counts, counter);
-            to.push(PathDelta {
-                depth,
-                function: function.clone(),
-                calls: node.calls.clone(),
-                instructions: both(Basic::Instructions),
-                rep_iterations: both(Basic::RepIterations),
-                costly: nonzero_counts(kinds.iter().copied(), &node.counts),
-                wait: both(Basic::Wait),
-                idle: both(Basic::Idle),
-            });
+            to.push(node.delta(depth, function, kinds));
             node.list(depth + 1, kinds, to, choose);
         }
     }

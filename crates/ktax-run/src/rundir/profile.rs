@@ -62,7 +62,7 @@ impl Parsed {
     pub fn counts(&self) -> BTreeMap<Context, Counts> {
         let mut counts: BTreeMap<Context, Counts> = BTreeMap::new();
         for line in &self.profile.lines {
-            *counts.entry(line.context).or_default() += line.counts;
+            *counts.entry(line.context).or_default() += &line.counts;
         }
         counts
     }
@@ -187,7 +187,7 @@ impl ProfileReader {
             return Err(invalid(sums));
         }
         let mut all = Counts::default();
-        lines.iter().for_each(|line| all += line.counts);
+        lines.iter().for_each(|line| all += &line.counts);
         let CpuTime { work, wait, idle, .. } = parallel.sum();
         let is_alone = parallel == Parallel::default();
         let work = if is_alone { total } else { work };
@@ -299,10 +299,10 @@ fn add_path_count(fields: &[&str], path: &mut Path) -> Option<()> {
 fn paths_add_up(paths: &[Path], lines: &[ProfileLine], is_full: bool) -> bool {
     let mut sums: BTreeMap<Context, [Counts; 2]> = BTreeMap::new();
     for path in paths {
-        sums.entry(path.context).or_default()[0] += path.counts;
+        sums.entry(path.context).or_default()[0] += &path.counts;
     }
     for line in lines {
-        sums.entry(line.context).or_default()[1] += line.counts;
+        sums.entry(line.context).or_default()[1] += &line.counts;
     }
     // An older plugin does not say where CPUs wait.
     let is_older = sums.values().all(|[in_paths, _]| in_paths[Basic::Wait] == 0);
