@@ -1,6 +1,6 @@
 //! A boot line as the kernel reads it (next_arg of lib/cmdline.c).
 
-/// Parameters of a boot line as they were typed: a quoted space parts nothing.
+/// Parameters of a boot line as typed; a quoted space does not split.
 pub fn parameters(line: &str) -> Vec<&str> {
     let mut is_quoted = false;
     let parts = line.split(move |c: char| {
@@ -10,7 +10,7 @@ pub fn parameters(line: &str) -> Vec<&str> {
     parts.filter(|parameter| !parameter.is_empty()).collect()
 }
 
-/// A parameter as the kernel hands it to init if it does not know it: `a="x y"` is `a=x y`.
+/// A parameter as the kernel passes it to init if it does not know it: `a="x y"` is `a=x y`.
 pub fn unquoted(parameter: &str) -> String {
     let inner = parameter.strip_prefix('"');
     let (text, mut is_quoted) = (inner.unwrap_or(parameter), inner.is_some());

@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Costly, Modelled};
 
-/// Name of the unit of cycles: those of the time-stamp counter.
+/// Unit of cycles: those of the time-stamp counter.
 pub const CYCLES: &str = "TSC cycles";
 
-/// From, and up to; in cycles, or as a ratio.
+/// Lower and upper end, in cycles or as a ratio.
 pub type LowHigh = [f64; 2];
 
-/// Smallest interval that holds all of them; `None` of none.
+/// Smallest interval that holds all; `None` for none.
 pub fn hull(intervals: impl IntoIterator<Item = LowHigh>) -> Option<LowHigh> {
     let wider = |[low, high]: LowHigh, one: LowHigh| [low.min(one[0]), high.max(one[1])];
     intervals.into_iter().reduce(wider)
@@ -32,43 +32,40 @@ fn is_interval([low, high]: LowHigh) -> bool {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
-    /// The CPU as it calls itself.
+    /// CPU name.
     pub cpu: String,
-    /// The revision of its microcode; empty where the kernel does not say it.
+    /// Revision of the microcode; empty if the kernel does not tell it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub microcode: String,
-    /// Whether that machine is a virtual one, whose hypervisor may answer for the CPU.
+    /// True for a virtual machine, whose hypervisor may answer for the CPU.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_virtual: bool,
-    /// Cycles of a nanosecond. They are those of the time-stamp counter, whose frequency is
-    /// constant: so cycles are times.
+    /// Cycles per nanosecond. The time-stamp counter has a constant frequency, so cycles are times.
     pub cycles_per_ns: f64,
-    /// Cycles of each costly instruction that could be measured: 9 of 10 values lie between.
+    /// Cycles of each measured costly instruction: 9 of 10 values lie between.
     #[serde(default)]
     pub operations: BTreeMap<Costly, LowHigh>,
-    /// Cycles of each iteration of a repeated string instruction, likewise.
+    /// Cycles of one iteration of a repeated string instruction: 9 of 10 values lie between.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rep_iteration: Option<LowHigh>,
-    /// Cycles of each iteration, by the instruction that repeats: from memory that the first cache
-    /// has, to memory that no cache of the core has. What a start takes is among the operations.
+    /// Cycles of one iteration, by the repeated instruction: from memory in the first cache, to
+    /// memory in no cache of the core. The cost of a start is in `operations`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub iterations: BTreeMap<Costly, LowHigh>,
-    /// The kernel whose counts were fitted, if the times are of another one.
+    /// Kernel that was counted, if another one was timed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub counted_kernel: String,
-    /// The kernel that was timed, if the counts are of another one.
+    /// Kernel that was timed, if another one was counted.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub timed_kernel: String,
-    /// Costs of everything else; absent where no rows could be fitted.
+    /// Costs of everything else; absent if no rows could be fitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fit: Option<CalibrationFit>,
 }
 
 impl Calibration {
-    /// Whether all numbers are costs. A file, or a Plan, may be anybody's.
-    ///
-    /// # Errors
-    /// Which ones are none.
+    /// Checks that all numbers are costs: a file, or a Plan, may be anybody's. The error names the
+    /// others.
     pub fn check(&self) -> Result<(), String> {
         let wrong_operation = |(kind, interval): (&Costly, &LowHigh)| {
             (!is_interval(*interval)).then(|| format!("operations.{}", kind.name()))
@@ -100,20 +97,18 @@ impl Calibration {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CalibrationFit {
-    /// Number of rows.
     pub rows: usize,
     /// Number of groups of rows. Each was predicted by a fit to all others.
     pub groups: usize,
-    /// Measured over predicted cycles: 9 of 10 of those rows lie between.
+    /// Measured over predicted cycles: 9 of 10 rows lie between.
     pub error: LowHigh,
-    /// Cycles of each.
     pub cycles: BTreeMap<Fitted, f64>,
-    /// Between which they lie, as far as the rows tell them apart.
+    /// Interval of each, as far as the rows tell them apart.
     pub bounds: BTreeMap<Fitted, LowHigh>,
 }
 
 impl CalibrationFit {
-    /// Cycles of one: as far as the rows tell it from others, and as wrong as rows were.
+    /// Cycles of one: as far as the rows tell it from others, with the error of the rows.
     pub fn cost(&self, thing: Fitted) -> LowHigh {
         let [low, high] = self.bounds.get(&thing).copied().unwrap_or_default();
         [low * self.error[0].min(1.0), high * self.error[1].max(1.0)]
@@ -124,12 +119,12 @@ impl CalibrationFit {
         self.bounds.get(&thing).copied().unwrap_or_default().map(|cycles| cycles * error)
     }
 
-    /// Whether the fit needs the counters of a model: else it was fitted to instructions alone.
+    /// True if the fit needs the counters of a model; else it was fitted to instructions alone.
     pub fn needs_model(&self) -> bool {
         self.cycles.keys().any(|thing| *thing != Fitted::Instruction)
     }
 
-    /// Whether the fit has a cost of each thing, or of instructions alone, and some cost at all.
+    /// True if the fit has a cost of each thing, or of instructions alone, and some cost at all.
     fn is_one(&self) -> bool {
         let has = |thing: &Fitted| {
             let cost = self.cycles.get(thing).copied().unwrap_or(f64::NAN);
@@ -153,28 +148,25 @@ named_enum! {
     /// Things whose cost is fitted.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
     pub enum Fitted {
-        /// Each instruction.
         Instruction = "instruction",
-        /// A line that a first cache did not have.
+        /// A line that a first cache lacked.
         L1Miss = "l1-miss",
-        /// A line that the last cache was asked for, besides.
+        /// A request to the last cache, in addition.
         CacheReference = "cache-reference",
-        /// A line that the last cache did not have, besides.
+        /// A line that the last cache lacked, in addition.
         CacheMiss = "cache-miss",
-        /// A page walk.
         PageWalk = "page-walk",
-        /// A branch that was predicted wrong.
         BranchMiss = "branch-miss",
     }
 }
 
 impl Fitted {
-    /// The name of the first Metric that counts it.
+    /// Name of the first Metric that counts it.
     pub fn name_of_metric(self) -> &'static str {
         self.metrics()[0]
     }
 
-    /// The names of the Metrics that count it, together.
+    /// Names of the Metrics that count it, together.
     pub const fn metrics(self) -> &'static [&'static str] {
         match self {
             Fitted::Instruction => &["instructions"],
@@ -187,24 +179,21 @@ impl Fitted {
     }
 }
 
-/// A row that a machine ran, with what was counted of it: all of one operation.
+/// A row that a machine ran, with its counts, per operation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CalibrationRow {
-    /// Name of the row.
     pub row: String,
-    /// Group of the row; rows of one group are left out together.
+    /// Rows of one group are left out together.
     pub group: String,
-    /// Cycles of the machine.
+    /// Measured cycles.
     pub cycles: f64,
-    /// Counts of the things that are fitted.
+    /// Counts of the fitted things.
     pub counts: BTreeMap<Fitted, f64>,
-    /// Costly instructions.
     pub costly: BTreeMap<Costly, f64>,
     /// Iterations of repeated string instructions.
     pub rep_iterations: f64,
-    /// Cycles predicted by a fit to the other groups, with what that is wrong by; absent
-    /// where there was none.
+    /// Cycles predicted by a fit to the other groups, with the error; absent without a fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predicted: Option<LowHigh>,
 }
@@ -213,78 +202,76 @@ pub struct CalibrationRow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CalibrationTable {
-    /// The file that has it.
+    /// File of the machine.
     pub machine: String,
-    /// The machine whose caches and branches are modelled.
+    /// Machine whose caches and branches are modelled.
     pub model: String,
-    /// Measured costs.
     pub calibration: Calibration,
-    /// The kinds that were not: what leaves the guest, or what this processor does not have.
+    /// Kinds that leave the guest, or that this processor lacks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_measured: Vec<Costly>,
-    /// Messages about missing parts: why, and what to do about it.
+    /// Reasons for missing parts, with the next step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
-    /// The rows of the fit.
+    /// Rows of the fit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<CalibrationRow>,
 }
 
-/// Cycles that a machine would take for a row, by its Calibration. It decides nothing.
+/// Cycles of a machine for a row, by its Calibration. It decides nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Estimate {
-    /// The machine's file.
+    /// File of the machine.
     pub machine: String,
-    /// The CPU that it was measured on.
+    /// CPU that was calibrated.
     pub cpu: String,
-    /// Cycles of an operation on the base; absent where the file has no fit.
+    /// Cycles of an operation on the base; absent if the file has no fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<LowHigh>,
-    /// Cycles of an operation that the change adds; without a fit those of costly instructions.
+    /// Cycles of an operation that the change adds; without a fit only of costly instructions.
     pub delta: LowHigh,
-    /// `delta` in percent of the base, wherever in its interval that lies.
+    /// `delta` in percent of the base, for any base in its interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent: Option<LowHigh>,
-    /// Counts that the change adds to an operation and the file does not know, by its Metric: it is
+    /// Counts per operation that the change adds and the file does not know, by Metric; they are
     /// not in these numbers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub left_out: BTreeMap<String, f64>,
 }
 
-/// A row that was both.
+/// A row that was both counted and timed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ValidatedRow {
-    /// Name of the row.
     pub row: String,
     /// Predicted change, in percent of the base.
     pub predicted_percent: LowHigh,
     /// Measured change, in percent of the base.
     pub measured_percent: f64,
-    /// Interval of the measured change; `None` for an end that is not known.
+    /// Interval of the measured change; `None` for an unknown end.
     pub measured_interval: [Option<f64>; 2],
-    /// Whether what was measured lies in what was predicted.
+    /// True if the measured change lies in the prediction.
     pub is_covered: bool,
-    /// Metrics that changed and that no cost is known of, per operation.
+    /// Changed Metrics without a known cost, per operation.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub without: BTreeMap<String, f64>,
 }
 
 impl ValidatedRow {
-    /// The middle of what was predicted.
+    /// Middle of the prediction.
     pub fn predicted(&self) -> f64 {
         self.predicted_percent.iter().sum::<f64>() / 2.0
     }
 }
 
-/// So many of so many.
+/// A part of a total.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Share {
-    /// These.
+    /// The part.
     pub of_them: usize,
-    /// All.
+    /// The total.
     pub all: usize,
 }
 
@@ -294,31 +281,31 @@ pub struct Share {
 pub struct Validation {
     /// One line for people: the subjects.
     pub title: String,
-    /// The machine's file.
+    /// File of the machine.
     pub machine: String,
-    /// The CPU that it was measured on.
+    /// CPU that was calibrated.
     pub cpu: String,
-    /// The CPU that the times are of.
+    /// CPU of the times.
     pub timed_cpu: String,
-    /// Rows in the order of their error: those that failed come first, the worst before all.
+    /// Rows by error, the worst first; failed rows come before all.
     pub rows: Vec<ValidatedRow>,
-    /// Reason why no row of the times can be judged, if that is so.
+    /// Reason why no row of the times can be judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfit: Option<String>,
-    /// Rows that one of both has not.
+    /// Rows of only one comparison.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
-    /// In what the subjects that were counted and timed differ.
+    /// Differences between the counted and the timed subjects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<String>,
-    /// Rows whose measured change lies in what was predicted.
+    /// Rows whose measured change lies in the prediction.
     pub covered: Share,
-    /// Rows whose sign was predicted, of those that changed by 5 % or more.
+    /// Rows with the predicted sign, of those that changed by 5 % or more.
     pub signs: Share,
-    /// Spearman's rank correlation; absent of fewer than three rows.
+    /// Spearman's rank correlation; absent for fewer than three rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank_correlation: Option<f64>,
-    /// By how many percent half of the rows are predicted wrong, or more.
+    /// Median error of the prediction, in percent.
     pub median_error_percent: f64,
 }
 

@@ -10,17 +10,15 @@ use crate::{
     GuestsEvidence, Side, TimesComparison, TimesEvidence, Workload,
 };
 
-/// Boots of a row that have no measurement.
+/// Boots of a row without a measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RowFailure {
-    /// The first such Boot: its directory's name, or its pair's number.
+    /// The first such Boot: directory name, or number of its pair.
     pub boot: String,
-    /// Which Side.
     pub side: Side,
-    /// Number of Boots of that Side that failed this way.
+    /// Number of such Boots of that Side.
     pub boots: usize,
-    /// Reason of the failure.
     pub failure: Failure,
 }
 
@@ -28,7 +26,6 @@ pub struct RowFailure {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
-    /// The Workload's row name.
     pub row: String,
     /// One line for people.
     pub title: String,
@@ -36,20 +33,16 @@ pub struct Row {
     pub operation: String,
     /// Operations in one measurement.
     pub ops: u64,
-    /// Parameters by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, u64>,
-    /// Whether the row counts for the exit status; secondary rows do not.
+    /// False for secondary rows, which do not count for the exit status.
     pub headline: bool,
-    /// Verdict of the row.
     pub verdict: Verdict,
     /// Reason why there is no answer, or how the work differed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The Boots without a measurement.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<RowFailure>,
-    /// Measurements that the Verdict rests on.
     pub evidence: Evidence,
 }
 
@@ -73,7 +66,7 @@ impl Row {
         }
     }
 
-    /// The rows that it is computed from; `None` where it was measured itself.
+    /// Rows that it is computed from; `None` if it was measured itself.
     pub fn computed_from(&self) -> Option<&[String; 2]> {
         Some(&self.counts()?.sizes.as_ref()?.rows)
     }
@@ -93,8 +86,8 @@ impl Row {
         self.evidence.guests()
     }
 
-    /// The Metrics of a row whose Layouts are compared, the headline first; empty where the row
-    /// failed, and of times.
+    /// Metrics of a row whose Layouts are compared, the headline first; empty if the row failed,
+    /// and for times.
     pub fn effects(&self) -> &[Effect] {
         match &self.evidence {
             Evidence::Counts(counts) => &counts.effects,
@@ -103,7 +96,7 @@ impl Row {
         }
     }
 
-    /// Cost of a Side per operation: its times, else the first Metric.
+    /// Cost of a Side per operation: time, else the first Metric.
     pub fn cost(&self, side: Side) -> Option<f64> {
         if let Some(times) = self.times() {
             return *times.ns.get(side);
@@ -116,12 +109,11 @@ impl Row {
         self.failures.iter().map(|failed| failed.boots).sum()
     }
 
-    /// The Effect of a Metric, if it was measured.
+    /// Effect of a Metric, if measured.
     pub fn effect(&self, metric: &str) -> Option<&Effect> {
         self.effects().iter().find(|effect| effect.metric == metric)
     }
 
-    /// The Effect that decided the Verdict.
     pub fn deciding(&self) -> Option<&Effect> {
         let decided_by = match &self.evidence {
             Evidence::Counts(counts) => &counts.decided_by,
@@ -139,19 +131,17 @@ pub struct Comparison {
     pub title: String,
     /// A change below this many percent gets no verdict.
     pub threshold_percent: f64,
-    /// Data of the method about all rows together.
+    /// Data of the method for all rows.
     pub method: ComparisonMethod,
     /// One for each Workload, in the Plan's order.
     pub rows: Vec<Row>,
-    /// Facts to know.
     pub warnings: Vec<Warning>,
 }
 
-/// Data of a method about all rows together.
 pub type ComparisonMethod = ByMethod<CountsComparison, TimesComparison, GuestsComparison>;
 
 impl Comparison {
-    /// The exit tables of all rows of guests, in the layout that each row shows.
+    /// Exit tables of all guest rows, in the layout that each row shows.
     pub fn exit_tables(&self) -> Vec<ExitTable> {
         let guests = self.rows.iter().filter_map(|row| Some((row, row.guests()?)));
         guests.flat_map(|(row, guests)| guests.exit_tables(&row.row)).collect()
@@ -168,7 +158,7 @@ impl Comparison {
     }
 }
 
-/// Conclusion about a row, the same for all methods.
+/// Conclusion about a row, for all methods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -182,7 +172,6 @@ pub enum Verdict {
     NoDetectedChange,
     /// Too few Boots of both Sides to decide.
     TooFewBoots,
-    /// There is no answer; the row's reason says why.
     Inconclusive,
     /// The work signatures differ: the numbers do not compare.
     DifferentWork,
@@ -193,7 +182,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Whether it is slower or faster.
+    /// True for slower and faster.
     pub fn is_change(self) -> bool {
         match self {
             Verdict::Slower | Verdict::Faster => true,
@@ -203,7 +192,7 @@ impl Verdict {
         }
     }
 
-    /// Whether it says how the Sides compare.
+    /// True if it says how the Sides compare.
     pub fn is_answer(self) -> bool {
         match self {
             Verdict::Slower | Verdict::Faster => true,
@@ -233,8 +222,7 @@ impl Verdict {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Warning {
-    /// The fact, and where it holds.
+    /// The fact, and the rows or kernels with it.
     pub fact: String,
-    /// Next step for the user.
     pub next_step: String,
 }

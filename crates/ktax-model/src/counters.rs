@@ -21,7 +21,7 @@ impl Costly {
 }
 
 impl Modelled {
-    /// Whether it counts what most instructions do, so that one is no more than an instruction.
+    /// True if most instructions count here, so that one count is no more than an instruction.
     pub const fn is_common(self) -> bool {
         matches!(self, Modelled::L1dAccesses | Modelled::Branches)
     }
@@ -57,8 +57,8 @@ macro_rules! serde_by_name {
 
 serde_by_name! { Costly Modelled }
 
-/// A count of each counter. JSON has only those that are not 0, and always the instructions and
-/// their iterations.
+/// A count of each counter. JSON has those that are not 0, and always the instructions and REP
+/// iterations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counts([u64; COUNTERS.len()]);
 
@@ -83,26 +83,26 @@ impl<C: Into<Counter>> IndexMut<C> for Counts {
 }
 
 impl Counts {
-    /// Counts of one counter alone.
+    /// Counts with one counter alone.
     pub fn single(counter: impl Into<Counter>, count: u64) -> Counts {
         let mut counts = Counts::default();
         counts[counter] = count;
         counts
     }
 
-    /// Counts of instructions and of repeats of REP instructions alone.
+    /// Counts with instructions and REP iterations alone.
     pub fn dispatched(instructions: u64, rep_iterations: u64) -> Counts {
         let mut counts = Counts::single(Basic::Instructions, instructions);
         counts[Basic::RepIterations] = rep_iterations;
         counts
     }
 
-    /// Instructions and repeats of REP instructions together.
+    /// Sum of instructions and REP iterations.
     pub fn executed(&self) -> u64 {
         self[Basic::Instructions].saturating_add(self[Basic::RepIterations])
     }
 
-    /// The counters of a group of which there are any, in the order of the table.
+    /// Counters of a group that are not 0, in the order of the table.
     pub fn group(&self, group: &str) -> impl Iterator<Item = (CounterRow, u64)> {
         let rows = COUNTERS.into_iter().filter(move |row| row.counter.group() == group);
         rows.map(|row| (row, self[row.counter])).filter(|(_, count)| *count > 0)
@@ -121,8 +121,8 @@ impl Counts {
     }
 }
 
-// In place and by reference: call paths are added up by recursions a thousand calls deep, in which
-// each copy would stay on the stack.
+// In place and by reference: recursions over call paths are a thousand calls deep, and each copy
+// would stay on the stack.
 impl AddAssign<&Counts> for Counts {
     fn add_assign(&mut self, more: &Counts) {
         self.0
@@ -141,7 +141,7 @@ impl SubAssign<&Counts> for Counts {
     }
 }
 
-/// Groups of counters that are objects of their own in JSON.
+/// Groups of counters with an object of their own in JSON.
 const GROUPS: [&str; 2] = ["costly", "modelled"];
 
 struct Group<'a>(&'a Counts, &'a str);
@@ -204,7 +204,7 @@ impl<'de> Deserialize<'de> for Counts {
     }
 }
 
-/// The number of one, in files and on the screen as the kernel's sources write it: `0xc0000102`.
+/// Number of a register, written as in the kernel's sources: `0xc0000102`.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]

@@ -13,19 +13,17 @@ use crate::{
     WorkEvidence, Workload, is_default, module_and_parameters,
 };
 
-/// What a counting experiment asks for, merged and checked. Plans and comparisons hold it whole;
-/// a stored measurement holds one Side of it.
+/// Merged and checked request of a counting experiment. Plans and comparisons hold both Sides; a
+/// stored measurement holds one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AskedCounts {
-    /// The shape of the computer, the same for both Sides.
+    /// Shape of the computer, the same for both Sides.
     pub machine: Machine,
-    /// Subjects that are compared.
     pub subjects: Sides<Subject>,
-    /// Content of both Sides' guests.
     #[serde(default, skip_serializing_if = "is_default")]
     pub guest: AskedGuest,
-    /// Costs of the machine that is modelled, if its file says so: for estimates.
+    /// Costs of the modelled machine, if its file has them: for estimates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
 }
@@ -34,30 +32,30 @@ pub struct AskedCounts {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AskedGuest {
-    /// Modules that each guest loads, with their parameters, beside those of the disk.
+    /// Modules of each guest with their parameters, without those of the disk.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub modules: Vec<String>,
-    /// The file system of the guest's files.
+    /// File system of the guest's files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<Disk>,
-    /// Programs of the user and of workload files, of which each is a row.
+    /// Programs of the user and of workload files; each is a row.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<UserProgram>,
     /// Commands that run beside rows that are no programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hooks: Option<UserProgram>,
-    /// The directory of the user's workloads.
+    /// Directory of the user's workloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workloads_from: Option<String>,
 }
 
 impl AskedGuest {
-    /// The modules of all guests: those of the disk first.
+    /// Modules of all guests, those of the disk first.
     pub fn all_modules(&self) -> Vec<String> {
         Disk::with_modules(self.disk.as_ref(), &self.modules)
     }
 
-    /// The content without the files that were found by tracing programs.
+    /// Copy without the files that were found by tracing programs.
     #[must_use]
     pub fn without_traced(&self) -> AskedGuest {
         let programs = self.programs.iter().map(UserProgram::without_traced).collect();
@@ -66,56 +64,52 @@ impl AskedGuest {
 }
 
 impl AskedCounts {
-    /// The file system of a Side's files; `None` where they are in memory.
+    /// File system of a Side's files; `None` if they are in memory.
     pub fn disk_of(&self, side: Side) -> Option<&Disk> {
         self.subjects.get(side).disk.as_ref().or(self.guest.disk.as_ref())
     }
 }
 
-/// Plan of exact counts: what is asked for, and what planning found out.
+/// Plan of exact counts: the request, and the results of planning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct CountsPlan {
-    /// What is asked for.
     pub asked: AskedCounts,
-    /// Key of the counts, which compare only with those of the same Key. Programs and modules in it
-    /// are those that both Sides have; see [`CountsPlan::key_of`].
+    /// Key of the counts. It has the programs and modules that both Sides have; see
+    /// [`CountsPlan::key_of`].
     pub key: Key,
-    /// SHA-256 of what each Side's guest unpacks, where the Sides differ in it.
+    /// SHA-256 of each Side's archive, if they differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archives: Option<Sides<String>>,
-    /// The Subjects' Kernels.
     pub kernels: Sides<Identity>,
-    /// The rows.
     pub workloads: Vec<Workload>,
-    /// The perturbations.
     pub layouts: Vec<Layout>,
-    /// The Boots in order.
+    /// In the order in which they are made.
     pub steps: Vec<Step>,
 }
 
-/// Separator of the hashes of several archives in a Key.
+/// Separator of several archives' hashes in a Key.
 const ARCHIVE_SEPARATOR: char = '+';
 
 impl CountsPlan {
-    /// The modules that a Side's guest loads, each with its parameters.
+    /// Modules of a Side's guest, each with its parameters.
     pub fn modules_of(&self, side: Side) -> Vec<String> {
         let Subject { disk, modules, .. } = self.asked.subjects.get(side);
         let mut all = Disk::with_modules(disk.as_ref(), &self.key.modules);
-        // The Side's parameters replace those that both have.
+        // Parameters of the Side replace those that both have.
         let is_own = |name: &str| modules.iter().any(|own| module_and_parameters(own).0 == name);
         all.retain(|module| !is_own(module_and_parameters(module).0));
         all.extend(modules.iter().cloned());
         all
     }
 
-    /// The place of a row's program among the programs; `None` for a row that is no program.
+    /// Index of a row's program; `None` for a row that is no program.
     pub fn program_of(&self, row: &str) -> Option<usize> {
         self.asked.guest.programs.iter().position(|program| program.row() == row)
     }
 
-    /// The hashes of a Side's archives: of what each guest has beside its program, where there is
-    /// that; then of each program. An archive that a Key does not have is empty.
+    /// Hashes of a Side's archives: of the one that each guest has beside its program, if any, then
+    /// of each program. Archives that a Key lacks are empty.
     pub fn archives_of(&self, side: Side) -> (Option<&str>, Vec<&str>) {
         let own = self.archives.as_ref().map(|archives| archives.get(side));
         let mut all = own.unwrap_or(&self.key.programs).split(ARCHIVE_SEPARATOR);
@@ -128,8 +122,7 @@ impl CountsPlan {
         (beside, programs.iter().map(|_| next()).collect())
     }
 
-    /// The Key of a Side's counts of one row: with the Side's modules, and of the programs only the
-    /// row's own, for there is no other in its guest.
+    /// Key of one row of a Side: with the Side's modules, and only the row's own program.
     pub fn key_of(&self, side: Side, row: &str) -> Key {
         let (beside, programs) = self.archives_of(side);
         let own = self.program_of(row).and_then(|place| programs.get(place).copied());
@@ -139,13 +132,13 @@ impl CountsPlan {
 }
 
 impl Key {
-    /// Text of these archives in a Key.
+    /// Archives as a Key has them.
     pub fn archive_text<'a>(archives: impl IntoIterator<Item = &'a str>) -> String {
         Vec::from_iter(archives).join(&ARCHIVE_SEPARATOR.to_string())
     }
 }
 
-// Files of older releases are read, too: `asked` was spread over its parent there.
+// Files of older releases have the parts of `asked` in its parent.
 impl<'de> Deserialize<'de> for CountsPlan {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         CountsPlan::deserialize(with_asked(Value::deserialize(deserializer)?))
@@ -172,9 +165,8 @@ impl Serialize for CountsComparison {
     }
 }
 
-/// The counts of a plan or a comparison in today's form. Older releases had the parts of `asked`
-/// beside the key, a comparison's Kernels in its Subjects, and its machine and modules in the key
-/// alone.
+/// Converts a plan or comparison of an older release. There the parts of `asked` are beside the
+/// key, a comparison's Kernels in its Subjects, and its machine and modules only in the key.
 fn with_asked(mut counts: Value) -> Value {
     let Some(older) = counts.as_object_mut().filter(|counts| !counts.contains_key("asked")) else {
         return counts;
@@ -212,62 +204,56 @@ fn with_asked(mut counts: Value) -> Value {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CountsEvidence {
-    /// The Metric that decided: the first in process context that changed, else the headline; empty
-    /// where the row failed or the work differed.
+    /// Metric that decided: the first in process context that changed, else the headline; empty if
+    /// the row failed or the work differed.
     pub decided_by: String,
-    /// The headline first; empty where the row failed.
+    /// Headline first; empty if the row failed.
     pub effects: Vec<Effect>,
-    /// Values that each Side's guest saw beside its work, in the headline's Layout: page faults,
-    /// context switches; and the numbers that a program of the user's printed. Absent where the row
-    /// failed.
+    /// Values of each Side in the headline's Layout: page faults, context switches, and numbers
+    /// that a user's program printed. Absent if the row failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<Sides<Signature>>,
-    /// The operations of a program that counts them itself. Counts of a Side that did not do as
-    /// many as the row has (`ops`) are scaled.
+    /// Operations of a program that counts them itself. Counts of a Side with another number than
+    /// the row (`ops`) are scaled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operations: Option<CountedOperations>,
-    /// Work of a program of the user's. Absent where the row failed, and of other rows.
+    /// Work of a user's program; absent if the row failed, and for other rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<WorkEvidence>,
-    /// The end of what each Side's program printed, where they did not print the same.
+    /// Last lines that each Side's program printed, if they differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub printed: Option<Sides<PrintedEnd>>,
-    /// Time that several CPUs waited for each other in each function, in instructions of the
-    /// Region, in the Layout with the median makespan. All Contexts; absent where the row failed.
+    /// Time that several CPUs waited for each other, by function, in instructions of the Region, in
+    /// the Layout with the median makespan; over all Contexts. Absent if the row failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<Sides<BTreeMap<String, u64>>>,
-    /// Instructions executed in these functions and in those of the other Side's waits, in the same
-    /// Layout.
+    /// Instructions executed in these functions and in those of the other Side, in the same Layout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub executed_there: Option<Sides<BTreeMap<String, u64>>>,
-    /// Time of all CPUs together, by what they did, in that Layout, each Side.
+    /// Time of all CPUs together, by activity, in that Layout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_time: Option<Sides<CpuTime>>,
-    /// From where the functions are called in which CPUs wait for each other, in that Layout: those
-    /// where they wait most, all Contexts.
+    /// Callers of the functions in which CPUs wait most, in that Layout; over all Contexts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wait_stacks: Vec<WaitStack>,
-    /// Places at which processes left CPUs that were idle then, in the same Layout.
+    /// Places at which processes left CPUs that were then idle, in the same Layout.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub idle_stacks: Vec<WaitStack>,
-    /// By the model of coherence: the cache lines that travelled most in the Region, in the Layout
-    /// with the median difference of transfers.
+    /// Cache lines that travelled most in the Region, by the model of coherence, in the Layout with
+    /// the median difference of transfers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_lines: Option<Sides<Vec<CacheLine>>>,
-    /// Cycles that a machine would take, by its Calibration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
-    /// The rows of two sizes of a program that this row is computed from.
+    /// Rows of two sizes of a program, from which this row is computed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes: Option<OfSizes>,
 }
 
-/// Two sizes of a program, the smaller one first.
+/// Two sizes of a program, the smaller first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OfSizes {
-    /// The names of their rows.
     pub rows: [String; 2],
-    /// The sizes.
     pub sizes: [u64; 2],
 }
 
@@ -275,20 +261,18 @@ pub struct OfSizes {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct CountsComparison {
-    /// What was asked for; files that tracing a program found are left out.
+    /// Request, without files that tracing found.
     pub asked: AskedCounts,
-    /// Key of the counts.
     pub key: Key,
-    /// The Subjects' Kernels.
     pub kernels: Sides<Identity>,
     /// Layouts per Side.
     pub layouts: usize,
-    /// Seed that the Layouts were drawn from.
+    /// Seed of the Layouts.
     pub seed: u64,
-    /// The kernels' names of the code that computes crc32c for a disk, each once.
+    /// Kernel names of the code that computes crc32c for a disk, each once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub crc32c: Vec<String>,
-    /// Growth of costs with a size, for rows that show it.
+    /// Growth of costs with a size.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub growth: Vec<Growth>,
 }
@@ -299,36 +283,35 @@ pub struct CountsComparison {
 pub struct Growth {
     /// Common part of the rows' names: `fork-pages`.
     pub family: String,
-    /// The parameter: `pages`.
+    /// Name of the parameter: `pages`.
     pub parameter: String,
-    /// The Side; absent for native rows.
+    /// Absent for native rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub side: Option<Side>,
     /// `O(1)`, `O(pages)`, `O(pages^1.3)` or `unclear`.
     pub order: String,
-    /// The power of the parameter with which the cost beyond that of 0 grows; absent where a cost
-    /// is not above that.
+    /// Power of the parameter with which the cost beyond size 0 grows; absent if a cost is not
+    /// above that of size 0.
     pub power: Option<GrowthPower>,
-    /// The least and the most cost beyond that of 0, in percent of it, over all rows and Layouts
-    /// that were fitted.
+    /// Least and most cost beyond that of size 0, in percent of it, over all fitted rows and
+    /// Layouts.
     pub beyond_percent: (f64, f64),
     /// Reason for the order, in a sentence.
     pub because: String,
-    /// The smallest value that was fitted: the upper half is.
+    /// Smallest fitted value; only the upper half is fitted.
     pub from: f64,
     /// Number of rows that were fitted.
     pub points: usize,
-    /// Under how many Layouts; natively under none.
+    /// Number of Layouts; 0 for native rows.
     pub layouts: usize,
 }
 
-/// A power that was fitted.
+/// A fitted power.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GrowthPower {
-    /// The exponent.
     pub exponent: f64,
-    /// 95 % interval of the exponent, which holds the exponent of each Layout.
+    /// 95 % interval, which holds the exponent of each Layout.
     pub interval: (f64, f64),
 }
 

@@ -11,39 +11,36 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Context, Costly, Modelled, Msr, Side, Sides, Verdict, is_default};
 
-/// Difference of one Metric between the Sides. All values are per operation, in the Metric's unit.
+/// Difference of one Metric between the Sides, per operation, in the Metric's unit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Effect {
-    /// The Metric's name.
     pub metric: String,
-    /// The base's value in the Layout whose delta is the median; so is `change`, so `delta` is
+    /// Value in the Layout with the median delta; `change` is from that Layout too, so `delta` is
     /// exact.
     pub base: f64,
-    /// The change's value in that Layout.
     pub change: f64,
     /// `change - base`.
     pub delta: f64,
     /// `delta` in percent of `base`; absent where `base` is 0 and `delta` is not.
     pub percent: Option<f64>,
-    /// Which Layout that is.
+    /// Index of that Layout.
     pub layout: usize,
     /// Smallest and largest paired delta over the Layouts.
     pub delta_range: (f64, f64),
-    /// Range of one Side's values over the Layouts: the larger of the two Sides'.
+    /// Range of one Side's values over the Layouts: the larger of the two.
     pub spread: f64,
-    /// The smallest delta, without its sign, that the rule would have called a change: in the
-    /// Verdict's direction, without one in either. Absent where there are too few Layouts for any.
+    /// Smallest delta, without its sign, that the rule would call a change: in the Verdict's
+    /// direction, or in either. Absent with too few Layouts.
     pub detectable: Option<f64>,
-    /// Raw region counts by Layout, of the Layouts that have both Sides.
+    /// Raw region counts by Layout, for Layouts with both Sides.
     pub samples: Sides<Vec<u64>>,
     /// Verdict of this Metric alone.
     pub verdict: Verdict,
-    /// Functions that carry the delta, largest first: all that differ, if the Verdict is a
-    /// change.
+    /// Functions that carry the delta, the largest first; empty unless the Verdict is a change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<FunctionDelta>,
-    /// From where they are called, if the Verdict is a change: a caller, then what it calls.
+    /// Call paths, a caller before its callees; empty unless the Verdict is a change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<PathDelta>,
 }
@@ -54,7 +51,7 @@ impl Effect {
         if side == Side::Base { self.base } else { self.change }
     }
 
-    /// The raw counts in its Layout; a file that ktax did not write may have no such Layout.
+    /// Raw counts in its Layout; `None` if a file has no such Layout.
     pub fn counts(&self) -> Option<Sides<u64>> {
         let count_in = |samples: &Vec<u64>| samples.get(self.layout).copied();
         Some(Sides { base: count_in(&self.samples.base)?, change: count_in(&self.samples.change)? })
@@ -67,103 +64,95 @@ impl Effect {
 pub struct FunctionDelta {
     /// The symbol without the compiler's suffixes; `[user]` is user mode.
     pub function: String,
-    /// In which Context.
     pub context: Context,
-    /// Instructions in the Region, each Side.
+    /// Instructions in the Region.
     pub instructions: Sides<u64>,
-    /// REP iterations in the Region, each Side.
+    /// REP iterations in the Region.
     pub rep_iterations: Sides<u64>,
     /// Instructions per operation, change minus base.
     pub delta: f64,
     /// REP iterations per operation, change minus base.
     pub rep_delta: f64,
-    /// Time that several CPUs waited for each other there, each Side.
+    /// Time that several CPUs waited for each other there.
     #[serde(default, skip_serializing_if = "is_default")]
     pub wait: Sides<u64>,
-    /// The cache lines that it got from another CPU, by the model of coherence, each Side.
+    /// Cache lines that it got from another CPU, by the model of coherence.
     #[serde(rename = "model_transfers", default, skip_serializing_if = "is_default")]
     pub transfers: Sides<u64>,
-    /// Counts of costly instructions there, each Side, if the Effect is of such.
+    /// Counts of costly instructions, for Effects of those kinds.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub costly: BTreeMap<Costly, Sides<u64>>,
-    /// Accesses of each register there, each Side, if the Effect is of `wrmsr` or `rdmsr` and
-    /// where that is known.
+    /// Accesses of each register, if the Effect is of `wrmsr` or `rdmsr` and they are known.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub msrs: BTreeMap<Msr, Sides<u64>>,
-    /// Counts of the model of a machine there, each Side, if the Effect is of such.
+    /// Counts of a machine's model, for Effects of those kinds.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub modelled: BTreeMap<Modelled, Sides<u64>>,
 }
 
-/// A place whose delta is a smaller share of the row's, in percent, is not worth a line. A function
-/// that a compiler moved into its caller is less there and more above, so that their common caller
-/// is no such place.
+/// Places with a smaller share of the row's delta, in percent, are left out. A function that was
+/// inlined is less there and more in its caller, so their common caller is left out.
 pub const LITTLE_OF_DELTA_PERCENT: u64 = 1;
 
-/// A function below the one that calls it, and what both Sides execute there.
+/// A function below its caller, with the counts of both Sides there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PathDelta {
-    /// Number of functions above it: those before it in its list.
+    /// Number of functions above it, which are those before it in the list.
     pub depth: u32,
     /// The symbol without the compiler's suffixes.
     pub function: String,
-    /// Number of calls there in the Region, each Side.
+    /// Number of calls there in the Region.
     pub calls: Sides<u64>,
-    /// Instructions in the Region with those of all below it, each Side.
+    /// Instructions in the Region, with those of all below it.
     pub instructions: Sides<u64>,
-    /// REP iterations in the same way.
+    /// REP iterations, with those of all below it.
     pub rep_iterations: Sides<u64>,
-    /// Costly instructions in the same way; of an Effect only those that it is of.
+    /// Costly instructions, with those of all below it; in an Effect only of its kind.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub costly: BTreeMap<Costly, Sides<u64>>,
-    /// Time that several CPUs waited for each other there and below, each Side.
+    /// Time that several CPUs waited for each other there and below.
     #[serde(default, skip_serializing_if = "is_default")]
     pub wait: Sides<u64>,
-    /// And what they were idle after their processes had left them there.
+    /// Time that CPUs were idle after their processes had left them there.
     #[serde(default, skip_serializing_if = "is_default")]
     pub idle: Sides<u64>,
 }
 
-/// Functions, each called by the next one, and how long CPUs wait in the first of them.
+/// A function that waits, with its callers and the time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WaitStack {
-    /// Function that waits, then its callers.
+    /// The function, then its callers.
     pub functions: Vec<String>,
-    /// In instructions of the Region, each Side.
+    /// In instructions of the Region.
     pub wait: Sides<u64>,
 }
 
 /// All call paths of a row, of one pair of Runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowPaths {
-    /// The row.
     pub row: String,
     /// Operations in the Region.
     pub ops: u64,
     /// One operation, in words.
     pub operation: String,
-    /// The Metric that decided the row.
     pub metric: String,
     /// Range of the Metric over the layouts, per operation.
     pub spread: f64,
-    /// A caller, then all that it calls, those that differ most first.
+    /// A caller before its callees; the largest difference first.
     pub contexts: BTreeMap<Context, Vec<PathDelta>>,
 }
 
-/// Counts of a function itself, without those that it calls.
+/// Counts of a function itself, without its callees.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Own {
-    /// Instructions, each Side.
     pub instructions: Sides<u64>,
-    /// REP iterations, each Side.
     pub rep_iterations: Sides<u64>,
-    /// Costly instructions, each Side.
     pub costly: BTreeMap<Costly, Sides<u64>>,
-    /// Time that CPUs waited there, each Side.
+    /// Time that CPUs waited there.
     pub wait: Sides<u64>,
-    /// Time that CPUs were idle for it, each Side.
+    /// Time that CPUs were idle for it.
     pub idle: Sides<u64>,
 }
 
@@ -171,7 +160,7 @@ pub struct Own {
 pub fn callers(paths: &[PathDelta]) -> Vec<Option<usize>> {
     let mut above: Vec<usize> = Vec::new();
     let caller = |(index, path): (usize, &PathDelta)| {
-        // A file that ktax did not write may leave out a caller.
+        // A file that ktax did not write may lack a caller.
         above.truncate(path.depth as usize);
         let caller = above.last().copied();
         above.push(index);
@@ -180,7 +169,7 @@ pub fn callers(paths: &[PathDelta]) -> Vec<Option<usize>> {
     paths.iter().enumerate().map(caller).collect()
 }
 
-/// A function's name and those of all above it, itself last.
+/// Names of a function and of all above it, itself last.
 pub fn stack<'a>(paths: &'a [PathDelta], callers: &[Option<usize>], index: usize) -> Vec<&'a str> {
     let above = std::iter::successors(Some(index), |index| callers[*index]);
     let mut functions: Vec<&str> = above.map(|index| paths[index].function.as_str()).collect();
@@ -206,7 +195,7 @@ pub fn kept(paths: &[PathDelta], is_worth: impl Fn(&PathDelta) -> bool) -> Vec<u
     paths.iter().enumerate().filter(is_kept).map(|(index, _)| index).collect()
 }
 
-/// Counts of each function itself, if all that it calls is in the list, too.
+/// Counts of each function itself, if the list has all its callees.
 pub fn own(paths: &[PathDelta]) -> Vec<Own> {
     let mut own: Vec<Own> = paths.iter().map(PathDelta::counts).collect();
     for (path, caller) in paths.iter().zip(callers(paths)) {
@@ -242,7 +231,7 @@ impl PathDelta {
         }
     }
 
-    /// A path that has counts of instructions alone.
+    /// Path with counts of instructions alone.
     pub fn with_instructions(depth: u32, function: &str, base: u64, change: u64) -> PathDelta {
         let none = || Sides { base: 0, change: 0 };
         PathDelta {
@@ -258,12 +247,12 @@ impl PathDelta {
     }
 }
 
-/// A slow way, with the feature that a kernel takes it without.
+/// A slow way, with the feature that makes it unnecessary.
 #[derive(Debug)]
 pub struct Fallback {
     pub function: &'static str,
     pub feature: &'static str,
-    /// The ways that it replaces, with spaces between them.
+    /// Functions that it replaces, separated by spaces.
     instead_of: &'static str,
 }
 
@@ -284,9 +273,9 @@ const FALLBACKS: [Fallback; 5] = [
     way("clear_page_orig", "ERMS", "clear_page_erms clear_page_rep"),
 ];
 
-/// Returns the feature for want of which one Side alone takes the slow way, if this function is
-/// that way, or one that it replaces. `is_one_sided` tells of a function whether only one Side
-/// executed it.
+/// Returns the missing feature because of which only one Side takes the slow way, if this function
+/// is the slow way or one that it replaces. `is_one_sided` is true for functions that only one Side
+/// executed.
 pub fn lacking(function: &str, is_one_sided: impl Fn(&str) -> bool) -> Option<&'static str> {
     let has = |way: &&Fallback| {
         way.function == function || way.instead_of.split(' ').any(|one| one == function)
@@ -295,19 +284,19 @@ pub fn lacking(function: &str, is_one_sided: impl Fn(&str) -> bool) -> Option<&'
     way.map(|way| way.feature)
 }
 
-/// Whether only one Side executed a function.
+/// True if only one Side executed the function.
 pub fn has_one_side(counts: &Sides<u64>) -> bool {
     (counts.base == 0) != (counts.change == 0)
 }
 
 impl Effect {
-    /// The slow ways that only one Side takes, because the CPU lacks a feature.
+    /// Slow ways that only one Side takes, because the CPU lacks a feature.
     pub fn fallbacks(&self) -> impl Iterator<Item = &'static Fallback> {
         FALLBACKS.iter().filter(|fallback| self.has_one_side(fallback.function))
     }
 
     /// Returns the feature that the CPU lacks, if this function differs because only one Side takes
-    /// the slow way without it.
+    /// the slow way.
     pub fn lacking(&self, function: &str) -> Option<&'static str> {
         lacking(function, |name| self.has_one_side(name))
     }

@@ -5,20 +5,20 @@ use std::io;
 
 use crate::{Blame, Failure};
 
-/// Error of any phase. It is made where something fails, with words for the user.
+/// Error of any phase, made where something fails, with words for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     /// Kind, for code that goes on differently; [`ErrorKind::Other`] for most errors.
     pub kind: ErrorKind,
-    /// Who can fix the error; the exit status follows from it.
+    /// Party that can fix the error; the exit status follows from it.
     pub blame: Blame,
-    /// What failed, and why.
+    /// Failed action and its cause.
     message: String,
-    /// What the user can do; empty if the message says it.
+    /// Next step for the user; empty if the message says it.
     next: String,
 }
 
-/// Kinds of errors that some code matches. No kind exists for words alone.
+/// Kinds of errors that code matches. No kind exists for words alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     /// Nothing matches it.
@@ -35,33 +35,26 @@ pub enum ErrorKind {
     Unknown,
     /// A name of the store has several meanings.
     Ambiguous,
-    /// The store has no measurement.
     EmptyStore,
-    /// A run has no comparison yet.
     NoComparison,
-    /// A row has no call paths.
     NoPaths,
-    /// A setting or a file of the kernel does not exist.
+    /// A kernel setting or file does not exist.
     Absent,
-    /// The guest printed nothing.
     Empty,
-    /// The guest's output ends early.
     Truncated,
-    /// A guest shut down, or executes what KVM cannot run.
+    /// A guest shut down, or executes something that KVM cannot run.
     GuestFault,
-    /// The kernel refuses eBPF.
     NoEbpf,
-    /// There is no run directory, or no plan in the directory.
+    /// There is no run directory, or no plan in it.
     NoRunDirectory,
-    /// Another ktax has the directory, or was the first to make it.
+    /// Another ktax uses the directory, or was the first to make it.
     InUse,
-    /// The index is locked by another process: it is made in memory.
+    /// Another process has locked the index: it is made in memory.
     IndexInUse,
     /// The index cannot be used: it is removed and made again.
     IndexDamaged,
 }
 
-/// Result with the error of ktax.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
@@ -90,29 +83,27 @@ impl Error {
         Error { kind: ErrorKind::Other, blame, message: message.into(), next: String::new() }
     }
 
-    /// Adds what the user can do, which is printed after a semicolon.
+    /// Adds the next step, which is printed after a semicolon.
     pub fn next(mut self, next: impl Into<String>) -> Error {
         self.next = next.into();
         self
     }
 
-    /// Sets the kind.
     pub fn kind(mut self, kind: ErrorKind) -> Error {
         self.kind = kind;
         self
     }
 
-    /// What failed and why, without the next step.
+    /// Failed action and its cause, without the next step.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What the user can do; empty if the message says it.
+    /// Next step for the user; empty if the message says it.
     pub fn next_step(&self) -> &str {
         &self.next
     }
 
-    /// Whether the user stopped the command.
     pub fn is_cancelled(&self) -> bool {
         self.kind == ErrorKind::Cancelled
     }
@@ -127,7 +118,7 @@ impl Display for Error {
 
 impl std::error::Error for Error {}
 
-/// A failure of a Boot or a Run on which everything else depends.
+/// Wraps a failure of a Boot or a Run on which everything else depends.
 impl From<Failure> for Error {
     fn from(failure: Failure) -> Error {
         Error::host(failure.to_string()).next(failure.next_step())
@@ -140,14 +131,14 @@ impl From<serde_json::Error> for Error {
     }
 }
 
-/// The system fails at something that is not expected to fail.
+/// Wraps a system error where none is expected.
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Error {
         Error::host(error.to_string())
     }
 }
 
-/// Turns an error of a library or of the system into one of ktax.
+/// Converts errors of a library or of the system.
 pub trait Context<T> {
     /// Error of the host, with the message `what: error; next`.
     fn or_host(self, what: impl Display, next: &str) -> Result<T>;

@@ -11,11 +11,10 @@ use crate::{Error, Result, Warning, is_default};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExitTable {
-    /// Subject of the table: a path, a VM; empty where nothing is known.
+    /// Path or VM; empty if nothing is known.
     pub of: String,
     /// Name of the counters: `e500 timing`, `book3s HV timings`.
     pub source: String,
-    /// Meaning of one row.
     #[serde(default, skip_serializing_if = "is_default")]
     pub rows_are: ExitRows,
     /// In the source's order.
@@ -24,8 +23,8 @@ pub struct ExitTable {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingEvents>,
     pub warnings: Vec<Warning>,
-    /// Length of the recording, ns, however many vCPUs there are, which rates refer to. `None`
-    /// where the source does not say it.
+    /// Length of the recording, ns, however many vCPUs there are; rates refer to it. `None` if
+    /// unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elapsed_ns: Option<u64>,
     /// Account of a recorder about itself; `None` for a file that a kernel wrote.
@@ -36,12 +35,12 @@ pub struct ExitTable {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExitRows {
-    /// Reasons for which the guest was left: each exit is in one row.
+    /// Reasons for leaving the guest: each exit is in one row.
     #[default]
     Reasons,
     /// Phases of the way out of the guest and back: one exit is in several rows.
     Phases,
-    /// Addresses, ports, registers or calls that the guest used: not every exit is in a row.
+    /// Addresses, ports, registers or calls of the guest: not every exit is in a row.
     Accesses,
 }
 
@@ -58,7 +57,7 @@ pub struct MissingEvents {
 pub enum ExitEvents {
     /// Entries into the guest: without them no time is known.
     Entries,
-    /// Task switches: without them nobody knows whether a vCPU ran or slept.
+    /// Task switches: without them it is unknown if a vCPU ran or slept.
     Scheduling,
 }
 
@@ -67,8 +66,8 @@ pub enum ExitEvents {
 pub struct ExitPair {
     pub base: ExitTable,
     pub change: ExitTable,
-    /// Whether counts and times are compared as they are, because both did the same work, and not
-    /// for each second.
+    /// True if counts and times are compared directly, because both did the same work, and not per
+    /// second.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub totals: bool,
 }
@@ -79,7 +78,7 @@ pub struct ExitPair {
 pub struct ExitRun {
     pub row: String,
     pub table: ExitTable,
-    /// Duration of the work by the guest's clock, ns; `None` where there is no clock.
+    /// Duration of the work by the guest's clock, ns; `None` without a clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guest_ns: Option<u64>,
     /// Duration of the same work on the host itself, ns.
@@ -87,11 +86,11 @@ pub struct ExitRun {
     pub native_ns: Option<u64>,
 }
 
-/// Whether a recording is whole.
+/// Completeness of a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExitAccount {
-    /// From each vCPU's first entry or exit to its end or the recording's, all together, ns.
+    /// From each vCPU's first entry or exit to its end or the recording's, summed, ns.
     pub wall_ns: u64,
     /// Intervals that had begun and not ended.
     pub open: Vec<OpenExit>,
@@ -99,10 +98,10 @@ pub struct ExitAccount {
     pub lost: u64,
     /// Exits after an exit and entries after an entry.
     pub unpaired: u64,
-    /// Task switches and wakeups of the whole machine that were not seen: one of a vCPU's can move
-    /// time between the four parts of one row, until the vCPU's next event, and no more.
+    /// Task switches and wakeups of the whole machine that were missed. One of a vCPU's can move
+    /// time between the four parts of one row, until the vCPU's next event.
     pub missed_switches: u64,
-    /// Cost of the recorder itself; `None` where nobody counts it.
+    /// Cost of the recorder itself; `None` if not counted.
     pub recorder: Option<RecorderCost>,
 }
 
@@ -112,7 +111,7 @@ pub struct ExitAccount {
 pub struct OpenExit {
     /// Reason of the exit, or the guest.
     pub reason: String,
-    /// So far, ns.
+    /// Length so far, ns.
     pub ns: u64,
 }
 
@@ -120,18 +119,18 @@ pub struct OpenExit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RecorderCost {
-    /// At an exit and the entry after it.
+    /// For an exit and the entry after it.
     pub exit_ns: u64,
-    /// At one task switch or wakeup of the machine.
+    /// For one task switch or wakeup of the machine.
     pub switch_ns: u64,
 }
 
-/// Parts of a row's time; they add up to its sum, ns.
+/// Parts of a row's time, which add up to its sum, ns.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExitParts {
-    /// In the kernel on a CPU; of the guest's row, in the guest. Without scheduling events also
-    /// what a vCPU waited for a page or a CPU.
+    /// In the kernel on a CPU; for the guest's row, in the guest. Without scheduling events also
+    /// the waits of a vCPU for a page or a CPU.
     pub kernel_ns: u64,
     pub user_ns: u64,
     /// Asleep in the kernel: a halted vCPU, or one that waits for a page. `None` without scheduling
@@ -139,7 +138,7 @@ pub struct ExitParts {
     pub halted_ns: Option<u64>,
     /// Ready to run, without a CPU. `None` without scheduling events.
     pub preempted_ns: Option<u64>,
-    /// In the kernel, halted or on a CPU: nobody knows without scheduling events.
+    /// In the kernel, halted or on a CPU: unknown without scheduling events.
     #[serde(default, skip_serializing_if = "is_default")]
     pub unknown_ns: u64,
 }
@@ -154,34 +153,33 @@ impl ExitParts {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExitRow {
-    /// The kernel's name, or its number.
+    /// Name by the kernel, or number.
     pub reason: String,
-    /// Whether it is the time in the guest, from an entry to the next exit, and no exit's.
+    /// True for the time in the guest, from an entry to the next exit.
     pub is_guest: bool,
     pub count: u64,
-    /// The shortest, ns; nothing where there was none.
+    /// Smallest duration, ns; absent without any.
     pub least_ns: Option<u64>,
     pub most_ns: Option<u64>,
-    /// All together, ns; nothing where no time was measured.
+    /// Sum, ns; absent if no time was measured.
     pub sum_ns: Option<u64>,
-    /// The sum of the squares, ns²; nothing where the source has none that can be used.
+    /// Sum of the squares, ns²; absent if the source has none that can be used.
     pub squares_ns2: Option<u128>,
-    /// The median, to an eighth of itself, ns; nothing where only sums are known.
+    /// Median, to an eighth of itself, ns; absent if only sums are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p50_ns: Option<u64>,
     /// 99th percentile, to an eighth of itself, ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_ns: Option<u64>,
-    /// Nothing where only sums are known.
+    /// Absent if only sums are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<ExitParts>,
-    /// Which of KVM's counters it is; nothing where it is a reason to leave the guest, or the time
-    /// in it.
+    /// Kind of KVM's counter; absent for exit reasons and the time in the guest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counter: Option<ExitCounter>,
 }
 
-/// A counter of KVM that is not the number of exits for one reason.
+/// A counter of KVM other than the exits for one reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExitCounter {
@@ -201,12 +199,12 @@ impl ExitCounter {
 }
 
 impl ExitRow {
-    /// Whether it is a reason to leave the guest.
+    /// True for a reason to leave the guest.
     pub fn is_reason(&self) -> bool {
         !self.is_guest && self.counter.is_none()
     }
 
-    /// Whether its time was measured: KVM's statistics count more than they time.
+    /// True if its time was measured: KVM's statistics count more than they time.
     pub fn is_timed(&self) -> bool {
         self.time_ns() > 0 || self.most_ns.is_some()
     }
@@ -217,28 +215,28 @@ impl ExitRow {
 }
 
 impl ExitAccount {
-    /// All that had not ended, ns.
+    /// Sum of the intervals that had not ended, ns.
     pub fn open_ns(&self) -> u64 {
         self.open.iter().map(|open| open.ns).fold(0, u64::saturating_add)
     }
 }
 
-/// The phase in which POWER9 and POWER8 come from the guest.
+/// Phase in which POWER9 and POWER8 come from the guest.
 const EXIT_PHASES: [&str; 2] = ["guest_exit", "rm_intr"];
 
 impl ExitTable {
-    /// All rows together, ns: where nothing is missing, the time that was looked at.
+    /// Sum of all rows, ns: the observed time, if nothing is missing.
     pub fn sum_ns(&self) -> u64 {
         self.rows.iter().map(ExitRow::time_ns).fold(0, u64::saturating_add)
     }
 
-    /// Length of the recording, s; `None` where that is not known.
+    /// Length of the recording, s; `None` if unknown.
     pub fn elapsed_s(&self) -> Option<f64> {
         self.elapsed_ns.filter(|ns| *ns > 0).map(|ns| ns as f64 / 1e9)
     }
 
-    /// Number of exits: KVM's own count, if it counts all exits, and otherwise the
-    /// sum of the reasons. One exit has several phases, and is counted by one of them.
+    /// Number of exits: KVM's count of all exits, else the sum of the reasons. One exit has several
+    /// phases, and is counted by one of them.
     pub fn exits(&self) -> u64 {
         if self.rows_are == ExitRows::Phases {
             return self.exit_phase().map_or(0, |row| row.count);
@@ -251,12 +249,12 @@ impl ExitTable {
         counted.or_else(|| sum(ExitRow::is_reason)).unwrap_or(0)
     }
 
-    /// Whether the time of exits was measured; KVM's statistics have only that of halts.
+    /// True if the time of exits was measured; KVM's statistics have only that of halts.
     pub fn is_timed(&self) -> bool {
         self.rows.iter().any(|row| row.counter.is_none() && row.is_timed())
     }
 
-    /// The phase that each exit has once; where the file has none, the time in the guest.
+    /// Phase that each exit has once; else the time in the guest.
     pub fn exit_phase(&self) -> Option<&ExitRow> {
         let named = EXIT_PHASES.iter().find_map(|name| self.row(name));
         named.or_else(|| self.rows.iter().find(|row| row.is_guest))
@@ -271,10 +269,10 @@ impl ExitTable {
     }
 }
 
-/// No architecture has a tenth of this. A text with more has addresses among its reasons.
+/// No architecture has a tenth as many. A text with more has addresses among its reasons.
 pub const EXIT_REASONS_MAX: usize = 4096;
 
-/// The warnings of all tables, each once.
+/// Warnings of all tables, each once.
 pub fn exit_warnings<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Vec<Warning> {
     let mut warnings: Vec<Warning> = Vec::new();
     for warning in tables.into_iter().flat_map(|table| &table.warnings) {

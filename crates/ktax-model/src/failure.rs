@@ -10,8 +10,7 @@ use thiserror::Error;
 use crate::CpuPlace;
 use crate::run::places_text;
 
-/// Reasons why a Boot or a Run has no Sample. Text from the guest is escaped before it gets in
-/// here.
+/// Reasons why a Boot or a Run has no Sample. Guest text is escaped before it gets in here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Error, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Failure {
@@ -45,10 +44,10 @@ pub enum Failure {
     /// The Workload says that it cannot run.
     #[error("the workload could not run: {message}")]
     Refused { message: String },
-    /// A program of the user's did not do what it must, or could not be counted.
+    /// A user's program did not do its work, or could not be counted.
     #[error("the program failed: {message}")]
     Program { message: String },
-    /// The Workload ran and did not do what it must.
+    /// The Workload ran and did not do its work.
     #[error("the workload did not do its work: {deviations}")]
     WrongWork { deviations: String },
     /// Another kernel than the planned one answered.
@@ -84,8 +83,8 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Whether the host may be the reason, so that trying again is worth it; all others are the
-    /// guest's, which does the same thing every time.
+    /// True if the host may be the reason, so that trying again is worth it; the guest does the
+    /// same thing every time.
     pub fn is_of_the_host(&self) -> bool {
         match self {
             Failure::NoQemu { .. }
@@ -114,8 +113,7 @@ impl Failure {
         }
     }
 
-    /// Party that can do something about it: the host's disk, permissions and settings are no
-    /// guest's.
+    /// Party that can act; disk, permissions and settings of the host are not the guest's.
     pub fn blame(&self) -> Blame {
         match self {
             Failure::Host { .. } | Failure::Setting { .. } => Blame::Host,
@@ -124,13 +122,13 @@ impl Failure {
         }
     }
 
-    /// This, of a kernel that printed nothing.
+    /// This failure of a kernel that printed nothing.
     #[must_use]
     pub fn mute(self) -> Failure {
         Failure::Mute { after: Box::new(self) }
     }
 
-    /// The limit in seconds to try again with, if one in real or CPU time was reached.
+    /// Limit in seconds to try again with, if one in real or CPU time was reached.
     pub fn longer_limit_s(&self) -> Option<u64> {
         match self {
             Failure::RealTime { limit_s } | Failure::CpuTime { limit_s } => {
@@ -149,13 +147,12 @@ fn or_empty(prefix: &str, text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("{prefix}{text}") }
 }
 
-/// A limit in seconds that is worth a second try.
+/// Limit in seconds for a second try.
 fn longer_limit(limit_s: u64) -> u64 {
     limit_s.saturating_mul(5)
 }
 
 impl Failure {
-    /// Next step for the user.
     pub fn next_step(&self) -> Cow<'static, str> {
         let fixed = match self {
             Failure::RealTime { limit_s } | Failure::CpuTime { limit_s } => {
@@ -216,8 +213,7 @@ impl Failure {
         fixed.into()
     }
 
-    /// Next step for one row of a timed Boot, of a guest or of this machine: no more is kept of it
-    /// than the end of a guest's console.
+    /// Next step for one row of a timed Boot, of which only the end of a guest's console is kept.
     pub fn next_step_of_times(&self, is_guest: bool) -> Cow<'static, str> {
         use Failure::{Garbled, Panic, QemuDied, QemuLost, RealTime, Silent, WrongWork};
         match self {
@@ -268,7 +264,7 @@ const DOES_NOT_REPEAT: &str = "resume the run; if it fails again, this QEMU does
                                several CPUs: name another one with --qemu, such as 10.0, and plan \
                                again";
 
-/// Next step for a workload that refused with this message, or before which the guest did.
+/// Next step for a workload that refused with this message.
 fn next_step_of_refusal(message: &str) -> &'static str {
     if message.contains("failed the set-up") {
         "correct the commands of --setup (`setup`), which run before all rows"
@@ -277,7 +273,7 @@ fn next_step_of_refusal(message: &str) -> &'static str {
     }
 }
 
-/// Next step for a program that failed with this message, or of which the guest said it.
+/// Next step for a program that failed with this message.
 fn next_step_of_program(message: &str) -> &'static str {
     let begins = |with: &str| message.starts_with(with);
     if begins("its exit status is") {
@@ -301,7 +297,7 @@ fn next_step_of_program(message: &str) -> &'static str {
     }
 }
 
-/// Party that can do something about an error. The exit status follows from it.
+/// Party that can act on an error. The exit status follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blame {
     /// The user: the command line, a file that the user wrote, or a run directory is wrong.
@@ -312,8 +308,8 @@ pub enum Blame {
     Host,
 }
 
-/// The free disk space that a comparison can need, in GiB: packages of kernels, and a snapshot of
-/// each boot. Every message that tells to free some names this much.
+/// Free disk space that a comparison can need, in GiB: packages of kernels, and a snapshot of each
+/// boot. Messages about a full disk name it.
 pub const FREE_DISK_GIB: u64 = 2;
 
 #[cfg(test)]

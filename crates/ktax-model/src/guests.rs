@@ -13,10 +13,10 @@ use crate::{
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GuestSubject {
-    /// Kernel, as every experiment names it; a guest of e500v2 has none.
+    /// Named as in every experiment; a guest of e500v2 has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<Subject>,
-    /// Features of KVM that the guest does not see: `kvmclock`, `magic-page`, …
+    /// Features of KVM that are hidden from the guest: `kvmclock`, `magic-page`, …
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<String>,
     pub cpus: u8,
@@ -33,7 +33,7 @@ impl GuestSubject {
     pub const MEMORY_MIB: RangeInclusive<u32> = 64..=3072;
 }
 
-/// A Side's guest, with its Kernel as it was found.
+/// Guest of a Side, with its Kernel as found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GuestSide {
@@ -58,7 +58,7 @@ pub enum GuestWork {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GuestRow {
-    /// Name of the row, as in the experiment; also its file name in a run directory.
+    /// Name as in the experiment; also its file name in a run directory.
     pub row: String,
     pub work: GuestWork,
 }
@@ -68,12 +68,10 @@ pub struct GuestRow {
 pub struct GuestsPlan {
     pub host: HostKind,
     pub key: Key,
-    /// The host's Kernel, as it was asked for.
+    /// Kernel of the host, as asked for.
     pub host_subject: Subject,
     pub host_kernel: Identity,
-    /// Guest that the change is measured against.
     pub base: GuestSide,
-    /// Guest that is measured; without it the base is described alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<GuestSide>,
     pub rows: Vec<GuestRow>,
@@ -82,7 +80,7 @@ pub struct GuestsPlan {
 }
 
 impl GuestsPlan {
-    /// The guest of a Side; there may be no change.
+    /// Guest of a Side; `None` if there is no change.
     pub fn side(&self, side: Side) -> Option<&GuestSide> {
         match side {
             Side::Base => Some(&self.base),
@@ -122,8 +120,8 @@ impl HostKind {
         }
     }
 
-    /// Whether the host is a board: a machine of another architecture, whose first process runs one
-    /// guest without a kernel.
+    /// True for a board: a machine of another architecture, whose first process runs one guest
+    /// without a kernel.
     pub fn is_board(self) -> bool {
         self != HostKind::Kvm
     }
@@ -132,7 +130,7 @@ impl HostKind {
     pub fn kinds(self) -> Vec<&'static str> {
         match self {
             HostKind::Kvm => RawKind::ALL.map(RawKind::name).to_vec(),
-            // Each instruction that it may not execute, and all of them together.
+            // Each privileged instruction, and all of them together.
             HostKind::KvmE500v2 => {
                 vec!["all", "mfmsr", "mtspr", "mfspr", "mmio", "wrtee", "rfi"]
             }
@@ -142,7 +140,7 @@ impl HostKind {
         }
     }
 
-    /// Numbers of times that such a guest can do this; `None` where it cannot.
+    /// Permitted numbers of times that such a guest does this; `None` if it cannot.
     pub fn times(self, kind: &str) -> Option<RangeInclusive<u32>> {
         match self {
             HostKind::Kvm => RawKind::named(kind).map(RawKind::times),
@@ -150,7 +148,7 @@ impl HostKind {
         }
     }
 
-    /// Whether guest and KVM of a board can share the "magic page".
+    /// True if guest and KVM of a board can share the "magic page".
     pub fn has_magic_page(self) -> bool {
         self == HostKind::KvmE500v2
     }
@@ -173,7 +171,7 @@ pub enum RawKind {
     Hlt,
 }
 
-/// Name of each kind in an experiment, which is also an option, and what it does N times.
+/// Name of each kind in an experiment, which is also an option, and its work.
 const RAW_KINDS: [(&str, &str); 12] = [
     ("cpuid", "Execute N CPUID instructions; KVM handles them in the kernel"),
     ("rdmsr", "Execute N RDMSR instructions; KVM handles them in the kernel"),
@@ -196,7 +194,7 @@ impl RawKind {
         [Cpuid, Rdmsr, Wrmsr, Fault, Pic, Interrupt, Wake, SelfIpi, Ipi, Out, Mmio, Hlt]
     };
 
-    /// Number of pages of 4 KiB that a guest can touch: there is no memory at 768 MiB.
+    /// Most pages of 4 KiB that a guest can touch: there is no memory at 768 MiB.
     pub const FAULTS_MAX: u32 = 196_096;
 
     /// Name in an experiment, and as an option of the raw guest.
@@ -219,12 +217,12 @@ impl RawKind {
         }
     }
 
-    /// Whether KVM must have the interrupt controllers in the kernel.
+    /// True if KVM must have the interrupt controllers in the kernel.
     pub fn needs_controllers(self) -> bool {
         self == RawKind::Pic || self.is_interrupt()
     }
 
-    /// Whether the guest gets interrupts, from its local APIC.
+    /// True if the guest gets interrupts, from its local APIC.
     pub fn is_interrupt(self) -> bool {
         use RawKind::{Interrupt, Ipi, SelfIpi, Wake};
         matches!(self, Interrupt | Wake | SelfIpi | Ipi)
@@ -241,7 +239,7 @@ pub struct GuestSample {
 }
 
 impl GuestSample {
-    /// All of the vCPUs' time, in and out of the guest, ns.
+    /// Total time of the vCPUs, in and out of the guest, ns.
     pub fn time_ns(&self) -> u64 {
         self.run.table.sum_ns()
     }
@@ -254,18 +252,17 @@ impl GuestSample {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GuestsEvidence {
-    /// Effects with a change: [`TIME`], then [`EXITS`], of the change against the base. Without
-    /// one: [`GUEST_TIME`] of the guest against the host itself, where the host did the same work.
-    /// Empty where the row failed.
+    /// With a change, [`TIME`] and then [`EXITS`] against the base. Without one, [`GUEST_TIME`] of
+    /// the guest against the host itself, if the host did the same work. Empty if the row failed.
     pub effects: Vec<Effect>,
-    /// The exit tables of the Layout that the first Effect is of; absent where the row failed.
+    /// Exit tables of the first Effect's Layout; absent if the row failed.
     pub runs: Sides<Option<ExitRun>>,
-    /// Time by Layout, in and out of the guest, ns; empty where a Side failed or is not there.
+    /// Time by Layout, in and out of the guest, ns; empty if a Side failed or is not there.
     pub times_ns: Sides<Vec<u64>>,
 }
 
 impl GuestsEvidence {
-    /// The exit tables of a row, named by it and by their Sides where there are two.
+    /// Exit tables of a row, named by it and by their Sides if there are two.
     pub fn exit_tables(&self, row: &str) -> Vec<ExitTable> {
         let has_both = self.runs.base.is_some() && self.runs.change.is_some();
         let sides = [Side::Base, Side::Change].into_iter();
@@ -278,11 +275,11 @@ impl GuestsEvidence {
     }
 }
 
-/// The Metric of all of the vCPUs' time, in and out of the guest.
+/// Metric of the total time of the vCPUs, in and out of the guest.
 pub const TIME: &str = "time";
-/// The Metric of how often the guest was left.
+/// Metric of the number of exits.
 pub const EXITS: &str = "exits";
-/// The Metric of the work's own time: base is the host itself, change is the guest.
+/// Metric of the work's own time: base is the host itself, change is the guest.
 pub const GUEST_TIME: &str = "guest-time";
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -11,14 +11,13 @@ use crate::{Machine, Verdict};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct History {
-    /// Name of the Metric that is counted.
     pub metric: String,
-    /// The function whose own counts these are; those of the whole row where absent.
+    /// Function whose own counts these are; absent for the counts of the whole row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
     /// A difference below this many percent is no step.
     pub threshold_percent: f64,
-    /// Rows one after the other; the lines of one row that belong together are neighbours.
+    /// Lines that belong to one row are neighbours.
     pub lines: Vec<HistoryLine>,
 }
 
@@ -26,18 +25,17 @@ pub struct History {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HistoryLine {
-    /// The row's name.
     pub row: String,
     /// One operation, in words.
     pub operation: String,
     /// Operations in one measurement.
     pub ops: u64,
-    /// Common part of the kernels: their flavour and boot line. Lines of one row with the same
-    /// lineage differ in how they were measured, and do not compare with each other.
+    /// Common part of the kernels: flavour and boot line. Lines of one row with equal lineage were
+    /// measured differently, and do not compare with each other.
     pub lineage: String,
     /// Conditions of the measurement: QEMU, guest programs, machine, layouts.
     pub measured: String,
-    /// Part of that which a command line can ask for; absent in results of older releases.
+    /// Conditions that a command line can ask for; absent in results of older releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<HistoryAsked>,
     /// One for each kernel.
@@ -48,11 +46,9 @@ pub struct HistoryLine {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HistoryAsked {
-    /// The CPU model and the memory.
+    /// CPU model and memory.
     pub machine: Machine,
-    /// Layouts.
     pub layouts: usize,
-    /// Seed of the layouts.
     pub seed: u64,
 }
 
@@ -60,22 +56,20 @@ pub struct HistoryAsked {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HistoryPoint {
-    /// Place of the kernel in the lineage, from 0: the same for all lines of a lineage.
+    /// Position of the kernel in the lineage, from 0.
     pub place: usize,
     /// A name of the subject that `ktax diff` knows.
     pub name: String,
-    /// The kernel's name.
     pub kernel: String,
-    /// `debian:NAME=VERSION`, with which anyone can measure it again; absent of other kernels.
+    /// `debian:NAME=VERSION`, with which anyone can measure it again; absent for other kernels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
-    /// The kernel's boot line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub boot_line: String,
-    /// Names that the user gave.
+    /// Tags that the user gave.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// Under each layout, of all operations.
+    /// Counts under each layout, for all operations.
     pub values: Vec<u64>,
     /// Difference from the anchor; absent for the first point, which is the first anchor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,8 +77,8 @@ pub struct HistoryPoint {
     /// Difference from the kernel before it; absent for the first point.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<AgainstBefore>,
-    /// The functions that carry most of a step, the largest first: against the kernel before it,
-    /// or against the anchor where many small changes add up. Empty where the cost does not step.
+    /// Functions that carry most of a step, the largest first: against the kernel before it, or
+    /// against the anchor if many small changes add up. Empty without a step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<StepFunction>,
 }
@@ -93,7 +87,6 @@ pub struct HistoryPoint {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgainstBefore {
-    /// Verdict of the difference.
     pub verdict: Verdict,
     /// The median over layouts, per operation.
     pub delta: f64,
@@ -109,21 +102,21 @@ pub struct AgainstBefore {
 pub struct StepFunction {
     /// Symbol, without the compiler's suffixes.
     pub function: String,
-    /// Difference of its own cost, change minus base, per operation.
+    /// Difference of its own cost per operation, change minus base.
     pub delta: f64,
 }
 
-/// A point against the last one that the cost had stepped to.
+/// A point against its anchor, the last point that the cost had stepped to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgainstAnchor {
-    /// Which point of the line the anchor is.
+    /// Index of the anchor in the line.
     pub anchor: usize,
-    /// Verdict of the difference. A change, or different work, makes this point the next anchor.
+    /// A change, or different work, makes this point the next anchor.
     pub verdict: Verdict,
     /// The median over layouts, per operation.
     pub delta: f64,
-    /// The median in percent; absent where the anchor has none.
+    /// The median in percent; absent if the anchor costs nothing.
     pub percent: Option<f64>,
     /// The minimum detectable effect in percent; absent with too few layouts for any, and in
     /// results of older releases.
@@ -132,7 +125,7 @@ pub struct AgainstAnchor {
 }
 
 impl HistoryPoint {
-    /// Per operation, in the layout with the median.
+    /// Cost per operation, in the layout with the median.
     pub fn cost(&self, ops: u64) -> f64 {
         let mut sorted = self.values.clone();
         sorted.sort_unstable();
@@ -140,13 +133,13 @@ impl HistoryPoint {
         median.unwrap_or(0) as f64 / ops.max(1) as f64
     }
 
-    /// Whether the cost steps here.
+    /// True if the cost steps here.
     pub fn is_step(&self) -> bool {
         self.against.as_ref().is_some_and(|against| against.is_step())
     }
 
-    /// The index of the point that a step at `index` is compared with: the one before it where the
-    /// cost changed between the two, else the anchor. `None` where the cost does not step.
+    /// Index of the point that a step at `index` is compared with: the one before it if the cost
+    /// changed between the two, else the anchor. `None` without a step.
     pub fn step_base(&self, index: usize) -> Option<usize> {
         let against = self.against.as_ref().filter(|against| against.is_step())?;
         let is_sudden = self.before.as_ref().is_some_and(|before| before.verdict.is_change());
@@ -155,7 +148,7 @@ impl HistoryPoint {
 }
 
 impl AgainstAnchor {
-    /// Whether the point is the next anchor.
+    /// True if the point is the next anchor.
     pub fn is_step(&self) -> bool {
         self.verdict.is_change() || self.verdict == Verdict::DifferentWork
     }
@@ -176,7 +169,7 @@ pub enum Chain {
 }
 
 impl Chain {
-    /// Singular and plural of the noun.
+    /// Singular and plural noun.
     pub fn words(self) -> (&'static str, &'static str) {
         match self {
             Chain::Commits => ("commit", "commits"),
@@ -195,11 +188,11 @@ pub struct Element {
     pub name: String,
     /// One line for people: a commit's subject, the value that an option had.
     pub title: String,
-    /// Whether other commits come in with it.
+    /// True if other commits come in with it.
     pub is_merge: bool,
 }
 
-/// Knowledge about the cost after a number of elements.
+/// Measurement after a number of elements.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Point {
@@ -213,11 +206,11 @@ pub enum Point {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Carrier {
-    /// The elements before it.
+    /// Number of elements before it.
     pub after: usize,
-    /// The elements with it: `after + 1`, or more where what is between could not be measured.
+    /// Number of elements with it: `after + 1`, or more if points between could not be measured.
     pub at: usize,
-    /// Cost of the element, per operation.
+    /// Cost per operation.
     pub delta: f64,
     /// Share of the whole difference.
     pub share_percent: f64,
@@ -229,29 +222,27 @@ pub struct Carrier {
 pub struct Bisection {
     /// One line for people.
     pub title: String,
-    /// Kind of the elements.
     pub chain: Chain,
     /// From the base to the change.
     pub elements: Vec<Element>,
-    /// The places of those, from 1, that are tried first.
+    /// Positions of the elements that are tried first, from 1.
     pub likely: Vec<usize>,
-    /// The Workload's row.
     pub row: String,
     /// The Metric that is followed.
     pub metric: String,
-    /// A difference up to this, per operation, is not looked into.
+    /// Difference per operation that is not looked into.
     pub negligible: f64,
     /// Known points, by the number of elements; both ends are known.
     pub points: BTreeMap<usize, Point>,
-    /// The words of the command line that searches the same again; empty where it is not known.
+    /// Words of the command line that searches the same again; empty if it is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub again: Vec<String>,
-    /// Carriers that were found, the largest first; `None` as long as the search goes on.
+    /// The largest first; `None` as long as the search goes on.
     pub found: Option<Vec<Carrier>>,
 }
 
 impl Bisection {
-    /// Cost after `place` elements, if it is known.
+    /// Cost after `place` elements, if known.
     pub fn cost(&self, place: usize) -> Option<f64> {
         match self.points.get(&place) {
             Some(Point::Cost(cost)) => Some(*cost),
@@ -264,7 +255,7 @@ impl Bisection {
         Some((self.cost(0)?, self.cost(self.elements.len())?))
     }
 
-    /// Whether it holds together, as one that was read from a file may not.
+    /// True if its parts fit together; a file may hold anything.
     pub fn is_sound(&self) -> bool {
         let last = self.elements.len();
         // A commit's name is printed in a command that users copy.

@@ -15,12 +15,11 @@ pub struct LedgerTable {
     pub title: String,
     /// Data of the method about the base.
     pub method: LedgerMethod,
-    /// Layouts per Side.
     pub layouts: usize,
-    /// The threshold of all verdicts; absent in tables of older releases.
+    /// Threshold of all verdicts; absent in tables of older releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold_percent: Option<f64>,
-    /// The words of the command line that measures the same again; empty where it is not known.
+    /// Words of the command line that measures the same again; empty if it is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub again: Vec<String>,
     /// One for each Workload.
@@ -38,19 +37,18 @@ pub struct LedgerTable {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AlreadyOn {
-    /// The addition.
     pub added: String,
-    /// Parameter or options of the addition.
+    /// Parameter or options that are on.
     pub what: String,
-    /// Reason why it is on.
+    /// Reason why they are on.
     pub because: String,
-    /// Parameter or options that the base has instead, to measure it. Empty where nothing turns
-    /// it off.
+    /// Parameter or options that the base gets instead, to measure it; empty if nothing turns it
+    /// off.
     pub instead: String,
 }
 
 impl AlreadyOn {
-    /// Whether something turns the addition off, so that the base was measured without it.
+    /// True if something turns the addition off, so that the base was measured without it.
     pub fn is_off_in_base(&self) -> bool {
         !self.instead.is_empty()
     }
@@ -72,14 +70,13 @@ impl AlreadyOn {
 /// Data of a method about a ledger's base.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-// There is only one of them, so a box would save nothing.
+// Only one exists, so a box would save nothing.
 #[allow(clippy::large_enum_variant)]
 pub enum LedgerMethod {
     /// Instructions, counted exactly.
     Counts {
-        /// Key of the counts.
         key: Key,
-        /// The base's Kernel, and what it has beside its name.
+        /// Name of the base's Kernel, and its other settings.
         base: (String, String),
     },
     /// Exits of guests of a KVM host; the Plan is that of the base alone.
@@ -90,7 +87,6 @@ pub enum LedgerMethod {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerRow {
-    /// The row's name.
     pub row: String,
     /// Cost without any addition: instructions of one operation; of guests the time, ns.
     pub base: f64,
@@ -107,13 +103,10 @@ pub struct LedgerRow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerEntry {
-    /// The addition.
     pub name: String,
-    /// The row's.
     pub verdict: Verdict,
-    /// The Metric whose Verdict that is.
     pub decided_by: String,
-    /// Measured costs; absent where nothing was measured.
+    /// Absent if nothing was measured.
     pub costs: Option<LedgerCosts>,
 }
 
@@ -121,8 +114,8 @@ pub struct LedgerEntry {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerCosts {
-    /// The first of the metrics: instructions in process context; of guests the time. The additions
-    /// are ranked by it where there is no estimate.
+    /// First metric: instructions in process context; for guests the time. It ranks the additions
+    /// if there is no estimate.
     pub all: LedgerCost,
     /// Cycles of a machine, by which the additions are ranked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -138,7 +131,7 @@ pub struct LedgerCosts {
 }
 
 impl LedgerCosts {
-    /// Whether a Metric's Verdict is of this kind.
+    /// True if the Verdict of any Metric is of this kind.
     pub fn any(&self, has_kind: fn(Verdict) -> bool) -> bool {
         self.metrics.iter().any(|metric| has_kind(metric.cost.verdict))
     }
@@ -148,14 +141,13 @@ impl LedgerCosts {
         self.estimate.as_ref()?.percent
     }
 
-    /// Names of Metrics that changed and that the machine's file does not know: the estimate is
-    /// without them.
+    /// Changed Metrics that the machine's file does not know; the estimate leaves them out.
     pub fn left_out(&self) -> impl Iterator<Item = &str> {
         self.estimate.iter().flat_map(|estimate| estimate.left_out.keys().map(String::as_str))
     }
 
-    /// Which end of the estimate stays open, because instructions that were not timed add to the
-    /// cost or save some of it.
+    /// End of the estimate that stays open because instructions that were not timed add to the cost
+    /// or save some of it.
     pub fn open_end(&self) -> OpenEnd {
         let deltas = || self.estimate.iter().flat_map(|estimate| estimate.left_out.values());
         match (deltas().any(|delta| *delta > 0.0), deltas().any(|delta| *delta < 0.0)) {
@@ -166,8 +158,7 @@ impl LedgerCosts {
         }
     }
 
-    /// Rank of the addition, in percent: the middle of the estimate, else the change of
-    /// what is counted.
+    /// Rank of the addition, in percent: the middle of the estimate, else the change of `all`.
     pub fn rank(&self) -> Option<f64> {
         match self.estimated_percent() {
             // The error of an estimate is a ratio, so take the geometric mean.
@@ -179,7 +170,6 @@ impl LedgerCosts {
         }
     }
 
-    /// Cost of the Metric of this name.
     pub fn metric(&self, name: &str) -> Option<&LedgerCost> {
         self.metrics.iter().find(|known| known.metric == name).map(|known| &known.cost)
     }
@@ -189,17 +179,14 @@ impl LedgerCosts {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerMetric {
-    /// The Metric's name.
     pub metric: String,
-    /// Difference of the Metric.
     pub cost: LedgerCost,
 }
 
-/// Number of times that a guest was left for one reason.
+/// Number of exits for one reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerExits {
-    /// The exit reason.
     pub reason: String,
     /// Number without the addition.
     pub base: u64,
@@ -217,7 +204,7 @@ pub struct LedgerCost {
     pub delta: f64,
     /// In percent of the base; absent where that is 0 and the delta is not.
     pub percent: Option<f64>,
-    /// The smallest delta that would have been slower or faster, as an Effect has it.
+    /// Smallest delta that would have been slower or faster, as in an Effect.
     pub detectable: Option<f64>,
     /// Verdict of the Metric.
     pub verdict: Verdict,
@@ -229,7 +216,7 @@ pub struct LedgerCost {
 pub struct LedgerInteraction {
     /// The Metric's name.
     pub metric: String,
-    /// The base is what the sum makes expect, the delta what is beyond it.
+    /// `base` is expected from the sum, `delta` is the rest.
     pub beyond: LedgerCost,
 }
 

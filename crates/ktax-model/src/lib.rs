@@ -8,7 +8,7 @@
 //! assert_eq!(instructions.name, ktax_model::METRICS[0].name);
 //! ```
 
-/// An enum whose variants have a name in files and on the screen: each is written once.
+/// Defines an enum whose variants have a name in files and on the screen.
 macro_rules! named_enum {
     (
         $(#[$meta:meta])*
@@ -22,7 +22,7 @@ macro_rules! named_enum {
         }
 
         impl $Enum {
-            /// All variants, in the order in which they are printed.
+            /// All variants, in print order.
             pub const ALL: [$Enum; [$($name),+].len()] = [$($Enum::$Variant),+];
 
             /// Name in files and on the screen.
@@ -125,7 +125,7 @@ pub use times::{
 /// The version of every file format that ktax writes; a reader refuses any other.
 pub const FORMAT: u32 = 3;
 
-/// Whether a field has its usual value, and is left out of JSON.
+/// True if the field has its default value and is left out of JSON.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

@@ -8,38 +8,32 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MachineModel {
-    /// Name: that of the file, of one that is built in without `.toml`.
+    /// File name; built-in machines have no `.toml`.
     #[serde(default)]
     pub name: String,
-    /// Which machine it is. Only its file says so, for nothing that is counted depends on it.
+    /// Full name for people; only in the machine's file, since no count depends on it.
     #[serde(default, skip_serializing)]
     pub title: String,
-    /// Sources of its sizes. Only its file has them.
+    /// Sources of its sizes; only in the machine's file.
     #[serde(default, skip_serializing)]
     pub sources: Vec<String>,
-    /// The first cache of code.
     pub l1i: CacheSize,
-    /// The first cache of data.
     pub l1d: CacheSize,
-    /// The cache behind both.
     pub l2: CacheSize,
-    /// The cache behind that, if there is a third level.
+    /// Absent without a third level.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub llc: Option<CacheSize>,
-    /// The first TLB of code.
     pub itlb: TlbSize,
-    /// The first TLB of data.
     pub dtlb: TlbSize,
-    /// The TLB behind that of code, if there is one of its own.
+    /// Second level for code alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub itlb2: Option<TlbSize>,
-    /// The TLB behind that of data, if there is one of its own.
+    /// Second level for data alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dtlb2: Option<TlbSize>,
-    /// The TLB behind both.
+    /// Second level for both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stlb: Option<TlbSize>,
-    /// The predictor of branches.
     pub branches: Branches,
 }
 
@@ -47,7 +41,6 @@ pub struct MachineModel {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CacheSize {
-    /// In KiB.
     pub kib: u32,
     /// Lines of each set.
     pub ways: u32,
@@ -75,7 +68,7 @@ pub struct TlbSize {
 pub struct Branches {
     /// Number of branches that the predictor remembers.
     pub history: u32,
-    /// Two to this power counters, and as many targets.
+    /// Binary logarithm of the number of counters, and of targets.
     pub table: u32,
     /// Number of calls that the predictor remembers.
     pub returns: u32,
@@ -93,14 +86,11 @@ const MOST_WAYS: u64 = 64;
 type Sets = (u64, u64);
 
 impl MachineModel {
-    /// The most memory that a guest has whose machine is modelled, in MiB: it is in one piece.
+    /// Most guest memory, in MiB, when a machine is modelled: it must be in one piece.
     pub const MOST_MEMORY_MIB: u32 = 2048;
 
-    /// The file that the plugin reads: `docs/wire.md`.
-    ///
-    /// # Errors
-    ///
-    /// The reason why no such machine can be modelled.
+    /// File that the plugin reads (`docs/wire.md`); the error says why there can be no such
+    /// machine.
     pub fn wire(&self) -> Result<String, String> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         if self.name.is_empty() || self.name.len() > 32 || !self.name.bytes().all(is_plain) {
@@ -156,8 +146,8 @@ impl CacheSize {
 }
 
 impl TlbSize {
-    /// Sets and ways for small pages and for large ones; (0, 0) for large ones that are with the
-    /// small.
+    /// Sets and ways for small and for large pages; (0, 0) where large pages share the small
+    /// entries.
     fn sets(self) -> Option<[Sets; 2]> {
         let large = match (self.large_entries, self.large_ways) {
             (None, None) => (0, 0),
@@ -194,7 +184,6 @@ impl Model {
         }
     }
 
-    /// The machine, if it is of one.
     pub fn machine(&self) -> Option<&MachineModel> {
         match self {
             Model::Coherence => None,
@@ -204,7 +193,7 @@ impl Model {
 }
 
 named_enum! {
-    /// In which part of a guest's memory a cache line is.
+    /// Part of a guest's memory.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
     pub enum Memory {
         /// The kernel's variables, and those of its modules.
@@ -217,16 +206,14 @@ named_enum! {
         Vmalloc = "vmalloc",
         /// The kernel's descriptions of pages, `struct page`.
         Pages = "pages",
-        /// User space.
         User = "user",
-        /// Something else.
         Other = "other",
     }
 }
 
 impl Memory {
-    /// Whether a line of this memory has the name of a variable. Else it has that of the function
-    /// that most often gets it from another CPU.
+    /// True if lines of this memory are named by variable; others have the name of the function
+    /// that most often gets them from another CPU.
     pub fn has_symbols(self) -> bool {
         matches!(self, Memory::Data | Memory::Percpu)
     }
@@ -236,7 +223,6 @@ impl Memory {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CacheLine {
-    /// Memory of the line.
     pub memory: Memory,
     /// The variable, or two that share the line (`a,b`), or a function: see
     /// [`Memory::has_symbols`].

@@ -2,45 +2,45 @@
 
 use crate::{Basic, COUNTERS, Context, Costly, Counter, CounterRow, Counts, Modelled, Sample};
 
-/// A column: how a number is taken from a Sample, and what it means.
+/// A column: source of a number in a Sample, and its meaning.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric {
-    /// The name in files and on the screen.
+    /// Name in files and on the screen.
     pub name: &'static str,
-    /// The unit of one value, per operation.
+    /// Unit of one value, per operation.
     pub unit: &'static str,
-    /// Context whose counts it reads.
+    /// Context that is counted.
     pub context: Context,
-    /// Which of the counts it reads; `None` for the makespan, which no function carries.
+    /// Counter that it reads; `None` for the makespan, which no function carries.
     counter: Option<Counter>,
-    /// Contexts whose counts together a difference must be a share of to matter.
+    /// Contexts that the threshold is a share of.
     whole_of: &'static [Context],
     /// Count of those Contexts.
     whole: Whole,
 }
 
-/// What a difference is related to.
+/// Count that a difference is a share of.
 #[derive(Debug, Clone, Copy)]
 enum Whole {
     /// The Metric's own count.
     Own,
-    /// All work: a few iterations, or a timer tick, where there is hardly anything else of that
-    /// kind are nothing beside a million instructions of the process.
+    /// All work: a few iterations or a timer tick are nothing beside a million instructions,
+    /// however few others there are.
     Work,
     /// A hundredth of all work: one count takes about as long as a hundred instructions.
     HundredthOfWork,
 }
 
-/// Fewer instructions say nothing of the last cache: most of it has what was before.
+/// Fewer instructions say nothing about the last cache, which mostly holds older data.
 const LEAST_FOR_LAST_CACHE: u64 = 1_000_000;
 
 impl Metric {
-    /// Its count of a function or a Context.
+    /// Count of a function or a Context.
     pub fn count(&self, counts: &Counts) -> u64 {
         self.counter.map_or(0, |counter| counts[counter])
     }
 
-    /// The Region's raw count.
+    /// Raw count of the Region.
     pub fn raw(&self, sample: &Sample) -> u64 {
         match (self.counter, &sample.parallel) {
             (None, Some(parallel)) => parallel.makespan,
@@ -48,8 +48,8 @@ impl Metric {
         }
     }
 
-    /// Whether a Sample has this Metric. Each Region has costly instructions of some kind, unless
-    /// an older ktax did not count them.
+    /// True if the Sample has this Metric. Every Region has costly instructions, except in results
+    /// of an older ktax.
     pub fn is_in(&self, sample: &Sample) -> bool {
         let has = |group| sample.counts.values().any(|counts| counts.group(group).next().is_some());
         match self.counter {
@@ -66,7 +66,7 @@ impl Metric {
         }
     }
 
-    /// The costly instructions that it counts.
+    /// Kind of costly instructions, if it counts one.
     pub fn costly(&self) -> Option<Costly> {
         match self.counter {
             Some(Counter::Costly(kind)) => Some(kind),
@@ -74,7 +74,7 @@ impl Metric {
         }
     }
 
-    /// The counter of the model of a machine that it is.
+    /// Counter of a machine's model, if it is one.
     pub fn modelled(&self) -> Option<Modelled> {
         match self.counter {
             Some(Counter::Modelled(event)) => Some(event),
@@ -82,12 +82,12 @@ impl Metric {
         }
     }
 
-    /// Whether functions carry it.
+    /// True if functions carry it.
     pub fn is_of_functions(&self) -> bool {
         self.counter.is_some()
     }
 
-    /// Count that a difference of raw counts must be a share of to matter.
+    /// Raw count that the threshold is a share of.
     pub fn whole(&self, sample: &Sample) -> u64 {
         let whole_in = |context| {
             let counts = sample.counts.get(context)?;
@@ -100,18 +100,18 @@ impl Metric {
         self.whole_of.iter().filter_map(whole_in).fold(0, u64::saturating_add)
     }
 
-    /// Whether it is what the machine does beside the process, which decides nothing.
+    /// True for work beside the process, which decides nothing.
     pub fn is_background(&self) -> bool {
         !self.context.decides()
     }
 
-    /// Whether a row can be slower or faster by it. What a costly instruction costs depends on the
-    /// machine, and what is modelled happens on none.
+    /// True if a row can be slower or faster by it. Costly instructions depend on the machine, and
+    /// modelled events happen on none.
     pub fn decides(&self) -> bool {
         !self.is_background() && !self.is_of_kind()
     }
 
-    /// Whether this is one Metric of many kinds, which decides nothing.
+    /// True if it is one Metric of many kinds, which decides nothing.
     pub fn is_of_kind(&self) -> bool {
         matches!(self.counter, Some(Counter::Costly(_) | Counter::Modelled(_)))
     }
@@ -119,7 +119,7 @@ impl Metric {
 
 const PROCESS: &[Context] = &[Context::Process];
 
-/// Metric of the process that is related to all work of the process.
+/// Metric of the process; its threshold is a share of all work.
 const fn metric_of(name: &'static str, counter: Basic) -> Metric {
     Metric {
         name,
@@ -131,7 +131,7 @@ const fn metric_of(name: &'static str, counter: Basic) -> Metric {
     }
 }
 
-/// The length of all rounds, which is what the user of several CPUs waits for.
+/// Length of all rounds: the time that the user of several CPUs waits for.
 pub const MAKESPAN: &str = "makespan";
 
 /// Time that CPUs waited for each other.
@@ -162,8 +162,8 @@ const BASIC: [Metric; 9] = [
     Metric { whole: Whole::HundredthOfWork, ..metric_of(TRANSFERS, Basic::Transfers) },
 ];
 
-/// Every Metric of the exact engine. The first is the headline; a row's Verdict is that of the
-/// first that decides and changed.
+/// All Metrics of the exact engine. The first is the headline; a row has the Verdict of the first
+/// that decides and changed.
 pub const METRICS: [Metric; BASIC.len() + COUNTERS.len() - Basic::ALL.len()] = {
     let mut all = [BASIC[0]; BASIC.len() + COUNTERS.len() - Basic::ALL.len()];
     let mut index = 1;
@@ -190,7 +190,6 @@ const fn metric_of_kind(row: CounterRow) -> Metric {
     }
 }
 
-/// The Metric of that name.
 pub fn metric(name: &str) -> Option<&'static Metric> {
     METRICS.iter().find(|metric| metric.name == name)
 }

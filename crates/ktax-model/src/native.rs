@@ -12,9 +12,8 @@ use crate::{Failure, Growth, Signature, Workload};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NativeSample {
-    /// Work signature of the Workload.
     pub signature: Signature,
-    /// Values that were seen: times, faults, counters; the unit is in the name.
+    /// Measured values: times, faults, counters; the unit is in the name.
     pub values: Signature,
 }
 
@@ -22,16 +21,14 @@ pub struct NativeSample {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NativeRow {
-    /// The Workload that ran.
     pub workload: Workload,
-    /// The Runs in order.
     pub samples: Vec<NativeSample>,
-    /// Reason why the Runs ended, if not with the last of them.
+    /// Reason why the Runs ended early.
     pub failure: Option<Failure>,
-    /// The counters that this machine does not have, with the reason.
+    /// Counters that this machine lacks, with the reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub uncounted: BTreeMap<String, String>,
-    /// For each column of the table what the Samples say; `None` where they say nothing.
+    /// Summary of each column of the table; `None` if the Samples have none.
     pub cells: Vec<Option<Summary>>,
 }
 
@@ -39,13 +36,11 @@ pub struct NativeRow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Summary {
-    /// The middle value, of an even number the mean of the middle two.
+    /// Middle value, or the mean of the middle two.
     pub median: f64,
-    /// The smallest value.
     pub least: f64,
-    /// The largest value.
     pub most: f64,
-    /// All of them, in the order in which they were measured.
+    /// All values, in the order in which they were measured.
     pub samples: Vec<f64>,
 }
 
@@ -55,7 +50,6 @@ pub struct Summary {
 pub struct NativeColumn {
     /// The name in files, as workload definitions use it.
     pub name: String,
-    /// Heading of the column.
     pub heading: String,
     /// The unit of its values; empty for a ratio.
     pub unit: String,
@@ -65,7 +59,6 @@ pub struct NativeColumn {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NativeTable {
-    /// The Workload's name.
     pub workload: String,
     /// One line for people.
     pub title: String,
@@ -75,12 +68,12 @@ pub struct NativeTable {
     pub original: Option<String>,
     /// `uname -r` of the running kernel.
     pub release: String,
-    /// The CPU as it calls itself; empty in results of older releases.
+    /// CPU name; empty in results of older releases.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cpu: String,
     /// CPUs that may be used.
     pub cpus: usize,
-    /// Columns that are derived from the Samples.
+    /// Columns derived from the Samples.
     pub columns: Vec<NativeColumn>,
     /// One for each combination of parameters.
     pub rows: Vec<NativeRow>,
@@ -89,16 +82,16 @@ pub struct NativeTable {
     pub growth: Vec<Growth>,
 }
 
-/// Something that the kernel counts of a command; a part is of the whole that stands above it.
+/// Counter of the kernel for a command; a part belongs to the headline above it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatCounter {
     /// The name in files.
     pub name: &'static str,
     /// The name on the screen.
     pub title: &'static str,
-    /// The unit of one value in files; the screen has milliseconds for ns.
+    /// Unit of a value in files; the screen has milliseconds for ns.
     pub unit: &'static str,
-    /// Whether it is no part of another StatCounter.
+    /// False if it is part of another StatCounter.
     pub headline: bool,
 }
 
@@ -110,7 +103,7 @@ const fn part(name: &'static str, title: &'static str, unit: &'static str) -> St
     StatCounter { name, title, unit, headline: false }
 }
 
-/// Every StatCounter of `ktax stat`, in the order of the table.
+/// All of them, in the order of the table.
 pub const STAT_COUNTERS: [StatCounter; 15] = [
     whole("task-clock", "task clock (msecs)", "ns"),
     whole("cpu-migrations", "CPU migrations", "migrations"),
@@ -129,18 +122,17 @@ pub const STAT_COUNTERS: [StatCounter; 15] = [
     whole("dtlb-misses", "dTLB misses (loads)", "misses"),
 ];
 
-/// The StatCounter that no kernel has to be asked for, below all others.
+/// StatCounter that needs no help of the kernel, below all others.
 pub const ELAPSED: StatCounter = whole("elapsed", "time elapsed (msecs)", "ns");
 
 /// One value of a StatCounter.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Count {
-    /// The value, in the StatCounter's unit, and for which share of the command's CPU time it was
-    /// counted: of less than 100 it is scaled up.
+    /// Value, scaled up if it was counted for less than 100 % of the command's CPU time.
     Seen {
         /// In the StatCounter's unit.
         value: f64,
-        /// The share of the command's CPU time.
+        /// Share of the command's CPU time.
         counted_percent: f64,
     },
     /// Reason why there is no value, and what to do about it.
@@ -164,11 +156,9 @@ pub struct StatCommand {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MedianInterval {
-    /// One of the values.
     pub low: f64,
-    /// One of the values.
     pub high: f64,
-    /// Coverage of the interval in percent: 95 % at least.
+    /// Coverage in percent: 95 % at least.
     pub level_percent: f64,
 }
 
@@ -176,20 +166,19 @@ pub struct MedianInterval {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Repeats {
-    /// All of them, in the order of the runs.
+    /// In the order of the runs.
     pub values: Vec<f64>,
-    /// All values from the least to the most.
+    /// In ascending order.
     pub sorted: Vec<f64>,
-    /// Their arithmetic mean.
     pub mean: f64,
-    /// The middle value, of an even number the mean of the middle two.
+    /// Middle value, or the mean of the middle two.
     pub median: f64,
-    /// Distance of the largest above the smallest, in percent of that; of two values and more, and
-    /// of none that are 0.
+    /// Distance of the largest value above the smallest, in percent of that; `None` for fewer than
+    /// two values, and if one is 0.
     pub spread_percent: Option<f64>,
     /// Interval of the median; `None` below six values.
     pub interval: Option<MedianInterval>,
-    /// The least share of the command's CPU time that a value was counted in.
+    /// Smallest share of the command's CPU time in which a value was counted.
     pub counted_percent: f64,
 }
 
@@ -199,11 +188,11 @@ pub struct Repeats {
 pub struct StatChange {
     /// Distance of the second above the first, in percent of it.
     pub percent: f64,
-    /// Between what it lies, with 95 % confidence; of six pairs and more.
+    /// 95 % confidence interval; `None` below six pairs.
     pub interval_percent: Option<[f64; 2]>,
 }
 
-/// One StatCounter.
+/// Row for one StatCounter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StatRow {
@@ -211,7 +200,7 @@ pub struct StatRow {
     pub counter: String,
     /// [`StatCounter::unit`].
     pub unit: String,
-    /// For each command its values; empty where one of them has none.
+    /// Values of each command; empty if one of them has none.
     pub repeats: Vec<Repeats>,
     /// Reason why there are no values, and what to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -229,13 +218,13 @@ pub struct StatTable {
     pub release: String,
     /// CPUs that may be used.
     pub cpus: usize,
-    /// One; or base and change.
+    /// One command; or base and change.
     pub commands: Vec<StatCommand>,
     /// Runs of each command.
     pub runs: usize,
     /// Seed that decides which of a pair went first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Rows of all Counters, in the order of the table.
+    /// In the order of the table.
     pub rows: Vec<StatRow>,
 }

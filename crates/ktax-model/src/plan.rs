@@ -10,7 +10,7 @@ use crate::{
     Sample, Side, Sides, Step, Subject, TimesPlan, UserProgram, is_default,
 };
 
-/// Everything that a run needs to know: `plan.json`. `M` is what only the method needs to know.
+/// Complete description of a run: `plan.json`. `M` is the method's part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan<M = PlanMethod> {
@@ -22,14 +22,13 @@ pub struct Plan<M = PlanMethod> {
     pub seed: u64,
     /// A change below this many percent gets no verdict.
     pub threshold_percent: f64,
-    /// Data of the method.
     pub method: M,
 }
 
 /// A value for one of the three methods of measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-// There are few of them at a time, so a box would save nothing.
+// Few exist at a time, so a box would save nothing.
 #[allow(clippy::large_enum_variant)]
 pub enum ByMethod<C, T, G> {
     /// Instructions, counted exactly.
@@ -41,7 +40,6 @@ pub enum ByMethod<C, T, G> {
 }
 
 impl<C, T, G> ByMethod<C, T, G> {
-    /// The method alone.
     pub fn method(&self) -> Method {
         match self {
             ByMethod::Counts(_) => Method::Counts,
@@ -77,11 +75,9 @@ pub enum Method {
     Guests,
 }
 
-/// Method of a Plan.
 pub type PlanMethod = ByMethod<CountsPlan, TimesPlan, GuestsPlan>;
 
 impl<M> Plan<M> {
-    /// Replaces the method.
     pub fn with<N>(self, make: impl FnOnce(M) -> N) -> Plan<N> {
         let Plan { format, title, seed, threshold_percent, method } = self;
         Plan { format, title, seed, threshold_percent, method: make(method) }
@@ -106,10 +102,10 @@ impl From<GuestsPlan> for PlanMethod {
     }
 }
 
-/// The guest's program that runs a user's.
+/// Guest program that runs a user's program.
 pub const RUNNER: &str = "program";
 
-/// Named integers that say what a Workload did.
+/// Named integers that describe the work of a Workload.
 pub type Signature = BTreeMap<String, u64>;
 
 /// One row: a guest program with its parameters, resolved and ready to be ordered.
@@ -122,44 +118,42 @@ pub struct Workload {
     pub title: String,
     /// One operation, in words.
     pub operation: String,
-    /// The guest program's name.
+    /// Name of the guest program.
     pub program: String,
     /// Operations in the Region.
     pub ops: u64,
-    /// Place of the Region.
     #[serde(default, skip_serializing_if = "is_default")]
     pub region: Region,
-    /// Parameters by name.
     pub params: BTreeMap<String, u64>,
-    /// Bytes of memory that it needs at least; 0 where that is next to nothing.
+    /// Least memory in bytes; 0 if negligible.
     #[serde(default, skip_serializing_if = "is_default")]
     pub memory_bytes: u64,
     /// Values that the work signature must contain.
     pub signature: Signature,
-    /// For a program of the user's: numbers in what it prints that are a part of its work
-    /// signature, by name: the text before each, or a regular expression.
+    /// For a user's program: numbers in its output that are part of its work signature, by name:
+    /// the text before each, or a regular expression.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub numbers: BTreeMap<String, String>,
 }
 
-/// Place of a Workload's Region.
+/// Measured part of a Workload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Region {
     /// Between the markers of its program.
     #[default]
     Marked,
-    /// From the kernel's start to init's, of all tasks: each Run is a boot.
+    /// From the kernel's start to init's, for all tasks: each Run is a boot.
     Boot,
 }
 
 impl Workload {
-    /// The parameter of a program that prints how many operations it did.
+    /// Parameter of a program that prints its number of operations.
     pub const PRINTS_OPS: &str = "prints-ops";
-    /// The parameter of a program that is timed: how often it runs in one loop.
+    /// Parameter of a timed program: number of runs in one loop.
     pub const RUNS: &str = "runs";
 
-    /// The operations of a Run that has this signature; 0 if it says none.
+    /// Number of operations in this signature; 0 if it has none.
     pub fn ops_of(&self, signature: &Signature) -> u64 {
         match self.params.contains_key(Workload::PRINTS_OPS) {
             true => signature.get(UserProgram::OPS).copied().unwrap_or(0),
@@ -167,7 +161,7 @@ impl Workload {
         }
     }
 
-    /// Whether the Workload is a program of the user's.
+    /// True for a user's program.
     pub fn is_users(&self) -> bool {
         self.program == RUNNER
     }
@@ -185,8 +179,8 @@ impl Workload {
     }
 }
 
-/// Common name of rows that differ in one parameter alone, or in their operations: for
-/// `fork-pages:backing=thp,pages=16` without `pages` it is `fork-pages:backing=thp`.
+/// Common name of rows that differ only in one parameter or in their operations:
+/// `fork-pages:backing=thp,pages=16` without `pages` is `fork-pages:backing=thp`.
 pub fn family(row: &str, parameter: &str) -> String {
     let (name, params) = row.split_once(':').unwrap_or((row, ""));
     let is_other = |param: &&str| {
@@ -197,21 +191,18 @@ pub fn family(row: &str, parameter: &str) -> String {
     if others.is_empty() { name.to_owned() } else { format!("{name}:{}", others.join(",")) }
 }
 
-/// Everything that an exact measurement depends on: whoever measures it again gets the same counts.
+/// All inputs of an exact measurement: equal inputs give equal counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measurand {
     /// SHA-256 of the Kernel's image.
     pub kernel_sha256: String,
-    /// The boot line of the Subject.
     pub boot_line: String,
-    /// The machine.
     pub machine: Machine,
-    /// Key of the counts.
     pub key: Key,
-    /// The row, with its parameters and operations.
+    /// Row with its parameters and operations.
     pub workload: Workload,
-    /// The Layouts, in the Plan's order.
+    /// In the Plan's order.
     pub layouts: Vec<Layout>,
 }
 
@@ -221,16 +212,16 @@ pub struct Measurand {
 pub struct Measurement {
     /// [`FORMAT`](crate::FORMAT).
     pub format: u32,
-    /// Everything that the measurement depends on.
+    /// Inputs of the measurement.
     pub of: Measurand,
     /// Name and identity of the Kernel; another name of the same image is no other measurement.
     pub kernel: Identity,
-    /// The Subject, as it was asked for.
+    /// Subject as asked for.
     pub subject: Subject,
-    /// Content of both Sides' guests, as it was asked for.
+    /// Content of both Sides' guests, as asked for.
     #[serde(default, skip_serializing_if = "is_default")]
     pub guest: AskedGuest,
-    /// Seed that the Layouts were drawn from.
+    /// Seed of the Layouts.
     pub seed: u64,
     /// One for each Layout.
     pub layouts: Vec<MeasuredLayout>,
@@ -242,9 +233,8 @@ pub struct Measurement {
 pub struct MeasuredLayout {
     /// Data of the guest about its kernel.
     pub boot: Boot,
-    /// The counts.
     pub sample: Sample,
-    /// The counts by function, as the plugin wrote them. A file of the store has them elsewhere.
+    /// Counts by function, as the plugin wrote them. Files of the store have them elsewhere.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub profile: String,
 }
@@ -257,23 +247,20 @@ pub struct CampaignPlan {
     pub format: u32,
     /// One line for people.
     pub title: String,
-    /// Seed that the Layouts are drawn from.
+    /// Seed of the Layouts.
     pub seed: u64,
     /// A change below this many percent gets no verdict.
     pub threshold_percent: f64,
-    /// Key of all counts: a machine with another one is refused.
+    /// Key of all counts; machines with another one are refused.
     pub key: Key,
-    /// The shape of the computer.
     pub machine: Machine,
-    /// The rows.
     pub workloads: Vec<Workload>,
-    /// The perturbations.
     pub layouts: Vec<Layout>,
-    /// Subjects that are measured; each is compared with the one before it.
+    /// Each is compared with the one before it.
     pub subjects: Vec<CampaignSubject>,
-    /// Timed experiments: the names of their run directories below `timed/`.
+    /// Timed experiments: their run directories below `timed/`.
     pub timed: Vec<String>,
-    /// Parts of the campaign; one machine does one of them at a time.
+    /// One machine does one of them at a time.
     pub shards: Vec<Shard>,
 }
 
@@ -281,9 +268,9 @@ pub struct CampaignPlan {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CampaignSubject {
-    /// The Subject, as it was asked for.
+    /// Subject as asked for.
     pub subject: Subject,
-    /// Kernel; absent where it is yet to be built from source.
+    /// Absent if it is yet to be built from source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<Identity>,
 }
@@ -295,24 +282,24 @@ pub struct CampaignSubject {
 pub enum Shard {
     /// Instructions, counted exactly.
     Counts(Vec<CampaignUnit>),
-    /// The timed experiment of this name.
+    /// Name of a timed experiment.
     Times(String),
 }
 
-/// Rows of one Subject: they start from the same Boots.
+/// Rows of one Subject that start from the same Boots.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CampaignUnit {
-    /// Place among the Subjects, from 0.
+    /// Index of the Subject.
     pub subject: usize,
-    /// Places among the rows, from 0, ascending.
+    /// Indices of the rows, ascending.
     pub rows: Vec<usize>,
-    /// Duration on one CPU in seconds, as far as the machine knew that made the plan.
+    /// Estimated seconds on one CPU.
     pub seconds: f64,
 }
 
 impl CampaignPlan {
-    /// The Plan of a unit: its Subject alone, as the base.
+    /// Plan of a unit: its Subject alone, as the base.
     pub fn plan_of(&self, unit: &CampaignUnit, kernel: &Identity) -> Plan<CountsPlan> {
         let subject = &self.subjects[unit.subject].subject;
         let steps = (0_u32..).zip(0..self.layouts.len());
@@ -335,7 +322,7 @@ impl CampaignPlan {
         Plan { format: FORMAT, title, seed, threshold_percent, method }
     }
 
-    /// Key of a row of a Subject in the store.
+    /// Store key of a row of a Subject.
     pub fn measurand(&self, subject: usize, row: usize, kernel: &Identity) -> Measurand {
         Measurand {
             kernel_sha256: kernel.sha256.clone(),
@@ -347,7 +334,7 @@ impl CampaignPlan {
         }
     }
 
-    /// The rows that no shard has, by Subject: the store had them when the campaign was planned.
+    /// Rows of no shard, by Subject: the store had them when the campaign was planned.
     pub fn known_units(&self) -> Vec<CampaignUnit> {
         let units = || self.shards.iter().flat_map(Shard::units);
         let planned: usize = units().map(|unit| unit.rows.len()).sum();
@@ -358,7 +345,7 @@ impl CampaignPlan {
             };
             let rows: Vec<usize> =
                 (0..self.workloads.len()).filter(|row| !is_in_a_shard(row)).collect();
-            // Estimate that they take as long as the rows of the shards on average.
+            // Estimate them at the average of the shards' rows.
             let seconds = seconds / planned.max(1) as f64 * rows.len() as f64;
             CampaignUnit { subject, rows, seconds }
         };
@@ -366,8 +353,8 @@ impl CampaignPlan {
         all.filter(|unit| !unit.rows.is_empty()).collect()
     }
 
-    /// The shard of this number. Behind the last one of the plan is one with all that the store
-    /// had, so that what is lost of it can be measured again.
+    /// The shard of this number. One more than the last has everything that the store had, so that
+    /// losses can be measured again.
     pub fn shard(&self, number: usize) -> Option<Shard> {
         match self.shards.get(number) {
             Some(shard) => Some(shard.clone()),
@@ -378,18 +365,18 @@ impl CampaignPlan {
         }
     }
 
-    /// The numbers of all shards, also of the one with what the store had.
+    /// Numbers of all shards, with that of the store's rows.
     pub fn numbers(&self) -> impl Iterator<Item = usize> + use<> {
         0..self.shards.len() + usize::from(!self.known_units().is_empty())
     }
 
-    /// The Subjects whose Kernels are built from source, by their places.
+    /// Indices of the Subjects whose Kernels are built from source.
     pub fn to_build(&self) -> Vec<usize> {
         let is_unbuilt = |place: &usize| self.subjects[*place].kernel.is_none();
         (0..self.subjects.len()).filter(is_unbuilt).collect()
     }
 
-    /// Reason why the campaign cannot be carried out, as one that was read from a file may not.
+    /// Reason why the campaign cannot be carried out; a file may hold anything.
     pub fn fault(&self) -> Option<&'static str> {
         let units = || self.shards.iter().flat_map(|shard| shard.units());
         let mut counted: Vec<(usize, usize)> =
@@ -426,7 +413,6 @@ impl Shard {
         }
     }
 
-    /// The timed experiment.
     pub fn timed(&self) -> Option<&String> {
         match self {
             Shard::Counts(_) => None,
@@ -434,7 +420,7 @@ impl Shard {
         }
     }
 
-    /// Duration of its counts on one CPU, in seconds.
+    /// Seconds of its counts on one CPU.
     pub fn seconds(&self) -> f64 {
         self.units().iter().map(|unit| unit.seconds).sum()
     }

@@ -17,19 +17,19 @@ named_enum! {
         Interrupt = "interrupt",
         /// Tasks that never enter user mode.
         Kthread = "kthread",
-        /// Tasks that never enter user mode, while the processes wait for them: `plugin/context.h`
-        /// has the rule.
+        /// Tasks that never enter user mode, while processes wait for them; `plugin/context.h` has
+        /// the rule.
         Awaited = "awaited",
     }
 }
 
 impl Context {
-    /// Whether a row can be slower or faster by what it executes.
+    /// True if a row can be slower or faster by it.
     pub fn decides(self) -> bool {
         matches!(self, Context::Process | Context::Awaited)
     }
 
-    /// Words in a sentence: `kernel threads`.
+    /// Words for a sentence: `kernel threads`.
     pub fn words(self) -> &'static str {
         match self {
             Context::Process => "the process",
@@ -46,34 +46,32 @@ impl Context {
 pub struct Sample {
     /// Operations that the Region performed.
     pub ops: u64,
-    /// Counts by Context; an absent Context executed nothing.
+    /// By Context; an absent Context executed nothing.
     pub counts: BTreeMap<Context, Counts>,
-    /// Everything dispatched, counted apart from the functions.
+    /// All dispatched instructions, counted apart from the functions.
     pub total: u64,
     /// The guest's own time-stamp difference around the Region.
     pub tsc: u64,
-    /// Work signature of the Workload.
     pub signature: Signature,
-    /// Values that the guest saw beside its work: page faults and context switches of the Workload.
+    /// Other values that the guest saw: page faults and context switches of the Workload.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: Signature,
-    /// The end of what a program of the user's printed.
+    /// Last lines that a user's program printed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub printed: Option<PrintedEnd>,
-    /// Notes about what the plugin could not keep apart.
+    /// Notes about parts that the plugin could not separate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Time of several CPUs, by what they did.
+    /// Time of several CPUs, by activity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel: Option<Parallel>,
 }
 
 impl Sample {
-    /// Suffix of the names of values that are the operations of a known suite:
-    /// `unixbench-operations`.
+    /// Suffix of names of values that are the operations of a known suite: `unixbench-operations`.
     pub const OPERATIONS_OF: &str = "-operations";
 
-    /// The suite that a program is, by what it printed, and its operations.
+    /// Suite that the program is by its output, and its operations.
     pub fn suite_operations(&self) -> Option<(&str, u64)> {
         self.values
             .iter()
@@ -85,10 +83,8 @@ impl Sample {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PrintedEnd {
-    /// On its standard output.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stdout: Vec<String>,
-    /// On its standard error.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stderr: Vec<String>,
 }
@@ -97,9 +93,7 @@ pub struct PrintedEnd {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome<S = Sample> {
-    /// The measurement.
     Measured(S),
-    /// The reason why there is none.
     Failed(Failure),
 }
 
@@ -107,9 +101,7 @@ pub enum Outcome<S = Sample> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Run<S = Sample> {
-    /// The Workload's row.
     pub row: String,
-    /// Sample or failure of the Run.
     pub outcome: Outcome<S>,
 }
 
@@ -128,10 +120,10 @@ pub struct Boot {
     /// Kernel threads that still ran at the Snapshot.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub busy: Vec<String>,
-    /// Name in /proc/crypto of the kernel's code that computes crc32c, where there is a disk.
+    /// Name in /proc/crypto of the code that computes crc32c; only with a disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crc32c: Option<String>,
-    /// Whether the kernel's random number generator had no seed at the Snapshot.
+    /// True if the kernel's random number generator had no seed at the Snapshot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_unseeded: bool,
     /// Reasons why the Boot, or a Run of it, was made a second time.
@@ -151,42 +143,37 @@ impl Boot {
 /// One function's counts in one Context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProfileLine {
-    /// Context of the execution.
     pub context: Context,
-    /// The function's symbol, `[user]` or `[kernel]`.
+    /// Symbol, `[user]` or `[kernel]`.
     pub function: String,
-    /// Counts of the function itself, callees not included.
+    /// Counts of the function itself, without its callees.
     pub counts: Counts,
 }
 
 /// Accesses of one function to one model-specific register.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MsrLine {
-    /// Context of the execution.
     pub context: Context,
     /// [`Costly::Wrmsr`] or [`Costly::Rdmsr`].
     pub kind: Costly,
-    /// Which register.
     pub msr: Msr,
     /// Number of accesses.
     pub count: u64,
-    /// The function's symbol.
+    /// Symbol of the function.
     pub function: String,
 }
 
-/// A function below the one that called it, in a Region.
+/// A function below its caller, in a Region.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Path {
-    /// Context of the execution.
     pub context: Context,
     /// Number of functions above it.
     pub depth: u32,
-    /// The function's symbol, `[user]`, or `[unknown]` where the call was before the Region.
+    /// Symbol, `[user]`, or `[unknown]` if the call was before the Region.
     pub function: String,
-    /// Number of calls there.
     pub calls: u64,
-    /// Counts of its own there, without those that it called: instructions, REP iterations, costly
-    /// instructions, waiting of CPUs, and idle time of a CPU after its process had left it there.
+    /// Counts there without those of its callees: instructions, REP iterations, costly
+    /// instructions, waiting of CPUs, and idle time of a CPU after its process left it there.
     pub counts: Counts,
 }
 
@@ -195,26 +182,26 @@ pub struct Path {
 pub struct Profile {
     /// Sorted by Context, then function.
     pub lines: Vec<ProfileLine>,
-    /// Which model-specific registers were accessed, where QEMU lets them be read.
+    /// Accesses to model-specific registers, if QEMU lets them be read.
     pub msrs: Vec<MsrLine>,
-    /// By the model of coherence: what travelled, most first.
+    /// Lines that travelled, by the model of coherence; most first.
     pub cache_lines: Vec<CacheLine>,
-    /// From where functions were called: a caller, then all that it called, by their names.
+    /// Call paths: a caller, then its callees by name.
     pub paths: Vec<Path>,
 }
 
-/// Time of one of several CPUs, by what it did, in instructions.
+/// Time of one of several CPUs, by activity, in instructions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CpuTime {
-    /// Time that it executed.
+    /// Time of execution.
     pub work: u64,
-    /// Time that it waited for another CPU: what a PAUSE left of its slices.
+    /// Time of waiting for another CPU: the rest of its slices after a PAUSE.
     pub wait: u64,
-    /// Time that it was halted, with nothing to do.
+    /// Time when it was halted.
     pub idle: u64,
-    /// Time by which its slices were shorter than the longest ones of their rounds. Results of an
-    /// older ktax have this in `idle`.
+    /// Time by which its slices were shorter than the longest of their rounds. Results of an older
+    /// ktax have this in `idle`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub uneven: u64,
 }
@@ -224,7 +211,7 @@ pub struct CpuTime {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parallel {
-    /// The CPUs, each of which has the makespan as its time.
+    /// Each CPU has the makespan as its time.
     pub cpus: Vec<CpuTime>,
     /// The length of all rounds, in instructions.
     pub makespan: u64,
@@ -232,16 +219,15 @@ pub struct Parallel {
     pub rounds: u64,
     /// Number of slices that the quantum ended.
     pub kicks: u64,
-    /// A hash of what was executed, in which order and by which CPU.
+    /// Hash of the executed instructions, with their order and CPUs.
     pub trace: String,
-    /// Number of times that a cache line travelled from one CPU to another, by the model of
-    /// coherence.
+    /// Number of transfers of a cache line between CPUs, by the model of coherence.
     #[serde(rename = "model_transfers", default, skip_serializing_if = "Option::is_none")]
     pub transfers: Option<u64>,
 }
 
 impl Parallel {
-    /// All CPUs together.
+    /// Sum over all CPUs.
     pub fn sum(&self) -> CpuTime {
         self.cpus.iter().fold(CpuTime::default(), |sum, cpu| CpuTime {
             work: sum.work.saturating_add(cpu.work),
@@ -251,7 +237,7 @@ impl Parallel {
         })
     }
 
-    /// Whether each CPU's time is the makespan.
+    /// True if each CPU's time is the makespan.
     pub fn adds_up(&self) -> bool {
         let time = |cpu: &CpuTime| {
             cpu.work.checked_add(cpu.wait)?.checked_add(cpu.idle)?.checked_add(cpu.uneven)
@@ -264,11 +250,8 @@ named_enum! {
     /// Activity of one of several CPUs when its last slice ended.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     pub enum Doing {
-        /// The CPU executed.
         Work = "work",
-        /// The CPU waited for another one.
         Wait = "wait",
-        /// The CPU had nothing to do.
         Idle = "idle",
     }
 }
@@ -277,16 +260,13 @@ named_enum! {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CpuPlace {
-    /// Which CPU.
     pub cpu: u32,
-    /// Activity of the CPU.
     pub doing: Doing,
-    /// In which function.
     pub function: String,
 }
 
 impl CpuPlace {
-    /// Whether it did something.
+    /// True unless it waited or was idle.
     pub fn works(&self) -> bool {
         self.doing == Doing::Work
     }

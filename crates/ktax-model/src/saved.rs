@@ -1,5 +1,4 @@
-//! Results as JSON, on disk and on stdout: each has a version and a tag, and this is the only
-//! reader.
+//! Results as JSON, on disk and on stdout, with a version and a tag. No other module reads them.
 
 use std::path::PathBuf;
 
@@ -14,22 +13,21 @@ use crate::{
     NativeTable, StatTable, Validation, check_exits,
 };
 
-/// A result with what a reader needs to know of it, as `plan.json` says it of a Plan.
+/// A result with its version, name and headline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Saved {
     /// [`FORMAT`].
     pub format: u32,
-    /// Name among several results beside each other; empty for a single one.
+    /// Name among several results; empty for a single one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// The answer in a sentence, as a report begins with it; empty where there is none.
+    /// Answer in one sentence, as in the first line of a report; empty if there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub headline: String,
-    /// The run directory that it was read from, which also has profiles.
+    /// Run directory that it was read from, which also has profiles.
     #[serde(skip)]
     pub dir: Option<PathBuf>,
-    /// The result.
     pub result: SavedResult,
 }
 
@@ -60,13 +58,13 @@ pub enum SavedResult {
 }
 
 impl From<SavedResult> for Saved {
-    /// Wraps a result without a name and a headline.
+    /// Wraps a result without name and headline.
     fn from(result: SavedResult) -> Saved {
         Saved { format: FORMAT, name: String::new(), headline: String::new(), dir: None, result }
     }
 }
 
-/// What `--json` prints: a result, or several in an array.
+/// Output of `--json`: one result, or an array.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 #[allow(dead_code)]
@@ -75,23 +73,20 @@ enum Printed {
     Several(Vec<Saved>),
 }
 
-/// JSON schema of what `--json` prints.
+/// JSON schema of the output of `--json`.
 pub fn result_schema() -> serde_json::Value {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     settings.into_generator().into_root_schema_for::<Printed>().into()
 }
 
-/// Part that is looked at first: another version has other keys, too.
+/// Part that is read first: another version has other keys too.
 #[derive(Deserialize)]
 struct Head {
     format: u32,
     result: Option<IgnoredAny>,
 }
 
-/// Reads the results of a text: one, or an array of several; never none.
-///
-/// # Errors
-/// It has none, or results of another version, or what ktax does not write.
+/// Reads one result, or an array of results; never returns none.
 pub fn read_results(text: &str) -> Result<Vec<Saved>, SavedError> {
     let heads: Vec<Head> = parse_all(text).map_err(|error| no_head(&error))?;
     if heads.is_empty() {
@@ -109,7 +104,7 @@ pub fn read_results(text: &str) -> Result<Vec<Saved>, SavedError> {
     Ok(all)
 }
 
-/// A text that ends early was begun by ktax; of any other nobody knows who wrote it.
+/// Error for a text without a head. ktax began a text that ends early; others may be anybody's.
 fn no_head(error: &serde_json::Error) -> SavedError {
     match error.is_eof() {
         true => SavedError::Damaged(error.to_string()),
@@ -117,7 +112,7 @@ fn no_head(error: &serde_json::Error) -> SavedError {
     }
 }
 
-/// One, or an array of several.
+/// Parses one value, or an array.
 fn parse_all<T: DeserializeOwned>(text: &str) -> serde_json::Result<Vec<T>> {
     match text.trim_start().starts_with('[') {
         true => serde_json::from_str(text),
@@ -125,7 +120,7 @@ fn parse_all<T: DeserializeOwned>(text: &str) -> serde_json::Result<Vec<T>> {
     }
 }
 
-/// Refuses what has the right form and was not written by ktax.
+/// Refuses text of the right form that ktax did not write.
 fn check_result(result: &SavedResult) -> Result<(), SavedError> {
     match result {
         SavedResult::Bisection(search) if !search.is_sound() => Err(SavedError::Search),
@@ -153,7 +148,6 @@ pub enum SavedError {
 }
 
 impl SavedError {
-    /// Next step for the user.
     pub fn next_step(&self) -> &'static str {
         match self {
             SavedError::NotAResult(_) => "give a file that ktax wrote with --json",

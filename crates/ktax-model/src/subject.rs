@@ -15,9 +15,9 @@ use crate::{Model, is_default};
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// Subject that the change is measured against.
+    /// The reference.
     Base,
-    /// Subject that is measured.
+    /// The Subject that is measured.
     Change,
 }
 
@@ -33,7 +33,7 @@ impl Side {
         }
     }
 
-    /// The one that this is compared with.
+    /// The opposite Side.
     pub fn other(self) -> Side {
         match self {
             Side::Base => Side::Change,
@@ -46,14 +46,11 @@ impl Side {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sides<T> {
-    /// The base's value.
     pub base: T,
-    /// The change's value.
     pub change: T,
 }
 
 impl<T> Sides<T> {
-    /// The value of one Side.
     pub fn get(&self, side: Side) -> &T {
         match side {
             Side::Base => &self.base,
@@ -66,7 +63,6 @@ impl<T> Sides<T> {
         Sides { base: make(self.base), change: make(self.change) }
     }
 
-    /// The value of one Side, to be changed.
     pub fn get_mut(&mut self, side: Side) -> &mut T {
         match side {
             Side::Base => &mut self.base,
@@ -96,8 +92,8 @@ pub struct Machine {
     /// Number of CPUs.
     #[serde(skip_serializing_if = "is_one")]
     pub cpus: u32,
-    /// Number of instructions that each of several CPUs executes in turn. Absent: [`QUANTUM`], and
-    /// [`CONTENDED_QUANTUM`] while they wait for each other.
+    /// Instructions that each of several CPUs executes in turn. If absent, [`QUANTUM`], and
+    /// [`CONTENDED_QUANTUM`] while CPUs wait for each other.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quantum: Option<u32>,
     /// Model that runs beside counting.
@@ -106,35 +102,35 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Most CPUs, as many as the plugin tells apart.
+    /// Most CPUs that the plugin tells apart.
     pub const MOST_CPUS: u32 = 32;
 
-    /// Machine with this number of CPUs, where nothing else is asked for.
+    /// Default machine with this number of CPUs.
     pub fn with_cpus(cpus: u32) -> Machine {
         let machine = Machine { cpus, ..Machine::default() };
         Machine { cpu: machine.usual_cpu().to_owned(), ..machine }
     }
 
-    /// Layouts per Side, where nothing else is asked for. In which order several CPUs execute
-    /// is the largest noise of all, and a row of theirs has more Metrics that can decide it.
+    /// Default number of layouts per Side. With several CPUs the order of execution is the largest
+    /// noise, and more Metrics can decide a row.
     pub fn usual_layouts(&self) -> u32 {
         if self.cpus == 1 { 5 } else { 7 }
     }
 
-    /// QEMU's name of the CPU, where nothing else is asked for. A kernel that sees a hypervisor
-    /// spins on one byte where it has queued locks on a real machine, so several CPUs show none.
+    /// QEMU's name of the default CPU. A kernel that sees a hypervisor spins on one byte instead of
+    /// using queued locks, so several CPUs hide the hypervisor.
     pub fn usual_cpu(&self) -> &'static str {
         if self.cpus == 1 { "max" } else { "max,-hypervisor" }
     }
 }
 
-/// The quantum of several CPUs, where nothing else is asked for.
+/// Default quantum of several CPUs.
 pub const QUANTUM: u32 = 1000;
 
-/// The quantum of several CPUs while they wait for each other.
+/// Quantum of several CPUs while they wait for each other.
 pub const CONTENDED_QUANTUM: u32 = 200;
 
-/// Most machines have one CPU, and files say nothing of it.
+/// True for one CPU, which files leave out.
 fn is_one(cpus: &u32) -> bool {
     *cpus == 1
 }
@@ -166,13 +162,13 @@ pub struct Subject {
     /// Directory of the repository of a revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<String>,
-    /// Kernel settings by their names as sysctl(8) has them, written before the guest is frozen.
+    /// Kernel settings by their names in sysctl(8), written before the guest is frozen.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sysctl: BTreeMap<String, String>,
     /// Modules that only this Side's guest loads, each with its parameters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub modules: Vec<String>,
-    /// The file system of this Side's files, where the other Side has another one.
+    /// File system of this Side's files, if the other Side has another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<Disk>,
     /// Files for this Side's programs and commands, `PATH` or `PATH:AT`.
@@ -184,7 +180,6 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// A Kernel as it comes, and its boot line.
     pub fn new(kernel: &str, boot_line: &str) -> Subject {
         Subject {
             kernel: kernel.to_owned(),
@@ -201,25 +196,25 @@ impl Subject {
         }
     }
 
-    /// Copy with the same Kernel, with an empty boot line and no settings of its own.
+    /// Copy with the same Kernel, an empty boot line, and no settings.
     pub fn kernel_alone(&self) -> Subject {
         let Subject { kernel, config, patches, start_config, tree, .. } = self.clone();
         Subject { config, patches, start_config, tree, ..Subject::new(&kernel, "") }
     }
 
-    /// Copy with the same guest settings, on a Kernel and boot line without names.
+    /// Copy with the same guest settings, but without Kernel and boot line.
     pub fn settings_alone(&self) -> Subject {
         let Subject { sysctl, modules, disk, files, setup, .. } = self.clone();
         Subject { sysctl, modules, disk, files, setup, ..Subject::new("", "") }
     }
 
-    /// Whether its guest has settings that the other Side's need not have.
+    /// True if its guest has settings of its own.
     pub fn has_settings(&self) -> bool {
         self.settings_alone() != Subject::new("", "")
     }
 
-    /// Text that tells it from others with the same Kernel's name: options, patches, boot line,
-    /// then the guest's settings as `key=value`.
+    /// Text that tells it from others with the same Kernel name: options, patches, boot line, then
+    /// the guest's settings as `key=value`.
     pub fn beside_kernel(&self) -> String {
         let start = self.start_config.iter().map(|start| format!("start_config={start}"));
         let words = start.chain(self.config.iter().cloned()).chain(self.patches.iter().cloned());
@@ -239,17 +234,17 @@ impl Subject {
         sysctl.chain(modules).chain(disk).chain(files).chain(setup).collect()
     }
 
-    /// Whether it has the same Kernel, whatever the boot lines and settings.
+    /// True if both have the same Kernel, whatever the boot lines and settings.
     pub fn is_kernel_of(&self, other: &Subject) -> bool {
         self.kernel_alone() == other.kernel_alone()
     }
 
-    /// The revision that its Kernel is built from: of `git:REVISION`.
+    /// Revision of `git:REVISION`, from which its Kernel is built.
     pub fn revision(&self) -> Option<&str> {
         self.kernel.strip_prefix("git:")
     }
 
-    /// Whether it asks for what only a Kernel from source can have.
+    /// True if it needs a Kernel from source.
     pub fn is_built(&self) -> bool {
         !self.config.is_empty()
             || !self.patches.is_empty()
@@ -258,7 +253,7 @@ impl Subject {
     }
 }
 
-/// A word as a shell takes it, on one line: line feeds and the like are escaped.
+/// Word as a shell takes it, on one line; line feeds and the like are escaped.
 fn quoted(word: &str) -> String {
     let quoted = shlex::try_quote(word).map_or_else(|_| word.to_owned(), |word| word.into_owned());
     let on_one_line = |c: char| match c.is_control() {
@@ -268,7 +263,7 @@ fn quoted(word: &str) -> String {
     quoted.chars().map(on_one_line).collect()
 }
 
-/// One deterministic perturbation of a Boot that no honest result may depend on.
+/// Deterministic perturbation of a Boot, on which no honest result may depend.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Layout {
@@ -287,20 +282,19 @@ pub struct Layout {
 pub struct Step {
     /// Position in the Plan, from 0.
     pub index: u32,
-    /// Which Subject.
     pub side: Side,
     /// Index into the Plan's Layouts; Steps of one Layout are a pair.
     pub layout: usize,
 }
 
 impl Step {
-    /// The Boot's directory name: `003-change`.
+    /// Directory name of the Boot: `003-change`.
     pub fn name(&self) -> String {
         format!("{:03}-{}", self.index, self.side.name())
     }
 }
 
-/// The name of a module, and its parameters: of `zram num_devices=2`.
+/// Name and parameters of a module such as `zram num_devices=2`.
 pub fn module_and_parameters(module: &str) -> (&str, &str) {
     module.split_once(' ').unwrap_or((module, ""))
 }
@@ -316,22 +310,20 @@ pub struct Key {
     /// QEMU's machine type; its version is QEMU's.
     #[serde(rename = "machine")]
     pub machine_type: String,
-    /// The shape of the computer.
     #[serde(flatten)]
     pub machine: Machine,
     /// SHA-256 over the guest programs and the plugin.
     pub guest: String,
-    /// SHA-256 of each archive of the user's programs with all that they need, with `+` between
-    /// them; empty where there are none.
+    /// SHA-256 of each archive of the user's programs, joined by `+`; empty without programs.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub programs: String,
-    /// The kernel's modules that are loaded, each with its parameters.
+    /// Kernel modules that are loaded, each with its parameters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub modules: Vec<String>,
 }
 
 impl Key {
-    /// The modules that were asked for beside those of this disk.
+    /// Modules that were asked for, without those of this disk.
     pub fn asked_modules(&self, disk: Option<&Disk>) -> Vec<String> {
         let implied = Disk::with_modules(disk, &[]);
         self.modules.iter().filter(|module| !implied.contains(module)).cloned().collect()
@@ -350,17 +342,15 @@ pub struct Identity {
     /// Release, as `uname -r` prints it: from the setup header of a bzImage, from the banner of a
     /// vmlinux.
     pub release: Option<String>,
-    /// The day of the kernel's package, `2026-01-31`, as the image says it. Absent where the image
-    /// does not, as those that were built here, and in plans of older releases.
+    /// Date of the kernel's package, `2026-01-31`, from the image. Absent for images without it,
+    /// such as those built here, and in plans of older releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub package_date: Option<String>,
     /// The GNU build-id of a vmlinux, in lower-case hexadecimal; a bzImage does not show it.
     pub build_id: Option<String>,
     /// SHA-256 of the config that came with the image, in lower-case hexadecimal.
     pub config_sha256: Option<String>,
-    /// The instruction set.
     pub arch: Arch,
-    /// The form of the image.
     pub format: ImageFormat,
 }
 
@@ -372,7 +362,7 @@ pub enum ImageFormat {
     BzImage,
     /// The uncompressed ELF file, with a PVH entry.
     Vmlinux,
-    /// The kernel as it lies in memory: the `Image` of arm64 and riscv64.
+    /// Kernel as it lies in memory: the `Image` of arm64 and riscv64.
     Image,
 }
 
@@ -410,7 +400,7 @@ impl Arch {
 }
 
 impl Identity {
-    /// The shortest text that tells this Kernel from another: the release, else the build-id.
+    /// Shortest text that tells this Kernel from another: the release, else the build-id.
     pub fn name(&self) -> &str {
         self.release.as_deref().or(self.build_id.as_deref()).unwrap_or(&self.sha256)
     }
@@ -420,25 +410,25 @@ impl Identity {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Disk {
-    /// Type: `ext4`, `xfs`, `btrfs` or `f2fs`; or `overlay`, which lies on tmpfs.
+    /// `ext4`, `xfs`, `btrfs` or `f2fs`; or `overlay`, which lies on tmpfs.
     pub fs: String,
     /// Size in MiB; memory is taken only for what is written.
     pub mib: u32,
     /// Mount options, separated by commas.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub options: String,
-    /// More options of the program that makes it, as a shell takes them: `-O ^metadata_csum`.
+    /// More options for mkfs, as a shell takes them: `-O ^metadata_csum`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub mkfs: String,
-    /// Device that it lies on.
+    /// Device below the file system.
     #[serde(default, skip_serializing_if = "is_default")]
     pub device: BlockDevice,
-    /// Microseconds of the guest's clock that each request takes.
+    /// Latency of each request, in microseconds of the guest's clock.
     #[serde(default, skip_serializing_if = "is_default")]
     pub latency_us: u32,
 }
 
-/// The words that `--disk` takes: the type, then `KEY=VALUE` for each key that is not as usual.
+/// Words of `--disk`: the type, then `KEY=VALUE` for each key that is not the default.
 impl fmt::Display for Disk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Disk { fs, mib, options, mkfs, device, latency_us } = self;
@@ -476,7 +466,7 @@ named_enum! {
 }
 
 impl BlockDevice {
-    /// File in the guest.
+    /// Path in the guest.
     pub fn path(self) -> &'static str {
         match self {
             BlockDevice::Brd => "/dev/ram0",
@@ -491,10 +481,10 @@ impl BlockDevice {
 }
 
 impl Disk {
-    /// The type that lies on tmpfs and no device.
+    /// Type on tmpfs, without a device.
     pub const OVERLAY: &str = "overlay";
 
-    /// The driver's modules, each with its parameters.
+    /// Modules of the driver, each with its parameters.
     pub fn modules(&self) -> Vec<String> {
         if self.fs == Disk::OVERLAY {
             return Vec::new();
@@ -503,13 +493,13 @@ impl Disk {
         let all: &[&str] = match self.device {
             BlockDevice::Brd => &[&format!("brd rd_nr=1 max_part=0 rd_size={kib}")],
             BlockDevice::NullBlk => &["null_blk nr_devices=0"],
-            // zram asks for its compressor by another name than that of the module.
+            // zram's name for its compressor is not that of the module.
             BlockDevice::Zram => &["lzo-rle", "zram num_devices=1"],
         };
         all.iter().map(|module| (*module).to_owned()).collect()
     }
 
-    /// The modules of a disk, if there is one, then more, each once.
+    /// Modules of a disk, if there is one, then `more`, each once.
     pub fn with_modules(disk: Option<&Disk>, more: &[String]) -> Vec<String> {
         let mut all: Vec<String> = disk.map_or_else(Vec::new, Disk::all_modules);
         let new: Vec<String> = more.iter().filter(|name| !all.contains(name)).cloned().collect();
@@ -517,13 +507,13 @@ impl Disk {
         all
     }
 
-    /// The modules of the driver and of the file system.
+    /// Modules of the driver and of the file system.
     pub fn all_modules(&self) -> Vec<String> {
         self.modules().into_iter().chain([self.fs.clone()]).collect()
     }
 
-    /// Settings that make the device: files of the guest and what is written to each, in this
-    /// order; a directory has nothing.
+    /// Settings that make the device: files of the guest with the text for each, in order; a
+    /// directory has no text.
     pub fn settings(&self) -> Vec<(String, String)> {
         const NULL: &str = "/sys/kernel/config/nullb/nullb0";
         let null = |name: &str, value: String| (format!("{NULL}/{name}"), value);
@@ -549,6 +539,6 @@ impl Disk {
         }
     }
 
-    /// Size in MiB, unless another one is asked for.
+    /// Default size.
     pub const USUAL_MIB: u32 = 320;
 }

@@ -7,55 +7,52 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Failure, Identity, Side, Sides, Signature, UserProgram, Workload};
 
-/// Part of a Plan that only timed pairs need.
+/// Part of a Plan for timed pairs only.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TimesPlan {
-    /// The name of the engine.
     pub engine: String,
-    /// Machines that the engine runs both Sides on.
+    /// Machines for both Sides.
     pub runs_on: RunsOn,
-    /// So many pairs and one look; where absent, a pilot decides and there are five looks.
+    /// Fixed number of pairs, with one look; if absent, a pilot decides and there are five looks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairs: Option<u32>,
-    /// No more pairs than this.
+    /// Largest number of pairs.
     pub most_pairs: u32,
-    /// Number of runs of each row in a Boot; the Boot's value is their median.
+    /// Number of runs of each row in a Boot; their median is the Boot's value.
     pub loops: u32,
-    /// Whether to go on, with a warning, where the Sides differ in more than was declared.
+    /// Go on, with a warning, if the Sides differ in more than was declared.
     #[serde(default)]
     pub allow_differences: bool,
-    /// Shape of the guests.
     #[serde(default)]
     pub machine: TimedMachine,
-    /// Subjects that are compared.
     pub subjects: Sides<TimedSubject>,
-    /// Kernels of guests, by the names that the Subjects have for them.
+    /// Kernels of guests, by the Subjects' names for them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub kernels: BTreeMap<String, Identity>,
-    /// Programs of the user's, of which each is a row that decides.
+    /// Programs of the user; each is a row that decides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<UserProgram>,
-    /// In guests: SHA-256 of the archive with all that they need.
+    /// In guests: SHA-256 of the archive with the programs.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub packed: String,
-    /// On the running kernel: which they are.
+    /// On the running kernel: identity of the programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub programs_here: Option<ProgramsHere>,
-    /// The parameters whose values make a curve of the rows.
+    /// Parameters whose values make a curve of the rows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub swept: Vec<String>,
-    /// The rows that decide.
+    /// Rows that decide.
     pub headline: Vec<Workload>,
-    /// The rows that are looked at besides.
+    /// Rows that do not decide.
     pub secondary: Vec<Workload>,
 }
 
-/// Programs that run where they are.
+/// Programs that run without being copied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramsHere {
-    /// The directory in which they start.
+    /// Directory in which they start.
     pub directory: String,
     /// SHA-256 of the programs, their arguments with the files that they name, and their standard
     /// input.
@@ -63,18 +60,18 @@ pub struct ProgramsHere {
 }
 
 impl TimesPlan {
-    /// Whether the Sides are kernels that the user boots: no pairs then, but blocks.
+    /// True if the Sides are kernels that the user boots: then there are no pairs, but blocks.
     pub fn is_in_blocks(&self) -> bool {
         let Sides { base, change } = &self.subjects;
         self.runs_on == RunsOn::RunningKernel && base.kernel != change.kernel
     }
 
-    /// Whether a Side is the running kernel.
+    /// True if a Side is the running kernel.
     pub fn is_here(&self) -> bool {
         self.runs_on == RunsOn::RunningKernel || self.subjects.base.bare_metal
     }
 
-    /// Whether that Side runs in a guest.
+    /// True if that Side runs in a guest.
     pub fn is_guest(&self, side: Side) -> bool {
         self.runs_on == RunsOn::Guests && !self.subjects.get(side).bare_metal
     }
@@ -85,7 +82,7 @@ impl TimesPlan {
     }
 }
 
-/// Machines that an engine runs Subjects on.
+/// Machines that run the Subjects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunsOn {
@@ -104,8 +101,7 @@ pub struct TimedSubject {
     /// that the user boots for this Side; the Sides are then measured in blocks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
-    /// Whether the base of a guest is no guest, but this machine itself, so that what is compared
-    /// is what being a guest costs.
+    /// True if the base is this machine itself, so that the cost of being a guest is compared.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub bare_metal: bool,
     /// Kernel parameters of a guest.
@@ -127,7 +123,7 @@ pub struct TimedSubject {
 }
 
 impl TimedSubject {
-    /// Sets what is known by a name: `thp`, `governor`, `kernel`, or a sysctl's.
+    /// Sets `thp`, `governor`, `kernel`, or a sysctl by name.
     pub fn set(&mut self, name: &str, value: &str) {
         let value = value.to_owned();
         match name {
@@ -138,7 +134,7 @@ impl TimedSubject {
         }
     }
 
-    /// Whether a setting of that name is made.
+    /// True if this setting is made.
     pub fn sets(&self, name: &str) -> bool {
         match name {
             "thp" => self.thp.is_some(),
@@ -161,7 +157,7 @@ pub enum Accelerator {
 }
 
 impl Accelerator {
-    /// QEMU's name of it.
+    /// QEMU's name.
     pub fn name(self) -> &'static str {
         match self {
             Accelerator::Kvm => "kvm",
@@ -169,7 +165,7 @@ impl Accelerator {
         }
     }
 
-    /// The CPU model of a guest that is given none: as much of one as the accelerator has.
+    /// Default CPU model of a guest: the most that the accelerator has.
     pub fn cpu(self) -> &'static str {
         match self {
             Accelerator::Kvm => "host",
@@ -186,14 +182,13 @@ pub struct TimedMachine {
     pub cpu: String,
     /// Memory in MiB.
     pub memory_mib: u32,
-    /// Number of CPUs: vCPUs, as files say.
+    /// Number of vCPUs.
     #[serde(rename = "vcpus")]
     pub cpus: u32,
-    /// On so many CPUs of this machine, the quiet ones; fewer than vCPUs is overcommit. Absent: as
-    /// many as vCPUs, or all that there are.
+    /// Number of CPUs of this machine, the quiet ones; fewer than vCPUs is overcommit. If absent,
+    /// as many as vCPUs, or all that there are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cores: Option<u32>,
-    /// Accelerator.
     pub accelerator: Accelerator,
 }
 
@@ -205,19 +200,19 @@ impl Default for TimedMachine {
     }
 }
 
-/// Facts of a machine that change times: by name (`model::fact`), as the kernel
-/// spells it; what it does not say is not there.
+/// Facts of a machine that change times, by name (`model::fact`), as the kernel spells them;
+/// unknown facts are left out.
 pub type Facts = BTreeMap<String, String>;
 
 /// Measurements of one row in one Boot.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TimedRun {
-    /// Nanoseconds of each operation, one value for each loop.
+    /// Nanoseconds per operation, one value for each loop.
     pub loops_ns: Vec<f64>,
     /// Work signature of the last loop.
     pub signature: Signature,
-    /// Reason why the loops ended, if not with the last of them.
+    /// Reason why the loops ended early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
 }
@@ -235,18 +230,17 @@ pub struct TimedBoot {
     pub lost: Option<Failure>,
 }
 
-/// Other work of the machine while something was measured. Shares are of the time of the CPUs in
-/// use.
+/// Other work of the machine during a measurement. Shares are of the time of the CPUs in use.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Noise {
-    /// Duration in seconds.
+    /// In seconds.
     pub seconds: f64,
     /// CPUs in use: those where vCPUs are kept, else all that ktax may use.
     pub cpus: u32,
     /// Time in which a hypervisor ran something else.
     pub steal_percent: f64,
-    /// Time of tasks and interrupts that are not of what is measured.
+    /// Time of tasks and interrupts that do not belong to the measurement.
     pub others_percent: f64,
     /// Number of times that a CPU was slowed down for its heat.
     pub throttled: u64,
@@ -260,11 +254,10 @@ pub struct TimedPair {
     pub index: u32,
     /// An A/A pair: the base in both places.
     pub is_control: bool,
-    /// Whether what stands in the place of the change ran first.
+    /// True if the Boot in the place of the change ran first.
     pub change_first: bool,
-    /// Measurements in each place.
+    /// Boots in each place.
     pub boots: Sides<TimedBoot>,
-    /// Other work of the machine.
     pub noise: Noise,
 }
 
@@ -274,25 +267,23 @@ pub struct TimedPair {
 pub struct TimedBlock {
     /// Position among all blocks, from 0.
     pub index: u32,
-    /// Which Side.
     pub side: Side,
-    /// The kernel's name of that boot: `/proc/sys/kernel/random/boot_id`.
+    /// The kernel's id of that boot: `/proc/sys/kernel/random/boot_id`.
     pub boot_id: String,
-    /// Boots, one after the other.
+    /// In order of time.
     pub boots: Vec<TimedBoot>,
-    /// Other work of the machine.
     pub noise: Noise,
 }
 
-/// A ratio of change to base, as in 1.05, with the interval in which it lies.
+/// Ratio of change to base, such as 1.05, with its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ratio {
     /// Hodges and Lehmann's estimate.
     pub estimate: f64,
-    /// The interval's lower end; 0 where it has none.
+    /// Lower end of the interval; 0 if it has none.
     pub low: f64,
-    /// Upper end of the interval; absent where it has none.
+    /// Upper end of the interval; absent if it has none.
     pub high: Option<f64>,
 }
 
@@ -300,9 +291,8 @@ pub struct Ratio {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AaControl {
-    /// Number of pairs.
     pub pairs: usize,
-    /// Their ratio; 1 where the machine is fair.
+    /// Ratio of the pairs; 1 on a fair machine.
     pub ratio: Ratio,
     /// Standard deviation of the pairs, in percent.
     pub spread_percent: f64,
@@ -312,11 +302,10 @@ pub struct AaControl {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PairRatio {
-    /// Place among all pairs, from 0.
+    /// Position among all pairs, from 0.
     pub pair: u32,
-    /// Change over base; of an A/A pair the base in the change's place over the base.
+    /// Change over base; for an A/A pair, the base in the change's place over the base.
     pub ratio: f64,
-    /// Whether it is an A/A pair.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_control: bool,
 }
@@ -325,68 +314,66 @@ pub struct PairRatio {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TimesEvidence {
-    /// Nanoseconds of an operation: the median over the Boots, each the median of its loops. Absent
-    /// where no Boot of a Side has times.
+    /// Nanoseconds per operation: the median over the Boots, each the median of its loops. Absent
+    /// if no Boot of a Side has times.
     pub ns: Sides<Option<f64>>,
     /// Change over base.
     pub ratio: Option<Ratio>,
-    /// Number of pairs.
     pub pairs: usize,
-    /// Number of rows that are tested together: the p-value is corrected for these.
+    /// Number of rows tested together, for which the p-value is corrected.
     pub family: usize,
-    /// The p-value, corrected for the looks and the family.
+    /// p-value, corrected for the looks and the family.
     pub p_adjusted: f64,
-    /// The minimum detectable effect, in percent; absent where there is none.
+    /// Minimum detectable effect in percent; absent if there is none.
     pub detectable_percent: Option<f64>,
-    /// The A/A pairs; absent where there are fewer than two.
+    /// Absent with fewer than two A/A pairs.
     pub control: Option<AaControl>,
-    /// Percent of the base's variance that lies between Boots, the rest being between loops: at 100
-    /// only more pairs help.
+    /// Percent of the base's variance between Boots; the rest is between loops. At 100 only more
+    /// pairs help.
     pub between_boots_percent: Option<f64>,
-    /// The pairs in the order of time; empty in results of older releases.
+    /// Pairs in order of time; empty in results of older releases.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<PairRatio>,
 }
 
-/// Point of a curve where the faster Side becomes the slower one.
+/// Point of a curve at which the faster Side becomes the slower one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Crossing {
     /// Common part of the rows' names.
     pub family: String,
-    /// Which parameter changes along the curve.
+    /// Swept parameter.
     pub parameter: String,
-    /// Between these two of its values.
+    /// Neighbouring values of the parameter on both sides of the crossing.
     pub between: (u64, u64),
-    /// At about this one, were the ratio's logarithm a straight line in the parameter's.
+    /// Approximate value at the crossing, if the ratio's logarithm is a straight line in the
+    /// parameter's.
     pub at: f64,
-    /// The ratios at both.
+    /// Ratios at both values of `between`.
     pub ratios: (Ratio, Ratio),
-    /// Whether both differ from 1 by more than chance.
+    /// True if both ratios differ from 1 by more than chance.
     pub certain: bool,
 }
 
-/// Data of the pairs about all rows together.
+/// Data of the pairs for all rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TimesComparison {
     /// Seed of the order of the pairs.
     pub seed: u64,
-    /// Plan of the run.
     pub plan: TimesPlan,
     /// Pairs on disk.
     pub pairs: usize,
     /// A/A pairs on disk.
     pub controls: usize,
-    /// Reason why this machine cannot measure; then every row is inconclusive.
+    /// Reason why this machine cannot measure; every row is then inconclusive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfit: Option<String>,
     /// Facts of the machine in the first Boot of each Side.
     pub facts: Sides<Facts>,
-    /// After so many pairs of the change there was a look.
+    /// Numbers of pairs at which there was a look.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub looks: Vec<usize>,
-    /// Crossings of the curves of the swept parameters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub crossings: Vec<Crossing>,
 }

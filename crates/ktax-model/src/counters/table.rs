@@ -4,16 +4,15 @@
 //! tables in `docs/`. The build script of ktax-engine compiles this file, too, so it uses nothing
 //! of this crate.
 
-/// A counter: its names, and what it counts.
+/// A counter, with its names and its meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CounterRow {
-    /// Which counter.
     pub counter: Counter,
-    /// Name in files and, but for those of [`Basic`], of the Metric.
+    /// Name in files; also of the Metric, except for [`Basic`].
     pub name: &'static str,
     /// Unit of one value.
     pub unit: &'static str,
-    /// What is counted, as Markdown.
+    /// Meaning, as Markdown.
     pub meaning: &'static str,
 }
 
@@ -32,10 +31,10 @@ macro_rules! counters {
             }
 
             impl $Group {
-                /// All of the group, in the order in which they are printed.
+                /// All of the group, in print order.
                 pub const ALL: [$Group; [$($name),+].len()] = [$($Group::$Variant),+];
 
-                /// Names of all, in the same order.
+                /// All names, in print order.
                 pub const NAMES: &[&str] = &[$($name),+];
 
                 /// Name in files and on the screen.
@@ -57,7 +56,6 @@ macro_rules! counters {
             $($(#[$meta])* $Group($Group),)+
         }
 
-        /// All counters.
         pub const COUNTERS: [CounterRow; [$($($name),+),+].len()] = [
             $($(CounterRow {
                 counter: Counter::$Group($Group::$Variant),
@@ -151,7 +149,7 @@ counters! {
 }
 
 impl Counter {
-    /// Place in [`COUNTERS`].
+    /// Index in [`COUNTERS`].
     pub const fn index(self) -> usize {
         match self {
             Counter::Basic(counter) => counter as usize,
@@ -160,7 +158,7 @@ impl Counter {
         }
     }
 
-    /// Its row of the table.
+    /// Row of the table.
     pub const fn row(self) -> CounterRow {
         COUNTERS[self.index()]
     }
@@ -174,15 +172,14 @@ impl Counter {
         }
     }
 
-    /// The counter of that name in a group.
     pub fn named(group: &str, name: &str) -> Option<Counter> {
         let row = COUNTERS.iter().find(|row| row.name == name && row.counter.group() == group);
         row.map(|row| row.counter)
     }
 }
 
-/// Header of the plugin: kinds of costly instructions, which have places of their own, and columns,
-/// of which each function has one.
+/// Header of the plugin: kinds of costly instructions, which have places of their own, and the
+/// columns of each function.
 pub fn plugin_header() -> String {
     let mut costly = vec![("COSTLY_NONE".to_owned(), "none")];
     let mut columns = Vec::new();
