@@ -1,19 +1,19 @@
-//! How KVM reports exits and entries on each architecture: the same facts for live recordings, for
-//! traces as text, and for messages.
+//! Exits and entries of KVM on each architecture: one table for live recordings, for traces as
+//! text, and for messages.
 
 /// The tracepoints of one KVM.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Architecture {
     pub name: &'static str,
-    /// The guest is entered at each of these; none where KVM has no such tracepoint.
+    /// Tracepoints at which the guest is entered; empty if KVM has none.
     pub entries: &'static [&'static str],
-    /// The guest has been left.
+    /// Tracepoint at which the guest has been left.
     pub exit: &'static str,
-    /// The field of an exit's record with the reason, and another that tells reasons apart.
+    /// Field of an exit's record with the reason, and another that tells reasons apart.
     pub reason: &'static str,
     pub detail: Option<&'static str>,
-    /// The lists of names with which the kernel prints a record; ktax needs them only for records
-    /// that nobody printed with names.
+    /// Lists of names with which the kernel prints a record, needed only for records that nobody
+    /// printed with names.
     pub print: &'static str,
 }
 
@@ -47,7 +47,7 @@ const USUAL: Architecture = Architecture {
     print: "",
 };
 
-/// Every KVM. A kernel is of the first one whose tracepoints and fields it has.
+/// All KVMs. A kernel is of the first one whose tracepoints and fields it has.
 pub static ARCHITECTURES: [Architecture; 8] = [
     Architecture {
         name: "x86",
@@ -96,10 +96,10 @@ pub static ARCHITECTURES: [Architecture; 8] = [
     },
 ];
 
-/// The field that says whether the guest of book3s HV waits.
+/// Field that is set if the guest of book3s HV waits.
 pub const CEDED: &str = "ceded";
 
-/// End of a reason whose guest waits (H_CEDE).
+/// Suffix of a reason whose guest waits (H_CEDE).
 pub const CEDED_SUFFIX: &str = ", ceded";
 
 impl Architecture {
@@ -121,7 +121,7 @@ pub fn is_exit(event: &str) -> bool {
     ARCHITECTURES.iter().any(|one| is_event(one.exit, event))
 }
 
-/// Returns whether `subsystem:name` has this name: traces of trace-cmd leave out the subsystem.
+/// Returns true if `subsystem:name` has this name: traces of trace-cmd leave out the subsystem.
 fn is_event(full: &str, event: &str) -> bool {
     full.split_once(':').is_some_and(|(_, name)| name == event)
 }
@@ -157,7 +157,7 @@ const MAY_SLEEP: [&str; 22] = [
     "WAIT",
 ];
 
-/// Returns whether KVM may put the thread of the vCPU to sleep after an exit for this reason.
+/// Returns true if KVM may put the thread of the vCPU to sleep after an exit for this reason.
 pub fn may_sleep(reason: &str) -> bool {
     MAY_SLEEP.contains(&reason) || reason.ends_with(CEDED_SUFFIX)
 }
@@ -177,7 +177,7 @@ pub(super) const SCAUSE: [(u64, &str); 11] = [
     (1 << 63 | 12, "guest external interrupt"),
 ];
 
-/// The name of a number as the kernel prints it; what has no name stays a number.
+/// Returns the kernel's name for a number; a number without a name is returned as it is.
 pub(super) fn scause_name(text: &str) -> &str {
     let code = text.strip_prefix("0x").and_then(|hex| u64::from_str_radix(hex, 16).ok());
     let known = SCAUSE.iter().find(|(number, _)| Some(*number) == code);

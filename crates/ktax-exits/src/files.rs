@@ -27,7 +27,7 @@ pub enum FileKind {
     Trace,
 }
 
-/// Returns the format of a file; `None` where it has no exit table.
+/// Returns the format of a file; `None` if it has no exit table.
 pub fn kind(text: &str) -> Option<FileKind> {
     let has_timings = || debugfs::read_book3s_hv(text).is_ok_and(|tables| !tables.is_empty());
     // A trace is tried last: any number of other events may come before KVM's first.
@@ -56,7 +56,7 @@ pub fn read(text: &str, per: Per) -> Result<Vec<ExitTable>> {
     if tables.is_empty() { Err(trace::unread(text)) } else { Ok(tables) }
 }
 
-/// Returns whether a table comes from a file to which the kernel only adds.
+/// Returns true if the table comes from a file to which the kernel only adds.
 pub(crate) fn is_cumulative(table: &ExitTable) -> bool {
     [debugfs::E500, debugfs::BOOK3S_HV].contains(&table.source.as_str())
 }

@@ -33,25 +33,23 @@ pub use init::{CommandOutput, main as init};
 pub use initramfs::{FREEZE_PATH, GIVEN_MAX, Given, THIS_PROGRAM};
 pub use x86::{Guest, X86Guests, X86Setup};
 
-/// Runs guests of a KVM host within QEMU. For guest experiments it is what
-/// [`Engine`](ktax_engine::Engine) is for counts: a Step boots a host, and each row is a guest.
-///
-/// One Side, Layout and row always give the same table, to the byte.
+/// Runs guests of a KVM host within QEMU: a Step boots a host, and each row is a guest. Equal Side,
+/// Layout and row give the same table, to the byte.
 pub trait GuestEngine: Sync {
     /// A shell script that boots the host by hand; `$1` names a file with a row's order.
     fn script(&self, side: Side, layout: &Layout) -> String;
-    /// Boots a Side's host under a Layout, up to where its guests can start.
+    /// Boots a Side's host under a Layout, up to the point where its guests can start.
     fn boot(&self, side: Side, layout: &Layout) -> Result<Box<dyn ReadyHost + '_>, Stop>;
 }
 
-/// A host that has booted. Each row runs in a host of its own that is equal to this one, so that
-/// no guest sees what another left.
+/// A host that has booted. Each row runs in an equal host of its own, so that no guest sees traces
+/// of another.
 pub trait ReadyHost {
-    /// Returns the console of the boot that the rows go on from; `None` where each row boots.
+    /// Returns the console of the boot that all rows share; `None` if each row boots.
     fn console(&self) -> Option<Vec<u8>>;
     /// Returns the kernel threads that still ran when the host was ready.
     fn busy(&self) -> Vec<String>;
-    /// Returns what the host is told to do for this row: the content of `orders/ROW`.
+    /// Returns the order for this row's host: the content of `orders/ROW`.
     fn order(&self, row: usize) -> String;
     /// Runs the work of this row, an index into the engine's rows, as a guest and records it.
     fn run(&self, row: usize) -> Result<Recorded, Stop>;
@@ -63,7 +61,7 @@ pub struct Recorded {
     pub run: ExitRun,
     /// Work that a program reports; empty for other work.
     pub signature: Signature,
-    /// The console of the row's own host, and that of its guest where it has one.
+    /// Console of the row's own host, and of its guest if it has a console.
     pub console: Vec<u8>,
 }
 
@@ -75,14 +73,14 @@ fn unprepared(path: &Path) -> impl Fn(io::Error) -> Error {
     }
 }
 
-/// The failure of a row whose file cannot be read or written.
+/// Makes the failure of a row whose file cannot be read or written.
 fn unprepared_row(path: &Path) -> impl Fn(io::Error) -> Stop {
     let operation = format!("cannot prepare {} for the KVM host", path.display());
     move |error| Failure::Host { operation: operation.clone(), reason: error.to_string() }.into()
 }
 
-/// The error of a host that gave no answer; a host that does not run is a guest's kernel that does
-/// not.
+/// Makes the error of a host without an answer; a host that does not run is a fault of the guest's
+/// kernel.
 fn no_answer(stop: Stop) -> Error {
     let (failure, console) = match stop {
         Stop::Cancelled => return Error::cancelled(),
@@ -105,8 +103,8 @@ fn new_scratch(parent: &Path) -> io::Result<Scratch> {
     Scratch::create(parent)
 }
 
-/// Options for exact time, as in the exact engine: one instruction is one virtual nanosecond, idle
-/// time is skipped, and random numbers follow from the Layout's seed.
+/// Returns options for exact time, as in the exact engine: one instruction is one virtual
+/// nanosecond, idle time is skipped, and random numbers follow from the Layout's seed.
 fn exact_time(layout: &Layout) -> String {
     let seed = layout.seed;
     format!("-accel {TRANSLATOR} -smp 1 -icount shift=0,sleep=off -seed {seed}")
@@ -123,7 +121,7 @@ fn boot_line(first: &str, layout: &Layout, more: &[&str]) -> String {
     words.filter(|words| !words.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns a shell script that starts `program` with these arguments and `more`, which may use
+/// Returns a shell script that starts `program` with these arguments and with `more`, which may use
 /// `$1`.
 fn script(program: &Path, args: Vec<String>, comment: &str, more: &str) -> String {
     let quote = |word: String| format!("'{}'", word.replace('\'', r"'\''"));

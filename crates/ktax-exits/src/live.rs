@@ -30,11 +30,11 @@ pub use tracepoints::{Level, Names, Tracefs};
 
 /// A source of events, which it adds up.
 trait Source {
-    /// Returns the name in tables.
+    /// Returns the name for tables.
     fn name(&self) -> &'static str;
-    /// Takes new events; to be called some times a second.
+    /// Takes new events; call it some times a second.
     fn poll(&mut self) -> Result<()>;
-    /// Returns all so far.
+    /// Returns the recording so far.
     fn recording(&self) -> Result<Recording>;
     /// Takes the last events and detaches from the kernel.
     fn finish(&mut self) -> Result<()>;
@@ -46,13 +46,13 @@ fn now_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// An error about the machine that ktax runs on. It may have names of other users' processes.
+/// Makes an error about the machine that ktax runs on. It may have names of other users' processes.
 fn error(message: impl Display, next: impl Display) -> Error {
     let next = next.to_string();
     Error::host(escape(&message.to_string())).next(escape(&next))
 }
 
-/// How an error about eBPF begins.
+/// Start of an error about eBPF.
 const NO_EBPF: &str = "this kernel refuses eBPF";
 
 fn no_ebpf(reason: io::Error) -> Error {
@@ -75,7 +75,7 @@ pub enum Via {
     ExitTimes,
 }
 
-/// The user's choice; `None` means the best that this machine has.
+/// Recorder that the user chose; `None` means the best that this machine has.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RecorderChoice {
     pub level: Option<Level>,
@@ -85,11 +85,11 @@ pub struct RecorderChoice {
 pub struct Recorder {
     process: u32,
     title: String,
-    /// Whether the VM ran before.
+    /// True if the VM ran before.
     is_running: bool,
-    /// Whether the recorded work is over: then a thread counts to its last exit.
+    /// True if the recorded work is over: then a thread counts to its last exit.
     is_over: bool,
-    /// Why eBPF could not be used.
+    /// Reason why eBPF could not be used.
     refused: Option<Error>,
     began_ns: u64,
     backend: Backend,
@@ -108,8 +108,8 @@ struct WatchedLevel {
 
 impl Recorder {
     /// Starts recording. Without a chosen Level it records both, since some KVMs have the
-    /// tracepoint kvm_exit and never fire it. What `is_running` is recorded from now on, and
-    /// another VM from its first entry on.
+    /// tracepoint kvm_exit and never fire it. With `is_running` the VM is recorded from now on,
+    /// otherwise from its first entry on.
     pub fn attach(
         process: &Process,
         title: &str,
@@ -126,7 +126,7 @@ impl Recorder {
         Ok(Recorder { process, title, is_running, is_over: false, refused, began_ns, backend })
     }
 
-    /// Takes new events; to be called some times a second.
+    /// Takes new events; call it some times a second.
     pub fn poll(&mut self) -> Result<()> {
         let levels = match &mut self.backend {
             Backend::Statistics(_) => return Ok(()),
@@ -134,7 +134,7 @@ impl Recorder {
             Backend::Events(levels) => levels,
         };
         levels.iter_mut().try_for_each(|level| level.source.poll())?;
-        // Once the better one is known to work, the other would only cost time.
+        // Once the better level is known to work, the other would only cost time.
         if levels.len() > 1 && !levels[0].source.recording()?.rows.is_empty() {
             levels.truncate(1);
         }
@@ -153,8 +153,8 @@ impl Recorder {
         Ok(tables)
     }
 
-    /// Stops recording and returns the tables; with `is_over` a thread counts to its last exit. The
-    /// kernel is left as it was.
+    /// Stops recording and returns the tables; with `is_over` a thread counts to its last exit.
+    /// Restores the kernel's state.
     pub fn finish(mut self, per: Per, is_over: bool) -> Result<Vec<ExitTable>> {
         self.is_over = is_over;
         match &mut self.backend {
@@ -204,7 +204,7 @@ impl Recorder {
         Ok(tables)
     }
 
-    /// Returns the warnings of the level of this number.
+    /// Returns the warnings of the level with this number.
     fn warnings(&self, recording: &Recording, level: usize) -> Vec<Warning> {
         let mut warnings = Vec::new();
         let mut warn = |fact: String, next_step: &str| {

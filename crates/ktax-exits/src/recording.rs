@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use ktax_model::RecorderCost;
 use ktax_stats::histogram::{BUCKETS, bucket};
 
-/// Why a guest was left: the architecture's number, and a detail that says how to read it.
+/// Reason of an exit: the architecture's number, and a detail that says how to read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reason {
     /// `exit_reason`, `scause`, `KVM_EXIT_*`; a negative errno sign-extended.
@@ -34,10 +34,10 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// The first stage without a CPU. A thread that sleeps in the VMM stays in `User`.
+    /// First stage without a CPU. A thread that sleeps in the VMM stays in `User`.
     pub const FIRST_OFF: Stage = Stage::Halted;
 
-    /// Returns whether the thread lost its CPU and has none yet.
+    /// Returns true if the thread lost its CPU and has none yet.
     pub fn is_off(self) -> bool {
         self as usize >= Stage::FIRST_OFF as usize
     }
@@ -96,22 +96,22 @@ impl Times {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thread {
     pub name: String,
-    /// When it first entered or left a guest, ns of CLOCK_MONOTONIC; 0 before that.
+    /// Time of its first entry or exit, ns of CLOCK_MONOTONIC; 0 before that.
     pub first: u64,
-    /// When it was last seen.
+    /// Time of its last event.
     pub last: u64,
-    /// The interval that has begun and not ended, and when it began.
+    /// Interval that has begun and not ended, and its start.
     pub open: Option<(Reason, u64)>,
     /// Exits after an exit, and entries after an entry: the event between them is missing.
     pub unpaired: u64,
 }
 
-/// All that a source has recorded.
+/// Threads and rows that a source has recorded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recording {
     pub threads: BTreeMap<u32, Thread>,
     pub rows: BTreeMap<(u32, Reason), Times>,
-    /// When the recording ended, ns of CLOCK_MONOTONIC; nothing while it goes on.
+    /// End of the recording, ns of CLOCK_MONOTONIC; `None` while it goes on.
     pub until: Option<u64>,
     /// Events that are in no row.
     pub lost: u64,
@@ -144,7 +144,7 @@ pub enum VcpuEvent {
 struct ThreadState {
     thread: Thread,
     stage: Stage,
-    /// The stage in which it lost its CPU.
+    /// Stage in which it lost its CPU.
     saved: Stage,
     parts: [u64; STAGES],
 }
@@ -154,7 +154,6 @@ struct ThreadState {
 pub struct Fold {
     threads: BTreeMap<u32, ThreadState>,
     rows: BTreeMap<(u32, Reason), Times>,
-    /// Events that never came.
     pub lost: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Exit tables: made of recordings, and the difference and the sum of tables of files to which a
+//! Exit tables made of recordings, and the difference and the sum of tables of files to which a
 //! kernel only adds.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ pub enum Per {
 }
 
 impl Per {
-    /// Returns the wanted tables; where no vCPU was seen, the table of the VM.
+    /// Returns the wanted tables; if no vCPU was seen, the table of the VM.
     pub(super) fn choose(
         self,
         vm: impl Fn() -> ExitTable,
@@ -36,18 +36,18 @@ impl Per {
     }
 }
 
-/// A Recording, and what a table has beside it.
+/// A Recording, with further inputs of a table.
 pub(super) struct Recorded<'a> {
     pub recording: &'a Recording,
     pub of: &'a str,
     pub source: &'a str,
     pub name: &'a dyn Fn(Reason) -> String,
-    /// When the recording began, ns, if it was of a VM that ran already; otherwise, and where
-    /// nobody knows, it is from the first event on.
+    /// Start of the recording, ns, if the VM ran already; otherwise, and if unknown, it starts at
+    /// the first event.
     pub began: Option<u64>,
-    /// When the recording of a thread ended, ns.
+    /// Returns the end of a thread's recording, ns.
     pub end: &'a dyn Fn(u32, &Thread) -> u64,
-    /// The threads that have counts alone.
+    /// Threads that have counts alone.
     pub counted: &'a CountedExits,
     pub has_switches: bool,
     pub may_sleep: &'a dyn Fn(Reason) -> bool,
@@ -56,9 +56,9 @@ pub(super) struct Recorded<'a> {
 /// Exits of threads whose entries were not recorded: they have no times.
 #[derive(Debug, Default)]
 pub(super) struct CountedExits {
-    /// How often every thread left the guest, by thread id and reason.
+    /// Number of exits by thread id and reason.
     pub exits: BTreeMap<(u32, Reason), u64>,
-    /// The threads without entries.
+    /// Threads without entries.
     pub untimed: BTreeSet<u32>,
 }
 
@@ -105,7 +105,7 @@ impl Recorded<'_> {
         }
     }
 
-    /// Rows of how often these threads left the guest, by reason, without times.
+    /// Returns the number of exits of these threads by reason, without times.
     fn counts(&self, tids: &[u32]) -> Vec<ExitRow> {
         let mut counts: BTreeMap<Reason, u64> = BTreeMap::new();
         let ours = self.counted.exits.iter().filter(|((tid, _), _)| tids.contains(tid));
@@ -155,8 +155,8 @@ impl Recorded<'_> {
         }
     }
 
-    /// Recorded time, ns: of the whole recording, or from the first event of these threads to the
-    /// last end.
+    /// Returns the recorded time, ns: of the whole recording, or from the first event of these
+    /// threads to the last end.
     fn elapsed_ns(&self, tids: &[u32]) -> Option<u64> {
         if let Some(began) = self.began {
             let threads = self.recording.threads.iter();
@@ -211,8 +211,8 @@ fn warnings(account: &ExitAccount) -> Vec<Warning> {
     warnings
 }
 
-/// Returns the difference of two reads. The minimum and the maximum are known only where they
-/// changed between the reads.
+/// Returns the difference of two reads. Minimum and maximum are known only if they changed between
+/// the reads.
 pub fn since(earlier: &ExitTable, later: &ExitTable) -> Result<ExitTable> {
     for table in [earlier, later] {
         if !is_cumulative(table) {
@@ -288,8 +288,8 @@ fn subtract_row(before: &ExitRow, after: &ExitRow) -> Result<ExitRow> {
     })
 }
 
-/// Returns the sum of several tables, with the rows that all have. It has a minimum, a maximum or a
-/// deviation only where all tables have it.
+/// Returns the sum of several tables, with the rows that all have. A minimum, a maximum or a
+/// deviation is absent unless all tables have it.
 pub fn together(title: String, source: String, tables: &[ExitTable]) -> ExitTable {
     let mut rows: Vec<ExitRow> = Vec::new();
     for row in tables.iter().flat_map(|table| &table.rows) {
@@ -312,7 +312,7 @@ pub fn together(title: String, source: String, tables: &[ExitTable]) -> ExitTabl
     ExitTable { of: title, source, rows_are, rows, warnings, ..ExitTable::default() }
 }
 
-/// Adds a row of the same reason. A time or a number that one of them lacks is lacking then.
+/// Adds a row of the same reason. A time or a number that one of them lacks becomes absent.
 pub(crate) fn add_row(all: &mut ExitRow, one: &ExitRow) {
     let both = |a: Option<u64>, b: Option<u64>, choose: fn(u64, u64) -> u64| {
         a.zip(b).map(|(a, b)| choose(a, b))

@@ -26,10 +26,9 @@ use ktax_model::{Error, Result};
 pub use raw::Loops;
 pub use vcpu::{Account, VcpuAccount};
 
-/// How a guest ended, if not by an error.
+/// End of a guest without an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GuestEnd {
-    /// The guest ended itself.
     ByGuest,
     BySignal,
 }

@@ -15,7 +15,7 @@ const HEADER: &str = "type\tcount\tmin\tmax\tsum\tsum_squared";
 
 const NAME_WIDTH: usize = 12;
 
-/// Rows that the kernel has no names for and prints as `(null)`, by their place among 30: two of
+/// Rows that the kernel has no names for and prints as `(null)`, by their index among 30: two of
 /// them come after TIMEINGUEST.
 const NAMELESS: [(usize, &str); 4] =
     [(19, "EMUL_RFCI"), (20, "EMUL_RFDI"), (28, "DBELL"), (29, "GDBELL")];
@@ -66,9 +66,8 @@ pub(super) fn read_e500(text: &str) -> Result<Vec<ExitTable>> {
     Ok(tables)
 }
 
-/// Returns whether a line is a row that ends within its name. The kernel right-aligns names in a
-/// column, and titles of tables begin at its left. Blanks alone are such a row only at the end of
-/// the text.
+/// Returns true for a row that ends within its name. The kernel right-aligns names in a column, and
+/// titles of tables begin at its left. A blank line is such a row only at the end of the text.
 fn is_cut_e500_row(line: &str, text: &str) -> bool {
     let is_name_char = |c: char| c.is_ascii_alphabetic() || "_()".contains(c);
     let name = line.trim_start_matches(' ');
@@ -192,8 +191,7 @@ const PHASES: [&str; 12] = [
 /// Names of the time in the guest, on POWER9 and on POWER8.
 const IN_GUEST: [&str; 2] = ["in_guest", "guest"];
 
-/// Reads every table of a file: a name that was there before begins the next table. Other lines are
-/// ignored.
+/// Reads every table of a file: a repeated name begins the next table. Other lines are ignored.
 pub(super) fn read_book3s_hv(text: &str) -> Result<Vec<ExitTable>> {
     let mut tables = Vec::new();
     let (mut seen, mut rows, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
@@ -225,13 +223,13 @@ pub(super) fn read_book3s_hv(text: &str) -> Result<Vec<ExitTable>> {
     Ok(tables)
 }
 
-/// Returns whether a line is a row that ends within its name, as only the last line can.
+/// Returns true for a row that ends within its name, as only the last line can.
 fn is_cut_phase(line: &str, text: &str) -> bool {
     let begins = |name: &&str| format!("{name}:").starts_with(line);
     !line.is_empty() && text.ends_with(line) && PHASES.iter().any(begins)
 }
 
-/// Returns the table of these rows; `None` where there are none.
+/// Makes the table of these rows; `None` without rows.
 fn phase_table(rows: Vec<ExitRow>, warnings: Vec<Warning>) -> Option<ExitTable> {
     let (source, rows_are) = (BOOK3S_HV.to_owned(), ExitRows::Phases);
     let table = ExitTable { source, rows_are, rows, warnings, ..ExitTable::default() };

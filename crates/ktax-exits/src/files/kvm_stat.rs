@@ -1,5 +1,5 @@
-//! The text of `perf kvm stat report` and `perf kvm stat live`, of every perf since 3.7: which
-//! columns a table has stands in its header. Mails quote such tables and leave out rows.
+//! Text of `perf kvm stat report` and `perf kvm stat live`, of every perf since 3.7; the header of
+//! a table names its columns. Tables quoted in mails leave out rows.
 
 use super::{damaged, lines};
 use crate::table::add_row;
@@ -33,29 +33,28 @@ enum Column {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct TableHeader {
     rows_are: ExitRows,
-    /// The table's columns in their order, without the name of the event.
+    /// In their order, without the name of the event.
     columns: Vec<Column>,
     /// perf's name for the events: `VM-EXIT`, `MMIO Access`.
     events: String,
 }
 
-/// A row as it is printed.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct PrintedRow {
     row: ExitRow,
     time_share: Option<f64>,
     mean_ns: Option<u64>,
-    /// The standard error of the mean, in per cent of it.
+    /// Standard error of the mean, in per cent of it.
     error_percent: Option<f64>,
 }
 
-/// A table whose end was not seen yet.
+/// A table whose end has not been read yet.
 struct OpenTable {
     header: TableHeader,
     title: String,
     number: usize,
     rows: Vec<PrintedRow>,
-    /// The code of the next row, which has no name.
+    /// Code of the next row, which has no name.
     code: Option<u64>,
 }
 
@@ -114,7 +113,7 @@ fn lost_events(number: &str) -> Warning {
     }
 }
 
-/// Strips what a mail, a terminal or a comment adds to a line.
+/// Strips the additions of a mail, a terminal or a comment from a line.
 fn plain(line: &str) -> String {
     let mut text = String::new();
     let mut parts = line.split("\u{1b}[");
@@ -148,7 +147,7 @@ fn parse_header(line: &str) -> Option<TableHeader> {
     is_whole.then_some(TableHeader { rows_are, columns, events })
 }
 
-/// Parses the first column; returns it and how many words its head has.
+/// Parses the first column; returns it with the number of words that its head has.
 fn parse_column(words: &[&str]) -> Option<(Column, usize)> {
     let is_time = words.get(1).is_some_and(|word| word.eq_ignore_ascii_case("time"));
     let unit =
@@ -312,7 +311,7 @@ fn is_address(name: &str) -> bool {
     name.starts_with("0x") && name.contains(':')
 }
 
-/// Adds what the text leaves out of the table, as far as the total says it.
+/// Adds a row for the samples that the text leaves out, as far as the total tells.
 fn complete(table: &mut ExitTable, total: &TotalLine, number: usize) -> Result<()> {
     let counted = table.rows.iter().fold(0u64, |sum, row| sum.saturating_add(row.count));
     if counted > total.samples {

@@ -12,7 +12,7 @@ use crate::table::{CountedExits, Per, RECORD_LESS, Recorded};
 use ktax_host::text::counted;
 use ktax_model::{EXIT_REASONS_MAX, Error, ExitEvents, ExitTable, MissingEvents, Result, Warning};
 
-/// Thread id and name, time in ns, and what happened to the thread.
+/// Thread id and name, time in ns, and the event of the thread.
 type ThreadEvent<'a> = (u32, &'a str, u64, VcpuEvent);
 
 pub(super) fn recognizes(text: &str) -> bool {
@@ -21,10 +21,10 @@ pub(super) fn recognizes(text: &str) -> bool {
 
 /// Kinds of events in a trace, and the tool that recorded it.
 struct TraceKind {
-    /// Whether the guest's exits were recorded, and not only KVM_RUN's returns.
+    /// True if the guest's exits were recorded, and not only KVM_RUN's returns.
     has_exits: bool,
     has_switches: bool,
-    /// Whether returns to the VMM were recorded: without them its time looks like the kernel's.
+    /// True if returns to the VMM were recorded: without them its time looks like the kernel's.
     has_returns: bool,
     architecture: Option<&'static Architecture>,
     tool: Tool,
@@ -123,8 +123,8 @@ fn too_many_reasons() -> Error {
     .next("record on its host with `ktax exits record`")
 }
 
-/// Returns how many events the trace says were lost, and whether it also says that some were and
-/// not how many: `CPU:1 [LOST 1234 EVENTS]` and `CPU:1 [EVENTS DROPPED]` of the kernel and of
+/// Returns the number of events that the trace reports as lost, and true if it also reports losses
+/// without a number: `CPU:1 [LOST 1234 EVENTS]` and `CPU:1 [EVENTS DROPPED]` of the kernel and of
 /// trace-cmd, `PERF_RECORD_LOST lost 1234` of `perf script --show-lost-events`.
 fn lost_events(text: &str) -> (u64, bool) {
     let (mut lost, mut is_more_lost) = (0_u64, false);
@@ -159,8 +159,9 @@ fn note_missing_events(table: &mut ExitTable, kind: &TraceKind) {
     }
 }
 
-/// Counts how often each thread left the guest for each reason, and the threads without entries: if
-/// most of the exits have no entry behind them, the time up to the next event is not the exit's.
+/// Counts how often each thread left the guest for each reason, and collects the threads without
+/// entries: if most exits have no entry behind them, the time up to the next event is not the
+/// exit's.
 fn count_exits(events: &[ThreadEvent]) -> CountedExits {
     let mut exits: BTreeMap<(u32, Reason), u64> = BTreeMap::new();
     let mut by_thread: BTreeMap<u32, [u64; 2]> = BTreeMap::new();
@@ -228,7 +229,7 @@ fn thread_events<'a>(
         event if is_exit(event) => {
             one(VcpuEvent::Left(reasons.number(exit_reason(line.text)), Stage::Kernel))
         }
-        // LoongArch says only here that an exit was the guest's wait.
+        // LoongArch says only here that the guest waited at an exit.
         "kvm_exit_idle" => one(VcpuEvent::Refined(reasons.number("IDLE".to_owned()))),
         "kvm_userspace_exit" if has_exits => one(VcpuEvent::Moves(Stage::User)),
         "kvm_userspace_exit" => {
@@ -275,7 +276,7 @@ fn switch_events<'a>(line: &TraceLine<'a>) -> Option<Vec<ThreadEvent<'a>>> {
     Some(vec![(from, "", line.ns, off), (to, "", line.ns, VcpuEvent::On)])
 }
 
-/// A record that trace-cmd could not print. The states below 256 are those of a thread that waits.
+/// Parses a record that trace-cmd could not print. States below 256 are those of a waiting thread.
 fn raw_switch<'a>(line: &TraceLine<'a>) -> Option<Vec<ThreadEvent<'a>>> {
     let number = |name| field(line.text, name);
     let off = VcpuEvent::Off { could_run: number("prev_state")? & 0xff == 0 };
@@ -357,7 +358,8 @@ fn no_entries(
     MissingEvents { events: ExitEvents::Entries, next_step }
 }
 
-/// An error about a trace in which the guest is never left: what it has, and what to record.
+/// Makes the error for a trace in which the guest is never left: its events, and the events to
+/// record.
 fn no_pairs(lines: &[TraceLine], architecture: Option<&'static Architecture>, tool: Tool) -> Error {
     Error::user(format!("it is {}, and has no exit of a guest", describe_events(lines)))
         .next(next_step(lines, architecture, tool))
@@ -378,7 +380,7 @@ fn describe_events(lines: &[TraceLine]) -> String {
     format!("a trace with {}", shown.join(", "))
 }
 
-/// Says which events to add: those of the architecture of the trace, or of each architecture.
+/// Returns the events to add: those of the architecture of the trace, or of each architecture.
 fn next_step(
     lines: &[TraceLine],
     architecture: Option<&'static Architecture>,
@@ -414,15 +416,15 @@ fn by_other_events(lines: &[TraceLine]) -> Option<&'static Architecture> {
         }
         event if event.starts_with("kvm_exit_") || event == "kvm_out" => Some("LoongArch and MIPS"),
         event if X86.contains(&event) => Some("x86"),
-        // Those of arm64 and RISC-V have the same names.
+        // arm64 and RISC-V have equal names.
         "kvm_entry" => Some("x86"),
         _ => None,
     };
     lines.iter().find_map(name).map(Architecture::named)
 }
 
-/// Files without exit tables: how one begins, or a line that only one program writes; what it is;
-/// what to type.
+/// Files without exit tables: how one begins, or a line that only one program writes; its
+/// description; the command to use.
 const KNOWN: [(&str, &str, &str); 6] = [
     (
         "PERFILE2",
@@ -457,7 +459,7 @@ const KNOWN: [(&str, &str, &str); 6] = [
     ),
 ];
 
-/// Returns the error about a file without an exit table: what ktax recognised, and what would help.
+/// Returns the error for a file without an exit table: the recognised format, and the next step.
 pub(super) fn unread(text: &str) -> Error {
     let lines: Vec<TraceLine> = text.lines().filter_map(parse_line).collect();
     if !lines.is_empty() {

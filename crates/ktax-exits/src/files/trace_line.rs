@@ -9,12 +9,11 @@ pub(super) struct TraceLine<'a> {
     pub comm: &'a str,
     pub tid: u32,
     pub ns: u64,
-    /// The name, without the subsystem.
     pub event: &'a str,
     pub text: &'a str,
-    /// Whether the time has more digits than microseconds.
+    /// True if the time has more digits than microseconds.
     pub is_fine: bool,
-    /// Whether perf wrote it: perf names the subsystem.
+    /// True if perf wrote it: perf names the subsystem.
     pub is_perf: bool,
 }
 
@@ -55,8 +54,8 @@ fn split_at_time(text: &str) -> Option<(&str, &str, &str)> {
     Some((before, time.trim_end_matches(':'), rest))
 }
 
-/// Parses whether perf wrote it, the event and its text: `kvm:kvm_exit: …`, and as ftrace prints
-/// system calls, `sys_ioctl(fd: d, …)` and `sys_ioctl -> 0x0`.
+/// Parses the event and its text, and true if perf wrote it: `kvm:kvm_exit: …`, and as ftrace
+/// prints system calls, `sys_ioctl(fd: d, …)` and `sys_ioctl -> 0x0`.
 fn parse_event(rest: &str) -> Option<(bool, &str, &str)> {
     if let Some(text) = rest.strip_prefix("sys_ioctl(") {
         return Some((false, "sys_enter_ioctl", text.trim_end_matches(')')));
@@ -93,10 +92,10 @@ pub(super) const UNREADABLE: &str = "unreadable";
 
 const FAILED: &str = "[FAILED TO PARSE]";
 
-/// How the kernel prints a return of KVM_RUN.
+/// Format in which the kernel prints a return of KVM_RUN.
 const RETURN: &str = include_str!("../kvm_userspace_exit.format");
 
-/// Words that begin what an x86 kernel prints behind a reason.
+/// Words with which an x86 kernel begins the text behind a reason.
 const AFTER_REASON: [&str; 10] = [
     "rip",
     "info",
@@ -110,7 +109,7 @@ const AFTER_REASON: [&str; 10] = [
     "guest_rip",
 ];
 
-/// Returns the reason of an exit; [`UNREADABLE`] where the text has none.
+/// Returns the reason of an exit; [`UNREADABLE`] if the text has none.
 pub(super) fn exit_reason(text: &str) -> String {
     let known = match text.strip_prefix(FAILED) {
         Some(fields) => raw_reason(fields),
@@ -125,7 +124,7 @@ pub(super) fn exit_reason(text: &str) -> String {
     known.filter(|reason| !reason.is_empty()).unwrap_or_else(|| UNREADABLE.to_owned())
 }
 
-/// The architecture on which KVM prints such an exit; `None` where several do.
+/// Returns the architecture on which KVM prints such an exit; `None` if several do.
 pub(super) fn architecture(event: &str, text: &str) -> Option<&'static Architecture> {
     let named = |name| Some(Architecture::named(name));
     match event {
@@ -140,7 +139,7 @@ pub(super) fn architecture(event: &str, text: &str) -> Option<&'static Architect
         text if text.contains("HSR_EC") || text.contains("esr_ec=") => named("arm64"),
         text if text.contains("SCAUSE") || text.contains("scause=") => named("RISC-V"),
         text if text.contains("exit_nr=") || text.starts_with("exit=") => {
-            // Only this one prints SRR1.
+            // No other architecture prints SRR1.
             let is_book3s = text.contains("srr1=");
             named(if is_book3s { "PowerPC book3s PR" } else { "PowerPC Book E" })
         }
@@ -154,8 +153,8 @@ fn between<'a>(text: &'a str, start: &str, end: &str) -> Option<&'a str> {
     Some(text.split_once(start)?.1.split_once(end)?.0.trim())
 }
 
-/// `… reason NAME rip 0x…`: the words behind `reason` up to what is no part of a name. AMD's names
-/// may have two words, and a failed entry adds its flag.
+/// `… reason NAME rip 0x…`: the words behind `reason` that can be part of a name. AMD's names may
+/// have two words, and a failed entry adds its flag.
 fn x86(text: &str) -> Option<String> {
     let start = text.strip_prefix("reason ").or_else(|| Some(text.split_once(" reason ")?.1))?;
     let is_after = |word: &&str| AFTER_REASON.contains(word) || word.contains('=');
@@ -192,7 +191,8 @@ fn s390(text: &str) -> Option<String> {
     Some(if name.starts_with("0x") { reason_name("s390", code, 0) } else { name.to_owned() })
 }
 
-/// The reason of a record that was printed as numbers: `exit_reason=44 guest_rip=0x… isa=1`.
+/// Returns the reason of a record that was printed as numbers: `exit_reason=44 guest_rip=0x…
+/// isa=1`.
 fn raw_reason(text: &str) -> Option<String> {
     let code = |one: &Architecture| Some((one.name, field(text, one.reason)?, one.detail));
     let (name, code, detail) = ARCHITECTURES.iter().find_map(code)?;
@@ -209,7 +209,7 @@ fn reason_name(architecture: &str, code: u64, detail: u32) -> String {
     Names::new(one.print, one.reason, one.detail).name(Reason { code, detail })
 }
 
-/// The number of `name=NUMBER`, decimal or hexadecimal.
+/// Parses `name=NUMBER`, decimal or hexadecimal.
 pub(super) fn field(text: &str, name: &str) -> Option<u64> {
     let word = |word: &str| {
         let (key, value) = word.trim_end_matches(',').split_once('=')?;
@@ -224,8 +224,8 @@ pub(super) fn field(text: &str, name: &str) -> Option<u64> {
     text.split_whitespace().find_map(word)
 }
 
-/// Reason in the text of other architectures, such as `exit=SYSCALL | pc=0x… | …` or `[WAIT]PC:
-/// 0x…`: without where the guest was.
+/// Returns the reason in the text of other architectures, such as `exit=SYSCALL | pc=0x… | …` or
+/// `[WAIT]PC: 0x…`, without the guest's position.
 fn before_counter(text: &str) -> Option<String> {
     let ends = ["PC:", "PC=", "pc:", "pc=", "|"].iter().filter_map(|end| text.find(end));
     let name = text[..ends.min().unwrap_or(text.len())].trim();

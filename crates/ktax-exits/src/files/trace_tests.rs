@@ -162,7 +162,7 @@ fn a_trace_says_what_it_lost() {
     }
 }
 
-/// One HLT of 100 ms, of which a trace without task switches cannot tell what it was.
+/// One HLT of 100 ms, which a trace without task switches cannot classify.
 #[test]
 fn a_halt_is_unknown_without_task_switches_and_halted_with_them() {
     let without = read(include_str!("../../../../tests/data/exits/halt-no-sched.txt"), Per::Vm);

@@ -27,13 +27,13 @@ use ktax_model::{
 #[derive(Debug, Clone, Copy)]
 pub struct Board {
     pub name: &'static str,
-    /// QEMU's program, and the distribution's package with it.
+    /// QEMU's program, and its package in the distribution.
     pub qemu: (&'static str, &'static str),
     pub machine: &'static [&'static str],
     pub console: &'static str,
     /// The prefix of its compiler's name: `powerpc-linux-gnu` of `powerpc-linux-gnu-gcc`.
     pub compiler: &'static str,
-    /// The distribution's package with a C library for that compiler.
+    /// Package with a C library for that compiler.
     pub library: &'static str,
     pub flags: &'static [&'static str],
     /// The names and texts of the program's own files; all boards share those of `SHARED`.
@@ -116,7 +116,7 @@ impl Board {
         }
     }
 
-    /// Finds QEMU for the board, and checks that its compiler is there; the error names the missing
+    /// Finds QEMU for the board, and checks that its compiler exists; the error names the missing
     /// packages.
     pub fn look(&self, qemu: Option<&Path>) -> Result<Qemu> {
         let is_there = |program: &str| {
@@ -189,12 +189,11 @@ pub struct BoardSide {
 pub struct BoardSetup {
     pub board: &'static Board,
     pub qemu: Qemu,
-    /// The host of the base, and that of the change.
+    /// Hosts of base and change.
     pub sides: [BoardSide; 2],
     pub rows: Vec<GuestRow>,
     pub limits: Limits,
     pub cancel: Cancel,
-    /// ktax's own directory.
     pub cache: PathBuf,
 }
 
@@ -235,15 +234,15 @@ impl BoardGuests {
         let console = format!("console={} quiet panic=-1", board.console);
         let mut line = boot_line(&console, layout, &[&side.boot_line]);
         if !arguments.is_empty() {
-            // The kernel passes what comes after it to the first process.
+            // The kernel passes the words after `--` to the first process.
             line += &format!(" -- {arguments}");
         }
         args.extend(["-append".into(), line]);
         args
     }
 
-    /// Boots the host once, with these arguments for its first process, and returns all that came
-    /// by the console. It is a failure if the first process does not come to its end.
+    /// Boots the host once, with these arguments for its first process, and returns all console
+    /// output. Fails if the first process does not finish.
     fn boot_once(&self, side: Side, layout: &Layout, arguments: &str) -> Result<String, Stop> {
         let BoardSetup { qemu, limits, cancel, .. } = &self.setup;
         let scratch = new_scratch(&self.scratch).map_err(unprepared_row(&self.scratch))?;
@@ -304,7 +303,7 @@ impl ReadyHost for BoardReady<'_> {
         None
     }
 
-    /// Empty: the first process does not look.
+    /// Empty: the first process does not look for busy threads.
     fn busy(&self) -> Vec<String> {
         Vec::new()
     }

@@ -16,7 +16,7 @@ use ktax_host::cache::Scratch;
 use ktax_host::text::escape_bytes;
 use ktax_model::{Failure, Identity, Layout, Result};
 
-/// Bytes that all commands together may print.
+/// Most bytes that all commands together may print.
 const FRAMES_MAX: u64 = 64 << 20;
 
 /// The modules that the host needs, in the order in which they are loaded.
@@ -35,13 +35,13 @@ const MEMORY_MIB: u32 = 1400;
 /// `ktax_engine::vm` computes the time since power-on from this date.
 const CLOCK: &str = "base=2020-01-01,clock=vm";
 
-/// The host's own kernel.
+/// Kernel of the host.
 #[derive(Debug, Clone)]
 pub struct HostKernel {
     pub image: PathBuf,
     pub identity: Identity,
     pub boot_line: String,
-    /// The files of [`MODULES`], or none where they are built in.
+    /// Files of [`MODULES`]; empty if they are built in.
     pub modules: Vec<PathBuf>,
 }
 
@@ -69,7 +69,7 @@ enum RunSpan<'a> {
 }
 
 impl KvmHost<'_> {
-    /// Boots the host, runs the commands one after the other, and returns what each printed.
+    /// Boots the host, runs the commands one after the other, and returns their outputs.
     pub fn run(&self, commands: &[Vec<String>], files: &[Given]) -> Result<Vec<CommandOutput>> {
         let scratch = new_scratch(self.scratch).map_err(unprepared(self.scratch))?;
         let initrd = scratch.file("initramfs.cpio");
@@ -126,11 +126,11 @@ impl KvmHost<'_> {
     }
 }
 
-/// Options for memory that is a file. A boot writes it; a machine that goes on maps it privately.
+/// Returns options for memory in a file. A boot writes it; a resumed machine maps it privately.
 fn memory(ram: &Path, share: &str) -> Vec<String> {
     let (size, path) = (MEMORY_MIB, escape(ram));
     let backend = format!("memory-backend-file,id=ram,size={size}M,mem-path={path},share={share}");
-    // The device by which init freezes the machine.
+    // Device by which init freezes the machine.
     vec!["-object".into(), backend, "-device".into(), "pvpanic".into()]
 }
 
@@ -146,7 +146,6 @@ struct Session<'a> {
     host: &'a KvmHost<'a>,
     initrd: &'a Path,
     limits: Limits,
-    /// The first serial port.
     console: PathBuf,
     frames: PathBuf,
     stderr: PathBuf,
@@ -231,7 +230,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// A host's memory and state at the freeze.
+/// Memory and state of a host at the freeze.
 #[derive(Debug)]
 pub(super) struct Frozen {
     scratch: Scratch,
@@ -242,7 +241,7 @@ pub(super) struct Frozen {
 }
 
 impl Frozen {
-    /// Boots a host whose initramfs has no order, up to where it asks for one.
+    /// Boots a host whose initramfs has no order, until it asks for one.
     pub fn make(host: &KvmHost<'_>, initrd: &Path) -> Result<Frozen, Stop> {
         let scratch = new_scratch(host.scratch).map_err(unprepared_row(host.scratch))?;
         let session = Session::new(host, initrd, &scratch);

@@ -1,5 +1,5 @@
-//! The host's first process: it mounts what a KVM host needs, loads KVM, runs the commands, writes
-//! what they printed to the second serial port, and switches the machine off.
+//! First process of the host: it mounts the file systems of a KVM host, loads KVM, runs the
+//! commands, writes their output to the second serial port, and switches the machine off.
 //!
 //! The format of that port: one line of JSON for each command, then as many bytes as that line
 //! says. The reader trusts none of it.
@@ -26,7 +26,7 @@ const FRAMES: &str = "/dev/ttyS1";
 const STDOUT: &str = "/tmp/stdout";
 const STDERR: &str = "/tmp/stderr";
 
-/// File systems and where they are mounted; not every kernel has the last two.
+/// File systems and their mount points; not every kernel has the last two.
 const MOUNTS: [(&str, &str); 5] = [
     ("proc", "/proc"),
     ("sysfs", "/sys"),
@@ -39,7 +39,7 @@ const NEEDED: usize = 3;
 const MODULE_INIT_COMPRESSED_FILE: i32 = 4;
 
 /// Runs the host from its first process to power-off. An init that returns makes the kernel panic,
-/// which whoever booted the host sees.
+/// so its caller sees the error.
 pub fn main() -> Result<()> {
     if !rustix::process::getpid().is_init() {
         let message =
@@ -63,7 +63,7 @@ pub fn main() -> Result<()> {
     reboot(RebootCommand::Restart).map_err(|error| failed("go off")(error.into()))
 }
 
-/// The error of init, which is no error of a command: whoever booted the host adds the next step.
+/// Makes an error of init, not of a command; its caller adds the next step.
 fn failed(action: impl Display) -> impl FnOnce(io::Error) -> Error {
     move |error| Error::host(format!("cannot {action}: {error}"))
 }
@@ -81,7 +81,7 @@ fn mount_all() -> Result<()> {
     Ok(())
 }
 
-/// Opens the second serial port so that it changes no byte.
+/// Opens the second serial port in raw mode.
 fn open_frames() -> io::Result<File> {
     let frames = File::options().read(true).write(true).open(FRAMES)?;
     let mut mode = tcgetattr(&frames)?;
@@ -189,11 +189,11 @@ pub struct CommandOutput {
     pub stderr: Vec<u8>,
 }
 
-/// The line before the bytes of a command.
+/// Line before the output of a command.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 enum Header {
-    /// A command has ended; how many bytes it wrote to stdout and stderr.
+    /// A command has ended; with the lengths of its stdout and stderr.
     Ran { status: u8, stdout: usize, stderr: usize },
     /// Init cannot go on.
     Failed { reason: String },
@@ -261,11 +261,11 @@ pub(super) fn parse_frames(
 /// QEMU's fw_cfg has the order of a frozen host under this name.
 pub(super) const ORDER_ITEM: &str = "opt/ktax/order";
 
-/// The work of the host's init.
+/// Work of the host's init.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Order {
-    /// Iterations of an empty loop before the first command: they move it against the timer tick.
+    /// Iterations of an empty loop before the first command, which move it against the timer tick.
     pub phase: u64,
     /// Each command's program and arguments, in the order in which they run.
     pub commands: Vec<Vec<String>>,

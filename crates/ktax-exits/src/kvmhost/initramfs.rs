@@ -26,21 +26,21 @@ pub struct Given {
     pub content: Vec<u8>,
 }
 
-/// The most bytes that all given files may have together. While the host unpacks them, its memory
-/// has them twice, and no more than half of the rest may be files.
+/// Most bytes of all given files together. While the host unpacks them, its memory has them twice,
+/// and no more than half of the rest may be files.
 pub const GIVEN_MAX: u64 = 256 << 20;
 
-/// Where init finds its order, unless it is to freeze and read it from QEMU.
+/// File with init's order, unless init is to freeze and read the order from QEMU.
 pub(super) const ORDER: &str = "/order.json";
-/// The program by which init freezes the machine and reads the order: `guest/vm/freeze.c`.
+/// Program by which init freezes the machine and reads the order: `guest/vm/freeze.c`.
 pub(super) const FREEZE: &str = "/freeze";
 static FREEZE_PROGRAM: &[u8] = include_bytes!(env!("KTAX_FREEZE_Z"));
 
-/// Where the build put that program; for tests that execute it here.
+/// Path of that program in the build, for tests that execute it here.
 #[doc(hidden)]
 pub const FREEZE_PATH: &str = env!("KTAX_FREEZE");
 
-/// Where init finds the modules; they are loaded in the order of their names.
+/// Directory of the modules; they are loaded in the order of their names.
 pub(super) const MODULES: &str = "/modules";
 
 const DIRECTORIES: [&str; 6] = ["dev", "proc", "sys", "tmp", "files", "modules"];
@@ -100,9 +100,9 @@ pub(super) fn pack<'a>(
     end_archive(archive)
 }
 
-/// The program of this process, also where its file was replaced.
+/// Program of this process, even if its file was replaced.
 pub const THIS_PROGRAM: &str = "/proc/self/exe";
-/// Fields of a 64-bit ELF header: where its sections are, and how many.
+/// Fields of a 64-bit ELF header: the offset of its sections, and their number.
 const SECTIONS_AT: std::ops::Range<usize> = 0x28..0x30;
 const SECTIONS_COUNT: std::ops::Range<usize> = 0x3c..0x40;
 
@@ -130,7 +130,7 @@ fn read_program(path: &Path) -> Result<LinkedProgram> {
     let mut libraries = Vec::new();
     for path in mapped(&maps).into_iter().filter(|path| *path != own) {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        // The linker's place is part of the program; other libraries are searched for.
+        // The linker's path is in the program; other libraries are searched for.
         let place = match path.canonicalize().ok() == linker {
             true => place.clone(),
             false => format!("/lib/{name}"),
@@ -150,7 +150,7 @@ fn mapped(maps: &str) -> BTreeSet<PathBuf> {
     maps.lines().filter_map(path).collect()
 }
 
-/// Returns the dynamic linker that a program names, unless it is linked statically.
+/// Returns the dynamic linker that a program names; `None` for a static program.
 fn interpreter(program: &[u8]) -> Result<Option<String>, &'static str> {
     let elf = FileHeader64::<LittleEndian>::parse(program).map_err(|_| "no 64-bit ELF file")?;
     let segments = elf.program_headers(LittleEndian, program).map_err(|_| "no program")?;
@@ -264,8 +264,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let [written, path] = ["written", "program"].map(|name| dir.path().join(name));
         fs::write(&written, &own.program).unwrap();
-        // A child that another test starts meanwhile has our descriptors for a moment, and what is
-        // open for writing cannot be executed: so somebody else writes it.
+        // A child that another test starts meanwhile has our descriptors for a moment, and a file
+        // that is open for writing cannot be executed: so another process writes it.
         let copied = std::process::Command::new("cp").args([&written, &path]).status();
         assert!(copied.unwrap().success());
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);

@@ -22,8 +22,8 @@ use ktax_model::{
 #[derive(Debug, Clone)]
 pub struct X86Setup {
     pub qemu: Qemu,
-    /// The ktax that records in the host, usually [`THIS_PROGRAM`](super::THIS_PROGRAM). It may
-    /// need no library that this process does not have.
+    /// The ktax that records in the host, usually [`THIS_PROGRAM`](super::THIS_PROGRAM). It must
+    /// need no library that this process lacks.
     pub ktax: PathBuf,
     pub host: HostKernel,
     pub base: Guest,
@@ -132,7 +132,7 @@ impl ReadyHost for X86Ready<'_> {
     }
 }
 
-/// The guest's first process: it runs one program between two marks, and switches the guest off.
+/// First process of the guest: it runs one program between two marks, and switches the guest off.
 static INIT: LazyLock<Vec<u8>> = LazyLock::new(|| unpack(include_bytes!(env!("KTAX_VM_INIT_Z"))));
 
 const TABLE: &str = "/tmp/table.json";
@@ -166,7 +166,7 @@ fn linux(guest: &Guest, layout: &Layout, arguments: &[String]) -> Vec<String> {
     let own = "console=ttyS0 quiet panic=-1 nokaslr norandmaps";
     let more = kernel.as_ref().map_or("", |kernel| &kernel.boot_line);
     let mut line = vec![boot_line(own, layout, &[more, "--"])];
-    // Before the first mark, so that it moves what is recorded and is not in it.
+    // Before the first mark: it moves the recording and is not in it.
     line.extend((layout.phase > 0).then(|| format!("phase={}", layout.phase)));
     line.push("run".into());
     line.extend_from_slice(arguments);
@@ -184,7 +184,7 @@ fn outcome(row: &GuestRow, outputs: &[CommandOutput]) -> Result<Recorded, Stop> 
         let reason = "it has fewer answers than commands".into();
         return Err(Failure::Garbled { reason }.into());
     };
-    // A guest that panics goes off like any other, and is recorded to its end.
+    // A guest that panics still powers off, and is recorded to its end.
     if recorded.status != 0 || wire::panic_message(&recorded.stdout).is_some() {
         let message = |tail| format!("the recording failed: {tail}");
         return Err(failed(recorded, |tail| Failure::Refused { message: message(tail) }));
@@ -224,7 +224,7 @@ fn failed(output: &CommandOutput, failure: impl FnOnce(String) -> Failure) -> St
     Stop::Failed(failure, console)
 }
 
-/// Returns all that a command printed: of the one that records, the guest's console first.
+/// Returns the output of a command: if it records, the guest's console first.
 fn console(output: &CommandOutput) -> Vec<u8> {
     [&output.stdout[..], &output.stderr].concat()
 }

@@ -1,14 +1,14 @@
-//! What KVM counts itself, without events.
+//! KVM's own counters, without events.
 //!
-//! Statistics of each vCPU (KVM_GET_STATS_FD, Documentation/virt/kvm/api.rst 4.131): how many exits
-//! there were, how many for some reasons, other counts, and times of halts alone. They cost
-//! nothing, and need no privilege but that over the VMM. Only the VMM can open them (KVM refuses
-//! every other process's ioctl), so ktax takes the file descriptors of a VMM that has opened them,
-//! as QEMU 8 and later do.
+//! Statistics of each vCPU (KVM_GET_STATS_FD, Documentation/virt/kvm/api.rst 4.131): the number of
+//! all exits, of exits for some reasons, other counts, and times of halts alone. They cost nothing,
+//! and need no privilege but that over the VMM. Only the VMM can open them (KVM refuses every other
+//! process's ioctl), so ktax takes the file descriptors of a VMM that has opened them, as QEMU 8
+//! and later do.
 //!
 //! Tables of PowerPC: the files `timing` (e500, 440) and `timings` (book3s HV) in debugfs, to which
-//! the kernel only adds. The difference of two reads is a recording, so that ktax clears no file
-//! that others read too.
+//! the kernel only adds. The difference of two reads is a recording, so ktax clears no file that
+//! others read too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -25,7 +25,7 @@ use crate::files;
 use crate::table::{Per, since, together};
 use ktax_model::{Error, ExitCounter, ExitRow, ExitTable, Result, Warning};
 
-/// The largest description that is read, in bytes; no kernel has so much.
+/// Largest description that is read, in bytes; no kernel has so much.
 const DESCRIPTORS_MAX: usize = 1 << 20;
 
 pub struct Stats {
@@ -49,7 +49,7 @@ struct Statistic {
     words: usize,
 }
 
-/// Values by name; of a histogram, the number of its values.
+/// Values by name; a histogram has the number of its values.
 type Values = BTreeMap<String, u64>;
 
 impl Stats {
@@ -187,7 +187,7 @@ fn classify(name: &str) -> Option<ExitCounter> {
 
 const KVM: &str = "/sys/kernel/debug/kvm";
 
-/// The most that is read of one file, in bytes; no kernel writes so much.
+/// Most bytes that are read of one file; no kernel writes so much.
 const FILE_MAX: u64 = 1 << 16;
 
 /// A VM's tables since the recording began.
@@ -196,13 +196,13 @@ pub struct ExitTimes {
     pid: u32,
     title: String,
     before: Tables,
-    /// The last read, kept since the files disappear with the VM.
+    /// Last read, kept since the files disappear with the VM.
     now: Tables,
-    /// The increase of a file until somebody cleared it.
+    /// Increase of a file until somebody cleared it.
     cleared: Vec<(VcpuId, ExitTable)>,
 }
 
-/// A vCPU: the name of its VM, where a process may have several, and its number.
+/// Name of the VM, where a process may have several, and number of the vCPU.
 type VcpuId = (String, u32);
 type Tables = BTreeMap<VcpuId, ExitTable>;
 
@@ -313,7 +313,7 @@ fn read_files(root: &Path, pid: u32) -> Result<Vec<(VcpuId, PathBuf, String)>> {
     Ok(texts)
 }
 
-/// Returns the numbers by which a kernel may call a VM: that of the thread which made it or its
+/// Returns the numbers by which a kernel may call a VM: that of the thread that made it or its
 /// vCPU.
 fn threads(pid: u32) -> BTreeSet<u32> {
     let tasks = entries(Path::new(&format!("/proc/{pid}/task"))).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Exits added up in the kernel: nothing is stored for one of them, and nothing copied. Below are
-//! eBPF's system call, and what its maps have.
+//! Exits added up in the kernel: no event is stored or copied. Below are eBPF's system call and its
+//! maps.
 
 use std::any::Any;
 use std::ffi::{CStr, CString};
@@ -25,12 +25,12 @@ pub struct InKernel {
     rows: Map,
     taken: Map,
     state: Map,
-    /// When events ceased to count.
+    /// Time after which events no longer count.
     until: Option<u64>,
     programs: Vec<(Program, Hook)>,
     /// Held for as long as the programs run.
     attached: Vec<Box<dyn Any>>,
-    /// Whether the kernel times programs at all.
+    /// True if the kernel times programs at all.
     is_timed: bool,
     /// Held for as long as the kernel times programs.
     timing: Option<OwnedFd>,
@@ -38,7 +38,8 @@ pub struct InKernel {
 
 impl InKernel {
     pub fn attach(points: &Points, process: u32) -> Result<InKernel> {
-        // Before 5.11 maps count as locked memory; where it cannot be raised, making them says so.
+        // Before 5.11 maps count as locked memory. If the limit cannot be raised, making them
+        // fails.
         let none = rustix::process::Rlimit { current: None, maximum: None };
         let _ = rustix::process::setrlimit(rustix::process::Resource::Memlock, none);
         let map = |kind, key, value, room| Map::new(kind, key, value, room).map_err(no_ebpf);
@@ -91,7 +92,7 @@ impl InKernel {
         Ok(recording)
     }
 
-    /// Sets whether events count from now on.
+    /// Sets if events count from now on.
     fn switch(&self, is_on: bool) -> io::Result<()> {
         self.state.set(&Maps::IS_ON.to_ne_bytes(), &mut u64::from(is_on).to_ne_bytes())
     }
@@ -201,7 +202,7 @@ enum MapKind {
 
 #[derive(Debug, Clone, Copy)]
 enum ProgramKind {
-    /// A tracepoint, as a perf event: it gets the record.
+    /// A tracepoint as a perf event: the program gets the record.
     Tracepoint = 5,
     /// A tracepoint itself: no record is made.
     RawTracepoint = 17,
@@ -221,7 +222,7 @@ struct Program(OwnedFd);
 struct RunTime {
     ns: u64,
     runs: u64,
-    /// Events at which it could not run, because another program ran on that CPU.
+    /// Number of events at which it could not run, because another program ran on that CPU.
     missed: u64,
 }
 
@@ -260,7 +261,7 @@ struct Info {
     info: u64,
 }
 
-/// The head of `struct bpf_prog_info`, as far as it is looked at.
+/// Head of `struct bpf_prog_info`, as far as it is read.
 const INFO_WORDS: usize = 27;
 const RUN_TIME_NS: usize = 24;
 
@@ -327,7 +328,7 @@ fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
 }
 
 impl Program {
-    /// Loads a program. The kernel checks it; what it finds wrong is in the error.
+    /// Loads a program. The error has the verifier's message.
     fn load(kind: ProgramKind, code: &[u8]) -> io::Result<Program> {
         const LICENCE: &CStr = c"GPL";
         let attr = |log: &mut [u8]| ProgLoad {
@@ -359,7 +360,7 @@ impl Program {
         bpf(RAW_TRACEPOINT_OPEN, &mut RawTracepointOpen { name, program, padding: 0 }).map(owned)
     }
 
-    /// Returns what the kernel has counted since [`count_run_times`].
+    /// Returns the kernel's counts since [`count_run_times`].
     fn run_time(&self) -> io::Result<RunTime> {
         let mut words = [0u64; INFO_WORDS];
         let bytes = size_of_val(&words) as u32;
@@ -370,7 +371,7 @@ impl Program {
     }
 }
 
-/// Has the kernel count how long programs run, for as long as the descriptor is held.
+/// Makes the kernel time programs as long as the descriptor is held.
 fn count_run_times() -> io::Result<OwnedFd> {
     bpf(ENABLE_STATS, &mut STATS_RUN_TIME.clone()).map(owned)
 }

@@ -1,4 +1,4 @@
-//! Which process is a VM, and whether it still lives.
+//! Finds the process of a VM, and sees when it ends.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -52,7 +52,7 @@ impl Process {
         ))
     }
 
-    /// Waits at most `time` for the end of the process; returns whether it has ended.
+    /// Waits at most `time` for the end of the process; returns true if it has ended.
     pub fn ended_within(&self, time: Duration) -> Result<bool> {
         let tv_sec = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
         let timeout = Timespec { tv_sec, tv_nsec: i64::from(time.subsec_nanos()) };
@@ -67,10 +67,10 @@ impl Process {
     }
 }
 
-/// Returns whether a thread lives; one that waits to be reaped does not.
+/// Returns true if a thread lives; a zombie does not.
 pub(super) fn lives(process: u32, tid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process}/task/{tid}/stat")).unwrap_or_default();
-    // The state is behind the name, which may have anything in it.
+    // The state is behind the name, which may contain anything.
     let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
     state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }
@@ -80,7 +80,7 @@ fn comm(pid: u32) -> String {
     name.trim_end().to_owned()
 }
 
-/// Returns whether the process has a VM of KVM; `None` if ktax may not see that.
+/// Returns true if the process has a VM of KVM; `None` if ktax may not see that.
 fn has_vm(pid: u32) -> Option<bool> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
     let mut links = entries.flatten().filter_map(|entry| fs::read_link(entry.path()).ok());
@@ -128,7 +128,7 @@ fn names(pid: u32) -> Vec<String> {
     names
 }
 
-/// Names in a command line: `-name` of QEMU, `--id NAME`.
+/// Returns the names in a command line: `-name` of QEMU, `--id NAME`.
 fn names_in(words: &[String]) -> Vec<String> {
     let values = words.windows(2).filter_map(|pair| match pair[0].as_str() {
         "-name" | "--name" => guest_in(&pair[1]),

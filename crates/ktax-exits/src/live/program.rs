@@ -35,14 +35,14 @@ pub struct Maps {
     pub threads: Slots,
     /// Records of [`row`], by thread id, detail and code.
     pub rows: Slots,
-    /// The slots that are taken: their number and kind, of four bytes each.
+    /// Taken slots: their number and kind, of four bytes each.
     pub taken: i32,
     /// Two words: events that found no room, and whether events count.
     pub state: i32,
 }
 
 impl Maps {
-    /// Threads that enter a guest, and reasons of all of them together.
+    /// Most threads that enter a guest, and most reasons of all of them together.
     pub const THREADS: u32 = 4096;
     pub const ROWS: u32 = 8192;
     pub const KIND_OF_THREADS: i32 = 0;
@@ -66,10 +66,10 @@ const INDEX: i16 = -4;
 const TID: i16 = -8;
 const CODE: i16 = -16;
 const DETAIL: i16 = -24;
-/// Key of the row that is looked for, beside TID.
+/// Key of the row, beside TID.
 const KEY_CODE: i16 = -32;
 const KEY_DETAIL: i16 = -40;
-/// Slot in which a row is looked for first.
+/// First slot in which a row is searched.
 const HASH: i16 = -48;
 const CLAIM: i16 = -56;
 
@@ -243,7 +243,7 @@ impl Writer {
         self.asm.alu(Mov, R8, R0);
     }
 
-    /// R7 = the thread with the id in R1; jumps to `unknown` if the map does not have it.
+    /// R7 = the thread with the id in R1; jumps to `unknown` if the map lacks it.
     fn known(&mut self, unknown: Label) {
         self.asm.store(Size::B4, R10, TID, R1);
         let there = self.asm.label();
@@ -330,7 +330,7 @@ impl Writer {
         self.add(R3, thread::PARTS, R2);
     }
 
-    /// Notes the first entry or exit of a thread: there its table begins.
+    /// Notes the first entry or exit of a thread, where its table begins.
     fn begin(&mut self) {
         let begun = self.asm.label();
         self.asm.load(Size::B8, R1, R7, thread::FIRST);
@@ -339,7 +339,7 @@ impl Writer {
         self.asm.place(begun);
     }
 
-    /// `to` = the slot with the number in R1 plus `probe`; jumps by whose it is.
+    /// `to` = the slot with the number in R1 plus `probe`; jumps by its owner.
     fn probe(&mut self, slots: Slots, probe: i32, to: Reg, on: &ProbeLabels) {
         self.asm.alu_imm(Add, R1, probe);
         self.asm.alu_imm(And, R1, slots.room as i32 - 1);
@@ -379,9 +379,8 @@ impl Writer {
         self.asm.place(gone);
     }
 
-    /// Jumps to `off` while events do not count. They count from when all programs run until the
-    /// first no longer does: some of them without the others would book an exit as the guest's
-    /// time.
+    /// Jumps to `off` while events do not count. They count while all programs run: some of them
+    /// without the others would book an exit as the guest's time.
     fn only_while_on(&mut self, off: Label) {
         self.state(Maps::IS_ON, off);
         self.asm.load(Size::B8, R1, R0, 0);
@@ -572,7 +571,7 @@ enum Reg {
     R10,
 }
 
-/// How much a load or a store moves.
+/// Width of a load or a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Size {
     B1 = 0x10,
@@ -672,13 +671,13 @@ impl Assembler {
         self.emit(STORE | size as u8, base, src as u8, offset, 0);
     }
 
-    /// `dst = map`, which the kernel makes a pointer of.
+    /// `dst = map`, which the kernel turns into a pointer.
     fn map(&mut self, dst: Reg, fd: i32) {
         self.emit(LOAD_IMM64, dst, PSEUDO_MAP_FD, 0, fd);
         self.emit(0, Reg::R0, 0, 0, 0);
     }
 
-    /// Calls the kernel; R1 to R5 are gone, R0 is what it returns.
+    /// Calls the kernel; R1 to R5 are lost, R0 is the return value.
     fn call(&mut self, helper: Helper) {
         self.emit(CALL, Reg::R0, 0, 0, helper as i32);
     }
@@ -690,7 +689,7 @@ impl Assembler {
         self.emit(EXIT, Reg::R0, 0, 0, 0);
     }
 
-    /// Makes a label whose place is not known yet.
+    /// Makes a label without a position.
     fn label(&mut self) -> Label {
         self.labels.push(None);
         Label(self.labels.len() - 1)

@@ -1,4 +1,4 @@
-//! Events through perf's ring buffers, added up here: where eBPF is refused.
+//! Events through perf's ring buffers, added up here, for machines that refuse eBPF.
 
 use std::fs;
 use std::path::Path;
@@ -13,21 +13,21 @@ use super::{Source, cannot_watch, now_ns};
 use crate::recording::{Fold, Reason, Recording, Stage, VcpuEvent};
 use ktax_model::Result;
 
-/// Bytes of one ring, a power of two, and of all. At 200 for an event and ten looks a second, the
-/// largest has room for 800 000 events a second.
+/// Bytes of one ring, a power of two, and of all. At 200 bytes for an event and ten reads a second,
+/// the largest has room for 800 000 events a second.
 const RING_BYTES: std::ops::RangeInclusive<usize> = 1 << 19..=1 << 24;
 const ALL_RINGS_BYTES: usize = 1 << 29;
 
-/// Rings, one for each tracepoint and CPU, and what came from them.
+/// Rings, one for each tracepoint and CPU, and their events.
 pub struct Ring {
     process: u32,
     rings: Vec<(Sampler, Hook)>,
-    /// Between these, ns, all rings were on.
+    /// Start of the time, ns, in which all rings were on.
     since: u64,
     until: Option<u64>,
-    /// Events that were read and may not be in order: another ring may have an older one.
+    /// Events that may not be in order: another ring may have an older one.
     waiting: Vec<Sample>,
-    /// Lost events that the rings have told with a later one.
+    /// Lost events that the rings have reported with a later one.
     told_lost: u64,
     fold: Fold,
 }
@@ -61,7 +61,7 @@ impl Ring {
         Ok(Ring { process, rings, since, until: None, waiting: vec![], told_lost: 0, fold })
     }
 
-    /// Reads the rings, and adds up the events up to `until`: no ring can have an older one.
+    /// Reads the rings, and adds up the events up to `until`, since no ring can have an older one.
     fn drain(&mut self, until: u64) {
         for (ring, hook) in &mut self.rings {
             while let Some(record) = ring.next_record() {
@@ -113,7 +113,7 @@ fn thread_name(process: u32, tid: u32) -> String {
     fs::read_to_string(path).unwrap_or_default().trim_end().to_owned()
 }
 
-/// Returns the CPUs that are on: the directory of one that is off has no `topology`.
+/// Returns the CPUs that are online: the directory of an offline one has no `topology`.
 fn online_cpus() -> Vec<usize> {
     let is_online =
         |cpu: &usize| Path::new(&format!("/sys/devices/system/cpu/cpu{cpu}/topology")).exists();
@@ -146,8 +146,8 @@ impl Source for Ring {
             ring.disable().map_err(|error| cannot_watch("perf events", error))?;
         }
         self.drain(u64::MAX);
-        // A ring tells what did not fit with a later event; the kernel's own count, of 6.0 and
-        // later, has the last too. To read it while events count is an interrupt for their CPU.
+        // A ring reports lost events with a later event; the kernel's own count, of 6.0 and later,
+        // has the last too. Reading it while events count is an interrupt for their CPU.
         let count = |(ring, _): &mut (Sampler, Hook)| ring.read_full().ok()?.lost();
         let counted: u64 = self.rings.iter_mut().filter_map(count).sum();
         self.fold.lost = self.told_lost.max(counted);
@@ -155,8 +155,8 @@ impl Source for Ring {
     }
 }
 
-/// The events of one record, which thread `tid` caused: a task switch is two. A record that is too
-/// short says nothing.
+/// Returns the events of one record, which thread `tid` caused: a task switch is two. Empty for a
+/// record that is too short.
 pub fn decode(hook: Hook, record: &[u8], tid: u32) -> Vec<(u32, VcpuEvent)> {
     events(hook, record, tid).unwrap_or_default()
 }

@@ -40,10 +40,10 @@ const HOOKS: [Hook; 8] = [
     Hook::Wakeup { thread: field(24, 4) },
 ];
 
-/// How the scheduler says what a thread that loses its CPU is: running, asleep, idle, preempted.
+/// Scheduler states of a thread that loses its CPU: running, asleep, idle, preempted.
 const STATES: [u64; 4] = [0, 1, 0x80, 0x100];
 
-/// A record, when, and in which thread.
+/// A record with its time and thread.
 #[derive(Debug, Clone)]
 struct Record {
     hook: usize,
@@ -377,7 +377,7 @@ impl Interpreter {
         for (number, function) in helpers {
             vm.register_helper(number as u32, function).unwrap();
         }
-        // A broken one may jump to where nothing is; its tables then tell.
+        // A broken program may jump outside of itself; its tables then differ.
         let ended = vm.execute_program(&mut record);
         assert!(self.broken.is_some() || ended.unwrap() == 1);
     }

@@ -1,5 +1,5 @@
-//! The tracepoints of this kernel and architecture: what each means, the fields of its records in
-//! tracefs, and the names of their values.
+//! Tracepoints of this kernel and architecture, with the fields of their records in tracefs and the
+//! names of the values.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::architecture::{ARCHITECTURES, CEDED, CEDED_SUFFIX, SCAUSE};
 use crate::recording::Reason;
 use ktax_model::{Error, Result};
 
-/// The two moments between which time is taken.
+/// Points between which time is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// The guest's exits and entries: the processor's reasons.
@@ -44,7 +44,7 @@ pub fn find_points(level: Level, tracefs: &Tracefs) -> Result<Points> {
         Level::Exits => exits(tracefs)?,
         Level::Run => run(tracefs)?,
     };
-    // The scheduler's first, so that no thread is known before its switches are seen.
+    // The scheduler's events come first, so that no thread is known before its switches are seen.
     let (switch, wakeup) = (tracefs.event(SWITCH)?, tracefs.event(WAKEUP)?);
     let switched = Hook::Switch {
         from: switch.number(SWITCH, "prev_pid")?,
@@ -95,7 +95,7 @@ fn path(event: &str) -> String {
     event.replace(':', "/")
 }
 
-/// The exit of the KVM that this machine's architecture has.
+/// Exit tracepoint of the KVM of this machine's architecture.
 const EXIT: &str = if cfg!(target_arch = "powerpc64") {
     "kvm_hv/kvm_guest_exit"
 } else if cfg!(target_arch = "s390x") {
@@ -144,7 +144,7 @@ pub struct FieldFilter {
     pub value: u32,
 }
 
-/// The meaning of an event for a vCPU's thread.
+/// Meaning of an event for a vCPU's thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hook {
     /// The thread enters the guest.
@@ -164,24 +164,24 @@ pub enum Hook {
 }
 
 impl Hook {
-    /// Returns whether the record is needed, and not only the time and the thread.
+    /// Returns true if the record is needed, and not only the time and the thread.
     pub fn reads_record(self) -> bool {
         !matches!(self, Hook::Enter { only: None } | Hook::ToUser)
     }
 
-    /// Returns whether the guest is left here: once for each exit.
+    /// Returns true if the guest is left here: once for each exit.
     pub fn leaves(self) -> bool {
         matches!(self, Hook::Exit { .. } | Hook::Return { .. })
     }
 
-    /// Returns whether this runs for every task of the machine.
+    /// Returns true if this runs for every task of the machine.
     pub fn is_scheduling(self) -> bool {
         matches!(self, Hook::Switch { .. } | Hook::Wakeup { .. })
     }
 }
 
-/// The bits of a thread's state in sched_switch; without any it could go on running.
-/// (`TASK_REPORT` and `TASK_REPORT_IDLE` in include/linux/sched.h; a preempted one has the next.)
+/// Bits of a thread's state in sched_switch; without any it could go on running. (`TASK_REPORT` and
+/// `TASK_REPORT_IDLE` in include/linux/sched.h; a preempted thread has the next bit.)
 pub const ASLEEP: i32 = 0xff;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -199,10 +199,10 @@ pub struct Tracefs {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventFormat {
-    /// The number by which perf_event_open knows it.
+    /// Number for perf_event_open.
     pub id: u64,
     fields: BTreeMap<String, Field>,
-    /// How the kernel prints it, with the names of its numbers.
+    /// Print format of the kernel, with the names of its numbers.
     pub print: String,
 }
 
@@ -216,7 +216,7 @@ impl Tracefs {
                 Err(error) => refused |= error.kind() == io::ErrorKind::PermissionDenied,
             }
         }
-        // Mounted and empty: what lockdown=confidentiality makes of it (fs/tracefs/inode.c).
+        // Mounted and empty: the effect of lockdown=confidentiality (fs/tracefs/inode.c).
         let is_empty = || places.iter().any(|place| is_tracefs(place));
         let as_root = "run ktax as root, or with CAP_BPF and CAP_PERFMON";
         let mount = "type: sudo mount -t tracefs nodev /sys/kernel/tracing. --via stats needs no \
@@ -246,7 +246,7 @@ impl Tracefs {
         Tracefs { events: events.to_owned() }
     }
 
-    /// A tracepoint such as `kvm/kvm_exit`, if the kernel has it.
+    /// Returns a tracepoint such as `kvm/kvm_exit`, if the kernel has it.
     pub fn format(&self, event: &str) -> Option<EventFormat> {
         EventFormat::parse(&fs::read_to_string(self.events.join(event).join("format")).ok()?)
     }
@@ -256,7 +256,7 @@ impl Tracefs {
     }
 }
 
-/// Returns whether a tracefs is mounted there, by its magic number (include/uapi/linux/magic.h).
+/// Returns true if a tracefs is mounted there, by its magic number (include/uapi/linux/magic.h).
 fn is_tracefs(place: &str) -> bool {
     rustix::fs::statfs(place).is_ok_and(|found| found.f_type == 0x7472_6163)
 }
@@ -271,7 +271,7 @@ impl EventFormat {
         Some(EventFormat { id, fields, print })
     }
 
-    /// Returns a field by its name; `None` where it has another size than a number.
+    /// Returns a field by its name; `None` if its size is not that of a number.
     pub fn field(&self, name: &str) -> Option<Field> {
         self.fields.get(name).copied().filter(|field| [1, 2, 4, 8].contains(&field.size))
     }
@@ -304,7 +304,7 @@ pub struct Names {
     detail: Option<String>,
 }
 
-/// `__print_symbolic(REC->FIELD & MASK, { NUMBER, "NAME" }, …)`, where the other field has a value.
+/// `__print_symbolic(REC->FIELD & MASK, { NUMBER, "NAME" }, …)`, if the other field has a value.
 #[derive(Debug, Clone)]
 struct NameList {
     field: String,
@@ -316,7 +316,7 @@ struct NameList {
 const CALL: &str = "__print_symbolic(";
 
 impl Names {
-    /// Parses how the kernel prints a record, for these fields of it.
+    /// Parses the kernel's print format for these fields of a record.
     pub fn new(print: &str, reason: &str, detail: Option<&str>) -> Names {
         let mut lists = Vec::new();
         let mut rest = print;
@@ -336,7 +336,7 @@ impl Names {
     pub fn name(&self, reason: Reason) -> String {
         const EINTR: i64 = 4;
         match reason.code as i64 {
-            // Between a call of KVM_RUN and its return there is more than the guest.
+            // More than the guest runs between a call of KVM_RUN and its return.
             _ if reason == Reason::GUEST && self.reason == "reason" => return "KVM_RUN".to_owned(),
             _ if reason == Reason::GUEST => return "TIMEINGUEST".to_owned(),
             code if code == -EINTR => return "signal".to_owned(),
@@ -351,7 +351,7 @@ impl Names {
             }
         }
         let name = self.name_of_code(reason);
-        // Whether the guest waits is no list of names, but another reason.
+        // A waiting guest is not in a list of names, but another reason.
         let is_ceded = self.detail.as_deref() == Some(CEDED) && reason.detail != 0;
         if is_ceded { name + CEDED_SUFFIX } else { name }
     }
@@ -371,7 +371,7 @@ impl Names {
     }
 }
 
-/// Parses what is between a call's parentheses, and the condition before it.
+/// Parses the text between a call's parentheses, and the condition before it.
 fn parse_list(before: &str, text: &str, detail: Option<&str>) -> Option<NameList> {
     let (subject, entries) = text.split_once(',')?;
     let (field, mask) = match subject.split_once('&') {
@@ -381,7 +381,7 @@ fn parse_list(before: &str, text: &str, detail: Option<&str>) -> Option<NameList
     let field = field.trim().trim_matches(['(', ')', ' ']).strip_prefix("REC->")?.to_owned();
     let condition = detail.and_then(|detail| {
         let (_, value) = before.rsplit_once(&format!("REC->{detail} == "))?;
-        // The list's own condition, and not an earlier one's.
+        // Uses the list's own condition, and not an earlier one's.
         let (value, rest) = value.split_once(')')?;
         rest.trim().eq("?").then(|| value.trim().parse().ok())?
     });

@@ -42,13 +42,13 @@ pub struct Config {
     pub kernel: PathBuf,
     pub initrd: Option<PathBuf>,
     pub append: String,
-    /// The guest's memory, in MiB: one of [`MEMORY_MIB`].
+    /// Guest memory in MiB, within [`MEMORY_MIB`].
     pub memory_mib: u64,
-    /// The number of vCPUs, from 1 to [`CPUS_MAX`].
+    /// Number of vCPUs, from 1 to [`CPUS_MAX`].
     pub cpus: u8,
-    /// Features of KVM's own that the guest does not see.
+    /// Features of KVM that are hidden from the guest.
     pub without: Vec<Feature>,
-    /// Whether to stop this process (SIGSTOP) where the guest marks what is of interest.
+    /// True to stop this process (SIGSTOP) at the guest's marks.
     pub stops_at_marks: bool,
 }
 
@@ -58,8 +58,8 @@ const SERIAL_IRQ: u32 = 4;
 /// The default memory type: range registers are on, and memory without one is write-back.
 const MTRR_DEFAULT: kvm_msr_entry = kvm_msr_entry { index: 0x2ff, reserved: 0, data: 1 << 11 | 6 };
 
-/// Boots the guest and runs it until it resets. How it ends is in the [`GuestOutcome`]; the error
-/// says why it does not start.
+/// Boots the guest and runs it until it resets. The [`GuestOutcome`] has its end; the error says
+/// why it does not start.
 pub fn run(config: &Config) -> Result<GuestOutcome> {
     let kernel = read_files(config)?;
     let bytes =
@@ -250,7 +250,7 @@ const HYPERVISOR: u32 = 1 << 31;
 /// A paravirtual feature of KVM that can be hidden from a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Feature {
-    /// The name, as on QEMU's command line.
+    /// Name on QEMU's command line.
     pub name: &'static str,
     /// The bits in EAX of [`KVM_FEATURES`].
     bits: u32,
@@ -263,7 +263,7 @@ const fn feature(name: &'static str, bits: u32) -> Feature {
 }
 
 impl Feature {
-    /// Every one, in the order of their bits. The clock's registers have had two numbers.
+    /// All features, in the order of their bits. The clock's registers have had two numbers.
     pub const ALL: [Feature; 11] = [
         feature("kvmclock", 1 | 1 << 3),
         feature("kvm-nopiodelay", 1 << 1),
@@ -337,8 +337,7 @@ const KEYBOARD_STATUS: u8 = 1;
 pub(super) const CONTROL: u16 = 0x604;
 /// A value of [`CONTROL`]: the system is in ACPI mode.
 const IS_ACPI: u8 = 1;
-/// A bit in the upper byte of what is written to [`CONTROL`]: go to sleep. The only sleeping state
-/// is off.
+/// Bit in the upper byte of a write to [`CONTROL`]: go to sleep. The only sleeping state is off.
 const SLEEP: u8 = 0x20;
 
 /// The keyboard controller's command and status.
@@ -346,7 +345,7 @@ pub(super) const KEYBOARD: u16 = 0x64;
 /// A command to [`KEYBOARD`] that resets the computer.
 pub(super) const RESET: u8 = 0xfe;
 
-/// A guest writes here where the part of interest begins and ends: guest/vm/init.c.
+/// A guest writes here at the start and the end of its measured part: guest/vm/init.c.
 const MARK: u16 = 0x5ea;
 
 struct Ports {
@@ -458,7 +457,7 @@ impl Console {
         let printed = stdout.write_all(&self.0).and_then(|()| stdout.flush());
         self.0.clear();
         match printed {
-            // A reader that closes its end is not an error, and the guest goes on.
+            // A reader that closes its end is no error, and the guest goes on.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             other => other,
         }

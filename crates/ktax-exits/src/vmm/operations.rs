@@ -15,9 +15,9 @@ use ktax_stats::repeats::nine_of_ten;
 
 const MEMORY_BYTES: usize = 1 << 20;
 
-/// Returns the cycles of one such instruction: 9 of 10 values lie between. `None` where this
-/// processor, or the hypervisor below it, does not execute it, where it cannot be timed so, and if
-/// the user stops it.
+/// Returns the cycles of one such instruction: 9 of 10 values lie between. `None` if this
+/// processor, or the hypervisor below it, does not execute it, if it cannot be timed this way, and
+/// if the user stops it.
 pub fn cycles(kind: Costly) -> Result<Option<LowHigh>> {
     let each: Result<Vec<_>> = timed_codes(kind).iter().map(measure).collect();
     Ok(hull(each?.into_iter().flatten()))
@@ -55,14 +55,14 @@ fn times(memory: &Memory) -> Result<Vec<[u64; 2]>> {
     Ok(rounds.skip(WARM_UP).collect())
 }
 
-/// Length of a chain: the counter's own time is little beside it.
+/// Length of a chain: the counter's own time is small beside it.
 const CHAIN: usize = 64;
 
 const ROUNDS: u32 = 240;
-/// Number of first rounds that are left out: they find nothing in the caches.
+/// Number of first rounds that are left out, because the caches are cold.
 const WARM_UP: usize = 40;
 
-/// Addresses of the code, of what it reads and writes, and of two times for each round.
+/// Addresses of the code, of its data, and of two times for each round.
 pub(super) const CODE: u32 = 0x1_0000;
 const DATA: u32 = 0x2_0000;
 const RESULTS: u32 = 0x3_0000;
@@ -73,13 +73,13 @@ const EFER: u32 = 0xc000_0080;
 const STAR: u32 = 0xc000_0081;
 const LSTAR: u32 = 0xc000_0082;
 const SFMASK: u32 = 0xc000_0084;
-/// An MSR that no hypervisor has to look at: what `swapgs` loads.
+/// An MSR that `swapgs` loads, so no hypervisor intercepts it.
 const KERNEL_GS_BASE: u32 = 0xc000_0102;
 /// Long mode, which is active, with `syscall`.
 const WITH_SYSCALL: u32 = 0x501;
 /// `syscall` loads CS 0x10 and SS 0x18, `sysret` CS 0x33 and SS 0x2b.
 const SELECTORS: u32 = 0x0020_0010;
-/// Reserved, and with I/O allowed in user mode: so the guest can end itself there.
+/// Flags for user mode: the reserved bit, and I/O allowed, so that the guest can end itself there.
 const USER_FLAGS: u32 = 0x3002;
 
 /// Code that executes instructions of one kind.
@@ -89,7 +89,7 @@ struct TimedCode {
     body: Vec<u8>,
     /// Number of instructions of the kind in the body.
     times: usize,
-    /// Whether the kind needs user mode.
+    /// True if the kind needs user mode.
     in_user_mode: bool,
 }
 
@@ -106,7 +106,7 @@ impl TimedCode {
         (self.times * CHAIN) as f64
     }
 
-    /// Assembles all that the guest executes, from [`HANDLER`] on; it starts at [`CODE`].
+    /// Assembles all code of the guest, from [`HANDLER`] on; it starts at [`CODE`].
     pub fn assemble(&self) -> Vec<u8> {
         // sysretq
         let mut code = vec![0x48, 0x0f, 0x07];
@@ -147,8 +147,8 @@ impl TimedCode {
 const TIME: [u8; 15] =
     [0x0f, 0xae, 0xe8, 0x0f, 0x31, 0x0f, 0xae, 0xe8, 0x48, 0xc1, 0xe2, 0x20, 0x48, 0x09, 0xd0];
 
-/// Assembles code that allows `syscall` and goes on in user mode with what follows; `before` bytes
-/// are before this.
+/// Assembles code that allows `syscall` and continues in user mode with the following code;
+/// `before` bytes are before this.
 fn to_user_mode(before: usize) -> Vec<u8> {
     let mut code = Vec::new();
     for (msr, low, high) in
@@ -164,7 +164,7 @@ fn to_user_mode(before: usize) -> Vec<u8> {
     code
 }
 
-/// Returns the ways to execute a kind that only the kernel may execute; empty for kinds that leave
+/// Returns the timed codes of a kind that only the kernel may execute; empty for kinds that leave
 /// the guest.
 fn timed_codes(kind: Costly) -> Vec<TimedCode> {
     // mov ecx, KERNEL_GS_BASE; xor eax, eax; xor edx, edx

@@ -1,8 +1,8 @@
-//! A guest without an operating system. It exits exactly as often as it is told to.
+//! A guest without an operating system, which exits exactly as often as it is told to.
 //!
 //! For interrupts each vCPU has its local APIC in x2APIC mode, one handler, and a stack. A handler
-//! ends its interrupt and says in R14 that it ran. The monitor sets the APIC up, so that the guest
-//! leaves only for what it is told to do.
+//! ends its interrupt and sets R14. The monitor sets the APIC up, so that the guest exits only when
+//! it is told to.
 
 use std::sync::Arc;
 
@@ -19,13 +19,13 @@ use ktax_model::{Error, RawKind, Result};
 
 const CODE: u64 = 0x8000;
 
-/// Runs the loops to their end. How the guest ends is in the [`GuestOutcome`]; the error says why
-/// it does not start.
+/// Runs the loops to their end. The [`GuestOutcome`] has the guest's end; the error says why it
+/// does not start.
 pub fn run(loops: &Loops) -> Result<GuestOutcome> {
     loops.check()?;
     let bytes = memory_bytes(loops);
     if loops.times(RawKind::Fault) > 0 {
-        // KVM then maps each page of 4 KiB by itself, also where the memory is aligned to 2 MiB.
+        // KVM then maps each page of 4 KiB by itself, even if the memory is aligned to 2 MiB.
         disable_transparent_huge_pages(true).map_err(|error| no_memory(bytes, error))?;
     }
     run_in(&Machine::new(bytes)?, loops, &assemble(loops))
@@ -85,7 +85,7 @@ impl Bus for RawPorts {
     }
 }
 
-/// How many times a guest does each kind, in the order of [`RawKind::ALL`].
+/// Number of times that a guest does each kind, in the order of [`RawKind::ALL`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Loops([u32; RawKind::ALL.len()]);
 
@@ -220,7 +220,7 @@ fn repeat(code: &mut Vec<u8>, times: u32, body: &[u8]) {
     code.extend([0x49, 0xff, 0xcf, 0x75, back.to_le_bytes()[0]]);
 }
 
-/// Address of the interrupt table. It and what follows are below the guest's code, at 0x8000.
+/// Address of the interrupt table. All of these addresses are below the guest's code, at 0x8000.
 const IDT: u64 = 0x1000;
 const HANDLER_ADDRESS: u32 = 0x2000;
 /// Address of the second vCPU's code.
@@ -260,7 +260,7 @@ const FORGET: [u8; 3] = [0x45, 0x31, 0xf6];
 /// test r14d, r14d; jz back to it
 const SPIN: [u8; 5] = [0x45, 0x85, 0xf6, 0x74, 0xfb];
 
-/// A loop, and what is done once before and after it. It may change all registers but R15.
+/// A loop, with code that runs once before and after it. It may change all registers but R15.
 struct LoopCode {
     before: Vec<u8>,
     body: Vec<u8>,
@@ -306,7 +306,7 @@ fn write_interrupt_code(memory: &Memory) -> Result<()> {
     write_memory(memory, "the second vCPU's code", &second_vcpu_code(), SECOND_CODE)
 }
 
-/// Prepares a vCPU, which has its CPUID and runs at once, also if it is not the first.
+/// Prepares a vCPU, which has its CPUID and runs at once, even if it is not the first.
 fn prepare_interrupts(vcpu: &VcpuFd) -> Result<()> {
     let mut system = vcpu.get_sregs().map_err(refused("read registers"))?;
     system.apic_base |= X2APIC;

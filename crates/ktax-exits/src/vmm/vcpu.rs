@@ -1,4 +1,4 @@
-//! Runs vCPUs, one thread each, and counts how often each leaves the guest.
+//! Runs vCPUs, one thread each, and counts their exits.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -23,7 +23,7 @@ pub(super) trait Bus: Send + Sync {
     fn read(&self, port: u16, data: &mut [u8]);
     /// Takes an OUT.
     fn write(&self, port: u16, data: &[u8]) -> Result<Next>;
-    /// Whether a triple fault is a normal end. It is the last way in which Linux resets.
+    /// Returns true if a triple fault is a normal end. It is the last way in which Linux resets.
     fn may_shut_down(&self) -> bool;
 }
 
@@ -134,7 +134,7 @@ pub(super) fn run_vcpus(vcpus: Vec<VcpuFd>, bus: &Arc<impl Bus + 'static>) -> Re
     Ok(outcome)
 }
 
-/// Has SIGINT and SIGTERM raise the flag, then wake: handlers run in the order of registration.
+/// Makes SIGINT and SIGTERM raise the flag, then wake: handlers run in the order of registration.
 fn register_signals(by_signal: &Arc<AtomicBool>, wake: &UnixStream) -> io::Result<()> {
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(by_signal))?;
@@ -168,7 +168,7 @@ impl Drop for WakeOnDrop {
     }
 }
 
-/// Makes all vCPUs return. The error names one that does not within `limit`.
+/// Makes all vCPUs return. The error names a vCPU that does not return within `limit`.
 fn stop_all(threads: &[VcpuThread], stop: &AtomicBool, limit: Duration) -> Result<()> {
     stop.store(true, Ordering::SeqCst);
     let started = Instant::now();

@@ -1,10 +1,10 @@
-//! Tables in memory from which Linux learns what the machine has: ACPI, and the older MP table.
+//! Tables in memory by which Linux finds the hardware: ACPI, and the older MP table.
 
 use super::{CONTROL, KEYBOARD, RESET};
 use crate::vmm::{Memory, write_memory};
 use ktax_model::Result;
 
-/// The address at which a system looks for the root pointer. The tables follow it.
+/// Address at which a system looks for the root pointer. The tables follow it.
 const ACPI_ADDRESS: u64 = 0xe_0000;
 
 /// The port of the four bytes of events before [`CONTROL`]; no event ever comes.
