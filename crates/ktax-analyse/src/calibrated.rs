@@ -25,7 +25,7 @@ pub fn calibration_rows(
     let ran = timed.iter().flat_map(|table| &table.rows).filter(|row| row.failure.is_none());
     for NativeRow { workload, samples, .. } in ran {
         let (_, ns) = rows.entry(&workload.row).or_insert((workload, Vec::new()));
-        // The time on a CPU does not have the time of other tasks in it.
+        // The time on a CPU excludes other tasks.
         let value = |sample: &NativeSample| {
             sample.values.get("task-clock-ns").or_else(|| sample.values.get("nanoseconds")).copied()
         };
@@ -52,7 +52,7 @@ pub fn calibration_rows(
     both.collect()
 }
 
-/// Costs that can be told apart: without the counters of a model only that of an instruction.
+/// Costs that can be told apart; without the counters of a model only that of an instruction.
 fn things(counted: &Comparison) -> &'static [Fitted] {
     let is_model = |effect: &Effect| effect.metric.starts_with("model-");
     let is_modelled = |row: &Row| row.effects().iter().any(is_model);

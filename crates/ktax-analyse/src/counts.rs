@@ -148,7 +148,8 @@ fn measured_row(
     let shown_pair = effects.first().map_or(0, |effect| effect.layout);
     let operations = counted_operations(&pairs[shown_pair], known, suite.as_deref());
     if !different_work.is_empty() {
-        // The numbers stay for whoever looks for the reason, but they do not judge the change.
+        // The numbers stay for the reader who looks for the reason, but they do not judge the
+        // change.
         effects.iter_mut().for_each(|effect| effect.verdict = Verdict::DifferentWork);
         let printed = printed_end(&different_work, &pairs[shown_pair]);
         let work = program_work;
@@ -184,8 +185,8 @@ fn measured_row(
     Ok(row_with(workload, verdict, evidence))
 }
 
-/// Differences between the work of the Sides: in the work signatures, and in what a program was
-/// seen to do.
+/// Differences between the work of the Sides: in the work signatures, and in a program's observed
+/// work.
 fn different_work(
     pairs: &[Pair<'_>],
     (known, is_suite): (OperationSource, bool),
@@ -234,9 +235,8 @@ fn row_with(workload: &Workload, verdict: Verdict, evidence: CountsEvidence) -> 
     Row::new(workload, verdict, Evidence::Counts(evidence))
 }
 
-/// The pair of an Effect's Layout.
 fn pair_of<'a>(effect: &Effect, pairs: &'a [Pair<'a>]) -> &'a Pair<'a> {
-    // There is one pair for each Layout, so the index of a Layout is that of its pair.
+    // There is one pair for each Layout, so the indices are equal.
     &pairs[effect.layout]
 }
 
@@ -279,10 +279,10 @@ fn metrics_of(pairs: &[Pair<'_>]) -> Vec<&'static Metric> {
 }
 
 /// Verdict of a row, and the Metric that decided it. A row changed if its headline did. Otherwise
-/// these decide, in this order: with several CPUs, what they executed; REP iterations in process
-/// context, because clearing and copying memory is work that hardware retires as a single
-/// instruction; what kernel threads did while the process waited for them; how long several CPUs
-/// waited for each other. Other Contexts are shown and decide nothing.
+/// these decide, in this order: with several CPUs, executed instructions; REP iterations in process
+/// context, because hardware retires clearing and copying of memory as a single instruction; work
+/// of kernel threads while the process waited for them; time that several CPUs waited for each
+/// other. Other Contexts are shown and decide nothing.
 fn decide(effects: &[Effect]) -> (Verdict, String) {
     let decides = |effect: &Effect| metric(&effect.metric).is_some_and(Metric::decides);
     let mut changed = effects.iter().filter(|effect| effect.verdict.is_change());
@@ -317,8 +317,8 @@ fn operation_source(
     }
 }
 
-/// Scales the counts to as many operations as the base did in the first Layout. These become the
-/// row's operations.
+/// Scales the counts to the base's operations in the first Layout. These become the row's
+/// operations.
 fn scale_to_base(workload: &mut Workload, pairs: &mut [Pair], suite: Option<&str>) {
     let ops = |sample: &Sample| match (suite, sample.suite_operations()) {
         (Some(_), Some((_, operations))) => operations,

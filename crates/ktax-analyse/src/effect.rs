@@ -4,9 +4,8 @@ use ktax_model::{Effect, Failure, Sides, Signature, Verdict};
 use ktax_stats::exact::{Decision, judge};
 use ktax_stats::tables::change_percent;
 
-/// Values of one Metric by Layout; those of a pair have the same index.
+/// Values of one Metric by Layout; those of a pair have equal indices.
 pub(super) struct EffectValues<'a> {
-    /// The Metric's name.
     pub metric: &'a str,
     /// Raw counts.
     pub samples: Sides<Vec<u64>>,
@@ -17,11 +16,11 @@ pub(super) struct EffectValues<'a> {
 }
 
 /// The Effect; `None` without pairs. `relevant` is the smallest difference of raw counts that
-/// matters, where the median is that pair's.
+/// matters, if the median is that pair's.
 ///
-/// The rule sees raw counts, so that ties are ties; what is stored is per operation. Base, change
-/// and delta are those of the one Layout that has the median delta, so that they, and the functions
-/// of that Layout, add up: a median of each Side by itself would not.
+/// The rule sees raw counts, so that ties are ties; stored values are per operation. Base, change
+/// and delta are from the one Layout with the median delta, so that they, and that Layout's
+/// functions, add up: a median of each Side by itself would not.
 pub(super) fn effect(values: EffectValues<'_>, relevant: impl Fn(usize) -> f64) -> Option<Effect> {
     let EffectValues { metric, samples, layouts, ops } = values;
     let found = judge(&floats(&samples.base), &floats(&samples.change), relevant)?;
@@ -45,7 +44,7 @@ pub(super) fn effect(values: EffectValues<'_>, relevant: impl Fn(usize) -> f64) 
     })
 }
 
-/// The verdict that readers see for a decision.
+/// Verdict that readers see for a decision.
 pub(super) fn verdict_of_decision(decision: Decision) -> Verdict {
     match decision {
         Decision::Slower => Verdict::Slower,
@@ -90,8 +89,7 @@ fn differing_entries(base: &Signature, change: &Signature) -> Vec<String> {
         .collect()
 }
 
-/// The failure of a Sample whose number of operations is not the planned one, by which it is
-/// divided.
+/// Failure of a Sample whose number of operations is not the planned one, by which it is divided.
 pub(super) fn wrong_ops(found: u64, planned: u64) -> Failure {
     Failure::WrongWork { deviations: format!("operations {found}, expected {planned}") }
 }

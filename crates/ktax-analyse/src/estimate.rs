@@ -25,8 +25,8 @@ pub fn estimate(rows: &mut [Row], machine: &str, calibration: &Calibration) {
     }
 }
 
-/// The Estimate of a row. `None` with several CPUs, whose cycles nobody adds up, and if the row was
-/// not measured.
+/// Estimate of a row; `None` with several CPUs, whose cycles nobody adds up, and if the row was not
+/// measured.
 fn row_estimate(row: &Row, machine: &str, calibration: &Calibration) -> Option<Estimate> {
     let is_measured = !matches!(row.verdict, Verdict::DifferentWork | Verdict::Failed);
     row.counts().filter(|counts| is_measured && counts.waits.is_none())?;
@@ -142,7 +142,6 @@ impl Term<'_> {
         self.effects.iter().map(count).sum()
     }
 
-    /// Cycles that the change adds.
     fn delta(&self, layout: usize) -> LowHigh {
         let delta = self.count(Side::Change, layout) - self.count(Side::Base, layout);
         let none = self.may_be_none.then_some(0.0);

@@ -8,7 +8,6 @@ const PARAMETER: &str = "pages";
 
 /// Cost of one operation of a row.
 pub(super) struct RowCost<'a> {
-    /// The row.
     pub workload: &'a Workload,
     /// Cost in the Layout that is shown.
     pub shown: f64,
@@ -16,8 +15,8 @@ pub(super) struct RowCost<'a> {
     pub layouts: Vec<f64>,
 }
 
-/// Growth of every family of rows that differ only in [`PARAMETER`] and have a row where it is 0. A
-/// family with too few rows, or with too narrow a span, has none.
+/// Growth of every family of rows that differ only in [`PARAMETER`] and have a row with 0. A family
+/// with too few rows, or with too narrow a span, has none.
 pub(super) fn growth_of_families(costs: &[RowCost<'_>], side: Option<Side>) -> Vec<Growth> {
     let mut families: Vec<(String, Vec<(u64, &RowCost<'_>)>)> = Vec::new();
     for cost in costs {

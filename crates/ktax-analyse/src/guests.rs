@@ -59,7 +59,8 @@ fn compared_row(
             })
             .collect();
     if !different.is_empty() {
-        // The numbers stay for whoever looks for the reason, but they do not judge the change.
+        // The numbers stay for the reader who looks for the reason, but they do not judge the
+        // change.
         effects.iter_mut().for_each(|effect| effect.verdict = Verdict::DifferentWork);
     }
     let layout = effects.first().map_or(0, |effect| effect.layout);
@@ -103,7 +104,7 @@ fn base_alone(
     )
 }
 
-/// The Layout with the median time.
+/// Layout with the median time.
 fn median_layout(times_ns: &[u64]) -> usize {
     let times: Vec<f64> = times_ns.iter().map(|ns| *ns as f64).collect();
     ktax_stats::exact::median_index(&times).unwrap_or(0)
@@ -179,12 +180,11 @@ impl<'a> GuestBoots<'a> {
         }
     }
 
-    /// Every Boot.
     pub fn made(&self) -> impl Iterator<Item = (&Step, &Boot)> + Clone {
         self.boots.iter().map(|(step, boot)| (*step, boot))
     }
 
-    /// The guests of one row.
+    /// Guests of one row.
     pub fn gather(&self, row: &GuestRow) -> Result<Gathered> {
         let (mut samples, mut failures) = (Sides::<Vec<GuestSample>>::default(), Vec::new());
         for (step, boot) in &self.boots {

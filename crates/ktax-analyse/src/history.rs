@@ -13,13 +13,13 @@ use ktax_run::rundir::profile;
 use ktax_stats::exact::judge;
 use ktax_stats::tables::change_percent;
 
-/// Most functions that are kept of a step.
+/// Most functions of a step that are kept.
 const MOST_FUNCTIONS: usize = 5;
 
 /// A point as the rule needs it; every slice has one entry for each Layout.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PointCounts {
-    /// The counts of all operations.
+    /// Counts of all operations.
     pub raw: Vec<u64>,
     /// Counts that the threshold is a share of.
     pub whole: Vec<u64>,
@@ -86,7 +86,7 @@ pub fn complete(history: &mut History) {
                     base.map(|base| compare(base, &counts[index], line.ops, threshold_percent));
                 against.detectable_percent = found.and_then(|found| found.detectable_percent);
             }
-            // If a result has no work signatures, only the verdict against the anchor tells
+            // If a result has no work signatures, only the verdict against the anchor detects
             // different work.
             let against = point.against.as_ref().map(|against| against.verdict);
             if let (Some(before), Some(Verdict::DifferentWork)) = (&mut point.before, against) {
@@ -96,8 +96,8 @@ pub fn complete(history: &mut History) {
     }
 }
 
-/// The functions that carry most of the difference between two measurements of one row, in the
-/// layout with the median delta; the largest first.
+/// Functions that carry most of the difference between two measurements of one row, in the layout
+/// with the median delta; the largest first.
 pub fn step_functions(
     base: &Measurement,
     change: &Measurement,

@@ -12,8 +12,8 @@ use ktax_stats::exact::judge;
 use ktax_stats::tables::change_percent;
 
 /// Ranks the additions for each Workload. `together` is the Comparison of all at once; `not_built`
-/// has the additions without one, with the reason; `already_on` is what the base's kernel has by
-/// default. `None` if no addition could be built.
+/// has the additions that could not be built, with the reason; `already_on` has the defaults of the
+/// base's kernel. `None` if no addition could be built.
 pub fn ledger(
     title: &str,
     each: &[(String, Comparison)],
@@ -24,7 +24,7 @@ pub fn ledger(
     let (_, first) = each.first()?;
     let (method, layouts) = method(first)?;
     let warnings = each.iter().flat_map(|(name, comparison)| {
-        // The base was measured without it, so it is known and was not on.
+        // The base was measured without it, so the kernel knows it.
         let is_off_in_base =
             already_on.iter().any(|one| one.added == *name && one.is_off_in_base());
         let without_change = if is_off_in_base { None } else { without_change(&comparison.rows) };
@@ -154,7 +154,7 @@ fn deciding(row: &Row) -> Option<Vec<&Effect>> {
     names.iter().map(find).collect()
 }
 
-/// Operations that a Metric covers: for a guest all that it did.
+/// Operations that a Metric covers; for a guest, everything it did.
 fn ops(row: &Row) -> u64 {
     if row.guests().is_some() { 1 } else { row.ops }
 }
@@ -212,7 +212,7 @@ fn interactions(
                 .collect();
             added(sum, &delta)
         });
-        // The threshold of REP iterations is a share of all work, as in a row.
+        // As in a row, the threshold of REP iterations is a share of all work.
         wholes = added(base, &wholes);
         let sides = Sides { base: expected, change: raw(all, Side::Change) };
         let beyond = cost(sides, &wholes, ops(together), threshold_percent)?;
@@ -221,7 +221,7 @@ fn interactions(
     Some(found)
 }
 
-/// Judges raw values by Layout; `wholes` is what the threshold is a share of.
+/// Judges raw values by Layout; the threshold is a share of `wholes`.
 fn cost(
     values: Sides<Vec<f64>>,
     wholes: &[f64],

@@ -55,12 +55,12 @@ fn cell(column: &Column, row: &NativeRow, rows: &[NativeRow]) -> Option<Summary>
     })
 }
 
-/// The columns of a Workload that names none.
+/// Columns of a Workload that names none.
 pub fn usual_columns(bandwidth: bool) -> Vec<String> {
     vec![if bandwidth { "bandwidth" } else { "time" }.to_owned()]
 }
 
-/// Whether there is a column of that name.
+/// Whether a column has that name.
 pub fn is_column(name: &str) -> bool {
     find_column(name).is_some()
 }
@@ -81,7 +81,7 @@ fn column_head(column: &Column) -> NativeColumn {
 struct SamplePoint<'a> {
     pub workload: &'a Workload,
     pub sample: &'a NativeSample,
-    /// All rows of the table: a ratio or difference is to another one.
+    /// All rows of the table: a ratio or difference refers to another row.
     pub rows: &'a [NativeRow],
 }
 
@@ -107,8 +107,8 @@ impl SamplePoint<'_> {
         Some(share_percent(self.value(microseconds)? / 1e6, self.seconds()?))
     }
 
-    /// Median seconds of an operation in the row that differs only in this parameter, where it is 0
-    /// or its first choice.
+    /// Median seconds of an operation in the row that differs only in this parameter, which is 0 or
+    /// its first choice there.
     fn seconds_without(&self, name: &str) -> Option<f64> {
         let is_without = |row: &&NativeRow| {
             let mut params = self.workload.params.clone();
@@ -147,7 +147,7 @@ const fn column(
 
 /// Every column that a workload file can name.
 const COLUMNS: &[Column] = &[
-    // lmbench subtracts what passing the token costs without a switch; so does this.
+    // As in lmbench, subtract the cost of passing the token without a switch.
     column("time", "time", "µs", |p| {
         let overhead = p.value("overhead-ns").unwrap_or(0.0);
         Some((p.value("nanoseconds")? / p.ops() - overhead) / 1e3)
@@ -201,13 +201,12 @@ const COLUMNS: &[Column] = &[
     }),
 ];
 
-/// A parameter of a row.
 fn param(workload: &Workload, name: &str) -> Option<f64> {
     workload.params.get(name).map(|value| *value as f64)
 }
 
-/// The table of one command's runs, or of base's and change's; one row for each counter. The first
-/// run of base belongs to the first of change, and so on.
+/// Table of one command's runs, or of base's and change's; one row for each counter. Runs with
+/// equal numbers belong together.
 pub fn counters(commands: &[Vec<Counted>]) -> Vec<StatRow> {
     STAT_COUNTERS.iter().chain([&ELAPSED]).map(|counter| row(counter, commands)).collect()
 }

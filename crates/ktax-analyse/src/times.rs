@@ -1,4 +1,4 @@
-//! Comparisons of times: pairs become rows, and after each pair the question whether to go on.
+//! Comparisons of times: pairs become rows, and after each pair it is decided if another is needed.
 //! Sides that are measured in boots of the machine of their own are blocks, which become pairs.
 
 pub mod noise;
@@ -65,9 +65,7 @@ pub fn why_ended(plan: &Plan<TimesPlan>, pairs: &[TimedPair]) -> Option<String> 
 /// Progress of a timed run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
-    /// Number of pairs so far.
     pub pairs: usize,
-    /// Number of A/A pairs so far.
     pub controls: usize,
     /// Largest number of pairs, once it is known.
     pub cap: Option<usize>,
@@ -81,7 +79,7 @@ pub fn progress(plan: &Plan<TimesPlan>, pairs: &[TimedPair]) -> Progress {
     Progress { pairs: pairs.len() - controls, controls, cap }
 }
 
-/// Ratios of change to base that are known so far, of the rows that decide.
+/// Ratios of change to base so far, for the rows that decide.
 pub fn estimates(plan: &Plan<TimesPlan>, pairs: &[TimedPair]) -> Vec<(String, f64)> {
     let ratios = log_ratios(&plan.method.headline, pairs);
     let judged = trial(plan).judge(&borrowed(&ratios), &[]).headline;
@@ -97,7 +95,7 @@ pub fn never_ran(workload: &Workload, pairs: &[TimedPair]) -> bool {
     })
 }
 
-/// Compares the two Sides; fewer pairs than the Plan wanted may be on disk.
+/// Compares the two Sides; there may be fewer pairs than the Plan wanted.
 pub fn times(plan: &Plan<TimesPlan>, pairs: &[TimedPair]) -> Comparison {
     let (headline, secondary) =
         (log_ratios(&plan.method.headline, pairs), log_ratios(&plan.method.secondary, pairs));
@@ -346,7 +344,7 @@ fn no_answer_reason(why: Why) -> String {
 /// the rest towards fast ones.
 const MOST_FAILED: f64 = 0.05;
 
-/// The loops of a row, if none of them failed.
+/// Loops of a row, if none of them failed.
 fn boot_loops<'a>(boot: &'a TimedBoot, row: &str) -> Option<&'a [f64]> {
     let run = boot.runs.get(row).filter(|run| run.failure.is_none())?;
     Some(&run.loops_ns)
@@ -456,7 +454,7 @@ pub fn block_pairs(plan: &Plan<TimesPlan>, blocks: &[TimedBlock]) -> Vec<TimedPa
     pairs
 }
 
-/// The Sides in the Plan's randomized order, an endless iterator; an A/A pair is the base twice.
+/// Sides in the Plan's randomized order, an endless iterator; an A/A pair is the base twice.
 pub fn turns(plan: &Plan<TimesPlan>) -> impl Iterator<Item = Side> + use<> {
     Order::new(plan.seed).flat_map(|slot| match (slot.is_control, slot.change_first) {
         (true, _) => [Side::Base, Side::Base],

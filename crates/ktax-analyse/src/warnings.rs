@@ -86,7 +86,7 @@ const DOCUMENTED: &str = include_str!("../../../kernels/parameters.txt");
 const SHORTEST: usize = 4;
 const LENGTHS_APART: usize = 2;
 
-/// The documented parameter that a mistyped one probably means.
+/// Documented parameter that a mistyped one probably means.
 fn meant(parameter: &str) -> Option<&'static str> {
     let name = parameter.split('=').next().unwrap_or_default().trim_matches('"');
     let is_near = |near: &&str| near.len().abs_diff(name.len()) <= LENGTHS_APART;
@@ -222,7 +222,7 @@ pub(super) fn fallback_warning(rows: &[Row]) -> Option<Warning> {
     })
 }
 
-/// Share of an Effect's delta that the slow ways and what they replace have together, in percent.
+/// Share of the slow ways and of the functions that they replace in an Effect's delta, in percent.
 fn share_percent(effect: &Effect) -> Option<f64> {
     let slow = effect.functions.iter().filter(|delta| effect.lacking(&delta.function).is_some());
     let sum: f64 = slow.map(|delta| delta.delta).sum();
@@ -278,7 +278,7 @@ impl RunWarnings {
     ) {
         let mut is_asleep = false;
         for sample in samples {
-            // The time of a user's program is that of the whole program, with its markers.
+            // The time of a user's program includes its markers.
             let is_marked = workload.region == Region::Marked && !workload.is_users();
             is_asleep |= is_marked && sleeps(sample);
             for note in &sample.notes {

@@ -1,4 +1,4 @@
-//! The functions that carry a delta.
+//! Functions that carry a delta.
 
 use std::collections::{BTreeMap, BTreeSet};
 

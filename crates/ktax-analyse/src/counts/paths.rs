@@ -1,4 +1,4 @@
-//! Call paths: the callers of the functions that carry a delta, and where several CPUs waited.
+//! Call paths: the callers of the functions that carry a delta, and the places where CPUs waited.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -94,12 +94,12 @@ pub fn row_paths(
 /// Name of the place of all user mode.
 const USER: &str = "[user]";
 
-/// Whether this is a function of a program or a library, or code of one outside every function.
+/// Whether the function is of a program or a library, or is code of one outside every function.
 fn is_of_program(function: &str) -> bool {
     function.starts_with('[') && ![USER, "[kernel]", "[unknown]"].contains(&function)
 }
 
-/// The counts of a function that call paths have, too. Idle time has a path of its own.
+/// Counts of a function that call paths have too. Idle time has a path of its own.
 fn counts_of_paths(counts: &Counts) -> Counts {
     let mut counts = *counts;
     for row in COUNTERS {
@@ -114,7 +114,7 @@ fn has_room(whole: &Counts, parts: &Counts) -> bool {
     COUNTERS.iter().all(|row| parts[row.counter] <= whole[row.counter])
 }
 
-/// A function below its caller, with all that it calls.
+/// A function below its caller, with all its callees.
 #[derive(Default)]
 struct CallNode {
     calls: Sides<u64>,
@@ -148,7 +148,8 @@ impl CallNode {
             .collect();
         let mut sum = Counts::default();
         lines.iter().for_each(|line| sum += &counts_of_paths(&line.counts));
-        // With several vCPUs one is now and then taken for another: then the functions do not fit.
+        // With several vCPUs one is now and then taken for another, and then the functions do not
+        // fit.
         if !has_room(user.counts.get(side), &sum) {
             return;
         }
@@ -201,9 +202,9 @@ impl CallNode {
         }
     }
 
-    /// Moves what an inlined function calls below its caller, for comparisons. A function counts as
-    /// inlined if only one Side calls it, and on the other Side its caller itself calls most of
-    /// what it called.
+    /// Moves the callees of an inlined function below its caller, for comparisons. A function
+    /// counts as inlined if only one Side calls it, and on the other Side its caller itself makes
+    /// most of its calls.
     fn without_inlined(mut self) -> CallNode {
         self.lift_inlined();
         self
@@ -235,8 +236,8 @@ impl CallNode {
             return false;
         }
         let executed = |node: &CallNode, side: Side| node.counts.get(side).executed();
-        // Counts as found what the callee executes here on the other Side alone, at most as much as
-        // it executes there.
+        // Counts as found the callee's counts here on the other Side alone, at most as many as it
+        // has there.
         let here = |function: &String, callee: &CallNode| {
             let same_callee = self.below.get(function).filter(|node| !node.is_there(side));
             same_callee.map_or(0, |node| executed(node, side.other()).min(executed(callee, side)))
@@ -406,7 +407,7 @@ mod tests {
         let expected =
             ["entry +13 +0", "-read +9 +0", "--hook +8 +2", "-write +4 +0", "--hook +4 +1"];
         assert_eq!(listed(&base, &change), expected);
-        // A function that is gone is found, too.
+        // A removed function is found too.
         assert_eq!(listed(&change, &base)[2], "--hook -8 -2");
     }
 

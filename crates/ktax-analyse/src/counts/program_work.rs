@@ -15,8 +15,8 @@ use ktax_model::{
 };
 use ktax_stats::exact::are_apart;
 
-/// Functions that call the function of a system call by its number; kernels before 4.17 have the
-/// last one.
+/// Functions that call a system call's function by its number; kernels before 4.17 have the last
+/// one.
 const DISPATCHERS: [&str; 10] = [
     "do_syscall_64",
     "x64_sys_call",
@@ -103,7 +103,7 @@ fn system_calls(profile: &Profile) -> BTreeMap<String, u64> {
         callers.push(function);
         let name = PREFIXES.iter().find_map(|prefix| function.strip_prefix(prefix));
         if let Some(name) = name.filter(|_| is_dispatched && *context == Context::Process) {
-            // A path can have a call that began before the Region; it was not made in it.
+            // A path can have a call from before the Region, which does not count.
             if *count > 0 {
                 *calls.entry(name.to_owned()).or_default() += count;
             }
@@ -138,7 +138,7 @@ const OTHERS: [OtherCount; 5] = [
 /// Differences that hold over all Layouts, with the counts of the Layout that is shown.
 fn differences(works: &[Sides<ProgramWork>], shown: &Sides<ProgramWork>) -> Vec<WorkDifference> {
     let calls = |work: &ProgramWork, name: &str| work.system_calls.get(name).copied().unwrap_or(0);
-    // Without the vDSO's clock each read of a clock is a system call, but the same work.
+    // Without the vDSO's clock each read of a clock is a system call, with equal work.
     let clocks = |work: &ProgramWork| {
         let calls = CLOCK_CALLS.iter().map(|name| calls(work, name));
         calls.fold(work.clock_reads, u64::saturating_add)

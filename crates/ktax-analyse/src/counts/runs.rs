@@ -11,19 +11,17 @@ use ktax_run::rundir::RunDir;
 
 /// A source of the Runs of a Plan: a run directory, or the store. Each gives the same Comparison.
 pub trait CountsRuns {
-    /// The plan of these Runs.
     fn plan(&self) -> &Plan<CountsPlan>;
 
-    /// Place of the Runs, for messages.
+    /// Location of the Runs, for messages.
     fn place(&self) -> String;
 
-    /// The outcome of a Boot; `None` if it was not made yet.
+    /// Outcome of a Boot; `None` if it was not made yet.
     fn boot(&self, step: &Step) -> Result<Option<Boot>, ktax_model::Error>;
 
     /// A Run; `None` if it was not made yet.
     fn run(&self, step: &Step, row: &str) -> Result<Option<Run>, ktax_model::Error>;
 
-    /// The counts by function of a Run that has a Sample.
     fn profile(&self, step: &Step, row: &str) -> Result<Profile, ktax_model::Error>;
 }
 
@@ -56,7 +54,6 @@ type Attempt = Result<Sample, Failure>;
 pub(super) struct Pair<'a> {
     /// Index into [`CountsPlan::layouts`].
     pub layout: usize,
-    /// The Boots.
     pub steps: Sides<&'a Step>,
     /// Samples of both Sides, scaled to the same number of operations.
     pub samples: Sides<Sample>,
@@ -102,7 +99,7 @@ impl<'a> PairedBoots<'a> {
         pairs.map(|(step, boot)| (*step, boot))
     }
 
-    /// The boot parameters of one Side that its kernel does not know.
+    /// Boot parameters of one Side that its kernel does not know.
     pub fn ignored(&self, side: Side) -> Vec<String> {
         let boots = self.pairs.iter().flat_map(|pair| pair.get(side).1.ignored.iter());
         let distinct: std::collections::BTreeSet<&String> = boots.collect();
@@ -183,18 +180,18 @@ pub(super) fn no_step(layout: usize, side: Side) -> Error {
     wrong_plan(&format!("has no step for layout {layout} of {}", side.name()))
 }
 
-/// The plan is not one that ktax makes.
+/// Error of a plan that ktax does not make.
 pub(crate) fn wrong_plan(reason: &str) -> Error {
     Error::user(format!("plan.json {reason}")).next("plan again in a new directory")
 }
 
-/// The plan was not carried out to its end.
+/// Error of a plan that was not carried out to its end.
 pub(crate) fn boots_missing(made: usize, planned: usize, dir: &str) -> Error {
     let message = format!("{} of {planned} boots are not made yet", planned - made);
     Error::user(message).next(format!("resume with `ktax run {}`", shell_path(dir)))
 }
 
-/// A Boot was made, but not all Runs in it.
+/// Error of a Boot without all Runs.
 pub(crate) fn run_missing(row: &str, step: &Step, dir: &str) -> Error {
     let message = format!("{row} was not run yet in boot {}", step.name());
     Error::user(message).next(format!("resume with `ktax run {}`", shell_path(dir)))
@@ -204,7 +201,7 @@ fn row_failure(step: &Step, failure: Failure) -> RowFailure {
     RowFailure { boot: step.name(), side: step.side, boots: 1, failure }
 }
 
-/// The Sample of a Run, or why there is none.
+/// Sample of a Run, or why there is none.
 fn sample_or_failure(outcome: Outcome, workload: &Workload) -> Attempt {
     match outcome {
         Outcome::Measured(sample) => match workload.ops_of(&sample.signature) {
@@ -260,7 +257,7 @@ impl Scale {
     }
 }
 
-/// The scale of one Side's profile of a row.
+/// Scale of one Side's profile of a row.
 pub(super) fn scale_of(operations: Option<&CountedOperations>, side: Side, to: u64) -> Scale {
     let from = operations.map_or(to, |operations| *operations.count.get(side));
     Scale { from, to }

@@ -23,7 +23,7 @@ pub(super) struct ComputedRows {
     pub warnings: Vec<Warning>,
 }
 
-/// The rows of all programs of two sizes; `measured` are those of the Plan's Workloads.
+/// Rows of all programs of two sizes; `measured` are those of the Plan's Workloads.
 pub(super) fn computed_rows(
     runs: &dyn CountsRuns,
     boots: &PairedBoots<'_>,
@@ -77,7 +77,7 @@ struct ProgramSizes<'a> {
     sizes: OfSizes,
     /// The program as the user wrote it.
     program: &'a UserProgram,
-    /// The workload of the smaller size.
+    /// Workload of the smaller size.
     workload: &'a Workload,
 }
 
@@ -101,7 +101,7 @@ impl ProgramSizes<'_> {
         Ok(vec![self.row(&operation, &operations, true)?, self.row(&start, &starts, false)?])
     }
 
-    /// The workload of one more of the size, and that of the start.
+    /// Workloads of one more of the size, and of the start.
     fn workloads(&self) -> [Workload; 2] {
         let [from, to] = self.sizes.sizes;
         let title = shell_line(self.program.command.iter().map(String::as_str));

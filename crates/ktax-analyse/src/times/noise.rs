@@ -21,8 +21,8 @@ const GOOD_CLOCKS: [&str; 5] = ["tsc", "arch_sys_counter", "timebase", "riscv_cl
 /// Next step for a fact that changed during the run.
 pub const CHANGED_MENDS: &str = "find out who changes it, then measure again into a new directory";
 
-/// Warnings about facts that spoil a comparison, each with what mends it. Facts in which the
-/// Subjects themselves differ are left out, because they are what is compared.
+/// Warnings about facts that spoil a comparison, each with a remedy. Facts in which the Subjects
+/// themselves differ are left out, because they are compared.
 pub fn warnings(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<Warning> {
     let mut warnings = ignored_parameters(plan, pairs);
     warnings.extend(unsettled_kernels(pairs));
@@ -72,7 +72,7 @@ fn setting_warnings(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<Warning> {
     let declared_in_pair =
         |pair: &TimedPair| declared(plan, &pair.boots.base.facts, &pair.boots.change.facts);
     let compared = pairs.iter().filter(|pair| !pair.is_control);
-    // If the base is bare metal, no fact of the machine is what is compared.
+    // If the base is bare metal, the machine's facts are not compared.
     let is_bare = plan.subjects.base.bare_metal;
     let declared: BTreeSet<&str> =
         compared.filter(|_| !is_bare).flat_map(declared_in_pair).collect();
@@ -80,7 +80,8 @@ fn setting_warnings(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<Warning> {
         let boots = boots_in_order(pairs).filter(|_| !declared.contains(name));
         boots.filter_map(|(_, _, boot)| boot.facts.get(name)).map(String::as_str).collect()
     };
-    // Guests also have facts of the machine below them; the Sides' kernels are not its own.
+    // Guests also have facts of the machine below them; the Sides' kernels are not those of the
+    // machine.
     let seen = |name: &str| {
         let machine_name = fact::machine_fact(name);
         let facts = boots_in_order(pairs).filter_map(|(_, _, boot)| boot.facts.get(&machine_name));
@@ -289,7 +290,7 @@ pub(super) fn declared(plan: &TimesPlan, base: &Facts, change: &Facts) -> BTreeS
     declared
 }
 
-/// The words of a prefix after this program.
+/// Words of a prefix after this program.
 fn words_after<'a>(prefix: &'a [String], program: &str) -> Option<&'a [String]> {
     let is_program = |word: &String| word.rsplit('/').next() == Some(program);
     prefix.iter().position(is_program).map(|index| &prefix[index + 1..])
@@ -302,7 +303,7 @@ fn sysctl<'a>(subject: &'a TimedSubject, name: &str) -> Option<&'a str> {
     values.find(|(key, _)| key.replace('/', ".") == name).map(|(_, value)| value.as_str())
 }
 
-/// Facts that are changed by a parameter which only one of the boot lines has.
+/// Facts that are changed by a parameter of only one of the boot lines.
 fn by_parameters(lines: [&str; 2]) -> BTreeSet<&'static str> {
     let [base, change] = lines.map(|line| line.split_whitespace().collect::<BTreeSet<_>>());
     let mut declared = BTreeSet::new();
@@ -319,8 +320,8 @@ fn by_parameters(lines: [&str; 2]) -> BTreeSet<&'static str> {
     declared
 }
 
-/// Share of the time of the CPUs in use above which a hypervisor's other guests leave nothing that
-/// can be measured, in percent.
+/// Share of the time of the CPUs in use above which a hypervisor's other guests make measuring
+/// impossible, in percent.
 const MOST_STEAL_PERCENT: f64 = 10.0;
 
 /// Reason why this machine cannot measure, with the figures and the next step: a hypervisor that
@@ -402,15 +403,14 @@ pub fn boots_in_order(pairs: &[TimedPair]) -> impl Iterator<Item = (&TimedPair, 
     both.filter(|(_, _, boot)| !boot.facts.is_empty())
 }
 
-/// The parts of each value that the other one lacks; the values themselves if they have the same
-/// parts in another order.
+/// Parts of each value that the other lacks; the values themselves if only the order differs.
 pub fn only_what_differs(one: &str, other: &str) -> [String; 2] {
     let without = |one: &str, other: &str| {
         let parts = one.split(PARTS).filter(|part| !other.split(PARTS).any(|o| o == *part));
         parts.collect::<Vec<_>>().join(PARTS)
     };
     match [without(one, other), without(other, one)] {
-        // The same parts in another order.
+        // Equal parts in another order.
         [a, b] if a.is_empty() && b.is_empty() => [one.to_owned(), other.to_owned()],
         different => different,
     }

@@ -415,7 +415,7 @@ fn loops_that_setarch_runs_have_fixed_addresses() {
     for prefix in ["", "setarch x86_64", "setarch -v chrt -R 1", "chrt -R 1", "setarch --3gb-RAM"] {
         assert!(warned(prefix, prefix), "{prefix}");
     }
-    // The Subjects differ in it, so it is what is compared.
+    // The Subjects differ in it, so it is compared.
     assert!(!warned("setarch -R", ""));
 }
 
