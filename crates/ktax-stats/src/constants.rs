@@ -1,13 +1,14 @@
-//! What each of a few things costs, from what many mixtures of them cost.
+//! Fits the cost of each of a few things to the costs of many mixtures of them.
 //!
 //! `measured = constants · counts + fixed`, where no constant is below 0. Errors are ratios: the
-//! sum of the squares of `ln(predicted / measured)` is the least. How wrong a prediction may be is
-//! seen where it is asked for: a group is left out, the others are fitted, and its rows predicted.
+//! sum of the squares of `ln(predicted / measured)` is the least. The error of a prediction is
+//! measured where predictions are used: a group is left out, the others are fitted, and its rows
+//! predicted.
 
-/// Fewer observations say nothing of so many constants, also where a group is left out.
+/// Least number of observations for so many constants, also without one group.
 pub const LEAST_OBSERVATIONS: usize = 30;
 
-/// The median error of observations that were left out must not be larger.
+/// Largest permitted median error of observations that were left out.
 pub const MOST_ERROR: f64 = 0.3;
 
 /// A measured mixture: counts of things, and the cost of all together.
@@ -34,12 +35,12 @@ impl<const N: usize> Observation<N> {
 pub struct Constants<const N: usize> {
     /// The cost of each thing.
     pub values: [f64; N],
-    /// Between which it lies for all that the observations say: whichever group is left out, and
-    /// whichever of things that go together costs what they cost.
+    /// Interval of each cost: whichever group is left out, and however the cost is split among
+    /// collinear constants.
     pub bounds: [(f64, f64); N],
-    /// Measured over predicted: 9 of 10 observations that were left out lie between.
+    /// Measured over predicted: 9 of 10 left-out observations lie between.
     pub error: (f64, f64),
-    /// Half of them are wrong by more than this share.
+    /// Half of them have an error above this share.
     pub median_error: f64,
     /// Number of groups that were left out in turn.
     pub groups: usize,
@@ -50,16 +51,16 @@ pub struct Constants<const N: usize> {
 /// Reasons for no constants.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum NoConstants {
-    /// There are so many observations, fewer than [`LEAST_OBSERVATIONS`], all or beside a group.
+    /// Number of observations, below [`LEAST_OBSERVATIONS`], of all or without a group.
     TooFew(usize),
-    /// All are of one group, so that none can be left out.
+    /// All are of one group, so none can be left out.
     OneGroup,
     /// The median error is above [`MOST_ERROR`].
     TooWrong(f64),
 }
 
-/// Fits the constants, and says how wrong they may be. It fails if the observations do not
-/// determine them, or determine them badly.
+/// Fits the constants, with their errors. Fails if the observations do not determine them, or
+/// determine them badly.
 pub fn constants<const N: usize>(
     observations: &[Observation<N>],
 ) -> Result<Constants<N>, NoConstants> {
@@ -98,7 +99,7 @@ pub fn constants<const N: usize>(
     let mut sizes: Vec<f64> = errors.iter().map(|error| error.abs().exp_m1()).collect();
     sizes.sort_by(f64::total_cmp);
     let median_error = sizes[sizes.len() / 2];
-    // Also where a row is predicted to cost nothing.
+    // True also if a row is predicted to cost nothing.
     if median_error.is_nan() || median_error > MOST_ERROR {
         return Err(NoConstants::TooWrong(median_error));
     }
@@ -112,7 +113,7 @@ pub fn constants<const N: usize>(
 /// Rounds until the weights of the ratios no longer move the constants.
 const ROUNDS: usize = 200;
 
-/// A solution is as good as the best one if its squares add up to no more than so many times.
+/// Factor on the least sum of squares up to which a solution is as good as the best.
 const AS_GOOD: f64 = 1.2;
 
 struct Fitted<const N: usize> {
@@ -143,17 +144,17 @@ fn fit<const N: usize>(observations: &[&Observation<N>]) -> Fitted<N> {
 
 /// `ln(predicted / measured) / (predicted · (predicted - measured))`.
 fn weight_of(predicted: f64, measured: f64) -> f64 {
-    // What is predicted to cost nothing would be infinitely wrong.
+    // A predicted cost of nothing would have an infinite error.
     let predicted = predicted.max(measured * 1e-3);
     let by = predicted / measured - 1.0;
     let ratio = if by.abs() < 1e-9 { 1.0 } else { by.ln_1p() / by };
     ratio / (predicted * measured)
 }
 
-/// Weighted, and with no value below 0: of all subsets of the things the best one whose solution
-/// has none. There are few things, so each subset is tried.
+/// Weighted least squares with no value below 0: the best subset of the things whose solution has
+/// none. There are few things, so each subset is tried.
 fn least_squares<const N: usize>(observations: &[&Observation<N>], weights: &[f64]) -> Fitted<N> {
-    // Things are measured in what all observations have of them, so that no pivot is tiny.
+    // Each thing is scaled by its norm over all observations, so that no pivot is tiny.
     let scale: [f64; N] = std::array::from_fn(|k| {
         observations
             .iter()
@@ -197,7 +198,7 @@ fn least_squares<const N: usize>(observations: &[&Observation<N>], weights: &[f6
     let (best, least) = all[0];
     let values = unscaled(&best);
     let mut bounds = values.map(|value| (value, value));
-    // Without noise the best one has none, but for what was rounded.
+    // Without noise the best solution has no error but rounding.
     let most = least * AS_GOOD + total * 1e-9;
     for (good, _) in all.iter().take_while(|(_, squares)| *squares <= most) {
         for (bound, value) in bounds.iter_mut().zip(unscaled(good)) {
@@ -207,7 +208,7 @@ fn least_squares<const N: usize>(observations: &[&Observation<N>], weights: &[f6
     Fitted { values, bounds }
 }
 
-/// Gauss's elimination over the things of a subset, the others 0; nothing if these cannot be told
+/// Gauss's elimination over the things of a subset, the others 0; `None` if these cannot be told
 /// apart.
 fn solve<const N: usize>(
     matrix: &[[f64; N]; N],

@@ -121,7 +121,7 @@ fn things_that_are_always_together_have_the_cost_of_both() {
     }
 }
 
-/// What misses in one cache asks the next one, of which some misses too: counts go together.
+/// A miss in one cache asks the next one, and some of these miss too: counts go together.
 fn hierarchy(seed: u64, rows: usize) -> Vec<Observation<6>> {
     let mut random = Random::new(seed);
     (0..rows)

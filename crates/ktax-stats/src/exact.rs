@@ -64,13 +64,10 @@ pub struct Reach {
 /// The result of [`judge`], in the unit of its input.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Difference {
-    /// The decision.
     pub decision: Decision,
-    /// Which pair has the median delta.
+    /// Index of the pair with the median delta.
     pub median: usize,
-    /// The smallest paired delta.
     pub least: f64,
-    /// The largest paired delta.
     pub most: f64,
     /// Range of the values of one Side: the larger of the two Sides'.
     pub noise: f64,
@@ -97,10 +94,10 @@ pub fn range(values: &[f64]) -> f64 {
     if values.is_empty() { 0.0 } else { largest(values) - smallest(values) }
 }
 
-/// The index of the median, for an even number of values of the lower one; where several values are
-/// equal to it, the smallest index. `None` for no values.
+/// Index of the median, for an even number of values of the lower one; among equal values, the
+/// smallest index. `None` for no values.
 ///
-/// An index, not a value: whatever is reported then comes from one pair of boots, and adds up.
+/// An index, not a value: reported numbers then come from one pair of boots, and add up.
 pub fn median_index(values: &[f64]) -> Option<usize> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -108,10 +105,11 @@ pub fn median_index(values: &[f64]) -> Option<usize> {
     values.iter().position(|value| value.total_cmp(&median).is_eq())
 }
 
-/// Applies the rule to values paired by Layout. `None` if there are none, or not as many of each.
+/// Applies the rule to values paired by Layout. `None` if there are none, or if their numbers
+/// differ.
 ///
-/// `relevant` is the smallest delta that matters, where the median is that pair's: a smaller one
-/// gets no verdict.
+/// `relevant` is the smallest delta that matters, if the median is that pair's: a smaller one gets
+/// no verdict.
 pub fn judge(base: &[f64], change: &[f64], relevant: impl Fn(usize) -> f64) -> Option<Difference> {
     if base.len() != change.len() {
         return None;
@@ -140,7 +138,7 @@ pub fn judge(base: &[f64], change: &[f64], relevant: impl Fn(usize) -> f64) -> O
     Some(Difference { decision, median, least, most, noise, reach })
 }
 
-/// Distance of all of `above` from all of `below`; negative where they overlap.
+/// Distance of all of `above` from all of `below`; negative if they overlap.
 fn gap(below: &[f64], above: &[f64]) -> f64 {
     smallest(above) - largest(below)
 }
@@ -152,8 +150,8 @@ pub fn are_apart(base: &[f64], change: &[f64]) -> bool {
     can_differ && apart(base, change).is_some()
 }
 
-/// Which way the change lies apart from the base, by a gap wider than the noise; however few the
-/// Layouts, and however small the difference.
+/// Direction in which the change lies apart from the base, by a gap wider than the noise; for any
+/// number of Layouts, and any size of the difference.
 pub(super) fn apart(base: &[f64], change: &[f64]) -> Option<Decision> {
     let noise = range(base).max(range(change));
     if gap(base, change) > noise {

@@ -56,7 +56,7 @@ fn the_gap_must_pass_the_noise() {
     assert_eq!(decide(&base, &[104.0, 105.0, 104.0, 104.0, 105.0], 0.0), Decision::Undetected);
     // Gap 105 - 102 = 3 > 2.
     assert_eq!(decide(&base, &[105.0, 106.0, 105.0, 105.0, 106.0], 0.0), Decision::Slower);
-    // The same with a noisier change: range 4, gap 3.
+    // A noisier change: range 4, gap 3.
     assert_eq!(decide(&base, &[105.0, 109.0, 105.0, 105.0, 109.0], 0.0), Decision::Undetected);
     // Downwards: gap 100 - 97 = 3 > 2.
     assert_eq!(decide(&base, &[96.0, 97.0, 96.0, 96.0, 97.0], 0.0), Decision::Faster);
@@ -96,7 +96,7 @@ fn a_finding_says_what_it_saw() {
     assert_eq!((finding.decision, finding.detectable()), (Decision::Undetected, Some(8.0)));
     // Without noise the threshold is what limits: 1 % of 200.
     assert_eq!(judge_percent(&[200.0; 5], &[200.0; 5], 1.0).unwrap().detectable(), Some(2.0));
-    // Of a verdict, its direction: up 4 - 4 + 6, down 4 + 10 - 6.
+    // With a verdict, its direction: up 4 - 4 + 6, down 4 + 10 - 6.
     let finding = judge_percent(&base, &change.map(|value| value + 2.0), 1.0).unwrap();
     assert_eq!((finding.decision, finding.detectable()), (Decision::Slower, Some(6.0)));
 }
@@ -113,7 +113,7 @@ fn a_delta_is_on_its_side_of_the_detectable_one() {
     let near = judge_percent(&base, &change, 0.0).unwrap();
     assert_eq!(near.decision, Decision::Undetected);
     assert!((near.detectable().unwrap() - 3.0).abs() < 1e-9, "{near:?}"); // the delta is 2.9
-    // And away from it: 1.1 is more than one noise.
+    // Away from the other Side: 1.1 is more than one noise.
     let (base, change) =
         ([1000.0, 1001.0, 1001.0, 1001.0, 1001.0], [1002.1, 1002.1, 1002.1, 1003.1, 1002.1]);
     let far = judge_percent(&base, &change, 0.0).unwrap();
@@ -177,7 +177,7 @@ proptest! {
         prop_assert_eq!(scaled.detectable(), plain.detectable().map(|delta| delta * factor));
     }
 
-    /// What is called a change has a gap, so every pair agrees on its direction.
+    /// Every change has a gap, so every pair agrees on its direction.
     #[test]
     fn a_change_moves_every_pair_the_same_way(pairs in pairs()) {
         let (base, change) = sides(&pairs);
@@ -233,10 +233,10 @@ proptest! {
     }
 }
 
-// How often the rule calls a change where there is none. Both Sides draw from the same
-// distribution, independently: the worst case, in which the pairing by Layout cancels nothing. No
-// threshold, a fixed seed. With three and four Layouts the rule gives no verdict; what it would
-// give is why.
+// Rate of changes that the rule finds where there are none. Both Sides draw from one distribution,
+// independently: the worst case, in which the pairing by Layout cancels nothing. No threshold, a
+// fixed seed. With three and four Layouts the rule gives no verdict; the rates without its minimum
+// are the reason.
 
 const TRIALS: usize = 20_000;
 

@@ -30,7 +30,7 @@
 
 use crate::tables::mean;
 
-/// A cost beyond the base that is at most this share of the base is nothing to speak of.
+/// Largest share of the base that a cost beyond it is still negligible.
 pub const NEGLIGIBLE: f64 = 0.05;
 
 /// A line has two parameters; with fewer points it has no interval.
@@ -49,7 +49,7 @@ pub struct Curve {
     pub points: Vec<(f64, f64)>,
 }
 
-/// Growth of a cost, and the basis of that answer.
+/// Growth of a cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GrowthClass {
     /// The cost beyond the base is [`NEGLIGIBLE`].
@@ -58,40 +58,37 @@ pub enum GrowthClass {
     Constant,
     /// Each unit of size costs about the same.
     Linear,
-    /// Neither; the exponent says what.
+    /// Neither; the exponent tells.
     Other,
     /// The interval of the exponent allows more than one of these, or there is no exponent.
     Unclear,
 }
 
-/// The power of the size with which the cost beyond the base grows.
+/// Power of the size with which the cost beyond the base grows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Power {
-    /// The exponent.
     pub exponent: f64,
-    /// The lower end of its interval.
     pub low: f64,
-    /// The upper end of its interval.
     pub high: f64,
 }
 
 /// The result of [`fit`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fit {
-    /// In words.
+    /// Class of the growth.
     pub growth: GrowthClass,
-    /// `None` where a cost is not above the base.
+    /// `None` if a cost is not above the base.
     pub power: Option<Power>,
-    /// The least and the most cost beyond the base, as a share of it, under any Layout.
+    /// Least and most cost beyond the base, as a share of it, under any Layout.
     pub beyond: (f64, f64),
-    /// The smallest size that was fitted.
+    /// Smallest fitted size.
     pub from: f64,
-    /// Number of points that were fitted.
+    /// Number of fitted points.
     pub points: usize,
 }
 
 impl Fit {
-    /// `O(1)`, `O(pages)` or `O(pages^1.3)`; `size` is what the size is called.
+    /// `O(1)`, `O(pages)` or `O(pages^1.3)`; `size` is the name of the size.
     pub fn order(&self, size: &str) -> String {
         match (self.growth, self.power) {
             (GrowthClass::Negligible | GrowthClass::Constant, _) => "O(1)".to_owned(),
@@ -102,11 +99,11 @@ impl Fit {
     }
 }
 
-/// Fits what is shown. `layouts` are the same costs under each Layout, where there are any.
+/// Fits `shown`. `layouts` are its costs under each Layout, if there are any.
 ///
-/// `None` if of the upper half there are fewer than three points or the sizes span less than a
-/// factor of eight; if a number there is not finite, a size not positive, or a base negative; and
-/// if there is neither an exponent nor a base to compare the costs with.
+/// `None` if the upper half has fewer than three points or spans less than a factor of eight; if a
+/// number there is not finite, a size not positive, or a base negative; and if there is neither an
+/// exponent nor a base to compare the costs with.
 pub fn fit(shown: &Curve, layouts: &[Curve]) -> Option<Fit> {
     let upper = beyond_base(shown)?;
     let layouts: Vec<Vec<(f64, f64)>> = layouts.iter().map(beyond_base).collect::<Option<_>>()?;
@@ -128,7 +125,7 @@ pub fn fit(shown: &Curve, layouts: &[Curve]) -> Option<Fit> {
     Some(Fit { growth, power, beyond, from, points: upper.len() })
 }
 
-/// The costs beyond the base of the upper half of the sizes, the smallest first.
+/// Costs beyond the base of the upper half of the sizes, the smallest first.
 fn beyond_base(curve: &Curve) -> Option<Vec<(f64, f64)>> {
     let mut points = curve.points.clone();
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -139,7 +136,7 @@ fn beyond_base(curve: &Curve) -> Option<Vec<(f64, f64)>> {
     sound.then(|| upper.iter().map(|(size, cost)| (*size, cost - curve.base)).collect())
 }
 
-/// The exponent of what is shown, with an interval that holds those of all Layouts.
+/// Exponent of `shown`, with an interval that holds those of all Layouts.
 fn power(shown: &[(f64, f64)], layouts: &[Vec<(f64, f64)>]) -> Option<Power> {
     let (exponent, half_width) = slope(&logarithms(shown)?)?;
     let mut power = Power { exponent, low: exponent - half_width, high: exponent + half_width };
@@ -167,7 +164,7 @@ fn decide(power: Power, tolerance: f64) -> GrowthClass {
     }
 }
 
-/// The slope of the least-squares line and half the width of its 95 % interval.
+/// Slope of the least-squares line, and half the width of its 95 % interval.
 fn slope(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     let (xs, ys): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
     let (mean_x, mean_y) = (mean(&xs)?, mean(&ys)?);
@@ -182,8 +179,8 @@ fn slope(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     Some((slope, student(freedom) * standard_error))
 }
 
-/// The two-sided 95 % quantile of Student's t; beyond 30 degrees of freedom that of 30, which is
-/// 4 % too wide at most.
+/// Two-sided 95 % quantile of Student's t; beyond 30 degrees of freedom that of 30, which is 4 %
+/// too wide at most.
 fn student(freedom: usize) -> f64 {
     const QUANTILES: [f64; 30] = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,

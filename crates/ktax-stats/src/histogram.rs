@@ -1,14 +1,14 @@
 //! Log-linear histograms: eight buckets for each power of two, so that a quantile is known to an
-//! eighth of itself, however large the values are.
+//! eighth of itself, for any size of values.
 
-/// The buckets of any 64-bit value.
+/// Number of buckets of all 64-bit values.
 pub const BUCKETS: usize = 512;
 
 /// Powers of two below this have a bucket for each value; above, each has [`STEPS`] buckets.
 const STEPS_LOG2: u32 = 3;
 const STEPS: u64 = 1 << STEPS_LOG2;
 
-/// The bucket that a value falls into.
+/// Index of a value's bucket.
 pub fn bucket(value: u64) -> usize {
     if value < STEPS {
         return value as usize;
@@ -18,8 +18,7 @@ pub fn bucket(value: u64) -> usize {
     (u64::from(log2 - STEPS_LOG2 + 1) * STEPS + step) as usize
 }
 
-/// The least value of a bucket, and the one after its largest; u128, because the last one's is
-/// 2^64.
+/// Least value of a bucket, and the one after its largest; u128, because the last one's is 2^64.
 fn bounds(index: usize) -> (u128, u128) {
     let (power, step) = (index as u64 / STEPS, index as u64 % STEPS);
     match power {
@@ -32,8 +31,7 @@ fn bounds(index: usize) -> (u128, u128) {
     }
 }
 
-/// The value below which this share of all lies, taken as evenly spread within its bucket; nothing
-/// of nothing.
+/// Value below which this share lies, spread evenly within its bucket; `None` without values.
 pub fn quantile(counts: &[u64], share: f64) -> Option<f64> {
     let all: u64 = counts.iter().sum();
     let wanted = share * all as f64;

@@ -1,4 +1,4 @@
-//! Seeded random numbers: the same seed draws the same, on every machine and in every version.
+//! Seeded random numbers: equal seeds draw equal numbers, on every machine and in every version.
 
 /// Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators (2014), splitmix64.
 #[derive(Debug, Clone)]

@@ -1,4 +1,4 @@
-//! How well a measurement repeats, and what it says beside another one.
+//! Repeatability of a measurement, and its comparison with another one.
 
 use super::timed::{Interval, SignedRank, log_ratio};
 
@@ -19,26 +19,23 @@ pub fn nine_of_ten(times: &[[u64; 2]], count: f64) -> [f64; 2] {
     [value_at(beyond), value_at((each.len().saturating_sub(1 + beyond)).max(beyond))]
 }
 
-/// Two of the values, between which the median of what they are drawn from lies, and how often such
-/// two hold it.
+/// Distribution-free interval of the median, with its coverage.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Between {
-    /// The lower one.
     pub low: f64,
-    /// The upper one.
     pub high: f64,
-    /// From 0.95 to 1.
+    /// Coverage, from 0.95 to 1.
     pub level: f64,
 }
 
-/// Where the median lies, of values from the least to the most. Each of n independent values is
-/// below the median with chance 1/2, whatever they are drawn from; so the k-th from below is above
-/// it with the chance of fewer than k heads of n coins, and as the k-th from above is below it with
-/// the same, the two hold it with 1 - 2 P(heads < k). The largest k with 95 % and more is taken.
-/// `None` of fewer than six, of which no two do: five hold it with 1 - 2/32 = 93.75 %.
+/// Interval of the median, from sorted values. Each of n independent values is below the median
+/// with chance 1/2, whatever the distribution. So the k-th value from below is above it with the
+/// chance of fewer than k heads of n coins, the k-th from above is below it with an equal chance,
+/// and the coverage of the two is 1 - 2 P(heads < k). The largest k with 95 % or more is taken.
+/// `None` for fewer than six values: five have 1 - 2/32 = 93.75 %.
 pub fn median_between(sorted: &[f64]) -> Option<Between> {
     let n = sorted.len();
-    // In logarithms: 2^-n is no number any more for n > 1074.
+    // In logarithms: 2^-n is 0 for n > 1074.
     let mut chance = -(n as f64) * std::f64::consts::LN_2;
     let (mut k, mut below) = (0, 0.0);
     while k < n && 2.0 * (below + chance.exp()) <= ALPHA {
@@ -53,15 +50,14 @@ pub fn median_between(sorted: &[f64]) -> Option<Between> {
 /// Ratio of paired values, in percent above 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PairedChange {
-    /// The estimate.
     pub percent: f64,
-    /// The 95 % interval of it; `None` of fewer than six pairs, which exclude nothing.
+    /// 95 % interval; `None` for fewer than six pairs, which exclude nothing.
     pub between: Option<[f64; 2]>,
 }
 
-/// How far `change` is above `base`, of pairs that ran one after the other: Hodges and Lehmann's
+/// Distance of `change` above `base`, in pairs that ran one after the other: Hodges and Lehmann's
 /// estimate of the logarithms of their ratios, and the shifts that the signed-rank test does not
-/// reject ([`super::timed`]). `None` where a pair has no ratio, because a value is 0, and of no
+/// reject ([`super::timed`]). `None` if a pair has no ratio, because a value is 0, and without
 /// pairs.
 pub fn paired_change(base: &[f64], change: &[f64]) -> Option<PairedChange> {
     if base.len() != change.len() {
@@ -127,7 +123,7 @@ mod tests {
         assert_eq!(format!("{:+.2}", percent(1311.554526, 1360.624932)), "+3.74");
         assert_eq!(format!("{:+.2}", percent(1957153827.0, 2161280486.0)), "+10.43");
         assert_eq!(format!("{:+.2}", percent(2161280486.0, 1957153827.0)), "-9.44");
-        // Of each pair its own ratio: what drifts with both does not count.
+        // Each pair has a ratio of its own: a drift of both does not count.
         let drifting = paired_change(&[1.0, 10.0, 100.0], &[2.0, 20.0, 200.0]).unwrap();
         assert!((drifting.percent - 100.0).abs() < 1e-9, "{drifting:?}");
         assert_eq!(paired_change(&[1.0, 0.0], &[1.0, 1.0]), None);
@@ -143,7 +139,7 @@ mod tests {
         let [low, high] = paired_change(&base, &change).unwrap().between.unwrap();
         assert!((low - 1.0).abs() < 1e-9 && (high - 6.0).abs() < 1e-9, "{low} {high}");
         assert_eq!(paired_change(&base[..5], &change[..5]).unwrap().between, None);
-        // What is the same in all pairs is no change, to the last digit.
+        // A constant ratio is no change, to the last digit.
         let same = paired_change(&base, &base).unwrap();
         assert_eq!(same, PairedChange { percent: 0.0, between: Some([0.0, 0.0]) });
     }

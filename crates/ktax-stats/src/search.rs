@@ -1,30 +1,30 @@
-//! Where a function of a whole number jumps, with few evaluations of it: the value at `0..=n` is
-//! the cost after so many elements of a chain (commits, options), and an element costs its jump.
+//! Searches for the jumps of a function of a whole number with few evaluations: the value at
+//! `0..=n` is the cost after that many elements of a chain (commits, options), and an element costs
+//! its jump.
 //!
-//! Plain bisection of the stretch that hides most; the two ends of each stretch are known, so that
-//! the jumps add up to the whole whatever the elements do to each other.
+//! Plain bisection of the stretch that hides most. The two ends of each stretch are known, so the
+//! jumps add up to the total even if elements interact.
 
 use std::collections::BTreeMap;
 
 /// State of a search.
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
-    /// The value at each place that was evaluated; nothing where it has none. Both ends have one.
+    /// Value at each evaluated place; `None` if it has none. Both ends have one.
     pub known: &'a BTreeMap<usize, Option<f64>>,
-    /// Elements, from 1, that are likely to be a jump: tried first.
+    /// Elements, from 1, that are likely jumps and tried first.
     pub likely: &'a [usize],
-    /// A stretch that hides no more than this is not looked into.
+    /// Largest difference in a stretch that is not looked into.
     pub negligible: f64,
 }
 
-/// One jump: from the value at `after` to that at `at`, with nothing in between that has a value.
+/// One jump: from the value at `after` to that at `at`, without a value in between.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Jump {
-    /// The last place before it.
+    /// Last place before it.
     pub after: usize,
-    /// The first place behind it: `after + 1`, or more where there is no value in between.
+    /// First place behind it: `after + 1`, or more if there is no value in between.
     pub at: usize,
-    /// Height of the jump.
     pub size: f64,
 }
 
@@ -40,7 +40,7 @@ impl Known<'_> {
         self.jumps().iter().find_map(|stretch| self.within(stretch))
     }
 
-    /// The jumps that are more than negligible, the highest first.
+    /// Jumps that are more than negligible, the highest first.
     pub fn jumps(&self) -> Vec<Jump> {
         let mut jumps = self.stretches();
         jumps.retain(|jump| jump.is_more_than(self.negligible));
@@ -48,7 +48,7 @@ impl Known<'_> {
         jumps
     }
 
-    /// Between neighbours among the places that have a value.
+    /// Differences between neighbouring places that have a value.
     fn stretches(&self) -> Vec<Jump> {
         let values = self.known.iter().filter_map(|(place, value)| Some((*place, (*value)?)));
         let values: Vec<(usize, f64)> = values.collect();
@@ -60,13 +60,13 @@ impl Known<'_> {
         values.windows(2).map(stretch).collect()
     }
 
-    /// The place inside a stretch that says most: behind a likely element, else the middle.
+    /// Best place inside a stretch: behind a likely element, else the middle.
     fn within(&self, stretch: &Jump) -> Option<usize> {
         let (after, at) = (stretch.after, stretch.at);
         let free = || (after + 1..at).filter(|place| !self.known.contains_key(place));
         let nearest = |wanted: usize| free().min_by_key(|place| place.abs_diff(wanted));
         let likely = free().filter(|place| self.likely.contains(place));
-        // Around a place without a value others may have none either: away from it.
+        // Others around a place without a value may have none either, so go away from it.
         let skipped = (after + 1..at).filter(|place| matches!(self.known.get(place), Some(None)));
         let middle = after + ((at - after) as f64 * fraction(skipped.count())) as usize;
         match likely.min_by_key(|place| place.abs_diff(middle)) {
@@ -78,7 +78,7 @@ impl Known<'_> {
     }
 }
 
-/// 1/2, 1/4, 3/4, 1/8, 5/8, …: each as far from those before as can be (van der Corput).
+/// 1/2, 1/4, 3/4, 1/8, 5/8, …: each as far from those before as possible (van der Corput).
 fn fraction(number: usize) -> f64 {
     let (mut rest, mut unit, mut sum) = (number + 1, 0.5, 0.0);
     while rest > 0 {
@@ -96,7 +96,7 @@ mod tests {
 
     use super::*;
 
-    /// Evaluates until nothing is left; how often, and what was found.
+    /// Evaluates until nothing is left; returns the number of evaluations, and the jumps.
     fn search(values: &[Option<f64>], likely: &[usize], negligible: f64) -> (usize, Vec<Jump>) {
         let last = values.len() - 1;
         let mut known = BTreeMap::from([(0, values[0]), (last, values[last])]);
@@ -149,7 +149,7 @@ mod tests {
         values[8] = None;
         values[12] = None;
         let (_, jumps) = search(&values, &[], 0.1);
-        // Of two that cannot be told apart both are named.
+        // Two elements that cannot be told apart are both named.
         assert_eq!(jumps, [Jump { after: 7, at: 9, size: 1.0 }]);
         values[8] = Some(0.0);
         assert_eq!(search(&values, &[], 0.1).1, [Jump { after: 8, at: 9, size: 1.0 }]);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the function is: found jumps are real, and what they leave is said by the ends.
+        /// For any function: found jumps are real, and the ends tell the rest.
         #[test]
         fn jumps_are_those_of_the_function(
             sizes in vec(prop_oneof![3 => Just(0.0), 1 => 1.0..9.0f64], 1..60),

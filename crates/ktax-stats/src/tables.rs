@@ -1,8 +1,8 @@
-//! The derived columns of the tables that kernel people print: one formula each, said once.
+//! Derived columns of the tables that kernel people print: one formula each.
 //!
 //! Percents are in percent (5 is 5 %), everything else is in the unit of its input unless it says
-//! otherwise. A divisor of zero gives what IEEE 754 says, infinite or not a number; whoever may
-//! have one looks before. `tests/fast/published.rs` recomputes five published documents with these.
+//! otherwise. A divisor of zero gives the IEEE 754 result, infinite or not a number; callers check
+//! before. `tests/fast/published.rs` recomputes five published documents with these.
 
 use std::cmp::Ordering;
 
@@ -26,7 +26,7 @@ pub fn share_percent(part: f64, whole: f64) -> f64 {
     part / whole * 100.0
 }
 
-/// The average of `count` durations that add up to `sum`.
+/// Average of `count` durations that add up to `sum`.
 pub fn average(sum: f64, count: f64) -> f64 {
     sum / count
 }
@@ -49,7 +49,7 @@ pub fn per_process_per_page(cost: f64, processes: f64, pages: f64) -> f64 {
     cost / processes / pages
 }
 
-/// Contest's ratio: how many times as long as the reference, which had no load beside it.
+/// Contest's ratio: duration over that of the reference, which had no load beside it.
 pub fn contest_ratio(seconds: f64, reference_seconds: f64) -> f64 {
     seconds / reference_seconds
 }
@@ -62,12 +62,12 @@ pub fn spread_percent(values: &[f64]) -> Option<f64> {
     Some(percent_change(least, most))
 }
 
-/// The arithmetic mean. `None` for no values.
+/// Arithmetic mean; `None` for no values.
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| average(values.iter().sum(), values.len() as f64))
 }
 
-/// The middle value, of an even number the mean of the middle two. `None` for no values.
+/// Middle value, or the mean of the middle two; `None` for no values.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -76,9 +76,8 @@ pub fn median(values: &[f64]) -> Option<f64> {
     mean(&[sorted[lower], sorted[upper]])
 }
 
-/// The population standard deviation of `count` whole numbers whose sum and whose squares' sum are
-/// known: in integers, so that nothing cancels. `None` for no values, and for sums that no values
-/// have.
+/// Population standard deviation of `count` whole numbers from their sum and their squares' sum: in
+/// integers, so that nothing cancels. `None` for no values, and for impossible sums.
 pub fn std_dev_of_sums(count: u64, sum: u64, squares: u128) -> Option<f64> {
     let count = u128::from(count);
     let square_of_sum = u128::from(sum) * u128::from(sum);
@@ -86,8 +85,8 @@ pub fn std_dev_of_sums(count: u64, sum: u64, squares: u128) -> Option<f64> {
     (count > 0).then(|| (scaled as f64).sqrt() / count as f64)
 }
 
-/// Spearman's rank correlation of pairs; equal values share their ranks. `None` of fewer than three
-/// pairs, and where all values of a side are the same.
+/// Spearman's rank correlation of pairs; equal values share their ranks. `None` for fewer than
+/// three pairs, and if all values of a side are equal.
 pub fn spearman(pairs: &[(f64, f64)]) -> Option<f64> {
     if pairs.len() < 3 {
         return None;

@@ -35,7 +35,6 @@ impl Looks {
         Looks { count: count.max(1), nodes: gauss_legendre(NODES) }
     }
 
-    /// The number of looks.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -69,9 +68,9 @@ impl Looks {
 
     /// The barrier that a walk without drift leaves with probability `alpha`.
     pub fn barrier(&self, alpha: f64) -> f64 {
-        // Between what the last look alone would need and what Bonferroni asks of it. By regula
-        // falsi on the logarithm, which is all but straight; the end that stays weighs half as much
-        // each time (Dowell and Jarratt 1971, the Illinois rule).
+        // Between the need of the last look alone and Bonferroni's. Regula falsi on the logarithm,
+        // which is nearly straight; the end that stays weighs half as much each time (Dowell and
+        // Jarratt 1971, the Illinois rule).
         if self.count == 1 {
             return quantile(alpha / 2.0);
         }

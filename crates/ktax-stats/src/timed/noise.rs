@@ -47,7 +47,7 @@ impl SimulatedMachine {
         SimulatedMachine { random, noise, slow, drift: 0.0 }
     }
 
-    /// The logarithm of the next Boot's time, apart from what it runs.
+    /// The logarithm of the next Boot's time, without its workload.
     pub fn boot(&mut self) -> f64 {
         let SimulatedNoise { own, slow, keep, accidents, accident, drift } = self.noise;
         let fresh = slow * (1.0 - keep * keep).sqrt();
@@ -71,8 +71,8 @@ fn normal(random: &mut Random) -> f64 {
     radius * (std::f64::consts::TAU * random.unit()).cos()
 }
 
-/// Measures until the rules say stop: the row, and how many A/A pairs there were. The second of
-/// the costs is the change's, the first what an A/A pair's second place has more, both logarithms.
+/// Measures until the rules say stop; returns the row, and the number of A/A pairs. The second cost
+/// is the change's, the first that of an A/A pair's second place; both are logarithms.
 pub fn measured(
     trial: &Trial,
     noise: SimulatedNoise,

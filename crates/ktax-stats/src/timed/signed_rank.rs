@@ -19,11 +19,9 @@ use super::looks::{density, upper};
 /// An estimate with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
-    /// The estimate.
     pub estimate: f64,
     /// The lower end; minus infinity if there are too few data for this level.
     pub low: f64,
-    /// The upper end.
     pub high: f64,
 }
 
@@ -74,7 +72,6 @@ impl SignedRank {
         Some(Interval { estimate, low, high })
     }
 
-    /// The number of means.
     fn means(&self) -> usize {
         self.differences.len() * (self.differences.len() + 1) / 2
     }
@@ -146,7 +143,7 @@ impl SignedRank {
 
 const SIGN: u64 = 1 << 63;
 
-/// The position of a double among all doubles, and back.
+/// Position of a double among all doubles.
 fn place(value: f64) -> u64 {
     let bits = value.to_bits();
     if bits < SIGN { bits | SIGN } else { !bits }

@@ -109,7 +109,7 @@ fn a_harness_that_favours_a_place_gets_no_verdict() {
     assert_eq!(row.verdict, Detection::Inconclusive(Why::ControlWide));
 }
 
-// What follows must be caught by the counting above: each is a way to do it wrong.
+// The counting above must catch each of these wrong ways.
 
 /// Number of A/A runs in which the test by itself finds something at any of these numbers of pairs.
 fn finds(pairs: impl Fn(u64) -> Vec<f64>, looks: &[usize]) -> usize {

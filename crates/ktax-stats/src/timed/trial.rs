@@ -71,7 +71,6 @@ pub struct Pairs<'a> {
 /// The result of the A/A pairs of one row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Control {
-    /// The number of A/A pairs.
     pub pairs: usize,
     /// Estimate and interval of their log-ratios.
     pub log: Interval,
@@ -104,7 +103,7 @@ pub enum Detection {
     Inconclusive(Why),
 }
 
-/// Why no verdict is possible.
+/// Reasons why no verdict is possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
     /// There are fewer than [`MIN_PAIRS`] pairs, or too few for an interval at this level.
@@ -129,9 +128,7 @@ impl Detection {
 /// The result of one row. Effects are log-ratios if they are called `log`, otherwise ratios.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TrialRow {
-    /// The verdict.
     pub verdict: Detection,
-    /// The number of pairs.
     pub pairs: usize,
     /// Estimate and interval of `ln(change / base)`, valid at every look.
     pub log: Interval,
@@ -327,7 +324,7 @@ impl Trial {
         (1..looks).map(move |look| (look * cap).div_ceil(looks)).filter(|count| *count >= MIN_PAIRS)
     }
 
-    /// Judges each row. It may be called at any time, between looks and after an interrupt too.
+    /// Judges each row; may be called at any time, between looks and after an interrupt too.
     pub fn judge(&self, headline: &[Pairs], secondary: &[Pairs]) -> Judged {
         let cap = self.cap(headline).unwrap_or(self.rules.most_pairs);
         let strict = match secondary.len() {

@@ -92,7 +92,7 @@ fn the_pilot_sets_a_cap_and_the_looks_are_at_fifths() {
     assert!(cap % 5 == 0 && (20..=200).contains(&cap), "{cap}");
     assert_eq!(trial.next(&[row(cap - 1)]), Next::GoOn { cap: Some(cap) });
     assert_eq!(trial.next(&[row(cap)]), Next::Exhausted);
-    // What comes after the pilot leaves the cap alone, and so does the effect.
+    // Pairs after the pilot leave the cap alone, and so does the effect.
     assert_eq!(trial.cap(&[row(cap)]), Some(cap));
     // The row that spreads most decides, and the largest cap is a bound.
     let wild: Vec<f64> = controls.iter().map(|value| value * 10.0).collect();
