@@ -8,7 +8,7 @@ use ktax_model::{
     TimedSubject, TimesComparison, TimesPlan, UserProgram,
 };
 
-/// What was asked for, to be printed.
+/// Request to be printed.
 pub(super) struct Asked<'a> {
     pub counts: Option<&'a AskedCounts>,
     pub times: Option<&'a TimesPlan>,
@@ -21,7 +21,7 @@ pub(super) struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// Machine of a guest that is counted, or else of one that is timed.
+    /// Machine of a counted guest, or else of a timed one.
     pub(super) fn machines(&self) -> (Option<&Machine>, Option<&TimedMachine>) {
         (self.counts.map(|counts| &counts.machine), self.times.map(|times| &times.machine))
     }
@@ -32,7 +32,7 @@ impl Asked<'_> {
     }
 }
 
-/// A Side of it.
+/// One Side of the request.
 #[derive(Clone, Copy)]
 pub(super) enum AskedSide<'a> {
     Counts(Side, &'a Subject),
@@ -40,8 +40,7 @@ pub(super) enum AskedSide<'a> {
     Times(RunsOn, &'a TimedSubject),
 }
 
-/// The command that measures these rows of a comparison again; empty where no command line can ask
-/// for it.
+/// Command that measures these rows of a comparison again; empty if no command line can ask for it.
 pub fn again(comparison: &Comparison, rows: &[Row]) -> Vec<String> {
     let threshold_percent = comparison.threshold_percent;
     let words = match &comparison.method {
@@ -52,8 +51,8 @@ pub fn again(comparison: &Comparison, rows: &[Row]) -> Vec<String> {
     words.unwrap_or_default()
 }
 
-/// The command that searches between the two Sides of a comparison; empty where no command line can
-/// ask for the comparison.
+/// Command that searches between the two Sides of a comparison; empty if no command line can ask
+/// for the comparison.
 pub fn search_again(comparison: &Comparison) -> Vec<String> {
     if comparison.counts().is_none() {
         return Vec::new();
@@ -66,8 +65,7 @@ pub fn search_again(comparison: &Comparison) -> Vec<String> {
     words
 }
 
-/// The command that compares two points of a line of a history; empty where a kernel is of no
-/// package.
+/// Command that compares two points of a line of a history; empty if a kernel has no package.
 pub fn history_step_again(
     line: &HistoryLine,
     base: &HistoryPoint,
@@ -97,7 +95,7 @@ pub fn history_step_again(
     words.keys(&asked).map_or(Vec::new(), |()| words.0)
 }
 
-/// The command that prints a line of a history from the store.
+/// Command that prints a line of a history from the store.
 pub fn history_again(history: &History, line: &HistoryLine) -> Vec<String> {
     let mut words = CommandLine(["ktax", "history", &line.row].map(str::to_owned).to_vec());
     if let Some(function) = &history.function {
@@ -199,8 +197,8 @@ impl Asked<'_> {
             .or(timed.map(|(runs_on, subject)| AskedSide::Times(runs_on, subject)))
     }
 
-    /// Flags of the Sides' keys, then of the experiment's, each with a value to print. `None` where
-    /// no flag sets a key.
+    /// Flags of the Sides' keys, then of the experiment's, each with a value to print. `None` if no
+    /// flag sets a key.
     fn flags(&self) -> Option<Vec<(&'static str, String)>> {
         let mut all = Vec::new();
         let mut add = |flag: &'static str, values: Values| {
@@ -240,8 +238,7 @@ const HOOK_KEYS: [&str; 6] = [
     "program.prepare",
 ];
 
-/// Flags of a program with its sizes, each with a value to print; of hooks only those that hooks
-/// have.
+/// Flags of a program with its sizes, each with a value to print; for hooks only their keys.
 fn program_flags(
     program: &UserProgram,
     sizes: &[u64],
@@ -331,7 +328,7 @@ impl CommandLine {
         }
     }
 
-    /// Adds the flags of all keys but kernels and programs; `None` where no flag sets one of them.
+    /// Adds the flags of all keys but kernels and programs; `None` if no flag sets one of them.
     fn keys(&mut self, asked: &Asked<'_>) -> Option<()> {
         self.flags(asked.flags()?);
         Some(())

@@ -4,8 +4,8 @@ use super::error::Error;
 use ktax_model::boot_line::parameters;
 use ktax_model::{Chain, Element, Subject};
 
-/// The kind of elements that lie between two Subjects. It fails if they are the same, or differ in
-/// more than one kind of thing, or in something that is no chain.
+/// Kind of the elements between two Subjects. Fails if they are equal, differ in more than one kind
+/// of thing, or in something that is no chain.
 pub fn chain(base: &Subject, change: &Subject) -> Result<Chain, Error> {
     let refuse = |reason: &str| Err(Error::user(format!("cannot bisect: {reason}")));
     let mut kinds = Vec::new();

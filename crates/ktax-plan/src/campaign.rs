@@ -90,8 +90,8 @@ fn subject_experiment(
     }
 }
 
-/// Usual length of a shard on one CPU, seconds: long compared with the time to start it, short
-/// compared with what is lost if the machine is.
+/// Usual length of a shard on one CPU, seconds: long compared with its start, short compared with
+/// the loss if a machine fails.
 const SHARD_S: f64 = 600.0;
 
 /// Slurm numbers the jobs of an array up to 1000, unless `MaxArraySize` is set.

@@ -28,7 +28,6 @@ pub struct CountsExperiment {
     pub workloads: Option<Vec<String>>,
     /// Workloads that the user's directory defines.
     pub definitions: Vec<Definition>,
-    /// Both Sides and what they share.
     pub asked: AskedCounts,
 }
 
@@ -228,8 +227,8 @@ impl Experiment<CountsExperiment> {
     }
 }
 
-/// The disk that both Sides have, or else that of the base and that of the change. A Side without a
-/// disk of its own has that of the file.
+/// The disk of both Sides, or else that of the base and that of the change. A Side without a disk
+/// of its own has that of the file.
 fn disks_of_sides(file: &ExperimentFile) -> Result<[Option<Disk>; 3], Error> {
     let both = file.disk.as_ref().map(disk::checked_disk).transpose()?.flatten();
     let disk_of = |keys: &SubjectKeys| match &keys.disk {

@@ -1,7 +1,7 @@
 //! Boot parameters and options that a kernel has by default, and how a base boots without them.
 //!
-//! Adding what a kernel has already costs nothing, which is no answer. The table was checked with
-//! the configurations of Debian 6.1 and 6.12 (`tests/data/configs/`), and the values with
+//! Adding a default costs nothing, which is no answer. The table was checked with the
+//! configurations of Debian 6.1 and 6.12 (`tests/data/configs/`), and the values with
 //! `Documentation/admin-guide/kernel-parameters.txt` of both.
 
 use DefaultState::{Always, If, Never};
@@ -190,11 +190,8 @@ const CHOICES: &[(&str, &str)] = &[
 
 /// Parameters and options that an addition adds.
 pub(super) struct AskedAddition<'a> {
-    /// The addition's name.
     pub name: &'a str,
-    /// Parameters of the addition.
     pub boot_line: &'a str,
-    /// Options of the addition.
     pub config: &'a [String],
 }
 

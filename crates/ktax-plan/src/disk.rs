@@ -73,7 +73,7 @@ fn disk_error(text: &str, reason: &str) -> Error {
         .next("write it like --disk 'ext4 options=noatime'")
 }
 
-/// The disk, checked; `None` for `tmpfs`, where files are without a disk.
+/// Checked disk; `None` for `tmpfs`, where files are in memory.
 pub(super) fn checked_disk(keys: &DiskKeys) -> Result<Option<Disk>, Error> {
     if *keys == (DiskKeys { fs: MEMORY.into(), ..DiskKeys::default() }) {
         return Ok(None);
@@ -107,7 +107,7 @@ pub(super) fn checked_disk(keys: &DiskKeys) -> Result<Option<Disk>, Error> {
     }
 }
 
-/// The program that makes the file system; `None` for an overlay, which is only mounted.
+/// Program that makes the file system; `None` for an overlay, which is only mounted.
 pub fn mkfs(disk: &Disk) -> Option<UserProgram> {
     if disk.fs == Disk::OVERLAY {
         return None;

@@ -14,37 +14,37 @@ pub(super) fn misplaced(key: &str, applies_to: &str, uses: &str) -> Error {
         .next("remove it")
 }
 
-/// What the error of a program begins with.
+/// Start of the error of a program.
 pub(super) const PROGRAM: &str = "the program cannot be run: ";
 
-/// A program, its hooks or its files cannot be used.
+/// Error of a program, its hooks or its files.
 pub(super) fn program(reason: impl AsRef<str>) -> Error {
     Error::user(format!("{PROGRAM}{}", reason.as_ref()))
 }
 
-/// A workload file cannot be used.
+/// Error of a workload file.
 pub fn definition_error(path: &str, reason: &str) -> Error {
     Error::user(format!("{path}: {reason}"))
 }
 
-/// A row is there twice.
+/// Error of a repeated row.
 pub(super) fn twice(row: &str) -> Error {
     Error::user(format!("{row} is named twice"))
         .next("name each row once, and give a program another name with --name")
 }
 
-/// There is no row to measure.
+/// Error if there is no row to measure.
 pub(super) fn no_workload() -> Error {
     Error::user("the list of workloads is empty")
         .next("remove `workloads` to measure all default rows")
 }
 
-/// Something cannot be swept.
+/// Error of something that cannot be swept.
 pub(super) fn sweep(name: &str, reason: &str) -> Error {
     Error::user(format!("cannot sweep {name:?}: {reason}"))
 }
 
-/// The memory of a guest is out of bounds.
+/// Error of guest memory that is out of bounds.
 pub(super) fn memory(memory_mib: u32) -> Error {
     let (key, bounds) = (with_flag("machine.memory_mib"), MEMORY_MIB);
     let (least, most) = bounds.into_inner();
@@ -52,12 +52,12 @@ pub(super) fn memory(memory_mib: u32) -> Error {
         .next("remove it to use the default of 512 MiB")
 }
 
-/// KVM has no such feature; `known` names those that it has.
+/// Error of an unknown feature of KVM; `known` names the others.
 pub fn unknown_feature(name: &str, near: Option<&str>, known: &str) -> Error {
     Error::user(format!("KVM has no feature {name:?}{}; it has {known}", hint(near)))
 }
 
-/// The name that was perhaps meant.
+/// Suggests the name that was perhaps meant.
 pub(super) fn hint(near: Option<&str>) -> String {
     near.map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default()
 }

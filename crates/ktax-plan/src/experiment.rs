@@ -1,4 +1,4 @@
-//! Experiments: what is compared, over which rows, and by which method.
+//! Experiments: Subjects, rows, and the method.
 
 use crate::bounds::{THRESHOLD_PERCENT, TIMED_THRESHOLD_PERCENT};
 use crate::counts::CountsExperiment;
@@ -12,7 +12,7 @@ use ktax_engine::{ENGINES, EngineEntry, Measures};
 use ktax_host::text::short_hashes;
 use ktax_model::{ByMethod, FORMAT, HostKind, Method, Plan, RunsOn, Sides, Subject};
 
-/// An experiment, checked: what is compared, over which rows, and with `M` how it is measured.
+/// A checked experiment: its Subjects and rows, with `M` as the method.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Experiment<M = ExperimentMethod> {
     /// Title in one line.
@@ -21,12 +21,10 @@ pub struct Experiment<M = ExperimentMethod> {
     pub seed: u64,
     /// A change below this many percent gets no verdict.
     pub threshold_percent: f64,
-    /// Method of measuring.
     pub method: M,
 }
 
 impl<M> Experiment<M> {
-    /// This experiment with another method.
     pub fn with<N>(&self, method: N) -> Experiment<N> {
         let Experiment { title, seed, threshold_percent, .. } = self;
         Experiment {
@@ -37,7 +35,7 @@ impl<M> Experiment<M> {
         }
     }
 
-    /// The Plan of this experiment, with the method's part of it.
+    /// Plan of this experiment, with the method's part.
     pub(super) fn plan_of<P>(&self, method: P) -> Plan<P> {
         let Experiment { title, seed, threshold_percent, method } = self.with(method);
         Plan { format: FORMAT, title, seed, threshold_percent, method }
@@ -208,7 +206,7 @@ fn is_timed(engine: &EngineEntry) -> bool {
     matches!(engine.measures, Measures::Times { .. })
 }
 
-/// The names of those timed engines: `host and kvm`.
+/// Names of those timed engines: `host and kvm`.
 fn timed_engines(which: fn(&EngineEntry) -> bool) -> String {
     let timed = ENGINES.iter().filter(|engine| is_timed(engine) && which(engine));
     timed.map(|engine| engine.name).collect::<Vec<_>>().join(" and ")

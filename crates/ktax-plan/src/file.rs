@@ -17,7 +17,7 @@ use ktax_model::{Accelerator, HostKind, Machine, Subject};
 pub struct ExperimentFile {
     /// Title in one line.
     pub title: Option<String>,
-    /// Purpose of the experiment, for people who read the file.
+    /// Purpose, for people who read the file.
     pub why: String,
     /// Engine that runs the Subjects.
     pub engine: Option<&'static EngineEntry>,
@@ -33,7 +33,7 @@ pub struct ExperimentFile {
     pub workloads: Option<Vec<String>>,
     /// Directory of the user's workloads, beside those of ktax.
     pub workloads_from: Option<String>,
-    /// Workloads that the files of that directory define; whoever reads this file reads them.
+    /// Workloads that the files of that directory define; filled in by the reader of this file.
     #[serde(skip)]
     pub definitions: Vec<Definition>,
     /// Rows of all programs in the file, if some were chosen.
@@ -86,7 +86,6 @@ pub struct ExperimentFile {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Addition {
-    /// Name of the addition.
     pub name: String,
     /// Parameters after the base's.
     #[serde(default)]

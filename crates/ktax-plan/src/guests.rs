@@ -19,13 +19,11 @@ use ktax_model::{
 /// Settings that only experiments with guests have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GuestsExperiment {
-    /// Host that the guests run on.
     pub host: HostKind,
     /// The host's own Kernel.
     pub host_subject: Subject,
     /// Layouts per Side.
     pub layouts: u32,
-    /// Work of the guests.
     pub rows: Vec<GuestRow>,
     /// Base of the comparison.
     pub base: GuestSubject,
@@ -104,7 +102,6 @@ impl GuestsExperiment {
     }
 }
 
-/// Default kernel of hosts of this kind.
 fn usual_kernel(host: HostKind) -> &'static str {
     match host {
         HostKind::Kvm => "debian:cloud-amd64",
@@ -170,11 +167,9 @@ fn check_features(host: HostKind, without: &[String]) -> Result<(), Error> {
 /// Kernels of a Plan: the host's and the guests'.
 #[derive(Debug, Clone)]
 pub struct GuestKernels {
-    /// The host's Kernel.
     pub host: Identity,
-    /// The base's Kernel, if guests of that host have one.
+    /// Absent if guests of that host have no kernel.
     pub base: Option<Identity>,
-    /// The change's Kernel.
     pub change: Option<Identity>,
 }
 

@@ -1,6 +1,6 @@
-//! The keys of experiments, each described once: its flag, what it means, the methods that it
-//! applies to, and how it is printed to be measured again. Checks, messages, `--help`, the table in
-//! `docs/compare.md` and [`again`](crate::again()) follow from [`KEYS`].
+//! Keys of experiments, each described once: its flag, meaning, methods, and how it is printed to
+//! be measured again. Checks, messages, `--help`, the table in `docs/compare.md` and
+//! [`again`](crate::again()) follow from [`KEYS`].
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,8 +15,8 @@ pub struct ExperimentKey {
     /// Name in a file. `SIDE.boot_line` stands for `base.boot_line` and `change.boot_line`,
     /// `program.files` for `files` of a `[[program]]`.
     pub name: &'static str,
-    /// Flags of the base and of the change; the same twice where the key is not of a Side, and
-    /// empty where only a file sets it.
+    /// Flags of the base and of the change; equal if the key has no Side, and empty if only a file
+    /// sets it.
     pub flags: [&'static str; 2],
     /// Lines of help of both flags.
     pub help: [&'static str; 2],
@@ -28,7 +28,7 @@ pub struct ExperimentKey {
 /// Values of a flag, one for each time that it is given.
 pub(super) type Values = Vec<String>;
 
-/// The table of a key, whether it is set there, and its values where they are not the default.
+/// Table of a key, with a check if it is set there, and its values unless they are the default.
 pub(super) enum Scope {
     File(fn(&ExperimentFile) -> bool, fn(&Asked<'_>) -> Values),
     Side(Group, fn(&SubjectKeys) -> bool, fn(AskedSide<'_>) -> Values),
@@ -84,7 +84,6 @@ const fn program(
     ExperimentKey { name, flags, help, methods: COUNTS_AND_TIMES, scope: Scope::Program(again) }
 }
 
-/// Values in text.
 fn values<T: ToString>(values: impl IntoIterator<Item = T>) -> Values {
     values.into_iter().map(|value| value.to_string()).collect()
 }
@@ -94,7 +93,7 @@ fn unless<T: ToString>(is_usual: bool, value: T) -> Values {
     if is_usual { Vec::new() } else { vec![value.to_string()] }
 }
 
-/// The value of a flag that takes none.
+/// Value of a flag without one.
 pub(super) const SWITCH: &str = "\0";
 
 fn switch(is_on: bool) -> Values {
@@ -109,7 +108,7 @@ fn counted(side: AskedSide<'_>, values: impl FnOnce(&Subject) -> Values) -> Valu
     }
 }
 
-/// Values of a key that both Sides have alike: printed once.
+/// Values of a key that both Sides share: printed once.
 fn shared(side: AskedSide<'_>, value: fn(&Subject) -> &Option<String>) -> Values {
     match side {
         AskedSide::Counts(Side::Change, subject) => values(value(subject)),
@@ -287,7 +286,7 @@ pub static KEYS: &[ExperimentKey] = &[
         |keys| keys.governor.is_some(),
         |side| {
             let governor = setting("governor", side, |subject| subject.governor.clone());
-            // A word for a kernel that the user boots is a setting, too.
+            // A word for a kernel that the user boots is a setting too.
             [governor, setting("kernel", side, |subject| subject.kernel.clone())].concat()
         },
     ),
@@ -716,7 +715,7 @@ fn settings(sysctl: &BTreeMap<String, String>) -> Values {
     values(sysctl.iter().map(|(name, value)| format!("{name}={value}")))
 }
 
-/// The key of this name, and the place of its flag; `None` of no key.
+/// The key of this name, and the index of its flag; `None` for unknown keys.
 fn find(name: &str) -> Option<(&'static ExperimentKey, usize)> {
     let of_side = |(place, side): (usize, Side)| {
         let key = name.strip_prefix(side.name())?.strip_prefix('.')?;
@@ -731,10 +730,7 @@ fn find(name: &str) -> Option<(&'static ExperimentKey, usize)> {
     side_key.or_else(|| KEYS.iter().find(is_key).map(|key| (key, 0)))
 }
 
-/// Line of help of the flag of a key, such as `base.modules`.
-///
-/// # Panics
-/// There is no such key.
+/// Line of help of the flag of a key, such as `base.modules`. Panics if there is no such key.
 pub fn help(name: &str) -> &'static str {
     let (key, place) = find(name).expect("the command line sets keys of KEYS");
     key.help[place]

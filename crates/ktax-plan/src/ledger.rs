@@ -11,11 +11,11 @@ use ktax_model::{AlreadyOn, Method, Warning};
 pub struct Ledger {
     /// Title in one line.
     pub title: String,
-    /// Purpose of the ledger, for people who read the file.
+    /// Purpose, for people who read the file.
     pub why: String,
     /// An Experiment for each addition, by its name, and one for all of them if there are several.
     pub experiments: Vec<(String, Experiment)>,
-    /// Words of the command line that asks for it; may be empty.
+    /// Words of the command line for this ledger; may be empty.
     pub again: Vec<String>,
     /// Keys of the file and the flags.
     file: ExperimentFile,
@@ -58,7 +58,6 @@ impl Ledger {
         Ok(Ledger { title, why, experiments, again: Vec::new(), file })
     }
 
-    /// Sets the words of the command line that asks for this ledger.
     pub fn asked_by(self, again: Vec<String>) -> Ledger {
         Ledger { again, ..self }
     }
@@ -84,7 +83,7 @@ impl Ledger {
         self.file.add.iter().flat_map(warnings_of_addition).collect()
     }
 
-    /// This ledger with a base that has none of these parts, but what stands for them instead.
+    /// Copy with a base that has none of these parts, but their replacements.
     pub fn without(self, already_on: &[AlreadyOn]) -> Result<Ledger, Error> {
         let mut file = self.file;
         for instead in already_on.iter().flat_map(|one| one.instead.split_whitespace()) {
@@ -168,7 +167,6 @@ fn check_additions(file: &ExperimentFile) -> Result<(), String> {
     }
 }
 
-/// The base with these additions.
 fn keys_with_additions(base: &SubjectKeys, added: &[&Addition]) -> Result<SubjectKeys, String> {
     let mut change = base.clone();
     for Addition { name, boot_line, config, patches, with, sysctl, modules, files, setup } in added

@@ -7,8 +7,8 @@ use ktax_host::text::{escape_lines, nearest};
 use ktax_model::{Calibration, MachineModel, Model};
 use serde::Deserialize;
 
-/// A model or a machine. If the name ends in `.toml`, whoever reads the experiment file replaces it
-/// by the machine of that file.
+/// A model or a machine. A name that ends in `.toml` is replaced by that file's machine when the
+/// experiment file is read.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(from = "String")]
 pub enum ModelKey {
@@ -31,7 +31,7 @@ impl ModelKey {
         Ok(ModelKey::Machine(Box::new(machine), calibration))
     }
 
-    /// Calibration of the machine, if its file has one.
+    /// Calibration, if its file has one.
     pub fn calibration(&self) -> Option<Calibration> {
         match self {
             ModelKey::Name(_) => None,
@@ -39,7 +39,7 @@ impl ModelKey {
         }
     }
 
-    /// The model, checked.
+    /// Checked model.
     pub fn model(&self) -> Result<Model, Error> {
         let machine = match self {
             ModelKey::Name(name) if *name == Model::Coherence.name() => {
@@ -56,12 +56,12 @@ impl ModelKey {
     }
 }
 
-/// The names of all models that are built in.
+/// Names of all built-in models.
 pub fn model_names() -> impl Iterator<Item = &'static str> {
     std::iter::once("coherence").chain(machines().map(|machine| machine.name))
 }
 
-/// Machine by which a ledger ranks if the user names none: a built-in one with a Calibration.
+/// Default machine by which a ledger ranks: a built-in one with a Calibration.
 const MEASURED: &str = "zen5";
 
 /// Name and Calibration of that machine.
@@ -105,12 +105,11 @@ pub fn machine_title(name: &str) -> Result<String, Error> {
     Ok(built_in_machine(name)?.title)
 }
 
-/// A file that is in the binary.
+/// A file in the binary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BuiltIn {
     /// The file's name without `.toml`.
     pub name: &'static str,
-    /// Text of the file.
     pub text: &'static str,
 }
 
@@ -120,12 +119,10 @@ const EXPERIMENTS: Files = include!(concat!(env!("OUT_DIR"), "/experiments.rs"))
 const MACHINES: Files = include!(concat!(env!("OUT_DIR"), "/machines.rs"));
 const LEDGERS: Files = include!(concat!(env!("OUT_DIR"), "/ledgers.rs"));
 
-/// The experiments, by name.
 pub fn experiments() -> impl Iterator<Item = BuiltIn> {
     built_in_files(EXPERIMENTS)
 }
 
-/// The ledgers, by name.
 pub fn ledgers() -> impl Iterator<Item = BuiltIn> {
     built_in_files(LEDGERS)
 }

@@ -63,7 +63,7 @@ pub struct ProgramKeys {
     pub sizes: Vec<u64>,
 }
 
-/// The program, checked, once for each of its sizes.
+/// Checked program, once for each of its sizes.
 fn sized_programs(keys: &ProgramKeys) -> Result<Vec<UserProgram>, Error> {
     let refuse = |reason: &str| Err(program_error(reason));
     if keys.sizes.is_empty() {
@@ -95,7 +95,7 @@ fn sized_programs(keys: &ProgramKeys) -> Result<Vec<UserProgram>, Error> {
     keys.sizes.iter().copied().map(program_of_size).collect()
 }
 
-/// The program with a size in its texts, and the number of texts that have one.
+/// Program with a size in its texts, and the number of texts that have one.
 fn with_size(keys: &ProgramKeys, size: u64) -> (ProgramKeys, usize) {
     let mut own = ProgramKeys { sizes: Vec::new(), ..keys.clone() };
     let ProgramKeys { command, script, env, setup, prepare, .. } = &mut own;
@@ -107,7 +107,6 @@ fn with_size(keys: &ProgramKeys, size: u64) -> (ProgramKeys, usize) {
     (own, count)
 }
 
-/// The program, checked.
 pub(super) fn checked_program(keys: &ProgramKeys) -> Result<UserProgram, Error> {
     let refuse = |reason: &str| Err(program_error(reason));
     let texts = || {
@@ -237,7 +236,7 @@ fn checked_numbers(keys: &ProgramKeys) -> Result<BTreeMap<String, String>, Error
     Ok(user_numbers.chain(ops_number).map(|(name, text)| (name.to_owned(), text.clone())).collect())
 }
 
-/// The hooks, checked: commands beside rows that are no programs, in a root directory of their own.
+/// Checked hooks: commands beside rows that are no programs, in a root directory of their own.
 pub(super) fn checked_hooks(keys: &ProgramKeys) -> Result<UserProgram, Error> {
     let ProgramKeys { files, root, trace_files, env, setup, prepare, .. } = keys.clone();
     let command = vec!["sh".to_owned()];
@@ -306,8 +305,7 @@ pub(super) fn is_name(name: &str) -> bool {
     (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(is_of_name)
 }
 
-/// Default name of a program: that of the file, with `-` for characters that a row's name cannot
-/// have.
+/// Default name of a program: its file name, with `-` for characters that a row's name cannot have.
 fn usual_name(command: &str) -> String {
     let file = command.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
     let allowed = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() { c } else { '-' };
@@ -315,7 +313,6 @@ fn usual_name(command: &str) -> String {
     name.trim_matches('-').to_owned()
 }
 
-/// The programs, checked.
 pub(super) fn checked_programs(keys: &[ProgramKeys]) -> Result<Vec<UserProgram>, Error> {
     let numbered_error = |(index, program): (usize, &ProgramKeys)| {
         sized_programs(program).map_err(|error| match error.to_string().strip_prefix(PROGRAM) {
@@ -642,7 +639,7 @@ mod tests {
             let refused = checked_programs(&[keys]).unwrap_err().to_string();
             assert!(refused.contains(reason), "{refused}");
         }
-        // Computed rows have names that can collide, too.
+        // Computed rows have names that can collide too.
         let start = ProgramKeys { name: Some("a-start".to_owned()), ..one_word("b") };
         let twice = checked_programs(&[sized(&["a", "{size}"], &[1, 2]), start]);
         assert!(twice.unwrap_err().to_string().contains("is named twice"));

@@ -266,7 +266,7 @@ fn bare_metal() -> TimedSubject {
     TimedSubject { bare_metal: true, ..TimedSubject::default() }
 }
 
-/// This row with `ops` operations under its old name; for a program, with as many runs.
+/// Copy of the row with `ops` operations and its old name; for a program, with as many runs.
 pub fn with_ops(workload: &Workload, ops: u64) -> Result<Workload, Error> {
     if workload.is_users() {
         return Ok(with_runs(workload, ops));
@@ -418,7 +418,7 @@ fn is_guest_setting(name: &str) -> bool {
     matches!(name, "cpus" | "vcpus" | "cores")
 }
 
-/// A number of CPUs; its bounds are checked with the machine.
+/// Number of CPUs; its bounds are checked with the machine.
 fn number_of_cpus(value: &ParamValue) -> Option<u32> {
     match value {
         ParamValue::Number(number) => u32::try_from(*number).ok(),

@@ -25,7 +25,7 @@ const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/workloads.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Definition {
-    /// The row's name, or the first part of it.
+    /// Row name, or its first part.
     pub name: String,
     /// Group of the workload: `@GROUP` asks for all of a group.
     pub group: String,
@@ -33,19 +33,19 @@ pub struct Definition {
     pub title: String,
     /// Purpose of the row, and who argued about it.
     pub why: String,
-    /// The program or description that it is modelled on.
+    /// Original program or description.
     #[serde(default)]
     pub modelled_on: Option<String>,
     /// Words in which the original prints its result, if it does.
     #[serde(default)]
     pub original: Option<String>,
-    /// The documents whose tables have this row.
+    /// Documents whose tables have this row.
     #[serde(default)]
     pub asked_by: Vec<Document>,
-    /// Name of the guest program; by default the one that runs the program below.
+    /// Guest program; by default the one that runs `run`.
     #[serde(default = "runner")]
     pub program: String,
-    /// A program of the machine that the guest runs.
+    /// Program of the machine that the guest runs.
     #[serde(default)]
     pub run: Option<ProgramKeys>,
     /// Description of one operation.
@@ -53,7 +53,7 @@ pub struct Definition {
     /// Set if one operation is one KiB, so that the result of a native run is a bandwidth.
     #[serde(default)]
     pub bandwidth: bool,
-    /// Place of the Region, if it is not between the program's markers.
+    /// Region, unless it is between the program's markers.
     #[serde(default)]
     pub region: Region,
     /// Operations in the Region.
@@ -80,19 +80,17 @@ pub struct Definition {
     /// Bytes of memory that a Run needs at least, if that depends on its parameters.
     #[serde(default)]
     pub memory: Option<Quantity>,
-    /// Parameters by name.
     #[serde(default)]
     pub params: BTreeMap<String, Param>,
     /// Entries that the work signature must have.
     #[serde(default)]
     pub signature: BTreeMap<String, Quantity>,
-    /// Further entries where the parameters are those of a row below.
+    /// Further entries if the parameters are those of a row below.
     #[serde(default)]
     pub golden: BTreeMap<String, Quantity>,
-    /// Further entries where the operations are that row's, too.
+    /// Further entries if the operations are also that row's.
     #[serde(default)]
     pub golden_at_ops: BTreeMap<String, u64>,
-    /// Rows, if there are several.
     #[serde(default)]
     pub variant: Vec<Variant>,
 }
@@ -146,7 +144,7 @@ pub fn definitions() -> Result<Vec<Definition>, Error> {
     Ok(PARSED.get_or_init(|| parsed).clone())
 }
 
-/// The built-in Definitions and those of the user; an error if two have one name.
+/// Built-in Definitions and those of the user; an error if two share a name.
 pub fn with_definitions(own: &[Definition]) -> Result<Vec<Definition>, Error> {
     let all = [definitions()?, own.to_vec()].concat();
     let is_known = |index: usize| all[..index].iter().any(|before| before.name == all[index].name);
@@ -173,7 +171,7 @@ pub fn definition(text: &str, path: &str) -> Result<Definition, Error> {
     Ok(definition)
 }
 
-/// Names of all workloads that are listed, and of their groups: `pipe`, `@lmbench`.
+/// Names of all listed workloads and of their groups: `pipe`, `@lmbench`.
 pub fn names() -> &'static [&'static str] {
     static NAMES: OnceLock<Vec<&'static str>> = OnceLock::new();
     NAMES.get_or_init(|| {
@@ -253,11 +251,8 @@ impl Document {
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Param {
-    /// Value if none is given.
     pub default: ParamValue,
-    /// Meaning of the parameter.
     pub about: String,
-    /// Unit of a number.
     #[serde(default)]
     pub unit: String,
     /// Smallest number that makes sense.
@@ -288,9 +283,7 @@ fn is_false(value: &bool) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(untagged)]
 pub enum ParamValue {
-    /// Value of a parameter with bounds.
     Number(u64),
-    /// Value of a parameter with choices.
     Word(String),
 }
 

@@ -40,7 +40,7 @@ pub fn each_once(rows: Vec<Workload>) -> Result<Vec<Workload>, Error> {
     }
 }
 
-/// The Definition of this name.
+/// Finds the Definition of this name.
 pub fn find<'a>(definitions: &'a [Definition], name: &str) -> Result<&'a Definition, Error> {
     definitions.iter().find(|definition| definition.name == name).ok_or_else(|| {
         let known = definitions.iter().map(|definition| definition.name.as_str());
@@ -125,7 +125,6 @@ pub(super) fn parse_ops(definition: &Definition, value: &ParamValue) -> Result<u
 }
 
 impl Definition {
-    /// The default rows.
     pub fn rows(&self) -> Result<Vec<Workload>, Error> {
         self.variants().iter().map(|variant| self.row(&variant.params, variant.ops)).collect()
     }
@@ -193,7 +192,7 @@ impl Definition {
         })
     }
 
-    /// The parameter of this name.
+    /// Finds the parameter of this name.
     pub fn param(&self, name: &str) -> Result<&Param, Error> {
         self.params.get(name).ok_or_else(|| {
             let known: Vec<&str> = self.params.keys().map(String::as_str).chain(["ops"]).collect();

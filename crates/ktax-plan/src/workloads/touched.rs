@@ -25,7 +25,6 @@ pub struct TouchedTable {
 /// A row that executes requested functions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TouchingRow {
-    /// The row.
     pub row: String,
     /// Share of the functions in the row's instructions, in percent.
     pub percent: f64,
@@ -71,7 +70,7 @@ impl TouchedTable {
     }
 
     /// Text of the table: the names once, then for each row the distance to the next name and its
-    /// share. It is small, also when it is compressed.
+    /// share. It stays small when compressed.
     pub fn text(&self) -> String {
         let names: BTreeSet<&String> = self.rows.values().flat_map(BTreeMap::keys).collect();
         let places: BTreeMap<&String, usize> = names.iter().copied().zip(0..).collect();
@@ -101,7 +100,7 @@ impl TouchedTable {
             two_digits(u32::try_from(exact).unwrap_or(1_000_000))
         };
         let shares = touched.into_iter().map(|(name, count)| (name, millionths(count)));
-        // Less than a millionth of a row is what is executed around it.
+        // Less than a millionth of a row is code around it.
         let shares: BTreeMap<String, u32> = shares.filter(|(_, share)| *share > 0).collect();
         if !shares.is_empty() {
             self.rows.insert(row.to_owned(), shares);
@@ -113,7 +112,6 @@ impl TouchedTable {
         self.rows.values().any(|touched| touched.contains_key(symbol))
     }
 
-    /// The names of all functions that rows execute.
     pub fn functions(&self) -> BTreeSet<&str> {
         self.rows.values().flat_map(|touched| touched.keys().map(String::as_str)).collect()
     }
