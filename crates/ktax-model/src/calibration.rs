@@ -32,7 +32,6 @@ fn is_interval([low, high]: LowHigh) -> bool {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
-    /// CPU name.
     pub cpu: String,
     /// Revision of the microcode; empty if the kernel does not tell it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -186,9 +185,7 @@ pub struct CalibrationRow {
     pub row: String,
     /// Rows of one group are left out together.
     pub group: String,
-    /// Measured cycles.
     pub cycles: f64,
-    /// Counts of the fitted things.
     pub counts: BTreeMap<Fitted, f64>,
     pub costly: BTreeMap<Costly, f64>,
     /// Iterations of repeated string instructions.
@@ -202,7 +199,6 @@ pub struct CalibrationRow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CalibrationTable {
-    /// File of the machine.
     pub machine: String,
     /// Machine whose caches and branches are modelled.
     pub model: String,
@@ -213,7 +209,6 @@ pub struct CalibrationTable {
     /// Reasons for missing parts, with the next step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
-    /// Rows of the fit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<CalibrationRow>,
 }
@@ -222,7 +217,6 @@ pub struct CalibrationTable {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Estimate {
-    /// File of the machine.
     pub machine: String,
     /// CPU that was calibrated.
     pub cpu: String,
@@ -259,7 +253,6 @@ pub struct ValidatedRow {
 }
 
 impl ValidatedRow {
-    /// Middle of the prediction.
     pub fn predicted(&self) -> f64 {
         self.predicted_percent.iter().sum::<f64>() / 2.0
     }
@@ -269,9 +262,7 @@ impl ValidatedRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Share {
-    /// The part.
     pub of_them: usize,
-    /// The total.
     pub all: usize,
 }
 
@@ -281,7 +272,6 @@ pub struct Share {
 pub struct Validation {
     /// One line for people: the subjects.
     pub title: String,
-    /// File of the machine.
     pub machine: String,
     /// CPU that was calibrated.
     pub cpu: String,
@@ -305,7 +295,6 @@ pub struct Validation {
     /// Spearman's rank correlation; absent for fewer than three rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank_correlation: Option<f64>,
-    /// Median error of the prediction, in percent.
     pub median_error_percent: f64,
 }
 

@@ -29,7 +29,6 @@ pub struct Row {
     pub row: String,
     /// One line for people.
     pub title: String,
-    /// One operation, in words.
     pub operation: String,
     /// Operations in one measurement.
     pub ops: u64,

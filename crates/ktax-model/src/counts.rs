@@ -283,7 +283,6 @@ pub struct CountsComparison {
 pub struct Growth {
     /// Common part of the rows' names: `fork-pages`.
     pub family: String,
-    /// Name of the parameter: `pages`.
     pub parameter: String,
     /// Absent for native rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]

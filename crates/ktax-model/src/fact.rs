@@ -4,7 +4,6 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Kernel release.
 pub const KERNEL: &str = "kernel";
 /// Number and date of the Kernel's build: two builds can have one release.
 pub const BUILD: &str = "kernel build";

@@ -26,7 +26,6 @@ pub struct History {
 #[serde(deny_unknown_fields)]
 pub struct HistoryLine {
     pub row: String,
-    /// One operation, in words.
     pub operation: String,
     /// Operations in one measurement.
     pub ops: u64,
@@ -228,7 +227,6 @@ pub struct Bisection {
     /// Positions of the elements that are tried first, from 1.
     pub likely: Vec<usize>,
     pub row: String,
-    /// The Metric that is followed.
     pub metric: String,
     /// Difference per operation that is not looked into.
     pub negligible: f64,

@@ -206,7 +206,6 @@ pub struct LedgerCost {
     pub percent: Option<f64>,
     /// Smallest delta that would have been slower or faster, as in an Effect.
     pub detectable: Option<f64>,
-    /// Verdict of the Metric.
     pub verdict: Verdict,
 }
 
@@ -214,7 +213,6 @@ pub struct LedgerCost {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerInteraction {
-    /// The Metric's name.
     pub metric: String,
     /// `base` is expected from the sum, `delta` is the rest.
     pub beyond: LedgerCost,

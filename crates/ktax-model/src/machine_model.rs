@@ -74,7 +74,6 @@ pub struct Branches {
     pub returns: u32,
 }
 
-/// Bytes of a line.
 const LINE: u64 = 64;
 
 /// Limits of `plugin/machine.c`.

@@ -62,7 +62,6 @@ pub struct NativeTable {
     pub workload: String,
     /// One line for people.
     pub title: String,
-    /// One operation, in words.
     pub operation: String,
     /// The words in which the original prints its result.
     pub original: Option<String>,
@@ -85,7 +84,6 @@ pub struct NativeTable {
 /// Counter of the kernel for a command; a part belongs to the headline above it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatCounter {
-    /// The name in files.
     pub name: &'static str,
     /// The name on the screen.
     pub title: &'static str,

@@ -116,9 +116,7 @@ pub struct Workload {
     pub row: String,
     /// One line for people.
     pub title: String,
-    /// One operation, in words.
     pub operation: String,
-    /// Name of the guest program.
     pub program: String,
     /// Operations in the Region.
     pub ops: u64,
@@ -195,7 +193,6 @@ pub fn family(row: &str, parameter: &str) -> String {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measurand {
-    /// SHA-256 of the Kernel's image.
     pub kernel_sha256: String,
     pub boot_line: String,
     pub machine: Machine,
@@ -212,7 +209,6 @@ pub struct Measurand {
 pub struct Measurement {
     /// [`FORMAT`](crate::FORMAT).
     pub format: u32,
-    /// Inputs of the measurement.
     pub of: Measurand,
     /// Name and identity of the Kernel; another name of the same image is no other measurement.
     pub kernel: Identity,

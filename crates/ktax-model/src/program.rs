@@ -74,7 +74,6 @@ pub struct UserProgram {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramSize {
-    /// Size of this one.
     pub size: u64,
     /// All sizes, the smallest first.
     pub sizes: Vec<u64>,
@@ -120,7 +119,6 @@ impl UserProgram {
     /// Suffix of the row of its start, if it has several sizes.
     pub const START: &str = "-start";
 
-    /// Name of the row of its start.
     pub fn row_of_start(&self) -> String {
         self.row() + UserProgram::START
     }
@@ -191,7 +189,6 @@ pub struct TransferredBytes {
 }
 
 impl ProgramWork {
-    /// Sum of all system calls.
     pub fn all_system_calls(&self) -> u64 {
         self.system_calls.values().fold(0, |sum, count| sum.saturating_add(*count))
     }

@@ -157,9 +157,7 @@ pub struct MsrLine {
     /// [`Costly::Wrmsr`] or [`Costly::Rdmsr`].
     pub kind: Costly,
     pub msr: Msr,
-    /// Number of accesses.
     pub count: u64,
-    /// Symbol of the function.
     pub function: String,
 }
 
@@ -215,7 +213,6 @@ pub struct Parallel {
     pub cpus: Vec<CpuTime>,
     /// The length of all rounds, in instructions.
     pub makespan: u64,
-    /// Number of rounds.
     pub rounds: u64,
     /// Number of slices that the quantum ended.
     pub kicks: u64,

@@ -87,9 +87,7 @@ impl<T> Sides<T> {
 pub struct Machine {
     /// QEMU's name of a CPU model, with its features (`max`, `EPYC,-x2apic`).
     pub cpu: String,
-    /// Guest memory in MiB.
     pub memory_mib: u32,
-    /// Number of CPUs.
     #[serde(skip_serializing_if = "is_one")]
     pub cpus: u32,
     /// Instructions that each of several CPUs executes in turn. If absent, [`QUANTUM`], and

@@ -17,7 +17,6 @@ pub struct TimesPlan {
     /// Fixed number of pairs, with one look; if absent, a pilot decides and there are five looks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairs: Option<u32>,
-    /// Largest number of pairs.
     pub most_pairs: u32,
     /// Number of runs of each row in a Boot; their median is the Boot's value.
     pub loops: u32,
@@ -86,7 +85,6 @@ impl TimesPlan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunsOn {
-    /// The kernel that is running.
     RunningKernel,
     /// Guests that ktax boots.
     Guests,
@@ -180,7 +178,6 @@ impl Accelerator {
 pub struct TimedMachine {
     /// QEMU's name of a CPU model, with its features.
     pub cpu: String,
-    /// Memory in MiB.
     pub memory_mib: u32,
     /// Number of vCPUs.
     #[serde(rename = "vcpus")]
@@ -234,7 +231,6 @@ pub struct TimedBoot {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Noise {
-    /// In seconds.
     pub seconds: f64,
     /// CPUs in use: those where vCPUs are kept, else all that ktax may use.
     pub cpus: u32,

@@ -12,7 +12,7 @@ pub struct CounterRow {
     pub name: &'static str,
     /// Unit of one value.
     pub unit: &'static str,
-    /// Meaning, as Markdown.
+    /// Markdown.
     pub meaning: &'static str,
 }
 
