@@ -104,7 +104,6 @@ fn base_alone(
     )
 }
 
-/// Layout with the median time.
 fn median_layout(times_ns: &[u64]) -> usize {
     let times: Vec<f64> = times_ns.iter().map(|ns| *ns as f64).collect();
     ktax_stats::exact::median_index(&times).unwrap_or(0)
@@ -184,7 +183,6 @@ impl<'a> GuestBoots<'a> {
         self.boots.iter().map(|(step, boot)| (*step, boot))
     }
 
-    /// Guests of one row.
     pub fn gather(&self, row: &GuestRow) -> Result<Gathered> {
         let (mut samples, mut failures) = (Sides::<Vec<GuestSample>>::default(), Vec::new());
         for (step, boot) in &self.boots {

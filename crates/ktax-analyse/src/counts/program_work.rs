@@ -181,9 +181,7 @@ fn difference(
 pub(super) enum OperationSource {
     /// Not known: a run is one operation.
     Unknown,
-    /// Given by the user.
     Given,
-    /// Printed by the program.
     Printed,
 }
 

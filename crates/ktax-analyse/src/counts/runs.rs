@@ -106,7 +106,6 @@ impl<'a> PairedBoots<'a> {
         distinct.into_iter().cloned().collect()
     }
 
-    /// The Runs of one Workload.
     pub fn gather(&self, workload: &Workload) -> Result<Gathered<'a>> {
         let (mut pairs, mut failures) = (Vec::new(), Vec::new());
         for (layout, boots) in self.pairs.iter().enumerate() {
