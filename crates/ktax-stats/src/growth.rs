@@ -83,7 +83,6 @@ pub struct Fit {
     pub beyond: (f64, f64),
     /// Smallest fitted size.
     pub from: f64,
-    /// Number of fitted points.
     pub points: usize,
 }
 

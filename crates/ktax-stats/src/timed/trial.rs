@@ -35,7 +35,6 @@ pub struct Rules {
     pub power: f64,
     /// The smallest relevant change, as a ratio minus one; downwards `1 / (1 + threshold)`.
     pub threshold: f64,
-    /// The largest number of pairs.
     pub most_pairs: usize,
     /// A fixed number of pairs with one look, instead of a pilot and five looks.
     pub pairs: Option<usize>,
