@@ -20,7 +20,6 @@ use ktax_model::{
 /// Settings that only experiments of counts have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CountsExperiment {
-    /// Engine that counts.
     pub engine: &'static EngineEntry,
     /// Layouts per Side.
     pub layouts: u32,

@@ -24,7 +24,6 @@ const EPOCH: &str = "1577836800";
 pub struct DiskKeys {
     /// Type of the file system.
     pub fs: String,
-    /// Size in MiB.
     pub mib: Option<u32>,
     /// Mount options, separated by commas.
     pub options: String,

@@ -51,7 +51,6 @@ pub struct ExperimentFile {
     pub layouts: Option<u32>,
     /// Fixed number of pairs, with one look; by default a pilot decides, and there are five looks.
     pub pairs: Option<u32>,
-    /// Largest number of pairs.
     pub most_pairs: Option<u32>,
     /// Number of times that each row runs in a Boot.
     pub loops: Option<u32>,
@@ -70,9 +69,7 @@ pub struct ExperimentFile {
     pub host_patches: Vec<String>,
     /// Shape of the computer, the same for both Sides.
     pub machine: MachineKeys,
-    /// Base of the comparison.
     pub base: SubjectKeys,
-    /// Change of the comparison.
     pub change: Option<SubjectKeys>,
     /// Ledgers: additions to the base, one at a time.
     pub add: Vec<Addition>,
@@ -119,7 +116,6 @@ pub struct Addition {
 pub struct MachineKeys {
     /// QEMU's name of a CPU model, with its features.
     pub cpu: Option<String>,
-    /// Memory in MiB.
     pub memory_mib: Option<u32>,
     /// Number of the guest's CPUs.
     #[serde(alias = "vcpus")]

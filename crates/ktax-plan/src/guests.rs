@@ -25,7 +25,6 @@ pub struct GuestsExperiment {
     /// Layouts per Side.
     pub layouts: u32,
     pub rows: Vec<GuestRow>,
-    /// Base of the comparison.
     pub base: GuestSubject,
     /// Change of the comparison; without it the base is described alone.
     pub change: Option<GuestSubject>,

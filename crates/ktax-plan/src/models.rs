@@ -39,7 +39,6 @@ impl ModelKey {
         }
     }
 
-    /// Checked model.
     pub fn model(&self) -> Result<Model, Error> {
         let machine = match self {
             ModelKey::Name(name) if *name == Model::Coherence.name() => {

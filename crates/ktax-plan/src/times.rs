@@ -25,7 +25,6 @@ pub struct TimesExperiment {
     pub engine: &'static EngineEntry,
     /// Fixed number of pairs, with one look, instead of a pilot and five looks.
     pub pairs: Option<u32>,
-    /// Largest number of pairs.
     pub most_pairs: u32,
     /// Number of times that each row runs in a Boot.
     pub loops: u32,
@@ -42,9 +41,7 @@ pub struct TimesExperiment {
     pub sweep: BTreeMap<String, Vec<ParamValue>>,
     /// Shape of the guests.
     pub machine: TimedMachine,
-    /// Base of the comparison.
     pub base: TimedSubject,
-    /// Change of the comparison.
     pub change: TimedSubject,
 }
 

@@ -48,7 +48,6 @@ pub struct Definition {
     /// Program of the machine that the guest runs.
     #[serde(default)]
     pub run: Option<ProgramKeys>,
-    /// Description of one operation.
     pub operation: String,
     /// Set if one operation is one KiB, so that the result of a native run is a bandwidth.
     #[serde(default)]

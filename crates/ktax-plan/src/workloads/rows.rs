@@ -40,7 +40,6 @@ pub fn each_once(rows: Vec<Workload>) -> Result<Vec<Workload>, Error> {
     }
 }
 
-/// Finds the Definition of this name.
 pub fn find<'a>(definitions: &'a [Definition], name: &str) -> Result<&'a Definition, Error> {
     definitions.iter().find(|definition| definition.name == name).ok_or_else(|| {
         let known = definitions.iter().map(|definition| definition.name.as_str());
