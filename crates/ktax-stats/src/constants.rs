@@ -67,14 +67,14 @@ pub fn constants<const N: usize>(
     if observations.len() < LEAST_OBSERVATIONS {
         return Err(NoConstants::TooFew(observations.len()));
     }
-    let mut groups: Vec<usize> = observations.iter().map(|one| one.group).collect();
+    let mut groups: Vec<usize> = observations.iter().map(|observation| observation.group).collect();
     groups.sort_unstable();
     groups.dedup();
     if groups.len() < 2 {
         return Err(NoConstants::OneGroup);
     }
-    let all = fit(&observations.iter().collect::<Vec<_>>());
-    let mut bounds = all.bounds;
+    let fitted = fit(&observations.iter().collect::<Vec<_>>());
+    let mut bounds = fitted.bounds;
     let mut predicted = vec![0.0; observations.len()];
     for group in &groups {
         let others: Vec<_> =
@@ -90,7 +90,7 @@ pub fn constants<const N: usize>(
             .iter()
             .zip(&mut predicted)
             .filter(|(observation, _)| observation.group == *group);
-        left_out.for_each(|(observation, place)| *place = observation.predicted(&values));
+        left_out.for_each(|(observation, slot)| *slot = observation.predicted(&values));
     }
     let error =
         |(observation, predicted): (&Observation<N>, &f64)| (observation.measured / predicted).ln();
@@ -107,7 +107,7 @@ pub fn constants<const N: usize>(
     let beyond = ((observations.len() + 1) / 20).saturating_sub(1);
     let error = (errors[beyond].exp(), errors[observations.len() - 1 - beyond].exp());
     let groups = groups.len();
-    Ok(Constants { values: all.values, bounds, error, median_error, groups, predicted })
+    Ok(Constants { values: fitted.values, bounds, error, median_error, groups, predicted })
 }
 
 /// Rounds until the weights of the ratios no longer move the constants.
@@ -189,18 +189,19 @@ fn least_squares<const N: usize>(observations: &[&Observation<N>], weights: &[f6
     };
     let solutions = (0_usize..1 << N).filter_map(|subset| solve(&matrix, &right, subset));
     let allowed = solutions.filter(|values| values.iter().all(|value| *value >= 0.0));
-    let mut all: Vec<([f64; N], f64)> = allowed.map(|values| (values, squares(&values))).collect();
-    all.sort_by(|(_, one), (_, other)| one.total_cmp(other));
+    let mut sorted: Vec<([f64; N], f64)> =
+        allowed.map(|values| (values, squares(&values))).collect();
+    sorted.sort_by(|(_, a), (_, b)| a.total_cmp(b));
     let unscaled = |values: &[f64; N]| -> [f64; N] {
         std::array::from_fn(|k| if scale[k] == 0.0 { 0.0 } else { values[k] / scale[k] })
     };
     // The empty subset is always there.
-    let (best, least) = all[0];
+    let (best, least) = sorted[0];
     let values = unscaled(&best);
     let mut bounds = values.map(|value| (value, value));
     // Without noise the best solution has no error but rounding.
     let most = least * AS_GOOD + total * 1e-9;
-    for (good, _) in all.iter().take_while(|(_, squares)| *squares <= most) {
+    for (good, _) in sorted.iter().take_while(|(_, squares)| *squares <= most) {
         for (bound, value) in bounds.iter_mut().zip(unscaled(good)) {
             *bound = (bound.0.min(value), bound.1.max(value));
         }
@@ -222,7 +223,7 @@ fn solve<const N: usize>(
         .collect();
     for step in 0..rows.len() {
         let pivot = (step..rows.len())
-            .max_by(|one, other| rows[*one][step].abs().total_cmp(&rows[*other][step].abs()))?;
+            .max_by(|a, b| rows[*a][step].abs().total_cmp(&rows[*b][step].abs()))?;
         rows.swap(step, pivot);
         if rows[step][step].abs() < 1e-9 {
             return None;
@@ -242,8 +243,8 @@ fn solve<const N: usize>(
     Some(values)
 }
 
-fn dot<const N: usize>(one: &[f64; N], other: &[f64; N]) -> f64 {
-    one.iter().zip(other).map(|(one, other)| one * other).sum()
+fn dot<const N: usize>(a: &[f64; N], b: &[f64; N]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 #[cfg(test)]

@@ -33,8 +33,8 @@ fn bounds(index: usize) -> (u128, u128) {
 
 /// Value below which this share lies, spread evenly within its bucket; `None` without values.
 pub fn quantile(counts: &[u64], share: f64) -> Option<f64> {
-    let all: u64 = counts.iter().sum();
-    let wanted = share * all as f64;
+    let total: u64 = counts.iter().sum();
+    let wanted = share * total as f64;
     let mut below = 0.0;
     for (index, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
         let here = *count as f64;

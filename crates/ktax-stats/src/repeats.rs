@@ -15,7 +15,7 @@ pub fn nine_of_ten(times: &[[u64; 2]], count: f64) -> [f64; 2] {
     let mut each: Vec<f64> = each.collect();
     each.sort_by(f64::total_cmp);
     let beyond = each.len() / 20;
-    let value_at = |place: usize| each.get(place).copied().unwrap_or_default();
+    let value_at = |index: usize| each.get(index).copied().unwrap_or_default();
     [value_at(beyond), value_at((each.len().saturating_sub(1 + beyond)).max(beyond))]
 }
 

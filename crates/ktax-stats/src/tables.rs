@@ -91,14 +91,14 @@ pub fn spearman(pairs: &[(f64, f64)]) -> Option<f64> {
     if pairs.len() < 3 {
         return None;
     }
-    let (one, other): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
-    let (one, other) = (ranks(&one), ranks(&other));
+    let (left, right): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
+    let (left, right) = (ranks(&left), ranks(&right));
     let mean = (pairs.len() as f64 - 1.0) / 2.0;
-    let product = |one: &[f64], other: &[f64]| -> f64 {
-        one.iter().zip(other).map(|(one, other)| (one - mean) * (other - mean)).sum()
+    let product = |left: &[f64], right: &[f64]| -> f64 {
+        left.iter().zip(right).map(|(left, right)| (left - mean) * (right - mean)).sum()
     };
-    let scale = (product(&one, &one) * product(&other, &other)).sqrt();
-    (scale > 0.0).then(|| product(&one, &other) / scale)
+    let scale = (product(&left, &left) * product(&right, &right)).sqrt();
+    (scale > 0.0).then(|| product(&left, &right) / scale)
 }
 
 /// Rank of each value; equal values get the mean of their ranks.

@@ -93,12 +93,13 @@ impl SignedRank {
             }
             count
         };
-        let (mut low, mut high) = (place(2.0 * sorted[0]), place(2.0 * sorted[sorted.len() - 1]));
+        let (mut low, mut high) =
+            (position(2.0 * sorted[0]), position(2.0 * sorted[sorted.len() - 1]));
         while low < high {
             let middle = u64::midpoint(low, high);
-            if up_to(place_of(middle)) > rank { high = middle } else { low = middle + 1 }
+            if up_to(double_at(middle)) > rank { high = middle } else { low = middle + 1 }
         }
-        place_of(low) / 2.0 + 0.0
+        double_at(low) / 2.0 + 0.0
     }
 
     /// Without ties the sum of a gap is the number of means below it, and what it does where there
@@ -144,13 +145,13 @@ impl SignedRank {
 const SIGN: u64 = 1 << 63;
 
 /// Position of a double among all doubles.
-fn place(value: f64) -> u64 {
+fn position(value: f64) -> u64 {
     let bits = value.to_bits();
     if bits < SIGN { bits | SIGN } else { !bits }
 }
 
-fn place_of(place: u64) -> f64 {
-    f64::from_bits(if place < SIGN { !place } else { place & !SIGN })
+fn double_at(position: u64) -> f64 {
+    f64::from_bits(if position < SIGN { !position } else { position & !SIGN })
 }
 
 /// The first of `0..end` for which a monotonic condition holds, or `end`.
@@ -166,9 +167,9 @@ fn first(end: usize, holds: impl Fn(usize) -> bool) -> usize {
 /// The two-sided p-value of a shift by `by`.
 fn p_value(differences: &[f64], by: f64) -> f64 {
     let mut shifted: Vec<f64> = differences.iter().map(|difference| difference - by).collect();
-    shifted.sort_unstable_by(|one, other| one.abs().total_cmp(&other.abs()));
+    shifted.sort_unstable_by(|a, b| a.abs().total_cmp(&b.abs()));
     let (mut ranks, mut positive, mut below) = (Vec::with_capacity(shifted.len()), 0, 0);
-    for tied in shifted.chunk_by(|one, other| one.abs() == other.abs()) {
+    for tied in shifted.chunk_by(|a, b| a.abs() == b.abs()) {
         // Ranks below + 1 to below + n; twice their mean.
         let doubled = 2 * below + tied.len() as u64 + 1;
         below += tied.len() as u64;
@@ -177,7 +178,7 @@ fn p_value(differences: &[f64], by: f64) -> f64 {
             positive += doubled * tied.iter().filter(|value| **value > 0.0).count() as u64;
         }
     }
-    let is_plain = ranks.iter().zip(1..).all(|(rank, place)| *rank == 2 * place);
+    let is_plain = ranks.iter().zip(1..).all(|(rank, number)| *rank == 2 * number);
     let null = if is_plain { Null::untied(ranks.len()) } else { Rc::new(Null::new(&ranks)) };
     null.two_sided(positive)
 }
@@ -268,11 +269,11 @@ fn exact(ranks: &[u64], total: u64) -> Lower {
             sum -= 1;
         }
     }
-    let all = 2f64.powi(ranks.len() as i32);
+    let sign_choices = 2f64.powi(ranks.len() as i32);
     let mut below = 0.0;
     for count in &mut subsets {
         below += *count;
-        *count = below / all;
+        *count = below / sign_choices;
     }
     Lower::Exact { unit, cumulative: subsets }
 }

@@ -18,8 +18,8 @@ pub fn log_ratio(base: &[f64], change: &[f64]) -> Option<f64> {
 pub fn shamos(groups: &[&[f64]]) -> Option<f64> {
     let mut distances = Vec::new();
     for group in groups {
-        for (index, one) in group.iter().enumerate() {
-            distances.extend(group[index + 1..].iter().map(|other| (one - other).abs()));
+        for (index, value) in group.iter().enumerate() {
+            distances.extend(group[index + 1..].iter().map(|other| (value - other).abs()));
         }
     }
     // The median distance of two standard normal values: sqrt(2) times the normal's upper quartile.
@@ -40,8 +40,8 @@ impl Split {
     /// The share of the variance between groups. At 1 only more Boots help; at 0 more loops help as
     /// well. `None` if there is no variance.
     pub fn share_between(&self) -> Option<f64> {
-        let all = self.between + self.within;
-        (all > 0.0).then(|| self.between / all)
+        let total = self.between + self.within;
+        (total > 0.0).then(|| self.between / total)
     }
 }
 
@@ -56,11 +56,12 @@ pub fn split(groups: &[&[f64]]) -> Option<Split> {
         return None;
     }
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    let all = groups.iter().map(|group| group.iter().sum::<f64>()).sum::<f64>() / count as f64;
+    let grand_mean =
+        groups.iter().map(|group| group.iter().sum::<f64>()).sum::<f64>() / count as f64;
     let (mut between, mut within, mut sizes) = (0.0, 0.0, 0.0);
     for group in &groups {
         let (size, centre) = (group.len() as f64, mean(group));
-        between += size * (centre - all).powi(2);
+        between += size * (centre - grand_mean).powi(2);
         within += group.iter().map(|value| (value - centre).powi(2)).sum::<f64>();
         sizes += size * size;
     }

@@ -372,8 +372,8 @@ impl Trial {
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut adjusted = vec![0.0; p.len()];
     let mut largest: f64 = 0.0;
-    for (place, index) in ascending(p).into_iter().enumerate() {
-        largest = largest.max(p[index] * (p.len() - place) as f64).min(1.0);
+    for (rank, index) in ascending(p).into_iter().enumerate() {
+        largest = largest.max(p[index] * (p.len() - rank) as f64).min(1.0);
         adjusted[index] = largest;
     }
     adjusted
@@ -383,8 +383,8 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
 pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
     let mut adjusted = vec![0.0; p.len()];
     let mut least: f64 = 1.0;
-    for (place, index) in ascending(p).into_iter().enumerate().rev() {
-        least = least.min(p[index] * p.len() as f64 / (place + 1) as f64);
+    for (rank, index) in ascending(p).into_iter().enumerate().rev() {
+        least = least.min(p[index] * p.len() as f64 / (rank + 1) as f64);
         adjusted[index] = least;
     }
     adjusted
@@ -392,7 +392,7 @@ pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
 
 fn ascending(p: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..p.len()).collect();
-    order.sort_by(|one, other| p[*one].total_cmp(&p[*other]));
+    order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));
     order
 }
 
