@@ -112,7 +112,6 @@ pub(super) struct CachePlace {
     pub directory: &'static str,
     /// Whether an entry is a directory or a file; anything else is not ktax's.
     pub is_directory: bool,
-    /// Whether this is the name of an entry.
     pub is_name: fn(&str) -> bool,
 }
 

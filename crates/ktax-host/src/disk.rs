@@ -101,7 +101,6 @@ fn write_temporary(
     Ok(file)
 }
 
-/// Whether this is the name of a file that was never finished.
 pub fn is_unfinished(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes())
 }

@@ -34,7 +34,6 @@ impl CacheSurvey {
         entries + self.record_bytes + self.temporary_bytes
     }
 
-    /// The entries of one kind.
     pub fn entries_of_kind(&self, kind: CacheKind) -> impl Iterator<Item = &CacheEntry> {
         self.entries.iter().filter(move |entry| entry.kind == kind)
     }
@@ -201,15 +200,12 @@ fn nanosecond(time: SystemTime) -> Option<u64> {
 /// One entry of the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CacheEntry {
-    /// Kind of the entry.
     pub kind: CacheKind,
-    /// Path of the entry.
     pub path: PathBuf,
     /// Time of the last use.
     pub used: SystemTime,
     /// Bytes on the disk.
     pub bytes: u64,
-    /// Whether a process uses it now.
     pub in_use: bool,
 }
 
@@ -261,7 +257,6 @@ impl CacheEntry {
     }
 }
 
-/// Time at which an entry was last used.
 pub(super) fn last_used(path: &Path) -> io::Result<SystemTime> {
     fs::symlink_metadata(path)?.modified()
 }

@@ -69,7 +69,6 @@ impl Holders {
         Ok(true)
     }
 
-    /// Uses none of them any more.
     pub fn release(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
@@ -119,12 +118,10 @@ impl Scratch {
         }
     }
 
-    /// The path of the file with this name in it.
     pub fn file(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    /// Path of the directory.
     pub fn path(&self) -> &Path {
         self.dir.path()
     }
@@ -154,7 +151,6 @@ pub fn remove_stale(parent: &Path) {
     }
 }
 
-/// Whether this is the name of a [`Scratch`] directory.
 pub(super) fn is_scratch(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(SCRATCH_PREFIX.as_bytes())
 }

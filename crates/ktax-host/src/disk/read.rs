@@ -171,7 +171,6 @@ pub fn sha256_of_parts<P: AsRef<[u8]>>(parts: &[P]) -> String {
     format!("{:x}", hash.finalize())
 }
 
-/// SHA-256 of a file's content.
 pub fn sha256_of_file(path: &Path) -> io::Result<String> {
     let mut hash = Sha256::new();
     io::copy(&mut open_regular(path)?, &mut hash)?;
