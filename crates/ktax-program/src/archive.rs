@@ -21,7 +21,6 @@ const BLOCK: u64 = 512;
 
 /// File of the host whose content is in the archive at an offset.
 pub(super) struct PlacedFile {
-    /// Name in the archive.
     pub name: String,
     pub file: HostFile,
     pub offset: u64,
@@ -117,7 +116,6 @@ impl<W: Write> Archive<W> {
         }
     }
 
-    /// Ends the archive.
     pub fn end(mut self) -> Result<()> {
         trailer(&mut self.to).map_err(cache_error)?;
         let padding = self.to.bytes.next_multiple_of(BLOCK) - self.to.bytes;
@@ -159,7 +157,6 @@ impl<W: Write> Archive<W> {
     }
 }
 
-/// Writer that counts the bytes written.
 struct CountingWriter<W> {
     to: W,
     bytes: u64,

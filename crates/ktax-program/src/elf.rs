@@ -31,13 +31,11 @@ const LE: LittleEndian = LittleEndian;
 pub(super) struct ElfNeeds {
     /// The dynamic loader; none for a statically linked program.
     pub interpreter: Option<String>,
-    /// The names of libraries.
     pub libraries: Vec<String>,
     /// Directories that come before the loader's own, of this file and in its order.
     pub run_paths: Vec<String>,
 }
 
-/// Whether a file begins as an ELF file does.
 pub(super) fn is_elf(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x7fELF")
 }
@@ -82,7 +80,6 @@ fn read_dynamic(bytes: &[u8], header: &FileHeader64<LittleEndian>) -> Option<Elf
     Some(needs)
 }
 
-/// The string at a virtual address.
 fn string_at_address(
     bytes: &[u8],
     segments: &[ProgramHeader64<LittleEndian>],

@@ -34,7 +34,6 @@ pub use traced::{found, last_words, missing};
 
 const WORK: &str = ktax_model::UserProgram::WORK;
 
-/// A file cannot be read.
 fn unreadable(path: &Path) -> impl Fn(io::Error) -> Error {
     let path = escape_path(path);
     move |reason| {

@@ -86,8 +86,8 @@ pub(super) fn add_program(
     Ok(path)
 }
 
-/// Adds the users and groups that a guest has where nobody named others: its superuser, nobody, and
-/// whom the program runs as.
+/// Adds the users and groups of a guest for which nobody named others: its superuser, nobody, and
+/// the user that the program runs as.
 fn add_accounts(tree: &mut GuestTree, user: u32) -> Result<()> {
     for (path, text) in start::accounts(user) {
         let path = Path::new(path);
@@ -433,7 +433,7 @@ fn gcc_parts(tree: &mut GuestTree, real: &Path) -> Result<()> {
     headers(tree, target, kind, &own, version)
 }
 
-/// The headers of the compiler, of the C library and of the kernel; of other libraries none.
+/// Adds the headers of the compiler, of the C library and of the kernel, and of no other library.
 fn headers(
     tree: &mut GuestTree,
     target: &str,

@@ -47,12 +47,10 @@ pub struct Contents {
     pub disk: Option<(Disk, Option<UserProgram>)>,
     /// Kernel settings: a file of the guest, and what is written to it.
     pub settings: Vec<(String, String)>,
-    /// The Side's own set-up.
     pub setup: Option<UserProgram>,
 }
 
 impl Contents {
-    /// Whether there is nothing to unpack.
     pub fn is_empty(&self) -> bool {
         *self == Contents::default()
     }
@@ -125,7 +123,6 @@ fn check_mkfs(mkfs: &UserProgram, fs: &str, here: &Path) -> Result<()> {
 pub struct ProgramsAlone {
     /// Archive of every guest: what makes the disk, and hooks of rows that are no programs.
     pub beside: Option<PackedPrograms>,
-    /// Each program.
     pub programs: Vec<PackedPrograms>,
 }
 

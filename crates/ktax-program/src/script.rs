@@ -76,7 +76,6 @@ pub(super) struct ShellWords {
     pub arguments: BTreeSet<String>,
 }
 
-/// Reads a script's words.
 pub(super) fn read_script(script: &str) -> ShellWords {
     let mut words = WordReader::default();
     let mut here_documents: Vec<String> = Vec::new();

@@ -53,7 +53,7 @@ pub(super) fn environment(usual: &[&str], program: &UserProgram) -> Result<Vec<u
     Ok(nul_terminated(all.into_iter()))
 }
 
-/// The files of users and groups: the superuser, nobody, and whom the program runs as.
+/// The files of users and groups: the superuser, nobody, and the user that the program runs as.
 pub(super) fn accounts(user: u32) -> [(&'static str, String); 2] {
     const NOBODY: u32 = 65534;
     let mut users = "root:x:0:0:root:/work:/bin/sh\n".to_owned();
@@ -72,12 +72,12 @@ pub(super) fn mount(disk: &Disk) -> Vec<u8> {
     nul_terminated([disk.fs.as_str(), &disk.options, disk.device.path()].into_iter())
 }
 
-/// Settings that make its device: pairs of a path in the guest and what is written to it.
+/// Settings that make the disk's device: pairs of a path in the guest and the text to write to it.
 pub(super) fn device(disk: &Disk) -> Vec<u8> {
     settings(&disk.settings())
 }
 
-/// Pairs of a path in the guest and what is written to it.
+/// Encodes pairs of a path in the guest and the text to write to it.
 pub(super) fn settings(pairs: &[(String, String)]) -> Vec<u8> {
     nul_terminated(pairs.iter().flat_map(|(path, text)| [path.as_str(), text.as_str()]))
 }
@@ -87,7 +87,6 @@ pub(super) fn shell(path: &Path, text: &str) -> Vec<u8> {
     nul_terminated([path.display().to_string().as_str(), "sh", "-ec", text].into_iter())
 }
 
-/// Owner of a file of the guest.
 pub(super) fn owner(path: &Path, user: u32) -> u32 {
     if is_below_work(path) { user } else { 0 }
 }

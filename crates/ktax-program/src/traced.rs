@@ -115,7 +115,7 @@ fn interpreters(host: &Path) -> Vec<PathBuf> {
     [interpreter].into_iter().chain(own).collect()
 }
 
-/// Adds such a file: of a directory nothing that is in it, for the program has named what it needs.
+/// Adds a file that a program named; a directory without its content, whose files it named too.
 pub(super) fn add_traced(tree: &mut GuestTree, name: &str, here: &Path) -> Result<()> {
     let (name, host) = (Path::new(name), here.join(name));
     let place = Path::new(WORK).join(name);

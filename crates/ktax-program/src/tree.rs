@@ -145,7 +145,6 @@ impl GuestTree {
         Ok(walk.end())
     }
 
-    /// The first path in this directory.
     pub fn first_below(&self, directory: &Path) -> Option<&Path> {
         let mut paths = self.nodes.keys().map(PathBuf::as_path);
         paths.find(|path| *path != directory && path.starts_with(directory))
@@ -167,8 +166,8 @@ impl GuestTree {
         Ok(end)
     }
 
-    /// Adds a file or a directory of the host at the same path, and the links on the way to it: of
-    /// a directory nothing that is in it.
+    /// Adds a file, or a directory without its content, of the host at the same path, and the links
+    /// on the way to it.
     pub fn alone(&mut self, path: &Path) -> Result<()> {
         let end = self.along(path)?;
         match end.is_dir() {
@@ -329,7 +328,7 @@ fn guest_path(entry: &Entry<'_, File>) -> Option<PathBuf> {
     below_root(&entry.path().ok()?)
 }
 
-/// The path below the root directory; nothing of one that leads out of it.
+/// Path below the root directory; `None` if it leads out of it.
 fn below_root(path: &Path) -> Option<PathBuf> {
     let mut absolute = PathBuf::from("/");
     for part in path.components() {
@@ -384,7 +383,6 @@ impl Walk {
         self.links <= MOST_LINKS
     }
 
-    /// Whether the path that is next is the last one.
     pub fn is_last(&self) -> bool {
         self.left.is_empty()
     }
