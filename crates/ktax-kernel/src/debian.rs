@@ -81,8 +81,9 @@ fn release_in_name(name: &str) -> Option<String> {
     (is_number(major) && is_number(minor)).then(|| format!("{major}.{minor}"))
 }
 
-/// The package that a version of a meta-package led to before. A meta-package that names an exact
-/// version always leads to the same package, so apt need not be asked again.
+/// The package that a version of a meta-package led to before; `None` if it is not recorded. A
+/// meta-package that names an exact version always leads to the same package, so apt need not be
+/// asked again.
 fn known_holder(cache: &Cache<'_>, first: &Listed) -> Option<Package> {
     let (_, version) = first.leads_to.as_ref()?;
     version.as_ref()?;

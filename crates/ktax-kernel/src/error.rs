@@ -53,8 +53,8 @@ pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// The error of a full disk in the words of a tool. Of apt they are those of the C library, or its
-/// own if it looks before it downloads.
+/// Recognises a full disk in a tool's message. apt prints the C library's text, or its own if it
+/// checks the space before it downloads.
 pub(crate) fn full_disk_in(message: &[u8]) -> Option<io::Error> {
     let message = String::from_utf8_lossy(message);
     ["No space left on device", "enough free space"]

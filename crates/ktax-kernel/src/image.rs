@@ -443,7 +443,6 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// `length` bytes from the offset `at`.
 fn bytes_at(data: &[u8], offset: usize, length: usize) -> Option<&[u8]> {
     data.get(offset..offset.checked_add(length)?)
 }

@@ -31,7 +31,6 @@ pub struct Patch {
     pub name: String,
     /// The bytes for `git apply`.
     pub bytes: Vec<u8>,
-    /// The bytes, parsed.
     pub diff: Diff,
 }
 

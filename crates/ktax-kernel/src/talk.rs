@@ -20,7 +20,6 @@ pub(super) const PAUSE: Duration = Duration::from_millis(200);
 /// A step that takes minutes, and how far it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelTask {
-    /// Kind of the step.
     pub kind: TaskKind,
     /// The package or the source, for messages.
     pub what: String,

@@ -7,7 +7,6 @@ use ktax_model::Arch;
 pub struct Target {
     /// Names the target in messages and in the directory of its builds.
     pub name: &'static str,
-    /// The architecture of its kernels.
     pub arch: Arch,
     /// The options that its kernels must have: lines of a .config.
     pub options: &'static str,

@@ -251,9 +251,8 @@ fn foreign_package(package: &str, arch: &str, wanted: &str) -> Error {
         .next(format!("give a package such as `debian:cloud-{wanted}`"))
 }
 
-/// Options of `apt-get download` and `apt-get update`. Root must stay root: apt would change to a
-/// user who cannot write to the directory. A package must be signed. A dead network must not hold
-/// ktax up.
+/// Options of `apt-get download` and `apt-get update`: keep root, because apt would change to a
+/// user who cannot write to the directory; refuse unsigned packages; give up on a dead network.
 const DOWNLOAD_OPTIONS: [&str; 10] = [
     "-o",
     "APT::Sandbox::User=root",
@@ -372,7 +371,6 @@ const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /// Age at which lists are read again. A day is what apt's own timer takes.
 const LISTS_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The lists of one architecture.
 struct ForeignLists {
     dir: PathBuf,
     arch: &'static str,

@@ -149,7 +149,6 @@ fn read_entry(entry: &mut Entry<'_, impl Read>, limit: u64) -> io::Result<Vec<u8
 
 /// Entry of a package in the local package lists.
 pub(crate) struct Listed {
-    /// Name and version of the package.
     pub package: Package,
     /// For a meta-package, the kernel package that it depends on, and its version.
     pub leads_to: Option<(String, Option<String>)>,

@@ -35,7 +35,7 @@ pub fn modules(
     names.iter().zip(found).map(one).collect()
 }
 
-/// The package that a kernel came from.
+/// The package that a kernel came from; `None` if it came from elsewhere.
 fn package_of(kernel: &Identity) -> Option<Package> {
     match kernel.source.parse::<KernelSpec>() {
         Ok(KernelSpec::Debian { package, version: Some(version) }) => {
@@ -115,10 +115,9 @@ pub const CPU_MODULES: [&str; 9] = [
     "sha512-ssse3",
 ];
 
-/// The names and files of the modules of [`CPU_MODULES`] that the package has, then of these
-/// modules; before each stand those that it depends on, as a kernel loads them. What is built in is
-/// left out. An empty list without names, and for a kernel that did not come from a package: it
-/// needs them built in.
+/// Names and files of the modules of [`CPU_MODULES`] that the package has, then of `names`, each
+/// behind those that it depends on. Built-in modules are left out. Empty without `names`, and for a
+/// kernel that did not come from a package: it needs them built in.
 pub fn needed_modules(
     kernel: &Identity,
     names: &[&str],

@@ -86,7 +86,6 @@ fn not_an_option(text: &str) -> Error {
         .next("give CONFIG_NAME=VALUE, or a file of such lines")
 }
 
-/// Reads a file of options.
 fn read_options_file(path: &Path) -> Result<String> {
     let unreadable = |error| unreadable(path, error, "a file of CONFIG_NAME=VALUE lines");
     let bytes = read_limited(path, FRAGMENT_MAX).map_err(unreadable)?;

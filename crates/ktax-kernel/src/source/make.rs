@@ -216,7 +216,6 @@ impl Lane {
         self.root.join(name)
     }
 
-    /// Checks out a tree into the lane.
     pub(super) fn check_out(&self, trees: &Trees, tree: &Tree) -> Result<()> {
         trees.check_out(tree, &self.path("source"), &self.path("index"))
     }
@@ -294,12 +293,10 @@ pub(super) fn check_tools(target: &Target) -> Result<()> {
     check_tools_in(target, &path_directories(), Path::new(LIBELF_HEADER.0))
 }
 
-/// Whether ccache is installed.
 fn has_ccache() -> bool {
     path_directories().iter().any(|directory| directory.join("ccache").is_file())
 }
 
-/// The directories of `PATH`.
 fn path_directories() -> Vec<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).collect()
 }

@@ -142,7 +142,6 @@ impl Trees {
         Some(Tree { id: id.to_owned(), objects: None })
     }
 
-    /// Writes the tree of an index.
     fn write_tree(&self, index: &Path, objects: Option<PathBuf>) -> Result<Tree> {
         let mut write = self.git(Some(index), objects.as_deref());
         let id = git_output(write.arg("write-tree"), "write the tree")?;
@@ -328,7 +327,7 @@ pub(super) fn package_tree(
     Ok((tree, label))
 }
 
-/// Files and directories of Linux 6.1.
+/// Number of files and directories of Linux 6.1.
 const USUAL_FILES: u64 = 83_731;
 
 /// Unpacks the content of the one directory in the archive, and returns the number of its files
@@ -433,7 +432,7 @@ fn git_output(git: &mut Command, action: &str) -> Result<String> {
     })
 }
 
-/// The output of a git command, or the last line of what it says when it fails.
+/// Output of a git command, or the last line of its message if it fails.
 fn run_git(git: &mut Command) -> Result<Result<String, String>> {
     let output = git.output().map_err(|error| start_error("git", error))?;
     Ok(match output.status.success() {
