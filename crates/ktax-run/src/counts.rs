@@ -18,11 +18,8 @@ use ktax_program::{PackedModules, ProgramsAlone};
 
 /// Boots of an engine that counts.
 pub struct CountsBoots<'a> {
-    /// Engine that runs the Boots.
     pub engine: &'a dyn Engine,
-    /// Images of the Kernels.
     pub images: Sides<PathBuf>,
-    /// Modules of the Kernels.
     pub modules: Sides<Option<PackedModules>>,
     /// Programs and set-up of the Sides' guests.
     pub programs: Sides<ProgramsAlone>,

@@ -15,14 +15,12 @@ use serde::de::DeserializeOwned;
 
 /// A method of booting Steps.
 pub trait Boots: Sync {
-    /// Plan that is carried out.
     type Plan: Sync;
     /// Result of a Run.
     type Sample: Serialize + DeserializeOwned;
 
     /// The Boots in order.
     fn steps(plan: &Self::Plan) -> &[Step];
-    /// The names of the rows.
     fn rows(plan: &Self::Plan) -> Vec<&str>;
     /// Shell script that boots a Step by hand; `$1` names a file with a row's order.
     fn script(&self, plan: &Self::Plan, step: &Step) -> String;
@@ -76,9 +74,7 @@ impl<S> Made<S> {
 
 /// Carries out the Plan of a run directory.
 pub struct Driver<'a, B: Boots> {
-    /// Run directory for the results.
     pub dir: &'a RunDir<B::Plan>,
-    /// Method of booting.
     pub boots: B,
     /// Number of Boots at a time.
     pub jobs: usize,
@@ -211,7 +207,6 @@ pub enum Event<'a> {
 }
 
 impl Event<'_> {
-    /// The Boot.
     pub fn step(&self) -> &Step {
         match self {
             Event::Found(step, _) | Event::Booting(step) | Event::Lost(step, _) => step,

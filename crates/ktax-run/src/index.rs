@@ -106,7 +106,6 @@ fn sqlite_error(path: Option<&Path>) -> impl Fn(rusqlite::Error) -> Error + use<
     }
 }
 
-/// File of a store's index.
 fn index_file(cache: &Path, store: &Path) -> PathBuf {
     let store = fs::canonicalize(store).unwrap_or_else(|_| store.to_owned());
     let name = sha256(store.as_os_str().as_encoded_bytes());

@@ -76,7 +76,6 @@ impl AnyRunDir {
         AnyRunDir::open(root)
     }
 
-    /// The Plan.
     pub fn plan(&self) -> Plan {
         match self {
             AnyRunDir::Counts(dir) => dir.plan.clone().with(Into::into),
@@ -85,7 +84,6 @@ impl AnyRunDir {
         }
     }
 
-    /// Path of the directory.
     pub fn root(&self) -> &Path {
         match self {
             AnyRunDir::Counts(dir) => dir.root(),
@@ -108,7 +106,6 @@ impl AnyRunDir {
         read_comparison(self.root())
     }
 
-    /// Records the Comparison.
     pub fn write_comparison(&self, comparison: &Saved) -> Result<()> {
         write(&self.root().join("comparison.json"), &to_json(comparison))
     }
@@ -143,12 +140,10 @@ impl<M> RunDir<M> {
         self.seal.write(&self.root)
     }
 
-    /// Path of the directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The Plan.
     pub fn plan(&self) -> &Plan<M> {
         &self.plan
     }
@@ -183,7 +178,6 @@ impl<M> RunDir<M> {
         write(&self.boot_dir(step).join(name), content)
     }
 
-    /// Records the outcome of a Boot.
     pub fn write_boot(&self, step: &Step, boot: &Boot) -> Result<()> {
         self.seal()?;
         self.write_boot_file(step, "boot.json", &to_json(boot))
@@ -245,7 +239,6 @@ impl<M> RunDir<M> {
 }
 
 impl RunDir<CountsPlan> {
-    /// Text of a Run's profile.
     pub fn profile_text(&self, step: &Step, row: &str) -> Result<String> {
         let path = self.boot_dir(step).join(format!("runs/{row}.profile.tsv"));
         read_own_text(&path, FILE_MAX).map_err(|error| unread(&path, error))
@@ -276,7 +269,6 @@ impl RunDir<TimesPlan> {
         self.numbered(PAIRS, |pair: &TimedPair| pair.index)
     }
 
-    /// All blocks.
     pub fn blocks(&self) -> Result<Vec<TimedBlock>> {
         self.numbered(BLOCKS, |block: &TimedBlock| block.index)
     }
@@ -296,13 +288,11 @@ impl RunDir<TimesPlan> {
         }
     }
 
-    /// Records a block.
     pub fn write_block(&self, block: &TimedBlock) -> Result<()> {
         self.seal()?;
         write(&self.path(BLOCKS, block.index), &to_json(block))
     }
 
-    /// Records a pair.
     pub fn write_pair(&self, pair: &TimedPair) -> Result<()> {
         self.seal()?;
         write(&self.path(PAIRS, pair.index), &to_json(pair))

@@ -48,7 +48,6 @@ impl Store {
         Store { root }
     }
 
-    /// Directory of the store.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -66,7 +65,6 @@ impl Store {
         self.named(OBJECTS, name)
     }
 
-    /// The path of a result by its name.
     pub fn result_path(&self, name: &str) -> PathBuf {
         self.named(RESULTS, name)
     }
@@ -356,7 +354,6 @@ impl Store {
         Ok(checked)
     }
 
-    /// Size of the store.
     pub fn footprint(&self) -> Result<Footprint, StoreError> {
         let size = |path: &PathBuf| fs::metadata(path).map_or(0, |metadata| metadata.len());
         let all = [self.objects()?, self.results()?, self.leftovers()?];
@@ -438,9 +435,7 @@ pub const LONGEST_TAG: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tagged {
-    /// SHA-256 of the Kernel's image.
     pub kernel_sha256: String,
-    /// The boot line.
     pub boot_line: String,
 }
 

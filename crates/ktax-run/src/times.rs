@@ -17,9 +17,7 @@ use ktax_stats::timed::{Order, Slot};
 
 /// Drives timed pairs.
 pub struct TimesDriver<'a> {
-    /// Run directory for the results.
     pub dir: &'a RunDir<TimesPlan>,
-    /// Engine that runs the Boots.
     pub engine: &'a dyn Timed,
     /// Raised when the user wants to stop.
     pub cancel: &'a Cancel,
@@ -180,7 +178,6 @@ fn next_step(failure: &Failure, console: Option<&Path>) -> String {
     }
 }
 
-/// This pair with the order of a Slot.
 fn with_slot(pair: &TimedPair, slot: Slot) -> TimedPair {
     let Slot { is_control, change_first } = slot;
     TimedPair { is_control, change_first, ..pair.clone() }

@@ -174,12 +174,10 @@ impl Index {
         })
     }
 
-    /// Names of all rows.
     pub fn rows(&self) -> Result<Vec<String>> {
         self.all("SELECT DISTINCT row FROM workload ORDER BY row", (), |row| row.get(0))
     }
 
-    /// All measurements of a subject.
     pub fn measurements(
         &self,
         kernel_sha256: &str,

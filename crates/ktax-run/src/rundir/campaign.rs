@@ -30,7 +30,6 @@ impl CampaignDir {
         }
     }
 
-    /// Opens an existing campaign.
     pub fn open(root: &Path) -> Result<CampaignDir> {
         let path = root.join(PLAN);
         let none = || {
@@ -43,12 +42,10 @@ impl CampaignDir {
         Ok(CampaignDir { root: root.to_owned(), plan })
     }
 
-    /// Path of the directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The plan.
     pub fn plan(&self) -> &CampaignPlan {
         &self.plan
     }

@@ -27,7 +27,7 @@ pub fn check_free(root: &Path) -> Result<()> {
     }
 }
 
-/// The directory is a run directory already, or another process has just made it one.
+/// Error for a directory that is a run directory already, or that another process just made one.
 pub(super) fn exists(root: &Path) -> Error {
     let path = shell_path(root.display().to_string());
     Error::user(format!("{} exists and is not empty", root.display()))

@@ -102,7 +102,6 @@ pub fn parse(text: &str) -> Result<Parsed, ProfileError> {
     }
 }
 
-/// State of the parser.
 #[derive(Default)]
 struct ProfileReader {
     lines: Vec<ProfileLine>,
@@ -339,7 +338,6 @@ fn displaced_note(paths: &[Path], lines: &[ProfileLine], total: u64) -> Option<S
 /// Instructions that access registers.
 const MSR_KINDS: [Costly; 2] = [Costly::Wrmsr, Costly::Rdmsr];
 
-/// Parses a line `msr`.
 fn parse_msr_line(fields: &[&str]) -> Option<MsrLine> {
     let ["msr", context, kind, number, count, function] = fields else { return None };
     let context = parse_context(context)?;
@@ -390,7 +388,6 @@ fn decimal(text: &str) -> Option<u64> {
     text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-/// Parses the name of a Context.
 fn parse_context(text: &str) -> Option<Context> {
     Context::ALL.into_iter().find(|known| known.name() == text)
 }

@@ -9,7 +9,6 @@ use ktax_model::{
 /// A row of a Side of a Plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
-    /// The Side.
     pub side: Side,
     /// The measurand: kernel, boot line, machine, row and Layouts.
     pub of: Measurand,
@@ -56,7 +55,6 @@ pub fn groups(plan: &Plan<CountsPlan>) -> Vec<Group> {
 }
 
 impl Group {
-    /// The row's name.
     pub fn row(&self) -> &str {
         &self.of.workload.row
     }

@@ -28,7 +28,6 @@ pub fn object_name(measurand: &Measurand) -> String {
     sha256(to_json(measurand))
 }
 
-/// JSON of a value.
 pub fn to_json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("plain data serialises")
 }
@@ -91,7 +90,6 @@ pub fn parse_format(json: &[u8]) -> Result<u32, String> {
     Ok(head.measurement.format)
 }
 
-/// The measurement in this JSON.
 pub fn parse_measurement(json: &[u8]) -> Result<Measurement, String> {
     let object: Object = serde_json::from_slice(json).map_err(|error| error.to_string())?;
     let Object { mut measurement, profiles } = object;
@@ -209,7 +207,7 @@ fn columns(texts: &[Option<Vec<u64>>]) -> Vec<Column> {
     (0..many).map(column).collect()
 }
 
-/// The `texts` texts that were merged.
+/// Splits merged texts again; `texts` is their number.
 pub(super) fn split_texts(all: &MergedTexts, texts: usize) -> Vec<String> {
     let mut apart: Vec<Option<String>> = vec![None; texts];
     for (line, columns) in all.lines.iter().zip(&all.columns) {
@@ -295,7 +293,6 @@ fn split_numbers(line: &str) -> (String, Vec<u64>) {
     }
 }
 
-/// Writes a line with its numbers.
 fn write_line(line: &str, mut numbers: impl Iterator<Item = u64>, whole: &mut String) {
     if let Some(line) = line.strip_suffix('\n') {
         return whole.push_str(line);
