@@ -9,7 +9,7 @@ use ktax_build::{compile, files, guest_sources, watch};
 #[path = "../ktax-model/src/counters/table.rs"]
 mod table;
 
-/// How a guest without a kernel is compiled: as the bytes that are in its memory.
+/// Flags for a guest without a kernel: the output is the bytes of its memory.
 const SELF_TEST: &[&str] = &[
     "-static",
     "-nostdlib",

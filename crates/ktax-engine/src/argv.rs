@@ -12,18 +12,16 @@ use ktax_program::PackedPrograms;
 /// The machine type. Its version is that of QEMU, which is part of the Key.
 pub const MACHINE: &str = "q35";
 
-/// For a kernel under the translator in real time: on a busy machine its timer is late, and the
-/// kernel would panic.
+/// Boot parameter for a kernel under the translator in real time: on a busy machine its timer is
+/// late, and the kernel would panic.
 pub const LATE_TIMER: &str = "no_timer_check";
 
-/// QEMU's translator with one thread for all CPUs. With a thread for each, a CPU that translates
-/// code while another patches it can keep a breakpoint that stands there for a moment, and take it
-/// without end.
+/// QEMU's translator with one thread for all CPUs. With one thread for each CPU, a CPU that
+/// translates code while another one patches it can keep a stale breakpoint and hit it for ever.
 pub const TRANSLATOR: &str = "tcg,thread=single";
 
-/// The translator for several CPUs, and for a model. When the buffer of translated code is full
-/// depends on the host's memory, unless its size is fixed; then a slice ends, and code is
-/// translated anew.
+/// Translator for several CPUs, and for a model. When the buffer of translated code is full, a
+/// slice ends and code is translated anew. Without a fixed size, this depends on the host's memory.
 const SIZED_TRANSLATOR: &str = "tcg,thread=single,tb-size=512";
 
 /// The port of the wire: `docs/wire.md`.
@@ -38,7 +36,6 @@ pub struct Files {
     pub ram: PathBuf,
     pub wire: PathBuf,
     pub console: PathBuf,
-    /// QEMU's stderr.
     pub stderr: PathBuf,
 }
 

@@ -177,7 +177,7 @@ impl Tools {
         request.modules.is_some() || programs.any(|programs| programs.has_setup)
     }
 
-    /// Returns what is watched while a VM with these files runs.
+    /// Returns the limits and files to watch while a VM with these files runs.
     pub fn watch<'a>(&'a self, files: &'a Files, wire_bytes: u64) -> Watched<'a> {
         Watched {
             limits: &self.limits,

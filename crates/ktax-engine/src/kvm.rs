@@ -107,8 +107,8 @@ impl Kvm {
         Ok(Guest { vm, hello, files, _scratch: scratch })
     }
 
-    /// Returns what is watched while a guest runs; its answer begins at the offset `begins` of the
-    /// wire.
+    /// Returns the limits and files to watch while a guest runs; its answer begins at the offset
+    /// `begins` of the wire.
     fn watch<'a>(&'a self, files: &'a Files, begins: u64) -> Watched<'a> {
         let Setup { limits, cancel, .. } = &self.setup;
         let wire = (files.wire.as_path(), limits.wire_bytes.saturating_add(begins));
@@ -284,7 +284,7 @@ pub fn look_at_device() -> io::Result<()> {
     File::options().read(true).write(true).open("/dev/kvm").map(drop)
 }
 
-/// What to do about a device that cannot be opened.
+/// Next step for the user if the device cannot be opened.
 pub fn fix_of_device(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::NotFound => "load the module kvm-amd or kvm-intel",

@@ -143,15 +143,8 @@ impl PartialEq for EngineEntry {
 /// Kinds of measurements, and how an engine is made ready for one.
 #[derive(Clone, Copy)]
 pub enum Measures {
-    Counts {
-        key: fn(&Qemu, &Machine) -> Key,
-        /// Makes the engine ready.
-        open: fn(CountsSetup<'_>) -> Result<Box<dyn Engine>>,
-    },
-    Times {
-        /// Makes the engine ready.
-        open: for<'a> fn(TimedSetup<'a>) -> Result<Box<dyn Timed + 'a>>,
-    },
+    Counts { key: fn(&Qemu, &Machine) -> Key, open: fn(CountsSetup<'_>) -> Result<Box<dyn Engine>> },
+    Times { open: for<'a> fn(TimedSetup<'a>) -> Result<Box<dyn Timed + 'a>> },
 }
 
 impl fmt::Debug for Measures {
@@ -166,7 +159,7 @@ impl fmt::Debug for Measures {
 /// The setup of an engine for counts.
 pub struct CountsSetup<'a> {
     pub qemu: Qemu,
-    /// How many CPUs the guests have.
+    /// Number of CPUs of a guest.
     pub cpus: u32,
     /// ktax's own directory.
     pub cache: &'a Path,
@@ -198,7 +191,6 @@ pub struct TimedSetup<'a> {
     pub note: Box<dyn Fn(&str) + 'a>,
 }
 
-/// Returns the engine of that name.
 pub fn named(name: &str) -> Option<&'static EngineEntry> {
     ENGINES.iter().find(|engine| engine.name == name)
 }
@@ -215,7 +207,7 @@ impl<'de> Deserialize<'de> for &'static EngineEntry {
     }
 }
 
-/// Why a Boot or a Run has no answer.
+/// Reason why a Boot or a Run has no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
     /// The guest or QEMU failed; the row shows why. The bytes are the end of the console.

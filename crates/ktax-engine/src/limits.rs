@@ -12,9 +12,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use super::noise::own_ticks;
 use ktax_model::Failure;
 
-/// How many instructions are a second of the time that the plugin counts. In a second of its CPU
-/// time QEMU executes a little more where it translates much code, and ten times as many where CPUs
-/// only wait.
+/// Number of instructions that the plugin counts as a second. In a second of CPU time QEMU executes
+/// a little more where it translates much code, and ten times as many where CPUs only wait.
 const INSTRUCTIONS: u64 = 100_000_000;
 
 /// Factor by which a host may take longer for them.
@@ -110,7 +109,6 @@ impl Limits {
         instructions / INSTRUCTIONS
     }
 
-    /// Returns these limits for a trial.
     #[must_use]
     pub fn for_trial(self) -> Limits {
         Limits { time: self.trial, ..self }

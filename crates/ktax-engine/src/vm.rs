@@ -54,7 +54,7 @@ pub struct Watched<'a> {
     pub console: &'a Path,
 }
 
-/// How a VM came to rest.
+/// Reason why a VM came to rest.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Rest {
     /// Stopped by pvpanic: a freeze, a guest that is done, or a panic of a kernel with a pvpanic

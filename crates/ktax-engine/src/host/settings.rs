@@ -114,7 +114,7 @@ impl Default for Running {
     }
 }
 
-/// What became of a value that was written.
+/// Outcome of writing a value.
 pub(super) enum Written {
     AsAsked,
     Refused(io::Error),

@@ -198,7 +198,6 @@ impl PrintedText {
         self.left_out = self.left_out.saturating_add(count.unwrap_or(0));
     }
 
-    /// Returns whether nothing was printed.
     pub fn is_empty(&self) -> bool {
         self.begin.is_empty() && self.end.is_empty()
     }
