@@ -303,7 +303,7 @@ mod tests {
         let aside = set_aside(&entry).unwrap();
         assert!(!entry.exists() && is_set_aside(aside.file_name().unwrap()));
         assert_eq!(fs::read(aside.join("entry/file")).unwrap(), b"content");
-        // What is not there leaves no directory behind.
+        // A missing entry leaves no directory behind.
         set_aside(&entry).unwrap_err();
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
