@@ -20,7 +20,7 @@ pub fn obtain(subject: &Subject, cache: &Path, talk: &Talk<'_>) -> Result<Kernel
     obtain_for(&Target::X86_64, subject, cache, talk)
 }
 
-/// Like [`obtain`], for a machine that may have another architecture.
+/// Gets a kernel as [`obtain`] does, for a machine that may have another architecture.
 pub fn obtain_for(
     target: &Target,
     subject: &Subject,
