@@ -270,7 +270,7 @@ fn costly_instructions_are_read_with_their_functions_and_paths() {
     ] {
         assert_eq!(parse(&with_costly().replace(text, becomes)), Err(invalid(PATHS)), "{text}");
     }
-    // Where paths found no room.
+    // Paths that found no room.
     let full = with_costly()
         .replace("path-costly\t3\tlocked\n", "")
         .replace("region\t1\n", "region\t1\nsplit\tpath\tmore than 1048575 paths\n");
@@ -321,7 +321,7 @@ fn which_registers_are_accessed_is_read() {
     let msrs = parse(WRMSR).unwrap().profile.msrs;
     let read: Vec<_> = msrs.iter().map(|msr| (msr.msr.to_string(), msr.count)).collect();
     assert_eq!(read, [("0xc0000102".to_owned(), 2), ("0x1b".to_owned(), 1)]);
-    // Where registers cannot be read there are instructions alone.
+    // Without access to registers there are instructions alone.
     let fewer = WRMSR.replace("msr\tprocess\twrmsr\t1b\t1\tf\n", "");
     assert_eq!(parse(&fewer).unwrap().profile.msrs.len(), 1);
     for (text, becomes, error) in [

@@ -325,7 +325,7 @@ mod tests {
         assert_eq!(split_texts(&all, 2), texts);
     }
 
-    /// What is in a store is found under its name, and read.
+    /// A stored measurement is found under its name, and read.
     #[test]
     fn a_measurement_of_an_older_release_is_read() {
         let of = concat!(
