@@ -1,7 +1,8 @@
-//! How a Subject runs. Two small traits, [`Engine`] for counts and [`Timed`] for times, so that
-//! everything above can be tested against a fake. The exact engine boots QEMU with ktax's plugin,
-//! in `plugin/`, and ktax's guest, in `guest/`; [`wire`] is the only parser of what a guest prints.
-//! Other engines time rows on the running kernel or in guests of KVM. [`limits`] has every limit.
+//! Engines that run a Subject: [`Engine`] for counts and [`Timed`] for times are two small traits,
+//! so that everything above can be tested against a fake. The exact engine boots QEMU with ktax's
+//! plugin, in `plugin/`, and ktax's guest, in `guest/`; [`wire`] is the only parser of what a guest
+//! prints. Other engines time rows on the running kernel or in guests of KVM. [`limits`] has every
+//! limit.
 //!
 //! ```
 //! assert!(ktax_engine::named("exact").is_some());
@@ -128,7 +129,6 @@ pub struct EngineEntry {
     pub name: &'static str,
     /// Description for `--help`.
     pub about: &'static str,
-    /// Where Subjects run.
     pub runs_on: RunsOn,
     /// Kind of measurement, and how the engine is made ready.
     pub measures: Measures,
@@ -143,8 +143,15 @@ impl PartialEq for EngineEntry {
 /// Kinds of measurements, and how an engine is made ready for one.
 #[derive(Clone, Copy)]
 pub enum Measures {
-    Counts { key: fn(&Qemu, &Machine) -> Key, open: fn(CountsSetup<'_>) -> Result<Box<dyn Engine>> },
-    Times { open: for<'a> fn(TimedSetup<'a>) -> Result<Box<dyn Timed + 'a>> },
+    Counts {
+        key: fn(&Qemu, &Machine) -> Key,
+        /// Makes the engine ready.
+        open: fn(CountsSetup<'_>) -> Result<Box<dyn Engine>>,
+    },
+    Times {
+        /// Makes the engine ready.
+        open: for<'a> fn(TimedSetup<'a>) -> Result<Box<dyn Timed + 'a>>,
+    },
 }
 
 impl fmt::Debug for Measures {
