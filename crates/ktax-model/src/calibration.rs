@@ -16,7 +16,7 @@ pub type LowHigh = [f64; 2];
 
 /// Smallest interval that holds all; `None` for none.
 pub fn hull(intervals: impl IntoIterator<Item = LowHigh>) -> Option<LowHigh> {
-    let wider = |[low, high]: LowHigh, one: LowHigh| [low.min(one[0]), high.max(one[1])];
+    let wider = |[low, high]: LowHigh, other: LowHigh| [low.min(other[0]), high.max(other[1])];
     intervals.into_iter().reduce(wider)
 }
 

@@ -95,12 +95,13 @@ impl CountsPlan {
     /// Modules of a Side's guest, each with its parameters.
     pub fn modules_of(&self, side: Side) -> Vec<String> {
         let Subject { disk, modules, .. } = self.asked.subjects.get(side);
-        let mut all = Disk::with_modules(disk.as_ref(), &self.key.modules);
+        let mut loaded = Disk::with_modules(disk.as_ref(), &self.key.modules);
         // Parameters of the Side replace those that both have.
-        let is_own = |name: &str| modules.iter().any(|own| module_and_parameters(own).0 == name);
-        all.retain(|module| !is_own(module_and_parameters(module).0));
-        all.extend(modules.iter().cloned());
-        all
+        let is_own =
+            |name: &str| modules.iter().any(|module| module_and_parameters(module).0 == name);
+        loaded.retain(|module| !is_own(module_and_parameters(module).0));
+        loaded.extend(modules.iter().cloned());
+        loaded
     }
 
     /// Index of a row's program; `None` for a row that is no program.
@@ -111,22 +112,22 @@ impl CountsPlan {
     /// Hashes of a Side's archives: of the one that each guest has beside its program, if any, then
     /// of each program. Archives that a Key lacks are empty.
     pub fn archives_of(&self, side: Side) -> (Option<&str>, Vec<&str>) {
-        let own = self.archives.as_ref().map(|archives| archives.get(side));
-        let mut all = own.unwrap_or(&self.key.programs).split(ARCHIVE_SEPARATOR);
+        let side_archives = self.archives.as_ref().map(|archives| archives.get(side));
+        let mut hashes = side_archives.unwrap_or(&self.key.programs).split(ARCHIVE_SEPARATOR);
         let Subject { sysctl, setup, .. } = self.asked.subjects.get(side);
         let AskedGuest { hooks, programs, .. } = &self.asked.guest;
         let has_settings = !sysctl.is_empty() || setup.is_some();
         let has_beside = hooks.is_some() || self.asked.disk_of(side).is_some() || has_settings;
-        let beside = has_beside.then(|| all.next().unwrap_or_default());
-        let mut next = || all.next().unwrap_or_default();
+        let beside = has_beside.then(|| hashes.next().unwrap_or_default());
+        let mut next = || hashes.next().unwrap_or_default();
         (beside, programs.iter().map(|_| next()).collect())
     }
 
     /// Key of one row of a Side: with the Side's modules, and only the row's own program.
     pub fn key_of(&self, side: Side, row: &str) -> Key {
         let (beside, programs) = self.archives_of(side);
-        let own = self.program_of(row).and_then(|place| programs.get(place).copied());
-        let programs = Key::archive_text(beside.into_iter().chain(own));
+        let row_archive = self.program_of(row).and_then(|index| programs.get(index).copied());
+        let programs = Key::archive_text(beside.into_iter().chain(row_archive));
         Key { programs, modules: self.modules_of(side), ..self.key.clone() }
     }
 }

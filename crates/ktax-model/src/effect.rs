@@ -197,19 +197,19 @@ pub fn kept(paths: &[PathDelta], is_worth: impl Fn(&PathDelta) -> bool) -> Vec<u
 
 /// Counts of each function itself, if the list has all its callees.
 pub fn own(paths: &[PathDelta]) -> Vec<Own> {
-    let mut own: Vec<Own> = paths.iter().map(PathDelta::counts).collect();
+    let mut own_counts: Vec<Own> = paths.iter().map(PathDelta::counts).collect();
     for (path, caller) in paths.iter().zip(callers(paths)) {
         if let Some(caller) = caller {
-            own[caller].instructions.less(&path.instructions);
-            own[caller].rep_iterations.less(&path.rep_iterations);
-            own[caller].wait.less(&path.wait);
-            own[caller].idle.less(&path.idle);
+            own_counts[caller].instructions.less(&path.instructions);
+            own_counts[caller].rep_iterations.less(&path.rep_iterations);
+            own_counts[caller].wait.less(&path.wait);
+            own_counts[caller].idle.less(&path.idle);
             for (kind, counts) in &path.costly {
-                own[caller].costly.entry(*kind).or_default().less(counts);
+                own_counts[caller].costly.entry(*kind).or_default().less(counts);
             }
         }
     }
-    own
+    own_counts
 }
 
 impl Sides<u64> {
@@ -278,7 +278,7 @@ const FALLBACKS: [Fallback; 5] = [
 /// executed.
 pub fn lacking(function: &str, is_one_sided: impl Fn(&str) -> bool) -> Option<&'static str> {
     let has = |way: &&Fallback| {
-        way.function == function || way.instead_of.split(' ').any(|one| one == function)
+        way.function == function || way.instead_of.split(' ').any(|name| name == function)
     };
     let way = FALLBACKS.iter().find(has).filter(|way| is_one_sided(way.function));
     way.map(|way| way.feature)

@@ -240,9 +240,9 @@ pub struct Bisection {
 }
 
 impl Bisection {
-    /// Cost after `place` elements, if known.
-    pub fn cost(&self, place: usize) -> Option<f64> {
-        match self.points.get(&place) {
+    /// Cost after `count` elements, if known.
+    pub fn cost(&self, count: usize) -> Option<f64> {
+        match self.points.get(&count) {
             Some(Point::Cost(cost)) => Some(*cost),
             _ => None,
         }
@@ -262,7 +262,7 @@ impl Bisection {
             && self.ends().is_some()
             && self.negligible >= 0.0
             && crate::metric(&self.metric).is_some()
-            && self.points.keys().all(|place| *place <= last)
+            && self.points.keys().all(|count| *count <= last)
             && (self.chain != Chain::Commits
                 || self.elements.iter().all(|element| is_id(&element.name)))
     }

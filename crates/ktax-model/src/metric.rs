@@ -165,16 +165,16 @@ const BASIC: [Metric; 9] = [
 /// All Metrics of the exact engine. The first is the headline; a row has the Verdict of the first
 /// that decides and changed.
 pub const METRICS: [Metric; BASIC.len() + COUNTERS.len() - Basic::ALL.len()] = {
-    let mut all = [BASIC[0]; BASIC.len() + COUNTERS.len() - Basic::ALL.len()];
+    let mut metrics = [BASIC[0]; BASIC.len() + COUNTERS.len() - Basic::ALL.len()];
     let mut index = 1;
-    while index < all.len() {
-        all[index] = match index < BASIC.len() {
+    while index < metrics.len() {
+        metrics[index] = match index < BASIC.len() {
             true => BASIC[index],
             false => metric_of_kind(COUNTERS[index - BASIC.len() + Basic::ALL.len()]),
         };
         index += 1;
     }
-    all
+    metrics
 };
 
 /// Metric of a costly or modelled counter.

@@ -93,7 +93,7 @@ pub struct StatCounter {
     pub headline: bool,
 }
 
-const fn whole(name: &'static str, title: &'static str, unit: &'static str) -> StatCounter {
+const fn headline(name: &'static str, title: &'static str, unit: &'static str) -> StatCounter {
     StatCounter { name, title, unit, headline: true }
 }
 
@@ -103,25 +103,25 @@ const fn part(name: &'static str, title: &'static str, unit: &'static str) -> St
 
 /// All of them, in the order of the table.
 pub const STAT_COUNTERS: [StatCounter; 15] = [
-    whole("task-clock", "task clock (msecs)", "ns"),
-    whole("cpu-migrations", "CPU migrations", "migrations"),
-    whole("context-switches", "context switches", "switches"),
-    whole("page-faults", "page faults", "faults"),
+    headline("task-clock", "task clock (msecs)", "ns"),
+    headline("cpu-migrations", "CPU migrations", "migrations"),
+    headline("context-switches", "context switches", "switches"),
+    headline("page-faults", "page faults", "faults"),
     part("minor-faults", "of them minor", "faults"),
     part("major-faults", "of them major", "faults"),
-    whole("cycles", "CPU cycles", "cycles"),
+    headline("cycles", "CPU cycles", "cycles"),
     part("cycles-user", "of them user", "cycles"),
     part("cycles-kernel", "of them kernel", "cycles"),
-    whole("instructions", "instructions", "instructions"),
+    headline("instructions", "instructions", "instructions"),
     part("instructions-user", "of them user", "instructions"),
     part("instructions-kernel", "of them kernel", "instructions"),
-    whole("cache-references", "cache references", "references"),
-    whole("cache-misses", "cache misses", "misses"),
-    whole("dtlb-misses", "dTLB misses (loads)", "misses"),
+    headline("cache-references", "cache references", "references"),
+    headline("cache-misses", "cache misses", "misses"),
+    headline("dtlb-misses", "dTLB misses (loads)", "misses"),
 ];
 
 /// StatCounter that needs no help of the kernel, below all others.
-pub const ELAPSED: StatCounter = whole("elapsed", "time elapsed (msecs)", "ns");
+pub const ELAPSED: StatCounter = headline("elapsed", "time elapsed (msecs)", "ns");
 
 /// One value of a StatCounter.
 #[derive(Debug, Clone, PartialEq)]

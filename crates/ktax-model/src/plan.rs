@@ -345,8 +345,8 @@ impl CampaignPlan {
             let seconds = seconds / planned.max(1) as f64 * rows.len() as f64;
             CampaignUnit { subject, rows, seconds }
         };
-        let all = (0..self.subjects.len()).map(known_rows);
-        all.filter(|unit| !unit.rows.is_empty()).collect()
+        let by_subject = (0..self.subjects.len()).map(known_rows);
+        by_subject.filter(|unit| !unit.rows.is_empty()).collect()
     }
 
     /// The shard of this number. One more than the last has everything that the store had, so that
@@ -368,7 +368,7 @@ impl CampaignPlan {
 
     /// Indices of the Subjects whose Kernels are built from source.
     pub fn to_build(&self) -> Vec<usize> {
-        let is_unbuilt = |place: &usize| self.subjects[*place].kernel.is_none();
+        let is_unbuilt = |index: &usize| self.subjects[*index].kernel.is_none();
         (0..self.subjects.len()).filter(is_unbuilt).collect()
     }
 
@@ -377,11 +377,11 @@ impl CampaignPlan {
         let units = || self.shards.iter().flat_map(|shard| shard.units());
         let mut counted: Vec<(usize, usize)> =
             units().flat_map(|unit| unit.rows.iter().map(|row| (unit.subject, *row))).collect();
-        let all = counted.len();
+        let total = counted.len();
         counted.sort_unstable();
         counted.dedup();
         let timed: Vec<&String> = self.shards.iter().filter_map(Shard::timed).collect();
-        let once = |name: &String| timed.iter().filter(|one| **one == name).count() == 1;
+        let once = |name: &String| timed.iter().filter(|other| **other == name).count() == 1;
         let is_there = |unit: &CampaignUnit| {
             unit.subject < self.subjects.len()
                 && !unit.rows.is_empty()
@@ -390,7 +390,7 @@ impl CampaignPlan {
         };
         if !units().all(is_there) {
             Some("a shard has rows or a subject that are not there")
-        } else if counted.len() != all {
+        } else if counted.len() != total {
             Some("two shards have the same row of a subject")
         } else if timed.len() != self.timed.len() || !self.timed.iter().all(once) {
             Some("a timed experiment is not in exactly one shard: base and change would part")

@@ -237,10 +237,12 @@ impl WorkEvidence {
 
     /// Amount by which they differ, in percent of the base's requests.
     pub fn requests_differ_percent(&self) -> f64 {
-        let differing = self.requests().map(|one| one.count.base.abs_diff(one.count.change));
+        let differing =
+            self.requests().map(|request| request.count.base.abs_diff(request.count.change));
         let differing: u64 = differing.fold(0, u64::saturating_add);
-        let all = self.sides.base.all_system_calls().saturating_add(self.sides.base.clock_reads);
-        100.0 * differing as f64 / all.max(1) as f64
+        let requested =
+            self.sides.base.all_system_calls().saturating_add(self.sides.base.clock_reads);
+        100.0 * differing as f64 / requested.max(1) as f64
     }
 }
 

@@ -282,10 +282,10 @@ pub(super) fn places_text(cpus: &[CpuPlace]) -> String {
         };
         format!("CPU {}{how} {}", place.cpu, place.function)
     };
-    let all = cpus.iter().map(describe).collect::<Vec<_>>().join(", ");
+    let places = cpus.iter().map(describe).collect::<Vec<_>>().join(", ");
     match (is_deadlock, cpus) {
         (_, []) => String::new(),
-        (true, _) => format!("; its CPUs wait for each other: {all}"),
-        (false, _) => format!(": {all}"),
+        (true, _) => format!("; its CPUs wait for each other: {places}"),
+        (false, _) => format!(": {places}"),
     }
 }

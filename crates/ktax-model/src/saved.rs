@@ -98,10 +98,10 @@ pub fn read_results(text: &str) -> Result<Vec<Saved>, SavedError> {
     if heads.iter().any(|head| head.result.is_none()) {
         return Err(SavedError::Untagged);
     }
-    let all: Vec<Saved> =
+    let results: Vec<Saved> =
         parse_all(text).map_err(|error| SavedError::Damaged(error.to_string()))?;
-    all.iter().try_for_each(|saved| check_result(&saved.result))?;
-    Ok(all)
+    results.iter().try_for_each(|saved| check_result(&saved.result))?;
+    Ok(results)
 }
 
 /// Error for a text without a head. ktax began a text that ends early; others may be anybody's.
@@ -116,7 +116,7 @@ fn no_head(error: &serde_json::Error) -> SavedError {
 fn parse_all<T: DeserializeOwned>(text: &str) -> serde_json::Result<Vec<T>> {
     match text.trim_start().starts_with('[') {
         true => serde_json::from_str(text),
-        false => serde_json::from_str(text).map(|one| vec![one]),
+        false => serde_json::from_str(text).map(|value| vec![value]),
     }
 }
 

@@ -488,21 +488,22 @@ impl Disk {
             return Vec::new();
         }
         let kib = u64::from(self.mib) << 10;
-        let all: &[&str] = match self.device {
+        let modules: &[&str] = match self.device {
             BlockDevice::Brd => &[&format!("brd rd_nr=1 max_part=0 rd_size={kib}")],
             BlockDevice::NullBlk => &["null_blk nr_devices=0"],
             // zram's name for its compressor is not that of the module.
             BlockDevice::Zram => &["lzo-rle", "zram num_devices=1"],
         };
-        all.iter().map(|module| (*module).to_owned()).collect()
+        modules.iter().map(|module| (*module).to_owned()).collect()
     }
 
     /// Modules of a disk, if there is one, then `more`, each once.
     pub fn with_modules(disk: Option<&Disk>, more: &[String]) -> Vec<String> {
-        let mut all: Vec<String> = disk.map_or_else(Vec::new, Disk::all_modules);
-        let new: Vec<String> = more.iter().filter(|name| !all.contains(name)).cloned().collect();
-        all.extend(new);
-        all
+        let mut modules: Vec<String> = disk.map_or_else(Vec::new, Disk::all_modules);
+        let new: Vec<String> =
+            more.iter().filter(|name| !modules.contains(name)).cloned().collect();
+        modules.extend(new);
+        modules
     }
 
     /// Modules of the driver and of the file system.
@@ -521,18 +522,18 @@ impl Disk {
                 vec![("/sys/block/zram0/disksize".to_owned(), format!("{}M", self.mib))]
             }
             BlockDevice::NullBlk => {
-                let mut all = vec![
+                let mut settings = vec![
                     (NULL.to_owned(), String::new()),
                     null("size", self.mib.to_string()),
                     null("memory_backed", "1".to_owned()),
                 ];
                 if self.latency_us > 0 {
                     let nanoseconds = u64::from(self.latency_us) * 1000;
-                    all.push(null("irqmode", "2".to_owned()));
-                    all.push(null("completion_nsec", nanoseconds.to_string()));
+                    settings.push(null("irqmode", "2".to_owned()));
+                    settings.push(null("completion_nsec", nanoseconds.to_string()));
                 }
-                all.push(null("power", "1".to_owned()));
-                all
+                settings.push(null("power", "1".to_owned()));
+                settings
             }
         }
     }
