@@ -200,19 +200,19 @@ impl Asked<'_> {
     /// Flags of the Sides' keys, then of the experiment's, each with a value to print. `None` if no
     /// flag sets a key.
     fn flags(&self) -> Option<Vec<(&'static str, String)>> {
-        let mut all = Vec::new();
+        let mut flags = Vec::new();
         let mut add = |flag: &'static str, values: Values| {
             let is_printable = !flag.is_empty() || values.is_empty();
-            all.extend(values.into_iter().map(|value| (flag, value)));
+            flags.extend(values.into_iter().map(|value| (flag, value)));
             is_printable.then_some(())
         };
         for group in [Group::Source, Group::BootLine, Group::Settings] {
-            for (place, side) in Side::BOTH.into_iter().enumerate() {
+            for (index, side) in Side::BOTH.into_iter().enumerate() {
                 let Some(asked) = self.side(side) else { continue };
                 for key in KEYS {
                     match key.scope {
-                        Scope::Side(own, _, again) if own == group => {
-                            add(key.flags[place], again(asked))?;
+                        Scope::Side(key_group, _, again) if key_group == group => {
+                            add(key.flags[index], again(asked))?;
                         }
                         _ => {}
                     }
@@ -224,7 +224,7 @@ impl Asked<'_> {
                 add(key.flags[0], again(self))?;
             }
         }
-        Some(all)
+        Some(flags)
     }
 }
 
@@ -244,13 +244,13 @@ fn program_flags(
     sizes: &[u64],
     is_hooks: bool,
 ) -> Vec<(&'static str, String)> {
-    let mut all = Vec::new();
+    let mut flags = Vec::new();
     for key in KEYS.iter().filter(|key| !is_hooks || HOOK_KEYS.contains(&key.name)) {
         if let Scope::Program(again) = key.scope {
-            all.extend(again(program, sizes).into_iter().map(|value| (key.flags[0], value)));
+            flags.extend(again(program, sizes).into_iter().map(|value| (key.flags[0], value)));
         }
     }
-    all
+    flags
 }
 
 fn is_program(row: &Row) -> bool {

@@ -59,8 +59,8 @@ pub fn chain(base: &Subject, change: &Subject) -> Result<Chain, Error> {
 
 /// Parameters that the change's boot line adds; `None` if it does not begin with the base's.
 fn added_parameters<'a>(base: &Subject, change: &'a Subject) -> Option<Vec<&'a str>> {
-    let (before, all) = (parameters(&base.boot_line), parameters(&change.boot_line));
-    all.starts_with(&before).then(|| all[before.len()..].to_vec())
+    let (before, after) = (parameters(&base.boot_line), parameters(&change.boot_line));
+    after.starts_with(&before).then(|| after[before.len()..].to_vec())
 }
 
 /// Elements of a chain that the Subjects themselves have: patches or parameters.

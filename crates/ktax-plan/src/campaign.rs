@@ -108,8 +108,8 @@ pub struct Costs {
 
 /// Divides the rows of Subjects into `shards` shards, or into shards of about ten minutes.
 pub fn divide(subjects: &[Costs], shards: Option<usize>) -> Vec<Vec<CampaignUnit>> {
-    let all: f64 = subjects.iter().map(Costs::total).sum();
-    let wanted = shards.unwrap_or((all / SHARD_S).ceil() as usize);
+    let total: f64 = subjects.iter().map(Costs::total).sum();
+    let wanted = shards.unwrap_or((total / SHARD_S).ceil() as usize);
     let wanted = wanted.clamp(*SHARDS.start(), *SHARDS.end());
     let busy = subjects.iter().filter(|costs| costs.left().count() > 0).count().max(1);
     // Each part makes its Subject's Boots again, so there are no more parts than needed.
@@ -159,12 +159,12 @@ impl Costs {
 /// Puts each item, the longest first, into the emptiest bin.
 fn spread<T>(longest_first: Vec<T>, bins: usize, cost: impl Fn(&T) -> f64) -> Vec<Vec<T>> {
     let mut filled: Vec<(f64, Vec<T>)> = (0..bins).map(|_| (0.0, Vec::new())).collect();
-    for one in longest_first {
+    for item in longest_first {
         // The first of equal bins, so that the same costs give the same shards.
         let least = filled.iter_mut().min_by(|a, b| a.0.total_cmp(&b.0));
         if let Some((sum, bin)) = least {
-            *sum += cost(&one);
-            bin.push(one);
+            *sum += cost(&item);
+            bin.push(item);
         }
     }
     filled.into_iter().map(|(_, bin)| bin).collect()

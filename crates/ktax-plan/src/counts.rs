@@ -160,9 +160,9 @@ impl CountsExperiment {
         }
         // Programs, hooks and set-up each have the Side's files beside their own.
         let AskedGuest { programs, hooks, .. } = &self.asked.guest;
-        let own = programs.iter().chain(hooks).map(|program| program.files.as_slice());
-        for own in own.chain([&[][..]]) {
-            check_files(&[own, files].concat())?;
+        let lists = programs.iter().chain(hooks).map(|program| program.files.as_slice());
+        for list in lists.chain([&[][..]]) {
+            check_files(&[list, files].concat())?;
         }
         Ok(())
     }
@@ -231,7 +231,7 @@ impl Experiment<CountsExperiment> {
 fn disks_of_sides(file: &ExperimentFile) -> Result<[Option<Disk>; 3], Error> {
     let both = file.disk.as_ref().map(disk::checked_disk).transpose()?.flatten();
     let disk_of = |keys: &SubjectKeys| match &keys.disk {
-        Some(own) => disk::checked_disk(own),
+        Some(disk) => disk::checked_disk(disk),
         None => Ok(both.clone()),
     };
     let base = disk_of(&file.base)?;

@@ -296,15 +296,15 @@ fn has_state(config: &str, symbol: &str, state: State) -> bool {
 
 /// `CONFIG_A=y, CONFIG_B is not set`.
 fn symbols_text(symbols: &[(&str, State)]) -> String {
-    let one = |(symbol, state): &(&str, State)| match state {
+    let symbol_text = |(symbol, state): &(&str, State)| match state {
         On => Some(format!("CONFIG_{symbol}=y")),
         Off => Some(format!("CONFIG_{symbol} is not set")),
         NotRefused => None,
     };
-    let all: Vec<String> = symbols.iter().filter_map(one).collect();
-    match all.is_empty() {
+    let texts: Vec<String> = symbols.iter().filter_map(symbol_text).collect();
+    match texts.is_empty() {
         true => "the kernel's default".to_owned(),
-        false => all.join(", "),
+        false => texts.join(", "),
     }
 }
 

@@ -214,8 +214,8 @@ fn timed_engines(which: fn(&EngineEntry) -> bool) -> String {
 
 /// Title of a comparison of two Subjects.
 pub fn title_of(base: &Subject, change: &Subject) -> String {
-    let one = |subject| joined_words(subject_words(subject));
-    title_line(&one(base), &one(change))
+    let words = |subject| joined_words(subject_words(subject));
+    title_line(&words(base), &words(change))
 }
 
 /// Title of an experiment in one line: both Sides in words.

@@ -217,7 +217,7 @@ impl Experiment<GuestsExperiment> {
 
 /// Rows of these names, in their order.
 fn guest_rows(host: HostKind, names: &[String]) -> Result<Vec<GuestRow>, Error> {
-    let all = definitions()?;
+    let definitions = definitions()?;
     let mut rows = Vec::new();
     for name in names {
         let row = |work| GuestRow { row: name.clone(), work };
@@ -227,9 +227,12 @@ fn guest_rows(host: HostKind, names: &[String]) -> Result<Vec<GuestRow>, Error> 
             None if host.is_board() => rows.push(row(raw_work(host, name, "")?)),
             None if name == "boot" => rows.push(row(GuestWork::Boot)),
             None => {
-                let selected = select(&all, Some(std::slice::from_ref(name)))?;
+                let selected = select(&definitions, Some(std::slice::from_ref(name)))?;
                 for row in &selected {
-                    check_for_times(find(&all, row.row.split(':').next().unwrap_or_default())?)?;
+                    check_for_times(find(
+                        &definitions,
+                        row.row.split(':').next().unwrap_or_default(),
+                    )?)?;
                 }
                 rows.extend(selected.into_iter().map(|workload| GuestRow {
                     row: workload.row.clone(),

@@ -457,7 +457,11 @@ pub static KEYS: &[ExperimentKey] = &[
         |file| file.machine.accelerator.is_some(),
         |asked| {
             let accelerator = asked.machines().1.map(|machine| machine.accelerator);
-            values(accelerator.filter(|one| *one != Default::default()).map(|one| one.name()))
+            values(
+                accelerator
+                    .filter(|accelerator| *accelerator != Default::default())
+                    .map(|accelerator| accelerator.name()),
+            )
         },
     ),
     file(
@@ -717,10 +721,10 @@ fn settings(sysctl: &BTreeMap<String, String>) -> Values {
 
 /// The key of this name, and the index of its flag; `None` for unknown keys.
 fn find(name: &str) -> Option<(&'static ExperimentKey, usize)> {
-    let of_side = |(place, side): (usize, Side)| {
+    let of_side = |(index, side): (usize, Side)| {
         let key = name.strip_prefix(side.name())?.strip_prefix('.')?;
         let is_key = |known: &&ExperimentKey| known.name.strip_prefix("SIDE.") == Some(key);
-        Some((KEYS.iter().find(is_key)?, place))
+        Some((KEYS.iter().find(is_key)?, index))
     };
     let is_key = |known: &&ExperimentKey| {
         known.name == name || known.name.strip_prefix("program.") == Some(name)
@@ -732,13 +736,13 @@ fn find(name: &str) -> Option<(&'static ExperimentKey, usize)> {
 
 /// Line of help of the flag of a key, such as `base.modules`. Panics if there is no such key.
 pub fn help(name: &str) -> &'static str {
-    let (key, place) = find(name).expect("the command line sets keys of KEYS");
-    key.help[place]
+    let (key, index) = find(name).expect("the command line sets keys of KEYS");
+    key.help[index]
 }
 
 /// Name of a key in messages: after the flag that sets it, if there is one.
 pub(super) fn with_flag(name: &str) -> String {
-    match find(name).map(|(key, place)| key.flags[place]) {
+    match find(name).map(|(key, index)| key.flags[index]) {
         Some(flag) if !flag.is_empty() => format!("{flag} ({name})"),
         _ => name.to_owned(),
     }

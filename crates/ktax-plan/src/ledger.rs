@@ -86,7 +86,7 @@ impl Ledger {
     /// Copy with a base that has none of these parts, but their replacements.
     pub fn without(self, already_on: &[AlreadyOn]) -> Result<Ledger, Error> {
         let mut file = self.file;
-        for instead in already_on.iter().flat_map(|one| one.instead.split_whitespace()) {
+        for instead in already_on.iter().flat_map(|part| part.instead.split_whitespace()) {
             let base = &mut file.base;
             if instead.starts_with("CONFIG_") {
                 base.config.push(instead.to_owned());
@@ -115,9 +115,9 @@ fn addition_experiments(
     path: &str,
 ) -> Result<Vec<(String, Experiment)>, Error> {
     let refuse = |reason: String| ledger_error(path, &reason);
-    let each = file.add.iter().map(|one| (one.name.as_str(), vec![one]));
-    let all = (file.add.len() > 1).then(|| (TOGETHER, file.add.iter().collect()));
-    let experiments = each.chain(all).map(|(name, added)| {
+    let each = file.add.iter().map(|addition| (addition.name.as_str(), vec![addition]));
+    let together = (file.add.len() > 1).then(|| (TOGETHER, file.add.iter().collect()));
+    let experiments = each.chain(together).map(|(name, added)| {
         let change = keys_with_additions(&file.base, &added).map_err(refuse)?;
         Ok((name.to_owned(), addition_experiment(file, name, change)?))
     });
@@ -153,8 +153,9 @@ fn check_additions(file: &ExperimentFile) -> Result<(), String> {
     if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(format!("{} is added twice", twice[0]));
     }
-    let is_nothing = |one: &&Addition| {
-        let Addition { boot_line, config, patches, with, sysctl, modules, files, setup, .. } = one;
+    let is_nothing = |addition: &&Addition| {
+        let Addition { boot_line, config, patches, with, sysctl, modules, files, setup, .. } =
+            addition;
         let lists = [config, patches, with, modules, files];
         boot_line.trim().is_empty()
             && lists.iter().all(|list| list.is_empty())

@@ -66,7 +66,8 @@ const MEASURED: &str = "zen5";
 /// Name and Calibration of that machine.
 pub fn measured_machine() -> Result<(&'static str, Calibration), Error> {
     let refused = |reason: &str| machine_error(MEASURED, reason);
-    let file = machines().find(|one| one.name == MEASURED).ok_or_else(|| refused("is missing"))?;
+    let file =
+        machines().find(|machine| machine.name == MEASURED).ok_or_else(|| refused("is missing"))?;
     let (_, calibration) = parse_machine(file.text, file.name)?;
     Ok((file.name, calibration.ok_or_else(|| refused("has no [calibration]"))?))
 }

@@ -86,25 +86,25 @@ fn sized_programs(keys: &ProgramKeys) -> Result<Vec<UserProgram>, Error> {
     }
     let asked = checked_program(keys)?;
     let program_of_size = |size: u64| {
-        let (own, _) = with_size(keys, size);
-        let own = ProgramKeys { name: Some(format!("{}-{size}", asked.name)), ..own };
+        let (sized, _) = with_size(keys, size);
+        let sized = ProgramKeys { name: Some(format!("{}-{size}", asked.name)), ..sized };
         let sizes = keys.sizes.clone();
         let size = Box::new(ProgramSize { size, sizes, program: asked.clone() });
-        Ok(UserProgram { size: Some(size), ..checked_program(&own)? })
+        Ok(UserProgram { size: Some(size), ..checked_program(&sized)? })
     };
     keys.sizes.iter().copied().map(program_of_size).collect()
 }
 
 /// Program with a size in its texts, and the number of texts that have one.
 fn with_size(keys: &ProgramKeys, size: u64) -> (ProgramKeys, usize) {
-    let mut own = ProgramKeys { sizes: Vec::new(), ..keys.clone() };
-    let ProgramKeys { command, script, env, setup, prepare, .. } = &mut own;
+    let mut sized = ProgramKeys { sizes: Vec::new(), ..keys.clone() };
+    let ProgramKeys { command, script, env, setup, prepare, .. } = &mut sized;
     let texts = command.iter_mut().chain(env).chain(script).chain(setup).chain(prepare);
     let with_place = texts.filter(|text| text.contains(UserProgram::SIZE));
     let replaced =
         with_place.map(|text| *text = text.replace(UserProgram::SIZE, &size.to_string()));
     let count = replaced.count();
-    (own, count)
+    (sized, count)
 }
 
 pub(super) fn checked_program(keys: &ProgramKeys) -> Result<UserProgram, Error> {

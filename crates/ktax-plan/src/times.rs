@@ -98,9 +98,9 @@ impl TimesExperiment {
     }
 }
 
-fn set<T: Clone>(place: &mut T, value: &Option<T>) {
+fn set<T: Clone>(target: &mut T, value: &Option<T>) {
     if let Some(value) = value {
-        place.clone_from(value);
+        target.clone_from(value);
     }
 }
 
@@ -238,10 +238,10 @@ fn check_subject(
             wrong("--base-boot-line or --change-boot-line (boot_line)")
         }
         RunsOn::RunningKernel | RunsOn::Guests => {
-            let all = subject.sysctl.iter().flat_map(|(name, value)| [name, value]);
-            let all = all.chain(&subject.thp).chain(&subject.governor).chain(&subject.kernel);
-            let mut all = all.chain(&subject.prefix).chain([&subject.boot_line]);
-            all.try_for_each(|text| printable_line(texts, text))
+            let values = subject.sysctl.iter().flat_map(|(name, value)| [name, value]);
+            let values = values.chain(&subject.thp).chain(&subject.governor).chain(&subject.kernel);
+            let mut values = values.chain(&subject.prefix).chain([&subject.boot_line]);
+            values.try_for_each(|text| printable_line(texts, text))
         }
     }
 }
@@ -309,19 +309,20 @@ impl Experiment<TimesExperiment> {
     /// the first to hear about the last.
     pub fn each_setting(&self) -> Result<Vec<(String, Experiment<TimesExperiment>)>, Error> {
         let points = self.method.expand_settings()?.into_iter();
-        let all: Vec<_> = points.map(|(called, method)| (called, self.with(method))).collect();
-        all.iter().try_for_each(|(_, experiment)| experiment.plan().map(drop))?;
-        Ok(all)
+        let experiments: Vec<_> =
+            points.map(|(called, method)| (called, self.with(method))).collect();
+        experiments.iter().try_for_each(|(_, experiment)| experiment.plan().map(drop))?;
+        Ok(experiments)
     }
 }
 
 impl TimesExperiment {
     fn expand_settings(&self) -> Result<Vec<(String, TimesExperiment)>, Error> {
         self.check_sweep()?;
-        let mut all = vec![(String::new(), self.clone())];
+        let mut points = vec![(String::new(), self.clone())];
         for (name, values) in self.sweep.iter().filter(|(name, _)| is_setting(name)) {
             let mut next = Vec::new();
-            for (called, experiment) in &all {
+            for (called, experiment) in &points {
                 for value in values {
                     let mut point = experiment.clone();
                     point.sweep.remove(name);
@@ -330,9 +331,9 @@ impl TimesExperiment {
                     next.push((called.trim_start_matches(',').to_owned(), point));
                 }
             }
-            all = next;
+            points = next;
         }
-        Ok(all)
+        Ok(points)
     }
 
     /// Sets a swept value on both Sides.

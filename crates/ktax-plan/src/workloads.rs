@@ -144,16 +144,18 @@ pub fn definitions() -> Result<Vec<Definition>, Error> {
 }
 
 /// Built-in Definitions and those of the user; an error if two share a name.
-pub fn with_definitions(own: &[Definition]) -> Result<Vec<Definition>, Error> {
-    let all = [definitions()?, own.to_vec()].concat();
-    let is_known = |index: usize| all[..index].iter().any(|before| before.name == all[index].name);
-    match (0..all.len()).find(|index| is_known(*index)) {
+pub fn with_definitions(user_definitions: &[Definition]) -> Result<Vec<Definition>, Error> {
+    let definitions = [definitions()?, user_definitions.to_vec()].concat();
+    let is_known = |index: usize| {
+        definitions[..index].iter().any(|before| before.name == definitions[index].name)
+    };
+    match (0..definitions.len()).find(|index| is_known(*index)) {
         Some(index) => {
-            let name = &all[index].name;
+            let name = &definitions[index].name;
             Err(Error::user(format!("the workload {name} is defined twice, or ktax has one"))
                 .next("give yours another name"))
         }
-        None => Ok(all),
+        None => Ok(definitions),
     }
 }
 
@@ -174,9 +176,10 @@ pub fn definition(text: &str, path: &str) -> Result<Definition, Error> {
 pub fn names() -> &'static [&'static str] {
     static NAMES: OnceLock<Vec<&'static str>> = OnceLock::new();
     NAMES.get_or_init(|| {
-        let all =
+        let listed =
             definitions().unwrap_or_default().into_iter().filter(|definition| !definition.hidden);
-        let each = all.flat_map(|definition| [format!("@{}", definition.group), definition.name]);
+        let each =
+            listed.flat_map(|definition| [format!("@{}", definition.group), definition.name]);
         // Leaked once for each process.
         each.collect::<BTreeSet<_>>().into_iter().map(|name| &*name.leak()).collect()
     })

@@ -12,18 +12,18 @@ use ktax_model::Workload;
 
 /// The workloads and rows of these names; those of a group stand where the group does.
 pub fn native_names(definitions: &[Definition], names: &[String]) -> Result<Vec<String>, Error> {
-    let mut all = Vec::new();
+    let mut expanded = Vec::new();
     for name in names {
         match name.starts_with('@') {
-            false => all.push(name.clone()),
+            false => expanded.push(name.clone()),
             true => {
                 let rows = select(definitions, Some(std::slice::from_ref(name)))?;
                 let names = rows.iter().map(|row| row.row.split(':').next().unwrap_or_default());
-                all.extend(names.collect::<BTreeSet<_>>().into_iter().map(str::to_owned));
+                expanded.extend(names.collect::<BTreeSet<_>>().into_iter().map(str::to_owned));
             }
         }
     }
-    Ok(all)
+    Ok(expanded)
 }
 
 /// Rows for each combination of values, the last parameter changing fastest. `name` may be that of
@@ -48,7 +48,7 @@ pub fn native_rows<'a>(
 
 fn combinations(definition: &Definition, params: &[String]) -> Result<Vec<Workload>, Error> {
     let mut ops = vec![None];
-    let mut all: Vec<BTreeMap<String, ParamValue>> = vec![BTreeMap::new()];
+    let mut points: Vec<BTreeMap<String, ParamValue>> = vec![BTreeMap::new()];
     let mut names = BTreeSet::new();
     for param in params {
         let (name, values) = parse_values(definition, param)?;
@@ -56,8 +56,8 @@ fn combinations(definition: &Definition, params: &[String]) -> Result<Vec<Worklo
             return Err(parameter_twice(definition, name));
         }
         if name == "ops" {
-            let all = values.iter().map(|value| parse_ops(definition, value).map(Some));
-            ops = all.collect::<Result<_, _>>()?;
+            let numbers = values.iter().map(|value| parse_ops(definition, value).map(Some));
+            ops = numbers.collect::<Result<_, _>>()?;
             continue;
         }
         let with = |before: &BTreeMap<String, ParamValue>, value: &ParamValue| {
@@ -65,9 +65,10 @@ fn combinations(definition: &Definition, params: &[String]) -> Result<Vec<Worklo
             after.insert(name.to_owned(), value.clone());
             after
         };
-        all = all.iter().flat_map(|b| values.iter().map(move |value| with(b, value))).collect();
+        points =
+            points.iter().flat_map(|b| values.iter().map(move |value| with(b, value))).collect();
     }
-    let rows = all.iter().flat_map(|params| ops.iter().map(move |ops| (params, ops)));
+    let rows = points.iter().flat_map(|params| ops.iter().map(move |ops| (params, ops)));
     rows.map(|(params, ops)| row_with_ops(definition, params, *ops)).collect()
 }
 

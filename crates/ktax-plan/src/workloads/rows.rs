@@ -161,9 +161,9 @@ impl Definition {
         params: &BTreeMap<String, ParamValue>,
         ops: Option<u64>,
     ) -> Result<Workload, Error> {
-        let mut all = self.defaults()?;
+        let mut numbers = self.defaults()?;
         for (name, value) in params {
-            all.insert(name.clone(), self.param(name)?.number(&self.name, name, value)?);
+            numbers.insert(name.clone(), self.param(name)?.number(&self.name, name, value)?);
         }
         let suffix: Vec<String> = params.iter().map(|(name, v)| format!("{name}={v}")).collect();
         let (row, title) = match suffix.as_slice() {
@@ -182,12 +182,12 @@ impl Definition {
             ops,
             region: self.region,
             memory_bytes: match &self.memory {
-                Some(memory) => self.evaluate("memory", memory, ops, &all)?,
+                Some(memory) => self.evaluate("memory", memory, ops, &numbers)?,
                 None => 0,
             },
-            signature: self.expected(ops, &all)?,
+            signature: self.expected(ops, &numbers)?,
             numbers: BTreeMap::new(),
-            params: all,
+            params: numbers,
         })
     }
 

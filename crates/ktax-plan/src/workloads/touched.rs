@@ -131,7 +131,7 @@ impl TouchedTable {
             })
         };
         let mut rows: Vec<TouchingRow> = self.rows.iter().filter_map(touching_row).collect();
-        rows.sort_by(|one, other| other.percent.total_cmp(&one.percent));
+        rows.sort_by(|a, b| b.percent.total_cmp(&a.percent));
         rows
     }
 }
