@@ -95,8 +95,8 @@ impl CacheKind {
 
     /// `1 build lane`, `2 build lanes`.
     pub fn counted(self, count: usize) -> String {
-        let (one, several) = self.nouns();
-        counted_as(count, one, several)
+        let (singular, plural) = self.nouns();
+        counted_as(count, singular, plural)
     }
 
     /// Whether an entry has so many files that its size takes long to add up.

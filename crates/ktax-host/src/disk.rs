@@ -161,15 +161,15 @@ pub fn is_set_aside(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(ASIDE.as_bytes())
 }
 
-/// Gives each CPU a part of `all`, and returns the results of the parts in their order. Reading
+/// Gives each CPU a part of `items`, and returns the results of the parts in their order. Reading
 /// many files is slow enough for this, as they are unpacked and parsed, too.
-pub fn in_parts<T: Send, R: Send>(all: &mut [T], part: impl Fn(&mut [T]) -> R + Sync) -> Vec<R> {
+pub fn in_parts<T: Send, R: Send>(items: &mut [T], part: impl Fn(&mut [T]) -> R + Sync) -> Vec<R> {
     let cpus = thread::available_parallelism().map_or(1, usize::from);
-    let most = all.len().div_ceil(cpus).max(1);
+    let most = items.len().div_ceil(cpus).max(1);
     let part = &part;
     thread::scope(|scope| {
         let parts: Vec<_> =
-            all.chunks_mut(most).map(|chunk| scope.spawn(move || part(chunk))).collect();
+            items.chunks_mut(most).map(|chunk| scope.spawn(move || part(chunk))).collect();
         parts.into_iter().map(|thread| thread.join().expect("a part does not panic")).collect()
     })
 }
@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 
-    fn place() -> (tempfile::TempDir, impl Fn() -> File) {
+    fn lock_files() -> (tempfile::TempDir, impl Fn() -> File) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lock");
         (dir, move || File::create(&path).unwrap())
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn one_holds_it_or_many_share_it() {
-        let (_dir, file) = place();
+        let (_dir, file) = lock_files();
         let held = Lock::take(file()).unwrap();
         assert_eq!(Lock::take(file()).unwrap_err().kind(), io::ErrorKind::WouldBlock);
         assert_eq!(Lock::share(file()).unwrap_err().kind(), io::ErrorKind::WouldBlock);
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn a_copy_of_the_descriptor_does_not_keep_a_dropped_lock() {
-        let (_dir, file) = place();
+        let (_dir, file) = lock_files();
         let original = file();
         let copy = original.try_clone().unwrap();
         drop(Lock::take(original).unwrap());
@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn an_inherited_lock_is_held_until_its_last_holder_is_gone() {
-        let (_dir, file) = place();
+        let (_dir, file) = lock_files();
         let original = file();
         let childs_copy = original.try_clone().unwrap();
         let mut lock = Lock::take(original).unwrap();
@@ -376,7 +376,7 @@ mod tests {
 
     #[test]
     fn a_wait_ends_with_the_lock_or_when_cancelled() {
-        let (_dir, file) = place();
+        let (_dir, file) = lock_files();
         let pause = Duration::from_millis(1);
         let held = Lock::take(file()).unwrap();
         assert!(Lock::wait(file(), pause, || true).unwrap().is_none());

@@ -129,8 +129,8 @@ pub fn escape_json(json: &str) -> String {
 /// no option where it begins with a hyphen.
 pub fn shell_path(path: impl AsRef<Path>) -> String {
     let path = path.as_ref();
-    let own = Path::new(".").join(path);
-    let path = if path.as_os_str().as_bytes().starts_with(b"-") { &own } else { path };
+    let relative = Path::new(".").join(path);
+    let path = if path.as_os_str().as_bytes().starts_with(b"-") { &relative } else { path };
     shell_bytes(path.as_os_str().as_bytes())
 }
 
@@ -231,13 +231,13 @@ pub fn short_hashes(text: &str) -> String {
 }
 
 /// Count with its noun: `1 pair`, `2 pairs`.
-pub fn counted(count: usize, one: &str) -> String {
-    counted_as(count, one, &format!("{one}s"))
+pub fn counted(count: usize, singular: &str) -> String {
+    counted_as(count, singular, &format!("{singular}s"))
 }
 
 /// Count with a noun that has a plural of its own: `1 patch`, `2 patches`.
-pub fn counted_as(count: usize, one: &str, several: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { several })
+pub fn counted_as(count: usize, singular: &str, plural: &str) -> String {
+    format!("{count} {}", if count == 1 { singular } else { plural })
 }
 
 /// A size in the largest binary unit that it fills: `20.0 GiB`, `41.2 MiB`, `512 bytes`.
@@ -256,7 +256,7 @@ const ALIKE: f64 = 0.7;
 pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let alike = known.into_iter().map(|name| (strsim::jaro(typed, name), name));
     let alike = alike.filter(|(alike, _)| *alike > ALIKE);
-    alike.max_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, name)| name)
+    alike.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use super::*;
 
 #[test]
 fn one_is_no_plural() {
-    let all = [0, 1, 2].map(|count| counted(count, "A/A pair"));
-    assert_eq!(all, ["0 A/A pairs", "1 A/A pair", "2 A/A pairs"]);
+    let texts = [0, 1, 2].map(|count| counted(count, "A/A pair"));
+    assert_eq!(texts, ["0 A/A pairs", "1 A/A pair", "2 A/A pairs"]);
     assert_eq!(counted_as(1, "patch", "patches"), "1 patch");
     assert_eq!(counted_as(2, "patch", "patches"), "2 patches");
 }
@@ -97,8 +97,8 @@ fn messages_keep_their_lines_and_nothing_else_that_acts() {
 
 #[test]
 fn bytes_become_printable_ascii() {
-    let all: Vec<u8> = (0..=255).collect();
-    assert!(escape_bytes(&all).bytes().all(|byte| (0x20..0x7f).contains(&byte)));
+    let bytes: Vec<u8> = (0..=255).collect();
+    assert!(escape_bytes(&bytes).bytes().all(|byte| (0x20..0x7f).contains(&byte)));
     assert_eq!(escape_bytes(b" a\tb\r\n\xff"), "a b \\xff");
     assert_eq!(escape_byte_lines(b"a\x1b\nb"), "a\\x1b\nb\n");
 }

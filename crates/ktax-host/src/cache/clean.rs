@@ -42,9 +42,9 @@ impl CacheSurvey {
 /// Looks at all of a cache. What cannot be read is left out.
 pub fn survey(cache: &Path) -> CacheSurvey {
     let mut known = KnownSizes::read(cache);
-    let all = all_entries(cache).into_iter();
+    let found = all_entries(cache).into_iter();
     let mut entries: Vec<CacheEntry> =
-        all.filter_map(|(kind, path)| look_at(kind, path, &mut known)).collect();
+        found.filter_map(|(kind, path)| look_at(kind, path, &mut known)).collect();
     known.keep(entries.iter().map(|entry| entry.path.as_path()));
     // The path decides among equals, so that everyone removes the same.
     entries.sort_by(|a, b| (a.used, &a.path).cmp(&(b.used, &b.path)));
@@ -224,12 +224,12 @@ impl CacheEntry {
 
     /// Locks an entry for this process alone; `None` if another one uses it.
     pub(super) fn lock(kind: CacheKind, path: &Path) -> io::Result<Option<Lock>> {
-        let place = match kind {
+        let lock_path = match kind {
             CacheKind::Lane => path.join("lock"),
             _ => path.to_owned(),
         };
-        match Lock::take(open_entry(&place)?) {
-            Ok(lock) => Ok(lock.is_of(&place)?.then_some(lock)),
+        match Lock::take(open_entry(&lock_path)?) {
+            Ok(lock) => Ok(lock.is_of(&lock_path)?.then_some(lock)),
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(error),
         }
@@ -336,8 +336,8 @@ fn temporary_directories() -> BTreeSet<&'static str> {
 
 /// Bytes of all temporary files, in use or not.
 pub(super) fn temporary_bytes(cache: &Path) -> u64 {
-    let all = temporary_directories().into_iter().flat_map(|directory| below(cache, directory));
-    let temporary = all.filter(|entry| {
+    let entries = temporary_directories().into_iter().flat_map(|directory| below(cache, directory));
+    let temporary = entries.filter(|entry| {
         let name = entry.file_name();
         is_set_aside(&name) || is_scratch(&name) || is_written(entry)
     });
@@ -406,8 +406,8 @@ struct KernelRecord {
 }
 
 fn records(cache: &Path) -> impl Iterator<Item = (PathBuf, u64)> {
-    let all = RECORD_DIRECTORIES.into_iter().flat_map(move |directory| below(cache, directory));
-    all.filter_map(|entry| {
+    let entries = RECORD_DIRECTORIES.into_iter().flat_map(move |directory| below(cache, directory));
+    entries.filter_map(|entry| {
         let metadata = entry.metadata().ok().filter(fs::Metadata::is_file)?;
         let path = entry.path();
         (path.extension()? == "json").then_some((path, metadata.blocks() * 512))

@@ -107,9 +107,9 @@ impl Scratch {
             // The directory may be kept: the user's umask takes some of these away.
             let usual = Permissions::from_mode(0o777);
             let dir = builder.prefix(SCRATCH_PREFIX).permissions(usual).tempdir_in(parent)?;
-            let place = dir.path().join(LOCK_NAME);
-            match lock_file(&place).and_then(Lock::take) {
-                Ok(lock) if place.exists() => return Ok(Scratch { dir, _lock: lock }),
+            let lock_path = dir.path().join(LOCK_NAME);
+            match lock_file(&lock_path).and_then(Lock::take) {
+                Ok(lock) if lock_path.exists() => return Ok(Scratch { dir, _lock: lock }),
                 // Another ktax removed it before it was locked.
                 Ok(_) => {}
                 Err(error) if [WouldBlock, NotFound].contains(&error.kind()) => {}
@@ -212,9 +212,9 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let usual = parent.path().join("usual");
         fs::create_dir(&usual).unwrap();
-        let kept = Scratch::create(parent.path()).unwrap().keep();
+        let scratch = Scratch::create(parent.path()).unwrap().keep();
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode();
-        assert_eq!(mode(&kept), mode(&usual));
+        assert_eq!(mode(&scratch), mode(&usual));
     }
 
     #[test]

@@ -305,21 +305,21 @@ mod tests {
             write(file.as_file());
             sha256_of_sparse_file(file.path()).unwrap()
         };
-        let place = 5 << 20;
+        let offset = 5 << 20;
         let sparse = hash(&|file| {
             file.set_len(8 << 20).unwrap();
-            file.write_all_at(b"x", place).unwrap();
+            file.write_all_at(b"x", offset).unwrap();
         });
         let mut content = vec![0; 8 << 20];
-        content[place as usize] = b'x';
+        content[offset as usize] = b'x';
         assert_eq!(hash(&|file| file.write_all_at(&content, 0).unwrap()), sparse);
         // Another byte, another place of the same byte, and another length.
-        content[place as usize] = b'y';
+        content[offset as usize] = b'y';
         assert_ne!(hash(&|file| file.write_all_at(&content, 0).unwrap()), sparse);
-        for (length, place) in [(8 << 20, place + HASHED_PAGE as u64), ((8 << 20) + 1, place)] {
+        for (length, offset) in [(8 << 20, offset + HASHED_PAGE as u64), ((8 << 20) + 1, offset)] {
             let other = hash(&|file| {
                 file.set_len(length).unwrap();
-                file.write_all_at(b"x", place).unwrap();
+                file.write_all_at(b"x", offset).unwrap();
             });
             assert_ne!(other, sparse);
         }
