@@ -37,10 +37,10 @@ const LONGEST_MESSAGE: usize = 600;
 pub fn compile(files: &WorkloadFiles, directory: &Path, cache: &Path) -> Result<Vec<u8>> {
     let scratch = Scratch::create(&cache.join("runs")).map_err(cache_error)?;
     let root = scratch.path().to_owned();
-    let own = GUEST_SOURCES.iter().map(|(path, text)| (PathBuf::from(path), *text));
+    let bundled = GUEST_SOURCES.iter().map(|(path, text)| (PathBuf::from(path), *text));
     let users = files.c.iter().map(|(path, text)| (Path::new("workloads").join(path), &**text));
     let mut sources = Vec::new();
-    for (path, text) in own.chain(users) {
+    for (path, text) in bundled.chain(users) {
         write_source(&root.join(&path), text).map_err(cache_error)?;
         if path.extension().is_some_and(|extension| extension == "c") {
             sources.push(path);

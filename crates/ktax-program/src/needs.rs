@@ -46,10 +46,10 @@ pub(super) fn add_program(
         add_script_commands(tree, Path::new(argument), here)?;
     }
     for file in &program.files {
-        let (path, place) = UserProgram::path_and_place(file);
+        let (path, guest) = UserProgram::path_and_place(file);
         let host = here.join(path);
-        match place {
-            Some(place) => tree.add(&host, &Path::new(WORK).join(place))?,
+        match guest {
+            Some(guest) => tree.add(&host, &Path::new(WORK).join(guest))?,
             None => add_users_file(tree, Path::new(path), here)?,
         }
         add_runnable(tree, &host, here, IfMissing::Ignored, 0)?;
@@ -226,9 +226,9 @@ fn add_called(
 
 /// Lets the guest find a program by its name, whose directory is in this user's PATH alone.
 fn link_by_name(tree: &mut GuestTree, name: &str, host: &Path) -> Result<()> {
-    let is_usual = host
-        .parent()
-        .is_some_and(|own| start::DIRECTORIES.iter().any(|usual| own == Path::new(usual)));
+    let is_usual = host.parent().is_some_and(|directory| {
+        start::DIRECTORIES.iter().any(|usual| directory == Path::new(usual))
+    });
     if name.contains('/') || is_usual {
         return Ok(());
     }
@@ -258,8 +258,8 @@ fn is_users_file(argument: &Path, here: &Path) -> bool {
 /// Adds a file or directory where the program finds it by this name. What the user's own root
 /// directory has there stays. Returns false, and adds nothing, if the name leads out of `here`.
 fn add_at_its_name(tree: &mut GuestTree, path: &Path, here: &Path) -> Result<bool> {
-    let place: PathBuf = Path::new(WORK).join(path).components().collect();
-    if place != Path::new(WORK) && tree.is_in_users_root(&place) {
+    let guest: PathBuf = Path::new(WORK).join(path).components().collect();
+    if guest != Path::new(WORK) && tree.is_in_users_root(&guest) {
         return Ok(true);
     }
     if path.is_absolute() {
@@ -268,7 +268,7 @@ fn add_at_its_name(tree: &mut GuestTree, path: &Path, here: &Path) -> Result<boo
     }
     let is_inside = path.components().all(|part| part != Component::ParentDir);
     if is_inside {
-        tree.add(&here.join(path), &place)?;
+        tree.add(&here.join(path), &guest)?;
     }
     Ok(is_inside)
 }
@@ -366,7 +366,7 @@ fn perl_modules(tree: &mut GuestTree, real: &Path) -> Result<()> {
         for version in fs::read_dir(directory).into_iter().flatten().flatten() {
             match version.path() {
                 link if link.is_symlink() => tree.alone(&link)?,
-                own => add_content(tree, &own, is_left_out)?,
+                directory => add_content(tree, &directory, is_left_out)?,
             }
         }
     }
@@ -376,8 +376,8 @@ fn perl_modules(tree: &mut GuestTree, real: &Path) -> Result<()> {
 /// The libraries, the classes and the configuration of a Java.
 fn java_home(tree: &mut GuestTree, real: &Path) -> Result<()> {
     let home = real.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
-    let own = home.join("lib");
-    if !own.join("jvm.cfg").exists() || !own.join("server/libjvm.so").is_file() {
+    let lib = home.join("lib");
+    if !lib.join("jvm.cfg").exists() || !lib.join("server/libjvm.so").is_file() {
         return Ok(());
     }
     // Parts for compiling, and libraries that need a screen.
@@ -386,14 +386,14 @@ fn java_home(tree: &mut GuestTree, real: &Path) -> Result<()> {
         matches!(name, "ct.sym" | "src.zip")
             || screen_libraries.iter().any(|prefix| name.starts_with(prefix))
     };
-    add_content(tree, &own, is_left_out)?;
+    add_content(tree, &lib, is_left_out)?;
     add_content(tree, &home.join("conf"), |_| false)?;
-    let loaded = fs::read_dir(&own).into_iter().flatten().flatten().filter(|entry| {
+    let loaded = fs::read_dir(&lib).into_iter().flatten().flatten().filter(|entry| {
         let name = entry.file_name();
         name.to_str().is_some_and(|name| name.ends_with(".so") && !is_left_out(name))
     });
     let loaded = loaded.map(|entry| entry.path()).filter(|path| path.is_file());
-    let loaded = loaded.chain([own.join("server/libjvm.so")]).collect();
+    let loaded = loaded.chain([lib.join("server/libjvm.so")]).collect();
     elf::add_libraries(tree, loaded, IfMissing::Ignored)
 }
 
@@ -423,14 +423,14 @@ fn python_modules(tree: &mut GuestTree, real: &Path) -> Result<()> {
 fn gcc_parts(tree: &mut GuestTree, real: &Path) -> Result<()> {
     let name = real.file_name().and_then(OsStr::to_str).unwrap_or_default();
     let Some((target, kind, version)) = compiler_name(name) else { return Ok(()) };
-    let own = Path::new("/usr/lib/gcc").join(target).join(version);
-    let compiler = own.join(if kind == "gcc" { "cc1" } else { "cc1plus" });
+    let gcc_directory = Path::new("/usr/lib/gcc").join(target).join(version);
+    let compiler = gcc_directory.join(if kind == "gcc" { "cc1" } else { "cc1plus" });
     let assembler = Path::new("/usr/bin/as").to_owned();
     for program in [compiler, assembler].into_iter().filter(|program| program.is_file()) {
         let program = tree.in_place(&program)?;
         elf::add_libraries(tree, vec![program], IfMissing::Ignored)?;
     }
-    headers(tree, target, kind, &own, version)
+    headers(tree, target, kind, &gcc_directory, version)
 }
 
 /// Adds the headers of the compiler, of the C library and of the kernel, and of no other library.
@@ -438,21 +438,22 @@ fn headers(
     tree: &mut GuestTree,
     target: &str,
     kind: &str,
-    own: &Path,
+    gcc_directory: &Path,
     version: &str,
 ) -> Result<()> {
-    let all = Path::new("/usr/include");
-    let for_target = all.join(target);
+    let include = Path::new("/usr/include");
+    let for_target = include.join(target);
     let c_headers = ["bits", "sys", "gnu", "asm"].map(|name| for_target.join(name));
-    let kernel_headers = ["linux", "asm-generic"].map(|name| all.join(name));
-    let cxx_headers = [all.join("c++").join(version), for_target.join("c++").join(version)];
+    let kernel_headers = ["linux", "asm-generic"].map(|name| include.join(name));
+    let cxx_headers = [include.join("c++").join(version), for_target.join("c++").join(version)];
     let cxx_headers = cxx_headers.into_iter().filter(|_| kind == "g++");
-    let own = ["include", "include-fixed"].map(|name| own.join(name));
-    let directories = own.into_iter().chain(c_headers).chain(kernel_headers).chain(cxx_headers);
+    let gcc_headers = ["include", "include-fixed"].map(|name| gcc_directory.join(name));
+    let directories =
+        gcc_headers.into_iter().chain(c_headers).chain(kernel_headers).chain(cxx_headers);
     for directory in directories.filter(|directory| directory.is_dir()) {
         tree.in_place(&directory)?;
     }
-    for entry in fs::read_dir(all).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(include).into_iter().flatten().flatten() {
         if entry.path().is_file() {
             tree.with_targets(&entry.path())?;
         }

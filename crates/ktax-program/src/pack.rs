@@ -57,8 +57,8 @@ impl Contents {
 
     /// Whether something runs, or is set, before the guest is frozen.
     fn has_setup(&self) -> bool {
-        let all = self.programs.iter().chain(&self.hooks).chain(&self.setup);
-        !self.settings.is_empty() || all.into_iter().any(|program| program.setup.is_some())
+        let programs = self.programs.iter().chain(&self.hooks).chain(&self.setup);
+        !self.settings.is_empty() || programs.into_iter().any(|program| program.setup.is_some())
     }
 }
 
@@ -317,8 +317,8 @@ pub struct LoadedModule {
 pub fn pack_modules(modules: &[LoadedModule], cache: &Path) -> Result<PackedModules> {
     let packed = pack_with(cache, false, |archive| {
         archive.directory("modules")?;
-        for (place, module) in modules.iter().enumerate() {
-            let name = format!("modules/{place}");
+        for (index, module) in modules.iter().enumerate() {
+            let name = format!("modules/{index}");
             archive.text(&name, 0o444, &module.content)?;
             archive.text(&format!("{name}.parameters"), 0o444, module.parameters.as_bytes())?;
             if module.is_cpu_specific {

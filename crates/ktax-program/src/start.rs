@@ -39,7 +39,7 @@ pub(super) fn words(program: &UserProgram, executed: &Path) -> Vec<u8> {
 
 /// The environment: the usual one, in which a later variable replaces an earlier one.
 pub(super) fn environment(usual: &[&str], program: &UserProgram) -> Result<Vec<u8>> {
-    let mut all = usual.to_vec();
+    let mut variables = usual.to_vec();
     for text in &program.env {
         let name = text.split_once('=').map(|(name, _)| name).filter(|name| !name.is_empty());
         let wrong = || {
@@ -47,10 +47,10 @@ pub(super) fn environment(usual: &[&str], program: &UserProgram) -> Result<Vec<u
                 .next("write it as --env LANG=C")
         };
         let name = name.filter(|_| !text.contains('\0')).ok_or_else(wrong)?;
-        all.retain(|set| set.split('=').next() != Some(name));
-        all.push(text);
+        variables.retain(|set| set.split('=').next() != Some(name));
+        variables.push(text);
     }
-    Ok(nul_terminated(all.into_iter()))
+    Ok(nul_terminated(variables.into_iter()))
 }
 
 /// The files of users and groups: the superuser, nobody, and the user that the program runs as.

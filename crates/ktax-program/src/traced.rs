@@ -26,18 +26,18 @@ const MOST_BYTES: u64 = 1 << 30;
 pub fn found(named: &NamedFiles, here: &Path) -> Vec<String> {
     let work = start_directory(here);
     let executed = named.executed.iter().flat_map(|path| {
-        let own =
+        let loaders =
             in_place(path, here, work).map(|(_, host)| interpreters(&host)).unwrap_or_default();
-        [path.clone()].into_iter().chain(own)
+        [path.clone()].into_iter().chain(loaders)
     });
-    let all: BTreeSet<PathBuf> = named.opened.iter().cloned().chain(executed).collect();
+    let paths: BTreeSet<PathBuf> = named.opened.iter().cloned().chain(executed).collect();
     let on_this_machine = |path: &Path| {
         let (name, host) = in_place(path, here, work)?;
         let about = fs::metadata(&host).ok()?;
         (about.is_file() || about.is_dir()).then_some(name)
     };
     // A file that the program made needs the directory that it is in.
-    let in_guest = all.iter().filter(|path| in_place(path, here, work).is_some());
+    let in_guest = paths.iter().filter(|path| in_place(path, here, work).is_some());
     let found = in_guest.filter_map(|path| {
         on_this_machine(path).or_else(|| path.parent().and_then(on_this_machine))
     });
@@ -111,21 +111,21 @@ fn interpreters(host: &Path) -> Vec<PathBuf> {
     };
     let Some(interpreter) = interpreter.map(PathBuf::from) else { return Vec::new() };
     // A dynamic loader has no interpreter, and one script may name another.
-    let own = if interpreter == host { Vec::new() } else { interpreters(&interpreter) };
-    [interpreter].into_iter().chain(own).collect()
+    let nested = if interpreter == host { Vec::new() } else { interpreters(&interpreter) };
+    [interpreter].into_iter().chain(nested).collect()
 }
 
 /// Adds a file that a program named; a directory without its content, whose files it named too.
 pub(super) fn add_traced(tree: &mut GuestTree, name: &str, here: &Path) -> Result<()> {
     let (name, host) = (Path::new(name), here.join(name));
-    let place = Path::new(WORK).join(name);
-    if tree.is_in_users_root(&place) || tree.look(&place).is_some() {
+    let guest = Path::new(WORK).join(name);
+    if tree.is_in_users_root(&guest) || tree.look(&guest).is_some() {
         return Ok(());
     }
     match name.is_absolute() {
         true => tree.alone(name),
-        false if host.is_dir() => tree.directory(&place).map(drop),
-        false => tree.add(&host, &place),
+        false if host.is_dir() => tree.directory(&guest).map(drop),
+        false => tree.add(&host, &guest),
     }
 }
 
@@ -151,8 +151,8 @@ mod tests {
         assert_eq!(found(&named(&opened, &[]), here), ["data"]);
         let made = here.join("made");
         assert_eq!(found(&named(&[&made], &[]), Path::new("/")), [here.to_str().unwrap()]);
-        let own = here.join("data");
-        assert_eq!(found(&named(&[&own], &[]), here), [own.to_str().unwrap()]);
+        let data = here.join("data");
+        assert_eq!(found(&named(&[&data], &[]), here), [data.to_str().unwrap()]);
     }
 
     #[test]
