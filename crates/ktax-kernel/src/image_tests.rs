@@ -146,11 +146,11 @@ fn the_day_of_the_package_stands_in_the_banner() {
 
 #[test]
 fn a_truncated_bzimage_says_both_sizes() {
-    let whole = bzimage("6.1 x", 4096);
+    let image = bzimage("6.1 x", 4096);
     for size in [0x206, 0x20f, 0x300, 1024, 5119] {
-        assert_error(&whole[..size], "of at least 5120 bytes");
+        assert_error(&image[..size], "of at least 5120 bytes");
     }
-    let text = error(&whole[..5000]).to_string();
+    let text = error(&image[..5000]).to_string();
     assert!(text.contains("it has 5000 of at least 5120 bytes"), "{text}");
 }
 
@@ -207,9 +207,9 @@ fn a_vmlinux() {
 fn vmlinuxes_that_qemu_does_not_take() {
     let no_pvh = vmlinux(&note("GNU", 3, &[1; 20]), b"Linux version 6.1 x");
     assert_error(&no_pvh, "no PVH entry point");
-    let whole = whole_vmlinux();
-    for size in [5, 19, 63, 100, whole.len() - 1] {
-        assert_error(&whole[..size], " is truncated: ");
+    let image = whole_vmlinux();
+    for size in [5, 19, 63, 100, image.len() - 1] {
+        assert_error(&image[..size], " is truncated: ");
     }
     let mutate = |offset: usize, value: u8| {
         let mut data = whole_vmlinux();
@@ -222,7 +222,7 @@ fn vmlinuxes_that_qemu_does_not_take() {
     assert_error(&mutate(5, 2), "but ktax boots x86_64");
     assert_error(&mutate(64 + 56, 3), "is a program, not a kernel");
     assert_error(&mutate(54, 3), "NAME is damaged: ");
-    let rodata_kind = whole.len() - 128 + 4;
+    let rodata_kind = image.len() - 128 + 4;
     assert_error(&mutate(rodata_kind, 8), "NAME is damaged: ");
 }
 

@@ -221,8 +221,8 @@ fn old_temporary_files_are_removed() {
 fn threads_get_the_same_kernel() {
     let dir = TempDir::new().unwrap();
     let kernels: Vec<Kernel> = std::thread::scope(|scope| {
-        let one = || get(&fake("6.1-1"), &dir, "linux-image-m", None).0;
-        let threads: Vec<_> = (0..8).map(|_| scope.spawn(one)).collect();
+        let get_image = || get(&fake("6.1-1"), &dir, "linux-image-m", None).0;
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(get_image)).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     assert!(kernels.iter().all(|kernel| *kernel == kernels[0] && kernel.image.is_file()));

@@ -53,9 +53,9 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Patch>> {
 /// A patch with this name; `None` if the text has no diff.
 fn parse_patch(name: &str, bytes: Vec<u8>) -> Result<Option<Patch>> {
     let diff = Diff::read(&bytes).map_err(|line| {
-        let place = if name.is_empty() { String::new() } else { format!(" of {name:?}") };
+        let suffix = if name.is_empty() { String::new() } else { format!(" of {name:?}") };
         Error::user(format!(
-            "line {line} of the diff{place} does not belong to its hunk, so a mail program has \
+            "line {line} of the diff{suffix} does not belong to its hunk, so a mail program has \
              probably wrapped or cut lines"
         ))
         .next("download the original, such as with `b4 am`")
@@ -109,13 +109,13 @@ fn patches_in_mails(mails: &[&[u8]]) -> Result<Vec<Patch>> {
 }
 
 fn is_same(
-    (place, known): &(Option<SeriesPosition>, Vec<Patch>),
+    (known_position, known): &(Option<SeriesPosition>, Vec<Patch>),
     position: Option<SeriesPosition>,
     patches: &[Patch],
 ) -> bool {
     let diffs =
         |patches: &[Patch]| patches.iter().map(|patch| patch.diff.clone()).collect::<Vec<_>>();
-    *place == position && diffs(known) == diffs(patches)
+    *known_position == position && diffs(known) == diffs(patches)
 }
 
 /// The patches in the order of their numbers; as they stand in the file if one has no number.

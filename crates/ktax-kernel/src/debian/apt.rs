@@ -219,7 +219,7 @@ fn only_deb(scratch: &Path) -> Result<PathBuf, String> {
     let paths = entries.filter_map(Result::ok).map(|entry| entry.path());
     let mut debs = paths.filter(|path| path.extension().is_some_and(|end| end == "deb"));
     match (debs.next(), debs.next()) {
-        (Some(one), None) => Ok(one),
+        (Some(deb), None) => Ok(deb),
         (None, _) => Err("apt downloaded no .deb file".to_owned()),
         (Some(_), Some(_)) => Err("apt downloaded several .deb files".to_owned()),
     }
@@ -356,12 +356,14 @@ fn field<'a>(stanza: &'a str, name: &str) -> Option<&'a str> {
 /// The first `linux-image-…` in a `Depends` field, with its version if the field names one exactly.
 fn kernel_dependency(depends: &str) -> Option<(String, Option<String>)> {
     let alternatives = depends.split([',', '|']).map(str::trim);
-    let found = alternatives.filter(|one| one.starts_with("linux-image-")).find_map(|one| {
-        let (name, relation) = one.split_once(' ').unwrap_or((one, ""));
-        let name = name.split(':').next().filter(|name| is_package_name(name))?;
-        let version = relation.trim().strip_prefix("(=").and_then(|v| v.strip_suffix(')'));
-        Some((name, version.map(str::trim).filter(|version| is_version(version))))
-    });
+    let found = alternatives
+        .filter(|alternative| alternative.starts_with("linux-image-"))
+        .find_map(|alternative| {
+            let (name, relation) = alternative.split_once(' ').unwrap_or((alternative, ""));
+            let name = name.split(':').next().filter(|name| is_package_name(name))?;
+            let version = relation.trim().strip_prefix("(=").and_then(|v| v.strip_suffix(')'));
+            Some((name, version.map(str::trim).filter(|version| is_version(version))))
+        });
     found.map(|(name, version)| (name.to_owned(), version.map(str::to_owned)))
 }
 

@@ -116,8 +116,8 @@ fn only_kernel(
             .next("give a package that contains a kernel, such as `debian:cloud-amd64`"));
     };
     if !kernels.is_empty() {
-        let all = kernels.iter().map(|(release, _)| release).chain([&release]);
-        let names: Vec<_> = all.map(|name| escape(&String::from_utf8_lossy(name))).collect();
+        let releases = kernels.iter().map(|(release, _)| release).chain([&release]);
+        let names: Vec<_> = releases.map(|name| escape(&String::from_utf8_lossy(name))).collect();
         let problem = format!("{package} contains more than one kernel ({})", names.join(", "));
         return Err(
             Error::user(problem).next("unpack it with `dpkg-deb -x`, then give the path of one")
@@ -274,8 +274,8 @@ mod tests {
 
     #[test]
     fn a_truncated_package_is_refused() {
-        let whole = tree(&[("./boot/vmlinuz-6", &[1; 2000])]);
-        let error = take_kernel(&whole[..1500], &package()).unwrap_err();
+        let archive = tree(&[("./boot/vmlinuz-6", &[1; 2000])]);
+        let error = take_kernel(&archive[..1500], &package()).unwrap_err();
         assert!(error.to_string().starts_with("cannot use the downloaded "), "{error}");
     }
 

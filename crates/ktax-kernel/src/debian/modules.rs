@@ -29,10 +29,10 @@ pub fn modules(
     talk: &Talk<'_>,
 ) -> Result<Vec<PathBuf>> {
     let Some(package) = package_of(&kernel.identity) else { return Ok(Vec::new()) };
-    let one =
+    let found_path =
         |(name, path): (&&str, Option<PathBuf>)| path.ok_or_else(|| no_module(&package, name));
     let found = find_modules(&kernel.identity, &package, names, cache, talk)?;
-    names.iter().zip(found).map(one).collect()
+    names.iter().zip(found).map(found_path).collect()
 }
 
 /// The package that a kernel came from; `None` if it came from elsewhere.
@@ -68,18 +68,19 @@ fn find_modules(
         index.insert(name, digest);
     }
     cache.write_json(&entry.join("modules.json"), &index)?;
-    let one = |name: &&str| index.get(*name).map(|digest| entry.join(module_file_name(digest)));
-    Ok(names.iter().map(one).collect())
+    let module_path =
+        |name: &&str| index.get(*name).map(|digest| entry.join(module_file_name(digest)));
+    Ok(names.iter().map(module_path).collect())
 }
 
 fn cached_modules(cache: &Cache<'_>, entry: &Path, names: &[&str]) -> Option<Vec<PathBuf>> {
     let index = read_index(entry);
-    let one = |name: &&str| {
+    let whole_path = |name: &&str| {
         let digest = index.get(*name)?;
         let path = entry.join(module_file_name(digest));
         cache.read_whole(&path, MODULE_MAX, digest).map(|_| path)
     };
-    names.iter().map(one).collect()
+    names.iter().map(whole_path).collect()
 }
 
 /// The index of a kernel's modules, empty if it is missing or damaged.
@@ -131,13 +132,13 @@ pub fn needed_modules(
     let list = |path: Option<PathBuf>| {
         module_names(&path.and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default())
     };
-    let [built_in, loadable_names] = [0, 1].map(|place| list(lists.get(place).cloned().flatten()));
+    let [built_in, loadable_names] = [0, 1].map(|index| list(lists.get(index).cloned().flatten()));
     let cpu_modules = CPU_MODULES.into_iter().filter(|name| loadable_names.contains(*name));
     let names: Vec<&str> = cpu_modules.chain(names.iter().copied()).collect();
-    let mut all: BTreeMap<String, LoadableModule> = BTreeMap::new();
+    let mut modules: BTreeMap<String, LoadableModule> = BTreeMap::new();
     let mut left: BTreeSet<String> = names.iter().map(|name| (*name).to_owned()).collect();
     loop {
-        left.retain(|name| !built_in.contains(name) && !all.contains_key(name));
+        left.retain(|name| !built_in.contains(name) && !modules.contains_key(name));
         if left.is_empty() {
             break;
         }
@@ -149,23 +150,23 @@ pub fn needed_modules(
             let bytes = read_limited(&path.ok_or_else(missing)?, MODULE_MAX).ok();
             let module = bytes.and_then(parse_module).ok_or_else(missing)?;
             next.extend(module.depends.iter().cloned());
-            all.insert((*name).to_owned(), module);
+            modules.insert((*name).to_owned(), module);
         }
         left = next;
     }
     let mut order = Vec::new();
-    names.iter().for_each(|name| append_with_dependencies(name, &mut all, &mut order));
+    names.iter().for_each(|name| append_with_dependencies(name, &mut modules, &mut order));
     Ok(order)
 }
 
 /// Appends a module behind those that it depends on.
 fn append_with_dependencies(
     name: &str,
-    all: &mut BTreeMap<String, LoadableModule>,
+    modules: &mut BTreeMap<String, LoadableModule>,
     order: &mut Vec<(String, Vec<u8>)>,
 ) {
-    let Some(module) = all.remove(name) else { return };
-    module.depends.iter().for_each(|other| append_with_dependencies(other, all, order));
+    let Some(module) = modules.remove(name) else { return };
+    module.depends.iter().for_each(|other| append_with_dependencies(other, modules, order));
     order.push((name.to_owned(), module.content));
 }
 
@@ -215,7 +216,7 @@ mod tests {
             let text = format!("ELF\0license=GPL\0depends={depends}\0name=x\0");
             parse_module(text.into_bytes()).unwrap()
         };
-        let mut all = BTreeMap::from([
+        let mut modules = BTreeMap::from([
             ("xfs".to_owned(), module("libcrc32c")),
             ("btrfs".to_owned(), module("raid6_pq,libcrc32c,built-in")),
             ("raid6_pq".to_owned(), module("")),
@@ -224,7 +225,7 @@ mod tests {
         let mut order = Vec::new();
         ["xfs", "btrfs"]
             .iter()
-            .for_each(|name| append_with_dependencies(name, &mut all, &mut order));
+            .for_each(|name| append_with_dependencies(name, &mut modules, &mut order));
         let names: Vec<&str> = order.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["libcrc32c", "xfs", "raid6_pq", "btrfs"]);
         assert!(module_names("kernel/fs/ext4/ext4.ko\nkernel/x.ko\n").contains("ext4"));

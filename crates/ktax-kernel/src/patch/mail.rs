@@ -275,25 +275,28 @@ mod tests {
     fn a_mailbox_is_split_where_git_splits_it() {
         let text = b"From 1234 Mon Sep 17 00:00:00 2001\nSubject: a\n\nFrom here on, it is\n\
             From git@z Thu Jan  1 00:00:00 1970\nSubject: b\n\n>From x Thu Jan  1 00:00:00 1970\n";
-        let all = split_mailbox(text);
-        assert_eq!(all.len(), 2);
-        assert_eq!(all[0], b"Subject: a\n\nFrom here on, it is\n");
-        assert_eq!(unquote_from_lines(all[1]), b"Subject: b\n\nFrom x Thu Jan  1 00:00:00 1970\n");
+        let mails = split_mailbox(text);
+        assert_eq!(mails.len(), 2);
+        assert_eq!(mails[0], b"Subject: a\n\nFrom here on, it is\n");
+        assert_eq!(
+            unquote_from_lines(mails[1]),
+            b"Subject: b\n\nFrom x Thu Jan  1 00:00:00 1970\n"
+        );
         assert_eq!(split_mailbox(b"Subject: a\n"), [b"Subject: a\n"]);
         assert_eq!(split_mailbox(b""), [b""]);
     }
 
-    fn place(version: u32, number: u32, total: u32) -> Option<SeriesPosition> {
+    fn series_position(version: u32, number: u32, total: u32) -> Option<SeriesPosition> {
         Some(SeriesPosition { version, total, number })
     }
 
     #[test]
     fn a_subject_says_which_patch_of_which_series_it_is() {
         for (text, position, title) in [
-            ("[PATCH v2 3/7] mm: a", place(2, 3, 7), "mm: a"),
-            ("[PATCH 03/17 v4] mm: a", place(4, 3, 17), "mm: a"),
-            ("[RFC][PATCHv3 net-next,1/2] [x] a", place(3, 1, 2), "a"),
-            ("[PATCH RESEND v10 0/2] cover", place(10, 0, 2), "cover"),
+            ("[PATCH v2 3/7] mm: a", series_position(2, 3, 7), "mm: a"),
+            ("[PATCH 03/17 v4] mm: a", series_position(4, 3, 17), "mm: a"),
+            ("[RFC][PATCHv3 net-next,1/2] [x] a", series_position(3, 1, 2), "a"),
+            ("[PATCH RESEND v10 0/2] cover", series_position(10, 0, 2), "cover"),
             ("[PATCH] mm: a", None, "mm: a"),
             ("mm: a [1/2]", None, "mm: a [1/2]"),
             ("[PATCH 3/2] a", None, "a"),
@@ -303,6 +306,6 @@ mod tests {
             assert_eq!(MailSubject::parse(text), expected, "{text}");
         }
         let reply = MailSubject::parse("Re: [PATCH v2 1/2] a");
-        assert!(reply.is_reply && reply.position == place(2, 1, 2));
+        assert!(reply.is_reply && reply.position == series_position(2, 1, 2));
     }
 }

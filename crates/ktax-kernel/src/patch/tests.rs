@@ -37,8 +37,8 @@ fn a_series_has_the_same_patches_however_it_was_mailed() {
         ("thread", data!("thread.mbx")),
     ] {
         let found = read(mails).unwrap_or_else(|error| panic!("{name}: {error}"));
-        for (one, other) in found.iter().zip(&series) {
-            assert_eq!((&one.name, &one.diff), (&other.name, &other.diff), "{name}");
+        for (patch, expected) in found.iter().zip(&series) {
+            assert_eq!((&patch.name, &patch.diff), (&expected.name, &expected.diff), "{name}");
         }
         assert_eq!(found.len(), series.len(), "{name}");
     }
@@ -148,8 +148,8 @@ proptest! {
         start in 0usize..4000,
     ) {
         let _ = read(&bytes);
-        for whole in [data!("multipart.mbx"), data!("quoted-printable.mbx"), data!("flowed.mbx")] {
-            let mut mutant = whole.to_vec();
+        for text in [data!("multipart.mbx"), data!("quoted-printable.mbx"), data!("flowed.mbx")] {
+            let mut mutant = text.to_vec();
             let start = start.min(mutant.len());
             let end = mutant.len().min(start + bytes.len() / 20);
             mutant[start..end].copy_from_slice(&bytes[..end - start]);

@@ -267,8 +267,9 @@ struct ConfigEntry {
 fn why_refused(tree: &Path, arch: &str, name: &str, wanted: &str, config: &Options) -> String {
     let mut entries = Vec::new();
     collect_entries((tree, arch), tree, &mut entries);
-    let own: Vec<&ConfigEntry> = entries.iter().filter(|entry| entry.name == name).collect();
-    if own.is_empty() {
+    let definitions: Vec<&ConfigEntry> =
+        entries.iter().filter(|entry| entry.name == name).collect();
+    if definitions.is_empty() {
         let near = nearest(name, entries.iter().map(|entry| entry.name.as_str()));
         let near = near.map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
         return format!(
@@ -282,32 +283,32 @@ fn why_refused(tree: &Path, arch: &str, name: &str, wanted: &str, config: &Optio
     if wanted == "n" && !by.is_empty() {
         return format!("it is selected by {}; turn that off too", by.join(", "));
     }
-    let place = &own[0].place;
-    if own.iter().any(|entry| entry.is_bool) && !matches!(wanted, "y" | "n") {
-        return format!("it can only be y or n ({place})");
+    let location = &definitions[0].place;
+    if definitions.iter().any(|entry| entry.is_bool) && !matches!(wanted, "y" | "n") {
+        return format!("it can only be y or n ({location})");
     }
     let depends: Vec<&str> =
-        own.iter().flat_map(|entry| entry.depends.iter().map(String::as_str)).collect();
-    match (depends.is_empty(), own.iter().any(|entry| entry.has_prompt)) {
-        (false, _) => unmet_dependency(&depends.join(" && "), place, config),
+        definitions.iter().flat_map(|entry| entry.depends.iter().map(String::as_str)).collect();
+    match (depends.is_empty(), definitions.iter().any(|entry| entry.has_prompt)) {
+        (false, _) => unmet_dependency(&depends.join(" && "), location, config),
         (true, false) => {
-            format!("it cannot be set directly: another option must select it ({place})")
+            format!("it cannot be set directly: another option must select it ({location})")
         }
         (true, true) => {
-            format!("a menu or `if` around it is off, or the value is out of range; see {place}")
+            format!("a menu or `if` around it is off, or the value is out of range; see {location}")
         }
     }
 }
 
 /// Message that names the part of a dependency that is not met.
-fn unmet_dependency(expression: &str, place: &str, config: &Options) -> String {
+fn unmet_dependency(expression: &str, location: &str, config: &Options) -> String {
     let unset = unset_symbols(expression, config);
     let missing = match &unset[..] {
         [] => "; change those options too".into(),
-        [one] => format!(", but {one} is not set; set {one} too"),
+        [symbol] => format!(", but {symbol} is not set; set {symbol} too"),
         several => format!(", but {} are not set; set those that it needs", several.join(" and ")),
     };
-    format!("it depends on {} ({place}){missing}", escape(expression))
+    format!("it depends on {} ({location}){missing}", escape(expression))
 }
 
 /// The symbols of an expression that are not set.
@@ -432,8 +433,8 @@ mod tests {
         let names: Vec<&str> = elements.iter().map(|element| element.name.as_str()).collect();
         assert_eq!(names, ["CONFIG_Z=y", "CONFIG_NEW=m", "CONFIG_HZ=100", "CONFIG_ONLY=n"]);
         assert_eq!(elements[2].title, "instead of 250");
-        let whole = Options::read(&with_options(base, &elements).unwrap()).unwrap();
-        assert!(whole.unlike(&Options::read(change).unwrap()).is_empty());
+        let merged = Options::read(&with_options(base, &elements).unwrap()).unwrap();
+        assert!(merged.unlike(&Options::read(change).unwrap()).is_empty());
         assert!(options_between(base, base).unwrap().is_empty());
         let half = with_options(base, &elements[..2]).unwrap();
         assert!(half.contains("CONFIG_NEW=m\n") && half.contains("CONFIG_HZ=250\n"), "{half}");

@@ -47,17 +47,17 @@ pub struct TestTree {
 impl TestTree {
     /// A work tree of git with one commit.
     pub fn new() -> TestTree {
-        let place = TestTree { dir: TempDir::new().unwrap(), notes: Vec::new().into() };
-        fs::create_dir_all(place.tree().join("kernel")).unwrap();
-        place.write("Makefile", MAKEFILE);
-        place.write("Kconfig", "config LOST\n\tbool \"lost\"\n\tdepends on FOUND\n");
-        place.write("kernel/sys.c", "int base;\n");
-        place.write(".gitignore", "*.o\n");
-        fs::write(place.tree().join("image"), bzimage("6.12 tiny", 64)).unwrap();
+        let fixture = TestTree { dir: TempDir::new().unwrap(), notes: Vec::new().into() };
+        fs::create_dir_all(fixture.tree().join("kernel")).unwrap();
+        fixture.write("Makefile", MAKEFILE);
+        fixture.write("Kconfig", "config LOST\n\tbool \"lost\"\n\tdepends on FOUND\n");
+        fixture.write("kernel/sys.c", "int base;\n");
+        fixture.write(".gitignore", "*.o\n");
+        fs::write(fixture.tree().join("image"), bzimage("6.12 tiny", 64)).unwrap();
         for arguments in [&["init", "-q"][..], &["add", "-A"], &["commit", "-q", "-m", "first"]] {
-            place.git(arguments);
+            fixture.git(arguments);
         }
-        place
+        fixture
     }
 
     pub fn tree(&self) -> PathBuf {
@@ -130,61 +130,61 @@ pub fn ends_with(kernel: &Kernel, text: &str) -> bool {
 
 #[test]
 fn the_same_source_is_built_once_whatever_it_is_called() {
-    let place = TestTree::new();
-    let first = place.obtain(&place.source()).unwrap();
+    let fixture = TestTree::new();
+    let first = fixture.obtain(&fixture.source()).unwrap();
     assert!(ends_with(&first, "int base;"), "{first:?}");
     assert_eq!(first.identity.release.as_deref(), Some("6.12"));
     assert!(first.config.is_some());
-    let again = place.obtain(&place.source()).unwrap();
-    let by_revision = place.obtain(&place.revision("HEAD")).unwrap();
+    let again = fixture.obtain(&fixture.source()).unwrap();
+    let by_revision = fixture.obtain(&fixture.revision("HEAD")).unwrap();
     assert_eq!((&again, by_revision.identity.sha256), (&first, first.identity.sha256.clone()));
-    assert_eq!(place.builds(), 1);
-    let other = Subject { config: vec!["CONFIG_NET=n".into()], ..place.source() };
-    place.obtain(&other).unwrap();
-    assert_eq!(place.builds(), 2);
+    assert_eq!(fixture.builds(), 1);
+    let other = Subject { config: vec!["CONFIG_NET=n".into()], ..fixture.source() };
+    fixture.obtain(&other).unwrap();
+    assert_eq!(fixture.builds(), 2);
 }
 
 #[test]
 fn an_option_is_refused_before_anything_is_built() {
-    let place = TestTree::new();
-    let with = |option: &str| Subject { config: vec![option.into()], ..place.source() };
-    let cache = place.dir.path().join("cache");
+    let fixture = TestTree::new();
+    let with = |option: &str| Subject { config: vec![option.into()], ..fixture.source() };
+    let cache = fixture.dir.path().join("cache");
     let refused = check(&with("CONFIG_LOTS=y"), &cache, &SILENT).err();
     assert!(refused.is_none(), "the makefile of this tree accepts it: {refused:?}");
     let error = check(&with("CONFIG_LOST=y"), &cache, &SILENT).unwrap_err().to_string();
     assert!(error.contains("CONFIG_LOST=y") && error.contains("depends on FOUND"), "{error}");
-    assert_eq!(place.builds(), 0);
+    assert_eq!(fixture.builds(), 0);
 }
 
 #[test]
 fn kconfig_runs_again_only_if_its_inputs_change() {
-    let place = TestTree::new();
-    let off = Subject { config: vec!["CONFIG_NET=n".into()], ..place.source() };
-    place.obtain(&off).unwrap();
-    place.write("kernel/sys.c", "int other;\n");
-    place.obtain(&off).unwrap();
-    assert_eq!((place.asked(), place.builds()), (1, 2));
-    place.write("Kconfig", "config OTHER\n");
-    place.obtain(&off).unwrap();
-    assert_eq!((place.asked(), place.builds()), (2, 3));
+    let fixture = TestTree::new();
+    let off = Subject { config: vec!["CONFIG_NET=n".into()], ..fixture.source() };
+    fixture.obtain(&off).unwrap();
+    fixture.write("kernel/sys.c", "int other;\n");
+    fixture.obtain(&off).unwrap();
+    assert_eq!((fixture.asked(), fixture.builds()), (1, 2));
+    fixture.write("Kconfig", "config OTHER\n");
+    fixture.obtain(&off).unwrap();
+    assert_eq!((fixture.asked(), fixture.builds()), (2, 3));
     // The base has CONFIG_NET=y already: Kconfig runs, and make does not.
-    place.obtain(&place.source()).unwrap();
-    place.obtain(&Subject { config: vec!["CONFIG_NET=y".into()], ..place.source() }).unwrap();
-    assert_eq!((place.asked(), place.builds()), (4, 4));
+    fixture.obtain(&fixture.source()).unwrap();
+    fixture.obtain(&Subject { config: vec!["CONFIG_NET=y".into()], ..fixture.source() }).unwrap();
+    assert_eq!((fixture.asked(), fixture.builds()), (4, 4));
 }
 
 #[test]
 fn a_directory_is_built_as_it_is_and_a_revision_as_committed() {
-    let place = TestTree::new();
-    place.write("kernel/sys.c", "int dirty;\n");
-    place.write("kernel/sys.o", "ignored by .gitignore");
-    let source = place.obtain(&place.source()).unwrap();
+    let fixture = TestTree::new();
+    fixture.write("kernel/sys.c", "int dirty;\n");
+    fixture.write("kernel/sys.o", "ignored by .gitignore");
+    let source = fixture.obtain(&fixture.source()).unwrap();
     assert!(ends_with(&source, "int dirty;"));
-    assert!(ends_with(&place.obtain(&place.revision("HEAD")).unwrap(), "int base;"));
-    let patch = place.patch("int dirty;", "int patched;");
-    let patched = Subject { patches: vec![patch], ..place.source() };
-    assert!(ends_with(&place.obtain(&patched).unwrap(), "int patched;"));
-    assert!(ends_with(&place.obtain(&place.source()).unwrap(), "int dirty;"));
+    assert!(ends_with(&fixture.obtain(&fixture.revision("HEAD")).unwrap(), "int base;"));
+    let patch = fixture.patch("int dirty;", "int patched;");
+    let patched = Subject { patches: vec![patch], ..fixture.source() };
+    assert!(ends_with(&fixture.obtain(&patched).unwrap(), "int patched;"));
+    assert!(ends_with(&fixture.obtain(&fixture.source()).unwrap(), "int dirty;"));
 }
 
 /// A file of `tests/data/patches`.
@@ -195,8 +195,8 @@ fn mailed(name: &str) -> PathBuf {
 /// git applies each of these to the same file, and gets what git itself got when it made them.
 #[test]
 fn a_series_is_applied_however_it_was_mailed() {
-    let place = TestTree::new();
-    fs::copy(mailed("base.txt"), place.tree().join("kernel/sys.c")).unwrap();
+    let fixture = TestTree::new();
+    fs::copy(mailed("base.txt"), fixture.tree().join("kernel/sys.c")).unwrap();
     let expected = fs::read_to_string(mailed("patched.txt")).unwrap();
     let start = &expected[..60];
     let mut trees = BTreeSet::new();
@@ -216,26 +216,26 @@ fn a_series_is_applied_however_it_was_mailed() {
         "thread.mbx",
     ] {
         let patches = vec![mailed(name).display().to_string()];
-        let kernel = place.obtain(&Subject { patches, ..place.source() }).unwrap();
+        let kernel = fixture.obtain(&Subject { patches, ..fixture.source() }).unwrap();
         assert!(ends_with(&kernel, start), "{name}");
         trees.insert(kernel.identity.source);
     }
     // All mails give one tree: every byte of the file is the same.
-    assert_eq!((trees.len(), place.builds()), (1, 1), "{trees:?}");
-    let lane = place.dir.path().join("cache/builds/lanes/0/source/kernel/sys.c");
+    assert_eq!((trees.len(), fixture.builds()), (1, 1), "{trees:?}");
+    let lane = fixture.dir.path().join("cache/builds/lanes/0/source/kernel/sys.c");
     assert_eq!(fs::read_to_string(lane).unwrap(), expected);
 }
 
 #[test]
 fn a_file_that_is_no_patch_is_refused_before_the_tree_is_read() {
-    let place = TestTree::new();
+    let fixture = TestTree::new();
     let refused = |patch: &Path| {
         let patches = vec![patch.display().to_string()];
         // No such tree: the patch is looked at first.
         let subject = Subject { patches, ..Subject::new("src:/no/such/tree", "") };
-        let cache = place.dir.path().join("cache");
+        let cache = fixture.dir.path().join("cache");
         let by_name = check_names(&subject, &cache, &SILENT).unwrap_err().to_string();
-        assert_eq!(place.fail(&subject).to_string(), by_name);
+        assert_eq!(fixture.fail(&subject).to_string(), by_name);
         by_name
     };
     let missing = refused(Path::new("no-such.patch"));
@@ -246,56 +246,56 @@ fn a_file_that_is_no_patch_is_refused_before_the_tree_is_read() {
     assert!(refused(&mailed("project.diff")).contains("it changes src/main.rs"));
     // A patch of a series that does not apply is named.
     let patches = vec![mailed("b4.mbx").display().to_string()];
-    let error = place.fail(&Subject { patches, ..place.source() }).to_string();
+    let error = fixture.fail(&Subject { patches, ..fixture.source() }).to_string();
     assert!(error.contains("b4.mbx (1/2 kernel/sys: answer größere Zahlen) does not"), "{error}");
 }
 
 #[test]
 fn files_of_a_build_or_of_ktax_are_not_source() {
-    let place = TestTree::new();
-    fs::remove_dir_all(place.tree().join(".git")).unwrap();
-    let before = place.obtain(&place.source()).unwrap();
+    let fixture = TestTree::new();
+    fs::remove_dir_all(fixture.tree().join(".git")).unwrap();
+    let before = fixture.obtain(&fixture.source()).unwrap();
     for file in ["ktax-1/plan.json", "search/bounds/plan.json", "kernel/sys.o"] {
-        let path = place.tree().join(file);
+        let path = fixture.tree().join(file);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, "{}").unwrap();
     }
-    assert_eq!(place.obtain(&place.source()).unwrap(), before);
+    assert_eq!(fixture.obtain(&fixture.source()).unwrap(), before);
     // The .gitignore of a package names everything; nothing is left out then.
-    place.write(".gitignore", "/*\n");
-    let whole = place.obtain(&place.source()).unwrap();
-    place.write(".config", "CONFIG_A=y\n");
-    assert_eq!(place.obtain(&place.source()).unwrap(), whole);
-    place.write("kernel/sys.c", "int seen;\n");
-    assert!(ends_with(&place.obtain(&place.source()).unwrap(), "int seen;"));
+    fixture.write(".gitignore", "/*\n");
+    let unignored = fixture.obtain(&fixture.source()).unwrap();
+    fixture.write(".config", "CONFIG_A=y\n");
+    assert_eq!(fixture.obtain(&fixture.source()).unwrap(), unignored);
+    fixture.write("kernel/sys.c", "int seen;\n");
+    assert!(ends_with(&fixture.obtain(&fixture.source()).unwrap(), "int seen;"));
 }
 
 #[test]
 fn the_commits_between_two_revisions_are_listed_in_order() {
-    let place = TestTree::new();
+    let fixture = TestTree::new();
     let subjects = ["second", "", "\u{1b}[2Jfourth"];
     for subject in subjects {
         let commit = ["commit", "-q", "--allow-empty", "--allow-empty-message", "-m", subject];
-        place.git(&commit);
+        fixture.git(&commit);
     }
-    let (_, all) = commits(&place.tree(), "HEAD~3", "HEAD").unwrap();
-    assert_eq!(all.iter().map(|one| one.title.as_str()).collect::<Vec<_>>(), subjects);
-    let (_, upto) = commits(&place.tree(), "HEAD~3", "HEAD~1").unwrap();
-    assert_eq!(upto, all[..2]);
-    let error = commits(&place.tree(), "HEAD", "HEAD~1").unwrap_err();
+    let (_, listed) = commits(&fixture.tree(), "HEAD~3", "HEAD").unwrap();
+    assert_eq!(listed.iter().map(|commit| commit.title.as_str()).collect::<Vec<_>>(), subjects);
+    let (_, upto) = commits(&fixture.tree(), "HEAD~3", "HEAD~1").unwrap();
+    assert_eq!(upto, listed[..2]);
+    let error = commits(&fixture.tree(), "HEAD", "HEAD~1").unwrap_err();
     assert_eq!(error.message(), "HEAD is not a first-parent ancestor of HEAD~1");
 }
 
 #[test]
 fn the_tree_and_repository_of_the_user_do_not_change() {
-    let place = TestTree::new();
-    place.write("kernel/sys.c", "int dirty;\n");
-    let before = state(&place.tree());
-    let patch = place.patch("int dirty;", "int patched;");
-    place.obtain(&place.source()).unwrap();
-    place.obtain(&place.revision("HEAD")).unwrap();
-    place.obtain(&Subject { patches: vec![patch], ..place.source() }).unwrap();
-    let after = state(&place.tree());
+    let fixture = TestTree::new();
+    fixture.write("kernel/sys.c", "int dirty;\n");
+    let before = state(&fixture.tree());
+    let patch = fixture.patch("int dirty;", "int patched;");
+    fixture.obtain(&fixture.source()).unwrap();
+    fixture.obtain(&fixture.revision("HEAD")).unwrap();
+    fixture.obtain(&Subject { patches: vec![patch], ..fixture.source() }).unwrap();
+    let after = state(&fixture.tree());
     let changed: Vec<_> =
         after.iter().filter(|file| !before.contains(file)).map(|f| &f.0).collect();
     assert!(changed.is_empty() && after.len() == before.len(), "{changed:?}");
@@ -304,74 +304,74 @@ fn the_tree_and_repository_of_the_user_do_not_change() {
 /// Every file below, with its content and time. Objects have no time here: git refreshes the time
 /// of an object that it finds instead of writing it.
 fn state(dir: &Path) -> Vec<(PathBuf, Vec<u8>, Option<SystemTime>)> {
-    let mut all = Vec::new();
+    let mut files = Vec::new();
     for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
         let (path, metadata) = (entry.path(), entry.metadata().unwrap());
         match metadata.is_dir() {
-            true => all.extend(state(&path)),
+            true => files.extend(state(&path)),
             false => {
                 let is_object = path.components().any(|part| part.as_os_str() == "objects");
                 let time = (!is_object).then(|| metadata.modified().unwrap());
-                all.push((path.clone(), fs::read(&path).unwrap(), time));
+                files.push((path.clone(), fs::read(&path).unwrap(), time));
             }
         }
     }
-    all.sort();
-    all
+    files.sort();
+    files
 }
 
 #[test]
 fn a_build_that_fails_says_why() {
-    let place = TestTree::new();
-    let error = place.fail(&place.revision("no-such"));
+    let fixture = TestTree::new();
+    let error = fixture.fail(&fixture.revision("no-such"));
     assert!(error.message().ends_with(" has no revision no-such"), "{error}");
-    let empty = Subject::new(&format!("src:{}", place.dir.path().display()), "");
-    assert!(place.fail(&empty).message().contains(" is not a kernel tree: "));
-    let patch = place.patch("int other;", "int patched;");
-    let error = place.fail(&Subject { patches: vec![patch], ..place.source() }).to_string();
+    let empty = Subject::new(&format!("src:{}", fixture.dir.path().display()), "");
+    assert!(fixture.fail(&empty).message().contains(" is not a kernel tree: "));
+    let patch = fixture.patch("int other;", "int patched;");
+    let error = fixture.fail(&Subject { patches: vec![patch], ..fixture.source() }).to_string();
     assert!(error.contains(" does not apply to src:") && error.contains("sys.c"), "{error}");
-    let lost = Subject { config: vec!["CONFIG_LOST=y".into()], ..place.source() };
-    let error = place.fail(&lost).to_string();
+    let lost = Subject { config: vec!["CONFIG_LOST=y".into()], ..fixture.source() };
+    let error = fixture.fail(&lost).to_string();
     assert!(error.contains("CONFIG_LOST=y and sets it to n: it depends on FOUND"), "{error}");
-    place.write("kernel/sys.c", "error\n");
-    let error = place.fail(&place.source());
+    fixture.write("kernel/sys.c", "error\n");
+    let error = fixture.fail(&fixture.source());
     assert_eq!(error.blame, Blame::Guest);
     let why = crate::why_unbuilt(&error).unwrap();
     assert!(why.starts_with("it does not build: kernel/sys.c:1: error: as asked"), "{error}");
     // The next build uses the lane of the failed one.
-    place.write("kernel/sys.c", "int mended;\n");
-    assert!(ends_with(&place.obtain(&place.source()).unwrap(), "int mended;"));
+    fixture.write("kernel/sys.c", "int mended;\n");
+    assert!(ends_with(&fixture.obtain(&fixture.source()).unwrap(), "int mended;"));
 }
 
 #[test]
 fn a_cancelled_build_stops_at_once_and_the_next_one_continues() {
-    let place = TestTree::new();
-    place.write("kernel/sys.c", "int slow;\n");
+    let fixture = TestTree::new();
+    fixture.write("kernel/sys.c", "int slow;\n");
     // make holds the lock too, so the next build shows that all of make has stopped.
-    assert!(place.obtain_until(&place.source(), &|| true).unwrap_err().is_cancelled());
-    place.write("kernel/sys.c", "int quick;\n");
-    assert!(ends_with(&place.obtain(&place.source()).unwrap(), "int quick;"));
+    assert!(fixture.obtain_until(&fixture.source(), &|| true).unwrap_err().is_cancelled());
+    fixture.write("kernel/sys.c", "int quick;\n");
+    assert!(ends_with(&fixture.obtain(&fixture.source()).unwrap(), "int quick;"));
 }
 
 #[test]
 fn a_full_disk_is_not_an_error_of_the_source() {
-    let place = TestTree::new();
-    place.write("kernel/sys.c", "int full;\n");
-    let error = place.fail(&place.source());
+    let fixture = TestTree::new();
+    fixture.write("kernel/sys.c", "int full;\n");
+    let error = fixture.fail(&fixture.source());
     assert!(error.message().starts_with("cannot build: "), "{error}");
     assert_eq!((error.blame, error.kind), (Blame::Host, ErrorKind::Other));
 }
 
 #[test]
 fn a_configuration_begins_with_the_start_that_was_named() {
-    let place = TestTree::new();
-    let fragment = place.dir.path().join("fragment");
+    let fixture = TestTree::new();
+    let fragment = fixture.dir.path().join("fragment");
     fs::write(&fragment, "# of a distribution\nCONFIG_OF_FILE=m\n").unwrap();
     let config = |start: &str| {
         let wanted = vec!["CONFIG_OWN=y".into()];
         let start_config = Some(start.to_owned());
-        let subject = Subject { config: wanted, start_config, ..place.source() };
-        fs::read_to_string(place.obtain(&subject).unwrap().config.unwrap()).unwrap()
+        let subject = Subject { config: wanted, start_config, ..fixture.source() };
+        fs::read_to_string(fixture.obtain(&subject).unwrap().config.unwrap()).unwrap()
     };
     assert!(config("base").contains("CONFIG_BLK_DEV_INITRD=y\n"));
     assert_eq!(config("defconfig"), "CONFIG_OF_ARCH=y\nCONFIG_OWN=y\n");
@@ -381,29 +381,29 @@ fn a_configuration_begins_with_the_start_that_was_named() {
 
 #[test]
 fn a_package_is_refused_for_another_architecture() {
-    let place = TestTree::new();
+    let fixture = TestTree::new();
     let subject = Subject::new("debian:cloud-amd64", "");
-    let cache = place.dir.path().join("cache");
+    let cache = fixture.dir.path().join("cache");
     for (target, name) in [(Target::E500V2, "powerpc"), (Target::RISCV64, "riscv64")] {
         let error = obtain_for(&target, &subject, &cache, &SILENT).unwrap_err();
         let problem = format!("but a kernel for {name} is needed");
         assert!(error.message().ends_with(&problem), "{error}");
     }
-    let error = obtain_for(&Target::ARM64, &place.source(), &cache, &SILENT).unwrap_err();
+    let error = obtain_for(&Target::ARM64, &fixture.source(), &cache, &SILENT).unwrap_err();
     assert!(error.to_string().contains("`debian:cloud-arm64`"), "{error}");
 }
 
 #[test]
 fn a_prebuilt_kernel_takes_no_options() {
-    let place = TestTree::new();
+    let fixture = TestTree::new();
     let subject =
         Subject { config: vec!["CONFIG_A=y".into()], ..Subject::new("/boot/vmlinuz", "") };
-    let error = place.obtain(&subject).unwrap_err();
+    let error = fixture.obtain(&subject).unwrap_err();
     assert!(error.message().starts_with("/boot/vmlinuz is a prebuilt kernel: "), "{error}");
 }
 
-fn cache(place: &TestTree) -> PathBuf {
-    place.dir.path().join("cache")
+fn cache(fixture: &TestTree) -> PathBuf {
+    fixture.dir.path().join("cache")
 }
 
 /// Removes what there is of one kind, as a cleaner does that finds it unused for longest.
@@ -428,14 +428,14 @@ fn wait_for_children(cache: &Path) {
 
 #[test]
 fn what_was_removed_is_made_again_whatever_is_still_there() {
-    let place = TestTree::new();
-    let cache = cache(&place);
-    let first = place.obtain(&place.source()).unwrap().identity.sha256;
+    let fixture = TestTree::new();
+    let cache = cache(&fixture);
+    let first = fixture.obtain(&fixture.source()).unwrap().identity.sha256;
     wait_for_children(&cache);
     clean(&cache, Budget::Bytes(0), true).unwrap();
     assert_eq!(survey(&cache).bytes(), 0);
-    let again = place.obtain(&place.source()).unwrap();
-    assert_eq!((again.identity.sha256, place.builds()), (first, 2));
+    let again = fixture.obtain(&fixture.source()).unwrap();
+    assert_eq!((again.identity.sha256, fixture.builds()), (first, 2));
     for (version, kind) in [CacheKind::SourceTrees, CacheKind::Lane, CacheKind::Kernel]
         .into_iter()
         .chain([CacheKind::SourceTrees, CacheKind::Lane])
@@ -443,21 +443,21 @@ fn what_was_removed_is_made_again_whatever_is_still_there() {
     {
         remove(&cache, kind);
         let text = format!("int version{version};");
-        place.write("kernel/sys.c", &format!("{text}\n"));
-        let patch = place.patch(&text, "int patched;");
-        assert!(ends_with(&place.obtain(&place.source()).unwrap(), &text), "{kind:?}");
-        let patched = ktax_model::Subject { patches: vec![patch], ..place.source() };
-        assert!(ends_with(&place.obtain(&patched).unwrap(), "int patched;"), "{kind:?}");
+        fixture.write("kernel/sys.c", &format!("{text}\n"));
+        let patch = fixture.patch(&text, "int patched;");
+        assert!(ends_with(&fixture.obtain(&fixture.source()).unwrap(), &text), "{kind:?}");
+        let patched = ktax_model::Subject { patches: vec![patch], ..fixture.source() };
+        assert!(ends_with(&fixture.obtain(&patched).unwrap(), "int patched;"), "{kind:?}");
     }
     // The user's own files are no part of the cache.
-    assert!(place.tree().join("kernel/sys.c").exists());
+    assert!(fixture.tree().join("kernel/sys.c").exists());
 }
 
 #[test]
 fn a_build_that_runs_keeps_its_lane_and_its_trees() {
-    let place = TestTree::new();
-    let cache = cache(&place);
-    place.write("kernel/sys.c", "int slow;\n");
+    let fixture = TestTree::new();
+    let cache = cache(&fixture);
+    fixture.write("kernel/sys.c", "int slow;\n");
     let cleaned = Cell::new(0);
     let clean_meanwhile = || {
         // The question is asked once more when the build has ended.
@@ -474,7 +474,7 @@ fn a_build_that_runs_keeps_its_lane_and_its_trees() {
         }
         false
     };
-    place.obtain_until(&place.source(), &clean_meanwhile).unwrap_err();
+    fixture.obtain_until(&fixture.source(), &clean_meanwhile).unwrap_err();
     assert!(cleaned.get() > 1);
     wait_for_children(&cache);
     clean(&cache, Budget::Bytes(0), true).unwrap();

@@ -90,12 +90,12 @@ impl Trees {
         let mut apply = self.git(Some(&index), objects);
         apply.args(["apply", "--cached", "--whitespace=nowarn", &strip, "--"]).arg(&diff);
         if let Err(reason) = run_git(&mut apply)? {
-            let place = match patch.name.as_str() {
+            let suffix = match patch.name.as_str() {
                 "" => String::new(),
                 name => format!(" ({name})"),
             };
             let file = escape_path(file);
-            return Err(Error::user(format!("{file}{place} does not apply to {label}: {reason}"))
+            return Err(Error::user(format!("{file}{suffix} does not apply to {label}: {reason}"))
                 .next("rebase the patch, or give another source"));
         }
         self.write_tree(&index, tree.objects.clone())
@@ -112,9 +112,9 @@ impl Trees {
     /// One line for each file whose path is `wanted`, with the hash of its content.
     pub(super) fn list(&self, tree: &Tree, wanted: impl Fn(&str) -> bool) -> Result<String> {
         let mut list = self.git(None, tree.objects.as_deref());
-        let all = git_output(list.args(["ls-tree", "-r", &tree.id]), "list the tree")?;
+        let listing = git_output(list.args(["ls-tree", "-r", &tree.id]), "list the tree")?;
         let path = |line: &&str| line.split_once('\t').is_some_and(|(_, path)| wanted(path));
-        Ok(all.lines().filter(path).collect::<Vec<_>>().join("\n"))
+        Ok(listing.lines().filter(path).collect::<Vec<_>>().join("\n"))
     }
 
     /// The kernel version in the tree's Makefile, for example `6.12`; `0` if there is none.
@@ -191,15 +191,15 @@ impl Trees {
         let known = self.index_of(directory);
         let user_index = users.as_ref().and_then(|users| users.index.as_ref());
         drop(copy_index(user_index.unwrap_or(&known), &index));
-        let whole = users.is_none() && leaves_out_everything(directory);
+        let is_all_ignored = users.is_none() && leaves_out_everything(directory);
         let objects = users.map(|users| users.objects);
         let add = |index: &Path| {
             let mut add = self.git(Some(index), objects.as_deref());
             add.arg("--work-tree").arg(directory).args(["add", "--all"]);
-            add.args(whole.then_some("--force")).arg(".").current_dir(directory);
+            add.args(is_all_ignored.then_some("--force")).arg(".").current_dir(directory);
             add.args(result_directories(directory).map(|name| exclude_pathspec(&name)));
             add.args(
-                whole
+                is_all_ignored
                     .then_some(BUILD_OUTPUTS)
                     .into_iter()
                     .flatten()
