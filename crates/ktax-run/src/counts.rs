@@ -62,7 +62,7 @@ impl Boots for CountsBoots<'_> {
             0 | 1 if plan.workloads.len() <= 1 => first,
             _ => {
                 let rows = plan.asked.guest.programs.iter().map(UserProgram::row);
-                let others = rows.enumerate().map(|(place, row)| (row, script(Some(place))));
+                let others = rows.enumerate().map(|(index, row)| (row, script(Some(index))));
                 by_order(&first, others)
             }
         }
@@ -125,7 +125,7 @@ impl CountsBoots<'_> {
             layout: plan.layouts[step.layout].clone(),
             modules: self.modules.get(step.side).clone(),
             beside: programs.beside.clone(),
-            program: program.and_then(|place| programs.programs.get(place)).cloned(),
+            program: program.and_then(|index| programs.programs.get(index)).cloned(),
         }
     }
 }
@@ -150,11 +150,11 @@ impl ReadyBoot<Sample> for CountsBoot<'_> {
     fn run(&self, row: usize, order: &str) -> Result<Made<Sample>, Stop> {
         let workload = &self.plan.workloads[row];
         let program = self.plan.program_of(&workload.row);
-        let own = match program == self.program {
+        let alone = match program == self.program {
             true => None,
             false => Some(self.boots.frozen(self.plan, &self.step, program)?),
         };
-        let frozen = own.as_ref().unwrap_or(&self.frozen);
+        let frozen = alone.as_ref().unwrap_or(&self.frozen);
         let run = || match workload.region {
             Region::Marked => frozen.run(order),
             Region::Boot => frozen.run_boot(order),
@@ -215,8 +215,8 @@ pub fn traced(
 /// module 1.parameters: Invalid argument`.
 fn guest_message(message: &str, modules: &[String]) -> String {
     let module_error = message.strip_prefix("to load module ").and_then(|rest| {
-        let (place, reason) = rest.split_once(".parameters: ")?;
-        Some((modules.get(place.parse::<usize>().ok()?)?, reason))
+        let (index, reason) = rest.split_once(".parameters: ")?;
+        Some((modules.get(index.parse::<usize>().ok()?)?, reason))
     });
     match module_error {
         Some((name, reason)) => format!("the module {name} cannot be loaded: {reason}"),

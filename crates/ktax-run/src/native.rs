@@ -99,11 +99,11 @@ fn missing_files_text(missing: &[String]) -> String {
     match missing.len() {
         0 => String::new(),
         1 => format!("; the guest lacks {shown}, which is on this machine: {next}"),
-        all if all <= MOST_SHOWN => {
+        count if count <= MOST_SHOWN => {
             format!("; the guest lacks {shown}, which are on this machine: {next}")
         }
-        all => {
-            let more = all - MOST_SHOWN;
+        count => {
+            let more = count - MOST_SHOWN;
             format!("; the guest lacks {shown} and {more} more, which are on this machine: {next}")
         }
     }

@@ -274,14 +274,14 @@ impl RunDir<TimesPlan> {
     }
 
     fn numbered<T: DeserializeOwned>(&self, dir: &str, index: fn(&T) -> u32) -> Result<Vec<T>> {
-        let mut all = Vec::new();
+        let mut items = Vec::new();
         loop {
-            let path = self.path(dir, all.len() as u32);
+            let path = self.path(dir, items.len() as u32);
             match read_json::<T>(&path)? {
-                None => return Ok(all),
-                Some(one) if index(&one) as usize == all.len() => all.push(one),
-                Some(one) => {
-                    let reason = format!("it is number {}", index(&one));
+                None => return Ok(items),
+                Some(item) if index(&item) as usize == items.len() => items.push(item),
+                Some(item) => {
+                    let reason = format!("it is number {}", index(&item));
                     return Err(damaged(&path, &reason));
                 }
             }
@@ -366,16 +366,16 @@ impl AnyRunDir {
 }
 
 /// Whether two plans differ only in their change.
-fn has_same_base(one: &PlanMethod, other: &PlanMethod) -> bool {
-    match (one, other) {
-        (PlanMethod::Counts(one), PlanMethod::Counts(other)) => {
+fn has_same_base(first: &PlanMethod, other: &PlanMethod) -> bool {
+    match (first, other) {
+        (PlanMethod::Counts(first), PlanMethod::Counts(other)) => {
             let mut other = other.clone();
-            other.asked.subjects.change = one.asked.subjects.change.clone();
-            other.kernels.change = one.kernels.change.clone();
-            other == *one
+            other.asked.subjects.change = first.asked.subjects.change.clone();
+            other.kernels.change = first.kernels.change.clone();
+            other == *first
         }
-        (PlanMethod::Guests(one), PlanMethod::Guests(other)) => {
-            GuestsPlan { change: one.change.clone(), ..other.clone() } == *one
+        (PlanMethod::Guests(first), PlanMethod::Guests(other)) => {
+            GuestsPlan { change: first.change.clone(), ..other.clone() } == *first
         }
         _ => false,
     }

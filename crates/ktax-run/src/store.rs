@@ -73,18 +73,18 @@ impl Store {
     /// or FIFOs, which readers refuse.
     fn sorted(&self, folder: &str) -> Result<Vec<PathBuf>, StoreError> {
         // Other files in the folder are not ktax's.
-        let is_one = |path: &PathBuf| {
+        let is_object = |path: &PathBuf| {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             let stem = name.strip_suffix(SUFFIX).unwrap_or_default();
             // Compared as text, because comparing paths part by part takes many times as long.
             is_sha256(stem) && path.as_os_str() == self.named(folder, stem).as_os_str()
         };
-        let mut all = Vec::new();
+        let mut paths = Vec::new();
         for dir in directories(&self.root().join(folder))? {
-            all.extend(entries(&dir)?.into_iter().map(|(path, _)| path).filter(is_one));
+            paths.extend(entries(&dir)?.into_iter().map(|(path, _)| path).filter(is_object));
         }
-        all.sort_unstable_by(|one, other| one.as_os_str().cmp(other.as_os_str()));
-        Ok(all)
+        paths.sort_unstable_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
+        Ok(paths)
     }
 
     /// Entries that stand where a folder of files should be and hide it, such as a link.
@@ -95,8 +95,8 @@ impl Store {
                 let name = path.file_name().unwrap_or_default().as_encoded_bytes();
                 name.len() == 2 && name.iter().all(u8::is_ascii_hexdigit)
             };
-            let all = entries(&self.root().join(folder))?.into_iter();
-            let blocked = all.filter(|(path, kind)| is_folder(path) && !kind.is_dir());
+            let found_entries = entries(&self.root().join(folder))?.into_iter();
+            let blocked = found_entries.filter(|(path, kind)| is_folder(path) && !kind.is_dir());
             found.extend(blocked.map(|(path, _)| path));
         }
         Ok(found)
@@ -163,22 +163,22 @@ impl Store {
 
 /// Directories in a directory; empty if that does not exist.
 fn directories(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
-    let all = entries(dir)?.into_iter();
-    Ok(all.filter(|(_, kind)| kind.is_dir()).map(|(path, _)| path).collect())
+    let found = entries(dir)?.into_iter();
+    Ok(found.filter(|(_, kind)| kind.is_dir()).map(|(path, _)| path).collect())
 }
 
 /// Entries of a directory with their types; empty if there is no directory.
 fn entries(dir: &Path) -> Result<Vec<(PathBuf, FileType)>, StoreError> {
     let failed = |error| StoreError::io("cannot read", dir)(error);
-    let all = match fs::read_dir(dir) {
+    let listing = match fs::read_dir(dir) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        all => all.map_err(failed)?,
+        listing => listing.map_err(failed)?,
     };
     let typed = |entry: io::Result<DirEntry>| {
         let entry = entry?;
         Ok((entry.path(), entry.file_type()?))
     };
-    all.map(typed).collect::<io::Result<_>>().map_err(failed)
+    listing.map(typed).collect::<io::Result<_>>().map_err(failed)
 }
 
 /// Bytes of a file; `None` if there is none. A file that is not regular is damaged.
@@ -356,10 +356,10 @@ impl Store {
 
     pub fn footprint(&self) -> Result<Footprint, StoreError> {
         let size = |path: &PathBuf| fs::metadata(path).map_or(0, |metadata| metadata.len());
-        let all = [self.objects()?, self.results()?, self.leftovers()?];
-        let [objects, results, others] = all.each_ref().map(Vec::len);
+        let lists = [self.objects()?, self.results()?, self.leftovers()?];
+        let [objects, results, others] = lists.each_ref().map(Vec::len);
         let [bytes, result_bytes, other_bytes] =
-            all.each_ref().map(|paths| paths.iter().map(size).sum());
+            lists.each_ref().map(|paths| paths.iter().map(size).sum());
         Ok(Footprint { objects, bytes, results, result_bytes, others, other_bytes })
     }
 }
@@ -372,9 +372,9 @@ impl Store {
 
     /// Keeps results that were made together. All get one time, so that their order does not depend
     /// on how long it takes to write them.
-    pub fn put_results(&self, all: impl IntoIterator<Item = Saved>) -> Result<(), StoreError> {
+    pub fn put_results(&self, results: impl IntoIterator<Item = Saved>) -> Result<(), StoreError> {
         let now = SystemTime::now();
-        all.into_iter().try_for_each(|saved| self.put_at(&saved, Some(now)).map(drop))
+        results.into_iter().try_for_each(|saved| self.put_at(&saved, Some(now)).map(drop))
     }
 
     fn put_at(&self, saved: &Saved, time: Option<SystemTime>) -> Result<bool, StoreError> {
@@ -423,8 +423,8 @@ impl Store {
         }
         let text = String::from_utf8(json).map_err(|error| error.to_string())?;
         // `read_results` returns at least one result.
-        let one = |mut all: Vec<Saved>| all.pop().ok_or(SavedError::Untagged);
-        Ok(read_results(&text).and_then(one))
+        let last = |mut results: Vec<Saved>| results.pop().ok_or(SavedError::Untagged);
+        Ok(read_results(&text).and_then(last))
     }
 }
 
@@ -457,7 +457,7 @@ impl Store {
 
     /// All names in their order, each with its subject. Files that are no tags are passed over.
     pub fn tags(&self) -> Result<Vec<(String, Tagged)>, StoreError> {
-        let mut all = Vec::new();
+        let mut tags = Vec::new();
         for path in self.files(TAGS)? {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             if !is_tag_name(name) || path != self.root().join(TAGS).join(name) {
@@ -465,10 +465,10 @@ impl Store {
             }
             let tagged = read(&path)?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
             let tagged = tagged.filter(|tagged: &Tagged| is_sha256(&tagged.kernel_sha256));
-            all.extend(tagged.map(|tagged| (name.to_owned(), tagged)));
+            tags.extend(tagged.map(|tagged| (name.to_owned(), tagged)));
         }
-        alphanumeric_sort::sort_slice_by_str_key(&mut all, |(name, _)| name.as_str());
-        Ok(all)
+        alphanumeric_sort::sort_slice_by_str_key(&mut tags, |(name, _)| name.as_str());
+        Ok(tags)
     }
 
     fn tag_path(&self, name: &str) -> Result<PathBuf, StoreError> {

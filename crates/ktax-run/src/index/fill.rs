@@ -77,8 +77,8 @@ impl Index {
             let read = |part: &mut [&IndexedFile]| -> Vec<_> {
                 part.iter().map(|file| read(store, &file.path)).collect()
             };
-            let all = in_parts(&mut batch.to_vec(), read);
-            for (file, entry) in batch.iter().zip(all.into_iter().flatten()) {
+            let found = in_parts(&mut batch.to_vec(), read);
+            for (file, entry) in batch.iter().zip(found.into_iter().flatten()) {
                 match entry {
                     Ok(entry) => entries.push((*file, entry)),
                     Err(error) => passed.push(error),
@@ -114,8 +114,8 @@ fn stored_file(path: PathBuf) -> Option<(String, IndexedFile)> {
 }
 
 fn read_stamps(db: &Connection, table: &str) -> rusqlite::Result<BTreeMap<String, String>> {
-    let mut all = db.prepare(&format!("SELECT object, stamp FROM {table}"))?;
-    all.query_map((), |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+    let mut statement = db.prepare(&format!("SELECT object, stamp FROM {table}"))?;
+    statement.query_map((), |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
 }
 
 fn forget_objects(db: &mut Connection, table: &str, gone: &[&String]) -> rusqlite::Result<()> {
@@ -134,8 +134,8 @@ fn forget_objects(db: &mut Connection, table: &str, gone: &[&String]) -> rusqlit
 }
 
 fn read_tags(db: &Connection) -> rusqlite::Result<BTreeSet<[String; 3]>> {
-    let mut all = db.prepare("SELECT name, kernel_sha256, boot_line FROM tag")?;
-    all.query_map((), |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))?.collect()
+    let mut statement = db.prepare("SELECT name, kernel_sha256, boot_line FROM tag")?;
+    statement.query_map((), |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))?.collect()
 }
 
 fn write_tags(db: &mut Connection, tags: &BTreeSet<[String; 3]>) -> rusqlite::Result<()> {

@@ -219,29 +219,29 @@ impl Index {
 
     /// Guest programs and QEMUs, those that measured last first; sizes are not filled in.
     pub fn instruments(&self) -> Result<Vec<Instrument>> {
-        let mut all: Vec<Instrument> = Vec::new();
-        for kept in self.kept()? {
+        let mut instruments: Vec<Instrument> = Vec::new();
+        for measurement in self.kept()? {
             let is_same = |instrument: &&mut Instrument| {
-                instrument.guest == kept.guest && instrument.qemu == kept.qemu
+                instrument.guest == measurement.guest && instrument.qemu == measurement.qemu
             };
-            match all.iter_mut().find(is_same) {
+            match instruments.iter_mut().find(is_same) {
                 Some(known) => {
-                    known.kept_at = known.kept_at.max(kept.kept_at);
-                    known.objects.push(kept.object);
+                    known.kept_at = known.kept_at.max(measurement.kept_at);
+                    known.objects.push(measurement.object);
                 }
-                None => all.push(Instrument {
-                    guest: kept.guest,
-                    qemu: kept.qemu,
-                    objects: vec![kept.object],
+                None => instruments.push(Instrument {
+                    guest: measurement.guest,
+                    qemu: measurement.qemu,
+                    objects: vec![measurement.object],
                     bytes: 0,
-                    kept_at: kept.kept_at,
+                    kept_at: measurement.kept_at,
                 }),
             }
         }
-        all.sort_by_key(|instrument| {
+        instruments.sort_by_key(|instrument| {
             (std::cmp::Reverse(instrument.kept_at), instrument.guest.clone())
         });
-        Ok(all)
+        Ok(instruments)
     }
 
     /// Names of the results that compare one of these kernels in one of these rows.
@@ -249,13 +249,13 @@ impl Index {
         const ALL: &str = "\
             SELECT DISTINCT result.object, alias.kernel_sha256, result.rows \
             FROM result JOIN alias ON alias.result = result.id ORDER BY result.object";
-        let all: Vec<[String; 3]> =
+        let rows: Vec<[String; 3]> =
             self.all(ALL, (), |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))?;
-        let is_of = |[_, sha256, rows]: &[String; 3]| {
+        let is_compared = |[_, sha256, rows]: &[String; 3]| {
             rows.lines().any(|row| measured.contains(&(sha256.clone(), row.to_owned())))
         };
         let mut found: Vec<String> =
-            all.into_iter().filter(is_of).map(|[object, ..]| object).collect();
+            rows.into_iter().filter(is_compared).map(|[object, ..]| object).collect();
         found.dedup();
         Ok(found)
     }
@@ -333,8 +333,8 @@ fn measurement(row: &Row<'_>) -> rusqlite::Result<StoredMeasurement> {
 
 /// Inserts a name in order, unless it is there.
 fn add(names: &mut Vec<String>, name: &str) {
-    if let Err(place) = names.binary_search_by(|known| known.as_str().cmp(name)) {
-        names.insert(place, name.to_owned());
+    if let Err(index) = names.binary_search_by(|known| known.as_str().cmp(name)) {
+        names.insert(index, name.to_owned());
     }
 }
 

@@ -88,7 +88,11 @@ pub(super) fn read_comparison(root: &Path) -> Result<Option<Comparison>> {
             .next(format!("make it again with `ktax analyse {again}`"))
     };
     let saved = read_results(&String::from_utf8_lossy(&text));
-    match saved.map_err(|error| refuse(&error.to_string()))?.pop().map(|one| one.result) {
+    match saved
+        .map_err(|error| refuse(&error.to_string()))?
+        .pop()
+        .map(|comparison| comparison.result)
+    {
         Some(SavedResult::Comparison(comparison)) => Ok(Some(*comparison)),
         _ => Err(refuse("it is not a comparison")),
     }

@@ -185,18 +185,18 @@ impl ProfileReader {
             let sums = format!("the functions add up to {sum}, the total is {total}");
             return Err(invalid(sums));
         }
-        let mut all = Counts::default();
-        lines.iter().for_each(|line| all += &line.counts);
+        let mut counts = Counts::default();
+        lines.iter().for_each(|line| counts += &line.counts);
         let CpuTime { work, wait, idle, .. } = parallel.sum();
         let is_alone = parallel == Parallel::default();
         let work = if is_alone { total } else { work };
-        let found = [total, all[Basic::Wait], all[Basic::Idle]];
+        let found = [total, counts[Basic::Wait], counts[Basic::Idle]];
         if found != [work, wait, idle] || !parallel.adds_up() {
             return Err(invalid("the times of its CPUs do not add up"));
         }
         let line_transfers =
             cache_lines.iter().fold(0_u64, |sum, line| sum.saturating_add(line.transfers));
-        if [all[Basic::Transfers], line_transfers] != [parallel.transfers.unwrap_or(0); 2] {
+        if [counts[Basic::Transfers], line_transfers] != [parallel.transfers.unwrap_or(0); 2] {
             let reason = "the transfers of its functions, or of its cache lines, are not all";
             return Err(invalid(reason));
         }
@@ -256,7 +256,7 @@ fn parse_cache_line(fields: &[&str]) -> Option<CacheLine> {
     let is_name = |name: &str| is_function_name(name) && name.len() <= 127;
     // Two variables may share a line.
     let is_named = match name.split_once(',') {
-        Some((one, other)) => memory.has_symbols() && is_name(one) && is_name(other),
+        Some((first, second)) => memory.has_symbols() && is_name(first) && is_name(second),
         None => is_name(name),
     };
     let (transfers, lines) = (decimal(transfers)?, decimal(lines)?);

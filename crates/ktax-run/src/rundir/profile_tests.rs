@@ -194,11 +194,12 @@ const OVER: &str = "ktax-profile\t1\napi\t4\nlimit\t1600000000\n\
 
 #[test]
 fn where_each_cpu_was_when_its_time_was_over_is_read() {
-    let place = |cpu, doing, function: &str| CpuPlace { cpu, doing, function: function.to_owned() };
+    let cpu_place =
+        |cpu, doing, function: &str| CpuPlace { cpu, doing, function: function.to_owned() };
     let cpus = vec![
-        place(0, Doing::Wait, "native_queued_spin_lock_slowpath"),
-        place(1, Doing::Work, "[user]"),
-        place(3, Doing::Idle, "native_safe_halt"),
+        cpu_place(0, Doing::Wait, "native_queued_spin_lock_slowpath"),
+        cpu_place(1, Doing::Work, "[user]"),
+        cpu_place(3, Doing::Idle, "native_safe_halt"),
     ];
     assert_eq!(parse(OVER), Err(ProfileError::Over { limit: 1_600_000_000, cpus }));
     // The limit counts even if something was counted before.
@@ -240,7 +241,8 @@ fn paths_are_read() {
         (path.depth, path.function.clone(), path.calls, path.counts[Basic::Instructions])
     };
     let expected = [(0, "entry", 1, 60), (1, "copy", 2, 20), (0, "tick", 1, 20)];
-    let expected = expected.map(|(depth, name, calls, own)| (depth, name.to_owned(), calls, own));
+    let expected = expected
+        .map(|(depth, name, calls, instructions)| (depth, name.to_owned(), calls, instructions));
     assert_eq!(paths.iter().map(columns).collect::<Vec<_>>(), expected);
     assert_eq!((paths[1].counts[Basic::RepIterations], paths[2].context), (30, Context::Interrupt));
     assert!(parsed.notes.is_empty());

@@ -171,15 +171,15 @@ pub(super) fn merge_texts(texts: &[&str]) -> MergedTexts {
         texts.iter().map(|text| text.split('\n').map(split_numbers).collect()).collect();
     let lines = common_lines(&parsed);
     let mut numbers: Vec<Vec<Option<Vec<u64>>>> = vec![vec![None; texts.len()]; lines.len()];
-    for (text, own) in parsed.into_iter().enumerate() {
-        let mut place = 0;
-        for (line, found) in own {
+    for (text, text_lines) in parsed.into_iter().enumerate() {
+        let mut index = 0;
+        for (line, found) in text_lines {
             // Every text's lines are among these, in their order.
-            while lines[place] != line {
-                place += 1;
+            while lines[index] != line {
+                index += 1;
             }
-            numbers[place][text] = Some(found);
-            place += 1;
+            numbers[index][text] = Some(found);
+            index += 1;
         }
     }
     MergedTexts { lines, columns: numbers.iter().map(|each| columns(each)).collect() }
@@ -208,21 +208,21 @@ fn columns(texts: &[Option<Vec<u64>>]) -> Vec<Column> {
 }
 
 /// Splits merged texts again; `texts` is their number.
-pub(super) fn split_texts(all: &MergedTexts, texts: usize) -> Vec<String> {
+pub(super) fn split_texts(merged: &MergedTexts, texts: usize) -> Vec<String> {
     let mut apart: Vec<Option<String>> = vec![None; texts];
-    for (line, columns) in all.lines.iter().zip(&all.columns) {
+    for (line, columns) in merged.lines.iter().zip(&merged.columns) {
         let values: Vec<Vec<Option<u64>>> =
             columns.iter().map(|column| column_values(column, texts)).collect();
-        for (text, whole) in apart.iter_mut().enumerate() {
+        for (text, output) in apart.iter_mut().enumerate() {
             if values.iter().any(|column| column[text].is_none()) {
                 continue;
             }
-            match whole {
-                Some(whole) => whole.push('\n'),
-                None => *whole = Some(String::new()),
+            match output {
+                Some(output) => output.push('\n'),
+                None => *output = Some(String::new()),
             }
             let numbers = values.iter().filter_map(|column| column[text]);
-            write_line(line, numbers, whole.get_or_insert_default());
+            write_line(line, numbers, output.get_or_insert_default());
         }
     }
     apart.into_iter().map(Option::unwrap_or_default).collect()
@@ -230,8 +230,8 @@ pub(super) fn split_texts(all: &MergedTexts, texts: usize) -> Vec<String> {
 
 /// The number in each text.
 fn column_values(column: &Column, texts: usize) -> Vec<Option<u64>> {
-    if let [all] = column.as_slice() {
-        return vec![all.map(|number| number as u64); texts];
+    if let [shared] = column.as_slice() {
+        return vec![shared.map(|number| number as u64); texts];
     }
     let mut first: Option<u64> = None;
     let value = |more: Option<i64>| {
@@ -246,11 +246,11 @@ fn column_values(column: &Column, texts: usize) -> Vec<Option<u64>> {
 
 /// Merges the lines of all texts, so that each text's lines are among them in their order.
 fn common_lines(texts: &[Vec<(String, Vec<u64>)>]) -> Vec<String> {
-    let mut all: Vec<String> = Vec::new();
+    let mut common: Vec<String> = Vec::new();
     for text in texts {
         let mut known: HashMap<&str, Vec<usize>> = HashMap::new();
-        for (place, shape) in all.iter().enumerate() {
-            known.entry(shape).or_default().push(place);
+        for (index, shape) in common.iter().enumerate() {
+            known.entry(shape).or_default().push(index);
         }
         let (mut merged, mut next) = (Vec::new(), 0);
         for (shape, _) in text {
@@ -259,16 +259,16 @@ fn common_lines(texts: &[Vec<(String, Vec<u64>)>]) -> Vec<String> {
                 .and_then(|places| places.iter().find(|places| **places >= next));
             match found {
                 Some(found) => {
-                    merged.extend_from_slice(&all[next..=*found]);
+                    merged.extend_from_slice(&common[next..=*found]);
                     next = found + 1;
                 }
                 None => merged.push(shape.clone()),
             }
         }
-        merged.extend_from_slice(&all[next..]);
-        all = merged;
+        merged.extend_from_slice(&common[next..]);
+        common = merged;
     }
-    all
+    common
 }
 
 /// Splits a line into the line with `#` for each number, and the numbers. A number that would be
@@ -293,18 +293,18 @@ fn split_numbers(line: &str) -> (String, Vec<u64>) {
     }
 }
 
-fn write_line(line: &str, mut numbers: impl Iterator<Item = u64>, whole: &mut String) {
+fn write_line(line: &str, mut numbers: impl Iterator<Item = u64>, text: &mut String) {
     if let Some(line) = line.strip_suffix('\n') {
-        return whole.push_str(line);
+        return text.push_str(line);
     }
     for (index, field) in line.split('\t').enumerate() {
         if index > 0 {
-            whole.push('\t');
+            text.push('\t');
         }
         match field {
             // Writing to a String cannot fail.
-            "#" => drop(numbers.next().map(|number| write!(whole, "{number}"))),
-            other => whole.push_str(other),
+            "#" => drop(numbers.next().map(|number| write!(text, "{number}"))),
+            other => text.push_str(other),
         }
     }
 }
@@ -317,18 +317,19 @@ mod tests {
     #[test]
     fn a_line_that_all_have_is_there_once() {
         let texts = ["a\t1\nfn\t5\tx\nend\n", "a\t1\nfn\t7\tx\nfn\t1\ty\nend\n"];
-        let all = merge_texts(&texts);
-        assert_eq!(all.lines, ["a\t#", "fn\t#\tx", "fn\t#\ty", "end", ""]);
-        let columns: Vec<Column> = all.columns.iter().map(|columns| columns[0].clone()).collect();
+        let merged = merge_texts(&texts);
+        assert_eq!(merged.lines, ["a\t#", "fn\t#\tx", "fn\t#\ty", "end", ""]);
+        let columns: Vec<Column> =
+            merged.columns.iter().map(|columns| columns[0].clone()).collect();
         let column_of_y = vec![None, Some(1)];
         assert_eq!(columns[..3], [vec![Some(1)], vec![Some(5), Some(2)], column_of_y]);
-        assert_eq!(split_texts(&all, 2), texts);
+        assert_eq!(split_texts(&merged, 2), texts);
     }
 
     /// A stored measurement is found under its name, and read.
     #[test]
     fn a_measurement_of_an_older_release_is_read() {
-        let of = concat!(
+        let measurand_json = concat!(
             r#"{"kernel_sha256":"ab","boot_line":"quiet","machine":"#,
             r#"{"cpu":"max","memory_mib":512},"#,
             r#""key":{"engine":"exact","qemu":"7.2","machine":"q35","cpu":"max","#,
@@ -341,11 +342,11 @@ mod tests {
                 "config_sha256": null, "arch": "x86_64", "format": "bzimage" },
             "subject": { "kernel": "k", "boot_line": "quiet", "modules": ["nf_tables"] },
             "guest": { "disk": { "fs": "ext4", "mib": 64 } }, "seed": 1, "layouts": []"#;
-        let measurement = format!(r#"{{ "format": 3, "of": {of}, {rest} }}"#);
+        let measurement = format!(r#"{{ "format": 3, "of": {measurand_json}, {rest} }}"#);
         let profiles = r#"{ "lines": [], "columns": [] }"#;
         let json = format!(r#"{{ "measurement": {measurement}, "profiles": {profiles} }}"#);
         let read = parse_measurement(json.as_bytes()).unwrap();
-        assert_eq!(object_name(&read.of), sha256(of));
+        assert_eq!(object_name(&read.of), sha256(measurand_json));
         assert_eq!(read.guest.modules, ["zram"]);
     }
 
@@ -358,8 +359,8 @@ mod tests {
             ),
         ) {
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-            let all = merge_texts(&texts);
-            prop_assert_eq!(split_texts(&all, texts.len()), texts);
+            let merged = merge_texts(&texts);
+            prop_assert_eq!(split_texts(&merged, texts.len()), texts);
         }
     }
 }
