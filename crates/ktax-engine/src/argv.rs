@@ -118,14 +118,14 @@ pub struct Slices {
 /// to init, so the padding moves the kernel's data and not the stack of the guest program.
 pub fn boot_line(request: &Request) -> String {
     let padding = "x".repeat(request.layout.padding as usize);
-    let own = "console=ttyS0 quiet nokaslr norandmaps panic=-1 oops=panic";
+    let engine = "console=ttyS0 quiet nokaslr norandmaps panic=-1 oops=panic";
     // The guest stops all CPUs but one before its freeze. When it starts them again, real ones
     // would need 10 ms each, and be asked whether their clocks agree: here all have one.
     let cpus = match request.machine.cpus {
         1 => String::new(),
         cpus => format!(" ktax.cpus={cpus} cpu_init_udelay=0 tsc=reliable"),
     };
-    format!("{own} ktax.pad={padding}{cpus} {}", request.boot_line).trim_end().to_owned()
+    format!("{engine} ktax.pad={padding}{cpus} {}", request.boot_line).trim_end().to_owned()
 }
 
 /// Arguments for a VM that boots until its freeze, with its memory in a file.
@@ -224,11 +224,11 @@ const ORDERS_ITEM: &str = "opt/ktax/orders";
 
 /// Returns the boot line: the engine's parameters and the Subject's. KASLR stays on: every Boot has
 /// other addresses, so that the effect of one placement is not taken for the cost of the Kernel.
-pub fn timed_boot_line(accelerator: Accelerator, own: &str) -> String {
+pub fn timed_boot_line(accelerator: Accelerator, subject_line: &str) -> String {
     let engine = "console=ttyS0 quiet panic=-1 oops=panic";
     let line = match accelerator {
-        Accelerator::Kvm => format!("{engine} {own}"),
-        Accelerator::Tcg => format!("{engine} {LATE_TIMER} {own}"),
+        Accelerator::Kvm => format!("{engine} {subject_line}"),
+        Accelerator::Tcg => format!("{engine} {LATE_TIMER} {subject_line}"),
     };
     line.trim_end().to_owned()
 }
@@ -445,8 +445,8 @@ mod tests {
     fn the_boot_line_is_the_engines_and_the_subjects() {
         let engine = "console=ttyS0 quiet panic=-1 oops=panic";
         assert_eq!(timed_boot_line(Accelerator::Kvm, ""), engine);
-        let own = timed_boot_line(Accelerator::Kvm, "mitigations=off nokaslr");
-        assert_eq!(own, format!("{engine} mitigations=off nokaslr"));
+        let line = timed_boot_line(Accelerator::Kvm, "mitigations=off nokaslr");
+        assert_eq!(line, format!("{engine} mitigations=off nokaslr"));
         let translated = timed_boot_line(Accelerator::Tcg, "nokaslr");
         assert_eq!(translated, format!("{engine} no_timer_check nokaslr"));
     }

@@ -246,32 +246,33 @@ pub struct Counters(Vec<(&'static str, Result<Counter, String>)>);
 impl Counters {
     /// Opens every counter of a stopped process. They start at its next exec.
     pub fn open(pid: Pid) -> Counters {
-        let mut all: Vec<(_, Result<Counter, String>)> = Vec::new();
+        let mut counters: Vec<(_, Result<Counter, String>)> = Vec::new();
         for group in groups() {
-            let first = all.len();
+            let first = counters.len();
             for (name, mut builder) in group {
                 builder.observe_pid(pid.as_raw_pid());
                 // The first open counter of a group is its leader.
-                let leader = all[first..].iter_mut().find_map(|(_, counter)| counter.as_mut().ok());
+                let leader =
+                    counters[first..].iter_mut().find_map(|(_, counter)| counter.as_mut().ok());
                 let counter = match leader {
                     Some(leader) => builder.build_with_group(leader).or_else(|_| builder.build()),
                     None => builder.build(),
                 };
-                all.push((name, counter.map_err(|error| refused(&error))));
+                counters.push((name, counter.map_err(|error| refused(&error))));
             }
         }
-        Counters(all)
+        Counters(counters)
     }
 
     /// Returns the counts until now, children that still run included.
     pub fn read(&mut self) -> Counted {
         let mut counted: Counted =
             self.0.iter_mut().map(|(name, counter)| (*name, read(counter))).collect();
-        for (whole, user, kernel) in [
+        for (total, user, kernel) in [
             ("cycles", "cycles-user", "cycles-kernel"),
             ("instructions", "instructions-user", "instructions-kernel"),
         ] {
-            counted.insert(whole, sum(&counted[user], &counted[kernel]));
+            counted.insert(total, sum(&counted[user], &counted[kernel]));
         }
         counted
     }
@@ -303,12 +304,12 @@ fn scaled(count: u64, enabled_ns: f64, running_ns: f64) -> Count {
     }
 }
 
-fn sum(one: &Count, other: &Count) -> Count {
-    match (one, other) {
+fn sum(count: &Count, other: &Count) -> Count {
+    match (count, other) {
         (
-            Count::Seen { value: one, counted_percent: first },
+            Count::Seen { value: count, counted_percent: first },
             Count::Seen { value: other, counted_percent: second },
-        ) => Count::Seen { value: one + other, counted_percent: first.min(*second) },
+        ) => Count::Seen { value: count + other, counted_percent: first.min(*second) },
         (Count::Not(reason), _) | (_, Count::Not(reason)) => Count::Not(reason.clone()),
     }
 }
@@ -369,8 +370,8 @@ mod tests {
     fn all_begin_with_the_command_and_take_in_what_it_starts() {
         for (name, builder) in groups().iter().flatten() {
             let attrs = builder.attrs();
-            let all = (attrs.disabled(), attrs.enable_on_exec(), attrs.inherit());
-            assert_eq!(all, (1, 1, 1), "{name}");
+            let flags = (attrs.disabled(), attrs.enable_on_exec(), attrs.inherit());
+            assert_eq!(flags, (1, 1, 1), "{name}");
         }
     }
 

@@ -346,6 +346,6 @@ fn judge(answer: &RawAnswer) -> Result<(), String> {
 }
 
 #[allow(clippy::cast_precision_loss, reason = "both are small")]
-fn percent(part: u64, whole: u64) -> f64 {
-    part as f64 / whole as f64 * 100.0
+fn percent(part: u64, total: u64) -> f64 {
+    part as f64 / total as f64 * 100.0
 }

@@ -275,8 +275,8 @@ fn children() -> Vec<Pid> {
     let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let lists =
         threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
-    let all: String = lists.collect();
-    all.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
+    let pids: String = lists.collect();
+    pids.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
 }
 
 #[cfg(test)]

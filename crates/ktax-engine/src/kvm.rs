@@ -158,12 +158,12 @@ impl Kvm {
     fn image(&self, subject: &TimedSubject) -> Result<&Path, Failure> {
         let image = subject.kernel.as_ref().and_then(|kernel| self.setup.images.get(kernel));
         let refused = |message: &str| Failure::Refused { message: message.into() };
-        let own = TimedSubject {
+        let understood = TimedSubject {
             kernel: subject.kernel.clone(),
             boot_line: subject.boot_line.clone(),
             ..TimedSubject::default()
         };
-        if own != *subject {
+        if understood != *subject {
             return Err(refused("a guest has a kernel and a boot line; the rest is of `host`"));
         }
         image.map(PathBuf::as_path).ok_or_else(|| refused("the guest has no kernel to boot"))
@@ -323,7 +323,7 @@ fn assign_answers(
         return vec![Err(Failure::Garbled { reason }); loops];
     }
     let mut answers = answers.into_iter();
-    let one = |_| match (answers.next(), ended) {
+    let assign = |_| match (answers.next(), ended) {
         (Some(answer), _) if answer.len() as u64 > wire_bytes => {
             Err(Failure::Flood { limit_bytes: wire_bytes })
         }
@@ -332,7 +332,7 @@ fn assign_answers(
         (_, Err(failure)) => Err(failure.clone()),
         (None, Ok(())) => unreachable!("there are as many answers as loops"),
     };
-    (0..loops).map(one).collect()
+    (0..loops).map(assign).collect()
 }
 
 /// Counts the orders that have an answer.
@@ -417,7 +417,10 @@ mod tests {
     fn assigned(answers: &[&str], ended: Result<(), Failure>) -> Vec<Result<String, Failure>> {
         let wire = HELLO.to_owned() + &answers.concat();
         let assigned = assign_answers(wire.as_bytes(), 3, &ended, LIMIT);
-        assigned.into_iter().map(|one| one.map(|wire| String::from_utf8(wire).unwrap())).collect()
+        assigned
+            .into_iter()
+            .map(|answer| answer.map(|wire| String::from_utf8(wire).unwrap()))
+            .collect()
     }
 
     #[test]
@@ -449,10 +452,10 @@ mod tests {
         // The third answer begins within a line that was cut off.
         for answers in [&[WELL; 4][..], &[WELL; 2], &[WELL, &WELL[..20], WELL]] {
             let found = assigned(answers, Ok(()));
-            assert!(found.iter().all(|one| matches!(one, Err(Failure::Garbled { .. }))));
+            assert!(found.iter().all(|answer| matches!(answer, Err(Failure::Garbled { .. }))));
         }
         let found = assigned(&[WELL; 4], Err(panic()));
-        assert!(found.iter().all(|one| matches!(one, Err(Failure::Garbled { .. }))));
+        assert!(found.iter().all(|answer| matches!(answer, Err(Failure::Garbled { .. }))));
     }
 
     #[test]
@@ -470,10 +473,10 @@ mod tests {
         assert_eq!((begins(""), begins(HELLO)), (Some(0), Some(0)));
         assert_eq!(begins(&first), Some(HELLO.len() as u64));
         assert_eq!(begins(&(first.clone() + WELL)), Some(first.len() as u64));
-        let (endless, whole) = ("ktax 1\n".to_owned() + &"x".repeat(40), first.clone() + WELL);
+        let (endless, complete) = ("ktax 1\n".to_owned() + &"x".repeat(40), first.clone() + WELL);
         assert_eq!(begins(&(first.clone() + &endless)), None);
         assert_eq!(begins(&(HELLO.to_owned() + &endless + "\nend\n" + WELL)), None);
-        assert_eq!(begins(&(whole + "ktax 1\n")), None);
+        assert_eq!(begins(&(complete + "ktax 1\n")), None);
     }
 
     #[test]

@@ -80,11 +80,11 @@ impl Payload {
         if archives.is_empty() {
             return Ok(path);
         }
-        let mut all = fs::read(&self.initrd)?;
+        let mut initrd = fs::read(&self.initrd)?;
         for packed in archives {
-            all.extend(fs::read(&packed.archive)?);
+            initrd.extend(fs::read(&packed.archive)?);
         }
-        put(&path, &all)?;
+        put(&path, &initrd)?;
         Ok(path)
     }
 

@@ -329,12 +329,12 @@ impl Monitor {
 
     /// Returns the thread IDs of the vCPUs, by the vCPUs' numbers.
     pub fn vcpu_threads(&mut self) -> io::Result<Vec<i32>> {
-        let place = |vcpu: CpuInfoFast| match vcpu {
+        let indexed_thread = |vcpu: CpuInfoFast| match vcpu {
             CpuInfoFast::x86_64(vcpu) => Some((vcpu.cpu_index, vcpu.thread_id)),
             _ => None,
         };
         let mut vcpus: Vec<_> =
-            self.execute(qmp::query_cpus_fast {})?.into_iter().filter_map(place).collect();
+            self.execute(qmp::query_cpus_fast {})?.into_iter().filter_map(indexed_thread).collect();
         vcpus.sort_unstable();
         let threads = vcpus.into_iter().map(|(_, thread)| i32::try_from(thread));
         threads.collect::<Result<_, _>>().map_err(io::Error::other)

@@ -308,10 +308,10 @@ impl fmt::Display for Replayed {
             "" => format!("did not restore {}: {}", left.setting, left.why),
             now => format!("left {} at {}: {}", left.setting, value(now), left.why),
         });
-        let all: Vec<String> = back.chain(left).collect();
-        match all.as_slice() {
+        let sentences: Vec<String> = back.chain(left).collect();
+        match sentences.as_slice() {
             [] => f.write_str("no setting was left changed"),
-            all => f.write_str(&all.join("; ")),
+            sentences => f.write_str(&sentences.join("; ")),
         }
     }
 }
@@ -437,15 +437,15 @@ impl<'a> Changer<'a> {
     fn check_way_back(&self, setting: &Setting, value: &str) -> Result<()> {
         let Setting::Sysctl(name) = setting else { return Ok(()) };
         let mut one_way = ONE_WAY.iter();
-        if let Some((.., why)) = one_way.find(|(one, last, _)| {
-            is_named(one, name) && last.is_none_or(|last| is_number(last, value))
+        if let Some((.., why)) = one_way.find(|(pattern, last, _)| {
+            is_named(pattern, name) && last.is_none_or(|last| is_number(last, value))
         }) {
             return Err(no_way_back(setting, why));
         }
-        for [one, other] in EITHER_OR {
+        for [first, other] in EITHER_OR {
             let other = match name.as_str() {
-                name if name == one => other,
-                name if name == other => one,
+                name if name == first => other,
+                name if name == other => first,
                 _ => continue,
             };
             let now = self.running.read(&Setting::sysctl(other)?)?;

@@ -93,8 +93,8 @@ fn swap(name: &str) -> String {
 }
 
 /// Returns whether two spellings are the same value; the kernel separates numbers by tabs.
-pub(super) fn is_same(one: &str, other: &str) -> bool {
-    one.split_whitespace().eq(other.split_whitespace())
+pub(super) fn is_same(value: &str, other: &str) -> bool {
+    value.split_whitespace().eq(other.split_whitespace())
 }
 
 /// Returns whether the value is one line that can be written and read back.

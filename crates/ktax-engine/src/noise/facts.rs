@@ -34,11 +34,14 @@ pub fn facts_below(root: &Path) -> Facts {
         (fact::THP, sys("kernel/mm/transparent_hugepage/enabled").and_then(|t| chosen(&t))),
         (fact::ASLR, aslr(proc("sys/kernel/randomize_va_space"), proc("self/personality"))),
         (fact::MITIGATIONS, machine.mitigations()),
-        (fact::MICROCODE, all(&cpuinfo, "microcode")),
+        (fact::MICROCODE, values_of(&cpuinfo, "microcode")),
         (fact::HYPERVISOR, hypervisor(&cpuinfo)),
         (fact::ISOLATED, cpu("isolated")),
         (fact::NOHZ_FULL, cpu("nohz_full").filter(|list| list.trim() != "(null)")),
-        (fact::AFFINITY, proc("self/status").and_then(|text| all(&text, "Cpus_allowed_list"))),
+        (
+            fact::AFFINITY,
+            proc("self/status").and_then(|text| values_of(&text, "Cpus_allowed_list")),
+        ),
     ];
     let escaped =
         read.into_iter().filter_map(|(name, text)| Some((name, escape_bytes(text?.as_bytes()))));
@@ -95,7 +98,7 @@ fn joined(values: impl Iterator<Item = String>) -> Option<String> {
 
 /// Returns the text after `name` and a colon, of all such lines of /proc/cpuinfo or
 /// /proc/PID/status.
-fn all(text: &str, name: &str) -> Option<String> {
+fn values_of(text: &str, name: &str) -> Option<String> {
     let values = text.lines().filter_map(|line| {
         let (found, value) = line.split_once(':')?;
         (found.trim() == name).then(|| value.trim().to_owned())
@@ -106,10 +109,11 @@ fn all(text: &str, name: &str) -> Option<String> {
 /// Returns the name of the CPU model. The keyword differs on x86, PowerPC and RISC-V; arm64 has
 /// only numbers.
 fn model(cpuinfo: &str) -> Option<String> {
-    let named = ["model name", "cpu", "uarch"].into_iter().find_map(|name| all(cpuinfo, name));
+    let named =
+        ["model name", "cpu", "uarch"].into_iter().find_map(|name| values_of(cpuinfo, name));
     named.or_else(|| {
-        let implementer = all(cpuinfo, "CPU implementer")?;
-        Some(format!("implementer {implementer} part {}", all(cpuinfo, "CPU part")?))
+        let implementer = values_of(cpuinfo, "CPU implementer")?;
+        Some(format!("implementer {implementer} part {}", values_of(cpuinfo, "CPU part")?))
     })
 }
 
@@ -139,7 +143,7 @@ fn aslr(randomize: Option<String>, personality: Option<String>) -> Option<String
 }
 
 fn hypervisor(cpuinfo: &str) -> Option<String> {
-    let flags = all(cpuinfo, "flags")?;
+    let flags = values_of(cpuinfo, "flags")?;
     let is_guest = flags.split_whitespace().any(|flag| flag.trim_end_matches(',') == "hypervisor");
     Some(if is_guest { "yes" } else { "no" }.into())
 }
@@ -296,7 +300,7 @@ mod tests {
             for value in facts_below(root.path()).values() {
                 prop_assert!(!value.is_empty() && value.chars().all(|c| (' '..='~').contains(&c)));
             }
-            let _ = (all(&text, &name), model(&text), chosen(&text), hypervisor(&text));
+            let _ = (values_of(&text, &name), model(&text), chosen(&text), hypervisor(&text));
         }
 
         #[test]
@@ -304,7 +308,7 @@ mod tests {
             let text = format!("{other} [{word}] never");
             prop_assert_eq!(chosen(&text), Some(word.clone()));
             let info = format!("microcode\t: {word}\nmicrocode : {word}\nmicrocodes : {other}\n");
-            prop_assert_eq!(all(&info, "microcode"), Some(word));
+            prop_assert_eq!(values_of(&info, "microcode"), Some(word));
         }
     }
 }

@@ -123,7 +123,7 @@ pub fn split_answers(wire: &[u8]) -> Vec<&[u8]> {
     let (mut parts, mut start, mut offset) = (Vec::new(), 0, 0);
     for line in wire.split_inclusive(|byte| *byte == b'\n') {
         let begins = match line.strip_suffix(b"\n") {
-            Some(whole) => whole == version,
+            Some(line) => line == version,
             None => version.starts_with(line),
         };
         if begins && offset > start {
@@ -215,13 +215,13 @@ impl PrintedText {
     /// `bytes` bytes before they were escaped.
     pub fn last_lines(&self, lines: usize, bytes: usize) -> Vec<String> {
         let text = self.text();
-        let all = text.split(|byte| *byte == b'\n').map(|line| {
+        let escaped = text.split(|byte| *byte == b'\n').map(|line| {
             let cut = &line[..line.len().min(bytes)];
             let more = if cut.len() < line.len() { "..." } else { "" };
             escape_bytes(cut) + more
         });
-        let mut all: Vec<String> = all.filter(|line| !line.is_empty()).collect();
-        all.split_off(all.len().saturating_sub(lines))
+        let mut escaped: Vec<String> = escaped.filter(|line| !line.is_empty()).collect();
+        escaped.split_off(escaped.len().saturating_sub(lines))
     }
 }
 
@@ -322,8 +322,8 @@ mod tests {
             answers in prop::collection::vec(an_answer(), 0..6),
             torn in 0usize..40,
         ) {
-            let all = HELLO.to_owned() + &answers.concat();
-            let parts = split_answers(all.as_bytes());
+            let wire = HELLO.to_owned() + &answers.concat();
+            let parts = split_answers(wire.as_bytes());
             prop_assert_eq!(parts.len(), answers.len() + 1);
             prop_assert_eq!(parts[0], HELLO.as_bytes());
             for (part, answer) in parts[1..].iter().zip(&answers) {
@@ -331,12 +331,12 @@ mod tests {
                 prop_assert!(is_finished(part));
             }
             // Wherever the last part is cut off, the parts before it stay the same.
-            let whole = parts.len() - 1;
-            let torn = torn.min(parts[whole].len() - 1);
-            let left = split_answers(&all.as_bytes()[..all.len() - torn]);
-            prop_assert_eq!(&left[..whole], &parts[..whole]);
+            let complete = parts.len() - 1;
+            let torn = torn.min(parts[complete].len() - 1);
+            let left = split_answers(&wire.as_bytes()[..wire.len() - torn]);
+            prop_assert_eq!(&left[..complete], &parts[..complete]);
             prop_assert_eq!(left.len(), parts.len());
-            prop_assert_eq!(is_finished(left[whole]), torn == 0 && whole > 0);
+            prop_assert_eq!(is_finished(left[complete]), torn == 0 && complete > 0);
         }
 
         #[test]
@@ -347,8 +347,8 @@ mod tests {
             let wire = wire.concat();
             let parts = split_answers(&wire);
             prop_assert_eq!(parts.concat(), &wire[..]);
-            for (place, part) in parts.iter().enumerate().skip(1) {
-                let is_last = place == parts.len() - 1;
+            for (index, part) in parts.iter().enumerate().skip(1) {
+                let is_last = index == parts.len() - 1;
                 let torn = is_last && b"ktax 1".starts_with(part);
                 prop_assert!(part.starts_with(b"ktax 1\n") || torn);
                 prop_assert!(!part.windows(8).any(|window| window == b"\nktax 1\n"));
