@@ -104,7 +104,10 @@ pub const CEDED_SUFFIX: &str = ", ceded";
 
 impl Architecture {
     pub fn named(name: &str) -> &'static Architecture {
-        ARCHITECTURES.iter().find(|one| one.name == name).expect("a name of the list")
+        ARCHITECTURES
+            .iter()
+            .find(|architecture| architecture.name == name)
+            .expect("a name of the list")
     }
 
     /// Returns both kinds of events, entries first.
@@ -114,11 +117,14 @@ impl Architecture {
 }
 
 pub fn is_entry(event: &str) -> bool {
-    ARCHITECTURES.iter().flat_map(|one| one.entries).any(|entry| is_event(entry, event))
+    ARCHITECTURES
+        .iter()
+        .flat_map(|architecture| architecture.entries)
+        .any(|entry| is_event(entry, event))
 }
 
 pub fn is_exit(event: &str) -> bool {
-    ARCHITECTURES.iter().any(|one| is_event(one.exit, event))
+    ARCHITECTURES.iter().any(|architecture| is_event(architecture.exit, event))
 }
 
 /// Returns true if `subsystem:name` has this name: traces of trace-cmd leave out the subsystem.

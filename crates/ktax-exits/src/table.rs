@@ -82,10 +82,10 @@ impl Recorded<'_> {
         reasons.sort();
         reasons.dedup();
         let times = |reason: Reason| {
-            let mut all = Times::default();
+            let mut sum = Times::default();
             let each = tids.iter().filter_map(|tid| self.recording.rows.get(&(*tid, reason)));
-            each.for_each(|times| all.merge(times));
-            all
+            each.for_each(|times| sum.merge(times));
+            sum
         };
         let elapsed_ns = self.elapsed_ns(tids);
         let source = self.source.to_owned();
@@ -313,16 +313,16 @@ pub fn together(title: String, source: String, tables: &[ExitTable]) -> ExitTabl
 }
 
 /// Adds a row of the same reason. A time or a number that one of them lacks becomes absent.
-pub(crate) fn add_row(all: &mut ExitRow, one: &ExitRow) {
+pub(crate) fn add_row(sum: &mut ExitRow, row: &ExitRow) {
     let both = |a: Option<u64>, b: Option<u64>, choose: fn(u64, u64) -> u64| {
         a.zip(b).map(|(a, b)| choose(a, b))
     };
-    all.count = all.count.saturating_add(one.count);
-    all.sum_ns = both(all.sum_ns, one.sum_ns, u64::saturating_add);
-    all.least_ns = both(all.least_ns, one.least_ns, u64::min);
-    all.most_ns = both(all.most_ns, one.most_ns, u64::max);
-    let squares = all.squares_ns2.zip(one.squares_ns2);
-    all.squares_ns2 = squares.and_then(|(a, b)| a.checked_add(b));
+    sum.count = sum.count.saturating_add(row.count);
+    sum.sum_ns = both(sum.sum_ns, row.sum_ns, u64::saturating_add);
+    sum.least_ns = both(sum.least_ns, row.least_ns, u64::min);
+    sum.most_ns = both(sum.most_ns, row.most_ns, u64::max);
+    let squares = sum.squares_ns2.zip(row.squares_ns2);
+    sum.squares_ns2 = squares.and_then(|(a, b)| a.checked_add(b));
 }
 
 #[cfg(test)]

@@ -98,8 +98,7 @@ fn parse_e500_row(number: usize, line: &str) -> Result<RawRow> {
 
 fn e500_table(title: &str, rows: Vec<RawRow>) -> ExitTable {
     let ticks_per_us = ticks_per_us(&rows);
-    let named =
-        |index: usize| NAMELESS.iter().find(|(place, _)| *place == index && rows.len() == 30);
+    let named = |index: usize| NAMELESS.iter().find(|(row, _)| *row == index && rows.len() == 30);
     let mut warnings = Vec::new();
     if ticks_per_us.is_none() {
         warnings.push(Warning {

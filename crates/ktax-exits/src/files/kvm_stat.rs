@@ -184,12 +184,12 @@ fn time_ns(word: &str) -> Option<u64> {
         Some(number) => (number, 3),
         None => (word.strip_suffix("ns").unwrap_or(word), 0),
     };
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let (integer, fraction) = number.split_once('.').unwrap_or((number, ""));
     let is_fraction = fraction.len() <= 9 && fraction.bytes().all(|byte| byte.is_ascii_digit());
-    let whole: u64 = whole.parse().ok().filter(|_| is_fraction)?;
+    let integer: u64 = integer.parse().ok().filter(|_| is_fraction)?;
     let padded = format!("{fraction:0<9}");
     let fraction: u64 = padded[..digits].parse().unwrap_or(0);
-    whole.checked_mul(10u64.pow(digits as u32))?.checked_add(fraction)
+    integer.checked_mul(10u64.pow(digits as u32))?.checked_add(fraction)
 }
 
 fn percent(word: &str) -> Option<f64> {

@@ -44,14 +44,14 @@ impl TraceKind {
 
     /// Returns the name of the row of the guest's time, and the source that tables name.
     fn names(&self) -> (&'static str, String) {
-        let Some(one) = self.architecture.filter(|_| self.has_exits) else {
+        let Some(architecture) = self.architecture.filter(|_| self.has_exits) else {
             return match self.has_exits {
                 true => ("TIMEINGUEST", "kvm_entry and kvm_exit, from a trace".to_owned()),
                 false => ("KVM_RUN", "KVM_RUN, from a trace".to_owned()),
             };
         };
         let short = |event: &'static str| event.split_once(':').map_or(event, |(_, name)| name);
-        let mut events: Vec<&str> = one.events().map(short).collect();
+        let mut events: Vec<&str> = architecture.events().map(short).collect();
         let exit = events.pop().unwrap_or_default();
         let source = match events.is_empty() {
             true => format!("{exit}, from a trace"),
@@ -223,21 +223,21 @@ fn thread_events<'a>(
     has_exits: bool,
     reasons: &mut ReasonNames,
 ) -> Vec<ThreadEvent<'a>> {
-    let one = |event| vec![(line.tid, line.comm, line.ns, event)];
+    let thread_event = |event| vec![(line.tid, line.comm, line.ns, event)];
     match line.event {
-        event if is_entry(event) => one(VcpuEvent::Enter),
+        event if is_entry(event) => thread_event(VcpuEvent::Enter),
         event if is_exit(event) => {
-            one(VcpuEvent::Left(reasons.number(exit_reason(line.text)), Stage::Kernel))
+            thread_event(VcpuEvent::Left(reasons.number(exit_reason(line.text)), Stage::Kernel))
         }
         // LoongArch says only here that the guest waited at an exit.
-        "kvm_exit_idle" => one(VcpuEvent::Refined(reasons.number("IDLE".to_owned()))),
-        "kvm_userspace_exit" if has_exits => one(VcpuEvent::Moves(Stage::User)),
+        "kvm_exit_idle" => thread_event(VcpuEvent::Refined(reasons.number("IDLE".to_owned()))),
+        "kvm_userspace_exit" if has_exits => thread_event(VcpuEvent::Moves(Stage::User)),
         "kvm_userspace_exit" => {
-            one(VcpuEvent::Left(reasons.number(return_reason(line.text)), Stage::User))
+            thread_event(VcpuEvent::Left(reasons.number(return_reason(line.text)), Stage::User))
         }
         "sys_enter_ioctl" if is_kvm_run(line.text) => match has_exits {
-            true => one(VcpuEvent::Moves(Stage::Kernel)),
-            false => one(VcpuEvent::Enter),
+            true => thread_event(VcpuEvent::Moves(Stage::Kernel)),
+            false => thread_event(VcpuEvent::Enter),
         },
         "sched_switch" => switch_events(line).unwrap_or_default(),
         "sched_wakeup" => match number_after(line.text, " pid=") {
@@ -347,7 +347,7 @@ fn no_entries(
     tool: Tool,
     has_exits: bool,
 ) -> MissingEvents {
-    let next_step = match architecture.map(|one| one.entries) {
+    let next_step = match architecture.map(|architecture| architecture.entries) {
         _ if !has_exits => tool.add(&["syscalls:sys_enter_ioctl"]),
         Some([]) => "use `ktax exits record --via timing`, because this KVM has no event for \
                      entries"
@@ -387,15 +387,16 @@ fn next_step(
     tool: Tool,
 ) -> String {
     let known = architecture.or_else(|| by_other_events(lines));
-    if let Some(one) = known {
-        return tool.add(&one.events().collect::<Vec<_>>());
+    if let Some(architecture) = known {
+        return tool.add(&architecture.events().collect::<Vec<_>>());
     }
     let mut by_options: Vec<(String, Vec<&str>)> = Vec::new();
-    for one in ARCHITECTURES.iter().filter(|one| !one.entries.is_empty()) {
-        let options = tool.options(&one.events().collect::<Vec<_>>());
+    for architecture in ARCHITECTURES.iter().filter(|architecture| !architecture.entries.is_empty())
+    {
+        let options = tool.options(&architecture.events().collect::<Vec<_>>());
         match by_options.iter_mut().find(|(other, _)| *other == options) {
-            Some((_, names)) => names.push(one.name),
-            None => by_options.push((options, vec![one.name])),
+            Some((_, names)) => names.push(architecture.name),
+            None => by_options.push((options, vec![architecture.name])),
         }
     }
     let by_options: Vec<String> = by_options

@@ -194,7 +194,9 @@ fn s390(text: &str) -> Option<String> {
 /// Returns the reason of a record that was printed as numbers: `exit_reason=44 guest_rip=0x…
 /// isa=1`.
 fn raw_reason(text: &str) -> Option<String> {
-    let code = |one: &Architecture| Some((one.name, field(text, one.reason)?, one.detail));
+    let code = |architecture: &Architecture| {
+        Some((architecture.name, field(text, architecture.reason)?, architecture.detail))
+    };
     let (name, code, detail) = ARCHITECTURES.iter().find_map(code)?;
     let detail = detail.and_then(|detail| field(text, detail));
     // Intel and AMD have the same numbers for different reasons.
@@ -205,8 +207,9 @@ fn raw_reason(text: &str) -> Option<String> {
 }
 
 fn reason_name(architecture: &str, code: u64, detail: u32) -> String {
-    let one = Architecture::named(architecture);
-    Names::new(one.print, one.reason, one.detail).name(Reason { code, detail })
+    let architecture = Architecture::named(architecture);
+    Names::new(architecture.print, architecture.reason, architecture.detail)
+        .name(Reason { code, detail })
 }
 
 /// Parses `name=NUMBER`, decimal or hexadecimal.

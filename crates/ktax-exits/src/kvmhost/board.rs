@@ -332,9 +332,9 @@ impl ReadyHost for BoardReady<'_> {
 
 /// Parses the one table that the first process prints.
 fn table(printed: &str) -> Result<ExitTable, String> {
-    let entries = trace_entries(printed).filter(|(kept, written)| kept != written);
-    if let Some((kept, written)) = entries {
-        return Err(format!("KVM's trace has {kept} of {written} events; give a smaller N"));
+    let entries = trace_entries(printed).filter(|(buffered, written)| buffered != written);
+    if let Some((buffered, written)) = entries {
+        return Err(format!("KVM's trace has {buffered} of {written} events; give a smaller N"));
     }
     let tables = files::read(printed, Per::Vm).map_err(|error| error.to_string())?;
     Ok(tables.into_iter().next().expect("a file without a table is an error"))

@@ -69,11 +69,11 @@ fn failed(action: impl Display) -> impl FnOnce(io::Error) -> Error {
 }
 
 fn mount_all() -> Result<()> {
-    for (number, (kind, place)) in MOUNTS.into_iter().enumerate() {
-        let mounted = mount(kind, place, kind, MountFlags::empty(), None);
+    for (number, (kind, directory)) in MOUNTS.into_iter().enumerate() {
+        let mounted = mount(kind, directory, kind, MountFlags::empty(), None);
         match mounted {
             Err(error) if number < NEEDED => {
-                return Err(failed(format!("mount {place}"))(error.into()));
+                return Err(failed(format!("mount {directory}"))(error.into()));
             }
             _ => {}
         }

@@ -53,9 +53,9 @@ pub(super) fn build(
     order: Option<&Order>,
     files: &[Given],
 ) -> Result<Vec<u8>> {
-    let own = read_program(program)?;
-    let mut members: Vec<Member> = vec![("/ktax".to_owned(), own.program.into())];
-    members.extend(own.libraries.into_iter().map(|(place, content)| (place, content.into())));
+    let linked = read_program(program)?;
+    let mut members: Vec<Member> = vec![("/ktax".to_owned(), linked.program.into())];
+    members.extend(linked.libraries.into_iter().map(|(path, content)| (path, content.into())));
     for (number, path) in modules.iter().enumerate() {
         let module = fs::read(path).map_err(unprepared(path))?;
         members.push((format!("{MODULES}/{number:02}"), module.into()));
@@ -75,12 +75,12 @@ type Member<'a> = (String, Cow<'a, [u8]>);
 /// Writes an archive in which a directory comes before its files.
 fn archive(members: &[Member<'_>]) -> io::Result<Vec<u8>> {
     let mut directories: BTreeSet<PathBuf> = DIRECTORIES.iter().map(PathBuf::from).collect();
-    for (place, _) in members {
-        let above = Path::new(place.trim_start_matches('/')).ancestors().skip(1);
+    for (path, _) in members {
+        let above = Path::new(path.trim_start_matches('/')).ancestors().skip(1);
         directories.extend(above.filter(|dir| !dir.as_os_str().is_empty()).map(Path::to_owned));
     }
     let directories = directories.iter().map(|dir| dir.to_string_lossy());
-    let files = members.iter().map(|(place, content)| (place.trim_start_matches('/'), &**content));
+    let files = members.iter().map(|(path, content)| (path.trim_start_matches('/'), &**content));
     pack(directories, files)
 }
 
@@ -120,22 +120,22 @@ fn read_program(path: &Path) -> Result<LinkedProgram> {
         Error::host(format!("the KVM host cannot run {}: {reason}", path.display()))
             .next("use a ktax that is built for this machine")
     };
-    let Some(place) = interpreter(&program).map_err(strange)? else {
+    let Some(linker_path) = interpreter(&program).map_err(strange)? else {
         return Ok(LinkedProgram { program: without_sections(program), libraries: Vec::new() });
     };
-    let linker = Path::new(&place).canonicalize().ok();
+    let linker = Path::new(&linker_path).canonicalize().ok();
     let maps = Path::new("/proc/self/maps");
     let maps = fs::read_to_string(maps).map_err(unprepared(maps))?;
-    let own = fs::read_link(THIS_PROGRAM).map_err(unprepared(Path::new(THIS_PROGRAM)))?;
+    let this_program = fs::read_link(THIS_PROGRAM).map_err(unprepared(Path::new(THIS_PROGRAM)))?;
     let mut libraries = Vec::new();
-    for path in mapped(&maps).into_iter().filter(|path| *path != own) {
+    for path in mapped(&maps).into_iter().filter(|path| *path != this_program) {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         // The linker's path is in the program; other libraries are searched for.
-        let place = match path.canonicalize().ok() == linker {
-            true => place.clone(),
+        let target = match path.canonicalize().ok() == linker {
+            true => linker_path.clone(),
             false => format!("/lib/{name}"),
         };
-        libraries.push((place, without_sections(read(&path)?)));
+        libraries.push((target, without_sections(read(&path)?)));
     }
     Ok(LinkedProgram { program: without_sections(program), libraries })
 }

@@ -163,9 +163,9 @@ fn commands(guest: &Guest, work: &GuestWork, native: bool, layout: &Layout) -> V
 
 fn linux(guest: &Guest, layout: &Layout, arguments: &[String]) -> Vec<String> {
     let Guest { subject: GuestSubject { kernel, without, cpus, memory_mib }, .. } = guest;
-    let own = "console=ttyS0 quiet panic=-1 nokaslr norandmaps";
+    let parameters = "console=ttyS0 quiet panic=-1 nokaslr norandmaps";
     let more = kernel.as_ref().map_or("", |kernel| &kernel.boot_line);
-    let mut line = vec![boot_line(own, layout, &[more, "--"])];
+    let mut line = vec![boot_line(parameters, layout, &[more, "--"])];
     // Before the first mark: it moves the recording and is not in it.
     line.extend((layout.phase > 0).then(|| format!("phase={}", layout.phase)));
     line.push("run".into());
@@ -231,11 +231,11 @@ fn console(output: &CommandOutput) -> Vec<u8> {
 
 /// Parses how long the program's Region took, ns, and its work, as the program reports them.
 fn region(output: &CommandOutput, workload: &Workload) -> Result<(u64, Signature), Stop> {
-    let Some(whole) = answer(&output.stdout) else {
+    let Some(text) = answer(&output.stdout) else {
         return Err(failed(output, |console| Failure::Silent { console }));
     };
     let garbled = |reason: String| failed(output, |_| Failure::Garbled { reason });
-    match parse_answer(whole.as_bytes(), &workload.program) {
+    match parse_answer(text.as_bytes(), &workload.program) {
         Ok(Answer::Done(done)) => {
             let time = done.values.get("nanoseconds").copied();
             let time = time.ok_or_else(|| garbled("it does not say how long it took".into()))?;
@@ -258,9 +258,9 @@ fn answer(console: &[u8]) -> Option<String> {
     let is_last = |line: &&str| *line == "end" || line.starts_with("fail ");
     let lines = answer.lines().take_while(|line| !is_last(line));
     let last = answer.lines().find(is_last);
-    let mut whole = String::from("ktax 1\n");
-    lines.chain(last).for_each(|line| whole += &format!("{line}\n"));
-    Some(whole)
+    let mut cleaned = String::from("ktax 1\n");
+    lines.chain(last).for_each(|line| cleaned += &format!("{line}\n"));
+    Some(cleaned)
 }
 
 #[cfg(test)]

@@ -72,14 +72,14 @@ impl Stats {
 
     /// Returns the increase since the recording began, all vCPUs together.
     pub fn tables(&self) -> Result<Vec<ExitTable>> {
-        let mut all = Values::new();
+        let mut sums = Values::new();
         for vcpu in &self.vcpus {
             for (name, value) in vcpu.values().map_err(no_statistics)? {
                 let before = vcpu.before.get(&name).copied().unwrap_or(0);
-                *all.entry(name).or_default() += value.saturating_sub(before);
+                *sums.entry(name).or_default() += value.saturating_sub(before);
             }
         }
-        Ok(vec![statistics_table(&self.title, statistics_rows(&all))])
+        Ok(vec![statistics_table(&self.title, statistics_rows(&sums))])
     }
 }
 
@@ -106,12 +106,16 @@ impl VcpuStats {
 
     fn values(&self) -> io::Result<Values> {
         let mut values = Values::new();
-        for one in self.described.iter().filter(|one| one.is_cumulative || one.is_histogram) {
-            let mut words = vec![0u8; 8 * one.words];
-            self.file.read_exact_at(&mut words, one.offset)?;
+        for statistic in self
+            .described
+            .iter()
+            .filter(|statistic| statistic.is_cumulative || statistic.is_histogram)
+        {
+            let mut words = vec![0u8; 8 * statistic.words];
+            self.file.read_exact_at(&mut words, statistic.offset)?;
             let word = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().expect("eight bytes"));
             let sum = words.chunks_exact(8).map(word).fold(0, u64::saturating_add);
-            values.insert(one.name.clone(), sum);
+            values.insert(statistic.name.clone(), sum);
         }
         Ok(values)
     }
@@ -130,7 +134,7 @@ fn describe(read: impl Fn(u64, &mut [u8]) -> io::Result<()>) -> io::Result<Vec<S
     let size = size.ok_or_else(|| io::Error::other("KVM describes too many statistics"))?;
     let mut bytes = vec![0u8; size];
     read(u64::from(descriptors), &mut bytes)?;
-    let one = |bytes: &[u8]| {
+    let statistic = |bytes: &[u8]| {
         let flags = number_at(bytes, 0);
         let half = |offset: usize| u16::from_ne_bytes([bytes[offset], bytes[offset + 1]]);
         let name = bytes[FIXED..].split(|byte| *byte == 0).next().unwrap_or_default();
@@ -142,7 +146,7 @@ fn describe(read: impl Fn(u64, &mut [u8]) -> io::Result<()>) -> io::Result<Vec<S
             words: usize::from(half(6)),
         }
     };
-    Ok(bytes.chunks_exact(each).map(one).collect())
+    Ok(bytes.chunks_exact(each).map(statistic).collect())
 }
 
 fn number_at(bytes: &[u8], offset: usize) -> u32 {
@@ -268,10 +272,10 @@ impl ExitTimes {
                 None => now.clone(),
             };
             let cleared = self.cleared.iter().filter(|(other, _)| other == vcpu);
-            let all: Vec<ExitTable> =
+            let tables: Vec<ExitTable> =
                 cleared.map(|(_, table)| table.clone()).chain([table]).collect();
             let title = format!("{}vcpu {} of {}", vcpu.0, vcpu.1, self.title);
-            Ok(together(title, all[0].source.clone(), &all))
+            Ok(together(title, tables[0].source.clone(), &tables))
         };
         let vcpus = self.now.iter().map(increase).collect::<Result<Vec<_>>>()?;
         let source = vcpus.first().map_or(String::new(), |table| table.source.clone());

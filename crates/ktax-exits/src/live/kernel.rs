@@ -121,16 +121,16 @@ impl InKernel {
 fn average_cost(runs: &[(Hook, RunTime)], recording: &mut Recording) -> RecorderCost {
     let (mut at_exits, mut at_switches) = (RunTime::default(), RunTime::default());
     for (hook, run) in runs {
-        let (all, missed) = match hook.is_scheduling() {
+        let (sum, missed) = match hook.is_scheduling() {
             true => (&mut at_switches, &mut recording.missed_switches),
             false => (&mut at_exits, &mut recording.lost),
         };
-        all.ns += run.ns;
+        sum.ns += run.ns;
         // An exit has an entry after it, which belongs to it.
-        all.runs += if hook.is_scheduling() || hook.leaves() { run.runs } else { 0 };
+        sum.runs += if hook.is_scheduling() || hook.leaves() { run.runs } else { 0 };
         *missed += run.missed;
     }
-    let average = |all: RunTime| all.ns.checked_div(all.runs).unwrap_or(0);
+    let average = |sum: RunTime| sum.ns.checked_div(sum.runs).unwrap_or(0);
     RecorderCost { exit_ns: average(at_exits), switch_ns: average(at_switches) }
 }
 

@@ -90,14 +90,14 @@ fn has_vm(pid: u32) -> Option<bool> {
 /// Finds the process whose VM has this name: `-name` of QEMU, `--id` of Firecracker, the process's
 /// own.
 pub fn by_name(name: &str) -> Result<u32> {
-    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let vms: Vec<(u32, Vec<String>)> =
         pids.filter(|pid| has_vm(*pid) == Some(true)).map(|pid| (pid, names(pid))).collect();
     let called = |(_, names): &&(u32, Vec<String>)| names.iter().any(|there| there == name);
     let found: Vec<u32> = vms.iter().filter(called).map(|(pid, _)| *pid).collect();
     match found[..] {
-        [one] => Ok(one),
+        [pid] => Ok(pid),
         [] => Err(no_vm_named(name, vms)),
         _ => {
             let pids = found.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");

@@ -117,10 +117,10 @@ fn thread_name(process: u32, tid: u32) -> String {
 fn online_cpus() -> Vec<usize> {
     let is_online =
         |cpu: &usize| Path::new(&format!("/sys/devices/system/cpu/cpu{cpu}/topology")).exists();
-    let all = fs::read_dir("/sys/devices/system/cpu").into_iter().flatten().flatten();
+    let entries = fs::read_dir("/sys/devices/system/cpu").into_iter().flatten().flatten();
     let name = |entry: fs::DirEntry| entry.file_name().into_string().ok();
     let number = |name: String| name.strip_prefix("cpu")?.parse().ok();
-    all.filter_map(name).filter_map(number).filter(is_online).collect()
+    entries.filter_map(name).filter_map(number).filter(is_online).collect()
 }
 
 impl Source for Ring {

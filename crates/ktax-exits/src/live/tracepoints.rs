@@ -58,26 +58,26 @@ pub fn find_points(level: Level, tracefs: &Tracefs) -> Result<Points> {
 
 fn exits(tracefs: &Tracefs) -> Result<(Vec<HookPoint>, Names)> {
     let mut without_entries = None;
-    for one in &ARCHITECTURES {
-        let exit_path = path(one.exit);
+    for architecture in &ARCHITECTURES {
+        let exit_path = path(architecture.exit);
         let Some(exit) = tracefs.format(&exit_path) else { continue };
-        let Some(reason) = exit.field(one.reason) else { continue };
+        let Some(reason) = exit.field(architecture.reason) else { continue };
         let enter = |entry: &&str| {
             Some(tracefs.format(&path(entry))?.point(&path(entry), Hook::Enter { only: None }))
         };
-        let entries = one.entries.iter().map(enter).collect::<Option<Vec<_>>>();
+        let entries = architecture.entries.iter().map(enter).collect::<Option<Vec<_>>>();
         let Some(mut points) = entries else { continue };
         if points.is_empty() {
-            without_entries = Some(one.name);
+            without_entries = Some(architecture.name);
             continue;
         }
-        let detail = one.detail.and_then(|detail| exit.field(detail));
+        let detail = architecture.detail.and_then(|detail| exit.field(detail));
         points.push(exit.point(&exit_path, Hook::Exit { reason, detail }));
         if let (Some(returns), Ok((calls, only))) = (tracefs.format(RETURN), kvm_run(tracefs)) {
             points.push(returns.point(RETURN, Hook::ToUser));
             points.push(calls.point(IOCTL, Hook::ToKernel { only }));
         }
-        return Ok((points, Names::new(&exit.print, one.reason, one.detail)));
+        return Ok((points, Names::new(&exit.print, architecture.reason, architecture.detail)));
     }
     Err(match without_entries {
         None => no_event(EXIT),
@@ -210,14 +210,14 @@ impl Tracefs {
     pub fn find() -> Result<Tracefs> {
         let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
         let mut refused = false;
-        for events in places.map(|place| Path::new(place).join("events")) {
+        for events in places.map(|directory| Path::new(directory).join("events")) {
             match fs::read_dir(&events) {
                 Ok(_) => return Ok(Tracefs { events }),
                 Err(error) => refused |= error.kind() == io::ErrorKind::PermissionDenied,
             }
         }
         // Mounted and empty: the effect of lockdown=confidentiality (fs/tracefs/inode.c).
-        let is_empty = || places.iter().any(|place| is_tracefs(place));
+        let is_empty = || places.iter().any(|directory| is_tracefs(directory));
         let as_root = "run ktax as root, or with CAP_BPF and CAP_PERFMON";
         let mount = "type: sudo mount -t tracefs nodev /sys/kernel/tracing. --via stats needs no \
                      tracefs, but only counts";
@@ -257,8 +257,8 @@ impl Tracefs {
 }
 
 /// Returns true if a tracefs is mounted there, by its magic number (include/uapi/linux/magic.h).
-fn is_tracefs(place: &str) -> bool {
-    rustix::fs::statfs(place).is_ok_and(|found| found.f_type == 0x7472_6163)
+fn is_tracefs(directory: &str) -> bool {
+    rustix::fs::statfs(directory).is_ok_and(|found| found.f_type == 0x7472_6163)
 }
 
 impl EventFormat {
@@ -403,14 +403,14 @@ fn parse_list(before: &str, text: &str, detail: Option<&str>) -> Option<NameList
 
 /// Parses `33`, `0x21`, `0x040 + 14`, with C's suffixes.
 fn parse_number(text: &str) -> Option<u64> {
-    let one = |text: &str| {
+    let parse_term = |text: &str| {
         let text = text.trim().trim_matches(['(', ')']).trim_end_matches(['U', 'L', 'u', 'l']);
         match text.strip_prefix("0x") {
             Some(hex) => u64::from_str_radix(hex, 16).ok(),
             None => text.parse().ok(),
         }
     };
-    text.split('+').map(one).try_fold(0u64, |sum, term| sum.checked_add(term?))
+    text.split('+').map(parse_term).try_fold(0u64, |sum, term| sum.checked_add(term?))
 }
 
 #[cfg(test)]

@@ -222,16 +222,16 @@ fn write_initrd(
     let start = loaded.kernel_load.0.max(header.pref_address);
     let taken = start.saturating_add(header.init_size.into()).max(loaded.kernel_end);
     let top = memory_bytes.min(u64::from(header.initrd_addr_max) + 1);
-    let place = top.saturating_sub(length) & !(PAGE - 1);
-    if place < taken || taken > memory_bytes {
+    let address = top.saturating_sub(length) & !(PAGE - 1);
+    if address < taken || taken > memory_bytes {
         let path = config.initrd.as_ref().unwrap_or(&config.kernel).display();
         let mib = (taken.saturating_add(length) >> 20).saturating_add(64);
         let message = format!("the kernel and {path} do not fit into the guest's memory");
         return Err(Error::user(message).next(format!("use --memory-mib {mib}")));
     }
     if length > 0 {
-        write_memory(memory, "the initial RAM disk", &files.initrd, place)?;
-        header.ramdisk_image = to_u32(place);
+        write_memory(memory, "the initial RAM disk", &files.initrd, address)?;
+        header.ramdisk_image = to_u32(address);
         header.ramdisk_size = to_u32(length);
     }
     Ok(())

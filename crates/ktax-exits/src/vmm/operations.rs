@@ -119,13 +119,13 @@ impl TimedCode {
         code.extend([0xbb].into_iter().chain(RESULTS.to_le_bytes()));
         code.extend([0x41, 0xbf].into_iter().chain(ROUNDS.to_le_bytes()));
         let again = code.len();
-        for (place, times) in [(0, 0), (8, CHAIN)] {
+        for (offset, times) in [(0, 0), (8, CHAIN)] {
             // mov r8, rax: when it began
             code.extend(TIME.iter().chain(&[0x49, 0x89, 0xc0]));
             code.extend(&self.before);
             code.extend(self.body.repeat(times));
-            // sub rax, r8; mov [rbx + place], rax
-            code.extend(TIME.iter().chain(&[0x4c, 0x29, 0xc0, 0x48, 0x89, 0x43, place]));
+            // sub rax, r8; mov [rbx + offset], rax
+            code.extend(TIME.iter().chain(&[0x4c, 0x29, 0xc0, 0x48, 0x89, 0x43, offset]));
         }
         // add rbx, 16; dec r15; jnz again
         code.extend([0x48, 0x83, 0xc3, 16, 0x49, 0xff, 0xcf, 0x0f, 0x85]);

@@ -25,9 +25,9 @@ fn acpi_tables(cpus: u8) -> Vec<u8> {
     let mut bytes = vec![0; 64];
     let mut add = |table: Vec<u8>| {
         bytes.resize(bytes.len().next_multiple_of(64), 0);
-        let place = ACPI_ADDRESS + bytes.len() as u64;
+        let address = ACPI_ADDRESS + bytes.len() as u64;
         bytes.extend(table);
-        place
+        address
     };
     let sleeping = add(acpi_table(b"DSDT", 2, SLEEP_STATES));
     let firmware = add(firmware_control());
@@ -66,7 +66,7 @@ fn acpi_table(signature: &[u8; 4], revision: u8, body: &[u8]) -> Vec<u8> {
 
 /// Fixed features (5.2.9), by the offsets of the specification.
 fn fixed(sleeping: u64, firmware: u64) -> Vec<u8> {
-    let low = |place: u64| u32::try_from(place).unwrap_or(0).to_le_bytes();
+    let low = |address: u64| u32::try_from(address).unwrap_or(0).to_le_bytes();
     let mut bytes = vec![0; FIXED];
     put(&mut bytes, 36, &low(firmware));
     put(&mut bytes, 40, &low(sleeping));
