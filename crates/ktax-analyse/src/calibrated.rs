@@ -91,7 +91,7 @@ fn fit_things<const N: usize>(
     calibration: &Calibration,
 ) -> Result<CalibrationFit, String> {
     let groups: BTreeSet<&String> = rows.iter().map(|row| &row.group).collect();
-    let place =
+    let group_index =
         |group: &String| groups.iter().position(|known| *known == group).unwrap_or_default();
     let middle = |cost: Option<&LowHigh>| cost.map_or(0.0, |[low, high]| (low + high) / 2.0);
     let fixed = |row: &CalibrationRow| {
@@ -100,7 +100,7 @@ fn fit_things<const N: usize>(
         costly.sum::<f64>() + cycles_of_iterations(row, calibration)
     };
     let observation = |row: &CalibrationRow| Observation {
-        group: place(&row.group),
+        group: group_index(&row.group),
         counts: things.map(|thing| row.counts.get(&thing).copied().unwrap_or(0.0)),
         fixed: fixed(row),
         measured: row.cycles,
@@ -173,7 +173,7 @@ pub fn validate(counted: &Comparison, timed: &Comparison) -> ktax_model::Result<
         let error = Error::user("no row was both estimated and timed");
         return Err(error.next("count and time the same rows"));
     }
-    rows.sort_by(|one, other| beyond(other).total_cmp(&beyond(one)));
+    rows.sort_by(|a, b| beyond(b).total_cmp(&beyond(a)));
     let pairs: Vec<_> = rows.iter().map(|row| (row.predicted(), row.measured_percent)).collect();
     let errors: Vec<f64> = rows.iter().map(error_percent).collect();
     Ok(Validation {
@@ -197,8 +197,8 @@ fn share(
     is_of_all: impl Fn(&ValidatedRow) -> bool,
     is_of_them: impl Fn(&ValidatedRow) -> bool,
 ) -> Share {
-    let all: Vec<&ValidatedRow> = rows.iter().filter(|row| is_of_all(row)).collect();
-    Share { of_them: all.iter().filter(|row| is_of_them(row)).count(), all: all.len() }
+    let members: Vec<&ValidatedRow> = rows.iter().filter(|row| is_of_all(row)).collect();
+    Share { of_them: members.iter().filter(|row| is_of_them(row)).count(), all: members.len() }
 }
 
 /// Share of rows with the right sign, among rows that clearly have one.
@@ -249,8 +249,8 @@ fn differences(counted: &Comparison, timed: &Comparison) -> Vec<String> {
         ]
         .map(|(what, counted, timed)| (side, what, counted, timed))
     };
-    let all = Side::BOTH.into_iter().flat_map(compared_names);
-    let differing = all.filter(|(_, _, counted, timed)| counted != timed);
+    let names = Side::BOTH.into_iter().flat_map(compared_names);
+    let differing = names.filter(|(_, _, counted, timed)| counted != timed);
     let sentences = differing.map(|(side, what, counted, timed)| {
         format!("the {}'s {what}: {counted:?} was counted, {timed:?} was timed", side.name())
     });
@@ -263,10 +263,10 @@ fn cpu(timed: &Comparison) -> String {
 
 /// Rows that only one of the comparisons has.
 fn left_out(both: &[ValidatedRow], comparisons: [&Comparison; 2]) -> Vec<String> {
-    let all = comparisons.into_iter().flat_map(|comparison| &comparison.rows).map(|row| &row.row);
-    let all: BTreeSet<&String> = all.collect();
+    let rows = comparisons.into_iter().flat_map(|comparison| &comparison.rows).map(|row| &row.row);
+    let rows: BTreeSet<&String> = rows.collect();
     let is_one = |row: &&String| both.iter().all(|known| known.row != **row);
-    all.into_iter().filter(is_one).cloned().collect()
+    rows.into_iter().filter(is_one).cloned().collect()
 }
 
 #[cfg(test)]

@@ -203,8 +203,8 @@ fn different_work(
     };
     let compared = |pair: &Pair| {
         pair_signatures(pair).map(|signature| -> Signature {
-            let kept = signature.iter().filter(|(name, _)| is_compared(name, pair));
-            kept.map(|(name, count)| (name.clone(), *count)).collect()
+            let entries = signature.iter().filter(|(name, _)| is_compared(name, pair));
+            entries.map(|(name, count)| (name.clone(), *count)).collect()
         })
     };
     let signatures: Vec<[Signature; 2]> = pairs.iter().map(compared).collect();
@@ -247,17 +247,17 @@ fn effects(
     pairs: &[Pair<'_>],
     threshold_percent: f64,
 ) -> Vec<Effect> {
-    let one = |metric: &&Metric| {
+    let metric_effect = |metric: &&Metric| {
         let values = EffectValues {
             metric: metric.name,
             samples: Sides::from_fn(|side| raw(metric, pairs, side)),
             layouts: pairs.iter().map(|pair| pair.layout).collect(),
             ops: workload.ops,
         };
-        let whole = |pair: usize| metric.whole(&pairs[pair].samples.base) as f64;
-        effect(values, |pair| threshold_percent / 100.0 * whole(pair))
+        let total = |pair: usize| metric.whole(&pairs[pair].samples.base) as f64;
+        effect(values, |pair| threshold_percent / 100.0 * total(pair))
     };
-    metrics.iter().filter_map(one).collect()
+    metrics.iter().filter_map(metric_effect).collect()
 }
 
 fn raw(metric: &Metric, pairs: &[Pair<'_>], side: Side) -> Vec<u64> {
@@ -273,8 +273,8 @@ fn metrics_of(pairs: &[Pair<'_>]) -> Vec<&'static Metric> {
         !is_rare || samples().any(|sample| metric.raw(sample) > 0)
     };
     let first = &pairs[0].samples.base;
-    let all = METRICS.iter().filter(|metric| metric.is_in(first)).filter(is_there);
-    let (makespan, others): (Vec<_>, Vec<_>) = all.partition(|metric| metric.name == MAKESPAN);
+    let metrics = METRICS.iter().filter(|metric| metric.is_in(first)).filter(is_there);
+    let (makespan, others): (Vec<_>, Vec<_>) = metrics.partition(|metric| metric.name == MAKESPAN);
     [makespan, others].concat()
 }
 

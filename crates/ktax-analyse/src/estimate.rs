@@ -33,7 +33,8 @@ fn row_estimate(row: &Row, machine: &str, calibration: &Calibration) -> Option<E
     let terms: Vec<Term<'_>> = terms(row, calibration);
     let layouts = row.effects().first()?.samples.base.len();
     let ops = row.ops.max(1) as f64;
-    let per_op = |all: Option<LowHigh>| all.unwrap_or_default().map(|cycles| cycles / ops);
+    let per_op =
+        |interval: Option<LowHigh>| interval.unwrap_or_default().map(|cycles| cycles / ops);
     let delta = per_op(hull(
         (0..layouts).map(|layout| terms.iter().map(|term| term.delta(layout)).fold([0.0; 2], sum)),
     ));
@@ -61,8 +62,8 @@ fn row_estimate(row: &Row, machine: &str, calibration: &Calibration) -> Option<E
 
 /// Percent of a base that may be anywhere in its interval.
 fn percent(delta: LowHigh, base: LowHigh) -> LowHigh {
-    let all = delta.into_iter().flat_map(|delta| base.map(|base| delta / base * 100.0));
-    hull(all.map(|percent| [percent; 2])).unwrap_or_default()
+    let percents = delta.into_iter().flat_map(|delta| base.map(|base| delta / base * 100.0));
+    hull(percents.map(|percent| [percent; 2])).unwrap_or_default()
 }
 
 /// Percent by a fit to instructions alone. If a row takes more than was predicted, so does each of
@@ -145,8 +146,8 @@ impl Term<'_> {
     fn delta(&self, layout: usize) -> LowHigh {
         let delta = self.count(Side::Change, layout) - self.count(Side::Base, layout);
         let none = self.may_be_none.then_some(0.0);
-        let all = self.cost.map(|cost| cost * delta).into_iter().chain(none);
-        hull(all.map(|cycles| [cycles; 2])).unwrap_or_default()
+        let ends = self.cost.map(|cost| cost * delta).into_iter().chain(none);
+        hull(ends.map(|cycles| [cycles; 2])).unwrap_or_default()
     }
 
     fn base(&self, layout: usize) -> LowHigh {
@@ -211,8 +212,8 @@ fn fitted<'a>(row: &'a Row, fit: &CalibrationFit) -> impl Iterator<Item = Term<'
     })
 }
 
-fn sum(one: LowHigh, other: LowHigh) -> LowHigh {
-    std::array::from_fn(|end| one[end] + other[end])
+fn sum(left: LowHigh, right: LowHigh) -> LowHigh {
+    std::array::from_fn(|end| left[end] + right[end])
 }
 
 #[cfg(test)]

@@ -79,10 +79,11 @@ fn base_alone(
     times_ns: Sides<Vec<u64>>,
     threshold_percent: f64,
 ) -> Row {
-    let all = |value: fn(&GuestSample) -> Option<u64>| {
+    let values = |value: fn(&GuestSample) -> Option<u64>| {
         samples.iter().map(value).collect::<Option<Vec<_>>>()
     };
-    let (native, guest) = (all(|sample| sample.run.native_ns), all(|sample| sample.run.guest_ns));
+    let (native, guest) =
+        (values(|sample| sample.run.native_ns), values(|sample| sample.run.guest_ns));
     let ops = match &row.work {
         GuestWork::Program(workload) => workload.ops,
         GuestWork::Boot | GuestWork::Raw { .. } => 1,

@@ -34,19 +34,19 @@ pub fn against_anchors(
     threshold_percent: f64,
 ) -> Vec<Option<AgainstAnchor>> {
     let mut anchor = 0;
-    let mut all = Vec::with_capacity(points.len());
-    for (place, point) in points.iter().enumerate() {
-        let against = (place > 0).then(|| {
+    let mut differences = Vec::with_capacity(points.len());
+    for (index, point) in points.iter().enumerate() {
+        let against = (index > 0).then(|| {
             let found = compare(&points[anchor], point, ops, threshold_percent);
             let AgainstBefore { verdict, delta, percent, detectable_percent } = found;
             AgainstAnchor { anchor, verdict, delta, percent, detectable_percent }
         });
         if against.as_ref().is_some_and(AgainstAnchor::is_step) {
-            anchor = place;
+            anchor = index;
         }
-        all.push(against);
+        differences.push(against);
     }
-    all
+    differences
 }
 
 /// Each point against the one before it; `None` for the first.
@@ -77,8 +77,8 @@ pub fn complete(history: &mut History) {
         });
         let counts: Vec<PointCounts> = counts.collect();
         let threshold_percent = history.threshold_percent;
-        let all = against_before(&counts, line.ops, threshold_percent);
-        for (index, (point, before)) in line.points.iter_mut().zip(all).enumerate() {
+        let differences = against_before(&counts, line.ops, threshold_percent);
+        for (index, (point, before)) in line.points.iter_mut().zip(differences).enumerate() {
             point.before = before;
             if let Some(against) = &mut point.against {
                 let base = counts.get(against.anchor);

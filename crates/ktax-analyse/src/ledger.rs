@@ -26,10 +26,10 @@ pub fn ledger(
     let warnings = each.iter().flat_map(|(name, comparison)| {
         // The base was measured without it, so the kernel knows it.
         let is_off_in_base =
-            already_on.iter().any(|one| one.added == *name && one.is_off_in_base());
+            already_on.iter().any(|part| part.added == *name && part.is_off_in_base());
         let without_change = if is_off_in_base { None } else { without_change(&comparison.rows) };
-        let all = comparison.warnings.iter().cloned().chain(without_change);
-        all.map(|warning| (name.clone(), warning))
+        let warnings = comparison.warnings.iter().cloned().chain(without_change);
+        warnings.map(|warning| (name.clone(), warning))
     });
     let rows = (0..first.rows.len()).map(|index| ranked(index, each, together));
     let warnings = warnings.collect();
@@ -119,14 +119,14 @@ fn entry(name: &str, row: &Row) -> LedgerEntry {
 
 fn costs(row: &Row) -> Option<LedgerCosts> {
     let effects = deciding(row)?;
-    let all = ledger_cost(effects.first()?);
-    let verdict = if row.verdict == Verdict::DifferentWork { row.verdict } else { all.verdict };
+    let cost = ledger_cost(effects.first()?);
+    let verdict = if row.verdict == Verdict::DifferentWork { row.verdict } else { cost.verdict };
     let metric = |effect: &&Effect| LedgerMetric {
         metric: effect.metric.clone(),
         cost: ledger_cost(effect),
     };
     Some(LedgerCosts {
-        all: LedgerCost { verdict, ..all },
+        all: LedgerCost { verdict, ..cost },
         estimate: row.counts().and_then(|counts| counts.estimate.clone()),
         costly: costly(row),
         metrics: effects.iter().map(metric).collect(),
@@ -202,8 +202,8 @@ fn interactions(
     let parts: Vec<Vec<&Effect>> = parts.iter().map(|row| deciding(row)).collect::<Option<_>>()?;
     let mut wholes = vec![0.0; deciding_effects.first()?.samples.base.len()];
     let mut found = Vec::new();
-    for (index, all) in deciding_effects.into_iter().enumerate() {
-        let base = raw(all, Side::Base);
+    for (index, combined) in deciding_effects.into_iter().enumerate() {
+        let base = raw(combined, Side::Base);
         let expected = parts.iter().fold(base.clone(), |sum, part| {
             let delta: Vec<f64> = raw(part[index], Side::Change)
                 .iter()
@@ -214,9 +214,9 @@ fn interactions(
         });
         // As in a row, the threshold of REP iterations is a share of all work.
         wholes = added(base, &wholes);
-        let sides = Sides { base: expected, change: raw(all, Side::Change) };
+        let sides = Sides { base: expected, change: raw(combined, Side::Change) };
         let beyond = cost(sides, &wholes, ops(together), threshold_percent)?;
-        found.push(LedgerInteraction { metric: all.metric.clone(), beyond });
+        found.push(LedgerInteraction { metric: combined.metric.clone(), beyond });
     }
     Some(found)
 }
@@ -245,8 +245,8 @@ fn raw(effect: &Effect, side: Side) -> Vec<f64> {
     effect.samples.get(side).iter().map(|count| *count as f64).collect()
 }
 
-fn added(one: Vec<f64>, other: &[f64]) -> Vec<f64> {
-    one.iter().zip(other).map(|(one, other)| one + other).collect()
+fn added(left: Vec<f64>, right: &[f64]) -> Vec<f64> {
+    left.iter().zip(right).map(|(left, right)| left + right).collect()
 }
 
 #[cfg(test)]

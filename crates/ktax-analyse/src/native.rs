@@ -117,8 +117,8 @@ impl SamplePoint<'_> {
         };
         let row = self.rows.iter().find(is_without)?;
         let seconds = |sample: &NativeSample| Some(*sample.values.get("nanoseconds")? as f64 / 1e9);
-        let all: Vec<f64> = row.samples.iter().filter_map(seconds).collect();
-        Some(median(&all)? / row.workload.ops as f64)
+        let times: Vec<f64> = row.samples.iter().filter_map(seconds).collect();
+        Some(median(&times)? / row.workload.ops as f64)
     }
 
     /// Jobs a minute of all users together.
@@ -272,21 +272,21 @@ pub struct TraceDifference {
 
 /// Compares each thread and process with its counterpart in the other run, up to the call at which
 /// they go apart. The end of a trace that was cut off is no difference.
-pub fn between_traces(one: &[TracedCall], other: &[TracedCall]) -> TraceDifference {
-    let is_cut = one.len().max(other.len()) >= TracedCall::MOST;
-    let (one, other) = (by_task(one), by_task(other));
+pub fn between_traces(first: &[TracedCall], second: &[TracedCall]) -> TraceDifference {
+    let is_cut = first.len().max(second.len()) >= TracedCall::MOST;
+    let (first, second) = (by_task(first), by_task(second));
     let mut difference = TraceDifference { is_cut, ..TraceDifference::default() };
-    let tasks: BTreeSet<u16> = one.keys().chain(other.keys()).copied().collect();
+    let tasks: BTreeSet<u16> = first.keys().chain(second.keys()).copied().collect();
     for task in tasks {
-        let [one, other] = [&one, &other]
+        let [first, second] = [&first, &second]
             .map(|tasks_of_run| tasks_of_run.get(&task).map_or(&[][..], Vec::as_slice));
-        let together = one.iter().zip(other).take_while(|(a, b)| a.number == b.number);
+        let together = first.iter().zip(second).take_while(|(a, b)| a.number == b.number);
         for (call, _) in together.clone().filter(|(a, b)| a.given != b.given) {
             *difference.given.entry(call.number).or_default() += 1;
         }
         let after = together.count();
-        let has_gone_apart = !is_cut || (one.len() > after && other.len() > after);
-        let next = one.get(after).or(other.get(after)).filter(|_| has_gone_apart);
+        let has_gone_apart = !is_cut || (first.len() > after && second.len() > after);
+        let next = first.get(after).or(second.get(after)).filter(|_| has_gone_apart);
         difference.apart.extend(next.map(|call| call.number));
     }
     difference

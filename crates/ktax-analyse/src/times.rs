@@ -150,12 +150,12 @@ fn unfit(plan: &TimesPlan, pairs: &[TimedPair]) -> Option<String> {
 
 fn undeclared(plan: &TimesPlan, pairs: &[TimedPair]) -> Option<String> {
     let differences = noise::undeclared(plan, pairs);
-    let all: Vec<String> = differences.iter().map(ToString::to_string).collect();
-    (!all.is_empty() && !plan.allow_differences).then(|| {
+    let sentences: Vec<String> = differences.iter().map(ToString::to_string).collect();
+    (!sentences.is_empty() && !plan.allow_differences).then(|| {
         format!(
             "base and change differ in more than was declared: {}; make them alike, or continue \
              with --allow-differences",
-            all.join("; ")
+            sentences.join("; ")
         )
     })
 }
@@ -195,8 +195,8 @@ fn log_ratios(workloads: &[Workload], pairs: &[TimedPair]) -> Vec<LogRatios> {
             return ratios;
         }
         for pair in pairs {
-            let kept = if pair.is_control { &mut ratios.controls } else { &mut ratios.pairs };
-            kept.extend(pair_log_ratio(pair, &workload.row));
+            let values = if pair.is_control { &mut ratios.controls } else { &mut ratios.pairs };
+            values.extend(pair_log_ratio(pair, &workload.row));
         }
         ratios
     };
@@ -530,18 +530,18 @@ fn changed_fact_warnings(block: &TimedBlock) -> Vec<Warning> {
 }
 
 /// Noise of two blocks, weighted by their time.
-fn combined_noise(one: &Noise, other: &Noise) -> Noise {
-    let seconds = one.seconds + other.seconds;
+fn combined_noise(first: &Noise, second: &Noise) -> Noise {
+    let seconds = first.seconds + second.seconds;
     let mean = |share: fn(&Noise) -> f64| match seconds > 0.0 {
-        true => (share(one) * one.seconds + share(other) * other.seconds) / seconds,
+        true => (share(first) * first.seconds + share(second) * second.seconds) / seconds,
         false => 0.0,
     };
     Noise {
         seconds,
-        cpus: one.cpus.max(other.cpus),
+        cpus: first.cpus.max(second.cpus),
         steal_percent: mean(|noise| noise.steal_percent),
         others_percent: mean(|noise| noise.others_percent),
-        throttled: one.throttled.saturating_add(other.throttled),
+        throttled: first.throttled.saturating_add(second.throttled),
     }
 }
 

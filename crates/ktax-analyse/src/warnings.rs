@@ -119,10 +119,10 @@ pub fn unknown_parameters(
         ),
         next_step: "check its spelling, and whether this kernel is built with it".into(),
     };
-    let mut own = parameters(boot_line);
-    own.sort_unstable();
-    own.dedup();
-    own.into_iter().filter(asked).map(warning).collect()
+    let mut words = parameters(boot_line);
+    words.sort_unstable();
+    words.dedup();
+    words.into_iter().filter(asked).map(warning).collect()
 }
 
 /// Warnings about kernels that had not settled in the Boots of a comparison.
@@ -130,9 +130,11 @@ pub(super) fn unsettled_warnings<'a>(
     boots: impl Iterator<Item = (&'a Step, &'a Boot)> + Clone,
 ) -> Vec<Warning> {
     let warnings_of_side = |side: Side| {
-        let own = boots.clone().filter(move |(step, _)| step.side == side).map(|(_, boot)| boot);
-        let busy = own.clone().flat_map(|boot| boot.busy.iter()).map(String::as_str).collect();
-        unsettled_side_warnings(side, &busy, own.clone().any(|boot| boot.is_unseeded))
+        let boots_of_side =
+            boots.clone().filter(move |(step, _)| step.side == side).map(|(_, boot)| boot);
+        let busy =
+            boots_of_side.clone().flat_map(|boot| boot.busy.iter()).map(String::as_str).collect();
+        unsettled_side_warnings(side, &busy, boots_of_side.clone().any(|boot| boot.is_unseeded))
     };
     Side::BOTH.into_iter().flat_map(warnings_of_side).collect()
 }
@@ -164,8 +166,8 @@ pub(super) fn unsettled_side_warnings(
 pub(super) fn checksum_drivers<'a>(
     boots: impl Iterator<Item = (&'a Step, &'a Boot)>,
 ) -> Vec<String> {
-    let all: BTreeSet<&String> = boots.filter_map(|(_, boot)| boot.crc32c.as_ref()).collect();
-    all.into_iter().cloned().collect()
+    let names: BTreeSet<&String> = boots.filter_map(|(_, boot)| boot.crc32c.as_ref()).collect();
+    names.into_iter().cloned().collect()
 }
 
 /// Warns about each Side whose kernel computes checksums in plain C: CPUs have instructions for
@@ -174,9 +176,10 @@ pub(super) fn checksum_warnings<'a>(
     boots: impl Iterator<Item = (&'a Step, &'a Boot)> + Clone,
 ) -> Vec<Warning> {
     let warning = |side: Side| {
-        let own = boots.clone().filter(|(step, _)| step.side == side);
-        let plain =
-            checksum_drivers(own).into_iter().find(|driver| driver.ends_with("-generic"))?;
+        let boots_of_side = boots.clone().filter(|(step, _)| step.side == side);
+        let plain = checksum_drivers(boots_of_side)
+            .into_iter()
+            .find(|driver| driver.ends_with("-generic"))?;
         Some(Warning {
             fact: format!(
                 "the {}'s kernel computes checksums of the disk by {plain}, in plain C, where \
@@ -206,7 +209,7 @@ pub(super) fn fallback_warning(rows: &[Row]) -> Option<Warning> {
         largest = largest.filter(|(most, _)| *most >= share).or(Some((share, &row.row)));
     }
     let (share, row) = largest?;
-    let names = |all: BTreeSet<&str>| all.into_iter().collect::<Vec<_>>().join(", ");
+    let names = |set: BTreeSet<&str>| set.into_iter().collect::<Vec<_>>().join(", ");
     let features = names(features);
     Some(Warning {
         fact: format!(
@@ -322,11 +325,11 @@ fn sleeps(sample: &Sample) -> bool {
 }
 
 /// `1 row sleeps: pipe`, `2 rows sleep: pipe, futex`
-fn rows_fact(rows: &[String], one: &str, several: &str, why: &str) -> String {
+fn rows_fact(rows: &[String], singular: &str, plural: &str, why: &str) -> String {
     let names = rows.join(", ");
     match rows.len() {
-        1 => format!("1 row {one}{why}: {names}"),
-        count => format!("{count} rows {several}{why}: {names}"),
+        1 => format!("1 row {singular}{why}: {names}"),
+        count => format!("{count} rows {plural}{why}: {names}"),
     }
 }
 

@@ -24,10 +24,10 @@ pub(super) fn functions_and_paths(
         let (step, sample) = (pair.steps.get(side), pair.measured.get(side));
         let profile = runs.profile(step, &workload.row)?;
         add_up(&profile, sample, metric).map_err(|(functions, sample)| {
-            let place = format!("the functions of {} in boot {}", workload.row, step.name());
+            let source = format!("the functions of {} in boot {}", workload.row, step.name());
             let sums = format!("add up to {functions} instructions, the sample says {sample}");
             let next = "run `ktax doctor`, then measure again into a new directory";
-            Error::host(format!("{place} {sums}")).next(next)
+            Error::host(format!("{source} {sums}")).next(next)
         })?;
         Ok(pair.scales.get(side).profile(profile))
     };
@@ -59,18 +59,19 @@ pub(super) fn functions_at_larger_size(
 /// Counts of each function at the larger size beyond those at the smaller one. Where the difference
 /// is negative, both Sides get the same addition, so that the delta between them stays.
 fn larger_size_counts(sizes: [&Sides<Profile>; 2]) -> Sides<Profile> {
-    let mut all: BTreeMap<(Context, &str), [Sides<Counts>; 2]> = BTreeMap::new();
+    let mut by_function: BTreeMap<(Context, &str), [Sides<Counts>; 2]> = BTreeMap::new();
     for (size, profiles) in sizes.into_iter().enumerate() {
         for side in Side::BOTH {
             for line in &profiles.get(side).lines {
                 let key = (line.context, line.function.as_str());
-                let sizes = all.entry(key).or_insert_with(|| [zero_counts(), zero_counts()]);
+                let sizes =
+                    by_function.entry(key).or_insert_with(|| [zero_counts(), zero_counts()]);
                 *sizes[size].get_mut(side) += &line.counts;
             }
         }
     }
     let mut larger = Sides { base: Profile::default(), change: Profile::default() };
-    for ((context, function), [small, large]) in all {
+    for ((context, function), [small, large]) in by_function {
         let missing = |side| small.get(side).with(large.get(side), u64::saturating_sub);
         let missing = missing(Side::Base).with(&missing(Side::Change), u64::max);
         for side in Side::BOTH {
@@ -188,8 +189,8 @@ pub(super) fn nonzero_counts<C: Into<Counter> + Copy + Ord>(
     counters: impl IntoIterator<Item = C>,
     counts: &Sides<Counts>,
 ) -> BTreeMap<C, Sides<u64>> {
-    let all = counters.into_iter().map(|counter| (counter, both_sides(counts, counter)));
-    all.filter(|(_, counts)| *counts != Sides::default()).collect()
+    let pairs = counters.into_iter().map(|counter| (counter, both_sides(counts, counter)));
+    pairs.filter(|(_, counts)| *counts != Sides::default()).collect()
 }
 
 /// Registers that each function accessed, if the Metric counts such instructions.

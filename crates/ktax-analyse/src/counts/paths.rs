@@ -110,8 +110,8 @@ fn counts_of_paths(counts: &Counts) -> Counts {
     counts
 }
 
-fn has_room(whole: &Counts, parts: &Counts) -> bool {
-    COUNTERS.iter().all(|row| parts[row.counter] <= whole[row.counter])
+fn has_room(total: &Counts, parts: &Counts) -> bool {
+    COUNTERS.iter().all(|row| parts[row.counter] <= total[row.counter])
 }
 
 /// A function below its caller, with all its callees.
@@ -242,12 +242,12 @@ impl CallNode {
             let same_callee = self.below.get(function).filter(|node| !node.is_there(side));
             same_callee.map_or(0, |node| executed(node, side.other()).min(executed(callee, side)))
         };
-        let (mut all, mut found) = (0_u64, 0_u64);
+        let (mut total, mut found) = (0_u64, 0_u64);
         for (function, callee) in &node.below {
-            all = all.saturating_add(executed(callee, side));
+            total = total.saturating_add(executed(callee, side));
             found = found.saturating_add(here(function, callee));
         }
-        found > all / 2
+        found > total / 2
     }
 
     fn is_there(&self, side: Side) -> bool {

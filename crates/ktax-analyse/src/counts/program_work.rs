@@ -145,15 +145,17 @@ fn differences(works: &[Sides<ProgramWork>], shown: &Sides<ProgramWork>) -> Vec<
     };
     let clock = difference(works, shown, CLOCK_READS, clocks);
     let is_compared = |name: &&&String| clock.is_some() || !CLOCK_CALLS.contains(&name.as_str());
-    let all = works.iter().flat_map(|work| [&work.base, &work.change]);
-    let names: BTreeSet<&String> = all.flat_map(|work| work.system_calls.keys()).collect();
+    let sides = works.iter().flat_map(|work| [&work.base, &work.change]);
+    let names: BTreeSet<&String> = sides.flat_map(|work| work.system_calls.keys()).collect();
     let names = names.iter().filter(is_compared);
     let requests =
         names.filter_map(|name| difference(works, shown, name, |work| calls(work, name)));
     let mut found: Vec<WorkDifference> = requests.chain(clock.clone()).collect();
     found.iter_mut().for_each(|request| request.is_request = true);
     // The sort is stable: equal differences stay in the order of the names.
-    found.sort_by_key(|one| std::cmp::Reverse(one.count.base.abs_diff(one.count.change)));
+    found.sort_by_key(|request| {
+        std::cmp::Reverse(request.count.base.abs_diff(request.count.change))
+    });
     let others = OTHERS.iter().filter_map(|(what, count)| difference(works, shown, what, count));
     found.extend(others);
     found
@@ -218,15 +220,15 @@ pub(super) fn work_reasons(work: &WorkEvidence, samples: &Sides<Sample>) -> Vec<
         work.requests().partition(|difference| difference.what == CLOCK_READS);
     let mut reasons = Vec::new();
     if !calls.is_empty() {
-        let one = |difference: &&WorkDifference| {
+        let describe = |difference: &&WorkDifference| {
             let WorkDifference { what, count, .. } = difference;
             format!("{what} {}, {}", count.base, count.change)
         };
-        let mut named: Vec<String> = calls.iter().take(MOST_CALLS).map(one).collect();
+        let mut named: Vec<String> = calls.iter().take(MOST_CALLS).map(describe).collect();
         let more = calls.len().saturating_sub(MOST_CALLS);
         named.extend((more > 0).then(|| format!("{more} more")));
-        let all = Sides::from_fn(|side| work.sides.get(side).all_system_calls());
-        reasons.push(format!("{} ({})", in_both("system calls", &all), named.join(" · ")));
+        let totals = Sides::from_fn(|side| work.sides.get(side).all_system_calls());
+        reasons.push(format!("{} ({})", in_both("system calls", &totals), named.join(" · ")));
     }
     reasons.extend(clocks.into_iter().map(|clock| in_both(CLOCK_READS, &clock.count)));
     reasons.extend(fixed_time(work, samples));

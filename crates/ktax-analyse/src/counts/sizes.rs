@@ -39,7 +39,7 @@ pub(super) fn computed_rows(
             });
         // A store may have only one of the sizes.
         let found = sizes_of_program.filter_map(|program| {
-            let workload = plan.workloads.iter().find(|one| one.row == program.row())?;
+            let workload = plan.workloads.iter().find(|workload| workload.row == program.row())?;
             Some((workload, measured.iter().find(|row| row.row == workload.row)?))
         });
         let found: Vec<(&Workload, &Row)> = found.collect();
@@ -183,8 +183,8 @@ fn combined<'a>(
     let sample = |small: &Sample, large: &Sample| {
         let contexts = small.counts.keys().chain(large.counts.keys());
         let counts = contexts.map(|context| {
-            let [small, large] =
-                [small, large].map(|one| one.counts.get(context).copied().unwrap_or_default());
+            let [small, large] = [small, large]
+                .map(|sample| sample.counts.get(context).copied().unwrap_or_default());
             (*context, small.with(&large, &make))
         });
         Sample { counts: counts.collect(), parallel: None, ..large.clone() }

@@ -39,9 +39,9 @@ fn warning(fact: impl Into<String>, next_step: &str) -> Warning {
 /// Warnings about parameters of a Side's boot line that the guests' Kernels do not know.
 pub fn ignored_parameters(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<Warning> {
     let warnings_of_side = |side: Side| {
-        let own =
+        let boots =
             boots_in_order(pairs).filter(|(_, warnings_of_side, _)| *warnings_of_side == side);
-        let ignored = own.filter_map(|(_, _, boot)| boot.facts.get(fact::IGNORED));
+        let ignored = boots.filter_map(|(_, _, boot)| boot.facts.get(fact::IGNORED));
         // One line for each Boot, because a value may have spaces.
         let lines: BTreeSet<String> = ignored.map(|words| format!(" {words} ")).collect();
         let is_ignored = |word: &str| lines.iter().any(|line| line.contains(&format!(" {word} ")));
@@ -53,9 +53,9 @@ pub fn ignored_parameters(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<Warning>
 /// Warnings about Kernels that had not finished their boot when the workloads began.
 fn unsettled_kernels(pairs: &[TimedPair]) -> Vec<Warning> {
     let warnings_of_side = |side: Side| {
-        let own =
+        let boots =
             boots_in_order(pairs).filter(|(_, warnings_of_side, _)| *warnings_of_side == side);
-        let facts: Vec<&Facts> = own.map(|(_, _, boot)| &boot.facts).collect();
+        let facts: Vec<&Facts> = boots.map(|(_, _, boot)| &boot.facts).collect();
         let busy = facts.iter().filter_map(|facts| facts.get(fact::BUSY));
         let busy = busy.flat_map(|names| names.split_whitespace()).collect();
         warnings::unsettled_side_warnings(
@@ -404,14 +404,14 @@ pub fn boots_in_order(pairs: &[TimedPair]) -> impl Iterator<Item = (&TimedPair, 
 }
 
 /// Parts of each value that the other lacks; the values themselves if only the order differs.
-pub fn only_what_differs(one: &str, other: &str) -> [String; 2] {
-    let without = |one: &str, other: &str| {
-        let parts = one.split(PARTS).filter(|part| !other.split(PARTS).any(|o| o == *part));
+pub fn only_what_differs(first: &str, second: &str) -> [String; 2] {
+    let without = |first: &str, second: &str| {
+        let parts = first.split(PARTS).filter(|part| !second.split(PARTS).any(|o| o == *part));
         parts.collect::<Vec<_>>().join(PARTS)
     };
-    match [without(one, other), without(other, one)] {
+    match [without(first, second), without(second, first)] {
         // Equal parts in another order.
-        [a, b] if a.is_empty() && b.is_empty() => [one.to_owned(), other.to_owned()],
+        [a, b] if a.is_empty() && b.is_empty() => [first.to_owned(), second.to_owned()],
         different => different,
     }
 }
