@@ -145,12 +145,10 @@ pub fn command_line() -> clap::Command {
     manual::completed(Cli::command(), &[])
 }
 
-/// Prints an error to stderr.
 pub fn complain(error: &Error) {
     note!("ktax: {error}");
 }
 
-/// Runs one command.
 pub fn run(cli: &Cli) -> Result<Exit, Error> {
     match command(cli) {
         Err(error) if error.is_cancelled() => {
@@ -237,7 +235,6 @@ impl Exit {
         order.find(|exit| rows.contains(exit)).unwrap_or(Exit::Ok)
     }
 
-    /// Exit status of an error.
     pub fn from_error(error: &Error) -> Exit {
         match error.blame {
             _ if error.is_cancelled() => Exit::Cancelled,

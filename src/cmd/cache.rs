@@ -95,11 +95,11 @@ fn du(place: &PlaceArgs) -> Result<Exit, Error> {
 
 /// Size of a kind, and its number of entries in words; `None` without entries.
 fn row(survey: &CacheSurvey, kind: CacheKind) -> Option<(u64, String)> {
-    let all = || survey.entries_of_kind(kind);
-    let in_use = all().filter(|entry| entry.in_use).count();
-    let count = all().count();
+    let entries = || survey.entries_of_kind(kind);
+    let in_use = entries().filter(|entry| entry.in_use).count();
+    let count = entries().count();
     let used = if in_use > 0 { format!(", {in_use} in use") } else { String::new() };
-    let bytes = all().map(|entry| entry.bytes).sum();
+    let bytes = entries().map(|entry| entry.bytes).sum();
     (count > 0).then(|| (bytes, kind.counted(count) + &used))
 }
 

@@ -101,17 +101,17 @@ fn run_plan(args: &PlanArgs) -> Result<Exit, Error> {
         let plan = dir.plan();
         let rows: usize =
             plan.shards.iter().flat_map(Shard::units).map(|unit| unit.rows.len()).sum();
-        let all = plan.subjects.len() * plan.workloads.len();
+        let total = plan.subjects.len() * plan.workloads.len();
         let seconds: f64 = plan.shards.iter().map(Shard::seconds).sum();
         let mut text = format!(
             "planned {} of {} in {}, about {} of one CPU",
             rows,
-            counted(all, "measurement"),
+            counted(total, "measurement"),
             counted(plan.shards.len(), "shard"),
             spoken(std::time::Duration::from_secs_f64(seconds))
         );
-        if rows < all {
-            text += &format!("; the store has {}", all - rows);
+        if rows < total {
+            text += &format!("; the store has {}", total - rows);
         }
         let to_build = plan.to_build();
         if !to_build.is_empty() {
@@ -216,13 +216,13 @@ Exit status:
 
 fn run_status(args: &StatusArgs) -> Result<Exit, Error> {
     let dir = CampaignDir::open(&args.dir)?;
-    let all = status(&dir)?;
-    let missing: usize = all.iter().map(|shard| shard.missing.len()).sum();
-    let failed = all.iter().any(|shard| !shard.failed.is_empty());
+    let shards = status(&dir)?;
+    let missing: usize = shards.iter().map(|shard| shard.missing.len()).sum();
+    let failed = shards.iter().any(|shard| !shard.failed.is_empty());
     write_stdout(&if args.json {
-        to_json(&all.iter().map(json_of).collect::<Vec<_>>())?
+        to_json(&shards.iter().map(json_of).collect::<Vec<_>>())?
     } else {
-        text_of(&dir, &all, missing)
+        text_of(&dir, &shards, missing)
     })?;
     Ok(match (missing, failed) {
         (0, false) => Exit::Ok,
@@ -239,9 +239,9 @@ fn json_of(shard: &ShardStatus) -> serde_json::Value {
             "seconds": shard.seconds })
 }
 
-fn text_of(dir: &CampaignDir, all: &[ShardStatus], missing: usize) -> String {
-    let total: usize = all.iter().map(|shard| shard.total).sum();
-    let seconds: f64 = all.iter().map(|shard| shard.seconds).sum();
+fn text_of(dir: &CampaignDir, shards: &[ShardStatus], missing: usize) -> String {
+    let total: usize = shards.iter().map(|shard| shard.total).sum();
+    let seconds: f64 = shards.iter().map(|shard| shard.seconds).sum();
     let answer = match missing {
         0 => format!("all of {} done", counted(total, "measurement")),
         _ => format!(
@@ -250,12 +250,12 @@ fn text_of(dir: &CampaignDir, all: &[ShardStatus], missing: usize) -> String {
             spoken(Duration::from_secs_f64(seconds))
         ),
     };
-    let open: Vec<&ShardStatus> = all.iter().filter(|shard| state(shard) != "done").collect();
+    let open: Vec<&ShardStatus> = shards.iter().filter(|shard| state(shard) != "done").collect();
     let mut text = format!(
         "{}: {answer}; {} of {} done\n",
         dir.plan().title,
-        all.len() - open.len(),
-        counted(all.len(), "shard")
+        shards.len() - open.len(),
+        counted(shards.len(), "shard")
     );
     if open.is_empty() {
         return text;
@@ -278,8 +278,8 @@ fn state(shard: &ShardStatus) -> String {
     let failed: Vec<String> =
         shard.failed.iter().map(|(what, why)| format!("failed: {what}: {why}")).collect();
     if !shard.unbuilt.is_empty() {
-        let all: Vec<String> = shard.unbuilt.iter().map(usize::to_string).collect();
-        format!("kernels to be built: --build {}", all.join(" --build "))
+        let kernels: Vec<String> = shard.unbuilt.iter().map(usize::to_string).collect();
+        format!("kernels to be built: --build {}", kernels.join(" --build "))
     } else if !failed.is_empty() {
         failed.join("; ")
     } else if shard.missing.is_empty() {
@@ -323,8 +323,8 @@ fn run_collect(args: &CollectArgs) -> Result<Exit, Error> {
     let terminal = Terminal::new();
     let session = args.host.session(&terminal)?;
     let collected = flow::campaign::collect(&dir, &args.copies, &session)?;
-    let all: Vec<Saved> = collected.comparisons.iter().map(Report::saved).collect();
-    args.output.print_summary(&all, &summary(&all))?;
+    let results: Vec<Saved> = collected.comparisons.iter().map(Report::saved).collect();
+    args.output.print_summary(&results, &summary(&results))?;
     for reason in &collected.refused {
         note!("ktax: {reason}");
     }
@@ -341,8 +341,8 @@ fn run_collect(args: &CollectArgs) -> Result<Exit, Error> {
 }
 
 /// Answer of each comparison; the pages have all details.
-fn summary(all: &[Saved]) -> String {
-    let rows = all.iter().map(|saved| vec![saved.view().title, saved.headline.clone()]);
+fn summary(results: &[Saved]) -> String {
+    let rows = results.iter().map(|saved| vec![saved.view().title, saved.headline.clone()]);
     plain_table(&["comparison", "answer"], rows.collect(), &[], list_options())
 }
 

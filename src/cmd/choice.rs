@@ -26,19 +26,19 @@ where
 
 /// Parses one of these values by its name; `help` gives its line of help.
 pub fn named<T>(
-    all: &'static [T],
+    values: &'static [T],
     name: fn(&T) -> &'static str,
     help: fn(&T) -> &'static str,
 ) -> impl TypedValueParser<Value = T>
 where
     T: Copy + Send + Sync + 'static,
 {
-    let possible = all.iter().map(|one| match help(one) {
-        "" => PossibleValue::new(name(one)),
-        help => PossibleValue::new(name(one)).help(help),
+    let possible = values.iter().map(|value| match help(value) {
+        "" => PossibleValue::new(name(value)),
+        help => PossibleValue::new(name(value)).help(help),
     });
     PossibleValuesParser::new(possible.collect::<Vec<_>>()).map(move |text| {
-        let chosen = all.iter().find(|one| name(one) == text);
+        let chosen = values.iter().find(|value| name(value) == text);
         *chosen.expect("the parser accepts no other name")
     })
 }
@@ -121,8 +121,8 @@ pub fn ledger() -> Suggesting<PathBufValueParser> {
 /// Parses the name of a built-in experiment, ledger or machine.
 pub fn built_in() -> Suggesting<StringValueParser> {
     let names = || {
-        let all = plan::experiments().chain(plan::ledgers()).chain(plan::machines());
-        all.map(|file| file.name).collect()
+        let files = plan::experiments().chain(plan::ledgers()).chain(plan::machines());
+        files.map(|file| file.name).collect()
     };
     Suggesting { inner: StringValueParser::new(), names }
 }

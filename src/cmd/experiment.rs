@@ -42,7 +42,6 @@ pub struct CountedArgs {
 }
 
 impl CountedArgs {
-    /// Experiment of the file and the flags.
     pub fn experiment(&self) -> Result<Experiment, Error> {
         let mut file = self.shared.file()?.unwrap_or_default();
         check_keys(&file)?;
@@ -54,7 +53,6 @@ impl CountedArgs {
 }
 
 impl ExperimentArgs {
-    /// Experiment of the file and the flags.
     pub fn experiment(&self) -> Result<Experiment, Error> {
         let CountedArgs { shared, program } = &self.counted;
         let from_file = shared.file()?;

@@ -58,7 +58,6 @@ pub struct MachineArgs {
 }
 
 impl MachineArgs {
-    /// Directory of the cache.
     pub fn cache(&self) -> Result<PathBuf, Error> {
         cache_directory(self.cache.as_deref())
     }
@@ -82,7 +81,6 @@ impl MachineArgs {
         self.jobs.unwrap_or_else(cpus)
     }
 
-    /// Limits of Boots and Runs.
     pub fn limits(&self) -> Limits {
         self.time_limit.map_or_else(Limits::default, Limits::with_seconds)
     }

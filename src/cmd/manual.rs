@@ -64,8 +64,9 @@ fn arguments(command: &Command, above: &[&str]) -> String {
 
 /// Adds files to the names that zsh offers: experiments and ledgers can be files.
 fn with_files(script: &str) -> String {
-    let names =
-        |all: Vec<plan::BuiltIn>| all.iter().map(|file| file.name).collect::<Vec<_>>().join(" ");
+    let names = |files: Vec<plan::BuiltIn>| {
+        files.iter().map(|file| file.name).collect::<Vec<_>>().join(" ")
+    };
     let lists = [plan::experiments().collect(), plan::ledgers().collect()].map(names);
     lists.into_iter().fold(script.to_owned(), |script, list| {
         script.replace(&format!(":({list})"), &format!(":{{compadd {list}; _files}}"))

@@ -52,28 +52,25 @@ fn page(path: PathBuf) -> Result<PathBuf, Error> {
 }
 
 impl OutputArgs {
-    /// Prints a result.
     pub fn print(&self, result: &dyn Report) -> Result<(), Error> {
         self.print_all(&[result.into()])
     }
 
-    /// Prints several results, one after the other.
     pub fn print_all(&self, results: &[Document<'_>]) -> Result<(), Error> {
         let text = (self.format().write)(results, self.text_options())?;
         self.print_text(&text, results)
     }
 
-    /// Prints results that were read from files.
     pub fn print_saved(&self, results: &[Saved]) -> Result<(), Error> {
         self.print_all(&documents(results))
     }
 
     /// Prints results that were read from files; as text only their summary.
     pub fn print_summary(&self, results: &[Saved], summary: &str) -> Result<(), Error> {
-        let all = documents(results);
+        let shown = documents(results);
         match self.format().name == TEXT.name {
-            true => self.print_text(summary, &all),
-            false => self.print_all(&all),
+            true => self.print_text(summary, &shown),
+            false => self.print_all(&shown),
         }
     }
 
@@ -89,7 +86,6 @@ impl OutputArgs {
         if self.json { JSON } else { self.format }
     }
 
-    /// Options for text, with the chosen colour.
     pub fn text_options(&self) -> TextOptions {
         let stdout = std::io::stdout();
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());

@@ -116,19 +116,19 @@ fn print_paths(
 }
 
 fn print_in(shape: Shape, results: &[Saved], output: &OutputArgs) -> Result<(), Error> {
-    let all: Option<Vec<&Comparison>> = results.iter().map(counted).collect();
-    let all = all.ok_or_else(|| {
+    let comparisons: Option<Vec<&Comparison>> = results.iter().map(counted).collect();
+    let comparisons = comparisons.ok_or_else(|| {
         Error::user("--layout only applies to runs of the exact engine; remove it")
     })?;
-    let text = all.into_iter().map(|paths| shape.render(paths, output.text_options()));
+    let text = comparisons.into_iter().map(|paths| shape.render(paths, output.text_options()));
     Ok(write_stdout(&text.collect::<String>())?)
 }
 
 /// Prints the versions that must be the same for the numbers to come out again.
 fn print_versions(results: &[Saved], output: &OutputArgs) -> Result<Exit, Error> {
-    let all: Option<Vec<String>> =
-        results.iter().map(|one| versions(&one.result, output.text_options())).collect();
-    let mut all = all.ok_or_else(|| {
+    let texts: Option<Vec<String>> =
+        results.iter().map(|saved| versions(&saved.result, output.text_options())).collect();
+    let mut texts = texts.ok_or_else(|| {
         Error::user(
             "--versions only applies to comparisons of the exact engine or of guests; of a ledger, \
              give the directory of an addition or DIR/together",
@@ -136,8 +136,8 @@ fn print_versions(results: &[Saved], output: &OutputArgs) -> Result<Exit, Error>
     })?;
     // All runs of a sweep have the same versions.
     let mut seen = BTreeSet::new();
-    all.retain(|text| seen.insert(text.clone()));
-    write_stdout(&all.concat())?;
+    texts.retain(|text| seen.insert(text.clone()));
+    write_stdout(&texts.concat())?;
     Ok(Exit::Ok)
 }
 

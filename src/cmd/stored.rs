@@ -103,10 +103,10 @@ fn results(stored: &Stored, args: &LogArgs) -> Result<(), Error> {
         (&["id", "kept", "kind", "answer"], &[2]),
         |result| {
             let id = result.object.chars().take(DIGITS).collect();
-            let kept = format!("{} {}", result.kept_on, result.kept_time);
+            let kept_at = format!("{} {}", result.kept_on, result.kept_time);
             let answer = [result.title.as_str(), &result.headline];
             let answer: Vec<&str> = answer.into_iter().filter(|text| !text.is_empty()).collect();
-            vec![id, kept, result.kind.clone(), answer.join(": ")]
+            vec![id, kept_at, result.kind.clone(), answer.join(": ")]
         },
     )
 }
@@ -147,13 +147,13 @@ pub struct ShowArgs {
 
 /// Prints results. The exit status does not depend on the rows.
 pub fn show(args: &ShowArgs) -> Result<Exit, Error> {
-    let mut all: Vec<Saved> = Vec::new();
+    let mut results: Vec<Saved> = Vec::new();
     let mut stored = None;
     for named in &args.results {
         let path = Path::new(named);
         // A name with a slash is a path, which needs no store.
         if named.contains('/') {
-            all.extend(flow::saved(&[path.to_owned()])?);
+            results.extend(flow::saved(&[path.to_owned()])?);
             continue;
         }
         let stored = match &mut stored {
@@ -163,12 +163,12 @@ pub fn show(args: &ShowArgs) -> Result<Exit, Error> {
         // Look in the store first, so that no file hides a result.
         match stored.result(named) {
             Err(error) if error.blame == Blame::User && path.exists() => {
-                all.extend(flow::saved(&[path.to_owned()])?);
+                results.extend(flow::saved(&[path.to_owned()])?);
             }
-            result => all.push(result?),
+            result => results.push(result?),
         }
     }
-    args.output.print_saved(&all)?;
+    args.output.print_saved(&results)?;
     Ok(Exit::Ok)
 }
 

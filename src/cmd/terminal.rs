@@ -49,7 +49,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Terminal {
-    /// Terminal that shows nothing yet.
     pub fn new() -> Terminal {
         let started = Instant::now();
         Terminal {
@@ -109,9 +108,9 @@ impl Terminal {
 
     fn runs(&self) -> String {
         let mut remaining = lock(&self.remaining);
-        let ((done, all), left) = (remaining.runs(), remaining.left(self.started.elapsed()));
-        let all = counted(all, "run");
-        format!("{done} of {all}; about {} left", spoken(left))
+        let ((done, total), left) = (remaining.runs(), remaining.left(self.started.elapsed()));
+        let total = counted(total, "run");
+        format!("{done} of {total}; about {} left", spoken(left))
     }
 }
 
@@ -169,11 +168,11 @@ impl Observer for Terminal {
         self.clear();
         *lock(&self.began) = Instant::now();
         lock(&self.remaining).begin(work.clone());
-        let (done, all) = lock(&self.remaining).runs();
+        let (done, total) = lock(&self.remaining).runs();
         self.with_bar(
             || self.bar(),
             |bar| {
-                bar.set_length(all as u64);
+                bar.set_length(total as u64);
                 bar.set_position(done as u64);
             },
         );
@@ -283,8 +282,8 @@ impl Terminal {
             let known = known.iter().map(|(row, ratio)| format!("{row} {ratio:.3}"));
             line += &format!("; {}", known.collect::<Vec<_>>().join(", "));
         }
-        let all = done.pairs + done.controls;
-        let left = pairs.left(self.started.elapsed(), all, done.cap.map(drawn_for));
+        let total = done.pairs + done.controls;
+        let left = pairs.left(self.started.elapsed(), total, done.cap.map(drawn_for));
         if let Some(left) = left {
             let for_all = part.map(|part| format!(" for {} runs", part.count)).unwrap_or_default();
             line += &format!("; at most {} left{for_all}", spoken(left));
@@ -296,7 +295,6 @@ impl Terminal {
 /// Characters of a bar, and their ASCII forms.
 const CHARS: [&str; 2] = ["━╸ ", "=> "];
 
-/// Bar with this number of runs.
 fn bar_of_runs(runs: usize) -> ProgressBar {
     let target = match std::io::stderr().is_terminal() {
         true => ProgressDrawTarget::stderr(),

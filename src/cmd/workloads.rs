@@ -64,11 +64,11 @@ fn run_list(args: &ListArgs) -> Result<Exit, Error> {
     if let Some(named) = &args.touching {
         return run_touching(named, args.json);
     }
-    let own = args.workloads.as_deref().map(checked).transpose()?;
-    let mut definitions = match own {
-        Some(own) => {
-            with_definitions(&own)?; // none of them has a name that ktax has
-            own
+    let additional = args.workloads.as_deref().map(checked).transpose()?;
+    let mut definitions = match additional {
+        Some(additional) => {
+            with_definitions(&additional)?; // none of them has a name that ktax has
+            additional
         }
         None => definitions()?,
     };
@@ -76,8 +76,9 @@ fn run_list(args: &ListArgs) -> Result<Exit, Error> {
     // The sort is stable, so each group keeps the order of its files.
     definitions.sort_by(|left, right| left.group.cmp(&right.group));
     if args.json {
-        let all = definitions.iter().map(definition_json).collect::<Result<Vec<_>, _>>()?;
-        write_stdout(&report::to_json(&all)?)?;
+        let descriptions =
+            definitions.iter().map(definition_json).collect::<Result<Vec<_>, _>>()?;
+        write_stdout(&report::to_json(&descriptions)?)?;
     } else {
         let mut text = list_table(&definitions, list_options())?;
         if args.all {
@@ -160,8 +161,8 @@ struct ShowArgs {
 }
 
 fn run_show(args: &ShowArgs) -> Result<Exit, Error> {
-    let own = args.workloads.as_deref().map(flow::definitions_of).transpose()?;
-    let definitions = with_definitions(&own.unwrap_or_default())?;
+    let additional = args.workloads.as_deref().map(flow::definitions_of).transpose()?;
+    let definitions = with_definitions(&additional.unwrap_or_default())?;
     let definition = plan::find(&definitions, &args.name)?;
     match args.json {
         true => write_stdout(&report::to_json(&definition_json(definition)?)?)?,
@@ -266,9 +267,9 @@ fn run_natively(args: &RunArgs) -> Result<Exit, Error> {
     if ended == Ended::Cancelled {
         note!("ktax: stopped; all processes ended and their files are removed");
     }
-    let documents = tables.iter().map(|table| {
-        Document::named(if orders.len() == 1 { "" } else { &table.workload }, table)
-    });
+    let documents = tables
+        .iter()
+        .map(|table| Document::named(if orders.len() == 1 { "" } else { &table.workload }, table));
     let reports: Vec<Document<'_>> = documents.collect();
     if !reports.is_empty() {
         args.output.print_all(&reports)?;

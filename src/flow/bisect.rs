@@ -26,7 +26,6 @@ use crate::text::{escape, shell_path};
 /// How a search ended.
 #[derive(Debug)]
 pub enum Search {
-    /// The user stopped it.
     Stopped {
         /// Command that resumes the search.
         next: String,
@@ -233,8 +232,9 @@ fn likely_commits(
 ) -> Result<Vec<usize>, Error> {
     let is_telling = |share: f64| share.abs() > TELLING * effect.delta.abs();
     let functions = effect.functions.iter();
-    let telling = functions.filter(|one| is_telling(one.delta) || is_telling(one.rep_delta));
-    let names: Vec<&str> = telling.map(|one| one.function.as_str()).collect();
+    let telling =
+        functions.filter(|function| is_telling(function.delta) || is_telling(function.rep_delta));
+    let names: Vec<&str> = telling.map(|function| function.function.as_str()).collect();
     Ok(kernel::that_touch(tree_of(base), elements, &names)?)
 }
 
@@ -314,12 +314,12 @@ fn with_search<T>(bisection: &Bisection, search: impl FnOnce(Places) -> T) -> T 
 }
 
 fn carriers(bisection: &Bisection) -> Vec<Carrier> {
-    let whole = bisection.ends().map_or(f64::NAN, |(base, change)| change - base);
+    let difference = bisection.ends().map_or(f64::NAN, |(base, change)| change - base);
     let carrier = |jump: crate::stats::search::Jump| Carrier {
         after: jump.after,
         at: jump.at,
         delta: jump.size,
-        share_percent: jump.size / whole * 100.0,
+        share_percent: jump.size / difference * 100.0,
     };
     with_search(bisection, |search| search.jumps()).into_iter().map(carrier).collect()
 }
@@ -458,7 +458,6 @@ impl SearchDir {
         Ok(root.join(format!("{place:05}.config")))
     }
 
-    /// Writes a configuration, and returns its path.
     fn write_config(&self, place: usize, text: &str) -> Result<PathBuf, Error> {
         let path = self.config(place)?;
         write_atomically(&path, text.as_bytes())

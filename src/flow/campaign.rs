@@ -40,8 +40,8 @@ pub fn plan(
     session: &Session<'_>,
 ) -> Result<CampaignDir, Error> {
     check_free(out)?;
-    for one in &campaign.subjects {
-        session.check_names(&ExperimentMethod::Counts(one.method.clone()))?;
+    for experiment in &campaign.subjects {
+        session.check_names(&ExperimentMethod::Counts(experiment.method.clone()))?;
     }
     let qemu = Qemu::find(session.qemu.as_deref())?;
     let mut planned = plan_without_subjects(campaign, &qemu)?;
@@ -112,7 +112,7 @@ fn timed_plans(
     session: &Session<'_>,
 ) -> Result<Vec<(String, crate::model::Plan)>, Error> {
     let mut names = BTreeSet::new();
-    let mut all = Vec::new();
+    let mut plans = Vec::new();
     for named in &campaign.timed {
         let path = Path::new(named);
         let file = ExperimentFile::parse(&experiment_text(path)?, named)?;
@@ -130,11 +130,11 @@ fn timed_plans(
         }
         let plan = phases::plan(&Experiment::from_file(&file)?, session)?;
         match &plan.method {
-            PlanMethod::Times(_) => all.push((name, plan)),
+            PlanMethod::Times(_) => plans.push((name, plan)),
             _ => return Err(refuse("not timed")),
         }
     }
-    Ok(all)
+    Ok(plans)
 }
 
 /// Measurements that the store has, by Subject and row.
@@ -251,16 +251,16 @@ fn row_failures(
 /// Rows of a unit that are not measured, in a campaign and its copies: the names of those that are
 /// missing, and the names and reasons of those that failed on any machine.
 fn unmeasured(
-    all: &[CampaignDir],
+    dirs: &[CampaignDir],
     unit: &CampaignUnit,
 ) -> Result<(Vec<String>, Vec<(String, String)>), Error> {
-    let dir = &all[0];
+    let dir = &dirs[0];
     let rows = match dir.kernel(unit.subject)? {
         Some(kernel) => missing_rows(dir, unit, &kernel),
         None => unit.rows.iter().map(|row| dir.plan().workloads[*row].row.clone()).collect(),
     };
     let mut failed = BTreeMap::new();
-    for copy in all {
+    for copy in dirs {
         for (row, failure) in row_failures(copy, unit, &rows)? {
             failed.entry(row).or_insert(failure);
         }
@@ -323,20 +323,19 @@ pub struct ShardStatus {
     pub seconds: f64,
 }
 
-/// Progress of all shards.
 pub fn status(dir: &CampaignDir) -> Result<Vec<ShardStatus>, Error> {
     let shards = dir.plan().shards.iter().enumerate();
-    let mut all: Vec<ShardStatus> = shards
+    let mut shards: Vec<ShardStatus> = shards
         .map(|(number, shard)| shard_status(dir, number, shard))
         .collect::<Result<_, Error>>()?;
     // Planned rows of the store need no work unless they are lost.
-    if let Some(known) = dir.plan().shard(all.len()) {
-        let lost = shard_status(dir, all.len(), &known)?;
+    if let Some(known) = dir.plan().shard(shards.len()) {
+        let lost = shard_status(dir, shards.len(), &known)?;
         if !lost.missing.is_empty() || !lost.failed.is_empty() {
-            all.push(lost);
+            shards.push(lost);
         }
     }
-    Ok(all)
+    Ok(shards)
 }
 
 fn shard_status(dir: &CampaignDir, number: usize, shard: &Shard) -> Result<ShardStatus, Error> {
@@ -380,12 +379,12 @@ pub fn collect(
     copies: &[PathBuf],
     session: &Session<'_>,
 ) -> Result<Collected, Error> {
-    let mut all = vec![dir.clone()];
+    let mut dirs = vec![dir.clone()];
     for copy in copies {
-        all.push(open_copy(dir, copy)?);
+        dirs.push(open_copy(dir, copy)?);
     }
     let mut collected = Collected::default();
-    for copy in &all {
+    for copy in &dirs {
         take_copy(dir, copy, &mut collected)?;
     }
     if let Some(used) = &session.store {
@@ -394,8 +393,8 @@ pub fn collect(
             take_units(&used.store, dir, shard.units())?;
         }
     }
-    let timed = timed_comparisons(&all)?;
-    collected.failed = failed_in_guests(&all, &timed)?;
+    let timed = timed_comparisons(&dirs)?;
+    collected.failed = failed_in_guests(&dirs, &timed)?;
     collected.comparisons = compare_neighbours(dir)?;
     collected.comparisons.extend(timed.into_values());
     let results = collected.comparisons.iter().map(Report::saved);
@@ -465,21 +464,21 @@ fn take_copy(
 /// All measurements that the campaign makes, as far as its kernels are known.
 fn measurands(dir: &CampaignDir) -> Result<Vec<Measurand>, Error> {
     let plan = dir.plan();
-    let mut all = Vec::new();
+    let mut measurands = Vec::new();
     for subject in 0..plan.subjects.len() {
         if let Some(kernel) = dir.kernel(subject)? {
             let rows = 0..plan.workloads.len();
-            all.extend(rows.map(|row| plan.measurand(subject, row, &kernel)));
+            measurands.extend(rows.map(|row| plan.measurand(subject, row, &kernel)));
         }
     }
-    Ok(all)
+    Ok(measurands)
 }
 
 /// Finished timed experiments by their names.
-fn timed_comparisons(all: &[CampaignDir]) -> Result<BTreeMap<String, Comparison>, Error> {
+fn timed_comparisons(dirs: &[CampaignDir]) -> Result<BTreeMap<String, Comparison>, Error> {
     let mut found = BTreeMap::new();
-    for name in &all[0].plan().timed {
-        for dir in all {
+    for name in &dirs[0].plan().timed {
+        for dir in dirs {
             let comparison = AnyRunDir::open(&dir.timed(name))?.comparison()?;
             if let (Some(comparison), false) = (comparison, found.contains_key(name)) {
                 found.insert(name.clone(), comparison);
@@ -492,10 +491,10 @@ fn timed_comparisons(all: &[CampaignDir]) -> Result<BTreeMap<String, Comparison>
 /// Failures in a guest. An error names the rows that are neither measured nor failed, including
 /// those that the store had when the campaign was planned.
 fn failed_in_guests(
-    all: &[CampaignDir],
+    dirs: &[CampaignDir],
     timed: &BTreeMap<String, Comparison>,
 ) -> Result<Vec<(String, String)>, Error> {
-    let plan = all[0].plan();
+    let plan = dirs[0].plan();
     let (mut failed, mut missing, mut shards) = (Vec::new(), Vec::new(), Vec::new());
     for (number, shard) in plan.numbers().filter_map(|number| Some((number, plan.shard(number)?))) {
         let before = missing.len();
@@ -503,7 +502,7 @@ fn failed_in_guests(
             missing.push(format!("the timed experiment {name}"));
         }
         for unit in shard.units() {
-            let (unit_missing, unit_failed) = unmeasured(all, unit)?;
+            let (unit_missing, unit_failed) = unmeasured(dirs, unit)?;
             missing.extend(unit_missing);
             failed.extend(unit_failed);
         }
@@ -513,7 +512,7 @@ fn failed_in_guests(
     }
     match missing.is_empty() {
         true => Ok(failed),
-        false => Err(some_missing(&missing, &shards, all[0].root())),
+        false => Err(some_missing(&missing, &shards, dirs[0].root())),
     }
 }
 
@@ -540,7 +539,7 @@ fn compare_neighbours(dir: &CampaignDir) -> Result<Vec<Comparison>, Error> {
         let measured = |row| Ok(store.get(&plan.measurand(subject, row, &kernel))?);
         (0..plan.workloads.len()).map(measured).collect()
     };
-    let mut all = Vec::new();
+    let mut comparisons = Vec::new();
     // Each subject is read once: it is first the change, then the base of the next one.
     let mut before: Option<Vec<Option<Measurement>>> = None;
     for subject in 0..plan.subjects.len() {
@@ -552,9 +551,9 @@ fn compare_neighbours(dir: &CampaignDir) -> Result<Vec<Comparison>, Error> {
         let rows: Vec<Sides<Measurement>> = pairs.filter_map(both).collect();
         // Two names of one kernel, or subjects without a common row, are not compared.
         if rows.first().is_some_and(|row| row.base.of != row.change.of) {
-            all.push(compare(rows, plan.threshold_percent, &store)?);
+            comparisons.push(compare(rows, plan.threshold_percent, &store)?);
         }
         before = Some(now);
     }
-    Ok(all)
+    Ok(comparisons)
 }

@@ -194,7 +194,7 @@ pub fn explain_noise(
             let traces = trace_in_two_layouts(&boots, plan, row);
             session.observer.status("");
             match traces {
-                Ok([one, other]) => Ok(sentence(&row.row, &between_traces(&one, &other))),
+                Ok([first, other]) => Ok(sentence(&row.row, &between_traces(&first, &other))),
                 Err(Stop::Cancelled) => Err(Error::cancelled()),
                 Err(Stop::Failed(failure, _)) => {
                     Ok(format!("{} cannot be traced: {failure}", row.row))
@@ -212,8 +212,8 @@ fn trace_in_two_layouts(
 ) -> Result<[Vec<TracedCall>; 2], Stop> {
     let program = plan.workloads.iter().find(|workload| workload.row == row.row);
     let program = program.expect("a row of a plan is one of its workloads");
-    let [one, other] = furthest_apart(plan, row);
-    Ok([traced(boots, plan, one, program)?, traced(boots, plan, other, program)?])
+    let [first, other] = furthest_apart(plan, row);
+    Ok([traced(boots, plan, first, program)?, traced(boots, plan, other, program)?])
 }
 
 /// Steps with the smallest and the largest count, on the Side with the larger range.
@@ -223,8 +223,8 @@ fn furthest_apart<'a>(plan: &'a CountsPlan, row: &Row) -> [&'a Step; 2] {
     let pair = |side: Side| {
         let counted = counts(side).into_iter().flatten().copied().zip(steps_of(side));
         let (least, most) = (counted.clone().min_by_key(by_count), counted.max_by_key(by_count));
-        let ((least, one), (most, other)) = least.zip(most)?;
-        Some((most - least, [one, other]))
+        let ((least, first), (most, other)) = least.zip(most)?;
+        Some((most - least, [first, other]))
     };
     let pairs = Side::BOTH.into_iter().filter_map(pair);
     let pair = pairs.max_by_key(|(range, _)| *range);

@@ -156,19 +156,20 @@ impl CalibrationInput {
         times: &[PathBuf],
         may_be_other: bool,
     ) -> Result<CalibrationInput, Error> {
-        let counted = saved(&[counts.to_owned()])?.into_iter().find_map(|one| match one.result {
-            SavedResult::Comparison(comparison) if comparison.counts().is_some() => {
-                Some(*comparison)
-            }
-            _ => None,
-        });
+        let counted =
+            saved(&[counts.to_owned()])?.into_iter().find_map(|saved| match saved.result {
+                SavedResult::Comparison(comparison) if comparison.counts().is_some() => {
+                    Some(*comparison)
+                }
+                _ => None,
+            });
         let counted = counted.ok_or_else(|| {
             Error::user(format!("{} has counts in no result", counts.display()))
                 .next("give the directory of `ktax compare --same`")
         })?;
         let key = counted.counts().map(|counts| &counts.key);
         let model = key.and_then(|key| key.machine.model.as_ref()?.machine().cloned());
-        let timed = saved(times)?.into_iter().filter_map(|one| match one.result {
+        let timed = saved(times)?.into_iter().filter_map(|saved| match saved.result {
             SavedResult::Native(table) => Some(*table),
             _ => None,
         });
@@ -250,10 +251,10 @@ fn write_machine(
     let sizes = machine.into_iter().filter(|(key, _)| key != "name");
     let title = format!("{}, calibrated with the sizes of {}", calibration.cpu, model.name);
     let calibration = toml::Value::try_from(calibration).map_err(unwritable_machine)?;
-    let mut all: toml::Table = sizes.collect();
-    all.insert("title".to_owned(), title.into());
-    all.insert("calibration".to_owned(), calibration);
-    let text = toml::to_string(&all).map_err(unwritable_machine)?;
+    let mut table: toml::Table = sizes.collect();
+    table.insert("title".to_owned(), title.into());
+    table.insert("calibration".to_owned(), calibration);
+    let text = toml::to_string(&table).map_err(unwritable_machine)?;
     results::write_output(path, &text)
 }
 
@@ -331,7 +332,7 @@ fn only_comparison(
     results: Vec<Saved>,
     is_wanted: fn(&Comparison) -> bool,
 ) -> Result<Comparison, Error> {
-    let found = results.into_iter().find_map(|one| match one.result {
+    let found = results.into_iter().find_map(|saved| match saved.result {
         SavedResult::Comparison(comparison) if is_wanted(&comparison) => Some(*comparison),
         _ => None,
     });

@@ -31,7 +31,6 @@ use crate::text::{binary_size, counted, escape_bytes, shell_path};
 pub struct Check {
     /// Name of the check.
     pub what: &'static str,
-    /// Whether it works.
     pub ok: bool,
     /// Whether counting needs it, and not only some commands.
     pub needed: bool,
@@ -152,8 +151,8 @@ fn cache(cache: &Path, budget: Budget) -> Found {
 fn unwritable(cache: &Path) -> Option<(PathBuf, io::Error)> {
     let entries = cache.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
     let below = entries.filter(|path| path.is_dir());
-    let mut all = std::iter::once(cache.to_owned()).chain(below);
-    all.find_map(|path| Some((path.clone(), check_writable(&path.join("new")).err()?)))
+    let mut directories = std::iter::once(cache.to_owned()).chain(below);
+    directories.find_map(|path| Some((path.clone(), check_writable(&path.join("new")).err()?)))
 }
 
 /// Starts QEMU with the plugin and without a machine, so that it can refuse what it does not
@@ -301,8 +300,8 @@ fn quiet_cpus() -> Found {
 fn describe_cpus(shares: &[CpuShare], allowed: &[u32]) -> (String, String) {
     const SHOWN: usize = 8;
     let is_allowed = |share: &&CpuShare| allowed.contains(&share.cpu);
-    let (shares, kept): (Vec<CpuShare>, Vec<CpuShare>) = shares.iter().partition(is_allowed);
-    let kept: Vec<u32> = kept.iter().map(|share| share.cpu).collect();
+    let (shares, others): (Vec<CpuShare>, Vec<CpuShare>) = shares.iter().partition(is_allowed);
+    let others: Vec<u32> = others.iter().map(|share| share.cpu).collect();
     let (quiet, busy) = noise::sort(&shares);
     let mut parts = Vec::new();
     if !quiet.is_empty() {
@@ -314,8 +313,8 @@ fn describe_cpus(shares: &[CpuShare], allowed: &[u32]) -> (String, String) {
         each.extend(busy.len().checked_sub(SHOWN + 1).map(|more| format!("{} more", more + 1)));
         parts.push(format!("busy: {}", each.join(", ")));
     }
-    if !kept.is_empty() {
-        parts.push(format!("not in ktax's CPU affinity: {}", noise::list(&kept)));
+    if !others.is_empty() {
+        parts.push(format!("not in ktax's CPU affinity: {}", noise::list(&others)));
     }
     let fix = match (quiet.is_empty(), busy.is_empty()) {
         (_, true) => String::new(),
@@ -487,8 +486,8 @@ mod tests {
 
     #[test]
     fn quiet_cpus_are_named_and_busy_ones_with_their_share() {
-        let all: Vec<u32> = (0..9).collect();
-        let described = |percents: &[f64]| describe_cpus(&shares(percents), &all);
+        let cpus: Vec<u32> = (0..9).collect();
+        let described = |percents: &[f64]| describe_cpus(&shares(percents), &cpus);
         let pin = |list: &str| format!("to measure times: taskset -c {list} COMMAND");
         assert_eq!(described(&[34.0, 2.0]), ("quiet: 1; busy: 0 (34 %)".into(), pin("1")));
         assert_eq!(described(&[0.0, 2.0, 0.0]), ("quiet: 0-2".into(), String::new()));

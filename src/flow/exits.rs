@@ -48,9 +48,9 @@ pub fn tables(name: &str, per: Option<Per>) -> Result<Vec<ExitTable>, Error> {
     match number {
         None => Ok(tables),
         Some(number) => {
-            let one = tables.into_iter().nth(usize::wrapping_sub(number, 1));
+            let chosen = tables.into_iter().nth(usize::wrapping_sub(number, 1));
             let message = format!("{} has no table {number}", escape(path));
-            Ok(vec![one.ok_or_else(|| refused(message, format!("give 1 to {there}")))?])
+            Ok(vec![chosen.ok_or_else(|| refused(message, format!("give 1 to {there}")))?])
         }
     }
 }

@@ -97,9 +97,10 @@ fn host_key(host: HostKind, qemu: &Qemu, session: &Session<'_>) -> Result<Key, E
     let guest = match Board::for_kind(host) {
         Some(board) => board.program_sha256(&session.cache.join("runs"))?,
         None => {
-            let own = sha256_of_file(Path::new(THIS_PROGRAM));
-            let own = own.context("cannot read the program file of ktax", "make it readable")?;
-            sha256_of_parts(&[payload::guest_sha256(), own])
+            let program = sha256_of_file(Path::new(THIS_PROGRAM));
+            let program =
+                program.context("cannot read the program file of ktax", "make it readable")?;
+            sha256_of_parts(&[payload::guest_sha256(), program])
         }
     };
     Ok(Key {
@@ -202,8 +203,8 @@ fn board_side(
     side: &GuestSide,
     session: &Session<'_>,
 ) -> Result<BoardSide, Error> {
-    let own = side.subject.kernel.as_ref().zip(side.kernel.as_ref());
-    let (subject, planned) = own.unwrap_or((&plan.host_subject, &plan.host_kernel));
+    let declared = side.subject.kernel.as_ref().zip(side.kernel.as_ref());
+    let (subject, planned) = declared.unwrap_or((&plan.host_subject, &plan.host_kernel));
     let image = session.image_for(target(plan.host), planned, subject)?;
     let is_without = side.subject.without.iter().any(|feature| feature == GuestSubject::MAGIC_PAGE);
     Ok(BoardSide {

@@ -37,7 +37,10 @@ pub fn rank(
     let (mut each, mut not_built) = (Vec::new(), Vec::new());
     let mut first: Option<PathBuf> = None;
     let count = ledger.experiments.len();
-    ledger.experiments.iter().try_for_each(|(_, one)| session.check_names(&one.method))?;
+    ledger
+        .experiments
+        .iter()
+        .try_for_each(|(_, experiment)| session.check_names(&experiment.method))?;
     for (index, (name, experiment)) in ledger.experiments.iter().enumerate() {
         session.observer.part(Part { index, count, shares_base: true });
         session.observer.note(name);
@@ -108,8 +111,8 @@ fn without_known(ledger: Ledger, session: &Session<'_>) -> Result<CheckedLedger,
     };
     let already_on = ledger.already_on(&config);
     let without_effect = ledger.without_effect(&config);
-    for one in &already_on {
-        session.observer.note(&format!("{}: {}", one.added, one.text()));
+    for entry in &already_on {
+        session.observer.note(&format!("{}: {}", entry.added, entry.text()));
     }
     Ok(CheckedLedger { ledger: ledger.without(&already_on)?, already_on, without_effect })
 }

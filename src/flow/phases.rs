@@ -319,8 +319,8 @@ mod tests {
             directory_names(&["x=a/b", "x=a b", "x=a b_2", "x=a:b"]),
             ["x=a_b", "x=a_b_2", "x=a_b_2_2", "x=a_b_3"]
         );
-        let [one, other] = ["1", "2"].map(|last| "x=é".repeat(100) + last);
-        let names = directory_names(&[&one, &other]);
+        let [first, other] = ["1", "2"].map(|last| "x=é".repeat(100) + last);
+        let names = directory_names(&[&first, &other]);
         assert!(names[0] != names[1] && names.iter().all(|name| name.len() < 255), "{names:?}");
     }
 

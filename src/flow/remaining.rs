@@ -147,14 +147,14 @@ pub fn learned() -> Rates {
 /// Writes rates, beside those that other runs have learned meanwhile. Errors are ignored, because
 /// rates only improve estimates.
 pub fn learn(new: &Rates) {
-    let mut all = learned();
-    all.boots.extend(new.boots.clone());
-    all.tasks.extend(new.tasks.clone());
-    if all.runs.len() > RUNS_MAX {
-        all.runs.clear();
+    let mut rates = learned();
+    rates.boots.extend(new.boots.clone());
+    rates.tasks.extend(new.tasks.clone());
+    if rates.runs.len() > RUNS_MAX {
+        rates.runs.clear();
     }
-    all.runs.extend(new.runs.clone());
-    let Some((path, text)) = rates_path().zip(serde_json::to_string(&all).ok()) else { return };
+    rates.runs.extend(new.runs.clone());
+    let Some((path, text)) = rates_path().zip(serde_json::to_string(&rates).ok()) else { return };
     if let Some(dir) = path.parent() {
         let _ = std::fs::create_dir_all(dir);
     }
@@ -179,7 +179,6 @@ impl ShownTime {
 /// Work of a run: boots, each with the same rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Work {
-    /// Engine.
     pub engine: String,
     /// Number of boots.
     pub boots: usize,
@@ -296,9 +295,9 @@ impl Remaining {
             BootState::Running { left, .. } => left + 1,
             BootState::Ended => 0,
         };
-        let all = self.work.runs();
+        let total = self.work.runs();
         let left: usize = self.boots.values().map(left).sum();
-        (self.part.index * all + all.saturating_sub(left), self.part.count * all)
+        (self.part.index * total + total.saturating_sub(left), self.part.count * total)
     }
 
     /// Time left. From one call to the next it grows by no more than the time that has passed.
@@ -338,8 +337,8 @@ impl Remaining {
 
     /// Seconds that a boot still needs, alone.
     fn cost(&self, now: Duration, state: BootState) -> f64 {
-        let still = |whole: f64, since: Duration| {
-            (whole - now.saturating_sub(since).as_secs_f64()).max(0.0)
+        let still = |needed: f64, since: Duration| {
+            (needed - now.saturating_sub(since).as_secs_f64()).max(0.0)
         };
         let boot = self.known.boot(&self.work.engine, self.seen_boots);
         match state {
@@ -363,9 +362,9 @@ impl Remaining {
         let Some(name) = self.work.rows.get(row) else { return 0.0 };
         let seen = self.seen_runs.get(name).copied().unwrap_or_default();
         let mut others = FinishedWork::default();
-        for one in self.seen_runs.values() {
-            others.count += one.count;
-            others.seconds += one.seconds;
+        for run in self.seen_runs.values() {
+            others.count += run.count;
+            others.seconds += run.seconds;
         }
         self.known.run(&self.work.engine, name, seen, others)
     }

@@ -96,10 +96,10 @@ fn what_a_machine_does_now_is_believed_soon() {
     let mut remaining = Remaining::new(rates());
     remaining.begin(work(50, 1));
     let lengths = [10.0, 2.0, 18.0];
-    let whole = 50.0 * 30.0;
+    let total = 50.0 * 30.0;
     pass(&mut remaining, 50, lengths, |remaining, now| {
-        let (left, truth) = (remaining.left(now).as_secs_f64(), whole - now.as_secs_f64());
-        if now >= seconds(whole * 0.6) {
+        let (left, truth) = (remaining.left(now).as_secs_f64(), total - now.as_secs_f64());
+        if now >= seconds(total * 0.6) {
             assert!((left / truth - 1.0).abs() < 0.2 || truth < 60.0, "{left} for {truth}");
         }
     });

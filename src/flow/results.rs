@@ -68,7 +68,6 @@ pub fn ledger_text(named: &Path) -> Result<String, Error> {
     named_text(named, "a ledger file, or a name that `ktax experiments` lists")
 }
 
-/// Text of a campaign file.
 pub fn campaign_text(path: &Path) -> Result<String, Error> {
     read_named_text(path, "a campaign file")
 }
@@ -83,7 +82,6 @@ pub fn model(key: ModelKey) -> Result<ModelKey, Error> {
     }
 }
 
-/// Machine of a file.
 pub(super) fn machine(path: &Path) -> Result<ModelKey, Error> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     Ok(ModelKey::parse(
@@ -95,8 +93,8 @@ pub(super) fn machine(path: &Path) -> Result<ModelKey, Error> {
 /// Text of a file, or of a built-in experiment or ledger. The caller refuses the wrong kind, and
 /// names the command for it.
 fn named_text(named: &Path, wanted: &'static str) -> Result<String, Error> {
-    let all = plan::experiments().chain(plan::ledgers());
-    built_in_named(named, all).map_or_else(|| read_named_text(named, wanted), Ok)
+    let files = plan::experiments().chain(plan::ledgers());
+    built_in_named(named, files).map_or_else(|| read_named_text(named, wanted), Ok)
 }
 
 fn all_built_in() -> impl Iterator<Item = BuiltIn> {
@@ -116,9 +114,9 @@ pub fn built_in_text(name: &str) -> Result<&'static str, Error> {
 
 /// Built-in text of this name, unless a file has it. Directories do not count: runs are often named
 /// after their experiment.
-fn built_in_named(named: &Path, mut all: impl Iterator<Item = BuiltIn>) -> Option<String> {
+fn built_in_named(named: &Path, mut files: impl Iterator<Item = BuiltIn>) -> Option<String> {
     let is_file = named.exists() && !named.is_dir();
-    let found = all.find(|file| !is_file && named == Path::new(file.name))?;
+    let found = files.find(|file| !is_file && named == Path::new(file.name))?;
     Some(found.text.to_owned())
 }
 
@@ -128,10 +126,8 @@ pub(super) fn unreadable(path: &Path, wanted: &'static str, reason: std::io::Err
         .next(format!("give the path of {wanted}"))
 }
 
-/// File name of a search's result.
 pub(super) const BISECTION: &str = "bisection.json";
 
-/// File name of a ledger's result.
 pub(super) const LEDGER: &str = "ledger.json";
 
 /// File name of the result of an experiment that was counted and timed.
@@ -160,14 +156,14 @@ pub(super) fn write_result(root: &Path, name: &str, report: &dyn Report) -> Resu
 /// Results of files and of the directories of runs, searches and ledgers. If there are several,
 /// each has a name.
 pub fn saved(paths: &[PathBuf]) -> Result<Vec<Saved>, Error> {
-    let mut all = Vec::new();
+    let mut saved = Vec::new();
     for path in paths {
         let mut found =
             if path.is_dir() { results_of_directory(path)? } else { results_of_file(path)? };
         name_results(&mut found, path, paths.len() > 1);
-        all.extend(found);
+        saved.extend(found);
     }
-    Ok(all)
+    Ok(saved)
 }
 
 /// Names results by their path and their number in it, as far as needed to tell them apart.
@@ -179,8 +175,8 @@ fn name_results(results: &mut [Saved], path: &Path, has_others: bool) {
             ("", false) if is_one => String::new(),
             ("", true) if is_one => path.clone(),
             ("", _) => format!("{path}#{}", index + 1),
-            (own, true) => format!("{path}, {own}"),
-            (own, false) => own.to_owned(),
+            (name, true) => format!("{path}, {name}"),
+            (name, false) => name.to_owned(),
         };
     }
 }
@@ -208,13 +204,13 @@ fn results_below(path: &Path, none: Error) -> Result<Vec<Saved>, Error> {
     if paths.is_empty() {
         return Err(none);
     }
-    let mut all = Vec::new();
+    let mut comparisons = Vec::new();
     for run in paths {
         let Some(comparison) = AnyRunDir::open(&run)?.comparison()? else { continue };
         let name = run.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        all.push(Saved { name, dir: Some(run.clone()), ..comparison.saved() });
+        comparisons.push(Saved { name, dir: Some(run.clone()), ..comparison.saved() });
     }
-    if all.is_empty() { Err(no_comparison(path)) } else { Ok(all) }
+    if comparisons.is_empty() { Err(no_comparison(path)) } else { Ok(comparisons) }
 }
 
 fn no_comparison(path: &Path) -> Error {
@@ -236,7 +232,7 @@ fn results_of_file(path: &Path) -> Result<Vec<Saved>, Error> {
             .next("make the page again with `ktax report --html FILE DIR`")
     };
     let page_results = results_of_page(&text, RESULT_MAX).map_err(no_page)?;
-    let mut all = read_results(page_results.as_deref().unwrap_or(&text)).map_err(|error| {
+    let mut results = read_results(page_results.as_deref().unwrap_or(&text)).map_err(|error| {
         let is_other = matches!(error, SavedError::NotAResult(_));
         match is_other && exits::files::kind(&text).is_some() {
             true => {
@@ -251,12 +247,12 @@ fn results_of_file(path: &Path) -> Result<Vec<Saved>, Error> {
             }
         }
     })?;
-    for saved in &mut all {
+    for saved in &mut results {
         if let SavedResult::History(history) = &mut saved.result {
             analyse::complete(history);
         }
     }
-    Ok(all)
+    Ok(results)
 }
 
 /// All call paths of a row of a run directory, in the Layout that its report shows: as they were
@@ -276,7 +272,7 @@ pub fn row_paths(path: &Path, row: &str, is_compared: bool) -> Result<RowPaths, 
     let dir = AnyRunDir::open(path)?;
     let comparison = dir.comparison()?.ok_or_else(|| no_comparison(path))?;
     let AnyRunDir::Counts(dir) = dir else { return Err(no_paths()) };
-    let found = comparison.rows.iter().find(|one| one.row == row);
+    let found = comparison.rows.iter().find(|candidate| candidate.row == row);
     let row = found.ok_or_else(|| no_row(row, &comparison.rows))?;
     if row.computed_from().is_some() {
         // A computed row has no paths of its own.
@@ -284,14 +280,15 @@ pub fn row_paths(path: &Path, row: &str, is_compared: bool) -> Result<RowPaths, 
     }
     // Paths only count instructions and REP iterations.
     let [instructions, rep] = [&METRICS[0], &METRICS[1]].map(|metric| row.effect(metric.name));
-    let is_by_rep = row.deciding().zip(rep).is_some_and(|(one, rep)| one.metric == rep.metric);
+    let is_by_rep =
+        row.deciding().zip(rep).is_some_and(|(deciding, rep)| deciding.metric == rep.metric);
     let effect = if is_by_rep { rep } else { instructions }.ok_or_else(no_paths)?;
     let paths = analyse::row_paths(&dir, row, effect, is_compared)?;
     if paths.contexts.is_empty() { Err(no_paths()) } else { Ok(paths) }
 }
 
 fn no_row<'a>(row: &str, rows: impl IntoIterator<Item = &'a Row>) -> Error {
-    let names = rows.into_iter().map(|one| one.row.as_str());
+    let names = rows.into_iter().map(|row| row.row.as_str());
     let near = nearest(row, names);
     let near = near.map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default();
     Error::user(format!("there is no row {row:?}{near}"))

@@ -68,7 +68,6 @@ impl NativeOrder {
         Ok((tables, Ended::Complete))
     }
 
-    /// Number of runs.
     pub fn runs(&self) -> usize {
         self.workloads.len() * self.samples
     }

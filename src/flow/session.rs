@@ -26,11 +26,8 @@ pub trait Observer: Sync {
     fn task(&self, _task: &KernelTask) {}
     /// Announces the next run as one of several.
     fn part(&self, _part: Part) {}
-    /// Begins the work of a run.
     fn begin(&self, _work: &Work) {}
-    /// Takes an event of the run.
     fn event(&self, _event: &Event<'_>) {}
-    /// Ends the work of a run.
     fn end(&self, _timing: &Timing) {}
     /// Takes rates that later estimates may use.
     fn learned(&self, _rates: &Rates) {}
@@ -63,7 +60,6 @@ pub struct Session<'a> {
     pub limits: Limits,
     /// Stops everything when it is raised.
     pub cancel: Cancel,
-    /// Receives progress.
     pub observer: &'a dyn Observer,
 }
 
@@ -82,7 +78,6 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Copy with another store.
     pub(super) fn with_store(&self, store: UsedStore) -> Session<'a> {
         Session {
             qemu: self.qemu.clone(),
@@ -140,7 +135,6 @@ fn path_in_env(name: &str) -> Option<PathBuf> {
 pub enum RunEvent<'a> {
     /// This command or row runs.
     Started(&'a str),
-    /// A run ended.
     Ended,
 }
 
@@ -228,7 +222,6 @@ impl Session<'_> {
 
 const OTHER: &str = "make it writable, or name another directory with --cache DIR";
 
-/// Contents of the cache.
 pub fn cache_contents(cache: &Path) -> CacheSurvey {
     survey(cache)
 }

@@ -25,9 +25,9 @@ use crate::text::counted;
 /// Returns the groups that are to be measured and kept; none without a store.
 pub(super) fn take(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<Vec<Group>, Error> {
     let Some(used) = &session.store else { return Ok(Vec::new()) };
-    let all = groups(dir.plan());
-    let (total, mut left) = (all.len(), Vec::new());
-    for group in all {
+    let groups = groups(dir.plan());
+    let (total, mut left) = (groups.len(), Vec::new());
+    for group in groups {
         if session.is_cancelled() || group.is_begun(dir)? {
             left.push(group);
             continue;
@@ -55,8 +55,8 @@ pub(super) fn take(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<Ve
         left.push(group);
     }
     if left.len() < total {
-        let (taken, all) = (total - left.len(), counted(total, "measurement"));
-        session.observer.note(&format!("{taken} of {all} are from the store"));
+        let (taken, measurements) = (total - left.len(), counted(total, "measurement"));
+        session.observer.note(&format!("{taken} of {measurements} are from the store"));
     }
     Ok(left)
 }
@@ -135,7 +135,6 @@ pub fn check_store(root: &Path) -> Result<Checked, Error> {
     Ok(Store::new(root.to_owned()).check()?)
 }
 
-/// Number and size of a store's files.
 pub fn store_footprint(root: &Path) -> Result<Footprint, Error> {
     Ok(Store::new(root.to_owned()).footprint()?)
 }
@@ -163,7 +162,6 @@ pub fn clean_store(root: &Path) -> Result<Vec<PathBuf>, Error> {
 /// Store of a session.
 #[derive(Debug, Clone)]
 pub struct UsedStore {
-    /// The store.
     pub store: Store,
     /// Percentage of its measurements that are made again and must have the same counts.
     pub verify_percent: f64,
@@ -201,11 +199,8 @@ pub fn store_directory(named: Option<&Path>) -> Option<PathBuf> {
 /// Additions of an import to a store.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Added {
-    /// New measurements.
     pub measurements: usize,
-    /// New results.
     pub results: usize,
-    /// New tags.
     pub tags: usize,
     /// Reasons why something was not kept: it is damaged, of another version of ktax, or has other
     /// counts than the store.

@@ -120,11 +120,11 @@ fn did_you_mean(near: &Option<String>) -> String {
 }
 
 fn choices_text(choices: &[(String, String)]) -> String {
-    let one = |(name, what): &(String, String)| match what.as_str() {
+    let choice = |(name, what): &(String, String)| match what.as_str() {
         "" => shell_word(name),
         what => format!("{} ({})", shell_word(name), escape(what)),
     };
-    choices.iter().map(one).collect::<Vec<String>>().join(" or ")
+    choices.iter().map(choice).collect::<Vec<String>>().join(" or ")
 }
 
 /// Filter of results.
@@ -145,17 +145,15 @@ pub struct LogOrder {
 pub struct ListedSubject {
     /// Name that every command accepts.
     pub name: String,
-    /// Tags.
     pub tags: Vec<String>,
-    /// The subject.
     pub subject: StoredSubject,
 }
 
 impl Stored {
     /// Results, the newest first.
     pub fn log(&self, order: &LogOrder) -> Result<Vec<StoredResult>, Error> {
-        let mut all = self.index.results()?;
-        all.retain(|result| {
+        let mut results = self.index.results()?;
+        results.retain(|result| {
             order.row.as_ref().is_none_or(|row| result.rows.iter().any(|known| is_row(known, row)))
                 && order.since.as_ref().is_none_or(|since| result.kept_on >= *since)
                 && order
@@ -163,8 +161,8 @@ impl Stored {
                     .as_ref()
                     .is_none_or(|name| result.kernels.iter().any(|k| k.contains(name)))
         });
-        all.truncate(order.most.unwrap_or(usize::MAX));
-        Ok(all)
+        results.truncate(order.most.unwrap_or(usize::MAX));
+        Ok(results)
     }
 
     /// Subjects, in the order of their kernels' versions.
@@ -175,24 +173,27 @@ impl Stored {
             tags: names.tags(&subject.kernel_sha256, &subject.boot_line),
             subject: subject.clone(),
         };
-        let mut all: Vec<ListedSubject> = names.subjects().iter().map(shown).collect();
-        alphanumeric_sort::sort_slice_by_str_key(&mut all, |shown| shown.name.as_str());
+        let mut subjects: Vec<ListedSubject> = names.subjects().iter().map(shown).collect();
+        alphanumeric_sort::sort_slice_by_str_key(&mut subjects, |shown| shown.name.as_str());
         // Ambiguous names are hashes, so sort by the kernel's own name.
-        all.sort_by(|a, b| alphanumeric_sort::compare_str(&a.subject.kernel, &b.subject.kernel));
-        Ok(all)
+        subjects
+            .sort_by(|a, b| alphanumeric_sort::compare_str(&a.subject.kernel, &b.subject.kernel));
+        Ok(subjects)
     }
 
     /// Result whose name begins with `id`.
     pub fn result(&self, id: &str) -> Result<Saved, Error> {
-        let all = self.index.results()?;
+        let results = self.index.results()?;
         let id = id.to_ascii_lowercase();
-        let found: Vec<&str> = all
+        let found: Vec<&str> = results
             .iter()
             .map(|result| result.object.as_str())
             .filter(|object| object.starts_with(&id))
             .collect();
         match found.as_slice() {
-            [one] if !id.is_empty() => Ok(self.store.read_result(&self.store.result_path(one))?),
+            [object] if !id.is_empty() => {
+                Ok(self.store.read_result(&self.store.result_path(object))?)
+            }
             [] | [_] => Err(StoredError::NoResult { id })?,
             several => {
                 let short = |id: &&str| (short_hashes(id), String::new());

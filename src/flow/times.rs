@@ -159,7 +159,6 @@ fn two_digits(value: f64) -> u64 {
     (value / unit as f64).round() as u64 * unit
 }
 
-/// Opens the engine of a Plan.
 fn open_engine<'a>(
     dir: &'a RunDir<TimesPlan>,
     session: &'a Session<'_>,

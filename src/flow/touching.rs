@@ -25,7 +25,6 @@ pub enum TouchingError {
         .near.as_ref().map(|near| format!(" (did you mean {near}?)")).unwrap_or_default()
     )]
     UnknownFunction { name: String, near: Option<String>, kernel: String },
-    /// The file is not a patch.
     #[error("cannot use the patch {}: {reason}", escape(.patch))]
     NotAPatch { patch: String, reason: crate::model::Error },
     /// Rows are selected by a patch, and there is none.
@@ -164,7 +163,7 @@ pub(super) fn patches_remark(change: &Subject, rows: &[String]) -> Result<Option
     let touched = by_patches(&change.patches)?;
     let telling = touched.telling_rows();
     let here = rows.iter().filter(|row| telling.contains(row)).count();
-    let (all, patches) = (counted(rows.len(), "row"), change.patches.join(", "));
+    let (rows, patches) = (counted(rows.len(), "row"), change.patches.join(", "));
     let (executed, inlined) = (&touched.functions, &touched.not_executed);
     Ok(Some(match telling.is_empty() {
         true => format!(
@@ -173,7 +172,7 @@ pub(super) fn patches_remark(change: &Subject, rows: &[String]) -> Result<Option
             in_parentheses(inlined)
         ),
         false => format!(
-            "{here} of {all} execute what {patches} changes{}; -w {TOUCHING} measures exactly the \
+            "{here} of {rows} execute what {patches} changes{}; -w {TOUCHING} measures exactly the \
              rows that do",
             in_parentheses(executed)
         ),

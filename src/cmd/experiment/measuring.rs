@@ -101,7 +101,6 @@ pub struct TimedArgs {
     allow_differences: bool,
 }
 
-/// Parses the name of an engine.
 fn engine() -> impl TypedValueParser<Value = &'static EngineEntry> {
     let value = |engine: &EngineEntry| PossibleValue::new(engine.name).help(engine.about);
     PossibleValuesParser::new(ENGINES.iter().map(value))

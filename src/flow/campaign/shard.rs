@@ -23,7 +23,6 @@ use crate::text::{counted, shell_line, shell_path};
 /// Result of running a shard.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ShardEnd {
-    /// Whether the user stopped it.
     pub is_stopped: bool,
     /// Failures in a guest, as `row of subject`.
     pub failed: Vec<String>,
@@ -244,7 +243,6 @@ const RESTARTS: u32 = 5;
 /// Memory of QEMU and ktax beside the guest's.
 const BESIDE_GUEST_MIB: u32 = 1536;
 
-/// Array of jobs.
 struct JobArray {
     name: &'static str,
     /// Options of `ktax campaign run`, followed by the job's number.
@@ -291,7 +289,7 @@ fn arrays(dir: &CampaignDir) -> Result<Vec<JobArray>, Error> {
     let (timed, counted): (Vec<&ShardStatus>, Vec<&ShardStatus>) = open.iter().partition(is_timed);
     let numbers = |shards: Vec<&ShardStatus>| shards.iter().map(|shard| shard.number).collect();
     let memory_mib = plan.machine.memory_mib + BESIDE_GUEST_MIB;
-    let all = [
+    let arrays = [
         JobArray {
             name: "build",
             work: "--build",
@@ -312,7 +310,7 @@ fn arrays(dir: &CampaignDir) -> Result<Vec<JobArray>, Error> {
             takes: "--exclusive --mem=0".into(),
         },
     ];
-    Ok(all.into_iter().filter(|array| !array.numbers.is_empty()).collect())
+    Ok(arrays.into_iter().filter(|array| !array.numbers.is_empty()).collect())
 }
 
 /// Script of an array's jobs. The shell waits beside ktax, because Slurm signals the shell alone.
@@ -388,14 +386,14 @@ fn submission(
 
 /// Ranges as Slurm reads them: `0-7,9`.
 fn ranges(numbers: &[usize]) -> String {
-    let mut all: Vec<(usize, usize)> = Vec::new();
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
     for number in numbers {
-        match all.last_mut() {
+        match ranges.last_mut() {
             Some((_, last)) if *last + 1 == *number => *last = *number,
-            _ => all.push((*number, *number)),
+            _ => ranges.push((*number, *number)),
         }
     }
-    let shown = all.iter().map(|(first, last)| match first == last {
+    let shown = ranges.iter().map(|(first, last)| match first == last {
         true => first.to_string(),
         false => format!("{first}-{last}"),
     });

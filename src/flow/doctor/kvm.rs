@@ -15,7 +15,6 @@ use crate::kernel::Kernel;
 use crate::model::{Failure, TimedMachine};
 use crate::text::escape;
 
-/// Result of the test.
 #[derive(Debug)]
 enum KvmTest {
     /// The device cannot be opened.

@@ -54,14 +54,14 @@ impl Stored {
         let measured =
             Sides { base: measurements(found.base)?, change: measurements(found.change)? };
         let wanted = wanted_rows(order.rows.as_deref())?;
-        let all = common_rows(&measured, wanted.as_deref());
-        let largest = all.iter().max_by_key(|(_, rows)| (rows.len(), newest(rows)));
+        let by_conditions = common_rows(&measured, wanted.as_deref());
+        let largest = by_conditions.iter().max_by_key(|(_, rows)| (rows.len(), newest(rows)));
         let Some((conditions, rows)) = largest else {
             return Err(StoredError::NothingInCommon {
                 command: compare_command(&found, order.rows.as_deref()),
             })?;
         };
-        let others = all.iter().filter(|(other, _)| *other != conditions);
+        let others = by_conditions.iter().filter(|(other, _)| *other != conditions);
         let others: usize = others.map(|(_, rows)| rows.len()).sum();
         if others > 0 {
             let rows = counted(others, "row");
@@ -151,30 +151,30 @@ fn common_rows<'a>(
     let key = |measurement: &StoredMeasurement| (measurement.conditions, measurement.workload);
     let of_change: BTreeMap<_, _> =
         measured.change.iter().map(|measurement| (key(measurement), measurement)).collect();
-    let mut all: BTreeMap<i64, Vec<RowOfBoth<'a>>> = BTreeMap::new();
+    let mut by_conditions: BTreeMap<i64, Vec<RowOfBoth<'a>>> = BTreeMap::new();
     for base in &measured.base {
         let is_wanted = wanted.is_none_or(|rows| rows.contains(&base.row));
         if let Some(change) = of_change.get(&key(base)).filter(|_| is_wanted) {
-            all.entry(base.conditions).or_default().push(Sides { base, change });
+            by_conditions.entry(base.conditions).or_default().push(Sides { base, change });
         }
     }
     let usual = usual_order();
     let order = |row: &str| match wanted {
-        Some(rows) => rows.iter().position(|one| one == row),
-        None => usual.iter().position(|one| one == row),
+        Some(rows) => rows.iter().position(|name| name == row),
+        None => usual.iter().position(|name| name == row),
     };
-    for rows in all.values_mut() {
+    for rows in by_conditions.values_mut() {
         // Rows that ktax no longer has come last.
         rows.sort_by_key(|both| {
             (order(&both.base.row).unwrap_or(usize::MAX), both.base.row.clone())
         });
     }
-    all
+    by_conditions
 }
 
 fn usual_order() -> Vec<String> {
-    let all = plan::definitions().and_then(|definitions| plan::select(&definitions, None));
-    all.unwrap_or_default().into_iter().map(|workload| workload.row).collect()
+    let workloads = plan::definitions().and_then(|definitions| plan::select(&definitions, None));
+    workloads.unwrap_or_default().into_iter().map(|workload| workload.row).collect()
 }
 
 fn newest(rows: &[RowOfBoth<'_>]) -> i64 {

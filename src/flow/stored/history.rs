@@ -115,11 +115,11 @@ impl Stored {
             }
             rows.extend(found);
         }
-        let mut all = Vec::new();
+        let mut points = Vec::new();
         for row in rows {
-            all.extend(self.index.points(Some(row), &order.metric)?);
+            points.extend(self.index.points(Some(row), &order.metric)?);
         }
-        Ok(all)
+        Ok(points)
     }
 
     /// Replaces the rows' counts by those of a function. Objects are read by one thread for each
@@ -182,10 +182,10 @@ fn function_counts(
     let own_counts = |profile: &str| {
         // The profile is valid, so lines of other functions can be skipped early.
         let near = profile.lines().filter(|line| line.contains(function));
-        let own = near.filter_map(profile::parse_function_line).filter(|line| {
+        let function_lines = near.filter_map(profile::parse_function_line).filter(|line| {
             line.context == metric.context && analyse::plain(&line.function) == function
         });
-        own.map(|line| metric.count(&line.counts)).reduce(|sum, more| sum + more)
+        function_lines.map(|line| metric.count(&line.counts)).reduce(|sum, more| sum + more)
     };
     Ok(measurement.layouts.iter().map(|layout| own_counts(&layout.profile)).collect())
 }
@@ -227,11 +227,11 @@ fn history_line(
         whole: point.whole.clone(),
         signature: point.signature.clone(),
     };
-    let all: Vec<PointCounts> = points.iter().map(counted).collect();
+    let counts: Vec<PointCounts> = points.iter().map(counted).collect();
     let first = &points[0].1;
     let (ops, operation) = (first.ops, first.operation.clone());
-    let against = analyse::against_anchors(&all, ops, order.threshold_percent);
-    let before = analyse::against_before(&all, ops, order.threshold_percent);
+    let against = analyse::against_anchors(&counts, ops, order.threshold_percent);
+    let before = analyse::against_before(&counts, ops, order.threshold_percent);
     let objects = points.iter().map(|(_, point)| point.of.object.clone()).collect();
     let asked =
         HistoryAsked { machine: first.machine.clone(), layouts: first.raw.len(), seed: first.seed };
@@ -295,8 +295,8 @@ impl Lineage {
             return Ok(Lineage { places });
         }
         let mut subjects: Vec<&StoredSubject> = names.subjects().iter().collect();
-        subjects.sort_by(|one, other| {
-            alphanumeric_sort::compare_str(version_key(one), version_key(other))
+        subjects.sort_by(|first, other| {
+            alphanumeric_sort::compare_str(version_key(first), version_key(other))
         });
         // The newest kernel of a flavour names it.
         let mut flavours: BTreeMap<(String, &str), (String, usize)> = BTreeMap::new();
@@ -332,18 +332,18 @@ fn named_subjects<'a>(
     wanted: &[String],
     names: &'a Names,
 ) -> Result<Vec<&'a StoredSubject>, Error> {
-    let mut all = Vec::new();
+    let mut subjects = Vec::new();
     for text in wanted {
         match names.find(text) {
             Err(error) if error.kind == ErrorKind::Unknown && text.contains(',') => {
                 for name in text.split(',') {
-                    all.push(names.find(name)?);
+                    subjects.push(names.find(name)?);
                 }
             }
-            found => all.push(found?),
+            found => subjects.push(found?),
         }
     }
-    Ok(all)
+    Ok(subjects)
 }
 
 /// Sort key of a kernel: a release candidate comes before its release, and the package's version
@@ -408,23 +408,23 @@ mod tests {
 
     #[test]
     fn only_versions_differ_within_a_flavour() {
-        for (one, other) in [
+        for (first, other) in [
             ("6.1.0-55-cloud-amd64", "6.12.57+deb13-cloud-amd64"),
             ("6.12.0-rc7", "6.12.1"),
             ("6.12.0-next-20240901", "6.12.0-next-20240902"),
             ("6.12.0-gadc218676eef", "6.12.0-g0123456789ab"),
             ("6.8.5-301.fc40.x86_64", "6.9.1-200.fc41.x86_64"),
         ] {
-            assert_eq!(flavour(one).0, flavour(other).0, "{one} {other}");
+            assert_eq!(flavour(first).0, flavour(other).0, "{first} {other}");
         }
-        for (one, other) in [
+        for (first, other) in [
             ("6.1.0-56-cloud-amd64", "6.1.0-56-amd64"),
             ("6.1.0-56-rt-amd64", "6.1.0-56-amd64"),
             ("6.12.0-rcu-fix", "6.12.0-u-fix"),
             ("6.12.1-generic-64k", "6.12.2-generic-16k"),
             ("6.12.1-generic-64k", "6.12.2-generic"),
         ] {
-            assert_ne!(flavour(one).0, flavour(other).0, "{one} {other}");
+            assert_ne!(flavour(first).0, flavour(other).0, "{first} {other}");
         }
         assert_eq!(flavour("6.1.0-56-cloud-amd64").1, "cloud-amd64");
         assert_eq!(flavour(&"0123456789abcdef".repeat(3)).1, "");

@@ -51,12 +51,10 @@ impl Names {
         })
     }
 
-    /// All subjects.
     pub fn subjects(&self) -> &[StoredSubject] {
         &self.subjects
     }
 
-    /// Tags of a subject.
     pub fn tags(&self, kernel_sha256: &str, boot_line: &str) -> Vec<String> {
         let is_of = |tagged: &Tagged| {
             tagged.kernel_sha256 == kernel_sha256 && tagged.boot_line == boot_line
@@ -119,21 +117,21 @@ impl Names {
     ) -> Result<&StoredSubject, Error> {
         let (kernel, boot_line) = split_name(name);
         let tagged = self.tags.iter().find(|(tag, _)| tag == kernel && boot_line.is_some());
-        let mut all: Vec<&StoredSubject> = match tagged {
+        let mut found: Vec<&StoredSubject> = match tagged {
             Some((_, tagged)) => self.with_image(&tagged.kernel_sha256),
             None => self.subjects.iter().filter(|subject| is_one(subject, kernel)).collect(),
         };
         // Try files last, so that none in the current directory hides a kernel.
-        if all.is_empty() && Path::new(kernel).is_file() {
-            all = self.with_image(&sha256_of_file(Path::new(kernel))?);
+        if found.is_empty() && Path::new(kernel).is_file() {
+            found = self.with_image(&sha256_of_file(Path::new(kernel))?);
         }
         if let Some(boot_line) = boot_line {
-            all.retain(|subject| subject.boot_line == boot_line);
+            found.retain(|subject| subject.boot_line == boot_line);
         }
         // Without a boot line, prefer the kernel that was measured without one.
         let plain: Vec<&StoredSubject> =
-            all.iter().filter(|subject| subject.boot_line.is_empty()).copied().collect();
-        self.only_one(name, if boot_line.is_none() && plain.len() == 1 { plain } else { all })
+            found.iter().filter(|subject| subject.boot_line.is_empty()).copied().collect();
+        self.only_one(name, if boot_line.is_none() && plain.len() == 1 { plain } else { found })
     }
 
     fn with_image(&self, sha256: &str) -> Vec<&StoredSubject> {
@@ -146,7 +144,7 @@ impl Names {
         found: Vec<&'a StoredSubject>,
     ) -> Result<&'a StoredSubject, Error> {
         match found.as_slice() {
-            [one] => Ok(one),
+            [subject] => Ok(subject),
             [] => {
                 let known: Vec<String> =
                     self.subjects.iter().map(|subject| self.name(subject)).collect();

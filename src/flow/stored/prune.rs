@@ -34,7 +34,6 @@ pub struct PruneOrder {
 /// File to remove.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prunable {
-    /// Path.
     pub path: PathBuf,
     /// Name of the object.
     pub object: String,
@@ -49,7 +48,6 @@ pub struct Prunable {
 /// Files to remove, and what depends on them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Prune {
-    /// Files to remove.
     pub files: Vec<Prunable>,
     /// Number of measurements that stay because of each tag.
     pub kept: BTreeMap<String, usize>,
@@ -94,16 +92,16 @@ impl Stored {
     /// Guest programs and QEMUs that measured the store's contents, the newest first; and whether
     /// the programs belong to this ktax.
     pub fn instruments(&self) -> Result<Vec<(Instrument, bool)>, Error> {
-        let own = guest_sha256();
-        let mut all = self.index.instruments()?;
-        for instrument in &mut all {
+        let own_guest = guest_sha256();
+        let mut instruments = self.index.instruments()?;
+        for instrument in &mut instruments {
             instrument.bytes = instrument.objects.iter().map(|name| self.size(name)).sum();
         }
-        Ok(all
+        Ok(instruments
             .into_iter()
-            .map(|one| {
-                let is_own = one.guest == own;
-                (one, is_own)
+            .map(|instrument| {
+                let is_own = instrument.guest == own_guest;
+                (instrument, is_own)
             })
             .collect())
     }
@@ -115,8 +113,8 @@ impl Stored {
     /// Lists the files that an order would remove.
     pub fn prunable(&self, order: &PruneOrder) -> Result<Prune, Error> {
         let names = Names::read(self)?;
-        let all = self.index.kept()?;
-        let (measurements, results) = self.selected(order, &names, &all)?;
+        let stored = self.index.kept()?;
+        let (measurements, results) = self.selected(order, &names, &stored)?;
         let mut prune = Prune::default();
         let (mut going, mut kernels) = (BTreeSet::new(), BTreeSet::new());
         for measurement in measurements {
@@ -140,8 +138,8 @@ impl Stored {
         if let (true, Some((tag, _))) = (order.is_explicit(), prune.kept.first_key_value()) {
             return Err(StoredError::Tagged { tag: tag.clone() }.into());
         }
-        prune.tags = tags_without(&self.store.tags()?, &all, &going);
-        let gone: BTreeSet<&str> = results.iter().map(|one| one.object.as_str()).collect();
+        prune.tags = tags_without(&self.store.tags()?, &stored, &going);
+        let gone: BTreeSet<&str> = results.iter().map(|result| result.object.as_str()).collect();
         prune.results = self.index.results_of(&kernels)?;
         prune.results.retain(|result| !gone.contains(result.as_str()));
         prune.files.extend(results.iter().map(|result| self.prunable_result(result)));
@@ -161,34 +159,36 @@ impl Stored {
         &self,
         order: &PruneOrder,
         names: &Names,
-        all: &'a [KeptMeasurement],
+        stored: &'a [KeptMeasurement],
     ) -> Result<(Vec<&'a KeptMeasurement>, Vec<StoredResult>), Error> {
         let mut results = self.index.results()?;
         if !order.ids.is_empty() {
             let mut objects = BTreeSet::new();
             for id in &order.ids {
-                let known = all.iter().map(|one| one.object.as_str());
+                let known = stored.iter().map(|measurement| measurement.object.as_str());
                 objects.insert(object_named(
                     id,
-                    known.chain(results.iter().map(|one| one.object.as_str())),
+                    known.chain(results.iter().map(|result| result.object.as_str())),
                 )?);
             }
-            let measurements = all.iter().filter(|one| objects.contains(&one.object)).collect();
-            results.retain(|one| objects.contains(&one.object));
+            let measurements =
+                stored.iter().filter(|measurement| objects.contains(&measurement.object)).collect();
+            results.retain(|result| objects.contains(&result.object));
             return Ok((measurements, results));
         }
         let subject = order.subject.as_ref().map(|name| names.find(name)).transpose()?;
-        let own = guest_sha256();
-        let is_one = |kept: &&KeptMeasurement| {
+        let own_guest = guest_sha256();
+        let is_one = |measurement: &&KeptMeasurement| {
             subject.is_none_or(|subject| {
-                kept.kernel_sha256 == subject.kernel_sha256 && kept.boot_line == subject.boot_line
-            }) && order.guest.as_ref().is_none_or(|guest| kept.guest.starts_with(guest))
-                && (!order.other_guests || kept.guest != own)
-                && order.is_old(kept.kept_at)
+                measurement.kernel_sha256 == subject.kernel_sha256
+                    && measurement.boot_line == subject.boot_line
+            }) && order.guest.as_ref().is_none_or(|guest| measurement.guest.starts_with(guest))
+                && (!order.other_guests || measurement.guest != own_guest)
+                && order.is_old(measurement.kept_at)
         };
         let only_measurements = subject.is_some() || order.guest.is_some() || order.other_guests;
-        results.retain(|one| !only_measurements && order.is_old(one.kept_at));
-        Ok((all.iter().filter(is_one).collect(), results))
+        results.retain(|result| !only_measurements && order.is_old(result.kept_at));
+        Ok((stored.iter().filter(is_one).collect(), results))
     }
 
     /// Removes files, and returns those that existed. Files that another ktax adds meanwhile stay.
@@ -220,7 +220,7 @@ fn object_named<'a>(id: &str, known: impl Iterator<Item = &'a str>) -> Result<St
     let wanted = id.to_ascii_lowercase();
     let found: Vec<&str> = known.filter(|name| name.starts_with(&wanted)).collect();
     match found.as_slice() {
-        [one] if !id.is_empty() => Ok((*one).to_owned()),
+        [name] if !id.is_empty() => Ok((*name).to_owned()),
         [] | [_] => Err(StoredError::NothingKept { id: id.to_owned() })?,
         several => {
             let choices = several.iter().take(5);
@@ -233,16 +233,20 @@ fn object_named<'a>(id: &str, known: impl Iterator<Item = &'a str>) -> Result<St
 /// Tags whose subjects have measurements now, and none without these.
 fn tags_without(
     tags: &[(String, Tagged)],
-    all: &[KeptMeasurement],
+    stored: &[KeptMeasurement],
     going: &BTreeSet<&str>,
 ) -> Vec<String> {
     let measurements_of = |tagged: &Tagged| {
         let (sha256, line) = (tagged.kernel_sha256.clone(), tagged.boot_line.clone());
-        all.iter().filter(move |one| one.kernel_sha256 == sha256 && one.boot_line == line)
+        stored.iter().filter(move |measurement| {
+            measurement.kernel_sha256 == sha256 && measurement.boot_line == line
+        })
     };
     let is_lost = |(_, tagged): &&(String, Tagged)| {
         let is_known = measurements_of(tagged).next().is_some();
-        is_known && measurements_of(tagged).all(|one| going.contains(one.object.as_str()))
+        is_known
+            && measurements_of(tagged)
+                .all(|measurement| going.contains(measurement.object.as_str()))
     };
     tags.iter().filter(is_lost).map(|(name, _)| name.clone()).collect()
 }

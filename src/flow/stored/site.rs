@@ -63,12 +63,12 @@ impl Stored {
 
     /// Histories of the rows that were measured on two kernels or more.
     fn histories(&self) -> Result<Vec<History>, Error> {
-        let all = match self.history(&HistoryOrder::usual()) {
+        let history = match self.history(&HistoryOrder::usual()) {
             Err(error) if error.kind == model::ErrorKind::EmptyStore => return Ok(Vec::new()),
-            all => all?,
+            history => history?,
         };
-        let History { metric, function, threshold_percent, lines } = all;
-        let is_row = |one: &HistoryLine, other: &HistoryLine| one.row == other.row;
+        let History { metric, function, threshold_percent, lines } = history;
+        let is_row = |line: &HistoryLine, other: &HistoryLine| line.row == other.row;
         let history_of = |lines: &[HistoryLine]| History {
             metric: metric.clone(),
             function: function.clone(),

@@ -88,7 +88,6 @@ fn check_boot(
 /// Facts that distinguish the kernels of the Sides.
 const KERNEL: [&str; 3] = [fact::KERNEL, fact::BUILD, fact::BOOT_LINE];
 
-/// Next step.
 pub(super) fn next_step(dir: &RunDir<TimesPlan>, blocks: &[TimedBlock]) -> String {
     let (plan, path) = (dir.plan(), shell_path(dir.root()));
     let pairs = block_pairs(plan, blocks);

@@ -12,10 +12,10 @@ use crate::rundir::RunDir;
 
 /// CPUs of a run, which are chosen at its beginning: those that others use least.
 pub(super) fn choose_for_run(dir: &RunDir<TimesPlan>) -> Result<Vec<usize>, Error> {
-    let kept = dir.cpus()?;
+    let chosen_before = dir.cpus()?;
     let here = MachineCpus::look(LOOK_AT_CPUS)?;
-    let chosen = choose(kept.clone(), &here, &dir.plan().method.machine)?;
-    if kept.is_none() && !chosen.is_empty() {
+    let chosen = choose(chosen_before.clone(), &here, &dir.plan().method.machine)?;
+    if chosen_before.is_none() && !chosen.is_empty() {
         dir.write_cpus(&chosen)?;
     }
     Ok(chosen.into_iter().map(|cpu| cpu as usize).collect())
@@ -24,7 +24,7 @@ pub(super) fn choose_for_run(dir: &RunDir<TimesPlan>) -> Result<Vec<usize>, Erro
 /// CPUs that a run uses: those of its vCPUs, else all that ktax may use.
 pub(super) fn used_by_run(dir: &RunDir<TimesPlan>) -> Result<Vec<u32>, Error> {
     match dir.cpus()? {
-        Some(kept) => Ok(kept),
+        Some(chosen_before) => Ok(chosen_before),
         None => allowed(),
     }
 }
@@ -42,7 +42,6 @@ pub(super) fn check(machine: &TimedMachine) -> Result<(), Error> {
     Ok(())
 }
 
-/// CPUs of this machine.
 struct MachineCpus {
     /// CPUs that are online and visible to this process.
     shares: Vec<CpuShare>,
@@ -65,7 +64,7 @@ impl MachineCpus {
 }
 
 fn choose(
-    kept: Option<Vec<u32>>,
+    chosen_before: Option<Vec<u32>>,
     here: &MachineCpus,
     machine: &TimedMachine,
 ) -> Result<Vec<u32>, CpuError> {
@@ -77,9 +76,9 @@ fn choose(
             true => CpuError::TooFewAllowed { cores, allowed, there },
         });
     }
-    if let Some(kept) = kept {
-        return match kept.iter().find(|cpu| !here.allowed.contains(cpu)) {
-            None => Ok(kept),
+    if let Some(chosen_before) = chosen_before {
+        return match chosen_before.iter().find(|cpu| !here.allowed.contains(cpu)) {
+            None => Ok(chosen_before),
             Some(gone) => Err(lost_cpu(*gone, here)),
         };
     }
@@ -128,8 +127,8 @@ mod tests {
         let two = here(&[(0, 0.0), (1, 1.0)], &[0, 1]);
         assert_eq!(choose(None, &two, &machine(8, None)).unwrap(), [0, 1]);
         assert_eq!(choose(None, &two, &machine(8, Some(2))).unwrap(), [0, 1]);
-        for kept in [None, Some(vec![0])] {
-            let error = choose(kept, &two, &machine(1, Some(3)));
+        for chosen_before in [None, Some(vec![0])] {
+            let error = choose(chosen_before, &two, &machine(1, Some(3)));
             assert_eq!(error, Err(CpuError::TooFew { cores: 3, there: 2 }));
         }
     }

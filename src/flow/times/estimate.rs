@@ -19,15 +19,14 @@ pub(in crate::flow) fn estimate(plan: &TimesPlan, rates: &Rates) -> Option<Strin
     }
     let pair = pair_time(plan, rates);
     let most = plan.pairs.unwrap_or(plan.most_pairs);
-    let all = spoken(pair * drawn_for(most as usize) as u32);
+    let total = spoken(pair * drawn_for(most as usize) as u32);
     let (pair, basis) = (precisely(pair), basis(rates.knows(&engine_key(plan))));
     Some(format!(
-        "a pair takes about {pair}, and at most {most} pairs with their A/A pairs about {all} \
+        "a pair takes about {pair}, and at most {most} pairs with their A/A pairs about {total} \
          ({basis})"
     ))
 }
 
-/// Duration of a pair.
 fn pair_time(plan: &TimesPlan, rates: &Rates) -> Duration {
     let name = engine_key(plan);
     let row = |row: &str| rates.learned(&name, row).unwrap_or(LOOP_S);
@@ -54,8 +53,8 @@ pub(super) fn rates_of_pairs(plan: &TimesPlan, pairs: &[TimedPair]) -> Option<Ra
         runs.push((row, loops.len() as f64, loops.iter().sum()));
     }
     let count: f64 = runs.iter().map(|(_, count, _)| count).sum();
-    let whole: f64 = pairs.iter().map(|pair| pair.noise.seconds).sum();
-    let beside = (whole - runs.iter().map(|(.., seconds)| seconds).sum::<f64>()).max(0.0);
+    let total: f64 = pairs.iter().map(|pair| pair.noise.seconds).sum();
+    let beside = (total - runs.iter().map(|(.., seconds)| seconds).sum::<f64>()).max(0.0);
     let guests: usize = pairs.iter().map(|pair| guests_of_pair(plan, pair)).sum();
     let (of_loop, of_boot) = match plan.runs_on {
         RunsOn::RunningKernel => (beside / count, 0.0),
@@ -84,7 +83,6 @@ fn loop_seconds(boot: &TimedBoot, row: &Workload) -> Vec<f64> {
     ns.iter().map(|ns| ns * row.ops as f64 / 1e9).collect()
 }
 
-/// Number of guests in a pair.
 fn guests_of_pair(plan: &TimesPlan, pair: &TimedPair) -> usize {
     let change = if pair.is_control { Side::Base } else { Side::Change };
     [Side::Base, change].into_iter().filter(|side| plan.is_guest(*side)).count()
