@@ -16,13 +16,13 @@ use ktax::{plan, wire};
 
 const ROUNDS: usize = 3;
 
-/// So long that no slice ends by it.
+/// Longer than any slice lasts.
 const ENDLESS: u32 = 1_000_000_000;
 
 /// CPUs, the quantum they are given, a model, and how much more than one CPU it may cost.
 type Case = (&'static str, u32, Option<u32>, Option<Model>, Option<f64>);
 
-/// What is compared with one CPU.
+/// Cases that are compared with one CPU.
 const MACHINES: [Case; 4] = [
     ("4 CPUs, the default quanta", 4, None, None, Some(3.0)),
     ("4 CPUs, the default quanta, coherence", 4, None, Some(Model::Coherence), Some(6.0)),
@@ -65,10 +65,10 @@ fn compare(row: &str, ops: u64, alone: &dyn Frozen, several: &[(u32, Box<dyn Fro
     let mut ratios = vec![Vec::new(); several.len()];
     let mut seconds = Vec::new();
     for _ in 0..ROUNDS {
-        let one = for_an_instruction(alone, row, 1, ops);
-        seconds.push(one * 1e9);
+        let alone_s = for_an_instruction(alone, row, 1, ops);
+        seconds.push(alone_s * 1e9);
         for (ratios, (cpus, boot)) in ratios.iter_mut().zip(several) {
-            ratios.push(for_an_instruction(&**boot, row, *cpus, ops) / one);
+            ratios.push(for_an_instruction(&**boot, row, *cpus, ops) / alone_s);
         }
     }
     println!(

@@ -30,13 +30,13 @@ fn main() {
 
 /// perf and all that it is linked with, by their names in the host.
 fn perf() -> std::io::Result<Vec<String>> {
-    let said = |program: &str, argument: &str| -> std::io::Result<String> {
+    let stdout = |program: &str, argument: &str| -> std::io::Result<String> {
         let output = Command::new(program).arg(argument).output()?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     };
-    said("perf", "--version")?;
-    let path = said("which", "perf")?.trim().to_owned();
-    let libraries = said("ldd", &path)?;
+    stdout("perf", "--version")?;
+    let path = stdout("which", "perf")?.trim().to_owned();
+    let libraries = stdout("ldd", &path)?;
     let paths = libraries.split_whitespace().filter(|word| word.starts_with('/'));
     let named = |path: &str| format!("{}={path}", path.rsplit('/').next().unwrap_or(path));
     Ok([format!("perf={path}")].into_iter().chain(paths.map(named)).collect())
@@ -64,12 +64,12 @@ fn exact(perf: &[String]) {
         let count = EXACT_EXITS.to_string();
         command.arg("--").args(recorder).args(["/ktax", "vmm", "raw", "--cpuid", &count]);
         let output = command.args(["--account", account]).output().expect("ktax starts");
-        let said = [output.stdout, output.stderr].concat();
-        let said = String::from_utf8_lossy(&said);
-        let line = said
+        let bytes = [output.stdout, output.stderr].concat();
+        let printed = String::from_utf8_lossy(&bytes);
+        let line = printed
             .lines()
             .find(|line| line.starts_with("{\"vcpus\""))
-            .unwrap_or_else(|| panic!("{said}"));
+            .unwrap_or_else(|| panic!("{printed}"));
         let account: Value = serde_json::from_str(line).expect("JSON");
         account["vcpus"][0]["wall_ns"].as_f64().expect("a time") / f64::from(EXACT_EXITS)
     };

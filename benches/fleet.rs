@@ -27,7 +27,7 @@ fn main() {
     shell.args(["-c", each, "sh", env!("CARGO_BIN_EXE_ktax"), &cpus.to_string()]);
     run(&mut shell, dir);
     let wall = started.elapsed().as_secs_f64();
-    // What the hypervisor gave to another machine could not be used.
+    // Time that the hypervisor gave to another machine could not be used.
     let stolen = stolen_seconds() - stolen_before;
     let busy =
         (common::cpu_seconds_of_children() - cpu_before) / (wall * cpus as f64 - stolen) * 100.0;
@@ -80,10 +80,10 @@ fn run(command: &mut Command, dir: &Path) {
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
 }
 
-/// What the hypervisor kept from this machine's CPUs, all together.
+/// Steal time of all CPUs together.
 fn stolen_seconds() -> f64 {
     let stat = fs::read_to_string("/proc/stat").expect("Linux has it");
-    let all = stat.lines().next().unwrap_or_default().split_whitespace();
-    let ticks: f64 = all.skip(8).take(1).filter_map(|ticks| ticks.parse::<f64>().ok()).sum();
+    let fields = stat.lines().next().unwrap_or_default().split_whitespace();
+    let ticks: f64 = fields.skip(8).take(1).filter_map(|ticks| ticks.parse::<f64>().ok()).sum();
     ticks / rustix::param::clock_ticks_per_second() as f64
 }

@@ -13,7 +13,7 @@ use ktax::engine::payload;
 
 const KTAX: &str = env!("CARGO_BIN_EXE_ktax");
 
-/// What a row is compared with: the same number of operations, the same parameters.
+/// Counterpart of a row: the same number of operations, the same parameters.
 enum Beside {
     Loop,
     Perf(&'static str),
@@ -52,7 +52,7 @@ const TWENTY_GROUPS: Row = Row {
     all_cpus: true,
 };
 
-/// What that row needs: 2 × 20 × 20 workers, and 20 × 20 × 20 × 5000 messages.
+/// Needs of that row: 2 × 20 × 20 workers, and 20 × 20 × 20 × 5000 messages.
 const TWENTY_GROUPS_TAKE: &str = "messaging socket process 20: perf's -g 20 -l 5000. Each run has \
     800 processes, 40 million messages,\n  and up to 160 MB of memory; 8 runs of about 50 s on 2 \
     CPUs";

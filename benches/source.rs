@@ -18,13 +18,13 @@ fn main() {
         .prefix("ktax-bench-")
         .tempdir_in(env!("CARGO_TARGET_TMPDIR"))
         .expect("a temporary directory");
-    let at = |name: &str| dir.path().join(name).display().to_string();
+    let path = |name: &str| dir.path().join(name).display().to_string();
     fs::write(dir.path().join("nop.patch"), PATCH).expect("a writable directory");
     let paravirt = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("experiments/paravirt.toml")
         .display()
         .to_string();
-    let patch = at("nop.patch");
+    let patch = path("nop.patch");
     let everyday = ["--kernel", SOURCE, "--patch", &patch, "-w", "getuid"];
     let steps: [(&str, &[&str], f64); 5] = [
         (
@@ -39,11 +39,11 @@ fn main() {
     ];
     let mut first = None;
     for (number, (what, args, wanted_s)) in steps.into_iter().enumerate() {
-        let (seconds, said) = compare(dir.path(), number, args);
+        let (seconds, printed) = compare(dir.path(), number, args);
         let share = seconds / *first.get_or_insert(seconds) * 100.0;
         println!("{what}   {seconds:.1} s ({share:.0} % of the first)   wanted: {wanted_s} s");
         if number == 1 {
-            assert!(said.contains("+1.00"), "{said}");
+            assert!(printed.contains("+1.00"), "{printed}");
         }
     }
     boots(dir.path());
@@ -60,10 +60,10 @@ fn compare(dir: &Path, number: usize, args: &[&str]) -> (f64, String) {
         .env("KTAX_CACHE", dir.join("cache"))
         .output()
         .expect("ktax starts");
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert!(matches!(output.status.code(), Some(0 | 3 | 4)), "{complaint}");
-    (started.elapsed().as_secs_f64(), said + &complaint)
+    (started.elapsed().as_secs_f64(), printed + &complaint)
 }
 
 /// One at a time, to the snapshot.
@@ -81,8 +81,8 @@ fn boots(dir: &Path) {
         "--jobs",
         "1",
     ];
-    let (_, said) = compare(dir, 9, &args);
-    let boots = said.split(" boots ").nth(1).and_then(|rest| rest.split(' ').next());
+    let (_, printed) = compare(dir, 9, &args);
+    let boots = printed.split(" boots ").nth(1).and_then(|rest| rest.split(' ').next());
     let seconds: f64 = boots.and_then(|text| text.parse().ok()).expect("ktax says how long");
     // Both sides have one kernel: five boots, and five looks into the cache.
     println!(

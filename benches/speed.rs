@@ -26,14 +26,14 @@ const PAIRS_OF_ALL: usize = 2;
 
 const BOOT: &str = "boot to the snapshot / boot by hand";
 
-/// What a user pays for call paths.
+/// Overhead of call paths.
 const ALL_PATHS: &str = "call paths / counted without, all rows of a comparison";
 
-/// What a user pays for call paths and costly instructions.
+/// Overhead of call paths and costly instructions.
 const ALL_WITH_COSTLY: &str =
     "call paths and costly instructions / counted without, all rows of a comparison";
 
-/// What a user pays for a model.
+/// Overhead of a model.
 const ALL_MODELLED: &str = "with the model of skylake / counted, all rows of a comparison";
 
 const ROWS: [&str; 4] =
@@ -64,14 +64,14 @@ fn main() {
         println!("{nothing}   {middle:.3} s ({least:.3} to {most:.3})   wanted: at most 0.6 s");
     }
     let orders = orders(None);
-    let all = |boot: &dyn Frozen| {
+    let every_row = |boot: &dyn Frozen| {
         for order in &orders {
             drop(boot.run(order).map_err(describe).expect("it runs"));
         }
     };
-    pairs_of_cpu(ALL_PATHS, 1.15, PAIRS_OF_ALL, || all(&*boot), || all(&*pathless));
-    pairs_of_cpu(ALL_WITH_COSTLY, 1.2, PAIRS_OF_ALL, || all(&*boot), || all(&*plain));
-    pairs_of_cpu(ALL_MODELLED, 3.0, PAIRS_OF_ALL, || all(&*modelled), || all(&*boot));
+    pairs_of_cpu(ALL_PATHS, 1.15, PAIRS_OF_ALL, || every_row(&*boot), || every_row(&*pathless));
+    pairs_of_cpu(ALL_WITH_COSTLY, 1.2, PAIRS_OF_ALL, || every_row(&*boot), || every_row(&*plain));
+    pairs_of_cpu(ALL_MODELLED, 3.0, PAIRS_OF_ALL, || every_row(&*modelled), || every_row(&*boot));
     for row in ROWS {
         let order = order(row);
         pairs_of_cpu(
@@ -159,7 +159,7 @@ fn order(row: &str) -> String {
     orders(Some(&[row.to_owned()])).remove(0)
 }
 
-/// Of the rows that are named, or of all that a comparison has.
+/// Measures the named rows, or all rows of a comparison.
 fn orders(rows: Option<&[String]>) -> Vec<String> {
     let definitions = plan::definitions().expect("built-in workloads");
     let rows: Vec<Workload> = plan::select(&definitions, rows).expect("built-in workloads");

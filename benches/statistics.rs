@@ -70,12 +70,13 @@ fn in_blocks(noise: SimulatedNoise, effect: f64, count: usize, seed: u64, rule: 
 
 /// The ratio of means is further from 1 than the error that is printed behind it.
 fn mean_and_sigma(base: &[f64], change: &[f64]) -> bool {
-    let of = |times: &[f64]| {
+    let mean_and_deviation = |times: &[f64]| {
         let mean = times.iter().sum::<f64>() / times.len() as f64;
         let squares = times.iter().map(|time| (time - mean).powi(2)).sum::<f64>();
         (mean, (squares / (times.len() - 1) as f64).sqrt())
     };
-    let ((base, base_sigma), (change, change_sigma)) = (of(base), of(change));
+    let ((base, base_sigma), (change, change_sigma)) =
+        (mean_and_deviation(base), mean_and_deviation(change));
     let ratio = change / base;
     (ratio - 1.0).abs() > ratio * (base_sigma / base).hypot(change_sigma / change)
 }
@@ -90,10 +91,10 @@ fn order(base: &[f64], change: &[f64]) -> bool {
     above(change, base) || above(base, change)
 }
 
-/// By the normal approximation, at 5 %.
+/// Mann-Whitney test by the normal approximation, at 5 %.
 fn mann_whitney(base: &[f64], change: &[f64]) -> bool {
     let n = base.len() as f64;
-    let above = |one: &f64| base.iter().filter(|other| one > *other).count();
+    let above = |value: &f64| base.iter().filter(|other| value > *other).count();
     let above = change.iter().map(above).sum::<usize>() as f64;
     let deviation = (n * n * (2.0 * n + 1.0) / 12.0).sqrt();
     ((above - n * n / 2.0).abs() - 0.5) / deviation > 1.96
@@ -108,7 +109,7 @@ fn peek(noise: SimulatedNoise, effect: f64, seed: u64) -> bool {
     (10..=60).any(|count| SignedRank::new(&pairs[..count]).p_value() <= 0.05)
 }
 
-/// Ours, to the end: verdicts, coverage and what it took.
+/// Runs ktax's rules to the end: verdicts, coverage and numbers of pairs.
 fn ours(noise: SimulatedNoise) {
     let trial = Trial::new(Rules::default(), 1);
     for effect in [0.0, 0.01, EFFECT, 0.05] {
@@ -117,20 +118,20 @@ fn ours(noise: SimulatedNoise) {
         let count = |holds: &dyn Fn(&TrialRow) -> bool| {
             percent(rows.iter().filter(|row| holds(&row.0)).count())
         };
-        let mean = |of: &dyn Fn(&(TrialRow, usize)) -> usize| {
-            rows.iter().map(of).sum::<usize>() as f64 / RUNS as f64
+        let mean = |count: &dyn Fn(&(TrialRow, usize)) -> usize| {
+            rows.iter().map(count).sum::<usize>() as f64 / RUNS as f64
         };
-        let is = |verdict| count(&|row| row.verdict == verdict);
+        let share = |verdict| count(&|row| row.verdict == verdict);
         let covers =
             |row: &TrialRow| row.ratio().low <= 1.0 + effect && 1.0 + effect <= row.ratio().high;
         println!(
             "ktax, {:>2.0} %: up {}, down {}, below the threshold {}, not detected {}, control {}; \
              interval holds it {}; pairs {:.0}, A/A {:.0}, boots {:.0}",
             100.0 * effect,
-            is(Detection::Up),
-            is(Detection::Down),
-            is(Detection::Small),
-            is(Detection::NotDetected),
+            share(Detection::Up),
+            share(Detection::Down),
+            share(Detection::Small),
+            share(Detection::NotDetected),
             count(&|row| matches!(row.verdict, Detection::Inconclusive(_))),
             count(&covers),
             mean(&|row| row.0.pairs),

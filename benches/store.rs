@@ -12,10 +12,10 @@ mod generated;
 
 use generated::{Made, fill};
 
-/// As many rows as `ktax compare` has where none is named.
+/// Number of rows of a `ktax compare` without `-w`.
 const ROWS: usize = 33;
 const KERNELS: usize = 303;
-/// As many as a small row of a real kernel executes.
+/// Number of functions that a small row of a real kernel executes.
 const FUNCTIONS: usize = 250;
 const TIMES: usize = 7;
 
@@ -26,13 +26,14 @@ fn main() {
         .expect("a temporary directory");
     let store = Store::new(dir.path().join("store"));
     let rows: Vec<String> = (0..ROWS).map(|row| format!("row-{row:02}")).collect();
-    let kernels: Vec<String> = (0..KERNELS).map(|at| format!("6.1.{at}-1-cloud-amd64")).collect();
-    let all = kernels.iter().enumerate().flat_map(|(at, release)| {
+    let kernels: Vec<String> =
+        (0..KERNELS).map(|index| format!("6.1.{index}-1-cloud-amd64")).collect();
+    let measurements = kernels.iter().enumerate().flat_map(|(index, release)| {
         let made =
-            |row| Made { functions: FUNCTIONS, ..Made::of(row, release, 10_000 + at as u64) };
+            |row| Made { functions: FUNCTIONS, ..Made::new(row, release, 10_000 + index as u64) };
         rows.iter().map(move |row| made(row.as_str())).collect::<Vec<_>>()
     });
-    fill(&store, all);
+    fill(&store, measurements);
     let ktax = |words: &[&str]| {
         let started = Instant::now();
         let status = Command::new(env!("CARGO_BIN_EXE_ktax"))
@@ -60,7 +61,7 @@ fn main() {
     ] {
         let mut times: Vec<Duration> = (0..TIMES).map(|_| ktax(&words)).collect();
         times.sort();
-        let [least, middle, most] = [0, TIMES / 2, TIMES - 1].map(|at| seconds(times[at]));
+        let [least, middle, most] = [0, TIMES / 2, TIMES - 1].map(|index| seconds(times[index]));
         println!("{what:30} {middle:6.3} s ({least:.3} to {most:.3})   wanted: 0.2 s");
     }
 }

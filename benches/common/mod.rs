@@ -1,4 +1,4 @@
-//! What the benches share.
+//! Helpers of the benches.
 
 #![allow(dead_code)] // each uses some of it
 
