@@ -16,8 +16,8 @@ fn root() -> &'static Path {
 /// Every file of the project below `dir` with one of these extensions.
 fn files(dir: &str, extensions: &[&str]) -> Vec<PathBuf> {
     let (mut found, mut todo) = (Vec::new(), vec![root().join(dir)]);
-    while let Some(at) = todo.pop() {
-        for entry in fs::read_dir(at).unwrap() {
+    while let Some(dir) = todo.pop() {
+        for entry in fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();
             let extension = path.extension().unwrap_or_default().to_string_lossy().into_owned();
             if path.is_dir() {
@@ -40,8 +40,8 @@ fn texts(dir: &str, extensions: &[&str]) -> BTreeMap<String, String> {
 
 /// The Rust of ktax itself: without the markers, which are for programs of others.
 fn rust() -> BTreeMap<String, String> {
-    let all = ["src", "crates"].into_iter().flat_map(|dir| texts(dir, &["rs"]));
-    all.filter(|(path, _)| !path.starts_with("crates/ktax-mark/")).collect()
+    let sources = ["src", "crates"].into_iter().flat_map(|dir| texts(dir, &["rs"]));
+    sources.filter(|(path, _)| !path.starts_with("crates/ktax-mark/")).collect()
 }
 
 fn sources() -> Vec<PathBuf> {
@@ -84,7 +84,7 @@ fn long_functions(text: &str, most: usize) -> Vec<(usize, usize)> {
         let begins = !line.trim_start().starts_with("//") && words().any(|word| word == "fn");
         if begins && open.is_none() && !line.trim_end().ends_with(['}', ';', ',']) {
             open = Some((number, indent));
-        } else if let Some((start, _)) = open.filter(|(_, at)| *at == indent) {
+        } else if let Some((start, _)) = open.filter(|(_, start_indent)| *start_indent == indent) {
             let lines = number - start + 1;
             // A declaration without a body ends with a semicolon.
             if line.trim() == "}" || line.trim_end().ends_with(';') {
@@ -132,8 +132,8 @@ fn nothing_is_left_open_and_nothing_is_large() {
     for dir in
         ["src", "crates", "tests", "guest", "plugin", "workloads", "experiments", "docs", "scripts"]
     {
-        let all = ["rs", "c", "h", "toml", "md", "txt", "json", "csv", "sh", "tsv"];
-        for path in files(dir, &all) {
+        let endings = ["rs", "c", "h", "toml", "md", "txt", "json", "csv", "sh", "tsv"];
+        for path in files(dir, &endings) {
             if fs::metadata(&path).unwrap().len() > BLOB_BYTES {
                 complaints.push(format!("{}: large", path.display()));
             }
@@ -150,11 +150,11 @@ fn messages_end_with_a_step_that_can_be_taken() {
     let mut complaints = Vec::new();
     for (path, text) in rust() {
         for (number, line) in text.lines().enumerate() {
-            // What is quoted: a comment or a name is no message.
-            let said = line.split('"').nth(1).filter(|_| !line.trim_start().starts_with("//"));
+            // Look at quoted text: comments and names are no messages.
+            let literal = line.split('"').nth(1).filter(|_| !line.trim_start().starts_with("//"));
             let continued = line.trim_end().ends_with('\\').then_some(line);
-            let said = said.or(continued).unwrap_or_default();
-            if let Some(empty) = NO_STEP.iter().find(|empty| said.contains(**empty)) {
+            let literal = literal.or(continued).unwrap_or_default();
+            if let Some(empty) = NO_STEP.iter().find(|empty| literal.contains(**empty)) {
                 complaints.push(format!("{path}:{}: {empty:?} is no next step", number + 1));
             }
         }
@@ -242,17 +242,17 @@ fn links_in_documents_lead_somewhere() {
 
 /// Whether a document has a heading of this anchor, as GitHub makes them.
 fn has_heading(document: &Path, anchor: &str) -> bool {
-    let of = |line: &str| -> Option<String> {
+    let anchor_of = |line: &str| -> Option<String> {
         let heading =
             line.trim_start_matches('#').strip_prefix(' ').filter(|_| line.starts_with('#'))?;
-        let kept = heading.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
-        Some(kept.collect::<String>().to_lowercase().replace(' ', "-"))
+        let letters = heading.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        Some(letters.collect::<String>().to_lowercase().replace(' ', "-"))
     };
     anchor.is_empty()
         || fs::read_to_string(document)
             .unwrap()
             .lines()
-            .any(|line| of(line).as_deref() == Some(anchor))
+            .any(|line| anchor_of(line).as_deref() == Some(anchor))
 }
 
 /// What only `crates/ktax-host/src/disk/` does, and the files that do it for something else than a

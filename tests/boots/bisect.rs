@@ -41,9 +41,9 @@ fn search_in_parts(out: &Path) {
     // Five layouts of both ends, then one of each place.
     assert_eq!(ends[0], (10, 10));
     assert!(parts.len() >= 3 && ends.len() == parts.len() + 1, "{parts:?} {ends:?}");
-    for (number, (part, (done, all))) in (1..).zip(parts.iter().zip(&ends[1..])) {
+    for (number, (part, (done, total))) in (1..).zip(parts.iter().zip(&ends[1..])) {
         assert_eq!((part.index, part.shares_base, *done), (number, true, 2 * (number + 1)));
-        assert!(part.count > number && *all == 2 * part.count, "{parts:?} {ends:?}");
+        assert!(part.count > number && *total == 2 * part.count, "{parts:?} {ends:?}");
     }
     // At the end nothing is left.
     let last = ends.last().unwrap();
@@ -63,14 +63,15 @@ fn measured(out: &Path) -> (BTreeMap<usize, Point>, Option<Vec<Carrier>>) {
 #[test]
 fn all_that_carry_a_share_are_found_and_a_stopped_search_goes_on() {
     let dir = scratch();
-    let whole = dir.path().join("whole");
-    search_in_parts(&whole);
-    let bisected = bisection(&whole);
+    let uninterrupted = dir.path().join("whole");
+    search_in_parts(&uninterrupted);
+    let bisected = bisection(&uninterrupted);
     assert_eq!((bisected.chain, bisected.elements.len()), (Chain::Parameters, 5));
     let found = bisected.found.as_deref().unwrap();
-    let names: Vec<_> = found.iter().map(|one| &*bisected.elements[one.after].name).collect();
+    let names: Vec<_> =
+        found.iter().map(|carrier| &*bisected.elements[carrier.after].name).collect();
     assert_eq!(names, ["audit=1", "pti=on"]);
-    let shares: f64 = found.iter().map(|one| one.share_percent).sum();
+    let shares: f64 = found.iter().map(|carrier| carrier.share_percent).sum();
     assert!((shares - 100.0).abs() < 1.0 && found[0].delta > found[1].delta, "{found:?}");
 
     let out = dir.path().join("stopped");
@@ -78,13 +79,13 @@ fn all_that_carry_a_share_are_found_and_a_stopped_search_goes_on() {
     until("the search begins", || out.join("bisection.json").exists());
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert_ne!(measured(&out), measured(&whole));
+    assert_ne!(measured(&out), measured(&uninterrupted));
     let ran = run(&mut start(&out));
     ran.says("resume it with `ktax bisect run");
     let ran = run(ktax().args(["bisect", "run"]).arg(&out)).exits(0);
     assert!(ran.stdout.contains("audit=1"), "{}", ran.stdout);
-    assert_eq!(measured(&out), measured(&whole));
-    // What is finished is printed, and not measured again.
+    assert_eq!(measured(&out), measured(&uninterrupted));
+    // A finished search is printed, and not measured again.
     let again = run(ktax().args(["bisect", "run"]).arg(&out));
     assert_eq!(again.stdout, ran.stdout);
     let is_run = again.stderr.contains(" runs in ") || again.stderr.contains(" run in ");
@@ -108,7 +109,7 @@ fn a_search_does_not_go_on_with_another_kernel_than_it_began_with() {
         .arg("--out")
         .arg(&out))
     .exits(0);
-    // As if it had been stopped before its last place.
+    // Make it look stopped before its last place.
     let path = out.join("bisection.json");
     let mut bisection = bisection(&out);
     bisection.found = None;
@@ -126,14 +127,14 @@ fn a_search_does_not_go_on_with_another_kernel_than_it_began_with() {
 #[test]
 fn what_cannot_be_searched_is_refused_before_anything_is_measured() {
     let change = "--change-boot-line";
-    for (args, said) in [
+    for (args, message) in [
         (&["-w", "getppid"][..], "base and change are the same"),
         (&["-w", "@lmbench", change, "a=1"], "bisect needs exactly one row"),
         (&["-w", "getppid", change, "a=1", "--config", "CONFIG_A=y"], "options and parameters"),
         (&["-w", "getppid", change, "a=1", "-l", "3"], "a verdict needs at least 5 layouts, not 3"),
     ] {
         let ran = run(ktax().args(["bisect", "start", "--kernel", "/none"]).args(args)).exits(2);
-        ran.says(said);
+        ran.says(message);
     }
     let ran = run(ktax().args(["bisect", "run", "/none"])).exits(2);
     ran.says("`ktax bisect start --help`");
@@ -149,15 +150,15 @@ fn without_a_difference_there_is_nothing_to_search() {
         .arg("--out")
         .arg(&out))
     .exits(0);
-    let said = "There is nothing to search for. getppid: unchanged (would have seen ";
-    for part in [said, "Base and change differ in 1 parameter. ", "run `ktax compare`"] {
+    let message = "There is nothing to search for. getppid: unchanged (would have seen ";
+    for part in [message, "Base and change differ in 1 parameter. ", "run `ktax compare`"] {
         assert!(ran.stdout.contains(part), "{}", ran.stdout);
     }
-    // It is printed again, and nothing is measured for it.
+    // The result is printed again without a measurement.
     let again = run(ktax().args(["bisect", "run", "--json"]).arg(&out)).exits(0);
     let comparison = printed::comparison(&again.stdout);
     assert_eq!(comparison.rows[0].verdict, Verdict::NoDetectedChange);
-    assert!(again.stdout.contains(said), "{}", again.stdout);
+    assert!(again.stdout.contains(message), "{}", again.stdout);
     assert!(!again.stderr.contains(" runs in "), "{}", again.stderr);
     let report = run(ktax().arg("report").arg(&out));
     assert!(report.stdout.contains("getppid: unchanged"), "{}", report.stdout);

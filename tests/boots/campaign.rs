@@ -64,13 +64,13 @@ impl Made {
 #[test]
 fn shards_of_many_processes_are_the_bytes_of_one() {
     let made = Made::new();
-    let said = made.plan("many", &["audit=0", "audit=1"], &["--shards", "6"]).stderr;
-    assert!(said.contains("planned 6 of 6 measurements in 6 shards"), "{said}");
+    let stderr = made.plan("many", &["audit=0", "audit=1"], &["--shards", "6"]).stderr;
+    assert!(stderr.contains("planned 6 of 6 measurements in 6 shards"), "{stderr}");
     // Nothing is collected as long as something is missing.
     let ran = made.collect(&["many"]);
     assert_eq!(ran.status, 2);
-    for said in ["6 results are not measured: ", " and 2 more; run shards 0,1,2,3,4,5 with "] {
-        ran.says(said);
+    for message in ["6 results are not measured: ", " and 2 more; run shards 0,1,2,3,4,5 with "] {
+        ran.says(message);
     }
     let ran = made.ktax(&["status", "many"]);
     assert_eq!(ran.status, 4);
@@ -80,7 +80,7 @@ fn shards_of_many_processes_are_the_bytes_of_one() {
     let each = "printf '%s\\n' 5 0 3 1 4 2 3 0 | \
                 xargs -P 2 -I{} \"$1\" campaign run many --shard {} --jobs 1; exit 0";
     let ktax = ktax().current_dir(made.dir.path()).get_program().to_owned();
-    crate::common::own(&mut shell).args(["-c", each, "sh"]).arg(ktax);
+    crate::common::isolate(&mut shell).args(["-c", each, "sh"]).arg(ktax);
     run(shell.current_dir(made.dir.path())).exits(0);
     // Two of the same at once: one of them is told to try again, and nothing else.
     made.ktax(&["run", "many"]).exits(0);
@@ -89,28 +89,28 @@ fn shards_of_many_processes_are_the_bytes_of_one() {
     let many = made.collect(&["many", "--json"]);
     assert_eq!(many.status, 4, "two layouts are too few for a verdict: {}", many.stderr);
     // One machine, one after the other.
-    let one = Made { store: made.at("other"), ..made };
-    one.plan("one", &["audit=0", "audit=1"], &[]);
-    assert_eq!(one.ktax(&["run", "one", "--no-store"]).status, 0);
-    let of_one = one.collect(&["one", "--json"]);
+    let other = Made { store: made.at("other"), ..made };
+    other.plan("one", &["audit=0", "audit=1"], &[]);
+    assert_eq!(other.ktax(&["run", "one", "--no-store"]).status, 0);
+    let of_one = other.collect(&["one", "--json"]);
     assert!(of_one.stdout == many.stdout);
     for part in ["store", "site"] {
-        let of = |out: &str| files_below(&one.at(out).join(part));
-        assert!(of("one") == of("many"), "{part}");
+        let files_of = |out: &str| files_below(&other.at(out).join(part));
+        assert!(files_of("one") == files_of("many"), "{part}");
     }
     // One subject more: what the store has is not measured again.
-    let said = one.plan("more", &["audit=0", "audit=1", "quiet"], &[]).stderr;
-    assert!(said.contains("planned 3 of 9 measurements in 1 shard"), "{said}");
-    let ran = one.ktax(&["run", "more"]);
+    let stderr = other.plan("more", &["audit=0", "audit=1", "quiet"], &[]).stderr;
+    assert!(stderr.contains("planned 3 of 9 measurements in 1 shard"), "{stderr}");
+    let ran = other.ktax(&["run", "more"]);
     ran.says("2 boots");
-    assert_eq!(one.collect(&["more"]).status, 4);
-    // What the store had when it was planned, and the campaign has lost, is measured again.
-    let lost = Store::new(one.at("more/store")).objects().unwrap().remove(0);
-    let whole = fs::read(&lost).unwrap();
+    assert_eq!(other.collect(&["more"]).status, 4);
+    // Measurements that the campaign had when it was planned, and has lost, are made again.
+    let lost = Store::new(other.at("more/store")).objects().unwrap().remove(0);
+    let content = fs::read(&lost).unwrap();
     fs::remove_file(&lost).unwrap();
-    assert_eq!(one.ktax(&["status", "more"]).status, 4);
-    assert_eq!(one.ktax(&["run", "more", "--no-store"]).status, 0);
-    assert!(fs::read(&lost).unwrap() == whole);
+    assert_eq!(other.ktax(&["status", "more"]).status, 4);
+    assert_eq!(other.ktax(&["run", "more", "--no-store"]).status, 0);
+    assert!(fs::read(&lost).unwrap() == content);
 }
 
 /// A failure is a row: it is named, it is not tried again, and it stops nothing.
@@ -166,11 +166,11 @@ fn times_are_measured_alone_and_both_sides_in_one_shard() {
     // Counts of the same machine are in the way.
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
-    let own = made.at("cache");
-    fs::create_dir(&own).unwrap();
-    let lock = fs::File::create(own.join(format!("machine-{name}.lock"))).unwrap();
+    let cache_dir = made.at("cache");
+    fs::create_dir(&cache_dir).unwrap();
+    let lock = fs::File::create(cache_dir.join(format!("machine-{name}.lock"))).unwrap();
     let held = ktax::disk::Lock::share(lock).unwrap();
-    let words = ["run", "C", "--shard", "0", "--no-store", "--cache", own.to_str().unwrap()];
+    let words = ["run", "C", "--shard", "0", "--no-store", "--cache", cache_dir.to_str().unwrap()];
     let ran = made.ktax(&words).exits(75);
     ran.says("times are measured alone");
     drop(held);
@@ -188,7 +188,7 @@ fn times_are_measured_alone_and_both_sides_in_one_shard() {
     }
 }
 
-/// What another machine brings is looked at: nothing of it is trusted.
+/// Files from another machine are checked: none of them is trusted.
 #[test]
 fn copies_are_hostile_until_they_are_looked_at() {
     let made = Made::new();
@@ -231,10 +231,10 @@ fn copies_are_hostile_until_they_are_looked_at() {
     write(damaged, &sound.0);
     write(forged, &sound.1);
     made.collect(&["C", "D"]).exits(0);
-    let own = Store::new(made.at("C/store"));
-    assert_eq!(own.objects().unwrap().len(), 3, "the foreign one stayed where it was");
-    // What is damaged here is moved aside, and is missing.
-    let object = own.objects().unwrap().remove(0);
+    let store = Store::new(made.at("C/store"));
+    assert_eq!(store.objects().unwrap().len(), 3, "the foreign one stayed where it was");
+    // A damaged file is moved aside, and its row is missing.
+    let object = store.objects().unwrap().remove(0);
     write(&object, b"damaged");
     let ran = made.ktax(&["collect", "--no-store", "C"]);
     assert!(ran.status == 2 && ran.stderr.contains("1 result is not measured"), "{}", ran.stderr);
@@ -249,12 +249,12 @@ fn copies_are_hostile_until_they_are_looked_at() {
 fn a_machine_that_has_no_kernel_takes_that_of_the_directory() {
     let made = Made::new();
     made.plan("C", &["audit=0"], &[]);
-    let own = made.at("cache");
-    fs::create_dir(&own).unwrap();
+    let cache_dir = made.at("cache");
+    fs::create_dir(&cache_dir).unwrap();
     for shared in ["payload", "snapshots", "symbols"] {
-        let _ = std::os::unix::fs::symlink(cache().join(shared), own.join(shared));
+        let _ = std::os::unix::fs::symlink(cache().join(shared), cache_dir.join(shared));
     }
-    let words = ["run", "C", "--cache", own.to_str().unwrap(), "--cache-size", "unlimited"];
+    let words = ["run", "C", "--cache", cache_dir.to_str().unwrap(), "--cache-size", "unlimited"];
     let mut command = ktax();
     // No package and no network: apt is a program that fails.
     let bin = made.at("bin");

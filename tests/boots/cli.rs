@@ -29,7 +29,7 @@ fn help_names_every_command_and_fits_a_terminal() {
 /// `RecordArgs` in that of `exits`, or `PlanArgs` in that of a group of commands.
 fn described(dir: &Path) -> Vec<(Vec<String>, String)> {
     let commands = ktax::cmd::command_line();
-    let mut all = Vec::new();
+    let mut helps = Vec::new();
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         // A folder has no command of its own.
@@ -58,27 +58,27 @@ fn described(dir: &Path) -> Vec<(Vec<String>, String)> {
             text.reverse();
             // Without a comment a command below another one has that of its variant.
             if name.is_empty() || !text.is_empty() {
-                all.push((words, text.join("\n")));
+                helps.push((words, text.join("\n")));
             }
         }
     }
-    all
+    helps
 }
 
 #[test]
 fn every_commands_help_says_all_that_is_written_of_it() {
-    let said = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let all = described(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cmd"));
-    assert!(all.len() > 35, "{all:?}");
-    let long = all.iter().filter(|(_, text)| text.contains("\n\n")).count();
-    assert!(long >= 8, "{all:?}");
-    for (words, text) in all {
+    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let helps = described(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cmd"));
+    assert!(helps.len() > 35, "{helps:?}");
+    let long = helps.iter().filter(|(_, text)| text.contains("\n\n")).count();
+    assert!(long >= 8, "{helps:?}");
+    for (words, text) in helps {
         let ran = run(ktax().args(&words).arg("--help"));
         assert_eq!(ran.status, 0, "{words:?}: {}", ran.stderr);
         // The last dot of one sentence alone is left out.
-        let text = said(&text);
+        let text = one_line(&text);
         assert!(!text.is_empty(), "{words:?}");
-        assert!(said(&ran.stdout).starts_with(text.trim_end_matches('.')), "{words:?}: {text}");
+        assert!(one_line(&ran.stdout).starts_with(text.trim_end_matches('.')), "{words:?}: {text}");
     }
 }
 
@@ -206,17 +206,17 @@ fn the_phases_one_by_one_give_what_compare_gives() {
     assert!(common::files_below(&joined) == common::files_below(&apart));
     let reported = run(ktax().arg("report").arg(&apart));
     let text = reported.stdout;
-    // Who prints is told nothing of the rows.
+    // The exit status of a printing command says nothing about the rows.
     assert_eq!(reported.status, 0, "{}", reported.stderr);
     assert_eq!(text, fs::read_to_string(apart.join("report.txt")).unwrap());
     assert!(text.contains("slower"), "{text}");
     let coloured = run(ktax().arg("report").arg(&apart).args(["--color", "always"])).stdout;
     assert!(coloured.contains("\x1b[31mslower\x1b[0m"), "{coloured}");
     let csv = run(ktax().arg("report").arg(&apart).args(["--format", "csv"])).stdout;
-    let of =
+    let rows_of =
         |metric: &str| csv.lines().filter(|line| line.split(',').nth(4) == Some(metric)).count();
     for metric in ["instructions", "rep-iterations", "interrupt", "kthread", "syscall"] {
-        assert_eq!(of(metric), 2, "{csv}");
+        assert_eq!(rows_of(metric), 2, "{csv}");
     }
 }
 
@@ -226,7 +226,7 @@ fn one_file_works_from_anywhere() {
     let copy = dir.path().join("elsewhere");
     fs::copy(env!("CARGO_BIN_EXE_ktax"), &copy).unwrap();
     let mut command = Command::new(&copy);
-    common::own(command.current_dir(dir.path()));
+    common::isolate(command.current_dir(dir.path()));
     let rows = ["compare", "--same", "--kernel", KERNEL, "-w", "getppid", "--layouts", "1"];
     let ran = run(command.args(rows)).exits(0);
     assert!(dir.path().join("ktax-1/comparison.json").is_file(), "{}", ran.stderr);

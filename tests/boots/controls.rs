@@ -64,8 +64,8 @@ fn two_runs_of_one_plan_are_byte_identical_also_under_load() {
         assert_eq!(quiet.0, loaded.0);
         assert!(quiet.1 == loaded.1, "{} differs", quiet.0.display());
     }
-    let said = format!("{0} of {0} sample and profile files are equal", quiet.len());
-    assert!(include_str!("../../METHODOLOGY.md").contains(&said), "{said}");
+    let message = format!("{0} of {0} sample and profile files are equal", quiet.len());
+    assert!(include_str!("../../METHODOLOGY.md").contains(&message), "{message}");
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn the_functions_add_up_to_the_total_of_every_run() {
         let Outcome::Measured(sample) = run.outcome else { panic!("{} failed", run.row) };
         let tsv = dir.path().join("out").join(path.with_extension("profile.tsv"));
         let text = std::fs::read_to_string(tsv).unwrap();
-        // By hand, not by the reader that refuses the file if it does not add up.
+        // Parse by hand: the reader refuses a file that does not add up.
         let columns = |n: usize| {
             text.lines()
                 .filter(|line| line.starts_with("fn\t"))
@@ -115,10 +115,10 @@ fn rep_movsb_of_4096_is_one_instruction_and_4096_iterations() {
         let sample = |metric: usize| row(&comparison, name).effects()[metric].samples.base[0];
         (sample(0), sample(1))
     };
-    let [one, thousand, nothing] = [1, 3, 5].map(|at| counts(&rows[at]));
-    assert_eq!((one.1, thousand.1, nothing.1), (4096, 1001 * 4096, 0));
+    let [single, thousand, nothing] = [1, 3, 5].map(|index| counts(&rows[index]));
+    assert_eq!((single.1, thousand.1, nothing.1), (4096, 1001 * 4096, 0));
     // Six instructions an operation stand in control-rep.c, and the REP is one of them.
-    assert_eq!(thousand.0 - one.0, 1000 * 6, "{one:?} {thousand:?}");
+    assert_eq!(thousand.0 - single.0, 1000 * 6, "{single:?} {thousand:?}");
     assert_eq!(thousand.0, nothing.0);
 }
 
@@ -193,7 +193,7 @@ fn a_boot_is_counted_with_all_that_it_does() {
     assert_eq!(comparison.warnings, [], "the clock of a boot is not its Region's");
 }
 
-// What is equal is equal, on rows of every kind; on all rows in `make test-long`.
+// Equal sides show no change, on rows of every kind; `make test-long` runs all rows.
 
 #[test]
 fn zero_is_zero_on_every_layout() {
@@ -206,7 +206,7 @@ fn zero_is_zero_on_every_row() {
     zero_is_zero(&[], 2);
 }
 
-/// Of these rows, or of all that are compared by default.
+/// Compares these rows, or all that are compared by default.
 fn zero_is_zero(rows: &[String], layouts: usize) {
     let dir = scratch();
     let comparison = with_status(
@@ -289,7 +289,7 @@ fn meaningless(rows: &[String]) {
 
 // A Region begins on an idle kernel, whose random number generator has a seed.
 
-/// Of 6.12 the tests of its ciphers still run when init begins.
+/// In 6.12 the self-tests of ciphers still run when init begins.
 #[test]
 fn an_idle_kernel_does_next_to_nothing_in_a_region() {
     idle(["debian:cloud-amd64", "debian:6.12-cloud-amd64"]);
@@ -322,8 +322,8 @@ fn idle(kernels: [&str; 2]) {
         let run: Run = serde_json::from_slice(&content).unwrap();
         let Outcome::Measured(sample) = run.outcome else { panic!("{} failed", run.row) };
         // A preempt-rt kernel has threads for interrupts, which is most of this.
-        let of = |context: Context| sample.counts.get(&context).copied().unwrap_or_default();
-        let background = [of(Context::Kthread), of(Context::Interrupt)];
+        let counts_of = |context: Context| sample.counts.get(&context).copied().unwrap_or_default();
+        let background = [counts_of(Context::Kthread), counts_of(Context::Interrupt)];
         let executed: u64 = background.iter().map(|counts| counts.executed()).sum();
         let of_a_thousand = 1000 * executed / sample.tsc;
         assert!(of_a_thousand < 3, "{}: {sample:?}", path.display());
@@ -339,7 +339,8 @@ fn who_still_runs_is_named_in_the_report() {
     let rows = rows(&["control-loop:ops=1"]);
     let (_, comparison) =
         compare(&dir.path().join("out"), [QUICK_BOOT, &busy], &args(&rows, &["--layouts", "1"]));
-    let facts: Vec<&str> = comparison.warnings.iter().map(|one| one.fact.as_str()).collect();
+    let facts: Vec<&str> =
+        comparison.warnings.iter().map(|warning| warning.fact.as_str()).collect();
     let expected = "the change's kernel was not idle when the workloads began: never-idle ran";
     assert_eq!(facts, [expected]);
 }

@@ -66,16 +66,16 @@ fn which_mitigations_are_counted_depends_on_the_cpu() {
 }
 
 /// Both sides as `base` and `change` of an experiment, with these words on their boot lines.
-fn sides(of: [&str; 2]) -> String {
+fn sides(words: [&str; 2]) -> String {
     let side = |words| format!("{{ kernel = \"{KERNEL}\", boot_line = \"{QUICK_BOOT} {words}\" }}");
-    format!("base = {}\nchange = {}\n", side(of[0]), side(of[1]))
+    format!("base = {}\nchange = {}\n", side(words[0]), side(words[1]))
 }
 
 /// A program of the C file `text`, which does 500 of what it is named after.
-fn programmed(dir: &Path, name: &str, text: &str, of: [&str; 2], more: &[&str]) -> Comparison {
+fn programmed(dir: &Path, name: &str, text: &str, words: [&str; 2], more: &[&str]) -> Comparison {
     compile(dir, name, text, &["-static"]);
     let program = format!("[[program]]\nname = \"{name}\"\nops = 500\ncommand = [\"./{name}\"]\n");
-    let text = format!("title = \"t\"\nlayouts = 1\n{}{program}", sides(of));
+    let text = format!("title = \"t\"\nlayouts = 1\n{}{program}", sides(words));
     fs::write(dir.join("e.toml"), text).unwrap();
     let command = ["compare", "e.toml", "--json", "--out", "out"];
     let ran = run(ktax().current_dir(dir).args(command).args(more));

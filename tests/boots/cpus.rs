@@ -29,8 +29,8 @@ fn with_four(out: &Path, qemu: &Path, more: &[&str]) -> (Ran, Comparison) {
 }
 
 fn samples(out: &Path) -> Vec<(Run, String)> {
-    let all = measurements(out);
-    let runs = all
+    let files = measurements(out);
+    let runs = files
         .iter()
         .filter(|(path, _)| path.extension().is_some_and(|extension| extension == "json"));
     let both = runs.map(|(path, content)| {
@@ -64,11 +64,15 @@ fn four_cpus_repeat_to_the_last_byte_and_their_times_add_up() {
         let Outcome::Measured(sample) = run.outcome else { panic!("{} failed", run.row) };
         let parallel = sample.parallel.unwrap();
         assert_eq!(parallel.cpus.len(), 4);
-        // By hand, not by the reader that refuses the file if it does not add up.
+        // Parse by hand: the reader refuses a file that does not add up.
         let sum = |kind: &str, fields: &[usize]| -> u64 {
             let lines = profile.lines().map(|line| line.split('\t').collect::<Vec<_>>());
-            let of = lines.filter(|line| line[0] == kind);
-            of.flat_map(|line| fields.iter().map(move |at| line[*at].parse::<u64>().unwrap())).sum()
+            let matching = lines.filter(|line| line[0] == kind);
+            matching
+                .flat_map(|line| {
+                    fields.iter().map(move |field| line[*field].parse::<u64>().unwrap())
+                })
+                .sum()
         };
         assert_eq!(sum("fn", &[2, 3]), sample.total);
         assert_eq!(sum("cpu", &[2]), sample.total);
@@ -94,14 +98,14 @@ fn planted_false_sharing_moves_transfers_and_nothing_else() {
         found
     };
     let modelled = with("modelled", &["--model", "coherence"]);
-    let of = |found: &Comparison, name: &str, metric: &str| {
+    let count_of = |found: &Comparison, name: &str, metric: &str| {
         row(found, name).effect(metric).map(|effect| effect.samples.base[0])
     };
     for metric in METRICS.iter().filter(|metric| metric.name != TRANSFERS) {
-        let [one, other] = [near, far].map(|name| of(&modelled, name, metric.name));
-        assert_eq!(one, other, "{}", metric.name);
+        let [first, other] = [near, far].map(|name| count_of(&modelled, name, metric.name));
+        assert_eq!(first, other, "{}", metric.name);
     }
-    let [shared, apart] = [near, far].map(|name| of(&modelled, name, TRANSFERS).unwrap());
+    let [shared, apart] = [near, far].map(|name| count_of(&modelled, name, TRANSFERS).unwrap());
     // Each has 50 000 increments of 5 instructions or so, in slices of 500 to 1500.
     assert!(shared > apart + 100, "{shared} {apart}");
     let lines = |name| &row(&modelled, name).counts().unwrap().model_lines.as_ref().unwrap().base;
@@ -113,8 +117,8 @@ fn planted_false_sharing_moves_transfers_and_nothing_else() {
     for (name, metric) in
         [near, far].iter().flat_map(|name| METRICS.iter().map(move |metric| (name, metric)))
     {
-        let expected = of(&modelled, name, metric.name).filter(|_| metric.name != TRANSFERS);
-        assert_eq!(of(&counted, name, metric.name), expected, "{name} {}", metric.name);
+        let expected = count_of(&modelled, name, metric.name).filter(|_| metric.name != TRANSFERS);
+        assert_eq!(count_of(&counted, name, metric.name), expected, "{name} {}", metric.name);
     }
 }
 
@@ -223,16 +227,16 @@ fn a_qemu_that_cannot_is_refused_with_the_package_that_can() {
     let kernel = ["compare", "--kernel", "debian:cloud-amd64", "--change-boot-line", "nopti"];
     let ran = run(ktax().args(kernel).args(["-w", CONTENDED]).args(FOUR).args(["--qemu", &old]))
         .exits(69);
-    let said = "--cpus 4 (machine.cpus) needs QEMU 10.0 or later, and this is 9.2.1 (Debian): \
+    let message = "--cpus 4 (machine.cpus) needs QEMU 10.0 or later, and this is 9.2.1 (Debian): \
                 Debian 13 has it, and on Debian 12 `ktax doctor --newer-qemu DIR`";
-    ran.says(said);
+    ran.says(message);
 }
 
 #[test]
 fn a_newer_qemu_is_unpacked_into_a_new_directory_only() {
     let dir = scratch();
     fs::write(dir.path().join("mine"), "").unwrap();
-    let unpack = |at: &Path| run(ktax().args(["doctor", "--newer-qemu"]).arg(at));
+    let unpack = |path: &Path| run(ktax().args(["doctor", "--newer-qemu"]).arg(path));
     for place in [dir.path().to_owned(), dir.path().join("mine")] {
         let ran = unpack(&place).exits(2);
         assert!(ran.stderr.ends_with("has other files, or is one; name a new directory\n"));

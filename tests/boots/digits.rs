@@ -23,8 +23,8 @@ fn shipped_experiments_count_the_same_digits() {
     let mut found = Vec::new();
     for (experiment, row, _) in DIGITS {
         let out = dir.path().join(experiment);
-        let one = ["compare", experiment, "-w", row, "--layouts", "1", "--json", "--out"];
-        let ran = run(ktax().args(one).arg(&out));
+        let args = ["compare", experiment, "-w", row, "--layouts", "1", "--json", "--out"];
+        let ran = run(ktax().args(args).arg(&out));
         assert!(!ran.stdout.is_empty(), "{}", ran.stderr);
         let comparison = printed::comparison(&ran.stdout);
         let counts = comparison.counts().unwrap();

@@ -77,8 +77,8 @@ fn a_program_has_its_own_files_on_the_disk_as_they_were() {
     script(dir, "deep/tool", "#!/bin/sh\n");
     let checks = "read line <deep/link; test $line = text && test -h deep/link && \
         test -x deep/tool && test ! deep/er -nt deep/tool && echo text >copy";
-    let at = dir.join("deep").display().to_string() + ":deep";
-    let program = ["--disk", "ext4", "--file", &at, "--", "sh", "-c", checks];
+    let file = dir.join("deep").display().to_string() + ":deep";
+    let program = ["--disk", "ext4", "--file", &file, "--", "sh", "-c", checks];
     with_status(0, on_disk(dir, &program));
     assert!(executed(dir, "program:sh", "ext4_create"));
     // Without the disk it is in memory.

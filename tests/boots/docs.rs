@@ -92,18 +92,18 @@ fn judge(page: &mut Page, block: &Block, shell: &Shell) -> Option<String> {
 /// The lines that say what was compared on what; other kernels and QEMUs give other numbers.
 fn subjects(output: &str) -> Vec<&str> {
     let named =
-        |line: &&str| ["base  ", "change  ", "exact ·"].iter().any(|at| line.starts_with(at));
+        |line: &&str| ["base  ", "change  ", "exact ·"].iter().any(|begin| line.starts_with(begin));
     output.lines().filter(named).collect()
 }
 
 // Runs the commands of a page, one after the other, in a directory that looks like the repository.
 
-/// What a shell prints behind the output of a command.
+/// Mark that the shell prints after the output of a command.
 const MARK: char = '\u{1}';
 
 pub struct Shell {
     dir: TempDir,
-    /// Where rows are kept that other pages show too; empty: nowhere.
+    /// Store of rows that several pages show; empty for none.
     store: PathBuf,
 }
 
@@ -113,7 +113,7 @@ impl Shell {
         for name in ["experiments", "ledgers", "kernels", "tests", "README.md"] {
             symlink(root().join(name), dir.path().join(name)).unwrap();
         }
-        // What `ktax doctor --newer-qemu qemu-10` would unpack.
+        // Directory that `ktax doctor --newer-qemu qemu-10` would unpack.
         let newer = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../qemu-backports");
         if newer.is_dir() {
             symlink(newer, dir.path().join("qemu-10")).unwrap();

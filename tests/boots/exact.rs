@@ -34,7 +34,7 @@ pub fn request() -> Request {
     }
 }
 
-/// What the guest is told to do for a built-in row.
+/// Line that tells the guest to run a built-in row.
 pub fn order(row: &str, request: &Request) -> String {
     let definitions = plan::definitions().unwrap();
     let workload = &plan::select(&definitions, Some(&[row.to_owned()])).unwrap()[0];
@@ -52,18 +52,19 @@ const KINDS: [&str; 3] = ["path", "costly", "path-costly"];
 fn paths_and_costly_instructions_are_left_out_and_all_else_is_the_same() {
     let (engine, request) = (engine(None), request());
     let order = order(ROW, &request);
-    let [all, pathless, plain] = [Paths::Followed, Paths::LeftOut, Paths::LeftOutWithCostly]
+    let [followed, pathless, plain] = [Paths::Followed, Paths::LeftOut, Paths::LeftOutWithCostly]
         .map(|paths| engine.boot_with(&request, paths).unwrap().run(&order).unwrap().profile);
     let kind = |line: &str| KINDS.into_iter().find(|kind| line.split('\t').next() == Some(kind));
-    let found = |profile: &str| KINDS.map(|of| profile.lines().any(|line| kind(line) == Some(of)));
+    let found =
+        |profile: &str| KINDS.map(|wanted| profile.lines().any(|line| kind(line) == Some(wanted)));
     assert_eq!(
-        [&all, &pathless, &plain].map(|profile| found(profile)),
+        [&followed, &pathless, &plain].map(|profile| found(profile)),
         [[true, true, true], [false, true, false], [false, false, false]]
     );
     let rest = |profile: &str| {
         let lines = profile.lines().filter(|line| kind(line).is_none());
         lines.map(str::to_owned).collect::<Vec<_>>()
     };
-    assert_eq!(rest(&all), rest(&pathless));
-    assert_eq!(rest(&all), rest(&plain));
+    assert_eq!(rest(&followed), rest(&pathless));
+    assert_eq!(rest(&followed), rest(&plain));
 }

@@ -110,7 +110,7 @@ fn a_kernel_that_never_reports_is_stopped() {
         assert!(stopped.contains(&failed.failure), "{failed:?}");
     }
     assert_eq!(row(&comparison, "getppid").failures.len(), 2);
-    // It sleeps: virtual time flies.
+    // While the guest sleeps, virtual time passes quickly.
     let (_, comparison) = failures(["", "ktax.never=2"], &["getppid"], &[]);
     assert_eq!(*failure(&comparison, "getppid"), Failure::VirtualTime { limit_s: 300 });
     assert_eq!(row(&comparison, "getppid").failures.len(), 1);
@@ -228,7 +228,7 @@ fn a_full_disk_is_a_failure_with_the_next_step() {
     assert!(ran.stdout.contains("free 2 GiB"), "{}", ran.stdout);
     let again = format!("again with `ktax run {}`", dir.path().join("80m").display());
     ran.says(&again);
-    // Where not even apt's index fits, it does without one.
+    // If there is no space for apt's index, ktax does without it.
     run_in("40m", "plan").exits(0);
 }
 

@@ -13,11 +13,11 @@ use crate::common::{
 };
 use crate::program::measured;
 
-fn of(dir: &Path, more: &[&str]) -> (Ran, Comparison) {
+fn compared(dir: &Path, more: &[&str]) -> (Ran, Comparison) {
     compare(&dir.join("out"), [QUICK_BOOT; 2], &[&["--layouts", "1"], more].concat())
 }
 
-/// What the first boot of a run directory measured.
+/// Sample of the first boot of a run directory.
 fn sample(dir: &Path, row: &str) -> Sample {
     let dir = open_counts(&dir.join("out")).unwrap();
     let run: Run = dir.run(&dir.plan().method.steps[0], row).unwrap().unwrap();
@@ -33,14 +33,14 @@ fn hooks_run_once_before_the_freeze_and_before_each_run_and_are_not_counted() {
     let count = "echo lines: $(wc -l < state)";
     let hooks = ["--setup", "echo set up > state", "--prepare", "echo prepared >> state"];
     let program = ["--warm-up", "3", "--number", "lines=lines", "--", "sh", "-c", count];
-    with_status(0, of(dir.path(), &[&hooks[..], &program].concat()));
+    with_status(0, compared(dir.path(), &[&hooks[..], &program].concat()));
     let with = sample(dir.path(), "program:sh");
     assert_eq!(with.signature["lines"], 2);
     // A hook that works for long costs the row nothing.
     let other = scratch();
     let long = "echo prepared >> state; i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done";
     let hooks = ["--setup", "echo set up > state", "--prepare", long];
-    with_status(0, of(other.path(), &[&hooks[..], &program].concat()));
+    with_status(0, compared(other.path(), &[&hooks[..], &program].concat()));
     let other = sample(other.path(), "program:sh");
     assert_eq!(other.signature, with.signature);
     assert!(other.total.abs_diff(with.total) < with.total / 10, "{} {}", other.total, with.total);
@@ -50,8 +50,8 @@ fn hooks_run_once_before_the_freeze_and_before_each_run_and_are_not_counted() {
 fn hooks_of_rows_change_what_a_row_costs() {
     let [without, with] = [scratch(), scratch()];
     let setup = ["--setup", "echo 1 > /proc/sys/kernel/sched_schedstats"];
-    of(without.path(), &["-w", "pipe"]);
-    let (ran, comparison) = of(with.path(), &[&["-w", "pipe"], &setup[..]].concat());
+    compared(without.path(), &["-w", "pipe"]);
+    let (ran, comparison) = compared(with.path(), &[&["-w", "pipe"], &setup[..]].concat());
     assert_eq!(row(&comparison, "pipe").verdict, Verdict::NoDetectedChange);
     let [without, with] = [without.path(), with.path()].map(|dir| sample(dir, "pipe").total);
     assert!(with > without, "{with} {without}");
@@ -61,8 +61,10 @@ fn hooks_of_rows_change_what_a_row_costs() {
 #[test]
 fn a_hook_that_fails_is_said_and_nothing_is_measured() {
     let dir = scratch();
-    let comparison =
-        with_status(69, of(dir.path(), &["-w", "getppid", "--setup", "echo sorry >&2; exit 7"]));
+    let comparison = with_status(
+        69,
+        compared(dir.path(), &["-w", "getppid", "--setup", "echo sorry >&2; exit 7"]),
+    );
     let failure = row(&comparison, "getppid").failures[0].failure.to_string();
     assert!(failure.contains("set-up") && failure.contains("expected 0: sorry"), "{failure}");
     let report = run(ktax().arg("report").arg(dir.path().join("out"))).stdout;
@@ -70,7 +72,7 @@ fn a_hook_that_fails_is_said_and_nothing_is_measured() {
     assert!(words.join(" ").contains("correct the commands of --setup"), "{report}");
     let dir = scratch();
     let hook = ["--prepare", "false", "--", "true"];
-    let comparison = with_status(69, of(dir.path(), &hook));
+    let comparison = with_status(69, compared(dir.path(), &hook));
     match &row(&comparison, "program:true").failures[0].failure {
         Failure::Program { message } => assert!(message.contains("preparation"), "{message}"),
         other => panic!("{other:?}"),
@@ -81,7 +83,7 @@ fn a_hook_that_fails_is_said_and_nothing_is_measured() {
 fn a_row_is_prepared_and_the_functions_of_its_kernel_are_named() {
     let dir = scratch();
     let prepare = ["-w", "getppid", "-w", "stat", "--prepare", "test ! -e /tmp/once && touch once"];
-    let comparison = with_status(0, of(dir.path(), &prepare));
+    let comparison = with_status(0, compared(dir.path(), &prepare));
     assert!(executed(&dir.path().join("out"), "stat", "vfs_statx") > 0, "{comparison:?}");
 }
 
@@ -104,20 +106,22 @@ fn what_is_more_than_its_first_digits_is_no_number() {
     let text: String =
         printed.iter().enumerate().map(|(n, text)| format!("echo n{n}: {text}\n")).collect();
     script(path, "prints.sh", &format!("#!/bin/sh\n{text}"));
-    let of = |n: usize| {
+    let program_text = |n: usize| {
         format!(
             "[[program]]\ncommand = [\"./prints.sh\"]\nname = \"n{n}\"\n\
              numbers = {{ n = \"n{n}\" }}\n"
         )
     };
-    let programs: String = (0..printed.len()).map(of).collect();
+    let programs: String = (0..printed.len()).map(program_text).collect();
     let (_, comparison) = measured(path, &programs, &[]);
-    let said =
+    let failure_of =
         |n: usize| row(&comparison, &format!("program:n{n}")).failures[0].failure.to_string();
     for n in 0..6 {
-        assert!(said(n).contains("no whole number of plain digits"), "{}", said(n));
+        assert!(failure_of(n).contains("no whole number of plain digits"), "{}", failure_of(n));
     }
-    assert!(said(6).contains("too large a number") && said(7).contains("printed no number"));
+    assert!(
+        failure_of(6).contains("too large a number") && failure_of(7).contains("printed no number")
+    );
     assert_eq!(sample(path, "program:n8").signature["n"], 12);
     assert_eq!(sample(path, "program:n9").signature["n"], 0);
 }
@@ -134,28 +138,28 @@ fn numbers_that_a_program_prints_are_its_work_and_its_operations() {
     );
     let program = path.join("prints.sh").display().to_string();
     let lines = [QUICK_BOOT, &format!("{QUICK_BOOT} audit=0")];
-    let of = |name: &str, more: &[&str]| {
+    let compared = |name: &str, more: &[&str]| {
         fs::create_dir(path.join(name)).unwrap();
         let words = [&["--layouts", "1"], more, &["--", &program]].concat();
         compare(&path.join(name).join("out"), lines, &words)
     };
-    let (_, other) = of("other", &["--number", "rows=rows"]);
+    let (_, other) = compared("other", &["--number", "rows=rows"]);
     let other = row(&other, "program:prints-sh");
     assert_eq!(other.verdict, Verdict::DifferentWork);
     let any = ["--any-output", "--ops-from", "operations", "--number", "rows=rows"];
-    let (_, all) = of("any", &any);
-    let all = row(&all, "program:prints-sh");
-    assert_eq!(all.ops, 40);
-    let effect = &all.effects()[0];
+    let (_, any_output) = compared("any", &any);
+    let any_output = row(&any_output, "program:prints-sh");
+    assert_eq!(any_output.ops, 40);
+    let effect = &any_output.effects()[0];
     let raw = effect.samples.get(Side::Base)[0];
     assert!((effect.base * 40.0 - raw as f64).abs() < 1.0, "{effect:?}");
     let signature = sample(&path.join("any"), "program:prints-sh").signature;
     assert_eq!((signature["rows"], signature["ops"]), (7, 40));
     assert!(!signature.contains_key("stdout"));
     // Where whoever asked for it can check it.
-    let seen = all.counts().unwrap().seen.as_ref().unwrap();
+    let seen = any_output.counts().unwrap().seen.as_ref().unwrap();
     assert_eq!((seen.base["rows"], seen.change["ops"]), (7, 40));
-    let (ran, missing) = of("missing", &["--any-output", "--number", "rows=columns"]);
+    let (ran, missing) = compared("missing", &["--any-output", "--number", "rows=columns"]);
     assert_eq!(ran.status, 69);
     let failure = row(&missing, "program:prints-sh").failures[0].failure.to_string();
     assert!(failure.contains("no number behind columns"), "{failure}");
@@ -164,7 +168,7 @@ fn numbers_that_a_program_prints_are_its_work_and_its_operations() {
 #[test]
 fn a_disk_may_compress_and_may_take_its_time() {
     let dir = scratch();
-    let of = |name: &str, device: &str| {
+    let measured_on = |name: &str, device: &str| {
         let subject = format!("{{ kernel = \"{KERNEL}\", boot_line = \"{QUICK_BOOT}\" }}");
         let text = format!(
             "title = \"t\"\nsame = true\nlayouts = 1\nworkloads = [\"fs-append:fsync=1\"]\n\
@@ -179,18 +183,18 @@ fn a_disk_may_compress_and_may_take_its_time() {
         assert_eq!(ran.status, 0, "{name}: {}{}", ran.stdout, ran.stderr);
         sample(&dir.path().join(name), "fs-append:fsync=1")
     };
-    let fast = of("fast", "device = \"null_blk\"");
-    let slow = of("slow", "device = \"null_blk\", latency_us = 200");
+    let fast = measured_on("fast", "device = \"null_blk\"");
+    let slow = measured_on("slow", "device = \"null_blk\", latency_us = 200");
     // Each of the syncs waits for its requests, on the guest's clock.
     assert!(slow.tsc > fast.tsc + fast.ops * 200_000, "{} {}", slow.tsc, fast.tsc);
-    of("zram", "device = \"zram\"");
+    measured_on("zram", "device = \"zram\"");
     assert!(executed(&dir.path().join("zram/out"), "fs-append:fsync=1", "zram_") > 0);
     assert!(executed(&dir.path().join("slow/out"), "fs-append:fsync=1", "null_") > 0);
 }
 
-// What only one side's guest has: settings, modules, a disk, files and a setup.
+// Resources of only one side's guest: settings, modules, a disk, files and a setup.
 
-/// What a side measured under the first layout.
+/// Sample of a side under the first layout.
 fn sample_of_side(out: &Path, side: Side, row: &str) -> Sample {
     let dir = open_counts(out).unwrap();
     let steps = &dir.plan().method.steps;

@@ -56,11 +56,11 @@ fn a_damaged_apt_index_is_replaced() {
         assert_eq!(ran.status, 0, "{}", ran.stderr);
         fs::metadata(&index).unwrap().len()
     };
-    let whole = plan();
-    fs::File::options().write(true).open(&index).unwrap().set_len(whole / 2).unwrap();
-    assert_eq!(plan(), whole);
+    let size = plan();
+    fs::File::options().write(true).open(&index).unwrap().set_len(size / 2).unwrap();
+    assert_eq!(plan(), size);
     fs::write(&index, "no index").unwrap();
-    assert_eq!(plan(), whole);
+    assert_eq!(plan(), size);
 }
 
 #[test]

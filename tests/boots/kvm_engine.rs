@@ -118,8 +118,8 @@ fn rows_run_one_after_the_other_in_one_boot_and_say_times() {
         done(wire, name);
     }
     // Six processes, not one answer six times.
-    let all: std::collections::BTreeSet<_> = booted.wires.iter().flatten().collect();
-    assert!(all.len() > 2, "{:?}", booted.wires);
+    let wires: std::collections::BTreeSet<_> = booted.wires.iter().flatten().collect();
+    assert!(wires.len() > 2, "{:?}", booted.wires);
     let facts = &booted.facts;
     assert!(facts["kernel"].ends_with("-cloud-amd64"), "{facts:?}");
     assert!(facts["boot line"].ends_with(" mitigatons=off"), "{facts:?}");
@@ -133,7 +133,7 @@ fn rows_run_one_after_the_other_in_one_boot_and_say_times() {
 
 #[test]
 fn a_row_that_fails_takes_no_other_away_and_leaves_nothing_to_it() {
-    // What crashes leaves a process, a file and a semaphore that the next one could not make.
+    // A crash leaves a process, a file and a semaphore that the next run could not create.
     let names = [
         "bad-crash",
         "bad-crash",
@@ -263,10 +263,10 @@ fn the_vcpu_stays_on_its_cpu_and_the_user_may_stop() {
     thread::scope(|scope| {
         let booted = scope.spawn(|| engine.boot(&subject(""), &[&rows[0]]));
         let pinned = || {
-            let all = common::pids(dir.path()).into_iter().flat_map(affinities);
-            all.filter(|list| *list == (cpus - 1).to_string()).count()
+            let cpu_lists = common::pids(dir.path()).into_iter().flat_map(affinities);
+            cpu_lists.filter(|list| *list == (cpus - 1).to_string()).count()
         };
-        // Of several threads one: the vCPU's.
+        // The vCPU's thread, among several.
         let is_pinned = cpus == 1 || comes(|| pinned() == 1);
         cancel.cancel();
         assert!(matches!(booted.join().unwrap(), Err(Stop::Cancelled)));
@@ -329,12 +329,12 @@ fn a_run_goes_on_with_the_kernel_that_was_planned_or_not_at_all() {
     fs::copy(kernel(), &image).unwrap();
     let out = dir.path().join("run");
     let flags = ["--engine", "kvm", "--change-boot-line", "nosmp", "-w", "getppid", "--kernel"];
-    let own = dir.path().join("cache");
+    let own_cache = dir.path().join("cache");
     let planned = ktax()
         .arg("plan")
         .args(flags)
         .args([&image, Path::new("--out"), &out])
-        .env("KTAX_CACHE", &own)
+        .env("KTAX_CACHE", &own_cache)
         .output();
     assert!(planned.unwrap().status.success());
     let mut rebuilt = fs::read(&image).unwrap();
@@ -345,7 +345,7 @@ fn a_run_goes_on_with_the_kernel_that_was_planned_or_not_at_all() {
         run(ktax().args(command).arg(&out).env("KTAX_CACHE", cache))
     };
     // The cache has what was planned: it is QEMU that is missing here.
-    let ran = gone_on(&own);
+    let ran = gone_on(&own_cache);
     ran.says("cannot start /bin/false");
     let ran = gone_on(&dir.path().join("other")).exits(2);
     ran.says("another kernel than when the plan was made");
@@ -368,7 +368,7 @@ fn more_cores_than_there_are_is_refused_before_anything_is_made() {
 fn on_cpu(cpu: u32) -> Command {
     let mut command = Command::new("taskset");
     command.args(["-c", &cpu.to_string()]).arg(env!("CARGO_BIN_EXE_ktax"));
-    common::own(&mut command);
+    common::isolate(&mut command);
     command
 }
 
@@ -392,9 +392,9 @@ fn cpus_that_ktax_may_not_use_are_not_used() {
         fs::write(out.join("cpus.json"), format!("[{other}]")).unwrap();
         let ran = run(on_cpu(cpus[0]).arg("run").arg(&out));
         assert_eq!((ran.status, out.join("pairs/0000.json").exists()), (2, false), "{ran:?}");
-        let said =
+        let message =
             format!("CPU {other}, on which this run began, is not among those that ktax may use");
-        ran.says(&said);
+        ran.says(&message);
     }
 }
 
@@ -470,7 +470,7 @@ fn guests_run_a_program_and_a_row_and_a_translator_is_no_clock() {
     assert!(rows[0] < rows[1], "{text}");
 }
 
-// What `ktax doctor` finds of this machine's KVM.
+// KVM as `ktax doctor` finds it.
 
 /// `ktax doctor` with this image to try, and what it says of KVM.
 fn doctor(cache: &Path, kernel: &Path, qemu: &Path) -> Command {
@@ -480,7 +480,7 @@ fn doctor(cache: &Path, kernel: &Path, qemu: &Path) -> Command {
     command
 }
 
-fn said_of_kvm(printed: &str) -> &str {
+fn kvm_finding(printed: &str) -> &str {
     printed.lines().find_map(|line| line.get(5..)?.strip_prefix("KVM      ")).expect(printed)
 }
 
@@ -488,8 +488,8 @@ fn said_of_kvm(printed: &str) -> &str {
 fn doctor_tries_kvm_and_says_what_came_of_it() {
     let (dir, qemu) = (scratch(), Path::new("qemu-system-x86_64"));
     let ran = run(&mut doctor(dir.path(), &kernel(), qemu)).exits(0);
-    let said = said_of_kvm(&ran.stdout);
-    println!("{said}");
+    let finding = kvm_finding(&ran.stdout);
+    println!("{finding}");
     let known = [
         ("/dev/kvm does not exist: ", "needs no KVM"),
         ("/dev/kvm cannot be opened (", "the kvm engine cannot measure here"),
@@ -499,11 +499,11 @@ fn doctor_tries_kvm_and_says_what_came_of_it() {
         ("boots 6", " s: the kvm engine works here"),
     ];
     assert!(
-        known.iter().any(|(begin, end)| said.starts_with(begin) && said.ends_with(end)),
-        "{said}"
+        known.iter().any(|(begin, end)| finding.starts_with(begin) && finding.ends_with(end)),
+        "{finding}"
     );
     let is_ok = ran.stdout.contains("\nok   KVM ");
-    assert_eq!(is_ok, said.starts_with("boots "), "{}", ran.stdout);
+    assert_eq!(is_ok, finding.starts_with("boots "), "{}", ran.stdout);
     assert_nothing_left(dir.path());
 }
 
@@ -514,16 +514,16 @@ fn doctor_fetches_no_kernel() {
     }
     let dir = scratch();
     let ran = run(ktax().arg("doctor").arg("--cache").arg(dir.path()));
-    let said = said_of_kvm(&ran.stdout);
+    let finding = kvm_finding(&ran.stdout);
     assert!(
-        said == "runs a small guest; a kernel was not tried, because the cache has none",
-        "{said}"
+        finding == "runs a small guest; a kernel was not tried, because the cache has none",
+        "{finding}"
     );
     assert!(!dir.path().join("kernels").exists());
     run(&mut doctor(dir.path(), Path::new("debian:cloud-amd64"), Path::new("qemu"))).exits(2);
 }
 
-/// What is behind the other parameters of a guest that never says hello.
+/// Kernel parameters after which a guest never says hello.
 const NEVER: &str = "ktax.never=1 no_timer_check";
 
 /// A QEMU whose guest under KVM never says hello, whatever this machine's KVM can do: with some,
@@ -549,9 +549,9 @@ fn doctor_gives_up_on_a_kernel_and_stops_when_it_is_told_to() {
     let (dir, kernel) = (scratch(), kernel());
     let qemu = never(dir.path());
     let ran = run(&mut doctor(dir.path(), &kernel, &qemu)).exits(0);
-    let said = said_of_kvm(&ran.stdout);
-    assert!(said.starts_with("runs a small guest but does not boot "), "{said}");
-    assert!(said.ends_with(" within 4 s: the kvm engine cannot measure here"), "{said}");
+    let finding = kvm_finding(&ran.stdout);
+    assert!(finding.starts_with("runs a small guest but does not boot "), "{finding}");
+    assert!(finding.ends_with(" within 4 s: the kvm engine cannot measure here"), "{finding}");
     let child = doctor(dir.path(), &kernel, &qemu).stdout(Stdio::null()).spawn().unwrap();
     let booting = || processes(dir.path()).iter().any(|line| line.contains(NEVER));
     until("a guest boots", booting);

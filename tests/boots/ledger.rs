@@ -32,13 +32,14 @@ fn additions_are_ranked_and_add_up_and_are_not_measured_twice() {
     let first = measure();
     let table = printed::ledger(&first.stdout);
     let row = &table.rows[0];
-    let delta = |one: &LedgerEntry| one.costs.as_ref().unwrap().all.delta;
-    let ranked: Vec<_> = row.entries.iter().map(|one| (one.name.as_str(), delta(one))).collect();
+    let delta = |entry: &LedgerEntry| entry.costs.as_ref().unwrap().all.delta;
+    let ranked: Vec<_> =
+        row.entries.iter().map(|entry| (entry.name.as_str(), delta(entry))).collect();
     assert_eq!(ranked, [("one", 1.0), ("nothing", 0.0)]);
     assert_eq!(delta(row.together.as_ref().unwrap()), 1.0);
-    assert!(row.interactions.iter().all(|one| one.beyond.delta == 0.0), "{row:?}");
+    assert!(row.interactions.iter().all(|entry| entry.beyond.delta == 0.0), "{row:?}");
     assert_eq!((row.entries[0].verdict, first.status), (Verdict::TooFewBoots, 4));
-    // Of the first addition both sides, of the others the change alone.
+    // Both sides of the first addition, and only the change of the others.
     let runs = first.stderr.lines().filter_map(|line| {
         let made = line.strip_prefix("ktax: ")?.split_once(" in ")?.0;
         made.strip_suffix(" runs").or(made.strip_suffix(" run"))
@@ -92,7 +93,7 @@ fn an_addition_that_fails_says_nothing_of_the_base_and_a_misspelt_one_is_no_free
         .arg(dir.path().join("out")));
     let table = printed::ledger(&ran.stdout);
     assert_eq!((table.rows[0].base.round(), ran.status), (3.0, 69));
-    let broken = table.rows[0].entries.iter().find(|one| one.name == "broken").unwrap();
+    let broken = table.rows[0].entries.iter().find(|entry| entry.name == "broken").unwrap();
     assert_eq!(broken.verdict, Verdict::Failed);
     let warned: Vec<_> =
         table.warnings.iter().map(|(name, warning)| (&**name, &*warning.fact)).collect();
@@ -117,8 +118,8 @@ fn a_directory_of_another_ledger_and_a_bad_file_are_refused() {
 fn flags_choose_the_rows_and_the_layouts_and_a_mail_says_them_again() {
     let dir = scratch();
     let (ledger, out) = (dir.path().join("planted.toml"), dir.path().join("out"));
-    let whole = file(&ADDITIONS[1..]).replace("[\"control-loop\"]", "[\"getppid\", \"pipe\"]");
-    fs::write(&ledger, whole.replace("layouts = 1", "layouts = 5")).unwrap();
+    let text = file(&ADDITIONS[1..]).replace("[\"control-loop\"]", "[\"getppid\", \"pipe\"]");
+    fs::write(&ledger, text.replace("layouts = 1", "layouts = 5")).unwrap();
     let measure = |options: &[&str]| {
         run(ktax().arg("ledger").arg(&ledger).args(options).arg("--out").arg(&out))
     };

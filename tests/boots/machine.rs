@@ -66,7 +66,7 @@ fn counters() -> impl Iterator<Item = &'static Metric> {
     METRICS.iter().filter(|metric| metric.modelled().is_some())
 }
 
-/// What both Sides count per step; nothing where there is none on either.
+/// Count per step on both Sides; 0 if neither has any.
 fn counted(row: &Row, counter: &str) -> f64 {
     let Some(effect) = row.effect(&format!("model-{counter}")) else { return 0.0 };
     assert_eq!(effect.base, effect.change, "{}: {counter} does not repeat", row.row);
@@ -81,7 +81,7 @@ fn loops(dir: &Path, names: &[&str], more: &[&str]) -> Vec<Row> {
         compile(dir, name, include_str!("machine/loops.c"), libraries);
     }
     script(dir, "library", "#!/bin/sh\n./near library uncounted\n./far library\n");
-    let of = |(name, words, _): &Known| {
+    let program_text = |(name, words, _): &Known| {
         let command = match *words {
             "" => format!("command = [\"./{name}\"]\nfiles = [\"near\", \"far\"]"),
             words => format!("command = [\"./loops\", {words}]"),
@@ -89,7 +89,7 @@ fn loops(dir: &Path, names: &[&str], more: &[&str]) -> Vec<Row> {
         format!("[[program]]\nname = {name:?}\nops = 400000\n{command}\n")
     };
     let wanted = KNOWN.iter().filter(|(name, ..)| names.contains(name));
-    let programs: String = wanted.map(of).collect();
+    let programs: String = wanted.map(program_text).collect();
     let comparison =
         with_status(0, measured(dir, &programs, &[&["--model", "small.toml"], more].concat()));
     comparison.rows
@@ -120,8 +120,8 @@ fn loops_miss_what_is_known_and_both_sides_the_same() {
 fn a_newer_qemu_models_the_same() {
     let Some(qemu) = newer_qemu() else { return };
     let names = ["l2", "walks", "retpoline"];
-    let (one, other) = (scratch(), scratch());
-    let older = loops(one.path(), &names, &[]);
+    let (first, other) = (scratch(), scratch());
+    let older = loops(first.path(), &names, &[]);
     let newer = loops(other.path(), &names, &["--qemu", &qemu.display().to_string()]);
     for (older, newer) in older.iter().zip(&newer) {
         for counter in ["l1d-misses", "dtlb-misses", "page-walks", "branches", "branch-misses"] {

@@ -31,12 +31,12 @@ fn stacks(profile: &Profile) -> Vec<(Context, String, u64)> {
 }
 
 /// Instructions and REP iterations of a Context's kernel functions: of all paths, of all lines.
-fn by_function(profile: &Profile, of: Context) -> BTreeMap<String, [u64; 2]> {
+fn by_function(profile: &Profile, context: Context) -> BTreeMap<String, [u64; 2]> {
     let mut sums: BTreeMap<String, [u64; 2]> = BTreeMap::new();
-    for path in profile.paths.iter().filter(|path| path.context == of) {
+    for path in profile.paths.iter().filter(|path| path.context == context) {
         sums.entry(path.function.clone()).or_default()[0] += path.counts.executed();
     }
-    for line in profile.lines.iter().filter(|line| line.context == of) {
+    for line in profile.lines.iter().filter(|line| line.context == context) {
         let counts = line.counts;
         sums.entry(line.function.clone()).or_default()[1] += counts.executed();
     }
@@ -49,10 +49,10 @@ fn check(out: &Path, most_per_mille: [u64; 2]) {
     let getppid = profile_of(out, "base", ROWS[0]);
     let calls: Vec<(Context, String, u64)> = stacks(&getppid);
     let called = |end: &str| -> u64 {
-        let of = calls
+        let matching = calls
             .iter()
             .filter(|(context, stack, _)| *context == Context::Process && stack.ends_with(end));
-        of.map(|(_, _, calls)| calls).sum()
+        matching.map(|(_, _, calls)| calls).sum()
     };
     assert_eq!(called(";do_syscall_64;x64_sys_call;__do_sys_getppid"), 500, "{calls:?}");
     assert_eq!(called(";__do_sys_getppid"), 500);
@@ -84,7 +84,7 @@ fn check(out: &Path, most_per_mille: [u64; 2]) {
         let profile = profile_of(out, "base", name);
         let deepest = profile.paths.iter().map(|path| path.depth).max().unwrap();
         assert!(deepest < 64, "{name}: {deepest}");
-        // What slept before the region returns to functions that were not seen.
+        // Code that slept before the region returns to functions that were not seen.
         for (context, most) in
             [Context::Process, Context::Interrupt].into_iter().zip(most_per_mille)
         {
@@ -103,7 +103,7 @@ fn each_function_has_what_was_counted_for_it_and_its_calls() {
     let args: Vec<&str> = rows.chain(["--layouts", "1"]).collect();
     with_status(0, compare(&dir.path().join("one"), ["", ""], &args));
     check(&dir.path().join("one"), [0, 0]);
-    // Its retpolines jump to a thunk of returns.
+    // The retpolines for this CPU jump to a return thunk.
     let out = dir.path().join("skylake");
     with_status(0, compare(&out, ["", ""], &[&args[..], &["--cpu", "Skylake-Client"]].concat()));
     check(&out, [0, 0]);
@@ -121,8 +121,8 @@ fn each_function_has_what_was_counted_for_it_and_its_calls() {
 
 /// Page faults are below where they enter the kernel, and no interrupt calls what a process does.
 fn check_entries(profile: &Profile) {
-    let all = stacks(profile);
-    let of_process = all.iter().filter(|(context, _, _)| *context == Context::Process);
+    let all_stacks = stacks(profile);
+    let of_process = all_stacks.iter().filter(|(context, _, _)| *context == Context::Process);
     let of_process: Vec<&str> = of_process.map(|(_, stack, _)| stack.as_str()).collect();
     let faults: Vec<&&str> =
         of_process.iter().filter(|stack| stack.ends_with(";exc_page_fault")).collect();
@@ -160,8 +160,8 @@ fn retpolines_are_in_no_path() {
     };
     let thunks = |side: &str| -> u64 {
         let functions = by_function(&profile_of(&out, side, ROWS[1]), Context::Process);
-        let of = functions.iter().filter(|(name, _)| name.starts_with("__x86_indirect_thunk"));
-        of.map(|(_, [_, executed])| executed).sum()
+        let thunks = functions.iter().filter(|(name, _)| name.starts_with("__x86_indirect_thunk"));
+        thunks.map(|(_, [_, executed])| executed).sum()
     };
     let [off, on] = [thunks("base"), thunks("change")];
     assert!(off == 0 && on > 1000, "thunks executed {off} and {on}");
@@ -179,8 +179,8 @@ fn a_row_that_changed_says_from_where_its_functions_are_called() {
     let is_of = |line: &str, name: &str| line.ends_with(&format!(" {name}")) && is_in_tree(line);
     let line = |name: &str| page.lines().position(|line| is_of(line, name)).unwrap();
     // The hook is called where the file is opened, and not before.
-    let at = ["security_file_open", "apparmor_file_open"].map(line);
-    assert!(at[0] < at[1], "{page}");
-    let hook: Vec<&str> = page.lines().nth(at[1]).unwrap().split_whitespace().collect();
+    let lines = ["security_file_open", "apparmor_file_open"].map(line);
+    assert!(lines[0] < lines[1], "{page}");
+    let hook: Vec<&str> = page.lines().nth(lines[1]).unwrap().split_whitespace().collect();
     assert_eq!(hook[1..3], ["0", "1.00"], "{page}");
 }

@@ -60,13 +60,13 @@ pub fn measured(dir: &Path, programs: &str, more: &[&str]) -> (Ran, Comparison) 
     (ran, comparison)
 }
 
-/// What a row executed in a function, in process context.
+/// Instructions of a row in a function, in process context.
 fn counted(dir: &Path, row: &str, function: &str) -> u64 {
     let dir = open_counts(&dir.join("out")).unwrap();
     let profile = dir.profile(&dir.plan().method.steps[0], row).unwrap();
-    let of = profile.lines.iter();
-    let of = of.filter(|line| line.function == function && line.context == Context::Process);
-    of.map(|line| line.counts[ktax::model::Basic::Instructions]).sum()
+    let lines = profile.lines.iter();
+    let lines = lines.filter(|line| line.function == function && line.context == Context::Process);
+    lines.map(|line| line.counts[ktax::model::Basic::Instructions]).sum()
 }
 
 const CALLS: &str = r#"
@@ -132,7 +132,7 @@ fn a_planted_system_call_is_found_in_the_kernel_and_in_the_program() {
     assert_eq!(calls("program:marked"), 100 * each);
     assert_eq!(calls("program:script"), 50 * each);
     assert_eq!(calls("program:rusty"), 100 * each);
-    // Of the program itself, and of its library.
+    // Functions of the program, and of its library.
     let planted = |row: &str, file: &str| counted(dir, row, &format!("[{file}]planted"));
     let loops = planted("program:many", "dynamic") - planted("program:few", "dynamic");
     assert!(loops > 0 && loops % 200 == 0, "{loops}");
@@ -198,15 +198,15 @@ fn every_program_gives_a_number_or_says_why_not() {
         let row = row(&comparison, &format!("program:{name}"));
         assert_eq!(row.verdict, Verdict::NoDetectedChange, "{row:?}");
     }
-    let said = |name: &str| failure(&comparison, &format!("program:{name}"));
-    assert!(said("crash").contains("signal 6"), "{}", said("crash"));
+    let message_of = |name: &str| failure(&comparison, &format!("program:{name}"));
+    assert!(message_of("crash").contains("signal 6"), "{}", message_of("crash"));
     assert!(
-        said("fill").contains("status is 9") && said("fill").contains("full"),
+        message_of("fill").contains("status is 9") && message_of("fill").contains("full"),
         "{}",
-        said("fill")
+        message_of("fill")
     );
-    assert!(said("print").contains("printed more than"), "{}", said("print"));
-    let wrong = said("wrong-sh");
+    assert!(message_of("print").contains("printed more than"), "{}", message_of("print"));
+    let wrong = message_of("wrong-sh");
     assert!(wrong.contains("status is 4, expected 0: evil \\x1b"), "{wrong}");
     assert!(!ran.stdout.contains('\u{1b}'));
 }
@@ -227,12 +227,12 @@ fn a_program_that_does_not_execute_each_marker_once_says_what_it_did() {
         text += &format!("[[program]]\ncommand = [\"./{name}\"]\n");
     }
     let (_, comparison) = measured(dir, &text, &[]);
-    let said = |name: &str| failure(&comparison, &format!("program:{name}"));
+    let message_of = |name: &str| failure(&comparison, &format!("program:{name}"));
     for (name, [begins, ends]) in [("twice", [2, 2]), ("begins", [1, 0]), ("ends", [0, 1])] {
         let times = format!("`begin` and `end` {begins} and {ends} times, not once each");
-        assert_eq!(said(name), format!("it executed {times}"));
+        assert_eq!(message_of(name), format!("it executed {times}"));
     }
-    assert_eq!(said("reversed"), "it executed `end` before `begin`");
+    assert_eq!(message_of("reversed"), "it executed `end` before `begin`");
 }
 
 #[test]
@@ -255,8 +255,8 @@ fn a_program_that_never_ends_is_stopped_and_another_output_is_other_work() {
     let endless = row(&comparison, "program:endless-sh");
     assert_eq!(endless.failures[0].failure, Failure::CpuTime { limit_s: 15 });
     assert_eq!(row(&comparison, "program:says-sh").verdict, Verdict::DifferentWork);
-    let said = ran.stderr + &run(ktax().current_dir(dir).args(["report", "out"])).stdout;
-    assert!(said.contains("out --time-limit 75`") && said.contains("--any-output"), "{said}");
+    let output = ran.stderr + &run(ktax().current_dir(dir).args(["report", "out"])).stdout;
+    assert!(output.contains("out --time-limit 75`") && output.contains("--any-output"), "{output}");
     assert_no_orphans(dir);
 }
 
@@ -286,16 +286,16 @@ fn a_noisy_program_is_explained_by_what_it_was_given() {
     let comparison = printed::comparison(&ran.stdout);
     assert_eq!(row(&comparison, "program:noisy").verdict, Verdict::NoDetectedChange);
     let line = |name: &str| ran.stderr.lines().find(|line| line.contains(name));
-    let said = line("ktax: program:noisy:").unwrap_or_else(|| panic!("{}", ran.stderr));
-    assert!(said.contains("two layouts gave it something else by"), "{said}");
-    let reads_clock = said.contains("rdtsc") || said.contains("clock_gettime");
-    assert!(reads_clock && said.contains("getrandom 1 time"), "{said}");
-    // Its pages are where the layout has them, and every program is given random bytes.
+    let explanation = line("ktax: program:noisy:").unwrap_or_else(|| panic!("{}", ran.stderr));
+    assert!(explanation.contains("two layouts gave it something else by"), "{explanation}");
+    let reads_clock = explanation.contains("rdtsc") || explanation.contains("clock_gettime");
+    assert!(reads_clock && explanation.contains("getrandom 1 time"), "{explanation}");
+    // The layout decides where pages lie, and every program is given random bytes.
     let calm = line("ktax: program:calm:").unwrap_or_default();
     assert!(!calm.contains("clock") && !calm.contains("rdtsc") && !calm.contains("_id"), "{calm}");
-    // Of a plan that is measured already, too.
+    // This works for a measured plan, too.
     let again = run(ktax().current_dir(dir).args(["run", "out", "--explain-noise"]));
-    again.says(said);
+    again.says(explanation);
 }
 
 #[test]
@@ -347,7 +347,7 @@ fn an_operation_and_the_start_of_a_program_are_told_apart() {
     assert!((call - 5.0..call + 60.0).contains(&operation), "{operation}: {call}");
     // Almost all of both runs is the start, which the report says; and what does not grow has no
     // cost of an operation.
-    let warns = |name: &str| comparison.warnings.iter().any(|one| one.fact.contains(name));
+    let warns = |name: &str| comparison.warnings.iter().any(|warning| warning.fact.contains(name));
     assert!(warns("are its start") && warns("program:calls-1100"), "{:?}", comparison.warnings);
     let less = row(&comparison, "program:less");
     assert_eq!(less.verdict, Verdict::Failed, "{}", ran.stderr);
@@ -367,9 +367,9 @@ fn what_the_guest_lacks_is_named_and_found_by_tracing_the_program_here() {
     };
     let text = program("lacking", "") + &program("traced", "trace_files = true");
     let (_, comparison) = measured(dir.path(), &text, &["-w", "program:lacking"]);
-    let said = failure(&comparison, "program:lacking");
+    let message = failure(&comparison, "program:lacking");
     let wanted = "the guest lacks data.txt, which is on this machine: add --trace-files";
-    assert!(said.contains(wanted), "{said}");
+    assert!(message.contains(wanted), "{message}");
     if !may_mount() {
         return;
     }
@@ -397,7 +397,8 @@ fn a_search_finds_what_a_program_pays_for() {
         &run(ktax.arg(&change).args(["--out", "search", "--", &program, "1000"])).exits(0).stdout,
     );
     let found = bisection.found.as_deref().unwrap();
-    let names: Vec<_> = found.iter().map(|one| &*bisection.elements[one.after].name).collect();
+    let names: Vec<_> =
+        found.iter().map(|carrier| &*bisection.elements[carrier.after].name).collect();
     assert_eq!(names, ["audit=1"]);
 }
 

@@ -14,7 +14,7 @@ use crate::common::{
 
 /// Short ones: what is tested is between them.
 const ROWS: [&str; 6] = ["-w", "getppid:ops=9", "-w", "pipe:ops=9", "-w", "fork-exit:ops=9"];
-/// Of both sides, under two layouts.
+/// Number of runs of both sides under two layouts.
 const RUNS: usize = 2 * 2 * ROWS.len() / 2;
 
 fn plan(out: &Path) {
@@ -25,7 +25,7 @@ fn plan(out: &Path) {
     assert_eq!(ran.status, 0, "{}", ran.stderr);
 }
 
-/// What a run leaves that does not depend on when: everything but the lock.
+/// Files of a run that do not depend on time: all but the lock.
 fn result(out: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files = files_below(out);
     files.retain(|(path, _)| path != Path::new("lock"));
@@ -52,11 +52,11 @@ fn runs(out: &Path) -> usize {
 #[test]
 fn a_run_killed_at_ten_moments_ends_as_one_that_was_not() {
     let dir = scratch();
-    let whole = dir.path().join("whole");
-    plan(&whole);
+    let uninterrupted = dir.path().join("whole");
+    plan(&uninterrupted);
     let started = Instant::now();
-    finish(&whole);
-    let wanted = result(&whole);
+    finish(&uninterrupted);
+    let wanted = result(&uninterrupted);
     // Warm by now: kills are spread over the runs, and over the time that one of them takes.
     let timed = dir.path().join("timed");
     plan(&timed);
@@ -103,7 +103,7 @@ fn a_second_writer_is_refused() {
     let mut first = start(&out);
     let lock = out.join("lock");
     until("the first has the lock", || has_lock(first.id(), &lock));
-    // So that it is not done before the others come.
+    // Keep it from ending before the others start.
     kill_process(Pid::from_child(&first), Signal::STOP).unwrap();
     let second = run(ktax().arg("run").arg(&out));
     let third = run(ktax().arg("analyse").arg(&out));
@@ -129,7 +129,7 @@ fn ctrl_c_cleans_up_and_says_how_to_resume() {
         std::thread::yield_now();
     }
     let pid = Pid::from_child(&child);
-    // As a terminal does: to everything that ktax has started as well.
+    // Signal the whole process group, as a terminal does.
     rustix::process::kill_process_group(pid, Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));

@@ -17,7 +17,7 @@ use ktax::wire::{Answer, parse_answer};
 const SHARES: [(u32, f64); 6] =
     [(100_000, 0.09), (10_000, 0.8), (1_000, 8.6), (200, 42.8), (50, 92.6), (20, 100.0)];
 
-/// Of all acquisitions.
+/// Number of acquisitions.
 const ALL: u64 = 80_000;
 
 /// How many acquisitions were contended, what the counter counted, and the profile.
@@ -65,8 +65,9 @@ fn without_exports(dir: &Path, qemu: &Path) -> PathBuf {
     let [from, to] = [from, to].map(|usr| usr.join("bin/qemu-system-x86_64"));
     let mut program = fs::read(&from).unwrap();
     let name = b"\0cpu_exit\0";
-    let at = program.windows(name.len()).position(|bytes| bytes == name).expect("it is exported");
-    program[at + 1] = b'x';
+    let offset =
+        program.windows(name.len()).position(|bytes| bytes == name).expect("it is exported");
+    program[offset + 1] = b'x';
     fs::write(&to, program).unwrap();
     fs::set_permissions(&to, fs::Permissions::from_mode(0o755)).unwrap();
     let wrapper = dir.join("qemu-system-x86_64");
@@ -101,17 +102,17 @@ fn a_qemu_with_other_slices_is_refused() {
     let dir = scratch();
     let long = "case $word in *,quantum=*) word=${word%quantum=*}quantum=100000;; esac";
     let qemu = wrapped_qemu(dir.path(), &qemu, long);
-    let said = "does not schedule several CPUs as --cpus needs it, by ktax's self-test: at a \
+    let message = "does not schedule several CPUs as --cpus needs it, by ktax's self-test: at a \
                 quantum of 200, 0.1 % of a lock's acquisitions are contended instead of";
     let out = dir.path().join("out");
     let kernel = ["compare", "--kernel", KERNEL, "--same", "-w", "getppid", "--cpus", "2"];
     let ran = run(ktax().args(kernel).arg("--out").arg(&out).arg("--qemu").arg(&qemu)).exits(69);
-    ran.says(said);
+    ran.says(message);
     ran.says("; use another QEMU, such as");
     assert!(!out.join("boots").exists());
     let found = run(ktax().arg("doctor").arg("--qemu").arg(&qemu)).stdout;
     let found: Vec<&str> = found.split_whitespace().collect();
-    assert!(found.join(" ").contains(said), "{found:?}");
+    assert!(found.join(" ").contains(message), "{found:?}");
 }
 
 #[test]

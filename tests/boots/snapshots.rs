@@ -66,7 +66,7 @@ fn is_being_made(cache: &Path, file: &str) -> bool {
 #[test]
 fn a_kill_while_a_snapshot_is_made_leaves_nothing_behind() {
     let dir = scratch();
-    let [whole, killed] = ["whole", "killed"].map(|name| {
+    let [uninterrupted, killed] = ["whole", "killed"].map(|name| {
         fs::create_dir(dir.path().join(name)).unwrap();
         let (out, cache) = (dir.path().join(name).join("out"), own_cache(&dir.path().join(name)));
         let mut plan = ktax();
@@ -98,12 +98,12 @@ fn a_kill_while_a_snapshot_is_made_leaves_nothing_behind() {
         names.sort();
         names
     };
-    for it in [&whole, &killed] {
-        run(&mut go(it)).exits(0);
+    for directory in [&uninterrupted, &killed] {
+        run(&mut go(directory)).exits(0);
     }
-    assert_eq!(names(&killed.1), names(&whole.1));
+    assert_eq!(names(&killed.1), names(&uninterrupted.1));
     assert!(!is_being_made(&killed.1, ""), "an empty directory is left");
-    assert!(measurements(&killed.0) == measurements(&whole.0), "the results differ");
+    assert!(measurements(&killed.0) == measurements(&uninterrupted.0), "the results differ");
 }
 
 // How long it takes: what `ktax plan` expects, and what it learns from runs.
@@ -113,7 +113,7 @@ fn a_kill_while_a_snapshot_is_made_leaves_nothing_behind() {
 fn a_plan_says_how_long_it_takes_as_earlier_runs_did() {
     let dir = scratch();
     let (cache, state) = (own_cache(dir.path()), dir.path().join("state"));
-    let own = |words: &[&str]| {
+    let planned = |words: &[&str]| {
         let lines = ["--base-boot-line", QUICK_BOOT, "--change-boot-line", QUICK_BOOT];
         let mut command = ktax();
         command.env("KTAX_CACHE", &cache).env("KTAX_STATE", &state).args(words).args(lines);
@@ -121,17 +121,17 @@ fn a_plan_says_how_long_it_takes_as_earlier_runs_did() {
             run(command.args(["--same", "--kernel", KERNEL, "-w", "getppid", "-l", "1"])).exits(0);
         ran.stderr
     };
-    let said = own(&["plan", "--jobs", "1"]);
+    let stderr = planned(&["plan", "--jobs", "1"]);
     // Two boots of 6 s, and two runs of 0.4 s.
-    assert!(said.contains("ktax: it takes about 13 s with 1 VM at a time (a guess"), "{said}");
-    own(&["compare", "--out", dir.path().join("out").to_str().unwrap()]);
+    assert!(stderr.contains("ktax: it takes about 13 s with 1 VM at a time (a guess"), "{stderr}");
+    planned(&["compare", "--out", dir.path().join("out").to_str().unwrap()]);
     let rates: Value =
         serde_json::from_str(&fs::read_to_string(state.join("rates.json")).unwrap()).unwrap();
     let (boot, row) = (&rates["boots"]["exact"], &rates["runs"]["exact/getppid"]);
     assert!(boot.as_f64().unwrap() >= 1.0 && row.as_f64().unwrap() > 0.0, "{rates}");
     fs::write(state.join("rates.json"), r#"{"boots":{"exact":20},"runs":{"exact/getppid":2}}"#)
         .unwrap();
-    let said = own(&["plan", "--jobs", "1"]);
+    let stderr = planned(&["plan", "--jobs", "1"]);
     let learned = "ktax: it takes about 44 s with 1 VM at a time (as earlier runs on this machine";
-    assert!(said.contains(learned), "{said}");
+    assert!(stderr.contains(learned), "{stderr}");
 }

@@ -23,11 +23,11 @@ const ROWS: [&str; 6] = [
 
 const WANTED: usize = 1000;
 
-/// What the plugin wrote at an instruction.
+/// Registers and stack that the plugin wrote at an instruction.
 #[derive(Default)]
 struct Draw {
     state: State,
-    /// Where return addresses lie, and the functions that return there, the last one first.
+    /// Addresses of return addresses, and the functions that return there, the last one first.
     frames: Vec<(u64, String)>,
 }
 
@@ -74,11 +74,11 @@ fn difference(draw: &Draw, orc: &Orc, symbols: &[(u64, String)]) -> Option<Strin
     let places: Vec<u64> = unwound.iter().map(|(place, _)| *place).collect();
     // While it saves registers, the tables describe these and not its own frame.
     let is_own = |(_, name): &&(u64, String)| name != "error_entry";
-    let own: Vec<u64> = draw.frames.iter().filter(is_own).map(|(place, _)| *place).collect();
+    let frames: Vec<u64> = draw.frames.iter().filter(is_own).map(|(place, _)| *place).collect();
     // Each returns into the function of the next.
     let callers = unwound.iter().map(|(_, to)| plain(function(symbols, to - 1)));
-    let is_caller = |(to, (_, own)): (&str, &(u64, String))| to == plain(own);
-    let is_same = places == own && callers.zip(&draw.frames[1..]).all(is_caller);
+    let is_caller = |(to, (_, name_of_frame)): (&str, &(u64, String))| to == plain(name_of_frame);
+    let is_same = places == frames && callers.zip(&draw.frames[1..]).all(is_caller);
     let named: Vec<&str> = unwound.iter().map(|(_, to)| function(symbols, to - 1)).collect();
     (!is_same).then(|| format!("in {here}: {:x?}, the kernel: {places:x?} {named:?}", draw.frames))
 }
@@ -92,16 +92,16 @@ fn the_stack_of_calls_is_what_the_kernel_itself_unwinds() {
     if !require(Need::Versions, vmlinux.is_some(), why) {
         return;
     }
-    let orc = Orc::of(&vmlinux.unwrap());
+    let orc = Orc::parse(&vmlinux.unwrap());
 
     let dir = scratch();
     let engine = engine(Some(&qemu));
-    let mut all = Vec::new();
+    let mut drawn_frames = Vec::new();
     for (number, row) in ROWS.into_iter().enumerate() {
         let file = dir.path().join(number.to_string());
         let boot = engine.boot_with(&request, Paths::Drawn(file.clone())).unwrap();
         boot.run(&order(row, &request)).unwrap();
-        all.extend(draws(&fs::read_to_string(file).unwrap()));
+        drawn_frames.extend(draws(&fs::read_to_string(file).unwrap()));
     }
     let symbols = fs::read_to_string(cache().join("symbols").join(&request.image_sha256)).unwrap();
     let symbol = |line: &str| {
@@ -110,23 +110,23 @@ fn the_stack_of_calls_is_what_the_kernel_itself_unwinds() {
     };
     let symbols: Vec<(u64, String)> = symbols.lines().map(symbol).collect();
     let differences: Vec<String> =
-        all.iter().filter_map(|draw| difference(draw, &orc, &symbols)).collect();
-    assert!(all.len() >= WANTED, "{}", all.len());
+        drawn_frames.iter().filter_map(|draw| difference(draw, &orc, &symbols)).collect();
+    assert!(drawn_frames.len() >= WANTED, "{}", drawn_frames.len());
     // A frame that is lost, and one of another function.
-    let deep = all.iter_mut().find(|draw| draw.frames.len() > 8).unwrap();
+    let deep = drawn_frames.iter_mut().find(|draw| draw.frames.len() > 8).unwrap();
     assert_eq!(difference(deep, &orc, &symbols), None);
     let lost = deep.frames.remove(4);
     assert!(difference(deep, &orc, &symbols).is_some());
     deep.frames.insert(4, (lost.0, "another".to_owned()));
     assert!(difference(deep, &orc, &symbols).is_some());
-    let (drawn, differ) = (all.len(), differences.len());
+    let (drawn, differ) = (drawn_frames.len(), differences.len());
     assert!(differ * 1000 <= drawn, "{differ} of {drawn}:\n{}", differences.join("\n"));
 }
 
 // The kernel's own way to unwind a stack: the tables ORC of Linux 6.1, which objtool makes from the
 // machine code. See Documentation/arch/x86/orc-unwinder.rst and arch/x86/kernel/unwind_orc.c.
 
-/// What one instruction of a function has.
+/// ORC entry of an instruction.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     sp_offset: i64,
@@ -175,16 +175,16 @@ pub struct State {
 
 impl State {
     fn word(&self, address: u64) -> Option<u64> {
-        let at = address.checked_sub(self.sp)? / 8;
-        self.stack.get(usize::try_from(at).ok()?).copied()
+        let word = address.checked_sub(self.sp)? / 8;
+        self.stack.get(usize::try_from(word).ok()?).copied()
     }
 }
 
-/// Where a return address lies on the stack, and which it is.
+/// Address of a return address on the stack, and its value.
 pub type Frame = (u64, u64);
 
 impl Orc {
-    pub fn of(vmlinux: &[u8]) -> Orc {
+    pub fn parse(vmlinux: &[u8]) -> Orc {
         let file = object::File::parse(vmlinux).unwrap();
         let section = |name: &str| {
             let section = file.section_by_name(name).unwrap();
@@ -192,12 +192,12 @@ impl Orc {
         };
         let (base, ips) = section(".orc_unwind_ip");
         let (_, entries) = section(".orc_unwind");
-        let address = |(at, ip): (usize, &[u8])| {
+        let address = |(index, ip): (usize, &[u8])| {
             let distance = i64::from(i32::from_le_bytes(ip.try_into().unwrap()));
-            (base + 4 * at as u64).wrapping_add_signed(distance)
+            (base + 4 * index as u64).wrapping_add_signed(distance)
         };
         let entry = |bytes: &[u8]| {
-            let word = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+            let word = |index: usize| u16::from_le_bytes([bytes[index], bytes[index + 1]]);
             Entry {
                 sp_offset: i64::from(word(0) as i16),
                 bp_offset: i64::from(word(2) as i16),
@@ -223,17 +223,17 @@ impl Orc {
         let (mut ip, mut sp, mut bp) = (from.ip, from.sp, from.bp);
         let mut frames = Vec::new();
         loop {
-            // What returns goes on behind its call, which may be the last one of a function.
+            // A return address is after its call, which may be the last instruction of a function.
             let entry = self.entry(ip - u64::from(!frames.is_empty()))?;
             if entry.is_end {
                 return Some(frames);
             }
-            let at = |base: u64| base.wrapping_add_signed(entry.sp_offset);
+            let address = |base: u64| base.wrapping_add_signed(entry.sp_offset);
             let previous = match entry.sp_reg {
-                SP => at(sp),
-                BP => at(bp),
-                SP_INDIRECT => at(from.word(sp)?),
-                BP_INDIRECT => from.word(at(bp))?,
+                SP => address(sp),
+                BP => address(bp),
+                SP_INDIRECT => address(from.word(sp)?),
+                BP_INDIRECT => from.word(address(bp))?,
                 DX if frames.is_empty() => from.dx,
                 DI if frames.is_empty() => from.di,
                 R10 if frames.is_empty() => from.r10,
@@ -259,15 +259,15 @@ impl Orc {
 
 // The ELF file within an image that was compressed by LZ4, as Debian's are.
 
-/// Where the boot protocol says what the image contains.
+/// Offsets of the boot protocol's header.
 const SETUP_SECTORS: usize = 0x1f1;
 const PAYLOAD: usize = 0x248;
 const SECTOR: usize = 512;
 
 const MAGIC: u32 = 0x184c_2102;
 
-fn u32_at(data: &[u8], at: usize) -> usize {
-    u32::from_le_bytes(data[at..at + 4].try_into().unwrap()) as usize
+fn u32_at(data: &[u8], offset: usize) -> usize {
+    u32::from_le_bytes(data[offset..offset + 4].try_into().unwrap()) as usize
 }
 
 /// `None` of an image that was compressed in another way.
@@ -277,45 +277,45 @@ pub fn vmlinux(image: &[u8]) -> Option<Vec<u8>> {
     if u32_at(payload, 0) != MAGIC as usize {
         return None;
     }
-    let (mut at, mut out) = (4, Vec::new());
-    while at + 4 <= payload.len() {
-        let size = u32_at(payload, at);
-        at += 4;
+    let (mut offset, mut out) = (4, Vec::new());
+    while offset + 4 <= payload.len() {
+        let size = u32_at(payload, offset);
+        offset += 4;
         // Behind the last block is the size of all.
-        let Some(block) = payload.get(at..at + size) else { break };
+        let Some(block) = payload.get(offset..offset + size) else { break };
         unpack(block, &mut out);
-        at += size;
+        offset += size;
     }
     Some(out)
 }
 
 /// A length that goes on in more bytes if it is as large as four bits can be.
-fn length(block: &[u8], at: &mut usize, bits: u8) -> usize {
+fn length(block: &[u8], offset: &mut usize, bits: u8) -> usize {
     let mut length = usize::from(bits);
     let mut is_more = bits == 15;
     while is_more {
-        length += usize::from(block[*at]);
-        is_more = block[*at] == 255;
-        *at += 1;
+        length += usize::from(block[*offset]);
+        is_more = block[*offset] == 255;
+        *offset += 1;
     }
     length
 }
 
 /// Blocks do not refer to others.
 fn unpack(block: &[u8], out: &mut Vec<u8>) {
-    let mut at = 0;
-    while at < block.len() {
-        let token = block[at];
-        at += 1;
-        let literals = length(block, &mut at, token >> 4);
-        out.extend(&block[at..at + literals]);
-        at += literals;
-        if at == block.len() {
+    let mut offset = 0;
+    while offset < block.len() {
+        let token = block[offset];
+        offset += 1;
+        let literals = length(block, &mut offset, token >> 4);
+        out.extend(&block[offset..offset + literals]);
+        offset += literals;
+        if offset == block.len() {
             return;
         }
-        let back = usize::from(block[at]) | usize::from(block[at + 1]) << 8;
-        at += 2;
-        let copied = length(block, &mut at, token & 15) + 4;
+        let back = usize::from(block[offset]) | usize::from(block[offset + 1]) << 8;
+        offset += 2;
+        let copied = length(block, &mut offset, token & 15) + 4;
         for from in out.len() - back..out.len() - back + copied {
             out.push(out[from]);
         }

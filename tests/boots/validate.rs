@@ -41,14 +41,14 @@ fn an_experiment_is_counted_and_timed_and_both_are_joined() {
     assert_eq!((rows, &found.left_out, &found.differences), (ROWS.to_vec(), &vec![], &vec![]));
     // Two loads of CR3 more, each a flush of the TLBs of the model.
     assert!(found.rows.iter().all(|row| row.predicted_percent[0] > 1.0), "{found:?}");
-    // The same command has nothing to do, and says first that a translator is no clock.
+    // A second run has nothing to do, and first says that a translator is no clock.
     let again = words("");
     let unfit = found.unfit.unwrap();
     assert!(unfit.contains("translator"), "{unfit}");
     let text = again.stdout.replace('\n', " ");
     assert!(text.find(&unfit).unwrap() < text.find("getppid").unwrap(), "{text}");
     assert!(!again.stderr.contains("runs in"), "{}", again.stderr);
-    // What it kept can be joined again, and printed.
+    // The kept results can be joined again, and printed.
     let joined = ["validate", "out/counted", "out/timed", "--json"];
     assert_eq!(run(ktax().current_dir(dir).args(joined)).stdout, ran.stdout);
     let printed = run(ktax().current_dir(dir).args(["report", "out/validation.json", "--json"]));

@@ -27,8 +27,8 @@ fn write_rows(dir: &Path) {
 
 fn compare(dir: &Path, more: &[&str]) -> Ran {
     let subject = ["compare", "--kernel", KERNEL, "--change-boot-line", "mitigations=off"];
-    let of = ["--json", "--workloads", "rows"];
-    run(ktax().current_dir(dir).args(subject).args(of).args(more))
+    let options = ["--json", "--workloads", "rows"];
+    run(ktax().current_dir(dir).args(subject).args(options).args(more))
 }
 
 fn comparison(ran: &Ran) -> Comparison {
@@ -64,19 +64,19 @@ fn the_rows_of_the_page_get_a_verdict_each() {
     let dir = dir.path();
     write_rows(dir);
     let ran = compare(dir, &["-w", "@mine", "-w", "getppid", "--out", "out"]);
-    let all = comparison(&ran);
-    let names: Vec<&str> = all.rows.iter().map(|row| row.row.as_str()).collect();
+    let first = comparison(&ran);
+    let names: Vec<&str> = first.rows.iter().map(|row| row.row.as_str()).collect();
     assert_eq!(names, ["sort-words", "eventfd-write", "getppid"]);
-    assert_eq!(row(&all, "eventfd-write").verdict, Verdict::Faster);
-    assert!(all.rows.iter().all(|row| row.failures.is_empty()));
-    // What ktax compiled is kept: the directory may change meanwhile.
+    assert_eq!(row(&first, "eventfd-write").verdict, Verdict::Faster);
+    assert!(first.rows.iter().all(|row| row.failures.is_empty()));
+    // ktax keeps the compiled program: the directory may change meanwhile.
     fs::write(
         dir.join("rows/eventfd-write.c"),
         "#error changed\nWORKLOAD(\"eventfd-write\", run);\n",
     )
     .unwrap();
     let resumed = run(ktax().current_dir(dir).args(["run", "out", "--json"]));
-    assert_eq!(comparison(&resumed), all);
+    assert_eq!(comparison(&resumed), first);
     let refused = compare(dir, &["-w", "@mine", "--out", "again"]);
     assert_eq!(refused.status, 2);
     refused.says("eventfd-write.c:1:");

@@ -10,7 +10,7 @@ use ktax::kernel::{Talk, modules, obtain};
 use ktax::kvmhost::MODULES;
 use ktax::model::{ExitTable, Subject};
 
-use super::{KERNEL, Need, QUICK_BOOT, Ran, cache, ktax, own, require, run};
+use super::{KERNEL, Need, QUICK_BOOT, Ran, cache, isolate, ktax, require, run};
 
 /// The first process of a guest: says what it sees, and resets, or goes off if it is told to.
 const INIT: &str = r#"
@@ -114,7 +114,7 @@ pub fn is_root() -> bool {
     require(Need::Root, rustix::process::geteuid().is_root(), "the user is not root")
 }
 
-/// What makes the kernel's tracepoints visible.
+/// Command that mounts the file system of the kernel's tracepoints.
 pub const TRACEFS: &str = "mount -t tracefs nodev /sys/kernel/tracing";
 
 /// `ktax exits` in a mount namespace of its own, in which `before` was done.
@@ -122,7 +122,7 @@ pub fn exits_after(before: &str, privileges: &str) -> Command {
     let script = format!("{before} && exec {privileges} \"$@\"");
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-c", &script, "sh", env!("CARGO_BIN_EXE_ktax"), "exits"]);
-    own(&mut command);
+    isolate(&mut command);
     command
 }
 

@@ -37,13 +37,13 @@ pub const QUICK_BOOT: &str = "nolapic_timer";
 /// The built binary.
 pub fn ktax() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ktax"));
-    own(&mut command).env_remove("NO_COLOR");
+    isolate(&mut command).env_remove("NO_COLOR");
     command
 }
 
 /// Gives a command that is or starts ktax the tests' own cache and state: another ktax of this
 /// machine, with its locks and its journal, is nothing to it. Nothing is taken from a store.
-pub fn own(command: &mut Command) -> &mut Command {
+pub fn isolate(command: &mut Command) -> &mut Command {
     let state = Path::new(env!("CARGO_TARGET_TMPDIR")).join("state");
     // The documents show what a terminal of UTF-8 shows.
     let command = command.env("KTAX_CACHE", cache()).env("KTAX_STATE", state).env("KTAX_STORE", "");
@@ -59,12 +59,12 @@ pub fn cache() -> PathBuf {
 /// asked anew, and QEMUs are known by its path.
 pub fn own_cache(dir: &Path) -> PathBuf {
     run(ktax().args(["plan", "--same", "--kernel", KERNEL, "-w", "getppid"])).exits(0);
-    let own = dir.join("cache");
-    fs::create_dir(&own).unwrap();
+    let own_cache = dir.join("cache");
+    fs::create_dir(&own_cache).unwrap();
     let mut copy = Command::new("cp");
-    copy.arg("-a").args([cache().join("kernels"), own.join("kernels")]);
+    copy.arg("-a").args([cache().join("kernels"), own_cache.join("kernels")]);
     assert_eq!(run(&mut copy).status, 0);
-    own
+    own_cache
 }
 
 /// The sum of these fields of a /proc/PID/stat, counted from the one behind the name: 11 and 12 are
@@ -158,7 +158,7 @@ pub fn compare(out: &Path, lines: [&str; 2], args: &[&str]) -> (Ran, Comparison)
     (ran, comparison)
 }
 
-/// What was compared, after asserting the exit status.
+/// Comparison, after asserting the exit status.
 #[track_caller]
 pub fn with_status<T>(status: i32, (ran, compared): (Ran, T)) -> T {
     ran.exits(status);
@@ -250,10 +250,10 @@ fn orphans(needle: &Path) -> Vec<String> {
         // A process that has just gone has neither.
         stat.is_empty() || String::from_utf8_lossy(&line).contains("ktax")
     };
-    let mut all = qemus(&cache());
-    all.extend(qemus(needle));
-    all.retain(|(pid, _)| !of_ktax(pid));
-    all.into_iter().map(|(_, line)| line).collect()
+    let mut processes = qemus(&cache());
+    processes.extend(qemus(needle));
+    processes.retain(|(pid, _)| !of_ktax(pid));
+    processes.into_iter().map(|(_, line)| line).collect()
 }
 
 /// The processes that a run started: all have its TMPDIR in their environment.

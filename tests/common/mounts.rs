@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::process::Command;
 
 use super::require::{Need, require};
-use super::{Ran, own, run};
+use super::{Ran, isolate, run};
 
 /// Whether this user may mount there.
 #[track_caller]
@@ -17,5 +17,5 @@ pub fn may_mount() -> bool {
 pub fn in_namespace(script: &str, arguments: &[impl AsRef<OsStr>]) -> Ran {
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]);
-    run(own(&mut command).args(arguments))
+    run(isolate(&mut command).args(arguments))
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// What a test does with a block.
+/// Purpose of a block for a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Again,
@@ -16,7 +16,7 @@ pub enum Kind {
     Other,
 }
 
-/// What lies between two fences.
+/// Text between two fences.
 pub struct Block {
     pub kind: Kind,
     /// The last of the words behind the fence: of a file its name.
@@ -44,7 +44,7 @@ pub fn pages() -> Vec<Page> {
     paths.into_iter().map(Page::read).collect()
 }
 
-/// What may name a document: the sources, and what is beside them.
+/// Files that may name a document.
 pub fn sources() -> Vec<(PathBuf, String)> {
     let mut paths: Vec<PathBuf> =
         ["README.md", "METHODOLOGY.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"]
@@ -96,17 +96,17 @@ impl Page {
 
     /// Blocks in their order.
     pub fn blocks(&self) -> Vec<Block> {
-        let (mut found, mut open, mut at) = (Vec::new(), None, 0);
+        let (mut found, mut open, mut offset) = (Vec::new(), None, 0);
         for line in self.text.split_inclusive('\n') {
-            let end = at + line.len();
+            let end = offset + line.len();
             match (open.take(), line.strip_prefix("```")) {
                 (None, Some(words)) => open = Some((words.trim().to_owned(), end)),
                 (Some((words, start)), Some(_)) => {
-                    found.push(self.block(found.len(), &words, start..at));
+                    found.push(self.block(found.len(), &words, start..offset));
                 }
                 (still, _) => open = still,
             }
-            at = end;
+            offset = end;
         }
         assert!(open.is_none(), "{}: a block does not end", self.name());
         found
@@ -158,13 +158,13 @@ impl Block {
 
     /// The command lines of ktax in it.
     pub fn lines_of_ktax(&self) -> Vec<String> {
-        let all = match self.kind {
+        let lines = match self.kind {
             Kind::Again | Kind::Long | Kind::Here | Kind::Answer => self.commands(),
             Kind::Commands => self.text.replace("\\\n", " ").lines().map(str::to_owned).collect(),
             Kind::File | Kind::Other => return Vec::new(),
         };
         let plain = |line: String| line.replace("\\\n", " ");
-        all.into_iter().map(plain).filter_map(|line| without_prefix(&line)).collect()
+        lines.into_iter().map(plain).filter_map(|line| without_prefix(&line)).collect()
     }
 }
 

@@ -1,4 +1,4 @@
-//! What ktax printed with --json.
+//! Parses the output of `ktax --json`.
 
 use ktax::model::{
     Bisection, Comparison, ExitTable, History, LedgerTable, SavedResult, StatTable, read_results,
@@ -18,9 +18,9 @@ pub fn lone_cycles(text: &str) -> Option<String> {
 /// The only result.
 #[track_caller]
 pub fn result(text: &str) -> SavedResult {
-    let mut all = read_results(text).unwrap_or_else(|error| panic!("{error}: {text}"));
-    assert_eq!(all.len(), 1, "{text}");
-    all.remove(0).result
+    let mut results = read_results(text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    assert_eq!(results.len(), 1, "{text}");
+    results.remove(0).result
 }
 
 #[track_caller]

@@ -2,7 +2,7 @@ use std::io::ErrorKind;
 use std::process::{Command, Output};
 use std::thread::yield_now;
 
-/// What came out of a command.
+/// Result of a command.
 #[derive(Debug)]
 pub struct Ran {
     pub status: i32,

@@ -57,7 +57,7 @@ impl Recorder {
         let heard = self.heard();
         let ends = heard.windows(2).filter(|pair| pair[1] == Heard::End);
         let runs = ends.map(|pair| match pair[0] {
-            Heard::Done(done, all) => (done, all),
+            Heard::Done(done, total) => (done, total),
             _ => panic!("{heard:?}"),
         });
         runs.collect()
@@ -82,8 +82,8 @@ impl Observer for Recorder {
     fn event(&self, event: &Event<'_>) {
         let mut remaining = self.remaining.lock().unwrap();
         remaining.event(std::time::Duration::ZERO, event);
-        let (done, all) = remaining.runs();
-        self.hear(Heard::Done(done, all));
+        let (done, total) = remaining.runs();
+        self.hear(Heard::Done(done, total));
     }
 
     fn end(&self, _timing: &Timing) {

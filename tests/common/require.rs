@@ -38,7 +38,7 @@ pub enum Need {
     Axe,
     /// The programs of Slurm.
     Slurm,
-    /// What makes a clean root of a Debian, and a Debian package.
+    /// Programs that make a clean root of Debian, and a Debian package.
     Roots,
     /// Programs that are counted, and valgrind.
     Programs,
@@ -70,8 +70,8 @@ pub fn named(value: &str) -> Result<Vec<Need>, String> {
     let words = value.split(',').map(str::trim).filter(|word| !word.is_empty());
     let need = |word: &str| {
         let found = ALL.iter().find(|(name, _)| *name == word).map(|(_, need)| *need);
-        let all = ALL.map(|(name, _)| name).join(", ");
-        found.ok_or_else(|| format!("KTAX_REQUIRE names {word:?}; give some of {all}"))
+        let names = ALL.map(|(name, _)| name).join(", ");
+        found.ok_or_else(|| format!("KTAX_REQUIRE names {word:?}; give some of {names}"))
     };
     words.map(need).collect()
 }
@@ -103,7 +103,7 @@ fn test() -> String {
     }
 }
 
-/// Whether all of these programs, which are counted, are there.
+/// Whether all of these programs are installed.
 #[track_caller]
 pub fn are_there(programs: &[&str]) -> bool {
     let missing: Vec<&str> = programs.iter().copied().filter(|program| !has(program)).collect();

@@ -49,6 +49,6 @@ pub fn short(rows: Vec<Workload>, share: u64) -> Vec<String> {
 
 /// The kinds of costly instructions whose Effect is wanted, each with its delta per operation.
 pub fn costly_of(row: &Row, is_wanted: impl Fn(&Effect) -> bool) -> Vec<(Costly, f64)> {
-    let of = |effect: &Effect| Some((metric(&effect.metric)?.costly()?, effect.delta));
-    row.effects().iter().filter(|effect| is_wanted(effect)).filter_map(of).collect()
+    let costly_delta = |effect: &Effect| Some((metric(&effect.metric)?.costly()?, effect.delta));
+    row.effects().iter().filter(|effect| is_wanted(effect)).filter_map(costly_delta).collect()
 }

@@ -27,21 +27,21 @@ esac
 /// `layout` where it prints a shape.
 fn renew(file: &str, row: &str, status: i32, layout: i32) -> (Ran, String) {
     let dir = scratch();
-    let at = |name: &str| dir.path().join(name);
+    let path_of = |name: &str| dir.path().join(name);
     for folder in ["scripts", "experiments", "ledgers", "target/release"] {
-        fs::create_dir_all(at(folder)).unwrap();
+        fs::create_dir_all(path_of(folder)).unwrap();
     }
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/answers.sh");
-    fs::copy(script, at("scripts/answers.sh")).unwrap();
-    fs::write(at("target/release/ktax"), FAKE).unwrap();
-    fs::set_permissions(at("target/release/ktax"), Permissions::from_mode(0o755)).unwrap();
-    fs::write(at("target/status"), status.to_string()).unwrap();
-    fs::write(at("target/row"), row).unwrap();
-    fs::write(at("target/layout"), layout.to_string()).unwrap();
-    fs::write(at(file), OLD).unwrap();
+    fs::copy(script, path_of("scripts/answers.sh")).unwrap();
+    fs::write(path_of("target/release/ktax"), FAKE).unwrap();
+    fs::set_permissions(path_of("target/release/ktax"), Permissions::from_mode(0o755)).unwrap();
+    fs::write(path_of("target/status"), status.to_string()).unwrap();
+    fs::write(path_of("target/row"), row).unwrap();
+    fs::write(path_of("target/layout"), layout.to_string()).unwrap();
+    fs::write(path_of(file), OLD).unwrap();
     let mut sh = Command::new("sh");
-    let ran = run(sh.arg(at("scripts/answers.sh")).env_remove("CARGO_TARGET_DIR").arg(file));
-    (ran, fs::read_to_string(at(file)).unwrap())
+    let ran = run(sh.arg(path_of("scripts/answers.sh")).env_remove("CARGO_TARGET_DIR").arg(file));
+    (ran, fs::read_to_string(path_of(file)).unwrap())
 }
 
 fn answer_of(file: &str, status: i32, lines: &[&str]) {
@@ -55,17 +55,17 @@ fn answer_of(file: &str, status: i32, lines: &[&str]) {
 
 #[test]
 fn an_answer_has_its_versions_and_the_table_that_the_documents_promise() {
-    let said = "said of experiments/x.toml";
+    let note = "said of experiments/x.toml";
     for verdict in [0, 3, 4] {
-        let versions = ["ktax 7.8.9", "guest  abc of target/answers/x", "", said];
+        let versions = ["ktax 7.8.9", "guest  abc of target/answers/x", "", note];
         answer_of("experiments/x.toml", verdict, &versions);
     }
     for name in ["paravirt", "mmap-stress", "fork-pages"] {
         let dir = format!("target/answers/{name}");
         let [guest, shape] = [format!("guest  abc of {dir}"), format!("a shape of {dir}")];
         let file = format!("experiments/{name}.toml");
-        let said = format!("said of {file}");
-        answer_of(&file, 3, &["ktax 7.8.9", &guest, "", &said, "", &shape]);
+        let note = format!("said of {file}");
+        answer_of(&file, 3, &["ktax 7.8.9", &guest, "", &note, "", &shape]);
     }
     let shape = "a shape of target/answers/lsm";
     let guest = "guest  abc of target/answers/lsm";

@@ -14,7 +14,7 @@ use ktax::rundir::AnyRunDir;
 use crate::common::scratch;
 use crate::fake::scene;
 
-/// It may use a QEMU that says which one it is and runs nothing.
+/// Session with a QEMU that prints its version and runs nothing.
 fn session(dir: &Path) -> Session<'static> {
     let qemu = dir.join("qemu");
     fs::write(&qemu, "#!/bin/sh\necho 'QEMU emulator version 99.1'\n").unwrap();
@@ -31,7 +31,7 @@ fn session(dir: &Path) -> Session<'static> {
     }
 }
 
-/// Where rows and layouts are as they should be, kernels differ in one parameter.
+/// Error of a search whose kernels differ in one parameter.
 fn begun(out: &Path, rows: &[&str], layouts: u32) -> Error {
     let [base, change] = ["", "a=1"].map(|line| Subject::new("/none", line));
     let workloads = Some(rows.iter().map(|row| (*row).to_owned()).collect());

@@ -21,7 +21,7 @@ use crate::publication;
 type Page = (String, String);
 
 /// The pages of all results.
-fn all() -> Vec<Page> {
+fn all_pages() -> Vec<Page> {
     let results = every().map(|(name, result)| (name.to_owned(), page_of(&result)));
     let site = [("site", results::site()), ("paths", paths::page())];
     let site = site.map(|(name, page)| (name.to_owned(), page));
@@ -43,7 +43,7 @@ fn is_missing() -> bool {
 fn chromium(dir: &Path, options: &[&str], page: &Path) -> Ran {
     let profile = format!("--user-data-dir={}", dir.join("profile").display());
     let mut command = Command::new("chromium");
-    // As root there is no sandbox; the pages are our own.
+    // Root has no sandbox; the pages are our own.
     command.args([
         "--headless",
         "--no-sandbox",
@@ -77,15 +77,15 @@ fn look(pages: &[Page], attributes: &str, more: &str, script: &str) -> (Vec<Stri
     let document = format!("<!DOCTYPE html><body>{frames}<script id=more>{more}</script>{around}");
     let dir = scratch();
     let ran = chromium(dir.path(), &["--dump-dom"], &write(&dir, &document));
-    let (_, said) = ran.stdout.rsplit_once("<ol id=\"said\">").expect(&ran.stderr);
-    let items = said.split_once("</ol>").unwrap().0.split("<li>").skip(1);
+    let (_, list) = ran.stdout.rsplit_once("<ol id=\"said\">").expect(&ran.stderr);
+    let items = list.split_once("</ol>").unwrap().0.split("<li>").skip(1);
     let text = |item: &str| {
         let text = item.trim_end().trim_end_matches("</li>");
         text.replace("&gt;", ">").replace("&lt;", "<").replace("&nbsp;", " ").replace("&amp;", "&")
     };
-    let mut said: Vec<String> = items.map(text).collect();
-    assert_eq!(said.pop().as_deref(), Some("end"), "{said:?} {}", ran.stderr);
-    (said, ran.stderr)
+    let mut findings: Vec<String> = items.map(text).collect();
+    assert_eq!(findings.pop().as_deref(), Some("end"), "{findings:?} {}", ran.stderr);
+    (findings, ran.stderr)
 }
 
 const AROUND: &str = "<ol id=said></ol><script>
@@ -130,23 +130,23 @@ fn a_function_is_found_and_gets_the_whole_width() {
         return;
     }
     let page: Page = ("paths".into(), paths::page());
-    let (said, _) = look(&[page], "width=1040", "", USED);
+    let (findings, _) = look(&[page], "width=1040", "", USED);
     let expected = [
         "found security_hook security_file_permission",
         "found 0",
         "100% wide: all entry_SYSCALL_64 ksys_read vfs_read security_hook iov_iter_init",
         "all again",
     ];
-    assert_eq!(said, expected.map(|line| format!("paths: {line}")));
+    assert_eq!(findings, expected.map(|line| format!("paths: {line}")));
 }
 
 #[test]
 fn without_scripts_each_bar_has_its_name_and_its_numbers() {
     let page = paths::page();
     for name in ["vfs_read", "security_hook", "security_file_permission"] {
-        let said = page.split(&format!("<title>{name}: ")).nth(1).unwrap_or_default();
-        let said = said.split("</title>").next().unwrap_or_default();
-        assert!(said.contains(" → ") && said.contains("called"), "{name}: {said:?}");
+        let after_title = page.split(&format!("<title>{name}: ")).nth(1).unwrap_or_default();
+        let title = after_title.split("</title>").next().unwrap_or_default();
+        assert!(title.contains(" → ") && title.contains("called"), "{name}: {title:?}");
     }
 }
 
@@ -177,8 +177,8 @@ fn no_window_is_too_narrow() {
         return;
     }
     for attributes in ["width=360", "width=720", "width=1040"] {
-        let (said, _) = look(&all(), attributes, "", WIDE_OR_TORN);
-        assert_eq!(said, Vec::<String>::new(), "{attributes}");
+        let (findings, _) = look(&all_pages(), attributes, "", WIDE_OR_TORN);
+        assert_eq!(findings, Vec::<String>::new(), "{attributes}");
     }
     let planted = |style: &str| {
         let table = format!("<!DOCTYPE html><table><td style='{style}'>a function's name</table>");
@@ -224,8 +224,8 @@ fn a_page_is_used_by_keyboard() {
     if is_missing() {
         return;
     }
-    let changes = all().remove(0);
-    let (said, _) = look(&[changes], "width=1040", "", KEYS);
+    let changes = all_pages().remove(0);
+    let (findings, _) = look(&[changes], "width=1040", "", KEYS);
     let expected = [
         "j 0",
         "j 1",
@@ -240,7 +240,7 @@ fn a_page_is_used_by_keyboard() {
         "0 not reachable",
         "5 links, 5 lead somewhere",
     ];
-    assert_eq!(said, expected.map(|line| format!("changes: {line}")));
+    assert_eq!(findings, expected.map(|line| format!("changes: {line}")));
 }
 
 const FIND: &str = "
@@ -262,7 +262,7 @@ fn every_page_says_how_many_of_its_rows_are_shown() {
     if is_missing() {
         return;
     }
-    assert_eq!(look(&all(), "width=1040", "", FIND).0, Vec::<String>::new());
+    assert_eq!(look(&all_pages(), "width=1040", "", FIND).0, Vec::<String>::new());
 }
 
 const AXE: &str = "
@@ -290,15 +290,15 @@ fn no_rule_of_accessibility_is_broken() {
     let axe = fs::read_to_string(axe).unwrap();
     // The rules need a script within the page, which its own policy forbids.
     let open = |(name, page): Page| (name, page.replace("Content-Security-Policy", "X"));
-    let pages: Vec<Page> = all().into_iter().map(open).collect();
-    let (said, _) = look(&pages, "width=1040", &axe, AXE);
-    assert_eq!(said, Vec::<String>::new());
+    let pages: Vec<Page> = all_pages().into_iter().map(open).collect();
+    let (findings, _) = look(&pages, "width=1040", &axe, AXE);
+    assert_eq!(findings, Vec::<String>::new());
     let (name, first) = &pages[0];
     let planted = (name.clone(), first.replace("<main>", "<main><img src=\"data:,\">"));
     assert_eq!(look(&[planted], "width=1040", &axe, AXE).0.len(), 1);
 }
 
-// What the text report says, the page says too, with scripts and without.
+// A page has all numbers of the text report, with scripts and without.
 
 /// The words of a page, however deep they are folded.
 const WORDS: &str = "
@@ -314,7 +314,7 @@ fn numbers(text: &str) -> BTreeSet<String> {
     words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// What the text says, but for the sums of functions that it leaves out: a page leaves out others.
+/// Text of a report without the sums of omitted functions: a page omits others.
 fn told(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.contains(" more function"));
     lines.collect::<Vec<_>>().join("\n")
@@ -327,8 +327,8 @@ fn every_number_of_the_text_is_on_the_page_with_and_without_scripts() {
     }
     // The second kind of frame runs no script.
     for attributes in ["", "sandbox=allow-same-origin"] {
-        let (said, _) = look(&all(), attributes, "", WORDS);
-        for ((name, result), words) in every().zip(&said) {
+        let (findings, _) = look(&all_pages(), attributes, "", WORDS);
+        for ((name, result), words) in every().zip(&findings) {
             let (_, words) = words.split_once(": ").unwrap();
             let (expected, found) = (numbers(&told(&shown_wide(&result, TEXT))), numbers(words));
             let missing: Vec<&String> = expected.difference(&found).collect();
@@ -376,12 +376,12 @@ fn every_row_is_on_paper_with_what_is_behind_it() {
 
 // A page asks for nothing and complains of nothing.
 
-/// What pages or their policies said.
-fn complaints(said: &str) -> Vec<&str> {
-    said.lines().filter(|line| line.contains(":CONSOLE")).collect()
+/// Lines of the console that pages or their policies wrote.
+fn complaints(console: &str) -> Vec<&str> {
+    console.lines().filter(|line| line.contains(":CONSOLE")).collect()
 }
 
-/// What was loaded, and whether the script ran: it shows the tools where there are rows.
+/// Lists loaded resources, and whether the script ran: it shows the tools where there are rows.
 const LOADED: &str = "
     const doc = page.document;
     for (const one of page.performance.getEntriesByType('resource')) say('loads ' + one.name);
@@ -389,7 +389,7 @@ const LOADED: &str = "
     const tools = doc.getElementById('tools');
     if (tools && tools.hidden === hasRows) say('the script did not run');";
 
-/// Also what the policy would stop is asked for without it.
+/// Page without the policy, which would stop requests.
 fn without_policy((name, page): &Page) -> Page {
     (name.clone(), page.replace("Content-Security-Policy", "X"))
 }
@@ -399,11 +399,11 @@ fn nothing_is_loaded_and_no_error_is_said() {
     if is_missing() {
         return;
     }
-    let (said, console) = look(&all(), "", "", LOADED);
-    assert_eq!((said, complaints(&console)), (vec![], vec![]));
-    let free: Vec<Page> = all().iter().map(without_policy).collect();
-    let (said, console) = look(&free, "", "", LOADED);
-    assert_eq!((said, complaints(&console)), (vec![], vec![]));
+    let (findings, console) = look(&all_pages(), "", "", LOADED);
+    assert_eq!((findings, complaints(&console)), (vec![], vec![]));
+    let free: Vec<Page> = all_pages().iter().map(without_policy).collect();
+    let (findings, console) = look(&free, "", "", LOADED);
+    assert_eq!((findings, complaints(&console)), (vec![], vec![]));
 }
 
 #[test]
@@ -411,7 +411,7 @@ fn a_planted_image_and_a_planted_script_are_stopped_and_said() {
     if is_missing() {
         return;
     }
-    let (_, page) = all().remove(0);
+    let (_, page) = all_pages().remove(0);
     let planted = [
         ("image", "<img src=\"http://127.0.0.1:9/x.png\">"),
         ("script", "<script>throw 'planted'</script>"),
@@ -420,6 +420,6 @@ fn a_planted_image_and_a_planted_script_are_stopped_and_said() {
         .map(|(name, text)| (name.to_owned(), page.replace("<main>", &format!("<main>{text}"))));
     let (_, console) = look(&planted, "", "", LOADED);
     assert_eq!(complaints(&console).len(), 2, "{console}");
-    let (said, console) = look(&planted.each_ref().map(without_policy), "", "", LOADED);
-    assert!(said.len() + complaints(&console).len() >= 2, "{said:?}{console}");
+    let (findings, console) = look(&planted.each_ref().map(without_policy), "", "", LOADED);
+    assert!(findings.len() + complaints(&console).len() >= 2, "{findings:?}{console}");
 }

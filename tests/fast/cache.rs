@@ -89,7 +89,7 @@ fn what_was_not_used_for_longest_goes_first_whatever_it_is() {
     for gone in 0..=planted.len() {
         let rest: u64 = survey(cache).entries.iter().map(|entry| entry.bytes).sum();
         let there: Vec<bool> = planted.iter().map(|(_, path)| path.exists()).collect();
-        let expected: Vec<bool> = (0..planted.len()).map(|at| at >= gone).collect();
+        let expected: Vec<bool> = (0..planted.len()).map(|index| index >= gone).collect();
         assert_eq!(there, expected, "{gone}");
         let cleaned = clean(cache, Budget::Bytes(rest.saturating_sub(1)), true).unwrap().unwrap();
         let removed: Vec<&Path> =
@@ -169,9 +169,9 @@ fn the_tables_say_how_many_there_are_and_what_they_take() {
         du["kinds"].as_array().unwrap().iter().find(|kind| kind["kind"] == "snapshot").unwrap();
     assert_eq!((&snapshots["entries"], &snapshots["in_use"]), (&3.into(), &0.into()));
     let ran = command(&["clean", "--cache-size", "1M"], cache);
-    let said = "removed 2 snapshots and 1 build lane (";
+    let message = "removed 2 snapshots and 1 build lane (";
     assert!(
-        ran.stdout.starts_with(said) && ran.stdout.contains("; the cache has "),
+        ran.stdout.starts_with(message) && ran.stdout.contains("; the cache has "),
         "{}",
         ran.stdout
     );
@@ -193,13 +193,13 @@ fn a_command_that_measures_cleans_at_its_end() {
             .exits(69);
         ran.stderr
     };
-    let said = ends("unlimited");
-    assert!(!said.contains("removed"), "{said}");
+    let stderr = ends("unlimited");
+    assert!(!stderr.contains("removed"), "{stderr}");
     assert!(planted.iter().all(|(_, path)| path.exists()));
-    let said = ends("0");
+    let stderr = ends("0");
     let lines =
-        said.lines().filter(|line| line.contains("the cache was larger than 0 bytes")).count();
-    assert!(lines == 1 && said.contains("--cache-size changes the limit"), "{said}");
+        stderr.lines().filter(|line| line.contains("the cache was larger than 0 bytes")).count();
+    assert!(lines == 1 && stderr.contains("--cache-size changes the limit"), "{stderr}");
     assert!(planted.iter().all(|(_, path)| !path.exists()));
 }
 
@@ -212,8 +212,8 @@ const FILES: usize = 300;
 fn plant(cache: &Path) {
     for number in 0..SNAPSHOTS {
         let path = directory(cache, &format!("snapshots/{}", hash(number)), 0, 10);
-        for at in 0..FILES {
-            File::create(path.join(at.to_string())).unwrap();
+        for index in 0..FILES {
+            File::create(path.join(index.to_string())).unwrap();
         }
         age(&path, 10);
     }
@@ -275,7 +275,7 @@ fn what_killed_processes_left_goes_and_what_others_write_stays() {
         file(cache, &format!("snapshots/{}.lock", hash(2)), 0, 0),
         directory(cache, "runs/.vm-runs", 10, 0),
     ];
-    // Who makes a snapshot has its lock; a VM that runs has that of its directory.
+    // A snapshot is locked while it is made, and a VM's directory while the VM runs.
     let making = ktax::disk::Lock::take(File::open(&stay[2]).unwrap()).unwrap();
     let lock = File::create(stay[3].join("lock")).unwrap();
     let running = ktax::disk::Lock::take(lock).unwrap();
@@ -293,9 +293,9 @@ fn what_killed_processes_left_goes_and_what_others_write_stays() {
 fn records_go_with_their_kernels_and_indexes_with_their_trees() {
     let dir = scratch();
     let cache = dir.path();
-    let record = |name: &str, of: &str| {
+    let record = |name: &str, sha256: &str| {
         let path = file(cache, name, 0, 0);
-        fs::write(&path, format!("{{\"image_sha256\":\"{of}\"}}")).unwrap();
+        fs::write(&path, format!("{{\"image_sha256\":\"{sha256}\"}}")).unwrap();
         path
     };
     fs::create_dir_all(cache.join("builds/tmp")).unwrap();
@@ -318,7 +318,7 @@ fn records_go_with_their_kernels_and_indexes_with_their_trees() {
     drop(holder);
 }
 
-// What is not ktax's is neither counted nor removed, whatever it is called and wherever it lies.
+// Files that ktax did not make are neither counted nor removed.
 
 /// All paths below a directory; links are not followed.
 fn tree(root: &Path) -> Vec<String> {
@@ -413,7 +413,7 @@ fn a_cache_that_is_not_there_has_nothing_and_is_not_made() {
     assert!(cache.exists());
 }
 
-// What somebody uses stays, whoever it is, and for as long as they use it.
+// Files in use stay, whoever uses them and for however long.
 
 /// Another process that has the lock of a file or a directory until it is killed.
 struct Other(Child);
@@ -429,7 +429,7 @@ impl Other {
         Other(child)
     }
 
-    /// As `kill -9`.
+    /// Sends SIGKILL.
     fn kill_it(mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
@@ -473,7 +473,7 @@ fn what_is_in_use_counts_and_others_make_room() {
     let plant = |number, age| directory(cache, &format!("snapshots/{}", hash(number)), 100, age);
     let [used, next, newest] = [plant(1, 30), plant(2, 20), plant(3, 10)];
     let holder = ktax::cache::Holder::hold(&used).unwrap();
-    // Whoever uses it has set its time.
+    // Each use updates the time.
     age(&used, 30);
     let most = survey(cache).bytes() - 1;
     let cleaned = clean(cache, Budget::Bytes(most), true).unwrap().unwrap();

@@ -14,19 +14,20 @@ const ROWS: [&str; 2] = ["getppid", "stat"];
 const RELEASES: [&str; 2] = ["6.1.1", "6.1.2"];
 
 /// Both rows of both kernels.
-fn all() -> Vec<Vec<Measurement>> {
-    let of = |release| ROWS.map(|row| measurement(&Made::of(row, release, 100))).to_vec();
-    RELEASES.map(of).to_vec()
+fn all_measurements() -> Vec<Vec<Measurement>> {
+    let measurements =
+        |release| ROWS.map(|row| measurement(&Made::new(row, release, 100))).to_vec();
+    RELEASES.map(measurements).to_vec()
 }
 
 /// A campaign that was planned when a store had all but one row of one kernel, with all measured.
 fn campaign(root: &Path) -> CampaignDir {
-    let all = all();
-    let subject = |of: &Vec<Measurement>| CampaignSubject {
-        subject: of[0].subject.clone(),
-        kernel: Some(of[0].kernel.clone()),
+    let measurements = all_measurements();
+    let subject = |measurements: &Vec<Measurement>| CampaignSubject {
+        subject: measurements[0].subject.clone(),
+        kernel: Some(measurements[0].kernel.clone()),
     };
-    let first = &all[0][0];
+    let first = &measurements[0][0];
     let plan = CampaignPlan {
         format: FORMAT,
         title: "What is lost".into(),
@@ -34,15 +35,18 @@ fn campaign(root: &Path) -> CampaignDir {
         threshold_percent: 0.1,
         key: first.of.key.clone(),
         machine: first.of.machine.clone(),
-        workloads: all[0].iter().map(|measurement| measurement.of.workload.clone()).collect(),
+        workloads: measurements[0]
+            .iter()
+            .map(|measurement| measurement.of.workload.clone())
+            .collect(),
         layouts: first.of.layouts.clone(),
-        subjects: all.iter().map(subject).collect(),
+        subjects: measurements.iter().map(subject).collect(),
         timed: Vec::new(),
         shards: vec![Shard::Counts(vec![CampaignUnit { subject: 1, rows: vec![1], seconds: 9.0 }])],
     };
     let dir = CampaignDir::at(root, plan).begin().unwrap();
     let store = Store::new(dir.store());
-    all.iter().flatten().for_each(|measurement| assert!(store.put(measurement).is_ok()));
+    measurements.iter().flatten().for_each(|measurement| assert!(store.put(measurement).is_ok()));
     dir
 }
 
@@ -64,48 +68,48 @@ fn what_the_store_had_and_lost_is_named_measured_and_taken_from_the_users_store(
     let ask = |words: &[&str], store: Option<&Store>| campaign_command(words, &campaign, store);
     let ran = ask(&["status"], None);
     assert!(ran.status == 0 && ran.stdout.contains("all of 1 measurement done"), "{ran:?}");
-    let whole = ask(&["collect", "--json"], None).exits(0);
+    let expected = ask(&["collect", "--json"], None).exits(0);
     let store = Store::new(campaign.store());
     let lost = [(0, 1, "stat of 6.1.1", 1), (1, 1, "stat of 6.1.2", 0)];
     let user = Store::new(dir.path().join("user"));
     for (subject, row, name, shard) in lost {
-        let of = &all()[subject][row];
-        fs::remove_file(store.path(&of.of)).unwrap();
+        let measurement = &all_measurements()[subject][row];
+        fs::remove_file(store.path(&measurement.of)).unwrap();
         let ran = ask(&["status"], None);
         assert!(ran.status == 4 && !ran.stdout.contains("all of"), "{}", ran.stdout);
         let json = ask(&["status", "--json"], None).stdout;
         let json: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!(json[shard]["missing_rows"], serde_json::json!([name]), "{json}");
         let ran = ask(&["collect"], None).exits(2);
-        let said = format!("1 result is not measured: {name}; run shard {shard} with ");
-        ran.says(&said);
+        let message = format!("1 result is not measured: {name}; run shard {shard} with ");
+        ran.says(&message);
         // This machine's QEMU is another one: it would be booted.
         let ran = ask(&["run", "--shard", &shard.to_string()], None);
         assert!(ran.status != 0 && ran.stderr.contains("nothing was booted"), "{}", ran.stderr);
         let ran = ask(&["run"], None);
         assert!(ran.status != 0 && ran.stderr.contains("nothing was booted"), "{}", ran.stderr);
         // The user's store has it: `run` takes it from there, and so does `collect`.
-        user.put(of).unwrap();
+        user.put(measurement).unwrap();
         for words in [&["run"][..], &["collect", "--json"]] {
             let ran = ask(words, Some(&user));
             assert_eq!(ran.status, 0, "{words:?}: {}", ran.stderr);
             assert_eq!(ask(&["status"], None).status, 0);
             if words[0] == "run" {
-                fs::remove_file(store.path(&of.of)).unwrap();
+                fs::remove_file(store.path(&measurement.of)).unwrap();
             } else {
-                assert!(ran.stdout == whole.stdout);
+                assert!(ran.stdout == expected.stdout);
             }
         }
     }
 }
 
-/// What has the name of an object and is none counts as lost.
+/// A file that is no measurement counts as lost.
 #[test]
 fn a_damaged_object_is_moved_aside_and_named() {
     let dir = scratch();
     let campaign = campaign(&dir.path().join("C"));
     let store = Store::new(campaign.store());
-    let path = store.path(&all()[0][0].of);
+    let path = store.path(&all_measurements()[0][0].of);
     fs::remove_file(&path).unwrap();
     rustix::fs::mknodat(
         rustix::fs::CWD,

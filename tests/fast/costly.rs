@@ -96,17 +96,17 @@ const KNOWN: &[(&str, &str)] = &[
 /// A program that says what each of them is, a line each.
 fn program() -> String {
     let mut assembler = String::new();
-    let (mut declared, mut said) = (String::new(), String::new());
-    for (at, (instruction, _)) in KNOWN.iter().enumerate() {
-        writeln!(assembler, "\"from_{at}: {instruction}\\nto_{at}:\\n\"").unwrap();
-        writeln!(declared, "extern const unsigned char from_{at}[], to_{at}[];").unwrap();
-        writeln!(said, "say(from_{at}, to_{at});").unwrap();
+    let (mut declared, mut calls) = (String::new(), String::new());
+    for (index, (instruction, _)) in KNOWN.iter().enumerate() {
+        writeln!(assembler, "\"from_{index}: {instruction}\\nto_{index}:\\n\"").unwrap();
+        writeln!(declared, "extern const unsigned char from_{index}[], to_{index}[];").unwrap();
+        writeln!(calls, "say(from_{index}, to_{index});").unwrap();
     }
     format!(
         "#include <stdio.h>\n#include \"decode.h\"\n{declared}__asm__({assembler});\n\
          static void say(const unsigned char *from, const unsigned char *to)\n\
          {{ puts(ktax_costly_name(ktax_costly_of(from, (size_t)(to - from)))); }}\n\
-         int main(void)\n{{\n{said}return 0;\n}}\n"
+         int main(void)\n{{\n{calls}return 0;\n}}\n"
     )
 }
 
@@ -122,15 +122,15 @@ fn they_are_known_by_the_bytes_of_the_assembler() {
     compiler.arg(dir.path());
     let compiled = compiler.arg(&source).arg("-o").arg(&built).output().unwrap();
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    let said = Command::new(&built).output().unwrap();
-    assert!(said.status.success());
-    let said = String::from_utf8(said.stdout).unwrap();
+    let output = Command::new(&built).output().unwrap();
+    assert!(output.status.success());
+    let names = String::from_utf8(output.stdout).unwrap();
     let known: Vec<&str> = KNOWN.iter().map(|(_, kind)| *kind).collect();
-    for ((instruction, kind), said) in KNOWN.iter().zip(said.lines()) {
-        assert_eq!(said, *kind, "{instruction}");
+    for ((instruction, kind), name) in KNOWN.iter().zip(names.lines()) {
+        assert_eq!(name, *kind, "{instruction}");
     }
-    assert_eq!(said.lines().count(), known.len());
-    // By its bytes a jump to a thunk is no indirect branch, and an access of a device is like any.
+    assert_eq!(names.lines().count(), known.len());
+    // The bytes of a jump to a thunk and of an access to a device are ordinary.
     let others = [Costly::ReturnThunk, Costly::Mmio];
     for kind in Costly::ALL.into_iter().filter(|kind| !others.contains(kind)) {
         assert!(known.contains(&kind.name()), "{}", kind.name());

@@ -26,14 +26,14 @@ fn every_command_in_the_documents_is_one() {
 /// is done.
 fn asking_for_help(line: &str) -> Vec<String> {
     const ENDS: [&str; 6] = ["--", "|", "||", "&&", ">", "2>&1"];
-    // What a shell puts in the place of a command is a value.
+    // Command substitutions count as values.
     let plain = match (line.find("$("), line.find(')')) {
         (Some(start), Some(end)) => format!("{}1{}", &line[..start], &line[end + 1..]),
         _ => line.to_owned(),
     };
     let words = shlex::split(&plain).unwrap_or_else(|| panic!("{line} is no command line"));
-    let own = words.into_iter().skip(1).take_while(|word| !ENDS.contains(&word.as_str()));
-    own.chain(["--help".to_owned()]).collect()
+    let words = words.into_iter().skip(1).take_while(|word| !ENDS.contains(&word.as_str()));
+    words.chain(["--help".to_owned()]).collect()
 }
 
 #[test]
@@ -147,8 +147,8 @@ fn the_page_says_of_the_magic_page_what_its_answer_says() {
     let line =
         answer.lines().find_map(|line| line.strip_prefix("# raw:all=2000: faster (-")).unwrap();
     let percent = line.trim_end_matches(')');
-    let said = format!("The total time falls by {percent}.");
-    assert!(read("docs/exits.md").contains(&said), "{said}");
+    let sentence = format!("The total time falls by {percent}.");
+    assert!(read("docs/exits.md").contains(&sentence), "{sentence}");
 }
 
 // The page of limits has the numbers of the program, and every other page that is about them links
@@ -160,7 +160,7 @@ const HEAD: &str = "| What | Bounds | Default |\n|---|---|---|\n";
 fn the_page_of_limits_is_the_table_of_the_program() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/limits.md");
     let page = fs::read_to_string(path).unwrap();
-    let row = |it: Limit| format!("| {} | {} | {} |\n", it.what, it.bounds, it.usual);
+    let row = |limit: Limit| format!("| {} | {} | {} |\n", limit.what, limit.bounds, limit.usual);
     let rows: String = limits().into_iter().map(row).collect();
     let (before, rest) = page.split_once(HEAD).unwrap();
     let (_, after) = rest.split_once("\n\n").unwrap_or_else(|| rest.split_once('\n').unwrap());

@@ -31,34 +31,34 @@ fn release() -> String {
     counted().counts().unwrap().kernels.base.release.clone().unwrap()
 }
 
-/// What there is of each thing in a row.
-fn counts(at: usize) -> [f64; 6] {
-    let drawn = |thing: usize| (at + 1) * (thing + 3) * (at + 2 * thing + 5) % 31 + 1;
+/// Number of each thing in a row.
+fn counts(index: usize) -> [f64; 6] {
+    let drawn = |thing: usize| (index + 1) * (thing + 3) * (index + 2 * thing + 5) % 31 + 1;
     std::array::from_fn(|thing| drawn(thing) as f64 * [1000.0, 90.0, 20.0, 3.0, 8.0, 25.0][thing])
 }
 
-fn of_counts(like: &Row, at: usize) -> Row {
-    let mut row = Row { row: format!("made:size={at}"), ..like.clone() };
+fn of_counts(like: &Row, index: usize) -> Row {
+    let mut row = Row { row: format!("made:size={index}"), ..like.clone() };
     let ktax::model::Evidence::Counts(evidence) = &mut row.evidence else { panic!("counts") };
     evidence.effects.retain(|effect| effect.metric != "rep-iterations");
-    for (thing, count) in Fitted::ALL.into_iter().zip(counts(at)) {
+    for (thing, count) in Fitted::ALL.into_iter().zip(counts(index)) {
         for (place, metric) in thing.metrics().iter().enumerate() {
             let effect =
                 evidence.effects.iter_mut().find(|effect| effect.metric == *metric).unwrap();
-            // Of two counters the first has all.
+            // Two metrics share this count; the first one gets all of it.
             effect.base = if place == 0 { count } else { 0.0 };
         }
     }
     row
 }
 
-fn of_times(like: &Row, at: usize) -> NativeRow {
-    let ns: f64 = counts(at).iter().zip(NS).map(|(count, ns)| count * ns).sum();
+fn of_times(like: &Row, index: usize) -> NativeRow {
+    let ns: f64 = counts(index).iter().zip(NS).map(|(count, ns)| count * ns).sum();
     let workload = Workload {
-        row: format!("made:size={at}"),
+        row: format!("made:size={index}"),
         title: String::new(),
         operation: String::new(),
-        program: format!("program-{}", at % 5),
+        program: format!("program-{}", index % 5),
         ops: 1000,
         region: ktax::model::Region::Marked,
         memory_bytes: 0,
@@ -76,7 +76,7 @@ fn of_times(like: &Row, at: usize) -> NativeRow {
 fn write(dir: &Path, rows: usize, release: &str, cpu: &str) {
     let mut comparison = counted();
     let like = comparison.rows.iter().find(|row| row.row == "stat").unwrap().clone();
-    comparison.rows = (0..rows).map(|at| of_counts(&like, at)).collect();
+    comparison.rows = (0..rows).map(|index| of_counts(&like, index)).collect();
     let table = NativeTable {
         workload: "made".to_owned(),
         title: "t".to_owned(),
@@ -86,14 +86,14 @@ fn write(dir: &Path, rows: usize, release: &str, cpu: &str) {
         cpu: cpu.to_owned(),
         cpus: 1,
         columns: Vec::new(),
-        rows: (0..rows).map(|at| of_times(&like, at)).collect(),
+        rows: (0..rows).map(|index| of_times(&like, index)).collect(),
         growth: Vec::new(),
     };
-    let all = [
+    let results = [
         ("counted.json", SavedResult::Comparison(Box::new(comparison))),
         ("timed.json", SavedResult::Native(Box::new(table))),
     ];
-    for (name, result) in all {
+    for (name, result) in results {
         fs::write(dir.join(name), serde_json::to_string(&Saved::from(result)).unwrap()).unwrap();
     }
 }
@@ -104,7 +104,7 @@ fn in_dir(dir: &Path, words: &str) -> Ran {
 
 const FIT: &str = "calibrate --counts counted.json --times timed.json --json --out here.toml";
 
-/// As this machine calls itself.
+/// CPU model of this machine.
 fn cpu(dir: &Path) -> String {
     let ran = in_dir(dir, "calibrate --json --out alone.toml");
     table(&ran).calibration.cpu
@@ -120,8 +120,8 @@ fn table(ran: &Ran) -> CalibrationTable {
 
 fn estimates(ran: &Ran) -> Vec<Estimate> {
     match serde_json::from_str::<Saved>(&ran.stdout).unwrap().result {
-        SavedResult::Comparison(it) => {
-            it.rows.iter().filter_map(|row| row.counts()?.estimate.clone()).collect()
+        SavedResult::Comparison(comparison) => {
+            comparison.rows.iter().filter_map(|row| row.counts()?.estimate.clone()).collect()
         }
         other => panic!("{other:?}"),
     }
@@ -146,9 +146,9 @@ fn what_a_machine_takes_is_found_estimated_and_printed_again() {
     assert!(
         estimates.iter().all(|estimate| estimate.machine == "here.toml" && estimate.base.is_some())
     );
-    // What decides is decided without it.
+    // Estimates decide nothing.
     assert_eq!(ran.status, in_dir(dir, "report --json counted.json").status);
-    // The same file of times twice is no more rows, and each result is printed again.
+    // A file of times that is given twice adds no rows, and each result is printed again.
     let twice = FIT.replace("timed.json --json", "timed.json --times timed.json --json");
     let ran = in_dir(dir, &twice);
     fs::write(dir.join("again.json"), &ran.stdout).unwrap();
@@ -179,7 +179,7 @@ fn rows_that_say_nothing_of_this_machine_are_refused_and_nothing_is_written() {
         assert!(ran.stderr.contains(why), "{why}: {}", ran.stderr);
         assert!(!dir.join("here.toml").exists());
     }
-    // Who asks for it gets the difference of both kernels in the error, and their names.
+    // With the option the error includes the difference of the kernels, and names them.
     write(dir, 40, "9.9.9", &cpu);
     let other = table(&in_dir(dir, &FIT.replace("--json", "--other-kernel --json"))).calibration;
     assert_eq!((other.counted_kernel, other.timed_kernel), (release.clone(), "9.9.9".to_owned()));
@@ -199,8 +199,8 @@ fn rows_that_say_nothing_of_this_machine_are_refused_and_nothing_is_written() {
     ] {
         let ran = in_dir(dir, words);
         assert_eq!(ran.status, 2, "{words}: {}", ran.stderr);
-        let said = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(said.contains(why), "{words}: {said}");
+        let message = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(message.contains(why), "{words}: {message}");
     }
 }
 
@@ -292,8 +292,8 @@ fn a_plan_with_a_machine_that_is_none_is_refused() {
     assert!(ways.unwrap_err().contains("the machine cannot be modelled"));
     let name = with(&|counts| counts["key"]["model"]["machine"]["name"] = "a\nb 1 1".into());
     assert!(name.unwrap_err().contains("the machine cannot be modelled"));
-    let of =
+    let calibration =
         serde_json::json!({"cpu": "a", "cycles_per_ns": 2.0, "operations": {"locked": [2.0, 1.0]}});
-    let costs = with(&|counts| counts["asked"]["calibration"] = of.clone());
+    let costs = with(&|counts| counts["asked"]["calibration"] = calibration.clone());
     assert!(costs.unwrap_err().contains("the machine's calibration is none"));
 }

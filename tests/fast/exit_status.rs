@@ -21,7 +21,7 @@ fn no_directory() -> Error {
     AnyRunDir::open("no/such/directory".as_ref()).unwrap_err()
 }
 
-/// What the user asked the library for and cannot have.
+/// Errors about requests that cannot be fulfilled.
 fn refused() -> Vec<Error> {
     vec![BlockError::SameBoot { side: Side::Base }.into(), CpuError::Offline { cpu: 1 }.into()]
 }
@@ -77,12 +77,12 @@ fn the_help_and_the_page_of_a_ledger_say_what_its_exit_status_means() {
     });
     let rows: Vec<(u8, &str)> = rows.collect();
     let statuses: Vec<u8> = rows.iter().map(|(status, _)| *status).collect();
-    let all = [Exit::Ok, Exit::Internal, Exit::Usage, Exit::Inconclusive, Exit::NotRun];
-    assert_eq!(statuses, [&all.map(|exit| exit as u8)[..], &[Exit::Cancelled as u8]].concat());
+    let exits = [Exit::Ok, Exit::Internal, Exit::Usage, Exit::Inconclusive, Exit::NotRun];
+    assert_eq!(statuses, [&exits.map(|exit| exit as u8)[..], &[Exit::Cancelled as u8]].concat());
     for (status, meaning) in rows {
-        let said =
+        let is_documented =
             help.lines().any(|line| line.contains(&format!("{status} ")) && line.contains(meaning));
-        assert!(said, "{status}: {meaning}\n{help}");
+        assert!(is_documented, "{status}: {meaning}\n{help}");
     }
 }
 

@@ -27,14 +27,14 @@ fn published(table: &str) -> Vec<Row> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_path(path).unwrap();
     let records = reader.records().map(Result::unwrap).filter(|record| &record[0] == table);
-    records.map(|record| std::array::from_fn(|at| record[at + 1].to_owned())).collect()
+    records.map(|record| std::array::from_fn(|column| record[column + 1].to_owned())).collect()
 }
 
 /// The file that the kernel would have written, with a sum of squares that fits the deviation.
 fn file(dir: &Path, table: &str) -> String {
     const TICKS_PER_US: f64 = 400.0;
     let line = |row: &Row| {
-        let number = |at: usize| row[at].parse::<f64>().unwrap();
+        let number = |column: usize| row[column].parse::<f64>().unwrap();
         let (count, mean) = (number(1), number(4) / number(1));
         let squares = (number(6).powi(2) + mean.powi(2)) * count * TICKS_PER_US;
         let [name, count, min, max, sum, ..] = row;
@@ -56,8 +56,8 @@ fn exits(args: &[&str]) -> Ran {
 fn the_seven_tables_of_2008_are_reproduced_to_the_digit() {
     let dir = scratch();
     for (table, layout) in TABLES {
-        let said = exits(&["report", &file(dir.path(), table), "--layout", layout]).stdout;
-        let rows: Vec<Vec<&str>> = said
+        let text = exits(&["report", &file(dir.path(), table), "--layout", layout]).stdout;
+        let rows: Vec<Vec<&str>> = text
             .lines()
             .skip(2)
             .map(|line| line.split_whitespace().map(|word| word.trim_end_matches(':')).collect())
@@ -70,26 +70,26 @@ fn the_seven_tables_of_2008_are_reproduced_to_the_digit() {
 #[test]
 fn a_line_stands_as_it_stood_in_the_document() {
     let dir = scratch();
-    let said = |(table, layout): (&str, &str)| {
+    let table_of = |(table, layout): (&str, &str)| {
         exits(&["report", &file(dir.path(), table), "--layout", layout]).stdout
     };
-    let long = said(TABLES[0]);
+    let long = table_of(TABLES[0]);
     for line in [
         "sum of time 8309940",
         "        type    count      min      max          sum              avg       stddev     %",
         "       MMIO:     9402       44     1997      1697610         180.5584      155.768 20.43",
         "TIMEINGUEST:   233213        0     3954       893740           3.8323       65.837 10.76",
     ] {
-        assert!(long.lines().any(|said| said == line), "{line}\n{long}");
+        assert!(long.lines().any(|printed| printed == line), "{line}\n{long}");
     }
-    let short = said(TABLES[5]);
+    let short = table_of(TABLES[5]);
     for line in [
         "sum of time 144837890 => ~2:24 runtime",
         "               count  min    max       sum     avg   stddev      %",
         "       MMIO    10105   46   1534   2952467  292.17  295.933   2.04",
         "   ITLBVIRT  1000585   21 264827  24300596   24.28  264.753  16.78",
     ] {
-        assert!(short.lines().any(|said| said == line), "{line}\n{short}");
+        assert!(short.lines().any(|printed| printed == line), "{line}\n{short}");
     }
 }
 
@@ -98,17 +98,17 @@ fn a_line_stands_as_it_stood_in_the_document() {
 fn the_difference_of_the_last_two_is_the_documents_conclusion() {
     let dir = scratch();
     let [before, after] = [TABLES[5].0, TABLES[6].0].map(|table| file(dir.path(), table));
-    let said = exits(&["diff", "--totals", &before, &after]).stdout;
-    let line = |name: &str| said.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
-    assert!(line("all ").contains(" -36.34 "), "{said}");
-    assert!(line("EMULINST ").contains(" -48.95 "), "{said}");
-    assert!(line("HCALL ").contains(" new "), "{said}");
+    let text = exits(&["diff", "--totals", &before, &after]).stdout;
+    let line = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+    assert!(line("all ").contains(" -36.34 "), "{text}");
+    assert!(line("EMULINST ").contains(" -48.95 "), "{text}");
+    assert!(line("HCALL ").contains(" new "), "{text}");
 }
 
 #[test]
 fn a_capture_of_two_tables_has_each_by_its_number_and_its_true_deviation() {
-    let said = exits(&["report", CAPTURE, "--json"]).stdout;
-    let tables = printed::exits(&said);
+    let json = exits(&["report", CAPTURE, "--json"]).stdout;
+    let tables = printed::exits(&json);
     assert_eq!(tables.len(), 2);
     let text = exits(&["report", &format!("{CAPTURE}#1")]).stdout;
     let line = text.lines().find(|line| line.starts_with("EMUL_MTSPR")).unwrap();
@@ -138,16 +138,16 @@ fn two_reads_of_a_file_are_what_came_between() {
     let classic = exits(&["report", &later, "--since", &first, "--layout", "classic"]).stdout;
     let words: Vec<&str> = classic.lines().last().unwrap().split_whitespace().collect();
     assert_eq!(words, ["guest:", "2", "-", "6", "10", "5.0000", "-", "100.00"], "{classic}");
-    let one = format!("{CAPTURE}#1");
-    let example = format!("such as {one}");
-    for (earlier, later, said) in [
+    let numbered = format!("{CAPTURE}#1");
+    let example = format!("such as {numbered}");
+    for (earlier, later, expected) in [
         (&*later, &*first, "was cleared"),
         (CAPTURE, &later, &example),
-        (&one, CAPTURE, &example),
-        (&one, &later, "two reads of the same file"),
+        (&numbered, CAPTURE, &example),
+        (&numbered, &later, "two reads of the same file"),
     ] {
         let ran = run(ktax().args(["exits", "report", later, "--since", earlier])).exits(2);
-        ran.says(said);
+        ran.says(expected);
     }
 }
 
@@ -199,7 +199,7 @@ fn per_is_of_a_trace_and_refused_for_tables_that_are_made() {
 #[test]
 fn what_is_no_table_is_refused_with_the_next_step() {
     let none = env!("CARGO_MANIFEST_PATH");
-    for (args, said) in [
+    for (args, expected) in [
         (&["report", none][..], "it has no exit timing that ktax knows"),
         (&["report", "/no/such"], "give the path of a recording"),
         (&["report", "/no/such\nfile"], "cannot read /no/such\\nfile: No such"),
@@ -207,7 +207,7 @@ fn what_is_no_table_is_refused_with_the_next_step() {
         (&["diff", CAPTURE, CAPTURE], "name one of them"),
     ] {
         let ran = run(ktax().arg("exits").args(args)).exits(2);
-        ran.says(said);
+        ran.says(expected);
     }
 }
 
@@ -234,7 +234,7 @@ fn report(name: &str) -> (String, Vec<ExitTable>) {
 #[test]
 fn a_halt_is_on_no_cpu_unless_task_switches_say_so() {
     let (text, _) = report("halt-no-sched.txt");
-    for said in [
+    for expected in [
         "exits took at least 0.00 % of the vCPU time; 99.90 % unknown or halted (HLT), 0.10 % in \
          the guest; 10 exits/s in 0.1001 s; task switches were not recorded, so ktax cannot tell \
          running from sleeping: add `-e sched:sched_switch -e sched:sched_wakeup` to `trace-cmd \
@@ -244,7 +244,7 @@ fn a_halt_is_on_no_cpu_unless_task_switches_say_so() {
         "unknown or halted in the kernel, where the vCPU may sleep: task switches were not \
          recorded",
     ] {
-        assert!(text.contains(said), "{said}\n{text}");
+        assert!(text.contains(expected), "{expected}\n{text}");
     }
     assert!(!text.contains("on a CPU"), "{text}");
     let csv = exits(&["report", &data("halt-no-sched.txt"), "--format", "csv"]).stdout;
@@ -252,26 +252,26 @@ fn a_halt_is_on_no_cpu_unless_task_switches_say_so() {
     // kernel, user, halted, preempted, unknown.
     assert!(halt.contains(",0,0,,,100000000,"), "{csv}");
     let (text, _) = report("halt-with-sched.txt");
-    let said =
+    let expected =
         "exits took 0.20 % of the vCPU time: 0.20 % HLT; 99.70 % halted, 0.10 % in the guest";
-    assert!(text.contains(said) && !text.contains("unknown"), "{text}");
+    assert!(text.contains(expected) && !text.contains("unknown"), "{text}");
 }
 
 #[test]
 fn exits_without_entries_have_counts_and_no_times() {
     let (text, tables) = report("without-entries.txt");
-    for said in [
+    for expected in [
         "2 exits/s in 1.000 s: 50.00 % HLT, 50.00 % MSR_WRITE; entries into the guest were not \
          recorded, so there are no times: add `-e kvm:kvm_entry` to `trace-cmd record`",
         "HLT 1 50.00 1.000 MSR_WRITE 1 50.00 1.000",
     ] {
-        assert!(text.contains(said), "{said}\n{text}");
+        assert!(text.contains(expected), "{expected}\n{text}");
     }
     assert!(!text.contains('µ'), "{text}");
     assert!(tables[0].rows.iter().all(|row| row.sum_ns.is_none() && row.parts.is_none()));
     let json = exits(&["report", &data("without-entries.txt"), "--json"]).stdout;
     assert_eq!(json.matches("\"sum_ns\": null").count(), 2, "{json}");
-    // What was printed as JSON is printed again.
+    // JSON output can be printed again.
     let dir = scratch();
     let path = dir.path().join("exits.json").display().to_string();
     fs::write(&path, json).unwrap();
@@ -297,13 +297,13 @@ fn reasons_are_names_however_the_record_was_printed() {
 fn phases_are_no_reasons_and_exits_are_counted_once() {
     let (text, tables) = report("power9-timings.txt");
     assert_eq!(tables[0].exits(), 1003);
-    for said in [
+    for expected in [
         "exits took 81.15 % of the vCPU time, halts included, by phase: 57.23 % guest_exit, 12.10 \
          % guest_entry, 4.33 % page_fault; 18.85 % in the guest; 1 003 exits",
         "A row is a phase of KVM's work for the vCPU, and no reason: each exit passes through \
          several phases. Exits are counted once, in the phase guest_exit (on POWER8 rm_intr).",
     ] {
-        assert!(text.contains(said), "{said}\n{text}");
+        assert!(text.contains(expected), "{expected}\n{text}");
     }
     assert!(!text.contains("count %"), "{text}");
 }
@@ -311,12 +311,12 @@ fn phases_are_no_reasons_and_exits_are_counted_once() {
 #[test]
 fn the_table_of_perf_is_printed_with_its_numbers() {
     let (text, tables) = report("perf-kvm-stat.txt");
-    for said in [
+    for expected in [
         "all VMs, all VCPUs (perf kvm stat) exits took 400 020 µs, halts included: 85.63 % HLT, \
          10.00 % EPT_VIOLATION, 2.25 % MSR_WRITE; 10 000 exits",
         "The file has no time in the guest, so sum % is a share of the time outside the guest.",
     ] {
-        assert!(text.contains(said), "{said}\n{text}");
+        assert!(text.contains(expected), "{expected}\n{text}");
     }
     assert_eq!(tables[0].exits(), 10_000);
     let diff = exits(&["diff", &data("perf-kvm-stat.txt"), &data("perf-kvm-stat.txt")]).stdout;
@@ -330,7 +330,7 @@ fn a_file_without_exits_says_what_it_is_and_what_would_help() {
     let dir = scratch();
     let path = dir.path().join("file");
     let path = path.display().to_string();
-    for (content, said) in [
+    for (content, expected) in [
         ("", "it is empty"),
         ("PERFILE2\u{1}\u{2}", "it is perf's binary recording; type `perf script --ns -i FILE"),
         ("\u{17}\u{8}Dtracing6\u{0}", "it is trace-cmd's binary recording; type `trace-cmd report"),
@@ -340,7 +340,7 @@ fn a_file_without_exits_says_what_it_is_and_what_would_help() {
     ] {
         fs::write(&path, content).unwrap();
         let ran = run(ktax().args(["exits", "report", &path])).exits(2);
-        assert!(ran.stderr.contains(said), "{said}\n{}", ran.stderr);
+        assert!(ran.stderr.contains(expected), "{expected}\n{}", ran.stderr);
     }
     // The other command that prints results names the one for such files.
     for file in [CAPTURE, &data("perf-kvm-stat.txt"), &data("halt-no-sched.txt")] {

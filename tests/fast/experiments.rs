@@ -11,7 +11,7 @@ use ktax::plan::{
 };
 
 use crate::common::{Ran, ktax, run, scratch};
-use crate::golden::{at, every};
+use crate::golden::{every, rendered};
 
 fn files(directory: &str) -> Vec<PathBuf> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join(directory);
@@ -86,8 +86,8 @@ fn every_ledger_can_be_planned() {
         let ledger = Ledger::parse(&fs::read_to_string(&path).unwrap(), &name).unwrap();
         assert!(ledger.experiments.len() > 1 && !ledger.why.is_empty(), "{name}");
         for (_, experiment) in ledger.experiments {
-            if let ExperimentMethod::Counts(of) = experiment.method {
-                select(&definitions, of.workloads.as_deref()).unwrap();
+            if let ExperimentMethod::Counts(counts) = experiment.method {
+                select(&definitions, counts.workloads.as_deref()).unwrap();
             }
         }
     }
@@ -101,7 +101,10 @@ fn every_campaign_can_be_planned() {
         assert!(!file.why.is_empty(), "{name}");
         let campaign = Campaign::from_file(&file, &name).unwrap();
         assert!(campaign.subjects.len() > 1, "{name} compares nothing");
-        assert!(campaign.subjects.iter().all(|of| !of.method.rows().unwrap().is_empty()), "{name}");
+        assert!(
+            campaign.subjects.iter().all(|subject| !subject.method.rows().unwrap().is_empty()),
+            "{name}"
+        );
     }
 }
 
@@ -148,20 +151,22 @@ fn an_answer_of_an_older_format_is_found() {
 
 #[test]
 fn answers_have_the_words_that_ktax_says_today() {
-    let shown = every().flat_map(|(_, result)| [80, 100].map(|width| at(&result, width, false)));
+    let shown =
+        every().flat_map(|(_, result)| [80, 100].map(|width| rendered(&result, width, false)));
     let today: BTreeSet<String> =
         shown.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
     let is_today = |line: &str| today.contains(line);
     let legends = |text: &str| -> Vec<String> {
         let lines = text.lines().filter_map(|line| line.strip_prefix("# "));
-        let of = |line: &&str| ["MDE %  ", "verdict  s"].iter().any(|at| line.starts_with(at));
-        lines.filter(of).map(str::to_owned).collect()
+        let is_wanted =
+            |line: &&str| ["MDE %  ", "verdict  s"].iter().any(|begin| line.starts_with(begin));
+        lines.filter(is_wanted).map(str::to_owned).collect()
     };
     let paths = files("experiments").into_iter().chain(files("ledgers"));
-    let all = paths.flat_map(|path| legends(&fs::read_to_string(path).unwrap()));
-    let all: Vec<String> = all.collect();
-    assert!(all.len() > 20, "{all:?}");
-    let stale: Vec<&String> = all.iter().filter(|line| !is_today(line)).collect();
+    let legends = paths.flat_map(|path| legends(&fs::read_to_string(path).unwrap()));
+    let legends: Vec<String> = legends.collect();
+    assert!(legends.len() > 20, "{legends:?}");
+    let stale: Vec<&String> = legends.iter().filter(|line| !is_today(line)).collect();
     assert!(stale.is_empty(), "type make answers: {stale:?}");
     assert!(!is_today(
         "verdict  slower or faster: by at least 0.1 %, and by more than layouts move"
@@ -172,14 +177,14 @@ fn answers_have_the_words_that_ktax_says_today() {
 fn a_ledger_is_no_experiment_and_each_says_how_to_run_it() {
     let ledger = concat!(env!("CARGO_MANIFEST_DIR"), "/ledgers/hardening.toml");
     let experiment = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/lsm.toml");
-    for (command, names, said) in [
+    for (command, names, message) in [
         ("compare", [ledger, "hardening"], "it has additions. Run it with `ktax ledger "),
         ("ledger", [experiment, "lsm"], "it has no additions. Run it with `ktax compare "),
     ] {
         for name in names {
             let mut ktax = crate::common::ktax();
             let ran = crate::common::run(ktax.args([command, name]).current_dir("/")).exits(2);
-            ran.says(said);
+            ran.says(message);
         }
     }
 }
@@ -214,7 +219,7 @@ fn the_shipped_table_is_of_the_rows_that_ktax_has() {
     select(&definitions, Some(&known)).unwrap();
     let usual = select(&definitions, None).unwrap().into_iter().map(|row| row.row);
     let missing: Vec<String> = usual.filter(|row| !table.rows.contains_key(row)).collect();
-    // It executes nothing of the kernel.
+    // `bcopy-libc` executes nothing of the kernel.
     assert_eq!(missing, ["bcopy-libc"], "run `make functions`");
 }
 
@@ -226,8 +231,8 @@ fn rows_are_listed_by_function_patch_and_file() {
     fs::write(&file, "static int pipe_write(int a)\n{\n}\nint unheard_of(void)\n{\n}\n").unwrap();
     let rows = |named: &str| -> BTreeSet<String> {
         let ran = touching(named, &["--json"]);
-        let all: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
-        let rows = all["rows"].as_array().unwrap();
+        let saved: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        let rows = saved["rows"].as_array().unwrap();
         rows.iter().map(|row| row["row"].as_str().unwrap().to_owned()).collect()
     };
     let by_patch = rows(patch.to_str().unwrap());

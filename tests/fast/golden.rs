@@ -27,10 +27,10 @@ use serde_json::Value;
 const EXPECTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/expected");
 
 fn text(comparison: &Comparison, width: u16) -> String {
-    at(comparison, width, false)
+    rendered(comparison, width, false)
 }
 
-pub fn at(report: &dyn Report, width: u16, colour: bool) -> String {
+pub fn rendered(report: &dyn Report, width: u16, colour: bool) -> String {
     render(report, TEXT, TextOptions { width, colour, ascii: false }).unwrap()
 }
 
@@ -109,8 +109,8 @@ const GOLDEN: [(&str, &[&str]); 24] = [
 /// Shows a result as the end of a golden file's name says.
 fn shown(result: &Saved, extension: &str) -> String {
     match extension {
-        "80.txt" => at(result, 80, false),
-        "100.txt" => at(result, 100, false),
+        "80.txt" => rendered(result, 80, false),
+        "100.txt" => rendered(result, 100, false),
         "md" => show(result, MARKDOWN),
         "mail" => show(result, MAIL),
         "json" => show(result, JSON),
@@ -121,10 +121,10 @@ fn shown(result: &Saved, extension: &str) -> String {
 
 #[test]
 fn every_kind_of_result_looks_as_expected() {
-    let all: BTreeMap<&str, Saved> = every().collect();
+    let results: BTreeMap<&str, Saved> = every().collect();
     for (name, extensions) in GOLDEN {
         for extension in extensions {
-            check(&format!("{name}.{extension}"), &shown(&all[name], extension));
+            check(&format!("{name}.{extension}"), &shown(&results[name], extension));
         }
     }
 }
@@ -157,8 +157,8 @@ fn add_fields(value: &Value, path: &str, fields: &mut BTreeSet<String>) {
                 add_fields(value, &format!("{path}.{key}"), fields);
             }
         }
-        Value::Array(all) => {
-            all.iter().for_each(|value| add_fields(value, &format!("{path}[]"), fields));
+        Value::Array(values) => {
+            values.iter().for_each(|value| add_fields(value, &format!("{path}[]"), fields));
         }
         Value::Null => drop(fields.insert(format!("{path}: null"))),
         Value::Bool(_) => drop(fields.insert(format!("{path}: bool"))),
@@ -270,7 +270,7 @@ fn names_from_anywhere_are_text_in_markdown() {
 #[test]
 fn colour_adds_escapes_to_verdicts_and_nothing_else() {
     let comparison = &cases::all()[0].1;
-    let coloured = at(comparison, 100, true);
+    let coloured = rendered(comparison, 100, true);
     assert!(coloured.contains("  \x1b[31mslower\x1b[0m\n"));
     assert!(coloured.contains("  \x1b[32mfaster\x1b[0m\n"));
     let plain = |coloured: String| {
@@ -281,12 +281,12 @@ fn colour_adds_escapes_to_verdicts_and_nothing_else() {
     assert_eq!(plain(coloured), text(comparison, 100));
     // Only the first word of a verdict has a colour.
     let comparison = &cases::all()[4].1;
-    let coloured = at(comparison, 100, true);
+    let coloured = rendered(comparison, 100, true);
     assert!(coloured.contains("  \x1b[31mslower\x1b[0m (REP)\n"));
     assert!(coloured.contains("  \x1b[32mfaster\x1b[0m, REP slower\n"));
     assert_eq!(plain(coloured), text(comparison, 100));
     let timed = &timed::all()[0].1;
-    let coloured = at(timed, 80, true);
+    let coloured = rendered(timed, 80, true);
     assert!(coloured.contains("  \x1b[33mfailed\x1b[0m\n"));
-    assert_eq!(plain(coloured), at(timed, 80, false));
+    assert_eq!(plain(coloured), rendered(timed, 80, false));
 }

@@ -13,17 +13,18 @@ use ktax::plan::{definitions, native_rows};
 use rustix::process::{Pid, Signal, getuid, kill_process};
 
 use crate::common::{
-    Need, Ran, cache, is_alone, ktax, own, processes_below, require, run, run_alone, scratch, until,
+    Need, Ran, cache, is_alone, isolate, ktax, processes_below, require, run, run_alone, scratch,
+    until,
 };
 
 fn doctor(dir: &Path, options: &[&str]) -> Ran {
-    // What it says of QEMU takes long and is nothing here.
+    // The doctor's checks of QEMU take long and do not matter here.
     let mut command = ktax();
     command.args(["doctor", "--qemu", "/nonexistent"]).args(options);
     run(command.env("KTAX_STATE", dir))
 }
 
-/// What the doctor says of settings: whether it is well, and the fix.
+/// The doctor's check of settings: whether it is ok, and the fix.
 fn finding(dir: &Path) -> (bool, String) {
     let findings: serde_json::Value =
         serde_json::from_str(&doctor(dir, &["--json"]).stdout).unwrap();
@@ -57,8 +58,8 @@ fn at_the_end_all_is_put_back() {
 fn after_an_error_all_is_put_back() {
     alone("after_an_error_all_is_put_back", |dir| {
         let before = values();
-        let (_, said) = ended(start(dir, "fails"));
-        assert!(said.contains("the error in the middle"), "{said}");
+        let (_, stderr) = ended(start(dir, "fails"));
+        assert!(stderr.contains("the error in the middle"), "{stderr}");
         assert_eq!((values(), has_journal(dir)), (before, false));
     });
 }
@@ -78,7 +79,7 @@ fn after_a_kill_the_doctor_puts_back() {
         let child = start(dir, "measures");
         until("the loop runs", || processes_below(dir).len() >= 3);
         killed(child);
-        // Its loops end with it, also behind a prefix.
+        // The loops end with ktax, also behind a prefix.
         until("all processes end", || processes_below(dir).is_empty());
         is_changed();
         let (is_well, fix) = finding(dir);
@@ -103,11 +104,11 @@ fn after_a_kill_the_next_start_puts_back() {
         let mut next = started(dir, "begins");
         assert_eq!(values(), before);
         drop(next.stdin.take());
-        let (_, said) = ended(next);
-        assert!(said.contains("restored net.ipv4.ip_default_ttl to 64 (was 66)"), "{said}");
-        assert_eq!(said.lines().count(), 1, "{said}");
+        let (_, stderr) = ended(next);
+        assert!(stderr.contains("restored net.ipv4.ip_default_ttl to 64 (was 66)"), "{stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
         assert_eq!((values(), has_journal(dir)), (before.clone(), false));
-        // One that changes nothing puts back as well.
+        // A run that changes nothing restores settings as well.
         killed(started(dir, "changes"));
         let nothing = TimedSubject::default();
         Changer::new(dir, [&nothing, &nothing], |_| ()).unwrap();
@@ -157,7 +158,7 @@ fn what_the_kernel_makes_of_a_value_is_put_back_too() {
         let error = changer.apply(&hex).unwrap_err().to_string();
         assert!(error.contains("\"0x42\" and reads back as \"66\""), "{error}");
         assert_eq!(values()[0], "66");
-        // As if it were killed now.
+        // Make it look killed.
         let other = scratch();
         fs::copy(dir.join("journal.json"), other.path().join("journal.json")).unwrap();
         assert_eq!(doctor(other.path(), &["--restore"]).status, 0);
@@ -300,14 +301,14 @@ pub fn alone(name: &str, test: impl Fn(&Path)) {
         test(dir.path());
         return;
     }
-    let own = if getuid().is_root() { "-n" } else { "-rn" };
+    let namespaces = if getuid().is_root() { "-n" } else { "-rn" };
     let writes = format!("cat {TTL} >{TTL} && cat {MEMORY} >{MEMORY}");
-    let can = Command::new("unshare").args([own, "sh", "-c", &writes]).output();
+    let can = Command::new("unshare").args([namespaces, "sh", "-c", &writes]).output();
     let can = can.is_ok_and(|output| output.status.success());
     if !require(Need::Namespaces, can, "this user cannot write settings of a network namespace") {
         return;
     }
-    run_alone(&["unshare", own], &format!("host_settings::{name}"));
+    run_alone(&["unshare", namespaces], &format!("host_settings::{name}"));
 }
 
 pub fn side(settings: &[(&str, &str)]) -> TimedSubject {
@@ -391,7 +392,7 @@ pub fn start_as(mut command: Command, dir: &Path, way: &str) -> Child {
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// One that has changed things and waits.
+/// Run that has changed settings and waits.
 pub fn started(dir: &Path, way: &str) -> Child {
     let child = start(dir, way);
     until("it changes things", || dir.join("ready").exists());
@@ -421,7 +422,7 @@ fn in_a_container(arguments: &[&str]) -> Ran {
                   exec \"$0\" \"$@\"";
     let mut command = Command::new("unshare");
     command.args(["-m", "sh", "-c", script, env!("CARGO_BIN_EXE_ktax")]);
-    run(own(command.args(arguments)))
+    run(isolate(command.args(arguments)))
 }
 
 #[test]
@@ -486,7 +487,7 @@ pub fn puts_back_after(signal: Signal, dir: &Path, start: &dyn Fn() -> Child) {
 fn when_the_session_ends_all_is_put_back() {
     alone("session::when_the_session_ends_all_is_put_back", |dir| {
         puts_back_after(Signal::HUP, dir, &|| {
-            // Whoever runs the tests may be behind nohup.
+            // The tests may run under nohup.
             let mut session = Command::new("env");
             session.arg("--default-signal=HUP").arg(std::env::current_exe().unwrap());
             start_as(session, dir, "measures")

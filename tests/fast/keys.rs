@@ -120,7 +120,7 @@ fn is_of(method: &str, applies_to: &str) -> bool {
     }
 }
 
-/// What a file says with one line more at its head, in its base or in its change.
+/// Reads an experiment with one more line at its head, in its base or in its change.
 fn read(method: (&str, &str, &str, &str), more: [&str; 3]) -> Result<Experiment, Error> {
     let (_, head, base, change) = method;
     let [of_head, of_base, of_change] = more;
@@ -145,17 +145,17 @@ fn check(
         (applies, where_it_does) = (false, where_it_does.replace(TIMES, "the kvm engine"));
     }
     let named = named(key);
-    let said = format!(
+    let message = format!(
         "{named} only applies to {where_it_does}, and this experiment uses {uses}; remove it"
     );
     match found {
-        // What only guests on x86 have, guests of a board refuse in words of their own.
+        // Guests of a board refuse x86 keys with a message of their own.
         Err(error) if applies && error.to_string().contains(" only applies to ") => {
             assert!(error.to_string().contains("to host = \"kvm\", "), "{key}: {error}");
             assert!([METHODS[4].0, METHODS[5].0].contains(&uses), "{uses}: {key}");
         }
         Ok(_) if !applies => panic!("{uses} takes {key}"),
-        Err(error) if !applies => assert_eq!(error.to_string(), said),
+        Err(error) if !applies => assert_eq!(error.to_string(), message),
         _ => {}
     }
 }
@@ -176,23 +176,23 @@ fn a_key_of_another_method_is_refused_with_what_to_do() {
         }
         for (key, value, applies_to) in OF_SUBJECT {
             let line = format!("{key} = {value}");
-            let of = |side: &str| format!("{side}.{key}");
-            check(method, &of("base"), applies_to, read(method, ["", &line, ""]));
-            check(method, &of("change"), applies_to, read(method, ["", "", &line]));
+            let dotted = |side: &str| format!("{side}.{key}");
+            check(method, &dotted("base"), applies_to, read(method, ["", &line, ""]));
+            check(method, &dotted("change"), applies_to, read(method, ["", "", &line]));
         }
     }
 }
 
 #[test]
 fn a_host_has_no_timed_engine() {
-    let of = |engine: &str| {
+    let plan_with = |engine: &str| {
         let head = format!("engine = \"{engine}\"");
         read(METHODS[3], [&head, "", ""]).map(drop).map_err(|error| error.to_string())
     };
-    let said = "--engine (engine) only applies to an experiment without host, and this experiment \
+    let text = "--engine (engine) only applies to an experiment without host, and this experiment \
                 uses guests of a KVM host; remove it";
-    assert_eq!(of("kvm"), Err(said.to_owned()));
-    assert_eq!(of("host"), Err(said.to_owned()));
+    assert_eq!(plan_with("kvm"), Err(text.to_owned()));
+    assert_eq!(plan_with("host"), Err(text.to_owned()));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What was typed wrong is what the message is about.
+//! Messages about mistyped arguments name the mistake.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +8,7 @@ use crate::common::{Need, ktax, run, scratch};
 
 /// The one line that ktax prints about these arguments.
 #[track_caller]
-fn said(args: &[&str]) -> String {
+fn refusal(args: &[&str]) -> String {
     let ran = run(ktax().args(args));
     assert_eq!(ran.status, 2, "{args:?}: {}", ran.stderr);
     ran.stderr
@@ -43,14 +43,14 @@ fn a_number_out_of_bounds_is_refused_with_the_bounds_of_its_option() {
     });
     for (words, option, bounds) in of_compare.chain(others) {
         for value in ["-1", "18446744073709551616"] {
-            // What follows a command of stat is the command's.
+            // Arguments after a command of stat belong to the command.
             let mut args = words.to_vec();
-            let at = if words[0] == "stat" { 1 } else { words.len() };
-            args.splice(at..at, [option, value]);
-            let said = said(&args);
+            let position = if words[0] == "stat" { 1 } else { words.len() };
+            args.splice(position..position, [option, value]);
+            let message = refusal(&args);
             let about = format!("invalid value '{value}' for '{option} ");
-            assert!(said.contains(&about) && said.contains(bounds), "{args:?}: {said}");
-            assert!(!said.contains("EXPERIMENT"), "{said}");
+            assert!(message.contains(&about) && message.contains(bounds), "{args:?}: {message}");
+            assert!(!message.contains("EXPERIMENT"), "{message}");
         }
     }
 }
@@ -60,7 +60,7 @@ fn a_number_out_of_bounds_is_refused_with_the_bounds_of_its_option() {
 fn a_number_at_its_bound_is_taken() {
     let refused = |option, value| {
         let args = ["plan", "--engine", "host", "-w", "getppid", "--kernel", "k", option, value];
-        said(&args).contains("invalid value")
+        refusal(&args).contains("invalid value")
     };
     for (option, least, most) in [
         ("--layouts", ["0", "1"], ["99", "100"]),
@@ -80,7 +80,8 @@ fn a_number_at_its_bound_is_taken() {
 #[test]
 fn the_bounds_of_cpus_are_the_same_in_every_message() {
     for number in ["0", "33", "64", "255", "256", "-1", "four"] {
-        let text = said(&["compare", "--same", "--kernel", "k", "-w", "getppid", "--cpus", number]);
+        let text =
+            refusal(&["compare", "--same", "--kernel", "k", "-w", "getppid", "--cpus", number]);
         assert!(text.contains("1 to 32, or 1 to 255 with --engine kvm"), "{number}: {text}");
     }
 }
@@ -96,7 +97,7 @@ fn a_threshold_is_a_number_with_or_without_a_sign() {
             assert!(!ran.stderr.contains("invalid value"), "{good}: {}", ran.stderr);
         }
         for bad in ["", "%", "5%%", "%5", "five", "0,5", "nan", "inf", "-1", "100.1", "5%x"] {
-            let text = said(&[words, &[bad]].concat());
+            let text = refusal(&[words, &[bad]].concat());
             let bounds = "it takes a number from 0 to 100, such as 0.5 or 5%";
             assert!(text.contains(bounds), "{bad}: {text}");
         }
@@ -105,13 +106,13 @@ fn a_threshold_is_a_number_with_or_without_a_sign() {
 
 #[test]
 fn one_side_alone_is_told_how_to_name_the_other() {
-    let text = said(&["compare", "--base", "my kernel", "-w", "getppid"]);
+    let text = refusal(&["compare", "--base", "my kernel", "-w", "getppid"]);
     let missing = "--base 'my kernel' names one side alone; name the other with --change KERNEL";
     assert!(text.contains(missing), "{text}");
-    let text = said(&["compare", "--change", "k", "-w", "getppid"]);
+    let text = refusal(&["compare", "--change", "k", "-w", "getppid"]);
     assert!(text.contains("--change k names one side alone; name the other with --base"), "{text}");
     // Both sides of one kernel are the same still.
-    let text = said(&["compare", "--kernel", "k", "-w", "getppid"]);
+    let text = refusal(&["compare", "--kernel", "k", "-w", "getppid"]);
     assert!(text.contains("base and change are the same"), "{text}");
 }
 
@@ -120,7 +121,7 @@ fn one_side_alone_is_told_how_to_name_the_other() {
 fn a_boot_on_several_cpus_is_refused_before_anything_is_fetched() {
     let sides = ["compare", "--same", "--kernel", "k", "--cpus", "4"];
     for rows in [&["-w", "kernel-boot"][..], &["-w", "getppid", "-w", "kernel-boot"]] {
-        let text = said(&[&sides, rows].concat());
+        let text = refusal(&[&sides, rows].concat());
         assert!(text.contains("kernel-boot is a whole boot") && text.contains("--cpus"), "{text}");
     }
 }
@@ -160,8 +161,8 @@ fn a_patch_of_a_package_is_refused_with_the_source_of_that_package() {
         ),
         ("./bzImage", "give the source that it was built from, such as `src:DIR`"),
     ] {
-        let said = said(&["compare", "--kernel", kernel, "--patch", patch, "-w", "getppid"]);
-        assert!(said.contains("is a prebuilt kernel") && said.contains(next), "{said}");
+        let message = refusal(&["compare", "--kernel", kernel, "--patch", patch, "-w", "getppid"]);
+        assert!(message.contains("is a prebuilt kernel") && message.contains(next), "{message}");
     }
 }
 
@@ -195,8 +196,8 @@ fn a_cpu_model_that_qemu_does_not_have_is_refused_before_anything_is_fetched() {
 #[test]
 fn a_boot_line_of_two_lines_is_at_fault_and_not_the_title() {
     for option in ["--base-boot-line", "--change-boot-line"] {
-        let said = said(&["plan", "--kernel", "k", "-w", "getppid", option, "quiet\npti=on"]);
-        assert!(said.contains(option) && !said.contains("title"), "{said}");
+        let message = refusal(&["plan", "--kernel", "k", "-w", "getppid", option, "quiet\npti=on"]);
+        assert!(message.contains(option) && !message.contains("title"), "{message}");
     }
 }
 
@@ -206,10 +207,10 @@ fn a_directory_without_a_plan_cannot_be_resumed() {
     fs::write(dir.path().join("notes"), "mine").unwrap();
     let out = dir.path().to_str().unwrap();
     let args = ["compare", "--same", "--kernel", "k", "-w", "getppid", "--out", out];
-    let text = said(&args);
+    let text = refusal(&args);
     assert!(text.contains("is not a run directory; give --out a new name"), "{text}");
     fs::write(dir.path().join("plan.json"), "{}").unwrap();
-    let text = said(&args);
+    let text = refusal(&args);
     assert!(text.contains("resume with `ktax run"), "{text}");
 }
 
@@ -220,34 +221,34 @@ fn a_feature_of_kvm_has_its_nearest_name() {
     let (guest, hidden) = ("host = \"kvm\"\nworkloads = [\"boot\"]", "without = [\"kvmclok\"]");
     let text = format!("title = \"Clock\"\n{guest}\n[base]\n{kernel}\n{hidden}\n");
     fs::write(&file, text).unwrap();
-    let text = said(&["plan", &file]);
+    let text = refusal(&["plan", &file]);
     assert!(text.contains("no feature \"kvmclok\" (did you mean \"kvmclock\"?)"), "{text}");
 }
 
-/// What the environment says was not typed, and need not be.
+/// Values of the environment were not typed, and need not be.
 #[test]
 fn the_usage_line_has_no_option_that_the_environment_gives() {
     for args in [&["log", "--zzzzz"][..], &["compare", "--zzzzz"], &["cache", "du", "--zzzzz"]] {
         let mut command = ktax();
         command.args(args).env("KTAX_CACHE", "/nonexistent").env("KTAX_QEMU", "/nonexistent/qemu");
-        let said = run(&mut command).stderr;
-        let usage = said.lines().find(|line| line.starts_with("Usage: ")).unwrap();
+        let message = run(&mut command).stderr;
+        let usage = message.lines().find(|line| line.starts_with("Usage: ")).unwrap();
         // A program of the user's stands behind a `--` of its own.
         let usage = usage.replace(" [-- <CMD ARG…>...]", "");
-        assert!(usage.contains("[OPTIONS]") && !usage.contains("--"), "{said}");
+        assert!(usage.contains("[OPTIONS]") && !usage.contains("--"), "{message}");
     }
 }
 
 #[test]
 fn a_full_disk_behind_the_output_is_said() {
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
-    let said = ktax().arg("experiments").stdout(full).output().unwrap();
-    let text = String::from_utf8(said.stderr).unwrap();
-    assert_eq!(said.status.code(), Some(1), "{text}");
+    let output = ktax().arg("experiments").stdout(full).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("cannot print: ") && text.contains("free space there"), "{text}");
 }
 
-// What a test needs is named rightly, or nothing would be required.
+// A misspelled need of a test would be ignored.
 
 #[test]
 fn every_word_of_ktax_require_is_a_need() {

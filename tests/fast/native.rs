@@ -161,7 +161,7 @@ fn nothing_is_left_of(arguments: &[&str], end: impl Fn(&Child)) {
     let dir = scratch();
     let before = ipc();
     let mut child = start(dir.path(), arguments);
-    // It works when it has a process and, where it makes such objects, one of them.
+    // A row works when it has a process and, if it makes such objects, one of them.
     until("it starts", || processes_below(dir.path()).len() >= 3);
     if arguments.contains(&SHARED_MEMORY) {
         until("it has an IPC object", || ipc() > before);
@@ -175,7 +175,7 @@ fn nothing_is_left_of(arguments: &[&str], end: impl Fn(&Child)) {
 
 const SHARED_MEMORY: &str = "job=shared-memory";
 
-/// Of every kind: files, IPC objects, many processes, threads, a tree with a load beside it.
+/// Rows of every kind: files, IPC objects, many processes, threads, a tree with a load beside it.
 const LONG: &[&[&str]] = &[
     &["create-delete", "-p", "bytes=10240", "-p", "ops=1000000000"],
     &["high-systime-job", "-p", SHARED_MEMORY, "-p", "ops=100000000"],

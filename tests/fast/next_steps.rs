@@ -8,7 +8,7 @@ use clap::CommandFactory;
 use ktax::cmd::Cli;
 use ktax::rundir::AnyRunDir;
 
-use crate::common::{Ran, ktax, own, run, scratch};
+use crate::common::{Ran, isolate, ktax, run, scratch};
 use crate::rundirs::plans;
 
 /// Names that a shell would read as something else.
@@ -16,10 +16,10 @@ const HARD: [&str; 4] = ["my dir", "it's", "two\nlines", "-x"];
 
 /// The last command between backticks.
 #[track_caller]
-fn command_in(said: &str) -> &str {
-    let mut parts = said.rsplit('`');
+fn command_in(text: &str) -> &str {
+    let mut parts = text.rsplit('`');
     parts.next();
-    parts.next().unwrap_or_else(|| panic!("no command in {said:?}"))
+    parts.next().unwrap_or_else(|| panic!("no command in {text:?}"))
 }
 
 /// Types a command of ktax's into a shell, in a directory.
@@ -28,7 +28,7 @@ fn type_in(dir: &Path, command: &str) -> Ran {
     let mut shell = Command::new("bash");
     let path = Path::new(env!("CARGO_BIN_EXE_ktax")).parent().unwrap();
     let path = format!("{}:{}", path.display(), std::env::var("PATH").unwrap());
-    run(own(&mut shell).current_dir(dir).env("PATH", path).args(["-c", command]))
+    run(isolate(&mut shell).current_dir(dir).env("PATH", path).args(["-c", command]))
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn tips(text: &str) -> Vec<String> {
 fn unknown_in(tip: &str) -> Option<String> {
     let mut command = Cli::command();
     for word in tip.split(' ') {
-        // What clap adds to every command.
+        // clap adds `help` to every command.
         if word == "help" {
             return None;
         }
@@ -128,7 +128,7 @@ fn no_tip_and_no_page_names_a_command_that_help_does_not_list() {
     let (mut seen, mut wrong) = (0, Vec::new());
     for folder in ["src", "crates", "docs"] {
         for (name, text) in crate::common::files::files_below(&root.join(folder)) {
-            // What these say is for who runs a hidden command.
+            // Messages of hidden commands.
             let is_hidden =
                 ["cmd/vmm.rs", "cmd/kvm_host.rs", "ktax-exits/src/vmm", "ktax-exits/src/kvmhost"];
             let is_text =

@@ -28,7 +28,7 @@ fn used(child: &Child) -> u64 {
     ticks(&child.id().to_string(), [11, 12])
 }
 
-/// What they have used so far, in ticks.
+/// Ticks that they have used so far.
 fn used_by_all(loops: &Loops) -> u64 {
     loops.0.iter().map(used).sum()
 }
@@ -75,9 +75,9 @@ fn a_machine_whose_cpus_are_all_busy_cannot_measure() {
         if !require(Need::Quiet, noise.steal_percent <= 1.0, taken) {
             return;
         }
-        let said = cannot_measure(&[pair(noise.clone())]).unwrap_or_else(|| panic!("{noise:?}"));
-        assert!(said.starts_with("others' work took"), "{said}");
-        assert!(said.ends_with("end what else runs, and measure again"), "{said}");
+        let message = cannot_measure(&[pair(noise.clone())]).unwrap_or_else(|| panic!("{noise:?}"));
+        assert!(message.starts_with("others' work took"), "{message}");
+        assert!(message.ends_with("end what else runs, and measure again"), "{message}");
     });
 }
 
@@ -93,11 +93,11 @@ fn what_own_children_did_is_not_of_others() {
         drop(loops);
         let total = all_cpus().total - inner.total;
         let noise = watch.end().unwrap();
-        let (busy, own) = (all_cpus().busy - outer.busy, ticks("self", [13, 14]) - waited);
-        assert!(own > 100, "{own}");
+        let (busy, own_ticks) = (all_cpus().busy - outer.busy, ticks("self", [13, 14]) - waited);
+        assert!(own_ticks > 100, "{own_ticks}");
         let others = noise.others_percent / 100.0 * total as f64;
-        let most = busy.saturating_sub(own) as f64;
-        assert!(others <= most + 2.0, "{others} of {busy} ticks, own {own}: {noise:?}");
+        let most = busy.saturating_sub(own_ticks) as f64;
+        assert!(others <= most + 2.0, "{others} of {busy} ticks, own {own_ticks}: {noise:?}");
     });
 }
 

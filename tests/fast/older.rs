@@ -31,7 +31,7 @@ fn a_comparison_is_read() {
     assert!(again.contains("--base-boot-line lsm=capability"), "{mail}");
 }
 
-/// What the guests have stood beside the key, and the modules in the key alone.
+/// Older plans have the guests' resources beside the key, and the modules only in the key.
 #[test]
 fn a_plan_is_read() {
     let dir = scratch();

@@ -1,4 +1,4 @@
-//! What an ordinary user can do, and hears about the rest.
+//! Commands of an ordinary user, and the messages where they need more.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -26,7 +26,7 @@ impl Ordinary {
         if !require(Need::Root, getuid().is_root(), "only root can become another user") {
             return None;
         }
-        // Its programs must be readable on the way; a test directory below a private home is not.
+        // The user must be able to reach the programs; a private home would hide a test directory.
         let dir = tempfile::Builder::new().prefix("ktax-user-").tempdir().unwrap();
         let user = Ordinary { dir };
         fs::create_dir(user.cache()).unwrap();
@@ -66,11 +66,11 @@ fn an_ordinary_user_without_kvm_hears_so_before_anything_is_fetched() {
     compare.args(["compare", "--engine", "kvm", "-w", "getppid", "--out", "/dev/null/run"]);
     compare.args(["--kernel", "debian:cloud-amd64", "--change-boot-line", "nosmp"]);
     let ran = run(&mut compare);
-    let said = match Path::new("/dev/kvm").exists() {
+    let message = match Path::new("/dev/kvm").exists() {
         true => "cannot open /dev/kvm: Permission denied (os error 13); become a member of",
         false => "there is no /dev/kvm; load the module kvm-amd or kvm-intel",
     };
-    assert!(ran.status == 69 && ran.stderr.contains(said), "{} {}", ran.status, ran.stderr);
+    assert!(ran.status == 69 && ran.stderr.contains(message), "{} {}", ran.status, ran.stderr);
     assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
     assert_eq!(fs::read_dir(user.cache()).unwrap().count(), 0);
 }
@@ -83,16 +83,16 @@ fn a_cache_that_an_ordinary_user_cannot_write_is_not_ok() {
         ran.stdout.lines().find(|line| line.contains(" cache ")).unwrap().to_owned()
     };
     assert!(doctor().starts_with("ok   cache "), "{}", doctor());
-    // As `sudo ktax` leaves it: what is below is another user's.
+    // `sudo ktax` leaves the directories below to another user.
     let below = user.cache().join("snapshots");
     fs::create_dir_all(&below).unwrap();
     let closed = fs::Permissions::from_mode(0o755);
     for directory in [below, user.cache()] {
         std::os::unix::fs::chown(&directory, Some(0), Some(0)).unwrap();
         fs::set_permissions(&directory, closed.clone()).unwrap();
-        let said = doctor();
-        assert!(said.starts_with("BAD  cache    cannot write into "), "{said}");
-        assert!(said.contains(&format!("{}: Permission denied", directory.display())), "{said}");
+        let line = doctor();
+        assert!(line.starts_with("BAD  cache    cannot write into "), "{line}");
+        assert!(line.contains(&format!("{}: Permission denied", directory.display())), "{line}");
     }
 }
 
@@ -116,12 +116,12 @@ fn an_ordinary_user_hears_who_may_change_settings_before_anything_is_measured() 
     compare.args(["compare", "--engine", "host", "-w", "getppid", "--change-set"]);
     let ran = run(compare.args(["vm.swappiness=1", "--out"]).arg(&out));
     assert!(ran.status == 1 && ran.stderr.lines().count() == 1, "{ran:?}");
-    let said = match fs::File::options().write(true).open("/proc/sys/vm/swappiness") {
+    let message = match fs::File::options().write(true).open("/proc/sys/vm/swappiness") {
         Ok(_) => "cannot change vm.swappiness: Permission denied (os error 13); run ktax with",
         // In a container nobody may.
         Err(_) => "vm.swappiness is read-only here",
     };
-    assert!(ran.stderr.contains(said) && !out.exists(), "{ran:?}");
+    assert!(ran.stderr.contains(message) && !out.exists(), "{ran:?}");
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn an_ordinary_user_can_run_the_workloads() {
         command.args(["workloads", "run", &definition.name, "--samples", "1"]);
         command.args(["-p", &format!("ops={}", (row.ops / 8).max(1))]);
         let ran = run(&mut command);
-        // What needs more than a user or this machine has says so; the rest runs.
+        // Tests that need more rights are named; the others run.
         match ran.status {
             0 => ran_properly += 1,
             _ => assert!(definition.needs.is_some(), "{}: {}", row.row, ran.stdout),

@@ -40,17 +40,17 @@ pub fn here(dir: &Path) -> std::path::PathBuf {
 
 /// Mode, owner and content of everything in the archive, by name.
 fn entries(packed: &PackedPrograms) -> BTreeMap<String, (u32, u32, Vec<u8>)> {
-    let mut all = BTreeMap::new();
+    let mut archive = BTreeMap::new();
     let mut rest = fs::File::open(&packed.archive).unwrap();
     loop {
         let mut reader = newc::Reader::new(rest).unwrap();
         if reader.entry().is_trailer() {
-            return all;
+            return archive;
         }
         let (name, entry) = (reader.entry().name().to_owned(), reader.entry().clone());
         let mut content = Vec::new();
         reader.read_to_end(&mut content).unwrap();
-        all.insert(name, (entry.mode(), entry.uid(), content));
+        archive.insert(name, (entry.mode(), entry.uid(), content));
         rest = reader.finish().unwrap();
     }
 }
@@ -61,15 +61,15 @@ fn a_script_has_its_interpreter_and_that_its_libraries() {
     let here = here(dir.path());
     fs::write(here.join("run.sh"), "#!/bin/sh\necho\n").unwrap();
     fs::set_permissions(here.join("run.sh"), PermissionsExt::from_mode(0o6755)).unwrap();
-    let all = entries(&packed(&program(&["./run.sh", "word"]), &here).unwrap());
-    let has = |name: &str| all.keys().any(|known| known.ends_with(name));
+    let archive = entries(&packed(&program(&["./run.sh", "word"]), &here).unwrap());
+    let has = |name: &str| archive.keys().any(|known| known.ends_with(name));
     for name in ["/work/run.sh", "/dash", "/libc.so.6", "/ld-linux-x86-64.so.2", "/ktax-mark"] {
-        assert!(has(name), "{name}: {:?}", all.keys());
+        assert!(has(name), "{name}: {:?}", archive.keys());
     }
-    let (mode, owner, _) = all["program/0/root/work/run.sh"];
+    let (mode, owner, _) = archive["program/0/root/work/run.sh"];
     assert_eq!((mode, owner), (0o100_755, 0));
     let words = "/work/./run.sh\0./run.sh\0word\0";
-    assert_eq!(String::from_utf8_lossy(&all["program/0/words"].2), words);
+    assert_eq!(String::from_utf8_lossy(&archive["program/0/words"].2), words);
 }
 
 #[test]
@@ -79,8 +79,8 @@ fn the_guest_s_clock_is_behind_the_newest_file() {
     fs::write(here.join("own"), "own").unwrap();
     let newest = std::time::UNIX_EPOCH + std::time::Duration::from_secs(4_000_000_000);
     fs::File::options().write(true).open(here.join("own")).unwrap().set_modified(newest).unwrap();
-    let all = entries(&packed(&program(&["cat", "own"]), &here).unwrap());
-    assert_eq!(all["program/0/clock"].2, b"4000000001\0");
+    let archive = entries(&packed(&program(&["cat", "own"]), &here).unwrap());
+    assert_eq!(archive["program/0/clock"].2, b"4000000001\0");
 }
 
 #[test]
@@ -94,12 +94,12 @@ fn what_a_shell_script_calls_is_there_and_so_is_what_hooks_name() {
         prepare: Some("sh more.sh".into()),
         ..program(&["sh", "-c", "head -n 1 data.txt; exec tail /dev/null"])
     };
-    let all = entries(&packed(&asked, &here).unwrap());
-    let has = |name: &str| all.keys().any(|known| known.ends_with(name));
+    let archive = entries(&packed(&asked, &here).unwrap());
+    let has = |name: &str| archive.keys().any(|known| known.ends_with(name));
     for name in ["bin/sort", "bin/wc", "bin/head", "bin/tail", "work/data.txt", "work/more.sh"] {
-        assert!(has(name), "{name}: {:?}", all.keys());
+        assert!(has(name), "{name}: {:?}", archive.keys());
     }
-    let words = String::from_utf8_lossy(&all["program/0/setup"].2);
+    let words = String::from_utf8_lossy(&archive["program/0/setup"].2);
     assert_eq!(words, "/bin/sh\0sh\0-ec\0sort data.txt > sorted\0");
 }
 
@@ -111,13 +111,18 @@ fn programs_share_what_none_of_them_changes() {
     let programs = [program(&["cat", "own"]), program(&["cat", "own"])];
     let cache = dir.path().join("cache");
     let both = pack(&contents(&programs), &here, 256 * MIB, &cache).unwrap();
-    let one = pack(&contents(&programs[..1]), &here, 256 * MIB, &cache).unwrap();
+    let first = pack(&contents(&programs[..1]), &here, 256 * MIB, &cache).unwrap();
     let bytes = |packed: &PackedPrograms| fs::metadata(&packed.archive).unwrap().len();
-    assert!(bytes(&both) < bytes(&one) + bytes(&one) / 10, "{} {}", bytes(&both), bytes(&one));
-    let all = entries(&both);
+    assert!(
+        bytes(&both) < bytes(&first) + bytes(&first) / 10,
+        "{} {}",
+        bytes(&both),
+        bytes(&first)
+    );
+    let archive = entries(&both);
     let content = |number: u32, name: &str| {
         let wanted = format!("program/{number}/root/work/{name}");
-        all[wanted.as_str()].2.clone()
+        archive[wanted.as_str()].2.clone()
     };
     assert_eq!(content(0, "own"), content(1, "own"));
 }
@@ -129,14 +134,14 @@ fn files_that_cannot_be_on_the_disk_are_refused_before_a_boot() {
     fs::File::create(here.join("half")).unwrap().set_len(9 * MIB).unwrap();
     let (fs, options, device) = ("ext4".to_owned(), String::new(), BlockDevice::Brd);
     let disk = Disk { fs, mib: 16, options, mkfs: String::new(), device, latency_us: 0 };
-    let (mkfs, one) = (program(&["true"]), program(&["cat", "half"]));
+    let (mkfs, cat) = (program(&["true"]), program(&["cat", "half"]));
     let packed = |programs: &[UserProgram], disk| {
         let contents = Contents { disk, ..contents(programs) };
         pack(&contents, &here, 256 * MIB, &dir.path().join("cache"))
     };
     let disk = Some((disk, Some(mkfs)));
-    packed(std::slice::from_ref(&one), disk.clone()).unwrap();
-    let both = [one.clone(), one];
+    packed(std::slice::from_ref(&cat), disk.clone()).unwrap();
+    let both = [cat.clone(), cat];
     packed(&both, None).unwrap();
     let refused = packed(&both, disk).unwrap_err().to_string();
     assert!(refused.contains("the files below /work exceed 16 MiB"), "{refused}");
@@ -161,17 +166,17 @@ fn arguments_files_and_a_root_are_where_the_program_looks_for_them() {
         user: 7,
         ..program(&["sh", "-C", "repo", &outside, "/dev/null", "nothing"])
     };
-    let all = entries(&packed(&asked, &here).unwrap());
+    let archive = entries(&packed(&asked, &here).unwrap());
     let content = |name: &str| {
-        let (_, owner, content) = &all[&format!("program/0/root{name}")];
+        let (_, owner, content) = &archive[&format!("program/0/root{name}")];
         (*owner, String::from_utf8_lossy(content).into_owned())
     };
     assert_eq!(content("/work/repo/sub/file"), (7, "in repo".into()));
     assert_eq!(content("/work/below/it"), (7, "outside".into()));
     assert_eq!(content(&outside), (0, "outside".into()));
     assert_eq!(content("/etc/own"), (0, "own".into()));
-    assert!(!all.contains_key("program/0/root/dev/null"));
-    let env = String::from_utf8_lossy(&all["program/0/env"].2).into_owned();
+    assert!(!archive.contains_key("program/0/root/dev/null"));
+    let env = String::from_utf8_lossy(&archive["program/0/env"].2).into_owned();
     assert!(env.contains("LANG=de\0OWN=a=b\0") && !env.contains("LANG=C"), "{env}");
 }
 
@@ -187,21 +192,21 @@ fn what_a_root_has_is_not_replaced_by_what_is_named() {
     let text = "cat /etc/passwd file; cat /etc/group";
     for named in [&["sh", "-c", text][..], &["cat", "/etc/passwd", "file", "/etc/group"]] {
         let asked = UserProgram { root: Some("root".into()), ..program(named) };
-        let all = entries(&packed(&asked, &here).unwrap());
-        let content = |name: &str| all[&format!("program/0/root{name}")].2.clone();
+        let archive = entries(&packed(&asked, &here).unwrap());
+        let content = |name: &str| archive[&format!("program/0/root{name}")].2.clone();
         assert_eq!(content("/etc/passwd"), b"/etc/passwd", "{named:?}");
         assert_eq!(content("/work/file"), b"of the root", "{named:?}");
         assert_eq!(content("/etc/group"), fs::read("/etc/group").unwrap(), "{named:?}");
     }
     // Where the program starts is both.
     let asked = UserProgram { root: Some("root".into()), ..program(&["ls", "."]) };
-    let all = entries(&packed(&asked, &here).unwrap());
-    assert!(all.contains_key("program/0/root/work/root/etc/passwd"), "{:?}", all.keys());
+    let archive = entries(&packed(&asked, &here).unwrap());
+    assert!(archive.contains_key("program/0/root/work/root/etc/passwd"), "{:?}", archive.keys());
 }
 
 /// An archive's file in the root directory of the first program.
-fn content(all: &BTreeMap<String, (u32, u32, Vec<u8>)>, path: &str) -> String {
-    let (_, _, content) = all.get(&format!("program/0/root{path}")).expect(path);
+fn content(archive: &BTreeMap<String, (u32, u32, Vec<u8>)>, path: &str) -> String {
+    let (_, _, content) = archive.get(&format!("program/0/root{path}")).expect(path);
     String::from_utf8_lossy(content).into_owned()
 }
 
@@ -210,17 +215,17 @@ fn a_file_may_replace_any_of_the_guest_and_users_are_there_without_one() {
     let dir = scratch();
     let here = here(dir.path());
     let usual = UserProgram { user: 7, ..program(&["cat"]) };
-    let all = entries(&packed(&usual, &here).unwrap());
-    let users = content(&all, "/etc/passwd");
+    let archive = entries(&packed(&usual, &here).unwrap());
+    let users = content(&archive, "/etc/passwd");
     for user in ["root:x:0:", "user:x:7:7:", "nobody:x:65534:"] {
         assert!(users.contains(user), "{user}: {users}");
     }
-    assert!(content(&all, "/etc/group").contains("nogroup:x:65534:"));
+    assert!(content(&archive, "/etc/group").contains("nogroup:x:65534:"));
     fs::write(here.join("own"), "own:x:7:7::/:/bin/sh\n").unwrap();
     let asked = UserProgram { files: vec!["own:/etc/passwd".into()], ..usual };
-    let all = entries(&packed(&asked, &here).unwrap());
-    assert_eq!(content(&all, "/etc/passwd"), "own:x:7:7::/:/bin/sh\n");
-    assert_eq!(all["program/0/root/etc/passwd"].1, 0);
+    let archive = entries(&packed(&asked, &here).unwrap());
+    assert_eq!(content(&archive, "/etc/passwd"), "own:x:7:7::/:/bin/sh\n");
+    assert_eq!(archive["program/0/root/etc/passwd"].1, 0);
 }
 
 #[test]
@@ -232,9 +237,9 @@ fn a_place_outside_of_the_working_directory_leads_nowhere_else() {
     fs::write(here.join("data"), "data").unwrap();
     let files = vec!["data:/out/etc/data".into()];
     let asked = UserProgram { files, root: Some("root".into()), ..program(&["cat"]) };
-    let all = entries(&packed(&asked, &here).unwrap());
-    assert_eq!(content(&all, "/etc/data"), "data");
-    assert!(all.keys().all(|name| !name.contains("..")), "{:?}", all.keys());
+    let archive = entries(&packed(&asked, &here).unwrap());
+    assert_eq!(content(&archive, "/etc/data"), "data");
+    assert!(archive.keys().all(|name| !name.contains("..")), "{:?}", archive.keys());
 }
 
 #[test]
@@ -255,15 +260,19 @@ fn a_library_is_beside_the_file_that_a_link_leads_to() {
     gcc(&[&linked[..], &run_path].concat(), "int main(void) { return 0; }");
     symlink("../home/bin/program", here.join("links/program")).unwrap();
     let link = here.join("links/program").display().to_string();
-    let all = entries(&packed(&program(&[&link]), &here).unwrap());
-    assert!(all.keys().any(|name| name.ends_with("home/lib/libown.so")), "{:?}", all.keys());
+    let archive = entries(&packed(&program(&[&link]), &here).unwrap());
+    assert!(
+        archive.keys().any(|name| name.ends_with("home/lib/libown.so")),
+        "{:?}",
+        archive.keys()
+    );
 }
 
 #[test]
 fn a_java_and_a_perl_have_what_they_cannot_start_without() {
     let dir = scratch();
     let here = here(dir.path());
-    // As a Java is installed, wherever that is: a part of it is elsewhere.
+    // Laid out like a Java installation, a part of which is elsewhere.
     for path in ["java/bin", "java/lib/server", "java/conf", "etc"] {
         fs::create_dir_all(here.join(path)).unwrap();
     }
@@ -275,15 +284,15 @@ fn a_java_and_a_perl_have_what_they_cannot_start_without() {
     symlink("../../etc/jvm.cfg", here.join("java/lib/jvm.cfg")).unwrap();
     symlink("java/bin/java", here.join("link")).unwrap();
     let link = here.join("link").display().to_string();
-    let all = entries(&packed(&program(&[&link]), &here).unwrap());
-    let has = |name: &str| all.keys().any(|known| known.ends_with(name));
+    let archive = entries(&packed(&program(&[&link]), &here).unwrap());
+    let has = |name: &str| archive.keys().any(|known| known.ends_with(name));
     for name in ["server/libjvm.so", "lib/modules", "lib/jvm.cfg", "etc/jvm.cfg", "conf/logging"] {
-        assert!(has(name), "{name}: {:?}", all.keys());
+        assert!(has(name), "{name}: {:?}", archive.keys());
     }
     assert!(!has("lib/ct.sym"));
     if Path::new("/usr/lib/x86_64-linux-gnu/perl-base/strict.pm").is_file() {
-        let all = entries(&packed(&program(&["/usr/bin/perl"]), &here).unwrap());
-        assert!(all.keys().any(|name| name.ends_with("/perl-base/strict.pm")));
+        let archive = entries(&packed(&program(&["/usr/bin/perl"]), &here).unwrap());
+        assert!(archive.keys().any(|name| name.ends_with("/perl-base/strict.pm")));
     }
 }
 
@@ -299,11 +308,11 @@ fn files_that_were_traced_are_packed_without_a_second_run() {
     let outside = elsewhere.path().join("file").display().to_string();
     let traced = vec!["data".into(), "listed".into(), outside.clone()];
     let asked = UserProgram { trace_files: true, traced, ..program(&["cat"]) };
-    let all = entries(&packed(&asked, &here).unwrap());
-    assert_eq!(content(&all, "/work/data"), "data");
-    assert_eq!(content(&all, &outside), "outside");
-    assert!(all.contains_key("program/0/root/work/listed"));
-    assert!(!all.contains_key("program/0/root/work/listed/other"));
+    let archive = entries(&packed(&asked, &here).unwrap());
+    assert_eq!(content(&archive, "/work/data"), "data");
+    assert_eq!(content(&archive, &outside), "outside");
+    assert!(archive.contains_key("program/0/root/work/listed"));
+    assert!(!archive.contains_key("program/0/root/work/listed/other"));
 }
 
 #[test]
@@ -316,9 +325,9 @@ fn a_program_is_packed_alone_and_beside_what_all_guests_have() {
     let alone = |program: &UserProgram, beside, disk: Option<&Disk>| {
         pack_alone(program, (beside, disk), &here, 32 * MIB, &cache)
     };
-    let all = entries(&alone(&ls, 0, None).unwrap());
-    assert!(all.contains_key("program/0/words") && !all.contains_key("program/1"));
-    assert!(!all.keys().any(|name| name.ends_with("/work/half")));
+    let archive = entries(&alone(&ls, 0, None).unwrap());
+    assert!(archive.contains_key("program/0/words") && !archive.contains_key("program/1"));
+    assert!(!archive.keys().any(|name| name.ends_with("/work/half")));
     let beside = alone(&cat, 24 * MIB, None).unwrap_err().to_string();
     assert!(beside.contains("the files of the program exceed 32 MiB"), "{beside}");
     let (fs, options, device) = ("ext4".to_owned(), String::new(), BlockDevice::Brd);
@@ -345,16 +354,16 @@ fn pipes_are_refused_and_not_read() {
 fn a_python_has_its_modules() {
     let dir = scratch();
     let here = here(dir.path());
-    // As a Python is installed, wherever that is.
+    // Laid out like a Python installation.
     fs::create_dir_all(here.join("bin")).unwrap();
     fs::create_dir_all(here.join("lib/python3.99/json")).unwrap();
     fs::write(here.join("lib/python3.99/json/tool.py"), "pass").unwrap();
     fs::copy("/bin/sh", here.join("bin/python3.99")).unwrap();
     symlink("python3.99", here.join("bin/python3")).unwrap();
     let python = here.join("bin/python3").display().to_string();
-    let all = entries(&packed(&program(&[&python]), &here).unwrap());
-    assert!(all.keys().any(|name| name.ends_with("/lib/python3.99/json/tool.py")));
-    let link = all.iter().find(|(name, _)| name.ends_with("/bin/python3")).unwrap().1;
+    let archive = entries(&packed(&program(&[&python]), &here).unwrap());
+    assert!(archive.keys().any(|name| name.ends_with("/lib/python3.99/json/tool.py")));
+    let link = archive.iter().find(|(name, _)| name.ends_with("/bin/python3")).unwrap().1;
     assert_eq!((link.0, link.2.as_slice()), (0o120_777, b"python3.99".as_slice()));
 }
 
@@ -385,10 +394,10 @@ fn a_program_that_only_this_users_path_has_is_found_by_its_name() {
             .stdout,
         );
         let packed = open(&plan.key.programs, &cache()).unwrap();
-        let all = entries(&packed);
-        let link = &all["program/0/root/usr/local/bin/own-tool"].2;
+        let archive = entries(&packed);
+        let link = &archive["program/0/root/usr/local/bin/own-tool"].2;
         assert_eq!(*link, real.display().to_string().into_bytes(), "{command:?}");
-        assert!(!all.keys().any(|name| name.contains("shims")), "{:?}", all.keys());
+        assert!(!archive.keys().any(|name| name.contains("shims")), "{:?}", archive.keys());
     }
 }
 
@@ -403,11 +412,11 @@ fn what_is_in_a_directory_can_neither_lead_out_nor_do_harm() {
     fs::write(tree.join("two\nlines\u{1b}[2J"), "x").unwrap();
     let _socket = UnixListener::bind(tree.join("socket")).unwrap();
     let before = fs::read_dir(&tree).unwrap().count();
-    let all = entries(&packed(&program(&["sh", "tree"]), &here).unwrap());
-    let at = |name: &str| &all[&format!("program/0/root/work/tree/{name}")];
-    assert_eq!(at("out").2, b"/etc/shadow");
-    assert_eq!(at("two\nlines\u{1b}[2J").2, b"x");
-    assert!(!all.keys().any(|name| name.ends_with("/socket") || name.contains("loop/")));
+    let archive = entries(&packed(&program(&["sh", "tree"]), &here).unwrap());
+    let entry = |name: &str| &archive[&format!("program/0/root/work/tree/{name}")];
+    assert_eq!(entry("out").2, b"/etc/shadow");
+    assert_eq!(entry("two\nlines\u{1b}[2J").2, b"x");
+    assert!(!archive.keys().any(|name| name.ends_with("/socket") || name.contains("loop/")));
     assert_eq!(fs::read_dir(&tree).unwrap().count(), before);
     // Sizes are those that the files claim to have.
     fs::File::create(tree.join("sparse")).unwrap().set_len(1 << 40).unwrap();
@@ -444,13 +453,13 @@ fn a_link_that_is_named_is_the_file_and_a_wrapper_brings_what_it_starts() {
     fs::write(here.join("real"), "#!/bin/sh\n").unwrap();
     fs::set_permissions(here.join("real"), PermissionsExt::from_mode(0o755)).unwrap();
     symlink("real", here.join("link")).unwrap();
-    let all = entries(&packed(&program(&["./link", "link"]), &here).unwrap());
-    let (mode, _, content) = &all["program/0/root/work/link"];
+    let archive = entries(&packed(&program(&["./link", "link"]), &here).unwrap());
+    let (mode, _, content) = &archive["program/0/root/work/link"];
     assert_eq!((mode & 0o170_777, content.as_slice()), (0o100_755, &b"#!/bin/sh\n"[..]));
     let wrapped = program(&["nice", "-n", "5", "env", "A=1", "./real"]);
-    let all = entries(&packed(&wrapped, &here).unwrap());
-    let has = |name: &str| all.keys().any(|known| known.ends_with(name));
-    assert!(has("/bin/env") && has("work/real") && has("/dash"), "{:?}", all.keys());
+    let archive = entries(&packed(&wrapped, &here).unwrap());
+    let has = |name: &str| archive.keys().any(|known| known.ends_with(name));
+    assert!(has("/bin/env") && has("work/real") && has("/dash"), "{:?}", archive.keys());
 }
 
 // Programs of the user's that are refused before anything boots, and what files they are rows of.
@@ -512,9 +521,9 @@ fn what_is_missing_is_named_before_a_kernel_is_looked_for() {
         (&["-w", "program:bash"], "and none at all"),
         (&["--prepare", "true", "-w", "git-status"], "beside rows that are no programs"),
     ] {
-        let said = refused(&here, words);
-        assert!(said.contains(reason), "{words:?}: {said}");
-        assert!(!said.contains("/nonexistent/kernel"), "{said}");
+        let message = refused(&here, words);
+        assert!(message.contains(reason), "{words:?}: {message}");
+        assert!(!message.contains("/nonexistent/kernel"), "{message}");
     }
 }
 
@@ -568,7 +577,7 @@ fn a_traced_program_changes_no_setting_and_needs_no_processes_of_its_own() {
     let words = ["plan", "--same", "--kernel", KERNEL, "--layouts", "1", "--trace-files"];
     let words: Vec<&str> = words.iter().copied().chain(["--", "sh", "-c", text]).collect();
     run(ktax().current_dir(&here).args(&words)).exits(0);
-    // Where a part of /proc is hidden, the kernel lets nobody mount another.
+    // If a part of /proc is hidden, the kernel lets nobody mount another.
     let script = "mount --bind /dev/null /proc/meminfo && cd \"$1\" && shift && exec \"$@\"";
     let command = [here.to_str().unwrap(), env!("CARGO_BIN_EXE_ktax")];
     let command: Vec<&str> = command.into_iter().chain(words).collect();
@@ -581,12 +590,12 @@ fn a_missing_library_is_named() {
     let here = here(dir.path());
     // The C library's name in a copy of a program becomes that of one that nobody has.
     let mut bytes = fs::read("/bin/sh").unwrap();
-    let at = bytes.windows(10).position(|window| window == b"libc.so.6\0").unwrap();
-    bytes[at..at + 9].copy_from_slice(b"libX.so.6");
+    let offset = bytes.windows(10).position(|window| window == b"libc.so.6\0").unwrap();
+    bytes[offset..offset + 9].copy_from_slice(b"libX.so.6");
     fs::write(here.join("program"), bytes).unwrap();
     fs::set_permissions(here.join("program"), PermissionsExt::from_mode(0o755)).unwrap();
-    let said = refused(&here, &["--", "./program"]);
-    assert!(said.contains("needs the library libX.so.6"), "{said}");
+    let message = refused(&here, &["--", "./program"]);
+    assert!(message.contains("needs the library libX.so.6"), "{message}");
 }
 
 #[test]

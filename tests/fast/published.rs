@@ -23,7 +23,7 @@ fn figures_recompute_except_for_the_listed() {
 }
 
 fn deviations(tables: &Tables) -> Vec<String> {
-    let checks = all(tables);
+    let checks = all_checks(tables);
     let deviating = checks.iter().filter(|check| check.agreement() == Agreement::Deviates);
     deviating.map(|check| check.cells().join(", ")).collect()
 }
@@ -48,10 +48,10 @@ fn a_changed_figure_is_noticed() {
         assert!(after.len() > before.len(), "{table} {row:?} {column} {text}");
         assert!(before.iter().all(|old| after.contains(old)), "{table}: {after:?}");
     }
-    let of = |test| [("processors", "4"), ("test", test)];
-    let mended = deviations(&tables.with("lsm-2002", &of("null I/O"), "overhead", "2.2"));
+    let columns = |test| [("processors", "4"), ("test", test)];
+    let mended = deviations(&tables.with("lsm-2002", &columns("null I/O"), "overhead", "2.2"));
     assert_eq!(mended.len(), before.len() - 1);
-    let after = deviations(&tables.with("lsm-2002", &of("exec proc"), "overhead", "0.4"));
+    let after = deviations(&tables.with("lsm-2002", &columns("exec proc"), "overhead", "0.4"));
     let new: Vec<&String> = after.iter().filter(|line| !before.contains(line)).collect();
     let line = "lsm-2002, 4 processors, exec proc, overhead, 0.4, 0.1418, 0.0000…0.2839, 0.2582";
     assert_eq!(new, [line]);
@@ -61,7 +61,7 @@ fn a_changed_figure_is_noticed() {
 /// is exact no more.
 #[test]
 fn one_of_the_last_digit_is_noticed() {
-    let checks = all(&Tables::read());
+    let checks = all_checks(&Tables::read());
     for check in checks.iter().filter(|check| check.agreement() == Agreement::Exact) {
         for digits in [-1.0, 1.0] {
             assert_ne!(check.moved(digits).agreement(), Agreement::Exact, "{check:?}");
@@ -95,7 +95,7 @@ fn the_ten_runs_are_sorted_and_the_printed_one_is_among_them() {
     assert!(cycles.contains(&printed.value("change")));
 }
 
-/// Of more than three durations a standard deviation does not recompute; it can still be too large.
+/// More than three durations have no recomputable standard deviation; it can still be too large.
 #[test]
 fn no_standard_deviation_is_larger_than_its_row_allows() {
     for row in Tables::read().rows("exit-timing-2008-exits") {
@@ -112,15 +112,16 @@ fn the_fork_tables_grow_as_their_author_says() {
     let tables = Tables::read();
     let grown = |kernel: &str| -> Fit {
         let rows = tables.rows("page-tables-2002-fork").iter();
-        let of = rows.filter(|row| row.text("kernel") == kernel && row.has("seconds"));
+        let matching = rows.filter(|row| row.text("kernel") == kernel && row.has("seconds"));
         let points: Vec<(f64, f64)> =
-            of.map(|row| (row.value("pages"), row.value("seconds"))).collect();
+            matching.map(|row| (row.value("pages"), row.value("seconds"))).collect();
         // The first row, without extra pages, is the overhead that the others are printed without.
         let overhead = points[0].1;
-        let whole: Vec<_> = points[1..].iter().map(|(pages, s)| (*pages, s + overhead)).collect();
-        fit(&Curve { base: overhead, points: whole }, &[]).unwrap()
+        let with_overhead: Vec<_> =
+            points[1..].iter().map(|(pages, s)| (*pages, s + overhead)).collect();
+        fit(&Curve { base: overhead, points: with_overhead }, &[]).unwrap()
     };
-    let said = |kernel: &str| {
+    let growth = |kernel: &str| {
         let (order, power) = (grown(kernel).order("pages"), grown(kernel).power.unwrap());
         // Plus zero: no "-0.00".
         let [exponent, low, high] = [power.exponent, power.low, power.high]
@@ -128,15 +129,15 @@ fn the_fork_tables_grow_as_their_author_says() {
         (order, format!("{exponent:.2} ({low:.2}…{high:.2})"))
     };
     let pair = |order: &str, exponent: &str| (order.to_owned(), exponent.to_owned());
-    assert_eq!(said("2.4.19"), pair("O(pages)", "1.21 (1.12…1.30)"));
-    assert_eq!(said("2.5.40"), pair("O(pages)", "1.14 (1.07…1.20)"));
-    assert_eq!(said("2.5.41-mm2"), pair("O(1)", "0.01 (0.00…0.01)"));
+    assert_eq!(growth("2.4.19"), pair("O(pages)", "1.21 (1.12…1.30)"));
+    assert_eq!(growth("2.5.40"), pair("O(pages)", "1.14 (1.07…1.20)"));
+    assert_eq!(growth("2.5.41-mm2"), pair("O(1)", "0.01 (0.00…0.01)"));
     assert_eq!(grown("2.5.41-mm2").growth, GrowthClass::Constant);
 }
 
 // The figures of the five documents: `tests/data/published/*.csv`.
 
-/// Where the figures are.
+/// Directory of the figures.
 pub fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/published")
 }
@@ -181,7 +182,7 @@ pub struct Tables(BTreeMap<String, Vec<Row>>);
 impl Tables {
     pub fn read() -> Tables {
         let files = std::fs::read_dir(directory()).unwrap().map(|entry| entry.unwrap().path());
-        let csv = files.filter(|path| path.extension().is_some_and(|is| is == "csv"));
+        let csv = files.filter(|path| path.extension().is_some_and(|extension| extension == "csv"));
         let named = csv
             .map(|path| (path.file_stem().unwrap().to_str().unwrap().to_owned(), read_rows(&path)));
         Tables(named.collect())
@@ -203,8 +204,8 @@ impl Tables {
 
     /// A copy with another text in one place.
     pub fn with(&self, table: &str, wanted: &[(&str, &str)], column: &str, text: &str) -> Tables {
-        let (mut changed, at) = (self.clone(), self.position(table, wanted));
-        let row = &mut changed.0.get_mut(table).unwrap()[at];
+        let (mut changed, index) = (self.clone(), self.position(table, wanted));
+        let row = &mut changed.0.get_mut(table).unwrap()[index];
         assert!(row.0.insert(column.to_owned(), text.to_owned()).is_some(), "no {column}");
         changed
     }
@@ -212,7 +213,7 @@ impl Tables {
     fn position(&self, table: &str, wanted: &[(&str, &str)]) -> usize {
         let fits = |row: &Row| wanted.iter().all(|(column, text)| row.text(column) == *text);
         let rows = self.rows(table).iter().enumerate();
-        let found: Vec<usize> = rows.filter(|(_, row)| fits(row)).map(|(at, _)| at).collect();
+        let found: Vec<usize> = rows.filter(|(_, row)| fits(row)).map(|(index, _)| index).collect();
         assert_eq!(found.len(), 1, "{table} {wanted:?}");
         found[0]
     }
@@ -233,7 +234,7 @@ pub const JOBS_PER_USER: f64 = 104.0;
 pub const PROCESSES: f64 = 1000.0;
 
 /// Every derived figure of the five documents.
-pub fn all(tables: &Tables) -> Vec<Check> {
+pub fn all_checks(tables: &Tables) -> Vec<Check> {
     let mut checks = paravirt_2009(tables);
     checks.extend(lsm_2002(tables));
     checks.extend(exit_timing_2008(tables));
@@ -278,9 +279,9 @@ fn exit_timing_2008(tables: &Tables) -> Vec<Check> {
     let totals = tables.rows("exit-timing-2008-totals").iter();
     totals
         .flat_map(|total| {
-            let all = tables.rows("exit-timing-2008-exits").iter();
+            let exit_rows = tables.rows("exit-timing-2008-exits").iter();
             let rows: Vec<&Row> =
-                all.filter(|row| row.text("table") == total.text("table")).collect();
+                exit_rows.filter(|row| row.text("table") == total.text("table")).collect();
             rows.iter()
                 .flat_map(|row| exits(row, total))
                 .chain(sums(&rows, total))
@@ -343,9 +344,10 @@ fn qspinlock_2015(tables: &Tables) -> Vec<Check> {
     rows.flat_map(|row| {
         let (driver, governor) = (row.text("driver"), row.text("governor"));
         let name = format!("{driver}, {governor}, {} users", row.text("users"));
-        let change = |column: &str, of: &str| {
+        let change = |column: &str, figure: &str| {
             let place = ("qspinlock-2015", name.as_str(), column);
-            let inputs = [row.rounded(&format!("base_{of}")), row.rounded(&format!("change_{of}"))];
+            let inputs =
+                [row.rounded(&format!("base_{figure}")), row.rounded(&format!("change_{figure}"))];
             Check::new(place, row.rounded(column), &inputs, |x| percent_change(x[0], x[1]))
         };
         let mut checks = vec![jpm(row, &name, "base"), jpm(row, &name, "change")];
@@ -378,8 +380,9 @@ fn profile(tables: &Tables) -> Vec<Check> {
     let rest = rows.iter().filter(|row| row.text("caller") == "[...]");
     rest.map(|rest| {
         let same = |row: &&Row| {
-            let of = ["kernel", "function"].map(|column| row.text(column) == rest.text(column));
-            of == [true, true] && row.has("caller") && row.text("caller") != "[...]"
+            let are_equal =
+                ["kernel", "function"].map(|column| row.text(column) == rest.text(column));
+            are_equal == [true, true] && row.has("caller") && row.text("caller") != "[...]"
         };
         let callers: Vec<Figure> =
             rows.iter().filter(same).map(|row| row.rounded("percent")).collect();
@@ -445,9 +448,9 @@ impl Figure {
         Figure::between(text, 0.0, 0.999_999)
     }
 
-    /// What figures add up to.
+    /// Sum of figures.
     pub fn sum(figures: &[Figure]) -> Figure {
-        let sum = |of: fn(&Figure) -> f64| figures.iter().map(of).sum::<f64>();
+        let sum = |value: fn(&Figure) -> f64| figures.iter().map(value).sum::<f64>();
         let value = sum(|figure| figure.value);
         let (low, high) = (sum(|figure| figure.low), sum(|figure| figure.high));
         Figure { text: value.to_string(), value, low, high }
@@ -624,7 +627,7 @@ digit either way; an average of the two tables that cut theirs stands for a unit
 
 /// The golden file: how many figures there are, how many recompute, and those that do not.
 pub fn list(tables: &Tables) -> String {
-    let mut checks = all(tables);
+    let mut checks = all_checks(tables);
     checks.sort_by_key(|check| check.document.clone());
     let mut text = format!("{PURPOSE}\n");
     let sizes = tables.iter().map(|(table, rows)| {
@@ -634,10 +637,11 @@ pub fn list(tables: &Tables) -> String {
     text += &aligned(&["table", "rows", "figures"], sizes.collect());
     text += &format!("\n{TERMS}\n");
     let counts = DOCUMENTS.map(|document| {
-        let of = || checks.iter().filter(|check| check.document == document);
-        let agree = |how| of().filter(|check| check.agreement() == how).count();
+        let checks_of = || checks.iter().filter(|check| check.document == document);
+        let agree = |how| checks_of().filter(|check| check.agreement() == how).count();
         let each = [Agreement::Exact, Agreement::Rounding, Agreement::Deviates].map(agree);
-        let counts = [of().count(), each[0], each[1], each[2]].map(|count| count.to_string());
+        let counts =
+            [checks_of().count(), each[0], each[1], each[2]].map(|count| count.to_string());
         [&[document.to_owned()], &counts[..]].concat()
     });
     let header = ["document", "derived", "exact", "rounding", "deviate"];
@@ -664,7 +668,7 @@ fn aligned(header: &[&str], mut lines: Vec<Vec<String>>) -> String {
     text
 }
 
-// What the documents say in words about their figures.
+// Statements of the documents about their figures.
 
 /// The figures that a statement is about, and what it makes of them.
 type Meaning = (Vec<Figure>, fn(&[f64]) -> f64);

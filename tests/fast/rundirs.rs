@@ -89,7 +89,7 @@ fn a_directory_has_the_method_of_its_plan_and_no_other() {
         let good = read_plan(&root);
         let of_method = good["method"][name].clone();
         assert!(of_method.is_object(), "{good}");
-        // What one method needs is no plan of another, and a plan has one method.
+        // Keys of one method make no plan of another, and a plan has one method.
         for other in ["counts", "times", "guests", "magic"] {
             let mut bad = good.clone();
             bad["method"] = serde_json::json!({ other: of_method });
@@ -122,16 +122,16 @@ fn a_directory_of_another_format_is_refused_with_what_to_do() {
             let mut other = good.clone();
             other["format"] = format.into();
             write_plan(&root, &other);
-            let said = format!(
+            let message = format!(
                 "{} has format {format}, and this ktax reads format {FORMAT}; plan again with this \
                  version of ktax, in a new directory",
                 root.join("plan.json").display()
             );
-            assert_eq!(AnyRunDir::open(&root).unwrap_err().to_string(), said);
+            assert_eq!(AnyRunDir::open(&root).unwrap_err().to_string(), message);
             for command in ["run", "analyse", "report"] {
                 let ran = run(ktax().arg(command).arg(&root));
                 assert_eq!(ran.status, 2, "{command} {name}: {}", ran.stderr);
-                assert_eq!(ran.stderr, format!("ktax: {said}\n"), "{command} {name}");
+                assert_eq!(ran.stderr, format!("ktax: {message}\n"), "{command} {name}");
             }
         }
         write_plan(&root, &good);
@@ -140,28 +140,28 @@ fn a_directory_of_another_format_is_refused_with_what_to_do() {
         fs::write(root.join("comparison.json"), "{\"format\": 1, \"rows\": []}").unwrap();
         let ran = run(ktax().arg("report").arg(&root));
         assert_eq!(ran.status, 2, "{name}: {}", ran.stderr);
-        let said = format!(
+        let message = format!(
             "ktax: cannot read {}: it has format 1, and this ktax reads format {FORMAT}; make it \
              again with `ktax analyse {}`\n",
             root.join("comparison.json").display(),
             root.display()
         );
-        assert_eq!(ran.stderr, said, "{name}");
+        assert_eq!(ran.stderr, message, "{name}");
     }
 }
 
 #[test]
 fn a_plan_as_an_earlier_ktax_wrote_it_is_refused_with_what_to_do() {
     let dir = scratch();
-    // Of counts and of times: a format was not always the first thing that differed.
+    // Plans of counts and of times: a format was not always the first thing that differed.
     for text in [
         "{\"format\": 1, \"title\": \"t\", \"key\": {}, \"seed\": 1, \"workloads\": []}",
         "{\"format\": 1, \"engine\": \"host\", \"title\": \"t\", \"headline\": []}",
     ] {
         fs::write(dir.path().join("plan.json"), text).unwrap();
         let ran = run(ktax().arg("run").arg(dir.path())).exits(2);
-        let said = format!("has format 1, and this ktax reads format {FORMAT}; plan again with");
-        ran.says(&said);
+        let message = format!("has format 1, and this ktax reads format {FORMAT}; plan again with");
+        ran.says(&message);
     }
 }
 
@@ -175,12 +175,12 @@ fn a_plan_for_another_qemu_is_not_resumed() {
         let root = dir.path().join(name);
         AnyRunDir::create(&root, plan.clone()).unwrap();
         let ran = run(ktax().arg("run").arg(&root).arg("--qemu").arg(&qemu));
-        let said = format!(
+        let message = format!(
             "ktax: {} was planned for QEMU 7.2 and the ktax of that time, and this is QEMU 99.1: \
              counts would not compare; plan again in a new directory\n",
             root.display()
         );
-        assert_eq!((ran.status, ran.stderr), (2, said), "{name}");
+        assert_eq!((ran.status, ran.stderr), (2, message), "{name}");
     }
 }
 
@@ -235,7 +235,7 @@ fn what_a_killed_writer_of_pairs_leaves_behind_goes_away() {
     let times = RunDir::create(&dir.path().join("run"), timed::plan()).unwrap();
     let _lock = times.lock().unwrap();
     times.prepare_pairs().unwrap();
-    let left = ["", "pairs", "blocks"].map(|at| times.root().join(at).join(".new-left"));
+    let left = ["", "pairs", "blocks"].map(|folder| times.root().join(folder).join(".new-left"));
     left.iter().for_each(|path| fs::write(path, "half").unwrap());
     drop(_lock);
     let again = open_times(times.root()).unwrap();
@@ -266,7 +266,7 @@ fn a_plan_of_guests_that_points_outside_itself_is_refused() {
     planted(&|plan| plan["host_kernel"]["source"] = "\u{1b}[31m".into());
     planted(&|plan| plan["base"]["kernel"]["sha256"] = "".into());
     planted(&|plan| plan["base"]["kernel"]["source"] = "\u{1b}[31m".into());
-    // What an experiment's file may not ask for: 64 GiB, no CPU, no operation, no such host.
+    // Values that an experiment may not ask for: 64 GiB, no CPU, no operation, an unknown host.
     for mib in [63, 3073, 65_536, 4_000_000] {
         planted(&|plan| plan["change"]["subject"]["memory_mib"] = mib.into());
     }

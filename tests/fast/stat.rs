@@ -69,13 +69,13 @@ fn known_work_of_children_is_counted() {
         return;
     }
     let dir = scratch();
-    let (program, said) = (work(dir.path()), dir.path().join("said").display().to_string());
+    let (program, file) = (work(dir.path()), dir.path().join("said").display().to_string());
     let (children, pages, sleeps, moves) = (3.0, 4000.0, 200.0, 50.0);
-    let counted = table(&["--", &program, &said, "3", "4000", "200", "50"]);
-    let said = fs::read_to_string(&said).unwrap();
-    let said: Vec<f64> = said.split_whitespace().map(|word| word.parse().unwrap()).collect();
-    let [minor, major, switches] = said[..] else { panic!("{said:?}") };
-    assert!(minor >= children * pages && switches >= children * sleeps, "{said:?}");
+    let counted = table(&["--", &program, &file, "3", "4000", "200", "50"]);
+    let text = fs::read_to_string(&file).unwrap();
+    let numbers: Vec<f64> = text.split_whitespace().map(|word| word.parse().unwrap()).collect();
+    let [minor, major, switches] = numbers[..] else { panic!("{numbers:?}") };
+    assert!(minor >= children * pages && switches >= children * sleeps, "{numbers:?}");
     // Beside what the children did there are the parent's start and end.
     for (name, least, slack) in [
         ("minor-faults", minor, 200.0),
@@ -94,7 +94,7 @@ fn known_work_of_children_is_counted() {
     }
     let task_clock = value(&counted, "task-clock");
     assert!(task_clock >= children * LEAST_OF_A_CHILD_NS, "{task_clock}");
-    // Of a quota, all CPUs may use up their share at once.
+    // All CPUs may use up their share of a quota at once.
     let cpus = sched_getaffinity(None).unwrap().count();
     assert!(value(&counted, "elapsed") >= task_clock / f64::from(cpus));
 }
@@ -103,9 +103,9 @@ fn known_work_of_children_is_counted() {
 fn every_counter_has_a_value_or_a_reason_and_a_next_step() {
     let counted = table(&["--", "true"]);
     let names: Vec<&str> = counted.rows.iter().map(|row| row.counter.as_str()).collect();
-    let all: Vec<&str> =
+    let counters: Vec<&str> =
         STAT_COUNTERS.iter().chain([&ELAPSED]).map(|counter| counter.name).collect();
-    assert_eq!(names, all);
+    assert_eq!(names, counters);
     for row in &counted.rows {
         let reason = row.uncounted.as_deref().unwrap_or_default();
         assert_eq!(row.repeats.len(), usize::from(row.uncounted.is_none()), "{row:?}");
@@ -129,9 +129,9 @@ fn every_counter_has_a_value_or_a_reason_and_a_next_step() {
 #[test]
 fn who_may_not_count_is_told_what_to_type() {
     let is_strict = (2..4).contains(&paranoid());
-    let said = format!("kernel.perf_event_paranoid is {} and not 2 or 3", paranoid());
+    let reason = format!("kernel.perf_event_paranoid is {} and not 2 or 3", paranoid());
     if !require(Need::Root, getuid().is_root(), "only root can become another user")
-        || !require(Need::Paranoid, is_strict, said)
+        || !require(Need::Paranoid, is_strict, reason)
     {
         return;
     }
@@ -246,7 +246,7 @@ fn what_cannot_be_started_is_a_mistake_of_the_command_line() {
     let dir = scratch();
     let text = dir.path().join("text").display().to_string();
     fs::write(&text, "no program").unwrap();
-    // One that may be executed and cannot: not taken for a command with that exit status.
+    // An executable file that cannot run is not taken for a command with that exit status.
     let script = dir.path().join("script").display().to_string();
     fs::write(&script, "#!/no/such/interpreter\n").unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();

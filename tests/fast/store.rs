@@ -15,7 +15,7 @@ use ktax::store::{Group, Kept, Store, StoreError, encode_measurement, groups, me
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::common::mounts::{in_namespace, may_mount};
-use crate::common::{Ran, ktax, own, run, scratch};
+use crate::common::{Ran, isolate, ktax, run, scratch};
 use crate::fake::timed;
 use crate::golden::cases::{self, Line, Made};
 
@@ -43,15 +43,16 @@ fn measured_dir(root: &Path) -> RunDir<CountsPlan> {
     cases::run_dir(root, "What is kept", 5, ROWS)
 }
 
-fn all(dir: &RunDir<CountsPlan>) -> Vec<(Group, Option<Measurement>)> {
-    let of = |group: Group| (group.clone(), measured(dir, &group).unwrap());
-    groups(dir.plan()).into_iter().map(of).collect()
+fn groups_of(dir: &RunDir<CountsPlan>) -> Vec<(Group, Option<Measurement>)> {
+    let with_measurement = |group: Group| (group.clone(), measured(dir, &group).unwrap());
+    groups(dir.plan()).into_iter().map(with_measurement).collect()
 }
 
 /// A store with what a directory has measured, and how much that is.
 fn filled(root: PathBuf, dir: &RunDir<CountsPlan>) -> (Store, usize) {
     let store = Store::new(root);
-    let measurements: Vec<Measurement> = all(dir).into_iter().filter_map(|(_, it)| it).collect();
+    let measurements: Vec<Measurement> =
+        groups_of(dir).into_iter().filter_map(|(_, measurement)| measurement).collect();
     for measurement in &measurements {
         assert_eq!(store.put(measurement).unwrap(), Kept::New);
         assert_eq!(store.put(measurement).unwrap(), Kept::Same);
@@ -68,9 +69,9 @@ fn command(words: &[&str], store: &Path) -> Ran {
 fn what_was_measured_comes_out_again_to_the_byte_and_failures_are_not_kept() {
     let dir = scratch();
     let first = measured_dir(&dir.path().join("first"));
-    let (store, kept) = filled(dir.path().join("store"), &first);
-    // Of three rows on two sides one failed.
-    assert_eq!((kept, store.objects().unwrap().len()), (5, 5));
+    let (store, count) = filled(dir.path().join("store"), &first);
+    // One of three rows failed on one of two sides.
+    assert_eq!((count, store.objects().unwrap().len()), (5, 5));
     let again = RunDir::create(&dir.path().join("again"), first.plan().clone()).unwrap();
     let _lock = again.lock().unwrap();
     for group in groups(again.plan()) {
@@ -80,7 +81,7 @@ fn what_was_measured_comes_out_again_to_the_byte_and_failures_are_not_kept() {
             assert!(group.is_begun(&again).unwrap());
         }
     }
-    for (group, measurement) in all(&first) {
+    for (group, measurement) in groups_of(&first) {
         assert!(measured(&again, &group).unwrap() == measurement, "{}", group.row());
     }
 }
@@ -90,55 +91,55 @@ fn whatever_a_count_may_depend_on_is_another_measurement() {
     let dir = scratch();
     let first = measured_dir(&dir.path().join("run"));
     let (store, _) = filled(dir.path().join("store"), &first);
-    let of = groups(first.plan()).remove(0).of;
-    assert!(store.get(&of).unwrap().is_some());
+    let measurand = groups(first.plan()).remove(0).of;
+    assert!(store.get(&measurand).unwrap().is_some());
     type Edit = fn(&mut ktax::model::Measurand);
     let edits: [Edit; 11] = [
-        |of| of.kernel_sha256 = "cd".repeat(32),
-        |of| of.boot_line.push_str(" quiet"),
-        |of| of.machine.memory_mib += 1,
-        |of| of.key.qemu.push('x'),
-        |of| of.key.guest = "8".repeat(64),
-        |of| of.key.machine.cpu = "qemu64".into(),
-        |of| of.workload.ops += 1,
-        |of| of.workload.params = [("pages".into(), 1)].into(),
-        |of| of.layouts[0].seed += 1,
-        |of| of.layouts.truncate(4),
-        |of| of.layouts.swap(0, 1),
+        |measurand| measurand.kernel_sha256 = "cd".repeat(32),
+        |measurand| measurand.boot_line.push_str(" quiet"),
+        |measurand| measurand.machine.memory_mib += 1,
+        |measurand| measurand.key.qemu.push('x'),
+        |measurand| measurand.key.guest = "8".repeat(64),
+        |measurand| measurand.key.machine.cpu = "qemu64".into(),
+        |measurand| measurand.workload.ops += 1,
+        |measurand| measurand.workload.params = [("pages".into(), 1)].into(),
+        |measurand| measurand.layouts[0].seed += 1,
+        |measurand| measurand.layouts.truncate(4),
+        |measurand| measurand.layouts.swap(0, 1),
     ];
-    for (at, edit) in edits.iter().enumerate() {
-        let mut other = of.clone();
+    for (index, edit) in edits.iter().enumerate() {
+        let mut other = measurand.clone();
         edit(&mut other);
-        assert!(store.get(&other).unwrap().is_none(), "edit {at}");
+        assert!(store.get(&other).unwrap().is_none(), "edit {index}");
     }
 }
 
 #[test]
 fn no_byte_of_an_object_changes_unseen() {
     let dir = scratch();
-    let (store, kept) = filled(dir.path().join("store"), &measured_dir(&dir.path().join("run")));
+    let (store, count) = filled(dir.path().join("store"), &measured_dir(&dir.path().join("run")));
     let objects = store.objects().unwrap();
-    let (path, whole) = (&objects[0], fs::read(&objects[0]).unwrap());
-    for at in 0..whole.len() {
-        let mut bytes = whole.clone();
-        bytes[at] ^= 1 << (at % 8);
+    let (path, content) = (&objects[0], fs::read(&objects[0]).unwrap());
+    for index in 0..content.len() {
+        let mut bytes = content.clone();
+        bytes[index] ^= 1 << (index % 8);
         fs::write(path, &bytes).unwrap();
-        assert!(matches!(store.read(path), Err(StoreError::Damaged { .. })), "byte {at}");
+        assert!(matches!(store.read(path), Err(StoreError::Damaged { .. })), "byte {index}");
     }
-    for length in [0, 1, whole.len() / 2, whole.len() - 1] {
-        fs::write(path, &whole[..length]).unwrap();
+    for length in [0, 1, content.len() / 2, content.len() - 1] {
+        fs::write(path, &content[..length]).unwrap();
         assert!(matches!(store.read(path), Err(StoreError::Damaged { .. })), "{length} bytes");
     }
-    // Also a sound object under the name of another.
+    // A sound object under another name is damaged, too.
     fs::write(path, fs::read(&objects[1]).unwrap()).unwrap();
     let ran = command(&["fsck"], store.root()).exits(1);
     let name = path.file_name().unwrap().to_str().unwrap();
-    assert!(ran.stdout.contains(&format!("{} sound, 1 damaged", kept - 1)), "{}", ran.stdout);
+    assert!(ran.stdout.contains(&format!("{} sound, 1 damaged", count - 1)), "{}", ran.stdout);
     assert!(ran.stdout.contains(&format!("quarantine/1-{name}")), "{}", ran.stdout);
     // Nothing else is lost, and it can be kept again.
     let ran = command(&["import", dir.path().join("run").to_str().unwrap()], store.root());
     assert_eq!((ran.status, ran.stdout.as_str()), (0, "kept 1 new measurement\n"));
-    assert_eq!(command(&["fsck"], store.root()).stdout, format!("{kept} sound, 0 damaged\n"));
+    assert_eq!(command(&["fsck"], store.root()).stdout, format!("{count} sound, 0 damaged\n"));
     let ran = command(&["gc", "--json"], store.root());
     assert!(ran.stdout.contains("quarantine/1-"), "{}", ran.stdout);
     assert!(!store.root().join("quarantine").join(format!("1-{name}")).exists());
@@ -154,8 +155,8 @@ fn an_object_is_gzip_for_everyone() {
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
     let read: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     let expected = store.read(object).unwrap();
-    let of = serde_json::to_value(&expected.of).unwrap();
-    assert_eq!(read["measurement"]["of"], of);
+    let saved = serde_json::to_value(&expected.of).unwrap();
+    assert_eq!(read["measurement"]["of"], saved);
     // A function's line has the numbers of all layouts.
     let lines = read["profiles"]["lines"].as_array().unwrap();
     let line = lines.iter().position(|line| line.to_string().contains("entry_SYSCALL_64")).unwrap();
@@ -167,7 +168,7 @@ fn other_counts_of_one_measurement_are_a_failure_that_names_both() {
     let dir = scratch();
     let root = dir.path().join("run");
     let run_dir = measured_dir(&root);
-    let (store, kept) = filled(dir.path().join("store"), &run_dir);
+    let (store, count) = filled(dir.path().join("store"), &run_dir);
     let step = &run_dir.plan().method.steps[0];
     let run: Run = run_dir.run(step, "getppid").unwrap().unwrap();
     let Outcome::Measured(sample) = run.outcome else { panic!() };
@@ -180,17 +181,17 @@ fn other_counts_of_one_measurement_are_a_failure_that_names_both() {
     }
     // Nobody knows which is right: nothing was changed, however often it is tried.
     assert_eq!(command(&["import", root.to_str().unwrap()], store.root()).status, 1);
-    assert_eq!(store.objects().unwrap().len(), kept);
+    assert_eq!(store.objects().unwrap().len(), count);
     assert!(!store.root().join("quarantine").exists());
 }
 
 #[test]
 fn a_store_is_copied_and_a_second_time_nothing_is_new() {
     let dir = scratch();
-    let (store, kept) = filled(dir.path().join("store"), &measured_dir(&dir.path().join("run")));
+    let (store, count) = filled(dir.path().join("store"), &measured_dir(&dir.path().join("run")));
     let other = dir.path().join("other");
     let export = |to: &Path| command(&["export", to.to_str().unwrap()], store.root()).stdout;
-    assert_eq!(export(&other), format!("copied {kept} new measurements\n"));
+    assert_eq!(export(&other), format!("copied {count} new measurements\n"));
     assert_eq!(export(&other), "copied 0 new measurements\n");
     let objects = |store: &Store| -> Vec<Vec<u8>> {
         store.objects().unwrap().iter().map(|path| fs::read(path).unwrap()).collect()
@@ -198,9 +199,9 @@ fn a_store_is_copied_and_a_second_time_nothing_is_new() {
     assert!(objects(&Store::new(other.clone())) == objects(&store));
     let third = dir.path().join("third");
     let ran = command(&["import", other.to_str().unwrap()], &third);
-    assert_eq!(ran.stdout, format!("kept {kept} new measurements\n"));
+    assert_eq!(ran.stdout, format!("kept {count} new measurements\n"));
     let ran = command(&["du"], &third);
-    assert!(ran.stdout.contains(&format!("third: {kept} measurements in ")), "{}", ran.stdout);
+    assert!(ran.stdout.contains(&format!("third: {count} measurements in ")), "{}", ran.stdout);
     assert!(ran.stdout.ends_with(" KiB, 0 results in 0 bytes\n"), "{}", ran.stdout);
 }
 
@@ -224,7 +225,7 @@ fn what_ktax_did_not_set_aside_stays() {
     let (store, _) = filled(dir.path().join("store"), &measured_dir(&dir.path().join("run")));
     let object = store.objects().unwrap().remove(0);
     let aside = store.move_aside(&object).unwrap();
-    // Who comes second moves nothing.
+    // The second process moves nothing.
     assert_eq!(store.move_aside(&object).unwrap(), aside);
     let quarantine = store.root().join("quarantine");
     assert_eq!(fs::read_dir(&quarantine).unwrap().count(), 1);
@@ -241,7 +242,7 @@ fn what_ktax_did_not_set_aside_stays() {
 #[test]
 fn what_cannot_be_moved_is_named_and_a_file_without_end_is_damaged() {
     let dir = scratch();
-    let (store, kept) = filled(dir.path().join("store"), &measured_dir(&dir.path().join("run")));
+    let (store, count) = filled(dir.path().join("store"), &measured_dir(&dir.path().join("run")));
     let objects = store.objects().unwrap();
     fs::remove_file(&objects[0]).unwrap();
     fs::File::create(&objects[0]).unwrap().set_len(3 << 30).unwrap();
@@ -249,10 +250,10 @@ fn what_cannot_be_moved_is_named_and_a_file_without_end_is_damaged() {
     fs::write(&quarantine, "in the way").unwrap();
     let named = objects[0].to_str().unwrap();
     let ran = command(&["fsck"], store.root()).exits(1);
-    assert!(ran.stdout.starts_with(&format!("{} sound, 0 damaged\n{named}", kept - 1)), "{ran:?}");
+    assert!(ran.stdout.starts_with(&format!("{} sound, 0 damaged\n{named}", count - 1)), "{ran:?}");
     fs::remove_file(&quarantine).unwrap();
-    let said = command(&["fsck"], store.root()).stdout;
-    assert!(said.starts_with(&format!("{} sound, 1 damaged\n", kept - 1)), "{said}");
+    let stdout = command(&["fsck"], store.root()).stdout;
+    assert!(stdout.starts_with(&format!("{} sound, 1 damaged\n", count - 1)), "{stdout}");
 }
 
 /// A path has bytes that are no text.
@@ -268,19 +269,19 @@ fn any_path_can_be_a_store() {
     assert_eq!(run(ktax().args(["cache", "du", "--json", "--cache"]).arg(&root)).status, 0);
 }
 
-/// What was made together has one time: its order is that of its names.
+/// Results that were made together have one time; their order is that of their names.
 #[test]
 fn results_that_were_made_together_are_kept_together() {
     let dir = scratch();
-    let saved = |at: usize| {
-        let root = dir.path().join(format!("run-{at}"));
-        cases::run_dir(&root, &format!("title {at}"), 5, &ROWS[..1]);
+    let saved = |index: usize| {
+        let root = dir.path().join(format!("run-{index}"));
+        cases::run_dir(&root, &format!("title {index}"), 5, &ROWS[..1]);
         run(ktax().arg("analyse").arg(&root));
         ktax::flow::saved(&[root]).unwrap().remove(0)
     };
-    let all: Vec<_> = (0..4).map(saved).collect();
+    let results: Vec<_> = (0..4).map(saved).collect();
     let store = Store::new(dir.path().join("store"));
-    store.put_results(all).unwrap();
+    store.put_results(results).unwrap();
     let times: Vec<_> = store.results().unwrap().iter().map(|path| modified(path)).collect();
     assert!(times.len() == 4 && times.iter().all(|time| *time == times[0]), "{times:?}");
 }
@@ -300,8 +301,8 @@ fn sixteen_writers_of_which_a_hundred_are_killed_lose_nothing() {
     let dir = scratch();
     let root = dir.path().join("run");
     let run_dir = measured_dir(&root);
-    let (expected, kept) = filled(dir.path().join("expected"), &run_dir);
-    assert_eq!(kept, 2 * ROWS.len() - 1);
+    let (expected, count) = filled(dir.path().join("expected"), &run_dir);
+    assert_eq!(count, 2 * ROWS.len() - 1);
     let store = Store::new(dir.path().join("store"));
     let import = || {
         let mut command = ktax();
@@ -312,15 +313,15 @@ fn sixteen_writers_of_which_a_hundred_are_killed_lose_nothing() {
     while killed < KILLED {
         let mut writers: Vec<_> = (0..WRITERS).map(|_| import()).collect();
         // Each after another number of looks, so that some have begun and some are done.
-        for (at, writer) in writers.iter_mut().enumerate() {
-            let mut looks = at * 40;
+        for (index, writer) in writers.iter_mut().enumerate() {
+            let mut looks = index * 40;
             while looks > 0 && writer.try_wait().unwrap().is_none() {
                 looks -= 1;
             }
             writer.kill().unwrap();
             killed += usize::from(!writer.wait().unwrap().success());
         }
-        // Whatever is there is whole.
+        // Every file is complete.
         for object in store.objects().unwrap() {
             store.read(&object).unwrap();
         }
@@ -330,7 +331,7 @@ fn sixteen_writers_of_which_a_hundred_are_killed_lose_nothing() {
         store.objects().unwrap().iter().map(|path| std::fs::read(path).unwrap()).collect()
     };
     assert!(bytes(&store) == bytes(&expected));
-    // What the killed ones left is removed once nobody can be writing it, and nothing else.
+    // Unfinished files are removed once nobody can be writing them, and nothing else is.
     assert!(command(&["gc"], store.root()).stdout.starts_with("removed 0 files"));
     for file in unfinished(&store) {
         std::fs::File::open(file).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
@@ -357,9 +358,9 @@ fn a_full_disk_is_said_and_the_store_is_as_before() {
     }
     let dir = scratch();
     let root = dir.path().join("run");
-    let (store, kept) = filled(dir.path().join("store"), &measured_dir(&root));
+    let (store, count) = filled(dir.path().join("store"), &measured_dir(&root));
     // From no room for a directory to room for all but one: each writing step meets the full disk.
-    for pages in 1..=2 * kept {
+    for pages in 1..=2 * count {
         let script = "mount -t tmpfs -o size=$4 none /mnt && mkdir -p /mnt/store && \
                       \"$1\" store import \"$2\" --store /mnt/store; echo status $?; \
                       \"$1\" store fsck --store /mnt/store";
@@ -375,7 +376,7 @@ fn a_full_disk_is_said_and_the_store_is_as_before() {
         ran.says("free disk space of the store");
         assert!(ran.stdout.contains(" sound, 0 damaged"), "{size}: {}", ran.stdout);
     }
-    assert_eq!(store.objects().unwrap().len(), kept);
+    assert_eq!(store.objects().unwrap().len(), count);
 }
 
 #[test]
@@ -385,16 +386,16 @@ fn a_store_that_is_read_only_can_be_read() {
     }
     let dir = scratch();
     let root = dir.path().join("run");
-    let (store, kept) = filled(dir.path().join("store"), &measured_dir(&root));
+    let (store, count) = filled(dir.path().join("store"), &measured_dir(&root));
     let script = "mount --bind \"$3\" /mnt && mount -o remount,bind,ro,noexec /mnt && \
                   \"$1\" store import \"$2\" --store /mnt && \"$1\" store du --store /mnt";
     let words =
         [env!("CARGO_BIN_EXE_ktax"), root.to_str().unwrap(), store.root().to_str().unwrap()];
     let ran = in_namespace(script, &words).exits(0);
-    assert!(ran.stdout.contains(&format!("/mnt: {kept} measurements")), "{}", ran.stdout);
+    assert!(ran.stdout.contains(&format!("/mnt: {count} measurements")), "{}", ran.stdout);
 }
 
-// What comes from elsewhere, of which anything may be wrong.
+// Files from elsewhere, in which anything may be wrong.
 
 const IMPORTED_AGAIN: &str = "kept 0 new measurements; 2 things could not be kept\n";
 
@@ -402,7 +403,7 @@ const IMPORTED_AGAIN: &str = "kept 0 new measurements; 2 things could not be kep
 #[test]
 fn what_cannot_be_kept_is_named_and_the_rest_is_kept() {
     let dir = scratch();
-    let (store, kept) = filled(dir.path().join("store"), &measured_dir(&dir.path().join("run")));
+    let (store, count) = filled(dir.path().join("store"), &measured_dir(&dir.path().join("run")));
     let objects = store.objects().unwrap();
     let newer = Measurement { format: FORMAT + 1, ..store.read(&objects[0]).unwrap() };
     fs::remove_file(&objects[0]).unwrap();
@@ -412,32 +413,35 @@ fn what_cannot_be_kept_is_named_and_the_rest_is_kept() {
     let third = dir.path().join("third");
     let ran = command(&words, &third);
     let json: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
-    assert_eq!((ran.status, &json["new"]), (1, &(kept - 2).into()), "{}", ran.stderr);
+    assert_eq!((ran.status, &json["new"]), (1, &(count - 2).into()), "{}", ran.stderr);
     for object in &objects[..2] {
         let named = object.to_str().unwrap();
         assert!(ran.stderr.contains(named), "{named}: {}", ran.stderr);
         assert!(json["refused"].to_string().contains(named), "{json}");
     }
-    // The same by its other name.
+    // Import again with `--store`.
     let ran = run(ktax().args(&words[..2]).arg("--store").arg(&third));
     assert_eq!((ran.status, ran.stdout.as_str()), (1, IMPORTED_AGAIN), "{}", ran.stderr);
 }
 
-/// Of files that somebody changed nothing gets into the store, and nothing else is lost.
+/// Changed files do not enter the store, and nothing else is lost.
 #[test]
 fn what_is_wrong_is_refused_and_the_rest_is_imported() {
     let dir = scratch();
-    let (store, at) = (dir.path().join("store"), |name: &str| dir.path().join(name));
-    let run_dir = measured_dir(&at("run"));
+    let (store, path_of) = (dir.path().join("store"), |name: &str| dir.path().join(name));
+    let run_dir = measured_dir(&path_of("run"));
     let step = run_dir.plan().method.steps[0].name();
-    let of = |name: &str| at("run/boots").join(&step).join("runs").join(name);
-    let profile = fs::read_to_string(of("getppid.profile.tsv")).unwrap();
-    fs::write(of("getppid.profile.tsv"), profile.replacen("fn\tprocess\t", "fn\tprocess\t1", 1))
-        .unwrap();
-    fs::write(of("stat.json"), "{").unwrap();
-    let nothing = at("nothing.json");
+    let run_file = |name: &str| path_of("run/boots").join(&step).join("runs").join(name);
+    let profile = fs::read_to_string(run_file("getppid.profile.tsv")).unwrap();
+    fs::write(
+        run_file("getppid.profile.tsv"),
+        profile.replacen("fn\tprocess\t", "fn\tprocess\t1", 1),
+    )
+    .unwrap();
+    fs::write(run_file("stat.json"), "{").unwrap();
+    let nothing = path_of("nothing.json");
     fs::write(&nothing, "{}").unwrap();
-    let root = at("run");
+    let root = path_of("run");
     let words = ["import", nothing.to_str().unwrap(), root.to_str().unwrap()];
     let ran = command(&words, &store);
     // Of five measurements two are wrong; of the change one failed when it was measured.
@@ -453,7 +457,7 @@ fn what_is_wrong_is_refused_and_the_rest_is_imported() {
     assert_eq!(command(&["fsck"], &store).stdout, "3 sound, 0 damaged\n");
 }
 
-/// What only looks like a store is none.
+/// A directory that only looks like a store is refused.
 #[test]
 fn a_directory_with_results_is_no_store() {
     let dir = scratch();
@@ -479,11 +483,11 @@ fn a_damaged_result_is_kept_again() {
     let import = || command(&["import", run_dir.root().to_str().unwrap()], store.root()).stdout;
     assert_eq!(import(), "kept 5 new measurements and 1 new result\n");
     let result = store.results().unwrap().remove(0);
-    let whole = fs::read(&result).unwrap();
+    let content = fs::read(&result).unwrap();
     fs::remove_file(&result).unwrap();
-    fs::write(&result, &whole[1..]).unwrap();
+    fs::write(&result, &content[1..]).unwrap();
     assert_eq!(import(), "kept 0 new measurements and 1 new result\n");
-    assert!(fs::read(&result).unwrap() == whole);
+    assert!(fs::read(&result).unwrap() == content);
 }
 
 // What has the name of an object, and is no regular file: nobody waits for it, and it hides nothing
@@ -533,8 +537,8 @@ fn what_is_no_file_is_named_at_once_and_hides_nothing() {
     let run_dir = measured_dir(&root);
     run(ktax().arg("analyse").arg(&root));
     for (number, put) in ALL.into_iter().enumerate() {
-        let at = |name: &str| dir.path().join(format!("{name}-{number}"));
-        let (store, kept) = filled(at("store"), &run_dir);
+        let path_of = |name: &str| dir.path().join(format!("{name}-{number}"));
+        let (store, count) = filled(path_of("store"), &run_dir);
         command(&["import", root.to_str().unwrap()], store.root()).exits(0);
         let (object, result) = (&store.objects().unwrap()[0], &store.results().unwrap()[0]);
         for path in [object, result] {
@@ -543,13 +547,14 @@ fn what_is_no_file_is_named_at_once_and_hides_nothing() {
             let kind = put(path, &sound);
             let because = format!("it is {kind}, not a regular file");
             // The rest of a store is copied; what cannot be is named.
-            let ran = command(&["import", store.root().to_str().unwrap()], &at("copy")).exits(1);
+            let ran =
+                command(&["import", store.root().to_str().unwrap()], &path_of("copy")).exits(1);
             assert!(ran.stdout.ends_with("; 1 thing could not be kept\n"), "{}", ran.stdout);
             ran.says(&because);
             run(ktax().args(["log", "--subjects", "--store"]).arg(store.root())).exits(0);
             let ran = command(&["fsck"], store.root());
-            let said = format!("{kept} sound, 1 damaged\n");
-            assert!(ran.status == 1 && ran.stdout.starts_with(&said), "{}", ran.stdout);
+            let summary = format!("{count} sound, 1 damaged\n");
+            assert!(ran.status == 1 && ran.stdout.starts_with(&summary), "{}", ran.stdout);
             assert!(ran.stdout.contains(&because), "{}", ran.stdout);
             assert!(fs::symlink_metadata(path).is_err(), "{kind} was moved aside");
             fs::rename(sound, path).unwrap();
@@ -557,7 +562,7 @@ fn what_is_no_file_is_named_at_once_and_hides_nothing() {
         command(&["gc"], store.root());
         let quarantine = fs::read_dir(store.root().join("quarantine")).unwrap();
         let left: Vec<_> = quarantine.map(|entry| entry.unwrap().path()).collect();
-        // What somebody has put into a directory is not ktax's to remove.
+        // ktax does not remove files that it did not write.
         assert_eq!(left.len(), if number == DIRECTORY { 2 } else { 0 }, "{left:?}");
         assert!(left.iter().all(|path| path.join("thesis.txt").exists()));
     }
@@ -605,7 +610,7 @@ fn a_fifo_in_a_run_directory_is_refused_at_once() {
         fs::remove_file(&path).unwrap();
         fs::rename(&aside, &path).unwrap();
     }
-    // As the lock, and as the path that was typed.
+    // A fifo as the lock, and as the typed path.
     fs::remove_file(root.join("lock")).unwrap_or_default();
     fifo(&root.join("lock"), &root);
     let ran = run(ktax().arg("run").arg(&root).args(["--qemu", "/nonexistent/qemu"]));
@@ -622,7 +627,7 @@ fn a_fifo_in_a_run_directory_is_refused_at_once() {
 #[test]
 fn what_unpacks_to_too_much_takes_little_memory() {
     let dir = scratch();
-    let (store, kept) = filled(dir.path().join("store"), &measured_dir(&dir.path().join("run")));
+    let (store, count) = filled(dir.path().join("store"), &measured_dir(&dir.path().join("run")));
     let objects = store.objects().unwrap();
     let mut large = store.read(&objects[0]).unwrap();
     large.of.workload.title = "x".repeat(65 << 20);
@@ -638,9 +643,9 @@ fn what_unpacks_to_too_much_takes_little_memory() {
     // In KiB.
     let limited = "ulimit -v 700000; exec \"$0\" store fsck --store \"$1\"";
     let program = env!("CARGO_BIN_EXE_ktax");
-    let ran = run(own(&mut shell).args(["-c", limited, program]).arg(store.root()));
-    let said = format!("{} sound, 2 damaged\n", kept - 2);
-    assert!(ran.stdout.starts_with(&said), "{} {}", ran.stdout, ran.stderr);
+    let ran = run(isolate(&mut shell).args(["-c", limited, program]).arg(store.root()));
+    let summary = format!("{} sound, 2 damaged\n", count - 2);
+    assert!(ran.stdout.starts_with(&summary), "{} {}", ran.stdout, ran.stderr);
     assert_eq!(ran.stdout.matches(" bytes\n").count(), 2, "{}", ran.stdout);
-    assert!(Store::new(store.root().to_owned()).objects().unwrap().len() == kept - 2);
+    assert!(Store::new(store.root().to_owned()).objects().unwrap().len() == count - 2);
 }

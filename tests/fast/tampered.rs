@@ -64,7 +64,7 @@ fn results_do_not_go_on_with_a_plan_that_was_edited() {
         assert_is_of_another_plan(&root);
         fs::write(&path, good).unwrap();
         AnyRunDir::open(&root).unwrap();
-        // As an earlier ktax left it: it is sealed with what comes next.
+        // An older ktax wrote no seal; the next step adds it.
         fs::remove_file(root.join("plan.sha256")).unwrap();
         add_result(&AnyRunDir::open(&root).unwrap());
         edit();
@@ -79,14 +79,14 @@ fn a_plan_that_was_cut_short_is_damaged_and_of_no_other_version() {
         let root = dir.path().join(name);
         AnyRunDir::create(&root, plan).unwrap();
         let path = root.join("plan.json");
-        let whole = fs::read(&path).unwrap();
-        for left in [0, 1, whole.len() / 2, whole.len() - 3] {
-            fs::write(&path, &whole[..left]).unwrap();
+        let content = fs::read(&path).unwrap();
+        for left in [0, 1, content.len() / 2, content.len() - 3] {
+            fs::write(&path, &content[..left]).unwrap();
             let error = AnyRunDir::open(&root).unwrap_err();
             assert!(error.message().contains(" is damaged or "), "{error}");
             let ran = run(ktax().arg("run").arg(&root)).exits(2);
-            let said = format!("ktax: {} is damaged", path.display());
-            assert!(ran.stderr.starts_with(&said), "{}", ran.stderr);
+            let message = format!("ktax: {} is damaged", path.display());
+            assert!(ran.stderr.starts_with(&message), "{}", ran.stderr);
             assert!(!ran.stderr.contains("version"), "{}", ran.stderr);
             ran.says("measure again in a new directory");
         }
@@ -103,8 +103,8 @@ fn a_comparison_that_was_cut_short_is_damaged_and_of_no_other_version() {
     for cut in ["", "{", "{\n  \"format\": 3,\n  \"headline\": \"none"] {
         fs::write(&path, cut).unwrap();
         let ran = run(ktax().arg("report").arg(&root)).exits(2);
-        let said = format!("ktax: cannot read {}: it is damaged (EOF while", path.display());
-        assert!(ran.stderr.starts_with(&said), "{}", ran.stderr);
+        let message = format!("ktax: cannot read {}: it is damaged (EOF while", path.display());
+        assert!(ran.stderr.starts_with(&message), "{}", ran.stderr);
         assert!(!ran.stderr.contains("version"), "{}", ran.stderr);
         let again = format!("; make it again with `ktax analyse {}`\n", root.display());
         assert!(ran.stderr.ends_with(&again), "{}", ran.stderr);

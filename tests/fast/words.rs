@@ -1,4 +1,4 @@
-//! What ktax knows without files: its experiments, its pages, the words that a shell completes.
+//! Built-in texts of ktax: experiments, manual pages, and words that a shell completes.
 
 use std::fs;
 
@@ -23,10 +23,10 @@ fn every_command_has_a_manual_page_with_all_that_help_says() {
     let dir = scratch();
     let out = dir.path().join("man1");
     run(ktax().args(["man", "--out"]).arg(&out)).exits(0);
-    let all = listed(&command_line(), "ktax");
-    assert!(all.len() > 20, "{all:?}");
-    assert_eq!(fs::read_dir(&out).unwrap().count(), all.len());
-    for (name, command) in all {
+    let commands = listed(&command_line(), "ktax");
+    assert!(commands.len() > 20, "{commands:?}");
+    assert_eq!(fs::read_dir(&out).unwrap().count(), commands.len());
+    for (name, command) in commands {
         let page = fs::read_to_string(out.join(format!("{name}.1"))).unwrap();
         let words: Vec<&str> = name.split('-').skip(1).collect();
         let alone = run(ktax().arg("man").args(words));
@@ -63,16 +63,16 @@ fn section(page: &str, heading: &str) -> Vec<String> {
 fn every_manual_page_has_examples_statuses_and_where_to_read_on() {
     let dir = scratch();
     run(ktax().args(["man", "--out"]).arg(dir.path())).exits(0);
-    let all = listed(&command_line(), "ktax");
+    let commands = listed(&command_line(), "ktax");
     let statuses = [0, 1, 2, 3, 4, 69, 75, 130];
     assert_eq!(Exit::Cancelled as u8, statuses[7]);
-    for (name, command) in &all {
+    for (name, command) in &commands {
         let page = fs::read_to_string(dir.path().join(format!("{name}.1"))).unwrap();
         let help = command.get_after_help().unwrap().to_string();
         let examples = section(&page, "EXAMPLES");
         assert!(!examples.is_empty(), "{name}");
         for line in &examples {
-            // What is broken by a backslash is one line of a shell.
+            // Lines that end in a backslash are one line of a shell.
             assert!(help.contains(line.trim_end()), "{name}: {line}");
         }
         let joined = examples.join("\n").replace("\\\n", " ");
@@ -82,21 +82,25 @@ fn every_manual_page_has_examples_statuses_and_where_to_read_on() {
             let Some(start) = line.find("ktax ") else { continue };
             let words = shlex::split(&line[start..]).unwrap_or_else(|| panic!("{name}: {line}"));
             let ends = ["--", "|", "||", "&&", ">", "#"];
-            let own = words.into_iter().take_while(|word| !ends.contains(&word.as_str()));
-            let parsed = command_line().try_get_matches_from(own.chain(["--help".to_owned()]));
+            let arguments = words.into_iter().take_while(|word| !ends.contains(&word.as_str()));
+            let parsed =
+                command_line().try_get_matches_from(arguments.chain(["--help".to_owned()]));
             // Behind a command that is counted the option is the command's.
             let Err(error) = parsed else { continue };
             assert_eq!(error.kind(), clap::error::ErrorKind::DisplayHelp, "{name}: {line}");
         }
-        let said = section(&page, "EXIT STATUS").join(" ");
-        let numbers = said.split_whitespace().filter_map(|word| word.parse::<u8>().ok());
+        let text = section(&page, "EXIT STATUS").join(" ");
+        let numbers = text.split_whitespace().filter_map(|word| word.parse::<u8>().ok());
         let numbers: Vec<u8> = numbers.collect();
-        assert!(numbers.contains(&0) && numbers.contains(&2), "{name}: {said}");
-        assert!(numbers.iter().all(|number| statuses.contains(number)), "{name}: {said}");
+        assert!(numbers.contains(&0) && numbers.contains(&2), "{name}: {text}");
+        assert!(numbers.iter().all(|number| statuses.contains(number)), "{name}: {text}");
         let see = section(&page, "SEE ALSO");
         let pages = see[0].split(", ").map(|page| page.strip_suffix("(1)").unwrap());
         for other in pages {
-            assert!(all.iter().any(|(one, _)| one == other), "{name}: {other}");
+            assert!(
+                commands.iter().any(|(command_name, _)| command_name == other),
+                "{name}: {other}"
+            );
         }
         let document = see[1].split(' ').next().unwrap();
         assert!(fs::exists(document).unwrap(), "{name}: {document}");
@@ -118,7 +122,7 @@ fn the_statuses_of_the_page_for_ci_are_those_of_help() {
     }
 }
 
-/// What has no effect on a command is not listed for it.
+/// A command's page does not list what has no effect on it.
 #[test]
 fn the_doctor_lists_no_option_of_the_store() {
     let help = run(ktax().args(["doctor", "--help"])).stdout;
@@ -129,12 +133,12 @@ fn the_doctor_lists_no_option_of_the_store() {
 /// The pages of docs/ list the commands with --html that have it.
 #[test]
 fn the_list_of_commands_with_html_is_that_of_the_program() {
-    let all = listed(&command_line(), "ktax");
+    let commands = listed(&command_line(), "ktax");
     let has_html = |command: &Command| {
         let mut arguments = command.get_arguments();
         arguments.any(|argument| argument.get_long() == Some("html"))
     };
-    let having = all.iter().filter(|(_, command)| has_html(command));
+    let having = commands.iter().filter(|(_, command)| has_html(command));
     let mut having: Vec<String> =
         having.map(|(name, _)| name.replacen("ktax-", "", 1).replace('-', " ")).collect();
     having.sort();
@@ -227,7 +231,7 @@ fn an_experiment_with_a_patch_of_ktax_finds_it_anywhere() {
         ran.says(reason);
     };
     let patch = "kernels/patches/x86-ticket-spinlocks.patch";
-    // It is read, and this is not the tree that it is for.
+    // The file is read, and this is not the tree that it is for.
     fails(&format!("{patch} does not apply to src:"));
     fs::create_dir_all(dir.path().join("kernels/patches")).unwrap();
     fs::write(dir.path().join(patch), "mine").unwrap();
@@ -263,12 +267,12 @@ fn several_workloads_run_in_one_command() {
     assert_eq!(csv.stdout.lines().count(), 3, "one head: {}", csv.stdout);
 }
 
-/// What stands in the account of `ktax vmm raw` and nowhere else.
+/// Sentences that only the account of `ktax vmm raw` has.
 #[test]
 fn the_help_of_a_raw_guest_explains_its_account() {
     let help = run(ktax().args(["vmm", "raw", "--help"])).stdout;
     let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    for said in ["KVM_EXIT_IO is one more than", "`turn_ns`, the median time from one return"] {
-        assert!(words.contains(said), "{said}\n{help}");
+    for sentence in ["KVM_EXIT_IO is one more than", "`turn_ns`, the median time from one return"] {
+        assert!(words.contains(sentence), "{sentence}\n{help}");
     }
 }

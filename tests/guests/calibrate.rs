@@ -21,7 +21,7 @@ fn each_chain_has_as_many_instructions_as_it_says() {
     let calibrate = ["/ktax", "calibrate", "--json", "--out", "/here.toml"];
     let table = table(&kvm_host(&["--exact"], &calibrate));
     let operations = &table.calibration.operations;
-    // Of user mode: a call of the chain and its return are five more of 64.
+    // In user mode a call of the chain and its return are five more of 64.
     let by_call = 1.0 + 5.0 / 64.0;
     for (kind, takes) in [
         (Costly::Cr3Write, [1.0, 1.0]),

@@ -93,7 +93,7 @@ fn a_recording_is_not_lost_with_its_file() {
         assert!(ran.stderr.contains(&format!("cannot write {out}: ")), "{ran:?}");
         assert!(!ran.stderr.contains(".new-") && !fs::exists(&mark).unwrap(), "{ran:?}");
     }
-    // What goes wrong meanwhile: the tables are printed.
+    // If something goes wrong meanwhile, the tables are still printed.
     fs::create_dir(&gone).unwrap();
     let vmm = format!("rmdir {gone}; exec {KTAX} vmm raw --out 200");
     let record = ["record", "--level", "run", "--out", &format!("{gone}/x")];
@@ -128,13 +128,13 @@ fn a_command_that_is_not_itself_the_vmm_is_told_so() {
 
 #[test]
 fn help_says_all_of_it() {
-    for (command, said) in [
+    for (command, expected) in [
         ("record", "Ends with the VM, after --seconds, or with Ctrl-C"),
         ("watch", "Ends with the VM, with Ctrl-C"),
         ("report", "The file is a recording"),
     ] {
         let ran = run(Command::new(KTAX).args(["exits", command, "--help"]));
-        assert!(ran.stdout.contains(said), "{ran:?}");
+        assert!(ran.stdout.contains(expected), "{ran:?}");
         assert!(!ran.stdout.contains("and record it to its end"), "{ran:?}");
         assert!(command == "report" || ran.stdout.contains("itself must be the VMM"), "{ran:?}");
     }
@@ -142,7 +142,7 @@ fn help_says_all_of_it() {
 
 #[test]
 fn what_kvm_itself_does_not_count_is_refused() {
-    for (via, args, said) in [
+    for (via, args, expected) in [
         ("stats", ["--per", "vcpu", "--pid", "1"], "remove --per"),
         ("stats", ["--level", "run", "--pid", "1"], "remove --level"),
         ("stats", ["--per", "vm", "--", "true"], "give --pid or --vm"),
@@ -151,7 +151,7 @@ fn what_kvm_itself_does_not_count_is_refused() {
     ] {
         for command in ["record", "watch"] {
             let ran = run(Command::new(KTAX).args(["exits", command, "--via", via]).args(args));
-            assert!(ran.status == 2 && ran.stderr.contains(said), "{ran:?}");
+            assert!(ran.status == 2 && ran.stderr.contains(expected), "{ran:?}");
         }
     }
 }

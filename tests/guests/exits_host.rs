@@ -52,16 +52,16 @@ fn every_exit_is_counted_by_its_reason_both_ways() {
 
 #[test]
 fn in_an_exact_host_all_of_the_vcpus_time_is_in_the_table() {
-    let (all, account) = record(&["--exact"], &[], &GUEST);
-    assert_whole(&all);
+    let (table, account) = record(&["--exact"], &[], &GUEST);
+    assert_whole(&table);
     let wall_ns = account["vcpus"][0]["wall_ns"].as_u64().unwrap() as f64;
-    let missing = 1.0 - all.sum_ns() as f64 / wall_ns;
+    let missing = 1.0 - table.sum_ns() as f64 / wall_ns;
     assert!((0.0..0.01).contains(&missing), "{missing} of {wall_ns} ns");
     // One kind less is less by exactly its number.
     let without = ["--out", "2000", "--cpuid", "2000", "--hlt", "1000"];
     let (without, _) = record(&["--exact"], &[], &without);
-    assert_eq!(count(&all, "npf") - count(&without, "npf"), 2000);
-    assert_eq!(count(&all, "io"), count(&without, "io"));
+    assert_eq!(count(&table, "npf") - count(&without, "npf"), 2000);
+    assert_eq!(count(&table, "io"), count(&without, "io"));
 }
 
 #[test]
@@ -181,9 +181,9 @@ fn two_processors() -> &'static (Ran, Vec<ExitTable>) {
 #[test]
 fn a_busy_processor_takes_each_interrupt_once() {
     let (ran, _) = two_processors();
-    let said = ran.stdout.lines().find_map(|line| line.split_once("sent 20, failed 0, taken "));
-    let said = said.unwrap_or_else(|| panic!("it does not say how many: {}", ran.stdout));
-    let taken: u32 = said.1.trim().parse().unwrap();
+    let parts = ran.stdout.lines().find_map(|line| line.split_once("sent 20, failed 0, taken "));
+    let parts = parts.unwrap_or_else(|| panic!("it does not say how many: {}", ran.stdout));
+    let taken: u32 = parts.1.trim().parse().unwrap();
     // The kernel has some of its own to send; taken twice, there are forty.
     assert!((20..30).contains(&taken), "{taken}");
 }
@@ -195,8 +195,8 @@ fn each_of_two_vcpus_has_a_table_and_they_add_up_to_the_vms() {
     assert_eq!(vcpus.len(), 2, "{tables:?}");
     tables.iter().for_each(assert_whole);
     for row in &vm.rows {
-        let of = |table: &ExitTable| table.row(&row.reason).map_or(0, |row| row.count);
-        assert_eq!(row.count, vcpus.iter().map(of).sum::<u64>(), "{}", row.reason);
+        let count_of = |table: &ExitTable| table.row(&row.reason).map_or(0, |row| row.count);
+        assert_eq!(row.count, vcpus.iter().map(count_of).sum::<u64>(), "{}", row.reason);
     }
     assert_eq!(vm.sum_ns(), vcpus.iter().map(ExitTable::sum_ns).sum::<u64>());
     // Each boots, so that each has pages of its own to find and waits for the other.
@@ -320,10 +320,11 @@ fn a_layout_repeats_to_the_byte_and_another_moves_the_numbers() {
     };
     let (first, again, second) = (rows(&FIRST), rows(&FIRST), rows(&SECOND));
     assert_eq!(first, again);
-    first.iter().for_each(|one| assert_whole(&one.run.table));
+    first.iter().for_each(|recorded| assert_whole(&recorded.run.table));
     // Some hundred exits of a guest without a kernel can take as long by chance.
-    let times =
-        |rows: &[Recorded]| rows.iter().map(|one| one.run.table.sum_ns()).collect::<Vec<_>>();
+    let times = |rows: &[Recorded]| {
+        rows.iter().map(|recorded| recorded.run.table.sum_ns()).collect::<Vec<_>>()
+    };
     assert_ne!(times(&first), times(&second));
     assert_eq!(count(&first[RAW].run.table, "cpuid"), 500);
     assert_eq!(first[PROGRAM].signature, second[PROGRAM].signature);
@@ -342,7 +343,7 @@ fn a_guest_that_panics_is_a_failed_row_and_its_neighbours_are_not() {
         other => panic!("{other:?}"),
     }
     assert_eq!(count(&ready.run(RAW).unwrap().run.table, "cpuid"), 500);
-    // What somebody types to see it themselves.
+    // Commands that a user types to check the numbers.
     let (script, order) = (engine.script(Side::Change, &FIRST), ready.order(BOOT));
     let initrd = script.split('\'').skip_while(|word| *word != "-initrd").nth(2).unwrap();
     assert!(Path::new(initrd).is_file() && script.contains("-seed' \\\n  '7'"), "{script}");
@@ -398,7 +399,7 @@ fn interrupts_between_vcpus_wake_each_of_them() {
     assert!(halts.halted_ns > Some(0) && halts.user_ns == 0, "{table:?}");
 }
 
-// What the recorder takes is in the times that it records.
+// The recorder's own time is in the times that it records.
 
 fn wall_ns(account: &Value) -> u64 {
     account["vcpus"][0]["wall_ns"].as_u64().unwrap()
@@ -413,7 +414,7 @@ fn the_times_include_what_the_recorder_takes() {
     let exit_ns = table.account.as_ref().unwrap().recorder.as_ref().unwrap().exit_ns;
     let recorder_ns = exit_ns * table.exits();
     assert!(recorder_ns > 0, "{table:?}");
-    // What the kernel takes to call the recorder's programs is not in what it says of them.
+    // The kernel's calls of the recorder's programs are not in the programs' own times.
     let added_ns = table.sum_ns().saturating_sub(alone_ns);
     let expected = recorder_ns..recorder_ns * 2;
     assert!(expected.contains(&added_ns), "{added_ns} for {recorder_ns} ns, {alone_ns} alone");

@@ -30,7 +30,7 @@ fn every_return_of_kvm_run_is_counted_on_any_kvm() {
         assert_whole(&table);
         let wall_ns = account["vcpus"][0]["wall_ns"].as_u64().unwrap();
         assert!(table.sum_ns() <= wall_ns, "{} of {wall_ns}", table.sum_ns());
-        // What the kernel times of programs; of what is copied nobody knows.
+        // The kernel times programs, but no copies.
         let cost = table.account.as_ref().unwrap().recorder.as_ref();
         assert_eq!(cost.is_some_and(|cost| cost.exit_ns > 0), via == "bpf", "{table:?}");
     }
@@ -103,7 +103,7 @@ fn the_statistics_count_as_many_exits_as_the_vmm() {
         .spawn()
         .unwrap();
     until("it records", || records(&record));
-    // What came before the recording is a short part of it.
+    // Only a short part of it precedes the recording.
     let enough = 4 * guest.cpu_ticks() + 100;
     until("it has run", || guest.cpu_ticks() >= enough);
     guest.signal(Signal::TERM);
@@ -142,7 +142,7 @@ fn a_rate_is_of_the_whole_recording() {
     let table = printed::exits(&String::from_utf8_lossy(&output.stdout)).remove(0);
     let elapsed = Duration::from_nanos(table.elapsed_ns.unwrap());
     assert!(elapsed >= least, "{least:?}: {table:?}");
-    // It did nothing while it stood still.
+    // The command did nothing while it was stopped.
     let ran = Duration::from_nanos(table.account.as_ref().unwrap().wall_ns);
     assert!(elapsed >= ran + still, "{still:?}: {table:?}");
 }
@@ -161,11 +161,11 @@ fn nothing_stays_in_the_kernel_after_a_sigkill() {
     let (guest, before) = (Endless::start(), programs());
     let mut record = exits(&["record", "--pid", &guest.pid()]).spawn().unwrap();
     until("it records", || records(&record));
-    let own: BTreeSet<String> = programs().difference(&before).cloned().collect();
-    assert!(!own.is_empty());
+    let loaded: BTreeSet<String> = programs().difference(&before).cloned().collect();
+    assert!(!loaded.is_empty());
     record.kill().unwrap();
     record.wait().unwrap();
-    until("the kernel has let go", || own.is_disjoint(&programs()));
+    until("the kernel has let go", || loaded.is_disjoint(&programs()));
 }
 
 #[test]
@@ -175,8 +175,8 @@ fn two_recorders_do_not_disturb_each_other() {
     }
     for other in ["bpf", "perf"] {
         let both = std::thread::scope(|scope| {
-            let one = |via| record(&["--level", "run", "--via", via], &GUEST).0;
-            let threads = ["bpf", other].map(|via| scope.spawn(move || one(via)));
+            let record_via = |via| record(&["--level", "run", "--via", via], &GUEST).0;
+            let threads = ["bpf", other].map(|via| scope.spawn(move || record_via(via)));
             threads.map(|thread| thread.join().unwrap())
         });
         for table in both {
@@ -195,8 +195,8 @@ fn vcpus_that_come_and_go_are_all_in_the_table() {
     let kvm = kvm_ioctls::Kvm::new().unwrap();
     let vm = kvm.create_vm().unwrap();
     let vcpu = vm.create_vcpu(0).unwrap();
-    let own = std::process::id().to_string();
-    let options = ["record", "--json", "--level", "run", "--per", "both", "--pid", &own];
+    let pid = std::process::id().to_string();
+    let options = ["record", "--json", "--level", "run", "--per", "both", "--pid", &pid];
     let record = exits(&options).stdout(Stdio::piped()).spawn().unwrap();
     until("it records", || records(&record));
     let guest = || {
@@ -318,9 +318,10 @@ fn nothing_is_lost_however_fast_it_comes() {
         return;
     }
     for via in ["bpf", "perf"] {
-        let one = || record(&["--level", "run", "--via", via], &["--out", "20000"]).0;
+        let record_once = || record(&["--level", "run", "--via", via], &["--out", "20000"]).0;
         let tables = std::thread::scope(|scope| {
-            [scope.spawn(one), scope.spawn(one)].map(|thread| thread.join().unwrap())
+            [scope.spawn(record_once), scope.spawn(record_once)]
+                .map(|thread| thread.join().unwrap())
         });
         for table in tables {
             assert_eq!(count(&table, "KVM_EXIT_IO"), 20_000, "{via}: {table:?}");
@@ -355,8 +356,8 @@ fn stat(process: &str) -> Option<String> {
 }
 
 fn child_of(parent: Pid) -> Option<String> {
-    let all = fs::read_dir("/proc").unwrap().flatten();
-    let mut names = all.filter_map(|entry| entry.file_name().into_string().ok());
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let mut names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     let parent = parent.as_raw_nonzero().to_string();
     let is_its = |stat: String| parent_in(&stat) == Some(&parent);
     names.find(|name| stat(name).is_some_and(is_its))
@@ -394,11 +395,11 @@ fn what_found_no_room_is_counted_and_said() {
     let (table, lost) = (&tables[0], tables[0].account.as_ref().unwrap().lost);
     assert!(lost > 0, "{table:?}");
     assert!(count(table, "KVM_EXIT_IO") + lost >= EXITS, "{table:?}");
-    let said = format!("{lost} events were lost");
-    assert!(table.warnings.iter().any(|warning| warning.fact == said), "{table:?}");
+    let message = format!("{lost} events were lost");
+    assert!(table.warnings.iter().any(|warning| warning.fact == message), "{table:?}");
 }
 
-// What is said where something is missing.
+// Messages where something is missing.
 
 #[test]
 fn without_a_choice_the_best_that_there_is_is_used_and_named() {
@@ -429,7 +430,7 @@ fn what_is_missing_is_named_with_the_next_step() {
     let hide = "mount -t tmpfs none /sys/kernel/tracing && mount -t tmpfs none /sys/kernel/debug";
     let empty = "mount -t tmpfs none /sys/kernel/tracing && mkdir /sys/kernel/tracing/events";
     let powerless = "setpriv --bounding-set -all";
-    for (before, privileges, said) in [
+    for (before, privileges, message) in [
         (hide, "", "type: sudo mount -t tracefs"),
         (hide, "", "--via stats needs no tracefs"),
         (empty, "", "load KVM with `sudo modprobe kvm`"),
@@ -438,18 +439,18 @@ fn what_is_missing_is_named_with_the_next_step() {
         let vmm = ["record", "--", KTAX, "vmm", "raw"];
         let ran = run(exits_after(before, privileges).args(vmm));
         assert_eq!((ran.status, ran.stdout.as_str()), (1, ""), "{}", ran.stderr);
-        ran.says(said);
+        ran.says(message);
     }
-    let own = std::process::id().to_string();
-    for (target, said) in [
-        (["--pid", own.as_str()], "runs no KVM guest"),
+    let pid = std::process::id().to_string();
+    for (target, message) in [
+        (["--pid", pid.as_str()], "runs no KVM guest"),
         (["--pid", "4194304"], "there is no process 4194304"),
         (["--vm", "no such machine"], "no VM is named no such machine"),
         (["--", "/no/such/vmm"], "cannot start /no/such/vmm"),
     ] {
         let ran = run(exits(&["record"]).args(target));
         assert_eq!((ran.status, ran.stdout.as_str()), (1, ""), "{ran:?}");
-        assert!(ran.stderr.contains(said), "{ran:?}");
+        assert!(ran.stderr.contains(message), "{ran:?}");
     }
     let ran = run(&mut exits(&["record", "--", "true"])).exits(0);
     assert!(ran.stdout.contains("no vCPU left its guest or entered it"), "{ran:?}");
@@ -457,7 +458,7 @@ fn what_is_missing_is_named_with_the_next_step() {
     let without = format!("{TRACEFS} && mount -t tmpfs none /dev");
     let ran = run(exits_after(&without, "").args(["record", "--", KTAX, "vmm", "raw"]));
     assert!(ran.status != 0 && ran.stderr.contains("/dev/kvm"), "{ran:?}");
-    // What the message without tracefs names does work without it.
+    // The step that the message without tracefs gives does work without it.
     let guest = Endless::start();
     let stats = ["record", "--json", "--via", "stats", "--seconds", "0.2", "--pid", &guest.pid()];
     assert!(tables(&run(exits_after(hide, "").args(stats)))[0].exits() > 0);

@@ -76,7 +76,8 @@ fn libraries(program: &Path) -> Vec<PathBuf> {
 
 fn on_path(program: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap();
-    let found = std::env::split_paths(&path).map(|dir| dir.join(program)).find(|at| at.is_file());
+    let found =
+        std::env::split_paths(&path).map(|dir| dir.join(program)).find(|path| path.is_file());
     found.unwrap_or_else(|| panic!("{program} is not installed"))
 }
 
@@ -84,11 +85,11 @@ fn on_path(program: &str) -> PathBuf {
 fn firmware(qemu: &Path) -> Vec<PathBuf> {
     let dirs = run(Command::new(qemu).args(["-L", "help"])).stdout;
     let find =
-        |file: &str| dirs.lines().map(|dir| Path::new(dir).join(file)).find(|at| at.exists());
+        |file: &str| dirs.lines().map(|dir| Path::new(dir).join(file)).find(|path| path.exists());
     ["bios-256k.bin", "linuxboot_dma.bin"].map(|file| find(file).expect(file)).to_vec()
 }
 
-/// What a script says in a host with a QEMU at /files/qemu and a kernel at /files/vmlinuz.
+/// Output of a script in a host with a QEMU at /files/qemu and a kernel at /files/vmlinuz.
 fn in_host(script: &str) -> String {
     let dir = scratch();
     let qemu = Qemu::find(None).unwrap().program;
@@ -121,14 +122,15 @@ fn in_host(script: &str) -> String {
 }
 
 /// The pairs of a run that was stopped and has left nothing.
-fn stopped(said: &str) -> Vec<TimedPair> {
-    let (said, pairs) = said.split_once("pairs\n").unwrap_or_else(|| panic!("no pair: {said}"));
+fn stopped(output: &str) -> Vec<TimedPair> {
+    let (output, pairs) =
+        output.split_once("pairs\n").unwrap_or_else(|| panic!("no pair: {output}"));
     for line in ["status 130", "left /tmp/cache/runs/.vm-*"] {
-        assert!(said.lines().any(|said| said == line), "{line:?} is not in {said}");
+        assert!(output.lines().any(|printed| printed == line), "{line:?} is not in {output}");
     }
     // A line of progress may stand before it.
-    let is_last = |said: &str| said.ends_with("ktax: stopped; resume with `ktax run /tmp/run`");
-    assert!(said.lines().any(|said| said.starts_with("said ") && is_last(said)), "{said}");
+    let is_last = |line: &str| line.ends_with("ktax: stopped; resume with `ktax run /tmp/run`");
+    assert!(output.lines().any(|line| line.starts_with("said ") && is_last(line)), "{output}");
     serde_json::Deserializer::from_str(pairs).into_iter().map(Result::unwrap).collect()
 }
 
@@ -148,10 +150,10 @@ fn guests_are_timed_beside_bare_metal_with_more_vcpus_than_cpus() {
          --kernel /files/vmlinuz --cache /tmp/cache --qemu /files/qemu --out /tmp/run \
          >/tmp/said 2>&1 &\npid=$! last=0001\n{STOP}"
     );
-    let said = in_host(&script);
-    let kvm = said.lines().find(|line| line.starts_with("ok   KVM")).expect(&said);
+    let output = in_host(&script);
+    let kvm = output.lines().find(|line| line.starts_with("ok   KVM")).expect(&output);
     assert!(kvm.contains("boots 6.") && kvm.ends_with(" s: the kvm engine works here"), "{kvm}");
-    let pairs = stopped(&said);
+    let pairs = stopped(&output);
     // The first pair is bare metal against itself.
     assert_eq!(pairs.iter().map(|pair| pair.is_control).collect::<Vec<_>>(), [true, false]);
     let boots = &pairs[1].boots;
@@ -164,8 +166,9 @@ fn guests_are_timed_beside_bare_metal_with_more_vcpus_than_cpus() {
     let panic = Failure::Panic { message: "sysrq triggered crash".into() };
     assert_eq!(failure("bad-panic"), panic);
     let facts = &boots.change.facts;
-    let of = [fact::ACCELERATOR, fact::CPU, fact::VCPUS, fact::VCPU_CPUS].map(|fact| &facts[fact]);
-    assert_eq!(of, ["kvm", "host", "2", "0"], "{facts:?}");
+    let shown =
+        [fact::ACCELERATOR, fact::CPU, fact::VCPUS, fact::VCPU_CPUS].map(|fact| &facts[fact]);
+    assert_eq!(shown, ["kvm", "host", "2", "0"], "{facts:?}");
     assert_eq!(boots.base.facts[fact::AFFINITY], "0");
 }
 
@@ -180,10 +183,10 @@ fn a_guest_that_hangs_is_ended_by_the_limit() {
          --time-limit $limit --kernel /files/vmlinuz --cache /tmp/cache --qemu /files/qemu \
          --out /tmp/run >/tmp/said 2>&1 &\npid=$! last=0000\n{STOP}"
     );
-    let said = in_host(&script);
-    let limit_s = said.lines().find_map(|line| line.strip_prefix("limit ")).expect(&said);
+    let output = in_host(&script);
+    let limit_s = output.lines().find_map(|line| line.strip_prefix("limit ")).expect(&output);
     let limit_s = limit_s.parse().unwrap();
-    let boots = &stopped(&said)[0].boots;
+    let boots = &stopped(&output)[0].boots;
     for boot in [&boots.base, &boots.change] {
         let failure = boot.runs["bad-hang"].failure.clone();
         assert_eq!(failure, Some(Failure::RealTime { limit_s }), "{boot:?}");

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
 
 use crate::common::kvm::{LINE, compiled, initrd, kernel, kvm_host};
-use crate::common::{Ran, cache, ktax, own, processes, run, scratch, until};
+use crate::common::{Ran, cache, isolate, ktax, processes, run, scratch, until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -129,18 +129,18 @@ fn what_a_command_prints_does_nothing_to_a_terminal() {
     assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("out\x1b[2J\n", "err\x1b[2J\n"));
     let words = [env!("CARGO_BIN_EXE_ktax"), "kvm-host", "--file", &file, "--", "/files/clears"];
     let mut command = Command::new("script");
-    own(&mut command).args(["--quiet", "--return", "--command"]);
+    isolate(&mut command).args(["--quiet", "--return", "--command"]);
     command.arg(shlex::try_join(words).unwrap()).arg("/dev/null").stdin(Stdio::null());
     let ran = run(&mut command).exits(0);
-    for said in ["out", "err"] {
-        assert!(ran.stdout.contains(&format!("{said}\\u{{1b}}[2J")), "{ran:?}");
-        assert!(!ran.stdout.contains(&format!("{said}\x1b")), "{ran:?}");
+    for stream in ["out", "err"] {
+        assert!(ran.stdout.contains(&format!("{stream}\\u{{1b}}[2J")), "{ran:?}");
+        assert!(!ran.stdout.contains(&format!("{stream}\x1b")), "{ran:?}");
     }
 }
 
 #[test]
 fn a_host_without_modules_says_so() {
-    // The same kernel as a file: nobody knows where its modules are.
+    // A kernel given as a file has no known modules.
     let ran = kvm_host(&["--kernel", &kernel().display().to_string()], &["/ktax"]).exits(69);
     ran.says("cannot find /dev/kvm");
     assert!(ran.stderr.ends_with("give a kernel with KVM for AMD (--kernel)\n"), "{}", ran.stderr);
@@ -185,14 +185,15 @@ fn init_is_for_the_first_process_only_and_names_are_names() {
 fn files_are_read_before_there_is_a_host() {
     // None could boot with it, and none tries.
     let no_host = ["--qemu", "/no/such/qemu", "--file"];
-    let at = |file: &str| run(ktax().arg("kvm-host").args(no_host).args([file, "--", "/ktax"]));
-    for (file, said) in [
+    let with_file =
+        |file: &str| run(ktax().arg("kvm-host").args(no_host).args([file, "--", "/ktax"]));
+    for (file, stream) in [
         ("a=/nonexistent", "cannot read /nonexistent: No such file or directory"),
         ("a=/", "cannot read /: Is a directory"),
         ("a=/dev/zero", "with /dev/zero the host's files exceed 256 MiB; give fewer"),
     ] {
-        let ran = at(file).exits(2);
-        ran.says(said);
+        let ran = with_file(file).exits(2);
+        ran.says(stream);
     }
-    assert_eq!(at("a=/dev/null").status, 69);
+    assert_eq!(with_file("a=/dev/null").status, 69);
 }

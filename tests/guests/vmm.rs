@@ -65,8 +65,8 @@ fn a_linux_guest_has_stdout_for_itself() {
 fn files_larger_than_the_guest_are_refused() {
     for files in [&["--kernel", "/dev/zero"][..], &["--kernel", "x", "--initrd", "/dev/zero"]] {
         let ran = vmm(&[&["linux", "--memory-mib", "32"], files].concat()).exits(2);
-        let said = "/dev/zero is larger than the guest's 32 MiB of memory";
-        ran.says(said);
+        let message = "/dev/zero is larger than the guest's 32 MiB of memory";
+        ran.says(message);
     }
 }
 

@@ -111,7 +111,8 @@ pub fn row_comes_out_again(file: &str) {
     let ran =
         run(with_qemu(qemu.as_deref()).args(&asked).arg("--out").arg(&out).current_dir(root()));
     assert!(matches!(ran.status, 0 | 3 | 4), "{file}: {}", ran.stderr);
-    let versions = Printed::of(&run(ktax().args(["report", "--versions"]).arg(runs(&out))).stdout);
+    let versions =
+        Printed::parse(&run(ktax().args(["report", "--versions"]).arg(runs(&out))).stdout);
     for name in ["QEMU", "host", "base", "change"] {
         let (then, now) = (answer.version(name), versions.version(name));
         // The change of a ledger is all additions together, and here it is one.
@@ -123,7 +124,7 @@ pub fn row_comes_out_again(file: &str) {
             return;
         }
     }
-    let guests = [&answer, &versions].map(|of| of.version("guest").unwrap_or("unknown".into()));
+    let guests = [&answer, &versions].map(|file| file.version("guest").unwrap_or("unknown".into()));
     let whose = format!("{file}, measured with guest {}, here {}", guests[0], guests[1]);
     let again = again(&answer, &ran.stdout, &out);
     assert_rows(&whose, &answer, &again, guests[0] == guests[1]);
@@ -145,11 +146,11 @@ fn runs(out: &Path) -> PathBuf {
     }
 }
 
-/// What was printed, in the shape that the answer has.
+/// Output in the shape that the answer has.
 fn again(answer: &Printed, stdout: &str, out: &Path) -> Printed {
     match answer.is_lmbench() {
-        true => Printed::of(&run(ktax().args(["report", "-L", "lmbench"]).arg(out)).stdout),
-        false => Printed::of(stdout),
+        true => Printed::parse(&run(ktax().args(["report", "-L", "lmbench"]).arg(out)).stdout),
+        false => Printed::parse(stdout),
     }
 }
 
@@ -160,8 +161,8 @@ fn is_within(cells: &[String], others: &[String], is_same: impl Fn(&str, &str) -
     cells.iter().all(|cell| others.any(|other| is_same(cell, other)))
 }
 
-fn is_equal(one: &str, other: &str) -> bool {
-    one == other
+fn is_equal(first: &str, other: &str) -> bool {
+    first == other
 }
 
 fn number(text: &str) -> Option<f64> {
@@ -181,10 +182,10 @@ fn verdict(cells: &[String]) -> Vec<&String> {
 }
 
 /// But for such a part, or for 0.3 where that is more.
-fn is_within_part(one: &str, other: &str, part: f64) -> bool {
-    match (number(one), number(other)) {
-        (Some(one), Some(other)) => (one - other).abs() <= (one.abs() / part).max(0.3),
-        _ => one == other,
+fn is_within_part(first: &str, other: &str, part: f64) -> bool {
+    match (number(first), number(other)) {
+        (Some(first), Some(other)) => (first - other).abs() <= (first.abs() / part).max(0.3),
+        _ => first == other,
     }
 }
 
@@ -194,19 +195,19 @@ fn is_within_part(one: &str, other: &str, part: f64) -> bool {
 /// it, which their ranges say.
 fn is_near(told: &[String], again: &[String]) -> bool {
     let bases = told.first().zip(again.first());
-    let is_base_near = bases.is_some_and(|(one, other)| is_within_part(one, other, 20.0));
+    let is_base_near = bases.is_some_and(|(first, other)| is_within_part(first, other, 20.0));
     if verdict(told) != verdict(again) || !is_base_near {
         return false;
     }
-    // Where no change was detected the difference is noise.
+    // Without a detected change the difference is noise.
     if told.last().is_some_and(|verdict| verdict == "no detected change") {
         return true;
     }
     match (range(told), range(again)) {
         (Some((least, most)), Some((low, high))) => least <= high && low <= most,
         _ => {
-            let is_same = |one: &str, other: &str| {
-                is_within_part(one, other, 50.0) || may_move_more(one, other)
+            let is_same = |first: &str, other: &str| {
+                is_within_part(first, other, 50.0) || may_move_more(first, other)
             };
             is_within(told, again, is_same) || is_within(again, told, is_same)
         }
@@ -215,15 +216,15 @@ fn is_near(told: &[String], again: &[String]) -> bool {
 
 /// The two ends of a range, who carries most, and a ledger's instructions, which stand beside their
 /// percent.
-fn may_move_more(one: &str, other: &str) -> bool {
-    if one.ends_with(" insn") && other.ends_with(" insn") {
+fn may_move_more(first: &str, other: &str) -> bool {
+    if first.ends_with(" insn") && other.ends_with(" insn") {
         return true;
     }
     let is_range = |text: &str| text.contains('…');
     let is_carrier = |text: &str| text.ends_with(" %") && number(text).is_none();
     let is_of_range = |text: &str| is_range(text) || number(text).is_some();
-    (is_carrier(one) && is_carrier(other))
-        || ((is_range(one) || is_range(other)) && is_of_range(one) && is_of_range(other))
+    (is_carrier(first) && is_carrier(other))
+        || ((is_range(first) || is_range(other)) && is_of_range(first) && is_of_range(other))
 }
 
 #[test]
@@ -245,7 +246,7 @@ fn near_is_not_far() {
     let told = "461.86|-1.62|-0.35|-0.86…+0.22|1.76|no detected change";
     assert!(near(told, "459.75|+1.23|+0.27|-0.48…+0.62|1.89|no detected change"));
     assert!(!near(told, "429.75|+1.23|+0.27|-0.48…+0.62|1.89|no detected change"));
-    // Of a ledger: no ranges.
+    // Ledgers have no ranges.
     let told = "3 334.96|+162.02|+48.95|0.10|slower";
     assert!(near(told, "3 334.97|+162.03|+48.95|0.10|slower"));
     let told = "3 331.96|+114.29|+19.55 insn|+0.59|0.20|+4 096.00|slower";
@@ -309,11 +310,11 @@ pub fn answer(experiment: &str) -> Option<Printed> {
     let (_, answer) = experiment.split_once(MARK)?;
     let plain =
         |line: &str| line.trim_start_matches('#').strip_prefix(' ').unwrap_or("").to_owned();
-    Some(Printed::of(&answer.lines().map(plain).collect::<Vec<_>>().join("\n")))
+    Some(Printed::parse(&answer.lines().map(plain).collect::<Vec<_>>().join("\n")))
 }
 
 impl Printed {
-    pub fn of(text: &str) -> Printed {
+    pub fn parse(text: &str) -> Printed {
         // A head may have several lines, and its names stand in any of them.
         let (mut rows, mut head, mut above) = (Vec::new(), Vec::new(), "");
         let (mut is_table, mut head_is_added, mut units) = (false, false, "");
@@ -334,13 +335,13 @@ impl Printed {
             above = if line.ends_with(" instructions") { line } else { above };
             head.push(line);
         }
-        // Of several tables the first has the verdicts.
+        // The first of several tables has the verdicts.
         let mut known = BTreeSet::new();
         rows.retain(|(name, _): &(String, Vec<String>)| known.insert(name.clone()));
         Printed { text: text.to_owned(), rows }
     }
 
-    /// What stands behind this name above the title.
+    /// Value of this name above the title.
     pub fn version(&self, name: &str) -> Option<String> {
         let mut lines = self.text.trim_start().lines().take_while(|line| !line.is_empty());
         let first = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix("  "))?.trim();
@@ -375,7 +376,7 @@ fn add(rows: &mut Vec<(String, Vec<String>)>, above: Option<(&str, &str)>, line:
         _ if cells.is_empty() => {}
         _ => {
             let (title, units) = above.unwrap_or_default();
-            let (of, base) = title.split_once(", ").unwrap_or_default();
+            let (row, base) = title.split_once(", ").unwrap_or_default();
             let base = base.strip_suffix(" instructions").map(str::to_owned);
             let units = units.split_whitespace().skip(1).chain(std::iter::repeat(""));
             let named = cells.into_iter().zip(units).map(|(cell, unit)| match unit {
@@ -383,7 +384,7 @@ fn add(rows: &mut Vec<(String, Vec<String>)>, above: Option<(&str, &str)>, line:
                 _ => cell,
             });
             let cells = base.into_iter().chain(named).collect();
-            rows.push((format!("{of} {name}").trim().to_owned(), cells));
+            rows.push((format!("{row} {name}").trim().to_owned(), cells));
         }
     }
 }
@@ -394,7 +395,7 @@ fn rows_are_read_by_their_whole_names() {
                 change  c\n\n           base  delta\nworkload   insn\n─────\n\
                 pipe:      1 200.50  +1.00  slower\n  ops=2\nstat  2  0\nOmitted: MDE %.\n\n\
                 workload  lines\n──\nstat  9\n\nmean\nfunction\n──\nf  1\n";
-    let read = Printed::of(text);
+    let read = Printed::parse(text);
     let versions = ["QEMU", "base", "change"].map(|name| read.version(name).unwrap());
     assert_eq!(versions, ["7.2", "a, image b, of 2026-01-31", "c"]);
     assert_eq!(read.rows().len(), 2);
@@ -404,7 +405,7 @@ fn rows_are_read_by_their_whole_names() {
             .unwrap();
     assert_eq!(read.row("stat pti").unwrap().join("|"), "3.0|+8 insn");
     let read =
-        Printed::of("Processes:\nTest Type  base  change\n              of\n──\nstat  1  2\n");
+        Printed::parse("Processes:\nTest Type  base  change\n              of\n──\nstat  1  2\n");
     assert_eq!(read.row("stat").unwrap().join("|"), "1|2");
 }
 

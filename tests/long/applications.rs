@@ -13,7 +13,7 @@ use crate::common::{
     KERNEL, QUICK_BOOT, assert_no_orphans, compare, executed, ktax, printed, row, run, scratch,
 };
 
-/// What the rows call, and Debian's Python before that of anybody else.
+/// Programs that the rows call; Debian's Python comes before any other.
 const PROGRAMS: [&str; 8] =
     ["gcc", "git", "sqlite3", "redis-server", "redis-cli", "tar", "find", "cksum"];
 
@@ -30,7 +30,7 @@ fn every_application_is_measured_and_equal_kernels_cost_the_same() {
     );
     fs::write(dir.path().join("e.toml"), text).unwrap();
     let path = std::env::var("PATH").unwrap_or_default();
-    let all = printed::comparison(
+    let comparison = printed::comparison(
         &run(ktax()
             .current_dir(dir.path())
             .env("PATH", format!("/usr/bin:{path}"))
@@ -38,15 +38,15 @@ fn every_application_is_measured_and_equal_kernels_cost_the_same() {
         .exits(0)
         .stdout,
     );
-    assert!(all.rows.len() >= 8, "{}", all.rows.len());
-    for row in &all.rows {
+    assert!(comparison.rows.len() >= 8, "{}", comparison.rows.len());
+    for row in &comparison.rows {
         assert!(row.failures.is_empty(), "{}: {:?}", row.row, row.failures);
         assert_eq!(row.verdict, Verdict::NoDetectedChange, "{}", row.row);
     }
     assert_no_orphans(dir.path());
 }
 
-/// What the rows of docs/suites.md call.
+/// Programs that the rows of docs/suites.md call.
 const SUITES: [&str; 5] = ["perf", "hackbench", "stress-ng", "fio", "sysbench"];
 
 #[test]
@@ -61,19 +61,19 @@ fn benchmarks_of_others_are_counted_and_divided_by_what_they_print() {
     let args = ["compare", "suites.toml", "--json", "--out", "out"];
     let ran = run(ktax().current_dir(dir.path()).args(args));
     assert!(matches!(ran.status, 0 | 3), "{}", ran.stderr);
-    let all = printed::comparison(&ran.stdout);
+    let comparison = printed::comparison(&ran.stdout);
     // One of two sizes has a row for each, one for an operation and one for its start.
     let programs = toml.matches("[[program]]").count() + 3 * toml.matches("\nsizes = ").count();
-    assert_eq!(all.rows.len(), programs);
-    for row in &all.rows {
+    assert_eq!(comparison.rows.len(), programs);
+    for row in &comparison.rows {
         assert!(row.failures.is_empty(), "{}: {:?}", row.row, row.failures);
     }
     // A write of 4 KiB; a run divided by its writes would be a hundred thousand.
-    let write = &row(&all, "program:fio").effects()[0];
+    let write = &row(&comparison, "program:fio").effects()[0];
     assert!((2_000.0..20_000.0).contains(&write.base), "{write:?}");
 }
 
-/// What the lines of docs/suites.md call.
+/// Programs that the lines of docs/suites.md call.
 const ONE_LINE: [&str; 14] = [
     "javac",
     "java",
@@ -136,9 +136,9 @@ fn each_program_of_the_page_is_counted_at_the_first_try() {
             .args(["--base-boot-line", QUICK_BOOT, "--change-boot-line", QUICK_BOOT])
             .args(words));
         assert_eq!(ran.status, 0, "{command}: {}{}", ran.stdout, ran.stderr);
-        let all = printed::comparison(&ran.stdout);
-        assert_eq!(all.rows.len(), 1);
-        let row = &all.rows[0];
+        let comparison = printed::comparison(&ran.stdout);
+        assert_eq!(comparison.rows.len(), 1);
+        let row = &comparison.rows[0];
         assert!(row.failures.is_empty(), "{command}: {:?}", row.failures);
         assert!(row.effects()[0].base > 1000.0, "{command}: {row:?}");
     }
@@ -166,7 +166,7 @@ fn networks_rules_and_probes_are_set_up_before_the_freeze() {
     }
     let dir = scratch();
     let dir = dir.path();
-    let of = |name: &str, more: &[&str]| {
+    let measured = |name: &str, more: &[&str]| {
         let out = dir.join(name);
         let (ran, _) = compare(&out, [QUICK_BOOT; 2], &[&["--layouts", "1"], more].concat());
         assert_eq!(ran.status, 0, "{name}: {}{}", ran.stdout, ran.stderr);
@@ -174,7 +174,7 @@ fn networks_rules_and_probes_are_set_up_before_the_freeze() {
     };
     let modules = ["--module", "veth", "--module", "bridge", "--any-output"];
     let ping = ["--setup", NETWORK, "--", "ping", "-c", "3", "10.0.0.2"];
-    let out = of("network", &[&modules[..], &ping].concat());
+    let out = measured("network", &[&modules[..], &ping].concat());
     for function in ["veth_xmit", "br_handle_frame", "icmp_rcv"] {
         assert!(executed(&out, "program:ping", function) > 0, "{function}");
     }
@@ -182,14 +182,14 @@ fn networks_rules_and_probes_are_set_up_before_the_freeze() {
     fs::write(&rules, RULES).unwrap();
     let set_up = format!("nft -f {}", rules.display());
     let modules = ["--module", "nf_tables", "--module", "nft_ct"];
-    let out = of("rules", &[&modules[..], &["--setup", &set_up, "-w", "udp"]].concat());
+    let out = measured("rules", &[&modules[..], &["--setup", &set_up, "-w", "udp"]].concat());
     assert!(executed(&out, "udp", "nft_do_chain") > 0);
     let probe = dir.join("probe.o");
     fs::write(dir.join("probe.c"), PROBE).unwrap();
     run(Command::new("bpf-gcc").current_dir(dir).args(["-O2", "-c", "probe.c"])).exits(0);
     let set_up = format!("ip link set dev lo xdpgeneric obj {} sec xdp", probe.display());
     let [without, with] =
-        [of("without", &["-w", "udp"]), of("with", &["--setup", &set_up, "-w", "udp"])];
+        [measured("without", &["-w", "udp"]), measured("with", &["--setup", &set_up, "-w", "udp"])];
     let run = |out: &Path| executed(out, "udp", "bpf_prog_run_generic_xdp");
     assert_eq!(run(&without), 0);
     assert!(run(&with) > 0);

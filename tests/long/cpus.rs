@@ -21,7 +21,7 @@ const CONTENDED: [&str; 3] = [
 /// Rows of one comparison: a verdict that is not wanted is known before all of them ran.
 const AT_A_TIME: usize = 24;
 
-/// Of the last there are two, by whether CPUs wait.
+/// The last entry has two variants, by whether CPUs wait.
 const QUANTA: [&[&str]; 4] =
     [&["--quantum", "200"], &["--quantum", "500"], &["--quantum", "2000"], &[]];
 
@@ -58,13 +58,16 @@ fn contended_rows_repeat_ten_of_ten_times_at_every_quantum_under_load() {
             }
         }
         for name in CONTENDED {
-            let of = |all: &[(PathBuf, String)]| -> Vec<String> {
+            let contents = |files: &[(PathBuf, String)]| -> Vec<String> {
                 let of_row = |(path, _): &&(PathBuf, String)| path.to_string_lossy().contains(name);
-                all.iter().filter(of_row).map(|(_, text)| text.clone()).collect()
+                files.iter().filter(of_row).map(|(_, text)| text.clone()).collect()
             };
-            for all in [of(&traces), of(&profiles)] {
-                assert_eq!(all.len(), 2 * TIMES, "{name}");
-                assert!(all.iter().all(|one| *one == all[0]), "{name} at {quantum:?}: {all:?}");
+            for texts in [contents(&traces), contents(&profiles)] {
+                assert_eq!(texts.len(), 2 * TIMES, "{name}");
+                assert!(
+                    texts.iter().all(|text| *text == texts[0]),
+                    "{name} at {quantum:?}: {texts:?}"
+                );
             }
             println!("{name} at {quantum:?}: {} of {} equal", 2 * TIMES, 2 * TIMES);
         }

@@ -1,4 +1,4 @@
-//! What a file system costs, with the code that a real machine has.
+//! Costs of file systems, with the code that a real machine uses.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ fn saved_without_checksums(dir: &Path, out: &str, words: &[&str]) -> [f64; 3] {
     ROWS.map(|name| -row(&comparison, name).effects()[0].delta)
 }
 
-/// As on a real machine, where udev loads what the CPU has instructions for: without being asked.
+/// Loads modules for the CPU's instructions unasked, as udev does on a real machine.
 #[test]
 fn checksums_of_ext4_cost_what_they_cost_with_the_instruction_for_them() {
     let dir = scratch();

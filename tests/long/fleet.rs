@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::files::files_below;
-use crate::common::{KERNEL, Need, QUICK_BOOT, Ran, ktax, own, require, run, scratch};
+use crate::common::{KERNEL, Need, QUICK_BOOT, Ran, isolate, ktax, require, run, scratch};
 
 const ROWS: &str =
     r#"["getppid", "stat", "open-close", "pipe", "read-1", "write-1", "fork-exit", "fstat"]"#;
@@ -41,23 +41,23 @@ fn a_fleet_on_slurm_gives_the_bytes_of_one_machine() {
     let mut cluster = Command::new(data.join("slurm-cluster.sh"));
     let ktax = ktax().get_program().to_owned();
     cluster.arg(dir.path().join("slurm")).arg(data.join("slurm-fleet.sh")).arg(ktax);
-    let ran = run(own(&mut cluster).arg(dir.path().join("fleet"))).exits(0);
+    let ran = run(isolate(&mut cluster).arg(dir.path().join("fleet"))).exits(0);
     assert!(ran.stdout.contains("killed 5; drained n2; requeued "), "{}", ran.stdout);
     assert!(!ran.stdout.contains("requeued \n"), "{}", ran.stdout);
     assert!(ran.stdout.contains("all of 40 measurements done"), "{}", ran.stdout);
-    // The same on one machine.
+    // The reference run is on one machine.
     assert_eq!(plan(dir.path(), "one", &[]).status, 0);
     let campaign = |words: &[&str]| {
         run(crate::common::ktax().arg("campaign").args(words).current_dir(dir.path()))
     };
     assert_eq!(campaign(&["run", "one", "--no-store"]).status, 0);
-    let [fleet, one] = ["fleet", "one"].map(|out| {
+    let [fleet, local] = ["fleet", "one"].map(|out| {
         let ran = campaign(&["collect", out, "--no-store", "--json"]).exits(4);
         ran.stdout
     });
-    assert!(fleet == one);
+    assert!(fleet == local);
     for part in ["store", "site"] {
-        let of = |out: &str| files_below(&dir.path().join(out).join(part));
-        assert!(of("fleet") == of("one"), "{part}");
+        let files_of = |out: &str| files_below(&dir.path().join(out).join(part));
+        assert!(files_of("fleet") == files_of("one"), "{part}");
     }
 }

@@ -15,7 +15,7 @@ use crate::common::{KERNEL, ktax, run, scratch};
 
 const TABLE: &str = "workloads/functions.gz";
 
-/// What the rows of a run's base executed.
+/// Functions that the rows of a run's base executed.
 fn counted(out: &Path) -> TouchedTable {
     let AnyRunDir::Counts(dir) = AnyRunDir::open(out).unwrap() else { panic!("no counts") };
     let plan = &dir.plan().method;
@@ -54,7 +54,7 @@ fn the_rows_execute_the_functions_of_the_shipped_table() {
         gz.write_all(table.text().as_bytes()).unwrap();
         return fs::write(TABLE, gz.finish().unwrap()).unwrap();
     }
-    // Where a row executes a thousandth of its instructions, any kernel of this version does.
+    // A function with a thousandth of a row's instructions runs on any kernel of this version.
     let large = |table: &TouchedTable, row: &String| -> BTreeSet<String> {
         let touched = table.rows[row].iter().filter(|(_, share)| **share >= 1000);
         touched.map(|(name, _)| name.clone()).collect()

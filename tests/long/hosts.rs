@@ -131,8 +131,8 @@ fn rows(out: &Path) -> Vec<Row> {
 /// Both Sides of a row, in the layout that is shown.
 fn sides(row: &Row) -> Sides<ExitRun> {
     let runs = &row.guests().unwrap().runs;
-    let of = |side: Side| runs.get(side).clone().unwrap_or_else(|| panic!("{row:?}"));
-    let both = Sides { base: of(Side::Base), change: of(Side::Change) };
+    let run_of = |side: Side| runs.get(side).clone().unwrap_or_else(|| panic!("{row:?}"));
+    let both = Sides { base: run_of(Side::Base), change: run_of(Side::Change) };
     for run in [&both.base, &both.change] {
         assert_eq!(run.row, row.row);
         assert_whole(&run.table);
@@ -146,8 +146,9 @@ fn both(runs: &Sides<ExitRun>, reason: &str) -> [u64; 2] {
 
 /// The console of the first host of a Side.
 fn console(out: &Path, side: Side) -> PathBuf {
-    let name = |at: &str| format!("boots/{at}-{}/runs/raw:all=2000.serial.log", side.name());
-    let found = ["000", "001"].map(|at| out.join(name(at))).into_iter().find(|path| path.exists());
+    let name = |boot: &str| format!("boots/{boot}-{}/runs/raw:all=2000.serial.log", side.name());
+    let found =
+        ["000", "001"].map(|boot| out.join(name(boot))).into_iter().find(|path| path.exists());
     found.unwrap_or_else(|| panic!("{} has no console of the {}", out.display(), side.name()))
 }
 
@@ -182,25 +183,25 @@ fn the_magic_page_takes_away_what_it_is_for_and_nothing_else() {
         let first = fs::read(out.join("boots").join(&name)).unwrap();
         assert!(first == content, "{} is not the same in each run", name.display());
     }
-    // What the host said is a file that others can read too.
+    // Other tools can read the host's console, too.
     let [base, change] = Side::BOTH.map(|side| console(&out, side).display().to_string());
-    let said = exits(&["diff", &base, &change]).stdout;
-    let first = said.lines().find(|line| line.starts_with("EMUL_")).unwrap();
-    assert!(first.starts_with("EMUL_MTSPR") && first.ends_with("-100.00"), "{said}");
+    let text = exits(&["diff", &base, &change]).stdout;
+    let first = text.lines().find(|line| line.starts_with("EMUL_")).unwrap();
+    assert!(first.starts_with("EMUL_MTSPR") && first.ends_with("-100.00"), "{text}");
     assert_answered(&ran.stdout);
 }
 
-/// What is below the question in the file is what comes out now, if it is of the same versions.
-fn assert_answered(said: &str) {
-    println!("{said}");
+/// The answer in the file is the current output, if it has the same versions.
+fn assert_answered(printed: &str) {
+    println!("{printed}");
     let text = fs::read_to_string(FILE).unwrap();
     let answer: Vec<&str> = text.lines().map(|line| line.trim_start_matches(['#', ' '])).collect();
     let is_there = |line: &str| answer.contains(&line.trim());
-    let versions = said.lines().skip_while(|line| !line.starts_with("exact · QEMU "));
+    let versions = printed.lines().skip_while(|line| !line.starts_with("exact · QEMU "));
     let mut versions = versions.take_while(|line| !line.is_empty()).peekable();
-    assert!(versions.peek().is_some(), "{said}");
+    assert!(versions.peek().is_some(), "{printed}");
     match versions.all(is_there) {
-        true => assert!(said.lines().all(is_there), "{text}\nnow:\n{said}"),
+        true => assert!(printed.lines().all(is_there), "{text}\nnow:\n{printed}"),
         false => drop(require(Need::Versions, false, "the answer is of other versions")),
     }
 }
@@ -245,24 +246,24 @@ fn without_its_patches_the_kernel_runs_no_guest() {
             panic!("{rows:?}")
         };
         // The report says why, and where the console is.
-        for said in ["the kernel panicked: ", "runs/ROW.serial.log in the boot's directory"] {
-            assert!(ran.stdout.contains(said), "{}", ran.stdout);
+        for expected in ["the kernel panicked: ", "runs/ROW.serial.log in the boot's directory"] {
+            assert!(ran.stdout.contains(expected), "{}", ran.stdout);
         }
         let failed = failures.iter().map(|failed| {
             let is_panic = matches!(failed.failure, Failure::Panic { .. });
             assert!(is_panic && ran.stdout.contains(&failed.boot), "{failed:?}\n{}", ran.stdout);
-            let said = fs::read_to_string(console(&out, failed.side)).unwrap();
-            (failed.side, said.replace('\r', ""))
+            let text = fs::read_to_string(console(&out, failed.side)).unwrap();
+            (failed.side, text.replace('\r', ""))
         });
         let failed = failed.collect();
         (out, failed)
     };
     let (_, stock) = fail("none");
-    let hosts = |side: Side| stock.iter().filter(|(of, _)| *of == side).count();
+    let hosts = |side: Side| stock.iter().filter(|(failed_side, _)| *failed_side == side).count();
     assert_eq!(Side::BOTH.map(hosts), [1, 1]);
-    for (_, said) in stock {
-        assert!(said.contains("host: begin\n") && !said.contains("TIMEINGUEST"), "{said}");
-        assert!(said.contains("exit_nr ") && said.contains("kernel BUG at arch/powerpc"), "{said}");
+    for (_, log) in stock {
+        assert!(log.contains("host: begin\n") && !log.contains("TIMEINGUEST"), "{log}");
+        assert!(log.contains("exit_nr ") && log.contains("kernel BUG at arch/powerpc"), "{log}");
     }
     // The guest that makes no system call runs with the first alone.
     let (out, first) = fail("first");
@@ -287,15 +288,15 @@ fn assert_exact(board: &Board, kinds: &[Kind], [device, first]: [&str; 2]) {
     let names = kinds.iter().map(|(kind, _)| kind).chain([&"all"]);
     let works: Vec<String> = names.map(|kind| format!("raw:{kind}={ROUNDS}")).collect();
     let works: Vec<&str> = works.iter().map(String::as_str).collect();
-    let (said, rows) = compare(&file, &outs[0], &works, 0);
-    assert!(said.contains(&format!("host kvm-{} · 1 layout", board.name)), "{said}");
-    let (all, each) = rows.split_last().unwrap();
+    let (stdout, rows) = compare(&file, &outs[0], &works, 0);
+    assert!(stdout.contains(&format!("host kvm-{} · 1 layout", board.name)), "{stdout}");
+    let (every_kind, each) = rows.split_last().unwrap();
     assert_eq!(each.len(), kinds.len());
-    let all = table(all, Side::Base);
-    assert_ended(all, device, first);
+    let every_kind = table(every_kind, Side::Base);
+    assert_ended(every_kind, device, first);
     for (_, reason) in kinds {
         let times = kinds.iter().filter(|(_, other)| other == reason).count() as u64;
-        assert_eq!(count(all, reason), ROUNDS * times, "all: {all:?}");
+        assert_eq!(count(every_kind, reason), ROUNDS * times, "all: {every_kind:?}");
     }
     for (row, (kind, reason)) in each.iter().zip(kinds) {
         assert_eq!(row.verdict, Verdict::OneSide);
@@ -306,8 +307,8 @@ fn assert_exact(board: &Board, kinds: &[Kind], [device, first]: [&str; 2]) {
     }
     // In the row of all kinds, too, only a processor that waits sleeps.
     for (kind, reason) in kinds {
-        let parts = all.row(reason).unwrap().parts.as_ref().unwrap();
-        assert_eq!(parts.halted_ns > Some(0), *kind == "wfi", "{kind}: {all:?}");
+        let parts = every_kind.row(reason).unwrap().parts.as_ref().unwrap();
+        assert_eq!(parts.halted_ns > Some(0), *kind == "wfi", "{kind}: {every_kind:?}");
     }
     // Each boot says the same, but for the last digit of a time.
     compare(&file, &outs[1], &works, 0);
@@ -327,17 +328,17 @@ fn assert_exact(board: &Board, kinds: &[Kind], [device, first]: [&str; 2]) {
 /// it, and where it looks just after the processor has halted, it does not know yet of the
 /// instructions before the halt: the clock is then ahead by as many nanoseconds. On a busy machine
 /// that was so in 6 of 48 boots, by less than 1 µs, which rounds some of the times up.
-fn same(one: &str, other: &str) -> Result<(), String> {
-    let (one, other): (Vec<&str>, Vec<&str>) = (one.lines().collect(), other.lines().collect());
-    if one.len() != other.len() {
-        return Err(format!("{} lines and {}", one.len(), other.len()));
+fn same(first: &str, other: &str) -> Result<(), String> {
+    let (first, other): (Vec<&str>, Vec<&str>) = (first.lines().collect(), other.lines().collect());
+    if first.len() != other.len() {
+        return Err(format!("{} lines and {}", first.len(), other.len()));
     }
-    let is_alike = |(one, other): &(&&str, &&str)| match (time_us(one), time_us(other)) {
-        (Some((at, one)), Some((again, other))) => one == other && at.abs_diff(again) <= 1,
-        _ => one == other,
+    let is_alike = |(first, other): &(&&str, &&str)| match (time_us(first), time_us(other)) {
+        (Some((time, first)), Some((again, other))) => first == other && time.abs_diff(again) <= 1,
+        _ => first == other,
     };
-    let different = one.iter().zip(&other).find(|lines| !is_alike(lines));
-    different.map_or(Ok(()), |(one, other)| Err(format!("{one} and {other}")))
+    let different = first.iter().zip(&other).find(|lines| !is_alike(lines));
+    different.map_or(Ok(()), |(first, other)| Err(format!("{first} and {other}")))
 }
 
 /// The time of a line of ftrace, and the line without it.
@@ -362,7 +363,7 @@ fn consoles_that_differ_in_more_than_a_digit_are_seen() {
     assert!(same(&first, first.trim_end_matches("\n==")).is_err());
 }
 
-/// What KVM's trace says of any guest that has come to its end.
+/// Lines that KVM's trace has for any guest that has ended.
 fn assert_ended(table: &ExitTable, device: &str, first: &str) {
     assert_eq!(count(table, first), 1, "{table:?}");
     let account = table.account.as_ref().unwrap();
@@ -413,8 +414,8 @@ fn a_side_of_a_board_has_its_own_host() {
     let text = fs::read_to_string(experiment(&Board::ARM64)).unwrap();
     let text = text.split("# What ktax said").next().unwrap();
     fs::write(&file, format!("{text}\n[change]\nboot_line = \"kvm-arm.mode=none\"\n")).unwrap();
-    let (said, rows) = compare(&file, &dir.path().join("out"), &["raw:hvc=10"], 69);
-    assert!(said.contains("kvm-arm.mode=none"), "{said}");
+    let (stdout, rows) = compare(&file, &dir.path().join("out"), &["raw:hvc=10"], 69);
+    assert!(stdout.contains("kvm-arm.mode=none"), "{stdout}");
     let [row] = &rows[..] else { panic!("{rows:?}") };
     let [failed] = &row.failures[..] else { panic!("{row:?}") };
     assert_eq!(failed.side, Side::Change);

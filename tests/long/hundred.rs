@@ -49,7 +49,8 @@ fn equals_are_not_told_apart_and_five_percent_are() {
     let (mut wrong, mut small, mut silent, mut pairs) = (0, 0, 0, 0);
     for seed in 0..EQUALS {
         let found = comparison(seed, TURNS);
-        let any = |is: fn(Verdict) -> bool| found.rows.iter().any(|row| is(row.verdict));
+        let any =
+            |is_wanted: fn(Verdict) -> bool| found.rows.iter().any(|row| is_wanted(row.verdict));
         wrong += u32::from(any(is_found));
         small += u32::from(any(|verdict| verdict == Verdict::BelowThreshold));
         silent += u32::from(any(is_no_answer));
@@ -77,7 +78,7 @@ fn equals_are_not_told_apart_and_five_percent_are() {
     );
     assert!(silent * 10 <= EQUALS, "this machine is too busy to say anything");
     assert!(no_answer * 10 <= PLANTED, "this machine is too busy to say anything");
-    // Of the answers that were given. A change that is significant is wrong, however small.
+    // Wrong verdicts among the answers. A significant change is wrong, however small.
     let answers = EQUALS - silent;
     assert!(wrong * 100 <= answers * 5, "{wrong} of {answers}");
     assert!((wrong + small) * 100 <= answers * 10, "{wrong} and {small} of {answers}");

@@ -15,11 +15,11 @@ const CALLGRIND: &str = "valgrind --tool=callgrind --toggle-collect=counted --ca
                          --callgrind-out-file=out.cg --I1=32768,8,64 --D1=32768,8,64 \
                          --LL=4194304,16,64 ./work";
 
-/// What callgrind counts, by the names of its events.
+/// Callgrind's counts, by the names of its events.
 fn events(text: &str) -> BTreeMap<&str, u64> {
-    let of = |what: &str| text.lines().find_map(|line| line.strip_prefix(what)).unwrap();
-    let counts = of("summary: ").split_whitespace().map(|count| count.parse().unwrap());
-    of("events: ").split_whitespace().zip(counts).collect()
+    let value_of = |what: &str| text.lines().find_map(|line| line.strip_prefix(what)).unwrap();
+    let counts = value_of("summary: ").split_whitespace().map(|count| count.parse().unwrap());
+    value_of("events: ").split_whitespace().zip(counts).collect()
 }
 
 #[test]

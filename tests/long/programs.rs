@@ -30,7 +30,7 @@ pub fn shell(dir: &Path, command: &str) {
     assert_eq!(ran.status, 0, "{command}: {}", ran.stderr);
 }
 
-/// What people compile, look up and start.
+/// Programs that people compile, search and start.
 const APPLICATIONS: &str = r#"
 [[program]]
 command = ["gcc", "-O1", "-c", "many.c", "-o", "/tmp/many.o"]
@@ -79,13 +79,13 @@ fn compiler_git_database_and_python_are_the_same_bytes_from_two_caches() {
         assert!(!ran.stdout.is_empty(), "{}", ran.stderr);
         ran.stdout
     };
-    let [one, other] = ["one", "other"].map(|name| {
-        let at = dir.join(format!("cache-{name}"));
-        fs::create_dir(&at).unwrap();
-        measured(name, &own_cache(&at))
+    let [first, other] = ["one", "other"].map(|name| {
+        let directory = dir.join(format!("cache-{name}"));
+        fs::create_dir(&directory).unwrap();
+        measured(name, &own_cache(&directory))
     });
-    assert_eq!(one, other);
-    for row in &printed::comparison(&one).rows {
+    assert_eq!(first, other);
+    for row in &printed::comparison(&first).rows {
         assert!(row.failures.is_empty() && row.verdict != Verdict::DifferentWork, "{row:?}");
     }
 }

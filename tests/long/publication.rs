@@ -9,7 +9,7 @@ use ktax::engine::payload::guest_sha256;
 use ktax::model::{History, HistoryPoint};
 use ktax::report::results_of_page;
 
-use crate::common::{Need, own, printed, require, run, scratch};
+use crate::common::{Need, isolate, printed, require, run, scratch};
 
 const MOST_BYTES: u64 = 64 << 20;
 /// A row that takes a second of a run.
@@ -46,10 +46,10 @@ fn the_commands_beside_a_row_print_its_numbers_again() {
     let store = dir.path().join("store");
     let typed = |command: &str| {
         let mut shell = Command::new("bash");
-        own(&mut shell).current_dir(dir.path()).env("PATH", &path).env("KTAX_STORE", &store);
+        isolate(&mut shell).current_dir(dir.path()).env("PATH", &path).env("KTAX_STORE", &store);
         run(shell.args(["-c", command]))
     };
-    // Where a line may break in the page.
+    // A line of the page may break here.
     let shown = page.replace("<wbr>", "");
     let commands = shown.split("ktax compare ").skip(1).map(|rest| rest.split('<').next().unwrap());
     let of_row = commands.filter(|words| words.ends_with(&format!("-w {ROW}")));

@@ -56,8 +56,11 @@ fn one_instruction_in_a_patch_is_found_in_its_function() {
     let comparison = compare(&dir.path().join("out"), &args);
     let getppid = &row(&comparison, "getppid").effects()[0];
     assert_eq!(getppid.delta, 1.0);
-    let carried: Vec<(&str, f64)> =
-        getppid.functions.iter().map(|one| (one.function.as_str(), one.delta)).collect();
+    let carried: Vec<(&str, f64)> = getppid
+        .functions
+        .iter()
+        .map(|function| (function.function.as_str(), function.delta))
+        .collect();
     assert_eq!(carried, [("__do_sys_getppid", 1.0)]);
     // A grace period of RCU ends while the calls run. Its thread is switched to once, from the
     // process or from an interrupt: that depends on the instruction at which the timer fires.
@@ -126,8 +129,8 @@ fn a_patch_of_ext4_is_found_in_the_rows_that_write_and_nowhere_else() {
         printed::comparison(&run(ktax().current_dir(dir.path()).args(args)).exits(3).stdout);
     for row in &comparison.rows {
         let effect = &row.effects()[0];
-        let carried = effect.functions.iter().find(|one| one.function == FUNCTION);
-        let delta = carried.map(|one| one.delta);
+        let carried = effect.functions.iter().find(|function| function.function == FUNCTION);
+        let delta = carried.map(|function| function.delta);
         let (wanted, verdict) = match row.row.as_str() {
             "fs-append:fsync=0" | "fs-append:fsync=1" => (Some(100.0), Verdict::Slower),
             // One write among all that is cut off again.
@@ -147,13 +150,13 @@ const LOCK: &str = "\tstatic DEFINE_SPINLOCK(planted_lock);\n\n\tspin_lock(&plan
 
 const ROW: &str = "scale:call=getppid,cpus=4,ops=64000";
 
-/// Of its 100 instructions and of the lock, where there is no need to wait.
+/// Functions of the 100 instructions and of the uncontended lock.
 const OWN: [&str; 3] = ["__do_sys_getppid", "_raw_spin_lock", "_raw_spin_unlock"];
 
 const SLOW_PATH: &str = "queued_spin_lock_slowpath";
 
 fn carried(effect: &Effect) -> Vec<&str> {
-    effect.functions.iter().map(|one| one.function.as_str()).collect()
+    effect.functions.iter().map(|function| function.function.as_str()).collect()
 }
 
 #[test]
@@ -174,8 +177,8 @@ fn a_planted_lock_is_found_by_one_cpu_as_instructions_and_by_four_as_waits_for_i
         printed::comparison(&ran.stdout)
     };
 
-    let one = compared(&["-w", "getppid"], "one");
-    let effect = &row(&one, "getppid").effects()[0];
+    let comparison = compared(&["-w", "getppid"], "one");
+    let effect = &row(&comparison, "getppid").effects()[0];
     assert_eq!(effect.verdict, Verdict::Slower);
     assert!((100.0..200.0).contains(&effect.delta), "{effect:?}");
     let others: Vec<&str> =
@@ -210,8 +213,13 @@ fn a_planted_lock_is_found_by_one_cpu_as_instructions_and_by_four_as_waits_for_i
     let more =
         transfers.samples.change[transfers.layout] - transfers.samples.base[transfers.layout];
     assert!(of_lock(&lines.change) * 10 >= more * 9, "{lines:?}");
-    let mut most = transfers.functions.iter().filter(|one| one.transfers.change > more / 20);
-    assert!(most.all(|one| OWN.contains(&&*one.function) || one.function == SLOW_PATH));
+    let mut most =
+        transfers.functions.iter().filter(|comparison| comparison.transfers.change > more / 20);
+    assert!(
+        most.all(
+            |comparison| OWN.contains(&&*comparison.function) || comparison.function == SLOW_PATH
+        )
+    );
 }
 
 // A history of sixteen commits on the distribution's source, without a check-out.
@@ -444,14 +452,15 @@ fn each_option_with_a_cost_is_found_with_its_share() {
         let experiment = options(dir.path(), costs);
         let bisection = bisect(&dir.path().join("out"), &[&experiment]);
         assert_eq!(bisection.elements.len(), OPTIONS);
-        let whole: u32 = costs.iter().map(|(_, nops)| nops).sum();
+        let total: u32 = costs.iter().map(|(_, nops)| nops).sum();
         let found = bisection.found.as_deref().unwrap();
-        let names: Vec<_> = found.iter().map(|one| &*bisection.elements[one.after].name).collect();
+        let names: Vec<_> =
+            found.iter().map(|carrier| &*bisection.elements[carrier.after].name).collect();
         let planted: Vec<_> = costs.iter().map(|(n, _)| format!("CONFIG_PLANTED_{n}=y")).collect();
         assert_eq!(names, planted);
-        for (one, (_, nops)) in found.iter().zip(costs) {
-            let share = f64::from(*nops) / f64::from(whole) * 100.0;
-            assert!((one.share_percent - share).abs() < 1.0, "{found:?}");
+        for (carrier, (_, nops)) in found.iter().zip(costs) {
+            let share = f64::from(*nops) / f64::from(total) * 100.0;
+            assert!((carrier.share_percent - share).abs() < 1.0, "{found:?}");
         }
         let built = measured(&bisection);
         assert!(built <= 12 && (costs.len() > 1 || built <= 8), "{:?}", bisection.points);
@@ -544,7 +553,8 @@ fn a_function_is_found_below_each_path_that_reaches_it_and_nothing_else_moves() 
     let is_own = |name: &str| {
         name.starts_with("planted") || name == "__do_sys_getppid" || name.starts_with("__x86_")
     };
-    let others: Vec<_> = effect.functions.iter().filter(|one| !is_own(&one.function)).collect();
+    let others: Vec<_> =
+        effect.functions.iter().filter(|function| !is_own(&function.function)).collect();
     assert!(others.is_empty(), "{others:?}");
     // A return that jumps to a thunk is one more for each of the functions.
     let mut changed = costly_of(row, |effect| effect.verdict.is_change());
@@ -561,7 +571,7 @@ fn a_function_is_found_below_each_path_that_reaches_it_and_nothing_else_moves() 
         match name.contains("-base/") {
             true => assert_eq!(found, [(0, 0); 3], "{name}"),
             false => assert!(
-                found.iter().all(|one| *one == found[0])
+                found.iter().all(|function| *function == found[0])
                     && found[0].0 == row.ops
                     && found[0].1 >= 10 * row.ops,
                 "{name}: {found:?}"

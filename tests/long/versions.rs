@@ -21,10 +21,11 @@ fn no_row_of_6_1_against_6_12_begins_with_what_a_cpu_lacks() {
         let size = |function: &&FunctionDelta| function.delta.abs();
         let Some(first) = effect.functions.first() else { continue };
         assert_eq!(effect.lacking(&first.function), None, "{}: {}", row.row, first.function);
-        let largest = effect.functions.iter().max_by(|one, two| size(one).total_cmp(&size(two)));
+        let largest =
+            effect.functions.iter().max_by(|first, two| size(first).total_cmp(&size(two)));
         hidden.extend(largest.filter(|most| effect.lacking(&most.function).is_some()));
     }
-    // By their size alone they would be first in some.
+    // Sorted by size alone, these would be first in some.
     let names: Vec<&str> = hidden.iter().map(|most| most.function.as_str()).collect();
     assert!(names.contains(&"memset_orig"), "{names:?}");
     let report = |format: &str| {

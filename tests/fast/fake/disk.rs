@@ -38,8 +38,8 @@ fn unblock(root: &Path) {
 #[test]
 fn a_directory_that_stops_taking_files_ends_the_run_and_says_what_to_do() {
     let dir = scratch();
-    let whole = dir.path().join("whole");
-    scene().run(&whole).complete();
+    let uninterrupted = dir.path().join("whole");
+    scene().run(&uninterrupted).complete();
     for jobs in [1, 3] {
         let root = dir.path().join(format!("blocked-{jobs}"));
         // During the second run of the second boot of one job.
@@ -60,15 +60,15 @@ fn a_directory_that_stops_taking_files_ends_the_run_and_says_what_to_do() {
         unblock(&root);
         let again = scene().run(&root).complete();
         assert_eq!(again.runs(), if jobs == 1 { 5 } else { 0 });
-        assert!(files_below(&root) == files_below(&whole));
+        assert!(files_below(&root) == files_below(&uninterrupted));
     }
 }
 
 #[test]
 fn what_a_killed_writer_leaves_behind_goes_away() {
     let dir = scratch();
-    let (whole, root) = (dir.path().join("whole"), dir.path().join("killed"));
-    scene().run(&whole).complete();
+    let (uninterrupted, root) = (dir.path().join("whole"), dir.path().join("killed"));
+    scene().run(&uninterrupted).complete();
     let stray = |root: &Path| {
         for place in ["", "boots/000-base", "boots/000-base/runs", "boots/000-base/orders"] {
             fs::write(root.join(place).join(".new-Ab3dEf"), "half of").unwrap();
@@ -76,7 +76,7 @@ fn what_a_killed_writer_leaves_behind_goes_away() {
     };
     scene().at_call(3, stray).cancel_at(3, false).run(&root);
     scene().run(&root).complete();
-    let (found, wanted) = (files_below(&root), files_below(&whole));
+    let (found, wanted) = (files_below(&root), files_below(&uninterrupted));
     let names = |tree: &[(std::path::PathBuf, _)]| {
         tree.iter().map(|(name, _): &(_, Vec<u8>)| name.clone()).collect::<Vec<_>>()
     };

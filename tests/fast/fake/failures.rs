@@ -60,7 +60,7 @@ pub fn compared(root: &std::path::Path) -> Comparison {
     counts(&open_counts(root).unwrap()).unwrap()
 }
 
-/// What one Run of `pipe` comes to if the guest and the plugin leave this.
+/// Failure of a Run of `pipe` with this answer.
 fn judged(answer: impl Fn(RawAnswer) -> RawAnswer) -> Failure {
     let dir = scratch();
     let scene = Scene::new(&["getppid", "pipe", "stat"]).layouts(3);
@@ -174,11 +174,11 @@ fn what_the_host_lost_is_made_once_more_and_said() {
 /// Calls of a second run over the same directory.
 fn calls_again(scene: fn() -> Scene, spoil: impl Fn(Scene) -> Scene) -> Vec<String> {
     let dir = scratch();
-    let (whole, failed) = (dir.path().join("whole"), dir.path().join("failed"));
-    scene().run(&whole).complete();
+    let (uninterrupted, failed) = (dir.path().join("whole"), dir.path().join("failed"));
+    scene().run(&uninterrupted).complete();
     spoil(scene()).run(&failed).complete();
     let again = scene().run(&failed).complete();
-    assert_eq!(files_below(&whole) == files_below(&failed), !again.calls.is_empty());
+    assert_eq!(files_below(&uninterrupted) == files_below(&failed), !again.calls.is_empty());
     let third = scene().run(&failed).complete();
     assert!(third.calls.is_empty(), "{:?}", third.calls);
     again.calls
@@ -265,15 +265,15 @@ fn other_work_than_planned_is_wrong_work() {
 
 #[test]
 fn a_region_may_last_the_limit_and_not_a_nanosecond_more() {
-    let at =
+    let answer_at =
         |tsc: u64| format!("ktax 1\nstart pipe\nsig calls 400\nsig failed 0\ntsc {tsc}\nend\n");
     let limit = VIRTUAL_S * 1_000_000_000;
     let too_long = Failure::VirtualTime { limit_s: VIRTUAL_S };
-    assert_eq!(judged_wire(&at(limit + 1)), too_long);
-    assert_eq!(judged_wire(&at(u64::MAX)), too_long);
+    assert_eq!(judged_wire(&answer_at(limit + 1)), too_long);
+    assert_eq!(judged_wire(&answer_at(u64::MAX)), too_long);
     let dir = scratch();
     let scene = Scene::new(&["pipe"]);
-    let long = RawAnswer { wire: at(limit).into(), ..scene.good("pipe", Side::Base, 0) };
+    let long = RawAnswer { wire: answer_at(limit).into(), ..scene.good("pipe", Side::Base, 0) };
     scene.answer("pipe", Side::Base, 0, long).run(dir.path()).complete();
     assert!(compared(dir.path()).rows[0].failures.is_empty());
 }
@@ -324,8 +324,8 @@ fn runs(root: &Path) -> Vec<PathBuf> {
 #[test]
 fn stopped_at_any_call_it_ends_as_if_it_was_not() {
     let dir = scratch();
-    let whole = dir.path().join("whole");
-    let calls = scene().run(&whole).complete().calls.len();
+    let uninterrupted = dir.path().join("whole");
+    let calls = scene().run(&uninterrupted).complete().calls.len();
     assert_eq!(calls, 12);
     for jobs in [1, 3] {
         for (number, answers) in (1..=calls).flat_map(|n| [(n, true), (n, false)]) {
@@ -341,7 +341,7 @@ fn stopped_at_any_call_it_ends_as_if_it_was_not() {
             assert_eq!(done, expected, "{root:?}");
             let second = scene().jobs(jobs).run(&root).complete();
             assert_eq!(second.runs(), 8 - done, "no run is made twice");
-            assert!(files_below(&root) == files_below(&whole), "{root:?}");
+            assert!(files_below(&root) == files_below(&uninterrupted), "{root:?}");
         }
     }
 }
@@ -493,7 +493,7 @@ fn every_run_is_made_exactly_once_in_the_plans_order() {
         ]
     );
     assert_eq!((ran.peak, ran.done), (1, 8));
-    // What is complete is not made again.
+    // Complete work is not repeated.
     let again = scene.run(dir.path()).complete();
     assert!(again.calls.is_empty(), "{:?}", again.calls);
     assert_eq!(again.done, 8);

@@ -59,9 +59,11 @@ fn a_run_that_is_stopped_goes_on_where_it_was() {
     let (before, after) = (guests(&before), guests(&after));
     assert_eq!((before.len(), before.len() + after.len()), (7, 20));
     assert!(after.iter().all(|call| !before.contains(call)), "{before:?} {after:?}");
-    // Whole, and the same as in one go.
-    let AnyRunDir::Guests(whole) = AnyRunDir::open(&root).unwrap() else { panic!("guests") };
-    assert_eq!(analyse::guests(&whole).unwrap(), compared(FILE, faster));
+    // The resumed run is complete, and equal to an uninterrupted one.
+    let AnyRunDir::Guests(dir_of_guests) = AnyRunDir::open(&root).unwrap() else {
+        panic!("guests")
+    };
+    assert_eq!(analyse::guests(&dir_of_guests).unwrap(), compared(FILE, faster));
 }
 
 #[test]
@@ -124,7 +126,7 @@ fn the_console_of_each_host_is_kept() {
         let read = |name: &str| fs::read_to_string(boot.join(name)).ok();
         let (of_boot, of_last) = match step.side {
             Side::Base => (Some("first words"), "all words of raw:out=20"),
-            // Where each row boots, there is no console before its first guest.
+            // If each row boots, there is no console before its first guest.
             Side::Change => (None, "last words"),
         };
         assert_eq!(read("serial.log").as_deref(), of_boot, "{boot:?}");
@@ -165,9 +167,10 @@ impl GuestEngine for Fake<'_> {
     }
 
     fn boot(&self, side: Side, layout: &Layout) -> Result<Box<dyn ReadyHost + '_>, Stop> {
-        let at = self.plan.layouts.iter().position(|one| one == layout).unwrap();
-        self.calls.lock().unwrap().push(format!("boot {} {at}", side.name()));
-        Ok(Box::new(Ready(self, side, at)))
+        let layout_index =
+            self.plan.layouts.iter().position(|layout_of_plan| layout_of_plan == layout).unwrap();
+        self.calls.lock().unwrap().push(format!("boot {} {layout_index}", side.name()));
+        Ok(Box::new(Ready(self, side, layout_index)))
     }
 }
 
@@ -223,7 +226,7 @@ fn identity() -> Identity {
 
 pub fn plan(text: &str) -> Plan<GuestsPlan> {
     let experiment = Experiment::parse(text, "x.toml").unwrap();
-    let ExperimentMethod::Guests(of) = &experiment.method else { panic!("{experiment:?}") };
+    let ExperimentMethod::Guests(guests) = &experiment.method else { panic!("{experiment:?}") };
     let key = Key {
         engine: "exact".into(),
         qemu: "7.2".into(),
@@ -234,8 +237,8 @@ pub fn plan(text: &str) -> Plan<GuestsPlan> {
         modules: Vec::new(),
     };
     let (host, base) = (identity(), Some(identity()));
-    let change = of.change.as_ref().map(|_| identity());
-    experiment.with(of.clone()).plan(GuestKernels { host, base, change }, key)
+    let change = guests.change.as_ref().map(|_| identity());
+    experiment.with(guests.clone()).plan(GuestKernels { host, base, change }, key)
 }
 
 /// Begins or resumes; how it ended, and what was asked of the engine.

@@ -96,7 +96,7 @@ fn a_program_that_fails_says_which_files_of_this_machine_it_lacked() {
     );
 }
 
-// What programs did on both Sides, from canned profiles to what a row says.
+// Programs on both Sides, from canned profiles to rows.
 
 const ROW: &str = "program:p";
 
@@ -110,7 +110,7 @@ struct Did {
     page_faults: u64,
     /// Instructions beside those of its calls.
     instructions: u64,
-    /// What it printed, as the guest sends it.
+    /// Output of a program, as the guest sends it.
     printed: String,
 }
 
@@ -119,7 +119,7 @@ impl Did {
         Did { calls: calls.to_vec(), instructions: 1_000_000, ..Did::default() }
     }
 
-    /// As the plugin writes it.
+    /// Profile, as the plugin writes it.
     fn profile(&self) -> String {
         let calls: u64 = self.calls.iter().map(|(_, count)| count).sum();
         let (syscalls, faults) = (calls + self.unserved, self.page_faults);
@@ -230,7 +230,7 @@ fn what_was_done_is_kept_by_the_names_of_system_calls() {
     assert!(work.differences.is_empty(), "{work:?}");
     let calls: Vec<_> =
         work.sides.base.system_calls.iter().map(|(name, n)| (name.as_str(), *n)).collect();
-    // What the kernel calls besides is no system call.
+    // Other calls of the kernel are no system calls.
     assert_eq!(calls, [("getppid", 5), ("openat", 3), ("other", 7)]);
     assert_eq!((work.sides.base.clock_reads, work.sides.base.page_faults), (9, 24));
 }
@@ -291,7 +291,7 @@ fn page_faults_are_what_a_change_is_about_and_shown() {
     let row = row_of(UserProgram::default(), fewer);
     assert_eq!(row.verdict, Verdict::Faster);
     let work = row.counts().unwrap().work.as_ref().unwrap();
-    let what: Vec<_> = work.differences.iter().map(|one| one.what.as_str()).collect();
+    let what: Vec<_> = work.differences.iter().map(|difference| difference.what.as_str()).collect();
     assert_eq!(what, ["page faults"]);
 }
 
@@ -312,12 +312,12 @@ fn a_known_suite_is_compared_by_the_operations_that_it_prints() {
     assert_eq!(operations.suite.as_deref(), Some("unixbench"));
     assert_eq!((operations.count.base, operations.count.change), (29_600, 20_000));
     assert_eq!(row.ops, 29_600);
-    // As many instructions for fewer operations.
+    // Fewer operations execute as many instructions.
     let effect = &row.effects()[0];
     assert!((effect.percent.unwrap() - 48.0).abs() < 0.1, "{effect:?}");
     let per_op = |raw: f64, ops: f64| raw / ops;
     assert!((effect.change - per_op(10_000_000.0, 20_000.0)).abs() < 0.1, "{effect:?}");
-    // What the functions say is of as many operations, too.
+    // Functions are divided by the same number of operations.
     let sum: f64 = effect.functions.iter().map(|function| function.delta).sum();
     assert!((sum - effect.delta).abs() < 0.01, "{sum} {effect:?}");
     // The user knows better.
@@ -360,10 +360,10 @@ fn what_a_program_printed_is_kept_and_shown_where_it_differs() {
     let scene = scene_of_work(UserProgram::default(), did);
     let dir = scratch();
     scene.run(dir.path()).complete();
-    let kept = |name: &str| fs::read_to_string(dir.path().join("boots").join(name));
-    assert_eq!(kept("000-base/runs/program:p.stdout").unwrap(), "of base \x1b[2J\n");
-    assert_eq!(kept("001-change/runs/program:p.stderr").unwrap(), "quiet");
-    assert!(kept("002-change/runs/program:p.stdout").is_err());
+    let kept_file = |name: &str| fs::read_to_string(dir.path().join("boots").join(name));
+    assert_eq!(kept_file("000-base/runs/program:p.stdout").unwrap(), "of base \x1b[2J\n");
+    assert_eq!(kept_file("001-change/runs/program:p.stderr").unwrap(), "quiet");
+    assert!(kept_file("002-change/runs/program:p.stdout").is_err());
     let comparison = counts(&open_counts(dir.path()).unwrap()).unwrap();
     let row = &comparison.rows[0];
     assert_eq!(row.verdict, Verdict::DifferentWork);

@@ -25,7 +25,7 @@ pub const VIRTUAL_S: u64 = 2;
 
 type Hook = Box<dyn Fn(&Path) + Sync>;
 
-/// What is asked of the fake, and what it answers; without more it answers well.
+/// Scripted answers of the fake; without one it answers well.
 pub struct Scene {
     pub plan: Plan<CountsPlan>,
     jobs: usize,
@@ -41,7 +41,7 @@ pub struct Scene {
     pub programs: ProgramsAlone,
 }
 
-/// What came of it.
+/// Result of a scene.
 #[derive(Debug)]
 pub struct Ran {
     pub ended: Result<Ended, ktax::model::Error>,
@@ -200,7 +200,7 @@ impl Scene {
         Ran { ended, calls, peak, done }
     }
 
-    /// What a good guest and plugin leave.
+    /// Answer of a good guest and plugin.
     pub fn good(&self, row: &str, side: Side, layout: usize) -> RawAnswer {
         let more = self.signatures.get(&(row.to_owned(), side)).map_or("", String::as_str);
         let wire = format!("ktax 1\nstart {row}\nsig calls {OPS}\nsig failed 0\n{more}");
@@ -217,7 +217,7 @@ impl Scene {
     }
 }
 
-/// As the plugin writes it, with an interrupt.
+/// Profile with an interrupt, as the plugin writes it.
 pub fn profile(functions: &[(&str, u64)]) -> String {
     let total: u64 = functions.iter().map(|(_, count)| count).sum::<u64>() + 212 + 30;
     let mut text = format!("ktax-profile\t1\napi\t1\nregion\t1\ntotal\t{total}\n");
@@ -265,8 +265,8 @@ pub fn lost() -> Failure {
 
 /// Two CPUs whose time was over when they did this.
 pub fn over(doing: [Doing; 2]) -> Failure {
-    let at = |(cpu, doing)| CpuPlace { cpu, doing, function: "[user]".into() };
-    Failure::CountedTime { limit_s: 180, cpus: (0..).zip(doing).map(at).collect() }
+    let cpu_place = |(cpu, doing)| CpuPlace { cpu, doing, function: "[user]".into() };
+    Failure::CountedTime { limit_s: 180, cpus: (0..).zip(doing).map(cpu_place).collect() }
 }
 
 impl Fake<'_> {
@@ -315,10 +315,10 @@ impl Engine for Fake<'_> {
         assert_eq!(request.image_sha256, plan.kernels.get(side).sha256);
         assert_eq!(request.boot_line, plan.asked.subjects.get(side).boot_line);
         let layout = plan.layouts.iter().position(|layout| *layout == request.layout).unwrap();
-        let at = |step: &&Step| step.side == side && step.layout == layout;
-        let step = plan.steps.iter().find(at).unwrap();
-        let own = request.program.as_ref().map(|packed| format!(" with {}", packed.sha256));
-        self.called(step, &format!("boot{}", own.unwrap_or_default()))?;
+        let is_step = |step: &&Step| step.side == side && step.layout == layout;
+        let step = plan.steps.iter().find(is_step).unwrap();
+        let archive = request.program.as_ref().map(|packed| format!(" with {}", packed.sha256));
+        self.called(step, &format!("boot{}", archive.unwrap_or_default()))?;
         self.wait_for_others();
         let hello =
             self.scene.boots.get(&(side, layout)).cloned().unwrap_or_else(|| Ok(hello(side)))?;
@@ -359,7 +359,10 @@ impl FakeBoot<'_> {
 // The Plan that every scene begins with.
 
 pub fn plan(rows: &[&str]) -> Plan<CountsPlan> {
-    let both = |of: fn(Side) -> Identity| Sides { base: of(Side::Base), change: of(Side::Change) };
+    let both = |identity: fn(Side) -> Identity| Sides {
+        base: identity(Side::Base),
+        change: identity(Side::Change),
+    };
     let subject = |side: Side| {
         Subject::new(&format!("/boot/{}", side.name()), &format!("side={}", side.name()))
     };

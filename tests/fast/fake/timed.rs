@@ -17,19 +17,19 @@ use ktax::rundir::RunDir;
 
 use crate::common::{ktax, open_times, run, scratch};
 
-/// What the fake does; `seen` counts its Boots.
+/// Behaviour of the fake; `seen` counts its Boots.
 pub struct Scene {
     /// Nanoseconds of an operation: of a row, in the change or not, in which Boot.
     pub ns: fn(&str, bool, usize) -> f64,
-    /// What a row fails with.
+    /// Failure of a row.
     pub failure: fn(&str, bool) -> Option<Failure>,
-    /// What its guests leave on their consoles, if something ends them early.
+    /// Consoles of its guests, if something ends them early.
     pub console: Vec<u8>,
-    /// What every Boot fails with as a whole.
+    /// Failure of every Boot.
     pub stop: Option<Stop>,
     /// The host loses the Boot of this number.
     pub lost_at: Option<usize>,
-    /// What it says beside its work.
+    /// Facts beside its work.
     pub beside: fn(&str, bool) -> u64,
     pub facts: fn(bool) -> Facts,
     pub noise: Noise,
@@ -117,7 +117,7 @@ pub fn planned(title: &str, method: TimesExperiment) -> Plan<TimesPlan> {
     Experiment { title, seed: 1, threshold_percent: 1.0, method }.plan().unwrap()
 }
 
-/// What a Comparison of times says of all rows together.
+/// Evidence of a Comparison of times about all rows together.
 pub fn of_times(comparison: &Comparison) -> &TimesComparison {
     comparison.times().unwrap()
 }
@@ -234,19 +234,20 @@ fn compared_in_blocks(root: &Path) -> Comparison {
 #[test]
 fn one_boot_of_each_side_is_no_verdict_and_many_by_lot_are() {
     let dir = scratch();
-    let one = [Side::Base, Side::Change].into_iter();
-    let first = measured(&dir.path().join("one"), &scene(planted_blocks), one);
+    let sides = [Side::Base, Side::Change].into_iter();
+    let first = measured(&dir.path().join("one"), &scene(planted_blocks), sides);
     assert_eq!((of_times(&first).pairs, first.rows[1].verdict), (1, Verdict::TooFewBoots));
     let text = render(&first, MARKDOWN, TextOptions::default()).unwrap();
     assert!(text.contains("Blocks give less certainty"), "{text}");
-    let all = measured(&dir.path().join("all"), &scene(planted_blocks), turns(&booted()).take(80));
-    let [getppid, pipe, _] = &all.rows[..] else { panic!("{all:?}") };
+    let every_row =
+        measured(&dir.path().join("all"), &scene(planted_blocks), turns(&booted()).take(80));
+    let [getppid, pipe, _] = &every_row.rows[..] else { panic!("{every_row:?}") };
     assert_eq!(getppid.verdict, Verdict::NoDetectedChange, "{getppid:?}");
     assert_eq!(pipe.verdict, Verdict::Slower, "{pipe:?}");
     // A boot counts once, however much was measured in it, and none after there was enough.
-    let of_all = of_times(&all);
+    let of_all = of_times(&every_row);
     assert_eq!(pipe.times().unwrap().pairs, of_all.pairs);
-    assert!((10..=20).contains(&of_all.pairs) && of_all.controls >= 8, "{all:?}");
+    assert!((10..=20).contains(&of_all.pairs) && of_all.controls >= 8, "{every_row:?}");
 }
 
 #[test]
@@ -279,19 +280,19 @@ fn one_process_in_twenty_takes_no_block_away_and_nothing_of_it_is_hidden() {
     }
     let of_pipe = |blocks: &[TimedBlock]| in_blocks(dir.plan(), blocks).rows[1].clone();
     let pairs = |row: &Row| row.times().unwrap().pairs;
-    let whole = of_pipe(&blocks);
-    assert_eq!(whole.verdict, Verdict::Slower);
+    let longest = of_pipe(&blocks);
+    assert_eq!(longest.verdict, Verdict::Slower);
     let change = blocks.iter().position(|block| block.side == Side::Change).unwrap();
     let pipe = |block: &mut TimedBlock, boot: usize, failed: bool| {
         let run = block.boots[boot].runs.get_mut("pipe").unwrap();
         run.failure = failed.then_some(Failure::RealTime { limit_s: 1 });
     };
     pipe(&mut blocks[change], 7, true);
-    let one = of_pipe(&blocks);
-    assert_eq!((one.verdict, pairs(&one)), (Verdict::Slower, pairs(&whole)));
+    let shorter = of_pipe(&blocks);
+    assert_eq!((shorter.verdict, pairs(&shorter)), (Verdict::Slower, pairs(&longest)));
     pipe(&mut blocks[change], 8, true);
     let two = of_pipe(&blocks);
-    assert!(pairs(&two) < pairs(&whole) || two.failures.len() == 1);
+    assert!(pairs(&two) < pairs(&longest) || two.failures.len() == 1);
     pipe(&mut blocks[change], 7, false);
     pipe(&mut blocks[change], 8, false);
     // Other work in one of its processes, and a setting that changed in the middle.
@@ -346,7 +347,7 @@ fn a_point_at_exactly_one_is_on_no_side_of_a_crossing() {
     };
     let through = crossings("through", &[1, 2, 4]);
     assert_eq!(through.iter().map(|crossing| crossing.between).collect::<Vec<_>>(), [(1, 4)]);
-    // What only touches 1 does not cross it.
+    // An interval that touches 1 does not cross it.
     assert_eq!(crossings("touching", &[2, 3, 4]), []);
     // A curve is in the order of its parameter, whoever typed it how.
     assert_eq!(crossings("typed", &[4, 1, 2]), through);
@@ -377,21 +378,21 @@ fn rows_without_an_answer_cross_nothing() {
 #[test]
 fn equal_seeds_repeat_and_a_stopped_run_goes_on_to_the_same_end() {
     let dir = scratch();
-    let [whole, stopped] = ["whole", "stopped"].map(|name| dir.path().join(name));
+    let [uninterrupted, stopped] = ["whole", "stopped"].map(|name| dir.path().join(name));
     // Times that do not depend on when they were measured: the place in the order is what is left.
     let calm = |row: &str, is_change: bool, _| planted(row, is_change, 1);
-    let first = compared(&whole, &plan(), &scene(calm));
+    let first = compared(&uninterrupted, &plan(), &scene(calm));
     let mut interrupted = scene(calm);
     interrupted.cancel_after = 13;
     assert_eq!(drive(&stopped, &plan(), &interrupted).unwrap(), Ended::Cancelled);
     // The pair in whose middle it was stopped is not there.
     assert_eq!(fs::read_dir(stopped.join("pairs")).unwrap().count(), 6);
     assert_eq!(compared(&stopped, &plan(), &scene(calm)), first);
-    for entry in fs::read_dir(whole.join("pairs")).unwrap() {
+    for entry in fs::read_dir(uninterrupted.join("pairs")).unwrap() {
         let name = entry.unwrap().file_name();
-        let [one, other] =
-            [&whole, &stopped].map(|run| fs::read(run.join("pairs").join(&name)).unwrap());
-        assert_eq!(one, other, "{name:?}");
+        let [first, other] =
+            [&uninterrupted, &stopped].map(|run| fs::read(run.join("pairs").join(&name)).unwrap());
+        assert_eq!(first, other, "{name:?}");
     }
 }
 
@@ -426,7 +427,7 @@ fn pairs_of_another_order_are_refused() {
     compared(&root, &plan(), &scene(planted));
     let text = fs::read_to_string(root.join("plan.json")).unwrap();
     fs::write(root.join("plan.json"), text.replace("\"seed\": 1", "\"seed\": 2")).unwrap();
-    // As an earlier ktax left it: what ties the pairs to their plan is not there.
+    // An older ktax wrote no link from the pairs to their plan.
     fs::remove_file(root.join("plan.sha256")).unwrap();
     let error = drive(&root, &plan(), &scene(planted)).unwrap_err();
     assert!(error.message().ends_with(" was not run in the planned order"), "{error}");
@@ -445,7 +446,7 @@ fn looking_does_not_change_when_it_stops() {
     };
     assert_eq!(drive_asking(&looking, &scene(planted), &looks).unwrap(), Ended::Complete);
     assert_eq!(times(looking.plan(), &looking.pairs().unwrap()), blind);
-    // It is a run that stops by itself, before its cap.
+    // This run stops by itself before its cap.
     assert!(of_times(&blind).pairs < 200, "{blind:?}");
 }
 
@@ -458,16 +459,16 @@ fn the_command_that_peeks_goes_on_where_the_rule_does() {
     experiment.change.prefix = ["env", "KTAX_NONE=1"].map(str::to_owned).to_vec();
     let mut plan = planned("peek", experiment);
     (plan.method.loops, plan.method.most_pairs) = (1, 30);
-    // So noisy that no look but the last sees enough.
+    // Only the last look sees enough through this noise.
     compared(&root, &plan, &scene(|_, _, boot| 1000.0 + 30.0 * (boot * 7919 % 101) as f64));
     let there = || fs::read_dir(root.join("pairs")).unwrap().count();
-    let whole = there();
-    assert!(whole > 18, "{whole}");
+    let count = there();
+    assert!(count > 18, "{count}");
     let last = open_times(&root).unwrap().pairs().unwrap().len() - 1;
     fs::remove_file(root.join(format!("pairs/{last:04}.json"))).unwrap();
-    assert_eq!(there(), whole - 1);
+    assert_eq!(there(), count - 1);
     // The rule wanted a pair after these.
     let ran = run(ktax().args(["run", "--peek"]).arg(&root));
     assert!(matches!(ran.status, 0 | 3 | 4), "{}", ran.stderr);
-    assert!(there() >= whole, "{} of {whole}: {}", there(), ran.stderr);
+    assert!(there() >= count, "{} of {count}: {}", there(), ran.stderr);
 }

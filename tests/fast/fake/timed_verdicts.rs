@@ -27,8 +27,8 @@ fn what_was_planted_is_found_and_nothing_else() {
     assert_eq!([getppid, pipe, stat].map(|row| row.times().unwrap().family), [2, 2, 1]);
     // What would have been seen is on every row, and what was seen is above it.
     assert!(getppid.times().unwrap().detectable_percent.unwrap() < 1.0, "{getppid:?}");
-    let of = of_times(&comparison);
-    assert!(of.controls >= 8 && of.pairs >= 10, "{comparison:?}");
+    let times = of_times(&comparison);
+    assert!(times.controls >= 8 && times.pairs >= 10, "{comparison:?}");
     let text =
         render(&comparison, TEXT, TextOptions { width: 80, ..TextOptions::default() }).unwrap();
     // All loops of a boot are alike there: the variance is between boots.
@@ -272,23 +272,23 @@ fn stopped(failure: Failure, console: &[u8]) -> Scene {
 fn a_guest_that_does_not_boot_is_not_run_and_its_console_is_kept() {
     let dir = scratch();
     let root = dir.path().join("run");
-    let kept = root.join("failed.serial.log");
+    let log = root.join("failed.serial.log");
     let panic = || Failure::Panic { message: "no init".into() };
     let scenes = stopped(panic(), b"Kernel panic\x1b[0m\n");
     let error = drive(&root, &plan(), &scenes).unwrap_err().into();
     assert_eq!(Exit::from_error(&error), Exit::NotRun, "{error}");
-    assert!(error.to_string().contains(kept.to_str().unwrap()), "{error}");
-    assert_eq!(fs::read(&kept).unwrap(), b"Kernel panic\x1b[0m\n");
+    assert!(error.to_string().contains(log.to_str().unwrap()), "{error}");
+    assert_eq!(fs::read(&log).unwrap(), b"Kernel panic\x1b[0m\n");
     // What says nothing leaves nothing, and nothing is named.
     let error = drive(&root, &plan(), &stopped(panic(), b"")).unwrap_err().into();
     assert_eq!(Exit::from_error(&error), Exit::NotRun, "{error}");
     assert!(!error.to_string().contains("serial.log"), "{error}");
-    assert!(error.to_string().contains("`ktax doctor`") && !kept.exists(), "{error}");
+    assert!(error.to_string().contains("`ktax doctor`") && !log.exists(), "{error}");
     // A run that goes on has none.
     let error = block(&root, &plan(), &scenes, Side::Base, "boot".into()).unwrap_err().into();
-    assert_eq!((Exit::from_error(&error), kept.exists()), (Exit::NotRun, true), "{error}");
+    assert_eq!((Exit::from_error(&error), log.exists()), (Exit::NotRun, true), "{error}");
     compared(&root, &plan(), &scene(calm));
-    assert!(!kept.exists());
+    assert!(!log.exists());
 }
 
 #[test]
@@ -300,8 +300,9 @@ fn a_boot_that_the_host_lost_is_made_once_more_and_this_is_said() {
     let comparison = compared(&dir.path().join("once"), &ten, &once);
     assert_eq!(*once.seen.borrow(), 2 * 18 + 1);
     assert!(comparison.rows.iter().all(|row| row.failures.is_empty()), "{comparison:?}");
-    let said: Vec<&str> = comparison.warnings.iter().map(|warning| warning.fact.as_str()).collect();
-    assert_eq!(said, ["ktax made a boot of pair 2 a second time: QEMU was lost: signal 9"]);
+    let facts: Vec<&str> =
+        comparison.warnings.iter().map(|warning| warning.fact.as_str()).collect();
+    assert_eq!(facts, ["ktax made a boot of pair 2 a second time: QEMU was lost: signal 9"]);
     // Not for ever.
     let lost = Failure::QemuLost { reason: "signal 9".into() };
     let again = stopped(lost, b"");
@@ -332,8 +333,8 @@ fn the_console_of_a_guest_that_ends_in_the_middle_is_beside_its_pair() {
     let failed: Vec<usize> = comparison.rows.iter().map(Row::failed_boots).collect();
     assert_eq!(counted, failed, "{table}");
     assert!(failed.iter().any(|boots| *boots > 1) && failed.contains(&0), "{table}");
-    let kept = root.join("pairs/0000.change.serial.log");
-    assert_eq!(fs::read(&kept).unwrap(), b"Oops\x1b[0m\n");
+    let log = root.join("pairs/0000.change.serial.log");
+    assert_eq!(fs::read(&log).unwrap(), b"Oops\x1b[0m\n");
     assert!(root.join("pairs/0000.base.serial.log").exists());
     // What ends well has none, and names none.
     let other = dir.path().join("other");

@@ -62,10 +62,10 @@ fn what_report_prints_of_several_files_it_can_print_again() {
     let first = report(&paths, &["--json"]);
     fs::write(&together, &first.stdout).unwrap();
     for format in ["json", "text", "csv", "markdown"] {
-        let [all, again] =
+        let [printed, again] =
             [&paths[..], &[&together]].map(|paths| report(paths, &["--format", format]));
-        assert_eq!(all.stderr, "", "{format}");
-        assert_eq!((again.stdout, again.status), (all.stdout, all.status), "{format}");
+        assert_eq!(printed.stderr, "", "{format}");
+        assert_eq!((again.stdout, again.status), (printed.stdout, printed.status), "{format}");
     }
     let read = read_results(&first.stdout).unwrap();
     assert_eq!(read.len(), paths.len());
@@ -105,12 +105,12 @@ fn every_kind_of_another_format_is_refused_with_what_to_do() {
             assert_eq!(read_results(&old), Err(SavedError::Format { found }), "{name}");
             fs::write(&path, old).unwrap();
             let ran = report(&[&path], &[]);
-            let said = format!(
+            let message = format!(
                 "ktax: cannot read {}: it has format {found}, and this ktax reads format \
                  {FORMAT}; make it again with this version of ktax\n",
                 path.display()
             );
-            assert_eq!((ran.status, ran.stderr), (2, said), "{name}");
+            assert_eq!((ran.status, ran.stderr), (2, message), "{name}");
         }
     }
 }
@@ -199,19 +199,19 @@ fn what_is_in_the_directory_of_a_search_or_a_ledger_is_read_alike() {
 fn only_several_results_have_names_in_csv() {
     let dir = scratch();
     let json = show(&results::stat_two(), JSON);
-    let [one, other] = ["one.json", "other.json"].map(|name| dir.path().join(name));
-    [&one, &other].iter().for_each(|path| fs::write(path, &json).unwrap());
+    let [first, other] = ["one.json", "other.json"].map(|name| dir.path().join(name));
+    [&first, &other].iter().for_each(|path| fs::write(path, &json).unwrap());
     let named = |paths: &[&Path]| -> Vec<String> {
-        let said = report(paths, &["--format", "csv"]).stdout;
-        let mut reader = csv::Reader::from_reader(said.as_bytes());
+        let text = report(paths, &["--format", "csv"]).stdout;
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
         let column = reader.headers().unwrap().iter().position(|head| head == "name");
         let Some(column) = column else { return Vec::new() };
         reader.records().map(|line| line.unwrap()[column].to_owned()).collect()
     };
-    assert_eq!(named(&[&one]), Vec::<String>::new());
+    assert_eq!(named(&[&first]), Vec::<String>::new());
     let rows = results::stat_two().records().lines.len();
-    let names = [&one, &other].map(|path| vec![path.display().to_string(); rows]);
-    assert_eq!(named(&[&one, &other]), names.concat());
+    let names = [&first, &other].map(|path| vec![path.display().to_string(); rows]);
+    assert_eq!(named(&[&first, &other]), names.concat());
     // Of a file that has several they are numbered, where they have no names of their own.
     let both = dir.path().join("both.json");
     fs::write(&both, format!("[{json}, {json}]")).unwrap();
@@ -225,9 +225,9 @@ fn several_results_are_one_table_in_csv() {
     let dir = scratch();
     let paths = all_written(dir.path());
     let paths: Vec<&Path> = paths.iter().map(|path| &**path).collect();
-    let all = report(&paths, &["--format", "csv"]).stdout;
+    let csv_text = report(&paths, &["--format", "csv"]).stdout;
     // The reader refuses lines of another length.
-    let mut reader = csv::Reader::from_reader(all.as_bytes());
+    let mut reader = csv::Reader::from_reader(csv_text.as_bytes());
     let header = reader.headers().unwrap().clone();
     let once: std::collections::BTreeSet<&str> = header.iter().collect();
     assert_eq!((&header[0], once.len()), ("name", header.len()));
@@ -241,12 +241,12 @@ fn several_results_are_one_table_in_csv() {
 /// As `ktax compare` prints a sweep.
 #[test]
 fn results_keep_the_names_that_they_were_printed_with() {
-    let (one, other) = (results::stat_two(), results::stat_pairs());
-    let named = [("thp=never", &one), ("thp=always", &other)];
-    let all = named.map(|(name, report)| Document::named(name, report));
+    let (first, other) = (results::stat_two(), results::stat_pairs());
+    let named = [("thp=never", &first), ("thp=always", &other)];
+    let documents = named.map(|(name, report)| Document::named(name, report));
     let dir = scratch();
     let path = dir.path().join("sweep.json");
-    let print = |format: Format| (format.write)(&all, TextOptions::default()).unwrap();
+    let print = |format: Format| (format.write)(&documents, TextOptions::default()).unwrap();
     fs::write(&path, print(JSON)).unwrap();
     for format in FORMATS {
         let ran = report(&[&path], &["--format", format.name]);
@@ -273,8 +273,8 @@ fn the_exit_tables_of_a_run_of_guests_can_be_printed() {
     let (of_dir, of_file) = (of_exits(&root), of_exits(&file));
     assert_eq!((of_dir.status, &*of_dir.stderr), (0, ""));
     assert_eq!(of_dir.stdout, of_file.stdout);
-    for said in ["boot, base (", "boot, change (", "EPT_VIOLATION"] {
-        assert!(of_dir.stdout.contains(said), "{said}\n{}", of_dir.stdout);
+    for expected in ["boot, base (", "boot, change (", "EPT_VIOLATION"] {
+        assert!(of_dir.stdout.contains(expected), "{expected}\n{}", of_dir.stdout);
     }
     let second = of_exits(Path::new(&format!("{}#2", root.display())));
     assert!(second.stdout.starts_with("boot, change ("), "{second:?}");

@@ -75,8 +75,11 @@ pub fn all() -> &'static [(&'static str, Comparison)] {
             ("rep", made("Clearing memory", 5, &[CLEAR, LOOP, JITTER])),
             ("costly", made("Page-table isolation", 5, &[ISOLATED, CALL])),
             ("machine", modelled()),
-            ("estimated", estimates::of(modelled(), true)),
-            ("estimated-costly", estimates::of(made("Isolation", 5, &[ISOLATED, CALL]), false)),
+            ("estimated", estimates::estimated(modelled(), true)),
+            (
+                "estimated-costly",
+                estimates::estimated(made("Isolation", 5, &[ISOLATED, CALL]), false),
+            ),
             ("small", made("Half of the threshold", 5, &[SMALL])),
             ("cpus", several()),
         ]
@@ -277,8 +280,8 @@ pub const OPS: u64 = 400;
 
 /// Writes a whole run directory.
 pub fn run_dir(root: &Path, title: &str, layouts: usize, rows: &[Made]) -> RunDir<CountsPlan> {
-    run_dir_of(root, plan(title, layouts, rows), |step, at| {
-        let (row, _, measure) = rows[at];
+    run_dir_of(root, plan(title, layouts, rows), |step, index| {
+        let (row, _, measure) = rows[index];
         let (lines, signature) = measure(step.side, step.layout)?;
         Ok((profile_text(row, &lines), signature))
     })
@@ -297,9 +300,9 @@ pub fn run_dir_of(
     for step in &method.steps {
         dir.prepare(step).unwrap();
         dir.write_boot(step, &Boot::default()).unwrap();
-        for (at, workload) in method.workloads.iter().enumerate() {
+        for (index, workload) in method.workloads.iter().enumerate() {
             let row = workload.row.clone();
-            match measure(step, at) {
+            match measure(step, index) {
                 Ok((text, signature)) => {
                     let outcome = Outcome::Measured(sample(&text, signature));
                     dir.write_run(step, &Run { row, outcome }, Some(&text)).unwrap();
@@ -334,10 +337,10 @@ fn sample(text: &str, signature: Signature) -> Sample {
 
 /// As the plugin writes it; the region itself costs a few instructions, which make odd fractions.
 pub fn profile_text(row: &str, lines: &[Line]) -> String {
-    let own = ("process", "[user]", 5, 0);
+    let user = ("process", "[user]", 5, 0);
     let counted = lines.iter().map(|(context, function, n, rep)| (context, function, n, rep));
     let mut text = format!("ktax-profile\t1\napi\t1\nregion\t{row}\n");
-    let (mut total, mut functions) = (own.2, String::new());
+    let (mut total, mut functions) = (user.2, String::new());
     for (context, function, instructions, rep) in counted {
         if let ("costly" | "modelled", Some((function, kind))) =
             (*context, function.split_once(' '))
@@ -350,7 +353,7 @@ pub fn profile_text(row: &str, lines: &[Line]) -> String {
         total += instructions + rep;
         functions += &format!("fn\t{context}\t{instructions}\t{rep}\t{function}\n");
     }
-    functions += &format!("fn\t{}\t{}\t{}\t{}\n", own.0, own.2, own.3, own.1);
+    functions += &format!("fn\t{}\t{}\t{}\t{}\n", user.0, user.2, user.3, user.1);
     text += &format!("total\t{total}\n{functions}end\n");
     text
 }
@@ -446,8 +449,8 @@ pub fn several() -> Comparison {
         workload.params.insert("cpus".into(), cpus);
     }
     let root = tempfile::tempdir().unwrap();
-    let dir = run_dir_of(&root.path().join("run"), plan, |step, at| {
-        Ok((profile_of_cpus(step.side, step.layout as u64, ROWS[at]), Signature::new()))
+    let dir = run_dir_of(&root.path().join("run"), plan, |step, index| {
+        Ok((profile_of_cpus(step.side, step.layout as u64, ROWS[index]), Signature::new()))
     });
     counts(&dir).unwrap()
 }

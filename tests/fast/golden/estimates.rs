@@ -35,7 +35,7 @@ fn fitted() -> CalibrationFit {
 }
 
 /// Of what was counted with a model; and of costly instructions alone.
-pub fn of(mut counted: Comparison, has_fit: bool) -> Comparison {
+pub fn estimated(mut counted: Comparison, has_fit: bool) -> Comparison {
     estimate(&mut counted.rows, MACHINE, &calibration(has_fit.then(fitted)));
     counted
 }
@@ -53,19 +53,19 @@ pub fn ranking(counted: &mut Comparison) {
 
 /// Rows of a machine that is as its constants say, but for one row.
 fn rows() -> Vec<CalibrationRow> {
-    let row = |at: usize| {
+    let row = |index: usize| {
         let size = |thing: usize| {
-            let drawn = (at + 1) * (thing + 3) * (at + 2 * thing + 5);
+            let drawn = (index + 1) * (thing + 3) * (index + 2 * thing + 5);
             (1 + drawn % 31) as f64 * [1000.0, 90.0, 20.0, 3.0, 8.0, 25.0][thing]
         };
-        let counts = Fitted::ALL.into_iter().enumerate().map(|(at, thing)| (thing, size(at)));
+        let counts = Fitted::ALL.into_iter().enumerate().map(|(index, thing)| (thing, size(index)));
         let cycles = fitted().cycles;
         let counts: BTreeMap<_, _> = counts.collect();
         let cost: f64 = counts.iter().map(|(thing, count)| count * (cycles[thing] + 1.0)).sum();
         CalibrationRow {
-            row: format!("row:size={at}"),
-            group: format!("group-{}", at % 5),
-            cycles: if at == 7 { cost * 3.0 } else { cost * (1.0 + (at % 3) as f64 / 20.0) },
+            row: format!("row:size={index}"),
+            group: format!("group-{}", index % 5),
+            cycles: if index == 7 { cost * 3.0 } else { cost * (1.0 + (index % 3) as f64 / 20.0) },
             counts,
             costly: [(Costly::Locked, 2.0)].into(),
             rep_iterations: 0.0,
@@ -146,12 +146,12 @@ fn what_is_estimated_has_an_interval_and_a_machine() {
             }
         }
         let json = serde_json::to_value(&result).unwrap();
-        estimated += objects(&json, &mut |of| {
-            let is_estimate = of.contains_key("cpu") && of.contains_key("delta");
+        estimated += objects(&json, &mut |object| {
+            let is_estimate = object.contains_key("cpu") && object.contains_key("delta");
             if is_estimate {
-                assert_eq!(of["machine"], MACHINE);
-                assert_eq!(of["delta"].as_array().map(Vec::len), Some(2));
-                assert!(of.get("base").is_none_or(|base| base.is_array()));
+                assert_eq!(object["machine"], MACHINE);
+                assert_eq!(object["delta"].as_array().map(Vec::len), Some(2));
+                assert!(object.get("base").is_none_or(|base| base.is_array()));
             }
             is_estimate
         });
@@ -175,10 +175,13 @@ fn objects(
     is_such: &mut dyn FnMut(&serde_json::Map<String, serde_json::Value>) -> bool,
 ) -> u32 {
     match json {
-        serde_json::Value::Object(of) => {
-            u32::from(is_such(of)) + of.values().map(|value| objects(value, is_such)).sum::<u32>()
+        serde_json::Value::Object(object) => {
+            u32::from(is_such(object))
+                + object.values().map(|value| objects(value, is_such)).sum::<u32>()
         }
-        serde_json::Value::Array(all) => all.iter().map(|value| objects(value, is_such)).sum(),
+        serde_json::Value::Array(values) => {
+            values.iter().map(|value| objects(value, is_such)).sum()
+        }
         _ => 0,
     }
 }

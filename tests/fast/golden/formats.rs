@@ -27,7 +27,7 @@ fn may_be_wide(line: &str) -> bool {
     line.starts_with("  --base git:") || line.starts_with("EXTERNAL_INTERRUPT")
 }
 
-fn at(report: &dyn Report, width: u16, ascii: bool) -> String {
+fn rendered(report: &dyn Report, width: u16, ascii: bool) -> String {
     render(report, TEXT, TextOptions { width, colour: false, ascii }).unwrap()
 }
 
@@ -35,7 +35,7 @@ fn at(report: &dyn Report, width: u16, ascii: bool) -> String {
 fn no_line_is_wider_than_the_terminal() {
     for (name, result) in every() {
         for (width, ascii) in WIDTHS.iter().flat_map(|width| [(*width, false), (*width, true)]) {
-            let text = at(&result, width, ascii);
+            let text = rendered(&result, width, ascii);
             // A header may be as wide as the names below it.
             let has_wide = text.lines().any(may_be_wide);
             for line in text.lines() {
@@ -52,7 +52,7 @@ fn no_line_is_wider_than_the_terminal() {
 fn a_terminal_of_ascii_gets_nothing_else() {
     for (name, result) in every() {
         for width in WIDTHS {
-            let text = at(&result, width, true);
+            let text = rendered(&result, width, true);
             let other = text.chars().find(|c| !c.is_ascii());
             assert_eq!(other, None, "{name} at {width}: {text}");
         }
@@ -99,8 +99,8 @@ fn the_locale_says_what_a_terminal_shows() {
         assert!(report(locale, "markdown").stdout.contains('…'), "{locale}");
     }
     for format in ["json", "csv", "mail"] {
-        let [plain, all] = ["C", "C.UTF-8"].map(|locale| report(locale, format).stdout);
-        assert_eq!(plain, all, "{format}");
+        let [plain, utf8] = ["C", "C.UTF-8"].map(|locale| report(locale, format).stdout);
+        assert_eq!(plain, utf8, "{format}");
     }
     let wrong = run(ktax().env("LC_ALL", "C").args(["report", "/…/é"]));
     assert!(wrong.stderr.is_ascii() && wrong.stderr.contains("/../\\u{e9}"), "{}", wrong.stderr);
@@ -133,13 +133,13 @@ fn no_column_vanishes_unsaid_and_none_is_left_out_where_there_is_room() {
             let page =
                 View { sections: vec![section], legend: Legend::default(), ..View::default() };
             for width in WIDTHS {
-                let text = at(&Tables(page.clone()), width, false);
+                let text = rendered(&Tables(page.clone()), width, false);
                 narrow += usize::from(text.contains("Omitted to fit"));
                 let is_there =
                     |word: &str| text.split([' ', ',', ';', '\n']).any(|shown| shown == word);
-                for (at, column) in table.columns.iter().enumerate() {
+                for (index, column) in table.columns.iter().enumerate() {
                     let gone = column.head.split([' ', ',', '\n']).find(|word| !is_there(word));
-                    let may_go = table.extra.contains(&at) && (width < 160 || name == "hostile");
+                    let may_go = table.extra.contains(&index) && (width < 160 || name == "hostile");
                     assert!(gone.is_none() || may_go, "{name} at {width}: {}\n{text}", column.head);
                 }
                 let is_hostile = name == "hostile";
@@ -154,7 +154,7 @@ fn no_column_vanishes_unsaid_and_none_is_left_out_where_there_is_room() {
 fn what_is_left_out_is_not_explained() {
     let changes = cases::changes();
     for (width, is_there) in [(60, false), (100, true)] {
-        let text = at(&changes, width, false);
+        let text = rendered(&changes, width, false);
         let explained = |head: &str| text.lines().any(|line| line.starts_with(head));
         assert_eq!(text.contains("Omitted to fit 60 columns"), !is_there, "{text}");
         assert_eq!([explained("range %  "), explained("MDE %  ")], [is_there; 2], "{text}");
@@ -167,9 +167,9 @@ fn what_is_left_out_is_not_explained() {
 fn a_long_name_takes_no_column_away() {
     let mut changes = cases::changes();
     changes.rows[1].row = "messaging:fds=4,channel=socket,workers=process,ops=20000".into();
-    let at = |width| at(&changes, width, false);
-    assert!(at(160).contains("messaging:fds=4,channel=socket,workers=process,ops=20000 "));
-    let usual = at(80);
+    let wide_as = |width| rendered(&changes, width, false);
+    assert!(wide_as(160).contains("messaging:fds=4,channel=socket,workers=process,ops=20000 "));
+    let usual = wide_as(80);
     let lines =
         ["messaging: ", "  fds=4,channel=socket,\n", "  workers=process,\n", "  ops=20000\n"];
     assert!(lines.iter().all(|line| usual.contains(line)) && usual.contains("MDE"), "{usual}");
@@ -179,7 +179,7 @@ fn a_long_name_takes_no_column_away() {
 #[test]
 fn a_wide_page_says_which_function_carries_most() {
     let changes = cases::changes();
-    let [wide, usual] = [160, 100].map(|width| at(&changes, width, false));
+    let [wide, usual] = [160, 100].map(|width| rendered(&changes, width, false));
     assert!(wide.contains("security_task_alloc 35 %"), "{wide}");
     assert!(!usual.contains("security_task_alloc 35 %"), "{usual}");
 }
@@ -232,13 +232,13 @@ fn a_symbol_is_on_one_line_at_any_width() {
     let changes = cases::changes();
     let mut narrow = 0;
     for width in 40..=100 {
-        let text = at(&changes, width, false);
-        let of = |row: &ktax::model::Row| row.deciding().unwrap().functions.clone();
-        for function in changes.rows.iter().flat_map(|row| of(row).into_iter().take(5)) {
+        let text = rendered(&changes, width, false);
+        let functions_of = |row: &ktax::model::Row| row.deciding().unwrap().functions.clone();
+        for function in changes.rows.iter().flat_map(|row| functions_of(row).into_iter().take(5)) {
             let symbol = format!("  {}", function.function);
             let is_whole = |line: &str| {
-                line.find(&symbol).is_some_and(|at| {
-                    let rest = &line[at + symbol.len()..];
+                line.find(&symbol).is_some_and(|start| {
+                    let rest = &line[start + symbol.len()..];
                     rest.is_empty() || rest.starts_with(' ')
                 })
             };
@@ -263,7 +263,7 @@ fn every_page_begins_with_its_answer() {
         assert!(!headline.is_empty(), "{name}");
         let json: serde_json::Value = serde_json::from_str(&show(&result, JSON)).unwrap();
         assert_eq!(json["headline"], headline, "{name}");
-        let text = at(&result, 100, false);
+        let text = rendered(&result, 100, false);
         let [_title, second] = text.split("\n\n").take(2).collect::<Vec<_>>()[..] else {
             panic!("{name}: {text}")
         };
@@ -275,10 +275,10 @@ fn every_page_begins_with_its_answer() {
 
 #[test]
 fn an_answer_counts_every_row_once() {
-    let of = |comparison: &Comparison| comparison.saved().headline;
+    let headline = |comparison: &Comparison| comparison.saved().headline;
     let named = |wanted: &str| {
         let found = cases::all().iter().find(|(name, _)| *name == wanted);
-        of(&found.unwrap().1)
+        headline(&found.unwrap().1)
     };
     assert_eq!(
         named("changes"),
@@ -299,12 +299,12 @@ fn an_answer_counts_every_row_once() {
          (would have seen 0.63 %)"
     );
     assert!(results::guests_alone().saved().headline.contains("92.7 % of bare metal's speed"));
-    let mut one = cases::changes();
-    one.rows.truncate(2);
-    one.rows.remove(0);
-    assert_eq!(of(&one), "stat: slower (+1.77 %)");
-    one.rows.clear();
-    assert_eq!(of(&one), "");
+    let mut comparison = cases::changes();
+    comparison.rows.truncate(2);
+    comparison.rows.remove(0);
+    assert_eq!(headline(&comparison), "stat: slower (+1.77 %)");
+    comparison.rows.clear();
+    assert_eq!(headline(&comparison), "");
 }
 
 /// A percentage of REP iterations is no larger and no smaller than one of instructions.
@@ -319,7 +319,7 @@ fn instructions_and_rep_iterations_are_not_ranked_together() {
         "3 of 6 rows slower (worst stat +1.77 %, pipe +100.00 % REP iterations), 1 faster \
          (context-switch:pages=4,procs=2 -8.75 %), 2 unchanged (would have seen 0.10 to 1.08 %)"
     );
-    let page = at(&mixed.saved(), 100, false);
+    let page = rendered(&mixed.saved(), 100, false);
     let (_, functions) = page.split_once("Functions that carry most").unwrap();
     let lines: Vec<&str> = functions.split("mean %:").next().unwrap().lines().collect();
     let last_of_instructions = lines.iter().rposition(|line| line.contains(" stat")).unwrap();
@@ -366,7 +366,7 @@ fn what_is_nothing_in_percent_is_not_among_what_carries_most() {
         Ok((lines, Signature::from([("round trips".to_owned(), 400)])))
     };
     let rows = ["pipe", "stat"].map(|row| (row, "one round trip", measure));
-    let page = at(&cases::made("Dust", 5, &rows).saved(), 100, false);
+    let page = rendered(&cases::made("Dust", 5, &rows).saved(), 100, false);
     let (_, functions) = page.split_once("Functions that carry most").unwrap();
     let functions = functions.split("mean %:").next().unwrap();
     let is_there = |name: &&str| functions.contains(name);
@@ -384,8 +384,8 @@ fn omitted(shape: Shape, comparison: &Comparison) -> Option<String> {
     let text = shape.render(comparison, TextOptions::default());
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.matches(OMITTED).count() <= 1, "{text}");
-    let (_, said) = text.split_once(OMITTED)?;
-    Some(said.strip_suffix(NEXT).unwrap_or_else(|| panic!("{said}")).to_owned())
+    let (_, omitted_rows) = text.split_once(OMITTED)?;
+    Some(omitted_rows.strip_suffix(NEXT).unwrap_or_else(|| panic!("{omitted_rows}")).to_owned())
 }
 
 #[test]
@@ -404,9 +404,10 @@ fn a_published_table_says_which_rows_it_has_no_place_for() {
 
 #[test]
 fn counters_that_a_model_has_are_called_the_models() {
-    let of = |name: &str| &cases::all().iter().find(|(known, _)| *known == name).unwrap().1;
+    let comparison_of =
+        |name: &str| &cases::all().iter().find(|(known, _)| *known == name).unwrap().1;
     let lines = |name: &str| -> Vec<String> {
-        let text = Shape::Counters.render(of(name), TextOptions::default());
+        let text = Shape::Counters.render(comparison_of(name), TextOptions::default());
         let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
         text.lines().map(words).collect()
     };
@@ -426,9 +427,9 @@ fn counters_that_a_model_has_are_called_the_models() {
 #[test]
 fn a_table_by_pages_has_the_families_that_have_a_row_without() {
     let mut changes = cases::changes();
-    for (at, pages) in [(0, 0), (2, 16), (3, 8)] {
-        changes.rows[at].row = format!("fork-pages:pages={pages}");
-        changes.rows[at].params.insert("pages".into(), pages);
+    for (index, pages) in [(0, 0), (2, 16), (3, 8)] {
+        changes.rows[index].row = format!("fork-pages:pages={pages}");
+        changes.rows[index].params.insert("pages".into(), pages);
     }
     let lacks = "stat, context-switch:pages=4,procs=2";
     assert_eq!(omitted(Shape::Pages, &changes).as_deref(), Some(lacks));
@@ -457,9 +458,9 @@ fn runs_with_the_same_versions_have_them_once() {
         fs::write(&path, show(&result, JSON)).unwrap();
         path
     };
-    let (one, other) = (cases::all()[0].1.clone(), results::guests_compared());
-    let texts = [&one, &other].map(versions_of).concat();
-    let paths = [file("a", one.clone()), file("b", other), file("c", one)];
+    let (first, other) = (cases::all()[0].1.clone(), results::guests_compared());
+    let texts = [&first, &other].map(versions_of).concat();
+    let paths = [file("a", first.clone()), file("b", other), file("c", first)];
     let ran = run(ktax().args(["report", "--versions"]).args(paths));
     assert_eq!(ran.stdout, texts, "{}", ran.stderr);
 }
@@ -505,7 +506,7 @@ fn a_row_is_slower_by_the_kernel_threads_that_it_waits_for() {
     assert_eq!((fsync.verdict, decided_by.as_str()), (Verdict::Slower, AWAITED));
     let carried = &fsync.deciding().unwrap().functions[0];
     assert_eq!((carried.function.as_str(), carried.delta), ("crc32_body", 5_400.0));
-    // What runs in the background is no part of the row.
+    // Background work is no part of the row.
     assert_eq!(tick.verdict, Verdict::NoDetectedChange);
     assert!(tick.effect(AWAITED).is_none(), "{tick:?}");
     let page = text(&comparison, 100);
@@ -521,7 +522,7 @@ fn a_row_is_slower_by_the_kernel_threads_that_it_waits_for() {
     }
 }
 
-// What is pasted into a patch's mail, and one row with everything that is known of it.
+// Text for the mail of a patch, and one row with everything that is known about it.
 
 #[test]
 fn a_mail_is_ascii_in_lines_that_no_mailer_breaks() {
@@ -574,7 +575,7 @@ fn the_command_of_a_mail_is_one_and_names_what_was_compared() {
     }
 }
 
-/// Of what other words ask for than `ktax compare`.
+/// Ledgers and searches have commands other than `ktax compare`.
 #[test]
 fn the_mail_of_a_ledger_and_of_a_search_has_a_command() {
     let of_ledger = command(&show(&searches::ledger(), MAIL));
@@ -593,14 +594,14 @@ fn a_row_is_explained_with_all_its_functions_and_a_mistyped_one_is_guessed() {
     let path = dir.path().join("changes.json");
     fs::write(&path, super::show(&cases::changes(), ktax::report::JSON)).unwrap();
     let explain = |row: &str| run(ktax().arg("report").arg(&path).args(["--explain", row]));
-    let all = explain("fork-pages:pages=16").exits(0);
+    let output = explain("fork-pages:pages=16").exits(0);
     let functions = cases::changes().rows[2].deciding().unwrap().functions.clone();
     assert!(functions.len() > 5, "{functions:?}");
     for function in functions {
-        assert!(all.stdout.contains(&function.function), "{}", all.stdout);
+        assert!(output.stdout.contains(&function.function), "{}", output.stdout);
     }
-    assert!(!all.stdout.contains("more functions") && !all.stdout.contains("getppid"));
-    assert!(all.stdout.contains("fork-pages:pages=16: slower (+1.22 %)"), "{}", all.stdout);
+    assert!(!output.stdout.contains("more functions") && !output.stdout.contains("getppid"));
+    assert!(output.stdout.contains("fork-pages:pages=16: slower (+1.22 %)"), "{}", output.stdout);
     assert_eq!(explain("getppid").status, 0);
     for (case, line) in [
         ("costly", "cr3-write  entry_SYSCALL_64 0 → 1.00, syscall_return_via_sysret 0 → 1.00"),
@@ -614,9 +615,9 @@ fn a_row_is_explained_with_all_its_functions_and_a_mistyped_one_is_guessed() {
     fs::write(&path, super::show(&cases::changes(), ktax::report::JSON)).unwrap();
     let wrong = explain("fork-page");
     assert_eq!(wrong.status, 2);
-    let said = "ktax: there is no row \"fork-page\" (did you mean \"fork-pages:pages=16\"?)";
-    assert!(wrong.stderr.starts_with(said), "{}", wrong.stderr);
-    // What has no rows says so alike.
+    let message = "ktax: there is no row \"fork-page\" (did you mean \"fork-pages:pages=16\"?)";
+    assert!(wrong.stderr.starts_with(message), "{}", wrong.stderr);
+    // A result without rows has the same message.
     let saved = serde_json::to_string(&super::results::stat_two().saved()).unwrap();
     fs::write(&path, saved).unwrap();
     assert_eq!(explain("pipe").status, 2);

@@ -45,7 +45,10 @@ fn a_page_gives_back_what_it_shows() {
     let page = show(&cases::all()[0].1, HTML);
     let refused = |reason: &str| Err(Error::user(reason));
     let (before, data) = page.split_once("id=\"data\">").unwrap();
-    assert_eq!(results_of_page(before, MOST), refused("it is a page of ktax without its data, which stands at its end"));
+    assert_eq!(
+        results_of_page(before, MOST),
+        refused("it is a page of ktax without its data, which stands at its end")
+    );
     let broken = format!("{before}id=\"data\">A{data}");
     assert_eq!(results_of_page(&broken, MOST), refused("the data at its end is damaged"));
     assert_eq!(results_of_page(&page, 100), refused("the data at its end has more than 100 bytes"));
@@ -78,7 +81,7 @@ fn no_text_becomes_markup() {
         let found: Vec<&str> = elements(&page).into_iter().filter(|tag| *tag != "wbr").collect();
         assert_eq!(found, expected, "{text:?}");
     }
-    // What is not escaped is seen.
+    // Unescaped text would be visible.
     let planted = harmless.replace("<h1>x</h1>", "<h1><img src=x></h1>");
     assert_ne!(elements(&planted), elements(&harmless));
 }
@@ -97,8 +100,8 @@ fn the_points_of_a_sweep_are_curves_before_each_of_them() {
     let point = |cpus: u32| Saved { name: format!("cpus={cpus}"), ..timed.clone() };
     let points: Vec<Saved> = [16, 2, 4].map(point).into();
     let page = |points: &[Saved]| {
-        let all = points.iter().map(|saved| Document::named(&saved.name, saved));
-        (HTML.write)(&all.collect::<Vec<_>>(), TextOptions::default()).unwrap()
+        let documents = points.iter().map(|saved| Document::named(&saved.name, saved));
+        (HTML.write)(&documents.collect::<Vec<_>>(), TextOptions::default()).unwrap()
     };
     let found = page(&points);
     let (overview, _) = found.split_once("<article>").unwrap();
@@ -106,7 +109,7 @@ fn the_points_of_a_sweep_are_curves_before_each_of_them() {
     // Two points are no curve, and results without a number are no sweep.
     let two = page(&points[..2]);
     assert!(!two.split_once("<article>").unwrap().0.contains("over cpus"));
-    let named = points.iter().map(|one| Saved { name: "a, b".into(), ..one.clone() });
+    let named = points.iter().map(|saved| Saved { name: "a, b".into(), ..saved.clone() });
     assert!(!page(&named.collect::<Vec<_>>()).contains("over cpus"));
 }
 
@@ -131,9 +134,9 @@ fn the_bars_of_every_bridge_add_up_as_they_are_printed() {
         };
         pictures.filter_map(bridge).collect()
     };
-    let all: Vec<Bridge> = every().flat_map(|(_, result)| bridges(&result)).collect();
-    assert!(all.len() > 5, "{}", all.len());
-    for bridge in all {
+    let found: Vec<Bridge> = every().flat_map(|(_, result)| bridges(&result)).collect();
+    assert!(found.len() > 5, "{}", found.len());
+    for bridge in found {
         let numbers: Vec<i128> = bridge.bars.iter().map(|bar| printed(&bar.shown)).collect();
         let (change, parts) = numbers.split_last().unwrap();
         assert_eq!(parts.iter().sum::<i128>(), *change, "{bridge:?}");
@@ -146,34 +149,35 @@ fn large(rows: usize) -> Comparison {
     let mut comparison = cases::changes();
     let (same, mut forks) = (comparison.rows[3].clone(), comparison.rows[2].clone());
     let effect = &mut cases::effects(&mut forks)[0];
-    let one = effect.functions[0].clone();
+    let template = effect.functions[0].clone();
     let mut carried = 0;
     effect.functions = (1..80_u64)
-        .map(|at| {
-            let mut function = one.clone();
-            let draw = at.wrapping_mul(6_364_136_223_846_793_005) >> 33;
-            function.function = format!("symbol_{}_{at}", draw % 9973);
+        .map(|index| {
+            let mut function = template.clone();
+            let draw = index.wrapping_mul(6_364_136_223_846_793_005) >> 33;
+            function.function = format!("symbol_{}_{index}", draw % 9973);
             function.instructions.change = function.instructions.base + draw % 997;
             carried += draw % 997;
             function
         })
         .collect();
     effect.samples.change[effect.layout] = effect.samples.base[effect.layout] + carried;
-    // As wide as can be, and as deep as the kernel.
-    let whole = effect.samples.base[effect.layout];
-    let path = |at: u64| PathDelta {
-        depth: (at % 16) as u32,
-        function: format!("symbol_of_a_function_{at}"),
-        calls: Sides { base: at, change: at + 1 },
-        instructions: Sides { base: whole / 5, change: whole / 5 + at },
+    // Paths are as wide as possible, and as deep as the kernel's.
+    let executed = effect.samples.base[effect.layout];
+    let path = |index: u64| PathDelta {
+        depth: (index % 16) as u32,
+        function: format!("symbol_of_a_function_{index}"),
+        calls: Sides { base: index, change: index + 1 },
+        instructions: Sides { base: executed / 5, change: executed / 5 + index },
         rep_iterations: Sides { base: 0, change: 0 },
         costly: Default::default(),
         wait: Sides::default(),
         idle: Sides::default(),
     };
     effect.paths = (0..80).map(path).collect();
-    let row = |at: usize| if at % 3 == 0 { &same } else { &forks };
-    let named = |at: usize| Row { row: format!("fork-pages:pages={at}"), ..row(at).clone() };
+    let row = |index: usize| if index % 3 == 0 { &same } else { &forks };
+    let named =
+        |index: usize| Row { row: format!("fork-pages:pages={index}"), ..row(index).clone() };
     comparison.rows = (0..rows).map(named).collect();
     comparison
 }

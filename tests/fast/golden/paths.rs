@@ -26,7 +26,7 @@ const PATHS: [(u32, &str, [u64; 2], u64); 9] = [
     (0, "entry_SYSCALL_64", [40, 40], 1),
     (1, "ksys_read", [50, 50], 1),
     (2, "fdget_pos", [20, 20], 1),
-    // It was a function of its own, and is a part of its caller now.
+    // This function was separate, and is inlined into its caller now.
     (2, "rw_verify_area.isra.0", [10, 90], 1),
     (3, "security_file_permission", [80, 0], 1),
     (2, "vfs_read", [60, 60], 1),
@@ -97,14 +97,14 @@ fn made(path: &Path) -> Comparison {
     counts(&run).unwrap()
 }
 
-fn export(of: &Path, more: &[&str]) -> Vec<u8> {
-    let ran = ktax().arg("report").arg(of).args(["--explain", ROW]).args(more).output().unwrap();
+fn export(path: &Path, more: &[&str]) -> Vec<u8> {
+    let ran = ktax().arg("report").arg(path).args(["--explain", ROW]).args(more).output().unwrap();
     assert_eq!(ran.status.code(), Some(0), "{}", String::from_utf8_lossy(&ran.stderr));
     ran.stdout
 }
 
-fn text(of: &Path, more: &[&str]) -> String {
-    String::from_utf8(export(of, more)).unwrap()
+fn text(path: &Path, more: &[&str]) -> String {
+    String::from_utf8(export(path, more)).unwrap()
 }
 
 #[test]
@@ -133,15 +133,15 @@ fn sums(folded: &str) -> [u64; 2] {
 fn no_instruction_is_lost_on_the_way() {
     let dir = scratch();
     let run = directory(dir.path());
-    let all = |side: Side| PATHS.iter().map(|path| executed(side, path)).sum::<u64>() + 500;
+    let executed_in = |side: Side| PATHS.iter().map(|path| executed(side, path)).sum::<u64>() + 500;
     let folded = text(&run, &["--paths", "folded"]);
-    assert_eq!(sums(&folded), [all(Side::Base), all(Side::Change)], "{folded}");
+    assert_eq!(sums(&folded), [executed_in(Side::Base), executed_in(Side::Change)], "{folded}");
     let callgrind = text(&run, &["--paths", "callgrind", "--side", "base"]);
     // The line below `fn` is what the function executes itself.
     let lines: Vec<&str> = callgrind.lines().collect();
     let own = lines.windows(2).filter(|pair| pair[0].starts_with("fn="));
     let own: u64 = own.map(|pair| pair[1].split(' ').nth(1).unwrap().parse::<u64>().unwrap()).sum();
-    assert_eq!(own, all(Side::Base));
+    assert_eq!(own, executed_in(Side::Base));
 }
 
 #[test]
@@ -198,29 +198,29 @@ fn a_profile_for_callgrind_is_read_by_callgrind_annotate() {
     let run = directory(dir.path());
     let file = dir.path().join("callgrind.out.1");
     fs::write(&file, export(&run, &["--paths", "callgrind"])).unwrap();
-    let said = run_of(
+    let text = run_of(
         Command::new("callgrind_annotate").args(["--inclusive=yes", "--threshold=100"]).arg(&file),
     );
     let line = |function: &str| {
-        let found = said.lines().find(|line| line.contains(function));
-        found.unwrap_or_else(|| panic!("{function}: {said}")).replace(',', "")
+        let found = text.lines().find(|line| line.contains(function));
+        found.unwrap_or_else(|| panic!("{function}: {text}")).replace(',', "")
     };
-    // What a caller has with all that it calls: of the base and of the change.
-    assert!(line(":ksys_read").contains(&(235 * OPS).to_string()), "{said}");
-    assert!(line(":security_hook").contains(&(50 * OPS).to_string()), "{said}");
-    assert!(line(":[reader]check").contains(&(5 * OPS).to_string()), "{said}");
-    assert!(!said.contains("WARNING"), "{said}");
+    // Inclusive counts of a caller, in base and change.
+    assert!(line(":ksys_read").contains(&(235 * OPS).to_string()), "{text}");
+    assert!(line(":security_hook").contains(&(50 * OPS).to_string()), "{text}");
+    assert!(line(":[reader]check").contains(&(5 * OPS).to_string()), "{text}");
+    assert!(!text.contains("WARNING"), "{text}");
 }
 
-/// What a row costs by function and call path does not follow from its verdict.
+/// The costs of a row by function and call path do not depend on its verdict.
 #[test]
 fn a_row_without_a_verdict_is_explained_by_its_functions_and_call_paths() {
     let dir = scratch();
     let made = [(ROW, "one read", (|_, _| unreachable!()) as super::cases::Measure)];
-    let explain = |name: &str, layouts: usize, of: fn(Side, u64) -> (Side, u64)| {
+    let explain = |name: &str, layouts: usize, side_and_layout: fn(Side, u64) -> (Side, u64)| {
         let path = dir.path().join(name);
         let dir: RunDir<_> = run_dir_of(&path, plan("", layouts, &made), |step, _| {
-            let (side, layout) = of(step.side, step.layout as u64);
+            let (side, layout) = side_and_layout(step.side, step.layout as u64);
             Ok((profile_text(side, layout), Signature::new()))
         });
         let comparison = counts(&dir).unwrap();
@@ -254,8 +254,8 @@ fn what_has_no_paths_says_where_they_are() {
     fs::write(&json, run(ktax().arg("report").arg("--json").arg(&saved)).stdout).unwrap();
     let explained = run(ktax().arg("report").arg(&json).args(["--explain", ROW])).stdout;
     assert!(explained.contains("ktax report DIR --explain read-1"), "{explained}");
-    let refused = |of: &Path, more: &[&str]| {
-        let ran = run(ktax().arg("report").arg(of).args(more)).exits(2);
+    let refused = |path: &Path, more: &[&str]| {
+        let ran = run(ktax().arg("report").arg(path).args(more)).exits(2);
         ran.stderr
     };
     let of_file = refused(&json, &["--explain", ROW, "--paths", "folded"]);

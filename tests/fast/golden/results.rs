@@ -13,7 +13,7 @@ use ktax::model::{
 use ktax::report::{Listed, Report, StatPage, TEXT, TextOptions, render, site_index};
 
 use super::cases::{kernel, key};
-use super::{at, check};
+use super::{check, rendered};
 
 // Exit tables: of a recording with quantiles, parts and an account, and of the same later.
 
@@ -61,11 +61,11 @@ fn row(&(reason, count, us): &Exits) -> ExitRow {
     }
 }
 
-fn table(of: &str, rows: &[Exits]) -> ExitTable {
+fn table(title: &str, rows: &[Exits]) -> ExitTable {
     let rows: Vec<ExitRow> = rows.iter().map(row).collect();
     let wall_ns = rows.iter().map(ExitRow::time_ns).sum::<u64>() + 61_000;
     ExitTable {
-        of: of.to_owned(),
+        of: title.to_owned(),
         source: "kvm_exit and kvm_entry, added up in the kernel".to_owned(),
         rows,
         elapsed_ns: Some(wall_ns),
@@ -94,9 +94,9 @@ pub fn exits_change() -> ExitTable {
     table("qemu-system-x86 (PID 4742)", &CHANGE)
 }
 
-/// As a timing file of 2008 has it: sums and extremes, and nobody who kept account.
-pub fn plain_exits(of: &str, is_change: bool) -> ExitTable {
-    let mut table = table(of, if is_change { &CHANGE } else { &BASE });
+/// Table of a timing file of 2008: sums and extremes, without an account.
+pub fn plain_exits(title: &str, is_change: bool) -> ExitTable {
+    let mut table = table(title, if is_change { &CHANGE } else { &BASE });
     (table.source, table.account) = ("e500 timing".to_owned(), None);
     table.elapsed_ns = None;
     for row in &mut table.rows {
@@ -184,14 +184,15 @@ fn comparison(title: &str, change: Option<GuestSide>, rows: Vec<Row>) -> Compari
 
 /// Both sides: faster, within the layouts, of different work, and failed.
 pub fn guests_compared() -> Comparison {
-    let of = |name: &str, time: [u64; 2], moves, [verdict, exits]: [Verdict; 2]| {
+    let guests_row = |name: &str, time: [u64; 2], moves, [verdict, exits]: [Verdict; 2]| {
         let effects =
             vec![effect(TIME, time, moves, verdict), effect(EXITS, [47_244, 30_705], 3, exits)];
         let runs = Sides { base: run(name, false), change: run(name, true) };
         let times_ns = Sides { base: vec![time[0]; 5], change: vec![time[1]; 5] };
         row_of_guests(name, verdict, GuestsEvidence { effects, runs, times_ns })
     };
-    let mut different = of("pipe", [48_354_000, 49_549_000], 900, [Verdict::DifferentWork; 2]);
+    let mut different =
+        guests_row("pipe", [48_354_000, 49_549_000], 900, [Verdict::DifferentWork; 2]);
     different.reason = Some("calls 400 in base, 401 in change".to_owned());
     let mut failed = row_of_guests("high-systime", Verdict::Failed, GuestsEvidence::default());
     failed.failures = vec![RowFailure {
@@ -201,8 +202,8 @@ pub fn guests_compared() -> Comparison {
         failure: Failure::Panic { message: "no init\u{1b}[2J".to_owned() },
     }];
     let rows = vec![
-        of("boot", [1_543_372_000, 1_497_325_000], 120_000, [Verdict::Faster; 2]),
-        of("context-switch:kib=0,processes=2", [25_007_000, 24_999_000], 9_000, {
+        guests_row("boot", [1_543_372_000, 1_497_325_000], 120_000, [Verdict::Faster; 2]),
+        guests_row("context-switch:kib=0,processes=2", [25_007_000, 24_999_000], 9_000, {
             [Verdict::NoDetectedChange, Verdict::Faster]
         }),
         different,
@@ -213,17 +214,17 @@ pub fn guests_compared() -> Comparison {
 
 /// One side: a boot, and a program that the host itself ran too.
 pub fn guests_alone() -> Comparison {
-    let of = |name: &str, effects: Vec<Effect>, verdict| {
+    let guests_row = |name: &str, effects: Vec<Effect>, verdict| {
         let sum = plain_exits("", false).sum_ns();
         let times_ns =
-            Sides { base: (0..5).map(|at| sum - at * 1_000_000).collect(), change: vec![] };
+            Sides { base: (0..5).map(|index| sum - index * 1_000_000).collect(), change: vec![] };
         let runs = Sides { base: run(name, false), change: None };
         row_of_guests(name, verdict, GuestsEvidence { effects, runs, times_ns })
     };
     let slower = effect(GUEST_TIME, [11_800, 12_731], 12, Verdict::Slower);
     let rows = vec![
-        of("boot", vec![], Verdict::OneSide),
-        of("pipe", vec![slower], Verdict::Slower),
+        guests_row("boot", vec![], Verdict::OneSide),
+        guests_row("pipe", vec![slower], Verdict::Slower),
         row_of_guests("messaging", Verdict::Failed, GuestsEvidence::default()),
     ];
     comparison("Where does a guest's time go?", None, rows)
@@ -379,9 +380,9 @@ fn stat_table(commands: &[&[&str]], runs: &[Vec<Counted>]) -> StatTable {
 /// Ten runs of one command, two of which failed.
 fn stat_one() -> StatTable {
     let ten = CYCLES.map(|cycles| counted(1, cycles)).to_vec();
-    let mut one = stat_table(&[&["taskset", "2", "./mmap-perf", "1"]], &[ten]);
-    one.commands[0].failures = vec!["exit status 1".to_owned(), "signal 9".to_owned()];
-    one
+    let mut table = stat_table(&[&["taskset", "2", "./mmap-perf", "1"]], &[ten]);
+    table.commands[0].failures = vec!["exit status 1".to_owned(), "signal 9".to_owned()];
+    table
 }
 
 /// One pair, as the mail has it.
@@ -405,22 +406,22 @@ pub fn stat_pairs() -> StatTable {
 #[test]
 fn all_values_stand_below_the_table() {
     let shown = |table: &StatTable, width: u16| {
-        let shown = at(&StatPage { table, values: true }, width, false);
+        let shown = rendered(&StatPage { table, values: true }, width, false);
         let is_wide = |line: &&str| line.chars().count() > usize::from(width);
         assert_eq!(shown.lines().find(is_wide), None, "{shown}");
         shown
     };
-    let mut all = shown(&stat_one(), 100);
-    all.retain(|c| !c.is_whitespace());
+    let mut text = shown(&stat_one(), 100);
+    text.retain(|c| !c.is_whitespace());
     let cycles: String = CYCLES.iter().map(f64::to_string).collect();
-    assert!(all.contains(&format!("CPUcycles:{cycles};spread0.33%")), "{all}");
+    assert!(text.contains(&format!("CPUcycles:{cycles};spread0.33%")), "{text}");
     check("stat-pairs-values.80.txt", &shown(&stat_pairs(), 80));
 }
 
 /// The mail's own last column; its cache references are cut, not rounded.
 #[test]
 fn changes_are_those_that_were_published() {
-    let shown = at(&stat_two(), 100, false);
+    let shown = rendered(&stat_two(), 100, false);
     for published in ["+3.74", "+3.63", "+10.43", "+2.13", "+2.86", "+3.72"] {
         assert!(shown.contains(published), "{published}: {shown}");
     }
@@ -435,8 +436,9 @@ fn the_answer_has_its_interval_and_no_means_that_contradict_it() {
     let change = row.change.as_mut().unwrap();
     (change.percent, change.interval_percent) = (-0.85, Some([-60.0, 40.0]));
     let headline = table.saved().headline;
-    let said = "time elapsed -0.85 % (interval -60.0…+40.0: no change detected), task clock +3.74";
-    assert!(headline.starts_with(said), "{headline}");
+    let sentence =
+        "time elapsed -0.85 % (interval -60.0…+40.0: no change detected), task clock +3.74";
+    assert!(headline.starts_with(sentence), "{headline}");
 }
 
 // Rows over kernels: one whose QEMU changed on the way, and several.
@@ -452,7 +454,7 @@ fn line(row: &str, measured: &str, first: usize, costs: &[u64]) -> HistoryLine {
     let against = against_anchors(&points, ops, 0.1);
     let before = against_before(&points, ops, 0.1);
     let compared = against.into_iter().zip(before);
-    let points = points.into_iter().zip(compared).enumerate().map(|(at, (point, compared))| {
+    let points = points.into_iter().zip(compared).enumerate().map(|(index, (point, compared))| {
         let (against, before) = compared;
         let is_step = against.as_ref().is_some_and(|against| against.is_step());
         let carried = |&(function, delta): &(&str, f64)| StepFunction {
@@ -460,14 +462,14 @@ fn line(row: &str, measured: &str, first: usize, costs: &[u64]) -> HistoryLine {
             delta,
         };
         let functions = [("vfs_open", 60.0), ("</td>\u{1b}[2J", -2.5)].iter().map(carried);
-        let kernel = format!("6.1.{}-cloud-amd64", first + at);
+        let kernel = format!("6.1.{}-cloud-amd64", first + index);
         HistoryPoint {
-            place: first + at,
+            place: first + index,
             name: kernel.clone(),
-            package: (at != 2).then(|| format!("debian:linux-image-{kernel}=6.1.{at}-1")),
+            package: (index != 2).then(|| format!("debian:linux-image-{kernel}=6.1.{index}-1")),
             boot_line: if row == "stat" { "lsm=capability".into() } else { String::new() },
             kernel,
-            tags: if at == 1 { vec!["before".into(), "\u{1b}[2J".into()] } else { vec![] },
+            tags: if index == 1 { vec!["before".into(), "\u{1b}[2J".into()] } else { vec![] },
             values: point.raw,
             against,
             before,
@@ -485,7 +487,7 @@ fn line(row: &str, measured: &str, first: usize, costs: &[u64]) -> HistoryLine {
     }
 }
 
-fn of(lines: Vec<HistoryLine>) -> History {
+fn history(lines: Vec<HistoryLine>) -> History {
     let metric = METRICS[0].name.into();
     History { metric, function: None, threshold_percent: 0.1, lines }
 }
@@ -493,7 +495,7 @@ fn of(lines: Vec<HistoryLine>) -> History {
 pub fn history_one() -> History {
     let old = "QEMU 7.2.22, guest 59c92e380b82, 512 MiB, CPU max, 5 layouts";
     let new = "QEMU 10.0.2, guest 59c92e380b82, 512 MiB, CPU max, 5 layouts";
-    of(vec![
+    history(vec![
         line("fork-exit", old, 0, &[100_000, 100_060, 100_120, 108_000, 108_000]),
         line("fork-exit", new, 4, &[90_000, 90_000, 88_000]),
     ])
@@ -502,7 +504,7 @@ pub fn history_one() -> History {
 pub fn history_many() -> History {
     let measured = "QEMU 7.2.22, guest 59c92e380b82, 512 MiB, CPU max, 5 layouts";
     let costs: [(&str, Vec<u64>); 8] = [
-        ("fork-pages:bytes=10240,pages=16", (0..50).map(|at| 10_000 + at).collect()),
+        ("fork-pages:bytes=10240,pages=16", (0..50).map(|index| 10_000 + index).collect()),
         ("getppid", vec![300; 5]),
         ("pipe", vec![1_000, 900, 900]),
         ("stat", vec![700, 700, 770]),
@@ -511,7 +513,7 @@ pub fn history_many() -> History {
         ("read-1", vec![500, 501]),
         ("write-1", vec![500, 620]),
     ];
-    of(costs.iter().map(|(row, costs)| line(row, measured, 0, costs)).collect())
+    history(costs.iter().map(|(row, costs)| line(row, measured, 0, costs)).collect())
 }
 
 /// The first page of a site.

@@ -1,4 +1,4 @@
-//! What a run directory says, whatever is printed of it.
+//! Results of run directories, in every format.
 
 use std::path::Path;
 
@@ -18,11 +18,11 @@ fn verdicts_are_what_the_runs_say() {
         comparison.rows.iter().map(|row| row.verdict).collect()
     };
     use Verdict::{DifferentWork, Failed, Faster, NoDetectedChange, Slower, TooFewBoots};
-    let all: Vec<_> = cases::all().iter().map(|(_, c)| verdicts(c)).collect();
-    assert_eq!(all[0], [NoDetectedChange, Slower, Slower, NoDetectedChange, Faster]);
-    assert_eq!(all[1], [NoDetectedChange, Failed, DifferentWork, Failed, Failed]);
-    assert_eq!(all[2], [NoDetectedChange, TooFewBoots]);
-    assert_eq!(all[4], [Slower, Faster, NoDetectedChange]);
+    let verdicts_of_cases: Vec<_> = cases::all().iter().map(|(_, c)| verdicts(c)).collect();
+    assert_eq!(verdicts_of_cases[0], [NoDetectedChange, Slower, Slower, NoDetectedChange, Faster]);
+    assert_eq!(verdicts_of_cases[1], [NoDetectedChange, Failed, DifferentWork, Failed, Failed]);
+    assert_eq!(verdicts_of_cases[2], [NoDetectedChange, TooFewBoots]);
+    assert_eq!(verdicts_of_cases[4], [Slower, Faster, NoDetectedChange]);
 }
 
 #[test]
@@ -46,8 +46,8 @@ fn functions_add_up_to_the_delta() {
             .iter()
             .map(|f| i128::from(f.instructions.change) - i128::from(f.instructions.base))
             .sum();
-        let of = |side| i128::from(effect.samples.get(side)[effect.layout]);
-        assert_eq!(sum, of(Side::Change) - of(Side::Base), "{}", row.row);
+        let sample = |side| i128::from(effect.samples.get(side)[effect.layout]);
+        assert_eq!(sum, sample(Side::Change) - sample(Side::Base), "{}", row.row);
         assert_eq!(sum as f64, effect.delta * row.ops as f64, "{}", row.row);
         // copy_page_range.isra.0 of the base and copy_page_range of the change are one.
         assert!(row.effects()[0].functions.iter().all(|f| !f.function.contains(".isra")));
@@ -139,8 +139,8 @@ fn every_format_has_its_report_beside_the_comparison_until_the_run_goes_on() {
     let printed = FORMATS.len() - files.len();
     assert_eq!(printed, 2, "JSON is the comparison itself, and a mail is printed when it is sent");
     for (file, format) in &files {
-        let kept = std::fs::read_to_string(root.join(file)).unwrap();
-        assert_eq!(kept, super::show(&comparison, *format));
+        let written = std::fs::read_to_string(root.join(file)).unwrap();
+        assert_eq!(written, super::show(&comparison, *format));
     }
     let analysed = || {
         let names = root.read_dir().unwrap().map(|entry| entry.unwrap().file_name());

@@ -47,11 +47,11 @@ impl Schema {
                 let name = wanted.as_str().unwrap().strip_prefix('#').unwrap();
                 return self.check_part(self.0.pointer(name).unwrap(), value, place);
             }
-            "anyOf" => each().any(|one| fits(&one)),
-            "oneOf" => each().filter(|one| fits(one)).count() == 1,
-            "allOf" => return each().try_for_each(|one| self.check_part(one, value, place)),
+            "anyOf" => each().any(|part| fits(&part)),
+            "oneOf" => each().filter(|part| fits(part)).count() == 1,
+            "allOf" => return each().try_for_each(|part| self.check_part(part, value, place)),
             "type" => has_type(wanted, value),
-            "enum" => each().any(|one| one == value),
+            "enum" => each().any(|part| part == value),
             "const" => wanted == value,
             "minimum" => !value.is_number() || value.as_f64() >= wanted.as_f64(),
             "maximum" => !value.is_number() || value.as_f64() <= wanted.as_f64(),
@@ -102,7 +102,7 @@ impl Schema {
 }
 
 fn has_type(wanted: &Value, value: &Value) -> bool {
-    let is = |name: &Value| match name.as_str().unwrap() {
+    let has_name = |name: &Value| match name.as_str().unwrap() {
         "null" => value.is_null(),
         "boolean" => value.is_boolean(),
         "integer" => value.is_i64() || value.is_u64(),
@@ -112,7 +112,7 @@ fn has_type(wanted: &Value, value: &Value) -> bool {
         "object" => value.is_object(),
         other => panic!("{other}"),
     };
-    wanted.as_array().map_or_else(|| is(wanted), |several| several.iter().any(is))
+    wanted.as_array().map_or_else(|| has_name(wanted), |several| several.iter().any(has_name))
 }
 
 fn schema() -> Schema {

@@ -9,7 +9,7 @@ use ktax::model::{
 use ktax::report::view::Section;
 use ktax::report::{FORMATS, NothingToSearch, Report, TEXT};
 
-use super::{at, cases, estimates, results, show};
+use super::{cases, estimates, rendered, results, show};
 
 pub fn bisection() -> Bisection {
     let (base, change) = (206.0, 231.5);
@@ -20,9 +20,9 @@ pub fn bisection() -> Bisection {
         ),
         is_merge: n == 7,
     };
-    let carrier = |after, at, delta: f64| Carrier {
+    let carrier = |after, to, delta: f64| Carrier {
         after,
-        at,
+        at: to,
         delta,
         share_percent: delta / (change - base) * 100.0,
     };
@@ -65,7 +65,7 @@ pub fn ledger() -> LedgerTable {
         effect.samples.change.iter_mut().zip(base).for_each(halved);
     }
     [&mut half, &mut changes].into_iter().for_each(estimates::ranking);
-    // What was not timed comes on top in one row, and is saved in another.
+    // An addition that was not timed is in one row, and is saved in another.
     for (row, delta) in [(1, 2.0), (4, -1.0)] {
         let Evidence::Counts(counts) = &mut changes.rows[row].evidence else { unreachable!() };
         counts.estimate.as_mut().unwrap().left_out.insert("cr3-write".to_owned(), delta);
@@ -81,8 +81,8 @@ pub fn ledger() -> LedgerTable {
         instead: "a=0".to_owned(),
     }];
     let again = words("ktax ledger hardening -w @lmbench --layouts 5");
-    let all = Some(&changes);
-    let ledger = analyse::ledger("Two of a kind", &each, all, not_built, already_on).unwrap();
+    let together = Some(&changes);
+    let ledger = analyse::ledger("Two of a kind", &each, together, not_built, already_on).unwrap();
     LedgerTable { again, ..ledger }
 }
 
@@ -90,7 +90,7 @@ pub fn ledger() -> LedgerTable {
 pub fn guests_ledger() -> LedgerTable {
     let compared = results::guests_compared();
     let mut other = compared.clone();
-    // What the other one does to the first row comes to nothing.
+    // The effects of the other addition on the first row cancel out.
     other.rows[0].verdict = Verdict::NoDetectedChange;
     for effect in other.rows[..1].iter_mut().flat_map(cases::effects) {
         let base = effect.samples.base.clone();
@@ -106,18 +106,18 @@ pub fn guests_ledger() -> LedgerTable {
     LedgerTable { again: words("ktax ledger features"), ..ledger }
 }
 
-/// Where no element carries enough, the answer says what to do next.
+/// Without an element that carries enough, the answer says what to do next.
 #[test]
 fn a_search_that_found_no_element_says_how_to_go_on() {
     let none = Bisection { found: Some(Vec::new()), ..bisection() };
-    let page = at(&none, 100, false);
+    let page = rendered(&none, 100, false);
     assert!(
         page.contains("None of 16 commits carries at least 0.26 of +25.50 instructions"),
         "{page}"
     );
     assert!(page.contains("All commits together: +25.50."), "{page}");
     assert!(page.contains("start again with fewer commits between base and change"), "{page}");
-    assert!(!at(&bisection(), 100, false).contains("start again with fewer"));
+    assert!(!rendered(&bisection(), 100, false).contains("start again with fewer"));
 }
 
 /// Without a difference the answer is the comparison, and how to go on.
@@ -130,8 +130,8 @@ fn every_search_that_ended_has_something_to_print() {
         Search::Nothing(Box::new(NothingToSearch::new(comparison.clone(), between)))
     };
     let page = show(nothing(&comparison).result().unwrap(), TEXT);
-    let said = "There is nothing to search for. getppid: unchanged (would have seen 0.10 %).";
-    assert!(page.contains(said) && page.contains("differ in 3 parameters. "), "{page}");
+    let sentence = "There is nothing to search for. getppid: unchanged (would have seen 0.10 %).";
+    assert!(page.contains(sentence) && page.contains("differ in 3 parameters. "), "{page}");
     assert!(page.contains("run `ktax compare`"), "{page}");
     assert_eq!(nothing(&comparison).result().unwrap().result(), comparison.result());
     comparison.rows[0].verdict = Verdict::DifferentWork;
@@ -149,7 +149,7 @@ fn every_search_that_ended_has_something_to_print() {
 #[test]
 fn a_matrix_that_is_too_wide_is_split_and_loses_nothing() {
     let matrix = |width| {
-        let text = at(&ledger(), width, false);
+        let text = rendered(&ledger(), width, false);
         let matrix =
             text.split_once("estimated cycles %\n").unwrap().1.split_once("\ngetppid, ").unwrap().0;
         matrix.to_owned()
@@ -172,7 +172,7 @@ fn without_verdicts_the_headline_claims_none() {
     let (_, few) = &cases::all()[2];
     let each = [("one".to_owned(), few.clone()), ("other".to_owned(), few.clone())];
     let ledger = analyse::ledger("Few", &each, Some(few), Vec::new(), Vec::new()).unwrap();
-    let text = at(&ledger, 100, false);
+    let text = rendered(&ledger, 100, false);
     assert!(
         text.contains("A verdict needs 5 layouts; this ledger has 4. one costs most: "),
         "{text}"
@@ -189,9 +189,9 @@ fn the_legend_of_a_ledger_is_of_what_is_printed() {
         ledger.rows.truncate(1);
         ledger
     };
-    let all = [ledger(), guests_ledger(), one_row(ledger()), one_row(guests_ledger())];
-    for ledger in all {
-        let text = at(&ledger, 200, false);
+    let ledgers = [ledger(), guests_ledger(), one_row(ledger()), one_row(guests_ledger())];
+    for ledger in ledgers {
+        let text = rendered(&ledger, 200, false);
         let (tables, legend) = text.split_once("Each addition is added").unwrap();
         let tables = tables.replace('\n', " ").split_whitespace().collect::<Vec<_>>().join(" ");
         let terms = [

@@ -105,7 +105,7 @@ fn on_bare_metal() -> Comparison {
 
 /// Every comparison of times by the name of its files.
 pub fn all() -> Vec<(&'static str, Saved)> {
-    let all =
+    let cases =
         [("timed", swept()), ("timed-blocks", in_blocks()), ("timed-bare-metal", on_bare_metal())];
-    all.map(|(name, comparison)| (name, comparison.saved())).into()
+    cases.map(|(name, comparison)| (name, comparison.saved())).into()
 }

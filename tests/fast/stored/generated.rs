@@ -13,7 +13,7 @@ use ktax::store::Store;
 /// Operations of every region.
 const OPS: u64 = 1_000;
 
-/// What one measurement is of.
+/// Measurement to make.
 #[derive(Debug, Clone)]
 pub struct Made<'a> {
     /// The row's name.
@@ -31,15 +31,15 @@ pub struct Made<'a> {
 }
 
 impl<'a> Made<'a> {
-    pub fn of(row: &'a str, release: &'a str, cost: u64) -> Made<'a> {
+    pub fn new(row: &'a str, release: &'a str, cost: u64) -> Made<'a> {
         Made { row, release, boot_line: "", qemu: "7.2.22", cost, functions: 3 }
     }
 }
 
-/// As it would have been measured under five layouts that differ by an instruction each.
+/// Measurement under five layouts that differ by an instruction each.
 pub fn measurement(made: &Made<'_>) -> Measurement {
     let kernel = kernel(made.release);
-    let layout = |at: u32| Layout { seed: at, padding: at, phase: u64::from(at) };
+    let layout = |index: u32| Layout { seed: index, padding: index, phase: u64::from(index) };
     let key = Key {
         engine: "exact".into(),
         qemu: made.qemu.into(),
@@ -57,7 +57,7 @@ pub fn measurement(made: &Made<'_>) -> Measurement {
         workload: workload(made.row),
         layouts: (0..5).map(layout).collect(),
     };
-    let layouts = (0..5).map(|at| under(made, at)).collect();
+    let layouts = (0..5).map(|index| under(made, index)).collect();
     let subject = Subject::new(&kernel.source, made.boot_line);
     Measurement {
         format: FORMAT,
@@ -75,8 +75,8 @@ fn under(made: &Made<'_>, layout: u64) -> MeasuredLayout {
     let each = total / made.functions as u64 / 2;
     let mut lines = String::new();
     let mut left = total;
-    for at in 1..made.functions {
-        lines += &format!("fn\tprocess\t{each}\t0\tkernel_function_{at}\n");
+    for index in 1..made.functions {
+        lines += &format!("fn\tprocess\t{each}\t0\tkernel_function_{index}\n");
         left -= each;
     }
     let text = format!(
@@ -128,8 +128,8 @@ fn workload(row: &str) -> Workload {
 }
 
 /// Puts these into a store.
-pub fn fill<'a>(store: &Store, all: impl IntoIterator<Item = Made<'a>>) {
-    for made in all {
+pub fn fill<'a>(store: &Store, rows: impl IntoIterator<Item = Made<'a>>) {
+    for made in rows {
         store.put(&measurement(&made)).unwrap();
     }
 }

@@ -15,7 +15,7 @@ use crate::common::run;
 use crate::golden::cases::{self, Line, Made as FixtureRow};
 
 fn history(asked: &Asked, words: &[&str]) -> History {
-    let text = asked.said(&[&["history", "--json"], words].concat());
+    let text = asked.stdout(&[&["history", "--json"], words].concat());
     match read_results(&text).unwrap().pop().unwrap().result {
         SavedResult::History(history) => *history,
         other => panic!("{other:?}"),
@@ -24,7 +24,7 @@ fn history(asked: &Asked, words: &[&str]) -> History {
 
 /// Releases of one flavour, in no order of their texts.
 fn releases(count: u64) -> Vec<&'static str> {
-    (1..=count).map(|at| &*format!("6.1.{at}-1-cloud-amd64").leak()).collect()
+    (1..=count).map(|index| &*format!("6.1.{index}-1-cloud-amd64").leak()).collect()
 }
 
 fn steps(history: &History) -> Vec<&str> {
@@ -35,49 +35,50 @@ fn steps(history: &History) -> Vec<&str> {
 #[test]
 fn a_creep_is_found_and_equals_never_step() {
     let asked = Asked::new();
-    let all = releases(50);
+    let releases = releases(50);
     // 0.06 % of 10 000 each time, below the threshold of 0.1 %.
-    let creep = (0..12).map(|at| Made::of("getppid", all[at], 10_000 + 6 * at as u64));
-    let equal = all.iter().map(|release| Made::of("stat", release, 10_000));
+    let creep =
+        (0..12).map(|index| Made::new("getppid", releases[index], 10_000 + 6 * index as u64));
+    let equal = releases.iter().map(|release| Made::new("stat", release, 10_000));
     generated::fill(&asked.store, creep.chain(equal));
     let found = history(&asked, &["getppid"]);
     assert_eq!(found.lines[0].points.len(), 12);
-    // By version: 6.1.10 comes after 6.1.9.
+    // Sorted by version: 6.1.10 comes after 6.1.9.
     let kernels: Vec<&str> =
         found.lines[0].points.iter().map(|point| point.kernel.as_str()).collect();
-    assert_eq!(kernels, all[..12]);
-    assert_eq!(steps(&found), [all[2], all[4], all[6], all[8], all[10]]);
+    assert_eq!(kernels, releases[..12]);
+    assert_eq!(steps(&found), [releases[2], releases[4], releases[6], releases[8], releases[10]]);
     // A row is one row, however often it is asked for.
     assert_eq!(history(&asked, &["getppid", "getppid"]).lines, found.lines);
     let equal = history(&asked, &["stat"]);
     assert_eq!((equal.lines[0].points.len(), steps(&equal).len()), (50, 0));
-    let text = asked.said(&["history", "getppid"]);
+    let text = asked.stdout(&["history", "getppid"]);
     assert!(text.contains("getppid over 12 kernels: 5 steps, the largest +0.12 % at"), "{text}");
     assert!(text.contains("; +0.66 % from 6.1.1-1 to 6.1.12-1"), "{text}");
-    // What carries the step is one command away, for whoever has the packages.
+    // One more command explains the step, if the packages are there.
     assert!(
         text.contains("To see all functions of this step:\n  ktax compare --base debian:"),
         "{text}"
     );
-    let said = asked.said(&["diff", all[0], all[2], "-w", "getppid"]);
-    assert!(said.contains("slower"), "{said}");
+    let text = asked.stdout(&["diff", releases[0], releases[2], "-w", "getppid"]);
+    assert!(text.contains("slower"), "{text}");
 }
 
 #[test]
 fn another_qemu_flavour_or_boot_line_is_a_line_of_its_own() {
     let asked = Asked::new();
-    let all = releases(4);
-    let of = |release, cost| Made::of("getppid", release, cost);
+    let releases = releases(4);
+    let made = |release, cost| Made::new("getppid", release, cost);
     generated::fill(
         &asked.store,
         [
-            of(all[0], 10_000),
-            of(all[1], 10_000),
-            // The same kernels cost something else on another QEMU.
-            Made { qemu: "10.0.2", ..of(all[1], 20_000) },
-            Made { qemu: "10.0.2", ..of(all[2], 20_000) },
-            Made { boot_line: "quiet", ..of(all[2], 30_000) },
-            of("6.1.2-1-amd64", 40_000),
+            made(releases[0], 10_000),
+            made(releases[1], 10_000),
+            // Another QEMU counts other costs for the same kernels.
+            Made { qemu: "10.0.2", ..made(releases[1], 20_000) },
+            Made { qemu: "10.0.2", ..made(releases[2], 20_000) },
+            Made { boot_line: "quiet", ..made(releases[2], 30_000) },
+            made("6.1.2-1-amd64", 40_000),
         ],
     );
     let found = history(&asked, &["getppid"]);
@@ -90,23 +91,23 @@ fn another_qemu_flavour_or_boot_line_is_a_line_of_its_own() {
     assert!(steps(&found).is_empty());
     assert!(found.lines[2].measured.contains("10.0.2"), "{}", found.lines[2].measured);
     // Places are those of the lineage: the lines stand one after the other in a picture.
-    let places = |at: usize| -> Vec<usize> {
-        found.lines[at].points.iter().map(|point| point.place).collect()
+    let places = |index: usize| -> Vec<usize> {
+        found.lines[index].points.iter().map(|point| point.place).collect()
     };
     assert_eq!((places(1), places(2)), (vec![0, 1], vec![1, 2]));
-    let page = asked.said(&["history", "getppid", "--format", "html"]);
+    let page = asked.stdout(&["history", "getppid", "--format", "html"]);
     assert!(page.contains("the lines do not compare"));
     // A picture has no line from one QEMU to the other: two of one step each.
     assert_eq!(history(&asked, &["getppid", "--boot-line", "quiet"]).lines.len(), 1);
-    let said = asked.refused(&["history", "getppid", "--boot-line", "loud"]);
-    assert!(said.contains("give one of '', quiet"), "{said}");
+    let message = asked.refused(&["history", "getppid", "--boot-line", "loud"]);
+    assert!(message.contains("give one of '', quiet"), "{message}");
 }
 
 #[test]
 fn what_ran_on_a_disk_is_a_line_of_its_own_and_has_no_command() {
     let asked = Asked::new();
     for (release, cost) in releases(2).into_iter().zip([1_000, 1_010]) {
-        let plain = generated::measurement(&Made::of("fs-rename", release, cost));
+        let plain = generated::measurement(&Made::new("fs-rename", release, cost));
         let mut on_disk = plain.clone();
         on_disk.of.key.modules = vec!["brd rd_nr=1".into(), "ext4".into()];
         on_disk.of.key.programs = "ab".repeat(32);
@@ -114,8 +115,8 @@ fn what_ran_on_a_disk_is_a_line_of_its_own_and_has_no_command() {
         asked.store.put(&on_disk).unwrap();
     }
     let found = history(&asked, &["fs-rename"]);
-    let [one, other] = &found.lines[..] else { panic!("{found:?}") };
-    let (plain, on_disk) = if one.asked.is_some() { (one, other) } else { (other, one) };
+    let [first, other] = &found.lines[..] else { panic!("{found:?}") };
+    let (plain, on_disk) = if first.asked.is_some() { (first, other) } else { (other, first) };
     assert!(!plain.measured.contains("modules") && plain.asked.is_some(), "{plain:?}");
     assert!(on_disk.measured.ends_with("modules brd and ext4, programs abababababab"));
     assert!(on_disk.asked.is_none());
@@ -125,71 +126,75 @@ fn what_ran_on_a_disk_is_a_line_of_its_own_and_has_no_command() {
 #[test]
 fn candidates_come_before_their_release_and_ten_after_nine() {
     let asked = Asked::new();
-    let all = ["6.9.0", "6.10.0-rc1", "6.10.0-rc2", "6.10.0-rc10", "6.10.0", "6.10.1"];
+    let releases = ["6.9.0", "6.10.0-rc1", "6.10.0-rc2", "6.10.0-rc10", "6.10.0", "6.10.1"];
     // Not in this order.
     generated::fill(
         &asked.store,
-        all.iter().rev().map(|release| Made::of("stat", release, 10_000)),
+        releases.iter().rev().map(|release| Made::new("stat", release, 10_000)),
     );
     let found = history(&asked, &["stat"]);
     let kernels: Vec<&str> =
         found.lines[0].points.iter().map(|point| point.kernel.as_str()).collect();
-    assert_eq!(kernels, all);
+    assert_eq!(kernels, releases);
 }
 
 #[test]
 fn subjects_are_followed_in_the_order_that_is_asked_for() {
     let asked = Asked::new();
-    let all = releases(3);
-    let quiet = Made { boot_line: "quiet", ..Made::of("getppid", all[2], 8_000) };
-    let made = [Made::of("getppid", all[0], 10_000), Made::of("getppid", all[1], 9_000), quiet];
+    let releases = releases(3);
+    let quiet = Made { boot_line: "quiet", ..Made::new("getppid", releases[2], 8_000) };
+    let made = [
+        Made::new("getppid", releases[0], 10_000),
+        Made::new("getppid", releases[1], 9_000),
+        quiet,
+    ];
     generated::fill(&asked.store, made);
-    asked.said(&["tag", "first", all[1]]);
-    let along = format!("first,{},{}@quiet", all[0], all[2]);
+    asked.stdout(&["tag", "first", releases[1]]);
+    let along = format!("first,{},{}@quiet", releases[0], releases[2]);
     let found = history(&asked, &["getppid", "--along", &along]);
     let names: Vec<&str> =
         found.lines[0].points.iter().map(|point| point.kernel.as_str()).collect();
-    assert_eq!(names, ["6.1.2-1-cloud-amd64", all[0], "6.1.3-1-cloud-amd64@quiet"]);
+    assert_eq!(names, ["6.1.2-1-cloud-amd64", releases[0], "6.1.3-1-cloud-amd64@quiet"]);
     assert_eq!(found.lines[0].points[0].tags, ["first"]);
-    assert_eq!(steps(&found), [all[0], "6.1.3-1-cloud-amd64@quiet"]);
+    assert_eq!(steps(&found), [releases[0], "6.1.3-1-cloud-amd64@quiet"]);
 }
 
 #[test]
 fn a_function_is_followed_and_an_unknown_one_is_said() {
     let asked = Asked::new();
-    let all = releases(2);
+    let releases = releases(2);
     generated::fill(
         &asked.store,
-        [Made::of("getppid", all[0], 6_000), Made::of("getppid", all[1], 12_000)],
+        [Made::new("getppid", releases[0], 6_000), Made::new("getppid", releases[1], 12_000)],
     );
     let found = history(&asked, &["getppid", "--function", "kernel_function_1"]);
     let values: Vec<u64> = found.lines[0].points.iter().map(|point| point.values[0]).collect();
     assert_eq!(values, [1_000_000, 2_000_000]);
-    assert_eq!(steps(&found), [all[1]]);
-    let said = asked.refused(&["history", "getppid", "--function", "no_such"]);
-    assert!(said.contains("no profile of these rows has the function \"no_such\""), "{said}");
-    let said = asked.refused(&["history", "getppit"]);
-    assert!(said.contains("did you mean \"getppid\"?"), "{said}");
-    let said = asked.refused(&["history", "--metric", "cycles"]);
-    assert!(said.contains("give one of instructions, "), "{said}");
+    assert_eq!(steps(&found), [releases[1]]);
+    let message = asked.refused(&["history", "getppid", "--function", "no_such"]);
+    assert!(message.contains("no profile of these rows has the function \"no_such\""), "{message}");
+    let message = asked.refused(&["history", "getppit"]);
+    assert!(message.contains("did you mean \"getppid\"?"), "{message}");
+    let message = asked.refused(&["history", "--metric", "cycles"]);
+    assert!(message.contains("give one of instructions, "), "{message}");
 }
 
 #[test]
 fn a_history_of_every_row_fits_a_screen_and_is_read_back() {
     let asked = Asked::new();
-    let all = releases(6);
+    let releases = releases(6);
     for (row, grown) in [("getppid", 0), ("stat", 500), ("pipe", 20)] {
-        let of = |(at, release): (usize, &&'static str)| {
-            Made::of(row, release, 10_000 + grown * at as u64)
+        let made = |(index, release): (usize, &&'static str)| {
+            Made::new(row, release, 10_000 + grown * index as u64)
         };
-        generated::fill(&asked.store, all.iter().enumerate().map(of));
+        generated::fill(&asked.store, releases.iter().enumerate().map(made));
     }
-    let text = asked.said(&["history"]);
+    let text = asked.stdout(&["history"]);
     assert!(text.contains("2 of 3 rows step, most of all stat: +5.00 % at 6.1.2-1"), "{text}");
     assert!(text.contains("▁▂▄▅▇█") || text.contains("▁▂▄▅▆█"), "{text}");
     let page = asked.path().join("page.html");
-    asked.said(&["history", "--html", page.to_str().unwrap()]);
-    assert_eq!(asked.said(&["report", page.to_str().unwrap()]), text);
+    asked.stdout(&["history", "--html", page.to_str().unwrap()]);
+    assert_eq!(asked.stdout(&["report", page.to_str().unwrap()]), text);
     let ascii = run(asked.command(&["history"]).env("LC_ALL", "C"));
     assert!(ascii.stdout.is_ascii() && ascii.stdout.contains('#'), "{}", ascii.stdout);
     let empty = Asked::new();
@@ -200,16 +205,16 @@ fn a_history_of_every_row_fits_a_screen_and_is_read_back() {
 fn a_workload_stands_for_its_rows_and_what_is_not_there_is_said() {
     let asked = Asked::new();
     let rows = ["fork-pages:pages=1", "fork-pages:pages=16", "fork-exit"];
-    let of = |release| rows.map(|row| Made::of(row, release, 100));
-    generated::fill(&asked.store, of("6.1.1").into_iter().chain(of("6.1.2")));
-    generated::fill(&asked.store, [Made::of("stat", "6.1.3", 100)]);
+    let made = |release| rows.map(|row| Made::new(row, release, 100));
+    generated::fill(&asked.store, made("6.1.1").into_iter().chain(made("6.1.2")));
+    generated::fill(&asked.store, [Made::new("stat", "6.1.3", 100)]);
     let found = history(&asked, &["fork-pages"]);
     let rows: Vec<&str> = found.lines.iter().map(|line| line.row.as_str()).collect();
     assert_eq!(rows, ["fork-pages:pages=1", "fork-pages:pages=16"]);
-    let said = asked.refused(&["history", "fork-exit", "--along", "6.1.3"]);
-    assert!(said.contains("none of these subjects was measured with these rows"), "{said}");
-    let said = asked.refused(&["history", "fork"]);
-    assert!(said.contains("the store has no row \"fork\""), "{said}");
+    let message = asked.refused(&["history", "fork-exit", "--along", "6.1.3"]);
+    assert!(message.contains("none of these subjects was measured with these rows"), "{message}");
+    let message = asked.refused(&["history", "fork"]);
+    assert!(message.contains("the store has no row \"fork\""), "{message}");
 }
 
 // Two stored subjects compared.
@@ -239,9 +244,9 @@ fn a_diff_is_the_comparison_that_was_measured() {
     let asked = Asked::new();
     let root = asked.path().join("run");
     let dir: RunDir<CountsPlan> = cases::run_dir(&root, "any title", 5, ROWS);
-    let measured = asked.said(&["analyse", root.to_str().unwrap(), "--json"]);
+    let measured = asked.stdout(&["analyse", root.to_str().unwrap(), "--json"]);
     assert_eq!(
-        asked.said(&["store", "import", root.to_str().unwrap()]),
+        asked.stdout(&["store", "import", root.to_str().unwrap()]),
         "kept 4 new measurements and 1 new result\n"
     );
     // The runs and the result are gone: only the store has them.
@@ -249,14 +254,14 @@ fn a_diff_is_the_comparison_that_was_measured() {
     let lines = &dir.plan().method.asked.subjects;
     let [base, change] = [&lines.base, &lines.change]
         .map(|subject| format!("6.1.0-56-cloud-amd64@{}", subject.boot_line));
-    let stored = asked.said(&["diff", &base, &change, "--json"]);
+    let stored = asked.stdout(&["diff", &base, &change, "--json"]);
     let [measured, stored] = [measured, stored].map(|text| comparison(&text));
-    // Whoever has not asked for a title gets that of the subjects.
+    // The default title names the subjects.
     assert!(stored.title.contains(" against "), "{}", stored.title);
     assert_eq!(Comparison { title: measured.title.clone(), ..stored }, measured);
     // One row alone, and in the order of the command line.
     let rows = |words: &[&str]| -> Vec<String> {
-        let text = asked.said(&[&["diff", &base, &change, "--json"], words].concat());
+        let text = asked.stdout(&[&["diff", &base, &change, "--json"], words].concat());
         comparison(&text).rows.into_iter().map(|row| row.row).collect()
     };
     assert_eq!(rows(&["-w", "stat"]), ["stat"]);
@@ -268,7 +273,7 @@ fn a_diff_asks_for_the_disk_and_the_hooks_again() {
     let asked = Asked::new();
     let store = &asked.store;
     let keep = |release: &str, is_asked: bool| {
-        let mut made = generated::measurement(&Made::of("getppid", release, 100));
+        let mut made = generated::measurement(&Made::new("getppid", release, 100));
         made.of.key.modules =
             ["brd rd_nr=1 max_part=0 rd_size=65536", "ext4", "zram"].map(str::to_owned).to_vec();
         made.of.key.programs = "ab".repeat(32);
@@ -281,47 +286,50 @@ fn a_diff_asks_for_the_disk_and_the_hooks_again() {
         store.put(&made).unwrap();
     };
     ["6.1.1", "6.1.2"].into_iter().for_each(|release| keep(release, true));
-    let mail = asked.said(&["diff", "6.1.1", "6.1.2", "--format", "mail"]);
+    let mail = asked.stdout(&["diff", "6.1.1", "6.1.2", "--format", "mail"]);
     let (_, again) = mail.split_once("To measure it again:").unwrap_or_else(|| panic!("{mail}"));
     for words in ["--disk 'ext4 mib=64'", "--module zram", "--setup 'nft -f rules.nft'"] {
         assert!(again.contains(words), "{words}: {again}");
     }
     assert!(!again.contains("--module brd") && !again.contains("--module ext4"), "{again}");
-    // Of what an older ktax has kept it is not known what its guests had.
+    // Measurements of an older ktax do not say what their guests had.
     ["6.1.3", "6.1.4"].into_iter().for_each(|release| keep(release, false));
-    let mail = asked.said(&["diff", "6.1.3", "6.1.4", "--format", "mail"]);
+    let mail = asked.stdout(&["diff", "6.1.3", "6.1.4", "--format", "mail"]);
     assert!(!mail.contains("To measure it again"), "{mail}");
 }
 
 #[test]
 fn only_what_was_measured_in_the_same_way_is_compared() {
     let asked = Asked::new();
-    let of = Made::of;
+    let made = Made::new;
     let newer = |made| Made { qemu: "10.0.2", ..made };
     generated::fill(
         &asked.store,
         [
-            of("getppid", "6.1.1", 100),
-            of("stat", "6.1.1", 100),
-            of("getppid", "6.1.2", 110),
-            of("stat", "6.1.2", 110),
-            newer(of("getppid", "6.1.1", 900)),
-            newer(of("getppid", "6.1.2", 900)),
-            newer(of("getppid", "6.1.3", 900)),
+            made("getppid", "6.1.1", 100),
+            made("stat", "6.1.1", 100),
+            made("getppid", "6.1.2", 110),
+            made("stat", "6.1.2", 110),
+            newer(made("getppid", "6.1.1", 900)),
+            newer(made("getppid", "6.1.2", 900)),
+            newer(made("getppid", "6.1.3", 900)),
         ],
     );
     let ran = asked.ktax(&["diff", "6.1.1", "6.1.2"]).exits(3);
     assert!(ran.stdout.contains("2 of 2 rows slower"), "{}", ran.stdout);
     ran.says("1 row more in common, measured with another QEMU");
     // 6.1.3 was never measured on the older one.
-    let said = asked.said(&["diff", "6.1.2", "6.1.3"]);
-    assert!(said.contains("QEMU 10.0.2"), "{said}");
-    let said = asked.refused(&["diff", "6.1.2", "6.1.3", "-w", "stat"]);
+    let text = asked.stdout(&["diff", "6.1.2", "6.1.3"]);
+    assert!(text.contains("QEMU 10.0.2"), "{text}");
+    let message = asked.refused(&["diff", "6.1.2", "6.1.3", "-w", "stat"]);
     let package = |release: &str| format!("debian:linux-image-{release}={release}");
     let command = format!("ktax compare --base {} --change {}", package("6.1.2"), package("6.1.3"));
-    assert!(said.contains(&format!("`{command} -w stat` measures what is missing")), "{said}");
+    assert!(
+        message.contains(&format!("`{command} -w stat` measures what is missing")),
+        "{message}"
+    );
     // A row that was asked for and is not there is said, also to a script.
-    let equal = ["getppid", "stat"].map(|row| Made::of(row, "6.1.4", 900));
+    let equal = ["getppid", "stat"].map(|row| Made::new(row, "6.1.4", 900));
     generated::fill(&asked.store, equal.map(newer));
     let ran = asked.ktax(&["diff", "6.1.3", "6.1.4", "-w", "getppid", "-w", "stat"]).exits(4);
     ran.says("not measured of both in the same way: stat; `");
@@ -333,9 +341,9 @@ fn a_damaged_measurement_is_said_and_a_planted_one_is_refused() {
     let asked = Asked::new();
     generated::fill(
         &asked.store,
-        [Made::of("getppid", "6.1.1", 100), Made::of("getppid", "6.1.2", 100)],
+        [Made::new("getppid", "6.1.1", 100), Made::new("getppid", "6.1.2", 100)],
     );
-    asked.said(&["diff", "6.1.1", "6.1.2"]);
+    asked.stdout(&["diff", "6.1.1", "6.1.2"]);
     let object = &asked.store.objects().unwrap()[0];
     fs::set_permissions(object, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
     fs::write(object, "no gzip").unwrap();
@@ -359,21 +367,25 @@ fn what_cannot_have_been_measured_is_damaged() {
         |measurement| measurement.kernel.sha256 = "0".repeat(64),
         |measurement| measurement.of.workload.ops = 0,
     ];
-    for (at, edit) in edits.iter().enumerate() {
+    for (index, edit) in edits.iter().enumerate() {
         let asked = Asked::new();
-        let sound = [Made::of("stat", "6.1.2", 100), Made::of("pipe", "6.1.1", 100)];
+        let sound = [Made::new("stat", "6.1.2", 100), Made::new("pipe", "6.1.1", 100)];
         generated::fill(&asked.store, sound);
-        let mut wrong = generated::measurement(&Made::of("stat", "6.1.1", 100));
+        let mut wrong = generated::measurement(&Made::new("stat", "6.1.1", 100));
         edit(&mut wrong);
         // A store of ktax does not take it.
-        assert!(matches!(asked.store.put(&wrong), Err(StoreError::Unsound { .. })), "{at}");
+        assert!(matches!(asked.store.put(&wrong), Err(StoreError::Unsound { .. })), "{index}");
         let path = asked.store.path(&wrong.of);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, encode_measurement(&wrong)).unwrap();
         let ran = asked.ktax(&["history"]);
-        assert!(ran.stderr.contains("1 file of the store cannot be read"), "{at}: {}", ran.stderr);
-        assert_eq!(ran.status, 0, "{at}: {}", ran.stderr);
-        assert!(asked.ktax(&["store", "fsck"]).stdout.contains("2 sound, 1 damaged"), "{at}");
+        assert!(
+            ran.stderr.contains("1 file of the store cannot be read"),
+            "{index}: {}",
+            ran.stderr
+        );
+        assert_eq!(ran.status, 0, "{index}: {}", ran.stderr);
+        assert!(asked.ktax(&["store", "fsck"]).stdout.contains("2 sound, 1 damaged"), "{index}");
     }
 }
 
@@ -381,37 +393,37 @@ fn what_cannot_have_been_measured_is_damaged() {
 #[test]
 fn what_a_newer_ktax_wrote_stays() {
     let asked = Asked::new();
-    let mut newer = generated::measurement(&Made::of("stat", "6.1.1", 100));
+    let mut newer = generated::measurement(&Made::new("stat", "6.1.1", 100));
     newer.format += 1;
     asked.store.put(&newer).unwrap();
     let ran = asked.ktax(&["log", "--subjects"]);
     ran.says("use the ktax that wrote it");
-    let said = asked.said(&["store", "fsck"]);
-    assert_eq!(said, "0 sound, 0 damaged\n1 file of another version of ktax\n");
+    let text = asked.stdout(&["store", "fsck"]);
+    assert_eq!(text, "0 sound, 0 damaged\n1 file of another version of ktax\n");
     assert!(asked.store.path(&newer.of).exists());
 }
 
-/// What was printed is kept, and printed again by the first digits of its name.
+/// A printed result is kept, and printed again by the first digits of its name.
 #[test]
 fn a_result_is_listed_and_shown_again() {
     let asked = Asked::new();
     let root = asked.path().join("run");
     cases::run_dir(&root, "first title", 5, ROWS);
-    let text = asked.said(&["analyse", root.to_str().unwrap()]);
-    asked.said(&["store", "import", root.to_str().unwrap()]);
-    let listed = asked.said(&["log"]);
+    let text = asked.stdout(&["analyse", root.to_str().unwrap()]);
+    asked.stdout(&["store", "import", root.to_str().unwrap()]);
+    let listed = asked.stdout(&["log"]);
     assert!(listed.contains("first title: 2 of 2 rows slower"), "{listed}");
     let id = listed.lines().nth(2).unwrap().split(' ').next().unwrap();
-    assert_eq!(asked.said(&["show", id]), text);
+    assert_eq!(asked.stdout(&["show", id]), text);
     let saved: Vec<serde_json::Value> =
-        serde_json::from_str(&asked.said(&["log", "--json"])).unwrap();
+        serde_json::from_str(&asked.stdout(&["log", "--json"])).unwrap();
     assert!(saved[0]["id"].as_str().unwrap().starts_with(id) && saved.len() == 1);
     // A page is a result, too, and the same one is kept once.
     let page = asked.path().join("page.html");
-    asked.said(&["show", id, "--html", page.to_str().unwrap()]);
-    assert_eq!(asked.said(&["show", page.to_str().unwrap()]), text);
+    asked.stdout(&["show", id, "--html", page.to_str().unwrap()]);
+    assert_eq!(asked.stdout(&["show", page.to_str().unwrap()]), text);
     assert_eq!(
-        asked.said(&["store", "import", page.to_str().unwrap()]),
+        asked.stdout(&["store", "import", page.to_str().unwrap()]),
         "kept 0 new measurements\n"
     );
     for (words, has) in [
@@ -423,17 +435,17 @@ fn a_result_is_listed_and_shown_again() {
         (vec!["--since", "2999-01-31"], false),
         (vec!["-n", "1"], true),
     ] {
-        let listed = asked.said(&[vec!["log"], words.clone()].concat());
+        let listed = asked.stdout(&[vec!["log"], words.clone()].concat());
         assert_eq!(listed.contains(id), has, "{words:?}: {listed}");
     }
     assert!(asked.refused(&["log", "--since", "today"]).contains("it takes a day"));
     assert!(asked.refused(&["show", "ffffff"]).contains("`ktax log` lists them"));
     // Two whose names begin alike are told apart.
     let mut ids: Vec<String> = Vec::new();
-    for at in 0..40 {
+    for index in 0..40 {
         let saved = Saved {
-            headline: at.to_string(),
-            ..read_results(&asked.said(&["show", id, "--json"])).unwrap().remove(0)
+            headline: index.to_string(),
+            ..read_results(&asked.stdout(&["show", id, "--json"])).unwrap().remove(0)
         };
         asked.store.put_result(&saved).unwrap();
         ids = asked

@@ -39,36 +39,35 @@ pub fn filled() -> Asked {
     let asked = Asked::new();
     let releases = ["6.1.1", "6.1.2", "6.1.3"];
     let rows = ["getppid", "stat", "pipe"];
-    let all = releases
-        .iter()
-        .enumerate()
-        .flat_map(|(at, release)| rows.map(|row| Made::of(row, release, 10_000 + 100 * at as u64)));
-    generated::fill(&asked.store, all);
-    asked.said(&["tag", "first", "6.1.1"]);
+    let measurements = releases.iter().enumerate().flat_map(|(index, release)| {
+        rows.map(|row| Made::new(row, release, 10_000 + 100 * index as u64))
+    });
+    generated::fill(&asked.store, measurements);
+    asked.stdout(&["tag", "first", "6.1.1"]);
     let run = asked.path().join("run");
     crate::golden::cases::run_dir(&run, "kept", 5, super::history::ROWS);
-    asked.said(&["analyse", run.to_str().unwrap()]);
-    asked.said(&["store", "import", run.to_str().unwrap()]);
+    asked.stdout(&["analyse", run.to_str().unwrap()]);
+    asked.stdout(&["store", "import", run.to_str().unwrap()]);
     asked
 }
 
 pub fn answers(asked: &Asked) -> Vec<String> {
-    ASKED.iter().map(|words| lasting(&asked.said(words))).collect()
+    ASKED.iter().map(|words| lasting(&asked.stdout(words))).collect()
 }
 
 /// All but when files were written.
-pub fn lasting(said: &str) -> String {
-    said.lines().filter(|line| !line.contains("\"kept_")).collect::<Vec<_>>().join("\n")
+pub fn lasting(text: &str) -> String {
+    text.lines().filter(|line| !line.contains("\"kept_")).collect::<Vec<_>>().join("\n")
 }
 
 pub fn file(asked: &Asked) -> PathBuf {
-    asked.said(&["store", "index"]).trim().into()
+    asked.stdout(&["store", "index"]).trim().into()
 }
 
 /// Every row of every table but the numbers that SQLite gave them.
 pub fn dump(path: &Path) -> Vec<String> {
     let db = Connection::open(path).unwrap();
-    let mut all = Vec::new();
+    let mut lines = Vec::new();
     for sql in [
         "SELECT sha256 || name || arch FROM kernel",
         "SELECT sha256 || boot_line FROM subject JOIN kernel ON kernel.id = kernel",
@@ -87,10 +86,10 @@ pub fn dump(path: &Path) -> Vec<String> {
         let rows = query.query_map((), |row| row.get::<_, String>(0)).unwrap();
         let mut rows: Vec<String> = rows.map(Result::unwrap).collect();
         rows.sort();
-        all.push(format!("{sql}: {}", rows.len()));
-        all.extend(rows);
+        lines.push(format!("{sql}: {}", rows.len()));
+        lines.extend(rows);
     }
-    all
+    lines
 }
 
 #[test]
@@ -98,7 +97,7 @@ fn an_index_that_is_gone_or_broken_is_made_again_and_answers_the_same() {
     let asked = filled();
     let expected = answers(&asked);
     let path = file(&asked);
-    let whole = dump(&path);
+    let complete = dump(&path);
     let bytes = fs::read(&path).unwrap();
     let mut torn = bytes.clone();
     let half = torn.len() / 2;
@@ -122,14 +121,14 @@ fn an_index_that_is_gone_or_broken_is_made_again_and_answers_the_same() {
             Some(bytes) => fs::write(&path, bytes).unwrap(),
         }
         assert!(answers(&asked) == expected, "{what}");
-        assert!(dump(&path) == whole, "{what}");
+        assert!(dump(&path) == complete, "{what}");
     }
 }
 
 #[test]
 fn what_the_store_loses_the_index_forgets_and_what_is_damaged_is_said() {
     let asked = filled();
-    let object = |at: usize| asked.store.objects().unwrap()[at].clone();
+    let object = |index: usize| asked.store.objects().unwrap()[index].clone();
     let count = || dump(&file(&asked)).len();
     let before = count();
     fs::remove_file(object(0)).unwrap();
@@ -150,8 +149,8 @@ fn what_the_store_loses_the_index_forgets_and_what_is_damaged_is_said() {
 fn a_log_tells_the_results_of_one_day_apart_by_their_time() {
     let asked = filled();
     let [result] = &asked.store.results().unwrap()[..] else { panic!("one result") };
-    let kept = UNIX_EPOCH + Duration::from_secs(1_769_867_100);
-    fs::File::options().append(true).open(result).unwrap().set_modified(kept).unwrap();
+    let kept_at = UNIX_EPOCH + Duration::from_secs(1_769_867_100);
+    fs::File::options().append(true).open(result).unwrap().set_modified(kept_at).unwrap();
     let print = |words: &[&str]| run(asked.command(words).env("TZ", "<+01>-1")).stdout;
     let listed = print(&["log"]);
     assert!(listed.contains("2026-01-31 14:45"), "{listed}");
@@ -167,23 +166,23 @@ fn a_log_tells_the_results_of_one_day_apart_by_their_time() {
 #[test]
 fn counts_that_are_replaced_are_read_again() {
     let asked = filled();
-    assert!(asked.said(&["history", "stat"]).contains("10 100.00"), "as it was");
-    let object = asked.store.path(&generated::measurement(&Made::of("stat", "6.1.2", 10_100)).of);
+    assert!(asked.stdout(&["history", "stat"]).contains("10 100.00"), "as it was");
+    let object = asked.store.path(&generated::measurement(&Made::new("stat", "6.1.2", 10_100)).of);
     fs::remove_file(&object).unwrap();
-    generated::fill(&asked.store, [Made::of("stat", "6.1.2", 12_345)]);
-    let said = asked.said(&["history", "stat"]);
-    assert!(said.contains("12 345.00") && !said.contains("10 100.00"), "{said}");
+    generated::fill(&asked.store, [Made::new("stat", "6.1.2", 12_345)]);
+    let text = asked.stdout(&["history", "stat"]);
+    assert!(text.contains("12 345.00") && !text.contains("10 100.00"), "{text}");
     // A link to nowhere in the place of an object ends, and says so.
     fs::remove_file(&object).unwrap();
     std::os::unix::fs::symlink("/nowhere/x", &object).unwrap();
-    let again = asked.store.put(&generated::measurement(&Made::of("stat", "6.1.2", 1)));
+    let again = asked.store.put(&generated::measurement(&Made::new("stat", "6.1.2", 1)));
     assert!(again.unwrap_err().to_string().contains("it is a symbolic link, not a regular file"));
 }
 
 fn file_of_index(asked: &Asked) -> PathBuf {
     let dir = asked.path().join("cache/index");
-    let mut all = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
-    all.find(|path| path.extension().is_some_and(|extension| extension == "sqlite")).unwrap()
+    let mut paths = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    paths.find(|path| path.extension().is_some_and(|extension| extension == "sqlite")).unwrap()
 }
 
 #[test]
@@ -191,7 +190,7 @@ fn sixteen_processes_of_which_a_hundred_are_killed_leave_a_whole_index() {
     let asked = filled();
     let expected = answers(&asked);
     let path = file(&asked);
-    let whole = dump(&path);
+    let complete = dump(&path);
     let mut killed = 0;
     while killed < KILLED {
         let _ = fs::remove_file(&path);
@@ -199,7 +198,7 @@ fn sixteen_processes_of_which_a_hundred_are_killed_leave_a_whole_index() {
             command.arg("log");
         });
         assert!(answers(&asked) == expected, "after {killed}");
-        assert!(dump(&path) == whole, "after {killed}");
+        assert!(dump(&path) == complete, "after {killed}");
     }
 }
 
@@ -212,8 +211,8 @@ pub fn kill(asked: &Asked, prepare: impl Fn(&mut Command)) -> usize {
     };
     let mut writers: Vec<_> = (0..WRITERS).map(writer).collect();
     let mut killed = 0;
-    for (at, writer) in writers.iter_mut().enumerate() {
-        let mut looks = at * 20;
+    for (index, writer) in writers.iter_mut().enumerate() {
+        let mut looks = index * 20;
         while looks > 0 && writer.try_wait().unwrap().is_none() {
             looks -= 1;
         }
@@ -223,7 +222,7 @@ pub fn kill(asked: &Asked, prepare: impl Fn(&mut Command)) -> usize {
     killed
 }
 
-/// What docs/history.md says that people may ask.
+/// Queries that docs/history.md documents.
 #[test]
 fn the_view_of_costs_has_a_line_for_each_row_and_metric() {
     let asked = filled();
@@ -239,22 +238,25 @@ fn the_view_of_costs_has_a_line_for_each_row_and_metric() {
 #[test]
 fn a_large_index_is_announced_when_it_is_made() {
     let asked = Asked::new();
-    let all = (0..1024).map(|cost| ("getppid", format!("6.1.{cost}"), 10_000 + cost));
-    for (row, release, cost) in all {
-        generated::fill(&asked.store, [Made::of(row, &release, cost)]);
+    let rows = (0..1024).map(|cost| ("getppid", format!("6.1.{cost}"), 10_000 + cost));
+    for (row, release, cost) in rows {
+        generated::fill(&asked.store, [Made::new(row, &release, cost)]);
     }
-    let said = || asked.ktax(&["log", "--subjects"]).stderr;
-    assert_eq!(said(), "ktax: reading 1024 measurements into the index of the store\n");
-    assert_eq!(said(), "");
+    let stderr = || asked.ktax(&["log", "--subjects"]).stderr;
+    assert_eq!(stderr(), "ktax: reading 1024 measurements into the index of the store\n");
+    assert_eq!(stderr(), "");
 }
 
 /// Nothing is left of what only they had.
 #[test]
 fn the_subjects_of_measurements_that_are_gone_are_gone() {
     let asked = Asked::new();
-    generated::fill(&asked.store, ["6.1.1", "6.1.2"].map(|release| Made::of("stat", release, 100)));
+    generated::fill(
+        &asked.store,
+        ["6.1.1", "6.1.2"].map(|release| Made::new("stat", release, 100)),
+    );
     let first = asked.store.objects().unwrap().remove(0);
-    asked.said(&["store", "index"]);
+    asked.stdout(&["store", "index"]);
     fs::remove_file(first).unwrap();
     let fresh = asked.path().join("fresh");
     let path = file(&asked);
@@ -263,7 +265,7 @@ fn the_subjects_of_measurements_that_are_gone_are_gone() {
     assert!(dump(&path) == dump(Path::new(other.trim())));
 }
 
-/// One that somebody else has for long is theirs: it is not taken for a damaged one.
+/// An index that another process locks for long is not taken for a damaged one.
 #[test]
 fn an_index_that_is_locked_for_long_stays() {
     let asked = filled();
@@ -272,11 +274,11 @@ fn an_index_that_is_locked_for_long_stays() {
     let db = Connection::open(&path).unwrap();
     db.pragma_update(None, "locking_mode", "exclusive").unwrap();
     db.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    let said = asked.said(ASKED[1]);
+    let text = asked.stdout(ASKED[1]);
     assert!(path.exists());
     db.execute_batch("COMMIT").unwrap();
     drop(db);
-    assert_eq!(lasting(&said), expected[1]);
+    assert_eq!(lasting(&text), expected[1]);
     assert!(answers(&asked) == expected);
 }
 
@@ -343,7 +345,7 @@ fn a_cache_and_a_store_that_are_read_only_can_be_asked() {
         return;
     }
     let asked = filled();
-    let expected = asked.said(&["history", "--json"]);
+    let expected = asked.stdout(&["history", "--json"]);
     let mount = "mount --bind \"$2\" /mnt && mount -o remount,bind,ro,noexec /mnt && \
                  KTAX_STORE=/mnt/store KTAX_CACHE=/mnt/cache \"$1\" history --json";
     for remove in [false, true] {
@@ -361,7 +363,7 @@ fn a_full_disk_beneath_the_index_costs_no_answer() {
         return;
     }
     let asked = filled();
-    let expected = asked.said(&["history", "--json"]);
+    let expected = asked.stdout(&["history", "--json"]);
     // From no room for a directory to room for all of it.
     for pages in [1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144] {
         let script = "mount -t tmpfs -o size=$3k none /mnt && KTAX_CACHE=/mnt KTAX_STORE=\"$2\" \
@@ -394,14 +396,14 @@ fn writers_that_are_killed_without_file_locks_lose_nothing() {
             asked.store.read(&object).unwrap();
         }
     }
-    // What was removed is made again: of the run by its import, of the others by hand.
+    // Make the removed files again: the run by its import, the others by hand.
     let again = filled();
-    asked.said(&["store", "import", again.store.root().to_str().unwrap()]);
+    asked.stdout(&["store", "import", again.store.root().to_str().unwrap()]);
     assert!(answers(&asked) == expected);
     assert!(dump(&file(&asked)) == dump(&file(&again)));
 }
 
-// Whatever stands in a store: it does nothing to a terminal, to a page, or to the database.
+// Text in a store does nothing to a terminal, to a page, or to the database.
 
 /// Texts that mean something to a shell, SQL or a spreadsheet, beside those for pages.
 const TEXTS: [&str; 12] = [
@@ -419,43 +421,43 @@ const TEXTS: [&str; 12] = [
     "x@y@z",
 ];
 
-fn all() -> Vec<String> {
+fn hostile_texts() -> Vec<String> {
     TEXTS.iter().map(|text| (*text).to_owned()).chain(hostile()).collect()
 }
 
 /// A store that has them in every place.
 fn filled_by_others() -> Asked {
     let asked = Asked::new();
-    let usual = Made::of("getppid", "6.1.1", 10_000);
+    let usual = Made::new("getppid", "6.1.1", 10_000);
     generated::fill(&asked.store, [usual.clone(), Made { boot_line: "quiet", ..usual }]);
-    for (at, text) in all().iter().enumerate() {
-        let mut of = generated::measurement(&Made::of("getppid", "6.1.2", 10_000));
-        of.of.kernel_sha256 = ktax::disk::sha256(text);
-        of.kernel.sha256 = of.of.kernel_sha256.clone();
-        of.kernel.release = Some(format!("6.2.{at}{text}"));
-        of.kernel.source.clone_from(text);
-        of.subject.kernel.clone_from(text);
-        of.of.boot_line.clone_from(text);
-        of.of.workload.operation.clone_from(text);
-        of.of.key.qemu.clone_from(text);
-        asked.store.put(&of).unwrap();
-        let mut row = generated::measurement(&Made::of("getppid", "6.1.1", 10_000));
+    for (index, text) in hostile_texts().iter().enumerate() {
+        let mut measurement = generated::measurement(&Made::new("getppid", "6.1.2", 10_000));
+        measurement.of.kernel_sha256 = ktax::disk::sha256(text);
+        measurement.kernel.sha256 = measurement.of.kernel_sha256.clone();
+        measurement.kernel.release = Some(format!("6.2.{index}{text}"));
+        measurement.kernel.source.clone_from(text);
+        measurement.subject.kernel.clone_from(text);
+        measurement.of.boot_line.clone_from(text);
+        measurement.of.workload.operation.clone_from(text);
+        measurement.of.key.qemu.clone_from(text);
+        asked.store.put(&measurement).unwrap();
+        let mut row = generated::measurement(&Made::new("getppid", "6.1.1", 10_000));
         row.of.workload.row = format!("row{text}");
         asked.store.put(&row).unwrap();
     }
     let run = asked.path().join("run");
     cases::run_dir(&run, TEXTS[3], 5, super::history::ROWS);
-    asked.said(&["analyse", run.to_str().unwrap()]);
-    asked.said(&["store", "import", run.to_str().unwrap()]);
+    asked.stdout(&["analyse", run.to_str().unwrap()]);
+    asked.stdout(&["store", "import", run.to_str().unwrap()]);
     asked
 }
 
 /// Runs it, and looks at every character that it prints.
 fn harmless(asked: &Asked, words: &[&str]) -> Ran {
     let ran = asked.ktax(words);
-    for said in [&ran.stdout, &ran.stderr] {
-        let bad = said.chars().find(|c| ktax::text::is_dangerous(*c) && *c != '\n');
-        assert!(bad.is_none(), "{words:?}: {bad:?} in {said}");
+    for stream in [&ran.stdout, &ran.stderr] {
+        let bad = stream.chars().find(|c| ktax::text::is_dangerous(*c) && *c != '\n');
+        assert!(bad.is_none(), "{words:?}: {bad:?} in {stream}");
     }
     ran
 }
@@ -478,10 +480,10 @@ fn texts_of_others_are_inert_everywhere() {
         assert_eq!(ran.status, 0, "{words:?}: {}", ran.stderr);
     }
     // An argument has no NUL.
-    let all = all().into_iter().filter(|text| !text.contains('\0'));
-    for (at, text) in all.enumerate() {
+    let texts = hostile_texts().into_iter().filter(|text| !text.contains('\0'));
+    for (index, text) in texts.enumerate() {
         let text = text.as_str();
-        let most = if at < TEXTS.len() { usize::MAX } else { 3 };
+        let most = if index < TEXTS.len() { usize::MAX } else { 3 };
         for words in [
             ["diff", "6.1.1", text],
             ["tag", text, "6.1.1"],
@@ -502,9 +504,9 @@ fn texts_of_others_are_inert_everywhere() {
         }
     }
     // Nothing was dropped, and a page has no more elements than ktax writes.
-    assert!(asked.said(&["log", "--subjects"]).contains("6.1.1@quiet"));
+    assert!(asked.stdout(&["log", "--subjects"]).contains("6.1.1@quiet"));
     let site = asked.path().join("site");
-    asked.said(&["site", site.to_str().unwrap()]);
+    asked.stdout(&["site", site.to_str().unwrap()]);
     let index = fs::read_to_string(site.join("index.html")).unwrap();
     assert!(!index.contains("<script") && index.contains("&lt;script&gt;"), "{index}");
     assert!(!fs::exists("x").unwrap());
@@ -513,12 +515,12 @@ fn texts_of_others_are_inert_everywhere() {
 /// The control: the same look at what is not escaped finds something.
 #[test]
 fn what_is_looked_for_is_there_before_it_is_escaped() {
-    let all = all();
-    let found = all.iter().filter(|text| text.chars().any(ktax::text::is_dangerous)).count();
-    assert!(all.len() >= 62 && found >= 20, "{found} of {}", all.len());
+    let texts = hostile_texts();
+    let found = texts.iter().filter(|text| text.chars().any(ktax::text::is_dangerous)).count();
+    assert!(texts.len() >= 62 && found >= 20, "{found} of {}", texts.len());
 }
 
-// What is removed from a store, what stays, and what is said of it.
+// Removal from a store: what goes, what stays, and the messages about it.
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -526,15 +528,15 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 fn filled_to_prune() -> Asked {
     let asked = Asked::new();
     for release in ["6.1.1", "6.1.2"] {
-        generated::fill(&asked.store, ["getppid", "stat"].map(|row| Made::of(row, release, 100)));
+        generated::fill(&asked.store, ["getppid", "stat"].map(|row| Made::new(row, release, 100)));
     }
-    let mut newer = generated::measurement(&Made::of("getppid", "6.1.2", 100));
+    let mut newer = generated::measurement(&Made::new("getppid", "6.1.2", 100));
     newer.of.key.guest = "8".repeat(64);
     asked.store.put(&newer).unwrap();
     let run = asked.path().join("run");
     cases::run_dir(&run, "what it costs", 5, super::history::ROWS);
-    asked.said(&["analyse", run.to_str().unwrap()]);
-    asked.said(&["import", run.to_str().unwrap()]);
+    asked.stdout(&["analyse", run.to_str().unwrap()]);
+    asked.stdout(&["import", run.to_str().unwrap()]);
     asked
 }
 
@@ -544,26 +546,26 @@ fn files(asked: &Asked) -> [usize; 2] {
 
 fn json(asked: &Asked, words: &[&str]) -> Value {
     let words = [&["store", "prune", "--json"], words].concat();
-    serde_json::from_str(&asked.said(&words)).unwrap()
+    serde_json::from_str(&asked.stdout(&words)).unwrap()
 }
 
 #[test]
 fn a_dry_run_lists_what_goes_with_its_size_and_removes_nothing() {
     let asked = filled_to_prune();
     let [objects, results] = files(&asked);
-    let said = asked.said(&["store", "prune", "-n", "--subject", "6.1.2"]);
-    let lines: Vec<&str> = said.lines().collect();
-    assert_eq!(lines.len(), 4, "{said}");
-    assert!(lines[..3].iter().all(|line| line.contains(" bytes  measurement ")), "{said}");
+    let text = asked.stdout(&["store", "prune", "-n", "--subject", "6.1.2"]);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 4, "{text}");
+    assert!(lines[..3].iter().all(|line| line.contains(" bytes  measurement ")), "{text}");
     assert!(
         lines[0].contains("getppid of 6.1.2, guest ") && lines[2].contains("stat of "),
-        "{said}"
+        "{text}"
     );
-    assert!(lines[3].starts_with("would remove 3 measurements and 0 results, "), "{said}");
+    assert!(lines[3].starts_with("would remove 3 measurements and 0 results, "), "{text}");
     assert_eq!(files(&asked), [objects, results]);
-    let all = json(&asked, &["-n", "--subject", "6.1.2"]);
+    let json_report = json(&asked, &["-n", "--subject", "6.1.2"]);
     let bytes = asked.store.objects().unwrap();
-    let named: u64 = all["files"]
+    let named: u64 = json_report["files"]
         .as_array()
         .unwrap()
         .iter()
@@ -573,8 +575,11 @@ fn a_dry_run_lists_what_goes_with_its_size_and_removes_nothing() {
             fs::metadata(path).unwrap().len()
         })
         .sum();
-    assert_eq!((all["bytes"].as_u64(), all["dry_run"].as_bool()), (Some(named), Some(true)));
-    let removed = asked.said(&["store", "prune", "--subject", "6.1.2"]);
+    assert_eq!(
+        (json_report["bytes"].as_u64(), json_report["dry_run"].as_bool()),
+        (Some(named), Some(true))
+    );
+    let removed = asked.stdout(&["store", "prune", "--subject", "6.1.2"]);
     assert!(removed.starts_with("removed 3 measurements and 0 results, "), "{removed}");
     assert_eq!(files(&asked), [objects - 3, results]);
     assert!(asked.refused(&["diff", "6.1.1", "6.1.2"]).contains("has no \"6.1.2\""));
@@ -583,17 +588,17 @@ fn a_dry_run_lists_what_goes_with_its_size_and_removes_nothing() {
 #[test]
 fn guests_are_listed_and_removed_and_others_stay() {
     let asked = filled_to_prune();
-    let listed = asked.said(&["store", "du", "--guests"]);
+    let listed = asked.stdout(&["store", "du", "--guests"]);
     assert!(listed.contains("888888888888") && listed.contains("999999999999"), "{listed}");
     let [objects, results] = files(&asked);
-    let said = asked.said(&["store", "prune", "--guest", "8888"]);
-    assert!(said.starts_with("removed 1 measurement and 0 results, "), "{said}");
+    let text = asked.stdout(&["store", "prune", "--guest", "8888"]);
+    assert!(text.starts_with("removed 1 measurement and 0 results, "), "{text}");
     assert_eq!(files(&asked), [objects - 1, results]);
     // None of these is of the guest programs of this ktax.
-    asked.said(&["store", "prune", "--other-guests"]);
+    asked.stdout(&["store", "prune", "--other-guests"]);
     assert_eq!(files(&asked), [0, results]);
     assert_eq!(
-        asked.said(&["store", "prune", "--other-guests"]),
+        asked.stdout(&["store", "prune", "--other-guests"]),
         "removed 0 measurements and 0 \
          results, 0 bytes\n"
     );
@@ -603,24 +608,31 @@ fn guests_are_listed_and_removed_and_others_stay() {
 #[test]
 fn what_has_a_tag_stays_unless_it_is_asked_for() {
     let asked = filled_to_prune();
-    asked.said(&["tag", "before", "6.1.1"]);
-    let said = asked.refused(&["store", "prune", "--subject", "6.1.1"]);
-    assert!(said.contains("`ktax tag --delete before`") && said.contains("--tagged"), "{said}");
-    let all = json(&asked, &["--other-guests"]);
-    assert_eq!(all["kept_for_tags"]["before"], 2, "{all}");
+    asked.stdout(&["tag", "before", "6.1.1"]);
+    let message = asked.refused(&["store", "prune", "--subject", "6.1.1"]);
+    assert!(
+        message.contains("`ktax tag --delete before`") && message.contains("--tagged"),
+        "{message}"
+    );
+    let json_report = json(&asked, &["--other-guests"]);
+    assert_eq!(json_report["kept_for_tags"]["before"], 2, "{json_report}");
     assert_eq!(files(&asked)[0], 2, "those of the tag");
-    let said = asked.said(&["store", "prune", "--subject", "before", "--tagged"]);
-    assert!(said.contains("the tag before has no measurement then"), "{said}");
+    let text = asked.stdout(&["store", "prune", "--subject", "before", "--tagged"]);
+    assert!(text.contains("the tag before has no measurement then"), "{text}");
     assert_eq!(files(&asked)[0], 0);
     // The result of what was imported: its measurements are gone.
     let asked = filled_to_prune();
-    let all = json(&asked, &["--dry-run", "--other-guests"]);
+    let json_report = json(&asked, &["--dry-run", "--other-guests"]);
     let results = asked.store.results().unwrap();
     let name = results[0].file_name().unwrap().to_str().unwrap();
-    assert_eq!(all["results_of_these"][0], name.split('.').next().unwrap(), "{all}");
-    let said = asked.said(&["store", "prune", "--other-guests"]);
-    assert!(said.contains("1 result, such as ") && said.contains("`ktax show` still"), "{said}");
-    asked.said(&["show", &name[..8]]);
+    assert_eq!(
+        json_report["results_of_these"][0],
+        name.split('.').next().unwrap(),
+        "{json_report}"
+    );
+    let text = asked.stdout(&["store", "prune", "--other-guests"]);
+    assert!(text.contains("1 result, such as ") && text.contains("`ktax show` still"), "{text}");
+    asked.stdout(&["show", &name[..8]]);
 }
 
 #[test]
@@ -632,19 +644,19 @@ fn what_is_named_or_old_goes_alone() {
     old.set_modified(SystemTime::now() - 40 * DAY).unwrap();
     let result = asked.store.results().unwrap().remove(0);
     let id = |path: &std::path::Path| path.file_name().unwrap().to_str().unwrap()[..12].to_owned();
-    let said = asked.said(&["store", "prune", "-n", "--older-than", "41"]);
-    assert!(said.starts_with("would remove 0 measurements and 0 results"), "{said}");
-    let said = asked.said(&["store", "prune", "-n", "--older-than", "39"]);
-    assert!(said.contains(&id(&object)) && said.contains("1 measurement and 0 results"), "{said}");
+    let text = asked.stdout(&["store", "prune", "-n", "--older-than", "41"]);
+    assert!(text.starts_with("would remove 0 measurements and 0 results"), "{text}");
+    let text = asked.stdout(&["store", "prune", "-n", "--older-than", "39"]);
+    assert!(text.contains(&id(&object)) && text.contains("1 measurement and 0 results"), "{text}");
     let named = [id(&object), id(&result)];
-    let said = asked.said(&["store", "prune", &named[0], &named[1].to_uppercase()]);
-    assert!(said.starts_with("removed 1 measurement and 1 result, "), "{said}");
+    let text = asked.stdout(&["store", "prune", &named[0], &named[1].to_uppercase()]);
+    assert!(text.starts_with("removed 1 measurement and 1 result, "), "{text}");
     assert_eq!(files(&asked), [objects - 1, results - 1]);
-    let said = asked.refused(&["store", "prune", &named[0]]);
-    assert!(said.contains("no result and no measurement begins with"), "{said}");
+    let message = asked.refused(&["store", "prune", &named[0]]);
+    assert!(message.contains("no result and no measurement begins with"), "{message}");
     // With age alone results go, too.
-    asked.said(&["store", "prune", "--older-than", "0"]);
-    assert_eq!(asked.said(&["log"]), "");
+    asked.stdout(&["store", "prune", "--older-than", "0"]);
+    assert_eq!(asked.stdout(&["log"]), "");
 }
 
 #[test]

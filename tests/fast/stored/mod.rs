@@ -1,4 +1,4 @@
-//! What the store answers without a boot: log, show, diff, tag, history, site.
+//! Commands that read the store without a boot: log, show, diff, tag, history, site.
 
 pub mod generated;
 mod history;
@@ -43,13 +43,13 @@ impl Asked {
         command
     }
 
-    /// What came of it.
+    /// Runs ktax.
     fn ktax(&self, words: &[&str]) -> Ran {
         run(&mut self.command(words))
     }
 
-    /// What it prints, if it ends as it should.
-    fn said(&self, words: &[&str]) -> String {
+    /// Output of a command that must succeed.
+    fn stdout(&self, words: &[&str]) -> String {
         let ran = self.ktax(words);
         assert!([0, 3].contains(&ran.status), "{words:?}: {}", ran.stderr);
         ran.stdout
@@ -70,10 +70,10 @@ fn every_page_is_linked_and_every_link_is_a_page() {
     let asked = Asked::new();
     let run = asked.path().join("run");
     cases::run_dir(&run, "what it costs", 5, history::ROWS);
-    asked.said(&["analyse", run.to_str().unwrap()]);
-    asked.said(&["store", "import", run.to_str().unwrap()]);
-    let of = |release, cost| Made::of("fork-pages:pages=16", release, cost);
-    fill(&asked.store, [of("6.1.1", 10_000), of("6.1.2", 10_005)]);
+    asked.stdout(&["analyse", run.to_str().unwrap()]);
+    asked.stdout(&["store", "import", run.to_str().unwrap()]);
+    let made = |release, cost| Made::new("fork-pages:pages=16", release, cost);
+    fill(&asked.store, [made("6.1.1", 10_000), made("6.1.2", 10_005)]);
     let site = asked.path().join("site");
     let ran = asked.ktax(&["site", site.to_str().unwrap()]);
     assert!(ran.status == 0 && ran.stderr.contains("wrote 3 pages; open "), "{}", ran.stderr);
@@ -93,70 +93,70 @@ fn every_page_is_linked_and_every_link_is_a_page() {
         !index.contains("<script") && !index.contains("http:") && !index.contains("https:"),
         "nothing runs or is loaded"
     );
-    // By the threshold of `ktax history`: 0.05 % is no step.
+    // The threshold of `ktax history` decides: 0.05 % is no step.
     assert!(index.contains("fork-pages:pages=16 over 2 kernels: no step"), "{index}");
     // Again: the same bytes. What is no site is left alone.
-    asked.said(&["site", site.to_str().unwrap()]);
+    asked.stdout(&["site", site.to_str().unwrap()]);
     assert!(files_below(&site) == written);
     // A result that is gone has no page any more. What ktax did not write stays.
     let mine = site.join("results/mine.html");
     fs::copy(site.join("index.html"), &mine).unwrap();
     fs::remove_file(&asked.store.results().unwrap()[0]).unwrap();
-    asked.said(&["site", site.to_str().unwrap()]);
+    asked.stdout(&["site", site.to_str().unwrap()]);
     let left: Vec<PathBuf> = files_below(&site).iter().map(|(path, _)| site.join(path)).collect();
     let history = site.join("history/fork-pages_pages=16.html");
     assert_eq!(left, [history, site.join("index.html"), mine]);
-    let said = asked.refused(&["site", run.to_str().unwrap()]);
-    assert!(said.contains("is not empty, and not a site of ktax"), "{said}");
+    let message = asked.refused(&["site", run.to_str().unwrap()]);
+    assert!(message.contains("is not empty, and not a site of ktax"), "{message}");
 }
 
-/// What a killed `ktax site` has half-written is gone after the next, and two do not mix.
+/// Unfinished files of a killed `ktax site` are removed by the next one, and two do not mix.
 #[test]
 fn a_site_is_written_by_one_and_keeps_nothing_half() {
     let asked = Asked::new();
-    let of = |release, cost| Made::of("getppid", release, cost);
-    fill(&asked.store, [of("6.1.1", 10_000), of("6.1.2", 10_100)]);
+    let made = |release, cost| Made::new("getppid", release, cost);
+    fill(&asked.store, [made("6.1.1", 10_000), made("6.1.2", 10_100)]);
     let site = asked.path().join("site");
     fs::create_dir_all(&site).unwrap();
     fs::write(site.join(".new-first"), "half").unwrap();
-    asked.said(&["site", site.to_str().unwrap()]);
-    let whole = files_below(&site);
-    assert!(whole.iter().all(|(path, _)| !path.to_string_lossy().contains(".new-")), "{whole:?}");
+    asked.stdout(&["site", site.to_str().unwrap()]);
+    let files = files_below(&site);
+    assert!(files.iter().all(|(path, _)| !path.to_string_lossy().contains(".new-")), "{files:?}");
     for half in [".new-abc", "history/.new-abc"] {
         fs::write(site.join(half), "half").unwrap();
     }
     let held = ktax::disk::Lock::take(fs::File::open(&site).unwrap()).unwrap();
-    let said = asked.refused(&["site", site.to_str().unwrap()]);
-    assert!(said.contains("another ktax writes "), "{said}");
+    let message = asked.refused(&["site", site.to_str().unwrap()]);
+    assert!(message.contains("another ktax writes "), "{message}");
     drop(held);
-    asked.said(&["site", site.to_str().unwrap()]);
-    assert!(files_below(&site) == whole);
+    asked.stdout(&["site", site.to_str().unwrap()]);
+    assert!(files_below(&site) == files);
 }
 
 /// A page of a result is no site, whatever its name is. A site that was not finished is one.
 #[test]
 fn only_a_site_is_written_over() {
     let asked = Asked::new();
-    let of = |release, cost| Made::of("fork-pages:pages=16", release, cost);
+    let made = |release, cost| Made::new("fork-pages:pages=16", release, cost);
     let long = "x".repeat(300);
-    fill(&asked.store, [of("6.1.1", 10_000), of("6.1.2", 10_005)]);
-    let long = ["6.1.1", "6.1.2"].map(|release| Made::of(&long, release, 100));
+    fill(&asked.store, [made("6.1.1", 10_000), made("6.1.2", 10_005)]);
+    let long = ["6.1.1", "6.1.2"].map(|release| Made::new(&long, release, 100));
     fill(&asked.store, long);
     let page = asked.path().join("mine");
     fs::create_dir(&page).unwrap();
     let index = page.join("index.html");
-    asked.said(&["history", "fork-pages:pages=16", "--html", index.to_str().unwrap()]);
-    let said = asked.refused(&["site", page.to_str().unwrap()]);
-    assert!(said.contains("is not empty, and not a site of ktax"), "{said}");
+    asked.stdout(&["history", "fork-pages:pages=16", "--html", index.to_str().unwrap()]);
+    let message = asked.refused(&["site", page.to_str().unwrap()]);
+    assert!(message.contains("is not empty, and not a site of ktax"), "{message}");
     let site = asked.path().join("site");
     fs::create_dir(&site).unwrap();
-    asked.said(&["site", site.to_str().unwrap()]);
+    asked.stdout(&["site", site.to_str().unwrap()]);
     let history = site.join("history");
     fs::remove_dir_all(&history).unwrap();
     fs::write(&history, "in the way").unwrap();
     assert_ne!(asked.ktax(&["site", site.to_str().unwrap()]).status, 0);
     fs::remove_file(&history).unwrap();
-    asked.said(&["site", site.to_str().unwrap()]);
+    asked.stdout(&["site", site.to_str().unwrap()]);
     assert_eq!(fs::read_dir(&history).unwrap().count(), 2);
 }
 
@@ -167,8 +167,8 @@ const NEW: &str = "6.1.0-56-cloud-amd64";
 
 fn filled() -> Asked {
     let asked = Asked::new();
-    let quiet = Made { boot_line: "quiet", ..Made::of("getppid", NEW, 120) };
-    fill(&asked.store, [Made::of("getppid", OLD, 100), Made::of("getppid", NEW, 110), quiet]);
+    let quiet = Made { boot_line: "quiet", ..Made::new("getppid", NEW, 120) };
+    fill(&asked.store, [Made::new("getppid", OLD, 100), Made::new("getppid", NEW, 110), quiet]);
     asked
 }
 
@@ -186,18 +186,18 @@ fn a_subject_has_many_names() {
         (&format!("{NEW}@"), NEW),
     ] {
         let ran = asked.ktax(&["tag", "it", name]);
-        let said = ran.stderr.lines().next().unwrap_or_default();
-        let now = said.split("; it was ").next().unwrap();
+        let line = ran.stderr.lines().next().unwrap_or_default();
+        let now = line.split("; it was ").next().unwrap();
         assert_eq!((ran.status, now), (0, &*format!("ktax: it is {means}")), "{name}");
-        assert_eq!(asked.said(&["tag", "--json"]).matches(means).count(), 1);
+        assert_eq!(asked.stdout(&["tag", "--json"]).matches(means).count(), 1);
     }
     // A tag is a name, with another boot line, too.
     let ran = asked.ktax(&["tag", "other", "it@quiet"]);
     assert_eq!(ran.stderr, "ktax: other is 6.1.0-56-cloud-amd64@quiet\n");
-    // And the image itself is one.
+    // The path of an image is a name, too.
     let path = image.to_str().unwrap();
     assert!(asked.refused(&["tag", "it", path]).contains("the store in "), "an unknown image");
-    let mut of_file = measurement(&Made::of("getppid", OLD, 100));
+    let mut of_file = measurement(&Made::new("getppid", OLD, 100));
     of_file.of.kernel_sha256 = sha256("not one of them");
     of_file.kernel.sha256 = of_file.of.kernel_sha256.clone();
     of_file.kernel.release = Some("6.6.1".into());
@@ -208,16 +208,16 @@ fn a_subject_has_many_names() {
 #[test]
 fn a_name_of_none_or_of_several_is_refused_with_what_there_is() {
     let asked = filled();
-    let said = asked.refused(&["diff", "6.1.0-57-cloud-amd64", NEW]);
-    assert!(said.contains("did you mean \"6.1.0-56-cloud-amd64\"?"), "{said}");
-    assert!(said.contains("`ktax log --subjects` lists"), "{said}");
-    // What measures it stands beside it: with what the other one is, and the rows.
+    let message = asked.refused(&["diff", "6.1.0-57-cloud-amd64", NEW]);
+    assert!(message.contains("did you mean \"6.1.0-56-cloud-amd64\"?"), "{message}");
+    assert!(message.contains("`ktax log --subjects` lists"), "{message}");
+    // The message has the command that measures it, with the rows and the other subject's settings.
     let other = "--change debian:linux-image-6.1.0-56-cloud-amd64=6.1.0";
     let command = format!("`ktax compare --base debian:6.1.0-57-cloud-amd64 {other}` measures it");
-    assert!(said.contains(&command), "{said}");
-    let said = asked.refused(&["diff", "6.1.0-57@quiet", NEW, "-w", "stat"]);
+    assert!(message.contains(&command), "{message}");
+    let message = asked.refused(&["diff", "6.1.0-57@quiet", NEW, "-w", "stat"]);
     let command = "--base debian:6.1.0-57-cloud-amd64 --base-boot-line quiet ";
-    assert!(said.contains(command) && said.contains(" -w stat` measures it"), "{said}");
+    assert!(message.contains(command) && message.contains(" -w stat` measures it"), "{message}");
     for (name, command) in [
         ("v6.12", "`ktax compare --same --kernel git:v6.12`"),
         ("./bzImage", "`ktax compare --same --kernel ./bzImage`"),
@@ -226,61 +226,61 @@ fn a_name_of_none_or_of_several_is_refused_with_what_there_is() {
             "debian:6.1.0-57 --base-boot-line 'audit=0 quiet' --change-boot",
         ),
     ] {
-        let said = asked.refused(&["tag", "it", name]);
-        assert!(said.contains(command), "{said}");
+        let message = asked.refused(&["tag", "it", name]);
+        assert!(message.contains(command), "{message}");
     }
-    let said = asked.refused(&["diff", "6.1.0", NEW]);
-    assert!(said.contains("give one of these") || said.contains(OLD), "{said}");
+    let message = asked.refused(&["diff", "6.1.0", NEW]);
+    assert!(message.contains("give one of these") || message.contains(OLD), "{message}");
     // Two images of one release.
-    let mut twin = measurement(&Made::of("getppid", NEW, 100));
+    let mut twin = measurement(&Made::new("getppid", NEW, 100));
     twin.of.kernel_sha256 = sha256("twin");
     twin.kernel.sha256 = twin.of.kernel_sha256.clone();
     asked.store.put(&twin).unwrap();
-    let said = asked.refused(&["diff", OLD, NEW]);
+    let message = asked.refused(&["diff", OLD, NEW]);
     for image in [sha256("twin"), sha256(NEW)] {
-        assert!(said.contains(&image[..12]), "{said}");
-        asked.said(&["diff", OLD, &image[..12]]);
+        assert!(message.contains(&image[..12]), "{message}");
+        asked.stdout(&["diff", OLD, &image[..12]]);
     }
     // Neither a tag nor a file in the current directory hides a kernel.
-    let said = asked.refused(&["tag", OLD, &sha256("twin")[..12]]);
-    assert!(said.contains("is a name of 6.1.0-55-cloud-amd64 already"), "{said}");
+    let message = asked.refused(&["tag", OLD, &sha256("twin")[..12]]);
+    assert!(message.contains("is a name of 6.1.0-55-cloud-amd64 already"), "{message}");
     fs::write(asked.path().join(OLD), "a file").unwrap();
     let mut here = asked.command(&["tag", "here", OLD]);
     assert_eq!(run(here.current_dir(asked.path())).stderr, format!("ktax: here is {OLD}\n"));
-    let said = asked.refused(&["diff", OLD, OLD]);
-    assert!(said.contains("are the same subject"), "{said}");
+    let message = asked.refused(&["diff", OLD, OLD]);
+    assert!(message.contains("are the same subject"), "{message}");
 }
 
 /// The first parts of a release are enough where they are one kernel's.
 #[test]
 fn a_release_need_not_be_typed_whole() {
     let asked = filled();
-    let of_whole = asked.said(&["diff", OLD, NEW, "--json"]);
-    assert_eq!(asked.said(&["diff", "6.1.0-55", "6.1.0-56", "--json"]), of_whole);
-    let text = asked.said(&["diff", "6.1.0-56", "6.1.0-56@quiet"]);
+    let of_whole = asked.stdout(&["diff", OLD, NEW, "--json"]);
+    assert_eq!(asked.stdout(&["diff", "6.1.0-55", "6.1.0-56", "--json"]), of_whole);
+    let text = asked.stdout(&["diff", "6.1.0-56", "6.1.0-56@quiet"]);
     assert!(text.contains("quiet"), "{text}");
-    // Of several each is named; a part of a number is none.
-    let other = Made::of("getppid", "6.1.0-55-rt-amd64", 100);
+    // Several matches are all named; a part of a number is no match.
+    let other = Made::new("getppid", "6.1.0-55-rt-amd64", 100);
     fill(&asked.store, [other]);
-    let said = asked.refused(&["diff", "6.1.0-55", NEW]);
-    assert!(said.contains(OLD) && said.contains("6.1.0-55-rt-amd64"), "{said}");
-    assert!(asked.refused(&["diff", "6.1.0-5", NEW]).contains("has no \"6.1.0-5\""), "{said}");
+    let message = asked.refused(&["diff", "6.1.0-55", NEW]);
+    assert!(message.contains(OLD) && message.contains("6.1.0-55-rt-amd64"), "{message}");
+    assert!(asked.refused(&["diff", "6.1.0-5", NEW]).contains("has no \"6.1.0-5\""), "{message}");
     // A tag may be the beginning of a release: printed commands have whole names.
-    asked.said(&["tag", "6.1", OLD]);
-    assert_eq!(asked.said(&["diff", "6.1", NEW, "--json"]), of_whole);
+    asked.stdout(&["tag", "6.1", OLD]);
+    assert_eq!(asked.stdout(&["diff", "6.1", NEW, "--json"]), of_whole);
 }
 
 #[test]
 fn tags_are_listed_moved_and_taken_away() {
     let asked = filled();
-    asked.said(&["tag", "v2", NEW]);
-    asked.said(&["tag", "v10", OLD]);
-    let listed = asked.said(&["tag"]);
+    asked.stdout(&["tag", "v2", NEW]);
+    asked.stdout(&["tag", "v10", OLD]);
+    let listed = asked.stdout(&["tag"]);
     assert!(listed.find("v2").unwrap() < listed.find("v10").unwrap(), "{listed}");
-    asked.said(&["tag", "v2", OLD]);
-    assert!(!asked.said(&["tag"]).contains(NEW));
-    asked.said(&["tag", "--delete", "v2"]);
-    assert!(!asked.said(&["tag"]).contains("v2"));
+    asked.stdout(&["tag", "v2", OLD]);
+    assert!(!asked.stdout(&["tag"]).contains(NEW));
+    asked.stdout(&["tag", "--delete", "v2"]);
+    assert!(!asked.stdout(&["tag"]).contains("v2"));
     assert!(asked.refused(&["tag", "--delete", "v2"]).contains("`ktax tag` lists them"));
     for name in ["", "../x", ".hidden", "a b", "-x", "\u{202e}", &"x".repeat(65)] {
         let tagged = Tagged { kernel_sha256: sha256(OLD), boot_line: String::new() };
@@ -293,7 +293,7 @@ fn tags_are_listed_moved_and_taken_away() {
     let crafted =
         "{\"kernel_sha256\":\"a\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\",\"boot_line\":\"\"}";
     fs::write(asked.store.root().join("tags/crafted"), crafted).unwrap();
-    asked.said(&["tag"]);
+    asked.stdout(&["tag"]);
     assert_eq!(asked.store.tags().unwrap().len(), 1);
 }
 
@@ -303,9 +303,9 @@ fn a_kernel_has_also_the_names_under_which_it_was_taken_from_the_store() {
     let asked = Asked::new();
     let run = asked.path().join("run");
     crate::golden::cases::run_dir(&run, "t", 5, history::ROWS);
-    asked.said(&["analyse", run.to_str().unwrap()]);
-    asked.said(&["import", run.to_str().unwrap()]);
-    let text = asked.said(&["show", run.to_str().unwrap(), "--json"]);
+    asked.stdout(&["analyse", run.to_str().unwrap()]);
+    asked.stdout(&["import", run.to_str().unwrap()]);
+    let text = asked.stdout(&["show", run.to_str().unwrap(), "--json"]);
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
     let subjects = &json["result"]["comparison"]["method"]["counts"]["asked"]["subjects"];
     let asked_for = subjects["base"]["kernel"].as_str().unwrap();
@@ -313,7 +313,7 @@ fn a_kernel_has_also_the_names_under_which_it_was_taken_from_the_store() {
     fs::write(&other, text.replace(asked_for, "./my-bzImage")).unwrap();
     let unknown = ["tag", "it", "./my-bzImage"];
     assert_eq!(asked.ktax(&unknown).status, 2);
-    asked.said(&["import", other.to_str().unwrap()]);
+    asked.stdout(&["import", other.to_str().unwrap()]);
     let ran = asked.ktax(&unknown);
     assert!([0, 2].contains(&ran.status) && !ran.stderr.contains("has no"), "{}", ran.stderr);
 }
@@ -321,7 +321,7 @@ fn a_kernel_has_also_the_names_under_which_it_was_taken_from_the_store() {
 #[test]
 fn a_tag_that_moves_says_what_it_was() {
     let asked = filled();
-    asked.said(&["tag", "it", OLD]);
+    asked.stdout(&["tag", "it", OLD]);
     assert_eq!(
         asked.ktax(&["tag", "it", NEW]).stderr,
         format!("ktax: it is {NEW}; it was {OLD}\n")
@@ -330,6 +330,9 @@ fn a_tag_that_moves_says_what_it_was() {
     for object in asked.store.objects().unwrap() {
         fs::remove_file(object).unwrap();
     }
-    let said = asked.refused(&["diff", "it", OLD]);
-    assert!(said.contains("has no \"it\"") && !said.contains("did you mean \"it\""), "{said}");
+    let message = asked.refused(&["diff", "it", OLD]);
+    assert!(
+        message.contains("has no \"it\"") && !message.contains("did you mean \"it\""),
+        "{message}"
+    );
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::common::recorder::{Heard, Recorder};
 use crate::common::{
-    Loops, Need, is_alone, ktax, may_use_all, own, printed, require, run, run_alone, scratch,
+    Loops, Need, is_alone, isolate, ktax, may_use_all, printed, require, run, run_alone, scratch,
     times_plan, until,
 };
 
@@ -29,16 +29,16 @@ fn the_four_phases_are_the_one_command() {
     run(ktax().arg("plan").args(QUICK).args(TEN).arg("--out").arg(&out)).exits(0);
     let ran = run(ktax().args(["run", "--json"]).arg(&out));
     let analysed = run(ktax().args(["analyse", "--json"]).arg(&out));
-    // What is resumed ends as what was not stopped.
+    // A resumed run ends like an uninterrupted one.
     assert_eq!((ran.stdout, ran.status), (analysed.stdout.clone(), analysed.status));
     let reported = run(ktax().args(["report", "--json"]).arg(&out));
     assert_eq!(analysed.stdout, reported.stdout, "{}{}", analysed.stderr, reported.stderr);
-    // Who prints is told nothing of the rows.
+    // The exit status of a printing command says nothing about the rows.
     assert_eq!(reported.status, 0);
     let comparison = printed::comparison(&reported.stdout);
     // All A/A pairs of the pilot, too: without them there is no verdict.
-    let of = comparison.times().unwrap();
-    assert_eq!((of.pairs, of.controls), (10, 8), "{comparison:?}");
+    let times = comparison.times().unwrap();
+    assert_eq!((times.pairs, times.controls), (10, 8), "{comparison:?}");
     assert!(comparison.rows[0].times().unwrap().ns.base.unwrap() > 0.0);
     for format in ["text", "csv", "markdown"] {
         let report = run(ktax().args(["report", "-f", format]).arg(&out));
@@ -125,8 +125,8 @@ fn a_sysctl_is_set_in_either_spelling() {
 
 #[test]
 fn noise_is_that_of_the_cpus_that_ktax_may_use() {
-    let all = Watch::start_on(&[]).unwrap().end().unwrap().cpus as usize;
-    if all < 2 || !may_use_all(all) {
+    let cpus = Watch::start_on(&[]).unwrap().end().unwrap().cpus as usize;
+    if cpus < 2 || !may_use_all(cpus) {
         return;
     }
     let (dir, program) = (scratch(), ktax());
@@ -192,12 +192,12 @@ fn ctrl_c_keeps_the_pairs_and_the_run_goes_on() {
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let status = child.wait().unwrap().code();
     let stopped = pairs();
-    // It may have come to its end before.
+    // The run may have ended before.
     assert!(status == Some(130) || stopped >= 18, "{status:?}");
     let comparison = printed::comparison(&run(ktax().args(["run", "--json"]).arg(&out)).stdout);
     // A machine that cannot measure is left after the pilot.
-    let of = comparison.times().unwrap();
-    assert!(of.pairs >= 40 || of.unfit.is_some(), "{comparison:?}");
+    let times = comparison.times().unwrap();
+    assert!(times.pairs >= 40 || times.unfit.is_some(), "{comparison:?}");
     assert!(pairs() >= stopped);
 }
 
@@ -222,11 +222,11 @@ fn who_peeks_sees_estimates_and_changes_nothing() {
         let pairs = fs::read_dir(out.join("pairs")).unwrap().count();
         (ran.stderr, pairs, fs::read(out.join("plan.json")).unwrap())
     };
-    let (said, pairs, plan) = compared("peek", &["--peek"]);
-    assert!(said.contains("this does not change when the run stops"), "{said}");
+    let (stderr, pairs, plan) = compared("peek", &["--peek"]);
+    assert!(stderr.contains("this does not change when the run stops"), "{stderr}");
     assert!(
-        said.contains("pairs: 10 of at most 10; A/A pairs: 8; control-planted:ops=50 "),
-        "{said}"
+        stderr.contains("pairs: 10 of at most 10; A/A pairs: 8; control-planted:ops=50 "),
+        "{stderr}"
     );
     let (silent, others, same) = compared("blind", &[]);
     assert!(!silent.contains("control-planted"), "{silent}");
@@ -251,9 +251,9 @@ fn what_a_run_directory_says_does_nothing_to_a_terminal() {
     assert!(matches!(ran.status, 0 | 3 | 4), "{}", ran.stderr);
     set_thp_of_change(&out, "\u{1b}]0;x\u{7}");
     let ran = run(ktax().arg("run").arg(&out));
-    let said = ran.stdout + &ran.stderr;
-    assert!(!said.contains(['\u{1b}', '\u{7}']), "{}", said.escape_debug());
-    assert!(said.contains("\\u{1b}]0;x\\u{7}"), "{said}");
+    let output = ran.stdout + &ran.stderr;
+    assert!(!output.contains(['\u{1b}', '\u{7}']), "{}", output.escape_debug());
+    assert!(output.contains("\\u{1b}]0;x\\u{7}"), "{output}");
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn sides_that_differ_undeclared_are_judged_when_that_is_allowed() {
     let out = dir.path().join("run");
     let ran = run(ktax().arg("compare").args(QUICK).args(TEN).arg("--out").arg(&out));
     assert!(matches!(ran.status, 0 | 3 | 4), "{}", ran.stderr);
-    // As if somebody had set it while the change ran.
+    // Make it look as if somebody had set it while the change ran.
     set_thp_of_change(&out, "sometimes");
     let plan = fs::read(out.join("plan.json")).unwrap();
     let refuses = |flags: &[&str]| {
@@ -282,7 +282,7 @@ fn sides_that_differ_undeclared_are_judged_when_that_is_allowed() {
     assert!(refuses(&[]));
 }
 
-// Whoever looks on hears all of it, and what a run took is known to the next one.
+// An observer sees all of a run, and the next run knows how long it took.
 
 const ROW: &str = "control-planted:ops=50";
 
@@ -299,8 +299,8 @@ fn quick() -> Experiment {
 fn a_clock_may_move_between_loops_and_every_pair_is_told() {
     if !is_alone() {
         // The state directory is the tests' own there.
-        let own = ktax();
-        let state = own.get_envs().find(|(name, _)| *name == "KTAX_STATE").unwrap().1.unwrap();
+        let command = ktax();
+        let state = command.get_envs().find(|(name, _)| *name == "KTAX_STATE").unwrap().1.unwrap();
         let state = format!("KTAX_STATE={}", state.to_str().unwrap());
         let name = "timed::command::a_clock_may_move_between_loops_and_every_pair_is_told";
         return run_alone(&["env", &state], name);
@@ -311,7 +311,7 @@ fn a_clock_may_move_between_loops_and_every_pair_is_told() {
     flow::compare(&dir.path().join("run"), plan, &session).unwrap().unwrap();
     let heard = recorder.heard();
     let count = |what: fn(&Heard) -> bool| heard.iter().filter(|event| what(event)).count();
-    // Of 18 pairs of two boots with two loops each.
+    // There are 18 pairs of two boots with two loops each.
     assert_eq!(count(|event| *event == Heard::Tick), 18 * 2 * 2, "{heard:?}");
     let pairs = heard.iter().filter_map(|event| match event {
         Heard::Pairs(pairs, controls) => Some(pairs + controls),
@@ -331,9 +331,9 @@ fn what_a_run_took_is_what_a_plan_expects() {
         let ran = run(ktax().arg("plan").args(quick).env("KTAX_STATE", state.path())).exits(0);
         ran.stderr
     };
-    let said = planned();
-    assert!(said.contains("ktax: a pair takes about 0.050 s, and at most 10 pairs"), "{said}");
-    assert!(said.contains("(a guess, because nothing was measured"), "{said}");
+    let stderr = planned();
+    assert!(stderr.contains("ktax: a pair takes about 0.050 s, and at most 10 pairs"), "{stderr}");
+    assert!(stderr.contains("(a guess, because nothing was measured"), "{stderr}");
     let mut compare = ktax();
     compare.arg("compare").args(quick).arg("--out").arg(&out);
     let ran = run(compare.env("KTAX_STATE", state.path()));
@@ -341,18 +341,18 @@ fn what_a_run_took_is_what_a_plan_expects() {
     let rates = fs::read_to_string(state.path().join("rates.json")).unwrap();
     let rates: Value = serde_json::from_str(&rates).unwrap();
     assert!(rates["runs"][format!("timed-host/{ROW}")].as_f64().unwrap() > 0.0, "{rates}");
-    let said = planned();
-    assert!(said.contains("(as earlier runs on this machine took)"), "{said}");
+    let stderr = planned();
+    assert!(stderr.contains("(as earlier runs on this machine took)"), "{stderr}");
     // Pairs that are there already may be of another machine, and teach nothing.
     let ran = run(ktax().arg("run").arg(&out).env("KTAX_STATE", other.path()));
     assert!(matches!(ran.status, 0 | 3 | 4), "{}", ran.stderr);
     assert!(!other.path().join("rates.json").exists());
-    // It is this file that is used: a loop takes a quarter of a second there.
+    // ktax uses this file: a loop takes a quarter of a second in it.
     let rates = format!(r#"{{"boots":{{"timed-host":0}},"runs":{{"timed-host/{ROW}":0.25}}}}"#);
     fs::write(state.path().join("rates.json"), rates).unwrap();
-    let said = planned();
-    assert!(said.contains("a pair takes about 0.50 s, and at most 10 pairs"), "{said}");
-    assert!(said.contains(" about 9 s (as earlier"), "{said}");
+    let stderr = planned();
+    assert!(stderr.contains("a pair takes about 0.50 s, and at most 10 pairs"), "{stderr}");
+    assert!(stderr.contains(" about 9 s (as earlier"), "{stderr}");
 }
 
 // Sweeps of settings that do not come to their end.
@@ -391,7 +391,7 @@ fn alone_behind(state: &Path, starter: &[&str]) -> Option<Command> {
     }
     let mut command = Command::new("unshare");
     command.arg(unshared).args(starter).arg(env!("CARGO_BIN_EXE_ktax"));
-    own(&mut command).env("KTAX_STATE", state);
+    isolate(&mut command).env("KTAX_STATE", state);
     Some(command)
 }
 
@@ -412,7 +412,7 @@ fn a_directory_that_is_there_is_refused_before_anything_is_measured() {
 fn every_run_is_named_and_the_machine_is_as_it_was() {
     let dir = scratch();
     let out = dir.path().join("run");
-    // What the setting is before and after is seen from inside of the namespace.
+    // The setting is read inside the namespace, before and after.
     let path = format!("/proc/sys/{}", TTL.replace('.', "/"));
     let script = format!("cat {path}; \"$@\"; status=$?; cat {path}; exit $status");
     let starter = ["sh", "-c", &script, "sh"];
@@ -434,8 +434,9 @@ fn every_run_is_named_and_the_machine_is_as_it_was() {
             .position(|line| line.ends_with(&name))
             .unwrap_or_else(|| panic!("{}", ran.stdout))
     };
-    let rows = || (0..lines.len()).filter(|at| lines[*at].starts_with("control-planted"));
-    let between = |from: usize, to: usize| rows().filter(|at| (from..to).contains(at)).count();
+    let rows = || (0..lines.len()).filter(|index| lines[*index].starts_with("control-planted"));
+    let between =
+        |from: usize, to: usize| rows().filter(|index| (from..to).contains(index)).count();
     assert!(between(named("70"), named("71")) > 0, "{}", ran.stdout);
     assert!(between(named("71"), lines.len()) > 0, "{}", ran.stdout);
     let worst = ["70", "71"]
@@ -464,9 +465,9 @@ fn a_sweep_is_printed_in_every_format_with_the_name_of_each_run() {
     let below = format!("{}/", out.display());
     assert_eq!(again.stdout.replace(&below, ""), ran.stdout, "{}", again.stderr);
     assert_eq!(again.status, 0);
-    // As text 100 comes before 70.
-    let whole = run(ktax().args(["report", "--format", "csv"]).arg(&out));
-    assert_eq!(whole.stdout, ran.stdout, "{}", whole.stderr);
+    // Sorted as text, 100 comes before 70.
+    let direct = run(ktax().args(["report", "--format", "csv"]).arg(&out));
+    assert_eq!(direct.stdout, ran.stdout, "{}", direct.stderr);
 }
 
 #[test]
@@ -478,18 +479,18 @@ fn an_error_in_a_later_run_leaves_the_others_and_says_where() {
     let sweep = format!("{TTL}=64,300,65");
     let ran = run(command.args(QUICK_SWEEP).args(["10", "--sweep", &sweep, "--out"]).arg(&out));
     ran.says("ip_default_ttl to \"300\"");
-    let at = |value: &str| out.join(format!("{TTL}={value}"));
-    let said = format!(
+    let run_dir = |value: &str| out.join(format!("{TTL}={value}"));
+    let message = format!(
         "ktax: stopped in run 2 of 3\nktax: done: `ktax report {}`\nktax: begun: resume with \
          `ktax run {}`\nktax: not begun: `ktax run {}`\n",
-        at("64").display(),
-        at("300").display(),
-        at("65").display()
+        run_dir("64").display(),
+        run_dir("300").display(),
+        run_dir("65").display()
     );
-    ran.says(&said);
-    let ran = run(ktax().arg("report").arg(at("64")));
+    ran.says(&message);
+    let ran = run(ktax().arg("report").arg(run_dir("64")));
     assert!(ran.stdout.contains("control-planted"), "{ran:?}");
-    let run_of_last = alone(dir.path()).unwrap().arg("run").arg(at("65")).output().unwrap();
+    let run_of_last = alone(dir.path()).unwrap().arg("run").arg(run_dir("65")).output().unwrap();
     assert!(matches!(run_of_last.status.code(), Some(0 | 3 | 4)), "{run_of_last:?}");
     // The directory of the sweep has the runs that are finished.
     let of_all = run(ktax().args(["report", "--json"]).arg(&out));
@@ -510,21 +511,21 @@ fn ctrl_c_in_a_later_run_says_what_there_is_of_each() {
     until("the second is begun", || there("65", "lock"));
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let ended = child.wait_with_output().unwrap();
-    let said = String::from_utf8(ended.stderr).unwrap();
-    assert_eq!(ended.status.code(), Some(130), "{said}");
+    let stderr = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{stderr}");
     // Which was begun when the signal came depends on the machine; on each side of it nothing does.
     let state_of = |value: &String| {
         let of_it = |line: &&str| line.ends_with(&format!("={value}`"));
-        let line = said.lines().find(of_it).unwrap_or_else(|| panic!("{value}: {said}"));
+        let line = stderr.lines().find(of_it).unwrap_or_else(|| panic!("{value}: {stderr}"));
         let states = ["ktax: done: `ktax report", "ktax: begun: resume", "ktax: not begun: "];
         let state = states.iter().position(|state| line.starts_with(state));
         let is_there = (there(value, "report.md"), there(value, "lock"), there(value, "plan.json"));
         let expected = [(true, true, true), (false, true, true), (false, false, true)];
-        assert_eq!(is_there, expected[state.unwrap_or_else(|| panic!("{line}"))], "{said}");
+        assert_eq!(is_there, expected[state.unwrap_or_else(|| panic!("{line}"))], "{stderr}");
         state
     };
     let states: Vec<Option<usize>> = values.iter().map(state_of).collect();
-    assert!(states.is_sorted(), "{said}");
-    assert!(states[0] == Some(0) && states[19] == Some(2), "{said}");
-    assert!(states.iter().filter(|state| **state == Some(1)).count() <= 1, "{said}");
+    assert!(states.is_sorted(), "{stderr}");
+    assert!(states[0] == Some(0) && states[19] == Some(2), "{stderr}");
+    assert!(states.iter().filter(|state| **state == Some(1)).count() <= 1, "{stderr}");
 }

@@ -10,7 +10,7 @@ use ktax::model::{
 use ktax::plan::{CountsExperiment, Experiment};
 use ktax::rundir::RunDir;
 
-use crate::common::{self, Need, cache, ktax, own, printed, require, run, scratch};
+use crate::common::{self, Need, cache, isolate, ktax, printed, require, run, scratch};
 
 const QUICK: [&str; 8] = ["--engine", "host", "--seed", "1", "--loops", "1", "--pairs", "10"];
 
@@ -77,7 +77,7 @@ fn what_fails_is_said_and_leaves_nothing() {
     assert_eq!(running("tail\0-f\0-c\x001000\0/dev/null\0"), 0);
     let full = compare("b", &[], &["yes"]);
     assert!(full.stdout.contains("it printed more than 31 MiB"), "{}", full.stdout);
-    for (options, command, said) in [
+    for (options, command, message) in [
         (&["--file", "x"][..], "true", "only a program in a guest has --file (files)"),
         (&["--setup", "true"], "true", "has --setup (setup)"),
         (&["--user", "1"], "true", "has --user (user)"),
@@ -85,13 +85,13 @@ fn what_fails_is_said_and_leaves_nothing() {
         (&[], "no-such-program", "no directory of PATH has a program"),
     ] {
         let refused = compare("c", options, &[command]).exits(2);
-        refused.says(said);
+        refused.says(message);
         assert!(!dir.path().join("c").exists());
     }
     let nothing = run(ktax().args(["compare", "--same"]).args(QUICK).arg("--"));
     nothing.says("there is no program behind --");
-    let own = run(ktax().args(["compare", "--same", "-w", "git-status"]).args(QUICK));
-    own.says("write the program behind --");
+    let refused = run(ktax().args(["compare", "--same", "-w", "git-status"]).args(QUICK));
+    refused.says("write the program behind --");
     assert!(fs::read_dir(cache().join("runs")).is_ok());
 }
 
@@ -146,7 +146,7 @@ fn booted(boot_id: &std::path::Path, arguments: &[&str]) -> common::Ran {
                   mount --bind \"$0\" /proc/cmdline && exec \"$@\"";
     let mut command = Command::new("unshare");
     command.args(["-m", "sh", "-c", script]).arg(boot_id).arg(env!("CARGO_BIN_EXE_ktax"));
-    run(own(command.args(arguments)))
+    run(isolate(command.args(arguments)))
 }
 
 /// A ktax of this machine's that changes settings holds the lock of the usual state directory.
@@ -158,7 +158,7 @@ fn another_ktax_that_changes_this_machine_is_nothing_to_the_tests() {
     let quick = ["--same", "--engine", "host", "--loops", "1", "-w", "control-planted:ops=50"];
     let beside = |name: &str, state: &str| {
         let mut command = Command::new("unshare");
-        own(&mut command).args(["-m", "sh", "-c", script, "sh", "env", state]);
+        isolate(&mut command).args(["-m", "sh", "-c", script, "sh", "env", state]);
         command.arg(env!("CARGO_BIN_EXE_ktax")).arg("compare").args(quick);
         run(command.args(["--pairs", "10", "--out"]).arg(dir.path().join(name)))
     };
@@ -178,41 +178,41 @@ fn a_side_is_measured_in_a_boot_of_its_own() {
     let dir = scratch();
     let out = dir.path().join("run");
     let out = out.to_str().unwrap();
-    let [one, two] = ["one", "two"].map(|name| dir.path().join(name));
-    fs::write(&one, "11111111-0000-4000-8000-000000000000\n").unwrap();
+    let [first, two] = ["one", "two"].map(|name| dir.path().join(name));
+    fs::write(&first, "11111111-0000-4000-8000-000000000000\n").unwrap();
     fs::write(&two, "22222222-0000-4000-8000-000000000000\n").unwrap();
-    let can_mount = booted(&one, &["--version"]).status == 0;
+    let can_mount = booted(&first, &["--version"]).status == 0;
     if !require(Need::Namespaces, can_mount, "this user cannot mount in a namespace of its own") {
         return;
     }
     let kernels = ["--base-set", "kernel=old", "--change-set", "kernel=new"];
     let rows = ["--engine", "host", "--seed", "1", "--loops", "1", "-w", "control-planted:ops=50"];
     let compare = [&["compare"], &rows[..], &kernels[..], &["--out", out]].concat();
-    let refused = booted(&one, &compare);
+    let refused = booted(&first, &compare);
     assert_eq!(refused.status, 2);
     refused.says("`plan` for `compare` and with --out DIR");
     let planned =
-        booted(&one, &[&["plan"], &rows[..], &kernels[..], &["--out", out]].concat()).exits(0);
+        booted(&first, &[&["plan"], &rows[..], &kernels[..], &["--out", out]].concat()).exits(0);
     planned.says("--side base");
-    for (boot, arguments, status, said) in [
+    for (boot, arguments, status, message) in [
         (
-            &one,
+            &first,
             &["run", out][..],
             2,
             "the sides are kernels that you boot; boot old and type `ktax run",
         ),
-        (&one, &["run", out, "--side", "base", "--peek"], 2, "remove --peek"),
-        (&one, &["analyse", out], 2, "no pair yet"),
-        (&one, &["run", out, "--side", "base"], 0, "the next block in the randomized order"),
-        (&one, &["run", out, "--side", "change"], 2, "reboot first"),
-        (&one, &["run", out, "--side", "base"], 2, "reboot first"),
+        (&first, &["run", out, "--side", "base", "--peek"], 2, "remove --peek"),
+        (&first, &["analyse", out], 2, "no pair yet"),
+        (&first, &["run", out, "--side", "base"], 0, "the next block in the randomized order"),
+        (&first, &["run", out, "--side", "change"], 2, "reboot first"),
+        (&first, &["run", out, "--side", "base"], 2, "reboot first"),
         (&two, &["run", out, "--side", "base"], 2, "boot that one"),
         (&two, &["run", out, "--side", "change"], 0, "ktax analyse"),
         (&two, &["analyse", out], 4, "in"),
     ] {
         let ran = booted(boot, arguments);
         assert_eq!(ran.status, status, "{arguments:?}: {}", ran.stderr);
-        assert!(ran.stderr.contains(said) || status == 4, "{arguments:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(message) || status == 4, "{arguments:?}: {}", ran.stderr);
     }
     let comparison = printed::comparison(&booted(&two, &["report", "--json", out]).stdout);
     assert_eq!(comparison.title, "old against new");
@@ -226,7 +226,7 @@ fn a_side_is_measured_in_a_boot_of_its_own() {
 
 #[test]
 fn mistakes_are_refused_with_the_next_step() {
-    for (arguments, said) in [
+    for (arguments, message) in [
         (&["--pairs", "10", "-w", "getppid"][..], "only applies to timed engines (host and kvm)"),
         (
             &["--engine", "host", "-w", "getppid", "--layouts", "2"],
@@ -270,7 +270,7 @@ fn mistakes_are_refused_with_the_next_step() {
     ] {
         let ran = run(ktax().arg("plan").args(arguments));
         assert_eq!(ran.status, 2, "{arguments:?}: {}", ran.stderr);
-        assert!(ran.stderr.contains(said), "{arguments:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(message), "{arguments:?}: {}", ran.stderr);
     }
 }
 
@@ -280,13 +280,13 @@ fn guests_that_are_the_same_are_refused_unless_that_is_asked_for() {
     let file = dir.path().join("guests.toml");
     let same = "title = \"x\"\nhost = \"kvm\"\nworkloads = [\"boot\"]\n\
                 base = { kernel = \"/no/such\" }\nchange = { kernel = \"/no/such\" }\n";
-    for (text, said) in [
+    for (text, message) in [
         (same.to_owned(), "base and change are the same"),
         (format!("same = true\n{same}"), "/no/such"),
     ] {
         fs::write(&file, text).unwrap();
         let ran = run(ktax().arg("plan").arg(&file)).exits(2);
-        ran.says(said);
+        ran.says(message);
     }
 }
 
@@ -329,8 +329,8 @@ fn what_is_of_times_is_refused_where_instructions_are_counted() {
     let out = dir.path().join("counted");
     RunDir::create(&out, counted()).unwrap();
     let ran = run(ktax().arg("analyse").arg(&out).arg("--allow-differences")).exits(2);
-    let said = "--allow-differences only applies to timed runs";
-    assert!(ran.stderr.contains(said) && ran.stderr.contains("remove it"), "{}", ran.stderr);
+    let message = "--allow-differences only applies to timed runs";
+    assert!(ran.stderr.contains(message) && ran.stderr.contains("remove it"), "{}", ran.stderr);
     for (flags, next) in [
         (&["--peek"][..], "remove it"),
         (&["--side", "base"], "type `ktax run"),

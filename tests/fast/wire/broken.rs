@@ -31,54 +31,54 @@ use crate::common::{comes, scratch, until};
 /// A system call of x86_64, and where not all are refused, which: an argument, and what it is.
 type Call = (i64, Option<(u8, SeccompCmpOp, u64)>);
 
-const fn all(number: i64) -> Call {
+const fn always(number: i64) -> Call {
     (number, None)
 }
 
-const READ: Call = all(0);
+const READ: Call = always(0);
 /// Standard output is where the answer goes.
 const WRITE: Call = (1, Some((0, SeccompCmpOp::Ne, 1)));
-const FSTAT: Call = all(5);
+const FSTAT: Call = always(5);
 /// That does not wait: the clean-up does.
 const POLL: Call = (7, Some((2, SeccompCmpOp::Eq, 0)));
-const LSEEK: Call = all(8);
-const MMAP: Call = all(9);
-const MUNMAP: Call = all(11);
-const SHMAT: Call = all(30);
-const SOCKET: Call = all(41);
-const RENAME: Call = all(82);
-const CREAT: Call = all(85);
-const LINK: Call = all(86);
-const TIMES: Call = all(100);
-const SIGACTION: Call = all(13);
-const PREAD: Call = all(17);
-const PWRITE: Call = all(18);
-const SELECT: Call = all(23);
-const YIELD: Call = all(24);
-const MREMAP: Call = all(25);
-const MADVISE: Call = all(28);
-const DUP: Call = all(32);
-const SEND_TO: Call = all(44);
-const CONNECT: Call = all(42);
-const SOCKET_PAIR: Call = all(53);
+const LSEEK: Call = always(8);
+const MMAP: Call = always(9);
+const MUNMAP: Call = always(11);
+const SHMAT: Call = always(30);
+const SOCKET: Call = always(41);
+const RENAME: Call = always(82);
+const CREAT: Call = always(85);
+const LINK: Call = always(86);
+const TIMES: Call = always(100);
+const SIGACTION: Call = always(13);
+const PREAD: Call = always(17);
+const PWRITE: Call = always(18);
+const SELECT: Call = always(23);
+const YIELD: Call = always(24);
+const MREMAP: Call = always(25);
+const MADVISE: Call = always(28);
+const DUP: Call = always(32);
+const SEND_TO: Call = always(44);
+const CONNECT: Call = always(42);
+const SOCKET_PAIR: Call = always(53);
 /// With no flag but SIGCHLD: not the C library's fork, which the clean-up needs.
 const FORK: Call = (56, Some((0, SeccompCmpOp::Eq, 17)));
-const KILL: Call = all(62);
-const FCNTL: Call = all(72);
-const GETPPID: Call = all(110);
-const GETUID: Call = all(102);
-const GETPGID: Call = all(121);
-const FUTEX: Call = all(202);
-const OPEN: Call = all(2);
+const KILL: Call = always(62);
+const FCNTL: Call = always(72);
+const GETPPID: Call = always(110);
+const GETUID: Call = always(102);
+const GETPGID: Call = always(121);
+const FUTEX: Call = always(202);
+const OPEN: Call = always(2);
 /// For the value 1, with which no semaphore of the C library waits.
 const WAIT_IN_VAIN: Call = (202, Some((2, SeccompCmpOp::Eq, 1)));
-const GETDENTS: Call = all(217);
-const TGKILL: Call = all(234);
-const OPENAT: Call = all(257);
-const NEWFSTATAT: Call = all(262);
-const UNLINKAT: Call = all(263);
-const FALLOCATE: Call = all(285);
-const EVENTFD: Call = all(290);
+const GETDENTS: Call = always(217);
+const TGKILL: Call = always(234);
+const OPENAT: Call = always(257);
+const NEWFSTATAT: Call = always(262);
+const UNLINKAT: Call = always(263);
+const FALLOCATE: Call = always(285);
+const EVENTFD: Call = always(290);
 
 /// The work of each program but those that only compute, which `computed.rs` looks at.
 const WORK: &[(&[&str], &[Call])] = &[
@@ -139,9 +139,13 @@ fn refusing(calls: &[Call]) -> BpfProgram {
     let rule = |condition: &Option<(u8, SeccompCmpOp, u64)>| -> Vec<SeccompRule> {
         condition
             .iter()
-            .map(|(argument, is, value)| {
-                let first =
-                    SeccompCondition::new(*argument, SeccompCmpArgLen::Qword, is.clone(), *value);
+            .map(|(argument, operator, value)| {
+                let first = SeccompCondition::new(
+                    *argument,
+                    SeccompCmpArgLen::Qword,
+                    operator.clone(),
+                    *value,
+                );
                 SeccompRule::new(vec![first.unwrap()]).unwrap()
             })
             .collect()
@@ -205,7 +209,7 @@ pub enum Damage {
     Swap(Index, Index),
 }
 
-/// What parsers trip over.
+/// Input that parsers often fail on.
 const TOKENS: &[&str] = &[
     "\n",
     "\r\n",
@@ -251,12 +255,12 @@ fn damage() -> impl Strategy<Value = Damage> {
     let noise = vec(any::<u8>(), 1..20);
     let token = select(TOKENS).prop_map(|token| token.as_bytes().to_vec());
     prop_oneof![
-        2 => (any::<Index>(), 0u8..8).prop_map(|(at, bit)| Damage::Flip(at, bit)),
+        2 => (any::<Index>(), 0u8..8).prop_map(|(position, bit)| Damage::Flip(position, bit)),
         1 => any::<Index>().prop_map(Damage::Truncate),
         2 => any::<(Index, Index)>().prop_map(|(from, to)| Damage::Duplicate(from, to)),
-        1 => (any::<Index>(), noise).prop_map(|(at, bytes)| Damage::Splice(at, bytes)),
-        3 => (any::<Index>(), token).prop_map(|(at, bytes)| Damage::Splice(at, bytes)),
-        2 => any::<(Index, Index)>().prop_map(|(one, other)| Damage::Swap(one, other)),
+        1 => (any::<Index>(), noise).prop_map(|(position, bytes)| Damage::Splice(position, bytes)),
+        3 => (any::<Index>(), token).prop_map(|(position, bytes)| Damage::Splice(position, bytes)),
+        2 => any::<(Index, Index)>().prop_map(|(first, other)| Damage::Swap(first, other)),
     ]
 }
 
@@ -266,21 +270,21 @@ impl Damage {
             return;
         }
         match self {
-            Damage::Flip(at, bit) => *at.get_mut(bytes.as_mut_slice()) ^= 1 << bit,
-            Damage::Truncate(at) => bytes.truncate(at.index(bytes.len())),
+            Damage::Flip(position, bit) => *position.get_mut(bytes.as_mut_slice()) ^= 1 << bit,
+            Damage::Truncate(position) => bytes.truncate(position.index(bytes.len())),
             Damage::Duplicate(from, to) => {
                 let (from, to) = (from.index(bytes.len()), to.index(bytes.len()));
                 let piece = bytes[from.min(to)..from.max(to)].to_vec();
                 bytes.splice(from..from, piece);
             }
-            Damage::Splice(at, piece) => {
-                let at = at.index(bytes.len());
-                bytes.splice(at..at, piece.iter().copied());
+            Damage::Splice(position, piece) => {
+                let position = position.index(bytes.len());
+                bytes.splice(position..position, piece.iter().copied());
             }
-            Damage::Swap(one, other) => {
+            Damage::Swap(first, other) => {
                 let mut lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
                 let count = lines.len();
-                lines.swap(one.index(count), other.index(count));
+                lines.swap(first.index(count), other.index(count));
                 *bytes = lines.concat();
             }
         }
@@ -328,7 +332,7 @@ pub const PROFILES: &[&str] = &[
      total\t0\nend\n",
 ];
 
-/// Of CPUs whose time was over, which is no profile.
+/// Answer of CPUs whose time was over, which is no profile.
 const OVER: &str = "ktax-profile\t1\napi\t4\nlimit\t1600000000\n\
     at\t0\twait\tnative_queued_spin_lock_slowpath\nat\t2\twork\t[user]\nend\n";
 
@@ -480,8 +484,9 @@ fn every_seed_is_valid() {
 #[test]
 fn two_messages_in_a_row_are_none() {
     let pairs = |texts: &[&str]| -> Vec<String> {
-        let all = texts.iter().flat_map(|one| texts.iter().map(move |two| format!("{one}{two}")));
-        all.collect()
+        let pairs =
+            texts.iter().flat_map(|first| texts.iter().map(move |two| format!("{first}{two}")));
+        pairs.collect()
     };
     assert!(pairs(HELLOS).iter().all(|text| parse_hello(text.as_bytes()).is_err()));
     assert!(pairs(TABLES).iter().all(|text| parse_symbols(text.as_bytes()).is_err()));
@@ -618,7 +623,7 @@ impl Starved {
         kill_process(load, Signal::STOP).unwrap();
         let starved = Self { temporary, job, load };
         until("the job is done", || size(starved.temporary.path(), "out/linked") == LINKED_BYTES);
-        // It has waited for the job, looked, and now waits for the load again and again.
+        // It has waited for the job, looked, and now polls the load again and again.
         let (seen, enough) = (starved.waits(), 5);
         until("the load is waited for", || starved.waits() > seen + enough);
         starved
@@ -640,7 +645,7 @@ impl Starved {
 
 impl Drop for Starved {
     fn drop(&mut self) {
-        // Its janitor ends the load, also one that is stopped.
+        // The janitor ends the load, also a stopped one.
         drop(self.job.kill());
         self.job.wait().unwrap();
     }

@@ -43,14 +43,14 @@ fn examples(document: &str) -> Vec<(String, String)> {
 
 /// The one example under a heading that begins like this.
 fn example(heading: &str) -> String {
-    let mut all = all(heading);
-    assert_eq!(all.len(), 1, "{heading}");
-    all.remove(0)
+    let mut found = examples_under(heading);
+    assert_eq!(found.len(), 1, "{heading}");
+    found.remove(0)
 }
 
-fn all(heading: &str) -> Vec<String> {
-    let all = examples(&document()).into_iter();
-    all.filter(|(found, _)| found.starts_with(heading)).map(|(_, text)| text).collect()
+fn examples_under(heading: &str) -> Vec<String> {
+    let all_examples = examples(&document()).into_iter();
+    all_examples.filter(|(found, _)| found.starts_with(heading)).map(|(_, text)| text).collect()
 }
 
 #[test]
@@ -112,12 +112,12 @@ fn the_order_is_what_ktax_says() {
 
 #[test]
 fn the_answers_are_parsed() {
-    let all = examples(&document());
-    let answers = all.iter().filter(|(heading, _)| heading.starts_with("Answer"));
-    // That of the self-test stands among those of a workload.
-    let of = |text: &str| if text.contains("self-test") { "self-test" } else { "fork-pages" };
+    let answers_and_headings = examples(&document());
+    let answers = answers_and_headings.iter().filter(|(heading, _)| heading.starts_with("Answer"));
+    // The self-test's answer is among those of workloads.
+    let row_of = |text: &str| if text.contains("self-test") { "self-test" } else { "fork-pages" };
     let parsed: Vec<Answer> =
-        answers.map(|(_, text)| parse_answer(text.as_bytes(), of(text)).unwrap()).collect();
+        answers.map(|(_, text)| parse_answer(text.as_bytes(), row_of(text)).unwrap()).collect();
     let signature: Signature = [("children".to_owned(), 400), ("failed".to_owned(), 0)].into();
     assert_eq!(
         parsed,
@@ -152,9 +152,9 @@ fn the_answers_are_parsed() {
 
 #[test]
 fn the_profile_adds_up() {
-    let profiles = all("Profile");
-    let [one, several] = [0, 5].map(|at| profile::parse(&profiles[at]).unwrap());
-    assert_eq!((one.profile.lines.len(), one.counts().len(), &one.parallel), (4, 2, &None));
+    let profiles = examples_under("Profile");
+    let [first, several] = [0, 5].map(|index| profile::parse(&profiles[index]).unwrap());
+    assert_eq!((first.profile.lines.len(), first.counts().len(), &first.parallel), (4, 2, &None));
     assert_eq!(several.parallel.unwrap().cpus.len(), 2);
     let called = profiles[0].replace("end\n", &format!("{}end\n", profiles[1]));
     assert_eq!(profile::parse(&called).unwrap().profile.paths.len(), 4);
@@ -284,9 +284,11 @@ fn sources(dir: &Path) -> Vec<PathBuf> {
     // Not of the one program: others for themselves, and those of other machines.
     let is_else = |path: &PathBuf| {
         let others = ["guest/vm", "guest/hosts", "guest/mark", "guest/self-test"];
-        path.ends_with("hello.c") || others.iter().any(|of| path.starts_with(of))
+        path.ends_with("hello.c") || others.iter().any(|folder| path.starts_with(folder))
     };
-    found.filter(|path| path.extension().is_some_and(|is| is == "c") && !is_else(path)).collect()
+    found
+        .filter(|path| path.extension().is_some_and(|extension| extension == "c") && !is_else(path))
+        .collect()
 }
 
 #[test]
@@ -372,8 +374,8 @@ fn the_result_of_other_work_is_no_number_whatever_its_loop_says() {
     for workload in rows {
         let (_, count) = COMPUTES.iter().find(|(name, _)| *name == workload.program).unwrap();
         let (_, mut done) = answer(&other_work(&workload));
-        if let Some(said) = done.signature.get_mut(*count) {
-            *said = workload.signature[*count];
+        if let Some(number) = done.signature.get_mut(*count) {
+            *number = workload.signature[*count];
         }
         let deviations = workload.deviations(&done.signature);
         assert!(!deviations.is_empty(), "{}: {:?} is a number", workload.row, done.signature);
@@ -383,12 +385,12 @@ fn the_result_of_other_work_is_no_number_whatever_its_loop_says() {
 #[test]
 fn a_result_that_is_cut_or_altered_is_no_number() {
     for workload in rows() {
-        let (whole, _) = answer(&workload);
-        assert!(is_a_number(&workload, &whole), "{}", workload.row);
-        for length in 0..whole.len() - 1 {
-            assert!(!is_a_number(&workload, &whole[..length]), "{}: {length}", workload.row);
+        let (answered, _) = answer(&workload);
+        assert!(is_a_number(&workload, &answered), "{}", workload.row);
+        for length in 0..answered.len() - 1 {
+            assert!(!is_a_number(&workload, &answered[..length]), "{}: {length}", workload.row);
         }
-        let text = String::from_utf8(whole).unwrap();
+        let text = String::from_utf8(answered).unwrap();
         for name in workload.signature.keys() {
             let value = workload.signature[name];
             let line = format!("sig {name} {value}\n");
@@ -433,7 +435,7 @@ fn extract(mut archive: &[u8], name: &str) -> Vec<u8> {
     }
 }
 
-/// Whole and executable at once: another test process may be running the one that is there.
+/// Writes atomically: another test process may be running the existing program.
 fn put(path: &Path, content: &[u8]) {
     if fs::read(path).is_ok_and(|found| found == content) {
         return;
@@ -455,12 +457,12 @@ pub fn guest() -> Command {
 /// processes.
 pub fn run_workload(workload: &Workload) -> Output {
     let (dir, temporary) = (scratch(), scratch());
-    let mut said = [tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap()];
+    let mut files = [tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap()];
     let mut command = guest();
     command.args(arguments(workload)).current_dir(dir.path());
     command.env("TMPDIR", temporary.path());
     // Files: the end of a pipe would only come when every process that is left is gone.
-    let [stdout, stderr] = said.each_ref().map(|file| file.try_clone().unwrap());
+    let [stdout, stderr] = files.each_ref().map(|file| file.try_clone().unwrap());
     let mut child = command.stdout(stdout).stderr(stderr).spawn().unwrap();
     let (group, status) = (Pid::from_child(&child), child.wait().unwrap());
     if !group_members(group).is_empty() {
@@ -470,7 +472,7 @@ pub fn run_workload(workload: &Workload) -> Output {
     let left: Vec<_> = fs::read_dir(dir.path()).unwrap().collect();
     assert!(left.is_empty(), "{}: {left:?}", workload.row);
     assert_goes(temporary.path());
-    let [stdout, stderr] = said.each_mut().map(|file| {
+    let [stdout, stderr] = files.each_mut().map(|file| {
         let mut content = Vec::new();
         file.rewind().unwrap();
         file.read_to_end(&mut content).unwrap();
@@ -518,11 +520,11 @@ fn quiet_after(shell: &str) -> Option<String> {
 
 #[test]
 fn a_host_that_is_never_idle_names_who_runs() {
-    let Some(said) = quiet_after("while :; do :; done &") else { return };
-    assert_eq!(said, "sh\n");
+    let Some(busy) = quiet_after("while :; do :; done &") else { return };
+    assert_eq!(busy, "sh\n");
 }
 
-// Of many threads and processes that fail at once one says why, and no other reason follows.
+// If many threads and processes fail at once, exactly one reason is reported.
 
 #[test]
 fn one_of_many_that_fail_at_once_is_heard() {

@@ -72,7 +72,7 @@ fn what_a_machine_lacks_is_said() {
     }
 }
 
-/// Of a true signature with one entry missing, or one off, something is always said.
+/// A signature with one entry missing, or one off, is always reported.
 fn assert_each_entry_counts(workload: &Workload, signature: &Signature) {
     for name in workload.signature.keys() {
         let mut missing = signature.clone();
