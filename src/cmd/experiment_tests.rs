@@ -100,7 +100,7 @@ fn comparison(experiment: &Experiment) -> Comparison {
     serde_json::from_str(&serde_json::to_string(&made).unwrap()).unwrap()
 }
 
-/// What `ktax diff` makes of the measurements of this experiment.
+/// Diff of the measurements of this experiment.
 fn diff(experiment: &Experiment) -> Option<Comparison> {
     let plan = counts_plan(experiment)?;
     let groups = groups(&plan);

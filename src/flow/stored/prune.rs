@@ -14,7 +14,7 @@ use crate::index::{Instrument, KeptMeasurement, StoredResult};
 use crate::store::Tagged;
 use crate::text::short_hashes;
 
-/// What to remove. Several conditions must all hold.
+/// Conditions for removal, which must all hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PruneOrder {
     /// Results and measurements by the first digits of their names.
