@@ -1,4 +1,4 @@
-//! What several CPUs cost the host: CPU seconds of QEMU for a guest instruction, as a ratio to one
+//! Costs of several CPUs for the host: QEMU's CPU seconds for an instruction, as a ratio to one
 //! CPU that is counted, too. Runs of each machine alternate, and what a run takes without the row's
 //! operations is subtracted.
 

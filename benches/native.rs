@@ -61,7 +61,7 @@ const ROWS: [Row; 12] = [
     on_one_cpu("getppid", 300_000, Beside::Loop),
     on_one_cpu("getppid", 300_000, Beside::Perf("syscall basic")),
     on_one_cpu("pipe", 10_000, Beside::Loop),
-    // So many because perf's time contains a fork and an exit, of a large process again.
+    // perf's time contains a fork and an exit of a large process, so use many operations.
     on_one_cpu("pipe", 50_000, Beside::Perf("sched pipe")),
     on_one_cpu("context-switch", 20_000, Beside::Loop),
     // The locks of the C library's fork(), which ktax does without, are two more pages to copy.

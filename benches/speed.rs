@@ -21,7 +21,7 @@ use ktax::{plan, wire};
 
 const PAIRS: usize = 5;
 
-/// Of all rows of a comparison: a pair takes up to two minutes, and more on a slower machine.
+/// Pairs of all rows of a comparison: one takes two minutes, and more on a slower machine.
 const PAIRS_OF_ALL: usize = 2;
 
 const BOOT: &str = "boot to the snapshot / boot by hand";

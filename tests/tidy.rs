@@ -255,8 +255,8 @@ fn has_heading(document: &Path, anchor: &str) -> bool {
             .any(|line| anchor_of(line).as_deref() == Some(anchor))
 }
 
-/// What only `crates/ktax-host/src/disk/` does, and the files that do it for something else than a
-/// file of ours: a directory that is moved as a whole, and git's index.
+/// Calls that only `crates/ktax-host/src/disk/` makes, and the files that make them for something
+/// else than a file of ours: a directory that is moved as a whole, and git's index.
 const OF_DISK: [(&str, &[&str]); 5] = [
     ("sha2::", &[]),
     ("flock(", &[]),
@@ -282,8 +282,8 @@ fn files_are_written_locked_and_hashed_in_one_place() {
     }
 }
 
-/// What only lets time go by, and the files that may: where, what, and why. A test waits for what
-/// it needs, with `until`, and not for a time.
+/// Calls that only let time pass, and the files that may make them: where, which, and why. A test
+/// waits for a condition, with `until`, and not for a time.
 const SLEEPS: [&str; 2] = ["sleep", "park_timeout"];
 const MAY_SLEEP: [(&str, &str, &str); 6] = [
     ("crates/ktax-kernel/src/source/tests.rs", "sleep 600", "a build that is stopped"),

@@ -46,7 +46,7 @@ fn page_table_isolation_loads_cr3_twice_in_each_call_in_the_functions_that_do() 
     assert_eq!(functions, [("entry_SYSCALL_64", 500), ("syscall_return_via_sysret", 500)]);
     let deepest = effect.paths.iter().filter(|path| cr3(&path.costly).change == 500).count();
     assert!(deepest >= 2, "{:?}", effect.paths);
-    // It decides nothing: the instructions do.
+    // Costly instructions decide nothing: all instructions do.
     assert_eq!(row.counts().unwrap().decided_by, "instructions");
 }
 

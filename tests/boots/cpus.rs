@@ -242,7 +242,7 @@ fn a_newer_qemu_is_unpacked_into_a_new_directory_only() {
         assert!(ran.stderr.ends_with("has other files, or is one; name a new directory\n"));
     }
     assert!(dir.path().join("mine").is_file());
-    // What `make newer-qemu` has unpacked is not fetched again.
+    // Files that `make newer-qemu` has unpacked are not fetched again.
     let Some(qemu) = newer() else { return };
     let ran = unpack(qemu.parent().unwrap()).exits(0);
     assert!(ran.stdout.starts_with("QEMU 10"), "{}", ran.stdout);

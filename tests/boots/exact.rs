@@ -41,7 +41,7 @@ pub fn order(row: &str, request: &Request) -> String {
     wire::order(workload, &request.layout)
 }
 
-// What counting can leave out, to measure what it takes: nothing else is counted differently.
+// Counting can leave out parts, to measure their overhead: the rest is counted alike.
 
 const ROW: &str = "getppid:ops=500";
 

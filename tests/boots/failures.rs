@@ -299,7 +299,7 @@ fn a_qemu_that_is_killed_twice_is_a_failed_row_that_a_second_run_heals() {
 }
 
 fn killed_with(signal: Signal, cache: &Path, out: &Path) {
-    // Of each signal its own, which nobody has booted yet.
+    // Each signal needs a boot line that nobody has booted yet.
     let line = format!("{QUICK_BOOT} ktax.none={}", signal.as_raw());
     let mut plan = vec!["plan", "--same", "-w", "getppid", "--layouts", "1", "--kernel", KERNEL];
     plan.extend(["--base-boot-line", &line, "--change-boot-line", &line]);

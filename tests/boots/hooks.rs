@@ -1,5 +1,4 @@
-//! What runs besides: before the guest is frozen, and before each run; and the numbers that a
-//! program prints.
+//! Hooks before the guest is frozen and before each run, and the numbers that a program prints.
 
 use std::fs;
 use std::path::Path;
@@ -156,7 +155,7 @@ fn numbers_that_a_program_prints_are_its_work_and_its_operations() {
     let signature = sample(&path.join("any"), "program:prints-sh").signature;
     assert_eq!((signature["rows"], signature["ops"]), (7, 40));
     assert!(!signature.contains_key("stdout"));
-    // Where whoever asked for it can check it.
+    // The user can check the values here.
     let seen = any_output.counts().unwrap().seen.as_ref().unwrap();
     assert_eq!((seen.base["rows"], seen.change["ops"]), (7, 40));
     let (ran, missing) = compared("missing", &["--any-output", "--number", "rows=columns"]);

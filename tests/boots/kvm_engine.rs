@@ -210,7 +210,7 @@ fn a_guest_that_hangs_is_ended_by_the_limit() {
 
 #[test]
 fn a_guest_that_floods_is_ended_by_the_limit_of_one_answer() {
-    // It says 10 MiB, which is less than all of these may together.
+    // `bad-longline` prints 10 MiB, which is less than all of these may print together.
     let mut names = ["getppid"; 14];
     names[1] = "bad-longline";
     let booted = boot("", &names, 120).unwrap();
@@ -414,7 +414,7 @@ fn bare_metal_is_this_machine_and_shares_the_one_cpu_that_ktax_may_use() {
     assert!(pairs.iter().all(|pair| pair.boots.base.facts[fact::AFFINITY] == cpu), "{pairs:?}");
     let run = &boots.change.runs["getppid:ops=500"];
     assert!(run.failure.is_none(), "{run:?}");
-    // What could not be measured is not said.
+    // Bare metal could not be measured, so it has no share.
     assert!(!text.contains("% of bare metal"), "{text}");
 }
 

@@ -113,7 +113,7 @@ fn a_directory_of_another_ledger_and_a_bad_file_are_refused() {
     run(ktax().args(["ledger", "no-such.toml"])).exits(2);
 }
 
-/// Who tries one row first says so with the flags of a comparison.
+/// Flags of a comparison choose the rows, and the printed command repeats them.
 #[test]
 fn flags_choose_the_rows_and_the_layouts_and_a_mail_says_them_again() {
     let dir = scratch();

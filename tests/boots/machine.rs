@@ -28,8 +28,8 @@ branches = { history = 16, table = 16, returns = 16 }
 /// A loop, and what follows for each of its steps.
 type Known = (&'static str, &'static str, &'static [(&'static str, f64)]);
 
-/// Of the circles: a line is found again only if all lines of its set fit. Pages lie anywhere in
-/// memory, so each is a multiple of what fits.
+/// Circles fit a cache only if all lines of their sets fit. Pages lie anywhere in memory, so each
+/// circle is a multiple of what fits.
 const KNOWN: [Known; 11] = [
     // 16 KiB.
     (

@@ -1,5 +1,4 @@
-//! What the tests share: the binary, one cache of real kernels and snapshots, and looking at
-//! processes.
+//! Helpers of the tests: the binary, one cache of real kernels and snapshots, and processes.
 #![allow(dead_code)]
 
 pub mod files;
@@ -188,7 +187,7 @@ pub fn open_counts(root: &Path) -> Result<RunDir<CountsPlan>, ktax::model::Error
     })
 }
 
-/// What the first boot of a run directory executed in functions whose names begin like this.
+/// Instructions of the first boot in functions whose names begin with `prefix`.
 pub fn executed(root: &Path, row: &str, prefix: &str) -> u64 {
     let dir = open_counts(root).unwrap();
     let profile = dir.profile(&dir.plan().method.steps[0], row).unwrap();

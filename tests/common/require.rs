@@ -1,5 +1,5 @@
-//! What a test needs of this machine. A test whose need is missing is skipped: `make test` lists it
-//! on its last lines. Where `KTAX_REQUIRE` names the need, the test fails instead.
+//! Needs of tests. A test whose need is missing is skipped, and `make test` lists it on its last
+//! lines. If `KTAX_REQUIRE` names the need, the test fails instead.
 
 use std::fmt::Display;
 use std::fs::OpenOptions;

@@ -1,4 +1,4 @@
-//! What ends a search before anything is measured, as a program that uses the library sees it.
+//! Reasons to end a search before anything is measured, as a user of the library sees them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

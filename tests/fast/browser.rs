@@ -64,9 +64,9 @@ fn write(dir: &TempDir, html: &str) -> PathBuf {
     path
 }
 
-/// What a script says of each page, behind the page's name, and what the console says. The script
-/// has the page's window as `page`, and `say(text)`; `attributes` are of the frame; `more` is a
-/// script that it needs.
+/// Output of a script for each page, after the page's name, and the console. The script has the
+/// page's window as `page`, and `say(text)`; `attributes` are of the frame; `more` is a script that
+/// it needs.
 fn look(pages: &[Page], attributes: &str, more: &str, script: &str) -> (Vec<String>, String) {
     let frame = |(name, html): &Page| {
         let srcdoc = html.replace('&', "&amp;").replace('"', "&quot;");
@@ -152,8 +152,8 @@ fn without_scripts_each_bar_has_its_name_and_its_numbers() {
 
 // How a page looks and is used: in narrow and wide windows, by keyboard, for a screen reader.
 
-/// What is wider than the window, unless it is within something that scrolls by itself, and cells
-/// whose column is so narrow that words are torn into letters.
+/// Finds elements that are wider than the window, unless something around them scrolls, and cells
+/// so narrow that words are torn into letters.
 const WIDE_OR_TORN: &str = "
     const doc = page.document, root = doc.documentElement, width = root.clientWidth;
     doc.querySelectorAll('details').forEach((one) => { one.open = true; });

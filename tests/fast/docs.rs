@@ -93,8 +93,8 @@ fn every_cell_of_the_published_tables_has_a_whole_command() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What a build of ktax measures of itself is in one place, below the experiment: another build
-/// has other numbers, and a page has no numbers of its own.
+/// Measurements of a build of ktax are in one place, below the experiment: another build has other
+/// numbers, and a page has no numbers of its own.
 #[test]
 fn a_row_of_an_answer_is_on_a_page_as_it_is_below_the_experiment() {
     let mut wrong = Vec::new();

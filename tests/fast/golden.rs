@@ -241,7 +241,7 @@ pub fn page_of(result: &Saved) -> String {
     show(result, HTML)
 }
 
-/// As wide as a page is: nothing is left out.
+/// Text with the width of a page, in which nothing is left out.
 pub fn shown_wide(result: &Saved, format: Format) -> String {
     render(result, format, TextOptions { width: 200, colour: false, ascii: false }).unwrap()
 }

@@ -1,5 +1,5 @@
-//! What is changed on the running kernel is put back on every way out. Each test is in a network
-//! namespace of its own, whose settings are nobody else's.
+//! Changed settings of the running kernel are restored on every way out. Each test has a network
+//! namespace of its own, whose settings nothing else uses.
 
 use std::fs;
 use std::io::Read;

@@ -1,5 +1,5 @@
-//! What else the machine does is seen where it is real, and what ktax itself has others do is not
-//! taken for it. No time is asserted: shares are, with room for a machine that is busy anyway.
+//! Load of other processes is detected, and work that ktax itself starts does not count as such. No
+//! test asserts a time: shares are asserted, with room for a machine that is busy anyway.
 
 use std::fs;
 use std::path::Path;

@@ -198,7 +198,7 @@ fn what_a_root_has_is_not_replaced_by_what_is_named() {
         assert_eq!(content("/work/file"), b"of the root", "{named:?}");
         assert_eq!(content("/etc/group"), fs::read("/etc/group").unwrap(), "{named:?}");
     }
-    // Where the program starts is both.
+    // The root may also be the directory in which the program starts.
     let asked = UserProgram { root: Some("root".into()), ..program(&["ls", "."]) };
     let archive = entries(&packed(&asked, &here).unwrap());
     assert!(archive.contains_key("program/0/root/work/root/etc/passwd"), "{:?}", archive.keys());

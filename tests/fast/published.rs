@@ -57,8 +57,8 @@ fn a_changed_figure_is_noticed() {
     assert_eq!(new, [line]);
 }
 
-/// Where the rounding of the inputs hides it from the deviations, the list still changes: a figure
-/// is exact no more.
+/// Where the rounding of the inputs hides a changed figure from the deviations, the list still
+/// changes: one exact figure less.
 #[test]
 fn one_of_the_last_digit_is_noticed() {
     let checks = all_checks(&Tables::read());

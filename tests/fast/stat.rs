@@ -47,9 +47,9 @@ fn may_count() -> bool {
     require(Need::Paranoid, may, format!("kernel.perf_event_paranoid is {}", paranoid()))
 }
 
-/// Of 20 ms that a child counts itself, what the task-clock has at least. The child reads the
-/// scheduler's clock, the counter the CPU's: of what a hypervisor takes each leaves out a part.
-/// One of three children that is not counted is still missed.
+/// Minimum of the task-clock for 20 ms that a child counts itself. The child reads the scheduler's
+/// clock, and the counter the CPU's: each leaves out a part of the time that a hypervisor takes.
+/// One uncounted child of three is still missed.
 const LEAST_OF_A_CHILD_NS: f64 = 0.75 * 20e6;
 
 /// The program that does as much as it is told.

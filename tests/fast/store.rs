@@ -490,8 +490,7 @@ fn a_damaged_result_is_kept_again() {
     assert!(fs::read(&result).unwrap() == content);
 }
 
-// What has the name of an object, and is no regular file: nobody waits for it, and it hides nothing
-// else.
+// Special files with the name of an object: nobody waits for them, and they hide nothing else.
 
 /// Puts something else than a file at a path, and says what ktax calls it.
 type Put = fn(&Path, &Path) -> &'static str;

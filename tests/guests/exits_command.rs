@@ -1,4 +1,4 @@
-//! What `ktax exits record` and `watch` do with the command that they start, and with their output.
+//! Commands that `ktax exits record` and `watch` start, and their output.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};

@@ -49,7 +49,7 @@ come_out_again! {
     magic_page E500V2 "experiments/magic-page.toml"
 }
 
-// What hosts on boards have in common: whether one can be had, and an experiment with it, run as a
+// Helpers for hosts on boards: whether one is available, and a run of an experiment with it, as a
 // user runs it.
 
 /// Whether a host of it can be had; a test that needs it says so and is not run.

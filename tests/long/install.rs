@@ -1,5 +1,5 @@
-//! What is released: two builds of it are the same bytes, and what is installed from them in a
-//! clean Debian 12 and 13 counts the same.
+//! Releases: two builds are the same bytes, and an installation in a clean Debian 12 and 13 counts
+//! the same.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -246,8 +246,8 @@ const ON_OLD_FILES: [(&str, &str, bool); 5] = [
     ("rsync-untraced", "rsync -a tree/ copy/", false),
 ];
 
-/// So many files that what valgrind adds to the start of a program, whose loader has two libraries
-/// more, is below 1 %.
+/// Makes so many files that valgrind's addition to the start of a program, whose loader has two
+/// libraries more, is below 1 %.
 const MAKES_OLD_FILES: &str = "mkdir -p made/tree/src; cd made; \
      for i in $(seq 600); do seq $i $((i + 300)) \
      >tree/src/f$i.c; done; { printf 'all:'; for i in $(seq 600); do printf ' f%s.o' $i; done; \

@@ -25,7 +25,7 @@ fn what_was_planted_is_found_and_nothing_else() {
         assert!(seen.low < ratio && ratio < seen.high.unwrap(), "{row:?}");
     }
     assert_eq!([getppid, pipe, stat].map(|row| row.times().unwrap().family), [2, 2, 1]);
-    // What would have been seen is on every row, and what was seen is above it.
+    // Every row has its detectable change, and the detected one is above it.
     assert!(getppid.times().unwrap().detectable_percent.unwrap() < 1.0, "{getppid:?}");
     let times = of_times(&comparison);
     assert!(times.controls >= 8 && times.pairs >= 10, "{comparison:?}");
@@ -258,7 +258,7 @@ fn a_second_place_that_is_always_slower_vetoes_the_verdict() {
     assert!(comparison.rows[1].reason.as_ref().unwrap().contains("base against base"));
 }
 
-// What ends a run of timed pairs, and what is said of it.
+// Failures that end a run of timed pairs, and their messages.
 
 fn calm(_: &str, _: bool, boot: usize) -> f64 {
     1000.0 * noise_of(boot)
@@ -279,7 +279,7 @@ fn a_guest_that_does_not_boot_is_not_run_and_its_console_is_kept() {
     assert_eq!(Exit::from_error(&error), Exit::NotRun, "{error}");
     assert!(error.to_string().contains(log.to_str().unwrap()), "{error}");
     assert_eq!(fs::read(&log).unwrap(), b"Kernel panic\x1b[0m\n");
-    // What says nothing leaves nothing, and nothing is named.
+    // An empty console is not kept, and not named.
     let error = drive(&root, &plan(), &stopped(panic(), b"")).unwrap_err().into();
     assert_eq!(Exit::from_error(&error), Exit::NotRun, "{error}");
     assert!(!error.to_string().contains("serial.log"), "{error}");
@@ -324,7 +324,7 @@ fn the_console_of_a_guest_that_ends_in_the_middle_is_beside_its_pair() {
     let comparison = compared(&root, &of_guests, &ended);
     let text = render(&comparison, MARKDOWN, TextOptions::default()).unwrap();
     assert!(text.contains("console in pairs/"), "{text}");
-    // As in the CSV of counts, a number of boots.
+    // The number of boots stands where the CSV of counts has it.
     let table = render(&comparison, CSV, TextOptions::default()).unwrap();
     let mut reader = csv::Reader::from_reader(table.as_bytes());
     let column = reader.headers().unwrap().iter().position(|head| head == "failures").unwrap();
@@ -336,7 +336,7 @@ fn the_console_of_a_guest_that_ends_in_the_middle_is_beside_its_pair() {
     let log = root.join("pairs/0000.change.serial.log");
     assert_eq!(fs::read(&log).unwrap(), b"Oops\x1b[0m\n");
     assert!(root.join("pairs/0000.base.serial.log").exists());
-    // What ends well has none, and names none.
+    // A boot that ends well keeps no console, and names none.
     let other = dir.path().join("other");
     compared(&other, &of_guests, &scene(calm));
     let names = fs::read_dir(other.join("pairs")).unwrap().map(|entry| entry.unwrap().file_name());

@@ -27,7 +27,7 @@ fn every_result_can_be_printed_again() {
     }
 }
 
-/// What each file says first, without which no reader knows what the rest is.
+/// The first key of each file, without which no reader knows the rest.
 #[test]
 fn every_result_has_one_version_and_says_what_it_is() {
     for (name, result) in every() {
@@ -131,7 +131,7 @@ fn what_has_no_result_is_refused_with_a_type() {
     assert!(error.contains(": it is damaged, or ktax did not write it ("), "{error}");
 }
 
-/// As ktax wrote them before results said what they are: a diff had no version of its own.
+/// Results without a kind, as older versions wrote them: a diff had no version of its own.
 #[test]
 fn what_an_earlier_ktax_wrote_is_refused() {
     let old = format!("{{\"format\": {FORMAT}, \"of\": \"\", \"rows\": []}}");
@@ -212,7 +212,7 @@ fn only_several_results_have_names_in_csv() {
     let rows = results::stat_two().records().lines.len();
     let names = [&first, &other].map(|path| vec![path.display().to_string(); rows]);
     assert_eq!(named(&[&first, &other]), names.concat());
-    // Of a file that has several they are numbered, where they have no names of their own.
+    // Unnamed results of one file are numbered.
     let both = dir.path().join("both.json");
     fs::write(&both, format!("[{json}, {json}]")).unwrap();
     let numbered = [1, 2].map(|number| vec![format!("{}#{number}", both.display()); rows]);
@@ -257,7 +257,7 @@ fn results_keep_the_names_that_they_were_printed_with() {
     assert_eq!(names, ["thp=never", "thp=always"]);
 }
 
-// What one command made, another one prints: exits of guests, counters of workloads.
+// Results of one command that another one prints: exits of guests, counters of workloads.
 
 /// A run of guests is read by both commands, as a directory and as a file.
 #[test]
@@ -289,7 +289,7 @@ fn the_exit_tables_of_a_run_of_guests_can_be_printed() {
     );
 }
 
-/// Whoever counted sees the counters again; whoever did not is not told of them.
+/// Counters are shown again if they were counted, and not mentioned otherwise.
 #[test]
 fn counters_of_a_workload_are_printed_again() {
     let dir = scratch();

@@ -39,7 +39,7 @@ const ISOLATED: Made = ("stat", "one call", |side, layout| {
     ]);
     Ok((lines, signature))
 });
-/// What a model of a machine counts of it.
+/// Row with the counts of a machine's model.
 const MODELLED: Made = ("stat", "one call", |side, layout| {
     let (mut lines, signature) = small(side, layout)?;
     let more = u64::from(side == Side::Change);
@@ -155,7 +155,7 @@ fn hostile() -> Comparison {
     hostile
 }
 
-/// What was counted, to be changed.
+/// Counts of a comparison, mutable.
 pub fn method(comparison: &mut Comparison) -> &mut CountsComparison {
     match &mut comparison.method {
         ComparisonMethod::Counts(counts) => counts,
@@ -163,7 +163,7 @@ pub fn method(comparison: &mut Comparison) -> &mut CountsComparison {
     }
 }
 
-/// What was counted of a row, to be changed.
+/// Effects of a row, mutable.
 pub fn effects(row: &mut Row) -> &mut Vec<Effect> {
     match &mut row.evidence {
         Evidence::Counts(counts) => &mut counts.effects,
@@ -269,7 +269,7 @@ fn small(side: Side, _: usize) -> Measured {
 /// or `costly` or `modelled`, function and kind, and how many of the kind.
 pub type Line = (&'static str, &'static str, u64, u64);
 
-/// What a Run measures, by Side and Layout.
+/// Measurement of a Run, by Side and Layout.
 pub type Measure = fn(Side, usize) -> Result<(Vec<Line>, Signature), Failure>;
 
 /// One row: name, operation, measurement. Every Region has [`OPS`] operations.
@@ -335,7 +335,7 @@ fn sample(text: &str, signature: Signature) -> Sample {
     }
 }
 
-/// As the plugin writes it; the region itself costs a few instructions, which make odd fractions.
+/// Profile as the plugin writes it; the region itself costs a few instructions: odd fractions.
 pub fn profile_text(row: &str, lines: &[Line]) -> String {
     let user = ("process", "[user]", 5, 0);
     let counted = lines.iter().map(|(context, function, n, rep)| (context, function, n, rep));

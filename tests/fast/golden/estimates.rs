@@ -1,4 +1,4 @@
-//! What machines would take: estimates of counts, a calibration, and a validation.
+//! Estimates of counts, a calibration, and a validation.
 
 use std::collections::BTreeMap;
 
@@ -34,13 +34,13 @@ fn fitted() -> CalibrationFit {
     CalibrationFit { rows: 41, groups: 7, error: [0.71, 1.38], cycles, bounds }
 }
 
-/// Of what was counted with a model; and of costly instructions alone.
+/// Estimates of a comparison with a model, or with costly instructions alone.
 pub fn estimated(mut counted: Comparison, has_fit: bool) -> Comparison {
     estimate(&mut counted.rows, MACHINE, &calibration(has_fit.then(fitted)));
     counted
 }
 
-/// What ranks a ledger: counted without a model.
+/// Turns counts into those that rank a ledger: counted without a model.
 pub fn ranking(counted: &mut Comparison) {
     let (cycles, bounds) = ([0.8], [[0.75, 0.9]]);
     let cycles = [Fitted::Instruction].into_iter().zip(cycles).collect();
@@ -75,7 +75,7 @@ fn rows() -> Vec<CalibrationRow> {
     (0..40).map(row).collect()
 }
 
-/// What was measured, with rows or without.
+/// Calibration, with rows or without.
 pub fn calibrated(has_rows: bool) -> SavedResult {
     let mut calibration = calibration(None);
     let mut rows = if has_rows { rows() } else { Vec::new() };

@@ -22,7 +22,7 @@ use crate::common::{ktax, run, scratch};
 
 const WIDTHS: [u16; 8] = [60, 72, 80, 100, 120, 140, 160, 200];
 
-/// What may be wider: a command to be copied, and a table of names that stay whole.
+/// Whether a line may be wider: a command to be copied, or a table of names that stay whole.
 fn may_be_wide(line: &str) -> bool {
     line.starts_with("  --base git:") || line.starts_with("EXTERNAL_INTERRUPT")
 }
@@ -76,7 +76,7 @@ fn markdown_in_ascii_has_the_same_cells() {
     }
 }
 
-/// As a user's locale says it; a file that is read again is the same in each.
+/// The locale decides between ASCII and UTF-8; files that are read again are the same in each.
 #[test]
 fn the_locale_says_what_a_terminal_shows() {
     let dir = scratch();
@@ -226,7 +226,7 @@ fn units_stand_in_each_table() {
     }
 }
 
-/// Whoever reads a symbol searches for it.
+/// Users search for symbols, so each is on one line.
 #[test]
 fn a_symbol_is_on_one_line_at_any_width() {
     let changes = cases::changes();
@@ -353,7 +353,7 @@ fn a_table_without_numbers_has_no_explanations_below() {
     }
 }
 
-/// Of 100 000 instructions four are 0.00 %, in either row.
+/// Four of 100 000 instructions are 0.00 %, in either row.
 #[test]
 fn what_is_nothing_in_percent_is_not_among_what_carries_most() {
     let measure: Measure = |side, _| {
@@ -379,7 +379,7 @@ fn what_is_nothing_in_percent_is_not_among_what_carries_most() {
 const OMITTED: &str = "Omitted, because these tables have no place for them: ";
 const NEXT: &str = ". To print all rows, type `ktax report` without --layout.";
 
-/// What a table of this shape says that it lacks.
+/// Rows that a table of this shape names as omitted.
 fn omitted(shape: Shape, comparison: &Comparison) -> Option<String> {
     let text = shape.render(comparison, TextOptions::default());
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -438,7 +438,7 @@ fn a_table_by_pages_has_the_families_that_have_a_row_without() {
     assert_eq!(omitted(Shape::Pages, &changes).as_deref(), Some(lacks));
 }
 
-// What `ktax report --versions` prints.
+// Output of `ktax report --versions`.
 
 fn versions_of(comparison: &Comparison) -> String {
     versions(&comparison.result(), TextOptions::default()).unwrap()

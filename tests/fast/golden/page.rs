@@ -143,8 +143,8 @@ fn the_bars_of_every_bridge_add_up_as_they_are_printed() {
     }
 }
 
-/// So many rows: of three two are changed, each by as many functions as the rows of
-/// `ktax compare lsm` are.
+/// Comparison with this number of rows: two of three are changed, each by as many functions as the
+/// rows of `ktax compare lsm`.
 fn large(rows: usize) -> Comparison {
     let mut comparison = cases::changes();
     let (same, mut forks) = (comparison.rows[3].clone(), comparison.rows[2].clone());

@@ -34,8 +34,7 @@ const PATHS: [(u32, &str, [u64; 2], u64); 9] = [
     (3, "iov_iter_init", [15, 15], 1),
 ];
 
-/// What of user mode is a function of a program, of a call: `main` calls another one with the
-/// change.
+/// Functions of a program in user mode, per call: `main` calls another one with the change.
 const PROGRAM: [(&str, [u64; 2]); 2] = [("[reader]main", [20, 15]), ("[reader]check", [0, 5])];
 
 fn executed(side: Side, path: &(u32, &str, [u64; 2], u64)) -> u64 {

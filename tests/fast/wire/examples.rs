@@ -500,8 +500,8 @@ pub fn group_members(group: Pid) -> Vec<u32> {
 
 // A KVM host waits until its kernel is idle before it is frozen, and names who never is.
 
-/// What the host's program says after this shell command, in a PID namespace of its own: nobody
-/// else's tasks are there, and none outlives it.
+/// Output of the host's program after this shell command, in a PID namespace of its own: it has no
+/// other tasks, and none outlives it.
 fn quiet_after(shell: &str) -> Option<String> {
     let unshared = if getuid().is_root() { "-pf" } else { "-rpf" };
     let within = |script: &str| {
