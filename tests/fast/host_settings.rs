@@ -485,7 +485,7 @@ pub fn puts_back_after(signal: Signal, dir: &Path, start: &dyn Fn() -> Child) {
 
 #[test]
 fn when_the_session_ends_all_is_put_back() {
-    alone("session::when_the_session_ends_all_is_put_back", |dir| {
+    alone("when_the_session_ends_all_is_put_back", |dir| {
         puts_back_after(Signal::HUP, dir, &|| {
             // The tests may run under nohup.
             let mut session = Command::new("env");
@@ -497,7 +497,7 @@ fn when_the_session_ends_all_is_put_back() {
 
 #[test]
 fn behind_nohup_it_outlives_the_session() {
-    alone("session::behind_nohup_it_outlives_the_session", |dir| {
+    alone("behind_nohup_it_outlives_the_session", |dir| {
         let before = values();
         let mut nohup = Command::new("nohup");
         nohup.arg(std::env::current_exe().unwrap());

@@ -150,7 +150,7 @@ fn check(
     );
     match found {
         // Guests of a board refuse x86 keys with a message of their own.
-        Err(error) if applies && error.to_string().contains(" only applies to ") => {
+        Err(error) if applies && error.to_string().contains(", and this experiment uses ") => {
             assert!(error.to_string().contains("to host = \"kvm\", "), "{key}: {error}");
             assert!([METHODS[4].0, METHODS[5].0].contains(&uses), "{uses}: {key}");
         }

@@ -145,7 +145,8 @@ impl CalibrationFit {
 
 named_enum! {
     /// Things whose cost is fitted.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[derive(JsonSchema)]
     pub enum Fitted {
         Instruction = "instruction",
         /// A line that a first cache lacked.

@@ -180,7 +180,9 @@ pub struct ExitRow {
 }
 
 /// A counter of KVM other than the exits for one reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExitCounter {
     /// All exits, whatever their reason.

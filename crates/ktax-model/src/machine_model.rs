@@ -193,7 +193,8 @@ impl Model {
 
 named_enum! {
     /// Part of a guest's memory.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[derive(JsonSchema)]
     pub enum Memory {
         /// The kernel's variables, and those of its modules.
         Data = "data",

@@ -9,7 +9,8 @@ use crate::{CacheLine, Costly, Counts, Failure, Msr, Signature, is_default};
 
 named_enum! {
     /// Contexts in which an instruction of a Region is executed.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[derive(JsonSchema)]
     pub enum Context {
         /// User mode, system calls and exceptions of tasks that enter user mode.
         Process = "process",

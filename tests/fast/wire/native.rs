@@ -49,8 +49,9 @@ fn every_second_row_does_its_work(from: usize) {
     let rows = rows();
     assert!(rows.len() > 30, "{}", rows.len());
     for row in rows.iter().skip(from).step_by(2) {
-        // Fewer operations than a measurement has: what is checked is that each is done.
-        let workload = with_ops(row, (row.ops / 32).max(1)).unwrap();
+        // Fewer operations than a measurement has: what is checked is that each is done. Two
+        // threads share them evenly.
+        let workload = with_ops(row, (row.ops / 64 * 2).max(1)).unwrap();
         let done = answer(&workload);
         let deviations = workload.deviations(&done.signature);
         assert!(deviations.is_empty(), "{}: {deviations:?}", workload.row);
