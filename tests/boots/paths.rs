@@ -57,7 +57,7 @@ fn check(out: &Path, most_per_mille: [u64; 2]) {
     assert_eq!(called(";do_syscall_64;x64_sys_call;__do_sys_getppid"), 500, "{calls:?}");
     assert_eq!(called(";__do_sys_getppid"), 500);
     let fork = profile_of(out, "base", ROWS[2]);
-    check_entries(&fork);
+    check_entries(&fork, most_per_mille[0]);
     let forks: u64 = fork
         .paths
         .iter()
@@ -119,8 +119,9 @@ fn each_function_has_what_was_counted_for_it_and_its_calls() {
     }
 }
 
-/// Page faults are below where they enter the kernel, and no interrupt calls what a process does.
-fn check_entries(profile: &Profile) {
+/// Page faults are below where they enter the kernel, and an interrupt calls at most so many of a
+/// thousand instructions of a process: of several vCPUs one is now and then taken for another.
+fn check_entries(profile: &Profile, most_per_mille: u64) {
     let all_stacks = stacks(profile);
     let of_process = all_stacks.iter().filter(|(context, _, _)| *context == Context::Process);
     let of_process: Vec<&str> = of_process.map(|(_, stack, _)| stack.as_str()).collect();
@@ -131,7 +132,15 @@ fn check_entries(profile: &Profile) {
     let is_below_interrupt =
         |stack: &&&str| stack.starts_with("asm_sysvec_") && stack.contains(';');
     let below: Vec<_> = of_process.iter().filter(is_below_interrupt).collect();
-    assert!(below.is_empty(), "{below:?}");
+    let executed = |is_counted: &dyn Fn(&str) -> bool| -> u64 {
+        let paths = profile.paths.iter().zip(&all_stacks);
+        let counted = paths
+            .filter(|(path, (_, stack, _))| path.context == Context::Process && is_counted(stack));
+        counted.map(|(path, _)| path.counts.executed()).sum()
+    };
+    let astray = executed(&|stack| is_below_interrupt(&&stack));
+    assert!(astray * 1000 <= most_per_mille * executed(&|_| true), "{below:?}");
+    assert!(most_per_mille > 0 || below.is_empty(), "{below:?}");
 }
 
 /// There error_entry jumps to sync_regs instead of calling it.
@@ -141,7 +150,7 @@ fn a_newer_kernel_enters_by_other_code() {
     let out = dir.path().join("out");
     let kernel = ["--kernel", "debian:6.12-cloud-amd64", "--same", "--layouts", "1"];
     run(ktax().arg("compare").args(kernel).args(["-w", ROWS[2], "--out"]).arg(&out)).exits(0);
-    check_entries(&profile_of(&out, "base", ROWS[2]));
+    check_entries(&profile_of(&out, "base", ROWS[2]), 0);
 }
 
 #[test]
