@@ -4,7 +4,7 @@ mod grid;
 
 pub use grid::{Page, plain_table, published_table};
 
-use crate::formats::text::grid::{Grid, draw, indented, omitted};
+use crate::formats::text::grid::{draw, grid, grid_width, indented, omitted};
 use crate::formats::{Format, TextOptions, joined_by_line};
 use crate::view::{
     Column, FailureReason, Functions, Legend, Line, MetricChange, Note, Section, SideLine, Table,
@@ -149,11 +149,11 @@ fn functions_section(carried: &Functions, page: &Page) -> String {
         let cells = |line: &[String; 4]| {
             line.iter().take(2 + shown).map(|cell| page.escape(cell)).collect()
         };
-        Grid::new(lines.iter().map(cells), vec![true])
+        grid(lines.iter().map(cells), &[true])
     };
-    let fits = |shown: &usize| with(*shown).width() <= inner.width;
+    let fits = |shown: &usize| grid_width(&with(*shown)) <= inner.width;
     let shown = (0..=2).rev().find(fits).unwrap_or(0);
-    let mut table = with(shown).finish(&inner, 1);
+    let mut table = inner.print(with(shown), 1);
     if shown < 2 {
         let gone = ["base → change", other][shown..].join(", ");
         table += &inner.paragraph(&omitted(&gone, &inner));

@@ -1,8 +1,10 @@
 //! Paragraphs and tables of a given width: which columns fit, where names break, what is left out.
+//! comfy-table wraps, aligns and pads, once for each table.
 
 use std::ops::Range;
 
-use unicode_segmentation::UnicodeSegmentation;
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, ColumnConstraint, Width};
 use unicode_width::UnicodeWidthStr;
 
 use crate::formats::TextOptions;
@@ -58,12 +60,33 @@ impl Page {
     /// Writes columns, the last of which wraps. Tables may be as wide as the terminal, but longer
     /// lines of words are hard to read.
     pub fn columns<T: AsRef<str>>(&self, rows: &[impl AsRef<[T]>]) -> String {
-        let row = |row: &[T]| row.iter().map(|cell| self.escape(cell.as_ref()).into()).collect();
-        let grid = Grid {
-            rows: rows.iter().map(|cells| row(cells.as_ref())).collect(),
-            right: Vec::new(),
-        };
-        grid.finish(&self.wide(self.width.min(PROSE)), grid.widths().len().saturating_sub(1))
+        let cells = |row: &[T]| row.iter().map(|cell| self.escape(cell.as_ref())).collect();
+        let mut grid = grid(rows.iter().map(|row| cells(row.as_ref())), &[]);
+        let last = grid.column_count().saturating_sub(1);
+        self.wide(self.width.min(PROSE)).print(grid, last)
+    }
+
+    /// Prints a table in which only one column gives way, and that one as far as it must.
+    pub fn print(&self, mut grid: comfy_table::Table, elastic: usize) -> String {
+        let mut widths: Vec<usize> =
+            grid.column_max_content_widths().into_iter().map(usize::from).collect();
+        // Numbers are never that wide; names from outside may be.
+        let others = widths.iter_mut().enumerate().filter(|(index, _)| *index != elastic);
+        let fixed: usize = others
+            .map(|(_, width)| {
+                *width = (*width).min(self.width / 2);
+                *width + GAP
+            })
+            .sum();
+        if let Some(width) = widths.get_mut(elastic) {
+            *width = (*width).min(self.width.saturating_sub(fixed).max(10));
+        }
+        for (column, width) in grid.column_iter_mut().zip(widths) {
+            let width = u16::try_from(width + GAP).unwrap_or(u16::MAX);
+            column.set_padding((0, GAP as u16));
+            column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(width)));
+        }
+        grid.trim_fmt() + "\n"
     }
 
     /// Draws a table below its heads.
@@ -71,21 +94,19 @@ impl Page {
         &self,
         heads: &[&str],
         rows: &[Vec<String>],
-        right: Vec<bool>,
+        right: &[bool],
         elastic: usize,
     ) -> String {
         let lines = heads.iter().map(|name| name.lines().count()).max().unwrap_or(1);
         let header = heads.iter().map(|head| self.own(head)).collect();
         let row = |row: &Vec<String>| row.iter().map(|cell| self.escape(cell)).collect();
-        let grid = Grid::new([header].into_iter().chain(rows.iter().map(row)), right);
-        self.ruled(&grid.finish(self, elastic), lines)
+        let grid = grid([header].into_iter().chain(rows.iter().map(row)), right);
+        self.ruled(&self.print(grid, elastic), lines)
     }
 
     /// Draws a line below the header of a printed table.
     fn ruled(&self, text: &str, header_lines: usize) -> String {
-        // A colour has as many characters, two of them escapes, that take no column.
-        let coloured = |line: &str| line.matches('\x1b').count() / 2 * "\x1b[31m\x1b[0m".len();
-        let width = |line: &str| line.chars().count() - coloured(line);
+        let width = |line: &str| line.chars().filter(|c| *c != MARK).count();
         let widest = text.lines().map(width).max().unwrap_or(0);
         let mut lines: Vec<&str> = text.lines().collect();
         let rule = self.own("─").repeat(widest);
@@ -105,95 +126,20 @@ pub fn omitted(what: &str, page: &Page) -> String {
     format!("Omitted to fit {} columns: {what}; --json has all.", page.width)
 }
 
-/// Cell that is ready to be printed.
-#[derive(Debug, Clone, Default)]
-struct GridCell {
-    /// May have several lines.
-    text: String,
-    /// Word that the text begins with, and the number of its colour.
-    colour: Option<(&'static str, u8)>,
+/// Table of rows, to be printed. Columns are aligned to the right where `right` says so.
+pub fn grid(rows: impl Iterator<Item = Vec<String>>, right: &[bool]) -> comfy_table::Table {
+    let mut grid = comfy_table::Table::new();
+    grid.load_preset(NOTHING).add_rows(rows);
+    for (column, _) in grid.column_iter_mut().zip(right).filter(|(_, is_right)| **is_right) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    grid
 }
 
-impl From<String> for GridCell {
-    fn from(text: String) -> GridCell {
-        GridCell { text, colour: None }
-    }
-}
-
-/// Rows of cells that stand in columns.
-pub struct Grid {
-    rows: Vec<Vec<GridCell>>,
-    /// Whether each column is aligned to the right; those behind the last are not.
-    right: Vec<bool>,
-}
-
-impl Grid {
-    pub fn new(rows: impl Iterator<Item = Vec<String>>, right: Vec<bool>) -> Grid {
-        let row = |cells: Vec<String>| cells.into_iter().map(GridCell::from).collect();
-        Grid { rows: rows.map(row).collect(), right }
-    }
-
-    /// Widths of the columns in which nothing wraps, each of one at least.
-    fn widths(&self) -> Vec<usize> {
-        let mut widths = Vec::new();
-        for row in &self.rows {
-            widths.resize(row.len().max(widths.len()), 1);
-            let cells = row.iter().map(|cell| natural_width(&cell.text));
-            widths.iter_mut().zip(cells).for_each(|(most, width)| *most = width.max(*most));
-        }
-        widths
-    }
-
-    /// Width of the whole in which nothing wraps.
-    pub fn width(&self) -> usize {
-        self.widths().iter().map(|width| width + GAP).sum::<usize>().saturating_sub(GAP)
-    }
-
-    /// Prints the rows so that only one column gives way, and that one as far as it must.
-    pub fn finish(&self, page: &Page, elastic: usize) -> String {
-        // Numbers are never that wide; names from outside may be.
-        let mut widths = self.widths();
-        let others = widths.iter_mut().enumerate().filter(|(index, _)| *index != elastic);
-        let fixed: usize = others
-            .map(|(_, width)| {
-                *width = (*width).min(page.width / 2);
-                *width + GAP
-            })
-            .sum();
-        if let Some(width) = widths.get_mut(elastic) {
-            *width = (*width).min(page.width.saturating_sub(fixed).max(10));
-        }
-        let mut text = String::new();
-        for row in &self.rows {
-            self.print_row(row, &widths, &mut text);
-        }
-        if text.is_empty() { "\n".to_owned() } else { text }
-    }
-
-    fn print_row(&self, row: &[GridCell], widths: &[usize], text: &mut String) {
-        let cells = row.iter().zip(widths);
-        let cells: Vec<Vec<String>> =
-            cells.map(|(cell, width)| wrapped(&cell.text, *width)).collect();
-        let height = cells.iter().map(Vec::len).max().unwrap_or(0);
-        for number in 0..height {
-            let mut printed = String::new();
-            for (index, (lines, width)) in cells.iter().zip(widths).enumerate() {
-                let line = lines.get(number).map_or("", String::as_str);
-                let free = width.saturating_sub(line.width());
-                let is_right = self.right.get(index).copied().unwrap_or(false);
-                printed.extend(std::iter::repeat_n(' ', if is_right { free } else { 0 }));
-                match row[index].colour.filter(|(word, _)| line.starts_with(word)) {
-                    Some((word, code)) => {
-                        printed += &format!("\x1b[{code}m{word}\x1b[0m{}", &line[word.len()..]);
-                    }
-                    None => printed += line,
-                }
-                printed.extend(std::iter::repeat_n(' ', if is_right { GAP } else { free + GAP }));
-            }
-            *text += printed.trim_end();
-            text.push('\n');
-        }
-    }
+/// Width of a table in which nothing wraps.
+pub fn grid_width(grid: &comfy_table::Table) -> usize {
+    let widths = grid.column_max_content_widths().into_iter();
+    widths.map(|width| usize::from(width) + GAP).sum::<usize>().saturating_sub(GAP)
 }
 
 /// Width of the widest line.
@@ -202,60 +148,6 @@ fn natural_width(text: &str) -> usize {
         return text.len();
     }
     text.split('\n').map(UnicodeWidthStr::width).max().unwrap_or(0)
-}
-
-/// Columns at the end of a line in which nothing begins.
-const MIN_FREE: usize = 2;
-
-/// Breaks the lines of a text at spaces, and words that are wider than the column.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    text.split('\n').flat_map(|line| wrapped_line(line, width.max(1))).collect()
-}
-
-fn wrapped_line(line: &str, width: usize) -> Vec<String> {
-    if line.width() <= width {
-        return vec![line.to_owned()];
-    }
-    let mut lines = Vec::new();
-    let mut current = String::new();
-    let mut words: Vec<&str> = line.split(' ').rev().collect();
-    while let Some(word) = words.pop() {
-        let blank = usize::from(!current.is_empty());
-        let used = current.width() + blank;
-        if used + word.width() <= width {
-            current.extend([&" "[..blank], word]);
-            if current.width() > width.saturating_sub(MIN_FREE) {
-                lines.push(std::mem::take(&mut current));
-            }
-        } else if word.width() <= width || (blank > 0 && width.saturating_sub(used) <= MIN_FREE) {
-            words.push(word);
-            lines.push(std::mem::take(&mut current));
-        } else {
-            let (head, tail) = split_word(word, width.saturating_sub(used), blank == 0);
-            words.push(tail);
-            current.extend([&" "[..blank], head]);
-            lines.push(std::mem::take(&mut current));
-        }
-    }
-    if !current.is_empty() {
-        lines.push(current);
-    }
-    lines
-}
-
-/// Splits a word that is wider than its column; an empty line takes a character however wide.
-fn split_word(word: &str, room: usize, is_empty_line: bool) -> (&str, &str) {
-    let mut used = 0;
-    let fits = |(_, part): &(usize, &str)| {
-        used += part.width();
-        used <= room
-    };
-    let end = word.grapheme_indices(true).take_while(fits).last();
-    let end = end.map_or(0, |(start, part)| start + part.len());
-    match (end, is_empty_line) {
-        (0, true) => word.split_at(word.chars().next().map_or(0, char::len_utf8)),
-        _ => word.split_at(end),
-    }
 }
 
 /// Position at which a row's name is broken; the parameters follow below.
@@ -436,21 +328,22 @@ impl<'a> Fitting<'a> {
     fn print(&self, shown: &[usize], names: Break, page: &Page) -> String {
         let (grid, header_lines) = self.grid(shown, names);
         let wraps = shown.iter().position(|column| *column == self.table.wraps).unwrap_or(0);
-        let text = grid.finish(page, wraps);
-        if header_lines > 0 { page.ruled(&text, header_lines) } else { text }
+        let text = page.print(grid, wraps);
+        let text = if header_lines > 0 { page.ruled(&text, header_lines) } else { text };
+        if page.colour { coloured(text) } else { text }
     }
 
     /// The shown cells, and the number of lines of the header.
-    fn grid(&self, shown: &[usize], names: Break) -> (Grid, usize) {
+    fn grid(&self, shown: &[usize], names: Break) -> (comfy_table::Table, usize) {
         let heads = shown.iter().map(|column| self.heads[*column].as_str());
         let height = heads.clone().map(|head| head.split('\n').count()).max().unwrap_or(0);
         // A head of one line is at the bottom.
         let at_bottom = |head: &str| match height > 1 && !head.contains('\n') {
-            true => format!("\n{head}").into(),
-            false => head.to_owned().into(),
+            true => format!("\n{head}"),
+            false => head.to_owned(),
         };
         let has_header = heads.clone().any(|head| !head.is_empty());
-        let header = has_header.then(|| heads.map(at_bottom).collect::<Vec<GridCell>>());
+        let header = has_header.then(|| heads.map(at_bottom).collect::<Vec<String>>());
         let named = self.named(shown);
         let lines = self.table.lines.iter().zip(&self.cells).map(|(line, texts)| {
             let cell = |(place, column): (usize, &usize)| {
@@ -458,32 +351,49 @@ impl<'a> Fitting<'a> {
                 let margin = if line.is_part && Some(place) == named { MARGIN } else { "" };
                 let text = format!("{margin}{text}");
                 let verdict = line.cells.get(*column).and_then(|cell| cell.verdict);
-                let colour = verdict.filter(|_| self.page.colour).and_then(colour);
-                match self.table.columns[*column].kind {
-                    Kind::Row => names.apply(&text).into(),
-                    _ => GridCell { text, colour },
+                match (self.table.columns[*column].kind, verdict) {
+                    (Kind::Row, _) => names.apply(&text),
+                    (_, Some(verdict)) if self.page.colour => marked(text, verdict),
+                    _ => text,
                 }
             };
             shown.iter().enumerate().map(cell).collect()
         });
         let is_number = |column: &usize| self.table.columns[*column].kind == Kind::Number;
-        let right = shown.iter().map(is_number).collect();
-        let rows = header.into_iter().chain(lines).collect();
-        (Grid { rows, right }, if has_header { height } else { 0 })
+        let right: Vec<bool> = shown.iter().map(is_number).collect();
+        let rows = header.into_iter().chain(lines);
+        (grid(rows, &right), if has_header { height } else { 0 })
     }
 }
 
-/// Word of a verdict that has a colour, and the number of that.
-fn colour(verdict: Verdict) -> Option<(&'static str, u8)> {
-    let code = match verdict {
-        Verdict::Slower => 31,
-        Verdict::Faster => 32,
-        Verdict::NoDetectedChange | Verdict::BelowThreshold | Verdict::OneSide => return None,
-        Verdict::TooFewBoots | Verdict::Inconclusive | Verdict::DifferentWork | Verdict::Failed => {
-            33
-        }
+/// Stands before and after a verdict that a cell begins with. It has no width: comfy-table would
+/// count the escapes of a colour as columns. Text from outside has none, because it is escaped.
+const MARK: char = '\u{2060}';
+
+/// Verdicts that have a colour, and its number.
+const COLOURS: [(Verdict, u8); 6] = [
+    (Verdict::Slower, 31),
+    (Verdict::Faster, 32),
+    (Verdict::TooFewBoots, 33),
+    (Verdict::Inconclusive, 33),
+    (Verdict::DifferentWork, 33),
+    (Verdict::Failed, 33),
+];
+
+fn marked(text: String, verdict: Verdict) -> String {
+    match text.strip_prefix(verdict.text()) {
+        Some(rest) => format!("{MARK}{}{MARK}{rest}", verdict.text()),
+        None => text,
+    }
+}
+
+/// Colours the marked verdicts that are not broken into lines.
+fn coloured(printed: String) -> String {
+    let colour = |printed: String, (verdict, code): (Verdict, u8)| {
+        let word = verdict.text();
+        printed.replace(&format!("{MARK}{word}{MARK}"), &format!("\x1b[{code}m{word}\x1b[0m"))
     };
-    Some((verdict.text(), code))
+    COLOURS.into_iter().fold(printed, colour).replace(MARK, "")
 }
 
 /// Width below which a last column cannot be read, so that others give way before.
@@ -512,8 +422,8 @@ pub fn plain_table(
     let is_number =
         |cell: &String| !cell.is_empty() && cell.bytes().all(|b| b.is_ascii_digit() || b == b' ');
     let is_right = |column| rows.iter().all(|row| row.get(column).is_some_and(is_number));
-    let right = (0..heads.len()).map(is_right).collect();
-    let text = page.headed(&heads, &rows, right, heads.len().saturating_sub(1));
+    let right: Vec<bool> = (0..heads.len()).map(is_right).collect();
+    let text = page.headed(&heads, &rows, &right, heads.len().saturating_sub(1));
     let left_out = given.into_iter().map(|column| header[column].to_owned()).collect();
     let note = Drawn { text: String::new(), left_out }.note(&page);
     text + &note
@@ -541,6 +451,6 @@ pub fn published_table(
     options: TextOptions,
 ) -> String {
     let elastic = if numbers.start == 0 { header.len() - 1 } else { 0 };
-    let right = (0..header.len()).map(|column| numbers.contains(&column)).collect();
-    Page::new(options).headed(header, &rows, right, elastic)
+    let right: Vec<bool> = (0..header.len()).map(|column| numbers.contains(&column)).collect();
+    Page::new(options).headed(header, &rows, &right, elastic)
 }
