@@ -34,8 +34,8 @@ impl Report for Bisection {
     fn records(&self) -> Records {
         let places: Vec<usize> = (0..=self.elements.len()).collect();
         let element = |place: usize| self.elements.get(place.checked_sub(1)?);
-        let carries = |one: &Carrier, place| (one.after + 1..=one.at).contains(&place);
-        let carrier = |place| self.found.iter().flatten().find(|one| carries(one, place));
+        let carries = |carrier: &Carrier, place| (carrier.after + 1..=carrier.at).contains(&place);
+        let carrier = |place| self.found.iter().flatten().find(|carrier| carries(carrier, place));
         let mut fields = Fields::new(&places);
         fields.add("point", |place| place);
         fields.add("element", |place| element(place).map(|element| &element.name));
@@ -222,7 +222,6 @@ fn skipped_elements(bisection: &Bisection) -> Vec<String> {
 /// Number of digits of a commit's id that are shown.
 const ID_LENGTH: usize = 12;
 
-/// Returns the shown name of an element.
 fn element_name(bisection: &Bisection, element: &Element) -> String {
     match bisection.chain {
         Chain::Commits => element.name.chars().take(ID_LENGTH).collect(),
@@ -240,8 +239,9 @@ pub fn elements(chain: Chain, count: usize) -> String {
 /// Names a place of the chain while it is measured: `4 of 16, 1a2b3c4d5e6f sys: a subject`.
 pub fn place(bisection: &Bisection, place: usize) -> String {
     let element = place.checked_sub(1).and_then(|index| bisection.elements.get(index));
-    let shown = element
-        .map_or(String::new(), |one| format!("{} {}", element_name(bisection, one), one.title));
+    let shown = element.map_or(String::new(), |element| {
+        format!("{} {}", element_name(bisection, element), element.title)
+    });
     escape(format!("{place} of {}, {shown}", bisection.elements.len()).trim_end())
 }
 
@@ -259,7 +259,6 @@ impl NothingToSearch {
         NothingToSearch { comparison, between }
     }
 
-    /// Returns the comparison of base and change.
     pub fn comparison(&self) -> &Comparison {
         &self.comparison
     }

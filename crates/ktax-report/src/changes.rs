@@ -88,7 +88,6 @@ pub fn more_or_less(effect: &Effect) -> &'static str {
     }
 }
 
-/// Returns the Effects beside the headline that are changes.
 fn changed(
     rows: &[Row],
     is_wanted: impl Fn(&Metric) -> bool,

@@ -83,7 +83,6 @@ const SEVERAL_CPUS_MEANING: &str = "insn: makespan per operation, in instruction
                                     several CPUs need for it if each instruction takes the same \
                                     time; counted exactly.";
 
-/// Legend of the numbers.
 fn legend(comparison: &Comparison, counts: &CountsComparison) -> Legend {
     let is_by_rep = |row| verdict::is_by_rep(row) && row.verdict.is_change();
     let rep = comparison.rows.iter().any(is_by_rep).then_some(words::BY_REP);
@@ -110,7 +109,6 @@ pub fn records(comparison: &Comparison) -> Records {
     })
 }
 
-/// Describes both sides.
 pub fn sides(counts: &CountsComparison) -> Vec<SideLine> {
     let line = |side: Side| SideLine {
         side: side.name(),

@@ -49,7 +49,6 @@ impl Report for ExitTables<'_> {
         }
     }
 
-    /// Writes one line for each reason of each table.
     fn records(&self) -> Records {
         let mut records = Records::new(COLUMNS.map(|(name, _)| name));
         for table in self.0 {

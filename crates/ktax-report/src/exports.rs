@@ -59,7 +59,6 @@ impl Export {
     }
 }
 
-/// Returns the sides that were asked for.
 fn sides(side: Option<Side>) -> Vec<Side> {
     side.map_or(Side::BOTH.to_vec(), |side| vec![side])
 }
@@ -119,7 +118,6 @@ impl Counted {
     }
 }
 
-/// Count of a function.
 type CountOf = fn(&Own) -> &Sides<u64>;
 
 /// Names of time that is no instruction. No symbol has such a name.
@@ -442,7 +440,7 @@ fn profile(paths: &RowPaths, side: Option<Side>) -> Profile {
         Some(_) => name.to_owned(),
         None => format!("{}-{name}", named_side.name()),
     };
-    // Of both sides show the change.
+    // With both sides the change is shown.
     let shown = counted.sides.last().map_or_else(String::new, |last| kind(kinds[0], last));
     let default_sample_type = strings.place(&shown);
     let names =

@@ -112,24 +112,25 @@ fn csv_text_cell(value: &Value) -> String {
 
 /// Joins records into one table; a line is empty where its report has no such column.
 fn joined(all: impl Iterator<Item = Records>) -> Records {
-    let mut one = Records::default();
+    let mut records = Records::default();
     for Records { header, lines } in all {
-        let new: Vec<&String> = header.iter().filter(|name| !one.header.contains(name)).collect();
+        let new: Vec<&String> =
+            header.iter().filter(|name| !records.header.contains(name)).collect();
         let new: Vec<String> = new.into_iter().cloned().collect();
-        one.header.extend(new);
-        let place = |name: &String| one.header.iter().position(|own| own == name);
+        records.header.extend(new);
+        let place = |name: &String| records.header.iter().position(|known| known == name);
         let places: Vec<Option<usize>> = header.iter().map(place).collect();
         for values in lines {
-            let mut line = vec![Value::Nothing; one.header.len()];
+            let mut line = vec![Value::Nothing; records.header.len()];
             for (place, value) in places.iter().zip(values) {
                 line[place.expect("the header has all of them")] = value;
             }
-            one.lines.push(line);
+            records.lines.push(line);
         }
     }
-    let columns = one.header.len();
-    one.lines.iter_mut().for_each(|line| line.resize(columns, Value::Nothing));
-    one
+    let columns = records.header.len();
+    records.lines.iter_mut().for_each(|line| line.resize(columns, Value::Nothing));
+    records
 }
 
 /// JSON: everything, for programs. It is the result as kept on disk, safe to print on a terminal;
@@ -138,11 +139,12 @@ pub const JSON: Format = Format {
     name: "json",
     file: None,
     write: |documents, _| {
-        if let [one] = documents {
-            return to_json(&one.saved());
+        if let [document] = documents {
+            return to_json(&document.saved());
         }
-        let all = documents.iter().map(|one| Ok(to_json(&one.saved())?.trim_end().to_owned()));
-        Ok(format!("[\n{}\n]\n", all.collect::<Result<Vec<String>>>()?.join(",\n")))
+        let texts =
+            documents.iter().map(|document| Ok(to_json(&document.saved())?.trim_end().to_owned()));
+        Ok(format!("[\n{}\n]\n", texts.collect::<Result<Vec<String>>>()?.join(",\n")))
     },
 };
 

@@ -129,7 +129,7 @@ fn beside_kernel(guest: &GuestSide, shows: SideParts) -> String {
     parts.join(", ")
 }
 
-/// Says how it was measured: `exact · QEMU 7.2.22 · KVM of 6.1.0-56-cloud-amd64 · 5 layouts`.
+/// Describes the measurement: `exact · QEMU 7.2.22 · KVM of 6.1.0-56-cloud-amd64 · 5 layouts`.
 pub fn how(plan: &GuestsPlan) -> String {
     let beside = plan.host_subject.beside_kernel();
     let kernel = format!(": KVM of {} {beside}", plan.host_kernel.name());

@@ -241,8 +241,8 @@ pub fn answer(line: &HistoryLine) -> String {
 
 /// Function and delta of each that carries a step: `do_statx 8 fput -1`.
 fn functions_text(point: &HistoryPoint) -> String {
-    let one = |carried: &StepFunction| format!("{} {}", carried.function, carried.delta);
-    point.functions.iter().map(one).collect::<Vec<_>>().join(" ")
+    let described = |carried: &StepFunction| format!("{} {}", carried.function, carried.delta);
+    point.functions.iter().map(described).collect::<Vec<_>>().join(" ")
 }
 
 #[derive(Clone, Copy)]
@@ -300,10 +300,10 @@ impl<'a> CostStep<'a> {
 
     /// Names the functions that carry most, at most `most` of them: `do_statx +8.00, fput -1.00`.
     pub fn carried_by(&self, most: usize) -> String {
-        let one = |carried: &StepFunction| {
+        let described = |carried: &StepFunction| {
             format!("{} {}", carried.function, number::delta(carried.delta))
         };
-        let all: Vec<String> = self.point.functions.iter().take(most).map(one).collect();
+        let all: Vec<String> = self.point.functions.iter().take(most).map(described).collect();
         all.join(", ")
     }
 
@@ -370,7 +370,6 @@ pub fn short<'a>(line: &HistoryLine, kernel: &'a str) -> &'a str {
     without.filter(|_| !flavour.is_empty()).unwrap_or(kernel)
 }
 
-/// Picture of the cost of a row over kernels.
 pub fn levels_picture(history: &History, lines: &[HistoryLine]) -> Section {
     let mut kernels: Vec<(usize, String)> = lines
         .iter()
@@ -476,18 +475,18 @@ pub fn overview(history: &History) -> Table {
     let at_head = if has_series { "largest step\nin a series" } else { "largest step\nat" };
     let percent = |step: Option<CostStep<'_>>| step.map(|step| number::percent(step.percent));
     let mut columns = Columns::new(&lines);
-    columns.row("workload", |one| &one.line.row);
-    columns.words("of", |one| &one.line.lineage).only_if(common_lineage(history).is_none());
+    columns.row("workload", |row| &row.line.row);
+    columns.words("of", |row| &row.line.lineage).only_if(common_lineage(history).is_none());
     columns.name(at_head, OverviewLine::largest_at);
-    columns.number("step\n%", |one| percent(one.within));
-    columns.number("MDE\n%", |one| one.detectable.map(number::limit));
-    let carried = columns.name("carried most by", |one| one.shown().map(|step| step.carried_by(1)));
+    columns.number("step\n%", |row| percent(row.within));
+    columns.number("MDE\n%", |row| row.detectable.map(number::limit));
+    let carried = columns.name("carried most by", |row| row.shown().map(|step| step.carried_by(1)));
     carried.away(4).only_if(has_functions);
-    columns.number("between\nseries %", |one| percent(one.between)).only_if(has_series);
-    columns.number("steps", |one| one.steps).away(2).extra();
-    columns.name("cost over kernels", |one| sparkline(one.line)).away(1).extra();
+    columns.number("between\nseries %", |row| percent(row.between)).only_if(has_series);
+    columns.number("steps", |row| row.steps).away(2).extra();
+    columns.name("cost over kernels", |row| sparkline(row.line)).away(1).extra();
     let from_to_head = format!("first → last\n{}", words::unit(&history.metric));
-    columns.number(&from_to_head, |one| from_to(one.line)).away(0).extra();
+    columns.number(&from_to_head, |row| from_to(row.line)).away(0).extra();
     columns.verdict(OverviewLine::verdict).away(3);
     let mut table = columns.table();
     let leads =

@@ -173,7 +173,8 @@ fn cycles_meaning(estimate: &Estimate, sections: &[Section]) -> String {
         "{CYCLES} beyond those of the base, in percent of them: estimated for {cpu} (machine \
          {machine}), not measured; no verdict rests on it"
     );
-    let has = |is_marked: fn(&str) -> bool| sections.iter().any(|one| has_cell(one, is_marked));
+    let has =
+        |is_marked: fn(&str) -> bool| sections.iter().any(|section| has_cell(section, is_marked));
     if has(|text| text.starts_with(tables::AT_LEAST)) {
         text += "; ≥ where costly instructions that were not timed there come on top";
     }
@@ -236,8 +237,9 @@ impl<'a> RecordLine<'a> {
     /// Value of an interaction beyond the sum, if that is more than noise.
     pub fn interaction(&self, metric: &str) -> Option<f64> {
         let mut changes = self.row.interactions.iter().filter(|_| self.is_together);
-        let found = changes.find(|one| one.metric == metric && one.beyond.verdict.is_change());
-        found.map(|one| one.beyond.delta)
+        let found =
+            changes.find(|change| change.metric == metric && change.beyond.verdict.is_change());
+        found.map(|change| change.beyond.delta)
     }
 }
 
@@ -263,13 +265,18 @@ fn counts_records(lines: &[RecordLine<'_>]) -> Records {
     fields.add("costly", |line| {
         line.costs.map(|costs| deltas_text(costs.costly.iter().map(|(kind, by)| (kind.name(), by))))
     });
-    fields.add("machine", |line| estimate(line).map(|one| one.machine.as_str()));
-    fields.add("cycles_min", |line| estimate(line).map(|one| one.delta[0]));
-    fields.add("cycles_max", |line| estimate(line).map(|one| one.delta[1]));
-    fields.add("cycles_percent_min", |line| estimate(line).and_then(|one| Some(one.percent?[0])));
-    fields.add("cycles_percent_max", |line| estimate(line).and_then(|one| Some(one.percent?[1])));
+    fields.add("machine", |line| estimate(line).map(|estimate| estimate.machine.as_str()));
+    fields.add("cycles_min", |line| estimate(line).map(|estimate| estimate.delta[0]));
+    fields.add("cycles_max", |line| estimate(line).map(|estimate| estimate.delta[1]));
+    fields.add("cycles_percent_min", |line| {
+        estimate(line).and_then(|estimate| Some(estimate.percent?[0]))
+    });
+    fields.add("cycles_percent_max", |line| {
+        estimate(line).and_then(|estimate| Some(estimate.percent?[1]))
+    });
     fields.add("not_timed", |line| {
-        estimate(line).map(|one| deltas_text(one.left_out.iter().map(|(kind, by)| (&**kind, by))))
+        estimate(line)
+            .map(|estimate| deltas_text(estimate.left_out.iter().map(|(kind, by)| (&**kind, by))))
     });
     fields.add("interaction", |line| line.interaction(METRICS[0].name));
     fields.add("rep_interaction", |line| line.interaction(verdict::REP));
@@ -452,7 +459,6 @@ fn who_is_slower(ledger: &LedgerTable, slower: usize, all: usize) -> String {
     }
 }
 
-/// Tells whether a verdict was possible, and there is one.
 fn is_judged(entry: &LedgerEntry) -> bool {
     let has_limit = |costs: &LedgerCosts| costs.all.detectable.is_some();
     entry.verdict.is_answer() && entry.costs.as_ref().is_some_and(has_limit)
@@ -481,10 +487,12 @@ fn together(ledger: &LedgerTable) -> Option<String> {
             }
             _ => "No change was detected with all together.".to_owned(),
         };
-    let has_sum =
-        |row: &&LedgerRow| row.interactions.iter().any(|one| one.beyond.detectable.is_some());
-    let is_more =
-        |row: &&LedgerRow| row.interactions.iter().any(|one| one.beyond.verdict.is_change());
+    let has_sum = |row: &&LedgerRow| {
+        row.interactions.iter().any(|interaction| interaction.beyond.detectable.is_some())
+    };
+    let is_more = |row: &&LedgerRow| {
+        row.interactions.iter().any(|interaction| interaction.beyond.verdict.is_change())
+    };
     let judged = ledger.rows.iter().filter(has_sum).count();
     let adds_up = match (ledger.rows.iter().filter(is_more).count(), judged) {
         (_, 0) => String::new(),

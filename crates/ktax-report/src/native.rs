@@ -41,8 +41,9 @@ impl Report for NativeTable {
             lines.iter().map(|(row, _)| row.failure.as_ref().map(ToString::to_string)).collect();
         let lines: Vec<(Measured<'_>, &Option<String>)> =
             lines.into_iter().zip(&failures).collect();
-        let column = |((_, one), _): (Measured<'_>, _)| one.map(|(column, _)| column.clone());
-        let cell = |((_, one), _): (Measured<'_>, _)| one.map(|(_, cell)| cell.clone());
+        let column =
+            |((_, measured), _): (Measured<'_>, _)| measured.map(|(column, _)| column.clone());
+        let cell = |((_, measured), _): (Measured<'_>, _)| measured.map(|(_, cell)| cell.clone());
         let mut fields = Fields::new(&lines);
         fields.add("row", |((row, _), _)| &row.workload.row);
         fields.add("column", |line| column(line).map(|column| column.name));
@@ -52,7 +53,9 @@ impl Report for NativeTable {
         fields.add("max", |line| cell(line).map(|cell| cell.most));
         fields.add("samples", |line| cell(line).map(|cell| cell.samples.len()));
         fields.add("failure", |(_, failure)| failure.as_ref());
-        fields.add_all("sample", |((_, one), _)| one.map_or(&[], |(_, cell)| &cell.samples));
+        fields.add_all("sample", |((_, measured), _)| {
+            measured.map_or(&[], |(_, cell)| &cell.samples)
+        });
         fields.records()
     }
 
@@ -160,9 +163,7 @@ fn failures(table: &NativeTable) -> Section {
 /// Table of counters, with or without all values below it.
 #[derive(Debug, Clone, Copy)]
 pub struct StatPage<'a> {
-    /// Table of counters.
     pub table: &'a StatTable,
-    /// Whether all values are shown.
     pub values: bool,
 }
 
@@ -198,7 +199,8 @@ impl Report for StatTable {
         fields.add("side", |(_, side, values)| values.map(|_| side));
         fields.add("mean", |(.., values)| values.map(|values| values.mean));
         fields.add("median", |(.., values)| values.map(|values| values.median));
-        fields.add("spread_percent", |(.., values)| values.and_then(|one| one.spread_percent));
+        fields
+            .add("spread_percent", |(.., values)| values.and_then(|values| values.spread_percent));
         fields.add("median_low", |line| interval(line).map(|interval| interval.low));
         fields.add("median_high", |line| interval(line).map(|interval| interval.high));
         fields.add("counted_percent", |(.., values)| values.map(|values| values.counted_percent));
@@ -429,7 +431,6 @@ fn all_values(table: &StatTable) -> Vec<String> {
     table.rows.iter().flat_map(row_values).collect()
 }
 
-/// Legend of the columns.
 fn legend(table: &StatTable) -> Legend {
     let interval = table.rows.iter().find_map(|row| row.repeats.first()?.interval);
     let spread = ("spread %", "how far the largest value is above the smallest".to_owned());

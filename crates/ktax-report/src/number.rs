@@ -34,7 +34,7 @@ pub fn percent(value: Option<f64>) -> String {
 }
 
 /// Formats a range in percent: `+1.02…1.09`, `-12.9…-12.7`; one number where both ends read alike.
-/// Of two signs `+` the first is enough, and above 10 % one decimal is: the column stays narrow.
+/// Only the first of two `+` is printed, and one decimal above 10 %, to keep the column narrow.
 pub fn percent_range(least: Option<f64>, most: Option<f64>) -> String {
     let end = |value: Option<f64>| match value {
         Some(value) if (10.0..1000.0).contains(&value.abs()) => format!("{value:+.1}"),

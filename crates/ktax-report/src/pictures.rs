@@ -249,7 +249,6 @@ pub fn row_flame(row: &Row, effect: &Effect) -> Option<Flame> {
 #[derive(Debug, Clone, Copy)]
 pub struct PathScale {
     pub by: CountKind,
-    /// Operations in the Region.
     pub ops: u64,
     /// Spread over the layouts, per operation.
     pub spread: f64,
@@ -355,7 +354,6 @@ struct Room {
     room: u64,
 }
 
-/// Returns the larger count of the two sides.
 fn wider_side(own: &[Sides<u64>]) -> Vec<u64> {
     own.iter().map(|own| own.base.max(own.change)).collect()
 }

@@ -45,7 +45,7 @@ impl Explained {
     /// Picks the row of that name; `None` where the comparison has none.
     pub fn new(comparison: &Comparison, row: &str) -> Option<Explained> {
         let mut alone = comparison.clone();
-        alone.rows.retain(|one| one.row == row);
+        alone.rows.retain(|other| other.row == row);
         // Results over several rows together do not belong to one of them.
         match &mut alone.method {
             ComparisonMethod::Counts(counts) => counts.growth.clear(),
@@ -55,7 +55,6 @@ impl Explained {
         (!alone.rows.is_empty()).then_some(Explained { comparison: alone, paths: None })
     }
 
-    /// Adds the call paths of its profiles.
     pub fn with_paths(self, paths: Option<RowPaths>) -> Explained {
         Explained { paths, ..self }
     }

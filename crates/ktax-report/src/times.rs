@@ -54,7 +54,6 @@ pub fn view(comparison: &Comparison, times: &TimesComparison) -> View {
     }
 }
 
-/// Legend of the columns.
 fn legend(comparison: &Comparison, rows: &[TimedRow<'_>]) -> Legend {
     let threshold = comparison.threshold_percent;
     let family = |headline| rows.iter().filter(|(row, _)| row.headline == headline).count();
@@ -89,7 +88,6 @@ fn legend(comparison: &Comparison, rows: &[TimedRow<'_>]) -> Legend {
     ])
 }
 
-/// Describes both sides.
 fn sides(times: &TimesComparison) -> Vec<SideLine> {
     let line = |side: Side| SideLine {
         side: side.name(),

@@ -39,12 +39,10 @@ pub fn decided_cell(verdict: Verdict, decided_by: &str, rep: Option<Verdict>) ->
     }
 }
 
-/// Tells whether REP iterations decided.
 pub fn is_by_rep(row: &Row) -> bool {
     is_by(row, REP)
 }
 
-/// Tells whether this Metric decided.
 pub fn is_by(row: &Row, metric: &str) -> bool {
     row.counts().is_some_and(|counts| counts.decided_by == metric)
 }

@@ -27,7 +27,6 @@ pub trait Report {
     /// Lines for programs that read tables.
     fn records(&self) -> Records;
 
-    /// Copies the result.
     fn result(&self) -> SavedResult;
 
     /// The result as it is kept on disk, with its answer in a sentence.
@@ -411,15 +410,15 @@ impl Functions {
 
     /// `Call paths that carry most: vfs_open → security_file_open +215.00 (30 %)`, or empty.
     pub fn paths_sentence(&self) -> String {
-        let one = |line: &PathLine| {
+        let described = |line: &PathLine| {
             let (delta, share) = (number::delta(line.delta), number::whole(line.share_percent));
             let why = line.lacking.map(|feature| format!(", as the CPU lacks {feature}"));
             format!("{} {delta} ({share} %{})", line.path, why.unwrap_or_default())
         };
-        let all: Vec<String> = self.paths.iter().map(one).collect();
-        match all.is_empty() {
+        let texts: Vec<String> = self.paths.iter().map(described).collect();
+        match texts.is_empty() {
             true => String::new(),
-            false => format!("Call paths that carry most: {}", all.join(", ")),
+            false => format!("Call paths that carry most: {}", texts.join(", ")),
         }
     }
 
@@ -652,7 +651,7 @@ mod tests {
         assert_eq!(telling_count(&[]), 0);
         assert_eq!(telling_count(&[[0.0, 0.0]]), 1);
         assert_eq!(telling_count(&[[-120.0, 0.0], [45.0, 0.0], [-0.003, 0.0], [0.003, 0.0]]), 2);
-        // What else changed much is no noise.
+        // A line is no noise if its other count changed much.
         assert_eq!(telling_count(&[[-120.0, 0.0], [0.0, 4096.0], [0.003, 1.0]]), 2);
         // A single function is shown, however small it is.
         assert_eq!(telling_count(&[[0.003, 0.0]]), 1);

@@ -36,8 +36,8 @@ pub fn machine(key: &Key, layouts: usize) -> String {
 
 /// Lists Metrics by how much they changed: `+2.00 cr3-write, +1.00 verw`.
 pub fn deltas(deltas: &BTreeMap<String, f64>) -> String {
-    let one = |(name, delta): (&String, &f64)| format!("{} {name}", number::delta(*delta));
-    deltas.iter().map(one).collect::<Vec<_>>().join(", ")
+    let described = |(name, delta): (&String, &f64)| format!("{} {name}", number::delta(*delta));
+    deltas.iter().map(described).collect::<Vec<_>>().join(", ")
 }
 
 /// Names the quantum: `quantum 500`, or the two defaults where none was asked for.

@@ -37,7 +37,7 @@ struct CpuTimes<'a> {
     process: u64,
     wait: u64,
     idle: u64,
-    /// What else was executed, and the uneven ends of slices: results of older releases have none.
+    /// Other instructions, and the uneven ends of slices; `None` in results of older releases.
     other: Option<u64>,
     uneven: Option<u64>,
 }
@@ -105,7 +105,7 @@ struct Member<'a> {
     makespan: &'a Effect,
     /// Operations of each CPU in a million instructions, on each side.
     rate: [f64; 2],
-    /// That of the row with the fewest CPUs.
+    /// Rate of the row with the fewest CPUs.
     first: [f64; 2],
 }
 
@@ -527,7 +527,8 @@ fn taker(functions: &[String]) -> &str {
 
 /// Returns the lock that this function is known to take.
 fn lock_taken_by(taker: &str) -> Option<&'static str> {
-    let takes = |(_, functions): &&(&str, &str)| functions.split(' ').any(|one| one == taker);
+    let takes =
+        |(_, functions): &&(&str, &str)| functions.split(' ').any(|function| function == taker);
     LOCKS.iter().find(takes).map(|(lock, _)| *lock)
 }
 

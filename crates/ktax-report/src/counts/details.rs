@@ -46,7 +46,6 @@ const FUNCTIONS_OF_LARGE: usize = 3;
 /// Number of rows, those that changed most, that have a picture of their call paths.
 const FLAMES: usize = 8;
 
-/// Details of these rows, in their order.
 pub fn details(comparison: &Comparison, rows: &[&Row]) -> Section {
     let with_flames = if is_large(comparison) { BTreeSet::new() } else { rows_with_flames(rows) };
     let rows = rows.iter().enumerate();
@@ -227,7 +226,7 @@ fn bridge(row: &Row, effect: &Effect, most: usize) -> Option<Bridge> {
     let by = CountKind::from_effect(effect);
     let Sides { base, change } = effect.counts()?;
     let [base, change] = [base, change].map(i128::from);
-    let carried: i128 = effect.functions.iter().map(|one| carried_count(one, by)).sum();
+    let carried: i128 = effect.functions.iter().map(|function| carried_count(function, by)).sum();
     if effect.functions.is_empty() || base + carried != change {
         return None;
     }
@@ -273,21 +272,24 @@ struct BarPart {
 
 /// Returns the largest functions, and all others as one.
 fn bar_parts(effect: &Effect, by: CountKind, row: &Row, most: usize) -> Vec<BarPart> {
-    let beside = |one: &FunctionDelta| by.other().delta(one, row);
-    let part = |one: &FunctionDelta| BarPart {
-        name: one.function.clone(),
-        kind: bar_kind(one, by),
-        carries: carried_count(one, by),
-        from_to: from_to(one, by, row.ops),
-        other: beside(one),
+    let beside = |function: &FunctionDelta| by.other().delta(function, row);
+    let part = |function: &FunctionDelta| BarPart {
+        name: function.function.clone(),
+        kind: bar_kind(function, by),
+        carries: carried_count(function, by),
+        from_to: from_to(function, by, row.ops),
+        other: beside(function),
     };
-    let deltas = effect.functions.iter().map(|one| [carried_count(one, by) as f64, beside(one)]);
+    let deltas = effect
+        .functions
+        .iter()
+        .map(|function| [carried_count(function, by) as f64, beside(function)]);
     let telling = telling_count(&deltas.collect::<Vec<_>>());
     let (shown, others) = effect.functions.split_at(most.min(telling));
     let rest = (!others.is_empty()).then(|| BarPart {
         name: format!("… {}", counted(others.len(), "more function")),
         kind: BarKind::Both,
-        carries: others.iter().map(|one| carried_count(one, by)).sum(),
+        carries: others.iter().map(|function| carried_count(function, by)).sum(),
         from_to: String::new(),
         other: others.iter().map(beside).sum(),
     });
@@ -308,7 +310,6 @@ fn bar_kind(function: &FunctionDelta, by: CountKind) -> BarKind {
     }
 }
 
-/// Sections of the functions that carry the difference of each changed row.
 pub fn functions(rows: &[Row]) -> impl Iterator<Item = Section> {
     let changed = rows.iter().filter_map(|row| Some((row, carrying(row)?)));
     changed.map(|(row, effect)| Section::Functions(row_functions(row, effect)))
@@ -390,7 +391,7 @@ pub fn overall(rows: &[Row]) -> Section {
             continue;
         }
         *counts.entry(by).or_default() += 1;
-        // What a missing CPU feature explains says nothing of the kernels; a warning names it.
+        // A missing CPU feature says nothing about the kernels; a warning names it.
         if !missing_features(row, effect).is_empty() {
             continue;
         }
@@ -452,11 +453,11 @@ pub fn kind_functions(row: &Row) -> Section {
 }
 
 fn functions_text(effect: &Effect, ops: u64) -> String {
-    let one = |function: &FunctionDelta| {
+    let described = |function: &FunctionDelta| {
         let counts = counts_from_to(kind_counts(function)?, ops);
         Some(format!("{} {counts}{}", function.function, registers_text(&function.msrs, ops)))
     };
-    shortened(effect.functions.iter().filter_map(one).collect(), MOST_FUNCTIONS)
+    shortened(effect.functions.iter().filter_map(described).collect(), MOST_FUNCTIONS)
 }
 
 /// Joins the first ones, and says how many more there are.

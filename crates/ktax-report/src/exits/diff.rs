@@ -181,8 +181,8 @@ fn reason_pairs<'a>(
         let time = base.1.zip(change.1).map_or(0.0, |(base, change)| difference([base, change]));
         (time, difference([base.0, change.0]))
     };
-    let by_move = |one: &ReasonPair<'_>, other: &ReasonPair<'_>| {
-        let ((time, count), (other_time, other_count)) = (moved(one), moved(other));
+    let by_move = |pair: &ReasonPair<'_>, other: &ReasonPair<'_>| {
+        let ((time, count), (other_time, other_count)) = (moved(pair), moved(other));
         other_time.total_cmp(&time).then(other_count.total_cmp(&count))
     };
     rows.sort_by(by_move);

@@ -98,7 +98,7 @@ pub fn parts_table(rows: &[&ExitRow], table: &ExitTable) -> Table {
         Line::new([name.to_owned()].into_iter().chain(columns.map(us)))
     };
     let all = rows.iter().map(|row| part_columns(row)).fold([0u64; PARTS], |mut all, more| {
-        all.iter_mut().zip(more).for_each(|(sum, one)| *sum = sum.saturating_add(one));
+        all.iter_mut().zip(more).for_each(|(sum, part)| *sum = sum.saturating_add(part));
         all
     });
     let lines = rows.iter().map(|row| line(&row.reason, part_columns(row)));

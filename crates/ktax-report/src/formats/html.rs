@@ -53,7 +53,7 @@ fn write_page(documents: &[Document<'_>]) -> Result<String> {
                 (marks())
                 (tools())
                 main {
-                    @for one in sweep(documents) { (section(&one, Spot::in_article(0))) }
+                    @for part in sweep(documents) { (section(&part, Spot::in_article(0))) }
                     @for (index, document) in documents.iter().enumerate() {
                         (article(document.view(), index + 1))
                     }
@@ -126,11 +126,11 @@ fn article(view: &View, number: usize) -> Markup {
                     @if !view.measured_by.is_empty() { " · " (t(&view.measured_by)) }
                 } }
             }
-            @for one in view.sections.iter().filter(is_shown) { (section(one, spot)) }
+            @for part in view.sections.iter().filter(is_shown) { (section(part, spot)) }
             @if !view.warnings.is_empty() {
                 (spot.heading("Warnings"))
-                ul { @for one in &view.warnings {
-                    li { (t(&one.fact)) " → " (t(&one.next_step)) }
+                ul { @for warning in &view.warnings {
+                    li { (t(&warning.fact)) " → " (t(&warning.next_step)) }
                 } }
             }
             (legend_part(&view.shown_legend(), spot))

@@ -132,7 +132,6 @@ fn paragraphs(sentences: &[String], page: &Page) -> String {
     sentences.iter().map(|sentence| page.paragraph(sentence)).collect()
 }
 
-/// Writes a paragraph behind a dash.
 fn bullet(text: &str, page: &Page) -> String {
     let text = indented(&page.narrower(INDENT).paragraph(&page.escape(text)), INDENT);
     format!("-{}", text.get(1..).unwrap_or_default())
@@ -182,7 +181,6 @@ fn reason_lines(reason: &FailureReason, page: &Page) -> String {
     .concat()
 }
 
-/// Writes facts to know, each with what to do.
 fn warnings(warnings: &[Warning], page: &Page) -> String {
     let lines = warnings.iter().flat_map(|Warning { fact, next_step }| {
         [["warning:", fact].map(str::to_owned), [String::new(), format!("→ {next_step}")]]

@@ -194,7 +194,10 @@ impl<'a, L: Copy> Columns<'a, L> {
             self.table.columns.pop();
             self.table.lines.iter_mut().for_each(|line| drop(line.cells.pop()));
             self.table.extra.retain(|column| *column != last);
-            self.table.gives_way.iter_mut().for_each(|group| group.retain(|one| *one != last));
+            self.table
+                .gives_way
+                .iter_mut()
+                .for_each(|group| group.retain(|column| *column != last));
         }
     }
 
@@ -218,7 +221,6 @@ impl Line {
         Line { cells: cells.into_iter().map(Into::into).collect(), ..Line::default() }
     }
 
-    /// Appends a last cell.
     pub fn and(mut self, last: Cell) -> Line {
         self.cells.push(last);
         self
@@ -232,7 +234,6 @@ impl Table {
         Table { columns: columns.into_iter().map(column).collect(), ..Table::default() }
     }
 
-    /// Sets the lines.
     pub fn with(self, lines: impl IntoIterator<Item = Line>) -> Table {
         Table { lines: lines.into_iter().collect(), ..self }
     }

@@ -17,7 +17,7 @@ const FUNCTIONS: usize = 20;
 pub fn section(part: &Section, spot: Spot) -> Markup {
     html! {
         @match part {
-            Section::Sentences(sentences) => @for one in sentences { p { (t(one)) } },
+            Section::Sentences(sentences) => @for sentence in sentences { p { (t(sentence)) } },
             Section::Table { title, table: lines, notes } => {
                 (table(title.trim_end_matches(':'), lines, spot))
                 @for note in notes { p.note { (t(note)) } }
@@ -32,7 +32,7 @@ pub fn section(part: &Section, spot: Spot) -> Markup {
             },
             Section::Reasons { title, reasons } => {
                 p { (t(title)) }
-                ul { @for one in reasons { li { (reason_item(one)) } } }
+                ul { @for reason in reasons { li { (reason_item(reason)) } } }
             },
             Section::Items { title, items } => {
                 p { (t(title)) }
@@ -55,13 +55,12 @@ pub fn section(part: &Section, spot: Spot) -> Markup {
             Section::Rows { rows, how } => (row_details(rows, how, spot)),
             Section::Folded { summary, sections } => details.again {
                 summary { (t(summary)) }
-                @for one in sections { (section(one, spot)) }
+                @for part in sections { (section(part, spot)) }
             },
         }
     }
 }
 
-/// Renders a command line, quoted for a shell.
 pub fn command(words: &[String]) -> Markup {
     html! { pre { (t(&shell_line(words))) } }
 }
@@ -110,8 +109,8 @@ fn row_details(rows: &[RowDetail], how: &str, spot: Spot) -> Markup {
                         span.v.(verdict_class(verdict)) { (t(&row.verdict.text)) }
                     }
                 }
-                @for one in row.sections.iter().filter(|one| !one.is_empty()) {
-                    (section(one, spot.inner()))
+                @for part in row.sections.iter().filter(|part| !part.is_empty()) {
+                    (section(part, spot.inner()))
                 }
                 @if !row.again.is_empty() {
                     p { "To measure this row again:" }
@@ -138,7 +137,7 @@ fn table(title: &str, table: &Table, spot: Spot) -> Markup {
                         (head_cell(column, gives_way.contains(&index)))
                     } } }
                 }
-                tbody { @for one in &table.lines { (table_line(one, table, &gives_way, spot)) } }
+                tbody { @for line in &table.lines { (table_line(line, table, &gives_way, spot)) } }
             }
         }
     }

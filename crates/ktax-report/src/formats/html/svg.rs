@@ -82,7 +82,6 @@ pub fn pixels(value: f64) -> String {
 
 /// Frame with two axes.
 pub struct Plot {
-    /// Axis across.
     pub x: Axis,
     pub y: Axis,
     /// Height of the frame, pixels.
@@ -100,7 +99,6 @@ impl Plot {
         ABOVE + self.height - self.y.position(y) / 100.0 * self.height
     }
 
-    /// Renders a line from one point to another.
     pub fn line(&self, class: &str, from: (f64, f64), to: (f64, f64)) -> Markup {
         let ((x1, y1), (x2, y2)) = (self.point(from.0, from.1), self.point(to.0, to.1));
         html! { line.(class) x1=(x1) y1=(y1) x2=(x2) y2=(y2) {} }

@@ -89,7 +89,6 @@ impl Page {
         grid.trim_fmt() + "\n"
     }
 
-    /// Draws a table below its heads.
     fn headed(
         &self,
         heads: &[&str],
@@ -115,13 +114,12 @@ impl Page {
     }
 }
 
-/// Moves every line to the right.
 pub fn indented(text: &str, by: usize) -> String {
     let margin = " ".repeat(by);
     text.lines().map(|line| format!("{margin}{line}\n")).collect()
 }
 
-/// Says what a page of this width leaves out.
+/// Sentence about what a page of this width leaves out.
 pub fn omitted(what: &str, page: &Page) -> String {
     format!("Omitted to fit {} columns: {what}; --json has all.", page.width)
 }
@@ -225,7 +223,7 @@ pub fn draw(table: &Table, page: &Page) -> Drawn {
     let mut gone = table.gives_way[..given].concat();
     gone.sort_unstable();
     gone.retain(|column| !table.extra.contains(column));
-    Drawn { text, left_out: gone.iter().map(|one| table.columns[*one].head_line()).collect() }
+    Drawn { text, left_out: gone.iter().map(|column| table.columns[*column].head_line()).collect() }
 }
 
 /// Table with what each of its columns needs.
@@ -284,8 +282,8 @@ impl<'a> Fitting<'a> {
 
     fn width(&self, shown: &[usize], names: Break) -> usize {
         let named = self.named(shown);
-        let width = |(place, column): (usize, &usize)| {
-            self.widths[*column][names as usize][usize::from(Some(place) == named)] + GAP
+        let width = |(position, column): (usize, &usize)| {
+            self.widths[*column][names as usize][usize::from(Some(position) == named)] + GAP
         };
         shown.iter().enumerate().map(width).sum::<usize>().saturating_sub(GAP)
     }
@@ -346,9 +344,9 @@ impl<'a> Fitting<'a> {
         let header = has_header.then(|| heads.map(at_bottom).collect::<Vec<String>>());
         let named = self.named(shown);
         let lines = self.table.lines.iter().zip(&self.cells).map(|(line, texts)| {
-            let cell = |(place, column): (usize, &usize)| {
+            let cell = |(position, column): (usize, &usize)| {
                 let text = texts.get(*column).map_or("", String::as_str);
-                let margin = if line.is_part && Some(place) == named { MARGIN } else { "" };
+                let margin = if line.is_part && Some(position) == named { MARGIN } else { "" };
                 let text = format!("{margin}{text}");
                 let verdict = line.cells.get(*column).and_then(|cell| cell.verdict);
                 match (self.table.columns[*column].kind, verdict) {

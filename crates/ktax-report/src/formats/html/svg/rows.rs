@@ -30,8 +30,8 @@ pub fn forest(title: &str, forest: &Forest, spot: Spot) -> Markup {
                 th.l { "verdict" }
             } }
             tbody {
-                @for (index, one) in forest.lines.iter().enumerate() {
-                    (forest_row(one, &axis, forest.threshold_percent, spot.id(index), has_carried))
+                @for (index, line) in forest.lines.iter().enumerate() {
+                    (forest_row(line, &axis, forest.threshold_percent, spot.id(index), has_carried))
                 }
             }
         }
