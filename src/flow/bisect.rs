@@ -210,7 +210,7 @@ fn options_between(
     let Sides { base, change } = &experiment.asked.subjects;
     let (base, change) = (built_config(base, session)?, built_config(change, session)?);
     store.write_config(0, &base)?;
-    Ok(kernel::options_between(&base, &change)?)
+    kernel::options_between(&base, &change)
 }
 
 fn tree_of(subject: &Subject) -> &Path {
@@ -235,7 +235,7 @@ fn likely_commits(
     let telling =
         functions.filter(|function| is_telling(function.delta) || is_telling(function.rep_delta));
     let names: Vec<&str> = telling.map(|function| function.function.as_str()).collect();
-    Ok(kernel::that_touch(tree_of(base), elements, &names)?)
+    kernel::that_touch(tree_of(base), elements, &names)
 }
 
 fn new_bisection(

@@ -196,7 +196,7 @@ fn write_directory(
     for (name, plan) in timed {
         AnyRunDir::create(&dir.timed(&name), plan)?;
     }
-    Ok(dir.begin()?)
+    dir.begin()
 }
 
 /// First names of rows, and the number of the others.
@@ -248,12 +248,15 @@ fn row_failures(
     Ok(found)
 }
 
+/// Names of rows, and why each failed.
+type FailedRows = Vec<(String, String)>;
+
 /// Rows of a unit that are not measured, in a campaign and its copies: the names of those that are
 /// missing, and the names and reasons of those that failed on any machine.
 fn unmeasured(
     dirs: &[CampaignDir],
     unit: &CampaignUnit,
-) -> Result<(Vec<String>, Vec<(String, String)>), Error> {
+) -> Result<(Vec<String>, FailedRows), Error> {
     let dir = &dirs[0];
     let rows = match dir.kernel(unit.subject)? {
         Some(kernel) => missing_rows(dir, unit, &kernel),

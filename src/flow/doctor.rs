@@ -410,7 +410,7 @@ pub fn newer_qemu(dir: &Path) -> Result<Qemu, Error> {
         check_empty(&dir)?;
         unpack_qemu(&dir).inspect_err(|_| drop(fs::remove_dir_all(&dir)))?;
     }
-    Ok(Qemu::find(Some(&program))?)
+    Qemu::find(Some(&program))
 }
 
 fn check_empty(dir: &Path) -> Result<(), Error> {

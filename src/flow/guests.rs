@@ -140,7 +140,7 @@ fn x86_engine(plan: &GuestsPlan, qemu: Qemu, session: &Session<'_>) -> Result<X8
         };
         Ok(Guest { image: session.image(kernel, subject)?, subject: side.subject.clone() })
     };
-    Ok(X86Guests::new(X86Setup {
+    X86Guests::new(X86Setup {
         ktax: THIS_PROGRAM.into(),
         qemu,
         host: x86_host(plan, session)?,
@@ -150,7 +150,7 @@ fn x86_engine(plan: &GuestsPlan, qemu: Qemu, session: &Session<'_>) -> Result<X8
         limits: session.limits.clone(),
         cancel: session.cancel.clone(),
         cache: session.cache.clone(),
-    })?)
+    })
 }
 
 impl Session<'_> {
@@ -186,7 +186,7 @@ fn board_engine(
     let side = |side: &GuestSide| board_side(plan, side, session);
     let base = side(&plan.base)?;
     let change = plan.change.as_ref().map(side).transpose()?.unwrap_or_else(|| base.clone());
-    Ok(BoardGuests::new(BoardSetup {
+    BoardGuests::new(BoardSetup {
         board,
         qemu,
         sides: [base, change],
@@ -194,7 +194,7 @@ fn board_engine(
         limits: session.limits.clone(),
         cancel: session.cancel.clone(),
         cache: session.cache.clone(),
-    })?)
+    })
 }
 
 /// Host of a Side: its own, or the one of both.

@@ -279,7 +279,7 @@ pub fn prepare_sweep(
     let plans = points.iter().map(|(_, experiment)| plan(experiment, session));
     let plans = plans.collect::<Result<Vec<_>, _>>()?;
     let dirs = paths.iter().zip(plans).map(|(path, plan)| AnyRunDir::create(path, plan));
-    Ok(dirs.collect::<Result<Vec<_>, _>>()?)
+    dirs.collect::<Result<Vec<_>, _>>()
 }
 
 /// One line for each run of a sweep that stopped in run number `ended`.

@@ -88,7 +88,7 @@ impl SideContents {
         let cannot_keep = "cannot keep the program in the cache";
         let beside = (bytes.context(cannot_keep, FIX_CACHE)?, disk);
         let most_bytes = most_bytes(self.memory_mib);
-        Ok(program::pack_alone(program, beside, &current_directory(), most_bytes, &session.cache)?)
+        program::pack_alone(program, beside, &current_directory(), most_bytes, &session.cache)
     }
 
     /// Finds the archives of these hashes in the cache, or packs them again.

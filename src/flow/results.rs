@@ -84,10 +84,10 @@ pub fn model(key: ModelKey) -> Result<ModelKey, Error> {
 
 pub(super) fn machine(path: &Path) -> Result<ModelKey, Error> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    Ok(ModelKey::parse(
+    ModelKey::parse(
         &read_named_text(path, "a machine's file, as `ktax calibrate` writes one")?,
         &name,
-    )?)
+    )
 }
 
 /// Text of a file, or of a built-in experiment or ledger. The caller refuses the wrong kind, and

@@ -55,7 +55,7 @@ pub(super) fn plan(
 /// Refuses CPUs, settings and values that this machine does not have.
 fn check_machine(experiment: &Experiment<TimesExperiment>) -> Result<(), Error> {
     cpus::check(&experiment.method.machine)?;
-    Ok(settings_of(experiment).try_for_each(|side| Running::default().check(side))?)
+    settings_of(experiment).try_for_each(|side| Running::default().check(side))
 }
 
 /// Sides that are settings of the running kernel. A kernel that the user boots may have other
@@ -173,7 +173,7 @@ fn open_engine<'a>(
         RunsOn::RunningKernel => Default::default(),
         RunsOn::Guests => (images(plan, session)?, cpus::choose_for_run(dir)?),
     };
-    Ok(open(TimedSetup {
+    open(TimedSetup {
         plan,
         qemu: session.qemu.as_deref(),
         cache: &session.cache,
@@ -185,7 +185,7 @@ fn open_engine<'a>(
         between,
         cancel: session.cancel.clone(),
         note: Box::new(|text| session.observer.note(text)),
-    })?)
+    })
 }
 
 fn images(plan: &TimesPlan, session: &Session<'_>) -> Result<BTreeMap<String, PathBuf>, Error> {

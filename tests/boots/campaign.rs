@@ -46,8 +46,8 @@ impl Made {
         fs::write(self.at("campaign.toml"), text).unwrap();
         let store = self.store.to_str().unwrap();
         let words = ["plan", "campaign.toml", "--out", out, "--store", store];
-        let ran = self.ktax(&[&words, more].concat()).exits(0);
-        ran
+
+        self.ktax(&[&words, more].concat()).exits(0)
     }
 
     fn collect(&self, words: &[&str]) -> Ran {

@@ -93,9 +93,8 @@ fn planted_false_sharing_moves_transfers_and_nothing_else() {
     let qemu = qemu.display().to_string();
     let with = |name: &str, more: &[&str]| {
         let rows = ["-w", near, "-w", far, "--cpus", "2", "--layouts", "1", "--qemu", &qemu];
-        let found =
-            with_status(0, compare(&dir.path().join(name), ["", ""], &[&rows, more].concat()));
-        found
+
+        with_status(0, compare(&dir.path().join(name), ["", ""], &[&rows, more].concat()))
     };
     let modelled = with("modelled", &["--model", "coherence"]);
     let count_of = |found: &Comparison, name: &str, metric: &str| {

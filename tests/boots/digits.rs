@@ -10,11 +10,11 @@ const QEMU: &str = "7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)";
 /// An experiment, one of its rows, and the instructions in process context of the whole region: of
 /// the base and of the change. Most share their boots with pages of the documents.
 const DIGITS: [(&str, &str, [u64; 2]); 5] = [
-    ("lsm", "open-close", [9_738_010, 11_169_001]),
-    ("mitigations", "pipe", [25_616_681, 26_028_605]),
-    ("memcg", "page-fault", [9_813_373, 11_522_678]),
-    ("audit", "getppid", [19_860_017, 29_581_483]),
-    ("init-on-alloc", "fork-exit", [13_237_249, 13_279_859]),
+    ("lsm", "open-close", [9_746_968, 11_169_030]),
+    ("mitigations", "pipe", [25_617_411, 26_028_225]),
+    ("memcg", "page-fault", [9_806_565, 11_515_867]),
+    ("audit", "getppid", [19_861_483, 29_582_949]),
+    ("init-on-alloc", "fork-exit", [13_133_958, 13_176_551]),
 ];
 
 #[test]

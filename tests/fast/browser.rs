@@ -54,8 +54,8 @@ fn chromium(dir: &Path, options: &[&str], page: &Path) -> Ran {
     command.args(["--host-resolver-rules=MAP * ~NOTFOUND", "--disable-background-networking"]);
     command.args(["--enable-logging=stderr", "--virtual-time-budget=3000"]);
     command.arg(profile).args(options).arg(format!("file://{}", page.display()));
-    let ran = run(&mut command).exits(0);
-    ran
+
+    run(&mut command).exits(0)
 }
 
 fn write(dir: &TempDir, html: &str) -> PathBuf {

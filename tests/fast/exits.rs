@@ -48,8 +48,7 @@ fn file(dir: &Path, table: &str) -> String {
 }
 
 fn exits(args: &[&str]) -> Ran {
-    let ran = run(ktax().arg("exits").args(args)).exits(0);
-    ran
+    run(ktax().arg("exits").args(args)).exits(0)
 }
 
 #[test]

@@ -12,8 +12,7 @@ use crate::answers::row_comes_out_again;
 use crate::common::{Need, Ran, files_below, ktax, printed, require, run, scratch};
 
 fn exits(arguments: &[&str]) -> Ran {
-    let ran = run(ktax().arg("exits").args(arguments)).exits(0);
-    ran
+    run(ktax().arg("exits").args(arguments)).exits(0)
 }
 
 fn count(table: &ExitTable, reason: &str) -> u64 {

@@ -82,7 +82,7 @@ impl Qemu {
         }
         let near = nearest(model, models);
         let near = near.map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default();
-        let program = shell_path(&self.program.display().to_string());
+        let program = shell_path(self.program.display().to_string());
         Err(Error::user(format!(
             "--cpu (machine.cpu) is {name:?}, and QEMU has no such CPU model{near}"
         ))

@@ -15,7 +15,7 @@ pub enum ModelKey {
     /// `coherence`, or a machine that is built in.
     Name(String),
     /// Sizes of a machine, and its Calibration if it was calibrated.
-    Machine(Box<MachineModel>, Option<Calibration>),
+    Machine(Box<MachineModel>, Option<Box<Calibration>>),
 }
 
 impl From<String> for ModelKey {
@@ -28,14 +28,14 @@ impl ModelKey {
     /// Parses the text of a machine's file; `name` is that of the file.
     pub fn parse(text: &str, name: &str) -> Result<ModelKey, Error> {
         let (machine, calibration) = parse_machine(text, name)?;
-        Ok(ModelKey::Machine(Box::new(machine), calibration))
+        Ok(ModelKey::Machine(Box::new(machine), calibration.map(Box::new)))
     }
 
     /// Calibration, if its file has one.
     pub fn calibration(&self) -> Option<Calibration> {
         match self {
             ModelKey::Name(_) => None,
-            ModelKey::Machine(_, calibration) => calibration.clone(),
+            ModelKey::Machine(_, calibration) => calibration.as_deref().cloned(),
         }
     }
 

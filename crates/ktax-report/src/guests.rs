@@ -162,8 +162,10 @@ fn metric_unit(metric: &str) -> &'static str {
     }
 }
 
+type RowValue = fn(&Row) -> Value;
+
 /// Columns before the times by layout.
-const RECORD_COLUMNS: [(&str, fn(&Row) -> Value); 9] = [
+const RECORD_COLUMNS: [(&str, RowValue); 9] = [
     ("workload", |row| (&row.row).into()),
     ("operation", |row| (&row.operation).into()),
     ("ops", |row| row.ops.into()),

@@ -37,7 +37,7 @@ impl RowArgs {
         if names.len() == self.workloads.len() {
             file.hooks = None;
         }
-        Ok(file.choose_programs(&names)?)
+        file.choose_programs(&names)
     }
 
     fn programs(&self) -> Vec<&str> {

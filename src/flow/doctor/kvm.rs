@@ -270,7 +270,7 @@ mod tests {
             ),
         ] {
             let found = describe(&seen);
-            let text = found.as_ref().map_or_else(|(text, _)| text, |text| text);
+            let text = found.as_ref().unwrap_or_else(|(text, _)| text);
             assert!(text.ends_with(ending), "{text}");
             assert_eq!(found.as_ref().is_err_and(|(_, fix)| !fix.is_empty()), has_fix, "{text}");
         }

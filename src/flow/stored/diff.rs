@@ -189,7 +189,7 @@ pub(in crate::flow) fn compare(
 ) -> Result<Comparison, Error> {
     let plan = stored_plan(&rows, threshold_percent).ok_or(StoredError::Empty)?;
     let place = store.root().display().to_string();
-    Ok(analyse::counts(&StoredRuns { plan, rows, place })?)
+    analyse::counts(&StoredRuns { plan, rows, place })
 }
 
 /// The Plan by which these rows would be measured together; `None` without a row.

@@ -103,7 +103,7 @@ impl Stored {
     /// Points of the wanted rows.
     fn points(&self, order: &HistoryOrder) -> Result<Vec<StoredPoint>, Error> {
         if order.rows.is_empty() {
-            return Ok(self.index.points(None, &order.metric)?);
+            return self.index.points(None, &order.metric);
         }
         let known = self.index.rows()?;
         let mut rows = BTreeSet::new();

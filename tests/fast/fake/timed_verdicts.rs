@@ -275,17 +275,17 @@ fn a_guest_that_does_not_boot_is_not_run_and_its_console_is_kept() {
     let log = root.join("failed.serial.log");
     let panic = || Failure::Panic { message: "no init".into() };
     let scenes = stopped(panic(), b"Kernel panic\x1b[0m\n");
-    let error = drive(&root, &plan(), &scenes).unwrap_err().into();
+    let error = drive(&root, &plan(), &scenes).unwrap_err();
     assert_eq!(Exit::from_error(&error), Exit::NotRun, "{error}");
     assert!(error.to_string().contains(log.to_str().unwrap()), "{error}");
     assert_eq!(fs::read(&log).unwrap(), b"Kernel panic\x1b[0m\n");
     // An empty console is not kept, and not named.
-    let error = drive(&root, &plan(), &stopped(panic(), b"")).unwrap_err().into();
+    let error = drive(&root, &plan(), &stopped(panic(), b"")).unwrap_err();
     assert_eq!(Exit::from_error(&error), Exit::NotRun, "{error}");
     assert!(!error.to_string().contains("serial.log"), "{error}");
     assert!(error.to_string().contains("`ktax doctor`") && !log.exists(), "{error}");
     // A run that goes on has none.
-    let error = block(&root, &plan(), &scenes, Side::Base, "boot".into()).unwrap_err().into();
+    let error = block(&root, &plan(), &scenes, Side::Base, "boot".into()).unwrap_err();
     assert_eq!((Exit::from_error(&error), log.exists()), (Exit::NotRun, true), "{error}");
     compared(&root, &plan(), &scene(calm));
     assert!(!log.exists());
@@ -363,7 +363,7 @@ fn a_row_that_never_ran_is_not_tried_in_every_boot() {
 fn a_setting_that_fails_is_no_guest_that_does_not_run() {
     let dir = scratch();
     let setting = stopped(Failure::Setting { reason: "cannot write thp".into() }, b"");
-    let error = drive(&dir.path().join("run"), &plan(), &setting).unwrap_err().into();
+    let error = drive(&dir.path().join("run"), &plan(), &setting).unwrap_err();
     assert_eq!(Exit::from_error(&error), Exit::Internal, "{error}");
     assert_eq!(error.to_string(), "cannot write thp; then resume the run");
 }
@@ -376,12 +376,12 @@ fn what_is_wrong_on_disk_is_the_same_to_all_commands() {
     let plan_text = fs::read_to_string(root.join("plan.json")).unwrap();
     let other = plan_text.replace("\"seed\": 1", "\"seed\": 2");
     fs::write(root.join("plan.json"), other).unwrap();
-    let error = drive(&root, &plan(), &scene(calm)).unwrap_err().into();
+    let error = drive(&root, &plan(), &scene(calm)).unwrap_err();
     assert_eq!(Exit::from_error(&error), Exit::Usage, "{error}");
     fs::write(root.join("plan.json"), plan_text).unwrap();
     fs::write(root.join("pairs/0002.json"), "{").unwrap();
-    let of_run = drive(&root, &plan(), &scene(calm)).unwrap_err().into();
-    let of_analyse = open_times(&root).unwrap().pairs().unwrap_err().into();
+    let of_run = drive(&root, &plan(), &scene(calm)).unwrap_err();
+    let of_analyse = open_times(&root).unwrap().pairs().unwrap_err();
     for error in [of_run, of_analyse] {
         assert_eq!(Exit::from_error(&error), Exit::Usage, "{error}");
     }

@@ -307,9 +307,7 @@ pub(super) fn waits(
     workload: &Workload,
     pair: &Pair,
 ) -> Result<CountsEvidence> {
-    let profile =
-        |side| -> Result<Profile> { Ok(runs.profile(pair.steps.get(side), &workload.row)?) };
-    let profiles = Sides::try_from_fn(profile)?;
+    let profiles = Sides::try_from_fn(|side| runs.profile(pair.steps.get(side), &workload.row))?;
     let lines = |side| profiles.get(side).lines.as_slice();
     let waits = Sides::from_fn(|side| by_function(lines(side), |counts| counts[Basic::Wait]));
     let executed = Sides::from_fn(|side| {

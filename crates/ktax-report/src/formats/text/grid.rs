@@ -209,7 +209,8 @@ pub fn draw(table: &Table, page: &Page) -> Drawn {
     let all = 0..table.columns.len();
     if table.splits {
         let parts = fitting.parts();
-        let texts: Vec<String> = parts.iter().map(|part| fitting.draw(&[part.clone()]).0).collect();
+        let texts: Vec<String> =
+            parts.iter().map(|part| fitting.draw(std::slice::from_ref(part)).0).collect();
         return Drawn { text: texts.join("\n"), left_out: Vec::new() };
     }
     let groups = 0..=table.gives_way.len();
