@@ -329,8 +329,8 @@ fn mean_text(row: &StatRow) -> Option<String> {
     Some(format!("{name} {mean}{unit}"))
 }
 
-/// Table with a line for each counter; a part belongs to the whole above it. The interval may go: it
-/// is the precision, and the change stays.
+/// Table with a line for each counter; a part belongs to the whole above it. The interval may go:
+/// it is the precision, and the change stays.
 fn counters_table(table: &StatTable) -> Table {
     let rows: Vec<&StatRow> = table.rows.iter().collect();
     let has_interval =

@@ -1,6 +1,6 @@
-//! The content of a page, whatever its format: plain data that says what each part is. A picture says
-//! what is drawn, and how large, but not how it looks; each of its numbers also stands as text, in its
-//! own lines or in a table of the page.
+//! The content of a page, whatever its format: plain data that says what each part is. A picture
+//! says what is drawn, and how large, but not how it looks; each of its numbers also stands as
+//! text, in its own lines or in a table of the page.
 //!
 //! Text is as it came. Each format escapes it in its own way.
 

@@ -468,8 +468,8 @@ const PRIMITIVES: &str = "\
      _atomic_dec_and_raw_lock refcount_dec_and_lock cpu_relax delay_ __delay __switch_to_asm \
      __schedule schedule_ preempt_schedule io_schedule";
 
-/// Locks, each with the functions that take it or wait for it. The functions are measured; the locks
-/// are not, and only well-known functions are here, as they are called in Linux 5.10 to 6.12.
+/// Locks, each with the functions that take it or wait for it. The functions are measured; the
+/// locks are not, and only well-known functions are here, as they are called in Linux 5.10 to 6.12.
 const LOCKS: &[(&str, &str)] = &[
     (
         "files_struct.file_lock",

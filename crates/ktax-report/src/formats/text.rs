@@ -85,7 +85,8 @@ pub fn header(view: &View, page: &Page) -> String {
 const INDENT: usize = 2;
 const FUNCTIONS: usize = 5;
 
-/// Writes a part of a page, ending in a newline. Returns the heads of columns that are left out, too.
+/// Writes a part of a page, ending in a newline. Returns the heads of columns that are left out,
+/// too.
 fn section(part: &Section, page: &Page) -> (String, Vec<String>) {
     let inner = page.narrower(INDENT);
     let below = |title: &str, text: &str| page.paragraph(title) + &indented(text, INDENT);

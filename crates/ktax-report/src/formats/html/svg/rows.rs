@@ -1,5 +1,5 @@
-//! Pictures that are tables, of which each line has a drawing beside its numbers; and the flame graph,
-//! in a page and as a file of its own.
+//! Pictures that are tables, of which each line has a drawing beside its numbers; and the flame
+//! graph, in a page and as a file of its own.
 
 use maud::{Markup, PreEscaped, html};
 
