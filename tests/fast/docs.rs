@@ -101,7 +101,7 @@ fn a_row_of_an_answer_is_on_a_page_as_it_is_below_the_experiment() {
     for mut page in pages() {
         for block in page.blocks().into_iter().filter(|block| block.kind == Kind::Answer) {
             let command = block.commands().remove(0);
-            let expected = format!("$ {command}\n{}", of_answer(&command));
+            let expected = format!("$ {command}\n{}", answer_of_row(&command));
             if std::env::var_os("BLESS").is_some() {
                 page.replace(&block, &expected);
                 page.write();
@@ -114,7 +114,7 @@ fn a_row_of_an_answer_is_on_a_page_as_it_is_below_the_experiment() {
 }
 
 /// The paragraphs about one row in the answer that `ktax compare NAME -w ROW` gave.
-fn of_answer(command: &str) -> String {
+fn answer_of_row(command: &str) -> String {
     let words: Vec<&str> = command.split(' ').collect();
     let (file, row) = (words[2], words[4]);
     let path = root().join("experiments").join(file).with_extension("toml");

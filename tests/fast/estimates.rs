@@ -37,7 +37,7 @@ fn counts(index: usize) -> [f64; 6] {
     std::array::from_fn(|thing| drawn(thing) as f64 * [1000.0, 90.0, 20.0, 3.0, 8.0, 25.0][thing])
 }
 
-fn of_counts(like: &Row, index: usize) -> Row {
+fn counted_row(like: &Row, index: usize) -> Row {
     let mut row = Row { row: format!("made:size={index}"), ..like.clone() };
     let ktax::model::Evidence::Counts(evidence) = &mut row.evidence else { panic!("counts") };
     evidence.effects.retain(|effect| effect.metric != "rep-iterations");
@@ -52,7 +52,7 @@ fn of_counts(like: &Row, index: usize) -> Row {
     row
 }
 
-fn of_times(like: &Row, index: usize) -> NativeRow {
+fn timed_row(like: &Row, index: usize) -> NativeRow {
     let ns: f64 = counts(index).iter().zip(NS).map(|(count, ns)| count * ns).sum();
     let workload = Workload {
         row: format!("made:size={index}"),
@@ -76,7 +76,7 @@ fn of_times(like: &Row, index: usize) -> NativeRow {
 fn write(dir: &Path, rows: usize, release: &str, cpu: &str) {
     let mut comparison = counted();
     let like = comparison.rows.iter().find(|row| row.row == "stat").unwrap().clone();
-    comparison.rows = (0..rows).map(|index| of_counts(&like, index)).collect();
+    comparison.rows = (0..rows).map(|index| counted_row(&like, index)).collect();
     let table = NativeTable {
         workload: "made".to_owned(),
         title: "t".to_owned(),
@@ -86,7 +86,7 @@ fn write(dir: &Path, rows: usize, release: &str, cpu: &str) {
         cpu: cpu.to_owned(),
         cpus: 1,
         columns: Vec::new(),
-        rows: (0..rows).map(|index| of_times(&like, index)).collect(),
+        rows: (0..rows).map(|index| timed_row(&like, index)).collect(),
         growth: Vec::new(),
     };
     let results = [

@@ -23,7 +23,7 @@ fn files(directory: &str) -> Vec<PathBuf> {
 
 #[test]
 fn every_experiment_can_be_planned() {
-    let (mut of_kernels, mut of_guests) = (0, 0);
+    let (mut of_kernels, mut guests_plan) = (0, 0);
     for path in files("experiments") {
         let name = path.display().to_string();
         let file = ExperimentFile::parse(&fs::read_to_string(&path).unwrap(), &name).unwrap();
@@ -41,13 +41,13 @@ fn every_experiment_can_be_planned() {
                 }
             }
             ExperimentMethod::Guests(guests) => {
-                of_guests += 1;
+                guests_plan += 1;
                 assert_guests(&guests, &name);
             }
             ExperimentMethod::Times(times) => panic!("{name}: {times:?}"),
         }
     }
-    assert!(of_kernels >= 14 && of_guests > 0, "{of_kernels} {of_guests}");
+    assert!(of_kernels >= 14 && guests_plan > 0, "{of_kernels} {guests_plan}");
 }
 
 #[test]

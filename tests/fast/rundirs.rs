@@ -15,7 +15,7 @@ use crate::common::{ktax, open_times, run, scratch};
 use crate::fake::{scene, timed};
 
 /// A plan of guests, of kernels that are nowhere.
-pub fn of_guests() -> Plan {
+pub fn guests_plan() -> Plan {
     let text = "title = \"x\"\nhost = \"kvm\"\nworkloads = [\"boot\", \"raw:out=9\", \"getppid\"]\n\
                 base = { kernel = \"x\" }\nchange = { kernel = \"x\", without = [\"kvmclock\"] }\n";
     let experiment = Experiment::parse(text, "x.toml").unwrap();
@@ -32,7 +32,7 @@ pub fn plans() -> [(&'static str, Plan); 3] {
     [
         ("counts", scene::plan(&["pipe"]).with(Into::into)),
         ("times", timed::plan().with(Into::into)),
-        ("guests", of_guests()),
+        ("guests", guests_plan()),
     ]
 }
 
@@ -248,7 +248,7 @@ fn what_a_killed_writer_of_pairs_leaves_behind_goes_away() {
 fn a_plan_of_guests_that_points_outside_itself_is_refused() {
     let dir = scratch();
     let root = dir.path().join("run");
-    AnyRunDir::create(&root, of_guests()).unwrap();
+    AnyRunDir::create(&root, guests_plan()).unwrap();
     let good = read_plan(&root);
     let planted = |change: &dyn Fn(&mut serde_json::Value)| {
         let mut bad = good.clone();
@@ -281,17 +281,17 @@ fn a_plan_of_guests_that_points_outside_itself_is_refused() {
     planted(&|plan| plan["steps"][1]["layout"] = 99.into());
     planted(&|plan| plan["layouts"][0]["padding"] = 4_000_000.into());
     planted(&|plan| plan["key"]["qemu"] = "\u{1b}[31m".into());
-    let Plan { method: PlanMethod::Guests(guests), .. } = of_guests() else { panic!() };
+    let Plan { method: PlanMethod::Guests(guests), .. } = guests_plan() else { panic!() };
     assert!(guests.steps.len() == 10 && guests.rows.len() == 3);
 }
 
 // A base that was measured once is not measured again.
 
-/// Whether a new directory with `plan` has the base's boot of one with `of_guests`.
+/// Whether a new directory with `plan` has the base's boot of one with `guests_plan`.
 fn adopts(plan: Plan) -> bool {
     let dir = scratch();
     let (first, second) = (dir.path().join("first"), dir.path().join("second"));
-    let first = AnyRunDir::create(&first, of_guests()).unwrap();
+    let first = AnyRunDir::create(&first, guests_plan()).unwrap();
     let AnyRunDir::Guests(guests) = &first else { panic!() };
     let steps = guests.plan().method.steps.clone();
     for step in &steps {
@@ -313,7 +313,7 @@ fn adopts(plan: Plan) -> bool {
 #[test]
 fn only_the_same_base_is_adopted_and_nothing_of_the_change() {
     let with = |edit: fn(&mut GuestsPlan)| {
-        let mut plan = of_guests();
+        let mut plan = guests_plan();
         let PlanMethod::Guests(guests) = &mut plan.method else { panic!() };
         edit(guests);
         plan

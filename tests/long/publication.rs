@@ -15,7 +15,7 @@ const MOST_BYTES: u64 = 64 << 20;
 /// A row that takes a second of a run.
 const ROW: &str = "open-close";
 
-fn of_page(text: &str) -> History {
+fn history_of_page(text: &str) -> History {
     printed::history(&results_of_page(text, MOST_BYTES).unwrap().unwrap())
 }
 
@@ -34,7 +34,7 @@ fn the_commands_beside_a_row_print_its_numbers_again() {
     }
     let page = fs::read_to_string(page).unwrap();
     // Counts are of one guest: a later ktax publishes its own.
-    let measured = &of_page(&page).lines[0].measured;
+    let measured = &history_of_page(&page).lines[0].measured;
     let guest = format!("guest {}", &guest_sha256()[..12]);
     let why = format!("the page was measured with {measured}, and this ktax has {guest}");
     if !require(Need::Versions, measured.contains(&guest), why) {
@@ -55,15 +55,15 @@ fn the_commands_beside_a_row_print_its_numbers_again() {
     let of_row = commands.filter(|words| words.ends_with(&format!("-w {ROW}")));
     // A step has its command a second time.
     let of_row: BTreeSet<&str> = of_row.collect();
-    let kernels = points(&of_page(&page)).len();
+    let kernels = points(&history_of_page(&page)).len();
     assert!(of_row.len() >= kernels - 1, "one for each but the first: {of_row:?}");
     for words in of_row {
         let ran = typed(&format!("ktax compare {words}"));
         assert!([0, 3].contains(&ran.status), "{words}: {}", ran.stderr);
     }
     typed(&format!("ktax history {ROW} --html again.html")).exits(0);
-    let again = of_page(&fs::read_to_string(dir.path().join("again.html")).unwrap());
-    let (again, page) = (points(&again), points(&of_page(&page)));
+    let again = history_of_page(&fs::read_to_string(dir.path().join("again.html")).unwrap());
+    let (again, page) = (points(&again), points(&history_of_page(&page)));
     let numbers = |points: &[HistoryPoint]| {
         points.iter().map(|point| (point.package.clone(), point.values.clone())).collect::<Vec<_>>()
     };

@@ -1,7 +1,7 @@
 //! Experiment → Plan: an ordered, seeded, paired list of Boots. A file or flags become an
-//! [`Experiment`], which has one of three [methods](ktax_model::Method). The Plan says everything that a run
-//! will do, and the same Experiment gives the same Plan. Experiments, ledgers, machines and
-//! workloads that ship are part of this crate. Nothing here has a side effect.
+//! [`Experiment`], which has one of three [methods](ktax_model::Method). The Plan says everything
+//! that a run will do, and the same Experiment gives the same Plan. Experiments, ledgers, machines
+//! and workloads that ship are part of this crate. Nothing here has a side effect.
 //!
 //! ```
 //! use ktax_plan::{Experiment, experiments};

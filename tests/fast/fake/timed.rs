@@ -118,7 +118,7 @@ pub fn planned(title: &str, method: TimesExperiment) -> Plan<TimesPlan> {
 }
 
 /// Evidence of a Comparison of times about all rows together.
-pub fn of_times(comparison: &Comparison) -> &TimesComparison {
+pub fn times_evidence(comparison: &Comparison) -> &TimesComparison {
     comparison.times().unwrap()
 }
 
@@ -236,7 +236,7 @@ fn one_boot_of_each_side_is_no_verdict_and_many_by_lot_are() {
     let dir = scratch();
     let sides = [Side::Base, Side::Change].into_iter();
     let first = measured(&dir.path().join("one"), &scene(planted_blocks), sides);
-    assert_eq!((of_times(&first).pairs, first.rows[1].verdict), (1, Verdict::TooFewBoots));
+    assert_eq!((times_evidence(&first).pairs, first.rows[1].verdict), (1, Verdict::TooFewBoots));
     let text = render(&first, MARKDOWN, TextOptions::default()).unwrap();
     assert!(text.contains("Blocks give less certainty"), "{text}");
     let every_row =
@@ -245,7 +245,7 @@ fn one_boot_of_each_side_is_no_verdict_and_many_by_lot_are() {
     assert_eq!(getppid.verdict, Verdict::NoDetectedChange, "{getppid:?}");
     assert_eq!(pipe.verdict, Verdict::Slower, "{pipe:?}");
     // A boot counts once, however much was measured in it, and none after there was enough.
-    let of_all = of_times(&every_row);
+    let of_all = times_evidence(&every_row);
     assert_eq!(pipe.times().unwrap().pairs, of_all.pairs);
     assert!((10..=20).contains(&of_all.pairs) && of_all.controls >= 8, "{every_row:?}");
 }
@@ -259,13 +259,13 @@ fn turns_that_the_lot_did_not_draw_have_no_verdict() {
         1000.0 * noise_of(boot) * if is_change { 1.05 } else { 1.0 }
     };
     let blocks = measured(&dir.path().join("halves"), &scene(step), sides);
-    assert_eq!(of_times(&blocks).pairs, 0, "no neighbours, no pair");
+    assert_eq!(times_evidence(&blocks).pairs, 0, "no neighbours, no pair");
     let turns = turns(&booted()).take(80).collect::<Vec<_>>();
     let swapped = turns.chunks(2).flat_map(|pair| [pair[1], pair[0]]);
     let other = measured(&dir.path().join("other"), &scene(planted_blocks), swapped);
     assert_eq!(other.rows[1].verdict, Verdict::Inconclusive, "{other:?}");
     assert!(other.rows[1].reason.as_ref().unwrap().contains("order"), "{other:?}");
-    assert!(of_times(&other).unfit.as_ref().unwrap().contains("order"));
+    assert!(times_evidence(&other).unfit.as_ref().unwrap().contains("order"));
 }
 
 #[test]
@@ -317,13 +317,15 @@ fn the_noise_of_both_sides_counts() {
         }
         block(&root, &booted(), &scene, side, format!("boot-{number}")).unwrap();
     }
-    assert!(of_times(&compared_in_blocks(&root)).unfit.as_ref().unwrap().contains("hypervisor"));
+    assert!(
+        times_evidence(&compared_in_blocks(&root)).unfit.as_ref().unwrap().contains("hypervisor")
+    );
 }
 
 // Sweeps of a parameter: where the curves of both Sides cross.
 
 /// A row of each number of groups, in this order.
-fn of_groups(groups: &[u64]) -> Plan<TimesPlan> {
+fn plan_of_groups(groups: &[u64]) -> Plan<TimesPlan> {
     let mut experiment = TimesExperiment::new(&engine::host::ENGINE);
     experiment.workloads = vec!["messaging".into()];
     experiment.change.thp = Some("never".into());
@@ -342,8 +344,8 @@ fn a_point_at_exactly_one_is_on_no_side_of_a_crossing() {
         _ => 1000.0,
     };
     let crossings = |name: &str, groups: &[u64]| {
-        let comparison = compared(&dir.path().join(name), &of_groups(groups), &scene(ns));
-        of_times(&comparison).crossings.clone()
+        let comparison = compared(&dir.path().join(name), &plan_of_groups(groups), &scene(ns));
+        times_evidence(&comparison).crossings.clone()
     };
     let through = crossings("through", &[1, 2, 4]);
     assert_eq!(through.iter().map(|crossing| crossing.between).collect::<Vec<_>>(), [(1, 4)]);
@@ -358,7 +360,7 @@ fn a_point_at_exactly_one_is_on_no_side_of_a_crossing() {
 #[test]
 fn rows_without_an_answer_cross_nothing() {
     let dir = scratch();
-    let plan = of_groups(&[1, 4]);
+    let plan = plan_of_groups(&[1, 4]);
     let ns = |row: &str, is_change: bool, _: usize| match (row.ends_with("=1"), is_change) {
         (true, true) => 900.0,
         (false, true) => 1100.0,
@@ -366,11 +368,11 @@ fn rows_without_an_answer_cross_nothing() {
     };
     let mut scene = scene(ns);
     let calm = compared(&dir.path().join("calm"), &plan, &scene);
-    assert_eq!(of_times(&calm).crossings.len(), 1);
+    assert_eq!(times_evidence(&calm).crossings.len(), 1);
     scene.noise.steal_percent = 50.0;
     let comparison = compared(&dir.path().join("stolen"), &plan, &scene);
     assert_eq!(verdicts(&comparison.rows), [Verdict::Inconclusive; 2]);
-    assert_eq!(of_times(&comparison).crossings, []);
+    assert_eq!(times_evidence(&comparison).crossings, []);
 }
 
 // Which Boot comes when, and when it is enough.
@@ -447,7 +449,7 @@ fn looking_does_not_change_when_it_stops() {
     assert_eq!(drive_asking(&looking, &scene(planted), &looks).unwrap(), Ended::Complete);
     assert_eq!(times(looking.plan(), &looking.pairs().unwrap()), blind);
     // This run stops by itself before its cap.
-    assert!(of_times(&blind).pairs < 200, "{blind:?}");
+    assert!(times_evidence(&blind).pairs < 200, "{blind:?}");
 }
 
 #[test]

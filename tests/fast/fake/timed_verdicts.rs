@@ -7,7 +7,7 @@ use ktax::model::{Facts, Failure, Noise, Row, RunsOn, Side, TimedPair, Verdict};
 use ktax::report::{CSV, MARKDOWN, TEXT, TextOptions, render};
 
 use super::timed::{
-    Scene, block, compared, drive, noise_of, of_times, plan, planted, scene, verdicts,
+    Scene, block, compared, drive, noise_of, plan, planted, scene, times_evidence, verdicts,
 };
 use crate::common::{open_times, scratch};
 
@@ -27,7 +27,7 @@ fn what_was_planted_is_found_and_nothing_else() {
     assert_eq!([getppid, pipe, stat].map(|row| row.times().unwrap().family), [2, 2, 1]);
     // Every row has its detectable change, and the detected one is above it.
     assert!(getppid.times().unwrap().detectable_percent.unwrap() < 1.0, "{getppid:?}");
-    let times = of_times(&comparison);
+    let times = times_evidence(&comparison);
     assert!(times.controls >= 8 && times.pairs >= 10, "{comparison:?}");
     let text =
         render(&comparison, TEXT, TextOptions { width: 80, ..TextOptions::default() }).unwrap();
@@ -125,7 +125,10 @@ fn a_row_that_cannot_run_has_failed_and_the_others_are_judged() {
     let mut alone = plan();
     alone.method.headline.remove(0);
     let comparison = compared(&dir.path().join("alone"), &alone, &scene);
-    assert!(of_times(&comparison).pairs + of_times(&comparison).controls < 18, "{comparison:?}");
+    assert!(
+        times_evidence(&comparison).pairs + times_evidence(&comparison).controls < 18,
+        "{comparison:?}"
+    );
 }
 
 #[test]
@@ -153,7 +156,7 @@ fn the_smallest_run_has_its_controls_whatever_the_seed() {
         (ten.method.pairs, ten.seed) = (Some(10), seed);
         let comparison = compared(&dir.path().join(seed.to_string()), &ten, &scene(planted));
         assert_eq!(
-            (of_times(&comparison).pairs, of_times(&comparison).controls),
+            (times_evidence(&comparison).pairs, times_evidence(&comparison).controls),
             (10, 8),
             "{seed}"
         );
@@ -170,7 +173,7 @@ fn different_work_gets_no_verdict() {
     assert_eq!(comparison.rows[1].verdict, Verdict::DifferentWork);
     assert_eq!(comparison.rows[1].reason.as_deref(), Some("beside 1 in base, 2 in change"));
     // Nobody goes on with what cannot be judged.
-    assert_eq!(of_times(&comparison).pairs, 1);
+    assert_eq!(times_evidence(&comparison).pairs, 1);
 }
 
 #[test]
@@ -187,7 +190,7 @@ fn a_row_of_different_work_does_not_keep_the_others_from_an_answer() {
     let comparison = compared(&dir.path().join("run"), &plan(), &other);
     let found = [Verdict::Slower, Verdict::DifferentWork];
     assert_eq!(verdicts(&comparison.rows[..2]), found, "{comparison:?}");
-    assert!(of_times(&comparison).pairs <= 40, "{comparison:?}");
+    assert!(times_evidence(&comparison).pairs <= 40, "{comparison:?}");
 }
 
 #[test]
@@ -197,12 +200,15 @@ fn a_machine_that_cannot_measure_says_so_after_the_pilot() {
     stolen.noise = Noise { steal_percent: 10.5, ..stolen.noise };
     let comparison = compared(&dir.path().join("stolen"), &plan(), &stolen);
     assert_eq!(verdicts(&comparison.rows), [Verdict::Inconclusive; 3]);
-    assert_eq!(of_times(&comparison).pairs + of_times(&comparison).controls, 18);
-    assert!(of_times(&comparison).unfit.as_ref().unwrap().contains("hypervisor"), "{comparison:?}");
+    assert_eq!(times_evidence(&comparison).pairs + times_evidence(&comparison).controls, 18);
+    assert!(
+        times_evidence(&comparison).unfit.as_ref().unwrap().contains("hypervisor"),
+        "{comparison:?}"
+    );
     // Just below it measures.
     stolen.noise.steal_percent = 9.5;
     let comparison = compared(&dir.path().join("less"), &plan(), &stolen);
-    assert_eq!(of_times(&comparison).unfit, None);
+    assert_eq!(times_evidence(&comparison).unfit, None);
     assert_eq!(comparison.rows[1].verdict, Verdict::Slower);
 }
 
@@ -216,7 +222,10 @@ fn what_was_not_declared_refuses_unless_it_is_allowed() {
     };
     let mut plan = plan();
     let comparison = compared(&dir.path().join("refused"), &plan, &other);
-    assert!(of_times(&comparison).unfit.as_ref().unwrap().contains("governor"), "{comparison:?}");
+    assert!(
+        times_evidence(&comparison).unfit.as_ref().unwrap().contains("governor"),
+        "{comparison:?}"
+    );
     assert_eq!(comparison.rows[1].verdict, Verdict::Inconclusive);
     plan.method.allow_differences = true;
     let comparison = compared(&dir.path().join("allowed"), &plan, &other);
@@ -228,7 +237,7 @@ fn what_was_not_declared_refuses_unless_it_is_allowed() {
     plan.method.subjects.change.governor = Some("powersave".into());
     let comparison = compared(&dir.path().join("declared"), &plan, &other);
     assert_eq!(
-        (&of_times(&comparison).unfit, comparison.rows[1].verdict),
+        (&times_evidence(&comparison).unfit, comparison.rows[1].verdict),
         (&None, Verdict::Slower)
     );
 }
@@ -315,13 +324,13 @@ fn a_boot_that_the_host_lost_is_made_once_more_and_this_is_said() {
 fn the_console_of_a_guest_that_ends_in_the_middle_is_beside_its_pair() {
     let dir = scratch();
     let root = dir.path().join("run");
-    let mut of_guests = plan();
-    of_guests.method.runs_on = RunsOn::Guests;
+    let mut guests_plan = plan();
+    guests_plan.method.runs_on = RunsOn::Guests;
     let failing = |row: &str, is_change| {
         (row == "pipe" && is_change).then(|| Failure::Panic { message: "Oops".into() })
     };
     let ended = Scene { failure: failing, console: b"Oops\x1b[0m\n".to_vec(), ..scene(calm) };
-    let comparison = compared(&root, &of_guests, &ended);
+    let comparison = compared(&root, &guests_plan, &ended);
     let text = render(&comparison, MARKDOWN, TextOptions::default()).unwrap();
     assert!(text.contains("console in pairs/"), "{text}");
     // The number of boots stands where the CSV of counts has it.
@@ -338,7 +347,7 @@ fn the_console_of_a_guest_that_ends_in_the_middle_is_beside_its_pair() {
     assert!(root.join("pairs/0000.base.serial.log").exists());
     // A boot that ends well keeps no console, and names none.
     let other = dir.path().join("other");
-    compared(&other, &of_guests, &scene(calm));
+    compared(&other, &guests_plan, &scene(calm));
     let names = fs::read_dir(other.join("pairs")).unwrap().map(|entry| entry.unwrap().file_name());
     let logs = names.filter(|name| name.to_string_lossy().ends_with(".log"));
     assert_eq!(logs.count(), 0);

@@ -427,7 +427,7 @@ fn workload(row: &str, operation: &str) -> Workload {
 
 const MACHINE_CPUS: u64 = 4;
 
-/// Of the last the change only shares a line.
+/// Rows, each with its number of CPUs. In the last one the change shares a line and has no lock.
 const ROWS: [(&str, u64); 4] = [
     ("scale:call=dup,cpus=1,objects=shared", 1),
     ("scale:call=dup,cpus=2,objects=shared", 2),

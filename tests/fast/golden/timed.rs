@@ -61,7 +61,7 @@ fn planned(method: TimesExperiment) -> Plan<TimesPlan> {
     Experiment { title, seed: 1, threshold_percent: 1.0, method }.plan().unwrap()
 }
 
-fn of_pairs(plan: &Plan<TimesPlan>) -> Comparison {
+fn compared_pairs(plan: &Plan<TimesPlan>) -> Comparison {
     let mut pairs: Vec<TimedPair> = Vec::new();
     for (slot, index) in Order::new(plan.seed).zip(0..) {
         if !analyse::wants_more(plan, &pairs) {
@@ -76,7 +76,7 @@ fn of_pairs(plan: &Plan<TimesPlan>) -> Comparison {
 }
 
 fn swept() -> Comparison {
-    of_pairs(&planned(experiment()))
+    compared_pairs(&planned(experiment()))
 }
 
 fn in_blocks() -> Comparison {
@@ -100,7 +100,7 @@ fn on_bare_metal() -> Comparison {
     (guest.base, guest.change) = Default::default();
     guest.base.bare_metal = true;
     guest.change.kernel = Some("debian:cloud-amd64".into());
-    of_pairs(&planned(guest))
+    compared_pairs(&planned(guest))
 }
 
 /// Every comparison of times by the name of its files.
