@@ -42,7 +42,7 @@ pub use counts::explain_noise;
 pub use cycles::{
     CalibrateOrder, calibrate, calibrated, estimate as estimate_cycles, validate, validate_results,
 };
-pub use error::{Error, OrHost};
+pub use error::{Error, ErrorContext};
 pub use limits::{Limit, limits};
 pub use phases::{
     Options, analyse, analyse_and_keep, check, compare, describe_runs, estimate, measure, plan,

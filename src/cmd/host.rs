@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::choice::number;
 use super::output::{note, write_either};
 use crate::flow::{
-    self, Budget, Cancel, Error, Limits, Observer, OrHost, Session, Stored, UsedStore,
+    self, Budget, Cancel, Error, ErrorContext, Limits, Observer, Session, Stored, UsedStore,
     cache_directory, qemu_program, store_directory,
 };
 use crate::text::escape_path;
@@ -113,7 +113,7 @@ impl HostArgs {
 
 /// Flag that Ctrl-C raises; each command calls this once.
 pub fn cancel() -> Result<Cancel, Error> {
-    Cancel::on_signals().context("cannot catch signals", "try again")
+    Cancel::on_signals().or_host("cannot catch signals", "try again")
 }
 
 /// First unused name of ktax-1, ktax-2, …

@@ -7,7 +7,7 @@ use clap::{Arg, ArgMatches, FromArgMatches, Subcommand};
 
 use super::Exit;
 use super::output::{note, write_stdout};
-use crate::flow::{Error, OrHost};
+use crate::flow::{Error, ErrorContext};
 use crate::model::RawKind;
 use crate::vmm::linux::{CPUS_MAX, Config, Feature, MEMORY_MIB};
 use crate::vmm::{Account, GuestEnd, GuestOutcome, Loops};
@@ -52,7 +52,7 @@ fn write_account(account: &Account, to: &AccountArgs) -> Result<(), Error> {
         None => note!("{line}"),
         Some(_) if to.is_stdout() => write_stdout(&(line + "\n"))?,
         Some(path) => std::fs::write(path, line + "\n")
-            .context(format!("cannot write {}", path.display()), "name another file")?,
+            .or_host(format!("cannot write {}", path.display()), "name another file")?,
     }
     Ok(())
 }

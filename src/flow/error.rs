@@ -1,26 +1,13 @@
 //! The errors of all commands: [`Error`] is that of the whole tree, with what the flow alone says.
 
-use std::fmt::Display;
 use std::path::Path;
 
 use super::stored::StoredError;
 use super::times::{BlockError, CpuError};
 use super::touching::TouchingError;
-use crate::model::{ErrorContext, ErrorKind, Identity, Key};
+use crate::model::{ErrorKind, Identity, Key};
 
-pub use crate::model::Error;
-
-/// Turns errors of the host into [`Error`].
-pub trait OrHost<T> {
-    /// Error with the message `what: error; next`.
-    fn context(self, what: impl Display, next: &str) -> Result<T, Error>;
-}
-
-impl<T, E: Display> OrHost<T> for Result<T, E> {
-    fn context(self, what: impl Display, next: &str) -> Result<T, Error> {
-        self.or_host(what, next)
-    }
-}
+pub use crate::model::{Error, ErrorContext};
 
 impl From<StoredError> for Error {
     fn from(error: StoredError) -> Error {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::error::{self, Error, OrHost};
+use super::error::{self, Error, ErrorContext};
 use super::remaining::Work;
 use super::session::Session;
 use crate::disk::{sha256_of_file, sha256_of_parts};
@@ -99,7 +99,7 @@ fn host_key(host: HostKind, qemu: &Qemu, session: &Session<'_>) -> Result<Key, E
         None => {
             let program = sha256_of_file(Path::new(THIS_PROGRAM));
             let program =
-                program.context("cannot read the program file of ktax", "make it readable")?;
+                program.or_host("cannot read the program file of ktax", "make it readable")?;
             sha256_of_parts(&[payload::guest_sha256(), program])
         }
     };

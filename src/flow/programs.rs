@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::error::{self, Error, OrHost};
+use super::error::{self, Error, ErrorContext};
 use super::session::Session;
 use crate::compile::{self, WorkloadFiles};
 use crate::engine::host::Host;
@@ -86,7 +86,7 @@ impl SideContents {
             beside.map_or(Ok(0), |packed| fs::metadata(&packed.archive).map(|about| about.len()));
         let disk = self.beside.disk.as_ref().map(|(disk, _)| disk);
         let cannot_keep = "cannot keep the program in the cache";
-        let beside = (bytes.context(cannot_keep, FIX_CACHE)?, disk);
+        let beside = (bytes.or_host(cannot_keep, FIX_CACHE)?, disk);
         let most_bytes = most_bytes(self.memory_mib);
         program::pack_alone(program, beside, &current_directory(), most_bytes, &session.cache)
     }
@@ -240,7 +240,7 @@ fn trace_files(program: &UserProgram, session: &Session<'_>) -> Result<Vec<Strin
     let limits = Limits { wire_bytes: session.limits.symbols_bytes, ..session.limits.clone() };
     let host = Host::new(&session.cache, limits, session.cancel.clone());
     let next = "name another directory with --cache DIR";
-    let host = host.context("cannot write the guest program to the cache", next)?;
+    let host = host.or_host("cannot write the guest program to the cache", next)?;
     let host = host.with(Some((started, here.clone())));
     let row = &program_rows(std::slice::from_ref(program))[0];
     let refused = |reason: String| {
@@ -398,7 +398,7 @@ pub(super) fn compiled_guest(
     let program = compile::compile(&files, directory, &session.cache);
     session.observer.status("");
     let guest = UserSpace::compiled(unless_stopped(program, &session.cancel)?);
-    guest.keep(&session.cache).context("cannot keep the guest in the cache", FIX_CACHE)?;
+    guest.keep(&session.cache).or_host("cannot keep the guest in the cache", FIX_CACHE)?;
     Ok(guest)
 }
 

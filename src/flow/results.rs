@@ -14,7 +14,7 @@ use crate::report::{
     Document, Explained, FORMATS, JSON, Report, TextOptions, render, results_of_page,
 };
 use crate::rundir::AnyRunDir;
-use crate::text::{escape, escape_path, nearest, shell_path};
+use crate::text::{did_you_mean_quoted, escape, escape_path, nearest, shell_path};
 use crate::{analyse, exits};
 
 /// Size limit of an experiment or a ledger, in bytes. Some files have no end, such as `/dev/zero`.
@@ -105,8 +105,7 @@ fn all_built_in() -> impl Iterator<Item = BuiltIn> {
 pub fn built_in_text(name: &str) -> Result<&'static str, Error> {
     let found = all_built_in().find(|file| file.name == name).map(|file| file.text);
     found.ok_or_else(|| {
-        let near = nearest(name, all_built_in().map(|file| file.name));
-        let near = near.map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default();
+        let near = did_you_mean_quoted(nearest(name, all_built_in().map(|file| file.name)));
         Error::user(format!("no experiment or ledger is called {name:?}{near}"))
             .next("`ktax experiments` lists them")
     })
@@ -289,8 +288,7 @@ pub fn row_paths(path: &Path, row: &str, is_compared: bool) -> Result<RowPaths, 
 
 fn no_row<'a>(row: &str, rows: impl IntoIterator<Item = &'a Row>) -> Error {
     let names = rows.into_iter().map(|row| row.row.as_str());
-    let near = nearest(row, names);
-    let near = near.map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default();
+    let near = did_you_mean_quoted(nearest(row, names));
     Error::user(format!("there is no row {row:?}{near}"))
         .next("the report's table has all rows' names")
 }

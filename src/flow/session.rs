@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use super::error::{self, Error, OrHost};
+use super::error::{self, Error, ErrorContext};
 use super::remaining::{Part, Rates, Work};
 use super::store::UsedStore;
 use crate::analyse::Progress;
@@ -115,7 +115,7 @@ pub fn cache_directory(named: Option<&Path>) -> Result<PathBuf, Error> {
     let from = |name: &str| path_in_env(name).filter(|path| path.is_absolute());
     let next = "give --cache the absolute path of a directory";
     let named = named.map(Path::to_owned).or_else(|| path_in_env("KTAX_CACHE"));
-    let named = named.map(std::path::absolute).transpose().context("cannot use the cache", next)?;
+    let named = named.map(std::path::absolute).transpose().or_host("cannot use the cache", next)?;
     named
         .or_else(|| from("XDG_CACHE_HOME").map(|dir| dir.join("ktax")))
         .or_else(|| from("HOME").map(|dir| dir.join(".cache/ktax")))
@@ -166,7 +166,7 @@ impl Session<'_> {
     pub(super) fn holds(&self, image: &Path) -> Result<bool, Error> {
         let what = || format!("cannot use {}", escape_path(image));
         let entry = image.parent().unwrap_or(image);
-        let is_held = self.holders.hold(entry).context(what(), "make it readable")?;
+        let is_held = self.holders.hold(entry).or_host(what(), "make it readable")?;
         Ok(is_held && image.exists())
     }
 
@@ -230,7 +230,7 @@ pub fn cache_contents(cache: &Path) -> CacheSurvey {
 /// use stay. Waits while another ktax does the same.
 pub fn clean_cache(cache: &Path, budget: Budget) -> Result<Cleaned, Error> {
     let what = || format!("cannot clean {}", escape_path(cache));
-    let cleaned = clean(cache, budget, true).context(what(), OTHER)?.unwrap_or_default();
+    let cleaned = clean(cache, budget, true).or_host(what(), OTHER)?.unwrap_or_default();
     match cleaned.failed.first() {
         Some(failed) => Err(Error::host(unremoved(failed))),
         None => Ok(cleaned),

@@ -14,7 +14,7 @@ use super::error::Error;
 use crate::index::{Index, StoredResult, StoredSubject};
 use crate::model::{ErrorKind, Measurement, Saved};
 use crate::store::{Store, StoreError, Tagged};
-use crate::text::{counted, escape, shell_line, shell_word, short_hashes};
+use crate::text::{counted, did_you_mean_quoted, escape, shell_line, shell_word, short_hashes};
 use names::Names;
 
 pub use diff::DiffOrder;
@@ -115,8 +115,7 @@ pub enum StoredError {
 }
 
 fn did_you_mean(near: &Option<String>) -> String {
-    let near = near.as_ref().map(|near| format!(" (did you mean {:?}?)", escape(near)));
-    near.unwrap_or_default()
+    did_you_mean_quoted(near.as_deref().map(escape).as_deref())
 }
 
 fn choices_text(choices: &[(String, String)]) -> String {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
-use super::error::{self, Error, OrHost};
+use super::error::{self, Error, ErrorContext};
 use super::phases::Options;
 use super::programs;
 use super::session::Session;
@@ -89,7 +89,7 @@ impl Session<'_> {
     pub fn native(&self) -> Result<Host, Error> {
         let host = Host::new(&self.cache, self.limits.clone(), self.cancel.clone());
         let next = "name another directory with --cache DIR";
-        host.context("cannot write the guest program to the cache", next)
+        host.or_host("cannot write the guest program to the cache", next)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::kernel;
 use crate::model::Subject;
 use crate::patch::{self, SourceFunction};
 use crate::plan::{ExperimentFile, TouchedTable, TouchingRow};
-use crate::text::{counted, escape, nearest};
+use crate::text::{counted, did_you_mean, escape, nearest};
 
 /// Reasons why no row can be found.
 #[derive(Debug, Error)]
@@ -22,7 +22,7 @@ pub enum TouchingError {
     #[error(
         "no row executes a function {name:?}{} on {kernel}, where the compiler may have inlined \
          it; name a function that calls it, or a patch or a C file",
-        .near.as_ref().map(|near| format!(" (did you mean {near}?)")).unwrap_or_default()
+        did_you_mean(.near.as_ref())
     )]
     UnknownFunction { name: String, near: Option<String>, kernel: String },
     #[error("cannot use the patch {}: {reason}", escape(.patch))]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ktax_host::text::nearest;
+use ktax_host::text::{did_you_mean, nearest};
 use ktax_model::boot_line::{parameters, unquoted};
 use ktax_model::{
     Boot, CountsPlan, Effect, Fallback, GuestsPlan, Identity, PlanMethod, Region, Row, Sample,
@@ -107,10 +107,7 @@ pub fn unknown_parameters(
         let name = parameter.split('=').next().unwrap_or_default();
         !READ_EARLY.contains(&name) && is_ignored(&parameter)
     };
-    let hint = |parameter: &str| match meant(parameter) {
-        Some(near) => format!(" (did you mean {near}?)"),
-        None => String::new(),
-    };
+    let hint = |parameter: &str| did_you_mean(meant(parameter));
     let warning = |parameter: &str| Warning {
         fact: format!(
             "the {}'s kernel does not know the boot parameter {parameter}{}",

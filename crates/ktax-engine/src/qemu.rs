@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde::Serialize;
 
-use ktax_host::text::{escape_bytes, nearest, shell_path};
+use ktax_host::text::{did_you_mean_quoted, escape_bytes, nearest, shell_path};
 use ktax_model::{Error, Result};
 
 /// The oldest QEMU with the plugins and the icount that ktax needs.
@@ -80,8 +80,7 @@ impl Qemu {
         if models.is_empty() || models.contains(&model) {
             return Ok(());
         }
-        let near = nearest(model, models);
-        let near = near.map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default();
+        let near = did_you_mean_quoted(nearest(model, models));
         let program = shell_path(self.program.display().to_string());
         Err(Error::user(format!(
             "--cpu (machine.cpu) is {name:?}, and QEMU has no such CPU model{near}"

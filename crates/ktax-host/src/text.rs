@@ -13,7 +13,7 @@
 //! | JSON that may be printed on a terminal | [`escape_json`] |
 //! | a terminal without UTF-8 | [`ascii()`], behind one of the others |
 
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -257,6 +257,16 @@ pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
     let alike = known.into_iter().map(|name| (strsim::jaro(typed, name), name));
     let alike = alike.filter(|(alike, _)| *alike > ALIKE);
     alike.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
+}
+
+/// Clause of a message that suggests the [`nearest`] name; empty if there is none.
+pub fn did_you_mean(near: Option<impl Display>) -> String {
+    near.map(|near| format!(" (did you mean {near}?)")).unwrap_or_default()
+}
+
+/// Clause of [`did_you_mean`] with the name in quotes.
+pub fn did_you_mean_quoted(near: Option<&str>) -> String {
+    did_you_mean(near.map(|near| format!("{near:?}")))
 }
 
 #[cfg(test)]

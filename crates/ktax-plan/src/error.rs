@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use crate::bounds::MEMORY_MIB;
 use crate::keys::with_flag;
+use ktax_host::text::did_you_mean_quoted;
 
 pub(crate) use ktax_model::{Error, ErrorKind};
 
@@ -54,12 +55,7 @@ pub(super) fn memory(memory_mib: u32) -> Error {
 
 /// Error of an unknown feature of KVM; `known` names the others.
 pub fn unknown_feature(name: &str, near: Option<&str>, known: &str) -> Error {
-    Error::user(format!("KVM has no feature {name:?}{}; it has {known}", hint(near)))
-}
-
-/// Suggests the name that was perhaps meant.
-pub(super) fn hint(near: Option<&str>) -> String {
-    near.map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default()
+    Error::user(format!("KVM has no feature {name:?}{}; it has {known}", did_you_mean_quoted(near)))
 }
 
 /// Refuses a text that is not one line of printable ASCII; `what` names it.

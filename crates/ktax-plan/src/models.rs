@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::error::{Error, hint};
-use ktax_host::text::{escape_lines, nearest};
+use crate::error::Error;
+use ktax_host::text::{did_you_mean_quoted, escape_lines, nearest};
 use ktax_model::{Calibration, MachineModel, Model};
 use serde::Deserialize;
 
@@ -79,7 +79,7 @@ fn machine_error(file: &str, reason: &str) -> Error {
 fn built_in_machine(name: &str) -> Result<MachineModel, Error> {
     let found = machines().find(|machine| machine.name == name);
     let Some(BuiltIn { name, text }) = found else {
-        let near = hint(nearest(name, model_names()));
+        let near = did_you_mean_quoted(nearest(name, model_names()));
         let known = model_names().collect::<Vec<_>>().join(", ");
         return Err(Error::user(format!("there is no model {name:?}{near}"))
             .next(format!("there are {known}, and files, which end in .toml")));

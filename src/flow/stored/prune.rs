@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::names::Names;
 use super::{Stored, StoredError};
 use crate::engine::payload::guest_sha256;
-use crate::flow::error::{Error, OrHost};
+use crate::flow::error::{Error, ErrorContext};
 use crate::index::{Instrument, KeptMeasurement, StoredResult};
 use crate::store::Tagged;
 use crate::text::short_hashes;
@@ -202,7 +202,7 @@ impl Stored {
                 Err(error) => {
                     let next = "make the store writable, or remove the file yourself";
                     let what = format!("cannot remove {}", file.path.display());
-                    Err(error).context(what, next)?;
+                    Err(error).or_host(what, next)?;
                 }
             }
         }

@@ -10,7 +10,7 @@ use super::{LogOrder, Stored, StoredError};
 use crate::disk::{
     Lock, is_unfinished, read_own_text, remove_unfinished, sha256, write_atomically,
 };
-use crate::flow::error::{Error, OrHost};
+use crate::flow::error::{Error, ErrorContext};
 use crate::model::{self, History, HistoryLine};
 use crate::report::{Document, HTML, Listed, SITE_MARK, TextOptions, site_index, sparkline};
 use crate::text::short_hashes;
@@ -86,8 +86,8 @@ impl Stored {
 fn lock_directory(dir: &Path) -> Result<Option<Lock>, Error> {
     let next = "give the path of a directory that you may write";
     let what = || format!("cannot write {}", dir.display());
-    fs::create_dir_all(dir).context(what(), next)?;
-    let lock = match Lock::take(File::open(dir).context(what(), next)?) {
+    fs::create_dir_all(dir).or_host(what(), next)?;
+    let lock = match Lock::take(File::open(dir).or_host(what(), next)?) {
         Err(error) if error.kind() == ErrorKind::WouldBlock => {
             return Err(StoredError::SiteInUse { path: dir.display().to_string() }.into());
         }
@@ -97,7 +97,7 @@ fn lock_directory(dir: &Path) -> Result<Option<Lock>, Error> {
     for folder in [dir.to_owned(), dir.join(RESULTS), dir.join(HISTORY)] {
         match remove_unfinished(&folder) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(error).context(what(), next)?;
+                Err(error).or_host(what(), next)?;
             }
             _ => {}
         }
@@ -127,7 +127,7 @@ fn write_page(dir: &Path, file: &str, text: &str) -> Result<(), Error> {
     let next = "give the path of a directory that you may write";
     let made = path.parent().map_or(Ok(()), fs::create_dir_all);
     made.and_then(|()| write_atomically(&path, text.as_bytes()))
-        .context(format!("cannot write {}", path.display()), next)
+        .or_host(format!("cannot write {}", path.display()), next)
 }
 
 /// Removes a page that no longer belongs to the site.
@@ -135,7 +135,7 @@ fn remove_page(path: &Path) -> Result<(), Error> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             let what = format!("cannot remove {}", path.display());
-            Err(error).context(what, "remove it yourself")
+            Err(error).or_host(what, "remove it yourself")
         }
         _ => Ok(()),
     }

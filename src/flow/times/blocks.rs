@@ -5,9 +5,9 @@ use thiserror::Error;
 use super::drive;
 use crate::analyse::{block_pairs, is_drawn, turns, wants_more, why_ended};
 use crate::engine::noise;
-use crate::flow::error::{Error, OrHost};
+use crate::flow::error::{Error, ErrorContext};
 use crate::flow::session::Session;
-use crate::model::{Blame, Facts, RunsOn, Side, TimedBlock, TimesPlan, fact};
+use crate::model::{Facts, RunsOn, Side, TimedBlock, TimesPlan, fact};
 use crate::run::Ended;
 use crate::rundir::{AnyRunDir, RunDir};
 use crate::text::shell_path;
@@ -24,7 +24,7 @@ pub fn run_block(
 ) -> Result<Option<String>, Error> {
     let dir = dir_of_blocks(dir)?;
     let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
-        .context("cannot read the boot ID", "mount /proc")?;
+        .or_host("cannot read the boot ID", "mount /proc")?;
     dir.prepare_pairs()?;
     check_boot(&dir.blocks()?, side, boot_id.trim(), &noise::facts())?;
     let ended = drive(dir, session, &|_| true, |driver| {
@@ -150,13 +150,6 @@ pub enum BlockError {
     OtherSide { kernel: String, measured: Side, side: Side },
 }
 
-impl BlockError {
-    /// Who can fix the error.
-    pub fn blame(&self) -> Blame {
-        Blame::User
-    }
-}
-
 fn both_sides(runs_on: RunsOn) -> &'static str {
     match runs_on {
         RunsOn::RunningKernel => "both sides run on this kernel",
@@ -189,13 +182,6 @@ pub enum CpuError {
          new directory"
     )]
     Offline { cpu: u32 },
-}
-
-impl CpuError {
-    /// Who can fix the error.
-    pub fn blame(&self) -> Blame {
-        Blame::User
-    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::blocks::CpuError;
 use crate::engine::kvm::allowed_cpus;
 use crate::engine::limits::LOOK_AT_CPUS;
 use crate::engine::noise::{self, CpuShare};
-use crate::flow::error::{Error, OrHost};
+use crate::flow::error::{Error, ErrorContext};
 use crate::model::{TimedMachine, TimesPlan};
 use crate::rundir::RunDir;
 
@@ -31,7 +31,7 @@ pub(super) fn used_by_run(dir: &RunDir<TimesPlan>) -> Result<Vec<u32>, Error> {
 
 fn allowed() -> Result<Vec<u32>, Error> {
     let next = "check that the system call sched_getaffinity is allowed here";
-    allowed_cpus().context("cannot tell which CPUs ktax may use", next)
+    allowed_cpus().or_host("cannot tell which CPUs ktax may use", next)
 }
 
 /// Refuses, before anything is made or measured, more CPUs than ktax may use.
@@ -52,7 +52,7 @@ struct MachineCpus {
 impl MachineCpus {
     fn look(period: Duration) -> Result<MachineCpus, Error> {
         let shares =
-            noise::look(period).context("cannot read how busy the CPUs are", "mount /proc")?;
+            noise::look(period).or_host("cannot read how busy the CPUs are", "mount /proc")?;
         Ok(MachineCpus { shares, allowed: allowed()? })
     }
 

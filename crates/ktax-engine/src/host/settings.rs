@@ -10,7 +10,7 @@ use rustix::fs::{Access, access};
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
-use ktax_host::text::nearest;
+use ktax_host::text::{did_you_mean, nearest};
 use ktax_model::{Error, ErrorKind, Result, TimedSubject};
 
 /// A setting of the running kernel. The name comes from users and from files;
@@ -286,7 +286,7 @@ fn list_sysctls(directory: &Path, prefix: &str, depth: usize, names: &mut Vec<St
 }
 
 fn absent(setting: &Setting, path: &Path, near: Option<&str>) -> Error {
-    let meant = near.map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
+    let meant = did_you_mean(near);
     Error::user(format!("there is no {setting}{meant}: {} does not exist", path.display()))
         .next("check the name, or load the module that provides it")
         .kind(ErrorKind::Absent)

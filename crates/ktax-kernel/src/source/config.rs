@@ -7,7 +7,7 @@ use super::tree::Trees;
 use crate::error::{cache_error, unreadable};
 use crate::target::Target;
 use ktax_host::disk::{read_limited, sha256_of_parts};
-use ktax_host::text::{escape, nearest};
+use ktax_host::text::{did_you_mean, escape, nearest};
 use ktax_model::{Element, Error, ErrorKind, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -270,8 +270,7 @@ fn why_refused(tree: &Path, arch: &str, name: &str, wanted: &str, config: &Optio
     let definitions: Vec<&ConfigEntry> =
         entries.iter().filter(|entry| entry.name == name).collect();
     if definitions.is_empty() {
-        let near = nearest(name, entries.iter().map(|entry| entry.name.as_str()));
-        let near = near.map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
+        let near = did_you_mean(nearest(name, entries.iter().map(|entry| entry.name.as_str())));
         return format!(
             "this tree has no option {name}{near}; run `make menuconfig` and press `/` to search"
         );

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Definition, Param, ParamValue, Quantity, Variant};
-use crate::error::{self, Error, hint, no_workload};
-use ktax_host::text::nearest;
+use crate::error::{self, Error, no_workload};
+use ktax_host::text::{did_you_mean_quoted, nearest};
 use ktax_model::{Signature, Workload};
 
 /// Rows that `names` asks for, in that order: `NAME` for all rows of a workload, `@GROUP` for those
@@ -43,7 +43,7 @@ pub fn each_once(rows: Vec<Workload>) -> Result<Vec<Workload>, Error> {
 pub fn find<'a>(definitions: &'a [Definition], name: &str) -> Result<&'a Definition, Error> {
     definitions.iter().find(|definition| definition.name == name).ok_or_else(|| {
         let known = definitions.iter().map(|definition| definition.name.as_str());
-        let near = hint(nearest(name, known));
+        let near = did_you_mean_quoted(nearest(name, known));
         Error::user(format!("no workload is called {name:?}{near}"))
             .next("`ktax workloads` lists them")
     })
