@@ -56,8 +56,6 @@ check:
 	@# Also what a macro declares, which cargo fmt does not find.
 	find src crates tests benches fuzz -name '*.rs' -not -path '*/target/*' | xargs rustfmt --check --edition 2024
 	cargo clippy --locked --workspace --all-targets -- -D warnings
-	@# The fuzzers have a lock file of their own.
-	cd fuzz && cargo metadata --locked --format-version 1 >/dev/null
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps --lib --quiet
 
 # Some seconds: all that boots nothing.
@@ -108,13 +106,12 @@ controls: setup
 # Coverage-guided, ten minutes for each reader of files; needs cargo-fuzz. METHODOLOGY.md has what came out.
 fuzz:
 	cd fuzz && for target in exit_timing exit_trace tracepoint_format; do \
-	    cargo fuzz run -s none $$target -- -max_total_time=600 -max_len=16384 || exit 1; done
+	    cargo fuzz run --features fuzzer -s none $$target -- -max_total_time=600 -max_len=16384 || exit 1; done
 
 # The controls on all rows, also those of which one run takes a minute; the documents' long examples; a row of each
 # answer for which no kernel is built; a busy machine.
 LONG := answers:: applications:: cpus:: disks:: fleet:: functions:: machine:: programs:: publication:: versions::
 test-long: setup
-	cd fuzz && cargo check --locked
 	-@sh scripts/setup-slurm.sh
 	-@sh scripts/setup-programs.sh
 	@sh scripts/tests.sh '--test boots -- --ignored controls:: docs::what_takes_long failures:: machine::' \

@@ -26,7 +26,7 @@ use ring::Ring;
 use tracepoints::{Points, find_points};
 
 pub use process::{Process, by_name};
-pub use tracepoints::{Level, Names, Tracefs};
+pub use tracepoints::{EventFormat, Level, Names, Tracefs};
 
 /// A source of events, which it adds up.
 trait Source {
