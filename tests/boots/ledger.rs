@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::common::recorder::Recorder;
-use crate::common::{KERNEL, ktax, printed, run, scratch};
+use crate::common::{KERNEL, QUICK_BOOT, ktax, printed, run, scratch};
 use ktax::flow::ledger::rank;
 use ktax::flow::remaining::Part;
 use ktax::model::{LedgerEntry, Verdict};
@@ -18,7 +18,7 @@ fn file(additions: &[(&str, &str)]) -> String {
     let additions: String = additions.iter().map(line).collect();
     format!(
         "title = \"planted\"\nworkloads = [\"control-loop\"]\nlayouts = 1\n\
-         base = {{ kernel = \"{KERNEL}\", boot_line = \"\" }}\n\
+         base = {{ kernel = \"{KERNEL}\", boot_line = \"{QUICK_BOOT}\" }}\n\
          add = [\n{additions}]\n"
     )
 }

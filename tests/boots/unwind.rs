@@ -8,7 +8,7 @@ use ktax::engine::exact::Paths;
 use object::{Object, ObjectSection};
 
 use crate::common::require::newer_qemu;
-use crate::common::{Need, cache, require, scratch};
+use crate::common::{Need, require, scratch};
 use crate::exact::{engine, order, request};
 
 /// System calls, page faults, new tasks, sockets, signals and files.
@@ -103,7 +103,7 @@ fn the_stack_of_calls_is_what_the_kernel_itself_unwinds() {
         boot.run(&order(row, &request)).unwrap();
         drawn_frames.extend(draws(&fs::read_to_string(file).unwrap()));
     }
-    let symbols = fs::read_to_string(cache().join("symbols").join(&request.image_sha256)).unwrap();
+    let symbols = fs::read_to_string(engine.functions_file(&request)).unwrap();
     let symbol = |line: &str| {
         let (address, name) = line.split_once(' ').unwrap();
         (u64::from_str_radix(address, 16).unwrap(), name.to_owned())

@@ -120,6 +120,12 @@ impl Exact {
         })
     }
 
+    /// Returns the path of the functions of a booted Kernel in the cache.
+    pub fn functions_file(&self, request: &Request) -> PathBuf {
+        let name = symbol_file_name(&self.tools, request, SYMBOLS_ORDER);
+        self.tools.cache.join("symbols").join(name)
+    }
+
     /// Boots as [`Engine::boot`] does; Runs follow calls as `paths` says.
     pub fn boot_with(&self, request: &Request, paths: Paths) -> Result<Box<dyn Frozen + '_>, Stop> {
         let mut boot = self.counted(request)?;
@@ -130,11 +136,10 @@ impl Exact {
     fn counted(&self, request: &Request) -> Result<ExactBoot<'_>, Stop> {
         let mut boot = self.freeze(request)?;
         let tools = &self.tools;
-        boot.symbols =
-            Some(obtain_symbols(tools, request, &boot, "", SYMBOLS_ORDER, parse_symbols)?);
+        boot.symbols = Some(obtain_symbols(tools, request, &boot, SYMBOLS_ORDER, parse_symbols)?);
         if request.machine.model == Some(Model::Coherence) {
             let (order, parse) = (VARIABLES_ORDER, parse_variables);
-            boot.variables = Some(obtain_symbols(tools, request, &boot, ".data", order, parse)?);
+            boot.variables = Some(obtain_symbols(tools, request, &boot, order, parse)?);
         }
         Ok(boot)
     }
@@ -195,24 +200,28 @@ pub(super) fn archives(request: &Request) -> Vec<&PackedPrograms> {
     modules.chain(&request.beside).chain(&request.program).collect()
 }
 
-/// Finds or makes the symbol file of the Kernel that `boot` runs. The boot line always has
+/// Returns the name in the cache of the symbols that `order` asks for. The boot line always has
 /// `nokaslr`, so the addresses depend on the image alone, unless the guest loads modules, or code
 /// by a hook.
+fn symbol_file_name(tools: &Tools, request: &Request, order: &str) -> String {
+    let kernel = match Tools::loads_code(request) {
+        true => boot::key(tools, request),
+        false => request.image_sha256.clone(),
+    };
+    sha256_of_parts(&[&*kernel, &*tools.guest_sha256, order])
+}
+
+/// Finds or makes the file of symbols of the Kernel that `boot` runs.
 fn obtain_symbols(
     tools: &Tools,
     request: &Request,
     boot: &ExactBoot,
-    suffix: &str,
     order: &str,
     parse: fn(&[u8]) -> Result<String>,
 ) -> Result<SymbolFile, Stop> {
     let dir = tools.cache.join("symbols");
     fs::create_dir_all(&dir).map_err(host_failure("cannot create the symbol cache"))?;
-    let kernel = match Tools::loads_code(request) {
-        true => boot::key(tools, request),
-        false => request.image_sha256.clone(),
-    };
-    let name = format!("{kernel}{suffix}");
+    let name = symbol_file_name(tools, request, order);
     let path = dir.join(&name);
     let _lock = lock(&dir.join(format!("{name}.lock")), tools)?;
     loop {

@@ -20,6 +20,9 @@ pub static HELLO: &[u8] = include_bytes!(env!("KTAX_HELLO"));
 static SELF_TEST: &[u8] = include_bytes!(env!("KTAX_SELF_TEST"));
 static PLUGIN: LazyLock<Vec<u8>> = LazyLock::new(|| unpack(include_bytes!(env!("KTAX_PLUGIN_Z"))));
 
+/// Version of the choice among the names of a function in [`super::wire::parse_symbols`].
+const FUNCTION_NAMES: &[u8] = b"functions before sections";
+
 /// The program that is the guest's user space.
 #[derive(Debug, Clone)]
 pub struct UserSpace(Cow<'static, [u8]>);
@@ -39,9 +42,10 @@ impl UserSpace {
         &self.0
     }
 
-    /// Returns the SHA-256 over the guest programs and the plugin. It is part of the Key.
+    /// Returns the SHA-256 over the guest programs, the plugin and the choice of names that it
+    /// gets. It is part of the Key.
     pub fn sha256(&self) -> String {
-        sha256_of_parts(&[&*self.0, HELLO, &PLUGIN])
+        sha256_of_parts(&[&*self.0, HELLO, &PLUGIN, FUNCTION_NAMES])
     }
 
     /// Keeps the program in the cache, for plans that are resumed.

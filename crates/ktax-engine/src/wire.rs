@@ -250,16 +250,26 @@ fn is_build_id(text: &str) -> bool {
 /// Parses `/proc/kallsyms` as the guest sends it and returns the plugin's symbol file: the
 /// functions of the kernel and its modules, sorted by address, one for each address.
 pub fn parse_symbols(wire: &[u8]) -> Result<String> {
-    // If an address has several names, the alphabetically first is used: the order of the table may
-    // differ between boots.
     let mut functions =
         parse_symbol_lines(wire, |address, kind| address >> 63 == 1 && is_text(kind))?;
     if functions.is_empty() {
         return Err(Error::guest("the symbol table has no kernel functions")
             .next("check that kernel.kptr_restrict is not 2"));
     }
+    // The order of the table may differ between boots. The name of a section that begins with a
+    // function, or ends before it, would hide the function from the plugin.
+    functions.sort_unstable_by_key(|&(address, name)| (address, is_section_bound(name), name));
     functions.dedup_by_key(|(address, _)| *address);
     Ok(symbol_file(&functions))
+}
+
+/// Checks for a name that the linker gives to an end of a section: `__irqentry_text_start`,
+/// `_stext`.
+fn is_section_bound(name: &str) -> bool {
+    let of_section = name.strip_prefix("__").is_some_and(|rest| {
+        ["_start", "_end", "_begin"].iter().any(|suffix| rest.ends_with(suffix))
+    });
+    of_section || matches!(name, "_text" | "_stext" | "_etext" | "_sinittext" | "_einittext")
 }
 
 /// Parses `/proc/kallsyms` and returns all symbols that are no functions: variables, also those of
@@ -484,6 +494,22 @@ mod tests {
         let symbols = parse_symbols(wire).unwrap();
         let image = "ffffffff81000000 a_first\nffffffff81000040 second\n";
         assert_eq!(symbols, format!("{image}ffffffffc0000000 helper\n"));
+    }
+
+    #[test]
+    fn a_function_is_named_rather_than_the_section_that_begins_with_it() {
+        let wire = b"ktax 1\nstart symbols\n\
+            ffffffff81000000 T _stext\n\
+            ffffffff81000000 T startup_64\n\
+            ffffffff81800200 T __irqentry_text_start\n\
+            ffffffff81800200 T irq_entries_start\n\
+            ffffffff81801000 T __irqentry_text_end\n\
+            end\n";
+        let image = "ffffffff81000000 startup_64\nffffffff81800200 irq_entries_start\n";
+        assert_eq!(
+            parse_symbols(wire).unwrap(),
+            format!("{image}ffffffff81801000 __irqentry_text_end\n")
+        );
     }
 
     #[test]
