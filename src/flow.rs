@@ -68,5 +68,5 @@ pub use stored::{
     DiffOrder, HistoryOrder, ListedSubject, LogOrder, Prunable, Prune, PruneOrder, Stored,
     StoredError, short_guest,
 };
-pub use times::{BOOTS_OF_A_BLOCK, BlockError, CpuError, run_block};
+pub use times::{BOOTS_OF_A_BLOCK, run_block};
 pub use touching::{TOUCHING, Touched, TouchingError, expand_touching, touching};

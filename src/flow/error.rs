@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use super::stored::StoredError;
-use super::times::{BlockError, CpuError};
 use super::touching::TouchingError;
 use crate::model::{ErrorKind, Identity, Key};
 
@@ -20,18 +19,6 @@ impl From<StoredError> for Error {
         let text = error.to_string();
         let (message, next) = text.split_once("; ").unwrap_or((&text, ""));
         Error::user(message).next(next).kind(kind)
-    }
-}
-
-impl From<BlockError> for Error {
-    fn from(error: BlockError) -> Error {
-        Error::user(error.to_string())
-    }
-}
-
-impl From<CpuError> for Error {
-    fn from(error: CpuError) -> Error {
-        Error::user(error.to_string())
     }
 }
 

@@ -15,7 +15,7 @@ use super::programs;
 use super::session::Session;
 use crate::analyse::{estimates, in_blocks, never_ran, noise, progress, times, wants_more};
 use crate::engine::host::{Host, Running};
-use crate::engine::kvm::check_device;
+use crate::engine::kvm::{self, check_device};
 use crate::engine::noise::Watch;
 use crate::engine::qemu::Qemu;
 use crate::engine::{self, Measures, Stop, Timed, TimedSetup};
@@ -29,7 +29,7 @@ use crate::rundir::RunDir;
 use crate::text::shell_path;
 use estimate::rates_of_pairs;
 
-pub use blocks::{BOOTS_OF_A_BLOCK, BlockError, CpuError, run_block};
+pub use blocks::{BOOTS_OF_A_BLOCK, run_block};
 pub(super) use estimate::estimate;
 
 /// Plan with its Kernels, and with the number of operations, which is found on the running kernel.
@@ -76,11 +76,10 @@ pub(super) fn check(experiment: &Experiment<TimesExperiment>) -> Result<(), Erro
     settings_of(experiment).try_for_each(|side| Running::default().check_may_change(side))?;
     match experiment.plan()?.method.is_in_blocks() {
         false => Ok(()),
-        true => {
-            let next = "type the same command with `plan` for `compare` and with --out DIR; it \
-                        says what to type then";
-            Err(BlockError::Booted { next: next.to_owned() }.into())
-        }
+        true => Err(blocks::booted_sides(
+            "type the same command with `plan` for `compare` and with --out DIR; it says what to \
+             type then",
+        )),
     }
 }
 
@@ -169,22 +168,38 @@ fn open_engine<'a>(
     else {
         return Err(error::no_engine("times", &plan.engine));
     };
-    let (images, cpus) = match plan.runs_on {
-        RunsOn::RunningKernel => Default::default(),
-        RunsOn::Guests => (images(plan, session)?, cpus::choose_for_run(dir)?),
+    let guests = match plan.runs_on {
+        RunsOn::RunningKernel => None,
+        RunsOn::Guests => Some(guests(dir, session)?),
     };
     open(TimedSetup {
         plan,
-        qemu: session.qemu.as_deref(),
         cache: &session.cache,
-        images,
-        programs: programs::timed_programs_in_guests(plan, session)?,
+        guests,
         native: programs::timed_programs_here(plan, session)?,
-        cpus,
         limits: session.limits.clone(),
         between,
         cancel: session.cancel.clone(),
         note: Box::new(|text| session.observer.note(text)),
+    })
+}
+
+fn guests(dir: &RunDir<TimesPlan>, session: &Session<'_>) -> Result<kvm::Setup, Error> {
+    let plan = &dir.plan().method;
+    let images = images(plan, session)?;
+    let cpus = cpus::choose_for_run(dir)?;
+    let programs = programs::timed_programs_in_guests(plan, session)?;
+    check_device(plan.machine.accelerator)?;
+    Ok(kvm::Setup {
+        qemu: Qemu::find(session.qemu.as_deref())?,
+        cache: session.cache.clone(),
+        images,
+        programs,
+        shape: plan.machine.clone(),
+        cpus,
+        machine: crate::engine::noise::facts,
+        limits: session.limits.clone(),
+        cancel: session.cancel.clone(),
     })
 }
 
@@ -249,7 +264,7 @@ pub(super) fn run(
     session: &Session<'_>,
 ) -> Result<Ended, Error> {
     if dir.plan().method.is_in_blocks() {
-        return Err(BlockError::Booted { next: blocks::steps(dir) }.into());
+        return Err(blocks::booted_sides(blocks::steps(dir)));
     }
     let plan = plan_to_judge(dir, options.allow_differences);
     let has_warned = Cell::new(false);

@@ -4,12 +4,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use ktax::flow::{self, BlockError, Session, Silent};
+use ktax::flow::{self, Session, Silent};
 use ktax::model::{
-    Boot, ErrorKind, FORMAT, GuestsPlan, Identity, Key, Plan, PlanMethod, RunsOn, Side, Step,
+    Blame, Boot, ErrorKind, FORMAT, GuestsPlan, Identity, Key, Plan, PlanMethod, Side, Step,
 };
 use ktax::plan::{Experiment, ExperimentMethod, GuestKernels};
 use ktax::rundir::{AnyRunDir, RunDir};
+use ktax::text::shell_path;
 
 use crate::common::{ktax, open_times, run, scratch};
 use crate::fake::{scene, timed};
@@ -201,12 +202,13 @@ fn a_side_is_only_for_kernels_that_the_user_boots() {
         let root = dir.path().join(name);
         let there = AnyRunDir::create(&root, plan).unwrap();
         let error = flow::run_block(&there, Side::Base, &session(dir.path())).unwrap_err();
-        let path = root.display().to_string();
-        let expected = match name {
-            "times" => BlockError::NotBooted { path, runs_on: RunsOn::RunningKernel },
-            _ => BlockError::NotTimed { path },
+        let why = match name {
+            "times" => "does not apply, because both sides run on this kernel",
+            _ => "only applies to timed runs whose kernels you boot",
         };
-        assert_eq!(error, expected.into());
+        let path = shell_path(&root);
+        assert_eq!(error.to_string(), format!("--side {why}; type `ktax run {path}`"));
+        assert_eq!(error.blame, Blame::User);
     }
 }
 

@@ -15,7 +15,7 @@ use super::qemu::Qemu;
 use super::vm::{Rest, Vm, Watched, read_hello, read_tail};
 use super::wire::{Hello, is_finished, split_answers};
 use super::{Booted, EngineEntry, Measures, Stop, Timed, TimedSetup, host_failure};
-use crate::{noise, payload, wire};
+use crate::{payload, wire};
 use ktax_host::cache::{Scratch, remove_stale};
 use ktax_host::text::counted;
 use ktax_model::{
@@ -34,6 +34,7 @@ pub const ENGINE: EngineEntry = EngineEntry {
 /// The longest text of orders that a guest reads, in bytes: `docs/wire.md`.
 const ORDERS_BYTES: usize = (64 << 10) - 1;
 
+/// The setup of guests that are timed.
 #[derive(Debug)]
 pub struct Setup {
     pub qemu: Qemu,
@@ -241,18 +242,8 @@ fn orders(loops: &[&Workload]) -> Result<String, Failure> {
 
 /// Opens the engine of a Plan: guests, and this machine beside them where it is a Side.
 pub(super) fn open(mut setup: TimedSetup<'_>) -> Result<Box<dyn Timed + '_>> {
-    check_device(setup.plan.machine.accelerator)?;
-    let kvm = Kvm::new(Setup {
-        qemu: Qemu::find(setup.qemu)?,
-        cache: setup.cache.to_owned(),
-        images: std::mem::take(&mut setup.images),
-        shape: setup.plan.machine.clone(),
-        programs: setup.programs.take(),
-        cpus: std::mem::take(&mut setup.cpus),
-        machine: noise::facts,
-        limits: setup.limits.clone(),
-        cancel: setup.cancel.clone(),
-    })?;
+    let guests = setup.guests.take().expect("guests are set up for an engine that runs on them");
+    let kvm = Kvm::new(guests)?;
     Ok(match setup.plan.subjects.base.bare_metal {
         true => Box::new(BareMetal { host: TimedHost::open(setup)?, kvm }),
         false => Box::new(kvm),

@@ -10,7 +10,6 @@
 //!
 //! A new engine is a file with an [`EngineEntry`] in it, and a line in the list below.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
@@ -178,18 +177,12 @@ pub struct CountsSetup<'a> {
 /// The setup of a timed engine.
 pub struct TimedSetup<'a> {
     pub plan: &'a TimesPlan,
-    /// QEMU to run; the one on the PATH where absent.
-    pub qemu: Option<&'a Path>,
     /// ktax's own directory.
     pub cache: &'a Path,
-    /// The image of each Kernel of the guests, by its name in the Subjects.
-    pub images: BTreeMap<String, PathBuf>,
-    /// The user's programs in guests.
-    pub programs: Option<PackedPrograms>,
+    /// Set for an engine that runs on guests.
+    pub guests: Option<kvm::Setup>,
     /// The user's programs on the running kernel, and the directory in which they start.
     pub native: Option<(NativePrograms, PathBuf)>,
-    /// The CPUs of this machine that vCPUs are pinned to, in turn; empty: not pinned.
-    pub cpus: Vec<usize>,
     pub limits: Limits,
     /// Called between two loops, when nothing is measured.
     pub between: &'a dyn Fn(),

@@ -1,7 +1,5 @@
 //! Blocks: Sides whose kernels the user boots one after the other.
 
-use thiserror::Error;
-
 use super::drive;
 use crate::analyse::{block_pairs, is_drawn, turns, wants_more, why_ended};
 use crate::engine::noise;
@@ -37,15 +35,22 @@ pub fn run_block(
 }
 
 /// Run directory of Sides that the user boots; other directories are refused.
-fn dir_of_blocks(dir: &AnyRunDir) -> Result<&RunDir<TimesPlan>, BlockError> {
-    let path = dir.root().display().to_string();
-    match dir {
-        AnyRunDir::Times(dir) if dir.plan().method.is_in_blocks() => Ok(dir),
+fn dir_of_blocks(dir: &AnyRunDir) -> Result<&RunDir<TimesPlan>, Error> {
+    let refused = match dir {
+        AnyRunDir::Times(dir) if dir.plan().method.is_in_blocks() => return Ok(dir),
         AnyRunDir::Times(dir) => {
-            Err(BlockError::NotBooted { path, runs_on: dir.plan().method.runs_on })
+            format!("--side does not apply, because {}", both_sides(dir.plan().method.runs_on))
         }
-        AnyRunDir::Counts(_) | AnyRunDir::Guests(_) => Err(BlockError::NotTimed { path }),
-    }
+        AnyRunDir::Counts(_) | AnyRunDir::Guests(_) => {
+            "--side only applies to timed runs whose kernels you boot".to_owned()
+        }
+    };
+    Err(Error::user(refused).next(format!("type `ktax run {}`", shell_path(dir.root()))))
+}
+
+/// Error of one command for Sides that the user boots: it cannot boot another kernel in the middle.
+pub(super) fn booted_sides(next: impl Into<String>) -> Error {
+    Error::user("the sides are kernels that you boot").next(next)
 }
 
 /// Steps for Sides that the user boots.
@@ -67,22 +72,32 @@ fn check_boot(
     side: Side,
     boot_id: &str,
     facts: &Facts,
-) -> Result<(), BlockError> {
+) -> Result<(), Error> {
     if let Some(block) = blocks.iter().find(|block| block.boot_id == boot_id) {
-        return Err(BlockError::SameBoot { side: block.side });
+        let measured = block.side.name();
+        let message = format!("the {measured} was already measured since this machine booted");
+        return Err(Error::user(message).next("reboot first"));
     }
     let is_here = |block: &TimedBlock| {
         let there = block.boots.first().map(|boot| &boot.facts);
         there.is_some_and(|there| KERNEL.iter().all(|name| there.get(*name) == facts.get(*name)))
     };
-    let kernel = || facts.get(fact::KERNEL).cloned().unwrap_or_else(|| "(unknown)".to_owned());
-    match blocks.iter().find(|block| (block.side == side) != is_here(block)) {
-        None => Ok(()),
-        Some(block) if block.side == side => {
-            Err(BlockError::OtherKernel { kernel: kernel(), side })
+    let Some(block) = blocks.iter().find(|block| (block.side == side) != is_here(block)) else {
+        return Ok(());
+    };
+    let kernel = facts.get(fact::KERNEL).map_or("(unknown)", String::as_str).escape_default();
+    let (measured, side) = (block.side.name(), side.name());
+    Err(match measured == side {
+        true => Error::user(format!(
+            "this is kernel {kernel}, but the {side} was measured on a kernel with another \
+             release, build or boot line"
+        ))
+        .next("boot that one"),
+        false => {
+            Error::user(format!("this is kernel {kernel}, on which the {measured} was measured"))
+                .next(format!("boot the kernel of the {side}"))
         }
-        Some(block) => Err(BlockError::OtherSide { kernel: kernel(), measured: block.side, side }),
-    }
+    })
 }
 
 /// Facts that distinguish the kernels of the Sides.
@@ -111,77 +126,11 @@ pub(super) fn next_step(dir: &RunDir<TimesPlan>, blocks: &[TimedBlock]) -> Strin
     )
 }
 
-/// Reasons why a block cannot be measured, or why only blocks can be.
-#[derive(Debug, Error, PartialEq, Eq)]
-// The messages say what the fields are.
-#[allow(missing_docs)]
-pub enum BlockError {
-    /// One command cannot boot another kernel in the middle.
-    #[error("the sides are kernels that you boot; {next}")]
-    Booted { next: String },
-    #[error(
-        "--side does not apply, because {}; type `ktax run {}`",
-        both_sides(*.runs_on),
-        shell_path(.path)
-    )]
-    NotBooted { path: String, runs_on: RunsOn },
-    #[error(
-        "--side only applies to timed runs whose kernels you boot; type `ktax run {}`",
-        shell_path(.path)
-    )]
-    NotTimed { path: String },
-    #[error("the {} was already measured since this machine booted; reboot first", .side.name())]
-    SameBoot { side: Side },
-    /// The running kernel is not the one on which the Side was measured first.
-    #[error(
-        "this is kernel {}, but the {} was measured on a kernel with another release, build or \
-         boot line; boot that one",
-        .kernel.escape_default(),
-        .side.name()
-    )]
-    OtherKernel { kernel: String, side: Side },
-    /// The running kernel is that of the other Side.
-    #[error(
-        "this is kernel {}, on which the {} was measured; boot the kernel of the {}",
-        .kernel.escape_default(),
-        .measured.name(),
-        .side.name()
-    )]
-    OtherSide { kernel: String, measured: Side, side: Side },
-}
-
 fn both_sides(runs_on: RunsOn) -> &'static str {
     match runs_on {
         RunsOn::RunningKernel => "both sides run on this kernel",
         RunsOn::Guests => "ktax starts both sides itself",
     }
-}
-
-/// Reasons why the vCPUs cannot run on the wanted CPUs.
-#[derive(Debug, Error, PartialEq, Eq)]
-// The messages say what the fields are.
-#[allow(missing_docs)]
-pub enum CpuError {
-    #[error(
-        "--cores (machine.cores) is {cores}, but this machine has {there} CPUs; use at most {there}"
-    )]
-    TooFew { cores: usize, there: usize },
-    #[error(
-        "--cores (machine.cores) is {cores}, but ktax may use only {allowed} of this machine's \
-         {there} CPUs; use at most {allowed}, or allow ktax more CPUs (taskset, cpusets)"
-    )]
-    TooFewAllowed { cores: usize, allowed: usize, there: usize },
-    #[error(
-        "CPU {cpu}, on which this run began, is not among those that ktax may use ({}); let ktax \
-         use it, or measure again into a new directory",
-        noise::list(.allowed)
-    )]
-    NotAllowed { cpu: u32, allowed: Vec<u32> },
-    #[error(
-        "CPU {cpu}, on which this run began, is offline; bring it online, or measure again into a \
-         new directory"
-    )]
-    Offline { cpu: u32 },
 }
 
 #[cfg(test)]
@@ -209,39 +158,27 @@ mod tests {
         let checked = |side, boot_id, facts| check_boot(&blocks, side, boot_id, facts);
         assert_eq!(checked(Side::Base, "two", &old), Ok(()));
         assert_eq!(checked(Side::Change, "two", &new), Ok(()));
-        let same = BlockError::SameBoot { side: Side::Base };
-        assert_eq!(checked(Side::Change, "one", &new), Err(same));
-        let kernel = || "6.1".to_owned();
-        let other = BlockError::OtherKernel { kernel: kernel(), side: Side::Base };
-        assert_eq!(checked(Side::Base, "two", &new), Err(other));
-        let measured = Side::Base;
-        let other = BlockError::OtherSide { kernel: kernel(), measured, side: Side::Change };
-        assert_eq!(checked(Side::Change, "two", &old), Err(other));
+        let refused = |side, boot_id, facts| checked(side, boot_id, facts).unwrap_err().to_string();
+        assert_eq!(
+            refused(Side::Change, "one", &new),
+            "the base was already measured since this machine booted; reboot first"
+        );
+        assert_eq!(
+            refused(Side::Base, "two", &new),
+            "this is kernel 6.1, but the base was measured on a kernel with another release, build \
+             or boot line; boot that one"
+        );
+        assert_eq!(
+            refused(Side::Change, "two", &old),
+            "this is kernel 6.1, on which the base was measured; boot the kernel of the change"
+        );
     }
 
     #[test]
     fn the_name_of_a_kernel_is_escaped() {
-        let kernel = "6.1\u{1b}".to_owned();
-        let message = BlockError::OtherKernel { kernel, side: Side::Change }.to_string();
+        let there = block(Side::Change, "one", facts("6.1", "quiet"));
+        let error = check_boot(&[there], Side::Change, "two", &facts("6.1\u{1b}", ""));
+        let message = error.unwrap_err().to_string();
         assert!(message.starts_with("this is kernel 6.1\\u{1b}, but the change was"), "{message}");
-    }
-
-    #[test]
-    fn cpus_have_their_numbers_and_what_to_do() {
-        let (cores, there) = (3, 2);
-        for (error, message) in [
-            (CpuError::TooFew { cores, there }, "is 3, but this machine has 2 CPUs; use at most 2"),
-            (
-                CpuError::TooFewAllowed { cores, allowed: 1, there },
-                "is 3, but ktax may use only 1 of this machine's 2 CPUs; use at most 1, or",
-            ),
-            (
-                CpuError::NotAllowed { cpu: 0, allowed: vec![2, 3] },
-                "CPU 0, on which this run began, is not among those that ktax may use (2-3); let",
-            ),
-            (CpuError::Offline { cpu: 5 }, "CPU 5, on which this run began, is offline; bring it"),
-        ] {
-            assert!(error.to_string().contains(message), "{error}");
-        }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::blocks::CpuError;
 use crate::engine::kvm::allowed_cpus;
 use crate::engine::limits::LOOK_AT_CPUS;
 use crate::engine::noise::{self, CpuShare};
@@ -67,13 +66,18 @@ fn choose(
     chosen_before: Option<Vec<u32>>,
     here: &MachineCpus,
     machine: &TimedMachine,
-) -> Result<Vec<u32>, CpuError> {
+) -> Result<Vec<u32>, Error> {
     let (there, allowed) = (here.shares.len(), here.allowed.len());
     let cores = machine.cores.unwrap_or(machine.cpus) as usize;
     if machine.cores.is_some() && cores > allowed {
+        let asked = format!("--cores (machine.cores) is {cores}, but");
         return Err(match allowed < there {
-            false => CpuError::TooFew { cores, there: allowed },
-            true => CpuError::TooFewAllowed { cores, allowed, there },
+            false => Error::user(format!("{asked} this machine has {allowed} CPUs"))
+                .next(format!("use at most {allowed}")),
+            true => Error::user(format!(
+                "{asked} ktax may use only {allowed} of this machine's {there} CPUs"
+            ))
+            .next(format!("use at most {allowed}, or allow ktax more CPUs (taskset, cpusets)")),
         });
     }
     if let Some(chosen_before) = chosen_before {
@@ -89,10 +93,17 @@ fn choose(
 }
 
 /// Error for a CPU of the run that is gone.
-fn lost_cpu(cpu: u32, here: &MachineCpus) -> CpuError {
+fn lost_cpu(cpu: u32, here: &MachineCpus) -> Error {
+    let lost = |why: &str, regain: &str| {
+        Error::user(format!("CPU {cpu}, on which this run began, is {why}"))
+            .next(format!("{regain}, or measure again into a new directory"))
+    };
     match here.shares.iter().any(|share| share.cpu == cpu) {
-        true => CpuError::NotAllowed { cpu, allowed: here.allowed.clone() },
-        false => CpuError::Offline { cpu },
+        true => {
+            let allowed = noise::list(&here.allowed);
+            lost(&format!("not among those that ktax may use ({allowed})"), "let ktax use it")
+        }
+        false => lost("offline", "bring it online"),
     }
 }
 
@@ -118,8 +129,11 @@ mod tests {
         assert_eq!(choose(None, &then, &two).unwrap(), [1, 4]);
         assert_eq!(choose(None, &now, &two).unwrap(), [0, 4]);
         assert_eq!(choose(Some(vec![1, 4]), &now, &two).unwrap(), [1, 4]);
-        let gone = choose(Some(vec![1, 5]), &now, &two);
-        assert_eq!(gone, Err(CpuError::Offline { cpu: 5 }));
+        assert_eq!(
+            choose(Some(vec![1, 5]), &now, &two).unwrap_err().to_string(),
+            "CPU 5, on which this run began, is offline; bring it online, or measure again into a \
+             new directory"
+        );
     }
 
     #[test]
@@ -128,8 +142,9 @@ mod tests {
         assert_eq!(choose(None, &two, &machine(8, None)).unwrap(), [0, 1]);
         assert_eq!(choose(None, &two, &machine(8, Some(2))).unwrap(), [0, 1]);
         for chosen_before in [None, Some(vec![0])] {
-            let error = choose(chosen_before, &two, &machine(1, Some(3)));
-            assert_eq!(error, Err(CpuError::TooFew { cores: 3, there: 2 }));
+            let error = choose(chosen_before, &two, &machine(1, Some(3))).unwrap_err();
+            let few = "--cores (machine.cores) is 3, but this machine has 2 CPUs; use at most 2";
+            assert_eq!(error.to_string(), few);
         }
     }
 
@@ -138,10 +153,16 @@ mod tests {
         let half = here(&[(0, 0.0), (1, 0.0), (2, 40.0), (3, 20.0)], &[2, 3]);
         assert_eq!(choose(None, &half, &machine(1, None)).unwrap(), [3]);
         assert_eq!(choose(None, &half, &machine(4, None)).unwrap(), [3, 2]);
-        let error = choose(None, &half, &machine(4, Some(3)));
-        assert_eq!(error, Err(CpuError::TooFewAllowed { cores: 3, allowed: 2, there: 4 }));
-        let error = choose(Some(vec![3, 0]), &half, &machine(2, None));
-        assert_eq!(error, Err(CpuError::NotAllowed { cpu: 0, allowed: vec![2, 3] }));
+        assert_eq!(
+            choose(None, &half, &machine(4, Some(3))).unwrap_err().to_string(),
+            "--cores (machine.cores) is 3, but ktax may use only 2 of this machine's 4 CPUs; use \
+             at most 2, or allow ktax more CPUs (taskset, cpusets)"
+        );
+        assert_eq!(
+            choose(Some(vec![3, 0]), &half, &machine(2, None)).unwrap_err().to_string(),
+            "CPU 0, on which this run began, is not among those that ktax may use (2-3); let ktax \
+             use it, or measure again into a new directory"
+        );
         // In a container /proc/stat may show other CPU numbers than the kernel's.
         let renumbered = here(&[(0, 0.0), (1, 9.0)], &[1, 6]);
         assert_eq!(choose(None, &renumbered, &machine(2, None)).unwrap(), [1, 6]);
