@@ -265,7 +265,7 @@ const OF_DISK: [(&str, &[&str]); 5] = [
     (
         "fs::rename(",
         &[
-            "crates/ktax-engine/src/exact/boot.rs",
+            "crates/ktax-engine/src/exact.rs",
             "crates/ktax-kernel/src/source/tree.rs",
             "crates/ktax-program/src/pack.rs",
         ],

@@ -351,7 +351,7 @@ fn measure_place(
 fn patch_hash(patch: &str) -> Result<String, Error> {
     let path = Path::new(patch);
     let bytes =
-        kernel::patch(path).map_err(|reason| results::unreadable(path, "a patch", reason))?;
+        kernel::read_patch(path).map_err(|reason| results::unreadable(path, "a patch", reason))?;
     Ok(format!("sha256 {:.12}", sha256(bytes)))
 }
 

@@ -93,7 +93,7 @@ pub fn touching(named: &str) -> Result<Touched, Error> {
         return by_name(named);
     }
     let read =
-        || kernel::patch(path).map_err(|reason| unreadable(path, "a patch or a C file", reason));
+        || kernel::read_patch(path).map_err(|reason| unreadable(path, "a patch or a C file", reason));
     Ok(Touched::by(match is_c {
         true => patch::definitions_in(&String::from_utf8_lossy(&read()?)),
         false => changed_functions(named, &read()?)?,
@@ -122,7 +122,7 @@ fn by_patches(patches: &[String]) -> Result<Touched, Error> {
     let mut functions = BTreeSet::new();
     for named in patches {
         let path = Path::new(named);
-        let bytes = kernel::patch(path).map_err(|reason| unreadable(path, "a patch", reason))?;
+        let bytes = kernel::read_patch(path).map_err(|reason| unreadable(path, "a patch", reason))?;
         functions.extend(changed_functions(named, &bytes)?);
     }
     Ok(Touched::by(functions))

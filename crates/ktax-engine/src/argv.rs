@@ -84,7 +84,7 @@ impl<'a> Plugin<'a> {
     }
 }
 
-/// Whether the plugin follows from where functions were called.
+/// Extent to which the plugin follows calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Paths {
     /// Calls are followed and counted.
@@ -375,20 +375,23 @@ pub fn escape(path: &Path) -> String {
 
 /// Returns a shell script that boots the same machine by hand and runs the order that `$1` names.
 pub fn script(program: &Path, request: &Request, initrd: &Path) -> String {
-    let mut words = vec![program.display().to_string()];
+    let mut args = machine(request, initrd);
     // The console on the terminal, the wire in a file, no freeze.
-    words.extend(machine(request, initrd));
-    words.extend(["-m".into(), request.machine.memory_mib.to_string()]);
-    words.extend(devices(Path::new("wire.log"), "stdio"));
-    words.extend(["-action".into(), "panic=none".into()]);
+    args.extend(["-m".into(), request.machine.memory_mib.to_string()]);
+    args.extend(devices(Path::new("wire.log"), "stdio"));
+    args.extend(["-action".into(), "panic=none".into()]);
+    let comment = "# Boots this machine by hand and runs one order: sh argv orders/getppid\n\
+                   # The guest's answer goes to wire.log. The counts need the plugin: see docs/wire.md.";
+    shell_script(program, args, comment, &format!("-fw_cfg \"name={ORDER_ITEM},file=$1\""))
+}
+
+/// Returns a shell script that starts `program` with these arguments and with `more`, which may use
+/// `$1`.
+pub fn shell_script(program: &Path, args: Vec<String>, comment: &str, more: &str) -> String {
     let quote = |word: String| format!("'{}'", word.replace('\'', r"'\''"));
-    let lines: Vec<String> = words.into_iter().map(quote).collect();
-    format!(
-        "#!/bin/sh\n# Boots this machine by hand and runs one order: sh argv orders/getppid\n\
-         # The guest's answer goes to wire.log. The counts need the plugin: see docs/wire.md.\n\
-         exec {} \\\n  -fw_cfg \"name={ORDER_ITEM},file=$1\"\n",
-        lines.join(" \\\n  ")
-    )
+    let mut lines = vec![quote(program.display().to_string())];
+    lines.extend(args.into_iter().map(quote));
+    format!("#!/bin/sh\n{comment}\nexec {} \\\n  {more}\n", lines.join(" \\\n  "))
 }
 
 #[cfg(test)]

@@ -184,7 +184,7 @@ pub fn die_with_parent(command: &mut Command, inherited: [Option<RawFd>; 2]) {
     unsafe { command.pre_exec(in_child) };
 }
 
-/// Whether kernel or user mode is counted.
+/// Mode of the processor that is counted.
 #[derive(Clone, Copy)]
 enum Mode {
     User,

@@ -30,13 +30,12 @@ pub mod noise;
 pub mod operations;
 pub mod payload;
 pub mod qemu;
-pub mod vm;
 pub mod wire;
 
 pub use command::die_with_parent;
 pub use exact::save_state;
 pub use limits::{Cancel, Limits};
-pub use vm::read_tail;
+pub use qemu::read_tail;
 
 /// Declares the modules of the engines and lists them, so that an engine is one line.
 macro_rules! engines {
@@ -225,8 +224,12 @@ impl From<Failure> for Stop {
 impl Stop {
     /// Adds the end of the console at `path`.
     fn with_console(self, path: &Path) -> Stop {
+        self.map_failure(|failure| Stop::Failed(failure, read_tail(path)))
+    }
+
+    pub fn map_failure(self, map: impl FnOnce(Failure) -> Stop) -> Stop {
         match self {
-            Stop::Failed(failure, _) => Stop::Failed(failure, read_tail(path)),
+            Stop::Failed(failure, _) => map(failure),
             Stop::Cancelled => Stop::Cancelled,
         }
     }

@@ -30,7 +30,7 @@ pub struct Limits {
     pub trial: Duration,
     /// Factor of `time` that QEMU may run where the plugin counts the time itself.
     pub slowest: u32,
-    /// Whether the guest's clock counts instructions.
+    /// True if the guest's clock counts instructions.
     pub is_counted: bool,
     /// The virtual time since power-on, in seconds.
     pub virtual_s: u64,
@@ -120,7 +120,7 @@ impl Limits {
 pub const LOOK_AT_CPUS: Duration = Duration::from_millis(500);
 
 /// Converts a duration for poll(2).
-pub(super) fn timespec(time: Duration) -> Timespec {
+pub fn timespec(time: Duration) -> Timespec {
     let tv_sec = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
     Timespec { tv_sec, tv_nsec: i64::from(time.subsec_nanos()) }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fs::{self, Permissions};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -131,7 +131,8 @@ pub fn install_guest(guest: &UserSpace, cache: &Path) -> io::Result<Payload> {
         plugin: dir.join("ktax-plugin.so"),
         _holder: Arc::new(holder),
     };
-    put(&payload.initrd, &build_initramfs(guest.program(), HELLO)?)?;
+    let programs = [("init", guest.program()), ("bin/hello", HELLO)];
+    put(&payload.initrd, &pack_initramfs(["dev", "proc", "sys", "tmp", "bin"], programs)?)?;
     put(&payload.plugin, &PLUGIN)?;
     Ok(payload)
 }
@@ -163,39 +164,32 @@ fn put(path: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 /// The file modes in an archive.
-pub const DIRECTORY_MODE: u32 = 0o040_755;
-pub const PROGRAM_MODE: u32 = 0o100_755;
+const DIRECTORY_MODE: u32 = 0o040_755;
+const PROGRAM_MODE: u32 = 0o100_755;
 const CONSOLE_MODE: u32 = 0o020_600;
 
-/// Builds the whole user space of a guest, as an uncompressed cpio archive: always the same bytes
-/// for the same programs.
-pub fn build_initramfs(init: &[u8], hello: &[u8]) -> io::Result<Vec<u8>> {
-    let mut archive = Vec::with_capacity(init.len() + hello.len() + 4096);
-    for name in ["dev", "proc", "sys", "tmp", "bin"] {
-        append_file(&mut archive, name, DIRECTORY_MODE, &[])?;
+/// Packs directories, programs and /dev/console, which the kernel opens before init can make it, as
+/// an uncompressed cpio archive: always the same bytes for the same programs.
+pub fn pack_initramfs<'a>(
+    directories: impl IntoIterator<Item = impl AsRef<str>>,
+    programs: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+) -> io::Result<Vec<u8>> {
+    let mut archive = Vec::new();
+    for directory in directories {
+        append(&mut archive, Builder::new(directory.as_ref()).mode(DIRECTORY_MODE), &[])?;
     }
-    append_console(&mut archive)?;
-    append_file(&mut archive, "init", PROGRAM_MODE, init)?;
-    append_file(&mut archive, "bin/hello", PROGRAM_MODE, hello)?;
-    end_archive(archive)
-}
-
-pub fn end_archive(mut archive: Vec<u8>) -> io::Result<Vec<u8>> {
+    let console = Builder::new("dev/console").mode(CONSOLE_MODE).rdev_major(5).rdev_minor(1);
+    append(&mut archive, console, &[])?;
+    for (name, content) in programs {
+        append(&mut archive, Builder::new(name).mode(PROGRAM_MODE), content)?;
+    }
     trailer(&mut archive)?;
     Ok(archive)
 }
 
-/// Adds /dev/console, which the kernel opens before init can make it.
-pub fn append_console(archive: &mut Vec<u8>) -> io::Result<()> {
-    let console =
-        Builder::new("dev/console").mode(CONSOLE_MODE).nlink(1).rdev_major(5).rdev_minor(1);
-    console.write(archive, 0).finish().map(drop)
-}
-
-/// Adds a directory or a program, the same bytes every time.
-pub fn append_file(archive: &mut Vec<u8>, name: &str, mode: u32, content: &[u8]) -> io::Result<()> {
+fn append(archive: &mut Vec<u8>, entry: Builder, content: &[u8]) -> io::Result<()> {
     let size = u32::try_from(content.len()).map_err(io::Error::other)?;
-    let mut writer = Builder::new(name).mode(mode).nlink(1).mtime(0).write(archive, size);
-    io::Write::write_all(&mut writer, content)?;
+    let mut writer = entry.nlink(1).mtime(0).write(archive, size);
+    writer.write_all(content)?;
     writer.finish().map(drop)
 }

@@ -185,7 +185,7 @@ pub struct Hello {
     pub failed: Vec<String>,
     /// Name in /proc/crypto of the kernel's code that computes crc32c; only where there is a disk.
     pub crc32c: Option<String>,
-    /// Whether the kernel's random number generator has no seed.
+    /// True if the kernel's random number generator has no seed.
     pub is_unseeded: bool,
 }
 

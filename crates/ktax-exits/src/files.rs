@@ -5,7 +5,6 @@
 mod debugfs;
 mod kvm_stat;
 mod trace;
-mod trace_line;
 
 use super::table::Per;
 use ktax_model::{Error, ExitTable, Result, Saved, SavedResult, check_exits, read_results};

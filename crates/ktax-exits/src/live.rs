@@ -1,4 +1,4 @@
-//! Records a running VM: the events of its vCPUs' threads, added up.
+//! Finds the process of a running VM, and records it: the events of its vCPUs' threads, added up.
 //!
 //! ```text
 //! tracepoints ─┬► program ─► kernel (eBPF) ─┬─► Recording ─► table ─► ExitTable
@@ -7,25 +7,28 @@
 
 mod counters;
 mod kernel;
-mod process;
 mod program;
 mod ring;
 mod tracepoints;
 
 use std::fmt::Display;
-use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+use std::{fs, io};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::recording::{Recording, Thread};
 use crate::table::{CountedExits, Per, Recorded};
 use counters::{ExitTimes, Stats};
 use kernel::InKernel;
+use ktax_engine::limits::timespec;
 use ktax_host::text::escape;
 use ktax_model::{Error, ErrorKind, ExitTable, RecorderCost, Result, Warning};
-use process::lives;
 use ring::Ring;
 use tracepoints::{Points, find_points};
 
-pub use process::{Process, by_name};
 pub use tracepoints::{EventFormat, Level, Names, Tracefs};
 
 /// A source of events, which it adds up.
@@ -285,6 +288,149 @@ fn open(
         }
     }
     Ok(Box::new(Ring::attach(points, process)?))
+}
+
+// The process of a VM.
+
+/// A process, held so that its number cannot become another's.
+#[derive(Debug)]
+pub struct Process {
+    pub pid: u32,
+    handle: OwnedFd,
+}
+
+/// The initial PID namespace (PROC_PID_INIT_INO in include/linux/proc_ns.h).
+const INITIAL_NAMESPACE: &str = "pid:[4026531836]";
+
+impl Process {
+    pub fn open(pid: u32) -> Result<Process> {
+        let is_initial = fs::read_link("/proc/self/ns/pid")
+            .is_ok_and(|namespace| namespace.as_os_str() == INITIAL_NAMESPACE);
+        if !is_initial {
+            let message = "ktax runs in a PID namespace of its own, where the kernel's thread IDs \
+                           do not match";
+            return Err(error(message, "run ktax on the host"));
+        }
+        let missing =
+            error(format!("there is no process {pid}"), "list VMs with `ps -C qemu-system-x86_64`");
+        let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let Some(number) = number else { return Err(missing) };
+        let handle = pidfd_open(number, PidfdFlags::empty()).map_err(|_| missing)?;
+        Ok(Process { pid, handle })
+    }
+
+    pub fn name(&self) -> String {
+        comm(self.pid)
+    }
+
+    /// Fails if the process has no VM. A process that may not be looked into passes.
+    pub fn require_vm(&self) -> Result<()> {
+        if has_vm(self.pid) != Some(false) {
+            return Ok(());
+        }
+        Err(error(
+            format!("process {} ({}) runs no KVM guest", self.pid, self.name()),
+            "give the PID of the VMM itself, such as qemu-system-x86_64",
+        ))
+    }
+
+    /// Waits at most `time` for the end of the process; returns true if it has ended.
+    pub fn ended_within(&self, time: Duration) -> Result<bool> {
+        let mut fds = [PollFd::new(&self.handle, PollFlags::IN)];
+        match poll(&mut fds, Some(&timespec(time))) {
+            Ok(ready) => Ok(ready > 0),
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(reason) => {
+                Err(error(format!("wait for the process: {reason}"), "try again, or report it"))
+            }
+        }
+    }
+}
+
+/// Returns true if a thread lives; a zombie does not.
+fn lives(process: u32, tid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/task/{tid}/stat")).unwrap_or_default();
+    // The state is behind the name, which may contain anything.
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+}
+
+fn comm(pid: u32) -> String {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    name.trim_end().to_owned()
+}
+
+/// Returns true if the process has a VM of KVM; `None` if ktax may not see that.
+fn has_vm(pid: u32) -> Option<bool> {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+    let mut links = entries.flatten().filter_map(|entry| fs::read_link(entry.path()).ok());
+    Some(links.any(|link| link.as_os_str() == "anon_inode:kvm-vm"))
+}
+
+/// Finds the process whose VM has this name: `-name` of QEMU, `--id` of Firecracker, the process's
+/// own.
+pub fn by_name(name: &str) -> Result<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let vms: Vec<(u32, Vec<String>)> =
+        pids.filter(|pid| has_vm(*pid) == Some(true)).map(|pid| (pid, names(pid))).collect();
+    let called = |(_, names): &&(u32, Vec<String>)| names.iter().any(|there| there == name);
+    let found: Vec<u32> = vms.iter().filter(called).map(|(pid, _)| *pid).collect();
+    match found[..] {
+        [pid] => Ok(pid),
+        [] => Err(no_vm_named(name, vms)),
+        _ => {
+            let pids = found.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+            Err(error(
+                format!("several VMs are named {name}: processes {pids}"),
+                "choose one with --pid",
+            ))
+        }
+    }
+}
+
+fn no_vm_named(name: &str, vms: Vec<(u32, Vec<String>)>) -> Error {
+    let there: Vec<String> =
+        vms.into_iter().filter_map(|(_, names)| names.into_iter().next()).collect();
+    let message = format!("no VM is named {name}");
+    match there.is_empty() {
+        true => error(message + ", and no VM is running", "start the VM first"),
+        false => error(message, format!("name one of {}, or use --pid", there.join(", "))),
+    }
+}
+
+fn names(pid: u32) -> Vec<String> {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words: Vec<String> =
+        line.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into()).collect();
+    let mut names = names_in(&words);
+    names.push(comm(pid));
+    names
+}
+
+/// Returns the names in a command line: `-name` of QEMU, `--id NAME`.
+fn names_in(words: &[String]) -> Vec<String> {
+    let values = words.windows(2).filter_map(|pair| match pair[0].as_str() {
+        "-name" | "--name" => guest_in(&pair[1]),
+        "--id" => Some(pair[1].clone()),
+        _ => None,
+    });
+    values.collect()
+}
+
+/// Parses the guest of `NAME`, `NAME,process=…`, `debug-threads=on,guest=NAME`: as QEMU reads it,
+/// in which only the first may lack its key, two commas are one, and the last of several stands.
+fn guest_in(options: &str) -> Option<String> {
+    // No argument has this in it.
+    const COMMA: char = '\0';
+    let options = options.replace(",,", "\0");
+    let value = |(index, option): (usize, &str)| match option.split_once('=') {
+        Some((key, _)) if index == 0 && key.contains(COMMA) => Some(option.to_owned()),
+        Some((key, value)) => (key == "guest").then(|| value.to_owned()),
+        None => (index == 0).then(|| option.to_owned()),
+    };
+    let last = options.split(',').enumerate().filter_map(value).last()?;
+    (!last.is_empty()).then(|| last.replace(COMMA, ","))
 }
 
 #[cfg(test)]

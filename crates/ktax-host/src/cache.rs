@@ -99,7 +99,7 @@ impl CacheKind {
         counted_as(count, singular, plural)
     }
 
-    /// Whether an entry has so many files that its size takes long to add up.
+    /// Returns whether an entry has so many files that its size takes long to add up.
     pub(super) fn is_large(self) -> bool {
         matches!(self, CacheKind::Lane | CacheKind::SourceTrees | CacheKind::CompilerCache)
     }
@@ -110,7 +110,7 @@ pub(super) struct CachePlace {
     pub kind: CacheKind,
     /// Path below the cache.
     pub directory: &'static str,
-    /// Whether an entry is a directory or a file; anything else is not ktax's.
+    /// True for directories, false for files; anything else is not ktax's.
     pub is_directory: bool,
     pub is_name: fn(&str) -> bool,
 }

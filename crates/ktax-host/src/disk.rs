@@ -123,8 +123,8 @@ const ASIDE: &str = ".gone-";
 /// Longest time to write a temporary file.
 const WRITTEN_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Whether a temporary file or directory was written so long ago that a killed process must have
-/// left it. A link is looked at itself.
+/// Returns whether a temporary file or directory was written so long ago that a killed process must
+/// have left it. A link is looked at itself.
 pub fn is_abandoned(path: &Path) -> bool {
     let modified = fs::symlink_metadata(path).and_then(|found| found.modified());
     modified.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > WRITTEN_WITHIN))
@@ -156,7 +156,7 @@ pub fn move_to_free(from: &Path, to: &Path) -> io::Result<()> {
     })
 }
 
-/// Whether this is the name of a directory that [`set_aside`] made.
+/// Returns whether this is the name of a directory that [`set_aside`] made.
 pub fn is_set_aside(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(ASIDE.as_bytes())
 }
@@ -237,7 +237,7 @@ impl Lock {
         }
     }
 
-    /// Whether the locked file is the one at this path now.
+    /// Returns whether the locked file is the one at this path now.
     pub fn is_of(&self, path: &Path) -> io::Result<bool> {
         let locked = self.file.metadata()?;
         match symlink_metadata(path) {

@@ -42,7 +42,7 @@ pub fn escape_path(path: &Path) -> String {
     escape(&path.to_string_lossy())
 }
 
-/// Whether a terminal may do something other than print `c`, or print nothing.
+/// Returns whether a terminal may do something other than print `c`, or print nothing.
 ///
 /// That is: C0, DEL, C1, line and paragraph separators, bidirectional controls, and characters of
 /// no width, which make two different texts look alike.

@@ -21,7 +21,7 @@ use std::{fs, io};
 use serde::Serialize;
 use tempfile::TempDir;
 
-use crate::error::cache_error;
+use crate::cache_error;
 use crate::image;
 use ktax_host::cache::Holder;
 use ktax_host::disk::{is_abandoned, read_own, sha256, write_read_only};
@@ -228,7 +228,7 @@ fn config_name(sha256: &str) -> String {
     format!("config-{sha256}")
 }
 
-/// Whether the file exists and its SHA-256 is `expected`.
+/// Returns whether the file exists and its SHA-256 is `expected`.
 fn is_whole(image: &Path, expected: &str) -> bool {
     read_own(image, IMAGE_MAX).is_ok_and(|bytes| sha256(bytes) == expected)
 }

@@ -146,7 +146,7 @@ const OLDEST: u16 = 0x0206;
 /// The first protocol with `xloadflags`: Linux 3.8.
 const WITH_XLOADFLAGS: u16 = 0x020c;
 
-/// Whether `data` has the two magic numbers of the setup header.
+/// Returns whether `data` has the two magic numbers of the setup header.
 fn is_bzimage(data: &[u8]) -> bool {
     u16_at(data, BOOT_FLAG) == Some(0xaa55) && bytes_at(data, HEADER, 4) == Some(b"HdrS")
 }

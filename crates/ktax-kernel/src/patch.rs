@@ -9,7 +9,6 @@
 //! `format=flowed` are undone, and nothing else changes. git applies it; here it is only read far
 //! enough to refuse what cannot apply before anything is downloaded.
 
-mod diff;
 mod functions;
 mod mail;
 #[cfg(test)]
@@ -21,7 +20,6 @@ use ktax_host::text::escape;
 use ktax_model::{Error, Result};
 use mail::{Mail, SeriesPosition, is_mail, without_crlf};
 
-pub use diff::{Diff, FileDiff, Hunk};
 pub use functions::{SourceFunction, definitions_in};
 
 /// One patch: a diff that git applies.
@@ -61,7 +59,7 @@ fn parse_patch(name: &str, bytes: Vec<u8>) -> Result<Option<Patch>> {
         .next("download the original, such as with `b4 am`")
     })?;
     let Some(first) = diff.files.first() else { return Ok(None) };
-    if !diff.files.iter().any(|file| diff::may_contain(&file.path)) {
+    if !diff.files.iter().any(|file| may_contain(&file.path)) {
         let problem = format!(
             "it changes {}, and no directory of a kernel tree contains that",
             escape(&first.path)
@@ -152,4 +150,210 @@ fn in_order(mut found: Vec<(Option<SeriesPosition>, Vec<Patch>)>) -> Result<Vec<
         found.sort_by_key(|(position, _)| *position);
     }
     Ok(found.into_iter().flat_map(|(_, patches)| patches).collect())
+}
+
+// Unified diffs: which files they change, and whether their hunks are whole.
+
+/// A unified diff, with other text before, between and behind its files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Diff {
+    /// The files in the order of the diff.
+    pub files: Vec<FileDiff>,
+    /// The number of leading components of its paths that are not of the tree: 1, or 0.
+    pub strip: usize,
+}
+
+/// Changes of a diff to one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileDiff {
+    /// The path in the tree: the new one, or the old one of a file that is removed.
+    pub path: String,
+    /// The changes. None for a file that is only renamed, or binary.
+    pub hunks: Vec<Hunk>,
+}
+
+/// A hunk of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hunk {
+    /// The text behind `@@`: the line that git takes for the head of the function before the hunk.
+    pub context: String,
+    /// The lines, each with its sign: ` `, `-` or `+`.
+    pub lines: Vec<(char, String)>,
+}
+
+impl Diff {
+    /// Reads a diff, and skips what is none. The error is the number, from 1, of a line that does
+    /// not belong to its hunk.
+    pub fn read(text: &[u8]) -> Result<Diff, usize> {
+        let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
+        let mut reader = Reader { lines: &lines, next: 0, files: Vec::new() };
+        while reader.next < lines.len() {
+            reader.step()?;
+        }
+        let files = reader.files;
+        let strip = strip_count(files.iter().map(|(old, new, _)| (&**old, &**new)));
+        let files = files.into_iter().map(|(old, new, hunks)| {
+            let path = if new == "/dev/null" { old } else { new };
+            FileDiff { path: stripped(&path, strip).to_owned(), hunks }
+        });
+        Ok(Diff { files: files.collect(), strip })
+    }
+}
+
+fn stripped(path: &str, strip: usize) -> &str {
+    match path.split_once('/').filter(|_| strip == 1) {
+        Some((_, rest)) => rest,
+        None => path,
+    }
+}
+
+struct Reader<'a> {
+    lines: &'a [&'a [u8]],
+    next: usize,
+    /// Old and new path as they are written, and the hunks.
+    files: Vec<(String, String, Vec<Hunk>)>,
+}
+
+impl Reader<'_> {
+    fn line(&self, index: usize) -> &[u8] {
+        self.lines.get(index).copied().unwrap_or_default()
+    }
+
+    /// Reads the heads of one file, one hunk, or one line of other text.
+    fn step(&mut self) -> Result<(), usize> {
+        let line = self.line(self.next);
+        if let Some((old, new)) = git_head(line) {
+            // Files that are renamed or binary have no other head.
+            self.files.push((old, new, Vec::new()));
+        } else if let (Some(old), Some(new)) =
+            (head_path(line, b"--- "), head_path(self.line(self.next + 1), b"+++ "))
+        {
+            if self.line(self.next + 2).starts_with(b"@@ -") {
+                let is_known = self.files.last().is_some_and(|(_, _, hunks)| {
+                    hunks.is_empty() && git_head(self.line(self.before_heads())).is_some()
+                });
+                if is_known {
+                    self.files.pop();
+                }
+                self.files.push((old, new, Vec::new()));
+                self.next += 2;
+                return Ok(());
+            }
+        } else if line.starts_with(b"@@ -") && !self.files.is_empty() {
+            return self.hunk();
+        }
+        self.next += 1;
+        Ok(())
+    }
+
+    /// The line of `diff --git` above the paths: only lines of its extended head stand between.
+    fn before_heads(&self) -> usize {
+        const HEADS: [&[u8]; 9] = [
+            b"index ",
+            b"old mode ",
+            b"new mode ",
+            b"new file mode ",
+            b"deleted file mode ",
+            b"similarity ",
+            b"dissimilarity ",
+            b"rename ",
+            b"copy ",
+        ];
+        let mut index = self.next;
+        while index > 0 && HEADS.iter().any(|head| self.line(index - 1).starts_with(head)) {
+            index -= 1;
+        }
+        index.saturating_sub(1)
+    }
+
+    fn hunk(&mut self) -> Result<(), usize> {
+        let Some((mut old, mut new, context)) = hunk_head(self.line(self.next)) else {
+            return Err(self.next + 1);
+        };
+        self.next += 1;
+        let mut lines = Vec::new();
+        while old > 0 || new > 0 {
+            let line = self.line(self.next);
+            // The empty element behind a final line feed is not a line.
+            let is_end = self.next + 1 >= self.lines.len() && line.is_empty();
+            let (sign, text) = match line.split_first() {
+                // Mail programs cut the space of an empty line; git accepts that.
+                None if !is_end => (' ', &b""[..]),
+                Some((b'\r', [])) => (' ', &b""[..]),
+                Some((sign @ (b' ' | b'-' | b'+'), text)) => (char::from(*sign), text),
+                Some((b'\\', _)) => {
+                    self.next += 1;
+                    continue;
+                }
+                _ => return Err(self.next + 1),
+            };
+            let (in_old, in_new) = (u64::from(sign != '+'), u64::from(sign != '-'));
+            if in_old > old || in_new > new {
+                return Err(self.next + 1);
+            }
+            old -= in_old;
+            new -= in_new;
+            lines.push((sign, String::from_utf8_lossy(text).into_owned()));
+            self.next += 1;
+        }
+        if let Some((_, _, hunks)) = self.files.last_mut() {
+            hunks.push(Hunk { context, lines });
+        }
+        Ok(())
+    }
+}
+
+/// The two paths of `diff --git a/X b/X`; `None` for names with spaces: their other heads have
+/// them.
+fn git_head(line: &[u8]) -> Option<(String, String)> {
+    let text = std::str::from_utf8(line).ok()?.strip_prefix("diff --git ")?;
+    let (old, new) = text.trim_end().split_once(' ')?;
+    (!new.contains(' ')).then(|| (old.to_owned(), new.to_owned()))
+}
+
+/// The path behind `--- ` or `+++ `, without the time that diff writes behind it.
+fn head_path(line: &[u8], head: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(line.strip_prefix(head)?).into_owned();
+    let path = text.split('\t').next().unwrap_or_default().trim_end();
+    (!path.is_empty()).then(|| path.trim_matches('"').to_owned())
+}
+
+/// The numbers of old and new lines of `@@ -1,7 +1,6 @@ int f(void)`, and what stands behind.
+fn hunk_head(line: &[u8]) -> Option<(u64, u64, String)> {
+    let text = String::from_utf8_lossy(line);
+    let (ranges, context) = text.strip_prefix("@@ -")?.split_once(" @@")?;
+    let (old, new) = ranges.split_once(" +")?;
+    let count = |range: &str| match range.split_once(',') {
+        Some((start, count)) => start.parse::<u64>().ok().and(count.parse().ok()),
+        None => range.parse::<u64>().ok().map(|_| 1),
+    };
+    Some((count(old)?, count(new)?, context.trim().to_owned()))
+}
+
+/// The directories at the top of a kernel tree, since Linux 2.6.
+const TOP_DIRECTORIES: &str = "Documentation LICENSES arch block certs crypto drivers firmware fs \
+    include init io_uring ipc kernel lib mm net rust samples scripts security sound tools usr virt \
+    debian";
+
+const TOP_FILES: &str = "Makefile Kconfig Kbuild MAINTAINERS CREDITS COPYING README REPORTING-BUGS \
+    .gitignore .mailmap .gitattributes .clang-format .cocciconfig .rustfmt.toml";
+
+/// Returns whether a kernel tree may have a file of this path.
+fn may_contain(path: &str) -> bool {
+    let (name, names) = match path.split_once('/') {
+        Some((directory, _)) => (directory, TOP_DIRECTORIES),
+        None => (path, TOP_FILES),
+    };
+    names.split(' ').any(|known| known == name)
+}
+
+/// Number of leading components to strip from the paths of a diff: 1 for git's `a/` and `b/` and
+/// for `linux.orig/`, 0 for what `git diff --no-prefix` writes.
+fn strip_count<'a>(mut paths: impl Iterator<Item = (&'a str, &'a str)>) -> usize {
+    let is_bare = |(old, new): (&str, &str)| {
+        let path = if new == "/dev/null" { old } else { new };
+        let is_same = old == new || old == "/dev/null" || new == "/dev/null";
+        is_same && may_contain(path)
+    };
+    usize::from(!paths.next().is_some_and(is_bare))
 }

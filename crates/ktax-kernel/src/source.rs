@@ -13,28 +13,28 @@
 
 mod config;
 mod make;
-mod recipe;
 #[cfg(test)]
 mod tests;
 mod tree;
 
-use std::fs;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use serde::{Deserialize, Serialize};
 
 use crate::cache::{Cache, Kernel};
-use crate::error::cache_error;
-use crate::spec::KernelSpec;
+use crate::patch::{self, Patch};
+use crate::spec::{KernelSpec, Target};
 use crate::talk::Talk;
-use crate::target::Target;
-use config::configure;
+use crate::{cache_error, unreadable};
+use config::{Options, StartConfig, configure};
+use ktax_host::disk::{is_sha256, read_limited, read_own, sha256_of_parts};
 use ktax_host::text::{counted, escape_path};
-use ktax_model::{Result, Subject};
-use make::{Lane, Make, compiled_before};
-use recipe::Recipe;
-use tree::Trees;
+use ktax_model::{Error, Result, Subject};
+use make::{Lane, Make, compiled_before, compiler_versions};
+use tree::{Tree, Trees, not_a_tree, package_tree, repository};
 
 pub use config::{options_between, with_options};
-pub(crate) use recipe::check_files;
-pub use recipe::{is_built_in, patch};
 pub use tree::{commits, that_touch};
 
 /// Checks the tools, the tree and the patches, and asks Kconfig about the options; builds nothing.
@@ -48,7 +48,7 @@ pub(crate) fn check(
     let builds = cache.builds();
     let trees = Trees::open(&builds)?;
     let recipe = Recipe::read(spec, (&Target::X86_64, subject), &trees, (cache, talk))?;
-    if recipe::find_build(cache, &recipe.key(), &recipe.source)?.is_some() {
+    if find_build(cache, &recipe.key(), &recipe.source)?.is_some() {
         return Ok(());
     }
     let lane = Lane::take(&builds, &recipe.lane(&trees)?, talk)?;
@@ -67,16 +67,16 @@ pub(crate) fn obtain(
     let trees = Trees::open(&builds)?;
     let recipe = Recipe::read(spec, (target, subject), &trees, (cache, talk))?;
     let key = recipe.key();
-    if let Some(kernel) = recipe::find_build(cache, &key, &recipe.source)? {
+    if let Some(kernel) = find_build(cache, &key, &recipe.source)? {
         return Ok(kernel);
     }
     let lane = Lane::take(&builds, &recipe.lane(&trees)?, talk)?;
     // The build that held the lane may have built this kernel.
-    if let Some(kernel) = recipe::find_build(cache, &key, &recipe.source)? {
+    if let Some(kernel) = find_build(cache, &key, &recipe.source)? {
         return Ok(kernel);
     }
     let kernel = build(&trees, &lane, &recipe, cache, talk)?;
-    recipe::remember_build(cache, &key, &kernel)?;
+    remember_build(cache, &key, &kernel)?;
     Ok(kernel)
 }
 
@@ -90,7 +90,7 @@ fn build(
 ) -> Result<Kernel> {
     let (make, config) = configure_lane(trees, lane, recipe, talk)?;
     let outcome = recipe.key_of_outcome(&config);
-    if let Some(kernel) = recipe::find_build(cache, &outcome, &recipe.source)? {
+    if let Some(kernel) = find_build(cache, &outcome, &recipe.source)? {
         return Ok(kernel);
     }
     let known = compiled_before(&make.objects);
@@ -112,7 +112,7 @@ fn build(
     let path = make.objects.join(path);
     let image = fs::read(&path).map_err(|error| cache_error("read", &path, error))?;
     let kernel = cache.put(&image, Some(config.as_bytes()), &recipe.source)?;
-    recipe::remember_build(cache, &outcome, &kernel)?;
+    remember_build(cache, &outcome, &kernel)?;
     Ok(kernel)
 }
 
@@ -136,4 +136,180 @@ fn configure_lane<'a>(
     };
     let config = configure(trees, lane, &make, recipe)?;
     Ok((make, config))
+}
+
+/// A part of every key. Change it when ktax builds another kernel from the same inputs.
+const RECIPE: &str = "1";
+
+/// Everything that a kernel is built from: its tree with patches, its options and its compiler.
+struct Recipe {
+    pub target: Target,
+    /// The name of the source, for messages and the Identity.
+    pub source: String,
+    /// The tree with its patches.
+    pub tree: Tree,
+    pub start: StartConfig,
+    pub options: Options,
+    /// The versions of compiler and linker.
+    pub compiler: String,
+}
+
+impl Recipe {
+    /// Reads what a Subject asks for: the files that it names first, because they can be refused
+    /// before a source is downloaded; then the tree, to which the patches are applied.
+    fn read(
+        spec: &KernelSpec,
+        (target, subject): (&Target, &Subject),
+        trees: &Trees,
+        (cache, talk): (&Cache<'_>, &Talk<'_>),
+    ) -> Result<Recipe> {
+        let SubjectFiles { start, options, patches } = SubjectFiles::read(target, subject)?;
+        let (mut tree, label) = named_tree(spec, subject, trees, (cache, talk))?;
+        for (file, patch) in &patches {
+            tree = trees.patched(&tree, file, patch, &label)?;
+        }
+        let source = format!("{label} ({})", &tree.id[..12]);
+        let compiler = compiler_versions(target)?;
+        Ok(Recipe { target: *target, source, tree, start, options, compiler })
+    }
+
+    /// The name of the lane it is built in: the kernel's version, and the target if it is foreign.
+    fn lane(&self, trees: &Trees) -> Result<String> {
+        let version = trees.version(&self.tree)?;
+        match self.target.is_foreign() {
+            true => Ok(format!("{version}-{}", self.target.name)),
+            false => Ok(version),
+        }
+    }
+
+    /// The key of what the user asked for.
+    fn key(&self) -> String {
+        let options = self.options.text();
+        sha256_of_parts(&[RECIPE, &self.tree.id, self.start.text(), &options, &self.compiler])
+    }
+
+    /// The key of the finished configuration. Different options can lead to the same one.
+    fn key_of_outcome(&self, config: &str) -> String {
+        sha256_of_parts(&[RECIPE, &self.tree.id, "outcome", config, &self.compiler])
+    }
+}
+
+/// Contents of the files that a Subject names.
+struct SubjectFiles<'a> {
+    start: StartConfig,
+    options: Options,
+    /// Each patch with the file that it is from.
+    patches: Vec<(&'a Path, Patch)>,
+}
+
+impl SubjectFiles<'_> {
+    fn read<'a>(target: &Target, subject: &'a Subject) -> Result<SubjectFiles<'a>> {
+        let start = StartConfig::named(subject.start_config.as_deref(), target)?;
+        let options = Options::read(target.options)?.with(&Options::from_texts(&subject.config)?);
+        let mut patches = Vec::new();
+        for file in subject.patches.iter().map(Path::new) {
+            patches.extend(read_patches(file)?.into_iter().map(|patch| (file, patch)));
+        }
+        Ok(SubjectFiles { start, options, patches })
+    }
+}
+
+/// Checks the files that a Subject names: options, the start of the configuration, and patches.
+pub(crate) fn check_files(subject: &Subject) -> Result<()> {
+    SubjectFiles::read(&Target::X86_64, subject).map(drop)
+}
+
+/// The tree that the specification names, and its name for messages.
+fn named_tree(
+    spec: &KernelSpec,
+    subject: &Subject,
+    trees: &Trees,
+    (cache, talk): (&Cache<'_>, &Talk<'_>),
+) -> Result<(Tree, String)> {
+    match spec {
+        KernelSpec::Source(path) => {
+            let directory = kernel_directory(path)?;
+            Ok((trees.directory_tree(&directory)?, format!("src:{}", escape_path(&directory))))
+        }
+        KernelSpec::Revision(revision) => {
+            let directory = repository(Path::new(subject.tree.as_deref().unwrap_or(".")))?;
+            let tree = trees.revision_tree(&directory, revision)?;
+            Ok((tree, format!("git:{}", escape_path(&directory))))
+        }
+        KernelSpec::DebianSource(version) => package_tree(version, trees, cache, talk),
+        KernelSpec::Debian { .. } | KernelSpec::File(_) => unreachable!("not a source"),
+    }
+}
+
+fn kernel_directory(path: &Path) -> Result<PathBuf> {
+    let not_a_tree = || not_a_tree(escape_path(path));
+    let directory = fs::canonicalize(path).map_err(|_| not_a_tree())?;
+    let is_tree = ["Kconfig", "Makefile"].iter().all(|file| directory.join(file).is_file());
+    if is_tree { Ok(directory) } else { Err(not_a_tree()) }
+}
+
+/// More than a patch has. Some files have no end, such as `/dev/zero`.
+const PATCH_MAX: u64 = 64 << 20;
+
+/// The patches of ktax by their paths in its source tree.
+const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/patches.rs"));
+
+/// Returns whether the path names a patch that is in the binary, and no file.
+pub fn is_built_in(path: &Path) -> bool {
+    !path.exists() && built_in_patch(path).is_some()
+}
+
+/// The bytes of a patch: of the file of that name, else of the one that is built in.
+pub fn read_patch(path: &Path) -> io::Result<Vec<u8>> {
+    match read_limited(path, PATCH_MAX) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            built_in_patch(path).map(|text| text.as_bytes().to_vec()).ok_or(error)
+        }
+        read => read,
+    }
+}
+
+/// The patches in the file of that name, in the order in which they apply.
+fn read_patches(path: &Path) -> Result<Vec<Patch>> {
+    let wanted = "a patch, such as `git format-patch` or `b4 am` writes";
+    let bytes = read_patch(path).map_err(|error| unreadable(path, error, wanted))?;
+    patch::read(&bytes).map_err(|reason| {
+        Error::user(format!("cannot use the patch {}: {reason}", escape_path(path)))
+    })
+}
+
+fn built_in_patch(path: &Path) -> Option<&'static str> {
+    BUILT_IN.iter().find(|(known, _)| path == Path::new(known)).map(|(_, text)| *text)
+}
+
+const RECORD_MAX: u64 = 4 << 10;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BuildRecord {
+    image_sha256: String,
+    config_sha256: String,
+}
+
+fn record_path(cache: &Cache<'_>, key: &str) -> PathBuf {
+    cache.builds().join("by-recipe").join(format!("{key}.json"))
+}
+
+/// The Kernel that was built under this key, if the cache has it whole.
+fn find_build(cache: &Cache<'_>, key: &str, source: &str) -> Result<Option<Kernel>> {
+    let bytes = read_own(&record_path(cache, key), RECORD_MAX).unwrap_or_default();
+    let Ok(record) = serde_json::from_slice::<BuildRecord>(&bytes) else { return Ok(None) };
+    if !is_sha256(&record.image_sha256) || !is_sha256(&record.config_sha256) {
+        return Ok(None);
+    }
+    cache.find(&record.image_sha256, Some(&record.config_sha256), source)
+}
+
+/// Writes a record, so that [`find_build`] finds it.
+fn remember_build(cache: &Cache<'_>, key: &str, kernel: &Kernel) -> Result<()> {
+    let record = BuildRecord {
+        image_sha256: kernel.identity.sha256.clone(),
+        config_sha256: kernel.identity.config_sha256.clone().unwrap_or_default(),
+    };
+    cache.write_json(&record_path(cache, key), &record)
 }

@@ -1,8 +1,8 @@
-//! Names: those that users give kernels, and names and versions of Debian packages (Debian Policy
-//! 5.6.1 and 5.6.12, `deb-version(7)`).
+//! Names: those that users give kernels, names and versions of Debian packages (Debian Policy 5.6.1
+//! and 5.6.12, `deb-version(7)`), and the machines that ktax builds kernels for.
 
 use ktax_host::text::{escape, escape_path};
-use ktax_model::{Error, Result};
+use ktax_model::{Arch, Error, Result};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::fmt;
@@ -31,7 +31,7 @@ pub enum KernelSpec {
 }
 
 impl KernelSpec {
-    /// Whether ktax builds this kernel from source.
+    /// Returns whether ktax builds this kernel from source.
     pub fn is_source(&self) -> bool {
         matches!(self, Self::Source(_) | Self::DebianSource(_) | Self::Revision(_))
     }
@@ -126,7 +126,7 @@ impl fmt::Display for KernelSpec {
     }
 }
 
-/// Whether the text of a path would be read as another kind of name.
+/// Returns whether the text of a path would be read as another kind of name.
 fn has_scheme(path: &Path) -> bool {
     let text = path.to_string_lossy();
     ["debian:", "src:", "debian-src:", "git:"].iter().any(|scheme| text.starts_with(scheme))
@@ -170,7 +170,8 @@ impl fmt::Display for Package {
     }
 }
 
-/// Whether `name` follows Debian Policy 5.6.1. Such a name is safe in an argument and a file name.
+/// Returns whether `name` follows Debian Policy 5.6.1. Such a name is safe in an argument and a
+/// file name.
 pub(super) fn is_package_name(name: &str) -> bool {
     let rest = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"+-.".contains(&b);
     (2..=120).contains(&name.len())
@@ -178,8 +179,8 @@ pub(super) fn is_package_name(name: &str) -> bool {
         && name.starts_with(|c: char| c.is_ascii_alphanumeric())
 }
 
-/// Whether `version` follows Debian Policy 5.6.12. Such a version is safe in an argument and a file
-/// name.
+/// Returns whether `version` follows Debian Policy 5.6.12. Such a version is safe in an argument
+/// and a file name.
 pub(super) fn is_version(version: &str) -> bool {
     (1..=100).contains(&version.len())
         && version.bytes().all(|b| b.is_ascii_alphanumeric() || b".+-~:".contains(&b))
@@ -242,6 +243,105 @@ fn compare_words(a: &str, b: &str) -> Ordering {
 fn compare_numbers(a: &str, b: &str) -> Ordering {
     let (a, b) = (a.trim_start_matches('0'), b.trim_start_matches('0'));
     a.len().cmp(&b.len()).then_with(|| a.cmp(b))
+}
+
+/// A machine that kernels are built for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Names the target in messages and in the directory of its builds.
+    pub name: &'static str,
+    pub arch: Arch,
+    /// The options that its kernels must have: lines of a .config.
+    pub options: &'static str,
+    /// True if Debian's own kernels boot there and have what is needed.
+    pub is_packaged: bool,
+}
+
+/// A small configuration that boots in the exact engine and has what the workloads need.
+const BASE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels/base.config"));
+const E500V2_OPTIONS: &str =
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels/e500v2.config"));
+const POWER9_OPTIONS: &str =
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels/power9.config"));
+const RISCV64_OPTIONS: &str =
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels/riscv64.config"));
+
+impl Target {
+    /// The machine of the exact engine.
+    pub const X86_64: Target =
+        Target { name: "x86_64", arch: Arch::X86_64, options: "", is_packaged: true };
+
+    /// A KVM host with an e500v2 processor: QEMU's ppce500 machine.
+    pub const E500V2: Target =
+        Target { name: "e500v2", arch: Arch::PowerPc, options: E500V2_OPTIONS, is_packaged: false };
+
+    /// A KVM host with a POWER9 processor: QEMU's pseries machine.
+    pub const POWER9: Target =
+        Target { name: "power9", arch: Arch::Ppc64le, options: POWER9_OPTIONS, is_packaged: false };
+
+    /// A KVM host with a riscv64 processor: QEMU's virt machine.
+    pub const RISCV64: Target = Target {
+        name: "riscv64",
+        arch: Arch::Riscv64,
+        options: RISCV64_OPTIONS,
+        is_packaged: false,
+    };
+
+    /// A KVM host with an arm64 processor: QEMU's virt machine. Its kernel comes from a package.
+    pub const ARM64: Target =
+        Target { name: "arm64", arch: Arch::Arm64, options: "", is_packaged: true };
+
+    /// The configuration `base`: every option that it does not name is off.
+    pub(crate) fn base(&self) -> &'static str {
+        if self.is_foreign() { "" } else { BASE }
+    }
+
+    /// Returns whether it needs a cross compiler.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.arch != Arch::X86_64
+    }
+
+    /// The prefix of the compiler and the linker, for example `powerpc-linux-gnu-`.
+    pub(crate) fn cross(&self) -> &'static str {
+        match self.arch {
+            Arch::X86_64 => "",
+            Arch::PowerPc => "powerpc-linux-gnu-",
+            Arch::Ppc64le => "powerpc64le-linux-gnu-",
+            Arch::Arm64 => "aarch64-linux-gnu-",
+            Arch::Riscv64 => "riscv64-linux-gnu-",
+        }
+    }
+
+    /// Directory of the architecture below `arch/` in a kernel tree.
+    pub(crate) fn directory(&self) -> &'static str {
+        match self.arch {
+            Arch::X86_64 => "x86",
+            Arch::PowerPc | Arch::Ppc64le => "powerpc",
+            Arch::Arm64 => "arm64",
+            Arch::Riscv64 => "riscv",
+        }
+    }
+
+    /// The variables that make needs to build for it.
+    pub(crate) fn make_variables(&self) -> Vec<String> {
+        match self.is_foreign() {
+            true => vec![
+                format!("ARCH={}", self.directory()),
+                format!("CROSS_COMPILE={}", self.cross()),
+            ],
+            false => Vec::new(),
+        }
+    }
+
+    /// The make target of the image, and the image's path below the object directory.
+    pub(crate) fn image(&self) -> (&'static str, &'static str) {
+        match self.arch {
+            Arch::X86_64 => ("bzImage", "arch/x86/boot/bzImage"),
+            Arch::PowerPc | Arch::Ppc64le => ("vmlinux", "vmlinux"),
+            Arch::Arm64 => ("Image", "arch/arm64/boot/Image"),
+            Arch::Riscv64 => ("Image", "arch/riscv/boot/Image"),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ pub struct KernelTask {
     pub done: u64,
     /// Units in all; `None` if nobody knows.
     pub total: Option<u64>,
-    /// Whether the step has ended well.
+    /// True if the step has ended well.
     pub is_over: bool,
 }
 

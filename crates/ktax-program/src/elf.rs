@@ -17,7 +17,7 @@ use object::elf::{
 };
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader, Sym};
 
-use crate::archive::PlacedFile;
+use crate::pack::PlacedFile;
 use crate::tree::{GuestTree, HostFile};
 use crate::unreadable;
 use ktax_host::disk::{read_limited, read_text, sha256};
@@ -111,7 +111,7 @@ const USUAL_DIRECTORIES: [&str; 6] = [
 const MOST_BYTES: u64 = 1 << 30;
 const MOST_TEXT_BYTES: u64 = 1 << 20;
 
-/// Whether a missing file is an error.
+/// True if a missing file is an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IfMissing {
     /// The program cannot start without it.

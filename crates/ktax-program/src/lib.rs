@@ -16,13 +16,11 @@ use std::{fs, io};
 use ktax_host::text::escape_path;
 use ktax_model::{Error, Result};
 
-mod archive;
 pub mod compile;
 mod elf;
 mod needs;
 mod pack;
 mod script;
-mod start;
 mod traced;
 mod tree;
 

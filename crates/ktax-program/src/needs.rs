@@ -9,7 +9,7 @@ use std::{env, fs};
 
 use crate::elf::IfMissing;
 use crate::tree::{GuestNode, GuestTree};
-use crate::{WORK, elf, script, start, traced, tree, unreadable};
+use crate::{WORK, elf, pack, script, traced, tree, unreadable};
 use ktax_host::disk::read_limited;
 use ktax_host::text::escape_path;
 use ktax_model::{Error, Result, UserProgram};
@@ -80,7 +80,7 @@ pub(super) fn add_program(
         }
     };
     add_runnable(tree, &host, here, IfMissing::Refused, 0)?;
-    if let Some(text) = start::shell_text(program) {
+    if let Some(text) = pack::shell_text(program) {
         add_named(tree, text, here)?;
     }
     Ok(path)
@@ -89,7 +89,7 @@ pub(super) fn add_program(
 /// Adds the users and groups of a guest for which nobody named others: its superuser, nobody, and
 /// the user that the program runs as.
 fn add_accounts(tree: &mut GuestTree, user: u32) -> Result<()> {
-    for (path, text) in start::accounts(user) {
+    for (path, text) in pack::accounts(user) {
         let path = Path::new(path);
         if tree.look(path).is_none() && !tree.is_in_users_root(path) {
             tree.put(path, GuestNode::Text(text.into_bytes()))?;
@@ -138,7 +138,7 @@ fn add_script_commands(tree: &mut GuestTree, argument: &Path, here: &Path) -> Re
 fn path_in_root(tree: &GuestTree, command: &str) -> Option<PathBuf> {
     let directories = match command.contains('/') {
         true => &[WORK][..],
-        false => &start::DIRECTORIES[..],
+        false => &pack::PATH_DIRECTORIES[..],
     };
     let mut candidates = directories.iter().map(|directory| Path::new(directory).join(command));
     candidates.find(|path| matches!(tree.look(path), Some(GuestNode::File(_))))
@@ -227,7 +227,7 @@ fn add_called(
 /// Lets the guest find a program by its name, whose directory is in this user's PATH alone.
 fn link_by_name(tree: &mut GuestTree, name: &str, host: &Path) -> Result<()> {
     let is_usual = host.parent().is_some_and(|directory| {
-        start::DIRECTORIES.iter().any(|usual| directory == Path::new(usual))
+        pack::PATH_DIRECTORIES.iter().any(|usual| directory == Path::new(usual))
     });
     if name.contains('/') || is_usual {
         return Ok(());
@@ -243,7 +243,7 @@ fn file_name(path: &Path) -> &str {
     path.file_name().and_then(OsStr::to_str).unwrap_or_default()
 }
 
-/// Whether an argument names a file that the program is to find.
+/// Returns whether an argument names a file that the program is to find.
 fn is_users_file(argument: &Path, here: &Path) -> bool {
     let is_kernels =
         ["/dev", "/proc", "/sys"].iter().any(|directory| argument.starts_with(directory));

@@ -52,7 +52,7 @@ const BEFORE_COMMANDS: [&str; 11] =
 const WRAPPERS: [&str; 10] =
     ["chrt", "env", "nice", "nohup", "setarch", "setsid", "stdbuf", "taskset", "timeout", "xargs"];
 
-/// Whether a program is a shell, by its file's name.
+/// Returns whether a program is a shell, by its file's name.
 pub(super) fn is_shell(name: &str) -> bool {
     matches!(name, "sh" | "ash" | "bash" | "dash" | "ksh" | "mksh" | "zsh")
 }
@@ -110,9 +110,9 @@ struct WordReader {
     place: WordPlace,
     /// Role of the words behind the name of a file.
     before: WordPlace,
-    /// Whether the reader is within '…', which may go on in the next line.
+    /// True if the reader is within '…', which may go on in the next line.
     is_quoted: bool,
-    /// Whether the reader is within "…", where only what expands is of interest.
+    /// True if the reader is within "…", where only what expands is of interest.
     is_text: bool,
     /// For each open parenthesis, whether it stands within "…".
     open: Vec<bool>,

@@ -113,7 +113,7 @@ impl GuestTree {
         self.root_paths = self.nodes.keys().cloned().collect();
     }
 
-    /// Whether the user's own root directory has this, be it a link that leads nowhere.
+    /// Returns whether the user's own root directory has this, be it a link that leads nowhere.
     pub fn is_in_users_root(&self, path: &Path) -> bool {
         self.resolve(path, false).is_none_or(|end| self.root_paths.contains(&end))
     }

@@ -10,7 +10,7 @@ use std::{fmt, io};
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
-use super::settings::{Running, Setting, Written, became_other, is_plain, is_same, refused};
+use super::{Running, Setting, Written, became_other, is_plain, is_same, refused};
 use ktax_host::disk::{Lock, read_up_to, remove_unfinished, write_atomically};
 use ktax_host::text::escape_bytes;
 use ktax_model::{Error, ErrorKind, Result, TimedSubject};

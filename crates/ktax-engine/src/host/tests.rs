@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::changes::{Changer, StateDir};
-use super::settings::{Running, Setting};
+use super::{Running, Setting};
 use ktax_model::{ErrorKind, TimedSubject};
 
 const SWAPPINESS: &str = "proc/sys/vm/swappiness";

@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::trace_line::{
-    TraceLine, UNREADABLE, architecture, exit_reason, field, parse_line, return_reason,
+use crate::architecture::{
+    ARCHITECTURES, Architecture, CEDED, CEDED_SUFFIX, is_entry, is_exit, may_sleep, scause_name,
 };
-use crate::architecture::{ARCHITECTURES, Architecture, is_entry, is_exit, may_sleep};
+use crate::live::Names;
 use crate::recording::{Fold, Reason, Stage, Thread, VcpuEvent};
 use crate::table::{CountedExits, Per, RECORD_LESS, Recorded};
 use ktax_host::text::counted;
@@ -477,6 +477,263 @@ pub(super) fn unread(text: &str) -> Error {
              `perf script` and `trace-cmd report` with KVM's events, and KVM's debugfs files \
              `timing` (e500) and `timings` (book3s HV)",
         ),
+    }
+}
+
+// Lines: the prefix that each tool writes, and the reason of an exit.
+
+#[derive(Debug, PartialEq, Eq)]
+struct TraceLine<'a> {
+    pub comm: &'a str,
+    pub tid: u32,
+    pub ns: u64,
+    pub event: &'a str,
+    pub text: &'a str,
+    /// True if the time has more digits than microseconds.
+    pub is_fine: bool,
+    /// True if perf wrote it: perf names the subsystem.
+    pub is_perf: bool,
+}
+
+/// Parses a line such as `CPU 0/KVM  1234 [001] 5.000001: kvm:kvm_exit: …`, or
+/// `CPU 0/KVM-1234 [001] d..1. 5.000001: …`; `None` for other lines.
+fn parse_line(text: &str) -> Option<TraceLine<'_>> {
+    let (before, time, rest) = split_at_time(text)?;
+    let (seconds, fraction) = time.split_once('.')?;
+    let digits = fraction.len();
+    let fraction: u64 = format!("{fraction:0<9}").get(..9)?.parse().ok()?;
+    let ns = seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(fraction)?;
+    let (comm, tid) = parse_task(before)?;
+    let (is_perf, event, text) = parse_event(rest.trim())?;
+    Some(TraceLine { comm, tid, ns, event, text: text.trim(), is_fine: digits > 6, is_perf })
+}
+
+/// Splits a line into the task, the time and the event. The number of the CPU, `[001]`, and flags
+/// are between the first two; some programs leave out the CPU.
+fn split_at_time(text: &str) -> Option<(&str, &str, &str)> {
+    let cpu = text.match_indices(" [").find(|(start, _)| {
+        let number = text[start + 2..].split(']').next().unwrap_or_default();
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    if let Some((start, _)) = cpu {
+        let (before, after) = text.split_at(start);
+        let (_, after) = after.split_once(']')?;
+        let time = after.split_whitespace().take(2).find(|word| word.ends_with(':'))?;
+        let (_, rest) = after.split_once(time)?;
+        return Some((before, time.trim_end_matches(':'), rest));
+    }
+    let is_time = |word: &&str| {
+        let number = word.strip_suffix(':').and_then(|word| word.split_once('.'));
+        let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+        number.is_some_and(|(seconds, fraction)| is_number(seconds) && is_number(fraction))
+    };
+    let time = text.split_whitespace().find(is_time)?;
+    let (before, rest) = text.split_once(time)?;
+    Some((before, time.trim_end_matches(':'), rest))
+}
+
+/// Parses the event and its text, and true if perf wrote it: `kvm:kvm_exit: …`, and as ftrace
+/// prints system calls, `sys_ioctl(fd: d, …)` and `sys_ioctl -> 0x0`.
+fn parse_event(rest: &str) -> Option<(bool, &str, &str)> {
+    if let Some(text) = rest.strip_prefix("sys_ioctl(") {
+        return Some((false, "sys_enter_ioctl", text.trim_end_matches(')')));
+    }
+    if let Some(text) = rest.strip_prefix("sys_ioctl -> ") {
+        return Some((false, "sys_exit_ioctl", text));
+    }
+    let (event, text) = rest.split_once(": ").or(rest.split_once(':'))?;
+    match event.rsplit_once(':') {
+        Some((_, event)) => Some((true, event, text)),
+        None => Some((false, event, text)),
+    }
+}
+
+/// Parses `comm-tid`, `comm-tid (pid)`, `comm tid`, `comm pid/tid`.
+fn parse_task(text: &str) -> Option<(&str, u32)> {
+    let text = text.trim();
+    let text = match text.strip_suffix(')') {
+        Some(inner) => inner.rsplit_once('(')?.0.trim_end(),
+        None => text,
+    };
+    let before = text.trim_end_matches(|c: char| c.is_ascii_digit());
+    let tid = text[before.len()..].parse().ok()?;
+    let (name, separator) = before.split_at(before.char_indices().next_back()?.0);
+    let comm = match separator {
+        "/" => name.trim_end_matches(|c: char| c.is_ascii_digit()),
+        _ => name,
+    };
+    Some((comm.trim(), tid))
+}
+
+/// The row of exits whose text has no reason that ktax can read.
+const UNREADABLE: &str = "unreadable";
+
+const FAILED: &str = "[FAILED TO PARSE]";
+
+/// Format in which the kernel prints a return of KVM_RUN.
+const RETURN: &str = include_str!("../kvm_userspace_exit.format");
+
+/// Words with which an x86 kernel begins the text behind a reason.
+const AFTER_REASON: [&str; 10] = [
+    "rip",
+    "info",
+    "info1",
+    "info2",
+    "intr_info",
+    "error_code",
+    "requests",
+    "vcpu",
+    "isa",
+    "guest_rip",
+];
+
+/// Returns the reason of an exit; [`UNREADABLE`] if the text has none.
+fn exit_reason(text: &str) -> String {
+    let known = match text.strip_prefix(FAILED) {
+        Some(fields) => raw_reason(fields),
+        None if text.split_whitespace().any(|word| word == "reason") => x86(text),
+        None => arm64(text)
+            .map(str::to_owned)
+            .or_else(|| between(text, "SCAUSE:", ",").map(|code| scause_name(code).to_owned()))
+            .or_else(|| book3s_hv(text))
+            .or_else(|| s390(text))
+            .or_else(|| before_counter(text)),
+    };
+    known.filter(|reason| !reason.is_empty()).unwrap_or_else(|| UNREADABLE.to_owned())
+}
+
+/// Returns the architecture on which KVM prints such an exit; `None` if several do.
+fn architecture(event: &str, text: &str) -> Option<&'static Architecture> {
+    let named = |name| Some(Architecture::named(name));
+    match event {
+        "kvm_guest_enter" | "kvm_guest_exit" => return named("PowerPC book3s HV"),
+        "kvm_s390_sie_enter" | "kvm_s390_sie_exit" => return named("s390"),
+        "kvm_enter" | "kvm_reenter" => return named("LoongArch and MIPS"),
+        "kvm_book3s_reenter" => return named("PowerPC book3s PR"),
+        "kvm_exit" => {}
+        _ => return None,
+    }
+    match text {
+        text if text.contains("HSR_EC") || text.contains("esr_ec=") => named("arm64"),
+        text if text.contains("SCAUSE") || text.contains("scause=") => named("RISC-V"),
+        text if text.contains("exit_nr=") || text.starts_with("exit=") => {
+            // No other architecture prints SRR1.
+            let is_book3s = text.contains("srr1=");
+            named(if is_book3s { "PowerPC book3s PR" } else { "PowerPC Book E" })
+        }
+        text if text.starts_with('[') && !text.starts_with(FAILED) => named("LoongArch and MIPS"),
+        text if text.contains("reason ") || text.contains("exit_reason=") => named("x86"),
+        _ => None,
+    }
+}
+
+fn between<'a>(text: &'a str, start: &str, end: &str) -> Option<&'a str> {
+    Some(text.split_once(start)?.1.split_once(end)?.0.trim())
+}
+
+/// `… reason NAME rip 0x…`: the words behind `reason` that can be part of a name. AMD's names may
+/// have two words, and a failed entry adds its flag.
+fn x86(text: &str) -> Option<String> {
+    let start = text.strip_prefix("reason ").or_else(|| Some(text.split_once(" reason ")?.1))?;
+    let is_after = |word: &&str| AFTER_REASON.contains(word) || word.contains('=');
+    let words: Vec<&str> = start.split_whitespace().collect();
+    let end = match words.iter().position(is_after) {
+        Some(end) => end,
+        None if words.get(1) == Some(&"excp") => 2,
+        None => words.len().min(1),
+    };
+    (end > 0).then(|| words[..end].join(" "))
+}
+
+/// `TRAP: HSR_EC: 0x0024 (NAME), PC: …`, `IRQ: HSR_EC: …`.
+fn arm64(text: &str) -> Option<&str> {
+    let (kind, rest) = text.split_once(": HSR_EC")?;
+    let class =
+        || rest.split_once("PC:")?.0.split_once('(')?.1.split_once(')').map(|(name, _)| name);
+    if kind == "TRAP" { class().or(Some(kind)) } else { Some(kind) }
+}
+
+/// `VCPU 0: trap=NAME pc=0x… msr=0x…, ceded=1`.
+fn book3s_hv(text: &str) -> Option<String> {
+    let name = text.split_once("trap=")?.1.split_whitespace().next()?;
+    let ceded = field(text, CEDED).is_some_and(|ceded| ceded != 0);
+    Some(format!("{name}{}", if ceded { CEDED_SUFFIX } else { "" }))
+}
+
+/// `00[mask-address]: exit sie icptcode 28 (Wait state)`; a code without a name is in the
+/// parentheses again.
+fn s390(text: &str) -> Option<String> {
+    let (code, name) = text.split_once("icptcode ")?.1.split_once(" (")?;
+    let name = name.split_once(')').map_or(name, |(name, _)| name);
+    let code = code.parse().ok()?;
+    Some(if name.starts_with("0x") { reason_name("s390", code, 0) } else { name.to_owned() })
+}
+
+/// Returns the reason of a record that was printed as numbers: `exit_reason=44 guest_rip=0x…
+/// isa=1`.
+fn raw_reason(text: &str) -> Option<String> {
+    let code = |architecture: &Architecture| {
+        Some((architecture.name, field(text, architecture.reason)?, architecture.detail))
+    };
+    let (name, code, detail) = ARCHITECTURES.iter().find_map(code)?;
+    let detail = detail.and_then(|detail| field(text, detail));
+    // Intel and AMD have the same numbers for different reasons.
+    if name == "x86" && detail.is_none() {
+        return Some(format!("{code:#x}"));
+    }
+    Some(reason_name(name, code, detail.unwrap_or(0) as u32))
+}
+
+fn reason_name(architecture: &str, code: u64, detail: u32) -> String {
+    let architecture = Architecture::named(architecture);
+    Names::new(architecture.print, architecture.reason, architecture.detail)
+        .name(Reason { code, detail })
+}
+
+/// Parses `name=NUMBER`, decimal or hexadecimal.
+fn field(text: &str, name: &str) -> Option<u64> {
+    let word = |word: &str| {
+        let (key, value) = word.trim_end_matches(',').split_once('=')?;
+        if key != name {
+            return None;
+        }
+        match value.strip_prefix("0x") {
+            Some(hex) => u64::from_str_radix(hex, 16).ok(),
+            None => value.parse().ok().or_else(|| value.parse::<i64>().ok().map(|n| n as u64)),
+        }
+    };
+    text.split_whitespace().find_map(word)
+}
+
+/// Returns the reason in the text of other architectures, such as `exit=SYSCALL | pc=0x… | …` or
+/// `[WAIT]PC: 0x…`, without the guest's position.
+fn before_counter(text: &str) -> Option<String> {
+    let ends = ["PC:", "PC=", "pc:", "pc=", "|"].iter().filter_map(|end| text.find(end));
+    let name = text[..ends.min().unwrap_or(text.len())].trim();
+    let name = name.strip_prefix("exit=").unwrap_or(name);
+    let name = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    // A number behind a word is an address or a count, which is no part of a name.
+    let is_name = !name.is_empty() && !name.contains('=') && !name.contains(" 0x");
+    is_name.then(|| name.to_owned())
+}
+
+/// `reason KVM_EXIT_IO (2)`, `reason restart (-4)`, and of trace-cmd `reason=2 errno=0`.
+fn return_reason(text: &str) -> String {
+    const EINTR: u64 = 4;
+    if let Some(code) = text.strip_prefix(FAILED).and_then(|fields| field(fields, "reason")) {
+        let error =
+            field(text, "errno").map(|errno| errno as u32 as i32).filter(|errno| *errno < 0);
+        let code = error.map_or(code, |errno| i64::from(errno) as u64);
+        return Names::new(RETURN, "reason", None).name(Reason { code, detail: 0 });
+    }
+    let name = text.strip_prefix("reason ").unwrap_or(text);
+    match name.split_once(" (") {
+        Some(("restart", _)) => "signal".to_owned(),
+        Some(("error", number)) if number.trim_end_matches(')') == EINTR.to_string() => {
+            "signal".to_owned()
+        }
+        Some((name, _)) => name.to_owned(),
+        None => name.to_owned(),
     }
 }
 

@@ -349,3 +349,111 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn lines_of_each_program_are_read() {
+    let perf = "  CPU 0/KVM 6965/6971 [001] 38470.760158562: kvm:kvm_exit: reason npf rip 0x1";
+    let read = parse_line(perf).unwrap();
+    assert_eq!((read.comm, read.tid, read.ns), ("CPU 0/KVM", 6971, 38_470_760_158_562));
+    assert_eq!((read.event, read.is_fine, read.is_perf), ("kvm_exit", true, true));
+    let ftrace = "       CPU 1/KVM-77      [003] d..1.    12.000345: kvm_entry: vcpu 1, rip 0x2";
+    let read = parse_line(ftrace).unwrap();
+    assert_eq!((read.comm, read.tid, read.ns), ("CPU 1/KVM", 77, 12_000_345_000));
+    assert_eq!((read.event, read.is_fine, read.is_perf), ("kvm_entry", false, false));
+    let tgid = "   qemu-x-99   (   88) [000] 1.5: sched_wakeup: comm=a pid=3 prio=120";
+    assert_eq!(parse_line(tgid).unwrap().comm, "qemu-x");
+    assert_eq!(parse_line("kvm\u{fffd}7 [000] 1.5: kvm_entry: vcpu 0").unwrap().tid, 7);
+    let without_cpu = parse_line("CPU 0/KVM 6971 760.158562: kvm:kvm_entry: vcpu 0").unwrap();
+    assert_eq!((without_cpu.comm, without_cpu.tid), ("CPU 0/KVM", 6971));
+    assert_eq!(parse_line("# tracer: nop"), None);
+    assert_eq!(parse_line("[  1.5] kernel: hello"), None);
+}
+
+#[test]
+fn the_reason_is_the_name_behind_the_word_reason() {
+    for (text, reason) in [
+        ("vcpu 0 reason PF excp rip 0xffff info1 0x0", "PF excp"),
+        ("reason EXIT_HLT rip 0xffff info 0 0", "EXIT_HLT"),
+        ("vcpu 3 reason DR_ACCESS info1 0x0000000000000216", "DR_ACCESS"),
+        ("vcpu 3 reason VMREAD", "VMREAD"),
+        ("vcpu 3 reason DB excp", "DB excp"),
+        ("vcpu 3 reason MSR_WRITE 0x1b written", "MSR_WRITE"),
+        ("reason INVALID_STATE FAILED_VMENTRY rip 0x1", "INVALID_STATE FAILED_VMENTRY"),
+        ("reason UNKNOWN (131072) rip 0x1", "UNKNOWN (131072)"),
+        ("reason 0x20000 rip 0x1", "0x20000"),
+        ("vcpu 0 reason ", "unreadable"),
+        ("reason rip 0x1", "unreadable"),
+    ] {
+        assert_eq!(exit_reason(text), reason, "{text}");
+    }
+}
+
+#[test]
+fn reasons_of_each_architecture_are_found() {
+    for (text, reason) in [
+        ("TRAP: HSR_EC: 0x0024 (DABT_LOW), PC: 0x1", "DABT_LOW"),
+        ("IRQ: HSR_EC: 0x0000 (UNKNOWN), PC: 0x1", "IRQ"),
+        ("SEPC:0x1, SCAUSE:0x17, STVAL:0x2", "store guest-page fault"),
+        ("SEPC:0x1, SCAUSE:0x1f, STVAL:0x2", "0x1f"),
+        ("VCPU 0: trap=SYSCALL pc=0xc0 msr=0x80, ceded=0", "SYSCALL"),
+        ("VCPU 0: trap=SYSCALL pc=0xc0 msr=0x80, ceded=1", "SYSCALL, ceded"),
+        ("VCPU 0: trap=0xea0 pc=0xc0 msr=0x80, ceded=0", "0xea0"),
+        ("00[0404c00180000000-000000000010b2a6]: exit sie icptcode 28 (Wait state)", "Wait state"),
+        ("00[0404c00180000000-000000000010b2a6]: exit sie icptcode 0 (0x0)", "Host interruption"),
+        ("00[0404c00180000000-000000000010b2a6]: exit sie icptcode 64 (0x40)", "0x40"),
+        ("exit=SYSCALL | pc=0xc0001 | msr=0x1", "SYSCALL"),
+        ("[WAIT]PC: 0x8001", "WAIT"),
+        ("[0x16]PC: 0x9000000000223344", "0x16"),
+        ("HYPCALL", "HYPCALL"),
+        ("pc=0x8001", "unreadable"),
+        ("at 0x8001", "unreadable"),
+        ("SCAUSE:,", "unreadable"),
+        ("", "unreadable"),
+    ] {
+        assert_eq!(exit_reason(text), reason, "{text}");
+    }
+    assert_eq!(return_reason("reason restart (-4)"), "signal");
+    assert_eq!(return_reason("reason error (4)"), "signal");
+    assert_eq!(return_reason("reason KVM_EXIT_IO (2)"), "KVM_EXIT_IO");
+}
+
+#[test]
+fn a_record_that_nobody_printed_is_decoded() {
+    for (fields, reason) in [
+        ("exit_reason=44 guest_rip=0xc01185ed isa=1 info1=4272 info2=0", "APIC_ACCESS"),
+        ("exit_reason=0x30 guest_rip=0x1 isa=1", "EPT_VIOLATION"),
+        ("exit_reason=1024 guest_rip=0x1 isa=2", "npf"),
+        ("exit_reason=120 guest_rip=0x1 isa=2", "hlt"),
+        ("exit_reason=2147483681 isa=1", "INVALID_STATE +0x80000000"),
+        ("exit_reason=48 guest_rip=0x1", "0x30"),
+        ("ret=2 esr_ec=36 vcpu_pc=0x1", "DABT_LOW"),
+        ("ret=0 esr_ec=0 vcpu_pc=0x1", "IRQ"),
+        ("sepc=0x1 scause=23 stval=0x1", "store guest-page fault"),
+        ("vcpu_id=0 trap=3072 pc=0x1 msr=0x1 ceded=1", "SYSCALL, ceded"),
+        ("id=0 pswmask=0x1 pswaddr=0x2 icptcode=28", "Wait state"),
+        ("guest_rip=0x1 isa=1", "unreadable"),
+        ("exit_reason=many", "unreadable"),
+    ] {
+        assert_eq!(exit_reason(&format!("[FAILED TO PARSE] {fields}")), reason, "{fields}");
+    }
+    assert_eq!(return_reason("[FAILED TO PARSE] reason=6 errno=0"), "KVM_EXIT_MMIO");
+    assert_eq!(return_reason("[FAILED TO PARSE] reason=10 errno=-4"), "signal");
+}
+
+#[test]
+fn an_exit_tells_the_architecture() {
+    for (event, text, name) in [
+        ("kvm_exit", "vcpu 0 reason HLT rip 0x1", "x86"),
+        ("kvm_exit", "[FAILED TO PARSE] exit_reason=44 isa=1", "x86"),
+        ("kvm_exit", "TRAP: HSR_EC: 0x0024 (DABT_LOW), PC: 0x1", "arm64"),
+        ("kvm_exit", "SEPC:0x1, SCAUSE:0x17, STVAL:0x2", "RISC-V"),
+        ("kvm_exit", "[IDLE]PC: 0x8001", "LoongArch and MIPS"),
+        ("kvm_exit", "exit=SYSCALL | pc=0x1 | msr=0x1 | srr1=0x2", "PowerPC book3s PR"),
+        ("kvm_exit", "exit=DEC | pc=0x1 | msr=0x1", "PowerPC Book E"),
+        ("kvm_guest_exit", "", "PowerPC book3s HV"),
+        ("kvm_s390_sie_exit", "", "s390"),
+    ] {
+        assert_eq!(architecture(event, text).map(|one| one.name), Some(name), "{text}");
+    }
+    assert_eq!(architecture("kvm_exit", "HYPCALL"), None);
+}

@@ -6,15 +6,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::initramfs::{HostArchive, keep_archive, pack};
+use super::init::{HostArchive, keep_archive};
 use super::{
-    GuestEngine, ReadyHost, Recorded, boot_line, exact_time, new_scratch, script, unprepared,
+    GuestEngine, ReadyHost, Recorded, boot_line, exact_time, new_scratch, unprepared,
     unprepared_row,
 };
 use crate::{Per, files};
-use ktax_engine::argv::{escape, monitor};
-use ktax_engine::qemu::Qemu;
-use ktax_engine::vm::{Vm, Watched};
+use ktax_engine::argv::{escape, monitor, shell_script};
+use ktax_engine::payload::pack_initramfs;
+use ktax_engine::qemu::{Qemu, Vm, Watched};
 use ktax_engine::{Cancel, Limits, Stop, read_tail, wire};
 use ktax_host::cache::Scratch;
 use ktax_host::disk::sha256;
@@ -181,7 +181,7 @@ pub struct BoardSide {
     pub kernel: PathBuf,
     /// Added to the kernel's boot line.
     pub boot_line: String,
-    /// Whether the guest uses the magic page.
+    /// True if the guest uses the magic page.
     pub has_page: bool,
 }
 
@@ -210,7 +210,7 @@ impl BoardGuests {
         let scratch = setup.cache.join("runs");
         let program = new_scratch(&scratch).map_err(unprepared(&scratch))?;
         let program = setup.board.program(&program)?;
-        let archive = pack(["dev", "proc", "sys"], [("init", &*program)]);
+        let archive = pack_initramfs(["dev", "proc", "sys"], [("init", &*program)]);
         let archive = archive.map_err(unprepared(Path::new("the host's initramfs")))?;
         let initrd = keep_archive(&setup.cache, &archive)?;
         Ok(BoardGuests { setup, initrd, scratch })
@@ -259,10 +259,7 @@ impl BoardGuests {
         vm.go();
         let wire = (console.as_path(), limits.console_bytes);
         let watched = Watched { limits, cancel, wire, speaks_first: false, console: &console };
-        vm.wait(&watched).map_err(|stop| match stop {
-            Stop::Failed(failure, _) => failed(failure),
-            Stop::Cancelled => Stop::Cancelled,
-        })?;
+        vm.wait(&watched).map_err(|stop| stop.map_failure(failed))?;
         let printed = fs::read(&console);
         let printed = printed.map_err(unprepared_row(Path::new("the host's console")))?;
         let text = String::from_utf8_lossy(&printed).replace('\r', "");
@@ -283,7 +280,7 @@ impl GuestEngine for BoardGuests {
         args.extend(["-no-reboot", "-serial", "stdio"].map(String::from));
         let comment = "# Boots this KVM host by hand and runs one row: sh argv orders/ROW";
         let more = format!("{PLACE} '{line} -- '\"$(cat \"$1\")\"");
-        script(&self.setup.qemu.program, args, comment, &more)
+        shell_script(&self.setup.qemu.program, args, comment, &more)
     }
 
     fn boot(&self, side: Side, layout: &Layout) -> Result<Box<dyn ReadyHost + '_>, Stop> {

@@ -5,10 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use super::host::{Frozen, HostKernel, KvmHost};
-use super::init::{CommandOutput, Order};
-use super::initramfs::{self, Given, HostArchive, keep_archive, pack};
-use super::{GuestEngine, ReadyHost, Recorded, boot_line, unprepared};
+use super::init::{self, CommandOutput, Given, HostArchive, Order, keep_archive};
+use super::{Frozen, GuestEngine, HostKernel, KvmHost, ReadyHost, Recorded, boot_line, unprepared};
 use ktax_engine::payload;
 use ktax_engine::qemu::Qemu;
 use ktax_engine::wire::{self, Answer, arguments, parse_answer};
@@ -56,7 +54,7 @@ impl X86Guests {
         let given = |name: &str, content| Given { name: name.to_owned(), content };
         let programs =
             [("init", &**INIT), ("ktax-guest", &**payload::GUEST), ("ktax-hello", payload::HELLO)];
-        let guests = pack(["dev", "proc", "sys", "tmp"], programs);
+        let guests = payload::pack_initramfs(["dev", "proc", "sys", "tmp"], programs);
         let guests = guests.map_err(unprepared(Path::new("the guest's initramfs")))?;
         let initrd = |guest: &Guest| {
             let files = [
@@ -64,7 +62,7 @@ impl X86Guests {
                 given("initrd", guests.clone()),
                 given("ktax-guest", payload::GUEST.to_vec()),
             ];
-            let built = initramfs::build(&setup.ktax, &setup.host.modules, None, &files)?;
+            let built = init::build(&setup.ktax, &setup.host.modules, None, &files)?;
             keep_archive(&setup.cache, &built)
         };
         let base = initrd(&setup.base)?;

@@ -19,8 +19,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{PidfdGetfdFlags, pidfd_getfd};
 
-use super::error;
-use super::process::Process;
+use super::{Process, error};
 use crate::files;
 use crate::table::{Per, since, together};
 use ktax_model::{Error, ExitCounter, ExitRow, ExitTable, Result, Warning};

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -11,14 +12,14 @@ use proptest::test_runner::TestRunner;
 use rbpf::EbpfVmRaw;
 
 use super::kernel::row;
-use super::process::lives;
 use super::program::{Helper, Maps, assemble};
 use super::ring::decode;
-use super::thread_end;
 use super::tracepoints::{Field, FieldFilter, Hook};
+use super::{Process, by_name, lives, names_in, thread_end};
 use crate::Per;
 use crate::recording::{Fold, Reason, Recording, STAGES, Stage, Thread, Times, VcpuEvent};
 use crate::table::{CountedExits, Recorded};
+use ktax_model::Error;
 
 const PROCESS: u32 = 77;
 
@@ -545,4 +546,44 @@ fn a_thread_that_has_ended_was_no_vcpu_after_its_last_exit() {
     // The first thread of a process has its number, and no thread has this one.
     let process = std::process::id();
     assert!(lives(process, process) && !lives(process, 1 << 30));
+}
+
+fn names_of(line: &str) -> Vec<String> {
+    names_in(&line.split(' ').map(str::to_owned).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_vm_is_called_as_its_user_called_it() {
+    assert_eq!(names_of("qemu-system-x86_64 -name web -m 512"), ["web"]);
+    for (options, name) in [
+        ("db", "db"),
+        ("guest=db", "db"),
+        ("db,debug-threads=on", "db"),
+        ("guest=db,debug-threads=on", "db"),
+        ("debug-threads=on,guest=db", "db"),
+        ("process=q,debug-threads=on,guest=db,process=r", "db"),
+        ("guest=a,guest=db", "db"),
+        ("a,,b", "a,b"),
+        ("a,,b=c,process=q", "a,b=c"),
+        ("process=guest=no,guest=a=b", "a=b"),
+        ("process=q,,guest=no,guest=a,,,,b,,,debug-threads=on", "a,,b,"),
+    ] {
+        assert_eq!(names_of(&format!("qemu -name {options}")), [name], "{options}");
+    }
+    for nobody in ["debug-threads=on", "process=db", "debug-threads=on,db", "guest="] {
+        assert!(names_of(&format!("qemu -name {nobody}")).is_empty(), "{nobody}");
+    }
+    assert_eq!(names_of("firecracker --id 7f --api-sock x"), ["7f"]);
+    assert!(names_of("qemu -m 512 -name").is_empty());
+}
+
+#[test]
+fn what_is_no_vm_is_refused() {
+    let this = Process::open(std::process::id()).unwrap();
+    let message = |error: Error| error.message().to_owned();
+    assert!(message(this.require_vm().unwrap_err()).ends_with(") runs no KVM guest"));
+    assert!(!this.ended_within(Duration::ZERO).unwrap());
+    assert_eq!(message(Process::open(0).unwrap_err()), "there is no process 0");
+    let none = message(by_name("no such machine").unwrap_err());
+    assert!(none.starts_with("no VM is named no such machine"), "{none}");
 }

@@ -23,10 +23,9 @@ use vm_superio::serial::NoEvents;
 use vm_superio::{Serial, Trigger};
 use vmm_sys_util::eventfd::EventFd;
 
-use super::vcpu::{Bus, Next, run_vcpus};
 use super::{
-    GuestOutcome, Machine, Memory, enter_long_mode, no_memory, refused, too_little_memory,
-    write_memory, write_page_tables,
+    Bus, GuestOutcome, Machine, Memory, Next, enter_long_mode, no_memory, refused, run_vcpus,
+    too_little_memory, write_memory, write_page_tables,
 };
 use firmware::{MP_TABLE_ADDRESS, write_acpi_tables, write_mp_table};
 use ktax_host::disk::read_limited;

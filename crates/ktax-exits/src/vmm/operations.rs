@@ -6,9 +6,9 @@ use std::sync::Arc;
 use vm_memory::{Bytes, GuestAddress};
 
 use super::raw::{END_PORT, RawPorts, vcpu_at, wrmsr};
-use super::vcpu::run_vcpus;
 use super::{
-    GuestEnd, GuestOutcome, Machine, Memory, too_little_memory, write_memory, write_page_tables,
+    GuestEnd, GuestOutcome, Machine, Memory, run_vcpus, too_little_memory, write_memory,
+    write_page_tables,
 };
 use ktax_model::{Costly, ErrorKind, LowHigh, Result, hull};
 use ktax_stats::repeats::nine_of_ten;

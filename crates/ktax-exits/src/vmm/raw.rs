@@ -10,10 +10,9 @@ use kvm_bindings::{KVM_MAX_CPUID_ENTRIES, KVM_MP_STATE_RUNNABLE, kvm_mp_state, k
 use kvm_ioctls::VcpuFd;
 use rustix::thread::disable_transparent_huge_pages;
 
-use super::vcpu::{Bus, Next, run_vcpus};
 use super::{
-    CODE_SELECTOR, GuestOutcome, Machine, Memory, enter_long_mode, no_memory, refused,
-    write_memory, write_page_tables,
+    Bus, CODE_SELECTOR, GuestOutcome, Machine, Memory, Next, enter_long_mode, no_memory, refused,
+    run_vcpus, write_memory, write_page_tables,
 };
 use ktax_model::{Error, RawKind, Result};
 

@@ -20,7 +20,8 @@ fn not_regular(kind: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, format!("it is {kind}, not a regular file"))
 }
 
-/// Whether a file was refused because it is a directory, a link, a pipe, a socket or a device.
+/// Returns whether a file was refused because it is a directory, a link, a pipe, a socket or a
+/// device.
 pub fn is_not_regular(error: &io::Error) -> bool {
     // An error of the system has the same kind, and nothing in it.
     error.kind() == io::ErrorKind::InvalidInput && error.get_ref().is_some()
@@ -151,7 +152,7 @@ pub fn sha256(bytes: impl AsRef<[u8]>) -> String {
     format!("{:x}", Sha256::digest(bytes))
 }
 
-/// Whether a text has the form of a result of [`sha256`], and so is safe in a path.
+/// Returns whether a text has the form of a result of [`sha256`], and so is safe in a path.
 pub fn is_sha256(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }

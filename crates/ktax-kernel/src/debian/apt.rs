@@ -16,9 +16,9 @@ use std::{fs, io};
 
 use super::deb::{self, Archive, Contents, Listed, bad_package};
 use crate::cache::Cache;
-use crate::error::{cache_error, full_disk_in, start_error};
 use crate::spec::{Package, is_package_name, is_version};
 use crate::talk::{self, KernelTask, Talk, TaskKind, last_line};
+use crate::{cache_error, full_disk_in, start_error};
 use ktax_host::cache::Holder;
 use ktax_host::text::escape;
 use ktax_model::{Arch, Error, ErrorKind, Result};

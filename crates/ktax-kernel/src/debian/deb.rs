@@ -10,8 +10,8 @@ use std::path::Path;
 use tar::Entry;
 
 use crate::cache::{CONFIG_MAX, MODULE_MAX};
-use crate::error::{cache_error, is_full};
 use crate::spec::Package;
+use crate::{cache_error, is_full};
 use ktax_host::disk::read_up_to;
 use ktax_host::text::escape;
 use ktax_model::{Error, Result};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::diff::{Diff, Hunk};
+use super::{Diff, Hunk};
 
 /// A function by its name in the source, and the symbols that the compiler may give it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,7 +5,7 @@
 
 use mailparse::{DispositionType, MailHeaderMap, ParsedMail, parse_mail};
 
-use super::diff::Diff;
+use super::Diff;
 use ktax_host::text::escape;
 use ktax_model::{Error, Result};
 
@@ -18,7 +18,8 @@ pub(super) struct Mail {
     pub diffs: Vec<Vec<u8>>,
 }
 
-/// Whether bytes begin with the head of a mail. A diff, or what `git show` prints, does not.
+/// Returns whether bytes begin with the head of a mail. A diff, or what `git show` prints, does
+/// not.
 pub(super) fn is_mail(bytes: &[u8]) -> bool {
     let mut has_field = false;
     for line in bytes.split(|byte| *byte == b'\n').take(500) {
@@ -90,7 +91,7 @@ fn is_attached(part: &ParsedMail<'_>) -> bool {
         || part.ctype.params.contains_key("name")
 }
 
-/// Whether a part is read: text, or a file that is called a patch. HTML repeats the text.
+/// Returns whether a part is read: text, or a file that is called a patch. HTML repeats the text.
 fn may_have_diff(part: &ParsedMail<'_>) -> bool {
     let kind = part.ctype.mimetype.as_str();
     let disposition = part.get_content_disposition();
@@ -147,8 +148,8 @@ pub(super) fn split_mailbox(bytes: &[u8]) -> Vec<&[u8]> {
     starts.iter().zip(ends).map(|((_, body), end)| &bytes[*body..end]).collect()
 }
 
-/// Whether a line separates mails: `From ` and something that ends with a time and a year. A text
-/// may begin a line with "From " too.
+/// Returns whether a line separates mails: `From ` and something that ends with a time and a year.
+/// A text may begin a line with "From " too.
 fn is_from_line(line: &[u8]) -> bool {
     let Some(rest) = line.strip_prefix(b"From ") else { return false };
     let Some(colon) = rest.iter().rposition(|byte| *byte == b':') else { return false };

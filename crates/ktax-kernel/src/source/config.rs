@@ -1,11 +1,11 @@
 //! Configurations of kernels: parses, merges, compares and writes options, has Kconfig configure a
 //! kernel, checks that it accepted all options, and explains from the tree's Kconfig files why not.
 
+use super::Recipe;
 use super::make::{Lane, Make};
-use super::recipe::Recipe;
 use super::tree::Trees;
-use crate::error::{cache_error, unreadable};
-use crate::target::Target;
+use crate::spec::Target;
+use crate::{cache_error, unreadable};
 use ktax_host::disk::{read_limited, sha256_of_parts};
 use ktax_host::text::{did_you_mean, escape, nearest};
 use ktax_model::{Element, Error, ErrorKind, Result};
@@ -201,7 +201,7 @@ pub(super) fn configure(
     Ok(text)
 }
 
-/// Whether Kconfig reads or runs this file of the tree.
+/// Returns whether Kconfig reads or runs this file of the tree.
 fn is_of_kconfig(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     let is_part = |part: &str| path.starts_with(part) || path.contains(&format!("/{part}"));

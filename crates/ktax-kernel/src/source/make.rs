@@ -15,9 +15,9 @@ use std::process::{Command, ExitStatus, Stdio};
 use rustix::fs::statvfs;
 
 use super::tree::{Tree, Trees};
-use crate::error::{BUILD_FAILED, cache_error, start_error};
+use crate::spec::Target;
 use crate::talk::{self, KernelTask, PAUSE, Talk, TaskKind};
-use crate::target::Target;
+use crate::{BUILD_FAILED, cache_error, start_error};
 use ktax_host::cache::{Holder, touch};
 use ktax_host::disk::{Lock, lock_file};
 use ktax_host::text::{escape, escape_path};
@@ -133,7 +133,7 @@ impl Make<'_> {
     }
 }
 
-/// Whether make compiles: its first argument is the number of jobs then.
+/// Returns whether make compiles: its first argument is the number of jobs then.
 fn is_build(arguments: &[&str]) -> bool {
     arguments.first().is_some_and(|first| first.starts_with("-j"))
 }

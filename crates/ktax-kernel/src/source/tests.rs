@@ -3,20 +3,20 @@
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
-use std::fs;
-use std::fs::File;
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
 use tempfile::TempDir;
 
-use super::commits;
+use super::{BUILT_IN, built_in_patch, commits, is_built_in, read_patch};
 use crate::cache::Kernel;
 use crate::image::tests::bzimage;
 use crate::obtain::{check, check_names, obtain, obtain_for};
+use crate::spec::Target;
 use crate::talk::{SILENT, Talk};
-use crate::target::Target;
 use ktax_host::cache::{Budget, CacheKind, clean, survey};
 use ktax_model::{Blame, Error, ErrorKind, Result, Subject};
 
@@ -479,4 +479,18 @@ fn a_build_that_runs_keeps_its_lane_and_its_trees() {
     wait_for_children(&cache);
     clean(&cache, Budget::Bytes(0), true).unwrap();
     assert_eq!(survey(&cache).bytes(), 0);
+}
+
+#[test]
+fn each_patch_of_the_tree_is_in_the_binary_and_a_file_wins() {
+    assert!(BUILT_IN.len() >= 4);
+    let tree = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for (path, text) in BUILT_IN {
+        assert_eq!(std::fs::read_to_string(tree.join(path)).unwrap(), *text);
+        // The tests run where there is no such file.
+        assert!(is_built_in(Path::new(path)) && built_in_patch(Path::new(path)).is_some());
+        assert!(!is_built_in(&tree.join(path)), "a file wins");
+    }
+    let missing = read_patch(Path::new("kernels/patches/no-such.patch")).unwrap_err();
+    assert_eq!(missing.kind(), io::ErrorKind::NotFound);
 }

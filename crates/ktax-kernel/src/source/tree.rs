@@ -8,9 +8,9 @@
 
 use crate::cache::Cache;
 use crate::debian::Apt;
-use crate::error::{cache_error, full_disk_in, start_error, unreadable};
 use crate::patch::Patch;
 use crate::talk::{self, KernelTask, Talk, TaskKind, last_line};
+use crate::{cache_error, full_disk_in, start_error, unreadable};
 use ktax_host::cache::Holder;
 use ktax_host::disk::{sha256, write_atomically};
 use ktax_host::text::{escape, escape_path};
@@ -252,7 +252,7 @@ impl UserRepository {
 const BUILD_OUTPUTS: [&str; 4] =
     [".config", "include/config", "include/generated", "arch/x86/include/generated"];
 
-/// Whether .gitignore names everything, as in the distribution's packages.
+/// Returns whether .gitignore names everything, as in the distribution's packages.
 fn leaves_out_everything(directory: &Path) -> bool {
     let text = fs::read_to_string(directory.join(".gitignore")).unwrap_or_default();
     text.lines().any(|line| matches!(line.trim(), "*" | "/*"))
@@ -510,8 +510,8 @@ pub fn that_touch(tree: &Path, commits: &[Element], functions: &[&str]) -> Resul
     Ok(touching)
 }
 
-/// Whether a hunk of a patch mentions the function: in a changed line, near one, or in the head of
-/// the hunk, where git writes the name of the function around it.
+/// Returns whether a hunk of a patch mentions the function: in a changed line, near one, or in the
+/// head of the hunk, where git writes the name of the function around it.
 fn mentions_function(patch: &str, function: &str) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mentions = |line: &str| line.split(|c| !is_word(c)).any(|word| word == function);
