@@ -44,12 +44,12 @@ measured() {
         "$ktax" report --versions "$kernels" &&
         echo &&
         case $name in
-        lsm | lsm-smp | lsm-framework | lsm-framework-up) said "$ktax" report --layout lmbench "$out/$name" ;;
+        lsm | lsm-smp | lsm-framework | lsm-framework-up) said "$ktax" report --columns lmbench "$out/$name" ;;
         *) cat "$out/$name.report" ;;
         esac &&
         case $name in
-        mmap-stress | paravirt) echo && said "$ktax" report --layout counters "$out/$name" ;;
-        fork-pages) echo && said "$ktax" report --layout pages "$out/$name" ;;
+        mmap-stress | paravirt) echo && said "$ktax" report --columns counters "$out/$name" ;;
+        fork-pages) echo && said "$ktax" report --columns pages "$out/$name" ;;
         esac
 }
 

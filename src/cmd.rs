@@ -1,26 +1,18 @@
 //! Command line: each subcommand has a file that parses arguments, calls [`crate::flow`], and
 //! prints.
 
-mod bisect;
-mod cache;
-mod calibrate;
 mod campaign;
-mod choice;
 mod compare;
-mod doctor;
 mod exits;
 mod experiment;
-mod host;
 mod kvm_host;
-mod ledger;
+mod machine;
 mod manual;
+mod options;
 mod output;
-mod report;
-mod stat;
+mod results;
 mod store;
-mod stored;
 mod terminal;
-mod vmm;
 mod workloads;
 
 use std::process::ExitCode;
@@ -74,36 +66,36 @@ enum Command {
     Plan(compare::PlanArgs),
     Run(compare::RunArgs),
     Analyse(compare::AnalyseArgs),
-    Report(report::Args),
-    Ledger(ledger::Args),
-    Bisect(bisect::Args),
+    Report(results::ReportArgs),
+    Ledger(compare::LedgerArgs),
+    Bisect(compare::BisectArgs),
     Campaign(campaign::Args),
     Exits(exits::Args),
     Workloads(workloads::Args),
     Experiments(workloads::ExperimentsArgs),
-    Stat(stat::Args),
-    Calibrate(calibrate::CalibrateArgs),
-    Validate(calibrate::ValidateArgs),
-    Log(stored::LogArgs),
-    Show(stored::ShowArgs),
-    Diff(stored::DiffArgs),
-    History(stored::HistoryArgs),
-    Tag(stored::TagArgs),
-    Site(stored::SiteArgs),
+    Stat(machine::StatArgs),
+    Calibrate(machine::CalibrateArgs),
+    Validate(machine::ValidateArgs),
+    Log(results::LogArgs),
+    Show(results::ShowArgs),
+    Diff(results::DiffArgs),
+    History(results::HistoryArgs),
+    Tag(results::TagArgs),
+    Site(results::SiteArgs),
     Import(store::ImportArgs),
     Store(store::Args),
-    Cache(cache::Args),
+    Cache(store::CacheArgs),
     /// Stop, and become a command
     #[command(hide = true)]
-    StatHold(stat::HoldArgs),
+    StatHold(machine::HoldArgs),
     #[command(hide = true)]
-    Vmm(vmm::Args),
+    Vmm(kvm_host::VmmArgs),
     #[command(hide = true)]
-    KvmHost(kvm_host::Args),
+    KvmHost(kvm_host::KvmHostArgs),
     /// Be the first process of that host
     #[command(hide = true)]
     KvmHostInit,
-    Doctor(doctor::Args),
+    Doctor(machine::DoctorArgs),
     Completions(manual::CompletionArgs),
     Man(manual::ManArgs),
 }
@@ -165,33 +157,33 @@ fn command(cli: &Cli) -> Result<Exit, Error> {
         Command::Plan(args) => compare::plan(args),
         Command::Run(args) => compare::run(args),
         Command::Analyse(args) => compare::analyse(args),
-        Command::Report(args) => report::run(args),
-        Command::Ledger(args) => ledger::run(args),
+        Command::Report(args) => results::report(args),
+        Command::Ledger(args) => compare::rank(args),
         Command::Campaign(args) => campaign::run(args),
-        Command::Bisect(args) => bisect::run(args),
+        Command::Bisect(args) => compare::bisect(args),
         Command::Exits(args) => exits::run(args),
         Command::Workloads(args) => workloads::run(args),
         Command::Experiments(args) => workloads::experiments(args),
-        Command::Stat(args) => stat::run(args),
-        Command::Calibrate(args) => calibrate::calibrate(args),
-        Command::Validate(args) => calibrate::validate(args),
-        Command::Log(args) => stored::log(args),
-        Command::Show(args) => stored::show(args),
-        Command::Diff(args) => stored::diff(args),
-        Command::History(args) => stored::history(args),
-        Command::Tag(args) => stored::tag(args),
-        Command::Site(args) => stored::site(args),
+        Command::Stat(args) => machine::stat(args),
+        Command::Calibrate(args) => machine::calibrate(args),
+        Command::Validate(args) => machine::validate(args),
+        Command::Log(args) => results::log(args),
+        Command::Show(args) => results::show(args),
+        Command::Diff(args) => results::diff(args),
+        Command::History(args) => results::history(args),
+        Command::Tag(args) => results::tag(args),
+        Command::Site(args) => results::site(args),
         Command::Import(args) => store::import(args),
         Command::Store(args) => store::run(args),
-        Command::Cache(args) => cache::run(args),
-        Command::StatHold(args) => stat::hold(args),
-        Command::Vmm(args) => vmm::run(args),
-        Command::KvmHost(args) => kvm_host::run(args),
+        Command::Cache(args) => store::cache(args),
+        Command::StatHold(args) => machine::hold(args),
+        Command::Vmm(args) => kvm_host::run_vmm(args),
+        Command::KvmHost(args) => kvm_host::run_in_host(args),
         Command::KvmHostInit => {
             flow::kvm_host::init()?;
             Ok(Exit::Ok)
         }
-        Command::Doctor(args) => doctor::run(args),
+        Command::Doctor(args) => machine::doctor(args),
         Command::Completions(args) => manual::completions(args, command_line()),
         Command::Man(args) => manual::man(args, command_line()),
     }

@@ -7,9 +7,8 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::Exit;
-use super::choice::number;
 use super::experiment::RowArgs;
-use super::host::{HostArgs, first_free};
+use super::options::{HostArgs, first_free, number};
 use super::output::{OutputArgs, list_options, note, write_stdout};
 use super::terminal::Terminal;
 use crate::flow::campaign::{ShardEnd, ShardStatus, first_names, status};

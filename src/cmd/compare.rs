@@ -1,20 +1,24 @@
-//! `compare`, and its phases `plan`, `run` and `analyse`.
+//! `compare`, its phases `plan`, `run` and `analyse`, and what makes several comparisons: `ledger`
+//! and `bisect`.
 
 use std::path::{Path, PathBuf};
 
+use clap::Subcommand;
+
 use super::Exit;
-use super::choice::{SIDES, one_of};
-use super::experiment::ExperimentArgs;
-use super::host::{HostArgs, first_free};
+use super::experiment::{CountedArgs, ExperimentArgs, RowArgs};
+use super::options::{self, HostArgs, SIDES, first_free, one_of};
 use super::output::{OutputArgs, note, say_where, write_stdout};
 use super::terminal::Terminal;
+use crate::flow::bisect::Search;
+use crate::flow::ledger::RankedLedger;
 use crate::flow::remaining::Part;
 use crate::flow::{self, Ended, Error, Options, Session};
 use crate::model::{Comparison, Side};
-use crate::plan::Experiment;
+use crate::plan::{Experiment, ExperimentMethod, Ledger};
 use crate::report::{self, Document};
 use crate::rundir::{AnyRunDir, check_free};
-use crate::text::shell_path;
+use crate::text::{shell_line, shell_path};
 
 /// Plan, run, analyse and report in one command.
 #[derive(Debug, clap::Args)]
@@ -268,4 +272,182 @@ pub fn analyse(args: &AnalyseArgs) -> Result<Exit, Error> {
     let comparison = flow::analyse(&dir, Options { allow_differences, ..Options::default() })?;
     args.output.print(&comparison)?;
     Ok(Exit::from_comparisons(&[comparison]))
+}
+
+/// Compare several additions with one base, and rank them by what they cost.
+#[derive(Debug, clap::Args)]
+#[command(after_help = LEDGER_EXAMPLE)]
+pub struct LedgerArgs {
+    /// Read the base and its additions from this ledger file, or from this one of `ktax
+    /// experiments`
+    #[arg(value_name = "LEDGER.toml|NAME", value_parser = options::ledger())]
+    #[arg(hide_possible_values = true)]
+    ledger: PathBuf,
+    #[command(flatten)]
+    rows: RowArgs,
+    /// Keep a run directory for each addition in DIR, and resume those that exist [default: the
+    /// first free of ktax-1, ktax-2, …]
+    #[arg(short, long, value_name = "DIR", help_heading = "Output")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+const LEDGER_EXAMPLE: &str = "\
+A ledger file:
+  title = \"What do the mitigations cost?\"
+  workloads = [\"getppid\", \"page-fault\"]
+  base = { kernel = \"debian:cloud-amd64\", boot_line = \"mitigations=off\" }
+  add = [
+    { name = \"pti\", boot_line = \"pti=on\" },
+    { name = \"audit\", boot_line = \"audit=1\" },
+  ]
+
+Exit status:
+  0  all were measured, also if slower  4   too few boots, or different work
+  1  ktax or its host failed            69  a boot or a run failed, or an addition not built
+  2  usage error                        130 stopped by Ctrl-C; the same --out resumes";
+
+pub fn rank(args: &LedgerArgs) -> Result<Exit, Error> {
+    let name = args.ledger.display().to_string();
+    let text = flow::ledger_text(&args.ledger)?;
+    let mut file = Ledger::read(&text, &name)?;
+    args.rows.choose_programs(&mut file)?;
+    args.rows.apply(&mut file)?;
+    let again = ["ktax", "ledger", &name].map(str::to_owned).into_iter().chain(args.rows.words());
+    let ledger = Ledger::from_file(file, &name)?.asked_by(again.collect());
+    let out = args.out.clone().unwrap_or_else(first_free);
+    let again = format!("{} --out {}", shell_line(&ledger.again), shell_path(&out));
+    args.host.measuring(&Terminal::new(), |session| {
+        let ranked = flow::ledger::rank(&ledger, &out, session)?;
+        print_ledger(args, ranked, &out, &again)
+    })
+}
+
+fn print_ledger(
+    args: &LedgerArgs,
+    ranked: Option<RankedLedger>,
+    out: &Path,
+    again: &str,
+) -> Result<Exit, Error> {
+    let Some(ranked) = ranked else {
+        note!("ktax: stopped; resume with `{again}`");
+        return Ok(Exit::Cancelled);
+    };
+    args.output.print(&ranked.table)?;
+    say_where(out);
+    if ranked.comparisons.iter().any(may_be_repeated) {
+        note!("ktax: run what failed again with `{again}`");
+    }
+    // A slowdown is no failure of a ledger; a missing measurement is.
+    match ranked.table.not_built.is_empty() {
+        true => Ok(Exit::from_failures(&ranked.comparisons)),
+        false => Ok(Exit::NotRun),
+    }
+}
+
+/// Find the commits, options, patches or parameters that carry a difference.
+///
+/// The differences between base and change form a chain: commits of a history, options of a
+/// configuration, patches, or kernel parameters. ktax measures points of this chain. Each point is
+/// measured once, because counts have no noise. ktax finds every element that carries a share of
+/// the difference, and prints the share. It only reads your tree, and checks nothing out.
+#[derive(Debug, clap::Args)]
+#[command(after_help = BISECT_EXAMPLES)]
+pub struct BisectArgs {
+    #[command(subcommand)]
+    command: BisectCommand,
+}
+
+const BISECT_EXAMPLES: &str = "\
+Examples:
+  ktax bisect start --tree linux --base git:v6.12.1 --change git:v6.12.9 -w fork-exit
+  ktax bisect start --kernel debian-src:6.12 --config hardened.config -w open-close
+  ktax bisect start --kernel src:linux --patch 1.patch --patch 2.patch -w pipe
+  ktax bisect start --kernel debian:cloud-amd64 \\
+      --change-boot-line 'pti=on audit=1 slab_nomerge' -- ./reproducer
+
+A commit that does not build or boot is skipped.
+
+Exit status:
+  0  found, or nothing to find   4  some elements could not be told apart, or different work
+  1  ktax or its host failed     69 base or change could not be run
+  2  usage error                 130 stopped by Ctrl-C; `ktax bisect run DIR` resumes";
+
+#[derive(Debug, Subcommand)]
+enum BisectCommand {
+    Start(Box<BisectStartArgs>),
+    Run(Box<BisectRunArgs>),
+}
+
+/// Compare base and change with the exact engine, then search
+#[derive(Debug, clap::Args)]
+struct BisectStartArgs {
+    #[command(flatten)]
+    experiment: CountedArgs,
+    /// Make this directory for the search [default: the first free of ktax-1, ktax-2, …]
+    #[arg(short, long, value_name = "DIR", help_heading = "Output")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+/// Resume a search that was stopped, or print one that is finished
+#[derive(Debug, clap::Args)]
+struct BisectRunArgs {
+    /// Resume or print the search in this directory
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+pub fn bisect(args: &BisectArgs) -> Result<Exit, Error> {
+    let terminal = Terminal::new();
+    match &args.command {
+        BisectCommand::Start(args) => {
+            let experiment = args.experiment.experiment()?;
+            let ExperimentMethod::Counts(counts) = &experiment.method else {
+                return Err(Error::user(
+                    "bisect needs exact counts, so it only works with the exact engine; remove the \
+                     keys engine and host from the experiment file",
+                ));
+            };
+            let experiment = experiment.with(counts.clone());
+            let out = args.out.clone().unwrap_or_else(first_free);
+            args.host.measuring(&terminal, |session| {
+                print_search(flow::bisect::start(experiment, &out, session)?, &out, &args.output)
+            })
+        }
+        BisectCommand::Run(args) => args.host.measuring(&terminal, |session| {
+            print_search(flow::bisect::resume(&args.dir, session)?, &args.dir, &args.output)
+        }),
+    }
+}
+
+fn print_search(search: Search, out: &Path, output: &OutputArgs) -> Result<Exit, Error> {
+    if let Some(result) = search.result() {
+        output.print(result)?;
+    }
+    let bisection = match search {
+        Search::Stopped { next } => {
+            note!("ktax: stopped; to resume, {next}");
+            return Ok(Exit::Cancelled);
+        }
+        Search::Nothing(nothing) => {
+            say_where(out);
+            return Ok(Exit::from_failures([nothing.comparison()]));
+        }
+        Search::Found(bisection) => bisection,
+    };
+    say_where(out);
+    let mut found = bisection.found.iter().flatten();
+    let is_certain = found.all(|carrier| carrier.at == carrier.after + 1);
+    Ok(if is_certain { Exit::Ok } else { Exit::Inconclusive })
 }

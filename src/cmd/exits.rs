@@ -7,8 +7,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Subcommand};
 
 use super::Exit;
-use super::choice::{Choice, number, one_of};
-use super::host::cancel;
+use super::options::{Choice, cancel, number, one_of};
 use super::output::{OutputArgs, note, offer_stdout, text_options, write_stdout};
 use super::terminal::Terminal;
 use crate::flow::exits::{
@@ -75,7 +74,7 @@ const VIA: [Choice<Via>; 4] = [
     (Via::ExitTimes, "timing", "Read the files timing and timings in debugfs (PowerPC)"),
 ];
 
-const LAYOUTS: [Choice<Classic>; 2] = [
+const COLUMNS: [Choice<Classic>; 2] = [
     (Classic::Long, "classic", "The columns of kvmppc_timing.py (2008)"),
     (
         Classic::Short,
@@ -144,16 +143,16 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
 #[derive(Debug, clap::Args)]
 struct PrintArgs {
     /// Print the columns of a published table
-    #[arg(long, value_parser = one_of(&LAYOUTS), conflicts_with_all = ["format", "json"])]
-    #[arg(help_heading = "Output")]
-    layout: Option<Classic>,
+    #[arg(long, alias = "layout", value_parser = one_of(&COLUMNS))]
+    #[arg(conflicts_with_all = ["format", "json"], help_heading = "Output")]
+    columns: Option<Classic>,
     #[command(flatten)]
     output: OutputArgs,
 }
 
 impl PrintArgs {
     pub fn print(&self, tables: &[ExitTable]) -> Result<(), Error> {
-        let Some(columns) = self.layout else { return self.output.print(&ExitTables(tables)) };
+        let Some(columns) = self.columns else { return self.output.print(&ExitTables(tables)) };
         let text: Vec<String> = tables.iter().map(|table| exits_classic(table, columns)).collect();
         Ok(write_stdout(&text.join("\n"))?)
     }

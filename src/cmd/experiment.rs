@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::choice::{experiment, model, number, percent};
+use super::options::{experiment, model, number, percent};
 use crate::flow::{self, Error};
 use crate::model::{ErrorKind, Method, RunsOn};
 use crate::plan::bounds::{MEMORY_MIB, QUANTUM, VCPUS};

@@ -7,7 +7,7 @@ use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use serde_json::Value;
 
-use super::choice::{Choice, named, one_of};
+use super::options::{Choice, named, one_of};
 use crate::flow::{self, Error};
 use crate::model::Saved;
 use crate::report::{

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use super::host::cancel;
+use super::options::cancel;
 use super::output::{self, note};
 use crate::flow::remaining::{
     Part, Rates, Remaining, RemainingPairs, RemainingTask, Work, learn, learned, spoken,

@@ -7,8 +7,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::Exit;
-use super::choice::{built_in, number, workload};
-use super::host::cancel;
+use super::options::{built_in, cancel, number, workload};
 use super::output::{OutputArgs, list_options, note, print_list, write_stdout, write_words};
 use super::terminal::with_bar_of_runs;
 use crate::flow::{self, Ended, Error, Limits, NativeOrder, Touched, cache_directory};

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use super::Error;
 use super::counts;
-use super::error::Error;
 use super::phases::{compare, compare_with_base_of};
 use super::programs::definitions_of;
 use super::remaining::Part;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::error::{self, Error};
+use super::Error;
 use super::remaining::{Rates, Remaining, Work, learned};
 use super::session::Session;
 use super::store::copy_store;
@@ -73,7 +73,7 @@ fn plan_without_subjects(campaign: &Campaign, qemu: &Qemu) -> Result<CampaignPla
     qemu.check_cpu(&machine.cpu)?;
     let engine = first.map_or(&plan::ENGINES[0], |experiment| experiment.method.engine);
     let Measures::Counts { key, .. } = engine.measures else {
-        return Err(error::no_engine("counts", engine.name));
+        return Err(super::no_engine("counts", engine.name));
     };
     let seed = first.map_or(1, |experiment| experiment.seed);
     let layouts = first.map_or(0, |experiment| experiment.method.layouts);

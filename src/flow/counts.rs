@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use syscalls::x86_64::Sysno;
 
-use super::error::{self, Error};
+use super::Error;
 use super::programs;
 use super::remaining::Work;
 use super::session::Session;
@@ -36,7 +36,7 @@ pub(super) fn plan(
     // Check names before anything is fetched.
     method.rows()?;
     let Measures::Counts { key, .. } = method.engine.measures else {
-        return Err(error::no_engine("counts", method.engine.name));
+        return Err(super::no_engine("counts", method.engine.name));
     };
     let qemu = Qemu::find(session.qemu.as_deref())?;
     qemu.check_cpu(&machine.cpu)?;
@@ -132,7 +132,7 @@ fn with_boots<T>(
     let plan = &dir.plan().method;
     let engine = engine::named(&plan.key.engine).map(|engine| engine.measures);
     let Some(Measures::Counts { key, open }) = engine else {
-        return Err(error::no_engine("counts", &plan.key.engine));
+        return Err(super::no_engine("counts", &plan.key.engine));
     };
     let qemu = Qemu::find(session.qemu.as_deref())?;
     let guest = programs::planned_guest(plan, session)?;
@@ -141,7 +141,7 @@ fn with_boots<T>(
     let (key, archives) =
         programs::key_with_archives(key(&qemu, &plan.asked.machine), &guest, &packed, modules);
     if key != plan.key || archives != plan.archives {
-        return Err(error::other_key(dir.root(), &plan.key, &key));
+        return Err(super::other_key(dir.root(), &plan.key, &key));
     }
     let image = |side| session.image(plan.kernels.get(side), plan.asked.subjects.get(side));
     let images = Sides::try_from_fn(image)?;

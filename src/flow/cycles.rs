@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::error::Error;
+use super::Error;
 use super::phases::{compare, plan};
 use super::results::{self, VALIDATION, saved, write_result};
 use super::session::{RunEvent, Session};

@@ -9,7 +9,7 @@ use std::{env, fs, io};
 use rustix::process::{geteuid, getpid};
 use serde::Serialize;
 
-use super::error::Error;
+use super::Error;
 use super::session::Session;
 use crate::cache::{Budget, survey};
 use crate::disk::check_writable;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::error::{self, Error, ErrorContext};
 use super::remaining::Work;
 use super::session::Session;
+use super::{Error, ErrorContext};
 use crate::disk::{sha256_of_file, sha256_of_parts};
 use crate::engine::qemu::Qemu;
 use crate::engine::{exact, payload};
@@ -47,7 +47,7 @@ pub(super) fn run(dir: &RunDir<GuestsPlan>, session: &Session<'_>) -> Result<End
     let qemu = find_qemu(plan.host, session)?;
     let key = host_key(plan.host, &qemu, session)?;
     if key != plan.key {
-        return Err(error::other_key(dir.root(), &plan.key, &key));
+        return Err(super::other_key(dir.root(), &plan.key, &key));
     }
     let engine: Box<dyn GuestEngine> = match Board::for_kind(plan.host) {
         None => Box::new(x86_engine(plan, qemu, session)?),
@@ -136,7 +136,7 @@ fn target(host: HostKind) -> &'static Target {
 fn x86_engine(plan: &GuestsPlan, qemu: Qemu, session: &Session<'_>) -> Result<X86Guests, Error> {
     let guest = |side: &GuestSide| -> Result<Guest, Error> {
         let (Some(subject), Some(kernel)) = (&side.subject.kernel, &side.kernel) else {
-            return Err(error::stale("plan.json has a guest without a kernel"));
+            return Err(super::stale("plan.json has a guest without a kernel"));
         };
         Ok(Guest { image: session.image(kernel, subject)?, subject: side.subject.clone() })
     };
@@ -173,7 +173,7 @@ fn x86_host(plan: &GuestsPlan, session: &Session<'_>) -> Result<HostKernel, Erro
     let kernel = session.kvm_host(&Subject::new(&planned.source, &plan.host_subject.boot_line))?;
     match kernel.identity.sha256 == planned.sha256 {
         true => Ok(kernel),
-        false => Err(error::other_kernel(planned)),
+        false => Err(super::other_kernel(planned)),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::error::Error;
+use super::Error;
 use super::results::unreadable;
 use super::session::Session;
 use crate::disk::read_limited;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::error::Error;
+use super::Error;
 use super::phases::{self, compare_with_base_of};
 use super::remaining::Part;
 use super::results::{LEDGER, write_result};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::error::Error;
+use super::Error;
 use super::remaining::{Remaining, basis, learned, spoken};
 use super::session::Session;
 use super::store::keep_result;

@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::error::{self, Error, ErrorContext};
 use super::session::Session;
+use super::{Error, ErrorContext};
 use crate::compile::{self, WorkloadFiles};
 use crate::engine::host::Host;
 use crate::engine::payload::UserSpace;
@@ -152,7 +152,7 @@ fn find_packed(
         return Ok(packed);
     }
     let packed = pack()?.filter(|packed| packed.sha256 == sha256);
-    packed.ok_or_else(error::other_programs)
+    packed.ok_or_else(super::other_programs)
 }
 
 /// Directory from which programs are looked up.
@@ -308,7 +308,7 @@ pub(super) fn timed_programs_here(
     let native = program::native(&plan.programs, Path::new(directory), &session.cache)?;
     match native.sha256 == *sha256 {
         true => Ok(Some((native, directory.into()))),
-        false => Err(error::other_programs()),
+        false => Err(super::other_programs()),
     }
 }
 
@@ -413,6 +413,6 @@ pub(super) fn planned_guest(plan: &CountsPlan, session: &Session<'_>) -> Result<
     let guest = compiled_guest(plan.asked.guest.workloads_from.as_deref(), session)?;
     match guest.sha256() == plan.key.guest {
         true => Ok(guest),
-        false => Err(error::stale("the workloads' C files are not those of the plan any more")),
+        false => Err(super::stale("the workloads' C files are not those of the plan any more")),
     }
 }

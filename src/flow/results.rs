@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use super::error::Error;
+use super::Error;
 use crate::disk::{check_writable, read_limited, read_text, write_atomically};
 use crate::model::{
     Comparison, ErrorContext, ErrorKind, METRICS, Row, RowPaths, Saved, SavedError, SavedResult,

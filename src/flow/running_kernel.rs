@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::error::Error;
+use super::Error;
 use super::session::RunEvent;
 use crate::analyse::{self, derive_columns, usual_columns};
 use crate::engine::host::Host;

@@ -4,9 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use super::error::{self, Error, ErrorContext};
 use super::remaining::{Part, Rates, Work};
 use super::store::UsedStore;
+use super::{Error, ErrorContext};
 use crate::analyse::Progress;
 use crate::cache::{Budget, CacheKind, CacheSurvey, Cleaned, Holders, clean, survey};
 use crate::engine::{Cancel, Limits};
@@ -214,7 +214,7 @@ impl Session<'_> {
         };
         let kernel = self.obtain_for(target, &named)?;
         if kernel.identity.sha256 != planned.sha256 {
-            return Err(error::other_kernel(planned));
+            return Err(super::other_kernel(planned));
         }
         Ok(kernel.image)
     }

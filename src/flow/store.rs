@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::error::Error;
+use super::Error;
 use super::results::saved;
 use super::session::Session;
 use crate::model::{CountsPlan, ErrorContext, ErrorKind};

@@ -1,24 +1,29 @@
-//! Answers questions about the store without measuring anything.
+//! Answers questions about the store without measuring anything: what was kept, the subject that a
+//! name means, tags, and pages.
 
 mod diff;
 mod history;
-mod names;
 mod prune;
-mod site;
 
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use thiserror::Error;
-
-use super::error::Error;
+use super::{Error, ErrorContext};
+use crate::disk::{
+    Lock, is_unfinished, read_own_text, remove_unfinished, sha256, sha256_of_file, write_atomically,
+};
 use crate::index::{Index, StoredResult, StoredSubject};
-use crate::model::{ErrorKind, Measurement, Saved};
+use crate::model::{ErrorKind, History, HistoryLine, Measurement, Saved};
+use crate::report::{Document, HTML, Listed, SITE_MARK, TextOptions, site_index, sparkline};
 use crate::store::{Store, StoreError, Tagged};
-use crate::text::{counted, did_you_mean_quoted, escape, shell_line, shell_word, short_hashes};
-use names::Names;
+use crate::text::{
+    counted, did_you_mean_quoted, escape, nearest, shell_line, shell_word, short_hashes,
+};
 
 pub use diff::DiffOrder;
 pub(super) use diff::compare;
+
 #[cfg(test)]
 pub(crate) use diff::stored_plan;
 pub use history::HistoryOrder;
@@ -53,77 +58,44 @@ impl Stored {
     }
 }
 
-/// Reasons why the store has no answer.
-#[derive(Debug, Error, PartialEq, Eq)]
-// The messages say what the fields are.
-#[allow(missing_docs)]
-pub enum StoredError {
-    #[error(
-        "the store in {store} has no {name:?}{}; `ktax log --subjects` lists what it has, and \
-         `{}` measures it",
-        did_you_mean(.near), shell_line(.command)
-    )]
-    Unknown { store: String, name: String, near: Option<String>, command: Vec<String> },
-    #[error("{name:?} is {}; give one of these", choices_text(.choices))]
-    Ambiguous { name: String, choices: Vec<(String, String)> },
-    #[error("{name:?} is a name of {subject} already; choose another")]
-    Taken { name: String, subject: String },
-    #[error(
-        "no measurement of these has the boot line {wanted:?}; give one of {}", known.join(", ")
-    )]
-    NoBootLine { wanted: String, known: Vec<String> },
-    #[error(
-        "the store has no row of both that was measured in the same way; `{}` measures what is \
-         missing",
-        shell_line(.command)
-    )]
-    NothingInCommon { command: Vec<String> },
-    #[error("{base:?} and {change:?} are the same subject; give two")]
-    Same { base: String, change: String },
-    #[error(
-        "the store has no row {row:?}{}; `ktax history` lists what it has",
-        did_you_mean(.near)
-    )]
-    NoRow { row: String, near: Option<String> },
-    #[error(
-        "none of these subjects was measured with these rows; `ktax history` without --along lists \
-         what was"
-    )]
-    NotAlong,
-    #[error("the store has no measurement yet; `ktax compare lsm` makes some")]
-    Empty,
-    #[error("no profile of these rows has the function {function:?}; `ktax diff` shows names")]
-    NoFunction { function: String },
-    #[error("there is no metric {name:?}; give one of {known}")]
-    NoMetric { name: String, known: String },
-    #[error("{path} is not empty, and not a site of ktax; give an empty directory")]
-    NoSite { path: String },
-    #[error("another ktax writes {path}; wait for it to end")]
-    SiteInUse { path: String },
-    #[error(
-        "the tag {tag} is of a subject that would lose measurements; take it away with `ktax tag \
-         --delete {tag}`, or give --tagged"
-    )]
-    Tagged { tag: String },
-    #[error(
-        "no result and no measurement begins with {id:?}; `ktax log` lists results, and `ktax \
-         store prune --dry-run --subject NAME` the measurements of a subject"
-    )]
-    NothingKept { id: String },
-    #[error("no result begins with {id:?}; `ktax log` lists them")]
-    NoResult { id: String },
+fn did_you_mean(near: Option<&str>) -> String {
+    did_you_mean_quoted(near.map(escape).as_deref())
 }
 
-fn did_you_mean(near: &Option<String>) -> String {
-    did_you_mean_quoted(near.as_deref().map(escape).as_deref())
-}
-
-fn choices_text(choices: &[(String, String)]) -> String {
-    let choice = |(name, what): &(String, String)| match what.as_str() {
-        "" => shell_word(name),
-        what => format!("{} ({})", shell_word(name), escape(what)),
+/// Error for a name with several meanings; each choice is a name, and what it means if known.
+fn ambiguous(name: &str, choices: impl Iterator<Item = (String, String)>) -> Error {
+    let choice = |(name, what): (String, String)| match what.as_str() {
+        "" => shell_word(&name),
+        what => format!("{} ({})", shell_word(&name), escape(what)),
     };
-    choices.iter().map(choice).collect::<Vec<String>>().join(" or ")
+    let choices = choices.take(CHOICES).map(choice).collect::<Vec<String>>().join(" or ");
+    Error::user(format!("{name:?} is {choices}"))
+        .next("give one of these")
+        .kind(ErrorKind::Ambiguous)
+}
+
+/// The only name that begins with `id`, without regard to case; `unknown` makes the error if there
+/// is none.
+fn only_object<'a>(
+    id: &str,
+    known: impl Iterator<Item = &'a str>,
+    unknown: impl FnOnce() -> Error,
+) -> Result<&'a str, Error> {
+    let wanted = id.to_ascii_lowercase();
+    let found: Vec<&str> = known.filter(|name| name.starts_with(&wanted)).collect();
+    match found.as_slice() {
+        [name] if !id.is_empty() => Ok(name),
+        [] | [_] => Err(unknown()),
+        several => {
+            Err(ambiguous(id, several.iter().map(|name| (short_hashes(name), String::new()))))
+        }
+    }
+}
+
+fn empty_store() -> Error {
+    Error::user("the store has no measurement yet")
+        .next("`ktax compare lsm` makes some")
+        .kind(ErrorKind::EmptyStore)
 }
 
 /// Filter of results.
@@ -184,22 +156,10 @@ impl Stored {
     pub fn result(&self, id: &str) -> Result<Saved, Error> {
         let results = self.index.results()?;
         let id = id.to_ascii_lowercase();
-        let found: Vec<&str> = results
-            .iter()
-            .map(|result| result.object.as_str())
-            .filter(|object| object.starts_with(&id))
-            .collect();
-        match found.as_slice() {
-            [object] if !id.is_empty() => {
-                Ok(self.store.read_result(&self.store.result_path(object))?)
-            }
-            [] | [_] => Err(StoredError::NoResult { id })?,
-            several => {
-                let short = |id: &&str| (short_hashes(id), String::new());
-                let choices = several.iter().take(5).map(short).collect();
-                Err(StoredError::Ambiguous { name: id, choices })?
-            }
-        }
+        let object = only_object(&id, results.iter().map(|result| result.object.as_str()), || {
+            Error::user(format!("no result begins with {id:?}")).next("`ktax log` lists them")
+        })?;
+        Ok(self.store.read_result(&self.store.result_path(object))?)
     }
 }
 
@@ -214,13 +174,15 @@ impl Stored {
         let names = Names::read(self)?;
         let found = names.find(subject)?;
         // A tag must not hide a kernel that a printed command names.
-        match names.find_untagged(name) {
-            Err(error) if error.kind == ErrorKind::Unknown => {}
-            Ok(other) => Err(StoredError::Taken { name: name.into(), subject: names.name(other) })?,
-            Err(error) if error.kind == ErrorKind::Ambiguous => {
-                Err(StoredError::Taken { name: name.into(), subject: "several subjects".into() })?;
-            }
+        let taken = match names.find_untagged(name) {
+            Ok(other) => Some(names.name(other)),
+            Err(error) if error.kind == ErrorKind::Ambiguous => Some("several subjects".into()),
+            Err(error) if error.kind == ErrorKind::Unknown => None,
             Err(error) => return Err(error),
+        };
+        if let Some(subject) = taken {
+            return Err(Error::user(format!("{name:?} is a name of {subject} already"))
+                .next("choose another"));
         }
         let before =
             self.tags()?.into_iter().find(|(tag, _)| tag == name).map(|(_, subject)| subject);
@@ -246,5 +208,373 @@ impl Stored {
             (tag, name.map_or_else(gone, |subject| names.name(subject)))
         };
         Ok(tags.map(named).collect())
+    }
+}
+
+/// Number of choices that a message lists.
+const CHOICES: usize = 5;
+
+/// Minimum length of a hash prefix.
+const LEAST_DIGITS: usize = 4;
+
+/// Subjects of a store, with the user's tags.
+pub(super) struct Names {
+    subjects: Vec<StoredSubject>,
+    /// Index of a subject by image and boot line.
+    places: HashMap<String, BTreeMap<String, usize>>,
+    /// Kernel names that several images have.
+    shared: BTreeSet<String>,
+    tags: Vec<(String, Tagged)>,
+    store: String,
+}
+
+impl Names {
+    pub fn read(stored: &Stored) -> Result<Names, Error> {
+        let subjects = stored.index.subjects()?;
+        let (mut places, mut images) = (HashMap::new(), HashMap::new());
+        let mut shared = BTreeSet::new();
+        for (place, StoredSubject { kernel_sha256, kernel, boot_line, .. }) in
+            subjects.iter().enumerate()
+        {
+            let of_image: &mut BTreeMap<_, _> = places.entry(kernel_sha256.clone()).or_default();
+            of_image.insert(boot_line.clone(), place);
+            if images.insert(kernel, kernel_sha256).is_some_and(|other| other != kernel_sha256) {
+                shared.insert(kernel.clone());
+            }
+        }
+        Ok(Names {
+            places,
+            shared,
+            subjects,
+            tags: stored.store.tags()?,
+            store: stored.store.root().display().to_string(),
+        })
+    }
+
+    pub fn subjects(&self) -> &[StoredSubject] {
+        &self.subjects
+    }
+
+    pub fn tags(&self, kernel_sha256: &str, boot_line: &str) -> Vec<String> {
+        let is_of = |tagged: &Tagged| {
+            tagged.kernel_sha256 == kernel_sha256 && tagged.boot_line == boot_line
+        };
+        self.tags.iter().filter(|(_, tagged)| is_of(tagged)).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Whether another image has the same name.
+    pub fn is_ambiguous(&self, subject: &StoredSubject) -> bool {
+        self.shared.contains(&subject.kernel)
+    }
+
+    /// Name that [`Names::find`] accepts: the kernel's, or the first digits of its hash if another
+    /// image has that name, and the boot line.
+    pub fn name(&self, subject: &StoredSubject) -> String {
+        let kernel = match self.is_ambiguous(subject) {
+            false => subject.kernel.clone(),
+            true => short_hashes(&subject.kernel_sha256),
+        };
+        if subject.boot_line.is_empty() {
+            kernel
+        } else {
+            format!("{kernel}@{}", subject.boot_line)
+        }
+    }
+
+    /// Subject of a kernel and a boot line.
+    pub fn subject(&self, kernel_sha256: &str, boot_line: &str) -> Option<&StoredSubject> {
+        Some(&self.subjects[*self.places.get(kernel_sha256)?.get(boot_line)?])
+    }
+
+    /// Subject of a tag, a release, a package, a version, a commit, the first digits of an image's
+    /// hash, or a file; `…@boot line` selects among several boot lines.
+    pub fn find(&self, name: &str) -> Result<&StoredSubject, Error> {
+        if let Some((_, tagged)) = self.tags.iter().find(|(tag, _)| tag == name) {
+            let is_tagged = |subject: &&StoredSubject| {
+                subject.kernel_sha256 == tagged.kernel_sha256
+                    && subject.boot_line == tagged.boot_line
+            };
+            return self.only_one(name, self.subjects.iter().filter(is_tagged).collect());
+        }
+        match self.find_untagged(name) {
+            // `6.1.0-55` may be the beginning of a single kernel's release.
+            Err(error) if error.kind == ErrorKind::Unknown => {
+                self.matching(name, begins_kernel_name)
+            }
+            found => found,
+        }
+    }
+
+    /// Subject of a complete name that is no tag.
+    pub fn find_untagged(&self, name: &str) -> Result<&StoredSubject, Error> {
+        self.matching(name, is_kernel_name)
+    }
+
+    fn matching(
+        &self,
+        name: &str,
+        is_one: impl Fn(&StoredSubject, &str) -> bool,
+    ) -> Result<&StoredSubject, Error> {
+        let (kernel, boot_line) = split_name(name);
+        let tagged = self.tags.iter().find(|(tag, _)| tag == kernel && boot_line.is_some());
+        let mut found: Vec<&StoredSubject> = match tagged {
+            Some((_, tagged)) => self.with_image(&tagged.kernel_sha256),
+            None => self.subjects.iter().filter(|subject| is_one(subject, kernel)).collect(),
+        };
+        // Try files last, so that none in the current directory hides a kernel.
+        if found.is_empty() && Path::new(kernel).is_file() {
+            found = self.with_image(&sha256_of_file(Path::new(kernel))?);
+        }
+        if let Some(boot_line) = boot_line {
+            found.retain(|subject| subject.boot_line == boot_line);
+        }
+        // Without a boot line, prefer the kernel that was measured without one.
+        let plain: Vec<&StoredSubject> =
+            found.iter().filter(|subject| subject.boot_line.is_empty()).copied().collect();
+        self.only_one(name, if boot_line.is_none() && plain.len() == 1 { plain } else { found })
+    }
+
+    fn with_image(&self, sha256: &str) -> Vec<&StoredSubject> {
+        self.subjects.iter().filter(|subject| subject.kernel_sha256 == sha256).collect()
+    }
+
+    fn only_one<'a>(
+        &self,
+        name: &str,
+        found: Vec<&'a StoredSubject>,
+    ) -> Result<&'a StoredSubject, Error> {
+        match found.as_slice() {
+            [subject] => Ok(subject),
+            [] => {
+                let known: Vec<String> =
+                    self.subjects.iter().map(|subject| self.name(subject)).collect();
+                let known = self.tags.iter().map(|(tag, _)| tag).chain(&known);
+                // The measurements of a tag may be gone.
+                let known = known.map(String::as_str).filter(|known| *known != name);
+                let near = did_you_mean(nearest(name, known));
+                let command = shell_line(compare_command_for_one(name));
+                Err(Error::user(format!("the store in {} has no {name:?}{near}", self.store))
+                    .next(unknown_subject_step(&command))
+                    .kind(ErrorKind::Unknown))
+            }
+            several => {
+                let choice =
+                    |subject: &&StoredSubject| (self.name(subject), subject.sources.join(", "));
+                Err(ambiguous(name, several.iter().map(choice)))
+            }
+        }
+    }
+}
+
+/// Next step for a subject that the store does not have; `command` measures it.
+fn unknown_subject_step(command: &str) -> String {
+    format!("`ktax log --subjects` lists what it has, and `{command}` measures it")
+}
+
+/// Splits `KERNEL@BOOT LINE`.
+pub(super) fn split_name(name: &str) -> (&str, Option<&str>) {
+    match name.split_once('@') {
+        Some((kernel, boot_line)) => (kernel, Some(boot_line)),
+        None => (name, None),
+    }
+}
+
+/// Words of the command that measures one subject, by the name that the user typed.
+fn compare_command_for_one(name: &str) -> Vec<String> {
+    let (kernel, boot_line) = split_name(name);
+    let mut words = ["ktax", "compare", "--same", "--kernel", &kernel_to_compare(kernel, "")]
+        .map(str::to_owned)
+        .to_vec();
+    if let Some(line) = boot_line.filter(|line| !line.is_empty()) {
+        words.extend(["--base-boot-line", line, "--change-boot-line", line].map(str::to_owned));
+    }
+    words
+}
+
+/// Kernel as `ktax compare` accepts it, for a name that the store does not have: a release becomes
+/// a Debian package with the flavour of `like`, and a version becomes a revision of git.
+pub(super) fn kernel_to_compare(name: &str, like: &str) -> String {
+    let begins_with_digit = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
+    let is_path = name.contains([':', '/']);
+    let release = name.strip_prefix("linux-image-").unwrap_or(name);
+    if !is_path && begins_with_digit(release) && release.contains('-') {
+        let has_flavour =
+            release.split('-').next_back().is_some_and(|part| !begins_with_digit(part));
+        let flavour = like.splitn(3, '-').nth(2).filter(|_| !has_flavour);
+        let flavour = flavour.map(|flavour| format!("-{flavour}")).unwrap_or_default();
+        return format!("debian:{release}{flavour}");
+    }
+    match !is_path && name.strip_prefix('v').is_some_and(begins_with_digit) {
+        true => format!("git:{name}"),
+        false => name.to_owned(),
+    }
+}
+
+/// Whether a name is the beginning of the kernel's name.
+fn begins_kernel_name(subject: &StoredSubject, name: &str) -> bool {
+    let rest = subject.kernel.strip_prefix(name);
+    !name.is_empty() && rest.is_some_and(|rest| rest.starts_with(['-', '.', '+', '~']))
+}
+
+/// Whether this is one of the kernel's names.
+fn is_kernel_name(subject: &StoredSubject, name: &str) -> bool {
+    let StoredSubject { kernel_sha256, kernel, sources, asked, .. } = subject;
+    let is_digits = |text: &str| {
+        text.len() >= LEAST_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    let is_package = |source: &String| {
+        let package = source.strip_prefix("debian:").and_then(|package| package.split_once('='));
+        package.is_some_and(|(package, version)| package == name || version == name)
+    };
+    let is_revision = |asked: &String| {
+        let revision = asked.strip_prefix("git:");
+        revision.is_some_and(|revision| {
+            revision == name || is_digits(name) && revision.starts_with(name)
+        })
+    };
+    kernel == name
+        || sources.iter().chain(asked).any(|source| source == name)
+        || sources.iter().any(is_package)
+        || asked.iter().any(is_revision)
+        || is_digits(name) && kernel_sha256.starts_with(name)
+}
+
+/// First page.
+const INDEX: &str = "index.html";
+
+/// Size limit of the first page, in bytes.
+const INDEX_MAX: u64 = 64 << 20;
+
+/// Length limit of a row's name in a file name, of which a file system allows 255 bytes.
+const LONGEST: usize = 100;
+
+/// Directories of the other pages.
+const RESULTS: &str = "results";
+const HISTORY: &str = "history";
+
+impl Stored {
+    /// Writes the pages into a directory, and returns their number. The same store gives the same
+    /// pages. Pages of results that are gone are removed.
+    pub fn site(&self, dir: &Path) -> Result<usize, Error> {
+        let before = pages_before(dir)?;
+        let _alone = lock_directory(dir)?;
+        // Mark the directory as a site before anything can fail.
+        write_page(dir, INDEX, &site_index(&[], &[]))?;
+        let (mut results, mut histories) = (Vec::new(), Vec::new());
+        for stored in self.log(&LogOrder::default())? {
+            let saved = self.store.read_result(&self.store.result_path(&stored.object))?;
+            let file = format!("{RESULTS}/{}.html", short_hashes(&stored.object));
+            let page = [Document::named(&saved.name, &saved)];
+            write_page(dir, &file, &(HTML.write)(&page, TextOptions::default())?)?;
+            let title = page[0].view().title.clone();
+            let (answer, beside) = (stored.headline, stored.kept_on);
+            results.push(Listed { file, title, answer, beside });
+        }
+        for history in self.histories()? {
+            let file = format!("{HISTORY}/{}.html", file_name(&history.lines[0].row));
+            let page = [Document::named("", &history)];
+            write_page(dir, &file, &(HTML.write)(&page, TextOptions::default())?)?;
+            let longest = history.lines.iter().max_by_key(|line| line.points.len());
+            let beside = longest.map(sparkline).unwrap_or_default();
+            let (title, answer) = (history.lines[0].row.clone(), page[0].view().headline.clone());
+            histories.push(Listed { file, title, answer, beside });
+        }
+        write_page(dir, INDEX, &site_index(&results, &histories))?;
+        let written = results.iter().chain(&histories).map(|page| dir.join(&page.file)).collect();
+        before.difference(&written).try_for_each(|page| remove_page(page))?;
+        Ok(results.len() + histories.len() + 1)
+    }
+
+    /// Histories of the rows that were measured on two kernels or more.
+    fn histories(&self) -> Result<Vec<History>, Error> {
+        let history = match self.history(&HistoryOrder::usual()) {
+            Err(error) if error.kind == ErrorKind::EmptyStore => return Ok(Vec::new()),
+            history => history?,
+        };
+        let History { metric, function, threshold_percent, lines } = history;
+        let is_row = |line: &HistoryLine, other: &HistoryLine| line.row == other.row;
+        let history_of = |lines: &[HistoryLine]| History {
+            metric: metric.clone(),
+            function: function.clone(),
+            threshold_percent,
+            lines: lines.to_vec(),
+        };
+        let has_two = |history: &History| history.lines.iter().any(|line| line.points.len() > 1);
+        Ok(lines.chunk_by(is_row).map(history_of).filter(has_two).collect())
+    }
+}
+
+/// Locks the directory, and removes unfinished files of a killed process. The directory itself is
+/// locked, so that the site has no lock file. `None` if the file system has no locks; then nothing
+/// is removed.
+fn lock_directory(dir: &Path) -> Result<Option<Lock>, Error> {
+    let next = "give the path of a directory that you may write";
+    let what = || format!("cannot write {}", dir.display());
+    fs::create_dir_all(dir).or_host(what(), next)?;
+    let lock = match Lock::take(fs::File::open(dir).or_host(what(), next)?) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            return Err(Error::user(format!("another ktax writes {}", dir.display()))
+                .next("wait for it to end"));
+        }
+        Err(_) => return Ok(None),
+        Ok(lock) => lock,
+    };
+    for folder in [dir.to_owned(), dir.join(RESULTS), dir.join(HISTORY)] {
+        match remove_unfinished(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(error).or_host(what(), next)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(Some(lock))
+}
+
+/// Pages of an earlier site; none if the directory is empty.
+fn pages_before(dir: &Path) -> Result<BTreeSet<PathBuf>, Error> {
+    let mut names =
+        fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let is_empty = names.all(|name| is_unfinished(&name));
+    let index = read_own_text(&dir.join(INDEX), INDEX_MAX).unwrap_or_default();
+    if !is_empty && !index.contains(SITE_MARK) {
+        let message = format!("{} is not empty, and not a site of ktax", dir.display());
+        return Err(Error::user(message).next("give an empty directory"));
+    }
+    let links = index.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
+    let is_page = |link: &&str| {
+        let (folder, file) = link.split_once('/').unwrap_or_default();
+        [RESULTS, HISTORY].contains(&folder) && file.ends_with(".html") && !file.contains('/')
+    };
+    Ok(links.filter(is_page).map(|link| dir.join(link)).collect())
+}
+
+fn write_page(dir: &Path, file: &str, text: &str) -> Result<(), Error> {
+    let path = dir.join(file);
+    let next = "give the path of a directory that you may write";
+    let made = path.parent().map_or(Ok(()), fs::create_dir_all);
+    made.and_then(|()| write_atomically(&path, text.as_bytes()))
+        .or_host(format!("cannot write {}", path.display()), next)
+}
+
+/// Removes a page that no longer belongs to the site.
+fn remove_page(path: &Path) -> Result<(), Error> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            let what = format!("cannot remove {}", path.display());
+            Err(error).or_host(what, "remove it yourself")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// File name of a row. Unsafe characters become `_`, and long names are cut; a hash then keeps them
+/// apart.
+fn file_name(row: &str) -> String {
+    let usual = |c: char| if c.is_ascii_alphanumeric() || "._-=,".contains(c) { c } else { '_' };
+    let name: String = row.chars().map(usual).take(LONGEST).collect();
+    // The rows of ktax have no unsafe character but the colon.
+    match name == row.replace(':', "_") && !row.contains('_') {
+        true => name,
+        false => format!("{name}-{}", short_hashes(&sha256(row))),
     }
 }

@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
-use super::error::{self, Error, ErrorContext};
 use super::phases::Options;
 use super::programs;
 use super::session::Session;
+use super::{Error, ErrorContext};
 use crate::analyse::{estimates, in_blocks, never_ran, noise, progress, times, wants_more};
 use crate::engine::host::{Host, Running};
 use crate::engine::kvm::{self, check_device};
@@ -166,7 +166,7 @@ fn open_engine<'a>(
     let plan = &dir.plan().method;
     let Some(Measures::Times { open }) = engine::named(&plan.engine).map(|engine| engine.measures)
     else {
-        return Err(error::no_engine("times", &plan.engine));
+        return Err(super::no_engine("times", &plan.engine));
     };
     let guests = match plan.runs_on {
         RunsOn::RunningKernel => None,
@@ -206,7 +206,7 @@ fn guests(dir: &RunDir<TimesPlan>, session: &Session<'_>) -> Result<kvm::Setup, 
 fn images(plan: &TimesPlan, session: &Session<'_>) -> Result<BTreeMap<String, PathBuf>, Error> {
     let mut images = BTreeMap::new();
     for kernel in [&plan.subjects.base, &plan.subjects.change].into_iter().flat_map(|s| &s.kernel) {
-        let unplanned = || error::stale(format!("plan.json has no kernel {kernel:?}"));
+        let unplanned = || super::stale(format!("plan.json has no kernel {kernel:?}"));
         let planned = plan.kernels.get(kernel).ok_or_else(unplanned)?;
         images.insert(kernel.clone(), session.image(planned, &Subject::new(kernel, ""))?);
     }

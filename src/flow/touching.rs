@@ -3,44 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use thiserror::Error;
-
-use super::error::Error;
+use super::Error;
 use super::results::unreadable;
 use crate::kernel;
 use crate::model::Subject;
 use crate::patch::{self, SourceFunction};
 use crate::plan::{ExperimentFile, TouchedTable, TouchingRow};
 use crate::text::{counted, did_you_mean, escape, nearest};
-
-/// Reasons why no row can be found.
-#[derive(Debug, Error)]
-// The messages say what the fields are.
-#[allow(missing_docs)]
-pub enum TouchingError {
-    /// No row executes the function.
-    #[error(
-        "no row executes a function {name:?}{} on {kernel}, where the compiler may have inlined \
-         it; name a function that calls it, or a patch or a C file",
-        did_you_mean(.near.as_ref())
-    )]
-    UnknownFunction { name: String, near: Option<String>, kernel: String },
-    #[error("cannot use the patch {}: {reason}", escape(.patch))]
-    NotAPatch { patch: String, reason: crate::model::Error },
-    /// Rows are selected by a patch, and there is none.
-    #[error(
-        "{TOUCHING} selects the rows that execute what a patch changes, but the change has no \
-         patch; give it with --patch, or choose other rows with -w"
-    )]
-    NoPatch,
-    /// No row executes what the patches change.
-    #[error(
-        "no row executes what {} changes{functions}; choose rows with -w, or measure a program of \
-         your own behind --",
-        escape(.patches)
-    )]
-    NoRow { patches: String, functions: String },
-}
 
 /// Selector of rows for `-w`.
 pub const TOUCHING: &str = "@touching";
@@ -92,8 +61,9 @@ pub fn touching(named: &str) -> Result<Touched, Error> {
     if !is_file {
         return by_name(named);
     }
-    let read =
-        || kernel::read_patch(path).map_err(|reason| unreadable(path, "a patch or a C file", reason));
+    let read = || {
+        kernel::read_patch(path).map_err(|reason| unreadable(path, "a patch or a C file", reason))
+    };
     Ok(Touched::by(match is_c {
         true => patch::definitions_in(&String::from_utf8_lossy(&read()?)),
         false => changed_functions(named, &read()?)?,
@@ -104,16 +74,22 @@ fn by_name(name: &str) -> Result<Touched, Error> {
     let touched = Touched::by([SourceFunction::named(name)].into());
     if touched.rows.is_empty() {
         let table = TouchedTable::shipped();
-        let near = nearest(name, table.functions()).map(str::to_owned);
-        let (name, kernel) = (name.to_owned(), touched.kernel);
-        return Err(TouchingError::UnknownFunction { name, near, kernel }.into());
+        let near = did_you_mean(nearest(name, table.functions()));
+        return Err(Error::user(format!(
+            "no row executes a function {name:?}{near} on {}, where the compiler may have inlined \
+             it",
+            touched.kernel
+        ))
+        .next("name a function that calls it, or a patch or a C file"));
     }
     Ok(touched)
 }
 
 fn changed_functions(named: &str, bytes: &[u8]) -> Result<BTreeSet<SourceFunction>, Error> {
-    let refuse = |reason| TouchingError::NotAPatch { patch: named.to_owned(), reason };
-    let patches = patch::read(bytes).map_err(refuse)?;
+    let patches = patch::read(bytes).map_err(|reason| {
+        let message = format!("cannot use the patch {}: {}", escape(named), reason.message());
+        Error::user(message).next(reason.next_step())
+    })?;
     Ok(patches.iter().flat_map(|patch| patch.diff.functions()).collect())
 }
 
@@ -122,7 +98,8 @@ fn by_patches(patches: &[String]) -> Result<Touched, Error> {
     let mut functions = BTreeSet::new();
     for named in patches {
         let path = Path::new(named);
-        let bytes = kernel::read_patch(path).map_err(|reason| unreadable(path, "a patch", reason))?;
+        let bytes =
+            kernel::read_patch(path).map_err(|reason| unreadable(path, "a patch", reason))?;
         functions.extend(changed_functions(named, &bytes)?);
     }
     Ok(Touched::by(functions))
@@ -136,13 +113,19 @@ pub fn expand_touching(file: &mut ExperimentFile) -> Result<(), Error> {
     };
     let patches = file.change.as_ref().map(|change| change.patches.clone()).unwrap_or_default();
     if patches.is_empty() {
-        return Err(TouchingError::NoPatch.into());
+        return Err(Error::user(format!(
+            "{TOUCHING} selects the rows that execute what a patch changes, but the change has no \
+             patch"
+        ))
+        .next("give it with --patch, or choose other rows with -w"));
     }
     let touched = by_patches(&patches)?;
     let telling = touched.telling_rows();
     if telling.is_empty() {
         let functions = in_parentheses(&touched.not_executed);
-        return Err(TouchingError::NoRow { patches: patches.join(", "), functions }.into());
+        let patches = escape(&patches.join(", "));
+        return Err(Error::user(format!("no row executes what {patches} changes{functions}"))
+            .next("choose rows with -w, or measure a program of your own behind --"));
     }
     let mut expanded: Vec<String> = Vec::new();
     for row in rows {

@@ -11,13 +11,13 @@ const OLD: &str =
     "title = \"a question\"\n# What ktax said, written by `make answers`:\n#\n# old\n";
 
 /// Answers as ktax does. What it is asked stands in the experiment's name: its exit status, and of
-/// `report --layout` what the one of ktax was that failed.
+/// `report --columns` what the one of ktax was that failed.
 const FAKE: &str = r#"#!/bin/sh
 for last; do :; done
 case "$*" in
 --version) echo 'ktax 7.8.9' ;;
 'report --versions '*) echo "guest  abc of $last" ;;
-'report --layout '*) echo "a shape of $last"; exit "$(cat target/layout)" ;;
+'report --columns '*) echo "a shape of $last"; exit "$(cat target/layout)" ;;
 compare* | ledger*) echo "said of $2"; cat target/row; exit "$(cat target/status)" ;;
 *) exit 99 ;;
 esac

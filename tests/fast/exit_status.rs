@@ -13,10 +13,6 @@ use ktax::rundir::AnyRunDir;
 
 use crate::common::{ktax, run};
 
-fn text(text: &str) -> String {
-    text.to_owned()
-}
-
 fn no_directory() -> Error {
     AnyRunDir::open("no/such/directory".as_ref()).unwrap_err()
 }
@@ -24,7 +20,7 @@ fn no_directory() -> Error {
 /// An error of every kind and every layer.
 fn errors() -> Vec<(Error, Blame)> {
     use Blame::{Guest, Host, User};
-    let panic = || Failure::Panic { message: text("no init") };
+    let panic = || Failure::Panic { message: "no init".to_owned() };
     vec![
         (tables("Cargo.toml", None).unwrap_err(), User),
         (by_name("no such VM").unwrap_err(), Host),

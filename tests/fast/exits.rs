@@ -55,7 +55,7 @@ fn exits(args: &[&str]) -> Ran {
 fn the_seven_tables_of_2008_are_reproduced_to_the_digit() {
     let dir = scratch();
     for (table, layout) in TABLES {
-        let text = exits(&["report", &file(dir.path(), table), "--layout", layout]).stdout;
+        let text = exits(&["report", &file(dir.path(), table), "--columns", layout]).stdout;
         let rows: Vec<Vec<&str>> = text
             .lines()
             .skip(2)
@@ -70,7 +70,7 @@ fn the_seven_tables_of_2008_are_reproduced_to_the_digit() {
 fn a_line_stands_as_it_stood_in_the_document() {
     let dir = scratch();
     let table_of = |(table, layout): (&str, &str)| {
-        exits(&["report", &file(dir.path(), table), "--layout", layout]).stdout
+        exits(&["report", &file(dir.path(), table), "--columns", layout]).stdout
     };
     let long = table_of(TABLES[0]);
     for line in [
@@ -134,7 +134,7 @@ fn two_reads_of_a_file_are_what_came_between() {
         text.lines().find(|line| line.starts_with("guest")).unwrap().split_whitespace().collect();
     assert_eq!(guest, ["guest", "100.00", "10", "2", "5.000", "6.000"], "{text}");
     assert!(!text.contains("cede"), "{text}");
-    let classic = exits(&["report", &later, "--since", &first, "--layout", "classic"]).stdout;
+    let classic = exits(&["report", &later, "--since", &first, "--columns", "classic"]).stdout;
     let words: Vec<&str> = classic.lines().last().unwrap().split_whitespace().collect();
     assert_eq!(words, ["guest:", "2", "-", "6", "10", "5.0000", "-", "100.00"], "{classic}");
     let numbered = format!("{CAPTURE}#1");
@@ -145,8 +145,7 @@ fn two_reads_of_a_file_are_what_came_between() {
         (&numbered, CAPTURE, &example),
         (&numbered, &later, "two reads of the same file"),
     ] {
-        let ran = run(ktax().args(["exits", "report", later, "--since", earlier])).exits(2);
-        ran.says(expected);
+        run(ktax().args(["exits", "report", later, "--since", earlier])).exits(2).says(expected);
     }
 }
 
@@ -205,16 +204,14 @@ fn what_is_no_table_is_refused_with_the_next_step() {
         (&["report", &format!("{CAPTURE}#3")], "has no table 3; give 1 to 2"),
         (&["diff", CAPTURE, CAPTURE], "name one of them"),
     ] {
-        let ran = run(ktax().arg("exits").args(args)).exits(2);
-        ran.says(expected);
+        run(ktax().arg("exits").args(args)).exits(2).says(expected);
     }
 }
 
 #[test]
 fn whose_exits_must_be_said_and_only_once() {
     for args in [&["record"][..], &["watch"], &["record", "--pid", "1", "--vm", "x"]] {
-        let ran = run(ktax().arg("exits").args(args)).exits(2);
-        ran.says("--pid <PID>");
+        run(ktax().arg("exits").args(args)).exits(2).says("--pid <PID>");
     }
 }
 
@@ -320,7 +317,7 @@ fn the_table_of_perf_is_printed_with_its_numbers() {
     assert_eq!(tables[0].exits(), 10_000);
     let diff = exits(&["diff", &data("perf-kvm-stat.txt"), &data("perf-kvm-stat.txt")]).stdout;
     assert!(diff.contains("exits 0 % (10 000 → 10 000)"), "{diff}");
-    let classic = exits(&["report", &data("perf-kvm-stat.txt"), "--layout", "classic"]).stdout;
+    let classic = exits(&["report", &data("perf-kvm-stat.txt"), "--columns", "classic"]).stdout;
     assert!(classic.starts_with("sum of time 400020\n"), "{classic}");
 }
 
@@ -343,7 +340,6 @@ fn a_file_without_exits_says_what_it_is_and_what_would_help() {
     }
     // The other command that prints results names the one for such files.
     for file in [CAPTURE, &data("perf-kvm-stat.txt"), &data("halt-no-sched.txt")] {
-        let ran = run(ktax().args(["report", file])).exits(2);
-        ran.says("print it with `ktax exits report /");
+        run(ktax().args(["report", file])).exits(2).says("print it with `ktax exits report /");
     }
 }

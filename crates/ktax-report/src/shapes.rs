@@ -37,7 +37,7 @@ impl Shape {
         }
         let omitted = format!(
             "Omitted, because these tables have no place for them: {}. To print all rows, type \
-             `ktax report` without --layout.",
+             `ktax report` without --columns.",
             omitted.join(", ")
         );
         table + "\n" + &Page::new(options).paragraph(&omitted)

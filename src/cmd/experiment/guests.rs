@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use clap::Args;
 
-use crate::cmd::choice::number as number_of;
+use crate::cmd::options::number as number_of;
 use crate::flow::Error;
 use crate::plan::{DiskKeys, ExperimentFile, ProgramKeys, SubjectKeys, help};
 

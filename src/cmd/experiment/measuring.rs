@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-use crate::cmd::choice::{number, workload};
+use crate::cmd::options::{number, workload};
 use crate::engine::{self, ENGINES, EngineEntry};
 use crate::flow::{self, Error};
 use crate::model::{RunsOn, UserProgram};

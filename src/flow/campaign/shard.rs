@@ -9,7 +9,7 @@ use super::{ShardStatus, missing_rows, row_failures, status, take_units};
 use crate::disk::{Lock, lock_file, set_aside, write_atomically};
 use crate::engine::qemu::Qemu;
 use crate::engine::{self, Measures};
-use crate::flow::error::Error;
+use crate::flow::Error;
 use crate::flow::phases::{self, Options, measure};
 use crate::flow::remaining::Part;
 use crate::flow::session::Session;

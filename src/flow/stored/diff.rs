@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::names::{Names, kernel_to_compare, split_name};
-use super::{Stored, StoredError};
+use super::{Names, Stored, empty_store, kernel_to_compare, split_name, unknown_subject_step};
 use crate::analyse::{self, CountsRuns};
-use crate::flow::error::Error;
+use crate::flow::Error;
 use crate::index::{StoredMeasurement, StoredSubject};
 use crate::model::{
     AskedCounts, Boot, Comparison, CountsPlan, ErrorKind, FORMAT, Key, MeasuredLayout, Measurement,
@@ -46,7 +45,8 @@ impl Stored {
         })?;
         let Sides { base, change } = &order.subjects;
         if found.base == found.change {
-            Err(StoredError::Same { base: base.clone(), change: change.clone() })?;
+            let message = format!("{base:?} and {change:?} are the same subject");
+            return Err(Error::user(message).next("give two"));
         }
         let measurements = |subject: &StoredSubject| {
             self.index.measurements(&subject.kernel_sha256, &subject.boot_line)
@@ -57,9 +57,9 @@ impl Stored {
         let by_conditions = common_rows(&measured, wanted.as_deref());
         let largest = by_conditions.iter().max_by_key(|(_, rows)| (rows.len(), newest(rows)));
         let Some((conditions, rows)) = largest else {
-            return Err(StoredError::NothingInCommon {
-                command: compare_command(&found, order.rows.as_deref()),
-            })?;
+            let command = shell_line(compare_command(&found, order.rows.as_deref()));
+            let message = "the store has no row of both that was measured in the same way";
+            return Err(Error::user(message).next(format!("`{command}` measures what is missing")));
         };
         let others = by_conditions.iter().filter(|(other, _)| *other != conditions);
         let others: usize = others.map(|(_, rows)| rows.len()).sum();
@@ -107,9 +107,7 @@ fn with_compare_command(names: &Names, order: &DiffOrder, error: Error) -> Error
             (kernel_to_compare(kernel, like), boot_line.unwrap_or_default().to_owned())
         })
     });
-    let command = compare_words(&both, order.rows.as_deref());
-    let command = shell_line(&command);
-    error.next(format!("`ktax log --subjects` lists what it has, and `{command}` measures it"))
+    error.next(unknown_subject_step(&shell_line(compare_words(&both, order.rows.as_deref()))))
 }
 
 /// Kernel and boot line of a subject, as `ktax compare` accepts them.
@@ -187,7 +185,7 @@ pub(in crate::flow) fn compare(
     threshold_percent: f64,
     store: &Store,
 ) -> Result<Comparison, Error> {
-    let plan = stored_plan(&rows, threshold_percent).ok_or(StoredError::Empty)?;
+    let plan = stored_plan(&rows, threshold_percent).ok_or_else(empty_store)?;
     let place = store.root().display().to_string();
     analyse::counts(&StoredRuns { plan, rows, place })
 }

@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::names::Names;
-use super::{Stored, StoredError, is_row};
+use super::{Names, Stored, did_you_mean, empty_store, is_row};
 use crate::analyse::{self, PointCounts};
 use crate::disk::in_parts;
-use crate::flow::error::Error;
+use crate::flow::Error;
 use crate::index::{StoredPoint, StoredSubject};
 use crate::model::{
     ErrorKind, History, HistoryAsked, HistoryLine, HistoryPoint, METRICS, Machine, Metric, metric,
@@ -55,9 +54,10 @@ impl Stored {
     /// Costs of rows over kernels, and where they step.
     pub fn history(&self, order: &HistoryOrder) -> Result<History, Error> {
         let names = Names::read(self)?;
-        let metric = metric(&order.metric).ok_or_else(|| StoredError::NoMetric {
-            name: order.metric.clone(),
-            known: METRICS.map(|metric| metric.name).join(", "),
+        let metric = metric(&order.metric).ok_or_else(|| {
+            let known = METRICS.map(|metric| metric.name).join(", ");
+            Error::user(format!("there is no metric {:?}", order.metric))
+                .next(format!("give one of {known}"))
         })?;
         let lineage = Lineage::new(&order.along, &names)?;
         let mut lines: BTreeMap<LineKey, Vec<(usize, StoredPoint)>> = BTreeMap::new();
@@ -87,14 +87,8 @@ impl Stored {
             let first = line.points.first().map(|point| point.place);
             (line.row.clone(), line.lineage.clone(), first)
         });
-        match &order.boot_line {
-            Some(wanted) if lines.is_empty() && !boot_lines.is_empty() => {
-                let known = boot_lines.iter().map(|line| shell_word(line)).collect();
-                Err(StoredError::NoBootLine { wanted: wanted.clone(), known })?;
-            }
-            _ if lines.is_empty() && !boot_lines.is_empty() => Err(StoredError::NotAlong)?,
-            _ if lines.is_empty() => Err(StoredError::Empty)?,
-            _ => {}
+        if lines.is_empty() {
+            return Err(no_line(order.boot_line.as_deref(), &boot_lines));
         }
         let HistoryOrder { function, threshold_percent, .. } = order.clone();
         Ok(History { metric: metric.name.to_owned(), function, threshold_percent, lines })
@@ -110,8 +104,9 @@ impl Stored {
         for wanted in &order.rows {
             let found: Vec<&String> = known.iter().filter(|row| is_row(row, wanted)).collect();
             if found.is_empty() {
-                let near = nearest(wanted, known.iter().map(String::as_str)).map(str::to_owned);
-                Err(StoredError::NoRow { row: wanted.clone(), near })?;
+                let near = did_you_mean(nearest(wanted, known.iter().map(String::as_str)));
+                return Err(Error::user(format!("the store has no row {wanted:?}{near}"))
+                    .next("`ktax history` lists what it has"));
             }
             rows.extend(found);
         }
@@ -144,8 +139,27 @@ impl Stored {
         let known = in_parts(&mut points.collect::<Vec<_>>(), part);
         match known.into_iter().collect::<Result<Vec<bool>, Error>>()?.contains(&true) {
             true => Ok(()),
-            false => Err(StoredError::NoFunction { function: function.to_owned() })?,
+            false => {
+                Err(Error::user(format!("no profile of these rows has the function {function:?}"))
+                    .next("`ktax diff` shows names"))
+            }
         }
+    }
+}
+
+/// Error for a history without a line, of rows that were measured with these boot lines.
+fn no_line(wanted: Option<&str>, boot_lines: &BTreeSet<String>) -> Error {
+    if boot_lines.is_empty() {
+        return empty_store();
+    }
+    match wanted {
+        Some(wanted) => {
+            let known: Vec<String> = boot_lines.iter().map(|line| shell_word(line)).collect();
+            Error::user(format!("no measurement of these has the boot line {wanted:?}"))
+                .next(format!("give one of {}", known.join(", ")))
+        }
+        None => Error::user("none of these subjects was measured with these rows")
+            .next("`ktax history` without --along lists what was"),
     }
 }
 

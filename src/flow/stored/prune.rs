@@ -6,13 +6,11 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::names::Names;
-use super::{Stored, StoredError};
+use super::{Names, Stored, only_object};
 use crate::engine::payload::guest_sha256;
-use crate::flow::error::{Error, ErrorContext};
+use crate::flow::{Error, ErrorContext};
 use crate::index::{Instrument, KeptMeasurement, StoredResult};
 use crate::store::Tagged;
-use crate::text::short_hashes;
 
 /// Conditions for removal, which must all hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -136,7 +134,9 @@ impl Stored {
             });
         }
         if let (true, Some((tag, _))) = (order.is_explicit(), prune.kept.first_key_value()) {
-            return Err(StoredError::Tagged { tag: tag.clone() }.into());
+            let message = format!("the tag {tag} is of a subject that would lose measurements");
+            return Err(Error::user(message)
+                .next(format!("take it away with `ktax tag --delete {tag}`, or give --tagged")));
         }
         prune.tags = tags_without(&self.store.tags()?, &stored, &going);
         let gone: BTreeSet<&str> = results.iter().map(|result| result.object.as_str()).collect();
@@ -166,10 +166,8 @@ impl Stored {
             let mut objects = BTreeSet::new();
             for id in &order.ids {
                 let known = stored.iter().map(|measurement| measurement.object.as_str());
-                objects.insert(object_named(
-                    id,
-                    known.chain(results.iter().map(|result| result.object.as_str())),
-                )?);
+                let known = known.chain(results.iter().map(|result| result.object.as_str()));
+                objects.insert(only_object(id, known, || nothing_kept(id))?.to_owned());
             }
             let measurements =
                 stored.iter().filter(|measurement| objects.contains(&measurement.object)).collect();
@@ -215,19 +213,11 @@ pub fn short_guest(sha256: &str) -> &str {
     sha256.get(..12).unwrap_or(sha256)
 }
 
-/// The only known name that begins with `id`.
-fn object_named<'a>(id: &str, known: impl Iterator<Item = &'a str>) -> Result<String, Error> {
-    let wanted = id.to_ascii_lowercase();
-    let found: Vec<&str> = known.filter(|name| name.starts_with(&wanted)).collect();
-    match found.as_slice() {
-        [name] if !id.is_empty() => Ok((*name).to_owned()),
-        [] | [_] => Err(StoredError::NothingKept { id: id.to_owned() })?,
-        several => {
-            let choices = several.iter().take(5);
-            let choices = choices.map(|name| (short_hashes(name), String::new())).collect();
-            Err(StoredError::Ambiguous { name: id.to_owned(), choices })?
-        }
-    }
+fn nothing_kept(id: &str) -> Error {
+    Error::user(format!("no result and no measurement begins with {id:?}")).next(
+        "`ktax log` lists results, and `ktax store prune --dry-run --subject NAME` the \
+         measurements of a subject",
+    )
 }
 
 /// Tags whose subjects have measurements now, and none without these.

@@ -3,8 +3,8 @@
 use super::drive;
 use crate::analyse::{block_pairs, is_drawn, turns, wants_more, why_ended};
 use crate::engine::noise;
-use crate::flow::error::{Error, ErrorContext};
 use crate::flow::session::Session;
+use crate::flow::{Error, ErrorContext};
 use crate::model::{Facts, RunsOn, Side, TimedBlock, TimesPlan, fact};
 use crate::run::Ended;
 use crate::rundir::{AnyRunDir, RunDir};

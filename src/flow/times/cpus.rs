@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::engine::kvm::allowed_cpus;
 use crate::engine::limits::LOOK_AT_CPUS;
 use crate::engine::noise::{self, CpuShare};
-use crate::flow::error::{Error, ErrorContext};
+use crate::flow::{Error, ErrorContext};
 use crate::model::{TimedMachine, TimesPlan};
 use crate::rundir::RunDir;
 

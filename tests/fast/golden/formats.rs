@@ -16,7 +16,7 @@ use ktax::report::{
 
 use super::cases::{Line, Made, Measure, run_dir};
 use super::{cases, check, every, results, searches, show, text, timed};
-use crate::common::{ktax, run, scratch};
+use crate::common::{assert_has, ktax, run, scratch};
 
 // Terminals of every width, and those that show nothing but ASCII.
 
@@ -377,7 +377,7 @@ fn what_is_nothing_in_percent_is_not_among_what_carries_most() {
 // Published tables: they have no place for every row, and say so.
 
 const OMITTED: &str = "Omitted, because these tables have no place for them: ";
-const NEXT: &str = ". To print all rows, type `ktax report` without --layout.";
+const NEXT: &str = ". To print all rows, type `ktax report` without --columns.";
 
 /// Rows that a table of this shape names as omitted.
 fn omitted(shape: Shape, comparison: &Comparison) -> Option<String> {
@@ -544,8 +544,7 @@ fn a_mail_is_ascii_in_lines_that_no_mailer_breaks() {
 fn command(mail: &str) -> Vec<String> {
     let (_, command) =
         mail.split_once("To measure it again:\n").unwrap_or_else(|| panic!("{mail}"));
-    let ran = run(Command::new("bash").args(["-c", &format!("printf '%s\\0' {command}")]));
-    assert_eq!(ran.status, 0, "{command}: {}", ran.stderr);
+    let ran = run(Command::new("bash").args(["-c", &format!("printf '%s\\0' {command}")])).exits(0);
     ran.stdout.split_terminator('\0').map(str::to_owned).collect()
 }
 
@@ -569,8 +568,7 @@ fn the_command_of_a_mail_is_one_and_names_what_was_compared() {
         let has_command = mail.contains("To measure it again:");
         assert_eq!(has_command, !without.contains(&name), "{name}: {mail}");
         if has_command {
-            let ran = run(ktax().args(&command(&mail)[1..]).arg("--help"));
-            assert_eq!(ran.status, 0, "{name}: {mail}\n{}", ran.stderr);
+            run(ktax().args(&command(&mail)[1..]).arg("--help")).exits(0);
         }
     }
 }
@@ -598,10 +596,10 @@ fn a_row_is_explained_with_all_its_functions_and_a_mistyped_one_is_guessed() {
     let functions = cases::changes().rows[2].deciding().unwrap().functions.clone();
     assert!(functions.len() > 5, "{functions:?}");
     for function in functions {
-        assert!(output.stdout.contains(&function.function), "{}", output.stdout);
+        output.prints(&function.function);
     }
     assert!(!output.stdout.contains("more functions") && !output.stdout.contains("getppid"));
-    assert!(output.stdout.contains("fork-pages:pages=16: slower (+1.22 %)"), "{}", output.stdout);
+    output.prints("fork-pages:pages=16: slower (+1.22 %)");
     assert_eq!(explain("getppid").status, 0);
     for (case, line) in [
         ("costly", "cr3-write  entry_SYSCALL_64 0 → 1.00, syscall_return_via_sysret 0 → 1.00"),
@@ -609,12 +607,10 @@ fn a_row_is_explained_with_all_its_functions_and_a_mistyped_one_is_guessed() {
     ] {
         let (_, comparison) = cases::all().iter().find(|(name, _)| *name == case).unwrap();
         fs::write(&path, super::show(comparison, ktax::report::JSON)).unwrap();
-        let explained = explain("stat").stdout;
-        assert!(explained.contains(line), "{explained}");
+        assert_has(explain("stat").stdout, line);
     }
     fs::write(&path, super::show(&cases::changes(), ktax::report::JSON)).unwrap();
-    let wrong = explain("fork-page");
-    assert_eq!(wrong.status, 2);
+    let wrong = explain("fork-page").exits(2);
     let message = "ktax: there is no row \"fork-page\" (did you mean \"fork-pages:pages=16\"?)";
     assert!(wrong.stderr.starts_with(message), "{}", wrong.stderr);
     // A result without rows has the same message.
