@@ -6,6 +6,9 @@ use std::time::{Duration, Instant};
 
 use ktax::store::Store;
 
+#[path = "../tests/common/made.rs"]
+mod made;
+
 #[allow(dead_code)] // the tests use more of it
 #[path = "../tests/fast/stored/generated.rs"]
 mod generated;

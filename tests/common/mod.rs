@@ -4,6 +4,7 @@
 pub mod files;
 pub mod hostile;
 pub mod kvm;
+pub mod made;
 pub mod mounts;
 pub mod page;
 pub mod printed;
@@ -32,6 +33,12 @@ pub const KERNEL: &str = "debian:cloud-amd64";
 /// A boot in half of the time, where a few instructions of an interrupt are nothing: the APIC's
 /// timer is not measured, in a loop that leaves the translator each time around.
 pub const QUICK_BOOT: &str = "nolapic_timer";
+
+/// Asserts that a text has this part.
+#[track_caller]
+pub fn assert_has(text: impl AsRef<str>, part: impl AsRef<str>) {
+    assert!(text.as_ref().contains(part.as_ref()), "{}", text.as_ref());
+}
 
 /// The built binary.
 pub fn ktax() -> Command {

@@ -18,10 +18,18 @@ impl Ran {
         self
     }
 
+    /// Asserts that its output has this text.
+    #[track_caller]
+    pub fn prints(&self, text: impl AsRef<str>) -> &Ran {
+        assert!(self.stdout.contains(text.as_ref()), "{}", self.stdout);
+        self
+    }
+
     /// Asserts that its messages have this text.
     #[track_caller]
-    pub fn says(&self, text: impl AsRef<str>) {
+    pub fn says(&self, text: impl AsRef<str>) -> &Ran {
         assert!(self.stderr.contains(text.as_ref()), "{}", self.stderr);
+        self
     }
 }
 

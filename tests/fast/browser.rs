@@ -13,7 +13,7 @@ use ktax::model::SavedResult;
 use ktax::report::TEXT;
 use tempfile::TempDir;
 
-use crate::common::{Need, Ran, require, run, scratch};
+use crate::common::{Need, Ran, assert_has, require, run, scratch};
 use crate::golden::{every, page_of, paths, results, shown_wide};
 use crate::publication;
 
@@ -363,8 +363,7 @@ fn every_row_is_on_paper_with_what_is_behind_it() {
         let print = format!("--print-to-pdf={}", pdf.display());
         chromium(dir.path(), &[&print, "--no-pdf-header-footer"], &path);
         let text = run(Command::new("pdftotext").arg("-layout").arg(&pdf).arg("-")).stdout;
-        let about = run(Command::new("pdfinfo").arg(&pdf)).stdout;
-        assert!(about.contains("(A4)"), "{name}: {about}");
+        assert_has(run(Command::new("pdfinfo").arg(&pdf)).stdout, "(A4)");
         let SavedResult::Comparison(comparison) = &result.result else { panic!("{name}") };
         let dense = |text: &str| text.split_whitespace().collect::<String>();
         for row in &comparison.rows {

@@ -91,8 +91,7 @@ fn what_the_store_had_and_lost_is_named_measured_and_taken_from_the_users_store(
         // The user's store has it: `run` takes it from there, and so does `collect`.
         user.put(measurement).unwrap();
         for words in [&["run"][..], &["collect", "--json"]] {
-            let ran = ask(words, Some(&user));
-            assert_eq!(ran.status, 0, "{words:?}: {}", ran.stderr);
+            let ran = ask(words, Some(&user)).exits(0);
             assert_eq!(ask(&["status"], None).status, 0);
             if words[0] == "run" {
                 fs::remove_file(store.path(&measurement.of)).unwrap();

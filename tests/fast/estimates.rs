@@ -12,7 +12,7 @@ use ktax::model::{
 use ktax::plan::ModelKey;
 use ktax::rundir::AnyRunDir;
 
-use crate::common::{Ran, ktax, run, scratch};
+use crate::common::{Ran, assert_has, ktax, made, run, scratch};
 use crate::golden::every;
 use crate::rundirs::plans;
 
@@ -54,18 +54,9 @@ fn counted_row(like: &Row, index: usize) -> Row {
 
 fn timed_row(like: &Row, index: usize) -> NativeRow {
     let ns: f64 = counts(index).iter().zip(NS).map(|(count, ns)| count * ns).sum();
-    let workload = Workload {
-        row: format!("made:size={index}"),
-        title: String::new(),
-        operation: String::new(),
-        program: format!("program-{}", index % 5),
-        ops: 1000,
-        region: ktax::model::Region::Marked,
-        memory_bytes: 0,
-        params: Default::default(),
-        signature: Signature::new(),
-        numbers: Default::default(),
-    };
+    let program = format!("program-{}", index % 5);
+    let made = made::workload(&format!("made:size={index}"), 1000);
+    let workload = Workload { title: String::new(), operation: String::new(), program, ..made };
     let values = [("nanoseconds".to_owned(), (ns * 1000.0) as u64)].into();
     let samples = vec![NativeSample { signature: Signature::new(), values }; 3];
     assert_eq!(like.row, "stat");
@@ -174,9 +165,7 @@ fn rows_that_say_nothing_of_this_machine_are_refused_and_nothing_is_written() {
         (35, &release, cpu.as_str(), "28 rows were both counted and timed, all or beside"),
     ] {
         write(dir, rows, release, cpu);
-        let ran = in_dir(dir, FIT);
-        assert_eq!(ran.status, 2, "{why}: {}", ran.stderr);
-        assert!(ran.stderr.contains(why), "{why}: {}", ran.stderr);
+        in_dir(dir, FIT).exits(2).says(why);
         assert!(!dir.join("here.toml").exists());
     }
     // With the option the error includes the difference of the kernels, and names them.
@@ -197,10 +186,8 @@ fn rows_that_say_nothing_of_this_machine_are_refused_and_nothing_is_written() {
         ("report --machine alone.toml timed.json", "--model only applies to comparisons"),
         ("compare lsm --machine alone.toml --model skylake", "cannot be used with"),
     ] {
-        let ran = in_dir(dir, words);
-        assert_eq!(ran.status, 2, "{words}: {}", ran.stderr);
-        let message = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(message.contains(why), "{words}: {message}");
+        let ran = in_dir(dir, words).exits(2);
+        assert_has(ran.stderr.split_whitespace().collect::<Vec<_>>().join(" "), why);
     }
 }
 
@@ -259,10 +246,9 @@ fn a_machine_without_a_calibration_or_with_another_model_estimates_nothing() {
     ] {
         let ran = in_dir(dir, &format!("report --machine {machine} counted.json"));
         assert_eq!((ran.status, ran.stdout.as_str()), (2, ""), "{machine}: {}", ran.stderr);
-        assert!(ran.stderr.contains(why), "{machine}: {}", ran.stderr);
+        ran.says(why);
     }
-    let ran = in_dir(dir, "plan --kernel /nowhere --same --machine plain.toml");
-    ran.says("has no [calibration]");
+    in_dir(dir, "plan --kernel /nowhere --same --machine plain.toml").says("has no [calibration]");
 }
 
 /// A plan may come from anywhere, and what it says of a machine goes to the plugin.

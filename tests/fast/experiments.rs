@@ -10,7 +10,7 @@ use ktax::plan::{
     TouchedTable, definitions, experiments, ledgers, select,
 };
 
-use crate::common::{Ran, ktax, run, scratch};
+use crate::common::{Ran, assert_has, ktax, run, scratch};
 use crate::golden::{every, rendered};
 
 fn files(directory: &str) -> Vec<PathBuf> {
@@ -183,8 +183,7 @@ fn a_ledger_is_no_experiment_and_each_says_how_to_run_it() {
     ] {
         for name in names {
             let mut ktax = crate::common::ktax();
-            let ran = crate::common::run(ktax.args([command, name]).current_dir("/")).exits(2);
-            ran.says(message);
+            crate::common::run(ktax.args([command, name]).current_dir("/")).exits(2).says(message);
         }
     }
 }
@@ -248,8 +247,7 @@ fn rows_are_listed_by_function_patch_and_file() {
         ("Makefile.am/x", "cannot read Makefile.am/x"),
         ("CHANGELOG.md", "cannot use the patch CHANGELOG.md: it contains no diff"),
     ] {
-        let refused = touching(named, &[]).exits(2);
-        refused.says(about);
+        touching(named, &[]).exits(2).says(about);
     }
 }
 
@@ -270,8 +268,7 @@ fn the_rows_of_a_patch_take_the_place_of_their_selector() {
     assert_eq!(rows[0], "getppid");
     assert_eq!(rows.iter().filter(|row| *row == "page-fault").count(), 1);
     assert!(rows.len() > 10, "{rows:?}");
-    let none = expanded(&[]).unwrap_err().to_string();
-    assert!(none.contains("has no patch; give it with --patch"), "{none}");
+    assert_has(expanded(&[]).unwrap_err().to_string(), "has no patch; give it with --patch");
     let other = expanded(&["tests/data/patches/plain.diff".to_owned()]).unwrap_err().to_string();
     assert!(other.contains("no row executes what") && other.contains("(answer, other)"), "{other}");
 }

@@ -13,8 +13,8 @@ use ktax::plan::{definitions, native_rows};
 use rustix::process::{Pid, Signal, getuid, kill_process};
 
 use crate::common::{
-    Need, Ran, cache, is_alone, isolate, ktax, processes_below, require, run, run_alone, scratch,
-    until,
+    Need, Ran, assert_has, cache, is_alone, isolate, ktax, processes_below, require, run,
+    run_alone, scratch, until,
 };
 
 fn doctor(dir: &Path, options: &[&str]) -> Ran {
@@ -143,7 +143,7 @@ fn what_others_have_set_since_stays() {
         killed(started(dir, "changes"));
         fs::write(TTL, "99").unwrap();
         let ran = doctor(dir, &["--restore"]);
-        assert!(ran.stdout.contains("at 99: somebody else"), "{}", ran.stdout);
+        ran.prints("at 99: somebody else");
         assert_eq!((values(), ran.status), (["99".to_owned(), before[1].clone()], 0));
         assert!(!has_journal(dir));
     });
@@ -177,8 +177,7 @@ fn what_cannot_be_written_is_refused_before_anything_changes() {
             ("net.ipv4.ip_default_tll", "there is no net.ipv4.ip_default_tll"),
         ] {
             let bad = side(&[("net.ipv4.ip_default_ttl", "66"), (name, "1")]);
-            let error = Changer::new(dir, [&bad, &bad], |_| ()).err().unwrap().to_string();
-            assert!(error.contains(word), "{error}");
+            assert_has(Changer::new(dir, [&bad, &bad], |_| ()).err().unwrap().to_string(), word);
             assert_eq!((values(), has_journal(dir)), (before.clone(), false));
         }
     });
@@ -248,8 +247,7 @@ fn a_state_directory_of_others_is_refused() {
         let link = scratch();
         symlink(dir, link.path().join("link")).unwrap();
         for dir in [dir, &link.path().join("link")] {
-            let ran = doctor(dir, &["--restore"]).exits(1);
-            ran.says("other users can write to");
+            doctor(dir, &["--restore"]).exits(1).says("other users can write to");
             is_changed();
         }
     });
@@ -270,8 +268,7 @@ fn a_prefix_runs_the_loops_or_says_why_not() {
         };
         for prefix in [&[][..], &["taskset", "-c", "0"], &["env", "A=B", "setarch", "-R"]] {
             for wire in boot(prefix) {
-                let wire = String::from_utf8(wire.unwrap()).unwrap();
-                assert!(wire.contains("1000"), "{wire}");
+                assert_has(String::from_utf8(wire.unwrap()).unwrap(), "1000");
             }
         }
         for (prefix, word) in [

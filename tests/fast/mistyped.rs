@@ -4,13 +4,12 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use crate::common::require::named;
-use crate::common::{Need, ktax, run, scratch};
+use crate::common::{Need, assert_has, ktax, run, scratch};
 
 /// The one line that ktax prints about these arguments.
 #[track_caller]
 fn refusal(args: &[&str]) -> String {
-    let ran = run(ktax().args(args));
-    assert_eq!(ran.status, 2, "{args:?}: {}", ran.stderr);
+    let ran = run(ktax().args(args)).exits(2);
     ran.stderr
 }
 
@@ -185,11 +184,9 @@ fn a_cpu_model_that_qemu_does_not_have_is_refused_before_anything_is_fetched() {
     };
     let refused = plan("kvm46,-rdrand").exits(2);
     let about = "is \"kvm46\", and QEMU has no such CPU model (did you mean \"kvm64\"?); `'";
-    refused.says(about);
-    refused.says("my qemu' -cpu help` lists");
+    refused.says(about).says("my qemu' -cpu help` lists");
     for cpu in ["max", "kvm64,-rdrand", "max-x86_64-cpu"] {
-        let ran = plan(cpu);
-        ran.says("/nonexistent/kernel");
+        plan(cpu).says("/nonexistent/kernel");
     }
 }
 
@@ -207,11 +204,9 @@ fn a_directory_without_a_plan_cannot_be_resumed() {
     fs::write(dir.path().join("notes"), "mine").unwrap();
     let out = dir.path().to_str().unwrap();
     let args = ["compare", "--same", "--kernel", "k", "-w", "getppid", "--out", out];
-    let text = refusal(&args);
-    assert!(text.contains("is not a run directory; give --out a new name"), "{text}");
+    assert_has(refusal(&args), "is not a run directory; give --out a new name");
     fs::write(dir.path().join("plan.json"), "{}").unwrap();
-    let text = refusal(&args);
-    assert!(text.contains("resume with `ktax run"), "{text}");
+    assert_has(refusal(&args), "resume with `ktax run");
 }
 
 #[test]
@@ -221,8 +216,7 @@ fn a_feature_of_kvm_has_its_nearest_name() {
     let (guest, hidden) = ("host = \"kvm\"\nworkloads = [\"boot\"]", "without = [\"kvmclok\"]");
     let text = format!("title = \"Clock\"\n{guest}\n[base]\n{kernel}\n{hidden}\n");
     fs::write(&file, text).unwrap();
-    let text = refusal(&["plan", &file]);
-    assert!(text.contains("no feature \"kvmclok\" (did you mean \"kvmclock\"?)"), "{text}");
+    assert_has(refusal(&["plan", &file]), "no feature \"kvmclok\" (did you mean \"kvmclock\"?)");
 }
 
 /// Values of the environment were not typed, and need not be.

@@ -56,7 +56,7 @@ fn every_column_that_a_definition_names_exists() {
 #[test]
 fn a_workload_prints_its_samples_and_the_words_of_the_original() {
     let ran = workloads(&["run", "pipe", "-p", "ops=500", "--samples", "3"]).exits(0);
-    assert!(ran.stdout.contains("Pipe latency: "), "{}", ran.stdout);
+    ran.prints("Pipe latency: ");
     let ran = workloads(&["run", "getppid", "-p", "ops=1000", "--samples", "4", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     let row = &json["result"]["native"]["rows"][0];
@@ -118,8 +118,7 @@ fn a_bad_parameter_is_refused_before_anything_runs() {
         (&["page-fault", "-p", "ops=100000000000"], "MiB"),
         (&["pipes"], "pipe"),
     ] {
-        let ran = run(ktax().args(["workloads", "run"]).args(arguments));
-        assert_eq!(ran.status, 2, "{arguments:?}: {}{}", ran.stdout, ran.stderr);
+        let ran = run(ktax().args(["workloads", "run"]).args(arguments)).exits(2);
         assert!(
             ran.stderr.contains(word) && ran.stdout.is_empty(),
             "{arguments:?}: {}",
@@ -138,8 +137,7 @@ fn a_bad_parameter_is_refused_before_anything_runs() {
 
 #[test]
 fn work_that_was_not_done_is_no_number() {
-    let ran = workloads(&["run", "bad-work", "--samples", "1"]).exits(69);
-    assert!(ran.stdout.contains("did not do its work"), "{}", ran.stdout);
+    workloads(&["run", "bad-work", "--samples", "1"]).exits(69).prints("did not do its work");
 }
 
 /// Below this directory a run of ktax keeps everything that it makes.

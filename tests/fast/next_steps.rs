@@ -40,8 +40,7 @@ fn a_directory_that_is_no_run_has_a_next_step_that_works() {
         absent.says("does not exist");
         // Without a QEMU nothing is fetched: what was typed was read, and a run is what it needs.
         let typed = command_in(&absent.stderr);
-        let ran = type_in(dir.path(), &format!("{typed} --qemu /nonexistent/qemu"));
-        assert_eq!(ran.status, 69, "{typed}: {}", ran.stderr);
+        type_in(dir.path(), &format!("{typed} --qemu /nonexistent/qemu")).exits(69);
         assert!(typed.starts_with("ktax plan lsm --out "), "{typed}");
     }
     fs::write(dir.path().join("notes"), "mine").unwrap();

@@ -63,8 +63,7 @@ fn a_page_that_cannot_be_written_is_said_before_anything_is_measured() {
         let out = dir.path().join("out");
         let ran = run(ktax().args(["compare", "lsm", "--html"]).arg(&path).arg("--out").arg(&out))
             .exits(2);
-        ran.says("cannot write");
-        ran.says("give the path of a file");
+        ran.says("cannot write").says("give the path of a file");
         assert!(!ran.stderr.contains(".new-"), "{}", ran.stderr);
         assert!(!out.exists() && ran.stdout.is_empty());
     }

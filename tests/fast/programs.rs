@@ -5,16 +5,17 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use cpio::newc;
 use ktax::model::{BlockDevice, Disk, Result, Side, UserProgram};
 use ktax::program::{Contents, PackedPrograms, open, pack, pack_alone};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
+use tempfile::TempDir;
 
 use crate::common::mounts::{in_namespace, may_mount};
-use crate::common::{KERNEL, cache, counts_plan, ktax, run, scratch};
+use crate::common::{KERNEL, assert_has, cache, counts_plan, ktax, run, scratch};
 
 const MIB: u64 = 1 << 20;
 
@@ -31,11 +32,12 @@ fn packed(program: &UserProgram, here: &Path) -> Result<PackedPrograms> {
     pack(&contents(std::slice::from_ref(program)), here, 256 * MIB, &here.join("../cache"))
 }
 
-/// A directory for a program, with a cache beside it.
-pub fn here(dir: &Path) -> std::path::PathBuf {
-    let here = dir.join("here");
+/// A directory for a program, below one that goes away with the test; a cache is beside it.
+pub fn here() -> (TempDir, PathBuf) {
+    let dir = scratch();
+    let here = dir.path().join("here");
     fs::create_dir(&here).unwrap();
-    here
+    (dir, here)
 }
 
 /// Mode, owner and content of everything in the archive, by name.
@@ -57,8 +59,7 @@ fn entries(packed: &PackedPrograms) -> BTreeMap<String, (u32, u32, Vec<u8>)> {
 
 #[test]
 fn a_script_has_its_interpreter_and_that_its_libraries() {
-    let dir = scratch();
-    let here = here(dir.path());
+    let (_dir, here) = here();
     fs::write(here.join("run.sh"), "#!/bin/sh\necho\n").unwrap();
     fs::set_permissions(here.join("run.sh"), PermissionsExt::from_mode(0o6755)).unwrap();
     let archive = entries(&packed(&program(&["./run.sh", "word"]), &here).unwrap());
@@ -74,8 +75,7 @@ fn a_script_has_its_interpreter_and_that_its_libraries() {
 
 #[test]
 fn the_guest_s_clock_is_behind_the_newest_file() {
-    let dir = scratch();
-    let here = here(dir.path());
+    let (_dir, here) = here();
     fs::write(here.join("own"), "own").unwrap();
     let newest = std::time::UNIX_EPOCH + std::time::Duration::from_secs(4_000_000_000);
     fs::File::options().write(true).open(here.join("own")).unwrap().set_modified(newest).unwrap();
@@ -85,8 +85,7 @@ fn the_guest_s_clock_is_behind_the_newest_file() {
 
 #[test]
 fn what_a_shell_script_calls_is_there_and_so_is_what_hooks_name() {
-    let dir = scratch();
-    let here = here(dir.path());
+    let (_dir, here) = here();
     fs::write(here.join("data.txt"), "data").unwrap();
     fs::write(here.join("more.sh"), "wc -l < data.txt\nno-such-program\n").unwrap();
     let asked = UserProgram {
@@ -105,8 +104,7 @@ fn what_a_shell_script_calls_is_there_and_so_is_what_hooks_name() {
 
 #[test]
 fn programs_share_what_none_of_them_changes() {
-    let dir = scratch();
-    let here = here(dir.path());
+    let (dir, here) = here();
     fs::write(here.join("own"), "own").unwrap();
     let programs = [program(&["cat", "own"]), program(&["cat", "own"])];
     let cache = dir.path().join("cache");
@@ -129,8 +127,7 @@ fn programs_share_what_none_of_them_changes() {
 
 #[test]
 fn files_that_cannot_be_on_the_disk_are_refused_before_a_boot() {
-    let dir = scratch();
-    let here = here(dir.path());
+    let (dir, here) = here();
     fs::File::create(here.join("half")).unwrap().set_len(9 * MIB).unwrap();
     let (fs, options, device) = ("ext4".to_owned(), String::new(), BlockDevice::Brd);
     let disk = Disk { fs, mib: 16, options, mkfs: String::new(), device, latency_us: 0 };
@@ -143,14 +140,12 @@ fn files_that_cannot_be_on_the_disk_are_refused_before_a_boot() {
     packed(std::slice::from_ref(&cat), disk.clone()).unwrap();
     let both = [cat.clone(), cat];
     packed(&both, None).unwrap();
-    let refused = packed(&both, disk).unwrap_err().to_string();
-    assert!(refused.contains("the files below /work exceed 16 MiB"), "{refused}");
+    assert_has(packed(&both, disk).unwrap_err().to_string(), "the files below /work exceed 16 MiB");
 }
 
 #[test]
 fn arguments_files_and_a_root_are_where_the_program_looks_for_them() {
-    let dir = scratch();
-    let here = here(dir.path());
+    let (_dir, here) = here();
     fs::create_dir_all(here.join("repo/sub")).unwrap();
     fs::write(here.join("repo/sub/file"), "in repo").unwrap();
     // Not below a /work of this machine: there it would be one of the user's files.
@@ -182,8 +177,7 @@ fn arguments_files_and_a_root_are_where_the_program_looks_for_them() {
 
 #[test]
 fn what_a_root_has_is_not_replaced_by_what_is_named() {
-    let dir = scratch();
-    let here = here(dir.path());
+    let (_dir, here) = here();
     fs::create_dir_all(here.join("root/etc")).unwrap();
     fs::create_dir_all(here.join("root/work")).unwrap();
     symlink("/etc/passwd", here.join("root/etc/passwd")).unwrap();
@@ -212,8 +206,7 @@ fn content(archive: &BTreeMap<String, (u32, u32, Vec<u8>)>, path: &str) -> Strin
 
 #[test]
 fn a_file_may_replace_any_of_the_guest_and_users_are_there_without_one() {
-    let dir = scratch();
-    let here = here(dir.path());
+    let (_dir, here) = here();
     let usual = UserProgram { user: 7, ..program(&["cat"]) };
     let archive = entries(&packed(&usual, &here).unwrap());
     let users = content(&archive, "/etc/passwd");
@@ -230,8 +223,7 @@ fn a_file_may_replace_any_of_the_guest_and_users_are_there_without_one() {
 
 #[test]
 fn a_place_outside_of_the_working_directory_leads_nowhere_else() {
-    let dir = scratch();
-    let here = here(dir.path());
+    let (_dir, here) = here();
     fs::create_dir_all(here.join("root")).unwrap();
     symlink("../../../..", here.join("root/out")).unwrap();
     fs::write(here.join("data"), "data").unwrap();
@@ -244,8 +236,7 @@ fn a_place_outside_of_the_working_directory_leads_nowhere_else() {
 
 #[test]
 fn a_library_is_beside_the_file_that_a_link_leads_to() {
-    let dir = scratch();
-    let here = here(dir.path());
+    let (_dir, here) = here();
     for path in ["home/bin", "home/lib", "links"] {
         fs::create_dir_all(here.join(path)).unwrap();
     }
@@ -270,8 +261,7 @@ fn a_library_is_beside_the_file_that_a_link_leads_to() {
 
 #[test]
 fn a_java_and_a_perl_have_what_they_cannot_start_without() {
-    let dir = scratch();
-    let here = here(dir.path());
+    let (_dir, here) = here();
     // Laid out like a Java installation, a part of which is elsewhere.
     for path in ["java/bin", "java/lib/server", "java/conf", "etc"] {
         fs::create_dir_all(here.join(path)).unwrap();
@@ -298,8 +288,7 @@ fn a_java_and_a_perl_have_what_they_cannot_start_without() {
 
 #[test]
 fn files_that_were_traced_are_packed_without_a_second_run() {
-    let dir = scratch();
-    let here = here(dir.path());
+    let (_dir, here) = here();
     fs::create_dir_all(here.join("listed")).unwrap();
     fs::write(here.join("listed/other"), "other").unwrap();
     fs::write(here.join("data"), "data").unwrap();
@@ -317,8 +306,7 @@ fn files_that_were_traced_are_packed_without_a_second_run() {
 
 #[test]
 fn a_program_is_packed_alone_and_beside_what_all_guests_have() {
-    let dir = scratch();
-    let here = here(dir.path());
+    let (dir, here) = here();
     fs::File::create(here.join("half")).unwrap().set_len(9 * MIB).unwrap();
     let cache = dir.path().join("cache");
     let (cat, ls) = (program(&["cat", "half"]), program(&["ls"]));
@@ -338,8 +326,7 @@ fn a_program_is_packed_alone_and_beside_what_all_guests_have() {
 
 #[test]
 fn pipes_are_refused_and_not_read() {
-    let dir = scratch();
-    let here = here(dir.path());
+    let (_dir, here) = here();
     let (pipe, cat) = (Some("pipe".to_owned()), program(&["cat"]));
     mknodat(CWD, here.join("pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
     let stdin = UserProgram { stdin: pipe.clone(), ..cat.clone() };
@@ -352,8 +339,7 @@ fn pipes_are_refused_and_not_read() {
 
 #[test]
 fn a_python_has_its_modules() {
-    let dir = scratch();
-    let here = here(dir.path());
+    let (_dir, here) = here();
     // Laid out like a Python installation.
     fs::create_dir_all(here.join("bin")).unwrap();
     fs::create_dir_all(here.join("lib/python3.99/json")).unwrap();
@@ -369,8 +355,7 @@ fn a_python_has_its_modules() {
 
 #[test]
 fn a_program_that_only_this_users_path_has_is_found_by_its_name() {
-    let dir = scratch();
-    let here = here(dir.path());
+    let (_dir, here) = here();
     let manager = here.join("manager");
     for path in ["shims", "versions/1/bin"] {
         fs::create_dir_all(manager.join(path)).unwrap();
@@ -403,8 +388,7 @@ fn a_program_that_only_this_users_path_has_is_found_by_its_name() {
 
 #[test]
 fn what_is_in_a_directory_can_neither_lead_out_nor_do_harm() {
-    let dir = scratch();
-    let here = here(dir.path());
+    let (_dir, here) = here();
     let tree = here.join("tree");
     fs::create_dir(&tree).unwrap();
     symlink("/etc/shadow", tree.join("out")).unwrap();
@@ -426,8 +410,7 @@ fn what_is_in_a_directory_can_neither_lead_out_nor_do_harm() {
 
 #[test]
 fn the_same_files_are_the_same_bytes_and_a_damaged_archive_is_packed_again() {
-    let dir = scratch();
-    let here = here(dir.path());
+    let (dir, here) = here();
     fs::write(here.join("data"), "one").unwrap();
     let asked = program(&["sh", "data"]);
     let first = packed(&asked, &here).unwrap();
@@ -448,8 +431,7 @@ fn the_same_files_are_the_same_bytes_and_a_damaged_archive_is_packed_again() {
 
 #[test]
 fn a_link_that_is_named_is_the_file_and_a_wrapper_brings_what_it_starts() {
-    let dir = scratch();
-    let here = here(dir.path());
+    let (_dir, here) = here();
     fs::write(here.join("real"), "#!/bin/sh\n").unwrap();
     fs::set_permissions(here.join("real"), PermissionsExt::from_mode(0o755)).unwrap();
     symlink("real", here.join("link")).unwrap();
@@ -476,8 +458,7 @@ fn refused(here: &Path, words: &[&str]) -> String {
 
 #[test]
 fn what_is_missing_is_named_before_a_kernel_is_looked_for() {
-    let dir = scratch();
-    let here = here(dir.path());
+    let (_dir, here) = here();
     fs::write(here.join("text"), "no program").unwrap();
     fs::write(here.join("nested"), "#!nothing\n").unwrap();
     fs::write(here.join("damaged"), b"\x7fELF").unwrap();
@@ -541,7 +522,8 @@ fn a_traced_program_writes_nothing_and_its_files_are_in_the_plan() {
 }
 
 fn traces_and_writes_nothing(dir: &Path) {
-    let here = here(dir);
+    let here = dir.join("here");
+    fs::create_dir(&here).unwrap();
     fs::write(here.join("data.txt"), "text").unwrap();
     let text = "name=data; cat $name.txt > made; cat made; echo x > /etc/ktax-made; exit $1";
     fs::write(here.join("run"), format!("#!/bin/sh\n{text}\n")).unwrap();
@@ -560,8 +542,7 @@ fn traces_and_writes_nothing(dir: &Path) {
     assert!(!traced.iter().any(|file| file.ends_with("made")), "{traced:?}");
     assert!(!Path::new("/etc/ktax-made").exists());
     assert_eq!(fs::read_dir(&here).unwrap().count(), before);
-    let ran = plan(&["--", "./run", "3"]).exits(2);
-    ran.says("its exit status is 3, expected 0");
+    plan(&["--", "./run", "3"]).exits(2).says("its exit status is 3, expected 0");
 }
 
 #[test]
@@ -569,8 +550,7 @@ fn a_traced_program_changes_no_setting_and_needs_no_processes_of_its_own() {
     if !may_mount() {
         return;
     }
-    let dir = scratch();
-    let here = here(dir.path());
+    let (_dir, here) = here();
     let text = "for file in /proc/sys/kernel/printk /sys/kernel/mm/transparent_hugepage/enabled; do
                     ! test -e $file || ! test -w $file || exit 4
                 done; test -e /proc/self/stat";
@@ -586,22 +566,19 @@ fn a_traced_program_changes_no_setting_and_needs_no_processes_of_its_own() {
 
 #[test]
 fn a_missing_library_is_named() {
-    let dir = scratch();
-    let here = here(dir.path());
+    let (_dir, here) = here();
     // The C library's name in a copy of a program becomes that of one that nobody has.
     let mut bytes = fs::read("/bin/sh").unwrap();
     let offset = bytes.windows(10).position(|window| window == b"libc.so.6\0").unwrap();
     bytes[offset..offset + 9].copy_from_slice(b"libX.so.6");
     fs::write(here.join("program"), bytes).unwrap();
     fs::set_permissions(here.join("program"), PermissionsExt::from_mode(0o755)).unwrap();
-    let message = refused(&here, &["--", "./program"]);
-    assert!(message.contains("needs the library libX.so.6"), "{message}");
+    assert_has(refused(&here, &["--", "./program"]), "needs the library libX.so.6");
 }
 
 #[test]
 fn a_program_is_a_row_of_an_experiment_file_and_of_no_campaign() {
-    let dir = scratch();
-    let here = here(dir.path());
+    let (_dir, here) = here();
     let text = format!(
         "title = \"t\"\nsame = true\nlayouts = 1\nbase = {{ kernel = \"{KERNEL}\" }}\n\
          change = {{ kernel = \"{KERNEL}\" }}\n[[program]]\ncommand = [\"sh\", \"-c\", \"\"]\n\
@@ -626,7 +603,7 @@ fn a_program_is_a_row_of_an_experiment_file_and_of_no_campaign() {
     let campaign =
         "title = \"t\"\nsubjects = [{ kernel = \"k\" }]\n[[program]]\ncommand = [\"sh\"]\n";
     fs::write(here.join("c.toml"), campaign).unwrap();
-    let ran = run(ktax().current_dir(&here).args(["campaign", "plan", "c.toml", "--out", "c"]));
-    assert_eq!(ran.status, 2);
+    let ran =
+        run(ktax().current_dir(&here).args(["campaign", "plan", "c.toml", "--out", "c"])).exits(2);
     ran.says("remove programs");
 }

@@ -13,6 +13,7 @@ use ktax::model::{
 use ktax::rundir::{AnyRunDir, RunDir};
 use ktax::store::{Group, Kept, Store, StoreError, encode_measurement, groups, measured, place_in};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
+use tempfile::TempDir;
 
 use crate::common::mounts::{in_namespace, may_mount};
 use crate::common::{Ran, isolate, ktax, run, scratch};
@@ -58,6 +59,13 @@ fn filled(root: PathBuf, dir: &RunDir<CountsPlan>) -> (Store, usize) {
         assert_eq!(store.put(measurement).unwrap(), Kept::Same);
     }
     (store, measurements.len())
+}
+
+/// A directory with a run in `run/`, and `store/` with what it has measured, and how much that is.
+fn kept_store() -> (TempDir, Store, usize) {
+    let dir = scratch();
+    let (store, count) = filled(dir.path().join("store"), &measured_dir(&dir.path().join("run")));
+    (dir, store, count)
 }
 
 /// `ktax store` with this command on a store.
@@ -116,8 +124,7 @@ fn whatever_a_count_may_depend_on_is_another_measurement() {
 
 #[test]
 fn no_byte_of_an_object_changes_unseen() {
-    let dir = scratch();
-    let (store, count) = filled(dir.path().join("store"), &measured_dir(&dir.path().join("run")));
+    let (dir, store, count) = kept_store();
     let objects = store.objects().unwrap();
     let (path, content) = (&objects[0], fs::read(&objects[0]).unwrap());
     for index in 0..content.len() {
@@ -134,22 +141,19 @@ fn no_byte_of_an_object_changes_unseen() {
     fs::write(path, fs::read(&objects[1]).unwrap()).unwrap();
     let ran = command(&["fsck"], store.root()).exits(1);
     let name = path.file_name().unwrap().to_str().unwrap();
-    assert!(ran.stdout.contains(&format!("{} sound, 1 damaged", count - 1)), "{}", ran.stdout);
-    assert!(ran.stdout.contains(&format!("quarantine/1-{name}")), "{}", ran.stdout);
+    ran.prints(format!("{} sound, 1 damaged", count - 1)).prints(format!("quarantine/1-{name}"));
     // Nothing else is lost, and it can be kept again.
     let ran = command(&["import", dir.path().join("run").to_str().unwrap()], store.root());
     assert_eq!((ran.status, ran.stdout.as_str()), (0, "kept 1 new measurement\n"));
     assert_eq!(command(&["fsck"], store.root()).stdout, format!("{count} sound, 0 damaged\n"));
-    let ran = command(&["gc", "--json"], store.root());
-    assert!(ran.stdout.contains("quarantine/1-"), "{}", ran.stdout);
+    command(&["gc", "--json"], store.root()).prints("quarantine/1-");
     assert!(!store.root().join("quarantine").join(format!("1-{name}")).exists());
 }
 
 /// Gzip's own tools read an object.
 #[test]
 fn an_object_is_gzip_for_everyone() {
-    let dir = scratch();
-    let (store, _) = filled(dir.path().join("store"), &measured_dir(&dir.path().join("run")));
+    let (_dir, store, _) = kept_store();
     let object = &store.objects().unwrap()[0];
     let ran = run(std::process::Command::new("gzip").arg("-dc").arg(object));
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
@@ -177,7 +181,7 @@ fn other_counts_of_one_measurement_are_a_failure_that_names_both() {
     run_dir.write_run(step, &Run { row: run.row, outcome }, Some(&profile)).unwrap();
     let ran = command(&["import", root.to_str().unwrap()], store.root()).exits(1);
     for named in ["getppid of the base", "/objects/", "--verify-store", root.to_str().unwrap()] {
-        assert!(ran.stderr.contains(named), "{named}: {}", ran.stderr);
+        ran.says(named);
     }
     // Nobody knows which is right: nothing was changed, however often it is tried.
     assert_eq!(command(&["import", root.to_str().unwrap()], store.root()).status, 1);
@@ -187,8 +191,7 @@ fn other_counts_of_one_measurement_are_a_failure_that_names_both() {
 
 #[test]
 fn a_store_is_copied_and_a_second_time_nothing_is_new() {
-    let dir = scratch();
-    let (store, count) = filled(dir.path().join("store"), &measured_dir(&dir.path().join("run")));
+    let (dir, store, count) = kept_store();
     let other = dir.path().join("other");
     let export = |to: &Path| command(&["export", to.to_str().unwrap()], store.root()).stdout;
     assert_eq!(export(&other), format!("copied {count} new measurements\n"));
@@ -201,7 +204,7 @@ fn a_store_is_copied_and_a_second_time_nothing_is_new() {
     let ran = command(&["import", other.to_str().unwrap()], &third);
     assert_eq!(ran.stdout, format!("kept {count} new measurements\n"));
     let ran = command(&["du"], &third);
-    assert!(ran.stdout.contains(&format!("third: {count} measurements in ")), "{}", ran.stdout);
+    ran.prints(format!("third: {count} measurements in "));
     assert!(ran.stdout.ends_with(" KiB, 0 results in 0 bytes\n"), "{}", ran.stdout);
 }
 
@@ -213,16 +216,14 @@ fn what_has_no_counts_is_refused_and_an_empty_name_is_no_store() {
     let ran = command(&["import", times.to_str().unwrap()], &dir.path().join("store")).exits(2);
     ran.says("has no comparison yet");
     // The tests name none.
-    let ran = run(ktax().args(["store", "du"])).exits(2);
-    ran.says("KTAX_STORE is empty");
+    run(ktax().args(["store", "du"])).exits(2).says("KTAX_STORE is empty");
     let ran = run(ktax().args(["store", "du"]).env("KTAX_STORE", dir.path().join("other")));
-    assert!(ran.stdout.contains("other: 0 measurements"), "{}", ran.stdout);
+    ran.prints("other: 0 measurements");
 }
 
 #[test]
 fn what_ktax_did_not_set_aside_stays() {
-    let dir = scratch();
-    let (store, _) = filled(dir.path().join("store"), &measured_dir(&dir.path().join("run")));
+    let (_dir, store, _) = kept_store();
     let object = store.objects().unwrap().remove(0);
     let aside = store.move_aside(&object).unwrap();
     // The second process moves nothing.
@@ -241,8 +242,7 @@ fn what_ktax_did_not_set_aside_stays() {
 /// One file that cannot be read or moved hides no other.
 #[test]
 fn what_cannot_be_moved_is_named_and_a_file_without_end_is_damaged() {
-    let dir = scratch();
-    let (store, count) = filled(dir.path().join("store"), &measured_dir(&dir.path().join("run")));
+    let (_dir, store, count) = kept_store();
     let objects = store.objects().unwrap();
     fs::remove_file(&objects[0]).unwrap();
     fs::File::create(&objects[0]).unwrap().set_len(3 << 30).unwrap();
@@ -356,9 +356,8 @@ fn a_full_disk_is_said_and_the_store_is_as_before() {
     if !may_mount() {
         return;
     }
-    let dir = scratch();
+    let (dir, store, count) = kept_store();
     let root = dir.path().join("run");
-    let (store, count) = filled(dir.path().join("store"), &measured_dir(&root));
     // From no room for a directory to room for all but one: each writing step meets the full disk.
     for pages in 1..=2 * count {
         let script = "mount -t tmpfs -o size=$4 none /mnt && mkdir -p /mnt/store && \
@@ -372,9 +371,8 @@ fn a_full_disk_is_said_and_the_store_is_as_before() {
             continue;
         }
         assert!(ran.stdout.contains("status 1\n"), "{size}: {} {}", ran.stdout, ran.stderr);
-        ran.says("No space left on device");
-        ran.says("free disk space of the store");
-        assert!(ran.stdout.contains(" sound, 0 damaged"), "{size}: {}", ran.stdout);
+        ran.says("No space left on device").says("free disk space of the store");
+        ran.prints(" sound, 0 damaged");
     }
     assert_eq!(store.objects().unwrap().len(), count);
 }
@@ -384,15 +382,13 @@ fn a_store_that_is_read_only_can_be_read() {
     if !may_mount() {
         return;
     }
-    let dir = scratch();
+    let (dir, store, count) = kept_store();
     let root = dir.path().join("run");
-    let (store, count) = filled(dir.path().join("store"), &measured_dir(&root));
     let script = "mount --bind \"$3\" /mnt && mount -o remount,bind,ro,noexec /mnt && \
                   \"$1\" store import \"$2\" --store /mnt && \"$1\" store du --store /mnt";
     let words =
         [env!("CARGO_BIN_EXE_ktax"), root.to_str().unwrap(), store.root().to_str().unwrap()];
-    let ran = in_namespace(script, &words).exits(0);
-    assert!(ran.stdout.contains(&format!("/mnt: {count} measurements")), "{}", ran.stdout);
+    in_namespace(script, &words).exits(0).prints(format!("/mnt: {count} measurements"));
 }
 
 // Files from elsewhere, in which anything may be wrong.
@@ -402,8 +398,7 @@ const IMPORTED_AGAIN: &str = "kept 0 new measurements; 2 things could not be kep
 /// One file that says nothing stops no other.
 #[test]
 fn what_cannot_be_kept_is_named_and_the_rest_is_kept() {
-    let dir = scratch();
-    let (store, count) = filled(dir.path().join("store"), &measured_dir(&dir.path().join("run")));
+    let (dir, store, count) = kept_store();
     let objects = store.objects().unwrap();
     let newer = Measurement { format: FORMAT + 1, ..store.read(&objects[0]).unwrap() };
     fs::remove_file(&objects[0]).unwrap();
@@ -416,7 +411,7 @@ fn what_cannot_be_kept_is_named_and_the_rest_is_kept() {
     assert_eq!((ran.status, &json["new"]), (1, &(count - 2).into()), "{}", ran.stderr);
     for object in &objects[..2] {
         let named = object.to_str().unwrap();
-        assert!(ran.stderr.contains(named), "{named}: {}", ran.stderr);
+        ran.says(named);
         assert!(json["refused"].to_string().contains(named), "{json}");
     }
     // Import again with `--store`.
@@ -452,7 +447,7 @@ fn what_is_wrong_is_refused_and_the_rest_is_imported() {
         ran.stderr
     );
     for named in ["getppid of the", "stat.json", "nothing.json"] {
-        assert!(ran.stderr.contains(named), "{named}: {}", ran.stderr);
+        ran.says(named);
     }
     assert_eq!(command(&["fsck"], &store).stdout, "3 sound, 0 damaged\n");
 }
@@ -554,7 +549,7 @@ fn what_is_no_file_is_named_at_once_and_hides_nothing() {
             let ran = command(&["fsck"], store.root());
             let summary = format!("{count} sound, 1 damaged\n");
             assert!(ran.status == 1 && ran.stdout.starts_with(&summary), "{}", ran.stdout);
-            assert!(ran.stdout.contains(&because), "{}", ran.stdout);
+            ran.prints(&because);
             assert!(fs::symlink_metadata(path).is_err(), "{kind} was moved aside");
             fs::rename(sound, path).unwrap();
         }
@@ -570,8 +565,7 @@ fn what_is_no_file_is_named_at_once_and_hides_nothing() {
 /// A link in the place of a folder leads out of the store.
 #[test]
 fn a_link_in_the_place_of_a_folder_is_named() {
-    let dir = scratch();
-    let (store, _) = filled(dir.path().join("store"), &measured_dir(&dir.path().join("run")));
+    let (dir, store, _) = kept_store();
     let folder = store.objects().unwrap()[0].parent().unwrap().to_owned();
     fs::rename(&folder, dir.path().join("elsewhere")).unwrap();
     symlink(dir.path().join("elsewhere"), &folder).unwrap();
@@ -605,7 +599,7 @@ fn a_fifo_in_a_run_directory_is_refused_at_once() {
         }
         let ran = run(&mut command);
         assert!([1, 2].contains(&ran.status), "{name}: {} {}", ran.status, ran.stderr);
-        assert!(ran.stderr.contains("it is a FIFO, not a regular file"), "{name}: {}", ran.stderr);
+        ran.says("it is a FIFO, not a regular file");
         fs::remove_file(&path).unwrap();
         fs::rename(&aside, &path).unwrap();
     }
@@ -617,16 +611,14 @@ fn a_fifo_in_a_run_directory_is_refused_at_once() {
     let typed = dir.path().join("typed");
     fifo(&typed, &typed);
     for words in [["report"], ["import"], ["analyse"], ["run"], ["plan"]] {
-        let ran = run(ktax().args(words).arg(&typed).env("KTAX_STORE", dir.path().join("store")));
-        assert_eq!(ran.status, 2, "{words:?}: {}", ran.stderr);
+        run(ktax().args(words).arg(&typed).env("KTAX_STORE", dir.path().join("store"))).exits(2);
     }
 }
 
 /// Few bytes that become many: they are refused before they are.
 #[test]
 fn what_unpacks_to_too_much_takes_little_memory() {
-    let dir = scratch();
-    let (store, count) = filled(dir.path().join("store"), &measured_dir(&dir.path().join("run")));
+    let (_dir, store, count) = kept_store();
     let objects = store.objects().unwrap();
     let mut large = store.read(&objects[0]).unwrap();
     large.of.workload.title = "x".repeat(65 << 20);

@@ -211,9 +211,7 @@ fn an_experiment_that_is_built_in_runs_by_its_name_unless_a_file_has_it() {
     fs::write(dir.path().join("high-systime"), "mine").unwrap();
     assert!(plan().stderr.contains("high-systime is not an experiment file"), "{}", plan().stderr);
     for command in [&["compare", "lmsx"][..], &["ledger", "lmsx"], &["experiments", "lmsx"]] {
-        let ran = run(ktax().current_dir(dir.path()).args(command));
-        assert_eq!(ran.status, 2);
-        ran.says("`ktax experiments` lists");
+        run(ktax().current_dir(dir.path()).args(command)).exits(2).says("`ktax experiments` lists");
     }
 }
 
@@ -228,8 +226,7 @@ fn an_experiment_with_a_patch_of_ktax_finds_it_anywhere() {
     let fails = |reason: &str| {
         let mut command = ktax();
         command.current_dir(dir.path()).args(["plan", "spinlocks", "--kernel", "src:tree"]);
-        let ran = run(command.arg("--cache").arg(dir.path().join("cache"))).exits(2);
-        ran.says(reason);
+        run(command.arg("--cache").arg(dir.path().join("cache"))).exits(2).says(reason);
     };
     let patch = "kernels/patches/x86-ticket-spinlocks.patch";
     // The file is read, and this is not the tree that it is for.
@@ -247,9 +244,7 @@ fn a_command_to_be_counted_needs_no_dashes() {
         let SavedResult::Stat(table) = saved else { panic!("{saved:?}") };
         assert_eq!(table.commands[0].words, ["sh", "-c", "exit 0"]);
     }
-    let ran = run(ktax().args(["stat", "--no-such", "sh"]));
-    assert_eq!(ran.status, 2);
-    ran.says("--no-such");
+    run(ktax().args(["stat", "--no-such", "sh"])).exits(2).says("--no-such");
 }
 
 #[test]

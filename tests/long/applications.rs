@@ -134,8 +134,8 @@ fn each_program_of_the_page_is_counted_at_the_first_try() {
             .args(["compare"])
             .args(same)
             .args(["--base-boot-line", QUICK_BOOT, "--change-boot-line", QUICK_BOOT])
-            .args(words));
-        assert_eq!(ran.status, 0, "{command}: {}{}", ran.stdout, ran.stderr);
+            .args(words))
+        .exits(0);
         let comparison = printed::comparison(&ran.stdout);
         assert_eq!(comparison.rows.len(), 1);
         let row = &comparison.rows[0];

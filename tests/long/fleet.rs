@@ -35,16 +35,15 @@ fn a_fleet_on_slurm_gives_the_bytes_of_one_machine() {
         return;
     }
     let dir = scratch();
-    let ran = plan(dir.path(), "fleet", &["--shards", "40"]);
-    ran.says("in 40 shards");
+    plan(dir.path(), "fleet", &["--shards", "40"]).says("in 40 shards");
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let mut cluster = Command::new(data.join("slurm-cluster.sh"));
     let ktax = ktax().get_program().to_owned();
     cluster.arg(dir.path().join("slurm")).arg(data.join("slurm-fleet.sh")).arg(ktax);
     let ran = run(isolate(&mut cluster).arg(dir.path().join("fleet"))).exits(0);
-    assert!(ran.stdout.contains("killed 5; drained n2; requeued "), "{}", ran.stdout);
+    ran.prints("killed 5; drained n2; requeued ");
     assert!(!ran.stdout.contains("requeued \n"), "{}", ran.stdout);
-    assert!(ran.stdout.contains("all of 40 measurements done"), "{}", ran.stdout);
+    ran.prints("all of 40 measurements done");
     // The reference run is on one machine.
     assert_eq!(plan(dir.path(), "one", &[]).status, 0);
     let campaign = |words: &[&str]| {

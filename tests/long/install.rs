@@ -17,8 +17,7 @@ exec chroot /older /usr/bin/qemu-system-x86_64 "$@"
 "#;
 
 fn succeed(command: &mut Command) -> String {
-    let ran = run(command);
-    assert_eq!(ran.status, 0, "{command:?}\n{}\n{}", ran.stdout, ran.stderr);
+    let ran = run(command).exits(0);
     ran.stderr
 }
 
@@ -51,8 +50,7 @@ fn counted(root: &Path, way: &[&str]) -> Value {
     command.args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--root"]);
     command.arg(root).args(["sh", "/given/in-root.sh"]).args(way).env_clear();
     command.env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
-    let ran = run(&mut command);
-    assert_eq!(ran.status, 0, "{way:?} in {}:\n{}", root.display(), ran.stderr);
+    let ran = run(&mut command).exits(0);
     let json: Value = serde_json::from_str(&ran.stdout).expect(&ran.stdout);
     let rows = json.pointer("/result/comparison/rows").expect("rows").clone();
     assert_eq!(rows.as_array().map(Vec::len), Some(3));

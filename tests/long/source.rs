@@ -172,8 +172,7 @@ fn a_planted_lock_is_found_by_one_cpu_as_instructions_and_by_four_as_waits_for_i
     fs::write(dir.path().join("e.toml"), text).unwrap();
     let compared = |args: &[&str], out: &str| -> Comparison {
         let command = ["compare", "e.toml", "--json", "--out", out];
-        let ran = run(ktax().current_dir(dir.path()).args(command).args(args));
-        assert_eq!(ran.status, 3, "{}\n{}", ran.stderr, ran.stdout);
+        let ran = run(ktax().current_dir(dir.path()).args(command).args(args)).exits(3);
         printed::comparison(&ran.stdout)
     };
 
@@ -544,8 +543,7 @@ fn a_function_is_found_below_each_path_that_reaches_it_and_nothing_else_moves() 
     );
     fs::write(dir.path().join("e.toml"), text).unwrap();
     let command = ["compare", "e.toml", "--json", "--out", "out"];
-    let ran = run(ktax().current_dir(dir.path()).args(command));
-    assert_eq!(ran.status, 3, "{}\n{}", ran.stderr, ran.stdout);
+    let ran = run(ktax().current_dir(dir.path()).args(command)).exits(3);
     let comparison: Comparison = printed::comparison(&ran.stdout);
     let row = row(&comparison, "getppid");
     let effect = &row.effects()[0];

@@ -9,12 +9,14 @@ use ktax::analyse;
 use ktax::engine::{Cancel, Stop};
 use ktax::kvmhost::{GuestEngine, ReadyHost, Recorded};
 use ktax::model::{
-    Arch, Blame, Comparison, ExitRow, ExitRun, ExitTable, Failure, GuestsPlan, Identity,
-    ImageFormat, Key, Layout, Machine, Plan, Row, Side, Verdict,
+    Blame, Comparison, ExitRow, ExitRun, ExitTable, Failure, GuestsPlan, Identity, ImageFormat,
+    Key, Layout, Machine, Plan, Row, Side, Verdict,
 };
 use ktax::plan::{Experiment, ExperimentMethod, GuestKernels};
 use ktax::run::{Driver, Ended};
 use ktax::rundir::{AnyRunDir, RunDir};
+
+use crate::common::made;
 
 fn verdicts(comparison: &Comparison) -> Vec<Verdict> {
     comparison.rows.iter().map(|row| row.verdict).collect()
@@ -212,30 +214,14 @@ impl ReadyHost for Ready<'_> {
 }
 
 fn identity() -> Identity {
-    Identity {
-        source: "k".into(),
-        sha256: "ab".repeat(32),
-        release: None,
-        package_date: None,
-        build_id: None,
-        config_sha256: None,
-        arch: Arch::X86_64,
-        format: ImageFormat::Vmlinux,
-    }
+    Identity { format: ImageFormat::Vmlinux, ..made::identity("k", "ab") }
 }
 
 pub fn plan(text: &str) -> Plan<GuestsPlan> {
     let experiment = Experiment::parse(text, "x.toml").unwrap();
     let ExperimentMethod::Guests(guests) = &experiment.method else { panic!("{experiment:?}") };
-    let key = Key {
-        engine: "exact".into(),
-        qemu: "7.2".into(),
-        machine_type: "kvm".into(),
-        machine: Machine { cpu: "host".into(), memory_mib: 0, ..Machine::default() },
-        guest: "9".repeat(64),
-        programs: String::new(),
-        modules: Vec::new(),
-    };
+    let machine = Machine { cpu: "host".into(), memory_mib: 0, ..Machine::default() };
+    let key = Key { machine_type: "kvm".into(), machine, ..made::key("7.2") };
     let (host, base) = (identity(), Some(identity()));
     let change = guests.change.as_ref().map(|_| identity());
     experiment.with(guests.clone()).plan(GuestKernels { host, base, change }, key)

@@ -12,7 +12,7 @@ use ktax::model::{
 use ktax::program::{PackedPrograms, ProgramsAlone, pack_alone};
 
 use super::scene::Scene;
-use crate::common::{open_counts, scratch};
+use crate::common::{assert_has, open_counts, scratch};
 
 const MIB: u64 = 1 << 20;
 
@@ -347,8 +347,7 @@ fn operations_are_read_from_either_output_behind_a_text_or_by_an_expression() {
     }
     let row = row_of(asked("nothing"), did("stdout"));
     assert_eq!(row.verdict, Verdict::Failed);
-    let failure = row.failures[0].failure.to_string();
-    assert!(failure.contains("it printed no number behind nothing"), "{failure}");
+    assert_has(row.failures[0].failure.to_string(), "it printed no number behind nothing");
 }
 
 #[test]

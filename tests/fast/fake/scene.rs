@@ -7,15 +7,15 @@ use std::sync::{Condvar, Mutex};
 
 use ktax::engine::{Cancel, Engine, Frozen, RawAnswer, Request, Stop};
 use ktax::model::{
-    Arch, AskedCounts, AskedGuest, CountsPlan, CpuPlace, Doing, FORMAT, Failure, Identity,
-    ImageFormat, Key, Layout, Machine, Plan, Region, Side, Sides, Step, Subject, Workload,
+    AskedCounts, AskedGuest, CountsPlan, CpuPlace, Doing, FORMAT, Failure, Identity, ImageFormat,
+    Layout, Machine, Plan, Side, Sides, Step, Subject, Workload,
 };
 use ktax::program::ProgramsAlone;
 use ktax::run::{CountsBoots, Driver, Ended, Event};
 use ktax::rundir::RunDir;
 use ktax::wire::Hello;
 
-use crate::common::{NEVER, open_counts};
+use crate::common::{NEVER, made, open_counts};
 
 /// Operations of every Region.
 pub const OPS: u64 = 400;
@@ -367,15 +367,7 @@ pub fn plan(rows: &[&str]) -> Plan<CountsPlan> {
         Subject::new(&format!("/boot/{}", side.name()), &format!("side={}", side.name()))
     };
     let method = CountsPlan {
-        key: Key {
-            engine: "exact".into(),
-            qemu: "7.2".into(),
-            machine_type: "pc-q35-7.2".into(),
-            machine: Machine::default(),
-            guest: "9".repeat(64),
-            programs: String::new(),
-            modules: Vec::new(),
-        },
+        key: made::key("7.2"),
         asked: AskedCounts {
             machine: Machine::default(),
             subjects: Sides { base: subject(Side::Base), change: subject(Side::Change) },
@@ -393,30 +385,19 @@ pub fn plan(rows: &[&str]) -> Plan<CountsPlan> {
 }
 
 fn identity(side: Side) -> Identity {
-    Identity {
-        source: format!("/boot/{}", side.name()),
-        sha256: if side == Side::Base { "ab" } else { "cd" }.repeat(32),
-        release: Some(hello(side).release),
-        package_date: None,
-        build_id: hello(side).build_id,
-        config_sha256: None,
-        arch: Arch::X86_64,
-        format: ImageFormat::Vmlinux,
-    }
+    let digits = if side == Side::Base { "ab" } else { "cd" };
+    let Hello { release, build_id, .. } = hello(side);
+    let made = made::identity(&format!("/boot/{}", side.name()), digits);
+    Identity { release: Some(release), build_id, format: ImageFormat::Vmlinux, ..made }
 }
 
 /// `calls` must be the number of operations and nothing may fail.
 fn workload(row: &str) -> Workload {
     Workload {
-        row: row.into(),
         title: format!("{row}, faked"),
-        operation: "one call".into(),
         program: row.into(),
-        ops: OPS,
-        region: Region::Marked,
-        memory_bytes: 0,
         params: [("pages".to_owned(), 16)].into(),
         signature: [("calls".to_owned(), OPS), ("failed".to_owned(), 0)].into(),
-        numbers: Default::default(),
+        ..made::workload(row, OPS)
     }
 }

@@ -9,7 +9,7 @@ use ktax::report::{CSV, MARKDOWN, TEXT, TextOptions, render};
 use super::timed::{
     Scene, block, compared, drive, noise_of, plan, planted, scene, times_evidence, verdicts,
 };
-use crate::common::{open_times, scratch};
+use crate::common::{assert_has, open_times, scratch};
 
 #[test]
 fn what_was_planted_is_found_and_nothing_else() {
@@ -331,8 +331,7 @@ fn the_console_of_a_guest_that_ends_in_the_middle_is_beside_its_pair() {
     };
     let ended = Scene { failure: failing, console: b"Oops\x1b[0m\n".to_vec(), ..scene(calm) };
     let comparison = compared(&root, &guests_plan, &ended);
-    let text = render(&comparison, MARKDOWN, TextOptions::default()).unwrap();
-    assert!(text.contains("console in pairs/"), "{text}");
+    assert_has(render(&comparison, MARKDOWN, TextOptions::default()).unwrap(), "console in pairs/");
     // The number of boots stands where the CSV of counts has it.
     let table = render(&comparison, CSV, TextOptions::default()).unwrap();
     let mut reader = csv::Reader::from_reader(table.as_bytes());

@@ -9,7 +9,7 @@ use ktax::report::{Document, FORMATS, Format, JSON, Report, TEXT, TextOptions};
 use ktax::rundir::RunDir;
 
 use super::{cases, every, results, searches, show};
-use crate::common::{Ran, ktax, run, scratch};
+use crate::common::{Ran, assert_has, ktax, run, scratch};
 use crate::fake::{guests, scene};
 
 fn report(paths: &[&Path], options: &[&str]) -> Ran {
@@ -89,8 +89,7 @@ fn what_is_no_result_is_refused_with_the_reason() {
         (more.as_str(), "it is damaged (unknown field `more`"),
         (other.as_str(), "it is damaged (unknown variant `magic`"),
     ] {
-        let error = read_results(text).unwrap_err().to_string();
-        assert!(error.contains(reason), "{error}");
+        assert_has(read_results(text).unwrap_err().to_string(), reason);
     }
 }
 
@@ -127,8 +126,7 @@ fn what_has_no_result_is_refused_with_a_type() {
     let file = dir.path().join("other.json");
     fs::write(&file, "[]").unwrap();
     let error = flow::saved(&[file]).unwrap_err();
-    let error = error.to_string();
-    assert!(error.contains(": it is damaged, or ktax did not write it ("), "{error}");
+    assert_has(error.to_string(), ": it is damaged, or ktax did not write it (");
 }
 
 /// Results without a kind, as older versions wrote them: a diff had no version of its own.
@@ -156,9 +154,7 @@ fn an_exit_table_that_no_recorder_writes_is_refused_by_every_command() {
     ] {
         fs::write(&path, show(&Saved::from(result), JSON)).unwrap();
         for command in commands {
-            let ran = run(ktax().args(*command).arg(&path));
-            assert_eq!(ran.status, 2, "{command:?}: {}", ran.stdout);
-            ran.says("has two rows for the reason");
+            run(ktax().args(*command).arg(&path)).exits(2).says("has two rows for the reason");
         }
     }
 }
@@ -179,8 +175,7 @@ fn what_is_in_the_directory_of_a_search_or_a_ledger_is_read_alike() {
         let now = format!("\"format\": {FORMAT}");
         let old = show(&result, JSON).replacen(&now, &format!("\"format\": {found}"), 1);
         fs::write(&path, old).unwrap();
-        let ran = report(&[&root], &[]).exits(2);
-        ran.says(&refused);
+        report(&[&root], &[]).exits(2).says(&refused);
     }
     let root = dir.path().join("bisection");
     for (text, why) in [

@@ -1,20 +1,20 @@
 //! The Comparisons that the golden files show.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::OnceLock;
 
 use ktax::analyse::counts;
 use ktax::model::{
-    Arch, AskedCounts, AskedGuest, Boot, Comparison, ComparisonMethod, CountsComparison,
-    CountsEvidence, CountsPlan, Effect, Evidence, FORMAT, Failure, Identity, ImageFormat, Key,
-    Layout, Machine, Model, Outcome, Plan, Region, Row, RowFailure, Run, Sample, Side, Sides,
-    Signature, Step, Subject, Verdict, Warning, Workload,
+    AskedCounts, AskedGuest, Boot, Comparison, ComparisonMethod, CountsComparison, CountsEvidence,
+    CountsPlan, Effect, Evidence, FORMAT, Failure, Identity, Key, Layout, Machine, Model, Outcome,
+    Plan, Row, RowFailure, Run, Sample, Side, Sides, Signature, Step, Subject, Verdict, Warning,
+    Workload,
 };
 use ktax::plan::ModelKey;
 use ktax::rundir::{RunDir, profile};
 
 use super::estimates;
+use crate::common::made;
 
 type Measured = Result<(Vec<Line>, Signature), Failure>;
 
@@ -384,43 +384,19 @@ pub fn plan(title: &str, layouts: usize, rows: &[Made]) -> Plan<CountsPlan> {
 }
 
 pub fn key() -> Key {
-    Key {
-        engine: "exact".into(),
-        qemu: "7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)".into(),
-        machine_type: "pc-q35-7.2".into(),
-        machine: Machine::default(),
-        guest: "9".repeat(64),
-        programs: String::new(),
-        modules: Vec::new(),
-    }
+    made::key("7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)")
 }
 
 pub fn kernel() -> Identity {
     Identity {
-        source: "debian:linux-image-6.1.0-56-cloud-amd64=6.1.187-1".into(),
-        sha256: "ab".repeat(32),
         release: Some("6.1.0-56-cloud-amd64".into()),
         package_date: Some("2026-01-31".into()),
-        build_id: None,
-        config_sha256: None,
-        arch: Arch::X86_64,
-        format: ImageFormat::BzImage,
+        ..made::identity("debian:linux-image-6.1.0-56-cloud-amd64=6.1.187-1", "ab")
     }
 }
 
 fn workload(row: &str, operation: &str) -> Workload {
-    Workload {
-        row: row.into(),
-        title: format!("{row}, modelled"),
-        operation: operation.into(),
-        program: row.split(':').next().unwrap_or(row).into(),
-        ops: OPS,
-        region: Region::Marked,
-        memory_bytes: 0,
-        params: BTreeMap::new(),
-        signature: BTreeMap::new(),
-        numbers: BTreeMap::new(),
-    }
+    Workload { operation: operation.into(), ..made::workload(row, OPS) }
 }
 
 // Rows of several CPUs: the change has a lock for which four CPUs wait.

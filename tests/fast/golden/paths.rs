@@ -15,7 +15,7 @@ use super::cases::{OPS, plan, run_dir_of};
 use super::{check, page_of};
 use crate::common::files::has;
 use crate::common::require::{Need, require};
-use crate::common::{ktax, run, scratch};
+use crate::common::{assert_has, ktax, run, scratch};
 
 const ROW: &str = "read-1";
 
@@ -166,8 +166,7 @@ fn a_profile_for_pprof_is_read_by_pprof() {
     fs::write(dir.path().join("both"), both).unwrap();
     let mut opened = Command::new("go");
     opened.args(["tool", "pprof", "-top", "both"]).current_dir(dir.path());
-    let opened = run_of(&mut opened);
-    assert!(opened.contains("Type: change-instructions\n"), "{opened}");
+    assert_has(run_of(&mut opened), "Type: change-instructions\n");
     let mut pprof = Command::new("go");
     pprof.args(["tool", "pprof", "-top", "-nodefraction=0", "-sample_index=instructions"]);
     pprof.args(["-diff_base", "base", "change"]).current_dir(dir.path());
@@ -261,8 +260,7 @@ fn what_has_no_paths_says_where_they_are() {
     assert!(of_file.contains("give the directory of a run of the exact engine"), "{of_file}");
     let other = refused(&saved, &["--explain", "read-2", "--paths", "folded"]);
     assert!(other.contains("did you mean \"read-1\"?"), "{other}");
-    let alone = refused(&saved, &["--paths", "folded"]);
-    assert!(alone.contains("--explain"), "{alone}");
+    assert_has(refused(&saved, &["--paths", "folded"]), "--explain");
     let side = refused(&saved, &["--explain", ROW, "--paths", "svg", "--side", "base"]);
     assert!(side.contains("svg shows both sides; remove --side"), "{side}");
     let unknown = refused(&saved, &["--explain", ROW, "--paths", "perf"]);

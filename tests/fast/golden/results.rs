@@ -7,13 +7,14 @@ use ktax::model::{
     ExitRow, ExitRun, ExitTable, Failure, GUEST_TIME, GuestRow, GuestSide, GuestSubject, GuestWork,
     GuestsComparison, GuestsEvidence, GuestsPlan, History, HistoryAsked, HistoryLine, HistoryPoint,
     HostKind, Key, Layout, METRICS, Machine, NativeRow, NativeSample, NativeTable, OpenExit,
-    RecorderCost, Region, Row, RowFailure, Side, Sides, Signature, StatCommand, StatTable,
-    StepFunction, Subject, TIME, Verdict, Warning, Workload,
+    RecorderCost, Row, RowFailure, Side, Sides, Signature, StatCommand, StatTable, StepFunction,
+    Subject, TIME, Verdict, Warning, Workload,
 };
 use ktax::report::{Listed, Report, StatPage, TEXT, TextOptions, render, site_index};
 
 use super::cases::{kernel, key};
 use super::{check, rendered};
+use crate::common::made;
 
 // Exit tables: of a recording with quantiles, parts and an account, and of the same later.
 
@@ -261,16 +262,11 @@ fn raw_guests_alone_boot_no_kernel_and_ignore_the_machine() {
 fn native_row(name: &str, ns: &[u64]) -> NativeRow {
     let pages = name.split("pages=").nth(1).and_then(|pages| pages.parse().ok());
     let workload = Workload {
-        row: name.to_owned(),
         title: "fork, modelled".to_owned(),
         operation: "one fork with its exit and wait".to_owned(),
-        program: "fork-pages".to_owned(),
-        ops: 100,
-        region: Region::Marked,
-        memory_bytes: 0,
         params: pages.map(|pages: u64| ("pages".to_owned(), pages)).into_iter().collect(),
-        signature: Signature::new(),
-        numbers: Default::default(),
+        program: "fork-pages".to_owned(),
+        ..made::workload(name, 100)
     };
     let sample = |ns: &u64| NativeSample {
         signature: Signature::new(),

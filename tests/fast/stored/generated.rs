@@ -1,14 +1,14 @@
 //! A store of measurements that nobody measured, as large as is wanted.
 
-use std::collections::BTreeMap;
-
 use ktax::disk::sha256;
 use ktax::model::{
-    Arch, AskedGuest, Boot, FORMAT, Identity, ImageFormat, Key, Layout, Machine, Measurand,
-    MeasuredLayout, Measurement, Region, Sample, Signature, Subject, Workload,
+    AskedGuest, Boot, FORMAT, Identity, Layout, Machine, Measurand, MeasuredLayout, Measurement,
+    Sample, Signature, Subject, Workload,
 };
 use ktax::rundir::profile;
 use ktax::store::Store;
+
+use super::made;
 
 /// Operations of every region.
 const OPS: u64 = 1_000;
@@ -40,20 +40,11 @@ impl<'a> Made<'a> {
 pub fn measurement(made: &Made<'_>) -> Measurement {
     let kernel = kernel(made.release);
     let layout = |index: u32| Layout { seed: index, padding: index, phase: u64::from(index) };
-    let key = Key {
-        engine: "exact".into(),
-        qemu: made.qemu.into(),
-        machine_type: "pc-q35-7.2".into(),
-        machine: Machine::default(),
-        guest: "9".repeat(64),
-        programs: String::new(),
-        modules: Vec::new(),
-    };
     let of = Measurand {
         kernel_sha256: kernel.sha256.clone(),
         boot_line: made.boot_line.into(),
         machine: Machine::default(),
-        key,
+        key: made::key(made.qemu),
         workload: workload(made.row),
         layouts: (0..5).map(layout).collect(),
     };
@@ -100,31 +91,15 @@ fn under(made: &Made<'_>, layout: u64) -> MeasuredLayout {
 }
 
 pub fn kernel(release: &str) -> Identity {
-    Identity {
-        source: format!("debian:linux-image-{release}={}", release.split('-').next().unwrap()),
-        sha256: sha256(release),
-        release: Some(release.to_owned()),
-        package_date: None,
-        build_id: None,
-        config_sha256: None,
-        arch: Arch::X86_64,
-        format: ImageFormat::BzImage,
-    }
+    let version = release.split('-').next().unwrap();
+    let source = format!("debian:linux-image-{release}={version}");
+    let (sha256, release) = (sha256(release), Some(release.to_owned()));
+    Identity { sha256, release, ..made::identity(&source, "") }
 }
 
 fn workload(row: &str) -> Workload {
-    Workload {
-        row: row.into(),
-        title: format!("{row}, modelled"),
-        operation: "one call".into(),
-        program: row.split(':').next().unwrap_or(row).into(),
-        ops: OPS,
-        region: Region::Marked,
-        memory_bytes: 0,
-        params: BTreeMap::new(),
-        signature: Signature::from([("calls".to_owned(), OPS)]),
-        numbers: Default::default(),
-    }
+    let signature = Signature::from([("calls".to_owned(), OPS)]);
+    Workload { signature, ..made::workload(row, OPS) }
 }
 
 /// Puts these into a store.

@@ -19,7 +19,7 @@ use super::Asked;
 use super::generated::{self, Made};
 use crate::common::hostile::hostile;
 use crate::common::mounts::{in_namespace, may_mount};
-use crate::common::{Ran, run};
+use crate::common::{Ran, assert_has, run};
 use crate::golden::cases;
 
 /// At once, and in all.
@@ -137,10 +137,8 @@ fn what_the_store_loses_the_index_forgets_and_what_is_damaged_is_said() {
     fs::remove_file(&damaged).unwrap();
     fs::write(&damaged, "x").unwrap();
     fs::remove_file(file_of_index(&asked)).unwrap();
-    let ran = asked.ktax(&["log"]);
-    assert_eq!(ran.status, 0);
-    ran.says("1 file of the store cannot be read: ");
-    ran.says("`ktax store fsck` moves it aside");
+    let ran = asked.ktax(&["log"]).exits(0);
+    ran.says("1 file of the store cannot be read: ").says("`ktax store fsck` moves it aside");
     asked.ktax(&["store", "fsck"]);
     assert_eq!(asked.ktax(&["log"]).stderr, "");
 }
@@ -152,8 +150,7 @@ fn a_log_tells_the_results_of_one_day_apart_by_their_time() {
     let kept_at = UNIX_EPOCH + Duration::from_secs(1_769_867_100);
     fs::File::options().append(true).open(result).unwrap().set_modified(kept_at).unwrap();
     let print = |words: &[&str]| run(asked.command(words).env("TZ", "<+01>-1")).stdout;
-    let listed = print(&["log"]);
-    assert!(listed.contains("2026-01-31 14:45"), "{listed}");
+    assert_has(print(&["log"]), "2026-01-31 14:45");
     let json: Vec<serde_json::Value> = serde_json::from_str(&print(&["log", "--json"])).unwrap();
     assert_eq!(
         (&json[0]["kept_on"], &json[0]["kept_time"]),
@@ -326,8 +323,7 @@ fn without_file_locks_the_answers_are_the_same_and_the_index_is_in_memory() {
         let ran = under(&filter, &asked, words);
         assert!(lasting(&ran.stdout) == *expected, "{words:?}: {}", ran.stderr);
     }
-    let ran = under(&filter, &asked, &["store", "index"]).exits(2);
-    ran.says("there is no file; give --cache");
+    under(&filter, &asked, &["store", "index"]).exits(2).says("there is no file; give --cache");
     // The store itself locks nothing: it can be written.
     let run = asked.path().join("run");
     let other = asked.path().join("other");
@@ -476,8 +472,7 @@ fn texts_of_others_are_inert_everywhere() {
         &["history", "--json"],
         &["tag"],
     ] {
-        let ran = harmless(&asked, words);
-        assert_eq!(ran.status, 0, "{words:?}: {}", ran.stderr);
+        harmless(&asked, words).exits(0);
     }
     // An argument has no NUL.
     let texts = hostile_texts().into_iter().filter(|text| !text.contains('\0'));
@@ -678,8 +673,7 @@ fn what_is_not_named_is_not_guessed() {
         &["", "x"],
         &["2a", "--subject", "6.1.1"],
     ] {
-        let ran = asked.ktax(&[&["store", "prune"], words].concat());
-        assert_eq!(ran.status, 2, "{words:?}: {}{}", ran.stdout, ran.stderr);
+        asked.ktax(&[&["store", "prune"], words].concat()).exits(2);
         assert_eq!(files(&asked), before, "{words:?}");
     }
 }

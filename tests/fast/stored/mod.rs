@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use self::generated::{Made, fill, measurement};
 use crate::common::files::files_below;
-use crate::common::{Ran, ktax, run, scratch};
+use crate::common::{Ran, assert_has, ktax, made, run, scratch};
 use crate::golden::cases;
 
 /// A store and a cache of its own.
@@ -126,8 +126,7 @@ fn a_site_is_written_by_one_and_keeps_nothing_half() {
         fs::write(site.join(half), "half").unwrap();
     }
     let held = ktax::disk::Lock::take(fs::File::open(&site).unwrap()).unwrap();
-    let message = asked.refused(&["site", site.to_str().unwrap()]);
-    assert!(message.contains("another ktax writes "), "{message}");
+    assert_has(asked.refused(&["site", site.to_str().unwrap()]), "another ktax writes ");
     drop(held);
     asked.stdout(&["site", site.to_str().unwrap()]);
     assert!(files_below(&site) == files);
@@ -226,8 +225,7 @@ fn a_name_of_none_or_of_several_is_refused_with_what_there_is() {
             "debian:6.1.0-57 --base-boot-line 'audit=0 quiet' --change-boot",
         ),
     ] {
-        let message = asked.refused(&["tag", "it", name]);
-        assert!(message.contains(command), "{message}");
+        assert_has(asked.refused(&["tag", "it", name]), command);
     }
     let message = asked.refused(&["diff", "6.1.0", NEW]);
     assert!(message.contains("give one of these") || message.contains(OLD), "{message}");
@@ -247,8 +245,7 @@ fn a_name_of_none_or_of_several_is_refused_with_what_there_is() {
     fs::write(asked.path().join(OLD), "a file").unwrap();
     let mut here = asked.command(&["tag", "here", OLD]);
     assert_eq!(run(here.current_dir(asked.path())).stderr, format!("ktax: here is {OLD}\n"));
-    let message = asked.refused(&["diff", OLD, OLD]);
-    assert!(message.contains("are the same subject"), "{message}");
+    assert_has(asked.refused(&["diff", OLD, OLD]), "are the same subject");
 }
 
 /// The first parts of a release are enough where they are one kernel's.
@@ -257,8 +254,7 @@ fn a_release_need_not_be_typed_whole() {
     let asked = filled();
     let of_whole = asked.stdout(&["diff", OLD, NEW, "--json"]);
     assert_eq!(asked.stdout(&["diff", "6.1.0-55", "6.1.0-56", "--json"]), of_whole);
-    let text = asked.stdout(&["diff", "6.1.0-56", "6.1.0-56@quiet"]);
-    assert!(text.contains("quiet"), "{text}");
+    assert_has(asked.stdout(&["diff", "6.1.0-56", "6.1.0-56@quiet"]), "quiet");
     // Several matches are all named; a part of a number is no match.
     let other = Made::new("getppid", "6.1.0-55-rt-amd64", 100);
     fill(&asked.store, [other]);

@@ -4,13 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use ktax::model::{
-    Arch, CountsPlan, Identity, ImageFormat, Key, Machine, Plan, Sides, Subject, TimedPair, Verdict,
-};
+use ktax::model::{CountsPlan, Plan, Sides, Subject, TimedPair, Verdict};
 use ktax::plan::{CountsExperiment, Experiment};
 use ktax::rundir::RunDir;
 
-use crate::common::{self, Need, cache, isolate, ktax, printed, require, run, scratch};
+use crate::common::{self, Need, cache, isolate, ktax, made, printed, require, run, scratch};
 
 const QUICK: [&str; 8] = ["--engine", "host", "--seed", "1", "--loops", "1", "--pairs", "10"];
 
@@ -73,10 +71,9 @@ fn what_fails_is_said_and_leaves_nothing() {
     let failed =
         compare("a", &[], &["sh", "-c", "echo why >&2; tail -f -c 1000 /dev/null & exit 3"]);
     assert_eq!(failed.status, 69, "{}", failed.stderr);
-    assert!(failed.stdout.contains("its exit status is 3, expected 0: why"), "{}", failed.stdout);
+    failed.prints("its exit status is 3, expected 0: why");
     assert_eq!(running("tail\0-f\0-c\x001000\0/dev/null\0"), 0);
-    let full = compare("b", &[], &["yes"]);
-    assert!(full.stdout.contains("it printed more than 31 MiB"), "{}", full.stdout);
+    compare("b", &[], &["yes"]).prints("it printed more than 31 MiB");
     for (options, command, message) in [
         (&["--file", "x"][..], "true", "only a program in a guest has --file (files)"),
         (&["--setup", "true"], "true", "has --setup (setup)"),
@@ -84,8 +81,7 @@ fn what_fails_is_said_and_leaves_nothing() {
         (&["--ops-from", "n"], "true", "only counts have --ops-from (ops_from)"),
         (&[], "no-such-program", "no directory of PATH has a program"),
     ] {
-        let refused = compare("c", options, &[command]).exits(2);
-        refused.says(message);
+        compare("c", options, &[command]).exits(2).says(message);
         assert!(!dir.path().join("c").exists());
     }
     let nothing = run(ktax().args(["compare", "--same"]).args(QUICK).arg("--"));
@@ -129,8 +125,7 @@ fn another_program_is_not_measured_into_the_same_pairs() {
     let plan = ["plan", "--same", "--out", "p"];
     run(ktax().current_dir(dir).args(plan).args(QUICK).args(["--", "./mine"])).exits(0);
     write("#!/bin/sh\necho 2\n");
-    let stale = run(ktax().arg("run").arg(dir.join("p"))).exits(2);
-    stale.says("are not those of the plan any more");
+    run(ktax().arg("run").arg(dir.join("p"))).exits(2).says("are not those of the plan any more");
     write("#!/bin/sh\necho 1\n");
     // From any directory: the plan says where it starts.
     let ran = run(ktax().arg("run").arg(dir.join("p")));
@@ -188,9 +183,7 @@ fn a_side_is_measured_in_a_boot_of_its_own() {
     let kernels = ["--base-set", "kernel=old", "--change-set", "kernel=new"];
     let rows = ["--engine", "host", "--seed", "1", "--loops", "1", "-w", "control-planted:ops=50"];
     let compare = [&["compare"], &rows[..], &kernels[..], &["--out", out]].concat();
-    let refused = booted(&first, &compare);
-    assert_eq!(refused.status, 2);
-    refused.says("`plan` for `compare` and with --out DIR");
+    booted(&first, &compare).exits(2).says("`plan` for `compare` and with --out DIR");
     let planned =
         booted(&first, &[&["plan"], &rows[..], &kernels[..], &["--out", out]].concat()).exits(0);
     planned.says("--side base");
@@ -268,9 +261,7 @@ fn mistakes_are_refused_with_the_next_step() {
         ),
         (&["--engine", "kvm", "--bare-metal", "--base", "x", "-w", "pipe"], "--change"),
     ] {
-        let ran = run(ktax().arg("plan").args(arguments));
-        assert_eq!(ran.status, 2, "{arguments:?}: {}", ran.stderr);
-        assert!(ran.stderr.contains(message), "{arguments:?}: {}", ran.stderr);
+        run(ktax().arg("plan").args(arguments)).exits(2).says(message);
     }
 }
 
@@ -285,36 +276,17 @@ fn guests_that_are_the_same_are_refused_unless_that_is_asked_for() {
         (format!("same = true\n{same}"), "/no/such"),
     ] {
         fs::write(&file, text).unwrap();
-        let ran = run(ktax().arg("plan").arg(&file)).exits(2);
-        ran.says(message);
+        run(ktax().arg("plan").arg(&file)).exits(2).says(message);
     }
 }
 
 /// A plan of the exact engine.
 fn counted() -> Plan<CountsPlan> {
-    let identity = Identity {
-        source: "x".into(),
-        sha256: "0".repeat(64),
-        release: Some("6.1".into()),
-        package_date: None,
-        build_id: None,
-        config_sha256: None,
-        arch: Arch::X86_64,
-        format: ImageFormat::BzImage,
-    };
-    let key = Key {
-        engine: "exact".into(),
-        qemu: "x".into(),
-        machine_type: "x".into(),
-        machine: Machine::default(),
-        guest: "0".repeat(64),
-        programs: String::new(),
-        modules: Vec::new(),
-    };
+    let identity = made::identity("x", "00");
     let kernels = Sides { base: identity.clone(), change: identity };
     let method = CountsExperiment::between(Subject::new("x", ""), Subject::new("x", ""));
     let experiment = Experiment { title: "x".into(), seed: 1, threshold_percent: 0.1, method };
-    experiment.plan(kernels, key, None).unwrap()
+    experiment.plan(kernels, made::key("x"), None).unwrap()
 }
 
 #[test]
@@ -337,7 +309,6 @@ fn what_is_of_times_is_refused_where_instructions_are_counted() {
         (&["--allow-differences"], "remove it"),
     ] {
         let ran = run(ktax().arg("run").arg(&out).args(flags)).exits(2);
-        ran.says("only applies to timed runs");
-        ran.says(next);
+        ran.says("only applies to timed runs").says(next);
     }
 }
