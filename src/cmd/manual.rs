@@ -150,8 +150,6 @@ struct Manual {
     related: &'static str,
     /// Page of docs/ about it; empty for that of the command above.
     page: &'static str,
-    /// Lines of examples; empty if its own help has some.
-    examples: &'static str,
 }
 
 /// Statuses of commands that print or keep results.
@@ -196,158 +194,117 @@ const fn manual(
     statuses: &'static [(Exit, &'static str)],
     related: &'static str,
     page: &'static str,
-    examples: &'static str,
 ) -> Manual {
-    Manual { words, statuses, related, page, examples }
+    Manual { words, statuses, related, page }
 }
 
 /// Additions of every command that help lists.
 const MANUALS: &[Manual] = &[
-    manual("", NONE, "compare doctor", "how-it-works.md", ""),
-    manual(
-        "compare",
-        COMPARES,
-        "plan run report bisect ledger diff",
-        "compare.md",
-        "ktax compare lsm\n\
-         ktax compare --kernel debian:cloud-amd64 --change-boot-line mitigations=off\n\
-         ktax compare --base ./bzImage.before --change ./bzImage.after -w fork-exit",
-    ),
-    manual("plan", MEASURES, "run compare", "rundir.md", "ktax plan lsm --out lsm"),
-    manual(
-        "run",
-        COMPARES,
-        "plan analyse report",
-        "rundir.md",
-        "ktax run lsm\n\
-         ktax run --time-limit 900 lsm",
-    ),
-    manual("analyse", COMPARES, "run report", "rundir.md", "ktax analyse lsm"),
-    manual(
-        "report",
-        PRINTS,
-        "compare show",
-        "compare.md",
-        "ktax report lsm --format markdown\n\
-         ktax report lsm --explain open-close\n\
-         ktax report lsm --html lsm.html",
-    ),
-    manual(
-        "ledger",
-        COMPARES,
-        "compare bisect",
-        "ledger.md",
-        "ktax ledger hardening-boot --out boot",
-    ),
-    manual("bisect", COMPARES, "compare", "bisect.md", ""),
-    manual(
+    manual("", NONE, "compare doctor", "how-it-works.md"),
+    manual("compare", COMPARES, "plan run report bisect ledger diff", "compare.md"),
+    manual("plan", MEASURES, "run compare", "rundir.md"),
+    manual("run", COMPARES, "plan analyse report", "rundir.md"),
+    manual("analyse", COMPARES, "run report", "rundir.md"),
+    manual("report", PRINTS, "compare show", "compare.md"),
+    manual("ledger", COMPARES, "compare bisect", "ledger.md"),
+    manual("bisect", COMPARES, "compare", "bisect.md"),
+    manual("bisect start", COMPARES, "", ""),
+    manual("bisect run", COMPARES, "", ""),
+    manual("campaign", MEASURES, "history site", "campaign.md"),
+    manual("campaign plan", MEASURES, "", ""),
+    manual("campaign run", MEASURES, "", ""),
+    manual("campaign status", PRINTS, "", ""),
+    manual("campaign collect", MEASURES, "", ""),
+    manual("campaign sbatch", PRINTS, "", ""),
+    manual("exits", MEASURES, "compare", "exits.md"),
+    manual("exits record", MEASURES, "", ""),
+    manual("exits watch", MEASURES, "", ""),
+    manual("exits report", PRINTS, "", ""),
+    manual("exits diff", PRINTS, "", ""),
+    manual("workloads", PRINTS, "compare", "workloads.md"),
+    manual("workloads show", PRINTS, "", ""),
+    manual("workloads run", MEASURES, "stat", "native.md"),
+    manual("experiments", PRINTS, "compare ledger", "compare.md"),
+    manual("stat", MEASURES, "workloads-run", "native.md"),
+    manual("calibrate", MEASURES, "validate compare", "estimates.md"),
+    manual("validate", MEASURES, "calibrate compare", "estimates.md"),
+    manual("log", PRINTS, "show diff store-prune", "history.md"),
+    manual("show", PRINTS, "log report", "history.md"),
+    manual("diff", COMPARES, "log tag compare", "history.md"),
+    manual("history", PRINTS, "diff site", "history.md"),
+    manual("tag", PRINTS, "log diff", "history.md"),
+    manual("site", PRINTS, "history log", "history.md"),
+    manual("import", CHECKS, "store log", "store.md"),
+    manual("store", PRINTS, "log import cache", "store.md"),
+    manual("store du", PRINTS, "", ""),
+    manual("store fsck", CHECKS, "", ""),
+    manual("store gc", PRINTS, "", ""),
+    manual("store prune", PRINTS, "tag log", ""),
+    manual("store index", PRINTS, "", "history.md"),
+    manual("store export", CHECKS, "", ""),
+    manual("store import", CHECKS, "", ""),
+    manual("cache", PRINTS, "store doctor", "cache.md"),
+    manual("cache du", PRINTS, "", ""),
+    manual("cache clean", PRINTS, "", ""),
+    manual("doctor", PRINTS, "cache compare", "install.md"),
+    manual("completions", PRINTS, "man", "install.md"),
+    manual("man", PRINTS, "completions", "install.md"),
+];
+
+/// Lines of examples of commands whose own help has none.
+const EXAMPLES: &[(&str, &str)] = &[
+    ("compare", "ktax compare lsm"),
+    ("compare", "ktax compare --kernel debian:cloud-amd64 --change-boot-line mitigations=off"),
+    ("compare", "ktax compare --base ./bzImage.before --change ./bzImage.after -w fork-exit"),
+    ("plan", "ktax plan lsm --out lsm"),
+    ("run", "ktax run lsm"),
+    ("run", "ktax run --time-limit 900 lsm"),
+    ("analyse", "ktax analyse lsm"),
+    ("report", "ktax report lsm --format markdown"),
+    ("report", "ktax report lsm --explain open-close"),
+    ("report", "ktax report lsm --html lsm.html"),
+    ("ledger", "ktax ledger hardening-boot --out boot"),
+    (
         "bisect start",
-        COMPARES,
-        "",
-        "",
         "ktax bisect start --tree linux --base git:v6.12.1 --change git:v6.12.9 -w fork-exit",
     ),
-    manual("bisect run", COMPARES, "", "", "ktax bisect run ktax-1"),
-    manual("campaign", MEASURES, "history site", "campaign.md", ""),
-    manual("campaign plan", MEASURES, "", "", "ktax campaign plan kernels.toml --out C"),
-    manual("campaign run", MEASURES, "", "", "ktax campaign run C --shard 3"),
-    manual("campaign status", PRINTS, "", "", "ktax campaign status C"),
-    manual("campaign collect", MEASURES, "", "", "ktax campaign collect C"),
-    manual("campaign sbatch", PRINTS, "", "", ""),
-    manual(
-        "exits",
-        MEASURES,
-        "compare",
-        "exits.md",
-        "ktax exits record --pid 4711 --seconds 10\n\
-         ktax exits report trace.txt",
-    ),
-    manual(
-        "exits record",
-        MEASURES,
-        "",
-        "",
-        "ktax exits record --pid 4711 --seconds 10 --json > before.json",
-    ),
-    manual("exits watch", MEASURES, "", "", "ktax exits watch --vm debian"),
-    manual(
-        "exits report",
-        PRINTS,
-        "",
-        "",
-        "ktax exits report trace.txt\n\
-         ktax exits report later --since earlier",
-    ),
-    manual("exits diff", PRINTS, "", "", "ktax exits diff before.json after.json"),
-    manual("workloads", PRINTS, "compare", "workloads.md", "ktax workloads"),
-    manual("workloads show", PRINTS, "", "", "ktax workloads show pipe"),
-    manual("workloads run", MEASURES, "stat", "native.md", ""),
-    manual(
-        "experiments",
-        PRINTS,
-        "compare ledger",
-        "compare.md",
-        "ktax experiments\n\
-         ktax experiments lsm > mine.toml",
-    ),
-    manual("stat", MEASURES, "workloads-run", "native.md", ""),
-    manual("calibrate", MEASURES, "validate compare", "estimates.md", ""),
-    manual("validate", MEASURES, "calibrate compare", "estimates.md", ""),
-    manual(
-        "log",
-        PRINTS,
-        "show diff store-prune",
-        "history.md",
-        "ktax log --since 2026-01-31 -w getppid\n\
-         ktax log --subjects",
-    ),
-    manual("show", PRINTS, "log report", "history.md", "ktax show 2a833378 --format mail"),
-    manual("diff", COMPARES, "log tag compare", "history.md", ""),
-    manual("history", PRINTS, "diff site", "history.md", ""),
-    manual("tag", PRINTS, "log diff", "history.md", ""),
-    manual("site", PRINTS, "history log", "history.md", "ktax site pages"),
-    manual("import", CHECKS, "store log", "store.md", "ktax import lsm result.json page.html"),
-    manual("store", PRINTS, "log import cache", "store.md", "ktax store du"),
-    manual("store du", PRINTS, "", "", "ktax store du --guests"),
-    manual("store fsck", CHECKS, "", "", "ktax store fsck"),
-    manual("store gc", PRINTS, "", "", "ktax store gc"),
-    manual("store prune", PRINTS, "tag log", "", ""),
-    manual(
-        "store index",
-        PRINTS,
-        "",
-        "history.md",
-        "sqlite3 \"$(ktax store index)\" 'SELECT * FROM cost'",
-    ),
-    manual("store export", CHECKS, "", "", "ktax store export /mnt/store"),
-    manual("store import", CHECKS, "", "", "ktax store import /mnt/store"),
-    manual(
-        "cache",
-        PRINTS,
-        "store doctor",
-        "cache.md",
-        "ktax cache du\n\
-         ktax cache clean --cache-size 5G",
-    ),
-    manual("cache du", PRINTS, "", "", "ktax cache du --json"),
-    manual("cache clean", PRINTS, "", "", "ktax cache clean --all"),
-    manual(
-        "doctor",
-        PRINTS,
-        "cache compare",
-        "install.md",
-        "ktax doctor\n\
-         ktax doctor --newer-qemu qemu",
-    ),
-    manual("completions", PRINTS, "man", "install.md", "ktax completions bash > ktax.bash"),
-    manual(
-        "man",
-        PRINTS,
-        "completions",
-        "install.md",
-        "ktax man exits record | man -l -\n\
-         ktax man --out man1",
-    ),
+    ("bisect run", "ktax bisect run ktax-1"),
+    ("campaign plan", "ktax campaign plan kernels.toml --out C"),
+    ("campaign run", "ktax campaign run C --shard 3"),
+    ("campaign status", "ktax campaign status C"),
+    ("campaign collect", "ktax campaign collect C"),
+    ("exits", "ktax exits record --pid 4711 --seconds 10"),
+    ("exits", "ktax exits report trace.txt"),
+    ("exits record", "ktax exits record --pid 4711 --seconds 10 --json > before.json"),
+    ("exits watch", "ktax exits watch --vm debian"),
+    ("exits report", "ktax exits report trace.txt"),
+    ("exits report", "ktax exits report later --since earlier"),
+    ("exits diff", "ktax exits diff before.json after.json"),
+    ("workloads", "ktax workloads"),
+    ("workloads show", "ktax workloads show pipe"),
+    ("experiments", "ktax experiments"),
+    ("experiments", "ktax experiments lsm > mine.toml"),
+    ("log", "ktax log --since 2026-01-31 -w getppid"),
+    ("log", "ktax log --subjects"),
+    ("show", "ktax show 2a833378 --format mail"),
+    ("site", "ktax site pages"),
+    ("import", "ktax import lsm result.json page.html"),
+    ("store", "ktax store du"),
+    ("store du", "ktax store du --guests"),
+    ("store fsck", "ktax store fsck"),
+    ("store gc", "ktax store gc"),
+    ("store index", "sqlite3 \"$(ktax store index)\" 'SELECT * FROM cost'"),
+    ("store export", "ktax store export /mnt/store"),
+    ("store import", "ktax store import /mnt/store"),
+    ("cache", "ktax cache du"),
+    ("cache", "ktax cache clean --cache-size 5G"),
+    ("cache du", "ktax cache du --json"),
+    ("cache clean", "ktax cache clean --all"),
+    ("doctor", "ktax doctor"),
+    ("doctor", "ktax doctor --newer-qemu qemu"),
+    ("completions", "ktax completions bash > ktax.bash"),
+    ("man", "ktax man exits record | man -l -"),
+    ("man", "ktax man --out man1"),
 ];
 
 /// Adds examples and exit statuses to the help of a command and its subcommands; `above` are its
@@ -362,9 +319,10 @@ pub fn completed(command: Command, above: &[&str]) -> Command {
     let Some(manual) = find(&above.join(" ")) else { return command };
     let mut after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let has = |heading: &str, after: &str| after.lines().any(|line| line == heading);
-    if !manual.examples.is_empty() && !has("Examples:", &after) && !has("Example:", &after) {
-        let lines = manual.examples.lines().map(|line| format!("\n  {line}"));
-        append(&mut after, &format!("Examples:{}", lines.collect::<String>()));
+    let examples = EXAMPLES.iter().filter(|(words, _)| *words == manual.words);
+    let examples: String = examples.map(|(_, line)| format!("\n  {line}")).collect();
+    if !examples.is_empty() && !has("Examples:", &after) && !has("Example:", &after) {
+        append(&mut after, &format!("Examples:{examples}"));
     }
     if !manual.statuses.is_empty() && !has("Exit status:", &after) {
         let line = |(exit, meaning): &(Exit, &str)| format!("\n  {:<3} {meaning}", *exit as u8);
