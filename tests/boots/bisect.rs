@@ -7,7 +7,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::common::recorder::Recorder;
-use crate::common::{KERNEL, QUICK_BOOT, cache, counts_plan, ktax, printed, run, scratch, until};
+use crate::common::{
+    KERNEL, MEANINGLESS, QUICK_BOOT, cache, counts_plan, ktax, printed, quick, run, scratch, until,
+};
 use ktax::flow::bisect;
 use ktax::model::{Bisection, Carrier, Chain, Point, Subject, Verdict};
 use ktax::plan::{CountsExperiment, Experiment};
@@ -19,7 +21,7 @@ const PARAMETERS: &str = "ktax.a=1 pti=on ktax.b=1 audit=1 ktax.c=1";
 
 fn start(out: &Path) -> Command {
     let mut command = ktax();
-    let change = format!("{QUICK_BOOT} {PARAMETERS}");
+    let change = quick(PARAMETERS);
     command.args(["bisect", "start", "--kernel", KERNEL, "--base-boot-line", QUICK_BOOT]);
     command.args(["--change-boot-line", &change]);
     command.args(["-w", "getppid", "--json", "--out"]).arg(out);
@@ -30,7 +32,7 @@ fn start(out: &Path) -> Command {
 /// each place is another.
 fn search_in_parts(out: &Path) {
     let recorder = Recorder::new();
-    let change = format!("{QUICK_BOOT} {PARAMETERS}");
+    let change = quick(PARAMETERS);
     let [base, change] = [QUICK_BOOT, &change].map(|line| Subject::new(KERNEL, line));
     let title = "planted".to_owned();
     let mut method = CountsExperiment::between(base, change);
@@ -103,7 +105,7 @@ fn a_search_does_not_go_on_with_another_kernel_than_it_began_with() {
     fs::copy(image, &kernel).unwrap();
     run(ktax()
         .args(["bisect", "start", "-w", "getppid", "--base-boot-line", QUICK_BOOT])
-        .args(["--change-boot-line", &format!("{QUICK_BOOT} ktax.a=1 audit=1")])
+        .args(["--change-boot-line", &quick(PARAMETERS)])
         .arg("--kernel")
         .arg(&kernel)
         .arg("--out")
@@ -113,9 +115,10 @@ fn a_search_does_not_go_on_with_another_kernel_than_it_began_with() {
     let path = out.join("bisection.json");
     let mut bisection = bisection(&out);
     bisection.found = None;
-    bisection.points.remove(&1).unwrap();
+    let place = *bisection.points.keys().nth(1).unwrap();
+    bisection.points.remove(&place).unwrap();
     fs::write(path, serde_json::to_vec(&bisection.saved()).unwrap()).unwrap();
-    fs::remove_dir_all(out.join("00001")).unwrap();
+    fs::remove_dir_all(out.join(format!("{place:05}"))).unwrap();
     let mut other = fs::read(&kernel).unwrap();
     other.push(0);
     fs::remove_file(&kernel).unwrap();
@@ -146,7 +149,7 @@ fn without_a_difference_there_is_nothing_to_search() {
     let out = dir.path().join("out");
     let ran = run(ktax()
         .args(["bisect", "start", "--kernel", KERNEL, "--base-boot-line", QUICK_BOOT])
-        .args(["--change-boot-line", &format!("{QUICK_BOOT} ktax.none=a"), "-w", "getppid"])
+        .args(["--change-boot-line", &quick(MEANINGLESS), "-w", "getppid"])
         .arg("--out")
         .arg(&out))
     .exits(0);

@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{self, KERNEL, compare, ktax, run, scratch};
+use crate::common::{
+    self, KERNEL, QUICK_BOOT, SLOWER, compare, compare_lines, ktax, quick, run, scratch,
+};
 
 #[test]
 fn help_names_every_command_and_fits_a_terminal() {
@@ -188,12 +190,13 @@ fn a_directory_that_is_not_empty_takes_no_plan() {
 fn the_phases_one_by_one_give_what_compare_gives() {
     let dir = scratch();
     let (joined, apart) = (dir.path().join("joined"), dir.path().join("apart"));
-    let subjects = ["lsm=capability", ""];
+    let lines = ["", SLOWER].map(quick);
     let rows = ["-w", "getppid", "-w", "stat"];
-    let (ran, _) = compare(&joined, subjects, &rows);
+    let (ran, _) = compare_lines(&joined, [&lines[0], &lines[1]], &rows);
     assert_eq!(ran.status, 3, "{}", ran.stderr);
     let mut plan = ktax();
-    plan.args(["plan", "--kernel", KERNEL, "--base-boot-line", subjects[0], "--out"]).arg(&apart);
+    plan.args(["plan", "--kernel", KERNEL, "--base-boot-line", &lines[0]]);
+    plan.args(["--change-boot-line", &lines[1], "--out"]).arg(&apart);
     assert_eq!(run(plan.args(rows)).status, 0);
     let all_at_once = run(ktax().args(["run", "--json"]).arg(&apart));
     assert_eq!((&all_at_once.stdout, all_at_once.status), (&ran.stdout, 3));
@@ -273,7 +276,14 @@ fn bisect_is_told_good_skip_and_stop() {
     };
     assert_eq!(status("good", &["--same", "-w", "getppid"]), 0);
     // One layout is no verdict: the commit cannot be judged.
-    let differs = ["-w", "control-loop", "--change-boot-line", "ktax.extra=1"];
+    let differs = [
+        "-w",
+        "control-loop",
+        "--base-boot-line",
+        QUICK_BOOT,
+        "--change-boot-line",
+        &quick("ktax.extra=1"),
+    ];
     assert_eq!(status("skip", &differs), 125);
     assert_eq!(status("failed", &["--same", "-w", "bad-work"]), 125);
     assert_eq!(status("stop", &["-w", "no-such-workload"]), 130);

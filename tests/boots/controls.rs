@@ -7,8 +7,8 @@ use ktax::model::{Comparison, Context, Outcome, Run, Verdict};
 
 use crate::common::rows::{LONG, rows_of_one_cpu, short_row_of_each, workloads};
 use crate::common::{
-    Loops, QUICK_BOOT, compare, files_below, ktax, measurements, own_cache, row, run, scratch,
-    with_status,
+    Loops, MEANINGLESS, compare, compare_lines, files_below, ktax, measurements, own_cache, row,
+    run, scratch, with_status,
 };
 
 /// Rows that together enter the kernel every way that the workloads do.
@@ -29,7 +29,17 @@ fn rows(names: &[&str]) -> Vec<String> {
 
 /// Those, with as few operations as will do.
 fn every_way() -> Vec<String> {
-    let names = short_row_of_each(&EVERY_WAY.map(str::to_owned), 8);
+    short(&EVERY_WAY)
+}
+
+/// A call, two tasks that wait for each other, faults and a new program, likewise.
+fn some_ways() -> Vec<String> {
+    short(&["getppid", "pipe", "page-fault", "fork-exec"])
+}
+
+fn short(names: &[&str]) -> Vec<String> {
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let names = short_row_of_each(&names, 8);
     rows(&names.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
@@ -54,7 +64,7 @@ fn two_runs_of_one_plan_are_byte_identical_also_under_load() {
         // every system call.
         let base = "randomize_kstack_offset=on";
         let change = format!("{base} lsm=capability");
-        let (ran, _) = compare(&out, [base, &change], &args(&rows, &more));
+        let (ran, _) = compare_lines(&out, [base, &change], &args(&rows, &more));
         assert!(matches!(ran.status, 3 | 4), "{}", ran.stderr);
         results.push(measurements(&out));
     }
@@ -129,9 +139,8 @@ fn planted() -> &'static Comparison {
     PLANTED.get_or_init(|| {
         let dir = scratch();
         let rows = rows(&["control-loop", "af-unix", "getppid", "create-delete:bytes=0"]);
-        let lines = ["init_on_alloc=0 ktax.extra=0", "init_on_alloc=1 ktax.extra=1"]
-            .map(|line| format!("{QUICK_BOOT} {line}"));
-        let lines = [&*lines[0], &*lines[1]];
+        // Memory is cleared by default.
+        let lines = ["init_on_alloc=0", "ktax.extra=1"];
         with_status(3, compare(&dir.path().join("out"), lines, &args(&rows, &[])))
     })
 }
@@ -174,8 +183,8 @@ fn a_boot_is_counted_with_all_that_it_does() {
     let dir = scratch();
     let out = dir.path().join("out");
     let (skipped, rows) = ("load_system_certificate_list", rows(&["kernel-boot"]));
-    let without = format!("{QUICK_BOOT} initcall_blacklist={skipped}");
-    let (_, comparison) = compare(&out, [QUICK_BOOT, &without], &args(&rows, &["--layouts", "1"]));
+    let without = format!("initcall_blacklist={skipped}");
+    let (_, comparison) = compare(&out, ["", &without], &args(&rows, &["--layouts", "1"]));
     // Checking a signature is some sixty million instructions of the base's.
     let effect = &row(&comparison, "kernel-boot").effects()[0];
     assert!(effect.delta < -3e7 && effect.base > 3e8, "{effect:?}");
@@ -196,7 +205,7 @@ fn a_boot_is_counted_with_all_that_it_does() {
 
 #[test]
 fn zero_is_zero_on_every_layout() {
-    zero_is_zero(&every_way(), 5);
+    zero_is_zero(&some_ways(), 5);
 }
 
 #[test]
@@ -263,7 +272,7 @@ fn repeat(names: &[String]) -> usize {
 
 #[test]
 fn a_meaningless_change_gets_no_verdict() {
-    meaningless(&every_way());
+    meaningless(&some_ways());
 }
 
 #[test]
@@ -275,15 +284,12 @@ fn a_meaningless_change_gets_no_verdict_on_any_row() {
 /// On these rows, or on all that are compared by default.
 fn meaningless(rows: &[String]) {
     let dir = scratch();
-    // One more character on the boot line, in a parameter that nothing reads.
-    let lines = ["a", "ab"].map(|word| format!("{QUICK_BOOT} ktax.none={word}"));
-    let lines = [&*lines[0], &*lines[1]];
-    let (ran, comparison) = compare(&dir.path().join("out"), lines, &args(rows, &[]));
+    let (ran, comparison) = compare(&dir.path().join("out"), ["", MEANINGLESS], &args(rows, &[]));
     for row in &comparison.rows {
         assert_eq!(row.verdict, Verdict::NoDetectedChange, "{}: {:?}", row.row, row.effects()[0]);
     }
     assert_eq!(ran.status, 0);
-    assert!(files_below(dir.path()).len() > 100);
+    assert!(files_below(dir.path()).len() > 80);
 }
 
 // A Region begins on an idle kernel, whose random number generator has a seed.
@@ -332,12 +338,12 @@ fn idle(kernels: [&str; 2]) {
 }
 
 #[test]
+#[ignore = "the guest waits to be idle: make test-long"]
 fn who_still_runs_is_named_in_the_report() {
     let dir = scratch();
-    let busy = format!("{QUICK_BOOT} ktax.never=3");
     let rows = rows(&["control-loop:ops=1"]);
     let (_, comparison) =
-        compare(&dir.path().join("out"), [QUICK_BOOT, &busy], &args(&rows, &["--layouts", "1"]));
+        compare(&dir.path().join("out"), ["", "ktax.never=3"], &args(&rows, &["--layouts", "1"]));
     let facts: Vec<&str> =
         comparison.warnings.iter().map(|warning| warning.fact.as_str()).collect();
     let expected = "the change's kernel was not idle when the workloads began: never-idle ran";
@@ -351,7 +357,7 @@ fn a_cpu_without_random_numbers_gets_a_seed() {
     let measured = |name: &str, cpu: &str| {
         let rows = rows(&["create-delete:bytes=0"]);
         let options = args(&rows, &["--layouts", "1", "--cpu", cpu]);
-        let (_, comparison) = compare(&dir.path().join(name), [QUICK_BOOT; 2], &options);
+        let (_, comparison) = compare(&dir.path().join(name), [""; 2], &options);
         assert_eq!(comparison.warnings, []);
         row(&comparison, "create-delete:bytes=0").effects()[0].base
     };
@@ -364,12 +370,9 @@ fn a_cpu_without_random_numbers_gets_a_seed() {
 fn a_kernel_that_does_not_trust_the_cpu_gets_a_seed() {
     let dir = scratch();
     let rows = rows(&["create-delete:bytes=0"]);
-    let untrusting = format!("{QUICK_BOOT} random.trust_cpu=off random.trust_bootloader=off");
-    let (_, comparison) = compare(
-        &dir.path().join("out"),
-        [QUICK_BOOT, &untrusting],
-        &args(&rows, &["--layouts", "1"]),
-    );
+    let untrusting = "random.trust_cpu=off random.trust_bootloader=off";
+    let (_, comparison) =
+        compare(&dir.path().join("out"), ["", untrusting], &args(&rows, &["--layouts", "1"]));
     let effect = &row(&comparison, "create-delete:bytes=0").effects()[0];
     assert!(effect.percent.unwrap().abs() < 1.0, "{effect:?}");
     assert_eq!(comparison.warnings, []);

@@ -13,27 +13,26 @@ use ktax::model::{Comparison, Costly, Sides};
 const GETPPID: &str = "getppid:ops=500";
 
 /// A CPU that has the faults whose mitigations are asked about.
-const CPU: [&str; 2] = ["--cpu", "Skylake-Client"];
+const CPU: &str = "Skylake-Client";
 
 fn cr3(costly: &BTreeMap<Costly, Sides<u64>>) -> Sides<u64> {
     costly[&Costly::Cr3Write].clone()
 }
 
-fn compared(lines: [&str; 2], cpu: &[&str]) -> Comparison {
+/// Under one layout: a layout decides nothing of what is looked for here.
+fn compared(words: [&str; 2], cpu: &str) -> Comparison {
     let dir = scratch();
-    let lines = lines.map(|line| format!("{QUICK_BOOT} {line}"));
-    let lines = [lines[0].trim(), lines[1].trim()];
     let (ran, comparison) =
-        compare(&dir.path().join("out"), lines, &[&["-w", GETPPID], cpu].concat());
-    assert!(matches!(ran.status, 0 | 3 | 4), "{}", ran.stderr);
+        compare(&dir.path().join("out"), words, &["-w", GETPPID, "--layouts", "1", "--cpu", cpu]);
+    assert!(matches!(ran.status, 0 | 4), "{}", ran.stderr);
     comparison
 }
 
 #[test]
 fn page_table_isolation_loads_cr3_twice_in_each_call_in_the_functions_that_do() {
-    let comparison = compared(["pti=off", "pti=on"], &CPU);
+    let comparison = compared(["pti=off", ""], CPU);
     let row = row(&comparison, GETPPID);
-    assert_eq!(costly_of(row, |effect| effect.verdict.is_change()), [(Costly::Cr3Write, 2.0)]);
+    assert_eq!(costly_of(row, |effect| effect.delta.abs() > 0.5), [(Costly::Cr3Write, 2.0)]);
     let effect = row.effect(Costly::Cr3Write.name()).unwrap();
     assert_eq!((effect.base, effect.change), (0.0, 2.0));
     // One where the call enters the kernel, and one where it leaves.
@@ -52,7 +51,7 @@ fn page_table_isolation_loads_cr3_twice_in_each_call_in_the_functions_that_do() 
 
 /// The kinds that differ under the only layout, each with its delta per operation.
 fn differing(cpu: &str) -> Vec<(Costly, f64)> {
-    let comparison = compared(["mitigations=off", ""], &["--cpu", cpu, "--layouts", "1"]);
+    let comparison = compared(["mitigations=off", ""], cpu);
     // Without a timer tick more or less.
     costly_of(row(&comparison, GETPPID), |effect| effect.delta.abs() > 0.5)
 }
@@ -60,7 +59,7 @@ fn differing(cpu: &str) -> Vec<(Costly, f64)> {
 #[test]
 fn which_mitigations_are_counted_depends_on_the_cpu() {
     assert_eq!(differing("max"), []);
-    let [cr3, verw, thunks] = differing("Skylake-Client")[..] else { panic!("three kinds") };
+    let [cr3, verw, thunks] = differing(CPU)[..] else { panic!("three kinds") };
     assert_eq!([cr3, verw], [(Costly::Cr3Write, 2.0), (Costly::Verw, 1.0)]);
     assert!(thunks.0 == Costly::ReturnThunk && thunks.1 > 1.0, "{thunks:?}");
 }

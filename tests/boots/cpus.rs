@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::common::files::{script, wrapped_qemu};
 use crate::common::require::newer_qemu as newer;
 use crate::common::{
-    Loops, Ran, compare, ktax, measurements, own_cache, row, run, scratch, with_status,
+    Loops, Ran, compare_lines, ktax, measurements, own_cache, row, run, scratch, with_status,
 };
 use ktax::model::{
     Comparison, CpuPlace, Doing, Failure, MAKESPAN, METRICS, Memory, Outcome, Run, SPIN_WAIT,
@@ -21,7 +21,7 @@ const FOUR: [&str; 4] = ["--cpus", "4", "--layouts", "1"];
 
 fn four(out: &Path, qemu: &Path, more: &[&str]) -> (Ran, Comparison) {
     let qemu = qemu.display().to_string();
-    compare(out, ["", ""], &[&FOUR, more, &["--qemu", &qemu]].concat())
+    compare_lines(out, ["", ""], &[&FOUR, more, &["--qemu", &qemu]].concat())
 }
 
 fn with_four(out: &Path, qemu: &Path, more: &[&str]) -> (Ran, Comparison) {
@@ -94,7 +94,7 @@ fn planted_false_sharing_moves_transfers_and_nothing_else() {
     let with = |name: &str, more: &[&str]| {
         let rows = ["-w", near, "-w", far, "--cpus", "2", "--layouts", "1", "--qemu", &qemu];
 
-        with_status(0, compare(&dir.path().join(name), ["", ""], &[&rows, more].concat()))
+        with_status(0, compare_lines(&dir.path().join(name), ["", ""], &[&rows, more].concat()))
     };
     let modelled = with("modelled", &["--model", "coherence"]);
     let count_of = |found: &Comparison, name: &str, metric: &str| {
@@ -175,7 +175,7 @@ fn a_guest_that_never_ends_is_stopped_at_the_same_instruction_each_time() {
     four(&dir.path().join("boots"), &qemu, &["-w", "getppid:ops=1"]);
     let stopped = |name: &str, rows: &[&str]| {
         let rows = rows.iter().flat_map(|row| ["-w", *row]);
-        let args: Vec<&str> = rows.chain(["--time-limit", "4"]).collect();
+        let args: Vec<&str> = rows.chain(["--time-limit", "1"]).collect();
         let comparison = with_status(69, four(&dir.path().join(name), &qemu, &args));
         (comparison, measurements(&dir.path().join(name)))
     };
@@ -184,7 +184,7 @@ fn a_guest_that_never_ends_is_stopped_at_the_same_instruction_each_time() {
     assert!(quiet == stopped("loaded", &ENDLESS).1);
     drop(loops);
     let [deadlock, long] = ENDLESS.map(|name| &row(&comparison, name).failures[0].failure);
-    let Failure::CountedTime { limit_s: 4, cpus } = deadlock else { panic!("{deadlock:?}") };
+    let Failure::CountedTime { limit_s: 1, cpus } = deadlock else { panic!("{deadlock:?}") };
     let waits =
         cpus.iter().filter(|place| place.doing == Doing::Wait && place.function == "[user]");
     assert_eq!(waits.count(), 2, "{deadlock}");

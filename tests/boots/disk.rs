@@ -7,9 +7,7 @@ use std::path::Path;
 use ktax::model::{AWAITED, Comparison, Failure, Side, Verdict};
 
 use crate::common::files::script;
-use crate::common::{
-    KERNEL, QUICK_BOOT, Ran, compare, ktax, open_counts, row, run, scratch, with_status,
-};
+use crate::common::{KERNEL, Ran, compare, ktax, open_counts, row, run, scratch, with_status};
 
 const FSYNC: &str = "fs-append:fsync=1";
 
@@ -19,7 +17,7 @@ fn header_of(dir: &Path) -> String {
 
 fn on_disk(dir: &Path, more: &[&str]) -> (Ran, Comparison) {
     let args = [&["--layouts", "1", "--memory", "512"], more].concat();
-    compare(&dir.join("out"), [QUICK_BOOT; 2], &args)
+    compare(&dir.join("out"), [""; 2], &args)
 }
 
 /// Whether a row executed a function whose name begins like this.
@@ -83,11 +81,8 @@ fn a_program_has_its_own_files_on_the_disk_as_they_were() {
     assert!(executed(dir, "program:sh", "ext4_create"));
     // Without the disk it is in memory.
     let other = scratch();
-    let (ran, _) = compare(
-        &other.path().join("out"),
-        [QUICK_BOOT; 2],
-        &[&["--layouts", "1"], &program[2..]].concat(),
-    );
+    let (ran, _) =
+        compare(&other.path().join("out"), [""; 2], &[&["--layouts", "1"], &program[2..]].concat());
     assert_eq!(ran.status, 0, "{}{}", ran.stdout, ran.stderr);
     assert!(!executed(other.path(), "program:sh", "ext4_"));
 }

@@ -7,13 +7,13 @@ use ktax::model::{Comparison, Failure, Outcome, Run, Sample, Side, Verdict};
 
 use crate::common::files::script;
 use crate::common::{
-    KERNEL, QUICK_BOOT, Ran, compare, executed, ktax, open_counts, printed, row, run, scratch,
-    with_status,
+    KERNEL, MEANINGLESS, QUICK_BOOT, Ran, compare, executed, ktax, open_counts, printed, row, run,
+    scratch, with_status,
 };
 use crate::program::measured;
 
 fn compared(dir: &Path, more: &[&str]) -> (Ran, Comparison) {
-    compare(&dir.join("out"), [QUICK_BOOT; 2], &[&["--layouts", "1"], more].concat())
+    compare(&dir.join("out"), [""; 2], &[&["--layouts", "1"], more].concat())
 }
 
 /// Sample of the first boot of a run directory.
@@ -90,18 +90,7 @@ fn a_row_is_prepared_and_the_functions_of_its_kernel_are_named() {
 fn what_is_more_than_its_first_digits_is_no_number() {
     let dir = scratch();
     let path = dir.path();
-    let printed = [
-        "1,024",
-        "0.25",
-        "2e9",
-        "2e+9",
-        "0x1f",
-        "12k",
-        "99999999999999999999",
-        "many",
-        "12. 7, 1-2",
-        "0,1024,0",
-    ];
+    let printed = ["1,024", "2e9", "99999999999999999999", "many", "12. 7, 1-2"];
     let text: String =
         printed.iter().enumerate().map(|(n, text)| format!("echo n{n}: {text}\n")).collect();
     script(path, "prints.sh", &format!("#!/bin/sh\n{text}"));
@@ -115,14 +104,13 @@ fn what_is_more_than_its_first_digits_is_no_number() {
     let (_, comparison) = measured(path, &programs, &[]);
     let failure_of =
         |n: usize| row(&comparison, &format!("program:n{n}")).failures[0].failure.to_string();
-    for n in 0..6 {
+    for n in 0..2 {
         assert!(failure_of(n).contains("no whole number of plain digits"), "{}", failure_of(n));
     }
     assert!(
-        failure_of(6).contains("too large a number") && failure_of(7).contains("printed no number")
+        failure_of(2).contains("too large a number") && failure_of(3).contains("printed no number")
     );
-    assert_eq!(sample(path, "program:n8").signature["n"], 12);
-    assert_eq!(sample(path, "program:n9").signature["n"], 0);
+    assert_eq!(sample(path, "program:n4").signature["n"], 12);
 }
 
 #[test]
@@ -136,11 +124,10 @@ fn numbers_that_a_program_prints_are_its_work_and_its_operations() {
         echo operations: 40, rows = 7\n",
     );
     let program = path.join("prints.sh").display().to_string();
-    let lines = [QUICK_BOOT, &format!("{QUICK_BOOT} audit=0")];
     let compared = |name: &str, more: &[&str]| {
         fs::create_dir(path.join(name)).unwrap();
         let words = [&["--layouts", "1"], more, &["--", &program]].concat();
-        compare(&path.join(name).join("out"), lines, &words)
+        compare(&path.join(name).join("out"), ["", MEANINGLESS], &words)
     };
     let (_, other) = compared("other", &["--number", "rows=rows"]);
     let other = row(&other, "program:prints-sh");
@@ -165,6 +152,7 @@ fn numbers_that_a_program_prints_are_its_work_and_its_operations() {
 }
 
 #[test]
+#[ignore = "three more boots: make test-long"]
 fn a_disk_may_compress_and_may_take_its_time() {
     let dir = scratch();
     let measured_on = |name: &str, device: &str| {

@@ -196,6 +196,7 @@ fn a_kernel_that_does_not_boot_is_no_boot() {
 }
 
 #[test]
+#[ignore = "waits for a limit: make test-long"]
 fn a_guest_that_hangs_is_ended_by_the_limit() {
     // The boot is within it, too, and may take longer elsewhere.
     let started = Instant::now();

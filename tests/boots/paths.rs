@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::common::require::newer_qemu;
-use crate::common::{compare, ktax, measurements, run, scratch, with_status};
+use crate::common::{compare, compare_lines, ktax, measurements, run, scratch, with_status};
 use ktax::model::{Basic, Context, Profile};
 use ktax::rundir::profile;
 
@@ -101,11 +101,14 @@ fn each_function_has_what_was_counted_for_it_and_its_calls() {
     let dir = scratch();
     let rows = ROWS.iter().flat_map(|row| ["-w", *row]);
     let args: Vec<&str> = rows.chain(["--layouts", "1"]).collect();
-    with_status(0, compare(&dir.path().join("one"), ["", ""], &args));
+    with_status(0, compare_lines(&dir.path().join("one"), ["", ""], &args));
     check(&dir.path().join("one"), [0, 0]);
     // The retpolines for this CPU jump to a return thunk.
     let out = dir.path().join("skylake");
-    with_status(0, compare(&out, ["", ""], &[&args[..], &["--cpu", "Skylake-Client"]].concat()));
+    with_status(
+        0,
+        compare_lines(&out, ["", ""], &[&args[..], &["--cpu", "Skylake-Client"]].concat()),
+    );
     check(&out, [0, 0]);
     let Some(qemu) = newer_qemu() else { return };
     let newer = ["--qemu", &qemu.display().to_string()].map(str::to_owned);
@@ -114,7 +117,7 @@ fn each_function_has_what_was_counted_for_it_and_its_calls() {
         let args: Vec<&str> =
             args.iter().copied().chain(newer).chain(more.iter().copied()).collect();
         let out = dir.path().join(name);
-        with_status(0, compare(&out, ["", ""], &args));
+        with_status(0, compare_lines(&out, ["", ""], &args));
         check(&out, most);
     }
 }

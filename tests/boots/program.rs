@@ -11,8 +11,8 @@ use crate::common::files::script;
 use crate::common::kvm::compiled;
 use crate::common::mounts::may_mount;
 use crate::common::{
-    KERNEL, QUICK_BOOT, Ran, assert_no_orphans, ktax, open_counts, printed, row, run, scratch,
-    with_status,
+    KERNEL, MEANINGLESS, QUICK_BOOT, Ran, assert_no_orphans, ktax, open_counts, printed, quick,
+    row, run, scratch, with_status,
 };
 
 /// Compiles a program in C.
@@ -246,7 +246,7 @@ fn a_program_that_never_ends_is_stopped_and_another_output_is_other_work() {
         "title = \"t\"\nlayouts = 1\nbase = {}\nchange = {}\n\
          [[program]]\ncommand = [\"./endless.sh\"]\n[[program]]\ncommand = [\"./says.sh\"]\n",
         subject(QUICK_BOOT),
-        subject(&format!("{QUICK_BOOT} audit=0"))
+        subject(&quick(MEANINGLESS))
     );
     fs::write(dir.join("e.toml"), text).unwrap();
     let words = ["compare", "e.toml", "--json", "--out", "out", "--time-limit", "15"];
@@ -385,11 +385,12 @@ const CALLS_IN_LOOP: &str = "#include <sys/syscall.h>\n#include <unistd.h>\n\
     int main(void) { for (int i = 0; i < 1000; i++) syscall(SYS_getppid); return 0; }\n";
 
 #[test]
+#[ignore = "boots of five layouts: make test-long"]
 fn a_search_finds_what_a_program_pays_for() {
     let dir = scratch();
     let dir = dir.path();
     let program = program(dir);
-    let change = format!("{QUICK_BOOT} ktax.a=1 audit=1 ktax.c=1");
+    let change = quick("ktax.a=1 audit=1 ktax.c=1");
     let subjects = ["--kernel", KERNEL, "--base-boot-line", QUICK_BOOT, "--change-boot-line"];
     let mut ktax = ktax();
     let ktax = ktax.current_dir(dir).args(["bisect", "start", "--json"]).args(subjects);
@@ -403,6 +404,7 @@ fn a_search_finds_what_a_program_pays_for() {
 }
 
 #[test]
+#[ignore = "boots of five layouts: make test-long"]
 fn a_ledger_says_what_a_program_pays_for_each_addition() {
     let dir = scratch();
     let dir = dir.path();

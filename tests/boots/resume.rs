@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::{
-    self, KERNEL, QUICK_BOOT, assert_no_orphans, files_below, ktax, own_cache, run, scratch, until,
+    self, KERNEL, QUICK_BOOT, SLOWER, assert_no_orphans, files_below, ktax, own_cache, quick, run,
+    scratch, until,
 };
 
 /// Short ones: what is tested is between them.
@@ -18,7 +19,7 @@ const ROWS: [&str; 6] = ["-w", "getppid:ops=9", "-w", "pipe:ops=9", "-w", "fork-
 const RUNS: usize = 2 * 2 * ROWS.len() / 2;
 
 fn plan(out: &Path) {
-    let change = format!("{QUICK_BOOT} lsm=capability");
+    let change = quick(SLOWER);
     let lines = ["--base-boot-line", QUICK_BOOT, "--change-boot-line", &change, "--layouts", "2"];
     let ran =
         run(ktax().args(["plan", "--kernel", KERNEL, "--out"]).arg(out).args(ROWS).args(lines));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::common::files::wrapped_qemu;
 use crate::common::require::newer_qemu as newer;
-use crate::common::{KERNEL, Ran, compare, ktax, own_cache, run, scratch};
+use crate::common::{KERNEL, Ran, compare_lines, ktax, own_cache, run, scratch};
 use crate::exact::engine;
 use ktax::engine::exact::SelfTest;
 use ktax::model::QUANTUM;
@@ -133,7 +133,7 @@ fn a_qemu_is_tested_once_and_for_several_cpus_only() {
         let qemu = qemu.display().to_string();
         let args = ["-w", "getppid", "--layouts", "1", "--cpus", cpus, "--cache", &cache, "--qemu"];
         let (ran, _): (Ran, _) =
-            compare(&out.path().join("out"), ["", ""], &[&args[..], &[&qemu]].concat());
+            compare_lines(&out.path().join("out"), ["", ""], &[&args[..], &[&qemu]].concat());
         assert_eq!(ran.status, 0, "{}", ran.stderr);
         tests(log)
     };

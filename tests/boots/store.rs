@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{KERNEL, QUICK_BOOT, Ran, ktax, run, scratch};
+use crate::common::{KERNEL, QUICK_BOOT, Ran, SLOWER, ktax, quick, run, scratch};
 
 const ROWS: [&str; 4] = ["-w", "getppid", "-w", "stat"];
 
@@ -32,7 +32,7 @@ fn booted(out: &Path) -> Vec<String> {
 fn what_the_store_has_is_not_booted_and_comes_out_the_same() {
     let dir = scratch();
     let (store, path_of) = (dir.path().join("store"), |name: &str| dir.path().join(name));
-    let change = format!("{QUICK_BOOT} audit=1");
+    let change = quick(SLOWER);
     let first = compare(&path_of("first"), &store, &change, &[]);
     // Two layouts are too few for a verdict, and enough to compare.
     assert_eq!(first.status, 4, "{}", first.stderr);
@@ -105,7 +105,7 @@ fn assert_newer_is_passed_over(out: &Path, store: &Path, change: &str, first: &R
 fn what_is_verified_is_measured_again_and_a_difference_is_a_failure() {
     let dir = scratch();
     let (store, path_of) = (dir.path().join("store"), |name: &str| dir.path().join(name));
-    let change = format!("{QUICK_BOOT} audit=1");
+    let change = quick(SLOWER);
     let first = compare(&path_of("first"), &store, &change, &[]);
     let verified = compare(&path_of("verified"), &store, &change, &["--verify-store", "100"]);
     assert_eq!(verified.status, first.status, "{}", verified.stderr);
@@ -130,7 +130,7 @@ fn a_store_that_cannot_be_written_costs_no_result() {
     let dir = scratch();
     let store = dir.path().join("file");
     std::fs::write(&store, "").unwrap();
-    let change = format!("{QUICK_BOOT} audit=1");
+    let change = quick(SLOWER);
     let ran = compare(&dir.path().join("out"), &store, &change, &[]).exits(4);
     assert_eq!(ran.stderr.matches("--no-store").count(), 1, "{}", ran.stderr);
     assert!(ran.stdout.contains("getppid"), "{}", ran.stdout);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ktax::model::{Comparison, Verdict};
 
-use crate::common::{KERNEL, Ran, ktax, printed, row, run, scratch};
+use crate::common::{KERNEL, QUICK_BOOT, Ran, SLOWER, ktax, printed, quick, row, run, scratch};
 
 /// The blocks of the page in this language.
 fn blocks(language: &str) -> Vec<String> {
@@ -26,8 +26,9 @@ fn write_rows(dir: &Path) {
 }
 
 fn compare(dir: &Path, more: &[&str]) -> Ran {
-    let subject = ["compare", "--kernel", KERNEL, "--change-boot-line", "mitigations=off"];
-    let options = ["--json", "--workloads", "rows"];
+    let slower = quick(SLOWER);
+    let subject = ["compare", "--kernel", KERNEL, "--base-boot-line", &slower];
+    let options = ["--change-boot-line", QUICK_BOOT, "--json", "--workloads", "rows"];
     run(ktax().current_dir(dir).args(subject).args(options).args(more))
 }
 

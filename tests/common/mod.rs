@@ -30,9 +30,15 @@ use tempfile::TempDir;
 /// The kernel that the tests boot: the newest of the distribution.
 pub const KERNEL: &str = "debian:cloud-amd64";
 
-/// A boot in half of the time, where a few instructions of an interrupt are nothing: the APIC's
-/// timer is not measured, in a loop that leaves the translator each time around.
+/// A boot in half of the time: the APIC's timer is not measured, in a loop that leaves the
+/// translator each time around. Tests that share boot lines share boots: this is their base.
 pub const QUICK_BOOT: &str = "nolapic_timer";
+
+/// The shared change that costs each system call something.
+pub const SLOWER: &str = "audit=1";
+
+/// The shared change that costs nothing: nobody reads it.
+pub const MEANINGLESS: &str = "ktax.none=a";
 
 /// Asserts that a text has this part.
 #[track_caller]
@@ -151,8 +157,19 @@ pub fn scratch() -> TempDir {
     tempfile::Builder::new().prefix("ktax-test-").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-/// `ktax compare` of one Kernel with two boot lines; the output directory and what was printed.
-pub fn compare(out: &Path, lines: [&str; 2], args: &[&str]) -> (Ran, Comparison) {
+/// `ktax compare` of two quick boots of one Kernel, each with these words on its boot line.
+pub fn compare(out: &Path, words: [&str; 2], args: &[&str]) -> (Ran, Comparison) {
+    let lines = words.map(quick);
+    compare_lines(out, [&lines[0], &lines[1]], args)
+}
+
+/// The boot line of a quick boot with these words.
+pub fn quick(words: &str) -> String {
+    format!("{QUICK_BOOT} {words}").trim_end().to_owned()
+}
+
+/// `ktax compare` of one Kernel with two boot lines.
+pub fn compare_lines(out: &Path, lines: [&str; 2], args: &[&str]) -> (Ran, Comparison) {
     let ran = run(ktax()
         .args(["compare", "--kernel", KERNEL, "--json", "--out"])
         .arg(out)

@@ -9,7 +9,7 @@ use ktax::plan::{definitions, select};
 
 use crate::common::require::newer_qemu;
 use crate::common::rows::{short_row_of_each, workloads};
-use crate::common::{Loops, compare, measurements, own_cache, row, scratch};
+use crate::common::{Loops, compare_lines, measurements, own_cache, row, scratch};
 
 /// Rows whose CPUs meet at a lock: of the table of files, of the address space, of a socket.
 const CONTENDED: [&str; 3] = [
@@ -43,7 +43,7 @@ fn contended_rows_repeat_ten_of_ten_times_at_every_quantum_under_load() {
             let rows = CONTENDED.iter().flat_map(|row| ["-w", *row]);
             let more = ["--cpus", "4", "--layouts", "1", "--qemu", &qemu, "--cache", &cache];
             let args: Vec<&str> = rows.chain(more).chain(quantum.iter().copied()).collect();
-            let (ran, comparison) = compare(&out, ["", ""], &args);
+            let (ran, comparison) = compare_lines(&out, ["", ""], &args);
             let failures = comparison.rows.iter().flat_map(|row| &row.failures);
             let failures: Vec<_> = failures.map(|failure| format!("{failure:?}")).collect();
             assert_eq!(ran.status, 0, "at {quantum:?}: {failures:?} {}", ran.stderr);
@@ -102,7 +102,7 @@ fn a_meaningless_change_gets_no_verdict_on_any_row_with_four_cpus() {
         let names = some.iter().flat_map(|row| ["-w", row.as_str()]);
         let args: Vec<&str> = names.chain(["--cpus", "4", "--qemu", &qemu]).collect();
         let lines = ["ktax.none=a", "ktax.none=ab"];
-        let (ran, comparison) = compare(&dir.path().join("out"), lines, &args);
+        let (ran, comparison) = compare_lines(&dir.path().join("out"), lines, &args);
         assert_eq!(comparison.rows.len(), some.len(), "{}", ran.stderr);
         for row in &comparison.rows {
             if row.verdict != Verdict::NoDetectedChange {
