@@ -235,7 +235,7 @@ fn likely_commits(
     let telling =
         functions.filter(|function| is_telling(function.delta) || is_telling(function.rep_delta));
     let names: Vec<&str> = telling.map(|function| function.function.as_str()).collect();
-    kernel::that_touch(tree_of(base), elements, &names)
+    kernel::commits_touching(tree_of(base), elements, &names)
 }
 
 fn new_bisection(

@@ -110,7 +110,7 @@ pub fn look(
 /// Kernel that the user names, or the newest one in the cache; nothing is downloaded.
 fn kernel_to_try(path: Option<&Path>, session: &Session<'_>) -> Result<Option<Kernel>, Error> {
     let Some(path) = path else {
-        let at_hand = kernel::at_hand(&session.cache);
+        let at_hand = kernel::newest_image(&session.cache);
         return Ok(at_hand.filter(|kernel| session.holds(&kernel.image).unwrap_or(false)));
     };
     // An absolute path cannot be mistaken for the name of a package.
@@ -286,7 +286,7 @@ fn machine(jobs: usize) -> Found {
 
 /// Names the quiet CPUs, for timed runs. Counting does not need them.
 fn quiet_cpus() -> Found {
-    let looked = noise::look(LOOK_AT_CPUS);
+    let looked = noise::cpu_shares(LOOK_AT_CPUS);
     match looked.and_then(|shares| Ok((shares, allowed_cpus()?))) {
         Ok((shares, allowed)) => match describe_cpus(&shares, &allowed) {
             (found, fix) if fix.is_empty() => Ok(found),
@@ -302,10 +302,10 @@ fn describe_cpus(shares: &[CpuShare], allowed: &[u32]) -> (String, String) {
     let is_allowed = |share: &&CpuShare| allowed.contains(&share.cpu);
     let (shares, others): (Vec<CpuShare>, Vec<CpuShare>) = shares.iter().partition(is_allowed);
     let others: Vec<u32> = others.iter().map(|share| share.cpu).collect();
-    let (quiet, busy) = noise::sort(&shares);
+    let (quiet, busy) = noise::split_quiet(&shares);
     let mut parts = Vec::new();
     if !quiet.is_empty() {
-        parts.push(format!("quiet: {}", noise::list(&quiet)));
+        parts.push(format!("quiet: {}", noise::cpu_list(&quiet)));
     }
     if !busy.is_empty() {
         let each = |share: &CpuShare| format!("{} ({:.0} %)", share.cpu, share.busy_percent);
@@ -314,11 +314,13 @@ fn describe_cpus(shares: &[CpuShare], allowed: &[u32]) -> (String, String) {
         parts.push(format!("busy: {}", each.join(", ")));
     }
     if !others.is_empty() {
-        parts.push(format!("not in ktax's CPU affinity: {}", noise::list(&others)));
+        parts.push(format!("not in ktax's CPU affinity: {}", noise::cpu_list(&others)));
     }
     let fix = match (quiet.is_empty(), busy.is_empty()) {
         (_, true) => String::new(),
-        (false, false) => format!("to measure times: taskset -c {} COMMAND", noise::list(&quiet)),
+        (false, false) => {
+            format!("to measure times: taskset -c {} COMMAND", noise::cpu_list(&quiet))
+        }
         (true, false) => "to measure times: end other programs".into(),
     };
     (parts.join("; "), fix)

@@ -16,7 +16,7 @@ use crate::disk::read_limited;
 use crate::engine::{Cancel, die_with_parent};
 use crate::exits::files::{self, FILE_MAX, FileKind};
 use crate::exits::live::{Process, Recorder, by_name};
-use crate::exits::since;
+use crate::exits::subtract_tables;
 use crate::model::{ErrorContext, ExitTable};
 use crate::text::{counted, escape};
 
@@ -108,7 +108,7 @@ pub fn tables_since(name: &str, earlier: &str, per: Option<Per>) -> Result<Vec<E
         let message = format!("{earlier} has {}, and {name} has {}", numbers.0, numbers.1);
         return Err(Error::user(message).next(format!("name one of each, such as {example}#1")));
     }
-    let both = before.iter().zip(&later).map(|(earlier, later)| since(earlier, later));
+    let both = before.iter().zip(&later).map(|(earlier, later)| subtract_tables(earlier, later));
     let both = both.collect::<Result<Vec<_>, _>>();
     both.map_err(|error| content_error(&format!("{name} since {earlier}"), &error))
 }

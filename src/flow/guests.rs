@@ -86,7 +86,7 @@ fn check_features(experiment: &GuestsExperiment) -> Result<(), Error> {
 fn find_qemu(host: HostKind, session: &Session<'_>) -> Result<Qemu, Error> {
     Ok(match Board::for_kind(host) {
         None => Qemu::find(session.qemu.as_deref())?,
-        Some(board) => board.look(session.qemu.as_deref())?,
+        Some(board) => board.find_qemu(session.qemu.as_deref())?,
     })
 }
 

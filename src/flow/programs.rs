@@ -241,7 +241,7 @@ fn trace_files(program: &UserProgram, session: &Session<'_>) -> Result<Vec<Strin
     let host = Host::new(&session.cache, limits, session.cancel.clone());
     let next = "name another directory with --cache DIR";
     let host = host.or_host("cannot write the guest program to the cache", next)?;
-    let host = host.with(Some((started, here.clone())));
+    let host = host.with_programs(Some((started, here.clone())));
     let row = &program_rows(std::slice::from_ref(program))[0];
     let refused = |reason: String| {
         let command = escape(&program.command[0]);
@@ -388,11 +388,11 @@ pub(super) fn compiled_guest(
     directory: Option<&str>,
     session: &Session<'_>,
 ) -> Result<UserSpace, Error> {
-    let Some(directory) = directory.map(Path::new) else { return Ok(UserSpace::own()) };
+    let Some(directory) = directory.map(Path::new) else { return Ok(UserSpace::bundled()) };
     let files = compile::read(directory)?;
     // Definitions may only use programs of the machine.
     if files.c.is_empty() {
-        return Ok(UserSpace::own());
+        return Ok(UserSpace::bundled());
     }
     session.observer.status("compiling the workloads");
     let program = compile::compile(&files, directory, &session.cache);
@@ -405,7 +405,7 @@ pub(super) fn compiled_guest(
 /// Guest of a plan: from the cache, or compiled again.
 pub(super) fn planned_guest(plan: &CountsPlan, session: &Session<'_>) -> Result<UserSpace, Error> {
     if plan.asked.guest.workloads_from.is_none() {
-        return Ok(UserSpace::own());
+        return Ok(UserSpace::bundled());
     }
     if let Some(guest) = UserSpace::find(&plan.key.guest, &session.cache) {
         return Ok(guest);

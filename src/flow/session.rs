@@ -202,8 +202,8 @@ impl Session<'_> {
         subject: &Subject,
     ) -> Result<PathBuf, Error> {
         // Hold it before reading it, so that nobody removes it in between.
-        if self.holds(&kernel::place(&planned.sha256, &self.cache))? {
-            if let Some(cached) = kernel::cached(&planned.sha256, &self.cache) {
+        if self.holds(&kernel::image_path(&planned.sha256, &self.cache))? {
+            if let Some(cached) = kernel::cached_image(&planned.sha256, &self.cache) {
                 return Ok(cached);
             }
         }
@@ -285,7 +285,7 @@ mod tests {
     fn a_kernel_stays_in_the_cache_until_the_session_ends() {
         let dir = tempfile::tempdir().unwrap();
         let session = Session { cache: dir.path().into(), ..Session::new(&Silent).unwrap() };
-        let image = kernel::place(&"ab".repeat(32), &session.cache);
+        let image = kernel::image_path(&"ab".repeat(32), &session.cache);
         assert!(!session.holds(&image).unwrap());
         std::fs::create_dir_all(image.parent().unwrap()).unwrap();
         std::fs::write(&image, "image").unwrap();

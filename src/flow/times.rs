@@ -43,8 +43,9 @@ pub(super) fn plan(
         Qemu::find(session.qemu.as_deref())?.check_cpu(&plan.method.machine.cpu)?;
     }
     plan.method.kernels = guest_kernels(&plan.method, session)?;
-    let native =
-        session.native()?.with(programs::identify_timed_programs(&mut plan.method, session)?);
+    let native = session
+        .native()?
+        .with_programs(programs::identify_timed_programs(&mut plan.method, session)?);
     session.observer.status("finding out how many operations take 20 ms");
     let method = session.unless_cancelled(with_calibrated_ops(plan.method.clone(), &native));
     session.observer.status("");

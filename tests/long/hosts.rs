@@ -54,7 +54,7 @@ come_out_again! {
 /// Whether a host of it can be had; a test that needs it says so and is not run.
 #[track_caller]
 pub fn is_missing(board: &Board) -> bool {
-    let looked = board.look(None);
+    let looked = board.find_qemu(None);
     let why = looked.as_ref().err().map(|error| format!("{error}, or `sh scripts/setup-hosts.sh`"));
     !require(Need::Hosts, looked.is_ok(), why.unwrap_or_default())
 }

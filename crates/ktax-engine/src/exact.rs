@@ -60,7 +60,7 @@ pub struct Exact {
 impl Exact {
     /// Prepares the engine; `cache` is ktax's own directory.
     pub fn new(qemu: Qemu, cache: &Path, limits: Limits, cancel: Cancel) -> Result<Exact, Failure> {
-        Exact::with_guest(UserSpace::own(), qemu, cache, limits, cancel)
+        Exact::with_guest(UserSpace::bundled(), qemu, cache, limits, cancel)
     }
 
     /// Prepares the engine with a guest that may have more workloads.
@@ -152,7 +152,7 @@ impl Exact {
 impl Engine for Exact {
     fn script(&self, request: &Request) -> String {
         // The boot writes this file, unless its programs are measured already.
-        let initrd = self.tools.payload.path_with(&archives(request));
+        let initrd = self.tools.payload.initrd_path(&archives(request));
         argv::script(&self.tools.qemu.program, request, &initrd)
     }
 
@@ -177,7 +177,7 @@ impl Tools {
     /// Writes the archive that the guest of a Boot unpacks: ktax's programs, the kernel's modules,
     /// the user's.
     pub fn initrd(&self, request: &Request) -> Result<PathBuf, Failure> {
-        self.payload.with(&archives(request)).map_err(host_failure("cannot write to the cache"))
+        self.payload.write_initrd(&archives(request)).map_err(host_failure("cannot write to the cache"))
     }
 
     /// Creates a directory for the files of one VM.
@@ -330,7 +330,7 @@ impl Frozen for ExactBoot<'_> {
         let watch = tools.watch(&files.vm, tools.limits.wire_bytes);
         let frozen = vm.wait(&watch).map_err(|stop| stop.with_console(&files.vm.console))?;
         if frozen == Rest::Paused {
-            vm.go();
+            vm.resume();
         }
         let mut answer = self.end(&mut vm, &files, tools.limits.wire_bytes)?;
         // A guest that boots prints its hello before its answer.
@@ -372,7 +372,7 @@ impl ExactBoot<'_> {
         let mut vm = Vm::start(program, args, inherited, &files.vm.stderr, &tools.limits)?;
         let uri = format!("fd:{}", state.as_raw_fd());
         vm.monitor(|monitor| monitor.receive_state(uri, tools.limits.poll / 50))?;
-        vm.go();
+        vm.resume();
         self.end(&mut vm, &files, wire_bytes)
     }
 

@@ -59,7 +59,7 @@ impl Host {
 
     /// Adds the user's programs, if there are any, and the directory in which they start.
     #[must_use]
-    pub fn with(self, programs: Option<(NativePrograms, PathBuf)>) -> Host {
+    pub fn with_programs(self, programs: Option<(NativePrograms, PathBuf)>) -> Host {
         Host { programs, ..self }
     }
 
@@ -200,7 +200,7 @@ impl<'a> TimedHost<'a> {
         let TimedSetup { plan, cache, limits, cancel, note, between, native, .. } = setup;
         let programs = Host::new(cache, limits, cancel)
             .map_err(host_failure("cannot put the guest program into the cache"))?
-            .with(native);
+            .with_programs(native);
         let sides = [&plan.subjects.base, &plan.subjects.change];
         let made = TimedHost::new(programs, &state_dir(), sides, noise::facts, note)?;
         Ok(TimedHost { between, ..made })

@@ -73,7 +73,7 @@ impl Kvm {
         let written = host_failure("cannot write to the cache");
         let payload = payload::install(&setup.cache).map_err(written.clone())?;
         let programs: Vec<&PackedPrograms> = setup.programs.iter().collect();
-        let initrd = payload.with(&programs).map_err(written)?;
+        let initrd = payload.write_initrd(&programs).map_err(written)?;
         remove_stale(&setup.cache.join("runs"));
         setup.limits = setup.limits.without_virtual_time();
         Ok(Kvm { setup, initrd, _payload: payload })
@@ -121,7 +121,7 @@ impl Kvm {
         let wire_bytes = || fs::read(&files.wire).unwrap_or_default();
         let (mut finished, mut begins) = (0, 0);
         vm.extend();
-        vm.go();
+        vm.resume();
         loop {
             match vm.wait(&self.watch(files, begins)) {
                 Ok(Rest::Paused) => {

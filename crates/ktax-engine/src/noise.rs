@@ -48,7 +48,8 @@ impl Watch {
         let (before, _) = self.before.stat.ticks_of(&self.cpus);
         let (now, cpus) = after.stat.ticks_of(&self.cpus);
         let ticks = now.since(before);
-        let others = ticks.busy.saturating_sub(after.own.saturating_sub(self.before.own));
+        let others =
+            ticks.busy.saturating_sub(after.own_ticks.saturating_sub(self.before.own_ticks));
         Ok(Noise {
             seconds,
             cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
@@ -63,7 +64,7 @@ impl Watch {
 struct Accounts {
     stat: Stat,
     /// CPU time of this process and of the children that it has waited for, in ticks.
-    own: u64,
+    own_ticks: u64,
     throttled: u64,
 }
 
@@ -71,7 +72,7 @@ impl Accounts {
     fn read(root: &Path) -> io::Result<Accounts> {
         Ok(Accounts {
             stat: parsed(root, "proc/stat", Stat::parse)?,
-            own: parsed(root, "proc/self/stat", own_ticks)?,
+            own_ticks: parsed(root, "proc/self/stat", own_ticks)?,
             throttled: throttled(root),
         })
     }
@@ -112,7 +113,7 @@ pub struct CpuShare {
 }
 
 /// Watches the CPUs for this long.
-pub fn look(period: Duration) -> io::Result<Vec<CpuShare>> {
+pub fn cpu_shares(period: Duration) -> io::Result<Vec<CpuShare>> {
     let read = || fs::read_to_string("/proc/stat");
     let before = read()?;
     std::thread::sleep(period);
@@ -132,7 +133,7 @@ pub fn shares(before: &str, after: &str) -> Vec<CpuShare> {
 }
 
 /// Splits the CPUs into quiet ones and busy ones, the busiest first.
-pub fn sort(shares: &[CpuShare]) -> (Vec<u32>, Vec<CpuShare>) {
+pub fn split_quiet(shares: &[CpuShare]) -> (Vec<u32>, Vec<CpuShare>) {
     let (quiet, mut busy): (Vec<CpuShare>, Vec<CpuShare>) =
         shares.iter().partition(|share| share.busy_percent < QUIET_PERCENT);
     busy.sort_by(|a, b| b.busy_percent.total_cmp(&a.busy_percent));
@@ -140,7 +141,7 @@ pub fn sort(shares: &[CpuShare]) -> (Vec<u32>, Vec<CpuShare>) {
 }
 
 /// Formats a list for `taskset -c`: `0-3,6`. The CPUs must be sorted.
-pub fn list(cpus: &[u32]) -> String {
+pub fn cpu_list(cpus: &[u32]) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for cpu in cpus {
         match ranges.last_mut() {
@@ -302,8 +303,8 @@ mod tests {
     #[test]
     fn a_busy_cpu_is_noise_of_who_is_kept_on_it() {
         let root = tempfile::tempdir().unwrap();
-        let plant = |busy: u64, idle: u64, own: u64| {
-            plant(root.path(), [0, 0, 0, own, 0], [0, 0]);
+        let plant = |busy: u64, idle: u64, own_ticks: u64| {
+            plant(root.path(), [0, 0, 0, own_ticks, 0], [0, 0]);
             let mut stat = format!("cpu  {busy} 0 0 {} 0 0 0 0 0 0\n", 64 * (busy + idle) - busy);
             for cpu in 0..64 {
                 let (busy, idle) = if cpu == 3 { (busy, idle) } else { (0, busy + idle) };
@@ -348,30 +349,30 @@ mod tests {
         assert_eq!(shares.iter().map(|share| share.cpu).collect::<Vec<_>>(), [0, 1, 3]);
         let percents: Vec<f64> = shares.iter().map(|share| share.busy_percent).collect();
         assert_eq!(percents, [40.0, 9.0, 0.0]);
-        let (quiet, busy) = sort(&shares);
+        let (quiet, busy) = split_quiet(&shares);
         assert_eq!((quiet, busy), (vec![1, 3], vec![shares[0]]));
     }
 
     #[test]
     fn exactly_at_the_limit_is_busy() {
         let share = |cpu, busy_percent| CpuShare { cpu, busy_percent };
-        let (quiet, busy) = sort(&[share(0, 10.0), share(1, 9.99), share(2, 80.0)]);
+        let (quiet, busy) = split_quiet(&[share(0, 10.0), share(1, 9.99), share(2, 80.0)]);
         assert_eq!((quiet, busy), (vec![1], vec![share(2, 80.0), share(0, 10.0)]));
     }
 
     #[test]
     fn a_list_is_as_taskset_takes_it() {
-        assert_eq!(list(&[]), "");
-        assert_eq!(list(&[1]), "1");
-        assert_eq!(list(&[0, 1, 2, 3, 6, 8, 9]), "0-3,6,8-9");
-        assert_eq!(list(&[u32::MAX]), u32::MAX.to_string());
+        assert_eq!(cpu_list(&[]), "");
+        assert_eq!(cpu_list(&[1]), "1");
+        assert_eq!(cpu_list(&[0, 1, 2, 3, 6, 8, 9]), "0-3,6,8-9");
+        assert_eq!(cpu_list(&[u32::MAX]), u32::MAX.to_string());
     }
 
     proptest! {
         #[test]
         fn a_list_names_each_cpu_once(cpus in prop::collection::btree_set(0..200_u32, 0..100)) {
             let cpus: Vec<u32> = cpus.into_iter().collect();
-            let text = list(&cpus);
+            let text = cpu_list(&cpus);
             let mut named = Vec::new();
             for range in text.split(',').filter(|range| !range.is_empty()) {
                 let (first, last) = range.split_once('-').unwrap_or((range, range));

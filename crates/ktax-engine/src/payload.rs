@@ -28,8 +28,8 @@ const FUNCTION_NAMES: &[u8] = b"functions before sections";
 pub struct UserSpace(Cow<'static, [u8]>);
 
 impl UserSpace {
-    /// The user space with ktax's own workloads.
-    pub fn own() -> UserSpace {
+    /// The user space with ktax's own workloads, which is in the binary.
+    pub fn bundled() -> UserSpace {
         UserSpace(Cow::Borrowed(&GUEST))
     }
 
@@ -56,8 +56,8 @@ impl UserSpace {
 
     /// Finds the user space of this hash: ktax's own, or one that the cache still has.
     pub fn find(sha256: &str, cache: &Path) -> Option<UserSpace> {
-        if UserSpace::own().sha256() == sha256 {
-            return Some(UserSpace::own());
+        if UserSpace::bundled().sha256() == sha256 {
+            return Some(UserSpace::bundled());
         }
         let dir = is_sha256(sha256).then(|| cache.join("payload").join(sha256))?;
         let found = UserSpace::compiled(read_own(&dir.join(GUEST_PROGRAM), MOST_BYTES).ok()?);
@@ -79,8 +79,8 @@ pub struct Payload {
 
 impl Payload {
     /// Writes the guest's user space with other archives behind it.
-    pub fn with(&self, archives: &[&PackedPrograms]) -> io::Result<PathBuf> {
-        let path = self.path_with(archives);
+    pub fn write_initrd(&self, archives: &[&PackedPrograms]) -> io::Result<PathBuf> {
+        let path = self.initrd_path(archives);
         if archives.is_empty() {
             return Ok(path);
         }
@@ -92,8 +92,8 @@ impl Payload {
         Ok(path)
     }
 
-    /// Returns the path that [`Payload::with`] writes.
-    pub fn path_with(&self, archives: &[&PackedPrograms]) -> PathBuf {
+    /// Returns the path that [`Payload::write_initrd`] writes.
+    pub fn initrd_path(&self, archives: &[&PackedPrograms]) -> PathBuf {
         if archives.is_empty() {
             return self.initrd.clone();
         }
@@ -110,7 +110,7 @@ impl Payload {
 }
 
 pub fn guest_sha256() -> String {
-    UserSpace::own().sha256()
+    UserSpace::bundled().sha256()
 }
 
 /// Returns the SHA-256 over the parts of the self-test.
@@ -120,7 +120,7 @@ pub fn self_test_sha256() -> String {
 
 /// Writes the files into the cache, unless they are there already.
 pub fn install(cache: &Path) -> io::Result<Payload> {
-    install_guest(&UserSpace::own(), cache)
+    install_guest(&UserSpace::bundled(), cache)
 }
 
 /// Writes the files of another guest into the cache.
@@ -139,7 +139,7 @@ pub fn install_guest(guest: &UserSpace, cache: &Path) -> io::Result<Payload> {
 
 /// Writes the guest's programs, `ktax-guest` and `ktax-hello`, as executable files into the cache.
 pub fn install_programs(cache: &Path) -> io::Result<(PathBuf, PathBuf, Holder)> {
-    let (dir, holder) = directory(cache, &UserSpace::own())?;
+    let (dir, holder) = directory(cache, &UserSpace::bundled())?;
     let (guest, hello) = (dir.join(GUEST_PROGRAM), dir.join("ktax-hello"));
     for (path, content) in [(&guest, &**GUEST), (&hello, HELLO)] {
         put(path, content)?;
@@ -192,4 +192,25 @@ fn append(archive: &mut Vec<u8>, entry: Builder, content: &[u8]) -> io::Result<(
     let mut writer = entry.nlink(1).mtime(0).write(archive, size);
     writer.write_all(content)?;
     writer.finish().map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_and_the_console_come_before_programs() {
+        let programs = [("init", &[1][..]), ("bin/hello", &[2; 5])];
+        let archive = pack_initramfs(["bin", "dev"], programs).unwrap();
+        let (mut names, mut rest) = (Vec::new(), archive.as_slice());
+        loop {
+            let reader = cpio::newc::Reader::new(rest).unwrap();
+            if reader.entry().is_trailer() {
+                break;
+            }
+            names.push(reader.entry().name().to_owned());
+            rest = reader.finish().unwrap();
+        }
+        assert_eq!(names, ["bin", "dev", "dev/console", "init", "bin/hello"]);
+    }
 }

@@ -233,7 +233,7 @@ impl Vm {
 
     /// Continues the VM. A short Run can end before QEMU answers, so [`Vm::wait`] judges a lost
     /// connection.
-    pub fn go(&mut self) {
+    pub fn resume(&mut self) {
         drop(self.monitor.execute(qmp::cont {}));
     }
 

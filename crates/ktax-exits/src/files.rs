@@ -68,17 +68,17 @@ fn is_recording(text: &str) -> bool {
 pub fn result_tables(results: Vec<Saved>) -> Result<Vec<ExitTable>> {
     let mut tables = Vec::new();
     for saved in results {
-        let those = match saved.result {
-            SavedResult::Exits(those) => those,
+        let found = match saved.result {
+            SavedResult::Exits(found) => found,
             SavedResult::Comparison(comparison) => comparison.exit_tables(),
             SavedResult::ExitDiff(pair) => vec![pair.base, pair.change],
             _ => Vec::new(),
         };
-        if those.is_empty() {
+        if found.is_empty() {
             let message = "it has no exit tables but another result";
             return Err(Error::user(message).next("print it with `ktax report`"));
         }
-        tables.extend(those);
+        tables.extend(found);
     }
     Ok(tables)
 }

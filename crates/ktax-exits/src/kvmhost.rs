@@ -185,7 +185,7 @@ impl KvmHost<'_> {
         fs::write(&initrd, archive).map_err(unprepared(&initrd))?;
         let session = Session::new(self, &initrd, &scratch);
         let off = session.start(&RunSpan::Whole).and_then(|mut vm| {
-            vm.go();
+            vm.resume();
             session.wait(&mut vm)
         });
         off.map_err(no_answer)?;
@@ -382,7 +382,7 @@ impl Frozen {
         let poll = session.limits.poll / 50;
         vm.monitor(|monitor| monitor.receive_state(uri, poll))
             .map_err(|failure| session.failed(failure))?;
-        vm.go();
+        vm.resume();
         let rest = session.wait(&mut vm)?;
         drop(vm);
         if rest == Rest::Paused {

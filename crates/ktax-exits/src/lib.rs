@@ -25,4 +25,4 @@ mod table;
 pub mod vmm;
 
 pub use recording::Reason;
-pub use table::{Per, since};
+pub use table::{Per, subtract_tables};

@@ -374,7 +374,7 @@ pub fn by_name(name: &str) -> Result<u32> {
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let vms: Vec<(u32, Vec<String>)> =
         pids.filter(|pid| has_vm(*pid) == Some(true)).map(|pid| (pid, names(pid))).collect();
-    let called = |(_, names): &&(u32, Vec<String>)| names.iter().any(|there| there == name);
+    let called = |(_, names): &&(u32, Vec<String>)| names.iter().any(|known| known == name);
     let found: Vec<u32> = vms.iter().filter(called).map(|(pid, _)| *pid).collect();
     match found[..] {
         [pid] => Ok(pid),
@@ -390,12 +390,12 @@ pub fn by_name(name: &str) -> Result<u32> {
 }
 
 fn no_vm_named(name: &str, vms: Vec<(u32, Vec<String>)>) -> Error {
-    let there: Vec<String> =
+    let running: Vec<String> =
         vms.into_iter().filter_map(|(_, names)| names.into_iter().next()).collect();
     let message = format!("no VM is named {name}");
-    match there.is_empty() {
+    match running.is_empty() {
         true => error(message + ", and no VM is running", "start the VM first"),
-        false => error(message, format!("name one of {}, or use --pid", there.join(", "))),
+        false => error(message, format!("name one of {}, or use --pid", running.join(", "))),
     }
 }
 

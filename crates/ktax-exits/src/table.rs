@@ -213,7 +213,7 @@ fn warnings(account: &ExitAccount) -> Vec<Warning> {
 
 /// Returns the difference of two reads. Minimum and maximum are known only if they changed between
 /// the reads.
-pub fn since(earlier: &ExitTable, later: &ExitTable) -> Result<ExitTable> {
+pub fn subtract_tables(earlier: &ExitTable, later: &ExitTable) -> Result<ExitTable> {
     for table in [earlier, later] {
         if !is_cumulative(table) {
             let message = format!("{} is not a file to which a kernel adds", table.source);
@@ -290,12 +290,12 @@ fn subtract_row(before: &ExitRow, after: &ExitRow) -> Result<ExitRow> {
 
 /// Returns the sum of several tables, with the rows that all have. A minimum, a maximum or a
 /// deviation is absent unless all tables have it.
-pub fn together(title: String, source: String, tables: &[ExitTable]) -> ExitTable {
+pub fn add_tables(title: String, source: String, tables: &[ExitTable]) -> ExitTable {
     let mut rows: Vec<ExitRow> = Vec::new();
     for row in tables.iter().flat_map(|table| &table.rows) {
-        match rows.iter_mut().find(|there| there.reason == row.reason) {
-            Some(there) if there.count == 0 => *there = row.clone(),
-            Some(there) if row.count > 0 => add_row(there, row),
+        match rows.iter_mut().find(|sum| sum.reason == row.reason) {
+            Some(sum) if sum.count == 0 => *sum = row.clone(),
+            Some(sum) if row.count > 0 => add_row(sum, row),
             Some(_) => {}
             None => rows.push(row.clone()),
         }
@@ -381,7 +381,7 @@ mod tests {
     #[test]
     fn what_cannot_be_cleared_is_subtracted() {
         let later = one("guest: 9 170 4 60\ncede: 3 9 1 5\nrm_exit: 2 8 3 5\n");
-        let table = since(&one(FIRST), &later).unwrap();
+        let table = subtract_tables(&one(FIRST), &later).unwrap();
         // The longest is new, the shortest may be of before; of what had not been, all is new.
         assert_eq!(numbers(&table, "guest"), (2, 100, None, Some(60)));
         assert_eq!(numbers(&table, "cede"), (3, 9, Some(1), Some(5)));
@@ -398,14 +398,14 @@ mod tests {
     fn squares_are_subtracted_too() {
         // 400 ticks a µs: squares are µs² times 400. 1, 3; then 5 and 7 more.
         let (first, later) = (e500("MMIO\t2\t1\t3\t4\t4000"), e500("MMIO\t4\t1\t7\t16\t33600"));
-        let row = since(&first, &later).unwrap().row("MMIO").unwrap().clone();
+        let row = subtract_tables(&first, &later).unwrap().row("MMIO").unwrap().clone();
         assert_eq!((row.count, row.time_ns(), row.squares_ns2), (2, 12_000, Some(74_000_000)));
     }
 
     #[test]
     fn one_exit_has_no_deviation() {
         let squares = |first: &str, later: &str| {
-            let table = since(&e500(first), &e500(later)).unwrap();
+            let table = subtract_tables(&e500(first), &e500(later)).unwrap();
             table.row("MMIO").unwrap().squares_ns2
         };
         // The sum is truncated to microseconds and the square is not: 1000.7 µs after twice 0.6.
@@ -420,14 +420,15 @@ mod tests {
     #[test]
     fn what_does_not_go_on_is_refused_or_said() {
         let first = one(FIRST);
-        let refusal =
-            |earlier: &ExitTable, later: &ExitTable| since(earlier, later).unwrap_err().to_string();
+        let refusal = |earlier: &ExitTable, later: &ExitTable| {
+            subtract_tables(earlier, later).unwrap_err().to_string()
+        };
         let cleared = refusal(&first, &one("guest: 1 10 10 10\n"));
         assert!(cleared.starts_with("guest is smaller in the later read: "), "{cleared}");
         let other = ExitTable { source: "e500 timing".into(), ..first.clone() };
         assert!(refusal(&first, &other).ends_with("; give two reads of the same file"));
         // A difference is a recording, and so are KVM's statistics.
-        let recording = since(&first, &first).unwrap();
+        let recording = subtract_tables(&first, &first).unwrap();
         let statistics = ExitTable { source: "KVM's statistics".into(), ..first.clone() };
         for table in [recording, statistics] {
             assert!(refusal(&table, &table).contains(" is not a file to which a kernel adds; "));
@@ -435,23 +436,26 @@ mod tests {
         // Cleared, and since then more than before: the longest is shorter.
         let grown = one("guest: 70 700 4 19\ncede: 0 0 0 0\nrm_exit: 2 8 3 5\n");
         assert!(refusal(&first, &grown).contains(" is smaller in the later read: "));
-        let stuck =
-            since(&one("guest: stuck\ncede: 1 2 2 2\n"), &one("guest: 9 90 4 20\ncede: 1 2 2 2\n"));
+        let stuck = subtract_tables(
+            &one("guest: stuck\ncede: 1 2 2 2\n"),
+            &one("guest: 9 90 4 20\ncede: 1 2 2 2\n"),
+        );
         let stuck = stuck.unwrap();
         assert!(stuck.row("guest").is_none());
         assert_eq!(stuck.warnings.len(), 2, "{:?}", stuck.warnings);
-        let gone = since(&first, &one("guest: 9 90 4 20\n")).unwrap();
+        let gone = subtract_tables(&first, &one("guest: 9 90 4 20\n")).unwrap();
         assert_eq!((gone.rows.len(), gone.warnings.len()), (1, 2), "{:?}", gone.warnings);
     }
 
     #[test]
     fn vcpus_add_up() {
         let second = one("guest: 1 30 30 30\ncede: 2 6 2 4\nrm_exit: 0 0 0 0\n");
-        let all = together("vm".into(), "s".into(), &[one(FIRST), second]);
+        let all = add_tables("vm".into(), "s".into(), &[one(FIRST), second]);
         assert_eq!(numbers(&all, "guest"), (8, 100, Some(4), Some(30)));
         assert_eq!(numbers(&all, "cede"), (2, 6, Some(2), Some(4)));
         assert_eq!(numbers(&all, "rm_exit"), (2, 8, Some(3), Some(5)));
-        let partial = together("vm".into(), "s".into(), &[one(FIRST), one("guest: 1 30 30 30\n")]);
+        let partial =
+            add_tables("vm".into(), "s".into(), &[one(FIRST), one("guest: 1 30 30 30\n")]);
         assert_eq!((partial.rows.len(), partial.warnings.len()), (1, 2));
     }
 }

@@ -37,7 +37,7 @@ const UNFINISHED: &str = ".new-";
 /// The content goes into a file with an unguessable name beside it, which is synced and renamed;
 /// then the directory is synced.
 pub fn write_atomically(path: &Path, content: &[u8]) -> io::Result<()> {
-    let dir = directory_of(path);
+    let dir = parent_directory(path);
     let file = write_temporary(dir, content, None)?;
     file.persist(path).map_err(|error| error.error)?;
     File::open(dir)?.sync_all()
@@ -48,18 +48,18 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Err(rustix::io::Errno::ISDIR.into());
     }
-    tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(directory_of(path)).map(drop)
+    tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(parent_directory(path)).map(drop)
 }
 
 /// The directory of a file. A name without a directory is in the current one.
-fn directory_of(path: &Path) -> &Path {
+fn parent_directory(path: &Path) -> &Path {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     parent.unwrap_or(Path::new("."))
 }
 
 /// Writes a file as [`write_atomically`] does; `AlreadyExists` where there is such a file.
 pub fn write_new_atomically(path: &Path, content: &[u8]) -> io::Result<()> {
-    let dir = directory_of(path);
+    let dir = parent_directory(path);
     let file = write_temporary(dir, content, None)?;
     file.persist_noclobber(path).map_err(|error| error.error)?;
     File::open(dir)?.sync_all()
@@ -80,7 +80,7 @@ pub fn write_once(path: &Path, content: &[u8]) -> io::Result<bool> {
 pub fn write_read_only(path: &Path, content: &[u8], scratch: &Path) -> io::Result<()> {
     let file = write_temporary(scratch, content, Some(Permissions::from_mode(0o444)))?;
     file.persist(path).map_err(|error| error.error)?;
-    File::open(directory_of(path))?.sync_all()
+    File::open(parent_directory(path))?.sync_all()
 }
 
 fn write_temporary(
@@ -219,7 +219,7 @@ impl Lock {
         loop {
             let waited = Lock::wait(lock_file(path)?, pause, &is_cancelled)?;
             let Some(lock) = waited else { return Ok(None) };
-            if lock.is_of(path)? {
+            if lock.is_file_at(path)? {
                 return Ok(Some(lock));
             }
         }
@@ -238,7 +238,7 @@ impl Lock {
     }
 
     /// Returns whether the locked file is the one at this path now.
-    pub fn is_of(&self, path: &Path) -> io::Result<bool> {
+    pub fn is_file_at(&self, path: &Path) -> io::Result<bool> {
         let locked = self.file.metadata()?;
         match symlink_metadata(path) {
             Ok(there) => Ok((there.dev(), there.ino()) == (locked.dev(), locked.ino())),
@@ -366,10 +366,10 @@ mod tests {
                 std::thread::yield_now();
             }
             std::fs::remove_file(&path).unwrap();
-            assert!(!cleaner.is_of(&path).unwrap());
+            assert!(!cleaner.is_file_at(&path).unwrap());
             drop(cleaner);
             let lock = waiting.join().unwrap().unwrap();
-            assert!(lock.is_of(&path).unwrap());
+            assert!(lock.is_file_at(&path).unwrap());
             Lock::take(File::open(&path).unwrap()).unwrap_err();
         });
     }

@@ -51,18 +51,18 @@ pub struct Kernel {
 const ORIGIN_MAX: u64 = 64 << 10;
 
 /// The path that the image with this SHA-256 has, if it is in the cache.
-pub fn place(sha256: &str, cache: &Path) -> PathBuf {
+pub fn image_path(sha256: &str, cache: &Path) -> PathBuf {
     cache.join("kernels").join(sha256).join("image")
 }
 
 /// The path of the image with this SHA-256, if the cache has it whole.
-pub fn cached(sha256: &str, cache: &Path) -> Option<PathBuf> {
-    let image = place(sha256, cache);
+pub fn cached_image(sha256: &str, cache: &Path) -> Option<PathBuf> {
+    let image = image_path(sha256, cache);
     is_whole(&image, sha256).then_some(image)
 }
 
 /// The x86_64 bzImage that came into the cache last, among those that are whole. Downloads nothing.
-pub fn at_hand(cache: &Path) -> Option<Kernel> {
+pub fn newest_image(cache: &Path) -> Option<Kernel> {
     let entries = fs::read_dir(cache.join("kernels")).ok()?.flatten();
     let mut found: Vec<(SystemTime, Identity)> = entries
         .filter_map(|entry| {
@@ -77,7 +77,7 @@ pub fn at_hand(cache: &Path) -> Option<Kernel> {
         .collect();
     found.sort_by_key(|(made, _)| std::cmp::Reverse(*made));
     found.into_iter().find_map(|(_, identity)| {
-        let image = cached(&identity.sha256, cache)?;
+        let image = cached_image(&identity.sha256, cache)?;
         Some(Kernel { identity, image, config: None })
     })
 }
@@ -267,13 +267,13 @@ mod tests {
     fn the_newest_whole_x86_image_is_found() {
         let dir = tempfile::tempdir().unwrap();
         let cache = dir.path();
-        assert_eq!(at_hand(cache), None);
+        assert_eq!(newest_image(cache), None);
         let oldest = put(cache, b"a", "x86_64", 300);
         let newer = put(cache, b"b", "x86_64", 200);
         put(cache, b"c", "powerpc", 100);
-        assert_eq!(at_hand(cache).unwrap().identity.sha256, newer);
+        assert_eq!(newest_image(cache).unwrap().identity.sha256, newer);
         fs::write(cache.join("kernels").join(&newer).join("image"), b"damaged").unwrap();
-        let found = at_hand(cache).unwrap();
+        let found = newest_image(cache).unwrap();
         assert_eq!((found.identity.sha256.as_str(), found.config), (oldest.as_str(), None));
         assert_eq!(fs::read(found.image).unwrap(), b"a");
     }

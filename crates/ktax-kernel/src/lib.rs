@@ -39,10 +39,12 @@ mod source;
 mod spec;
 mod talk;
 
-pub use cache::{Kernel, at_hand, cached, place};
+pub use cache::{Kernel, cached_image, image_path, newest_image};
 pub use debian::{CPU_MODULES, modules, needed_modules};
 pub use obtain::{check, check_names, obtain, obtain_for};
-pub use source::{commits, is_built_in, options_between, read_patch, that_touch, with_options};
+pub use source::{
+    commits, commits_touching, is_built_in, options_between, read_patch, with_options,
+};
 pub use spec::{KernelSpec, Package, Target};
 pub use talk::{KernelTask, Talk, TaskKind};
 

@@ -47,7 +47,7 @@ fn find_or_make(
         }
         KernelSpec::Debian { package, version } => {
             let cache = cache()?;
-            let apt = Apt::for_images(&cache).with(talk);
+            let apt = Apt::for_images(&cache).with_talk(talk);
             debian::obtain(&apt, &cache, package, version.as_deref())
         }
         KernelSpec::File(path) => {

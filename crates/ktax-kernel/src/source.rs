@@ -35,7 +35,7 @@ use make::{Lane, Make, compiled_before, compiler_versions};
 use tree::{Tree, Trees, not_a_tree, package_tree, repository};
 
 pub use config::{options_between, with_options};
-pub use tree::{commits, that_touch};
+pub use tree::{commits, commits_touching};
 
 /// Checks the tools, the tree and the patches, and asks Kconfig about the options; builds nothing.
 pub(crate) fn check(

@@ -134,7 +134,7 @@ pub(super) fn add_libraries(
             needs => needs?,
         };
         if let Some(interpreter) = &needs.interpreter {
-            tree.in_place(Path::new(interpreter))?;
+            tree.add_in_place(Path::new(interpreter))?;
         }
         let directories = search_directories(&needs, &path);
         for name in needs.libraries.iter().filter(|name| known.insert((*name).clone())) {
@@ -143,7 +143,7 @@ pub(super) fn add_libraries(
                     if !is_in_usual_directory(&library) {
                         add_loader_cache(tree)?;
                     }
-                    left.push(tree.in_place(&library)?);
+                    left.push(tree.add_in_place(&library)?);
                 }
                 None if missing == IfMissing::Ignored => {}
                 None => {
@@ -205,7 +205,7 @@ fn is_in_usual_directory(library: &Path) -> bool {
 fn add_loader_cache(tree: &mut GuestTree) -> Result<()> {
     let cache = Path::new("/etc/ld.so.cache");
     if cache.exists() {
-        tree.in_place(cache)?;
+        tree.add_in_place(cache)?;
     }
     Ok(())
 }

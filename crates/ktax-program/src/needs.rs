@@ -74,7 +74,7 @@ pub(super) fn add_program(
             Path::new(WORK).join(command)
         }
         false => {
-            tree.in_place(&host)?;
+            tree.add_in_place(&host)?;
             link_by_name(tree, command, &host)?;
             host.clone()
         }
@@ -101,7 +101,7 @@ fn add_accounts(tree: &mut GuestTree, user: u32) -> Result<()> {
 /// Adds a shell and what the text that it runs names, and returns the shell's path in the guest.
 pub(super) fn add_shell(tree: &mut GuestTree, text: &str, here: &Path) -> Result<PathBuf> {
     if !matches!(tree.look(Path::new(SHELL)), Some(GuestNode::File(_))) {
-        tree.in_place(Path::new(SHELL))?;
+        tree.add_in_place(Path::new(SHELL))?;
         add_runnable(tree, Path::new(SHELL), here, IfMissing::Refused, 0)?;
     }
     add_named(tree, text, here)?;
@@ -190,7 +190,7 @@ fn add_runnable(
     let interpreters: Vec<PathBuf> =
         [Some(PathBuf::from(&words[0])), named].into_iter().flatten().collect();
     for interpreter in &interpreters {
-        tree.in_place(interpreter)?;
+        tree.add_in_place(interpreter)?;
         add_runnable(tree, interpreter, here, missing, nested + 1)?;
     }
     match interpreters.iter().any(|interpreter| script::is_shell(file_name(interpreter))) {
@@ -263,7 +263,7 @@ fn add_at_its_name(tree: &mut GuestTree, path: &Path, here: &Path) -> Result<boo
         return Ok(true);
     }
     if path.is_absolute() {
-        tree.in_place(path)?;
+        tree.add_in_place(path)?;
         return Ok(true);
     }
     let is_inside = path.components().all(|part| part != Component::ParentDir);
@@ -345,7 +345,7 @@ fn add_content(
 ) -> Result<()> {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         if !entry.file_name().to_str().is_some_and(&is_left_out) && entry.path().exists() {
-            tree.with_targets(&entry.path())?;
+            tree.add_with_targets(&entry.path())?;
         }
     }
     Ok(())
@@ -365,7 +365,7 @@ fn perl_modules(tree: &mut GuestTree, real: &Path) -> Result<()> {
         // Each version has a directory, and a link may lead to it.
         for version in fs::read_dir(directory).into_iter().flatten().flatten() {
             match version.path() {
-                link if link.is_symlink() => tree.alone(&link)?,
+                link if link.is_symlink() => tree.add_alone(&link)?,
                 directory => add_content(tree, &directory, is_left_out)?,
             }
         }
@@ -412,7 +412,7 @@ fn python_modules(tree: &mut GuestTree, real: &Path) -> Result<()> {
             name.starts_with("config-") || matches!(name, "test" | "site-packages" | "idlelib")
         };
         if !entry.file_name().to_str().is_some_and(left_out) {
-            tree.in_place(&entry.path())?;
+            tree.add_in_place(&entry.path())?;
         }
     }
     let loaded = fs::read_dir(modules.join("lib-dynload")).into_iter().flatten().flatten();
@@ -427,7 +427,7 @@ fn gcc_parts(tree: &mut GuestTree, real: &Path) -> Result<()> {
     let compiler = gcc_directory.join(if kind == "gcc" { "cc1" } else { "cc1plus" });
     let assembler = Path::new("/usr/bin/as").to_owned();
     for program in [compiler, assembler].into_iter().filter(|program| program.is_file()) {
-        let program = tree.in_place(&program)?;
+        let program = tree.add_in_place(&program)?;
         elf::add_libraries(tree, vec![program], IfMissing::Ignored)?;
     }
     headers(tree, target, kind, &gcc_directory, version)
@@ -451,11 +451,11 @@ fn headers(
     let directories =
         gcc_headers.into_iter().chain(c_headers).chain(kernel_headers).chain(cxx_headers);
     for directory in directories.filter(|directory| directory.is_dir()) {
-        tree.in_place(&directory)?;
+        tree.add_in_place(&directory)?;
     }
     for entry in fs::read_dir(include).into_iter().flatten().flatten() {
         if entry.path().is_file() {
-            tree.with_targets(&entry.path())?;
+            tree.add_with_targets(&entry.path())?;
         }
     }
     Ok(())

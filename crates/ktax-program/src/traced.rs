@@ -27,17 +27,17 @@ pub fn found(named: &NamedFiles, here: &Path) -> Vec<String> {
     let work = start_directory(here);
     let executed = named.executed.iter().flat_map(|path| {
         let loaders =
-            in_place(path, here, work).map(|(_, host)| interpreters(&host)).unwrap_or_default();
+            locate(path, here, work).map(|(_, host)| interpreters(&host)).unwrap_or_default();
         [path.clone()].into_iter().chain(loaders)
     });
     let paths: BTreeSet<PathBuf> = named.opened.iter().cloned().chain(executed).collect();
     let on_this_machine = |path: &Path| {
-        let (name, host) = in_place(path, here, work)?;
+        let (name, host) = locate(path, here, work)?;
         let about = fs::metadata(&host).ok()?;
         (about.is_file() || about.is_dir()).then_some(name)
     };
     // A file that the program made needs the directory that it is in.
-    let in_guest = paths.iter().filter(|path| in_place(path, here, work).is_some());
+    let in_guest = paths.iter().filter(|path| locate(path, here, work).is_some());
     let found = in_guest.filter_map(|path| {
         on_this_machine(path).or_else(|| path.parent().and_then(on_this_machine))
     });
@@ -50,7 +50,7 @@ pub fn found(named: &NamedFiles, here: &Path) -> Vec<String> {
 pub fn missing(named: &NamedFiles, here: &Path) -> Vec<String> {
     let mut known = BTreeSet::new();
     let missing = named.missing.iter().rev().filter_map(|path| {
-        let (name, host) = in_place(path, here, Path::new(WORK))?;
+        let (name, host) = locate(path, here, Path::new(WORK))?;
         let is_needed = !DISPENSABLE.contains(&name.as_str());
         let is_new = is_needed && (host.is_file() || host.is_dir()) && known.insert(name.clone());
         is_new.then(|| escape(&name))
@@ -87,7 +87,7 @@ pub(super) fn in_sandbox(path: &Path, here: &Path) -> PathBuf {
 
 /// The name of a file that a program named which started in `work`, and where it is on this
 /// machine.
-fn in_place(path: &Path, here: &Path, work: &Path) -> Option<(String, PathBuf)> {
+fn locate(path: &Path, here: &Path, work: &Path) -> Option<(String, PathBuf)> {
     let is_made_anew = MADE_ANEW.iter().any(|directory| path.starts_with(directory));
     let is_secret = SECRET.iter().any(|secret| path == Path::new(secret));
     if is_made_anew || is_secret {
@@ -123,7 +123,7 @@ pub(super) fn add_traced(tree: &mut GuestTree, name: &str, here: &Path) -> Resul
         return Ok(());
     }
     match name.is_absolute() {
-        true => tree.alone(name),
+        true => tree.add_alone(name),
         false if host.is_dir() => tree.directory(&guest).map(drop),
         false => tree.add(&host, &guest),
     }

@@ -160,16 +160,16 @@ impl GuestTree {
 
     /// Adds a file or a directory of the host, with all that is in it, at the same path, and the
     /// links on the way to it. Returns the path behind the links.
-    pub fn in_place(&mut self, path: &Path) -> Result<PathBuf> {
-        let end = self.along(path)?;
+    pub fn add_in_place(&mut self, path: &Path) -> Result<PathBuf> {
+        let end = self.add_way_to(path)?;
         self.add(&end, &end)?;
         Ok(end)
     }
 
     /// Adds a file, or a directory without its content, of the host at the same path, and the links
     /// on the way to it.
-    pub fn alone(&mut self, path: &Path) -> Result<()> {
-        let end = self.along(path)?;
+    pub fn add_alone(&mut self, path: &Path) -> Result<()> {
+        let end = self.add_way_to(path)?;
         match end.is_dir() {
             true => self.directory(&end).map(drop),
             false => self.add(&end, &end),
@@ -177,20 +177,20 @@ impl GuestTree {
     }
 
     /// Adds a file or a directory of the host at the same path, and what the links in it lead to.
-    pub fn with_targets(&mut self, path: &Path) -> Result<()> {
-        let end = self.in_place(path)?;
+    pub fn add_with_targets(&mut self, path: &Path) -> Result<()> {
+        let end = self.add_in_place(path)?;
         let links = self.nodes.range(end.clone()..).take_while(|(path, _)| path.starts_with(&end));
         let links = links.filter(|(_, node)| matches!(node, GuestNode::Link(_)));
         let links: Vec<PathBuf> = links.map(|(path, _)| path.clone()).collect();
         for link in links.into_iter().filter(|link| link.exists()) {
-            self.alone(&link)?;
+            self.add_alone(&link)?;
         }
         Ok(())
     }
 
     /// Adds the directories and links on the way to a path of the host, and returns the path behind
     /// the links.
-    fn along(&mut self, path: &Path) -> Result<PathBuf> {
+    fn add_way_to(&mut self, path: &Path) -> Result<PathBuf> {
         let unreadable = unreadable(path);
         let mut walk = Walk::along(path);
         while let Some(next) = walk.next() {
@@ -420,7 +420,7 @@ mod tests {
         symlink("usr", real.join("bin")).unwrap();
         symlink("/etc/shadow", real.join("usr/out")).unwrap();
         let mut tree = GuestTree::new(1 << 20);
-        assert_eq!(tree.in_place(&real.join("bin/program")).unwrap(), real.join("usr/program"));
+        assert_eq!(tree.add_in_place(&real.join("bin/program")).unwrap(), real.join("usr/program"));
         assert_eq!(tree.nodes[&real.join("bin")], GuestNode::Link("usr".into()));
         tree.add(&real, Path::new("/work")).unwrap();
         assert_eq!(tree.nodes[Path::new("/work/usr/out")], GuestNode::Link("/etc/shadow".into()));

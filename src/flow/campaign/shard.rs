@@ -162,7 +162,7 @@ fn run_counts(
 /// Puts an image of the directory into the cache, so that nothing is fetched or built.
 fn cache_image(dir: &CampaignDir, kernel: &Identity, session: &Session<'_>) -> Result<(), Error> {
     let image = dir.image(&kernel.sha256);
-    if kernel::cached(&kernel.sha256, &session.cache).is_none() && image.exists() {
+    if kernel::cached_image(&kernel.sha256, &session.cache).is_none() && image.exists() {
         session.obtain(&Subject::new(&image.display().to_string(), ""))?;
     }
     Ok(())

@@ -50,8 +50,8 @@ struct MachineCpus {
 
 impl MachineCpus {
     fn look(period: Duration) -> Result<MachineCpus, Error> {
-        let shares =
-            noise::look(period).or_host("cannot read how busy the CPUs are", "mount /proc")?;
+        let shares = noise::cpu_shares(period)
+            .or_host("cannot read how busy the CPUs are", "mount /proc")?;
         Ok(MachineCpus { shares, allowed: allowed()? })
     }
 
@@ -100,7 +100,7 @@ fn lost_cpu(cpu: u32, here: &MachineCpus) -> Error {
     };
     match here.shares.iter().any(|share| share.cpu == cpu) {
         true => {
-            let allowed = noise::list(&here.allowed);
+            let allowed = noise::cpu_list(&here.allowed);
             lost(&format!("not among those that ktax may use ({allowed})"), "let ktax use it")
         }
         false => lost("offline", "bring it online"),

@@ -118,7 +118,7 @@ impl Board {
 
     /// Finds QEMU for the board, and checks that its compiler exists; the error names the missing
     /// packages.
-    pub fn look(&self, qemu: Option<&Path>) -> Result<Qemu> {
+    pub fn find_qemu(&self, qemu: Option<&Path>) -> Result<Qemu> {
         let is_there = |program: &str| {
             let path = std::env::var_os("PATH").unwrap_or_default();
             std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
@@ -256,7 +256,7 @@ impl BoardGuests {
             args
         };
         let mut vm = Vm::start(&qemu.program, args, None, &stderr, limits).map_err(failed)?;
-        vm.go();
+        vm.resume();
         let wire = (console.as_path(), limits.console_bytes);
         let watched = Watched { limits, cancel, wire, speaks_first: false, console: &console };
         vm.wait(&watched).map_err(|stop| stop.map_failure(failed))?;

@@ -21,7 +21,7 @@ use rustix::process::{PidfdGetfdFlags, pidfd_getfd};
 
 use super::{Process, error};
 use crate::files;
-use crate::table::{Per, since, together};
+use crate::table::{Per, add_tables, subtract_tables};
 use ktax_model::{Error, ExitCounter, ExitRow, ExitTable, Result, Warning};
 
 /// Largest description that is read, in bytes; no kernel has so much.
@@ -233,7 +233,7 @@ impl ExitTimes {
         for (vcpu, _, text) in read_files(&self.root, self.pid)? {
             let Ok(mut now) = read_table(&text) else { continue };
             if let Some(last) = self.now.get(&vcpu) {
-                if since(last, &now).is_err() {
+                if subtract_tables(last, &now).is_err() {
                     self.keep_cleared(&vcpu);
                 } else {
                     let is_gone = |row: &&ExitRow| now.row(&row.reason).is_none();
@@ -249,7 +249,7 @@ impl ExitTimes {
     /// Keeps the increase of a file that somebody cleared, and counts from 0 again.
     fn keep_cleared(&mut self, vcpu: &VcpuId) {
         let last = &self.now[vcpu];
-        let increase = self.before.remove(vcpu).map(|before| since(&before, last));
+        let increase = self.before.remove(vcpu).map(|before| subtract_tables(&before, last));
         let mut table = increase.and_then(Result::ok).unwrap_or_else(|| last.clone());
         table.warnings.push(Warning {
             fact: format!(
@@ -266,7 +266,7 @@ impl ExitTimes {
         let increase = |(vcpu, now): (&VcpuId, &ExitTable)| {
             let table = match self.before.get(vcpu) {
                 Some(before) => {
-                    since(before, now).map_err(|error| unreadable(&self.root, error))?
+                    subtract_tables(before, now).map_err(|error| unreadable(&self.root, error))?
                 }
                 None => now.clone(),
             };
@@ -274,11 +274,11 @@ impl ExitTimes {
             let tables: Vec<ExitTable> =
                 cleared.map(|(_, table)| table.clone()).chain([table]).collect();
             let title = format!("{}vcpu {} of {}", vcpu.0, vcpu.1, self.title);
-            Ok(together(title, tables[0].source.clone(), &tables))
+            Ok(add_tables(title, tables[0].source.clone(), &tables))
         };
         let vcpus = self.now.iter().map(increase).collect::<Result<Vec<_>>>()?;
         let source = vcpus.first().map_or(String::new(), |table| table.source.clone());
-        let vm = || together(self.title.clone(), source.clone(), &vcpus);
+        let vm = || add_tables(self.title.clone(), source.clone(), &vcpus);
         Ok(per.choose(vm, || vcpus.clone()))
     }
 }

@@ -73,9 +73,9 @@ const KEY_DETAIL: i16 = -40;
 const HASH: i16 = -48;
 const CLAIM: i16 = -56;
 
-/// Flag of an update: fail if the key is there.
+/// Flag of an update: fail if the key exists.
 const BPF_NOEXIST: i32 = 1;
-/// Error of such an update: the key is there.
+/// Error of such an update: the key exists.
 const EEXIST: i32 = 17;
 
 struct ProbeLabels {
@@ -100,12 +100,12 @@ pub fn assemble(hook: Hook, process: u32, maps: Maps) -> Vec<u8> {
         Hook::Enter { only } => writer.enter(only, process, done),
         Hook::Exit { reason, detail } => writer.exit(reason, detail, process, done),
         Hook::Return { reason, errno } => writer.returns(reason, errno, process, done),
-        Hook::ToUser => writer.moves(None, Stage::User, process, done),
-        Hook::ToKernel { only } => writer.moves(Some(only), Stage::Kernel, process, done),
+        Hook::ToUser => writer.enter_stage(None, Stage::User, process, done),
+        Hook::ToKernel { only } => writer.enter_stage(Some(only), Stage::Kernel, process, done),
         Hook::Switch { from, state, to } => writer.switch(from, state, to, done),
         Hook::Wakeup { thread } => writer.wakeup(thread, done),
     }
-    writer.asm.place(done);
+    writer.asm.bind(done);
     writer.asm.exit();
     writer.asm.finish()
 }
@@ -130,7 +130,7 @@ impl Writer {
             Some(detail) => self.field(R1, detail),
             None => self.asm.alu_imm(Mov, R1, 0),
         }
-        self.left(Stage::Kernel);
+        self.book_exit(Stage::Kernel);
     }
 
     fn returns(&mut self, reason: Field, errno: Field, process: u32, done: Label) {
@@ -143,14 +143,14 @@ impl Writer {
         self.asm.alu_imm(Rsh, R2, 63);
         self.asm.jump_if_imm(Different, R2, 0, fine);
         self.field(R1, reason);
-        self.asm.place(fine);
+        self.asm.bind(fine);
         self.asm.store(Size::B8, R10, CODE, R1);
         self.asm.alu_imm(Mov, R1, 0);
-        self.left(Stage::User);
+        self.book_exit(Stage::User);
     }
 
     /// Books an exit, whose reason is in CODE, and its detail in R1.
-    fn left(&mut self, to: Stage) {
+    fn book_exit(&mut self, to: Stage) {
         self.asm.store(Size::B8, R10, DETAIL, R1);
         self.account();
         self.begin();
@@ -162,7 +162,7 @@ impl Writer {
         self.set_imm(thread::STAGE, to as i32);
     }
 
-    fn moves(&mut self, only: Option<FieldFilter>, to: Stage, process: u32, done: Label) {
+    fn enter_stage(&mut self, only: Option<FieldFilter>, to: Stage, process: u32, done: Label) {
         self.only(only, done);
         self.current(process, done);
         self.account();
@@ -173,13 +173,13 @@ impl Writer {
         let (next, preempted, is_on) = (self.asm.label(), self.asm.label(), self.asm.label());
         self.now();
         self.field(R1, from);
-        self.known(next);
+        self.find_thread(next);
         self.account();
         self.asm.load(Size::B8, R1, R7, thread::STAGE);
         self.asm.jump_if_imm(Below, R1, Stage::FIRST_OFF as i32, is_on);
         // Off already: its being on was not seen.
         self.copy((R7, thread::STAGE), (R7, thread::SAVED));
-        self.asm.place(is_on);
+        self.asm.bind(is_on);
         self.set(thread::SAVED, R1);
         self.field(R2, state);
         self.asm.alu_imm(And, R2, ASLEEP);
@@ -188,11 +188,11 @@ impl Writer {
         self.asm.jump_if_imm(Equal, R1, Stage::User as i32, next);
         self.set_imm(thread::STAGE, Stage::Halted as i32);
         self.asm.jump(next);
-        self.asm.place(preempted);
+        self.asm.bind(preempted);
         self.set_imm(thread::STAGE, Stage::Preempted as i32);
-        self.asm.place(next);
+        self.asm.bind(next);
         self.field(R1, to);
-        self.known(done);
+        self.find_thread(done);
         self.account();
         // On already, where its being off was not seen.
         self.asm.load(Size::B8, R1, R7, thread::STAGE);
@@ -203,7 +203,7 @@ impl Writer {
     fn wakeup(&mut self, who: Field, done: Label) {
         self.now();
         self.field(R1, who);
-        self.known(done);
+        self.find_thread(done);
         self.asm.load(Size::B8, R1, R7, thread::STAGE);
         self.asm.jump_if_imm(Different, R1, Stage::Halted as i32, done);
         self.account();
@@ -244,24 +244,24 @@ impl Writer {
     }
 
     /// R7 = the thread with the id in R1; jumps to `unknown` if the map lacks it.
-    fn known(&mut self, unknown: Label) {
+    fn find_thread(&mut self, unknown: Label) {
         self.asm.store(Size::B4, R10, TID, R1);
-        let there = self.asm.label();
+        let found = self.asm.label();
         for probe in 0..self.maps.threads.probes {
             let next = self.asm.label();
             self.asm.load(Size::B4, R1, R10, TID);
-            let on = ProbeLabels { free: unknown, same: there, next };
+            let on = ProbeLabels { free: unknown, same: found, next };
             self.probe(self.maps.threads, probe, R7, &on);
-            self.asm.place(next);
+            self.asm.bind(next);
         }
         self.asm.jump(unknown);
-        self.asm.place(there);
+        self.asm.bind(found);
     }
 
     /// R7 = this thread, if it is the process's; what passed before a new one's first entry or
     /// exit is dropped by its first close().
     fn current(&mut self, process: u32, done: Label) {
-        let (there, full) = (self.asm.label(), self.asm.label());
+        let (found, full) = (self.asm.label(), self.asm.label());
         self.asm.call(Helper::CurrentPidTgid);
         self.asm.alu(Mov, R1, R0);
         self.asm.alu_imm(Rsh, R1, 32);
@@ -273,20 +273,20 @@ impl Writer {
         for probe in 0..self.maps.threads.probes {
             let (free, next) = (self.asm.label(), self.asm.label());
             self.asm.load(Size::B4, R1, R10, TID);
-            self.probe(self.maps.threads, probe, R7, &ProbeLabels { free, same: there, next });
-            self.asm.place(free);
+            self.probe(self.maps.threads, probe, R7, &ProbeLabels { free, same: found, next });
+            self.asm.bind(free);
             self.take(self.maps.threads, R7, next, full);
             self.asm.alu(Mov, R1, R7);
             self.asm.alu_imm(Add, R1, i32::from(thread::COMM));
             self.asm.alu_imm(Mov, R2, thread::BYTES as i32 - i32::from(thread::COMM));
             self.asm.call(Helper::CurrentComm);
-            self.asm.jump(there);
-            self.asm.place(next);
+            self.asm.jump(found);
+            self.asm.bind(next);
         }
-        self.asm.place(full);
+        self.asm.bind(full);
         self.lose();
         self.asm.jump(done);
-        self.asm.place(there);
+        self.asm.bind(found);
     }
 
     /// Copies a word by way of R1, which has it then.
@@ -312,7 +312,7 @@ impl Writer {
         let over = self.asm.label();
         self.asm.jump_if(condition, a, b, over);
         block(self);
-        self.asm.place(over);
+        self.asm.bind(over);
     }
 
     /// Adds the time since the thread's last event to its stage. The kernel's fast clock may
@@ -336,7 +336,7 @@ impl Writer {
         self.asm.load(Size::B8, R1, R7, thread::FIRST);
         self.asm.jump_if_imm(Different, R1, 0, begun);
         self.set(thread::FIRST, R8);
-        self.asm.place(begun);
+        self.asm.bind(begun);
     }
 
     /// `to` = the slot with the number in R1 plus `probe`; jumps by its owner.
@@ -376,7 +376,7 @@ impl Writer {
         let gone = self.asm.label();
         self.state(Maps::LOST, gone);
         self.count(R0, 0);
-        self.asm.place(gone);
+        self.asm.bind(gone);
     }
 
     /// Jumps to `off` while events do not count. They count while all programs run: some of them
@@ -417,18 +417,18 @@ impl Writer {
         self.count(R7, thread::UNPAIRED);
         self.write_key(other);
         self.asm.jump(keyed);
-        self.asm.place(paired);
+        self.asm.bind(paired);
         self.write_key(expected);
-        self.asm.place(keyed);
+        self.asm.bind(keyed);
         self.asm.alu(Mov, R1, R8);
         self.asm.alu(Sub, R1, R9);
         self.asm.alu(Mov, R9, R1);
-        self.find(full);
+        self.find_row(full);
         self.book();
         self.asm.jump(nothing);
-        self.asm.place(full);
+        self.asm.bind(full);
         self.lose();
-        self.asm.place(nothing);
+        self.asm.bind(nothing);
         self.asm.alu_imm(Mov, R1, 0);
         (0..STAGES as i16).for_each(|part| self.set(thread::PARTS + 8 * part, R1));
     }
@@ -458,29 +458,29 @@ impl Writer {
         self.asm.store(Size::B8, R10, HASH, R1);
     }
 
-    /// R6 = the row of the key, which may be new; jumps to `full` if there is no room.
-    fn find(&mut self, full: Label) {
-        let there = self.asm.label();
+    /// R6 = the row of the key, which may be new; jumps to `full` if found is no room.
+    fn find_row(&mut self, full: Label) {
+        let found = self.asm.label();
         for probe in 0..self.maps.rows.probes {
             let (free, same, next) = (self.asm.label(), self.asm.label(), self.asm.label());
             self.asm.load(Size::B8, R1, R10, HASH);
             self.probe(self.maps.rows, probe, R6, &ProbeLabels { free, same, next });
-            self.asm.place(free);
+            self.asm.bind(free);
             self.take(self.maps.rows, R6, next, full);
             self.copy((R6, row::CODE), (R10, KEY_CODE));
             self.copy((R6, row::DETAIL), (R10, KEY_DETAIL));
-            self.asm.jump(there);
-            self.asm.place(same);
+            self.asm.jump(found);
+            self.asm.bind(same);
             for (from, word) in [(KEY_CODE, row::CODE), (KEY_DETAIL, row::DETAIL)] {
                 self.asm.load(Size::B8, R1, R6, word);
                 self.asm.load(Size::B8, R2, R10, from);
                 self.asm.jump_if(Different, R1, R2, next);
             }
-            self.asm.jump(there);
-            self.asm.place(next);
+            self.asm.jump(found);
+            self.asm.bind(next);
         }
         self.asm.jump(full);
-        self.asm.place(there);
+        self.asm.bind(found);
     }
 
     /// Adds R9 and the thread's parts to the row R6.
@@ -492,9 +492,9 @@ impl Writer {
         self.asm.jump_if_imm(Equal, R2, 0, is_least);
         self.asm.load(Size::B8, R1, R6, row::LEAST);
         self.asm.jump_if(AtLeast, R9, R1, least);
-        self.asm.place(is_least);
+        self.asm.bind(is_least);
         self.asm.store(Size::B8, R6, row::LEAST, R9);
-        self.asm.place(least);
+        self.asm.bind(least);
         self.asm.load(Size::B8, R1, R6, row::MOST);
         self.unless(AtLeast, R1, R9, |this| this.asm.store(Size::B8, R6, row::MOST, R9));
         for part in (0..STAGES as i16).map(|part| 8 * part) {
@@ -546,7 +546,7 @@ impl Writer {
         self.asm.alu_imm(Add, R2, 1);
         self.asm.alu_imm(Lsh, R2, 3);
         self.asm.alu(Add, R3, R2);
-        self.asm.place(small);
+        self.asm.bind(small);
         self.asm.alu_imm(And, R3, BUCKETS as i32 - 1);
         self.asm.alu_imm(Lsh, R3, 3);
         self.asm.alu(Mov, R5, R6);
@@ -695,7 +695,7 @@ impl Assembler {
         Label(self.labels.len() - 1)
     }
 
-    fn place(&mut self, label: Label) {
+    fn bind(&mut self, label: Label) {
         self.labels[label.0] = Some(self.code.len());
     }
 
@@ -716,11 +716,11 @@ impl Assembler {
         self.emit(JMP | condition as u8, a, 0, 0, imm);
     }
 
-    /// Returns the finished program. Panics where a label was never placed: a mistake of the
+    /// Returns the finished program. Panics where a label was never bound: a mistake of the
     /// program's author, which any test of it finds.
     fn finish(mut self) -> Vec<u8> {
         for (index, label) in &self.jumps {
-            let to = self.labels[label.0].expect("every label is placed");
+            let to = self.labels[label.0].expect("every label is bound");
             let distance =
                 i16::try_from(to as i64 - *index as i64 - 1).expect("programs are short");
             self.code[*index][2..4].copy_from_slice(&distance.to_ne_bytes());

@@ -229,7 +229,7 @@ impl CacheEntry {
             _ => path.to_owned(),
         };
         match Lock::take(open_entry(&lock_path)?) {
-            Ok(lock) => Ok(lock.is_of(&lock_path)?.then_some(lock)),
+            Ok(lock) => Ok(lock.is_file_at(&lock_path)?.then_some(lock)),
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(error),
         }
@@ -278,12 +278,12 @@ fn entries_in_place(cache: &Path, place: &CachePlace) -> Vec<(CacheKind, PathBuf
         });
         is_type && entry.file_name().to_str().is_some_and(place.is_name)
     };
-    let found = below(cache, place.directory).into_iter().filter(is_one);
+    let found = entries_below(cache, place.directory).into_iter().filter(is_one);
     found.map(|entry| (place.kind, entry.path())).collect()
 }
 
 /// Entries of a directory of the cache; empty if a link leads there.
-pub(super) fn below(cache: &Path, directory: &str) -> Vec<fs::DirEntry> {
+pub(super) fn entries_below(cache: &Path, directory: &str) -> Vec<fs::DirEntry> {
     let parts = Path::new(directory).ancestors().filter(|path| *path != OsStr::new(""));
     if !parts.into_iter().all(|path| is_directory(&cache.join(path))) {
         return Vec::new();
@@ -336,7 +336,8 @@ fn temporary_directories() -> BTreeSet<&'static str> {
 
 /// Bytes of all temporary files, in use or not.
 pub(super) fn temporary_bytes(cache: &Path) -> u64 {
-    let entries = temporary_directories().into_iter().flat_map(|directory| below(cache, directory));
+    let entries =
+        temporary_directories().into_iter().flat_map(|directory| entries_below(cache, directory));
     let temporary = entries.filter(|entry| {
         let name = entry.file_name();
         is_set_aside(&name) || is_scratch(&name) || is_written(entry)
@@ -348,7 +349,7 @@ pub(super) fn temporary_bytes(cache: &Path) -> u64 {
 pub(super) fn remove_left(cache: &Path) -> Vec<(PathBuf, io::Error)> {
     let mut failed = Vec::new();
     for directory in temporary_directories() {
-        let entries = below(cache, directory);
+        let entries = entries_below(cache, directory);
         if entries.iter().any(|entry| is_scratch(&entry.file_name())) {
             remove_stale(&cache.join(directory));
         }
@@ -389,7 +390,7 @@ fn remove_path(path: &Path) -> io::Result<()> {
 /// Removes the lock file of an entry that is gone. Whoever waits for it makes another one.
 fn remove_lock(path: &Path) -> io::Result<()> {
     let lock = Lock::take(open_entry(path)?)?;
-    if lock.is_of(path)? {
+    if lock.is_file_at(path)? {
         fs::remove_file(path)?;
     }
     Ok(())
@@ -406,7 +407,8 @@ struct KernelRecord {
 }
 
 fn records(cache: &Path) -> impl Iterator<Item = (PathBuf, u64)> {
-    let entries = RECORD_DIRECTORIES.into_iter().flat_map(move |directory| below(cache, directory));
+    let entries =
+        RECORD_DIRECTORIES.into_iter().flat_map(move |directory| entries_below(cache, directory));
     entries.filter_map(|entry| {
         let metadata = entry.metadata().ok().filter(fs::Metadata::is_file)?;
         let path = entry.path();

@@ -38,7 +38,7 @@ impl Holder {
                 return Ok(Some(Holder { _lock: None }));
             };
             // A cleaner may have moved it away before it was locked.
-            if lock.is_of(path)? {
+            if lock.is_file_at(path)? {
                 touch(path);
                 return Ok(Some(Holder { _lock: Some(lock) }));
             }

@@ -78,7 +78,7 @@ impl<'a> Apt<'a> {
     }
 
     /// Shows how far downloads are, and stops them once the user has cancelled.
-    pub(crate) fn with(mut self, talk: &'a Talk<'a>) -> Self {
+    pub(crate) fn with_talk(mut self, talk: &'a Talk<'a>) -> Self {
         self.talk = Some(talk);
         self
     }
@@ -163,8 +163,8 @@ impl<'a> Apt<'a> {
         let failed = |error| start_error("apt-get", error);
         let total = self.size(package);
         let show = |is_over| {
-            let there = bytes_below(scratch);
-            let done = total.filter(|_| is_over).unwrap_or(there);
+            let downloaded = bytes_below(scratch);
+            let done = total.filter(|_| is_over).unwrap_or(downloaded);
             let (kind, what) = (TaskKind::Download, package.name.clone());
             (talk.task)(&KernelTask { kind, what, done, total, is_over });
         };

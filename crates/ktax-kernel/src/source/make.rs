@@ -234,7 +234,7 @@ fn lock_lane(root: &Path, talk: &Talk<'_>) -> io::Result<Option<Lock>> {
     fs::create_dir_all(root)?;
     let path = root.join("lock");
     match lock_file(&path).and_then(Lock::take) {
-        Ok(lock) if lock.is_of(&path)? => Ok(Some(lock)),
+        Ok(lock) if lock.is_file_at(&path)? => Ok(Some(lock)),
         Ok(_) => Err(io::ErrorKind::NotFound.into()),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
             (talk.note)("waiting for another build of the same kernel version");

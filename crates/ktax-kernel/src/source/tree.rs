@@ -133,7 +133,7 @@ impl Trees {
     }
 
     /// The tree with this id, if it is in the cache's repository.
-    pub(super) fn own(&self, id: &str) -> Option<Tree> {
+    pub(super) fn cached_tree(&self, id: &str) -> Option<Tree> {
         let is_id = id.len() >= 40 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
         is_id.then_some(())?;
         let mut exists = self.git(None, None);
@@ -291,7 +291,7 @@ pub(super) fn package_tree(
     cache: &Cache<'_>,
     talk: &Talk<'_>,
 ) -> Result<(Tree, String)> {
-    let apt = Apt::local(cache).with(talk);
+    let apt = Apt::local(cache).with_talk(talk);
     let package = apt.newest(&format!("linux-source-{version}"))?;
     let label = format!("debian-src:{version}");
     let sources = cache.builds().join("packages");
@@ -299,7 +299,7 @@ pub(super) fn package_tree(
     fs::create_dir_all(&sources).map_err(|error| failed("create", error))?;
     let known = sources.join(format!("{}_{}", package.name, package.version));
     if let Ok(id) = fs::read_to_string(&known) {
-        if let Some(tree) = trees.own(&id) {
+        if let Some(tree) = trees.cached_tree(&id) {
             return Ok((tree, label));
         }
     }
@@ -480,7 +480,11 @@ fn parse_commit(line: &str) -> Option<(Element, &str)> {
 
 /// The places, from 1, of the commits whose patches seem to change one of these functions. A wrong
 /// guess only costs a search some time.
-pub fn that_touch(tree: &Path, commits: &[Element], functions: &[&str]) -> Result<Vec<usize>> {
+pub fn commits_touching(
+    tree: &Path,
+    commits: &[Element],
+    functions: &[&str],
+) -> Result<Vec<usize>> {
     let tree = repository(tree)?;
     let (Some(first), Some(last)) = (commits.first(), commits.last()) else { return Ok(vec![]) };
     let range = format!("{}^..{}", first.name, last.name);
