@@ -1,12 +1,11 @@
-//! The host's initramfs (a ktax, its libraries, the modules, the given files, and the order), and
-//! the first process in it. That mounts the file systems of a KVM host, loads KVM, runs the commands,
+//! The host's initramfs (a ktax, the modules, the given files, and the order), and the first process
+//! in it. That mounts the file systems of a KVM host, loads KVM, runs the commands,
 //! writes their output to the second serial port, and switches the machine off.
 //!
 //! The format of that port: one line of JSON for each command, then as many bytes as that line
 //! says. The reader trusts none of it.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -312,7 +311,7 @@ pub const FREEZE_PATH: &str = env!("KTAX_FREEZE");
 /// Directory of the modules; they are loaded in the order of their names.
 const MODULES: &str = "/modules";
 
-const DIRECTORIES: [&str; 6] = ["dev", "proc", "sys", "tmp", "files", "modules"];
+const DIRECTORIES: [&str; 6] = ["dev", "files", "modules", "proc", "sys", "tmp"];
 
 /// Builds the archive: the same bytes for the same files and order. Without an order the host
 /// freezes once it has booted.
@@ -322,9 +321,8 @@ pub(super) fn build(
     order: Option<&Order>,
     files: &[Given],
 ) -> Result<Vec<u8>> {
-    let linked = read_program(program)?;
-    let mut members: Vec<Member> = vec![("/ktax".to_owned(), linked.program.into())];
-    members.extend(linked.libraries.into_iter().map(|(path, content)| (path, content.into())));
+    let mut members: Vec<(String, Cow<[u8]>)> =
+        vec![("/ktax".into(), read_program(program)?.into())];
     for (number, path) in modules.iter().enumerate() {
         let module = fs::read(path).map_err(unprepared(path))?;
         members.push((format!("{MODULES}/{number:02}"), module.into()));
@@ -336,21 +334,8 @@ pub(super) fn build(
         Some(order) => (ORDER.into(), order.to_json().into()),
         None => (FREEZE.into(), unpack(FREEZE_PROGRAM).into()),
     });
-    archive(&members).map_err(unprepared(Path::new("the archive")))
-}
-
-type Member<'a> = (String, Cow<'a, [u8]>);
-
-/// Writes an archive in which a directory comes before its files.
-fn archive(members: &[Member<'_>]) -> io::Result<Vec<u8>> {
-    let mut directories: BTreeSet<PathBuf> = DIRECTORIES.iter().map(PathBuf::from).collect();
-    for (path, _) in members {
-        let above = Path::new(path.trim_start_matches('/')).ancestors().skip(1);
-        directories.extend(above.filter(|dir| !dir.as_os_str().is_empty()).map(Path::to_owned));
-    }
-    let directories = directories.iter().map(|dir| dir.to_string_lossy());
-    let files = members.iter().map(|(path, content)| (path.trim_start_matches('/'), &**content));
-    pack_initramfs(directories, files)
+    let members = members.iter().map(|(path, content)| (&path[1..], &**content));
+    pack_initramfs(DIRECTORIES, members).map_err(unprepared(Path::new("the archive")))
 }
 
 /// Program of this process, even if its file was replaced.
@@ -359,59 +344,23 @@ pub const THIS_PROGRAM: &str = "/proc/self/exe";
 const SECTIONS_AT: std::ops::Range<usize> = 0x28..0x30;
 const SECTIONS_COUNT: std::ops::Range<usize> = 0x3c..0x40;
 
-struct LinkedProgram {
-    program: Vec<u8>,
-    /// The path and content of each library; none if the program is linked statically.
-    libraries: Vec<(String, Vec<u8>)>,
-}
-
-/// Reads a program that needs no other libraries than this process has.
-fn read_program(path: &Path) -> Result<LinkedProgram> {
-    let read = |path: &Path| fs::read(path).map_err(unprepared(path));
-    let program = read(path)?;
-    let strange = |reason: &str| {
+/// Reads a program that is linked statically, as ktax is: the host has no libraries.
+fn read_program(path: &Path) -> Result<Vec<u8>> {
+    let program = fs::read(path).map_err(unprepared(path))?;
+    check_static(&program).map_err(|reason| {
         Error::host(format!("the KVM host cannot run {}: {reason}", path.display()))
             .next("use a ktax that is built for this machine")
-    };
-    let Some(linker_path) = interpreter(&program).map_err(strange)? else {
-        return Ok(LinkedProgram { program: without_sections(program), libraries: Vec::new() });
-    };
-    let linker = Path::new(&linker_path).canonicalize().ok();
-    let maps = Path::new("/proc/self/maps");
-    let maps = fs::read_to_string(maps).map_err(unprepared(maps))?;
-    let this_program = fs::read_link(THIS_PROGRAM).map_err(unprepared(Path::new(THIS_PROGRAM)))?;
-    let mut libraries = Vec::new();
-    for path in mapped(&maps).into_iter().filter(|path| *path != this_program) {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        // The linker's path is in the program; other libraries are searched for.
-        let target = match path.canonicalize().ok() == linker {
-            true => linker_path.clone(),
-            false => format!("/lib/{name}"),
-        };
-        libraries.push((target, without_sections(read(&path)?)));
-    }
-    Ok(LinkedProgram { program: without_sections(program), libraries })
+    })?;
+    Ok(without_sections(program))
 }
 
-/// Returns the files that this process executes and that still exist.
-fn mapped(maps: &str) -> BTreeSet<PathBuf> {
-    let path = |line: &str| {
-        let executable = line.split_ascii_whitespace().nth(1)?.contains('x');
-        let path = &line[line.find('/')?..];
-        (executable && !path.ends_with(" (deleted)")).then(|| PathBuf::from(path))
-    };
-    maps.lines().filter_map(path).collect()
-}
-
-/// Returns the dynamic linker that a program names; `None` for a static program.
-fn interpreter(program: &[u8]) -> Result<Option<String>, &'static str> {
+fn check_static(program: &[u8]) -> Result<(), &'static str> {
     let elf = FileHeader64::<LittleEndian>::parse(program).map_err(|_| "no 64-bit ELF file")?;
     let segments = elf.program_headers(LittleEndian, program).map_err(|_| "no program")?;
-    let named = segments.iter().find(|segment| segment.p_type(LittleEndian) == PT_INTERP);
-    let Some(named) = named else { return Ok(None) };
-    let bytes = named.data(LittleEndian, program).map_err(|()| "its interpreter is not in it")?;
-    let name = bytes.strip_suffix(&[0]).unwrap_or(bytes);
-    Ok(Some(String::from_utf8_lossy(name).into_owned()))
+    match segments.iter().any(|segment| segment.p_type(LittleEndian) == PT_INTERP) {
+        true => Err("it is linked dynamically"),
+        false => Ok(()),
+    }
 }
 
 /// Cuts a program off behind its last loaded byte: most of a debug build is debug information.
@@ -537,56 +486,13 @@ mod tests {
     }
 
     #[test]
-    fn directories_come_first_and_nothing_is_absolute() {
-        let members =
-            [("/lib64/ld.so".to_owned(), vec![1].into()), ("/ktax".to_owned(), vec![2; 5].into())];
-        let archive = archive(&members).unwrap();
-        let mut names = Vec::new();
-        let mut rest = archive.as_slice();
-        loop {
-            let reader = cpio::newc::Reader::new(rest).unwrap();
-            if reader.entry().is_trailer() {
-                break;
-            }
-            names.push(reader.entry().name().to_owned());
-            rest = reader.finish().unwrap();
-        }
-        let expected = [
-            "dev",
-            "files",
-            "lib64",
-            "modules",
-            "proc",
-            "sys",
-            "tmp",
-            "dev/console",
-            "lib64/ld.so",
-            "ktax",
-        ];
-        assert_eq!(names, expected);
-    }
-
-    #[test]
-    fn libraries_are_what_is_executed() {
-        let maps = "\
-            5500-5600 r--p 00000000 08:01 7  /usr/bin/a b\n\
-            5600-5700 r-xp 00000000 08:01 7  /usr/bin/a b\n\
-            7f00-7f10 r-xp 00000000 08:01 8  /lib/libc.so.6\n\
-            7f10-7f20 r-xp 00000000 08:01 9  /lib/gone.so (deleted)\n\
-            7f20-7f30 r--p 00000000 08:01 9  /usr/lib/locale/C\n\
-            7fff-7fff r-xp 00000000 00:00 0  [vdso]\n";
-        let expected = ["/lib/libc.so.6", "/usr/bin/a b"].map(PathBuf::from);
-        assert_eq!(mapped(maps), BTreeSet::from(expected));
-    }
-
-    #[test]
     fn a_program_without_its_sections_still_runs() {
-        let own = read_program(Path::new(THIS_PROGRAM)).unwrap();
-        let whole = fs::metadata(THIS_PROGRAM).unwrap().len();
-        assert!((own.program.len() as u64) < whole);
+        let program = fs::read(THIS_PROGRAM).unwrap();
+        let cut = without_sections(program.clone());
+        assert!(cut.len() < program.len());
         let dir = tempfile::tempdir().unwrap();
         let [written, path] = ["written", "program"].map(|name| dir.path().join(name));
-        fs::write(&written, &own.program).unwrap();
+        fs::write(&written, &cut).unwrap();
         // A child that another test starts meanwhile has our descriptors for a moment, and a file
         // that is open for writing cannot be executed: so another process writes it.
         let copied = std::process::Command::new("cp").args([&written, &path]).status();
@@ -598,11 +504,19 @@ mod tests {
         assert!(listed.contains("a_program_without_its_sections_still_runs"), "{listed}");
     }
 
+    /// Tests are linked with the libraries of this machine, which ktax is not.
+    #[test]
+    fn a_program_that_needs_libraries_is_refused() {
+        let error = read_program(Path::new(THIS_PROGRAM)).unwrap_err().to_string();
+        let reason = ": it is linked dynamically; use a ktax that is built for this machine";
+        assert!(error.ends_with(reason), "{error}");
+    }
+
     #[test]
     fn what_is_no_program_is_left_as_it_is() {
         for bytes in [&b""[..], b"#!/bin/sh\n", &[0x7f; 100]] {
             assert_eq!(without_sections(bytes.to_vec()), bytes);
-            assert!(interpreter(bytes).is_err());
+            assert!(check_static(bytes).is_err());
         }
     }
 

@@ -21,7 +21,7 @@ use ktax_model::{
 pub struct X86Setup {
     pub qemu: Qemu,
     /// The ktax that records in the host, usually [`THIS_PROGRAM`](super::THIS_PROGRAM). It must
-    /// need no library that this process lacks.
+    /// be linked statically.
     pub ktax: PathBuf,
     pub host: HostKernel,
     pub base: Guest,
