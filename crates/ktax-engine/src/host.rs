@@ -131,7 +131,8 @@ impl Host {
         command.args(counters.then_some("counters=1"));
         command.env("KTAX_HELLO", &self.hello);
         if let Some((programs, directory)) = &self.programs {
-            adopt_orphans()?;
+            // Processes whose parents end become children of this one.
+            set_child_subreaper(Some(getpid()))?;
             command.env("KTAX_PROGRAMS", programs.directory()).current_dir(directory);
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr.try_clone()?);
@@ -255,11 +256,6 @@ impl Timed for TimedHost<'_> {
 
 fn failed(error: Error) -> Stop {
     Failure::Setting { reason: error.to_string() }.into()
-}
-
-/// Makes processes whose parents have ended children of this process.
-fn adopt_orphans() -> io::Result<()> {
-    Ok(set_child_subreaper(Some(getpid()))?)
 }
 
 /// Ends all children of this process, and those that it gets by that. Nothing else may have one.

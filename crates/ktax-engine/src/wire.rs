@@ -335,6 +335,7 @@ fn parse_between(
     };
     loop {
         let line = lines.next()?;
+        // A reason may quote the kernel's own words; it is escaped, not refused.
         if let Some(text) = line.bytes.strip_prefix(b"fail ") {
             return Ok(Err(parse_refusal(text, lines)?));
         }

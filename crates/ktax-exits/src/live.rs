@@ -210,22 +210,20 @@ impl Recorder {
     /// Returns the warnings of the level with this number.
     fn warnings(&self, recording: &Recording, level: usize) -> Vec<Warning> {
         let mut warnings = Vec::new();
-        let mut warn = |fact: String, next_step: &str| {
-            warnings.push(Warning { fact, next_step: next_step.to_owned() });
-        };
+        let mut warn = |fact: &str, next_step: &str| warnings.push(Warning::new(fact, next_step));
         if let Some(refused) = &self.refused {
             let reason = refused.message().trim_start_matches(NO_EBPF);
             let fact = format!("eBPF is refused here{reason}, so perf copies each event");
-            warn(fact, "run ktax with CAP_BPF to avoid the copies");
+            warn(&fact, "run ktax with CAP_BPF to avoid the copies");
         }
         if recording.rows.is_empty() {
-            let fact = "no vCPU left its guest or entered it".to_owned();
+            let fact = "no vCPU left its guest or entered it";
             let next = "record for longer, and give the VMM's own process, not one that starts it; \
                         use --via stats for a guest that never exits";
             warn(fact, next);
         } else if level > 0 {
             let fact = "kvm_exit never fires here, so only exits that reach the VMM have reasons";
-            warn(fact.to_owned(), "record on a host with hardware virtualization");
+            warn(fact, "record on a host with hardware virtualization");
         }
         warnings
     }

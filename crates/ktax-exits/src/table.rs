@@ -192,23 +192,19 @@ impl Recorded<'_> {
 }
 
 fn warnings(account: &ExitAccount) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    let mut warn = |fact: String, next_step: &str| {
-        warnings.push(Warning { fact, next_step: next_step.to_owned() });
-    };
-    if account.lost > 0 {
-        let fact = format!("{} events were lost", account.lost);
-        warn(fact, RECORD_LESS);
-    }
-    if account.unpaired > 0 {
-        let fact = format!(
-            "{} events have no partner: an exit without an entry after it, or an entry without an \
-             exit; their time is in the row before",
-            account.unpaired
-        );
-        warn(fact, "see docs/exits.md: some kernels enter a guest without an event");
-    }
-    warnings
+    let lost = (account.lost > 0)
+        .then(|| Warning::new(format!("{} events were lost", account.lost), RECORD_LESS));
+    let unpaired = (account.unpaired > 0).then(|| {
+        Warning::new(
+            format!(
+                "{} events have no partner: an exit without an entry after it, or an entry \
+                 without an exit; their time is in the row before",
+                account.unpaired
+            ),
+            "see docs/exits.md: some kernels enter a guest without an event",
+        )
+    });
+    lost.into_iter().chain(unpaired).collect()
 }
 
 /// Returns the difference of two reads. Minimum and maximum are known only if they changed between
@@ -227,10 +223,8 @@ pub fn subtract_tables(earlier: &ExitTable, later: &ExitTable) -> Result<ExitTab
     }
     let mut warnings = exit_warnings([earlier, later]);
     let mut leave_out = |reason: &str, which: &str| {
-        warnings.push(Warning {
-            fact: format!("{reason} is missing in the {which} read, so ktax omits it"),
-            next_step: "read the file twice again".into(),
-        });
+        let fact = format!("{reason} is missing in the {which} read, so ktax omits it");
+        warnings.push(Warning::new(fact, "read the file twice again"));
     };
     let mut rows = Vec::new();
     for row in &later.rows {
@@ -302,9 +296,9 @@ pub fn add_tables(title: String, source: String, tables: &[ExitTable]) -> ExitTa
     }
     let is_everywhere = |row: &ExitRow| tables.iter().all(|table| table.row(&row.reason).is_some());
     let (rows, partial): (Vec<_>, Vec<_>) = rows.into_iter().partition(is_everywhere);
-    let left_out = |row: &ExitRow| Warning {
-        fact: format!("{} is not in every vCPU's table, so ktax omits it", row.reason),
-        next_step: "use --per vcpu to see it".into(),
+    let left_out = |row: &ExitRow| {
+        let fact = format!("{} is not in every vCPU's table, so ktax omits it", row.reason);
+        Warning::new(fact, "use --per vcpu to see it")
     };
     let mut warnings: Vec<Warning> = partial.iter().map(left_out).collect();
     warnings.extend(exit_warnings(tables));

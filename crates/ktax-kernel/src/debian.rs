@@ -87,8 +87,7 @@ fn release_in_name(name: &str) -> Option<String> {
 /// meta-package that names an exact version always leads to the same package, so apt need not be
 /// asked again.
 fn known_holder(cache: &Cache<'_>, first: &Listed) -> Option<Package> {
-    let (_, version) = first.leads_to.as_ref()?;
-    version.as_ref()?;
+    first.leads_to.as_ref()?.1.as_ref()?;
     find_record(cache, &first.package).map(|record| record.kernel)
 }
 
@@ -128,7 +127,7 @@ fn remember(cache: &Cache<'_>, package: Package, holder: Package, kernel: &Kerne
         image_sha256: kernel.identity.sha256.clone(),
         config_sha256: kernel.identity.config_sha256.clone(),
     };
-    write_record(cache, &record)
+    cache.write_json(&record_path(cache, &record.package), &record)
 }
 
 const DIRECTORY: &str = "by-package";
@@ -198,11 +197,7 @@ fn all_records(cache: &Cache<'_>, name: &str) -> Vec<PackageRecord> {
     entries.filter_map(Result::ok).filter_map(version).collect()
 }
 
-/// Writes a record, so that [`find_record`] finds it.
-fn write_record(cache: &Cache<'_>, record: &PackageRecord) -> Result<()> {
-    cache.write_json(&record_path(cache, &record.package), record)
-}
-
+/// Path of the record that [`remember`] writes and [`find_record`] reads.
 fn record_path(cache: &Cache<'_>, package: &Package) -> PathBuf {
     cache.path(DIRECTORY).join(format!("{}_{}.json", package.name, package.version))
 }

@@ -225,3 +225,9 @@ pub struct Warning {
     pub fact: String,
     pub next_step: String,
 }
+
+impl Warning {
+    pub fn new(fact: impl Into<String>, next_step: impl Into<String>) -> Warning {
+        Warning { fact: fact.into(), next_step: next_step.into() }
+    }
+}

@@ -19,7 +19,7 @@ use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader, Sym};
 
 use crate::pack::PlacedFile;
 use crate::tree::{GuestTree, HostFile};
-use crate::unreadable;
+use crate::{MOST_BYTES, unreadable};
 use ktax_host::disk::{read_limited, read_text, sha256};
 use ktax_host::text::escape_path;
 use ktax_model::{Error, Result};
@@ -107,8 +107,6 @@ const USUAL_DIRECTORIES: [&str; 6] = [
     "/usr/lib",
 ];
 
-/// Most bytes of a program.
-const MOST_BYTES: u64 = 1 << 30;
 const MOST_TEXT_BYTES: u64 = 1 << 20;
 
 /// True if a missing file is an error.

@@ -32,6 +32,9 @@ pub use traced::{found, last_words, missing};
 
 const WORK: &str = ktax_model::UserProgram::WORK;
 
+/// Most bytes of a program, a script or a library.
+const MOST_BYTES: u64 = 1 << 30;
+
 fn unreadable(path: &Path) -> impl Fn(io::Error) -> Error {
     let path = escape_path(path);
     move |reason| {

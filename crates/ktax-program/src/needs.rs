@@ -9,13 +9,10 @@ use std::{env, fs};
 
 use crate::elf::IfMissing;
 use crate::tree::{GuestNode, GuestTree};
-use crate::{WORK, elf, pack, script, traced, tree, unreadable};
+use crate::{MOST_BYTES, WORK, elf, pack, script, traced, tree, unreadable};
 use ktax_host::disk::read_limited;
 use ktax_host::text::escape_path;
 use ktax_model::{Error, Result, UserProgram};
-
-/// Most bytes of a program or a script.
-const MOST_BYTES: u64 = 1 << 30;
 
 /// The shell that runs hooks.
 pub(super) const SHELL: &str = "/bin/sh";

@@ -80,7 +80,8 @@ pub fn pack(
         let mut placed = Vec::new();
         archive.directory("program")?;
         if let Some((disk, mkfs)) = disk {
-            archive.text("program/mount", 0o444, &mount_words(disk))?;
+            let mount = nul_terminated([disk.fs.as_str(), &disk.options, disk.device.path()]);
+            archive.text("program/mount", 0o444, &mount)?;
             if let Some(mkfs) = mkfs {
                 check_mkfs(mkfs, &disk.fs, here)?;
                 add_packed(archive, "program/disk", mkfs, here, (&mut memory, None))?;
@@ -274,12 +275,11 @@ fn keep_in_cache(scratch: Scratch, parent: &Path, cache: &Path) -> Result<Packed
     let renamed = fs::rename(scratch.keep(), &directory);
     match open(&sha256, cache) {
         Some(packed) => Ok(packed),
-        None => Err(cache_error(renamed.err().unwrap_or_else(removed_meanwhile))),
+        None => {
+            let removed = || io::Error::other("it was removed in the same moment");
+            Err(cache_error(renamed.err().unwrap_or_else(removed)))
+        }
     }
-}
-
-fn removed_meanwhile() -> io::Error {
-    io::Error::other("it was removed in the same moment")
 }
 
 fn read_stdin(program: &UserProgram, here: &Path) -> Result<Vec<u8>> {
@@ -619,7 +619,7 @@ fn environment(usual: &[&str], program: &UserProgram) -> Result<Vec<u8>> {
         variables.retain(|set| set.split('=').next() != Some(name));
         variables.push(text);
     }
-    Ok(nul_terminated(variables.into_iter()))
+    Ok(nul_terminated(variables))
 }
 
 /// The files of users and groups: the superuser, nobody, and the user that the program runs as.
@@ -636,11 +636,6 @@ pub(crate) fn accounts(user: u32) -> [(&'static str, String); 2] {
     [("/etc/passwd", users), ("/etc/group", groups)]
 }
 
-/// File system, options and device of the disk.
-fn mount_words(disk: &Disk) -> Vec<u8> {
-    nul_terminated([disk.fs.as_str(), &disk.options, disk.device.path()].into_iter())
-}
-
 /// Encodes settings: pairs of a path in the guest and the text to write to it.
 fn encode_settings(pairs: &[(String, String)]) -> Vec<u8> {
     nul_terminated(pairs.iter().flat_map(|(path, text)| [path.as_str(), text.as_str()]))
@@ -648,7 +643,7 @@ fn encode_settings(pairs: &[(String, String)]) -> Vec<u8> {
 
 /// The words that run a text for a shell at this path.
 fn shell_words(path: &Path, text: &str) -> Vec<u8> {
-    nul_terminated([path.display().to_string().as_str(), "sh", "-ec", text].into_iter())
+    nul_terminated([path.display().to_string().as_str(), "sh", "-ec", text])
 }
 
 fn owner(path: &Path, user: u32) -> u32 {
@@ -661,6 +656,6 @@ fn is_below_work(path: &Path) -> bool {
     path.starts_with(WORK)
 }
 
-fn nul_terminated<'a>(words: impl Iterator<Item = &'a str>) -> Vec<u8> {
-    words.flat_map(|word| word.bytes().chain([0])).collect()
+fn nul_terminated<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<u8> {
+    words.into_iter().flat_map(|word| word.bytes().chain([0])).collect()
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::tree::GuestTree;
-use crate::{WORK, elf, script};
+use crate::{MOST_BYTES, WORK, elf, script};
 use ktax_host::disk::read_limited;
 use ktax_host::text::escape;
 use ktax_model::{NamedFiles, Result};
@@ -18,8 +18,6 @@ const SECRET: [&str; 4] = ["/etc/shadow", "/etc/gshadow", "/etc/shadow-", "/etc/
 
 /// Files that the dynamic loader asks for and does without: their absence is no cause of a failure.
 const DISPENSABLE: [&str; 2] = ["/etc/ld.so.cache", "/etc/ld.so.preload"];
-
-const MOST_BYTES: u64 = 1 << 30;
 
 /// The files of this machine among those that a program named, sorted: relative to `here` where the
 /// guest has them below its working directory. What the program made itself is not there any more.

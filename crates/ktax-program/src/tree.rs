@@ -295,7 +295,7 @@ pub(super) fn add_tar(tree: &mut GuestTree, path: &Path) -> Result<()> {
     for entry in archive.entries().map_err(|_| damaged())? {
         let entry = entry.map_err(|_| damaged())?;
         empty = false;
-        let Some(guest) = guest_path(&entry) else { continue };
+        let Some(guest) = entry.path().ok().and_then(|path| below_root(&path)) else { continue };
         match tar_node(tree, &entry, path) {
             Some(GuestNode::Directory) => tree.directory(&guest).map(drop)?,
             Some(node) => tree.put(&guest, node)?,
@@ -322,10 +322,6 @@ fn tar_node(tree: &GuestTree, entry: &Entry<'_, File>, path: &Path) -> Option<Gu
         })),
         _ => None,
     }
-}
-
-fn guest_path(entry: &Entry<'_, File>) -> Option<PathBuf> {
-    below_root(&entry.path().ok()?)
 }
 
 /// Path below the root directory; `None` if it leads out of it.

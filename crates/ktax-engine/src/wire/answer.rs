@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Lines, VERSION, WireLine, decimal, is_name, too_many};
+use super::{Lines, VERSION, decimal, is_name, parse_between, too_many};
 use ktax_host::text::escape_bytes;
 use ktax_model::{Error, Result, Signature};
 
@@ -32,33 +32,20 @@ pub struct Done {
 
 /// Parses the answer to an order for `program`.
 pub fn parse_answer(wire: &[u8], program: &str) -> Result<Answer> {
-    let mut lines = match parse_start(wire, program)? {
-        Ok(lines) => lines,
-        Err(reason) => return Ok(Answer::Refused(reason)),
-    };
     let mut done = Done::default();
-    loop {
-        let line = lines.next()?;
-        // A reason may quote the kernel's own words; it is escaped, not refused.
-        if let Some(text) = line.bytes.strip_prefix(b"fail ") {
-            return Ok(Answer::Refused(parse_refusal(text, lines)?));
+    let parsed = parse_between(wire, program, |keyword, rest| match keyword {
+        "sig" => insert(&mut done.signature, parse_number(rest)),
+        "value" => insert(&mut done.values, parse_number(rest)),
+        "uncounted" => insert(&mut done.uncounted, parse_reason(rest)),
+        "tsc" if done.tsc.is_none() => {
+            done.tsc = decimal(rest);
+            Ok(done.tsc.is_some())
         }
-        match line.split()? {
-            ("sig", entry) => insert(&mut done.signature, parse_number(entry), line)?,
-            ("value", entry) => insert(&mut done.values, parse_number(entry), line)?,
-            ("uncounted", entry) => insert(&mut done.uncounted, parse_reason(entry), line)?,
-            ("tsc", value) if done.tsc.is_none() => {
-                done.tsc = Some(decimal(value).ok_or_else(|| line.malformed())?);
-            }
-            // `parse_printed` reads what the program printed.
-            ("stdout" | "stderr" | "cut", _) => {}
-            ("end", "") => {
-                lines.nothing_more()?;
-                return Ok(Answer::Done(done));
-            }
-            _ => return Err(line.malformed()),
-        }
-    }
+        // `parse_printed` reads what the program printed.
+        "stdout" | "stderr" | "cut" => Ok(true),
+        _ => Ok(false),
+    })?;
+    Ok(parsed.map_or_else(Answer::Refused, |()| Answer::Done(done)))
 }
 
 /// Reads the start of `program`, and returns the lines after it, or the escaped reason why the
@@ -78,17 +65,11 @@ pub(super) fn parse_start<'a>(wire: &'a [u8], program: &str) -> Result<Result<Li
     }
 }
 
-/// Inserts an entry; a second one of the same name is an error.
-fn insert<T>(
-    to: &mut BTreeMap<String, T>,
-    entry: Option<(String, T)>,
-    line: WireLine,
-) -> Result<()> {
-    let (name, value) = entry.ok_or_else(|| line.malformed())?;
-    if to.insert(name, value).is_some() {
-        return Err(line.malformed());
-    }
-    if to.len() > ENTRIES { Err(too_many(ENTRIES)) } else { Ok(()) }
+/// Inserts an entry; returns false for one that is malformed, or of the same name as another.
+fn insert<T>(to: &mut BTreeMap<String, T>, entry: Option<(String, T)>) -> Result<bool> {
+    let Some((name, value)) = entry else { return Ok(false) };
+    let is_new = to.insert(name, value).is_none();
+    if to.len() > ENTRIES { Err(too_many(ENTRIES)) } else { Ok(is_new) }
 }
 
 /// Returns the escaped reason. Only numbers may follow it, which other threads and processes

@@ -101,11 +101,10 @@ fn e500_table(title: &str, rows: Vec<RawRow>) -> ExitTable {
     let named = |index: usize| NAMELESS.iter().find(|(row, _)| *row == index && rows.len() == 30);
     let mut warnings = Vec::new();
     if ticks_per_us.is_none() {
-        warnings.push(Warning {
-            fact: "every row is in use, so ktax cannot tell the timebase, and stddev is missing"
-                .into(),
-            next_step: "clear the file (`echo -n c > timing`), and read it again".into(),
-        });
+        warnings.push(Warning::new(
+            "every row is in use, so ktax cannot tell the timebase, and stddev is missing",
+            "clear the file (`echo -n c > timing`), and read it again",
+        ));
     }
     let names = rows.iter().enumerate().map(|(index, raw)| match (&*raw.name, named(index)) {
         ("(null)", Some((_, name))) => (*name).to_owned(),
@@ -116,12 +115,9 @@ fn e500_table(title: &str, rows: Vec<RawRow>) -> ExitTable {
     let rows = names.into_iter().zip(&rows).map(|(name, raw)| {
         let squares_ns2 = ticks_per_us.and_then(|ticks| squares_ns2(raw, ticks));
         if ticks_per_us.is_some() && squares_ns2.is_none() && raw.count > 0 {
-            warnings.push(Warning {
-                fact: format!(
-                    "the sum of squares of {name} has overflowed, so its stddev is missing"
-                ),
-                next_step: "clear the file more often".into(),
-            });
+            let fact =
+                format!("the sum of squares of {name} has overflowed, so its stddev is missing");
+            warnings.push(Warning::new(fact, "clear the file more often"));
         }
         finished(name, raw, squares_ns2)
     });
@@ -210,10 +206,8 @@ pub(super) fn read_book3s_hv(text: &str) -> Result<Vec<ExitTable>> {
         }
         seen.push(name);
         if numbers.trim() == "stuck" {
-            warnings.push(Warning {
-                fact: format!("{name} is stuck: the kernel could not read it"),
-                next_step: "read the file again".into(),
-            });
+            let fact = format!("{name} is stuck: the kernel could not read it");
+            warnings.push(Warning::new(fact, "read the file again"));
             continue;
         }
         rows.push(parse_phase(number, name, numbers)?);

@@ -107,10 +107,8 @@ fn chunks_lost(line: &str) -> Option<&str> {
 }
 
 fn lost_events(number: &str) -> Warning {
-    Warning {
-        fact: format!("perf lost events {number} times, so counts and times are too small"),
-        next_step: "record with `ktax exits record`, which loses none".to_owned(),
-    }
+    let fact = format!("perf lost events {number} times, so counts and times are too small");
+    Warning::new(fact, "record with `ktax exits record`, which loses none")
 }
 
 /// Strips the additions of a mail, a terminal or a comment from a line.
@@ -329,10 +327,9 @@ fn complete(table: &mut ExitTable, total: &TotalLine, number: usize) -> Result<(
         sum_ns: has_times.then_some(time_ns),
         ..ExitRow::default()
     });
-    table.warnings.push(Warning {
-        fact: format!("the text has rows for {counted} of {} samples", total.samples),
-        next_step: "give the whole output of `perf kvm stat report`".to_owned(),
-    });
+    let fact = format!("the text has rows for {counted} of {} samples", total.samples);
+    let next_step = "give the whole output of `perf kvm stat report`";
+    table.warnings.push(Warning::new(fact, next_step));
     Ok(())
 }
 

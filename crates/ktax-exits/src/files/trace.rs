@@ -104,13 +104,18 @@ pub(super) fn read(text: &str, per: Per) -> Result<Vec<ExitTable>> {
     for table in &mut tables {
         note_missing_events(table, &kind);
         if !lines.iter().any(|line| line.is_fine) && table.is_timed() {
-            table.warnings.push(coarse());
+            table.warnings.push(Warning::new(
+                "the trace's times are whole microseconds",
+                "write it with `perf script --ns` or `trace-cmd report -t`",
+            ));
         }
         if !kind.has_returns && table.is_timed() {
             table.warnings.push(missing_returns(kind.tool));
         }
         table.warnings.extend(unreadable(table));
-        table.warnings.extend(is_more_lost.then(uncounted_losses));
+        table.warnings.extend(is_more_lost.then(|| {
+            Warning::new("events were lost, and the trace does not say how many", RECORD_LESS)
+        }));
     }
     Ok(tables)
 }
@@ -144,18 +149,12 @@ fn lost_events(text: &str) -> (u64, bool) {
     (lost, is_more_lost)
 }
 
-fn uncounted_losses() -> Warning {
-    Warning {
-        fact: "events were lost, and the trace does not say how many".to_owned(),
-        next_step: RECORD_LESS.to_owned(),
-    }
-}
-
 fn note_missing_events(table: &mut ExitTable, kind: &TraceKind) {
     if !table.is_timed() {
         table.missing.push(no_entries(kind.architecture, kind.tool, kind.has_exits));
     } else if !kind.has_switches {
-        table.missing.push(missing_scheduling(kind.tool));
+        let (events, next_step) = (ExitEvents::Scheduling, kind.tool.add(&SCHEDULING));
+        table.missing.push(MissingEvents { events, next_step });
     }
 }
 
@@ -180,24 +179,15 @@ fn count_exits(events: &[ThreadEvent]) -> CountedExits {
     CountedExits { exits, untimed }
 }
 
-fn coarse() -> Warning {
-    Warning {
-        fact: "the trace's times are whole microseconds".to_owned(),
-        next_step: "write it with `perf script --ns` or `trace-cmd report -t`".to_owned(),
-    }
-}
-
 fn unreadable(table: &ExitTable) -> Option<Warning> {
     let count = table.row(UNREADABLE)?.count;
-    Some(Warning {
-        fact: format!(
+    Some(Warning::new(
+        format!(
             "{count} exits have a text without a reason that ktax can read; they are in the row \
              {UNREADABLE}"
         ),
-        next_step: "record on the host with `ktax exits record`, which reads the kernel's own \
-                    records"
-            .to_owned(),
-    })
+        "record on the host with `ktax exits record`, which reads the kernel's own records",
+    ))
 }
 
 #[derive(Default)]
@@ -329,16 +319,11 @@ impl Tool {
     }
 }
 
-fn missing_scheduling(tool: Tool) -> MissingEvents {
-    MissingEvents { events: ExitEvents::Scheduling, next_step: tool.add(&SCHEDULING) }
-}
-
 fn missing_returns(tool: Tool) -> Warning {
-    Warning {
-        fact: "the trace has no return to the VMM, so the column kernel includes the VMM's time"
-            .to_owned(),
-        next_step: tool.add(&["kvm:kvm_userspace_exit", "syscalls:sys_enter_ioctl"]),
-    }
+    Warning::new(
+        "the trace has no return to the VMM, so the column kernel includes the VMM's time",
+        tool.add(&["kvm:kvm_userspace_exit", "syscalls:sys_enter_ioctl"]),
+    )
 }
 
 /// Reports that exits, or returns of KVM_RUN, were counted without times.

@@ -251,13 +251,11 @@ impl ExitTimes {
         let last = &self.now[vcpu];
         let increase = self.before.remove(vcpu).map(|before| subtract_tables(&before, last));
         let mut table = increase.and_then(Result::ok).unwrap_or_else(|| last.clone());
-        table.warnings.push(Warning {
-            fact: format!(
-                "another process cleared the file of {}vcpu {} during the recording",
-                vcpu.0, vcpu.1
-            ),
-            next_step: "record again, since up to 0.1 s is missing".into(),
-        });
+        let (vm, number) = vcpu;
+        table.warnings.push(Warning::new(
+            format!("another process cleared the file of {vm}vcpu {number} during the recording"),
+            "record again, since up to 0.1 s is missing",
+        ));
         self.cleared.push((vcpu.clone(), table));
     }
 

@@ -8,7 +8,6 @@
 use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, SystemTime};
@@ -303,7 +302,10 @@ fn read_tree<T>(
     command.stderr(complaints.try_clone().map_err(failed)?);
     let mut child = command.spawn().map_err(|error| not_started("dpkg-deb", "dpkg", error))?;
     let contents = match child.stdout.take() {
-        Some(mut pipe) => read(&mut pipe).inspect(|_| drain(&mut pipe)),
+        Some(mut pipe) => read(&mut pipe).inspect(|_| {
+            // A closed pipe would kill dpkg-deb before its padding. Its exit status says what fails.
+            let _ = io::copy(&mut pipe, &mut io::sink());
+        }),
         None => Err(bad_package(package, "dpkg-deb gave no output")),
     };
     let status = child.wait().map_err(failed)?;
@@ -312,12 +314,6 @@ fn read_tree<T>(
         return Err(bad_package(package, &last_line(&message)));
     }
     contents
-}
-
-/// Reads the padding after the last entry, because a closed pipe would kill `dpkg-deb`.
-fn drain(pipe: &mut impl Read) {
-    // If this fails, dpkg-deb fails too and its exit status says so.
-    let _ = io::copy(pipe, &mut io::sink());
 }
 
 /// Parses the answer of `apt-cache show`. apt treats an unknown name as a pattern, so this looks
