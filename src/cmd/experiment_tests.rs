@@ -6,10 +6,11 @@ use proptest::prelude::*;
 use super::ExperimentArgs;
 use crate::flow::stored_plan;
 use crate::model::{
-    Arch, Comparison, ComparisonMethod, CountsComparison, CountsPlan, Evidence, Identity,
-    ImageFormat, Key, Measurement, Plan, Row, Sides, Subject, TimesComparison, TimesPlan, Verdict,
+    Arch, Comparison, ComparisonMethod, CountsComparison, CountsPlan, Evidence, GuestsComparison,
+    GuestsPlan, HistoryAsked, HistoryLine, HistoryPoint, Identity, ImageFormat, Key, Machine,
+    Measurement, Plan, Row, Sides, Subject, TimesComparison, TimesPlan, Verdict,
 };
-use crate::plan::{self, Experiment, ExperimentMethod};
+use crate::plan::{self, Experiment, ExperimentMethod, Ledger};
 use crate::report::Report;
 use crate::store::{Group, groups};
 
@@ -33,17 +34,21 @@ fn kernel(subject: &Subject) -> Identity {
     }
 }
 
-fn counts_plan(experiment: &Experiment) -> Option<Plan<CountsPlan>> {
-    let ExperimentMethod::Counts(counts) = &experiment.method else { return None };
-    let key = Key {
+fn key(machine: Machine, modules: Vec<String>) -> Key {
+    Key {
         engine: "exact".into(),
         qemu: "7.2".into(),
         machine_type: "q35".into(),
-        machine: counts.asked.machine.clone(),
+        machine,
         guest: String::new(),
         programs: String::new(),
-        modules: counts.asked.guest.all_modules(),
-    };
+        modules,
+    }
+}
+
+fn counts_plan(experiment: &Experiment) -> Option<Plan<CountsPlan>> {
+    let ExperimentMethod::Counts(counts) = &experiment.method else { return None };
+    let key = key(counts.asked.machine.clone(), counts.asked.guest.all_modules());
     let kernels = Sides::from_fn(|side| kernel(counts.asked.subjects.get(side)));
     let plan = experiment.with(counts.clone()).plan(kernels, key, None).unwrap();
     Some(Plan { title: String::new(), ..plan })
@@ -55,6 +60,16 @@ fn times_plan(experiment: &Experiment) -> Option<Plan<TimesPlan>> {
     // The printed command names each row of a swept parameter.
     let method = TimesPlan { swept: Vec::new(), ..plan.method };
     Some(Plan { title: String::new(), method, ..plan })
+}
+
+fn guests_plan(experiment: &Experiment) -> Option<Plan<GuestsPlan>> {
+    let mut guests = experiment.method.guests()?.clone();
+    let host_kernel = kernel(&guests.asked.host_subject);
+    guests
+        .asked
+        .sides_mut()
+        .for_each(|side| side.kernel = side.subject.kernel.as_ref().map(kernel));
+    Some(experiment.with(guests).plan(host_kernel, key(Machine::default(), Vec::new())))
 }
 
 /// The comparison of counts that a run of this plan ends with, whatever it measured.
@@ -92,12 +107,19 @@ fn times_comparison(plan: Plan<TimesPlan>) -> Comparison {
 
 /// The comparison that a run of this experiment ends with, as it comes out of a file.
 fn comparison(experiment: &Experiment) -> Comparison {
-    let made = match (counts_plan(experiment), times_plan(experiment)) {
-        (Some(plan), _) => counts_comparison(&plan),
-        (_, Some(plan)) => times_comparison(plan),
-        _ => panic!("no command line asks for guests of a KVM host"),
+    let made = match &experiment.method {
+        ExperimentMethod::Counts(_) => counts_comparison(&counts_plan(experiment).unwrap()),
+        ExperimentMethod::Times(_) => times_comparison(times_plan(experiment).unwrap()),
+        ExperimentMethod::Guests(_) => guests_comparison(guests_plan(experiment).unwrap()),
     };
     serde_json::from_str(&serde_json::to_string(&made).unwrap()).unwrap()
+}
+
+/// The comparison of guests that a run of this plan ends with, whatever it measured.
+fn guests_comparison(plan: Plan<GuestsPlan>) -> Comparison {
+    let Plan { threshold_percent, method: plan, .. } = plan;
+    let (rows, method) = (Vec::new(), ComparisonMethod::Guests(GuestsComparison { plan }));
+    Comparison { title: "t".into(), threshold_percent, method, rows, warnings: Vec::new() }
 }
 
 /// Diff of the measurements of this experiment.
@@ -128,7 +150,14 @@ fn typed(name: &str, words: &[String]) -> Experiment {
 /// Checks that the printed command asks for the same experiment: that of a comparison, and that of
 /// a diff of what the store has of it.
 fn check(name: &str, experiment: &Experiment) {
-    let words = comparison(experiment).view().again;
+    let compared = comparison(experiment);
+    let words = compared.view().again;
+    if let ComparisonMethod::Guests(guests) = &compared.method {
+        // No command line asks for guests of a KVM host, so no other one is printed.
+        assert_eq!(words, [""; 0], "{name}");
+        assert_eq!(guests.plan, guests_plan(experiment).unwrap().method, "{name}");
+        return;
+    }
     let again = typed(name, &words);
     assert_eq!(counts_plan(&again), counts_plan(experiment), "{name}: {words:?}");
     assert_eq!(times_plan(&again), times_plan(experiment), "{name}: {words:?}");
@@ -149,16 +178,64 @@ fn counted(name: &str, head: &str, base: &str, change: &str) {
 
 #[test]
 fn every_shipped_experiment_is_asked_for_again() {
-    let mut seen = 0;
     for built_in in plan::experiments() {
-        let experiment = Experiment::parse(built_in.text, built_in.name).unwrap();
-        // There are no flags for guests of a KVM host.
-        if !matches!(experiment.method, ExperimentMethod::Guests(_)) {
-            check(built_in.name, &experiment);
-            seen += 1;
+        check(built_in.name, &Experiment::parse(built_in.text, built_in.name).unwrap());
+    }
+}
+
+/// Reports of a ledger's run directories print commands, too.
+#[test]
+fn every_addition_of_a_shipped_ledger_is_asked_for_again() {
+    for built_in in plan::ledgers() {
+        for (name, experiment) in Ledger::parse(built_in.text, built_in.name).unwrap().experiments {
+            check(&format!("{}: {name}", built_in.name), &experiment);
         }
     }
-    assert!(seen > 15, "{seen}");
+}
+
+/// Each point of a line whose guests have nothing but a boot line.
+#[test]
+fn a_step_of_a_history_is_asked_for_again() {
+    for head in [KEYS[0], KEYS[1], KEYS[11], KEYS[12], KEYS[13], KEYS[15], KEYS[16], KEYS[17]] {
+        let text = format!(
+            "title = \"t\"\nthreshold_percent = 0.5\n{ROW}\n{head}\n[base]\nkernel = \
+             \"debian:a=1\"\nboot_line = \"quiet\"\n[change]\nkernel = \"debian:a=2\"\n"
+        );
+        let experiment = Experiment::parse(&text, "t.toml").unwrap();
+        let counts = experiment.method.counts().unwrap();
+        let points = counts.asked.subjects.each().map(point);
+        let asked = HistoryAsked {
+            machine: counts.asked.machine.clone(),
+            layouts: counts.layouts as usize,
+            seed: experiment.seed,
+        };
+        let line = HistoryLine {
+            row: "getppid".into(),
+            operation: String::new(),
+            ops: 1,
+            lineage: String::new(),
+            measured: String::new(),
+            asked: Some(asked),
+            points: points.to_vec(),
+        };
+        let words = plan::history_step_again(&line, &points[0], &points[1], 0.5);
+        assert_eq!(counts_plan(&typed(head, &words)), counts_plan(&experiment), "{words:?}");
+    }
+}
+
+fn point(subject: &Subject) -> HistoryPoint {
+    HistoryPoint {
+        place: 0,
+        name: String::new(),
+        kernel: String::new(),
+        package: Some(subject.kernel.clone()),
+        boot_line: subject.boot_line.clone(),
+        tags: Vec::new(),
+        values: Vec::new(),
+        against: None,
+        before: None,
+        functions: Vec::new(),
+    }
 }
 
 const ROW: &str = "workloads = [\"getppid\"]";
@@ -347,6 +424,101 @@ proptest! {
         let experiment = Experiment::parse(&text, "t.toml");
         prop_assume!(experiment.as_ref().is_ok_and(counts_plan_fits));
         check(&text, &experiment.unwrap());
+    }
+}
+
+/// Rows of random timed experiments.
+const TIMED_ROWS: [&str; 4] = [
+    "workloads = [\"pipe\", \"fork-pages:pages=16\"]",
+    "workloads = [\"getppid\"]\nsecondary = [\"stat\", \"pipe\"]",
+    "program = [{ command = [\"a\", \"b c\"], ops = 3 }]",
+    "program = [{ command = [\"a\"], env = [\"A=1\"] }]\nworkloads = [\"pipe\"]",
+];
+
+/// Random keys of timed experiments at the head.
+fn timed_heads() -> impl Strategy<Value = String> {
+    let numbers = (
+        one_of("pairs", 10..=10_000),
+        one_of("most_pairs", 20..=10_000),
+        one_of("loops", 1..=1000),
+        one_of("seed", 0..=u64::MAX / 2),
+        prop::option::of(0.01_f64..100.0).prop_map(|percent| {
+            percent.map_or(String::new(), |percent| format!("threshold_percent = {percent}\n"))
+        }),
+        some_of(&["allow_differences = true", "allow_differences = false"]),
+    );
+    let rows = prop::sample::select(&TIMED_ROWS[..]);
+    (numbers, rows).prop_map(|((a, b, c, d, e, f), rows)| format!("{a}{b}{c}{d}{e}{f}{rows}\n"))
+}
+
+/// Random settings of the running kernel.
+fn settings() -> impl Strategy<Value = String> {
+    const SETTINGS: [&str; 5] = [
+        "thp = \"never\"",
+        "governor = \"performance\"",
+        "kernel = \"6.12\"",
+        "sysctl = { \"vm.swappiness\" = \"10\", \"net.ipv4.tcp_rmem\" = \"1 2 3\" }",
+        "prefix = [\"taskset\", \"-c\", \"a b\"]",
+    ];
+    prop::sample::subsequence(&SETTINGS[..], 0..=5).prop_map(|keys| keys.join("\n"))
+}
+
+/// Random timed guests: the machine, and the keys of each side.
+fn timed_guests() -> impl Strategy<Value = (String, String, String)> {
+    let machine = (
+        one_of("machine.cpus", 1..=255),
+        one_of("machine.cores", 1..=1023),
+        one_of("machine.memory_mib", 128..=65_536),
+        some_of(&["machine.cpu = \"EPYC,-x2apic\"", "machine.cpu = \"max\""]),
+    );
+    let line = || "[ -~]{0,30}".prop_map(|line| toml::Value::String(line).to_string());
+    let base = prop_oneof![
+        Just("bare_metal = true".to_owned()),
+        line().prop_map(|line| format!("kernel = \"k\"\nboot_line = {line}")),
+    ];
+    let change = line().prop_map(|line| format!("kernel = \"l\"\nboot_line = {line}"));
+    (machine, base, change)
+        .prop_map(|((a, b, c, d), base, change)| (format!("{a}{b}{c}{d}"), base, change))
+}
+
+/// Random guests of a KVM host: the head, and the keys of each side.
+fn guests() -> impl Strategy<Value = (String, String, String)> {
+    let head = (
+        prop::sample::select(&["[\"boot\", \"raw:out=9\"]", "[\"getppid\", \"boot\"]"][..]),
+        one_of("layouts", 1..=99),
+        one_of("seed", 0..=u64::MAX / 2),
+        some_of(&["host_kernel = \"h\"", "host_config = [\"CONFIG_A=y\"]"]),
+    );
+    let side = || {
+        let (cpus, memory_mib) = (one_of("cpus", 1..=16), one_of("memory_mib", 64..=3072));
+        let without = some_of(&["without = [\"kvmclock\"]", "boot_line = \"quiet\""]);
+        (cpus, memory_mib, without).prop_map(|(a, b, c)| format!("kernel = \"k\"\n{a}{b}{c}"))
+    };
+    let head =
+        head.prop_map(|(rows, a, b, c)| format!("host = \"kvm\"\nworkloads = {rows}\n{a}{b}{c}"));
+    (head, side(), side())
+}
+
+fn check_text(head: &str, base: &str, change: &str) {
+    let text = format!("title = \"t\"\nsame = true\n{head}\n[base]\n{base}\n[change]\n{change}\n");
+    check(&text, &Experiment::parse(&text, "t.toml").unwrap());
+}
+
+proptest! {
+    #[test]
+    fn random_times_are_asked_for_again(
+        head in timed_heads(),
+        base in settings(),
+        change in settings(),
+        (machine, guest, other) in timed_guests(),
+    ) {
+        check_text(&format!("engine = \"host\"\n{head}"), &base, &change);
+        check_text(&format!("engine = \"kvm\"\n{head}{machine}"), &guest, &other);
+    }
+
+    #[test]
+    fn random_guests_travel_whole((head, base, change) in guests()) {
+        check_text(&head, &base, &change);
     }
 }
 

@@ -14,9 +14,10 @@ use crate::kvmhost::{
     THIS_PROGRAM, X86Guests, X86Setup,
 };
 use crate::model::{
-    GuestSide, GuestSubject, GuestsPlan, HostKind, Identity, Key, Machine, Plan, Subject,
+    AskedGuests, GuestSide, GuestSubject, GuestsPlan, HostKind, Identity, Key, Machine, Plan,
+    Subject,
 };
-use crate::plan::{Experiment, GuestKernels, GuestsExperiment, unknown_feature};
+use crate::plan::{Experiment, GuestsExperiment, unknown_feature};
 use crate::run::{Driver, Ended};
 use crate::rundir::RunDir;
 use crate::text::nearest;
@@ -27,29 +28,29 @@ pub(super) fn plan(
     experiment: &Experiment<GuestsExperiment>,
     session: &Session<'_>,
 ) -> Result<Plan<GuestsPlan>, Error> {
-    let method = &experiment.method;
-    check_features(method)?;
-    let qemu = find_qemu(method.host, session)?;
-    let host = host_kernel(method.host, &method.host_subject, session)?;
-    let identity = |subject: &GuestSubject| -> Result<Option<Identity>, Error> {
-        let kernel = subject.kernel.as_ref();
-        kernel.map(|kernel| host_kernel(method.host, kernel, session)).transpose()
-    };
-    let base = identity(&method.base)?;
-    let change = method.change.as_ref().map(identity).transpose()?.flatten();
-    let key = host_key(method.host, &qemu, session)?;
-    Ok(experiment.plan(GuestKernels { host, base, change }, key))
+    let mut experiment = experiment.clone();
+    let asked = &mut experiment.method.asked;
+    let host = asked.host;
+    check_features(asked)?;
+    let qemu = find_qemu(host, session)?;
+    let identity = host_kernel(host, &asked.host_subject, session)?;
+    for side in asked.sides_mut() {
+        let kernel = side.subject.kernel.as_ref();
+        side.kernel = kernel.map(|kernel| host_kernel(host, kernel, session)).transpose()?;
+    }
+    let key = host_key(host, &qemu, session)?;
+    Ok(experiment.plan(identity, key))
 }
 
 /// Runs every guest that is missing.
 pub(super) fn run(dir: &RunDir<GuestsPlan>, session: &Session<'_>) -> Result<Ended, Error> {
     let plan = &dir.plan().method;
-    let qemu = find_qemu(plan.host, session)?;
-    let key = host_key(plan.host, &qemu, session)?;
+    let qemu = find_qemu(plan.asked.host, session)?;
+    let key = host_key(plan.asked.host, &qemu, session)?;
     if key != plan.key {
         return Err(super::other_key(dir.root(), &plan.key, &key));
     }
-    let engine: Box<dyn GuestEngine> = match Board::for_kind(plan.host) {
+    let engine: Box<dyn GuestEngine> = match Board::for_kind(plan.asked.host) {
         None => Box::new(x86_engine(plan, qemu, session)?),
         Some(board) => Box::new(board_engine(board, plan, qemu, session)?),
     };
@@ -68,12 +69,12 @@ pub(super) fn run(dir: &RunDir<GuestsPlan>, session: &Session<'_>) -> Result<End
 }
 
 /// Refuses unknown features before a host is booted.
-fn check_features(experiment: &GuestsExperiment) -> Result<(), Error> {
-    if experiment.host.is_board() {
+fn check_features(asked: &AskedGuests) -> Result<(), Error> {
+    if asked.host.is_board() {
         return Ok(());
     }
     let known: Vec<&str> = Feature::ALL.iter().map(|feature| feature.name).collect();
-    let mut names = experiment.subjects().flat_map(|subject| &subject.without);
+    let mut names = asked.sides().flat_map(|side| &side.subject.without);
     match names.find(|name| !known.contains(&name.as_str())) {
         None => Ok(()),
         Some(name) => {
@@ -144,9 +145,9 @@ fn x86_engine(plan: &GuestsPlan, qemu: Qemu, session: &Session<'_>) -> Result<X8
         ktax: THIS_PROGRAM.into(),
         qemu,
         host: x86_host(plan, session)?,
-        base: guest(&plan.base)?,
-        change: plan.change.as_ref().map(guest).transpose()?,
-        rows: plan.rows.clone(),
+        base: guest(&plan.asked.base)?,
+        change: plan.asked.change.as_ref().map(guest).transpose()?,
+        rows: plan.asked.rows.clone(),
         limits: session.limits.clone(),
         cancel: session.cancel.clone(),
         cache: session.cache.clone(),
@@ -166,11 +167,12 @@ impl Session<'_> {
 /// Host's kernel as it was planned. A newer package may have come since.
 fn x86_host(plan: &GuestsPlan, session: &Session<'_>) -> Result<HostKernel, Error> {
     let planned = &plan.host_kernel;
-    let kernel = session.kvm_host(&plan.host_subject)?;
+    let kernel = session.kvm_host(&plan.asked.host_subject)?;
     if kernel.identity.sha256 == planned.sha256 {
         return Ok(kernel);
     }
-    let kernel = session.kvm_host(&Subject::new(&planned.source, &plan.host_subject.boot_line))?;
+    let kernel =
+        session.kvm_host(&Subject::new(&planned.source, &plan.asked.host_subject.boot_line))?;
     match kernel.identity.sha256 == planned.sha256 {
         true => Ok(kernel),
         false => Err(super::other_kernel(planned)),
@@ -184,13 +186,13 @@ fn board_engine(
     session: &Session<'_>,
 ) -> Result<BoardGuests, Error> {
     let side = |side: &GuestSide| board_side(plan, side, session);
-    let base = side(&plan.base)?;
-    let change = plan.change.as_ref().map(side).transpose()?.unwrap_or_else(|| base.clone());
+    let base = side(&plan.asked.base)?;
+    let change = plan.asked.change.as_ref().map(side).transpose()?.unwrap_or_else(|| base.clone());
     BoardGuests::new(BoardSetup {
         board,
         qemu,
         sides: [base, change],
-        rows: plan.rows.clone(),
+        rows: plan.asked.rows.clone(),
         limits: session.limits.clone(),
         cancel: session.cancel.clone(),
         cache: session.cache.clone(),
@@ -204,22 +206,22 @@ fn board_side(
     session: &Session<'_>,
 ) -> Result<BoardSide, Error> {
     let declared = side.subject.kernel.as_ref().zip(side.kernel.as_ref());
-    let (subject, planned) = declared.unwrap_or((&plan.host_subject, &plan.host_kernel));
-    let image = session.image_for(target(plan.host), planned, subject)?;
+    let (subject, planned) = declared.unwrap_or((&plan.asked.host_subject, &plan.host_kernel));
+    let image = session.image_for(target(plan.asked.host), planned, subject)?;
     let is_without = side.subject.without.iter().any(|feature| feature == GuestSubject::MAGIC_PAGE);
     Ok(BoardSide {
         kernel: image,
         boot_line: subject.boot_line.clone(),
-        has_page: plan.host.has_magic_page() && !is_without,
+        has_page: plan.asked.host.has_magic_page() && !is_without,
     })
 }
 
 /// Number of hosts and rows, for estimates.
 pub(super) fn work(plan: &GuestsPlan, session: &Session<'_>) -> Work {
     Work {
-        engine: plan.host.name().to_owned(),
+        engine: plan.asked.host.name().to_owned(),
         boots: plan.steps.len(),
-        rows: plan.rows.iter().map(|row| row.row.clone()).collect(),
+        rows: plan.asked.rows.iter().map(|row| row.row.clone()).collect(),
         jobs: session.jobs,
     }
 }

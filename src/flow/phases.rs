@@ -94,7 +94,7 @@ pub fn planned(dir: &AnyRunDir) -> String {
         AnyRunDir::Times(dir) => times::planned(dir),
         AnyRunDir::Guests(dir) => {
             let plan = &dir.plan().method;
-            let guests = counted(plan.steps.len() * plan.rows.len(), "guest");
+            let guests = counted(plan.steps.len() * plan.asked.rows.len(), "guest");
             format!("planned {guests}; run them with `ktax run {path}`")
         }
     }

@@ -269,18 +269,18 @@ pub(super) fn identify_timed_programs(
     plan: &mut TimesPlan,
     session: &Session<'_>,
 ) -> Result<Option<(NativePrograms, PathBuf)>, Error> {
-    if plan.programs.is_empty() {
+    if plan.asked.programs.is_empty() {
         return Ok(None);
     }
-    plan.programs = programs_with_traced_files(&plan.programs, session)?;
+    plan.asked.programs = programs_with_traced_files(&plan.asked.programs, session)?;
     if let Some(packed) = pack_timed_programs(plan, session)? {
         plan.packed = packed.sha256;
     }
-    if !plan.is_here() {
+    if !plan.asked.is_here() {
         return Ok(None);
     }
     let here = current_directory();
-    let native = program::native(&plan.programs, &here, &session.cache)?;
+    let native = program::native(&plan.asked.programs, &here, &session.cache)?;
     let directory = here.to_str().ok_or_else(|| program::not_utf8(&here))?.to_owned();
     plan.programs_here = Some(ProgramsHere { directory, sha256: native.sha256.clone() });
     Ok(Some((native, here)))
@@ -305,7 +305,7 @@ pub(super) fn timed_programs_here(
     session: &Session<'_>,
 ) -> Result<Option<(NativePrograms, PathBuf)>, Error> {
     let Some(ProgramsHere { directory, sha256 }) = &plan.programs_here else { return Ok(None) };
-    let native = program::native(&plan.programs, Path::new(directory), &session.cache)?;
+    let native = program::native(&plan.asked.programs, Path::new(directory), &session.cache)?;
     match native.sha256 == *sha256 {
         true => Ok(Some((native, directory.into()))),
         false => Err(super::other_programs()),
@@ -316,11 +316,12 @@ fn pack_timed_programs(
     plan: &TimesPlan,
     session: &Session<'_>,
 ) -> Result<Option<PackedPrograms>, Error> {
-    match plan.runs_on {
+    match plan.asked.runs_on {
         RunsOn::RunningKernel => Ok(None),
         RunsOn::Guests => {
-            let contents = Contents { programs: plan.programs.clone(), ..Contents::default() };
-            pack_together(&contents, plan.machine.memory_mib, session)
+            let contents =
+                Contents { programs: plan.asked.programs.clone(), ..Contents::default() };
+            pack_together(&contents, plan.asked.machine.memory_mib, session)
         }
     }
 }

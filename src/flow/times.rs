@@ -39,8 +39,8 @@ pub(super) fn plan(
 ) -> Result<Plan<TimesPlan>, Error> {
     check_machine(experiment)?;
     let mut plan = experiment.plan()?;
-    if plan.method.runs_on == RunsOn::Guests {
-        Qemu::find(session.qemu.as_deref())?.check_cpu(&plan.method.machine.cpu)?;
+    if plan.method.asked.runs_on == RunsOn::Guests {
+        Qemu::find(session.qemu.as_deref())?.check_cpu(&plan.method.asked.machine.cpu)?;
     }
     plan.method.kernels = guest_kernels(&plan.method, session)?;
     let native = session
@@ -55,7 +55,7 @@ pub(super) fn plan(
 
 /// Refuses CPUs, settings and values that this machine does not have.
 fn check_machine(experiment: &Experiment<TimesExperiment>) -> Result<(), Error> {
-    cpus::check(&experiment.method.machine)?;
+    cpus::check(&experiment.method.asked.machine)?;
     settings_of(experiment).try_for_each(|side| Running::default().check(side))
 }
 
@@ -63,19 +63,19 @@ fn check_machine(experiment: &Experiment<TimesExperiment>) -> Result<(), Error> 
 /// settings.
 fn settings_of(experiment: &Experiment<TimesExperiment>) -> impl Iterator<Item = &TimedSubject> {
     let method = &experiment.method;
-    let is_here = method.engine.runs_on == RunsOn::RunningKernel;
-    [&method.base, &method.change].into_iter().filter(move |side| is_here && side.kernel.is_none())
+    let is_here = method.asked.runs_on == RunsOn::RunningKernel;
+    method.asked.subjects.each().into_iter().filter(move |side| is_here && side.kernel.is_none())
 }
 
 /// Refuses early what a run would refuse: missing CPUs, a KVM or settings that this user may not
 /// use, and Sides that the user boots, because one command cannot boot another kernel.
 pub(super) fn check(experiment: &Experiment<TimesExperiment>) -> Result<(), Error> {
     check_machine(experiment)?;
-    if experiment.method.engine.runs_on == RunsOn::Guests {
-        check_device(experiment.method.machine.accelerator)?;
+    if experiment.method.asked.runs_on == RunsOn::Guests {
+        check_device(experiment.method.asked.machine.accelerator)?;
     }
     settings_of(experiment).try_for_each(|side| Running::default().check_may_change(side))?;
-    match experiment.plan()?.method.is_in_blocks() {
+    match experiment.plan()?.method.asked.is_in_blocks() {
         false => Ok(()),
         true => Err(blocks::booted_sides(
             "type the same command with `plan` for `compare` and with --out DIR; it says what to \
@@ -99,9 +99,8 @@ fn guest_kernels(
     session: &Session<'_>,
 ) -> Result<BTreeMap<String, Identity>, Error> {
     let mut kernels = BTreeMap::new();
-    if plan.runs_on == RunsOn::Guests {
-        for name in [&plan.subjects.base, &plan.subjects.change].into_iter().flat_map(|s| &s.kernel)
-        {
+    if plan.asked.runs_on == RunsOn::Guests {
+        for name in plan.asked.subjects.each().into_iter().flat_map(|s| &s.kernel) {
             if !kernels.contains_key(name) {
                 kernels.insert(name.clone(), session.obtain(&Subject::new(name, ""))?.identity);
             }
@@ -120,7 +119,7 @@ const ENOUGH_NS: u64 = 2_000_000;
 /// keep it, programs of guests run once in each loop, and failures are left to the run.
 fn with_calibrated_ops(mut plan: TimesPlan, host: &Host) -> Result<TimesPlan, Error> {
     for row in plan.headline.iter_mut().chain(&mut plan.secondary) {
-        let is_of_guests = row.is_users() && plan.runs_on == RunsOn::Guests;
+        let is_of_guests = row.is_users() && plan.asked.runs_on == RunsOn::Guests;
         if has_own_ops(row) || is_of_guests {
             continue;
         }
@@ -165,11 +164,12 @@ fn open_engine<'a>(
     between: &'a dyn Fn(),
 ) -> Result<Box<dyn Timed + 'a>, Error> {
     let plan = &dir.plan().method;
-    let Some(Measures::Times { open }) = engine::named(&plan.engine).map(|engine| engine.measures)
+    let Some(Measures::Times { open }) =
+        engine::named(&plan.asked.engine).map(|engine| engine.measures)
     else {
-        return Err(super::no_engine("times", &plan.engine));
+        return Err(super::no_engine("times", &plan.asked.engine));
     };
-    let guests = match plan.runs_on {
+    let guests = match plan.asked.runs_on {
         RunsOn::RunningKernel => None,
         RunsOn::Guests => Some(guests(dir, session)?),
     };
@@ -190,13 +190,13 @@ fn guests(dir: &RunDir<TimesPlan>, session: &Session<'_>) -> Result<kvm::Setup, 
     let images = images(plan, session)?;
     let cpus = cpus::choose_for_run(dir)?;
     let programs = programs::timed_programs_in_guests(plan, session)?;
-    check_device(plan.machine.accelerator)?;
+    check_device(plan.asked.machine.accelerator)?;
     Ok(kvm::Setup {
         qemu: Qemu::find(session.qemu.as_deref())?,
         cache: session.cache.clone(),
         images,
         programs,
-        shape: plan.machine.clone(),
+        shape: plan.asked.machine.clone(),
         cpus,
         machine: crate::engine::noise::facts,
         limits: session.limits.clone(),
@@ -206,7 +206,7 @@ fn guests(dir: &RunDir<TimesPlan>, session: &Session<'_>) -> Result<kvm::Setup, 
 
 fn images(plan: &TimesPlan, session: &Session<'_>) -> Result<BTreeMap<String, PathBuf>, Error> {
     let mut images = BTreeMap::new();
-    for kernel in [&plan.subjects.base, &plan.subjects.change].into_iter().flat_map(|s| &s.kernel) {
+    for kernel in plan.asked.subjects.each().into_iter().flat_map(|s| &s.kernel) {
         let unplanned = || super::stale(format!("plan.json has no kernel {kernel:?}"));
         let planned = plan.kernels.get(kernel).ok_or_else(unplanned)?;
         images.insert(kernel.clone(), session.image(planned, &Subject::new(kernel, ""))?);
@@ -264,7 +264,7 @@ pub(super) fn run(
     options: Options,
     session: &Session<'_>,
 ) -> Result<Ended, Error> {
-    if dir.plan().method.is_in_blocks() {
+    if dir.plan().method.asked.is_in_blocks() {
         return Err(blocks::booted_sides(blocks::steps(dir)));
     }
     let plan = plan_to_judge(dir, options.allow_differences);
@@ -294,7 +294,7 @@ pub(super) fn run(
 /// Judges the pairs on disk.
 pub(super) fn analyse(dir: &RunDir<TimesPlan>, options: Options) -> Result<Comparison, Error> {
     let plan = &plan_to_judge(dir, options.allow_differences);
-    let (comparison, next) = match plan.method.is_in_blocks() {
+    let (comparison, next) = match plan.method.asked.is_in_blocks() {
         true => {
             let blocks = dir.blocks()?;
             (in_blocks(plan, &blocks), blocks::next_step(dir, &blocks))
@@ -313,7 +313,7 @@ pub(super) fn analyse(dir: &RunDir<TimesPlan>, options: Options) -> Result<Compa
 
 /// Next step for a directory that only has its Plan.
 pub(super) fn planned(dir: &RunDir<TimesPlan>) -> String {
-    match dir.plan().method.is_in_blocks() {
+    match dir.plan().method.asked.is_in_blocks() {
         true => format!("planned blocks; {}", blocks::steps(dir)),
         false => {
             format!("planned timed pairs; run them with `ktax run {}`", shell_path(dir.root()))
@@ -324,7 +324,7 @@ pub(super) fn planned(dir: &RunDir<TimesPlan>) -> String {
 /// Plan with the user's permission for differences; the Plan on disk stays unchanged.
 fn plan_to_judge(dir: &RunDir<TimesPlan>, allow_differences: bool) -> Plan<TimesPlan> {
     let mut plan = dir.plan().clone();
-    plan.method.allow_differences |= allow_differences;
+    plan.method.asked.allow_differences |= allow_differences;
     plan
 }
 

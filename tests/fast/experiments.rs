@@ -36,7 +36,7 @@ fn every_experiment_can_be_planned() {
                 let rows = select(&definitions().unwrap(), counts.workloads.as_deref());
                 let rows = rows.unwrap_or_else(|error| panic!("{name}: {error}"));
                 assert!(!rows.is_empty(), "{name}");
-                for subject in [&counts.asked.subjects.base, &counts.asked.subjects.change] {
+                for subject in counts.asked.subjects.each() {
                     assert_patches(&subject.patches, &name);
                 }
             }
@@ -65,8 +65,8 @@ fn what_is_built_in_is_planned_without_any_file() {
 }
 
 fn assert_guests(guests: &GuestsExperiment, name: &str) {
-    assert!(!guests.rows.is_empty(), "{name}");
-    assert_patches(&guests.host_subject.patches, name);
+    assert!(!guests.asked.rows.is_empty(), "{name}");
+    assert_patches(&guests.asked.host_subject.patches, name);
 }
 
 fn assert_patches(patches: &[String], name: &str) {

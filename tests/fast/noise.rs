@@ -47,7 +47,7 @@ fn pair(noise: Noise) -> TimedPair {
 fn plan() -> TimesPlan {
     let mut experiment = TimesExperiment::new(&engine::host::ENGINE);
     experiment.workloads = vec!["getppid".into()];
-    experiment.change.prefix = vec!["env".into()];
+    experiment.asked.subjects.change.prefix = vec!["env".into()];
     let title = String::new();
     let experiment = Experiment { title, seed: 1, threshold_percent: 1.0, method: experiment };
     experiment.plan().unwrap().method

@@ -8,7 +8,7 @@ use ktax::flow::{self, Session, Silent};
 use ktax::model::{
     Blame, Boot, ErrorKind, FORMAT, GuestsPlan, Identity, Key, Plan, PlanMethod, Side, Step,
 };
-use ktax::plan::{Experiment, ExperimentMethod, GuestKernels};
+use ktax::plan::{Experiment, ExperimentMethod};
 use ktax::rundir::{AnyRunDir, RunDir};
 use ktax::text::shell_path;
 
@@ -20,12 +20,11 @@ pub fn guests_plan() -> Plan {
     let text = "title = \"x\"\nhost = \"kvm\"\nworkloads = [\"boot\", \"raw:out=9\", \"getppid\"]\n\
                 base = { kernel = \"x\" }\nchange = { kernel = \"x\", without = [\"kvmclock\"] }\n";
     let experiment = Experiment::parse(text, "x.toml").unwrap();
-    let ExperimentMethod::Guests(guests) = experiment.method.clone() else { panic!() };
+    let ExperimentMethod::Guests(mut guests) = experiment.method.clone() else { panic!() };
     let counted = scene::plan(&["pipe"]).method;
     let (kernel, key): (Identity, Key) = (counted.kernels.base, counted.key);
-    let kernels =
-        GuestKernels { host: kernel.clone(), base: Some(kernel.clone()), change: Some(kernel) };
-    experiment.with(guests).plan(kernels, key).with(Into::into)
+    guests.asked.sides_mut().for_each(|side| side.kernel = Some(kernel.clone()));
+    experiment.with(guests).plan(kernel, key).with(Into::into)
 }
 
 /// A Plan of each method, by its name in the file.
@@ -284,7 +283,7 @@ fn a_plan_of_guests_that_points_outside_itself_is_refused() {
     planted(&|plan| plan["layouts"][0]["padding"] = 4_000_000.into());
     planted(&|plan| plan["key"]["qemu"] = "\u{1b}[31m".into());
     let Plan { method: PlanMethod::Guests(guests), .. } = guests_plan() else { panic!() };
-    assert!(guests.steps.len() == 10 && guests.rows.len() == 3);
+    assert!(guests.steps.len() == 10 && guests.asked.rows.len() == 3);
 }
 
 // A base that was measured once is not measured again.
@@ -320,9 +319,9 @@ fn only_the_same_base_is_adopted_and_nothing_of_the_change() {
         edit(guests);
         plan
     };
-    assert!(adopts(with(|plan| plan.change.as_mut().unwrap().subject.cpus = 4)));
-    assert!(!adopts(with(|plan| plan.base.subject.cpus = 4)));
+    assert!(adopts(with(|plan| plan.asked.change.as_mut().unwrap().subject.cpus = 4)));
+    assert!(!adopts(with(|plan| plan.asked.base.subject.cpus = 4)));
     assert!(!adopts(with(|plan| plan.key.guest = "8".repeat(64))));
-    assert!(!adopts(with(|plan| drop(plan.rows.pop()))));
+    assert!(!adopts(with(|plan| drop(plan.asked.rows.pop()))));
     assert!(!adopts(scene::plan(&["pipe"]).with(Into::into)));
 }

@@ -132,7 +132,7 @@ fn sides(row: &Row) -> Sides<ExitRun> {
     let runs = &row.guests().unwrap().runs;
     let run_of = |side: Side| runs.get(side).clone().unwrap_or_else(|| panic!("{row:?}"));
     let both = Sides { base: run_of(Side::Base), change: run_of(Side::Change) };
-    for run in [&both.base, &both.change] {
+    for run in both.each() {
         assert_eq!(run.row, row.row);
         assert_whole(&run.table);
     }

@@ -190,7 +190,7 @@ fn a_planted_lock_is_found_by_one_cpu_as_instructions_and_by_four_as_waits_for_i
     let row = row(&four, ROW);
     assert_eq!(row.verdict, Verdict::Slower);
     let waits = row.effect(SPIN_WAIT).unwrap();
-    let [none, some] = [&waits.samples.base, &waits.samples.change];
+    let [none, some] = waits.samples.each();
     // A CPU in four waits for others half of its time; without the lock, for hardly anything.
     assert!(none.iter().all(|wait| *wait * 100 < *some.iter().min().unwrap()), "{waits:?}");
     let in_slow_path: u64 = row.counts().unwrap().waits.as_ref().unwrap().change[SLOW_PATH];

@@ -238,7 +238,8 @@ fn error_percent(row: &ValidatedRow) -> f64 {
 fn differences(counted: &Comparison, timed: &Comparison) -> Vec<String> {
     let (Some(counts), Some(times)) = (counted.counts(), timed.times()) else { return Vec::new() };
     let compared_names = |side: Side| {
-        let (counted, timed) = (counts.asked.subjects.get(side), times.plan.subjects.get(side));
+        let (counted, timed) =
+            (counts.asked.subjects.get(side), times.plan.asked.subjects.get(side));
         let name = timed.kernel.as_deref().and_then(|name| times.plan.kernels.get(name));
         let here = || times.facts.get(side).get(fact::KERNEL).cloned();
         let kernel = name.map(|kernel| kernel.name().to_owned()).or_else(here).unwrap_or_default();

@@ -224,7 +224,7 @@ fn printed_end(different_work: &[String], pair: &Pair<'_>) -> Option<Sides<Print
 }
 
 fn pair_samples<'a>(pair: &'a Pair<'_>) -> [&'a Sample; 2] {
-    [&pair.samples.base, &pair.samples.change]
+    pair.samples.each()
 }
 
 fn pair_signatures<'a>(pair: &'a Pair<'_>) -> [&'a Signature; 2] {
@@ -267,7 +267,7 @@ fn raw(metric: &Metric, pairs: &[Pair<'_>], side: Side) -> Vec<u64> {
 /// Metrics of a row, the headline first; with several CPUs the headline is the makespan. Metrics
 /// that most rows lack are left out if no Sample has them.
 fn metrics_of(pairs: &[Pair<'_>]) -> Vec<&'static Metric> {
-    let samples = || pairs.iter().flat_map(|pair| [&pair.samples.base, &pair.samples.change]);
+    let samples = || pairs.iter().flat_map(|pair| pair.samples.each());
     let is_there = |metric: &&Metric| {
         let is_rare = metric.costly().is_some() || metric.name == AWAITED;
         !is_rare || samples().any(|sample| metric.raw(sample) > 0)
@@ -308,7 +308,7 @@ fn operation_source(
     if programs.iter().any(|program| program.row() == workload.row && program.ops.is_some()) {
         return (OperationSource::Given, None);
     }
-    let samples = || pairs.iter().flat_map(|pair| [&pair.samples.base, &pair.samples.change]);
+    let samples = || pairs.iter().flat_map(|pair| pair.samples.each());
     let suite = |sample: &Sample| sample.suite_operations().map(|(suite, _)| suite.to_owned());
     let first = samples().next().and_then(suite).filter(|_| workload.is_users());
     match first.filter(|first| samples().all(|sample| suite(sample).as_ref() == Some(first))) {

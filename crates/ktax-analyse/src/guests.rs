@@ -14,8 +14,8 @@ use ktax_run::rundir::RunDir;
 pub fn guests(dir: &RunDir<GuestsPlan>) -> Result<Comparison> {
     let Plan { title, threshold_percent, method: plan, .. } = dir.plan();
     let boots = GuestBoots::read(dir)?;
-    let mut rows = Vec::with_capacity(plan.rows.len());
-    for row in &plan.rows {
+    let mut rows = Vec::with_capacity(plan.asked.rows.len());
+    for row in &plan.asked.rows {
         rows.push(compared_row(plan, row, boots.gather(row)?, *threshold_percent));
     }
     Ok(Comparison {
@@ -45,7 +45,7 @@ fn compared_row(
     };
     let times_ns =
         Sides::from_fn(|side| samples.get(side).iter().map(GuestSample::time_ns).collect());
-    if plan.change.is_none() {
+    if plan.asked.change.is_none() {
         return base_alone(row, &samples.base, times_ns, threshold_percent);
     }
     let pairs = samples.base.iter().zip(&samples.change);
@@ -171,7 +171,7 @@ impl<'a> GuestBoots<'a> {
         // A Side that lacks the Boot of some Layout could not be paired.
         boots.sort_by_key(|(step, _)| step.layout);
         let boots_of_side = |side| boots.iter().filter(move |(step, _)| step.side == side).count();
-        let sides = if plan.change.is_some() { &Side::BOTH[..] } else { &Side::BOTH[..1] };
+        let sides = if plan.asked.change.is_some() { &Side::BOTH[..] } else { &Side::BOTH[..1] };
         match sides.iter().all(|side| boots_of_side(*side) == plan.layouts.len())
             && boots_of_side(Side::Base) > 0
         {

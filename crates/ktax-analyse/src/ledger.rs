@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::effect::verdict_of_decision;
 use ktax_model::{
     AlreadyOn, Comparison, ComparisonMethod, Costly, Effect, Evidence, ExitTable, GuestsEvidence,
-    GuestsPlan, LedgerCost, LedgerCosts, LedgerEntry, LedgerExits, LedgerInteraction, LedgerMethod,
+    LedgerCost, LedgerCosts, LedgerEntry, LedgerExits, LedgerInteraction, LedgerMethod,
     LedgerMetric, LedgerRow, LedgerTable, METRICS, Row, Side, Sides, TIME, Verdict, Warning,
 };
 use ktax_stats::exact::judge;
@@ -71,7 +71,8 @@ fn method(comparison: &Comparison) -> Option<(LedgerMethod, usize)> {
             Some((LedgerMethod::Counts { key: counts.key.clone(), base }, counts.layouts))
         }
         ComparisonMethod::Guests(guests) => {
-            let plan = GuestsPlan { change: None, ..guests.plan.clone() };
+            let mut plan = guests.plan.clone();
+            plan.asked.change = None;
             let layouts = plan.layouts.len();
             Some((LedgerMethod::Guests(plan), layouts))
         }
@@ -161,8 +162,7 @@ fn ops(row: &Row) -> u64 {
 
 /// Exits by reason, for each reason in one of the tables.
 fn exits(guests: &GuestsEvidence) -> Option<Vec<LedgerExits>> {
-    let [base, change] =
-        [&guests.runs.base, &guests.runs.change].map(|run| run.as_ref().map(|run| &run.table));
+    let [base, change] = guests.runs.each().map(|run| run.as_ref().map(|run| &run.table));
     let (base, change): (&ExitTable, &ExitTable) = (base?, change?);
     let mut found: Vec<LedgerExits> = Vec::new();
     for row in base.rows.iter().chain(&change.rows).filter(|row| !row.is_guest) {

@@ -39,7 +39,7 @@ pub fn wants_more(plan: &Plan<TimesPlan>, pairs: &[TimedPair]) -> bool {
     }
     let compared = pairs.iter().filter(|pair| !pair.is_control).count();
     // This also holds if no row has a spread that gives a cap.
-    if compared >= plan.method.pairs.unwrap_or(plan.method.most_pairs) as usize {
+    if compared >= plan.method.asked.pairs.unwrap_or(plan.method.asked.most_pairs) as usize {
         return false;
     }
     let ratios = log_ratios(&plan.method.headline, pairs);
@@ -135,7 +135,7 @@ fn first_facts(pairs: &[TimedPair], side: Side) -> Facts {
 }
 
 fn is_translated(plan: &TimesPlan) -> bool {
-    plan.runs_on == RunsOn::Guests && plan.machine.accelerator == Accelerator::Tcg
+    plan.asked.runs_on == RunsOn::Guests && plan.asked.machine.accelerator == Accelerator::Tcg
 }
 
 /// Reason why no row can have an answer.
@@ -151,7 +151,7 @@ fn unfit(plan: &TimesPlan, pairs: &[TimedPair]) -> Option<String> {
 fn undeclared(plan: &TimesPlan, pairs: &[TimedPair]) -> Option<String> {
     let differences = noise::undeclared(plan, pairs);
     let sentences: Vec<String> = differences.iter().map(ToString::to_string).collect();
-    (!sentences.is_empty() && !plan.allow_differences).then(|| {
+    (!sentences.is_empty() && !plan.asked.allow_differences).then(|| {
         format!(
             "base and change differ in more than was declared: {}; make them alike, or continue \
              with --allow-differences",
@@ -175,8 +175,8 @@ fn plan_warnings(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<Warning> {
 fn trial(plan: &Plan<TimesPlan>) -> Trial {
     let rules = Rules {
         threshold: plan.threshold_percent / 100.0,
-        most_pairs: plan.method.most_pairs as usize,
-        pairs: plan.method.pairs.map(|pairs| pairs as usize),
+        most_pairs: plan.method.asked.most_pairs as usize,
+        pairs: plan.method.asked.pairs.map(|pairs| pairs as usize),
         ..Rules::default()
     };
     Trial::new(rules, plan.method.headline.len())

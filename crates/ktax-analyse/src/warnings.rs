@@ -26,13 +26,13 @@ pub(super) fn one_image_of_counts(plan: &CountsPlan) -> Option<Warning> {
 
 pub(super) fn one_image_of_times(plan: &TimesPlan) -> Option<Warning> {
     let (base, change) =
-        (plan.subjects.base.kernel.as_ref()?, plan.subjects.change.kernel.as_ref()?);
+        (plan.asked.subjects.base.kernel.as_ref()?, plan.asked.subjects.change.kernel.as_ref()?);
     let kernel = |name: &String| plan.kernels.get(name);
     (base != change).then(|| one_image_warning(kernel(base)?, kernel(change)?))?
 }
 
 pub(super) fn one_image_of_guests(plan: &GuestsPlan) -> Option<Warning> {
-    let (base, change) = (&plan.base, plan.change.as_ref()?);
+    let (base, change) = (&plan.asked.base, plan.asked.change.as_ref()?);
     is_asked_twice(base.subject.kernel.as_ref()?, change.subject.kernel.as_ref()?)
         .then(|| one_image_warning(base.kernel.as_ref()?, change.kernel.as_ref()?))?
 }

@@ -202,7 +202,7 @@ impl<'a> TimedHost<'a> {
         let programs = Host::new(cache, limits, cancel)
             .map_err(host_failure("cannot put the guest program into the cache"))?
             .with_programs(native);
-        let sides = [&plan.subjects.base, &plan.subjects.change];
+        let sides = plan.asked.subjects.each();
         let made = TimedHost::new(programs, &state_dir(), sides, noise::facts, note)?;
         Ok(TimedHost { between, ..made })
     }

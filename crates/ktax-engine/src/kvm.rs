@@ -243,7 +243,7 @@ fn orders(loops: &[&Workload]) -> Result<String, Failure> {
 pub(super) fn open(mut setup: TimedSetup<'_>) -> Result<Box<dyn Timed + '_>> {
     let guests = setup.guests.take().expect("guests are set up for an engine that runs on them");
     let kvm = Kvm::new(guests)?;
-    Ok(match setup.plan.subjects.base.bare_metal {
+    Ok(match setup.plan.asked.subjects.base.bare_metal {
         true => Box::new(BareMetal { host: TimedHost::open(setup)?, kvm }),
         false => Box::new(kvm),
     })

@@ -33,7 +33,7 @@ impl GuestSubject {
     pub const MEMORY_MIB: RangeInclusive<u32> = 64..=3072;
 }
 
-/// Guest of a Side, with its Kernel as found.
+/// Guest of a Side. Planning fills in its Kernel as found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GuestSide {
@@ -63,23 +63,21 @@ pub struct GuestRow {
     pub work: GuestWork,
 }
 
+/// Merged and checked request of an experiment with guests. Plans and comparisons hold it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct GuestsPlan {
+pub struct AskedGuests {
     pub host: HostKind,
-    pub key: Key,
     /// Kernel of the host, as asked for.
     pub host_subject: Subject,
-    pub host_kernel: Identity,
     pub base: GuestSide,
+    /// Change of the comparison; without it the base is described alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<GuestSide>,
     pub rows: Vec<GuestRow>,
-    pub layouts: Vec<Layout>,
-    pub steps: Vec<Step>,
 }
 
-impl GuestsPlan {
+impl AskedGuests {
     /// Guest of a Side; `None` if there is no change.
     pub fn side(&self, side: Side) -> Option<&GuestSide> {
         match side {
@@ -87,6 +85,28 @@ impl GuestsPlan {
             Side::Change => self.change.as_ref(),
         }
     }
+
+    /// Base, and change if there is one.
+    pub fn sides(&self) -> impl Iterator<Item = &GuestSide> {
+        std::iter::once(&self.base).chain(&self.change)
+    }
+
+    /// Base, and change if there is one.
+    pub fn sides_mut(&mut self) -> impl Iterator<Item = &mut GuestSide> {
+        std::iter::once(&mut self.base).chain(&mut self.change)
+    }
+}
+
+/// Plan of an experiment with guests: the request, and the results of planning.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GuestsPlan {
+    #[serde(flatten)]
+    pub asked: AskedGuests,
+    pub key: Key,
+    pub host_kernel: Identity,
+    pub layouts: Vec<Layout>,
+    pub steps: Vec<Step>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

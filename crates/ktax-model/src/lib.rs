@@ -82,8 +82,8 @@ pub use exits::{
 pub use fact::FactDifference;
 pub use failure::{Blame, FREE_DISK_GIB, Failure};
 pub use guests::{
-    EXITS, GUEST_TIME, GuestRow, GuestSample, GuestSide, GuestSubject, GuestWork, GuestsComparison,
-    GuestsEvidence, GuestsPlan, HostKind, RawKind, TIME,
+    AskedGuests, EXITS, GUEST_TIME, GuestRow, GuestSample, GuestSide, GuestSubject, GuestWork,
+    GuestsComparison, GuestsEvidence, GuestsPlan, HostKind, RawKind, TIME,
 };
 pub use history::{
     AgainstAnchor, AgainstBefore, Bisection, Carrier, Chain, Element, History, HistoryAsked,
@@ -117,9 +117,9 @@ pub use subject::{
     QUANTUM, Side, Sides, Step, Subject, module_and_parameters,
 };
 pub use times::{
-    AaControl, Accelerator, Crossing, Facts, Noise, PairRatio, ProgramsHere, Ratio, RunsOn,
-    TimedBlock, TimedBoot, TimedMachine, TimedPair, TimedRun, TimedSubject, TimesComparison,
-    TimesEvidence, TimesPlan,
+    AaControl, Accelerator, AskedTimes, Crossing, Facts, Noise, PairRatio, ProgramsHere, Ratio,
+    RunsOn, TimedBlock, TimedBoot, TimedMachine, TimedPair, TimedRun, TimedSubject,
+    TimesComparison, TimesEvidence, TimesPlan,
 };
 
 /// The version of every file format that ktax writes; a reader refuses any other.

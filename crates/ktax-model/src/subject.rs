@@ -50,7 +50,18 @@ pub struct Sides<T> {
     pub change: T,
 }
 
+impl<T: PartialEq> Sides<T> {
+    pub fn are_equal(&self) -> bool {
+        self.base == self.change
+    }
+}
+
 impl<T> Sides<T> {
+    /// Both values, that of the base first.
+    pub fn each(&self) -> [&T; 2] {
+        [&self.base, &self.change]
+    }
+
     pub fn get(&self, side: Side) -> &T {
         match side {
             Side::Base => &self.base,

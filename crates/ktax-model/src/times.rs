@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Failure, Identity, Side, Sides, Signature, UserProgram, Workload};
 
-/// Part of a Plan for timed pairs only.
+/// Merged and checked request of timed pairs. Plans and comparisons hold it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct TimesPlan {
+pub struct AskedTimes {
     pub engine: String,
     /// Machines for both Sides.
     pub runs_on: RunsOn,
@@ -23,15 +23,24 @@ pub struct TimesPlan {
     /// Go on, with a warning, if the Sides differ in more than was declared.
     #[serde(default)]
     pub allow_differences: bool,
+    /// Shape of the guests.
     #[serde(default)]
     pub machine: TimedMachine,
     pub subjects: Sides<TimedSubject>,
-    /// Kernels of guests, by the Subjects' names for them.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub kernels: BTreeMap<String, Identity>,
     /// Programs of the user; each is a row that decides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<UserProgram>,
+}
+
+/// Plan of timed pairs: the request, and the results of planning.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TimesPlan {
+    #[serde(flatten)]
+    pub asked: AskedTimes,
+    /// Kernels of guests, by the Subjects' names for them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub kernels: BTreeMap<String, Identity>,
     /// In guests: SHA-256 of the archive with the programs.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub packed: String,
@@ -58,7 +67,7 @@ pub struct ProgramsHere {
     pub sha256: String,
 }
 
-impl TimesPlan {
+impl AskedTimes {
     /// True if the Sides are kernels that the user boots: then there are no pairs, but blocks.
     pub fn is_in_blocks(&self) -> bool {
         let Sides { base, change } = &self.subjects;
@@ -74,7 +83,9 @@ impl TimesPlan {
     pub fn is_guest(&self, side: Side) -> bool {
         self.runs_on == RunsOn::Guests && !self.subjects.get(side).bare_metal
     }
+}
 
+impl TimesPlan {
     /// All rows, those that decide first.
     pub fn workloads(&self) -> impl Iterator<Item = &Workload> {
         self.headline.iter().chain(&self.secondary)

@@ -3,15 +3,15 @@
 use crate::bounds::THRESHOLD_PERCENT;
 use crate::keys::{Group, KEYS, SWITCH, Scope, Values};
 use ktax_model::{
-    AskedCounts, AskedGuest, Comparison, ComparisonMethod, CountsComparison, History, HistoryLine,
-    HistoryPoint, METRICS, Machine, Model, Row, RunsOn, Side, Sides, Subject, TimedMachine,
-    TimedSubject, TimesComparison, TimesPlan, UserProgram,
+    AskedCounts, AskedGuest, AskedTimes, Comparison, ComparisonMethod, CountsComparison, History,
+    HistoryLine, HistoryPoint, METRICS, Machine, Model, Row, RunsOn, Side, Sides, Subject,
+    TimedMachine, TimedSubject, TimesComparison, UserProgram,
 };
 
 /// Request to be printed.
 pub(super) struct Asked<'a> {
     pub counts: Option<&'a AskedCounts>,
-    pub times: Option<&'a TimesPlan>,
+    pub times: Option<&'a AskedTimes>,
     /// Rows that decide, and rows that do not; those of programs are left out.
     pub rows: Vec<&'a str>,
     pub secondary: Vec<&'a str>,
@@ -27,8 +27,8 @@ impl Asked<'_> {
     }
 
     pub(super) fn has_same_sides(&self) -> bool {
-        self.counts.is_some_and(|counts| counts.subjects.base == counts.subjects.change)
-            || self.times.is_some_and(|times| times.subjects.base == times.subjects.change)
+        self.counts.is_some_and(|counts| counts.subjects.are_equal())
+            || self.times.is_some_and(|times| times.subjects.are_equal())
     }
 }
 
@@ -157,14 +157,15 @@ fn times_again(
     threshold_percent: f64,
     times: &TimesComparison,
 ) -> Option<Vec<String>> {
-    let (plan, Sides { base, change }) = (&times.plan, &times.plan.subjects);
-    let users = users(&plan.programs);
+    let asked = &times.plan.asked;
+    let Sides { base, change } = &asked.subjects;
+    let users = users(&asked.programs);
     if rows.iter().filter(|row| is_program(row)).count() != users.len() || users.len() > 1 {
         return None;
     }
     let mut words = CommandLine::compare();
-    words.option("--engine", &plan.engine);
-    if plan.is_guest(Side::Change) {
+    words.option("--engine", &asked.engine);
+    if asked.is_guest(Side::Change) {
         let [base_kernel, change_kernel] =
             [base, change].map(|subject| subject.kernel.clone().unwrap_or_default());
         match base.bare_metal {
@@ -177,7 +178,7 @@ fn times_again(
     }
     words.keys(&Asked {
         counts: None,
-        times: Some(plan),
+        times: Some(asked),
         rows: row_names(rows.iter().filter(|row| row.headline)),
         secondary: row_names(rows.iter().filter(|row| !row.headline)),
         layouts: 0,

@@ -53,9 +53,9 @@ pub fn built_subjects(method: &ExperimentMethod) -> Vec<&Subject> {
             vec![base, change]
         }
         ExperimentMethod::Times(_) => Vec::new(),
-        ExperimentMethod::Guests(experiment) => {
-            let guests = experiment.subjects().filter_map(|subject| subject.kernel.as_ref());
-            std::iter::once(&experiment.host_subject).chain(guests).collect()
+        ExperimentMethod::Guests(GuestsExperiment { asked, .. }) => {
+            let guests = asked.sides().filter_map(|side| side.subject.kernel.as_ref());
+            std::iter::once(&asked.host_subject).chain(guests).collect()
         }
     }
 }
@@ -63,12 +63,10 @@ pub fn built_subjects(method: &ExperimentMethod) -> Vec<&Subject> {
 /// Whether base and change are the same, so that only noise can differ.
 fn has_same_sides(method: &ExperimentMethod) -> bool {
     match method {
-        ExperimentMethod::Counts(counts) => {
-            counts.asked.subjects.base == counts.asked.subjects.change
-        }
-        ExperimentMethod::Times(experiment) => experiment.base == experiment.change,
-        ExperimentMethod::Guests(experiment) => {
-            experiment.change.as_ref() == Some(&experiment.base)
+        ExperimentMethod::Counts(counts) => counts.asked.subjects.are_equal(),
+        ExperimentMethod::Times(times) => times.asked.subjects.are_equal(),
+        ExperimentMethod::Guests(GuestsExperiment { asked, .. }) => {
+            asked.change.as_ref() == Some(&asked.base)
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::program::ProgramKeys;
 use crate::workloads::{Definition, ParamValue};
 use ktax_engine::EngineEntry;
 use ktax_host::text::{escape_lines, shell_path};
-use ktax_model::{Accelerator, HostKind, Machine, Subject};
+use ktax_model::{Accelerator, HostKind, Machine, Subject, TimedMachine, TimedSubject};
 
 /// Keys of an experiment file or the command line, for all methods; absent keys have defaults.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -143,6 +143,19 @@ impl MachineKeys {
             model: model.as_ref().map(ModelKey::model).transpose()?,
         })
     }
+
+    /// The machine of guests that are timed.
+    pub(super) fn timed_machine(&self) -> TimedMachine {
+        let MachineKeys { cpu, memory_mib, cpus, cores, accelerator, .. } = self.clone();
+        let (usual, accelerator) = (TimedMachine::default(), accelerator.unwrap_or_default());
+        TimedMachine {
+            cpu: cpu.unwrap_or_else(|| accelerator.cpu().to_owned()),
+            memory_mib: memory_mib.unwrap_or(usual.memory_mib),
+            cpus: cpus.unwrap_or(usual.cpus),
+            cores,
+            accelerator,
+        }
+    }
 }
 
 /// Kernel and settings of a Side.
@@ -244,6 +257,13 @@ impl SubjectKeys {
         let is_built = !self.config.is_empty() || !self.patches.is_empty();
         let says = is_built || self.boot_line.is_some() || self.kernel.is_some();
         says.then(|| self.subject_of(self.kernel.as_deref().unwrap_or(usual)))
+    }
+
+    /// The Subject of these keys in experiments of times.
+    pub(super) fn timed_subject(&self) -> TimedSubject {
+        let SubjectKeys { kernel, bare_metal, sysctl, thp, governor, prefix, .. } = self.clone();
+        let boot_line = self.boot_line.clone().unwrap_or_default();
+        TimedSubject { kernel, bare_metal, boot_line, sysctl, thp, governor, prefix }
     }
 
     /// The Subject of these keys with this kernel. It has no disk, because that is not checked yet.

@@ -12,22 +12,16 @@ use crate::layouts;
 use crate::workloads::{ParamValue, check_for_times, definitions, find, select};
 use ktax_host::text::nearest;
 use ktax_model::{
-    GuestRow, GuestSide, GuestSubject, GuestWork, GuestsPlan, HostKind, Identity, Key, Plan, Side,
-    Subject,
+    AskedGuests, GuestRow, GuestSide, GuestSubject, GuestWork, GuestsPlan, HostKind, Identity, Key,
+    Plan, Side, Subject,
 };
 
 /// Settings that only experiments with guests have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GuestsExperiment {
-    pub host: HostKind,
-    /// The host's own Kernel.
-    pub host_subject: Subject,
+    pub asked: AskedGuests,
     /// Layouts per Side.
     pub layouts: u32,
-    pub rows: Vec<GuestRow>,
-    pub base: GuestSubject,
-    /// Change of the comparison; without it the base is described alone.
-    pub change: Option<GuestSubject>,
     /// Numbers of vCPUs of both guests, one run for each; if empty, one run with the guests' own
     /// numbers.
     pub swept_cpus: Vec<u8>,
@@ -36,16 +30,20 @@ pub struct GuestsExperiment {
 impl GuestsExperiment {
     pub(crate) fn from_file(file: &ExperimentFile) -> Result<GuestsExperiment, Error> {
         let host = file.host.unwrap_or(HostKind::Kvm);
-        let names = file.workloads.as_deref().unwrap_or_default();
-        let rows = guest_rows(host, names)?;
+        let rows = guest_rows(host, file.workloads.as_deref().unwrap_or_default())?;
         let swept_cpus = swept_cpus(host, &rows, file)?;
+        let guest = |keys: &SubjectKeys| {
+            guest_subject(host, keys).map(|subject| GuestSide { subject, kernel: None })
+        };
         let mut experiment = GuestsExperiment {
-            host,
-            host_subject: host_subject(host, file),
+            asked: AskedGuests {
+                host,
+                host_subject: host_subject(host, file),
+                base: guest(&file.base)?,
+                change: file.change.as_ref().map(guest).transpose()?,
+                rows,
+            },
             layouts: file.layouts.unwrap_or(layouts::DEFAULT_LAYOUTS),
-            rows,
-            base: guest_subject(host, &file.base)?,
-            change: file.change.as_ref().map(|keys| guest_subject(host, keys)).transpose()?,
             swept_cpus,
         };
         match host.is_board() {
@@ -53,19 +51,20 @@ impl GuestsExperiment {
             false => experiment.check_difference()?,
         }
         layouts::check_layouts(experiment.layouts)?;
-        printable_line("the host's options and patches", &experiment.host_subject.beside_kernel())?;
+        let beside_kernel = experiment.asked.host_subject.beside_kernel();
+        printable_line("the host's options and patches", &beside_kernel)?;
         Ok(experiment)
     }
 
     /// Refuses Sides whose only difference no guest finds.
     fn check_difference(&self) -> Result<(), Error> {
-        let Some(change) = &self.change else { return Ok(()) };
-        let findable = |subject: &GuestSubject| {
-            let mut subject = subject.clone();
+        let AskedGuests { base, change: Some(change), .. } = &self.asked else { return Ok(()) };
+        let findable = |side: &GuestSide| {
+            let mut subject = side.subject.clone();
             subject.without.retain(|name| name != GuestSubject::PV_EOI);
             subject
         };
-        match self.base != *change && findable(&self.base) == findable(change) {
+        match base != change && findable(base) == findable(change) {
             true => Err(Error::user(format!(
                 "the sides differ only in {}, which no guest of host = \"kvm\" finds, because \
                  QEMU's translator would deliver interrupts twice",
@@ -79,25 +78,21 @@ impl GuestsExperiment {
     /// Gives each Side the Kernel of its host. A board's guest has no kernel; if one Side names
     /// one, both have one.
     fn give_hosts(&mut self, file: &ExperimentFile) -> Result<(), Error> {
-        if self.subjects().all(|subject| subject.kernel.is_none()) {
+        let asked = &mut self.asked;
+        if asked.sides().all(|side| side.subject.kernel.is_none()) {
             return Ok(());
         }
         let others = !file.host_config.is_empty() || !file.host_patches.is_empty();
         if file.host_kernel.is_some() || others {
             let applies_to = "an experiment without host_kernel, host_config and host_patches";
-            return Err(misplaced("kernel", applies_to, &experiment::host_description(self.host)));
+            return Err(misplaced("kernel", applies_to, &experiment::host_description(asked.host)));
         }
-        let usual = self.host_subject.clone();
-        for subject in [Some(&mut self.base), self.change.as_mut()].into_iter().flatten() {
-            subject.kernel.get_or_insert_with(|| usual.clone());
+        let usual = asked.host_subject.clone();
+        for side in asked.sides_mut() {
+            side.subject.kernel.get_or_insert_with(|| usual.clone());
         }
-        self.host_subject = self.base.kernel.clone().unwrap_or(usual);
+        asked.host_subject = asked.base.subject.kernel.clone().unwrap_or(usual);
         Ok(())
-    }
-
-    /// Base, and change if there is one.
-    pub fn subjects(&self) -> impl Iterator<Item = &GuestSubject> {
-        std::iter::once(&self.base).chain(&self.change)
     }
 }
 
@@ -163,15 +158,6 @@ fn check_features(host: HostKind, without: &[String]) -> Result<(), Error> {
     }
 }
 
-/// Kernels of a Plan: the host's and the guests'.
-#[derive(Debug, Clone)]
-pub struct GuestKernels {
-    pub host: Identity,
-    /// Absent if guests of that host have no kernel.
-    pub base: Option<Identity>,
-    pub change: Option<Identity>,
-}
-
 impl Experiment<GuestsExperiment> {
     /// An Experiment for each swept number of vCPUs, with its name; without a sweep this Experiment
     /// alone.
@@ -182,36 +168,22 @@ impl Experiment<GuestsExperiment> {
         let point = |&cpus: &u8| {
             let mut method = self.method.clone();
             method.swept_cpus.clear();
-            for subject in std::iter::once(&mut method.base).chain(&mut method.change) {
-                subject.cpus = cpus;
-            }
+            method.asked.sides_mut().for_each(|side| side.subject.cpus = cpus);
             (format!("{CPUS}={cpus}"), self.with(method))
         };
         self.method.swept_cpus.iter().map(point).collect()
     }
 
     /// Orders the Boots: each Layout is a pair of adjacent Steps, whose first Side is drawn.
-    /// Without a change it is one Step.
-    pub fn plan(&self, kernels: GuestKernels, key: Key) -> Plan<GuestsPlan> {
-        let guests = &self.method;
-        let (layouts, mut steps) = layouts::draw_steps(self.seed, guests.layouts);
-        if guests.change.is_none() {
+    /// Without a change it is one Step. The Sides have their Kernels already.
+    pub fn plan(&self, host_kernel: Identity, key: Key) -> Plan<GuestsPlan> {
+        let (layouts, mut steps) = layouts::draw_steps(self.seed, self.method.layouts);
+        let asked = self.method.asked.clone();
+        if asked.change.is_none() {
             steps.retain(|step| step.side == Side::Base);
             (0..).zip(&mut steps).for_each(|(index, step)| step.index = index);
         }
-        let side = |subject: &GuestSubject, kernel| GuestSide { subject: subject.clone(), kernel };
-        let method = GuestsPlan {
-            host: guests.host,
-            key,
-            host_subject: guests.host_subject.clone(),
-            host_kernel: kernels.host,
-            base: side(&guests.base, kernels.base),
-            change: guests.change.as_ref().map(|subject| side(subject, kernels.change)),
-            rows: guests.rows.clone(),
-            layouts,
-            steps,
-        };
-        self.plan_of(method)
+        self.plan_of(GuestsPlan { asked, key, host_kernel, layouts, steps })
     }
 }
 
@@ -347,9 +319,12 @@ mod tests {
     #[test]
     fn a_file_is_read() {
         let experiment = read(FILE).unwrap();
-        assert_eq!(experiment.host_subject, Subject::new("debian:cloud-amd64", ""));
-        assert_eq!(experiment.subjects().map(|subject| subject.cpus).collect::<Vec<_>>(), [1, 2]);
-        let works: Vec<_> = experiment.rows.iter().map(|row| &row.work).collect();
+        assert_eq!(experiment.asked.host_subject, Subject::new("debian:cloud-amd64", ""));
+        assert_eq!(
+            experiment.asked.sides().map(|side| side.subject.cpus).collect::<Vec<_>>(),
+            [1, 2]
+        );
+        let works: Vec<_> = experiment.asked.rows.iter().map(|row| &row.work).collect();
         assert_eq!(works[0], &GuestWork::Boot);
         assert_eq!(works[1], &GuestWork::Raw { kind: "out".into(), count: 2000 });
         assert!(matches!(works[2], GuestWork::Program(workload) if workload.row == "getppid"));
@@ -358,11 +333,12 @@ mod tests {
     #[test]
     fn a_file_of_e500v2_is_read() {
         let experiment = read(OF_E500V2).unwrap();
-        let without: Vec<_> = experiment.subjects().map(|subject| subject.without.len()).collect();
+        let without: Vec<_> =
+            experiment.asked.sides().map(|side| side.subject.without.len()).collect();
         assert_eq!(without, [1, 0]);
         let work = GuestWork::Raw { kind: "all".into(), count: 2000 };
-        assert_eq!(experiment.rows[0].work, work);
-        let host = experiment.host_subject;
+        assert_eq!(experiment.asked.rows[0].work, work);
+        let host = experiment.asked.host_subject;
         assert_eq!(
             (host.kernel.as_str(), host.patches),
             ("debian-src:6.12", vec!["a.patch".into()])
@@ -376,7 +352,7 @@ mod tests {
         let ExperimentMethod::Guests(guests) = &experiment.method else { panic!("{experiment:?}") };
         let runs = experiment.with(guests.clone()).each_setting();
         let cpus = |experiment: &GuestsExperiment| {
-            experiment.subjects().map(|subject| subject.cpus).collect::<Vec<_>>()
+            experiment.asked.sides().map(|side| side.subject.cpus).collect::<Vec<_>>()
         };
         let runs: Vec<_> = runs.iter().map(|(name, run)| (&**name, cpus(&run.method))).collect();
         assert_eq!(runs, [("cpus=2", vec![2, 2]), ("cpus=16", vec![16, 16])]);
@@ -411,17 +387,17 @@ mod tests {
     "#;
         let alone = read(OF_ARM64).unwrap();
         assert_eq!(
-            (alone.host_subject, alone.base.kernel),
+            (alone.asked.host_subject, alone.asked.base.subject.kernel),
             (Subject::new("debian:cloud-arm64", ""), None)
         );
         let named = read(&OF_ARM64.replace("{}", "{ kernel = \"Image\" }")).unwrap();
-        assert_eq!(named.host_subject, Subject::new("Image", ""));
+        assert_eq!(named.asked.host_subject, Subject::new("Image", ""));
         // The Side that names no kernel gets the usual one.
         let two = read(&format!("{OF_ARM64}change = {{ boot_line = \"x\" }}")).unwrap();
         let kernels: Vec<_> =
-            two.subjects().map(|subject| subject.kernel.clone().unwrap()).collect();
+            two.asked.sides().map(|side| side.subject.kernel.clone().unwrap()).collect();
         assert_eq!(kernels, ["", "x"].map(|line| Subject::new("debian:cloud-arm64", line)));
-        assert_eq!(two.host_subject, kernels[0]);
+        assert_eq!(two.asked.host_subject, kernels[0]);
         let both = OF_ARM64.replace("{}", "{ kernel = \"x\" }\nhost_kernel = \"y\"");
         let error = read(&both).unwrap_err().to_string();
         let expected = "kernel only applies to an experiment without host_kernel";

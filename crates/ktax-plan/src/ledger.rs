@@ -276,7 +276,9 @@ mod tests {
     fn a_guest_gets_features_that_the_base_is_without() {
         let all = Ledger::parse(GUESTS, "t.toml").unwrap().experiments;
         let without = |index: usize| match &all[index].1.method {
-            ExperimentMethod::Guests(guests) => guests.change.as_ref().unwrap().without.join(" "),
+            ExperimentMethod::Guests(guests) => {
+                guests.asked.change.as_ref().unwrap().subject.without.join(" ")
+            }
             other => panic!("{other:?}"),
         };
         assert_eq!([without(0), without(1), without(2)], ["kvm-steal-time", "kvmclock", ""]);

@@ -39,7 +39,7 @@ pub use experiment::{
     Experiment, ExperimentMethod, built_subjects, check_keys, method_of, title, title_of,
 };
 pub use file::{ExperimentFile, MachineKeys, SubjectKeys};
-pub use guests::{GuestKernels, GuestsExperiment};
+pub use guests::GuestsExperiment;
 pub use keys::{ExperimentKey, KEYS, help, keys_table};
 #[doc(inline)]
 pub use ktax_engine::{ENGINES, EngineEntry};

@@ -15,23 +15,13 @@ use crate::workloads::{
 };
 use ktax_engine::{EngineEntry, host};
 use ktax_model::{
-    Plan, RunsOn, Sides, TimedMachine, TimedSubject, TimesPlan, UserProgram, Workload,
+    AskedTimes, Plan, RunsOn, Sides, TimedMachine, TimedSubject, TimesPlan, UserProgram, Workload,
 };
 
 /// Settings that only experiments of times have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TimesExperiment {
-    /// Engine that runs the Subjects.
-    pub engine: &'static EngineEntry,
-    /// Fixed number of pairs, with one look, instead of a pilot and five looks.
-    pub pairs: Option<u32>,
-    pub most_pairs: u32,
-    /// Number of times that each row runs in a Boot.
-    pub loops: u32,
-    /// Whether to go on, with a warning, where the Sides differ in more than was declared.
-    pub allow_differences: bool,
-    /// Programs of the user; each is a row that decides.
-    pub programs: Vec<UserProgram>,
+    pub asked: AskedTimes,
     /// The rows that decide, by name.
     pub workloads: Vec<String>,
     /// The rows that are measured and do not decide.
@@ -39,80 +29,60 @@ pub struct TimesExperiment {
     /// Values by name: a row for each value of a workload's parameter, a run for each value of a
     /// setting, the same on both Sides.
     pub sweep: BTreeMap<String, Vec<ParamValue>>,
-    /// Shape of the guests.
-    pub machine: TimedMachine,
-    pub base: TimedSubject,
-    pub change: TimedSubject,
 }
 
 impl TimesExperiment {
     /// An experiment with the defaults of this engine.
     pub fn new(engine: &'static EngineEntry) -> TimesExperiment {
         TimesExperiment {
-            engine,
-            pairs: None,
-            most_pairs: 200,
-            loops: 5,
-            allow_differences: false,
-            programs: Vec::new(),
+            asked: AskedTimes {
+                engine: engine.name.to_owned(),
+                runs_on: engine.runs_on,
+                pairs: None,
+                most_pairs: 200,
+                loops: 5,
+                allow_differences: false,
+                machine: TimedMachine::default(),
+                subjects: Sides::default(),
+                programs: Vec::new(),
+            },
             workloads: Vec::new(),
             secondary: Vec::new(),
             sweep: BTreeMap::new(),
-            machine: TimedMachine::default(),
-            base: TimedSubject::default(),
-            change: TimedSubject::default(),
         }
     }
 
     pub(crate) fn from_file(file: &ExperimentFile) -> Result<TimesExperiment, Error> {
-        let mut experiment = TimesExperiment::new(file.engine.unwrap_or(&host::ENGINE));
-        experiment.pairs = file.pairs;
-        set(&mut experiment.most_pairs, &file.most_pairs);
-        set(&mut experiment.loops, &file.loops);
-        set(&mut experiment.allow_differences, &file.allow_differences);
-        set(&mut experiment.workloads, &file.workloads);
-        experiment.programs = program::checked_programs(&file.program)?;
-        experiment.secondary.clone_from(&file.secondary);
-        experiment.sweep.clone_from(&file.sweep);
-        let (machine, keys) = (&mut experiment.machine, &file.machine);
-        set(&mut machine.memory_mib, &keys.memory_mib);
-        set(&mut machine.cpus, &keys.cpus);
-        machine.cores = keys.cores;
-        set(&mut machine.accelerator, &keys.accelerator);
-        machine.cpu = keys.cpu.clone().unwrap_or_else(|| machine.accelerator.cpu().to_owned());
-        experiment.base = timed_subject(&file.base);
-        experiment.change = file.change.as_ref().map(timed_subject).unwrap_or_default();
+        let usual = TimesExperiment::new(file.engine.unwrap_or(&host::ENGINE)).asked;
+        let experiment = TimesExperiment {
+            asked: AskedTimes {
+                pairs: file.pairs,
+                most_pairs: file.most_pairs.unwrap_or(usual.most_pairs),
+                loops: file.loops.unwrap_or(usual.loops),
+                allow_differences: file.allow_differences.unwrap_or_default(),
+                machine: file.machine.timed_machine(),
+                subjects: Sides {
+                    base: file.base.timed_subject(),
+                    change: file.change.clone().unwrap_or_default().timed_subject(),
+                },
+                programs: program::checked_programs(&file.program)?,
+                ..usual
+            },
+            workloads: file.workloads.clone().unwrap_or_default(),
+            secondary: file.secondary.clone(),
+            sweep: file.sweep.clone(),
+        };
         experiment.check()?;
         Ok(experiment)
     }
-}
 
-impl TimesExperiment {
     /// Rows that decide; those of programs are first.
     fn headline(&self, names: &[String]) -> Result<Vec<Workload>, Error> {
-        let mut headline = program::rows_with_definitions(&self.programs, &[]);
+        let mut headline = program::rows_with_definitions(&self.asked.programs, &[]);
         if !names.is_empty() || headline.is_empty() {
-            headline.extend(timed_rows(self.engine.runs_on, names)?);
+            headline.extend(timed_rows(self.asked.runs_on, names)?);
         }
         each_once(headline)
-    }
-}
-
-fn set<T: Clone>(target: &mut T, value: &Option<T>) {
-    if let Some(value) = value {
-        target.clone_from(value);
-    }
-}
-
-fn timed_subject(keys: &SubjectKeys) -> TimedSubject {
-    TimedSubject {
-        kernel: keys.kernel.clone(),
-        bare_metal: keys.bare_metal,
-        boot_line: keys.boot_line.clone().unwrap_or_default(),
-        sysctl: keys.sysctl.clone(),
-        thp: keys.thp.clone(),
-        governor: keys.governor.clone(),
-        prefix: keys.prefix.clone(),
     }
 }
 
@@ -125,7 +95,7 @@ impl Experiment<TimesExperiment> {
         let headline = times.headline(&points)?;
         let secondary = match times.secondary.is_empty() {
             true => Vec::new(),
-            false => timed_rows(times.engine.runs_on, &times.secondary)?,
+            false => timed_rows(times.asked.runs_on, &times.secondary)?,
         };
         let twice =
             secondary.iter().find(|row| headline.iter().any(|decides| decides.row == row.row));
@@ -133,16 +103,8 @@ impl Experiment<TimesExperiment> {
             return Err(error::twice(&twice.row));
         }
         let method = TimesPlan {
-            engine: times.engine.name.into(),
-            runs_on: times.engine.runs_on,
-            pairs: times.pairs,
-            most_pairs: times.most_pairs,
-            loops: times.loops,
-            allow_differences: times.allow_differences,
-            machine: times.machine.clone(),
-            subjects: Sides { base: times.base.clone(), change: times.change.clone() },
+            asked: times.asked.clone(),
             kernels: BTreeMap::new(),
-            programs: times.programs.clone(),
             packed: String::new(),
             programs_here: None,
             swept,
@@ -156,39 +118,37 @@ impl Experiment<TimesExperiment> {
 impl TimesExperiment {
     /// Refuses an experiment that cannot be planned. Call it again after changing a field.
     pub fn check(&self) -> Result<(), Error> {
-        range("pairs", self.pairs.unwrap_or(*PAIRS.start()), PAIRS)?;
-        range("most_pairs", self.most_pairs, MOST_PAIRS)?;
-        range("loops", self.loops, LOOPS)?;
-        let is_here = self.engine.runs_on == RunsOn::RunningKernel;
-        if is_here && self.machine != TimedMachine::default() {
-            return Err(not_of_engine("a [machine] table", self.engine));
+        let AskedTimes { pairs, most_pairs, loops, ref machine, ref subjects, .. } = self.asked;
+        range("pairs", pairs.unwrap_or(*PAIRS.start()), PAIRS)?;
+        range("most_pairs", most_pairs, MOST_PAIRS)?;
+        range("loops", loops, LOOPS)?;
+        let is_here = self.asked.runs_on == RunsOn::RunningKernel;
+        if is_here && *machine != TimedMachine::default() {
+            return Err(self.not_of_engine("a [machine] table"));
         }
-        let TimedMachine { memory_mib, cpus, cores, .. } = self.machine;
+        let &TimedMachine { memory_mib, cpus, cores, .. } = machine;
         range("machine.cpus", cpus, VCPUS)?;
         range("machine.cores", cores.unwrap_or(1), CORES)?;
         if !MEMORY_MIB.contains(&memory_mib) {
             return Err(memory(memory_mib));
         }
-        printable_line("--cpu (machine.cpu)", &self.machine.cpu)?;
-        if self.change.bare_metal {
+        printable_line("--cpu (machine.cpu)", &machine.cpu)?;
+        if subjects.change.bare_metal {
             return Err(not_bare_metal("change.bare_metal"));
         }
-        if self.base.bare_metal && is_here {
+        if subjects.base.bare_metal && is_here {
             return Err(not_bare_metal("base.bare_metal"));
         }
         self.check_sweep()?;
         self.check_programs()?;
-        check_subject(self.engine, &self.base, "the base's kernel, boot line or settings")?;
-        check_subject(self.engine, &self.change, "the change's kernel, boot line or settings")?;
-        Ok(())
+        self.check_subject(&subjects.base, "the base's kernel, boot line or settings")?;
+        self.check_subject(&subjects.change, "the change's kernel, boot line or settings")
     }
-}
 
-impl TimesExperiment {
     fn check_programs(&self) -> Result<(), Error> {
         let refuse = |reason: String| Err(program_error(reason));
-        let is_here = self.engine.runs_on == RunsOn::RunningKernel || self.base.bare_metal;
-        for program in &self.programs {
+        let is_here = self.asked.is_here();
+        for program in &self.asked.programs {
             if program.numbers.contains_key(UserProgram::OPS) {
                 let key = with_flag("ops_from");
                 return refuse(format!("only counts have {key}; give its times --ops (ops)"));
@@ -207,48 +167,49 @@ impl TimesExperiment {
         }
         Ok(())
     }
-}
 
-/// Refuses a Subject that the engine cannot run; `texts` names its texts in messages.
-fn check_subject(
-    engine: &'static EngineEntry,
-    subject: &TimedSubject,
-    texts: &'static str,
-) -> Result<(), Error> {
-    let runs_on = engine.runs_on;
-    let is_set = !subject.sysctl.is_empty()
-        || subject.thp.is_some()
-        || subject.governor.is_some()
-        || !subject.prefix.is_empty();
-    let wrong = |what| Err(not_of_engine(what, engine));
-    match runs_on {
-        RunsOn::Guests if is_set => {
-            wrong("--base-set or --change-set (sysctl, thp, governor, prefix)")
-        }
-        RunsOn::Guests if subject.bare_metal => match *subject == bare_metal() {
-            true => Ok(()),
-            false => Err(Error::user("the base is bare metal, which boots no kernel")
-                .next("remove the base's kernel and --base-boot-line (base.boot_line)")),
-        },
-        RunsOn::Guests if subject.kernel.is_none() => {
-            Err(Error::user(format!("the {} engine needs a kernel for each side", engine.name))
-                .next("write kernel = \"debian:cloud-amd64\""))
-        }
-        RunsOn::RunningKernel if !subject.boot_line.is_empty() => {
-            wrong("--base-boot-line or --change-boot-line (boot_line)")
-        }
-        RunsOn::RunningKernel | RunsOn::Guests => {
-            let values = subject.sysctl.iter().flat_map(|(name, value)| [name, value]);
-            let values = values.chain(&subject.thp).chain(&subject.governor).chain(&subject.kernel);
-            let mut values = values.chain(&subject.prefix).chain([&subject.boot_line]);
-            values.try_for_each(|text| printable_line(texts, text))
+    /// Refuses a Subject that the engine cannot run; `texts` names its texts in messages.
+    fn check_subject(&self, subject: &TimedSubject, texts: &'static str) -> Result<(), Error> {
+        let is_set = !subject.sysctl.is_empty()
+            || subject.thp.is_some()
+            || subject.governor.is_some()
+            || !subject.prefix.is_empty();
+        match self.asked.runs_on {
+            RunsOn::Guests if is_set => {
+                Err(self
+                    .not_of_engine("--base-set or --change-set (sysctl, thp, governor, prefix)"))
+            }
+            RunsOn::Guests if subject.bare_metal => match *subject == bare_metal() {
+                true => Ok(()),
+                false => Err(Error::user("the base is bare metal, which boots no kernel")
+                    .next("remove the base's kernel and --base-boot-line (base.boot_line)")),
+            },
+            RunsOn::Guests if subject.kernel.is_none() => {
+                let engine = &self.asked.engine;
+                Err(Error::user(format!("the {engine} engine needs a kernel for each side"))
+                    .next("write kernel = \"debian:cloud-amd64\""))
+            }
+            RunsOn::RunningKernel if !subject.boot_line.is_empty() => {
+                Err(self.not_of_engine("--base-boot-line or --change-boot-line (boot_line)"))
+            }
+            RunsOn::RunningKernel | RunsOn::Guests => {
+                let TimedSubject { kernel, boot_line, sysctl, thp, governor, prefix, .. } = subject;
+                let values = sysctl.iter().flat_map(|(name, value)| [name, value]);
+                let mut values = values
+                    .chain(thp)
+                    .chain(governor)
+                    .chain(kernel)
+                    .chain(prefix)
+                    .chain([boot_line]);
+                values.try_for_each(|text| printable_line(texts, text))
+            }
         }
     }
-}
 
-fn not_of_engine(what: &str, engine: &EngineEntry) -> Error {
-    Error::user(format!("{what} cannot be used with the {} engine", engine.name))
-        .next("remove it, or choose another engine")
+    fn not_of_engine(&self, what: &str) -> Error {
+        Error::user(format!("{what} cannot be used with the {} engine", self.asked.engine))
+            .next("remove it, or choose another engine")
+    }
 }
 
 fn not_bare_metal(key: &str) -> Error {
@@ -339,10 +300,10 @@ impl TimesExperiment {
     /// Sets a swept value on both Sides.
     fn set(&mut self, name: &str, value: &ParamValue) {
         match (name, number_of_cpus(value)) {
-            ("cpus" | "vcpus", Some(number)) => self.machine.cpus = number,
-            ("cores", number @ Some(_)) => self.machine.cores = number,
+            ("cpus" | "vcpus", Some(number)) => self.asked.machine.cpus = number,
+            ("cores", number @ Some(_)) => self.asked.machine.cores = number,
             _ => {
-                for subject in [&mut self.base, &mut self.change] {
+                for subject in [&mut self.asked.subjects.base, &mut self.asked.subjects.change] {
                     subject.set(name, &value.to_string());
                 }
             }
@@ -366,8 +327,8 @@ impl TimesExperiment {
                 return wrong("a value is given twice; give it once".into());
             }
             let is_guests = is_guest_setting(name);
-            if is_guests != (self.engine.runs_on == RunsOn::Guests) {
-                let engine = self.engine.name;
+            if is_guests != (self.asked.runs_on == RunsOn::Guests) {
+                let engine = &self.asked.engine;
                 return wrong(format!("the {engine} engine does not have it; remove it"));
             }
             if let Some(value) =
@@ -376,7 +337,7 @@ impl TimesExperiment {
                 let value = value.to_string();
                 return wrong(format!("{value:?} is not a number of CPUs; write numbers from 1"));
             }
-            if [&self.base, &self.change].iter().any(|side| side.sets(name)) {
+            if self.asked.subjects.each().iter().any(|side| side.sets(name)) {
                 return wrong(
                     "a side sets it too, and the sweep sets it on both sides; remove one of the two"
                         .into(),
@@ -453,11 +414,14 @@ mod tests {
     #[test]
     fn a_file_becomes_a_plan() {
         let plan = read(FILE).unwrap().plan().unwrap();
-        assert_eq!((plan.seed, plan.threshold_percent, plan.method.most_pairs), (1, 1.0, 200));
+        assert_eq!(
+            (plan.seed, plan.threshold_percent, plan.method.asked.most_pairs),
+            (1, 1.0, 200)
+        );
         let rows: Vec<&str> =
             plan.method.workloads().map(|workload| workload.row.as_str()).collect();
         assert_eq!(rows, ["pipe", "fork-pages:pages=16", "getppid"]);
-        assert_eq!(plan.method.subjects.change.prefix, ["taskset", "-c", "0"]);
+        assert_eq!(plan.method.asked.subjects.change.prefix, ["taskset", "-c", "0"]);
         // Operations are those of a native run: those of the exact engine would be over too soon.
         let exact = select(&definitions().unwrap(), Some(&["getppid".to_owned()])).unwrap();
         assert!(plan.method.secondary[0].ops > exact[0].ops);
@@ -491,7 +455,7 @@ mod tests {
         let rows: Vec<&str> = plan.method.headline.iter().map(|row| row.row.as_str()).collect();
         assert_eq!(rows, ["fork-pages:pages=16", "fork-pages:pages=32"]);
         assert_eq!(
-            (plan.method.swept, plan.method.subjects.base.thp.as_deref()),
+            (plan.method.swept, plan.method.asked.subjects.base.thp.as_deref()),
             (vec!["pages".into()], Some("never"))
         );
     }
@@ -501,9 +465,12 @@ mod tests {
         for name in ["vm.swappiness", "vm/swappiness"] {
             let text = format!("{FILE}[sweep]\n\"{name}\" = [10, 60]\n");
             let runs = read(&text).unwrap().each_setting().unwrap();
-            let set = runs
-                .iter()
-                .map(|(_, run)| [&run.method.base.sysctl[name], &run.method.change.sysctl[name]]);
+            let set = runs.iter().map(|(_, run)| {
+                [
+                    &run.method.asked.subjects.base.sysctl[name],
+                    &run.method.asked.subjects.change.sysctl[name],
+                ]
+            });
             assert_eq!(set.collect::<Vec<_>>(), [["10", "10"], ["60", "60"]]);
             assert!(runs.iter().all(|(_, run)| run.plan().unwrap().method.swept.is_empty()));
         }
@@ -541,8 +508,9 @@ mod tests {
         }
         let text = format!("{kvm}[sweep]\ncpus = [1, 2]\ncores = [1]\n");
         let runs = read(&text).unwrap().each_setting().unwrap();
-        let shapes =
-            runs.iter().map(|(_, run)| (run.method.machine.cpus, run.method.machine.cores));
+        let shapes = runs
+            .iter()
+            .map(|(_, run)| (run.method.asked.machine.cpus, run.method.asked.machine.cores));
         assert_eq!(shapes.collect::<Vec<_>>(), [(1, Some(1)), (2, Some(1))]);
     }
 

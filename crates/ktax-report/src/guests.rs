@@ -20,7 +20,7 @@ const TIME_NOTE: &str = "1 µs is 1 000 instructions of the host's one CPU: the 
 pub fn view(comparison: &Comparison, guests: &GuestsComparison) -> View {
     let rows = &comparison.rows;
     let threshold = comparison.threshold_percent;
-    let is_alone = guests.plan.change.is_none();
+    let is_alone = guests.plan.asked.change.is_none();
     let table = if is_alone { alone_table(rows) } else { compared_table(rows) };
     let mut sections = vec![
         pictures::forest(&rows.iter().collect::<Vec<_>>(), threshold, pictures::LAYOUTS),
@@ -88,7 +88,7 @@ pub const HEADS: [&str; 2] = ["guest's kernel", "what it is"];
 pub fn sides(plan: &GuestsPlan) -> Vec<SideLine> {
     let shows = side_parts(plan);
     let line = |side: Side| {
-        let guest = plan.side(side)?;
+        let guest = plan.asked.side(side)?;
         let what = match &guest.kernel {
             Some(kernel) if shows.has_kernel => kernel.name().to_owned(),
             _ => "a guest without a kernel".to_owned(),
@@ -108,8 +108,8 @@ struct SideParts {
 /// for none of KVM's features, and have a machine of their own. On a board, the kernel is that of
 /// the host.
 fn side_parts(plan: &GuestsPlan) -> SideParts {
-    let boots = plan.rows.iter().any(|row| !matches!(row.work, GuestWork::Raw { .. }));
-    SideParts { has_kernel: boots || plan.host.is_board(), has_machine: boots }
+    let boots = plan.asked.rows.iter().any(|row| !matches!(row.work, GuestWork::Raw { .. }));
+    SideParts { has_kernel: boots || plan.asked.host.is_board(), has_machine: boots }
 }
 
 /// Describes a guest beside its kernel: `1 vCPU, 256 MiB, without kvmclock kvm-pv-eoi, nopti`.
@@ -131,16 +131,16 @@ fn beside_kernel(guest: &GuestSide, shows: SideParts) -> String {
 
 /// Describes the measurement: `exact · QEMU 7.2.22 · KVM of 6.1.0-56-cloud-amd64 · 5 layouts`.
 pub fn how(plan: &GuestsPlan) -> String {
-    let beside = plan.host_subject.beside_kernel();
+    let beside = plan.asked.host_subject.beside_kernel();
     let kernel = format!(": KVM of {} {beside}", plan.host_kernel.name());
     // On a board, a side's kernel is its host's.
-    let has_side_kernels = plan.host.is_board() && plan.base.kernel.is_some();
+    let has_side_kernels = plan.asked.host.is_board() && plan.asked.base.kernel.is_some();
     let kernel = if has_side_kernels { "" } else { kernel.trim_end() };
     format!(
         "{} · QEMU {} · host {}{kernel} · {}",
         plan.key.engine,
         plan.key.qemu,
-        plan.host.name(),
+        plan.asked.host.name(),
         counted(plan.layouts.len(), "layout")
     )
 }
@@ -148,7 +148,7 @@ pub fn how(plan: &GuestsPlan) -> String {
 /// Returns one line for each row and Metric; without a change one line for each row, with the time
 /// by layout.
 pub fn records(comparison: &Comparison, guests: &GuestsComparison) -> Records {
-    match guests.plan.change {
+    match guests.plan.asked.change {
         Some(_) => effect::records(&comparison.rows, |metric| metric_unit(metric).to_owned()),
         None => alone_records(&comparison.rows),
     }

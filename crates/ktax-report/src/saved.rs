@@ -155,7 +155,8 @@ pub fn versions(result: &SavedResult, options: TextOptions) -> Option<String> {
         }
         ComparisonMethod::Guests(guests) => {
             let plan = &guests.plan;
-            let named_kernel = |side: Side| Some((side.name(), plan.side(side)?.kernel.as_ref()?));
+            let named_kernel =
+                |side: Side| Some((side.name(), plan.asked.side(side)?.kernel.as_ref()?));
             let sides = Side::BOTH.into_iter().filter_map(named_kernel);
             (&plan.key, [("host", &plan.host_kernel)].into_iter().chain(sides).collect())
         }

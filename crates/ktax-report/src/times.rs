@@ -21,7 +21,7 @@ pub fn view(comparison: &Comparison, times: &TimesComparison) -> View {
             1 => (format!("1 boot of the {}", failed.side.name()), String::new()),
             boots => (format!("{boots} boots of the {}", failed.side.name()), String::new()),
         },
-        |failed| failed.failure.next_step_of_times(times.plan.is_guest(failed.side)),
+        |failed| failed.failure.next_step_of_times(times.plan.asked.is_guest(failed.side)),
     );
     let by_size = pictures::by_size(&comparison.rows);
     let timed = by_size.iter().filter_map(|row| Some((*row, row.times()?)));
@@ -92,7 +92,7 @@ fn sides(times: &TimesComparison) -> Vec<SideLine> {
     let line = |side: Side| SideLine {
         side: side.name(),
         what: times.facts.get(side).get(fact::KERNEL).cloned().unwrap_or_default(),
-        beside: subject_words(times.plan.subjects.get(side)),
+        beside: subject_words(times.plan.asked.subjects.get(side)),
     };
     Side::BOTH.map(line).to_vec()
 }
@@ -115,12 +115,12 @@ fn subject_words(subject: &TimedSubject) -> String {
 }
 
 fn how_measured(times: &TimesComparison) -> String {
-    let engine = &times.plan.engine;
-    let loops = counted(times.plan.loops as usize, "loop");
+    let engine = &times.plan.asked.engine;
+    let loops = counted(times.plan.asked.loops as usize, "loop");
     let pairs = counted(times.pairs, "pair");
     let controls = counted(times.controls, "A/A pair");
     let machine = machine_words(&times.facts);
-    match times.plan.is_in_blocks() {
+    match times.plan.asked.is_in_blocks() {
         true => format!(
             "{engine} · {pairs} and {controls} of blocks, one block in each boot of this machine \
              · {loops} in each process{machine}"
@@ -216,7 +216,7 @@ type TimedRow<'a> = (&'a Row, &'a TimesEvidence);
 
 /// Sentences that say why there are no verdicts at all, or fewer than one might expect.
 fn unfit_sentences(times: &TimesComparison) -> Section {
-    let blocks = times.plan.is_in_blocks().then(|| {
+    let blocks = times.plan.asked.is_in_blocks().then(|| {
         "Blocks give less certainty than pairs of boots: whatever else changed between two boots \
          of this machine looks like the change, and more processes in a boot do not help. A \
          verdict needs 10 pairs of neighbouring blocks and 8 A/A pairs: 36 boots, in the order \
@@ -254,7 +254,7 @@ fn bare_metal_speed(rows: &[TimedRow<'_>], times: &TimesComparison) -> Section {
         let text = format!("{:.1} % ({least:.1}…{most:.1})", 100.0 / estimate);
         Some(Note { row: row.row.clone(), text })
     };
-    let has_guest = times.plan.subjects.base.bare_metal;
+    let has_guest = times.plan.asked.subjects.base.bare_metal;
     let answered = rows.iter().filter(|(row, _)| has_guest && row.verdict.is_answer());
     Section::notes("The guest's speed, in percent of bare metal's:", answered.filter_map(note))
 }

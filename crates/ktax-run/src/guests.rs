@@ -14,7 +14,7 @@ impl Boots for &dyn GuestEngine {
     }
 
     fn rows(plan: &GuestsPlan) -> Vec<&str> {
-        plan.rows.iter().map(|row| row.row.as_str()).collect()
+        plan.asked.rows.iter().map(|row| row.row.as_str()).collect()
     }
 
     fn script(&self, plan: &GuestsPlan, step: &Step) -> String {

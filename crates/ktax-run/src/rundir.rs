@@ -375,7 +375,9 @@ fn has_same_base(first: &PlanMethod, other: &PlanMethod) -> bool {
             other == *first
         }
         (PlanMethod::Guests(first), PlanMethod::Guests(other)) => {
-            GuestsPlan { change: first.change.clone(), ..other.clone() } == *first
+            let mut other = other.clone();
+            other.asked.change = first.asked.change.clone();
+            other == *first
         }
         _ => false,
     }

@@ -69,7 +69,7 @@ impl TimesDriver<'_> {
     /// Adds a block: `boots` Boots of a Side within one boot of this machine, `boot_id`.
     pub fn block(&self, side: Side, boot_id: String, boots: u32) -> Result<Ended> {
         self.dir.forget_console()?;
-        let subject = self.dir.plan().method.subjects.get(side);
+        let subject = self.dir.plan().method.asked.subjects.get(side);
         let mut done = Ok(Vec::new());
         // The running kernel has no console of its own.
         let rows: Vec<&Workload> = self.dir.plan().method.workloads().collect();
@@ -101,7 +101,7 @@ impl TimesDriver<'_> {
 
     /// Runs one pair; `None` if the user cancelled.
     fn pair(&self, index: u32, slot: Slot, rows: &[&Workload]) -> Result<Option<TimedPair>> {
-        let subjects = &self.dir.plan().method.subjects;
+        let subjects = &self.dir.plan().method.asked.subjects;
         let change = if slot.is_control { &subjects.base } else { &subjects.change };
         let mut order = [&subjects.base, change];
         if slot.change_first {
@@ -128,7 +128,7 @@ impl TimesDriver<'_> {
         subject: &TimedSubject,
         rows: &[&Workload],
     ) -> Result<(TimedBoot, Vec<u8>), Stop> {
-        let times = self.dir.plan().method.loops as usize;
+        let times = self.dir.plan().method.asked.loops as usize;
         let loops: Vec<&Workload> =
             rows.iter().flat_map(|row| std::iter::repeat_n(*row, times)).collect();
         // The engine loses a Boot only before its first loop; later losses are failures of the rows

@@ -37,9 +37,9 @@ pub fn run_block(
 /// Run directory of Sides that the user boots; other directories are refused.
 fn dir_of_blocks(dir: &AnyRunDir) -> Result<&RunDir<TimesPlan>, Error> {
     let refused = match dir {
-        AnyRunDir::Times(dir) if dir.plan().method.is_in_blocks() => return Ok(dir),
+        AnyRunDir::Times(dir) if dir.plan().method.asked.is_in_blocks() => return Ok(dir),
         AnyRunDir::Times(dir) => {
-            format!("--side does not apply, because {}", both_sides(dir.plan().method.runs_on))
+            format!("--side does not apply, because {}", both_sides(dir.plan().method.asked.runs_on))
         }
         AnyRunDir::Counts(_) | AnyRunDir::Guests(_) => {
             "--side only applies to timed runs whose kernels you boot".to_owned()
@@ -55,8 +55,8 @@ pub(super) fn booted_sides(next: impl Into<String>) -> Error {
 
 /// Steps for Sides that the user boots.
 pub(super) fn steps(dir: &RunDir<TimesPlan>) -> String {
-    let subjects = &dir.plan().method.subjects;
-    let [base, change] = [&subjects.base, &subjects.change].map(|side| {
+    let subjects = &dir.plan().method.asked.subjects;
+    let [base, change] = subjects.each().map(|side| {
         side.kernel.as_deref().unwrap_or("the other kernel").escape_default().to_string()
     });
     let path = shell_path(dir.root());

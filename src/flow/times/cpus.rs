@@ -13,7 +13,7 @@ use crate::rundir::RunDir;
 pub(super) fn choose_for_run(dir: &RunDir<TimesPlan>) -> Result<Vec<usize>, Error> {
     let chosen_before = dir.cpus()?;
     let here = MachineCpus::look(LOOK_AT_CPUS)?;
-    let chosen = choose(chosen_before.clone(), &here, &dir.plan().method.machine)?;
+    let chosen = choose(chosen_before.clone(), &here, &dir.plan().method.asked.machine)?;
     if chosen_before.is_none() && !chosen.is_empty() {
         dir.write_cpus(&chosen)?;
     }

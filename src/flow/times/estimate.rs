@@ -14,11 +14,11 @@ const BOOT_S: f64 = 6.0;
 
 /// Upper bound of the time for all pairs, in words.
 pub(in crate::flow) fn estimate(plan: &TimesPlan, rates: &Rates) -> Option<String> {
-    if plan.is_in_blocks() {
+    if plan.asked.is_in_blocks() {
         return None;
     }
     let pair = pair_time(plan, rates);
-    let most = plan.pairs.unwrap_or(plan.most_pairs);
+    let most = plan.asked.pairs.unwrap_or(plan.asked.most_pairs);
     let total = spoken(pair * drawn_for(most as usize) as u32);
     let (pair, basis) = (precisely(pair), basis(rates.knows(&engine_key(plan))));
     Some(format!(
@@ -30,10 +30,10 @@ pub(in crate::flow) fn estimate(plan: &TimesPlan, rates: &Rates) -> Option<Strin
 fn pair_time(plan: &TimesPlan, rates: &Rates) -> Duration {
     let name = engine_key(plan);
     let row = |row: &str| rates.learned(&name, row).unwrap_or(LOOP_S);
-    let loops: f64 =
-        plan.workloads().map(|workload| row(&workload.row)).sum::<f64>() * f64::from(plan.loops);
+    let loops: f64 = plan.workloads().map(|workload| row(&workload.row)).sum::<f64>()
+        * f64::from(plan.asked.loops);
     let boot_s = rates.boots.get(&name).copied().unwrap_or(BOOT_S);
-    let boots = Side::BOTH.map(|side| if plan.is_guest(side) { boot_s } else { 0.0 });
+    let boots = Side::BOTH.map(|side| if plan.asked.is_guest(side) { boot_s } else { 0.0 });
     Duration::try_from_secs_f64(2.0 * loops + boots.iter().sum::<f64>()).unwrap_or_default()
 }
 
@@ -56,7 +56,7 @@ pub(super) fn rates_of_pairs(plan: &TimesPlan, pairs: &[TimedPair]) -> Option<Ra
     let total: f64 = pairs.iter().map(|pair| pair.noise.seconds).sum();
     let beside = (total - runs.iter().map(|(.., seconds)| seconds).sum::<f64>()).max(0.0);
     let guests: usize = pairs.iter().map(|pair| guests_of_pair(plan, pair)).sum();
-    let (of_loop, of_boot) = match plan.runs_on {
+    let (of_loop, of_boot) = match plan.asked.runs_on {
         RunsOn::RunningKernel => (beside / count, 0.0),
         RunsOn::Guests => (0.0, beside / guests as f64),
     };
@@ -70,11 +70,11 @@ pub(super) fn rates_of_pairs(plan: &TimesPlan, pairs: &[TimedPair]) -> Option<Ra
 
 /// Key of the engine in rates. The prefix separates it from a host that counts exits.
 fn engine_key(plan: &TimesPlan) -> String {
-    format!("timed-{}", plan.engine)
+    format!("timed-{}", plan.asked.engine)
 }
 
 fn boots_of(pair: &TimedPair) -> [&TimedBoot; 2] {
-    [&pair.boots.base, &pair.boots.change]
+    pair.boots.each()
 }
 
 /// Seconds of each loop of a row.
@@ -85,7 +85,7 @@ fn loop_seconds(boot: &TimedBoot, row: &Workload) -> Vec<f64> {
 
 fn guests_of_pair(plan: &TimesPlan, pair: &TimedPair) -> usize {
     let change = if pair.is_control { Side::Base } else { Side::Change };
-    [Side::Base, change].into_iter().filter(|side| plan.is_guest(*side)).count()
+    [Side::Base, change].into_iter().filter(|side| plan.asked.is_guest(*side)).count()
 }
 
 #[cfg(test)]
@@ -103,7 +103,7 @@ mod tests {
 
     fn on_host() -> TimesPlan {
         let mut method = TimesExperiment::new(&host::ENGINE);
-        method.change.thp = Some("never".to_owned());
+        method.asked.subjects.change.thp = Some("never".to_owned());
         plan(method)
     }
 
@@ -138,8 +138,8 @@ mod tests {
             ..Rates::default()
         };
         let mut method = TimesExperiment::new(&kvm::ENGINE);
-        method.base.bare_metal = true;
-        method.change.kernel = Some("debian:cloud-amd64".to_owned());
+        method.asked.subjects.base.bare_metal = true;
+        method.asked.subjects.change.kernel = Some("debian:cloud-amd64".to_owned());
         let plan = plan(method);
         assert_eq!(pair_time(&plan, &rates), Duration::from_secs(4));
         assert_eq!(pair_time(&plan, &Rates::default()), Duration::from_millis(6250));
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn a_process_belongs_to_its_loop_and_a_boot_to_its_guest() {
         let mut method = TimesExperiment::new(&host::ENGINE);
-        method.change.thp = Some("never".to_owned());
+        method.asked.subjects.change.thp = Some("never".to_owned());
         let host_rates =
             rates_of_pairs(&plan_of_getppid(method), &[took(10.0, false), took(9.0, true)])
                 .unwrap();
@@ -177,8 +177,8 @@ mod tests {
             "{host_rates:?}"
         );
         let mut method = TimesExperiment::new(&kvm::ENGINE);
-        method.base.bare_metal = true;
-        method.change.kernel = Some("debian:cloud-amd64".to_owned());
+        method.asked.subjects.base.bare_metal = true;
+        method.asked.subjects.change.kernel = Some("debian:cloud-amd64".to_owned());
         // Both boots of the A/A pair are bare metal.
         let kvm_rates =
             rates_of_pairs(&plan_of_getppid(method), &[took(12.0, false), took(8.0, true)])
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn without_a_loop_nothing_is_learned() {
         let mut method = TimesExperiment::new(&host::ENGINE);
-        method.change.thp = Some("never".to_owned());
+        method.asked.subjects.change.thp = Some("never".to_owned());
         let plan = plan_of_getppid(method);
         let without = TimedPair { boots: Sides::default(), ..took(1.0, false) };
         assert_eq!((rates_of_pairs(&plan, &[]), rates_of_pairs(&plan, &[without])), (None, None));

@@ -455,7 +455,7 @@ fn two_names_of_one_image_are_a_warning_in_each_method() {
 
     let mut times = timed::plan().method;
     for (side, name) in [(Side::Base, "one"), (Side::Change, "other")] {
-        times.subjects.get_mut(side).kernel = Some(name.into());
+        times.asked.subjects.get_mut(side).kernel = Some(name.into());
         times.kernels.insert(name.into(), identity.clone());
     }
     assert!(says(times.clone().into()));

@@ -12,7 +12,7 @@ use ktax::model::{
     Blame, Comparison, ExitRow, ExitRun, ExitTable, Failure, GuestsPlan, Identity, ImageFormat,
     Key, Layout, Machine, Plan, Row, Side, Verdict,
 };
-use ktax::plan::{Experiment, ExperimentMethod, GuestKernels};
+use ktax::plan::{Experiment, ExperimentMethod};
 use ktax::run::{Driver, Ended};
 use ktax::rundir::{AnyRunDir, RunDir};
 
@@ -206,7 +206,7 @@ impl ReadyHost for Ready<'_> {
             ExitRow { is_guest: true, count: 20, sum_ns: Some(ns - ns / 2), ..ExitRow::default() },
         ];
         let table = ExitTable { source: "fake".into(), rows, ..ExitTable::default() };
-        let row = fake.plan.rows[row].row.clone();
+        let row = fake.plan.asked.rows[row].row.clone();
         let console = format!("all words of {row}").into_bytes();
         let run = ExitRun { row, table, guest_ns: Some(ns), native_ns: Some(1000) };
         Ok(Recorded { run, signature: [("calls".to_owned(), calls)].into(), console })
@@ -222,9 +222,9 @@ pub fn plan(text: &str) -> Plan<GuestsPlan> {
     let ExperimentMethod::Guests(guests) = &experiment.method else { panic!("{experiment:?}") };
     let machine = Machine { cpu: "host".into(), memory_mib: 0, ..Machine::default() };
     let key = Key { machine_type: "kvm".into(), machine, ..made::key("7.2") };
-    let (host, base) = (identity(), Some(identity()));
-    let change = guests.change.as_ref().map(|_| identity());
-    experiment.with(guests.clone()).plan(GuestKernels { host, base, change }, key)
+    let mut guests = guests.clone();
+    guests.asked.sides_mut().for_each(|side| side.kernel = Some(identity()));
+    experiment.with(guests).plan(identity(), key)
 }
 
 /// Begins or resumes; how it ended, and what was asked of the engine.

@@ -106,8 +106,8 @@ pub fn plan() -> Plan<TimesPlan> {
     let mut experiment = TimesExperiment::new(&engine::host::ENGINE);
     experiment.workloads = vec!["getppid".into(), "pipe".into()];
     experiment.secondary = vec!["stat".into()];
-    experiment.change.thp = Some("never".into());
-    experiment.loops = 3;
+    experiment.asked.subjects.change.thp = Some("never".into());
+    experiment.asked.loops = 3;
     planned("planted", experiment)
 }
 
@@ -212,8 +212,8 @@ fn planted_blocks(row: &str, is_change: bool, boot: usize) -> f64 {
 
 fn booted() -> Plan<TimesPlan> {
     let mut plan = plan();
-    plan.method.subjects.base.kernel = Some("6.1".into());
-    plan.method.subjects.change.kernel = Some("6.12".into());
+    plan.method.asked.subjects.base.kernel = Some("6.1".into());
+    plan.method.asked.subjects.change.kernel = Some("6.12".into());
     plan
 }
 
@@ -328,7 +328,7 @@ fn the_noise_of_both_sides_counts() {
 fn plan_of_groups(groups: &[u64]) -> Plan<TimesPlan> {
     let mut experiment = TimesExperiment::new(&engine::host::ENGINE);
     experiment.workloads = vec!["messaging".into()];
-    experiment.change.thp = Some("never".into());
+    experiment.asked.subjects.change.thp = Some("never".into());
     let groups = groups.iter().copied().map(ParamValue::Number).collect();
     experiment.sweep = [("groups".into(), groups)].into();
     planned("curve", experiment)
@@ -458,9 +458,9 @@ fn the_command_that_peeks_goes_on_where_the_rule_does() {
     let root = dir.path().join("run");
     let mut experiment = TimesExperiment::new(&engine::host::ENGINE);
     experiment.workloads = vec!["control-planted:ops=50".into()];
-    experiment.change.prefix = ["env", "KTAX_NONE=1"].map(str::to_owned).to_vec();
+    experiment.asked.subjects.change.prefix = ["env", "KTAX_NONE=1"].map(str::to_owned).to_vec();
     let mut plan = planned("peek", experiment);
-    (plan.method.loops, plan.method.most_pairs) = (1, 30);
+    (plan.method.asked.loops, plan.method.asked.most_pairs) = (1, 30);
     // Only the last look sees enough through this noise.
     compared(&root, &plan, &scene(|_, _, boot| 1000.0 + 30.0 * (boot * 7919 % 101) as f64));
     let there = || fs::read_dir(root.join("pairs")).unwrap().count();

@@ -42,7 +42,7 @@ fn what_was_planted_is_found_and_nothing_else() {
 fn a_change_that_is_sure_and_small_is_below_the_threshold() {
     let dir = scratch();
     let mut sixty = plan();
-    sixty.method.pairs = Some(60);
+    sixty.method.asked.pairs = Some(60);
     let half = |row: &str, is_change: bool, boot: usize| match (row, is_change) {
         ("pipe", true) => 1005.0 * noise_of(boot),
         ("stat", true) => 995.0 * noise_of(boot),
@@ -59,7 +59,7 @@ fn a_change_that_is_sure_and_small_is_below_the_threshold() {
 fn nine_pairs_get_no_verdict() {
     let dir = scratch();
     let (root, mut ten) = (dir.path().join("run"), plan());
-    ten.method.pairs = Some(10);
+    ten.method.asked.pairs = Some(10);
     assert_eq!(compared(&root, &ten, &scene(planted)).rows[1].verdict, Verdict::Slower);
     let mut pairs = open_times(&root).unwrap().pairs().unwrap();
     let last = pairs.iter().rposition(|pair| !pair.is_control).unwrap();
@@ -74,7 +74,7 @@ fn times_of_an_operation_are_not_cut_to_nanoseconds() {
     let root = dir.path().join("run");
     compared(&root, &plan(), &scene(|_, _, boot| 1000.25 * noise_of(boot)));
     let pairs = open_times(&root).unwrap().pairs().unwrap();
-    let boots = pairs.iter().flat_map(|pair| [&pair.boots.base, &pair.boots.change]);
+    let boots = pairs.iter().flat_map(|pair| pair.boots.each());
     let mut times = boots.flat_map(|boot| &boot.runs["getppid"].loops_ns);
     assert!(times.any(|ns| ns.fract() != 0.0));
 }
@@ -153,7 +153,7 @@ fn the_smallest_run_has_its_controls_whatever_the_seed() {
     let dir = scratch();
     for seed in [1, 6, 7] {
         let mut ten = plan();
-        (ten.method.pairs, ten.seed) = (Some(10), seed);
+        (ten.method.asked.pairs, ten.seed) = (Some(10), seed);
         let comparison = compared(&dir.path().join(seed.to_string()), &ten, &scene(planted));
         assert_eq!(
             (times_evidence(&comparison).pairs, times_evidence(&comparison).controls),
@@ -227,14 +227,14 @@ fn what_was_not_declared_refuses_unless_it_is_allowed() {
         "{comparison:?}"
     );
     assert_eq!(comparison.rows[1].verdict, Verdict::Inconclusive);
-    plan.method.allow_differences = true;
+    plan.method.asked.allow_differences = true;
     let comparison = compared(&dir.path().join("allowed"), &plan, &other);
     assert_eq!(comparison.rows[1].verdict, Verdict::Slower);
     let warned = |fact: &str| comparison.warnings.iter().any(|warning| warning.fact.contains(fact));
     assert!(warned("not declared"), "{comparison:?}");
     // What was declared is what is compared.
-    plan.method.allow_differences = false;
-    plan.method.subjects.change.governor = Some("powersave".into());
+    plan.method.asked.allow_differences = false;
+    plan.method.asked.subjects.change.governor = Some("powersave".into());
     let comparison = compared(&dir.path().join("declared"), &plan, &other);
     assert_eq!(
         (&times_evidence(&comparison).unfit, comparison.rows[1].verdict),
@@ -304,7 +304,7 @@ fn a_guest_that_does_not_boot_is_not_run_and_its_console_is_kept() {
 fn a_boot_that_the_host_lost_is_made_once_more_and_this_is_said() {
     let dir = scratch();
     let mut ten = plan();
-    ten.method.pairs = Some(10);
+    ten.method.asked.pairs = Some(10);
     let once = Scene { lost_at: Some(5), ..scene(calm) };
     let comparison = compared(&dir.path().join("once"), &ten, &once);
     assert_eq!(*once.seen.borrow(), 2 * 18 + 1);
@@ -325,7 +325,7 @@ fn the_console_of_a_guest_that_ends_in_the_middle_is_beside_its_pair() {
     let dir = scratch();
     let root = dir.path().join("run");
     let mut guests_plan = plan();
-    guests_plan.method.runs_on = RunsOn::Guests;
+    guests_plan.method.asked.runs_on = RunsOn::Guests;
     let failing = |row: &str, is_change| {
         (row == "pipe" && is_change).then(|| Failure::Panic { message: "Oops".into() })
     };

@@ -3,12 +3,12 @@
 
 use ktax::analyse::{self, PointCounts, against_anchors, against_before, derive_columns};
 use ktax::model::{
-    Comparison, ComparisonMethod, Count, Counted, EXITS, Effect, Evidence, ExitAccount, ExitParts,
-    ExitRow, ExitRun, ExitTable, Failure, GUEST_TIME, GuestRow, GuestSide, GuestSubject, GuestWork,
-    GuestsComparison, GuestsEvidence, GuestsPlan, History, HistoryAsked, HistoryLine, HistoryPoint,
-    HostKind, Key, Layout, METRICS, Machine, NativeRow, NativeSample, NativeTable, OpenExit,
-    RecorderCost, Row, RowFailure, Side, Sides, Signature, StatCommand, StatTable, StepFunction,
-    Subject, TIME, Verdict, Warning, Workload,
+    AskedGuests, Comparison, ComparisonMethod, Count, Counted, EXITS, Effect, Evidence,
+    ExitAccount, ExitParts, ExitRow, ExitRun, ExitTable, Failure, GUEST_TIME, GuestRow, GuestSide,
+    GuestSubject, GuestWork, GuestsComparison, GuestsEvidence, GuestsPlan, History, HistoryAsked,
+    HistoryLine, HistoryPoint, HostKind, Key, Layout, METRICS, Machine, NativeRow, NativeSample,
+    NativeTable, OpenExit, RecorderCost, Row, RowFailure, Side, Sides, Signature, StatCommand,
+    StatTable, StepFunction, Subject, TIME, Verdict, Warning, Workload,
 };
 use ktax::report::{Listed, Report, StatPage, TEXT, TextOptions, render, site_index};
 
@@ -164,13 +164,15 @@ fn side(without: &[&str]) -> GuestSide {
 fn comparison(title: &str, change: Option<GuestSide>, rows: Vec<Row>) -> Comparison {
     let guest_row = |row: &Row| GuestRow { row: row.row.clone(), work: GuestWork::Boot };
     let plan = GuestsPlan {
-        host: HostKind::Kvm,
+        asked: AskedGuests {
+            host: HostKind::Kvm,
+            host_subject: Subject::new("debian:cloud-amd64", ""),
+            base: side(&["kvmclock", "kvm-steal-time", "kvm-pv-eoi"]),
+            change,
+            rows: rows.iter().map(guest_row).collect(),
+        },
         key: Key { machine_type: "kvm".to_owned(), ..key() },
-        host_subject: Subject::new("debian:cloud-amd64", ""),
         host_kernel: kernel(),
-        base: side(&["kvmclock", "kvm-steal-time", "kvm-pv-eoi"]),
-        change,
-        rows: rows.iter().map(guest_row).collect(),
         layouts: (0..5).map(|seed| Layout { seed, padding: 0, phase: 0 }).collect(),
         steps: Vec::new(),
     };
@@ -247,13 +249,13 @@ fn raw_guests_alone_boot_no_kernel_and_ignore_the_machine() {
     let mut comparison = guests_alone();
     let ComparisonMethod::Guests(guests) = &mut comparison.method else { panic!("{comparison:?}") };
     let raw = GuestWork::Raw { kind: "out".to_owned(), count: 9 };
-    guests.plan.rows.iter_mut().for_each(|row| row.work = raw.clone());
+    guests.plan.asked.rows.iter_mut().for_each(|row| row.work = raw.clone());
     let shown = super::text(&comparison, 100);
     assert!(shown.contains("base  a guest without a kernel\n"), "{shown}");
     assert!(!shown.contains("256 MiB") && !shown.contains("kvmclock"), "{shown}");
     // One row that boots is enough.
     let ComparisonMethod::Guests(guests) = &mut comparison.method else { panic!("{comparison:?}") };
-    guests.plan.rows[0].work = GuestWork::Boot;
+    guests.plan.asked.rows[0].work = GuestWork::Boot;
     assert!(super::text(&comparison, 100).contains("1 vCPU, 256 MiB"));
 }
 

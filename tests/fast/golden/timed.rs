@@ -19,15 +19,15 @@ fn experiment() -> TimesExperiment {
     experiment.secondary = vec!["pipe".into(), "stat".into()];
     experiment.sweep =
         BTreeMap::from([("groups".into(), ["1", "4", "16"].map(ParamValue::parse).to_vec())]);
-    experiment.base.thp = Some("always".into());
-    experiment.change.thp = Some("never".into());
-    experiment.change.prefix = vec!["env".into(), "A=b c".into()];
+    experiment.asked.subjects.base.thp = Some("always".into());
+    experiment.asked.subjects.change.thp = Some("never".into());
+    experiment.asked.subjects.change.prefix = vec!["env".into(), "A=b c".into()];
     experiment
 }
 
 /// Times of a Boot: the change is faster with one group and slower with sixteen; `stat` cannot run.
 fn boot(plan: &TimesPlan, is_change: bool, number: usize) -> TimedBoot {
-    let release = if is_change && plan.is_in_blocks() { "6.12.0" } else { "6.1.0" };
+    let release = if is_change && plan.asked.is_in_blocks() { "6.12.0" } else { "6.1.0" };
     let facts = [(fact::KERNEL, release), (fact::CPU, "A CPU of 2012"), (fact::CLOCK, "tsc")];
     let facts = facts.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
     let mut boot = TimedBoot { facts, ..TimedBoot::default() };
@@ -81,8 +81,8 @@ fn swept() -> Comparison {
 
 fn in_blocks() -> Comparison {
     let mut booted = experiment();
-    booted.base.kernel = Some("6.1".into());
-    booted.change.kernel = Some("6.12".into());
+    booted.asked.subjects.base.kernel = Some("6.1".into());
+    booted.asked.subjects.change.kernel = Some("6.12".into());
     let plan = planned(booted);
     let block = |side, index| TimedBlock {
         index,
@@ -96,10 +96,11 @@ fn in_blocks() -> Comparison {
 
 fn on_bare_metal() -> Comparison {
     let mut guest = experiment();
-    guest.engine = &engine::kvm::ENGINE;
-    (guest.base, guest.change) = Default::default();
-    guest.base.bare_metal = true;
-    guest.change.kernel = Some("debian:cloud-amd64".into());
+    guest.asked.engine = engine::kvm::ENGINE.name.into();
+    guest.asked.runs_on = engine::kvm::ENGINE.runs_on;
+    (guest.asked.subjects.base, guest.asked.subjects.change) = Default::default();
+    guest.asked.subjects.base.bare_metal = true;
+    guest.asked.subjects.change.kernel = Some("debian:cloud-amd64".into());
     compared_pairs(&planned(guest))
 }
 

@@ -248,8 +248,8 @@ fn a_diff_is_the_comparison_that_was_measured() {
     // The runs and the result are gone: only the store has them.
     fs::remove_dir_all(&root).unwrap();
     let lines = &dir.plan().method.asked.subjects;
-    let [base, change] = [&lines.base, &lines.change]
-        .map(|subject| format!("6.1.0-56-cloud-amd64@{}", subject.boot_line));
+    let [base, change] =
+        lines.each().map(|subject| format!("6.1.0-56-cloud-amd64@{}", subject.boot_line));
     let stored = asked.stdout(&["diff", &base, &change, "--json"]);
     let [measured, stored] = [measured, stored].map(|text| comparison(&text));
     // The default title names the subjects.

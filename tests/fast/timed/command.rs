@@ -101,7 +101,7 @@ fn a_sweep_has_a_row_of_each_value_and_a_run_of_each_setting() {
     // One value is one plan, with the setting.
     let ran = run(ktax().arg("plan").args(QUICK).args(["--sweep", "thp=never"]));
     let plan = times_plan(&ran.stdout).method;
-    for side in [plan.subjects.base, plan.subjects.change] {
+    for side in [plan.asked.subjects.base, plan.asked.subjects.change] {
         assert_eq!(side.thp.as_deref(), Some("never"));
     }
     let ran =
@@ -116,7 +116,7 @@ fn a_sysctl_is_set_in_either_spelling() {
         let ran =
             run(ktax().arg("plan").args(QUICK).arg(format!("--change-set={name}=10"))).exits(0);
         let plan = times_plan(&ran.stdout).method;
-        assert_eq!(plan.subjects.change.sysctl[name], "10");
+        assert_eq!(plan.asked.subjects.change.sysctl[name], "10");
     }
 }
 
@@ -287,7 +287,7 @@ const ROW: &str = "control-planted:ops=50";
 fn quick() -> Experiment {
     let mut method = TimesExperiment::new(&engine::host::ENGINE);
     method.workloads = vec![ROW.to_owned()];
-    (method.pairs, method.loops) = (Some(10), 2);
+    (method.asked.pairs, method.asked.loops) = (Some(10), 2);
     let method = ExperimentMethod::Times(method);
     Experiment { title: "the same".to_owned(), seed: 1, threshold_percent: 1.0, method }
 }

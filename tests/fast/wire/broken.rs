@@ -444,7 +444,7 @@ proptest! {
             Ok(experiment) => match experiment.method {
                 ExperimentMethod::Counts(counts) => prop_assert_eq!(counts.check(), Ok(())),
                 ExperimentMethod::Times(times) => prop_assert_eq!(times.check(), Ok(())),
-                ExperimentMethod::Guests(guests) => prop_assert!(!guests.rows.is_empty()),
+                ExperimentMethod::Guests(guests) => prop_assert!(!guests.asked.rows.is_empty()),
             },
             Err(error) => {
                 let message = error.to_string();

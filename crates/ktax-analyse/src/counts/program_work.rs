@@ -145,7 +145,7 @@ fn differences(works: &[Sides<ProgramWork>], shown: &Sides<ProgramWork>) -> Vec<
     };
     let clock = difference(works, shown, CLOCK_READS, clocks);
     let is_compared = |name: &&&String| clock.is_some() || !CLOCK_CALLS.contains(&name.as_str());
-    let sides = works.iter().flat_map(|work| [&work.base, &work.change]);
+    let sides = works.iter().flat_map(|work| work.each());
     let names: BTreeSet<&String> = sides.flat_map(|work| work.system_calls.keys()).collect();
     let names = names.iter().filter(is_compared);
     let requests =

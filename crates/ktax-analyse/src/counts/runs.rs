@@ -95,7 +95,7 @@ impl<'a> PairedBoots<'a> {
 
     /// Every Boot, by Layout.
     pub fn made(&self) -> impl Iterator<Item = (&Step, &Boot)> + Clone {
-        let pairs = self.pairs.iter().flat_map(|pair| [&pair.base, &pair.change]);
+        let pairs = self.pairs.iter().flat_map(|pair| pair.each());
         pairs.map(|(step, boot)| (*step, boot))
     }
 

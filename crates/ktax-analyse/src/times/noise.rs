@@ -45,7 +45,7 @@ pub fn ignored_parameters(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<Warning>
         // One line for each Boot, because a value may have spaces.
         let lines: BTreeSet<String> = ignored.map(|words| format!(" {words} ")).collect();
         let is_ignored = |word: &str| lines.iter().any(|line| line.contains(&format!(" {word} ")));
-        unknown_parameters(side, &plan.subjects.get(side).boot_line, is_ignored)
+        unknown_parameters(side, &plan.asked.subjects.get(side).boot_line, is_ignored)
     };
     Side::BOTH.into_iter().flat_map(warnings_of_side).collect()
 }
@@ -73,7 +73,7 @@ fn setting_warnings(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<Warning> {
         |pair: &TimedPair| declared(plan, &pair.boots.base.facts, &pair.boots.change.facts);
     let compared = pairs.iter().filter(|pair| !pair.is_control);
     // If the base is bare metal, the machine's facts are not compared.
-    let is_bare = plan.subjects.base.bare_metal;
+    let is_bare = plan.asked.subjects.base.bare_metal;
     let declared: BTreeSet<&str> =
         compared.filter(|_| !is_bare).flat_map(declared_in_pair).collect();
     let seen_as = |name: &str| -> BTreeSet<&str> {
@@ -117,7 +117,7 @@ fn setting_warnings(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<Warning> {
              where that is refused, `sudo dmesg` says why",
         ));
     }
-    let has_fixed = [&plan.subjects.base, &plan.subjects.change].into_iter().all(fixes_addresses);
+    let has_fixed = plan.asked.subjects.each().into_iter().all(fixes_addresses);
     if !has_fixed && seen_as(fact::ASLR).iter().any(|seen| *seen != "0") {
         warnings.push(random_addresses(plan));
     }
@@ -125,9 +125,9 @@ fn setting_warnings(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<Warning> {
 }
 
 fn random_addresses(plan: &TimesPlan) -> Warning {
-    let mend = match plan.runs_on {
+    let mend = match plan.asked.runs_on {
         RunsOn::RunningKernel => "give both sides the prefix `setarch -R`",
-        RunsOn::Guests if plan.subjects.base.bare_metal => {
+        RunsOn::Guests if plan.asked.subjects.base.bare_metal => {
             "sudo sysctl kernel.randomize_va_space=0, and give the guest the boot line `norandmaps`"
         }
         RunsOn::Guests => "give both sides the boot line `norandmaps`",
@@ -153,7 +153,7 @@ fn load_warnings(plan: &TimesPlan, average: &Average) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let Average { others_of_one_percent, steal_percent, throttled, .. } = average;
     if *others_of_one_percent > QUIET_PERCENT {
-        let mend = match plan.runs_on {
+        let mend = match plan.asked.runs_on {
             RunsOn::RunningKernel => {
                 "end what else runs, or give both sides the prefix `taskset -c N` with a CPU that \
                  `ktax doctor` calls quiet"
@@ -235,7 +235,7 @@ pub fn undeclared(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<FactDifference> 
         let declared = declared(plan, base, change);
         let names: BTreeSet<&str> = base.keys().chain(change.keys()).map(String::as_str).collect();
         // A guest is another machine; it shares only the kernel with this one.
-        let is_compared = |name: &&str| match plan.subjects.base.bare_metal {
+        let is_compared = |name: &&str| match plan.asked.subjects.base.bare_metal {
             true => *name == fact::KERNEL,
             false => !declared.contains(name),
         };
@@ -256,7 +256,7 @@ pub fn undeclared(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<FactDifference> 
 /// Facts that may differ between the Sides: those that the Subjects set differently or, if the user
 /// boots another kernel for each Side, that the boot lines of the machines set differently.
 pub(super) fn declared(plan: &TimesPlan, base: &Facts, change: &Facts) -> BTreeSet<&'static str> {
-    let sides = [&plan.subjects.base, &plan.subjects.change];
+    let sides = plan.asked.subjects.each();
     let differ = |what: fn(&TimedSubject) -> Option<&str>| what(sides[0]) != what(sides[1]);
     // These facts have warnings of their own, which name the Side.
     let mut declared = BTreeSet::from([fact::BUSY, fact::RANDOM_SEED]);

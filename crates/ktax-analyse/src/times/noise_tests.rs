@@ -1,25 +1,32 @@
 use super::*;
-use ktax_model::{Sides, TimedMachine};
+use ktax_model::{AskedTimes, Sides, TimedMachine};
 use proptest::prelude::*;
 
 fn plan(base: TimedSubject, change: TimedSubject) -> TimesPlan {
     TimesPlan {
-        programs: Vec::new(),
+        asked: AskedTimes {
+            engine: "host".into(),
+            runs_on: RunsOn::RunningKernel,
+            pairs: None,
+            most_pairs: 200,
+            loops: 3,
+            allow_differences: false,
+            machine: TimedMachine::default(),
+            subjects: Sides { base, change },
+            programs: Vec::new(),
+        },
+        kernels: Default::default(),
         packed: String::new(),
         programs_here: None,
-        engine: "host".into(),
-        runs_on: RunsOn::RunningKernel,
-        pairs: None,
-        most_pairs: 200,
-        loops: 3,
-        allow_differences: false,
         swept: Vec::new(),
-        machine: TimedMachine::default(),
-        kernels: Default::default(),
-        subjects: Sides { base, change },
         headline: Vec::new(),
         secondary: Vec::new(),
     }
+}
+
+fn in_guests(mut plan: TimesPlan) -> TimesPlan {
+    (plan.asked.engine, plan.asked.runs_on) = ("kvm".into(), RunsOn::Guests);
+    plan
 }
 
 fn equals() -> TimesPlan {
@@ -29,7 +36,7 @@ fn equals() -> TimesPlan {
 /// A plan whose change has something more.
 fn planned(differ: impl Fn(&mut TimedSubject)) -> TimesPlan {
     let mut plan = equals();
-    differ(&mut plan.subjects.change);
+    differ(&mut plan.asked.subjects.change);
     plan
 }
 
@@ -284,7 +291,7 @@ proptest! {
 #[test]
 fn a_guest_beside_bare_metal_shares_the_kernel_and_nothing_else() {
     let mut bare = planned(|change| change.kernel = Some("debian:cloud-amd64".into()));
-    bare.subjects.base.bare_metal = true;
+    bare.asked.subjects.base.bare_metal = true;
     assert_eq!(left(&bare), [fact::KERNEL]);
 }
 
@@ -314,7 +321,7 @@ fn each_setting_that_spoils_is_a_line_with_what_mends_it() {
     for (name, value) in [(fact::TURBO, "boost=0"), (fact::CLOCK, "arch_sys_counter")] {
         assert_eq!(warnings(&equals(), &[pair(0, &[(name, value)], &[(name, value)])]), []);
     }
-    let guests = TimesPlan { engine: "kvm".into(), runs_on: RunsOn::Guests, ..equals() };
+    let guests = in_guests(equals());
     // The machine that guests run on gets the same warnings as a running kernel.
     let host = [("host governor", "powersave"), ("host ASLR", "2")];
     let warned = warnings(&guests, &[pair(0, &host, &host)]);
@@ -328,11 +335,7 @@ fn each_setting_that_spoils_is_a_line_with_what_mends_it() {
 fn boot_parameters_that_a_guests_kernel_does_not_know_are_named() {
     let guests = |base: &str, change: &str| {
         let side = |line: &str| TimedSubject { boot_line: line.into(), ..Default::default() };
-        TimesPlan {
-            engine: "kvm".into(),
-            runs_on: RunsOn::Guests,
-            ..plan(side(base), side(change))
-        }
+        in_guests(plan(side(base), side(change)))
     };
     let facts_of_warnings = |plan: &TimesPlan, pairs: &[TimedPair]| {
         let warned = warnings(plan, pairs);
@@ -357,8 +360,8 @@ fn boot_parameters_that_a_guests_kernel_does_not_know_are_named() {
 #[test]
 fn addresses_on_bare_metal_are_fixed_by_a_sysctl() {
     let mut bare = planned(|guest| guest.boot_line = "norandmaps".into());
-    bare.runs_on = RunsOn::Guests;
-    bare.subjects.base.bare_metal = true;
+    bare.asked.runs_on = RunsOn::Guests;
+    bare.asked.subjects.base.bare_metal = true;
     // A guest that has the setting already leaves the machine as it is.
     for guest in ["2", "0"] {
         let pairs = [pair(0, &[(fact::ASLR, "2")], &[(fact::ASLR, guest)])];

@@ -405,7 +405,7 @@ fn compared_kernels(comparison: &Comparison) -> Vec<String> {
             planned.chain(facts.into_iter().flatten()).collect()
         }
         ComparisonMethod::Guests(guests) => {
-            let sides = [Some(&guests.plan.base), guests.plan.change.as_ref()];
+            let sides = [Some(&guests.plan.asked.base), guests.plan.asked.change.as_ref()];
             let names = sides.into_iter().flatten().filter_map(guest_kernel_name);
             [guests.plan.host_kernel.name().to_owned()].into_iter().chain(names).collect()
         }
@@ -416,7 +416,7 @@ fn ledger_kernels(ledger: &LedgerTable) -> Vec<String> {
     match &ledger.method {
         LedgerMethod::Counts { base, .. } => vec![base.0.clone()],
         LedgerMethod::Guests(plan) => {
-            let guest = guest_kernel_name(&plan.base);
+            let guest = guest_kernel_name(&plan.asked.base);
             [plan.host_kernel.name().to_owned()].into_iter().chain(guest).collect()
         }
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use ktax_model::{
-    CampaignPlan, CountsPlan, GuestSubject, GuestWork, GuestsPlan, HostKind, Identity, Layout,
-    Machine, Model, Plan, PlanMethod, Side, Step, TimesPlan,
+    AskedTimes, CampaignPlan, CountsPlan, GuestSubject, GuestWork, GuestsPlan, HostKind, Identity,
+    Layout, Machine, Model, Plan, PlanMethod, Side, Step, TimesPlan,
 };
 
 /// Refuses plans that would leave the directory, act on a terminal, take all memory, or never end.
@@ -93,27 +93,27 @@ fn counts_texts(plan: &CountsPlan) -> impl Iterator<Item = &str> {
 
 /// Refuses plans of guests whose names cannot be file names, or whose numbers are out of bounds.
 fn check_guests(plan: &GuestsPlan) -> Result<(), &'static str> {
-    let sides = || std::iter::once(&plan.base).chain(&plan.change);
-    let kernels = sides().filter_map(|side| side.kernel.as_ref());
+    let asked = &plan.asked;
+    let kernels = asked.sides().filter_map(|side| side.kernel.as_ref());
     let mut kernels = kernels.chain([&plan.host_kernel]);
-    let rows = plan.rows.iter().map(|row| &row.row).collect::<BTreeSet<_>>();
+    let rows = asked.rows.iter().map(|row| &row.row).collect::<BTreeSet<_>>();
     first_fault([
         (
             !kernels.all(|kernel| is_hash(&kernel.sha256)),
             "a kernel's sha256 is not of 64 hexadecimal digits",
         ),
-        (rows.len() != plan.rows.len() || rows.is_empty(), "it has no rows, or one of them twice"),
+        (rows.len() != asked.rows.len() || rows.is_empty(), "it has no rows, or one of them twice"),
         (!rows.iter().all(|row| is_row_name(row)), "a row's name is not of [a-z0-9:=,-]"),
         (
-            !sides().all(|side| GuestSubject::CPUS.contains(&side.subject.cpus.into())),
+            !asked.sides().all(|side| GuestSubject::CPUS.contains(&side.subject.cpus.into())),
             "a guest's CPUs are not 1 to 16",
         ),
         (
-            !sides().all(|side| GuestSubject::MEMORY_MIB.contains(&side.subject.memory_mib)),
+            !asked.sides().all(|side| GuestSubject::MEMORY_MIB.contains(&side.subject.memory_mib)),
             "a guest's memory is not of 64 to 3072 MiB",
         ),
         (
-            !plan.rows.iter().all(|row| can_do_work(plan.host, &row.work)),
+            !asked.rows.iter().all(|row| can_do_work(asked.host, &row.work)),
             "a row has no operations, or is not for this host",
         ),
         (!guests_texts(plan).all(is_printable), "a text has control characters"),
@@ -134,14 +134,14 @@ fn can_do_work(host: HostKind, work: &GuestWork) -> bool {
 
 /// Texts that are shown to people or handed to QEMU.
 fn guests_texts(plan: &GuestsPlan) -> impl Iterator<Item = &str> {
-    let sides = || std::iter::once(&plan.base).chain(&plan.change);
-    let features = sides().flat_map(|side| side.subject.without.iter().map(String::as_str));
-    let subjects = sides().filter_map(|side| side.subject.kernel.as_ref());
-    let subjects = subjects.chain([&plan.host_subject]);
+    let asked = &plan.asked;
+    let features = asked.sides().flat_map(|side| side.subject.without.iter().map(String::as_str));
+    let subjects = asked.sides().filter_map(|side| side.subject.kernel.as_ref());
+    let subjects = subjects.chain([&asked.host_subject]);
     let subjects = subjects.flat_map(|subject| [subject.kernel.as_str(), &subject.boot_line]);
-    let kernels = sides().filter_map(|side| side.kernel.as_ref()).chain([&plan.host_kernel]);
+    let kernels = asked.sides().filter_map(|side| side.kernel.as_ref()).chain([&plan.host_kernel]);
     let sources = kernels.map(|kernel| kernel.source.as_str());
-    let kinds = plan.rows.iter().filter_map(|row| match &row.work {
+    let kinds = asked.rows.iter().filter_map(|row| match &row.work {
         GuestWork::Raw { kind, .. } => Some(kind.as_str()),
         GuestWork::Boot | GuestWork::Program(_) => None,
     });
@@ -151,7 +151,7 @@ fn guests_texts(plan: &GuestsPlan) -> impl Iterator<Item = &str> {
 
 /// Refuses plans that ktax does not make, or that would take all memory or never end.
 fn check_times(plan: &TimesPlan, threshold_percent: f64) -> Result<(), &'static str> {
-    let TimesPlan { loops, pairs, most_pairs, .. } = plan;
+    let AskedTimes { loops, pairs, most_pairs, .. } = &plan.asked;
     let within = |value: u32, most: u32| (1..=most).contains(&value);
     let rows = plan.workloads().count();
     first_fault([
