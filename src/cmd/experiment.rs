@@ -10,15 +10,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::options::{experiment, model, number, percent};
+use super::options::{experiment, number, percent};
 use crate::flow::{self, Error};
 use crate::model::{ErrorKind, Method, RunsOn};
-use crate::plan::bounds::{MEMORY_MIB, QUANTUM, VCPUS};
 use crate::plan::{
-    self, DiskKeys, Experiment, ExperimentFile, ModelKey, SubjectKeys, check_keys, help, method_of,
+    self, DiskKeys, Experiment, ExperimentFile, SubjectKeys, check_keys, help, method_of,
 };
 use crate::text::{shell_path, shell_word};
-use guests::{ProgramArgs, SideArgs};
+use guests::{MachineArgs, ProgramArgs, SideArgs};
 use measuring::TimedArgs;
 
 pub use measuring::RowArgs;
@@ -128,20 +127,8 @@ struct SharedArgs {
     start_config: Option<String>,
     #[arg(long, value_name = "DIR", help_heading = "Kernels from source", help = help("base.tree"))]
     tree: Option<String>,
-    #[arg(long, value_name = "MODEL", help_heading = "Subjects", help = help("machine.cpu"))]
-    cpu: Option<String>,
-    #[arg(long, value_name = "MIB", allow_negative_numbers = true, help_heading = "Subjects")]
-    #[arg(value_parser = number(MEMORY_MIB), help = help("machine.memory_mib"))]
-    memory: Option<u32>,
-    #[arg(long, value_name = "N", alias = "vcpus", allow_negative_numbers = true)]
-    #[arg(help_heading = "Subjects", value_parser = cpus, help = help("machine.cpus"))]
-    cpus: Option<u32>,
-    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Subjects")]
-    #[arg(value_parser = number(QUANTUM), help = help("machine.quantum"))]
-    quantum: Option<u32>,
-    #[arg(long, value_name = "MODEL|FILE", help_heading = "Subjects", value_parser = model())]
-    #[arg(hide_possible_values = true, help = help("machine.model"))]
-    model: Option<String>,
+    #[command(flatten)]
+    shape: MachineArgs<true>,
     /// The older name of --model for a file that has times
     #[arg(long, value_name = "FILE", hide = true, conflicts_with = "model")]
     machine: Option<PathBuf>,
@@ -209,11 +196,7 @@ impl SharedArgs {
             file.change_mut().config.extend(self.config.clone());
             file.change_mut().patches.extend(self.patch.clone());
         }
-        set(&mut file.machine.cpu, &self.cpu);
-        set(&mut file.machine.memory_mib, &self.memory);
-        set(&mut file.machine.cpus, &self.cpus);
-        set(&mut file.machine.quantum, &self.quantum);
-        set(&mut file.machine.model, &self.model.clone().map(ModelKey::Name));
+        self.shape.apply(file)?;
         file.machine.model = file.machine.model.take().map(flow::model).transpose()?;
         set(&mut file.machine.model, &self.machine.as_deref().map(flow::calibrated).transpose()?);
         file.modules.extend(self.module.clone());
@@ -308,12 +291,6 @@ fn single_side_error(given: &str, kernel: &str, missing: &str) -> Error {
         "--{given} {kernel} names one side alone; name the other with --{missing} KERNEL, or write \
          --kernel {kernel} --change-boot-line LINE to compare two boot lines"
     ))
-}
-
-/// Parses a number of CPUs, whose bounds depend on the engine.
-fn cpus(text: &str) -> Result<u32, String> {
-    let number = text.parse().ok().filter(|number| VCPUS.contains(number));
-    number.ok_or_else(|| format!("it takes a whole number, {}", plan::bounds::cpus()))
 }
 
 /// Whether a name is a program on the PATH, so that `--` was forgotten before it.

@@ -18,7 +18,7 @@ use crate::flow::{
     cache_directory, qemu_program, store_directory,
 };
 use crate::model::Side;
-use crate::plan;
+use crate::plan::{self, ExperimentKey, MachineFlag};
 use crate::text::escape_path;
 
 /// Options of the machine, for commands that keep their measurements.
@@ -280,7 +280,11 @@ impl<P: TypedValueParser> TypedValueParser for Suggesting<P> {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new((self.names)().into_iter().map(PossibleValue::new)))
+        let names = (self.names)();
+        match names.is_empty() {
+            true => None,
+            false => Some(Box::new(names.into_iter().map(PossibleValue::new))),
+        }
     }
 }
 
@@ -293,6 +297,15 @@ pub fn workload() -> Suggesting<StringValueParser> {
 pub fn model() -> Suggesting<StringValueParser> {
     let names = || plan::model_names().collect();
     Suggesting { inner: StringValueParser::new(), names }
+}
+
+/// Parses the value of a key of `[machine]`.
+pub fn machine_key(
+    key: &'static ExperimentKey,
+    flag: &MachineFlag,
+) -> Suggesting<impl TypedValueParser<Value = String>> {
+    let inner = move |text: &str| key.check(text).map(|()| text.to_owned());
+    Suggesting { inner, names: flag.suggestions }
 }
 
 /// Parses the path of an experiment, or the name of a built-in one.

@@ -12,7 +12,7 @@ use super::options::{Choice, SIDES, StoreArgs, named, number, one_of, percent, w
 use super::output::{OutputArgs, note, print_list, write_bytes, write_stdout};
 use crate::flow::{self, DiffOrder, Error, HistoryOrder, LogOrder, Stored};
 use crate::model::{Blame, Comparison, METRICS, Saved, SavedResult, Side, Sides, result_schema};
-use crate::plan::bounds::THRESHOLD_PERCENT;
+use crate::plan::THRESHOLD_PERCENT;
 use crate::report::{Document, EXPORTS, Export, Shape, to_json, versions};
 use crate::text::{counted, escape_path};
 

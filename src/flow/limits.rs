@@ -4,8 +4,8 @@ use super::results::{FILE_MAX, RESULT_MAX};
 use crate::cache::Budget;
 use crate::engine::Limits;
 use crate::exits::files;
-use crate::model::{CONTENDED_QUANTUM, GuestSubject, Machine, QUANTUM};
-use crate::plan::{SHARDS, bounds};
+use crate::model::{CONTENDED_QUANTUM, GuestSubject, Machine, Method, QUANTUM};
+use crate::plan::{LONGEST_BOOT_LINE, SHARDS, THRESHOLD_PERCENT, TIMED_THRESHOLD_PERCENT, bounds};
 use crate::text::binary_size;
 use crate::{rundir, store};
 
@@ -37,34 +37,38 @@ fn measuring() -> Vec<Limit> {
     let machine = Machine::default();
     let several = Machine::with_cpus(4).usual_layouts();
     vec![
-        limit("CPUs of a counted guest (`--cpus`)", between(bounds::CPUS), machine.cpus),
+        limit(
+            "CPUs of a counted guest (`--cpus`)",
+            between(bounds("machine.cpus", Method::Counts)),
+            machine.cpus,
+        ),
         limit(
             "CPUs of a timed guest (`--cpus --engine kvm`)",
-            between(bounds::VCPUS),
+            between(bounds("machine.cpus", Method::Times)),
             machine.cpus,
         ),
         limit("CPUs of a guest of a KVM host (`cpus`)", between(GuestSubject::CPUS), 1),
         limit(
             "memory of a guest in MiB (`--memory`)",
-            between(bounds::MEMORY_MIB),
+            between(bounds("machine.memory_mib", Method::Counts)),
             machine.memory_mib,
         ),
         limit(
             "layouts of a side (`--layouts`)",
-            between(bounds::LAYOUTS),
+            between(bounds("layouts", Method::Counts)),
             format!("{}; {several} with several CPUs", machine.usual_layouts()),
         ),
         limit(
             "instructions of a slice of several CPUs (`--quantum`)",
-            between(bounds::QUANTUM),
+            between(bounds("machine.quantum", Method::Counts)),
             format!("{QUANTUM}; {CONTENDED_QUANTUM} while CPUs wait for each other"),
         ),
         limit(
             "smallest change that gets a verdict in percent (`--threshold`)",
             "0 to 100".to_owned(),
-            format!("{}; timed: {}", bounds::THRESHOLD_PERCENT, bounds::TIMED_THRESHOLD_PERCENT),
+            format!("{}; timed: {}", THRESHOLD_PERCENT, TIMED_THRESHOLD_PERCENT),
         ),
-        limit("characters of a boot line", format!("at most {}", bounds::LONGEST_BOOT_LINE), ""),
+        limit("characters of a boot line", format!("at most {}", LONGEST_BOOT_LINE), ""),
         limit(
             "CPU time of a boot or a run in seconds (`--time-limit`)",
             "from 1".to_owned(),
@@ -76,10 +80,22 @@ fn measuring() -> Vec<Limit> {
 
 fn timing() -> Vec<Limit> {
     vec![
-        limit("pairs (`--pairs`)", between(bounds::PAIRS), "as many as a verdict needs"),
-        limit("most pairs (`--most-pairs`)", between(bounds::MOST_PAIRS), ""),
-        limit("loops of a row in a timed boot (`--loops`)", between(bounds::LOOPS), ""),
-        limit("CPUs that timed guests run on (`--cores`)", between(bounds::CORES), ""),
+        limit(
+            "pairs (`--pairs`)",
+            between(bounds("pairs", Method::Times)),
+            "as many as a verdict needs",
+        ),
+        limit("most pairs (`--most-pairs`)", between(bounds("most_pairs", Method::Times)), ""),
+        limit(
+            "loops of a row in a timed boot (`--loops`)",
+            between(bounds("loops", Method::Times)),
+            "",
+        ),
+        limit(
+            "CPUs that timed guests run on (`--cores`)",
+            between(bounds("machine.cores", Method::Times)),
+            "",
+        ),
     ]
 }
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use ktax_host::text::{did_you_mean, nearest};
-use ktax_model::boot_line::{parameters, unquoted};
 use ktax_model::{
     Boot, CountsPlan, Effect, Fallback, GuestsPlan, Identity, PlanMethod, Region, Row, Sample,
-    Side, Sides, Step, Subject, TimedPair, TimesPlan, Warning, Workload,
+    Side, Sides, Step, Subject, TimedPair, TimesPlan, Warning, Workload, boot_parameters,
+    unquoted_parameter,
 };
 
 /// Warns if the Sides of a Plan name two kernels that have the same bytes.
@@ -103,7 +103,7 @@ pub fn unknown_parameters(
     is_ignored: impl Fn(&str) -> bool,
 ) -> Vec<Warning> {
     let asked = |word: &&str| {
-        let parameter = unquoted(word);
+        let parameter = unquoted_parameter(word);
         let name = parameter.split('=').next().unwrap_or_default();
         !READ_EARLY.contains(&name) && is_ignored(&parameter)
     };
@@ -116,7 +116,7 @@ pub fn unknown_parameters(
         ),
         next_step: "check its spelling, and whether this kernel is built with it".into(),
     };
-    let mut words = parameters(boot_line);
+    let mut words = boot_parameters(boot_line);
     words.sort_unstable();
     words.dedup();
     words.into_iter().filter(asked).map(warning).collect()

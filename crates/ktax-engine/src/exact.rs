@@ -528,20 +528,19 @@ pub fn save_state(limits: &Limits, vm: &mut Vm, path: &Path) -> Result<(), Stop>
 /// A hash of everything that a Boot's state depends on.
 fn snapshot_key(tools: &Tools, request: &Request) -> String {
     let boot_line = argv::boot_line(request);
-    let memory_mib = request.machine.memory_mib.to_string();
     let seed = request.layout.seed.to_string();
-    let cpus = format!("{} CPUs", request.machine.cpus);
+    // Neither the order of CPUs nor a model is part of the state.
+    let machine = Machine { quantum: None, model: None, ..request.machine.clone() };
+    let machine = serde_json::to_string(&machine).expect("a machine is JSON");
     let mut parts = vec![
         request.image_sha256.as_str(),
         &tools.guest_sha256,
         &boot_line,
         &tools.qemu.version,
         argv::MACHINE,
-        &request.machine.cpu,
-        &memory_mib,
+        &machine,
         &seed,
     ];
-    parts.extend((request.machine.cpus > 1).then_some(&*cpus));
     parts.extend(archives(request).into_iter().map(|packed| packed.sha256.as_str()));
     sha256_of_parts(&parts)
 }

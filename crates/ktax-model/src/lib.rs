@@ -35,8 +35,6 @@ macro_rules! named_enum {
     };
 }
 
-pub mod boot_line;
-mod calibration;
 mod comparison;
 mod counters;
 mod counts;
@@ -49,8 +47,6 @@ mod guests;
 mod history;
 mod ledger;
 mod machine_model;
-mod metric;
-mod native;
 mod plan;
 mod program;
 mod run;
@@ -58,13 +54,10 @@ mod saved;
 mod subject;
 mod times;
 
-pub use calibration::{
-    CYCLES, Calibration, CalibrationFit, CalibrationRow, CalibrationTable, Estimate, Fitted,
-    LowHigh, Share, ValidatedRow, Validation, hull,
-};
 pub use comparison::{Comparison, ComparisonMethod, Evidence, Row, RowFailure, Verdict, Warning};
 pub use counters::{
-    Basic, COUNTERS, Costly, Counter, CounterRow, Counts, Modelled, Msr, plugin_header,
+    AWAITED, Basic, COUNTERS, Costly, Counter, CounterRow, Counts, IDLE, MAKESPAN, METRICS, Metric,
+    Modelled, Msr, SPIN_WAIT, TRANSFERS, metric, plugin_header,
 };
 pub use counts::{
     AskedCounts, AskedGuest, CountsComparison, CountsEvidence, CountsPlan, Growth, GrowthPower,
@@ -93,11 +86,10 @@ pub use ledger::{
     AlreadyOn, LedgerCost, LedgerCosts, LedgerEntry, LedgerExits, LedgerInteraction, LedgerMethod,
     LedgerMetric, LedgerRow, LedgerTable, OpenEnd,
 };
-pub use machine_model::{Branches, CacheLine, CacheSize, MachineModel, Memory, Model, TlbSize};
-pub use metric::{AWAITED, IDLE, MAKESPAN, METRICS, Metric, SPIN_WAIT, TRANSFERS, metric};
-pub use native::{
-    Count, Counted, ELAPSED, MedianInterval, NativeColumn, NativeRow, NativeSample, NativeTable,
-    Repeats, STAT_COUNTERS, StatChange, StatCommand, StatCounter, StatRow, StatTable, Summary,
+pub use machine_model::{
+    Branches, CYCLES, CacheLine, CacheSize, Calibration, CalibrationFit, CalibrationRow,
+    CalibrationTable, Estimate, Fitted, LowHigh, MachineModel, Memory, Model, Share, TlbSize,
+    ValidatedRow, Validation, hull,
 };
 pub use plan::{
     ByMethod, CampaignPlan, CampaignSubject, CampaignUnit, Measurand, MeasuredLayout, Measurement,
@@ -108,13 +100,16 @@ pub use program::{
     UserProgram, WorkDifference, WorkEvidence,
 };
 pub use run::{
-    Boot, Context, CpuPlace, CpuTime, Doing, MsrLine, Outcome, Parallel, Path, PrintedEnd, Profile,
-    ProfileLine, Run, Sample,
+    Boot, Context, Count, Counted, CpuPlace, CpuTime, Doing, ELAPSED, MedianInterval, MsrLine,
+    NativeColumn, NativeRow, NativeSample, NativeTable, Outcome, Parallel, Path, PrintedEnd,
+    Profile, ProfileLine, Repeats, Run, STAT_COUNTERS, Sample, StatChange, StatCommand,
+    StatCounter, StatRow, StatTable, Summary,
 };
 pub use saved::{Saved, SavedError, SavedResult, read_results, result_schema};
 pub use subject::{
     Arch, BlockDevice, CONTENDED_QUANTUM, Disk, Identity, ImageFormat, Key, Layout, Machine,
-    QUANTUM, Side, Sides, Step, Subject, module_and_parameters,
+    QUANTUM, Side, Sides, Step, Subject, boot_parameters, module_and_parameters,
+    unquoted_parameter,
 };
 pub use times::{
     AaControl, Accelerator, AskedTimes, Crossing, Facts, Noise, PairRatio, ProgramsHere, Ratio,

@@ -75,6 +75,17 @@ pub enum Method {
     Guests,
 }
 
+impl Method {
+    /// `counts`, `times` or `guests`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Counts => "counts",
+            Method::Times => "times",
+            Method::Guests => "guests",
+        }
+    }
+}
+
 pub type PlanMethod = ByMethod<CountsPlan, TimesPlan, GuestsPlan>;
 
 impl<M> Plan<M> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Failure, Identity, Side, Sides, Signature, UserProgram, Workload};
+use crate::{Failure, Identity, Machine, Side, Sides, Signature, UserProgram, Workload};
 
 /// Merged and checked request of timed pairs. Plans and comparisons hold it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -204,7 +204,8 @@ impl Default for TimedMachine {
     fn default() -> Self {
         let accelerator = Accelerator::Kvm;
         let cpu = accelerator.cpu().to_owned();
-        TimedMachine { cpu, memory_mib: 512, cpus: 1, cores: None, accelerator }
+        let memory_mib = Machine::USUAL_MEMORY_MIB;
+        TimedMachine { cpu, memory_mib, cpus: 1, cores: None, accelerator }
     }
 }
 

@@ -1,7 +1,6 @@
 //! The command line that measures a comparison again.
 
-use crate::bounds::THRESHOLD_PERCENT;
-use crate::keys::{Group, KEYS, SWITCH, Scope, Values};
+use crate::keys::{Group, KEYS, SWITCH, Scope, THRESHOLD_PERCENT, Values};
 use ktax_model::{
     AskedCounts, AskedGuest, AskedTimes, Comparison, ComparisonMethod, CountsComparison, History,
     HistoryLine, HistoryPoint, METRICS, Machine, Model, Row, RunsOn, Side, Sides, Subject,

@@ -1,7 +1,7 @@
 //! Campaigns: many Subjects over the same rows, divided into shards of about equal length.
 
 use crate::counts::CountsExperiment;
-use crate::error::{Error, misplaced};
+use crate::experiment::{Error, misplaced};
 use crate::experiment::{Experiment, ExperimentMethod};
 use crate::file::{ExperimentFile, SubjectKeys};
 use ktax_model::{AskedCounts, CampaignUnit};

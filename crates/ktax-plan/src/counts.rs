@@ -1,20 +1,20 @@
 //! Experiments that count instructions.
 
-use crate::bounds::{CPUS, LONGEST_BOOT_LINE, MEMORY_MIB};
-use crate::error::{Error, memory, printable_line, program as program_error, range};
-use crate::experiment::Experiment;
-use crate::file::{ExperimentFile, SubjectKeys};
-use crate::keys::with_flag;
+use crate::experiment::{
+    Error, Experiment, check_layouts, check_memory_mib, draw_steps, printable_line, program_error,
+};
+use crate::file::{ExperimentFile, SubjectKeys, checked_disk};
+use crate::keys::{LONGEST_BOOT_LINE, bounds, bounds_text, check_bounds, usual, with_flag};
 use crate::models::ModelKey;
+use crate::program;
 use crate::program::{check_files, check_sysctl, checked_hooks};
 use crate::workloads::{
     Definition, check_for_guest, check_memory, each_once, select, with_definitions,
 };
-use crate::{bounds, disk, layouts, program};
 use ktax_engine::{ENGINES, EngineEntry};
 use ktax_model::{
-    AskedCounts, AskedGuest, CountsPlan, Disk, Identity, Key, Machine, MachineModel, Model, Plan,
-    QUANTUM, Region, Sides, Subject, Workload,
+    AskedCounts, AskedGuest, CountsPlan, Disk, Identity, Key, Machine, MachineModel, Method, Model,
+    Plan, QUANTUM, Region, Sides, Subject, Workload,
 };
 
 /// Settings that only experiments of counts have.
@@ -83,7 +83,7 @@ impl CountsExperiment {
 
     /// Refuses an experiment that cannot be planned. Call it again after changing a field.
     pub fn check(&self) -> Result<(), Error> {
-        layouts::check_layouts(self.layouts)?;
+        check_layouts(self.layouts)?;
         let AskedCounts { machine, subjects: Sides { base, change }, guest, .. } = &self.asked;
         if guest.hooks.is_some() && self.workloads.is_none() && !guest.programs.is_empty() {
             let reason = "hooks run beside rows that are no programs, and there is none: write \
@@ -91,12 +91,12 @@ impl CountsExperiment {
             return Err(program_error(reason));
         }
         let &Machine { cpus, quantum, memory_mib, ref model, .. } = machine;
-        if !CPUS.contains(&cpus) {
-            let (key, bounds) = (with_flag("machine.cpus"), bounds::cpus());
+        if !bounds("machine.cpus", Method::Counts).contains(&cpus) {
+            let (key, bounds) = (with_flag("machine.cpus"), bounds_text("machine.cpus"));
             return Err(Error::user(format!("{key} must be {bounds}, not {cpus}"))
-                .next("remove it to use the default of 1"));
+                .next(format!("remove it to use the default of {}", usual("machine.cpus"))));
         }
-        range("machine.quantum", quantum.unwrap_or(QUANTUM), bounds::QUANTUM)?;
+        check_bounds("machine.quantum", quantum.unwrap_or(QUANTUM), Method::Counts)?;
         let is_coherence = *model == Some(Model::Coherence);
         for (is_set, key) in [(quantum.is_some(), "quantum"), (is_coherence, "model")] {
             if cpus == 1 && is_set {
@@ -117,9 +117,7 @@ impl CountsExperiment {
             ))
             .next(format!("lower {key}")));
         }
-        if !MEMORY_MIB.contains(&memory_mib) {
-            return Err(memory(memory_mib));
-        }
+        check_memory_mib(memory_mib)?;
         for subject in [base, change] {
             if subject.boot_line.len() > LONGEST_BOOT_LINE {
                 let length = subject.boot_line.len();
@@ -220,7 +218,7 @@ impl Experiment<CountsExperiment> {
         archives: Option<Sides<String>>,
     ) -> Result<Plan<CountsPlan>, Error> {
         let workloads = self.method.rows()?;
-        let (layouts, steps) = layouts::draw_steps(self.seed, self.method.layouts);
+        let (layouts, steps) = draw_steps(self.seed, self.method.layouts);
         let asked = self.method.asked.clone();
         Ok(self.plan_of(CountsPlan { asked, key, archives, kernels, workloads, layouts, steps }))
     }
@@ -229,9 +227,9 @@ impl Experiment<CountsExperiment> {
 /// The disk of both Sides, or else that of the base and that of the change. A Side without a disk
 /// of its own has that of the file.
 fn disks_of_sides(file: &ExperimentFile) -> Result<[Option<Disk>; 3], Error> {
-    let both = file.disk.as_ref().map(disk::checked_disk).transpose()?.flatten();
+    let both = file.disk.as_ref().map(checked_disk).transpose()?.flatten();
     let disk_of = |keys: &SubjectKeys| match &keys.disk {
-        Some(disk) => disk::checked_disk(disk),
+        Some(disk) => checked_disk(disk),
         None => Ok(both.clone()),
     };
     let base = disk_of(&file.base)?;

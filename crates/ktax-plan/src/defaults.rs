@@ -6,8 +6,7 @@
 
 use DefaultState::{Always, If, Never};
 use State::{NotRefused, Off, On};
-use ktax_model::AlreadyOn;
-use ktax_model::boot_line::{parameters, unquoted};
+use ktax_model::{AlreadyOn, boot_parameters, unquoted_parameter};
 
 /// A parameter with values, and when a kernel has them by default.
 struct Setting {
@@ -202,9 +201,9 @@ pub(super) fn already_on(
     base_line: &str,
     config: &str,
 ) -> Vec<AlreadyOn> {
-    let words = parameters(asked.boot_line);
+    let words = boot_parameters(asked.boot_line);
     let by_line = words.into_iter().filter_map(|word| {
-        let word = unquoted(word);
+        let word = unquoted_parameter(word);
         let (because, instead) = parameter_on(&word, base_line, config)?;
         Some(AlreadyOn { added: asked.name.to_owned(), what: word, because, instead })
     });
@@ -213,7 +212,7 @@ pub(super) fn already_on(
 
 /// Parameters of an addition that do nothing on this kernel, with the reason.
 pub(super) fn without_effect(asked: &AskedAddition<'_>, config: &str) -> Vec<(String, String)> {
-    let words = parameters(asked.boot_line).into_iter().map(unquoted);
+    let words = boot_parameters(asked.boot_line).into_iter().map(unquoted_parameter);
     let lacks = words.filter_map(|word| {
         let (name, _) = name_and_value(&word);
         let (_, symbol) = NEEDS.iter().find(|(known, _)| *known == name)?;
@@ -226,7 +225,7 @@ pub(super) fn without_effect(asked: &AskedAddition<'_>, config: &str) -> Vec<(St
 fn parameter_on(word: &str, base_line: &str, config: &str) -> Option<(String, String)> {
     let (name, value) = name_and_value(word);
     let is_asked = |setting: &&Setting| setting.name == name && setting.values.contains(&value);
-    let mut of_base = parameters(base_line).into_iter().map(unquoted);
+    let mut of_base = boot_parameters(base_line).into_iter().map(unquoted_parameter);
     // The kernel uses the last of several values.
     if let Some(last) = of_base.rfind(|word| name_and_value(word).0 == name) {
         let (_, there) = name_and_value(&last);

@@ -1,16 +1,22 @@
 //! Experiments: Subjects, rows, and the method.
 
-use crate::bounds::{THRESHOLD_PERCENT, TIMED_THRESHOLD_PERCENT};
-use crate::counts::CountsExperiment;
-use crate::disk::checked_disk;
-use crate::error::{Error, ErrorKind, misplaced, printable_line};
-use crate::file::{ExperimentFile, SubjectKeys};
-use crate::guests::GuestsExperiment;
-use crate::keys::{ExperimentKey, KEYS, Scope, with_flag};
-use crate::times::TimesExperiment;
 use ktax_engine::{ENGINES, EngineEntry, Measures};
-use ktax_host::text::short_hashes;
-use ktax_model::{ByMethod, FORMAT, HostKind, Method, Plan, RunsOn, Sides, Subject};
+use ktax_host::text::{did_you_mean_quoted, short_hashes};
+use ktax_model::{
+    ByMethod, FORMAT, HostKind, Layout, Machine, Method, Plan, RunsOn, Side, Sides, Step, Subject,
+};
+use ktax_stats::random::Random;
+
+use crate::counts::CountsExperiment;
+use crate::file::{ExperimentFile, SubjectKeys, checked_disk};
+use crate::guests::GuestsExperiment;
+use crate::keys::{
+    ExperimentKey, KEYS, Scope, THRESHOLD_PERCENT, TIMED_THRESHOLD_PERCENT, bounds, check_bounds,
+    usual, with_flag,
+};
+use crate::times::TimesExperiment;
+
+pub(crate) use ktax_model::{Error, ErrorKind};
 
 /// A checked experiment: its Subjects and rows, with `M` as the method.
 #[derive(Debug, Clone, PartialEq)]
@@ -268,6 +274,123 @@ fn first_characters(commands: &str) -> String {
     if start.len() < commands.len() { start + "..." } else { start }
 }
 
+/// Longest delay before a Region, in loop iterations of two instructions: 10 ms of virtual time,
+/// the longest period of a timer tick (HZ=100).
+const LONGEST_PHASE: u64 = 5_000_000;
+
+/// The longest padding of the boot line, in characters.
+const LONGEST_PADDING: u64 = 64;
+
+/// Refuses a number of Layouts that ktax does not plan.
+pub fn check_layouts(layouts: u32) -> Result<(), Error> {
+    let usual = Machine::default().usual_layouts();
+    let next = format!("remove it to use the default of {usual}");
+    check_bounds("layouts", layouts, Method::Counts).map_err(|error| error.next(next))
+}
+
+/// Draws Layouts, and the Steps in their order: two adjacent ones for each Layout, the first Side
+/// of which is random.
+pub fn draw_steps(seed: u64, count: u32) -> (Vec<Layout>, Vec<Step>) {
+    let (layouts, firsts) = draw_layouts(seed, count);
+    let pairs = firsts.iter().enumerate().flat_map(|(layout, first)| match first {
+        Side::Base => [(layout, Side::Base), (layout, Side::Change)],
+        Side::Change => [(layout, Side::Change), (layout, Side::Base)],
+    });
+    let steps = (0..).zip(pairs).map(|(index, (layout, side))| Step { index, side, layout });
+    (layouts, steps.collect())
+}
+
+/// Draws `count` Layouts from this seed.
+pub fn layouts_of(seed: u64, count: u32) -> Vec<Layout> {
+    draw_layouts(seed, count).0
+}
+
+/// The Steps of `count` Layouts that were drawn from this seed.
+pub fn steps_of(seed: u64, count: u32) -> Vec<Step> {
+    draw_steps(seed, count).1
+}
+
+/// Draws Layouts, and for each the Side that boots first.
+fn draw_layouts(seed: u64, count: u32) -> (Vec<Layout>, Vec<Side>) {
+    let mut random = Random::new(seed);
+    (0..count)
+        .map(|_| {
+            let layout = Layout {
+                seed: u32::try_from(random.bits() >> 33).expect("31 bits fit"),
+                padding: u32::try_from(random.below(LONGEST_PADDING)).expect("6 bits fit"),
+                phase: random.below(LONGEST_PHASE),
+            };
+            let first = Side::BOTH[usize::from(random.coin())];
+            (layout, first)
+        })
+        .unzip()
+}
+
+/// A key that does nothing in this experiment.
+pub(super) fn misplaced(key: &str, applies_to: &str, uses: &str) -> Error {
+    let key = with_flag(key);
+    Error::user(format!("{key} only applies to {applies_to}, and this experiment uses {uses}"))
+        .next("remove it")
+}
+
+/// Start of the error of a program.
+pub(super) const PROGRAM: &str = "the program cannot be run: ";
+
+/// Error of a program, its hooks or its files.
+pub(super) fn program_error(reason: impl AsRef<str>) -> Error {
+    Error::user(format!("{PROGRAM}{}", reason.as_ref()))
+}
+
+/// Error of a workload file.
+pub fn definition_error(path: &str, reason: &str) -> Error {
+    Error::user(format!("{path}: {reason}"))
+}
+
+/// Error of a repeated row.
+pub(super) fn named_twice(row: &str) -> Error {
+    Error::user(format!("{row} is named twice"))
+        .next("name each row once, and give a program another name with --name")
+}
+
+/// Error if there is no row to measure.
+pub(super) fn no_workload() -> Error {
+    Error::user("the list of workloads is empty")
+        .next("remove `workloads` to measure all default rows")
+}
+
+/// Error of something that cannot be swept.
+pub(super) fn sweep_error(name: &str, reason: &str) -> Error {
+    Error::user(format!("cannot sweep {name:?}: {reason}"))
+}
+
+/// Refuses guest memory that is out of bounds.
+pub(super) fn check_memory_mib(memory_mib: u32) -> Result<(), Error> {
+    const KEY: &str = "machine.memory_mib";
+    let (bounds, usual, key) = (bounds(KEY, Method::Counts), usual(KEY), with_flag(KEY));
+    match bounds.contains(&memory_mib) {
+        true => Ok(()),
+        false => {
+            let (least, most) = bounds.into_inner();
+            Err(Error::user(format!("{key} must be {least} to {most} MiB, not {memory_mib}"))
+                .next(format!("remove it to use the default of {usual} MiB")))
+        }
+    }
+}
+
+/// Error of an unknown feature of KVM; `known` names the others.
+pub fn unknown_feature(name: &str, near: Option<&str>, known: &str) -> Error {
+    Error::user(format!("KVM has no feature {name:?}{}; it has {known}", did_you_mean_quoted(near)))
+}
+
+/// Refuses a text that is not one line of printable ASCII; `what` names it.
+pub(super) fn printable_line(what: &str, text: &str) -> Result<(), Error> {
+    match text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
+        true => Ok(()),
+        false => Err(Error::user(format!("{what} must be one printable line of ASCII"))
+            .next("remove all other characters")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -282,5 +405,29 @@ mod tests {
             title(&file),
             "/cache/kernels/aaaaaaaaaaaa/image against /cache/kernels/bbbbbbbbbbbb/image"
         );
+    }
+}
+
+#[cfg(test)]
+mod layout_tests {
+    use super::*;
+
+    #[test]
+    fn fewer_layouts_are_a_prefix_of_more() {
+        let (three, _) = draw_layouts(1, 3);
+        let (nine, _) = draw_layouts(1, 9);
+        assert_eq!(three, nine[..3]);
+        assert_ne!(draw_layouts(2, 3).0, three);
+    }
+
+    #[test]
+    fn all_three_perturbations_vary() {
+        let (layouts, firsts) = draw_layouts(1, 5);
+        for pair in layouts.windows(2) {
+            assert_ne!(pair[0].seed, pair[1].seed);
+            assert_ne!(pair[0].padding, pair[1].padding);
+            assert_ne!(pair[0].phase, pair[1].phase);
+        }
+        assert!(firsts.contains(&Side::Base) && firsts.contains(&Side::Change));
     }
 }

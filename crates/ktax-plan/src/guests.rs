@@ -3,17 +3,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::error::{
-    self, Error, misplaced, no_workload, printable_line, range, sweep, unknown_feature,
+use crate::experiment::{
+    self, Error, Experiment, check_layouts, draw_steps, misplaced, named_twice, no_workload,
+    printable_line, sweep_error, unknown_feature,
 };
-use crate::experiment::{self, Experiment};
 use crate::file::{ExperimentFile, SubjectKeys};
-use crate::layouts;
+use crate::keys::{check_range, usual};
 use crate::workloads::{ParamValue, check_for_times, definitions, find, select};
 use ktax_host::text::nearest;
 use ktax_model::{
     AskedGuests, GuestRow, GuestSide, GuestSubject, GuestWork, GuestsPlan, HostKind, Identity, Key,
-    Plan, Side, Subject,
+    Machine, Plan, Side, Subject,
 };
 
 /// Settings that only experiments with guests have.
@@ -43,14 +43,14 @@ impl GuestsExperiment {
                 change: file.change.as_ref().map(guest).transpose()?,
                 rows,
             },
-            layouts: file.layouts.unwrap_or(layouts::DEFAULT_LAYOUTS),
+            layouts: file.layouts.unwrap_or(Machine::default().usual_layouts()),
             swept_cpus,
         };
         match host.is_board() {
             true => experiment.give_hosts(file)?,
             false => experiment.check_difference()?,
         }
-        layouts::check_layouts(experiment.layouts)?;
+        check_layouts(experiment.layouts)?;
         let beside_kernel = experiment.asked.host_subject.beside_kernel();
         printable_line("the host's options and patches", &beside_kernel)?;
         Ok(experiment)
@@ -122,7 +122,7 @@ fn guest_subject(host: HostKind, keys: &SubjectKeys) -> Result<GuestSubject, Err
         },
         without: keys.without.clone(),
         cpus: keys.cpus.unwrap_or(1),
-        memory_mib: keys.memory_mib.unwrap_or(256),
+        memory_mib: keys.memory_mib.unwrap_or_else(|| usual("base.memory_mib")),
     };
     for text in subject.without.iter().chain(&keys.boot_line).chain(&keys.kernel) {
         printable_line("a guest's kernel, boot line or feature", text)?;
@@ -137,8 +137,8 @@ fn guest_subject(host: HostKind, keys: &SubjectKeys) -> Result<GuestSubject, Err
         _ if keys.memory_mib.is_some() => return refuse("memory_mib"),
         _ => check_features(host, &subject.without)?,
     }
-    range("cpus", subject.cpus.into(), GuestSubject::CPUS)?;
-    range("memory_mib", subject.memory_mib, GuestSubject::MEMORY_MIB)?;
+    check_range("cpus", subject.cpus.into(), GuestSubject::CPUS)?;
+    check_range("memory_mib", subject.memory_mib, GuestSubject::MEMORY_MIB)?;
     Ok(subject)
 }
 
@@ -177,7 +177,7 @@ impl Experiment<GuestsExperiment> {
     /// Orders the Boots: each Layout is a pair of adjacent Steps, whose first Side is drawn.
     /// Without a change it is one Step. The Sides have their Kernels already.
     pub fn plan(&self, host_kernel: Identity, key: Key) -> Plan<GuestsPlan> {
-        let (layouts, mut steps) = layouts::draw_steps(self.seed, self.method.layouts);
+        let (layouts, mut steps) = draw_steps(self.seed, self.method.layouts);
         let asked = self.method.asked.clone();
         if asked.change.is_none() {
             steps.retain(|step| step.side == Side::Base);
@@ -215,7 +215,7 @@ fn guest_rows(host: HostKind, names: &[String]) -> Result<Vec<GuestRow>, Error> 
     }
     let mut seen = BTreeSet::new();
     match rows.iter().find(|row| !seen.insert(&row.row)) {
-        Some(twice) => Err(error::twice(&twice.row)),
+        Some(twice) => Err(named_twice(&twice.row)),
         None if rows.is_empty() => Err(no_workload()),
         None => Ok(rows),
     }
@@ -249,7 +249,7 @@ pub(super) const CPUS: &str = "cpus";
 /// Numbers of vCPUs, one for each run; empty without a sweep.
 fn swept_cpus(host: HostKind, rows: &[GuestRow], file: &ExperimentFile) -> Result<Vec<u8>, Error> {
     let others = file.sweep.keys().find(|name| *name != CPUS);
-    let wrong = |name: &str, reason: &str| Err(sweep(name, reason));
+    let wrong = |name: &str, reason: &str| Err(sweep_error(name, reason));
     if host != HostKind::Kvm && !file.sweep.is_empty() {
         return wrong(CPUS, "only guests of host = \"kvm\" can have several; remove it");
     }
@@ -283,7 +283,7 @@ fn number_of_cpus(value: &ParamValue) -> Result<u8, Error> {
         ParamValue::Number(number) => u32::try_from(*number).unwrap_or(u32::MAX),
         ParamValue::Word(_) => 0,
     };
-    range(CPUS, number, GuestSubject::CPUS)?;
+    check_range(CPUS, number, GuestSubject::CPUS)?;
     Ok(u8::try_from(number).expect("it is in range"))
 }
 

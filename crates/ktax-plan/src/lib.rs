@@ -11,18 +11,13 @@
 //! ```
 
 mod again;
-mod bisect;
-pub mod bounds;
 mod campaign;
 mod counts;
 mod defaults;
-mod disk;
-mod error;
 mod experiment;
 mod file;
 mod guests;
 mod keys;
-mod layouts;
 mod ledger;
 mod models;
 mod program;
@@ -30,21 +25,21 @@ mod times;
 mod workloads;
 
 pub use again::{again, history_again, history_step_again, search_again};
-pub use bisect::{chain, elements, subject_after};
 pub use campaign::{Campaign, Costs, SHARDS, divide};
 pub use counts::CountsExperiment;
-pub use disk::{DiskKeys, mkfs};
-pub use error::{definition_error, unknown_feature};
 pub use experiment::{
-    Experiment, ExperimentMethod, built_subjects, check_keys, method_of, title, title_of,
+    Experiment, ExperimentMethod, built_subjects, check_keys, definition_error, layouts_of,
+    method_of, steps_of, title, title_of, unknown_feature,
 };
-pub use file::{ExperimentFile, MachineKeys, SubjectKeys};
+pub use file::{DiskKeys, ExperimentFile, SubjectKeys, mkfs};
 pub use guests::GuestsExperiment;
-pub use keys::{ExperimentKey, KEYS, help, keys_table};
+pub use keys::{
+    ExperimentKey, KEYS, LONGEST_BOOT_LINE, MachineFlag, MachineKeys, THRESHOLD_PERCENT,
+    TIMED_THRESHOLD_PERCENT, bounds, help, keys_table, usual,
+};
 #[doc(inline)]
 pub use ktax_engine::{ENGINES, EngineEntry};
-pub use layouts::{layouts_of, steps_of};
-pub use ledger::{Ledger, TOGETHER};
+pub use ledger::{Ledger, TOGETHER, chain, elements, subject_after};
 pub use models::{
     BuiltIn, ModelKey, experiments, ledgers, machine_title, machines, measured_machine, model_names,
 };

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::error::Error;
+use crate::experiment::Error;
 use ktax_host::text::{did_you_mean_quoted, escape_lines, nearest};
 use ktax_model::{Calibration, MachineModel, Model};
 use serde::Deserialize;

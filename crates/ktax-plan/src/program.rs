@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
-use crate::error::{Error, PROGRAM, program as program_error};
+use crate::experiment::{Error, PROGRAM, program_error};
 use crate::file::ExperimentFile;
 use crate::workloads::{Definition, each_once};
 use ktax_host::text::{escape, shell_line};

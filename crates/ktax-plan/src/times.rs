@@ -2,20 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use crate::bounds::{CORES, LOOPS, MEMORY_MIB, MOST_PAIRS, PAIRS, VCPUS};
-use crate::error::{
-    self, Error, memory, no_workload, printable_line, program as program_error, range, sweep,
+use crate::experiment::{
+    Error, Experiment, check_memory_mib, named_twice, no_workload, printable_line, program_error,
+    sweep_error,
 };
-use crate::experiment::Experiment;
-use crate::file::{ExperimentFile, SubjectKeys};
-use crate::keys::with_flag;
+use crate::file::ExperimentFile;
+use crate::keys::{check_bounds, usual, with_flag};
 use crate::program;
 use crate::workloads::{
     ParamValue, check_for_guest, definitions, each_once, native_names, native_rows,
 };
 use ktax_engine::{EngineEntry, host};
 use ktax_model::{
-    AskedTimes, Plan, RunsOn, Sides, TimedMachine, TimedSubject, TimesPlan, UserProgram, Workload,
+    AskedTimes, Method, Plan, RunsOn, Sides, TimedMachine, TimedSubject, TimesPlan, UserProgram,
+    Workload,
 };
 
 /// Settings that only experiments of times have.
@@ -39,8 +39,8 @@ impl TimesExperiment {
                 engine: engine.name.to_owned(),
                 runs_on: engine.runs_on,
                 pairs: None,
-                most_pairs: 200,
-                loops: 5,
+                most_pairs: usual("most_pairs"),
+                loops: usual("loops"),
                 allow_differences: false,
                 machine: TimedMachine::default(),
                 subjects: Sides::default(),
@@ -100,7 +100,7 @@ impl Experiment<TimesExperiment> {
         let twice =
             secondary.iter().find(|row| headline.iter().any(|decides| decides.row == row.row));
         if let Some(twice) = twice {
-            return Err(error::twice(&twice.row));
+            return Err(named_twice(&twice.row));
         }
         let method = TimesPlan {
             asked: times.asked.clone(),
@@ -119,19 +119,20 @@ impl TimesExperiment {
     /// Refuses an experiment that cannot be planned. Call it again after changing a field.
     pub fn check(&self) -> Result<(), Error> {
         let AskedTimes { pairs, most_pairs, loops, ref machine, ref subjects, .. } = self.asked;
-        range("pairs", pairs.unwrap_or(*PAIRS.start()), PAIRS)?;
-        range("most_pairs", most_pairs, MOST_PAIRS)?;
-        range("loops", loops, LOOPS)?;
+        let check = |name: &str, value: Option<u32>| {
+            value.map_or(Ok(()), |value| check_bounds(name, value, Method::Times))
+        };
+        check("pairs", pairs)?;
+        check("most_pairs", Some(most_pairs))?;
+        check("loops", Some(loops))?;
         let is_here = self.asked.runs_on == RunsOn::RunningKernel;
         if is_here && *machine != TimedMachine::default() {
             return Err(self.not_of_engine("a [machine] table"));
         }
         let &TimedMachine { memory_mib, cpus, cores, .. } = machine;
-        range("machine.cpus", cpus, VCPUS)?;
-        range("machine.cores", cores.unwrap_or(1), CORES)?;
-        if !MEMORY_MIB.contains(&memory_mib) {
-            return Err(memory(memory_mib));
-        }
+        check("machine.cpus", Some(cpus))?;
+        check("machine.cores", cores)?;
+        check_memory_mib(memory_mib)?;
         printable_line("--cpu (machine.cpu)", &machine.cpu)?;
         if subjects.change.bare_metal {
             return Err(not_bare_metal("change.bare_metal"));
@@ -313,7 +314,7 @@ impl TimesExperiment {
     /// Refuses a sweep that would not be measured as it is written.
     fn check_sweep(&self) -> Result<(), Error> {
         for (name, values) in &self.sweep {
-            let wrong = |reason: String| Err(sweep(name, &reason));
+            let wrong = |reason: String| Err(sweep_error(name, &reason));
             let is_none = |value: &ParamValue| value.to_string().is_empty();
             if values.is_empty() || values.iter().any(is_none) {
                 return wrong("a value is missing; write NAME=V1,V2".into());

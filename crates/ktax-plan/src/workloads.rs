@@ -1,18 +1,19 @@
 //! Workload definitions: the keys of workload files, and the rows that are made of them.
 
-mod native;
 mod rows;
 mod touched;
 
-pub use native::{native_names, native_rows};
-pub use rows::{check_for_guest, check_for_times, check_memory, each_once, find, select};
+pub use rows::{
+    check_for_guest, check_for_times, check_memory, each_once, find, native_names, native_rows,
+    select,
+};
 pub use touched::{TouchedTable, TouchingRow};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::OnceLock;
 
-use crate::error::{Error, definition_error};
+use crate::experiment::{Error, definition_error};
 use crate::program::{ProgramKeys, checked_program, is_name};
 use ktax_host::text::{escape, escape_lines};
 use ktax_model::{RUNNER, Region};

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use crate::driver::{Boots, Made, ReadyBoot};
-use crate::native::with_missing;
 use crate::printed::{printed_numbers, recognised_suite};
 use crate::rundir::profile;
 use crate::rundir::profile::ProfileError;
+use crate::times::with_missing;
 use ktax_engine::wire::{Answer, Hello, Printed};
 use ktax_engine::{Engine, Frozen, Limits, RawAnswer, Request, Stop, wire};
 use ktax_host::text::{escape, escape_byte_lines};

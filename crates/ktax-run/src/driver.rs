@@ -6,12 +6,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::rundir::RunDir;
 use ktax_engine::wire::Printed;
 use ktax_engine::{Cancel, Stop};
-use ktax_model::{Boot, Failure, Outcome, Result, Run, Sides, Step};
+use ktax_exits::kvmhost::{GuestEngine, ReadyHost, Recorded};
+use ktax_model::{Boot, Failure, GuestSample, GuestsPlan, Outcome, Result, Run, Sides, Step};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+use crate::rundir::RunDir;
 
 /// A method of booting Steps.
 pub trait Boots: Sync {
@@ -365,4 +367,50 @@ fn missing_rows<M, S: DeserializeOwned>(
         }
     }
     Ok(missing)
+}
+
+impl Boots for &dyn GuestEngine {
+    type Plan = GuestsPlan;
+    type Sample = GuestSample;
+
+    fn steps(plan: &GuestsPlan) -> &[Step] {
+        &plan.steps
+    }
+
+    fn rows(plan: &GuestsPlan) -> Vec<&str> {
+        plan.asked.rows.iter().map(|row| row.row.as_str()).collect()
+    }
+
+    fn script(&self, plan: &GuestsPlan, step: &Step) -> String {
+        GuestEngine::script(*self, step.side, &plan.layouts[step.layout])
+    }
+
+    fn boot<'a>(
+        &'a self,
+        plan: &'a GuestsPlan,
+        step: &Step,
+    ) -> Result<Box<dyn ReadyBoot<GuestSample> + 'a>, Stop> {
+        Ok(Box::new(GuestEngine::boot(*self, step.side, &plan.layouts[step.layout])?))
+    }
+}
+
+impl ReadyBoot<GuestSample> for Box<dyn ReadyHost + '_> {
+    /// Facts about the host; the plan has the hash of its kernel's image.
+    fn about(&self) -> Boot {
+        Boot { busy: (**self).busy(), ..Boot::default() }
+    }
+
+    fn console(&self) -> Option<Vec<u8>> {
+        (**self).console()
+    }
+
+    fn order(&self, row: usize) -> String {
+        (**self).order(row)
+    }
+
+    fn run(&self, row: usize, _: &str) -> Result<Made<GuestSample>, Stop> {
+        let Recorded { run, signature, console } = (**self).run(row)?;
+        let outcome = Outcome::Measured(GuestSample { run, signature });
+        Ok(Made { outcome, profile: None, garbled: None, console, printed: None })
+    }
 }

@@ -14,9 +14,7 @@
 
 mod counts;
 mod driver;
-mod guests;
 pub mod index;
-mod native;
 mod printed;
 pub mod rundir;
 pub mod store;
@@ -24,5 +22,4 @@ mod times;
 
 pub use counts::{CountsBoots, traced};
 pub use driver::{Boots, Driver, Ended, Event, Made, ReadyBoot, Timing};
-pub use native::{named_files, run_natively};
-pub use times::TimesDriver;
+pub use times::{TimesDriver, named_files, run_natively};

@@ -4,7 +4,6 @@
 //! complete.
 
 mod campaign;
-mod check;
 mod files;
 pub mod profile;
 
@@ -15,8 +14,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use files::{
-    create, forget_comparison, io_error, lock, make_dir, no_plan, read, read_comparison, read_json,
-    read_plan, remove, tidy, to_json, unread, write,
+    check_plan, create, forget_comparison, io_error, lock, make_dir, no_plan, read,
+    read_comparison, read_json, read_plan, remove, tidy, to_json, unread, write,
 };
 use ktax_host::disk::{Lock, read_own, read_own_text, sha256};
 use ktax_model::{
@@ -52,7 +51,7 @@ impl AnyRunDir {
     pub fn open(root: &Path) -> Result<AnyRunDir> {
         let path = root.join("plan.json");
         let (plan, text) = read_plan(&path)?.ok_or_else(|| no_plan(root))?;
-        check::check_plan(&plan).map_err(|reason| damaged(&path, reason))?;
+        check_plan(&plan).map_err(|reason| damaged(&path, reason))?;
         let seal = Seal::new(&text);
         seal.check(root)?;
         let (root, head) = (root.to_owned(), plan.clone().with(drop));

@@ -4,11 +4,12 @@
 //! The store may lie on a network file system: nothing is locked, a file appears whole or not at
 //! all, and two writers of one object write the same counts. `docs/store.md` describes the files.
 
-mod measured;
 mod object;
 
-pub use measured::{Group, groups, measured, place_in};
-pub use object::{MEASUREMENT_MAX, PROFILES_MAX, RESULT_MAX, encode_measurement};
+pub use object::{
+    Group, MEASUREMENT_MAX, PROFILES_MAX, RESULT_MAX, encode_measurement, groups, measured,
+    place_in,
+};
 
 use std::fs::{DirEntry, File, FileType};
 use std::io::ErrorKind;

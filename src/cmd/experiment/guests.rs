@@ -1,12 +1,75 @@
-//! Flags of what guests have beside their kernels: a program as a row, and what one side has alone.
+//! Flags of what guests have beside their kernels: their machine, a program as a row, and what one
+//! side has alone.
 
 use std::collections::BTreeSet;
 
-use clap::Args;
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 
-use crate::cmd::options::number as number_of;
+use crate::cmd::options::{machine_key, number as number_of};
 use crate::flow::Error;
-use crate::plan::{DiskKeys, ExperimentFile, ProgramKeys, SubjectKeys, help};
+use crate::model::Method;
+use crate::plan::{
+    DiskKeys, ExperimentFile, ExperimentKey, KEYS, MachineFlag, ProgramKeys, SubjectKeys, help,
+};
+
+/// Flags of those keys of `[machine]` that counts have, or of all others, with the texts that were
+/// typed. They are made from the table of keys.
+#[derive(Debug, Clone)]
+pub struct MachineArgs<const ARE_COUNTED: bool>(Vec<(&'static MachineFlag, String)>);
+
+impl<const ARE_COUNTED: bool> MachineArgs<ARE_COUNTED> {
+    fn keys() -> impl Iterator<Item = (&'static ExperimentKey, &'static MachineFlag)> {
+        let is_here = |key: &&ExperimentKey| key.methods.contains(&Method::Counts) == ARE_COUNTED;
+        KEYS.iter().filter(is_here).filter_map(|key| Some((key, key.flag.as_ref()?)))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Replaces keys of the file by flags.
+    pub fn apply(&self, file: &mut ExperimentFile) -> Result<(), Error> {
+        let mut set = self.0.iter().map(|(flag, text)| (flag.set)(&mut file.machine, text));
+        set.try_for_each(|result| result.map_err(Error::user))
+    }
+}
+
+impl<const ARE_COUNTED: bool> Args for MachineArgs<ARE_COUNTED> {
+    fn augment_args(command: Command) -> Command {
+        let heading = if ARE_COUNTED { "Subjects" } else { "Timed engines" };
+        command.args(Self::keys().map(|(key, flag)| {
+            let long = key.flags[0].trim_start_matches('-');
+            Arg::new(long)
+                .long(long)
+                .aliases(flag.alias)
+                .value_name(flag.value_name)
+                .value_parser(machine_key(key, flag))
+                .allow_negative_numbers(key.is_number())
+                .hide_possible_values(true)
+                .help(key.help(0))
+                .help_heading(heading)
+        }))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<const ARE_COUNTED: bool> FromArgMatches for MachineArgs<ARE_COUNTED> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let typed = |(key, flag): (&ExperimentKey, &'static MachineFlag)| {
+            let long = key.flags[0].trim_start_matches('-');
+            Some((flag, matches.get_one::<String>(long)?.clone()))
+        };
+        Ok(MachineArgs(Self::keys().filter_map(typed).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
 
 /// Flags of a program.
 #[derive(Debug, Clone, Args)]

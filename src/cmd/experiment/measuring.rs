@@ -5,12 +5,12 @@ use std::path::Path;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
+use super::guests::MachineArgs;
 use crate::cmd::options::{number, workload};
 use crate::engine::{self, ENGINES, EngineEntry};
 use crate::flow::{self, Error};
-use crate::model::{RunsOn, UserProgram};
-use crate::plan::bounds::{CORES, LAYOUTS, LOOPS, MOST_PAIRS, PAIRS};
-use crate::plan::{ExperimentFile, ParamValue, help};
+use crate::model::{Method, RunsOn, UserProgram};
+use crate::plan::{ExperimentFile, ParamValue, bounds, help};
 
 /// Flags of rows and layouts.
 #[derive(Debug, Args)]
@@ -22,7 +22,8 @@ pub struct RowArgs {
     #[arg(help = help("workloads_from"))]
     workloads_from: Option<String>,
     #[arg(short, long, value_name = "N", help_heading = "Measuring")]
-    #[arg(allow_negative_numbers = true, value_parser = number(LAYOUTS), help = help("layouts"))]
+    #[arg(allow_negative_numbers = true, help = help("layouts"))]
+    #[arg(value_parser = number(bounds("layouts", Method::Counts)))]
     layouts: Option<u32>,
 }
 
@@ -80,17 +81,16 @@ pub struct TimedArgs {
     engine: Option<&'static EngineEntry>,
     #[arg(long, help = help("base.bare_metal"))]
     bare_metal: bool,
+    #[command(flatten)]
+    shape: MachineArgs<false>,
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    #[arg(value_parser = number(CORES), help = help("machine.cores"))]
-    cores: Option<u32>,
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    #[arg(value_parser = number(PAIRS), help = help("pairs"))]
+    #[arg(value_parser = number(bounds("pairs", Method::Times)), help = help("pairs"))]
     pairs: Option<u32>,
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    #[arg(value_parser = number(MOST_PAIRS), help = help("most_pairs"))]
+    #[arg(value_parser = number(bounds("most_pairs", Method::Times)), help = help("most_pairs"))]
     most_pairs: Option<u32>,
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    #[arg(value_parser = number(LOOPS), help = help("loops"))]
+    #[arg(value_parser = number(bounds("loops", Method::Times)), help = help("loops"))]
     loops: Option<u32>,
     #[arg(long, value_name = "ROW", value_parser = workload(), hide_possible_values = true)]
     #[arg(help = help("secondary"))]
@@ -113,7 +113,7 @@ impl TimedArgs {
         if let Some(engine) = self.engine {
             file.engine = Some(engine);
         }
-        let is_of_guests = self.bare_metal || self.cores.is_some();
+        let is_of_guests = self.bare_metal || !self.shape.is_empty();
         let here = file.engine.filter(|engine| engine.runs_on == RunsOn::RunningKernel);
         if let Some(engine) = here.filter(|_| is_of_guests) {
             return Err(Error::user(format!(
@@ -123,7 +123,7 @@ impl TimedArgs {
             )));
         }
         file.base.bare_metal |= self.bare_metal;
-        file.machine.cores = self.cores.or(file.machine.cores);
+        self.shape.apply(file)?;
         file.pairs = self.pairs.or(file.pairs);
         file.most_pairs = self.most_pairs.or(file.most_pairs);
         file.loops = self.loops.or(file.loops);

@@ -11,7 +11,7 @@ use crate::model::{
     ErrorKind, History, HistoryAsked, HistoryLine, HistoryPoint, METRICS, Machine, Metric, metric,
     module_and_parameters,
 };
-use crate::plan::bounds::THRESHOLD_PERCENT;
+use crate::plan::THRESHOLD_PERCENT;
 use crate::rundir::profile;
 use crate::store::Store;
 use crate::text::{nearest, shell_word, short_hashes};
@@ -206,7 +206,7 @@ fn function_counts(
 
 /// Conditions of a point, in words.
 fn conditions_text(point: &StoredPoint) -> String {
-    let Machine { cpu, memory_mib, cpus, quantum, model } = &point.machine;
+    let Machine { cpu, memory_mib, cpus, quantum, model, .. } = &point.machine;
     let mut words = vec![
         format!("QEMU {}", point.qemu),
         format!("guest {}", short_hashes(&point.guest)),

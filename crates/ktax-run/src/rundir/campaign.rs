@@ -1,7 +1,8 @@
 use std::path::{Path, PathBuf};
 
-use super::check;
-use super::files::{damaged, exists, io_error, read, read_json, read_versioned, to_json};
+use super::files::{
+    check_campaign, damaged, exists, io_error, read, read_json, read_versioned, to_json,
+};
 use ktax_host::disk::{is_sha256, write_once};
 use ktax_host::text::shell_path;
 use ktax_model::{CampaignPlan, CampaignUnit, Error, Identity, Result};
@@ -38,7 +39,7 @@ impl CampaignDir {
                 .next(format!("`ktax campaign plan FILE --out {out}` makes a campaign there"))
         };
         let (plan, _): (CampaignPlan, _) = read_versioned(&path)?.ok_or_else(none)?;
-        check::check_campaign(&plan).map_err(|reason| damaged(&path, reason))?;
+        check_campaign(&plan).map_err(|reason| damaged(&path, reason))?;
         Ok(CampaignDir { root: root.to_owned(), plan })
     }
 

@@ -1,0 +1,798 @@
+//! The table of keys, and the keys of `[machine]`.
+
+use std::collections::BTreeMap;
+
+use super::{ExperimentKey, Group, MachineFlag, SWITCH, Scope, Values, usual};
+use crate::again::{Asked, AskedSide};
+use crate::experiment::Error;
+use crate::file::{ExperimentFile, SubjectKeys};
+use crate::models::{ModelKey, model_names};
+use ktax_model::{
+    Accelerator, CONTENDED_QUANTUM, GuestSubject, Machine, Method, QUANTUM, RunsOn, Side, Subject,
+    TimedMachine, TimedSubject, UserProgram,
+};
+use ktax_stats::timed::MIN_PAIRS;
+use serde::Deserialize;
+
+/// Default threshold of counts in percent; a smaller change gets no verdict.
+pub const THRESHOLD_PERCENT: f64 = 0.1;
+
+/// Default threshold of times in percent; times are never the same twice.
+pub const TIMED_THRESHOLD_PERCENT: f64 = 1.0;
+
+/// Keys of the computer's shape.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MachineKeys {
+    /// QEMU's name of a CPU model, with its features.
+    pub cpu: Option<String>,
+    pub memory_mib: Option<u32>,
+    /// Number of the guest's CPUs.
+    #[serde(alias = "vcpus")]
+    pub cpus: Option<u32>,
+    /// Number of instructions that each of several CPUs executes in turn.
+    pub quantum: Option<u32>,
+    /// Model beside the counts: coherence, or a machine.
+    pub model: Option<ModelKey>,
+    /// Number of CPUs of this machine that the guest's CPUs run on.
+    pub cores: Option<u32>,
+    /// Accelerator that executes the guest's instructions.
+    pub accelerator: Option<Accelerator>,
+}
+
+impl MachineKeys {
+    /// The machine of guests that are counted.
+    pub(crate) fn machine(&self) -> Result<Machine, Error> {
+        let keys = self.clone();
+        let usual = Machine::with_cpus(keys.cpus.unwrap_or(Machine::default().cpus));
+        Ok(Machine {
+            cpu: keys.cpu.unwrap_or(usual.cpu),
+            memory_mib: keys.memory_mib.unwrap_or(usual.memory_mib),
+            cpus: usual.cpus,
+            quantum: keys.quantum,
+            model: keys.model.as_ref().map(ModelKey::model).transpose()?,
+        })
+    }
+
+    /// The machine of guests that are timed.
+    pub(crate) fn timed_machine(&self) -> TimedMachine {
+        let keys = self.clone();
+        let (usual, accelerator) = (TimedMachine::default(), keys.accelerator.unwrap_or_default());
+        TimedMachine {
+            cpu: keys.cpu.unwrap_or_else(|| accelerator.cpu().to_owned()),
+            memory_mib: keys.memory_mib.unwrap_or(usual.memory_mib),
+            cpus: keys.cpus.unwrap_or(usual.cpus),
+            cores: keys.cores,
+            accelerator,
+        }
+    }
+}
+
+const ALL: &[Method] = &[Method::Counts, Method::Times, Method::Guests];
+const COUNTS: &[Method] = &[Method::Counts];
+const TIMES: &[Method] = &[Method::Times];
+const GUESTS: &[Method] = &[Method::Guests];
+const COUNTS_AND_TIMES: &[Method] = &[Method::Counts, Method::Times];
+const COUNTS_AND_GUESTS: &[Method] = &[Method::Counts, Method::Guests];
+const GUESTS_AND_TIMES: &[Method] = &[Method::Guests, Method::Times];
+
+const fn file(
+    name: &'static str,
+    flag: &'static str,
+    methods: &'static [Method],
+    help: &'static str,
+    is_set: fn(&ExperimentFile) -> bool,
+    again: fn(&Asked<'_>) -> Values,
+) -> ExperimentKey {
+    ExperimentKey::new(name, [flag; 2], methods, [help; 2], Scope::File(is_set, again))
+}
+
+const fn side(
+    (name, group): (&'static str, Group),
+    flags: [&'static str; 2],
+    methods: &'static [Method],
+    help: [&'static str; 2],
+    is_set: fn(&SubjectKeys) -> bool,
+    again: fn(AskedSide<'_>) -> Values,
+) -> ExperimentKey {
+    ExperimentKey::new(name, flags, methods, help, Scope::Side(group, is_set, again))
+}
+
+const fn program(
+    name: &'static str,
+    flag: &'static str,
+    help: &'static str,
+    again: fn(&UserProgram, &[u64]) -> Values,
+) -> ExperimentKey {
+    ExperimentKey::new(name, [flag; 2], COUNTS_AND_TIMES, [help; 2], Scope::Program(again))
+}
+
+const fn typed(
+    value_name: &'static str,
+    set: fn(&mut MachineKeys, &str) -> Result<(), String>,
+) -> MachineFlag {
+    MachineFlag { value_name, alias: None, suggestions: Vec::new, set }
+}
+
+/// Number of a flag; its bounds are checked before.
+fn number(text: &str) -> Result<Option<u32>, String> {
+    text.parse().map(Some).map_err(|_| "it takes a whole number".to_owned())
+}
+
+fn values<T: ToString>(values: impl IntoIterator<Item = T>) -> Values {
+    values.into_iter().map(|value| value.to_string()).collect()
+}
+
+/// The value, unless it is the default.
+fn unless<T: ToString>(is_usual: bool, value: T) -> Values {
+    if is_usual { Vec::new() } else { vec![value.to_string()] }
+}
+
+fn switch(is_on: bool) -> Values {
+    unless(!is_on, SWITCH)
+}
+
+/// Values of a Side that is counted; none of a timed one.
+fn counted(side: AskedSide<'_>, values: impl FnOnce(&Subject) -> Values) -> Values {
+    match side {
+        AskedSide::Counts(_, subject) => values(subject),
+        AskedSide::Times(..) => Vec::new(),
+    }
+}
+
+/// Values of a key that both Sides share: printed once.
+fn shared(side: AskedSide<'_>, value: fn(&Subject) -> &Option<String>) -> Values {
+    match side {
+        AskedSide::Counts(Side::Change, subject) => values(value(subject)),
+        _ => Vec::new(),
+    }
+}
+
+/// A setting of the running kernel, as `--base-set` takes it: `thp=never`.
+fn setting(
+    name: &str,
+    side: AskedSide<'_>,
+    value: impl FnOnce(&TimedSubject) -> Option<String>,
+) -> Values {
+    match side {
+        AskedSide::Times(RunsOn::RunningKernel, subject) => {
+            values(value(subject).map(|value| format!("{name}={value}")))
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn none(_: &Asked<'_>) -> Values {
+    Vec::new()
+}
+
+/// The number, unless it is the default of its key.
+fn unusual(name: &str, number: Option<u32>) -> Values {
+    values(number.filter(|number| *number != usual(name)))
+}
+
+/// All keys, in the order in which their flags are printed.
+pub static KEYS: &[ExperimentKey] = &[
+    file("title", "", ALL, "What is asked, in one line", |file| file.title.is_some(), none),
+    file("why", "", ALL, "Why it is asked, for people", |file| !file.why.is_empty(), none),
+    file(
+        "engine",
+        "--engine",
+        ALL,
+        "Run both sides with this engine",
+        |file| file.engine.is_some(),
+        none,
+    )
+    .usual("exact"),
+    file(
+        "host",
+        "",
+        ALL,
+        "Compare guests of this kind of KVM host instead of kernels",
+        |file| file.host.is_some(),
+        none,
+    ),
+    file("host_kernel", "", GUESTS, "The host's kernel", |file| file.host_kernel.is_some(), none)
+        .usual("the usual one of its kind"),
+    file(
+        "host_config",
+        "",
+        GUESTS,
+        "Options of the host's kernel, from source",
+        |file| !file.host_config.is_empty(),
+        none,
+    ),
+    file(
+        "host_patches",
+        "",
+        GUESTS,
+        "Patches of the host's kernel, from source",
+        |file| !file.host_patches.is_empty(),
+        none,
+    ),
+    side(
+        ("SIDE.kernel", Group::Settings),
+        ["--base", "--change"],
+        ALL,
+        ["Use this kernel for the base", "Use this kernel for the change"],
+        |keys| keys.kernel.is_some(),
+        |_| Vec::new(),
+    ),
+    side(
+        ("SIDE.bare_metal", Group::Settings),
+        ["--bare-metal", ""],
+        TIMES,
+        ["Compare the guest with this machine itself, without virtualization", ""],
+        |keys| keys.bare_metal,
+        |_| Vec::new(),
+    ),
+    side(
+        ("SIDE.config", Group::Source),
+        ["--base-config", "--config"],
+        COUNTS_AND_GUESTS,
+        [
+            "Build the base with this option, too: CONFIG_NAME=VALUE, or a file of them; repeat \
+             for more",
+            "Build the change with this option: CONFIG_NAME=VALUE, or a file of them; repeat for \
+             more",
+        ],
+        |keys| !keys.config.is_empty(),
+        |side| counted(side, |subject| values(&subject.config)),
+    ),
+    side(
+        ("SIDE.patches", Group::Source),
+        ["--base-patch", "--patch"],
+        COUNTS_AND_GUESTS,
+        [
+            "Build the base with this patch, too; repeat for more",
+            "Build the change with this patch; repeat for more",
+        ],
+        |keys| !keys.patches.is_empty(),
+        |side| counted(side, |subject| values(&subject.patches)),
+    ),
+    side(
+        ("SIDE.start_config", Group::Source),
+        ["--start-config"; 2],
+        COUNTS,
+        ["Start both configurations from base (a small one of ktax), defconfig, running (the \
+          running kernel's) or a file"; 2],
+        |keys| keys.start_config.is_some(),
+        |side| shared(side, |subject| &subject.start_config),
+    )
+    .usual("base"),
+    side(
+        ("SIDE.tree", Group::Source),
+        ["--tree"; 2],
+        COUNTS,
+        ["Look up git:REVISION in this repository"; 2],
+        |keys| keys.tree.is_some(),
+        |side| shared(side, |subject| &subject.tree),
+    )
+    .usual("the current directory"),
+    side(
+        ("SIDE.boot_line", Group::BootLine),
+        ["--base-boot-line", "--change-boot-line"],
+        ALL,
+        [
+            "Boot the base with these kernel parameters",
+            "Boot the change with these kernel parameters",
+        ],
+        |keys| keys.boot_line.is_some(),
+        |side| match side {
+            AskedSide::Counts(_, subject) => {
+                unless(subject.boot_line.is_empty(), &subject.boot_line)
+            }
+            AskedSide::Times(RunsOn::RunningKernel, _) => Vec::new(),
+            AskedSide::Times(_, subject) => {
+                unless(subject.boot_line.is_empty(), &subject.boot_line)
+            }
+        },
+    ),
+    side(
+        ("SIDE.sysctl", Group::Settings),
+        ["--base-set", "--change-set"],
+        COUNTS_AND_TIMES,
+        [
+            "Use this setting for the base; NAME is a sysctl, or on the running kernel also thp, \
+             governor, prefix (a command that runs each loop: prefix='taskset -c 1') or kernel \
+             (one that you boot); repeat for more",
+            "Use this setting for the change; repeat for more",
+        ],
+        |keys| !keys.sysctl.is_empty(),
+        |side| match side {
+            AskedSide::Counts(_, Subject { sysctl, .. }) => settings(sysctl),
+            AskedSide::Times(_, TimedSubject { sysctl, .. }) => settings(sysctl),
+        },
+    ),
+    side(
+        ("SIDE.thp", Group::Settings),
+        ["--base-set", "--change-set"],
+        TIMES,
+        ["Transparent huge pages of the running kernel: always, madvise or never"; 2],
+        |keys| keys.thp.is_some(),
+        |side| setting("thp", side, |subject| subject.thp.clone()),
+    ),
+    side(
+        ("SIDE.governor", Group::Settings),
+        ["--base-set", "--change-set"],
+        TIMES,
+        ["Frequency governor of all CPUs"; 2],
+        |keys| keys.governor.is_some(),
+        |side| {
+            let governor = setting("governor", side, |subject| subject.governor.clone());
+            // A word for a kernel that the user boots is a setting too.
+            [governor, setting("kernel", side, |subject| subject.kernel.clone())].concat()
+        },
+    ),
+    side(
+        ("SIDE.prefix", Group::Settings),
+        ["--base-set", "--change-set"],
+        TIMES,
+        ["Command that runs each loop, by its words"; 2],
+        |keys| !keys.prefix.is_empty(),
+        |side| {
+            setting("prefix", side, |subject| {
+                let words = subject.prefix.iter().map(String::as_str);
+                shlex::try_join(words).ok().filter(|prefix| !prefix.is_empty())
+            })
+        },
+    ),
+    side(
+        ("SIDE.modules", Group::Settings),
+        ["--base-module", "--change-module"],
+        COUNTS,
+        [
+            "Load this module in the base's guest alone; repeat for more",
+            "Load this module in the change's guest alone; repeat for more",
+        ],
+        |keys| !keys.modules.is_empty(),
+        |side| counted(side, |subject| values(&subject.modules)),
+    ),
+    side(
+        ("SIDE.disk", Group::Settings),
+        ["--base-disk", "--change-disk"],
+        COUNTS,
+        ["Put the base's files on this file system", "Put the change's files on this file system"],
+        |keys| keys.disk.is_some(),
+        |side| counted(side, |subject| values(&subject.disk)),
+    )
+    .usual("that of --disk"),
+    side(
+        ("SIDE.files", Group::Settings),
+        ["--base-file", "--change-file"],
+        COUNTS,
+        [
+            "Copy this file or directory into the base's guest alone, for programs and commands; \
+             repeat for more",
+            "Copy this file or directory into the change's guest alone; repeat for more",
+        ],
+        |keys| !keys.files.is_empty(),
+        |side| counted(side, |subject| values(&subject.files)),
+    ),
+    side(
+        ("SIDE.setup", Group::Settings),
+        ["--base-setup", "--change-setup"],
+        COUNTS,
+        [
+            "Run these shell commands once in the base's guest, before anything is measured",
+            "Run these shell commands once in the change's guest, before anything is measured",
+        ],
+        |keys| keys.setup.is_some(),
+        |side| counted(side, |subject| values(&subject.setup)),
+    ),
+    side(
+        ("SIDE.without", Group::Settings),
+        ["", ""],
+        GUESTS,
+        ["Features of KVM that the guest does not see"; 2],
+        |keys| !keys.without.is_empty(),
+        |_| Vec::new(),
+    ),
+    side(
+        ("SIDE.cpus", Group::Settings),
+        ["", ""],
+        GUESTS,
+        ["vCPUs of the guest:"; 2],
+        |keys| keys.cpus.is_some(),
+        |_| Vec::new(),
+    )
+    .bounds(GuestSubject::CPUS)
+    .usual_number(1),
+    side(
+        ("SIDE.memory_mib", Group::Settings),
+        ["", ""],
+        GUESTS,
+        ["Memory of the guest, in MiB:"; 2],
+        |keys| keys.memory_mib.is_some(),
+        |_| Vec::new(),
+    )
+    .bounds(GuestSubject::MEMORY_MIB)
+    .usual_number(256),
+    file(
+        "same",
+        "--same",
+        ALL,
+        "Allow two sides that are the same, which measures noise",
+        |file| file.same.is_some(),
+        |asked| switch(asked.has_same_sides()),
+    ),
+    file(
+        "machine.cpu",
+        "--cpu",
+        COUNTS_AND_TIMES,
+        "Give the guest this CPU model, as QEMU names it",
+        |file| file.machine.cpu.is_some(),
+        |asked| match asked.machines() {
+            (Some(machine), _) => unless(machine.cpu == machine.usual_cpu(), &machine.cpu),
+            (_, Some(machine)) => unless(machine.cpu == machine.accelerator.cpu(), &machine.cpu),
+            _ => Vec::new(),
+        },
+    )
+    .usual_text(|| format!("{}; timed: {}", Machine::default().cpu, TimedMachine::default().cpu))
+    .flag(typed("MODEL", |keys, text| {
+        keys.cpu = Some(text.to_owned());
+        Ok(())
+    })),
+    file(
+        "machine.memory_mib",
+        "--memory",
+        COUNTS_AND_TIMES,
+        "Give the guest this much memory, in MiB",
+        |file| file.machine.memory_mib.is_some(),
+        |asked| {
+            let (counted, timed) = asked.machines();
+            let mib = counted.map(|machine| machine.memory_mib);
+            unusual("machine.memory_mib", mib.or(timed.map(|machine| machine.memory_mib)))
+        },
+    )
+    .bounds(128..=65_536)
+    .usual_number(Machine::USUAL_MEMORY_MIB)
+    .flag(typed("MIB", |keys, text| number(text).map(|number| keys.memory_mib = number))),
+    file(
+        "machine.cpus",
+        "--cpus",
+        COUNTS_AND_TIMES,
+        "Give the guest N CPUs:",
+        |file| file.machine.cpus.is_some(),
+        |asked| {
+            let (counted, timed) = asked.machines();
+            let cpus = counted.map(|machine| machine.cpus).or(timed.map(|machine| machine.cpus));
+            unusual("machine.cpus", cpus)
+        },
+    )
+    .bounds(1..=Machine::MOST_CPUS)
+    .timed_bounds(1..=255)
+    .usual_number(1)
+    .flag(MachineFlag {
+        alias: Some("vcpus"),
+        ..typed("N", |keys, text| number(text).map(|number| keys.cpus = number))
+    }),
+    file(
+        "machine.quantum",
+        "--quantum",
+        COUNTS,
+        "Let each of several CPUs execute N instructions in turn",
+        |file| file.machine.quantum.is_some(),
+        |asked| values(asked.machines().0.and_then(|machine| machine.quantum)),
+    )
+    .bounds(20..=1_000_000_000)
+    .usual_text(|| format!("{QUANTUM}, and {CONTENDED_QUANTUM} while they wait for each other"))
+    .flag(typed("N", |keys, text| number(text).map(|number| keys.quantum = number))),
+    file(
+        "machine.model",
+        "--model",
+        COUNTS,
+        "Model the caches, TLBs and branches of this machine: a name that `ktax experiments` \
+         lists, or a file that ends in .toml, as `ktax calibrate` writes one; or model the \
+         coherence of several CPUs. If the file has times, also estimate the cycles that the \
+         machine would take",
+        |file| file.machine.model.is_some(),
+        |asked| {
+            let model = asked.machines().0.and_then(|machine| machine.model.as_ref());
+            values(model.map(|model| model.name()))
+        },
+    )
+    .flag(MachineFlag {
+        suggestions: || model_names().collect(),
+        ..typed("MODEL|FILE", |keys, text| {
+            keys.model = Some(ModelKey::Name(text.to_owned()));
+            Ok(())
+        })
+    }),
+    file(
+        "machine.cores",
+        "--cores",
+        TIMES,
+        "Run the guest's CPUs on N quiet ones of this machine; fewer than its own is overcommit",
+        |file| file.machine.cores.is_some(),
+        |asked| values(asked.machines().1.and_then(|machine| machine.cores)),
+    )
+    .bounds(1..=1023)
+    .usual("one for each")
+    .flag(typed("N", |keys, text| number(text).map(|number| keys.cores = number))),
+    file(
+        "machine.accelerator",
+        "",
+        TIMES,
+        "What executes the guest's instructions: kvm, or tcg for tests",
+        |file| file.machine.accelerator.is_some(),
+        |asked| {
+            let accelerator = asked.machines().1.map(|machine| machine.accelerator);
+            values(
+                accelerator
+                    .filter(|accelerator| *accelerator != Default::default())
+                    .map(|accelerator| accelerator.name()),
+            )
+        },
+    ),
+    file(
+        "disk",
+        "--disk",
+        COUNTS,
+        "Put the files of rows and programs on this file system, in memory: ext4, xfs, btrfs, f2fs \
+         or overlay; a KEY is mib, options, mkfs, device or latency_us",
+        |file| file.disk.is_some(),
+        |asked| values(asked.counts.and_then(|counts| counts.guest.disk.as_ref())),
+    )
+    .usual("tmpfs"),
+    file(
+        "modules",
+        "--module",
+        COUNTS,
+        "Load this module of the kernel's package, with what it depends on; repeat for more",
+        |file| !file.modules.is_empty(),
+        |asked| values(asked.counts.into_iter().flat_map(|counts| &counts.guest.modules)),
+    ),
+    file(
+        "workloads_from",
+        "--workloads-from",
+        COUNTS,
+        "Also offer the workloads of this directory, whose C files are compiled into the guest",
+        |file| file.workloads_from.is_some(),
+        |asked| values(asked.counts.and_then(|counts| counts.guest.workloads_from.as_ref())),
+    ),
+    file(
+        "workloads",
+        "-w",
+        ALL,
+        "Measure this workload, @GROUP or row; repeat for more",
+        |file| file.workloads.is_some(),
+        |asked| values(&asked.rows),
+    )
+    .usual(
+        "those of the file, or every row that `ktax workloads` does not mark `*`; timed engines \
+         have no default",
+    ),
+    file(
+        "secondary",
+        "--secondary",
+        TIMES,
+        "Also measure this row, but exclude it from the exit status; repeat for more",
+        |file| !file.secondary.is_empty(),
+        |asked| values(&asked.secondary),
+    ),
+    file(
+        "sweep",
+        "--sweep",
+        GUESTS_AND_TIMES,
+        "Measure each value: one row for each value of a workload's parameter, one run for each \
+         value of a setting; repeat for more",
+        |file| !file.sweep.is_empty(),
+        // The rows and the settings of one run have the values.
+        none,
+    ),
+    file(
+        "layouts",
+        "--layouts",
+        COUNTS_AND_GUESTS,
+        "Boot each side N times under different layouts",
+        |file| file.layouts.is_some(),
+        |asked| {
+            let usual = asked.machines().0.map(|machine| machine.usual_layouts() as usize);
+            values(usual.filter(|usual| *usual != asked.layouts).map(|_| asked.layouts))
+        },
+    )
+    .bounds(1..=99)
+    .usual_text(|| Machine::default().usual_layouts().to_string()),
+    file(
+        "pairs",
+        "--pairs",
+        TIMES,
+        "Measure exactly N pairs of boots",
+        |file| file.pairs.is_some(),
+        |asked| values(asked.times.and_then(|times| times.pairs)),
+    )
+    .bounds(MIN_PAIRS as u32..=10_000)
+    .usual("as many as are needed"),
+    file(
+        "most_pairs",
+        "--most-pairs",
+        TIMES,
+        "Stop after N pairs at the latest",
+        |file| file.most_pairs.is_some(),
+        |asked| unusual("most_pairs", asked.times.map(|times| times.most_pairs)),
+    )
+    .bounds(20..=10_000)
+    .usual_number(200),
+    file(
+        "loops",
+        "--loops",
+        TIMES,
+        "Run each row N times in each boot",
+        |file| file.loops.is_some(),
+        |asked| unusual("loops", asked.times.map(|times| times.loops)),
+    )
+    .bounds(1..=1000)
+    .usual_number(5),
+    file(
+        "seed",
+        "--seed",
+        ALL,
+        "Use this random seed for layouts or the order of pairs",
+        |file| file.seed.is_some(),
+        // Without a seed the order of the pairs would be drawn anew.
+        |asked| unless(asked.seed == 1 && asked.times.is_none(), asked.seed),
+    )
+    .usual("1; timed: drawn"),
+    file(
+        "threshold_percent",
+        "--threshold",
+        ALL,
+        "Call no change `slower` or `faster` that is smaller than this",
+        |file| file.threshold_percent.is_some(),
+        |asked| {
+            let usual = match asked.times {
+                Some(_) => TIMED_THRESHOLD_PERCENT,
+                None => THRESHOLD_PERCENT,
+            };
+            unless(asked.threshold_percent == usual, asked.threshold_percent)
+        },
+    )
+    .usual_text(|| format!("{THRESHOLD_PERCENT}; timed: {TIMED_THRESHOLD_PERCENT}")),
+    file(
+        "allow_differences",
+        "--allow-differences",
+        TIMES,
+        "Continue with a warning if base and change differ in more than was declared",
+        |file| file.allow_differences.is_some(),
+        |asked| switch(asked.times.is_some_and(|times| times.allow_differences)),
+    ),
+    file(
+        "hooks",
+        "--setup or --prepare",
+        COUNTS,
+        "Commands beside rows that are no programs: a table with setup, prepare, files, root, \
+         trace_files and env",
+        |file| file.hooks.is_some(),
+        none,
+    ),
+    file(
+        "program",
+        "-- CMD",
+        COUNTS_AND_TIMES,
+        "Measure this program. In the guest it is counted from its exec to its exit, and the files \
+         and directories that its arguments name are copied there; the host engine times it where \
+         it is",
+        |file| !file.program.is_empty(),
+        none,
+    ),
+    program("program.name", "--name", "Name its row program:NAME", |program, _| {
+        vec![program.name.clone()]
+    })
+    .usual("the file name of CMD"),
+    program(
+        "program.files",
+        "--file",
+        "Copy one more file or directory into the guest; AT is its place there, absolute or below \
+         /work; repeat for more",
+        |program, _| values(&program.files),
+    ),
+    program(
+        "program.root",
+        "--root",
+        "Copy the content of this directory or tar archive into the guest's root directory; CMD is \
+         looked up there first",
+        |program, _| values(&program.root),
+    ),
+    program(
+        "program.trace_files",
+        "--trace-files",
+        "Run it once on this machine, in a sandbox that discards what it writes, and copy the \
+         files that it opens into the guest",
+        |program, _| switch(program.trace_files),
+    ),
+    program(
+        "program.env",
+        "--env",
+        "Set this variable in its environment; repeat for more",
+        |program, _| values(&program.env),
+    ),
+    program(
+        "program.setup",
+        "--setup",
+        "Run these shell commands in the guest before anything is measured, in the program's root \
+         directory; without a program, beside the rows",
+        |program, _| values(&program.setup),
+    ),
+    program(
+        "program.prepare",
+        "--prepare",
+        "Run these shell commands before each run; they are not counted",
+        |program, _| values(&program.prepare),
+    ),
+    program(
+        "program.stdin",
+        "--stdin",
+        "Let it read this file from its standard input",
+        |program, _| values(&program.stdin),
+    )
+    .usual("an empty file"),
+    program(
+        "program.user",
+        "--user",
+        "Run it as the user and group of this number",
+        |program, _| unless(program.user == 0, program.user),
+    )
+    .usual_number(0),
+    program("program.status", "--status", "Expect this exit status", |program, _| {
+        unless(program.status == 0, program.status)
+    })
+    .usual_number(0),
+    program(
+        "program.warm_up",
+        "--warm-up",
+        "Run it N times before the run that is counted",
+        |program, _| unless(program.warm_up == 0, program.warm_up),
+    )
+    .usual_number(0),
+    program(
+        "program.ops",
+        "--ops",
+        "Divide its counts by this number of operations",
+        |program, _| values(program.ops),
+    )
+    .usual_number(1),
+    program(
+        "program.numbers",
+        "--number",
+        "Make the number that it prints behind TEXT a part of its work signature; TEXT may be a \
+         regular expression with a group of digits, such as 'did (\\d+) calls'; repeat for more",
+        |program, _| {
+            let numbers = program.numbers.iter().filter(|(name, _)| *name != UserProgram::OPS);
+            values(numbers.map(|(name, text)| format!("{name}={text}")))
+        },
+    ),
+    program(
+        "program.ops_from",
+        "--ops-from",
+        "Divide them by the number that it prints behind TEXT, on either output; TEXT may be a \
+         regular expression with a group of digits",
+        |program, _| values(program.numbers.get(UserProgram::OPS)),
+    ),
+    program(
+        "program.sizes",
+        "--sizes",
+        "Run it twice, with each number in the place of {size}, so that what an operation costs \
+         and what its start costs are apart: --sizes 1000,2000",
+        |_, sizes| match sizes {
+            [from, to] => vec![format!("{from},{to}")],
+            _ => Vec::new(),
+        },
+    ),
+    program(
+        "program.any_output",
+        "--any-output",
+        "Let it print something else each time",
+        |program, _| switch(program.any_output),
+    ),
+    program(
+        "program.script",
+        "--script",
+        "Measure this shell script in the place of CMD",
+        |program, _| values(&program.script),
+    ),
+];
+
+fn settings(sysctl: &BTreeMap<String, String>) -> Values {
+    values(sysctl.iter().map(|(name, value)| format!("{name}={value}")))
+}
