@@ -640,7 +640,8 @@ mod tests {
     proptest! {
         #[test]
         fn any_line_is_read_as_the_kernel_reads_it(line in r#"[ab="\t .-]{0,24}"#) {
-            let read: Vec<String> = boot_parameters(&line).into_iter().map(unquoted_parameter).collect();
+            let read = boot_parameters(&line).into_iter().map(unquoted_parameter);
+            let read: Vec<String> = read.collect();
             let mut rest = line.trim_start().as_bytes();
             let mut expected = Vec::new();
             while !rest.is_empty() {

@@ -39,7 +39,10 @@ fn dir_of_blocks(dir: &AnyRunDir) -> Result<&RunDir<TimesPlan>, Error> {
     let refused = match dir {
         AnyRunDir::Times(dir) if dir.plan().method.asked.is_in_blocks() => return Ok(dir),
         AnyRunDir::Times(dir) => {
-            format!("--side does not apply, because {}", both_sides(dir.plan().method.asked.runs_on))
+            format!(
+                "--side does not apply, because {}",
+                both_sides(dir.plan().method.asked.runs_on)
+            )
         }
         AnyRunDir::Counts(_) | AnyRunDir::Guests(_) => {
             "--side only applies to timed runs whose kernels you boot".to_owned()
