@@ -177,7 +177,9 @@ impl Tools {
     /// Writes the archive that the guest of a Boot unpacks: ktax's programs, the kernel's modules,
     /// the user's.
     pub fn initrd(&self, request: &Request) -> Result<PathBuf, Failure> {
-        self.payload.write_initrd(&archives(request)).map_err(host_failure("cannot write to the cache"))
+        self.payload
+            .write_initrd(&archives(request))
+            .map_err(host_failure("cannot write to the cache"))
     }
 
     /// Creates a directory for the files of one VM.
