@@ -1,6 +1,5 @@
 //! Costly instructions: what a mitigation, or another clock, adds to a system call, exactly.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -8,50 +7,46 @@ use crate::common::require::newer_qemu;
 use crate::common::rows::costly_of;
 use crate::common::{KERNEL, QUICK_BOOT, compare, ktax, printed, row, run, scratch};
 use crate::program::compile;
-use ktax::model::{Comparison, Costly, Sides};
+use ktax::model::{Comparison, Costly};
 
 const GETPPID: &str = "getppid:ops=500";
 
 /// A CPU that has the faults whose mitigations are asked about.
 const CPU: &str = "Skylake-Client";
 
-fn cr3(costly: &BTreeMap<Costly, Sides<u64>>) -> Sides<u64> {
-    costly[&Costly::Cr3Write].clone()
-}
-
 /// Under one layout: a layout decides nothing of what is looked for here.
-fn compared(words: [&str; 2], cpu: &str) -> Comparison {
-    let dir = scratch();
+fn compared(dir: &Path, words: [&str; 2], cpu: &str) -> Comparison {
     let (ran, comparison) =
-        compare(&dir.path().join("out"), words, &["-w", GETPPID, "--layouts", "1", "--cpu", cpu]);
+        compare(&dir.join("out"), words, &["-w", GETPPID, "--layouts", "1", "--cpu", cpu]);
     assert!(matches!(ran.status, 0 | 4), "{}", ran.stderr);
     comparison
 }
 
 #[test]
 fn page_table_isolation_loads_cr3_twice_in_each_call_in_the_functions_that_do() {
-    let comparison = compared(["pti=off", ""], CPU);
+    let dir = scratch();
+    let comparison = compared(dir.path(), ["pti=off", ""], CPU);
     let row = row(&comparison, GETPPID);
     assert_eq!(costly_of(row, |effect| effect.delta.abs() > 0.5), [(Costly::Cr3Write, 2.0)]);
     let effect = row.effect(Costly::Cr3Write.name()).unwrap();
     assert_eq!((effect.base, effect.change), (0.0, 2.0));
-    // One where the call enters the kernel, and one where it leaves.
-    let mut functions: Vec<(&str, u64)> = effect
-        .functions
-        .iter()
-        .map(|line| (line.function.as_str(), cr3(&line.costly).change))
-        .collect();
-    functions.sort();
-    assert_eq!(functions, [("entry_SYSCALL_64", 500), ("syscall_return_via_sysret", 500)]);
-    let deepest = effect.paths.iter().filter(|path| cr3(&path.costly).change == 500).count();
-    assert!(deepest >= 2, "{:?}", effect.paths);
+    // One where the call enters the kernel, and one where it leaves, each on a path of its own.
+    let profile = dir.path().join(format!("out/boots/001-change/runs/{GETPPID}.profile.tsv"));
+    let profile = fs::read_to_string(profile).unwrap();
+    let lines = |begin: &str| -> Vec<String> {
+        profile.lines().filter_map(|line| line.strip_prefix(begin)).map(str::to_owned).collect()
+    };
+    let functions = ["entry_SYSCALL_64", "syscall_return_via_sysret"];
+    assert_eq!(lines("costly\tprocess\tcr3-write\t500\t"), functions);
+    assert_eq!(lines("path-costly\t500\tcr3-write"), [""; 2]);
     // Costly instructions decide nothing: all instructions do.
     assert_eq!(row.counts().unwrap().decided_by, "instructions");
 }
 
 /// The kinds that differ under the only layout, each with its delta per operation.
 fn differing(cpu: &str) -> Vec<(Costly, f64)> {
-    let comparison = compared(["mitigations=off", ""], cpu);
+    let dir = scratch();
+    let comparison = compared(dir.path(), ["mitigations=off", ""], cpu);
     // Without a timer tick more or less.
     costly_of(row(&comparison, GETPPID), |effect| effect.delta.abs() > 0.5)
 }
