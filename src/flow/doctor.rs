@@ -15,7 +15,7 @@ use crate::cache::{Budget, survey};
 use crate::disk::check_writable;
 use crate::engine::command::Counters;
 use crate::engine::exact::Exact;
-use crate::engine::host::{Look, Replayed, Running, look_at_journal, replay, state_dir};
+use crate::engine::host::{JournalState, Replayed, Running, journal_state, replay, state_dir};
 use crate::engine::kvm::allowed_cpus;
 use crate::engine::limits::LOOK_AT_CPUS;
 use crate::engine::noise::{self, CpuShare};
@@ -377,10 +377,10 @@ fn root(is_root: bool, may_change: io::Result<()>) -> Found {
 /// Whether a killed ktax has left settings changed.
 fn settings() -> Found {
     let dir = state_dir();
-    match look_at_journal(&dir) {
-        Ok(Look::Nothing) => Ok("no setting of this machine is left changed".into()),
-        Ok(Look::InUse) => Ok("a running ktax changes them, and will restore them".into()),
-        Ok(Look::Left) => wrong(
+    match journal_state(&dir) {
+        Ok(JournalState::Nothing) => Ok("no setting of this machine is left changed".into()),
+        Ok(JournalState::InUse) => Ok("a running ktax changes them, and will restore them".into()),
+        Ok(JournalState::Left) => wrong(
             format!("left changed by a killed ktax; the journal is in {dir:?}"),
             // sudo drops environment variables by default.
             match env::var_os("KTAX_STATE") {

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use ktax::engine::qemu::Qemu;
 use ktax::engine::{Cancel, Limits, Stop};
 use ktax::kernel::{Kernel, Talk, modules, obtain};
-use ktax::kvmhost::{Guest, GuestEngine, HostKernel, MODULES, Recorded, X86Guests, X86Setup};
+use ktax::kvmhost::{Guest, GuestEngine, GuestResult, HostKernel, MODULES, X86Guests, X86Setup};
 use ktax::model::{
     ExitTable, Failure, GuestRow, GuestSubject, GuestWork, Layout, Side, Subject, Verdict,
 };
@@ -314,7 +314,7 @@ fn engine(cancel: &Cancel) -> X86Guests {
 #[test]
 fn a_layout_repeats_to_the_byte_and_another_moves_the_numbers() {
     let engine = engine(&Cancel::default());
-    let rows = |layout: &Layout| -> Vec<Recorded> {
+    let rows = |layout: &Layout| -> Vec<GuestResult> {
         let ready = engine.boot(Side::Base, layout).unwrap();
         [RAW, PROGRAM].map(|row| ready.run(row).unwrap()).to_vec()
     };
@@ -322,7 +322,7 @@ fn a_layout_repeats_to_the_byte_and_another_moves_the_numbers() {
     assert_eq!(first, again);
     first.iter().for_each(|recorded| assert_whole(&recorded.run.table));
     // Some hundred exits of a guest without a kernel can take as long by chance.
-    let times = |rows: &[Recorded]| {
+    let times = |rows: &[GuestResult]| {
         rows.iter().map(|recorded| recorded.run.table.sum_ns()).collect::<Vec<_>>()
     };
     assert_ne!(times(&first), times(&second));

@@ -29,7 +29,7 @@ use ktax_host::text::{did_you_mean, nearest};
 use ktax_model::{Error, ErrorKind, Facts, Failure, Result, RunsOn, TimedSubject, Workload};
 use ktax_program::NativePrograms;
 
-pub use changes::{Changer, Look, Replayed, look_at_journal, replay, state_dir};
+pub use changes::{Changer, JournalState, Replayed, journal_state, replay, state_dir};
 
 pub const ENGINE: EngineEntry = EngineEntry {
     name: "host",

@@ -270,12 +270,12 @@ impl Timed for BareMetal<'_> {
 
 /// Opens the device and closes it. It is not found where the module is not loaded, or the machine
 /// has no virtualization.
-pub fn look_at_device() -> io::Result<()> {
+pub fn open_device() -> io::Result<()> {
     File::options().read(true).write(true).open("/dev/kvm").map(drop)
 }
 
 /// Next step for the user if the device cannot be opened.
-pub fn fix_of_device(error: &io::Error) -> &'static str {
+pub fn device_fix(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::NotFound => "load the module kvm-amd or kvm-intel",
         _ => "become a member of the group `kvm`",
@@ -287,12 +287,12 @@ pub fn check_device(accelerator: Accelerator) -> Result<()> {
     if accelerator == Accelerator::Tcg {
         return Ok(());
     }
-    look_at_device().map_err(|error| match error.kind() {
+    open_device().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Error::guest("there is no /dev/kvm").next(format!(
             "{}, or count with the exact engine, which needs no KVM",
-            fix_of_device(&error)
+            device_fix(&error)
         )),
-        _ => Error::guest(format!("cannot open /dev/kvm: {error}")).next(fix_of_device(&error)),
+        _ => Error::guest(format!("cannot open /dev/kvm: {error}")).next(device_fix(&error)),
     })
 }
 

@@ -53,12 +53,12 @@ pub trait ReadyHost {
     /// Returns the order for this row's host: the content of `orders/ROW`.
     fn order(&self, row: usize) -> String;
     /// Runs the work of this row, an index into the engine's rows, as a guest and records it.
-    fn run(&self, row: usize) -> Result<Recorded, Stop>;
+    fn run(&self, row: usize) -> Result<GuestResult, Stop>;
 }
 
 /// The outcome of one row: exit table and times, work, and consoles.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recorded {
+pub struct GuestResult {
     pub run: ExitRun,
     /// Work that a program reports; empty for other work.
     pub signature: Signature,

@@ -20,7 +20,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::recording::{Recording, Thread};
-use crate::table::{CountedExits, Per, Recorded};
+use crate::table::{CountedExits, Per, TableInput};
 use counters::{ExitTimes, Stats};
 use kernel::InKernel;
 use ktax_engine::limits::timespec;
@@ -182,7 +182,7 @@ impl Recorder {
             Level::Exits => "kvm_entry and kvm_exit",
             Level::Run => "KVM_RUN",
         };
-        let recorded = Recorded {
+        let recorded = TableInput {
             recording,
             of: &self.title,
             source: &format!("{moments}, {source}"),

@@ -37,7 +37,7 @@ impl Per {
 }
 
 /// A Recording, with further inputs of a table.
-pub(super) struct Recorded<'a> {
+pub(super) struct TableInput<'a> {
     pub recording: &'a Recording,
     pub of: &'a str,
     pub source: &'a str,
@@ -62,7 +62,7 @@ pub(super) struct CountedExits {
     pub untimed: BTreeSet<u32>,
 }
 
-impl Recorded<'_> {
+impl TableInput<'_> {
     pub fn tables(&self, per: Per) -> Vec<ExitTable> {
         let threads: Vec<u32> = self.recording.threads.keys().copied().collect();
         // Every table warns of the whole VM, so that a page can print it once.
@@ -342,7 +342,7 @@ mod tests {
             let (name, end, source) = (&name, &end, "a test");
             let counted = &CountedExits::default();
             let (has_switches, may_sleep) = (true, &|_: Reason| false);
-            let recorded = Recorded {
+            let recorded = TableInput {
                 recording,
                 of: "",
                 source,

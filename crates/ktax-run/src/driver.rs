@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use ktax_engine::wire::Printed;
 use ktax_engine::{Cancel, Stop};
-use ktax_exits::kvmhost::{GuestEngine, ReadyHost, Recorded};
+use ktax_exits::kvmhost::{GuestEngine, GuestResult, ReadyHost};
 use ktax_model::{Boot, Failure, GuestSample, GuestsPlan, Outcome, Result, Run, Sides, Step};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -409,7 +409,7 @@ impl ReadyBoot<GuestSample> for Box<dyn ReadyHost + '_> {
     }
 
     fn run(&self, row: usize, _: &str) -> Result<Made<GuestSample>, Stop> {
-        let Recorded { run, signature, console } = (**self).run(row)?;
+        let GuestResult { run, signature, console } = (**self).run(row)?;
         let outcome = Outcome::Measured(GuestSample { run, signature });
         Ok(Made { outcome, profile: None, garbled: None, console, printed: None })
     }

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::{Found, wrong};
-use crate::engine::kvm::{Kvm, Setup, fix_of_device, look_at_device};
+use crate::engine::kvm::{Kvm, Setup, device_fix, open_device};
 use crate::engine::qemu::Qemu;
 use crate::engine::{Cancel, Limits, Stop, die_with_parent, noise};
 use crate::kernel::Kernel;
@@ -58,7 +58,7 @@ pub(super) fn look(
     limits: &Limits,
     cancel: &Cancel,
 ) -> Option<Found> {
-    let seen = match look_at_device() {
+    let seen = match open_device() {
         Err(error) => KvmTest::Unusable(error),
         Ok(()) => match try_small(limits, cancel)? {
             Err(why) => KvmTest::NoGuest(why),
@@ -87,7 +87,7 @@ fn describe(seen: &KvmTest) -> Found {
                 }
                 _ => format!("/dev/kvm cannot be opened ({error}): {NOT_HERE}"),
             },
-            fix_of_device(error),
+            device_fix(error),
         ),
         KvmTest::NoGuest(why) => wrong(
             format!("cannot run a small guest ({why}): {NOT_HERE}"),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ktax::analyse;
 use ktax::engine::{Cancel, Stop};
-use ktax::kvmhost::{GuestEngine, ReadyHost, Recorded};
+use ktax::kvmhost::{GuestEngine, GuestResult, ReadyHost};
 use ktax::model::{
     Blame, Comparison, ExitRow, ExitRun, ExitTable, Failure, GuestsPlan, Identity, ImageFormat,
     Key, Layout, Machine, Plan, Row, Side, Verdict,
@@ -192,7 +192,7 @@ impl ReadyHost for Ready<'_> {
         row.to_string()
     }
 
-    fn run(&self, row: usize) -> Result<Recorded, Stop> {
+    fn run(&self, row: usize) -> Result<GuestResult, Stop> {
         let Ready(fake, side, layout) = self;
         if fake.guests.fetch_add(1, Ordering::SeqCst) + 1 == fake.stops_at {
             fake.cancel.cancel();
@@ -209,7 +209,7 @@ impl ReadyHost for Ready<'_> {
         let row = fake.plan.asked.rows[row].row.clone();
         let console = format!("all words of {row}").into_bytes();
         let run = ExitRun { row, table, guest_ns: Some(ns), native_ns: Some(1000) };
-        Ok(Recorded { run, signature: [("calls".to_owned(), calls)].into(), console })
+        Ok(GuestResult { run, signature: [("calls".to_owned(), calls)].into(), console })
     }
 }
 

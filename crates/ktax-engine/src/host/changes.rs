@@ -85,13 +85,13 @@ impl Journal {
                 }
             };
             if let Some(why) = why {
-                done.left.push(Left { setting: name, now, why });
+                done.left.push(LeftSetting { setting: name, now, why });
                 continue;
             }
             match running.set(setting, before) {
                 Ok(()) => {
                     let to = before.clone();
-                    done.put_back.push(PutBack { setting: name, from: now, to });
+                    done.put_back.push(RestoredSetting { setting: name, from: now, to });
                 }
                 Err(error) => failed.push(error),
             }
@@ -117,7 +117,7 @@ pub fn replay(dir: &Path) -> Result<Replayed> {
 
 /// The state of a state directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Look {
+pub enum JournalState {
     /// There is no journal.
     Nothing,
     /// A running ktax has changed settings of this machine.
@@ -127,22 +127,22 @@ pub enum Look {
 }
 
 /// Reads the state, and changes nothing.
-pub fn look_at_journal(dir: &Path) -> Result<Look> {
+pub fn journal_state(dir: &Path) -> Result<JournalState> {
     if !has_journal(dir)? {
-        return Ok(Look::Nothing);
+        return Ok(JournalState::Nothing);
     }
     let path = dir.join(LOCK);
     match File::open(&path) {
-        Ok(lock) => look_at_lock(&path, lock),
-        Err(_) => Ok(Look::Left),
+        Ok(lock) => lock_state(&path, lock),
+        Err(_) => Ok(JournalState::Left),
     }
 }
 
 /// Looks whether a running ktax holds the lock of a journal that exists.
-fn look_at_lock(path: &Path, lock: File) -> Result<Look> {
+fn lock_state(path: &Path, lock: File) -> Result<JournalState> {
     match Lock::share(lock) {
-        Ok(_) => Ok(Look::Left),
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Look::InUse),
+        Ok(_) => Ok(JournalState::Left),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(JournalState::InUse),
         Err(error) => Err(unusable(path)(error)),
     }
 }
@@ -270,14 +270,14 @@ impl StateDir {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Replayed {
     /// Settings that have their old value again.
-    pub put_back: Vec<PutBack>,
+    pub put_back: Vec<RestoredSetting>,
     /// Settings that somebody else has changed since; they stay as they are.
-    pub left: Vec<Left>,
+    pub left: Vec<LeftSetting>,
 }
 
 /// A setting that was restored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct PutBack {
+pub struct RestoredSetting {
     pub setting: String,
     pub from: String,
     pub to: String,
@@ -285,7 +285,7 @@ pub struct PutBack {
 
 /// A setting that was left as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Left {
+pub struct LeftSetting {
     pub setting: String,
     pub now: String,
     pub why: &'static str,
@@ -540,12 +540,12 @@ mod tests {
         let held = take(&path, File::create(&path).unwrap()).unwrap();
         let again = take(&path, File::create(&path).unwrap());
         assert!(again.unwrap_err().to_string().ends_with("wait until it ends"));
-        assert_eq!(look_at_lock(&path, File::open(&path).unwrap()).unwrap(), Look::InUse);
+        assert_eq!(lock_state(&path, File::open(&path).unwrap()).unwrap(), JournalState::InUse);
         drop(held);
         // The kernel refuses to lock a file that is open as a path only.
         let as_path = || File::options().read(true).custom_flags(libc::O_PATH).open(&path).unwrap();
         let errors =
-            [take(&path, as_path()).unwrap_err(), look_at_lock(&path, as_path()).unwrap_err()];
+            [take(&path, as_path()).unwrap_err(), lock_state(&path, as_path()).unwrap_err()];
         for error in errors {
             assert!(error.to_string().contains("lock: Bad file descriptor"), "{error}");
         }

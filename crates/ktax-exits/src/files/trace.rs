@@ -8,7 +8,7 @@ use crate::architecture::{
 };
 use crate::live::Names;
 use crate::recording::{Fold, Reason, Stage, Thread, VcpuEvent};
-use crate::table::{CountedExits, Per, RECORD_LESS, Recorded};
+use crate::table::{CountedExits, Per, RECORD_LESS, TableInput};
 use ktax_host::text::counted;
 use ktax_model::{EXIT_REASONS_MAX, Error, ExitEvents, ExitTable, MissingEvents, Result, Warning};
 
@@ -88,7 +88,7 @@ pub(super) fn read(text: &str, per: Per) -> Result<Vec<ExitTable>> {
         Reason::GUEST => guest.to_owned(),
         other => reasons.names[other.code as usize].clone(),
     };
-    let recorded = Recorded {
+    let recorded = TableInput {
         recording: &fold.recording(),
         of: "",
         source: &source,

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use super::init::{HostArchive, keep_archive};
 use super::{
-    GuestEngine, ReadyHost, Recorded, boot_line, exact_time, new_scratch, unprepared,
+    GuestEngine, GuestResult, ReadyHost, boot_line, exact_time, new_scratch, unprepared,
     unprepared_row,
 };
 use crate::{Per, files};
@@ -315,7 +315,7 @@ impl ReadyHost for BoardReady<'_> {
         format!("{kind}={count}{page}{delay}")
     }
 
-    fn run(&self, row: usize) -> Result<Recorded, Stop> {
+    fn run(&self, row: usize) -> Result<GuestResult, Stop> {
         let engine = self.engine;
         let printed = engine.boot_once(self.side, &self.layout, &self.order(row))?;
         let table = table(&printed).map_err(|reason| {
@@ -323,7 +323,7 @@ impl ReadyHost for BoardReady<'_> {
         })?;
         let row = engine.setup.rows[row].row.clone();
         let run = ExitRun { row, table, guest_ns: None, native_ns: None };
-        Ok(Recorded { run, signature: Signature::new(), console: printed.into_bytes() })
+        Ok(GuestResult { run, signature: Signature::new(), console: printed.into_bytes() })
     }
 }
 

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use super::init::{self, CommandOutput, Given, HostArchive, Order, keep_archive};
-use super::{Frozen, GuestEngine, HostKernel, KvmHost, ReadyHost, Recorded, boot_line, unprepared};
+use super::{
+    Frozen, GuestEngine, GuestResult, HostKernel, KvmHost, ReadyHost, boot_line, unprepared,
+};
 use ktax_engine::payload;
 use ktax_engine::qemu::Qemu;
 use ktax_engine::wire::{self, Answer, arguments, parse_answer};
@@ -121,7 +123,7 @@ impl ReadyHost for X86Ready<'_> {
         String::from_utf8_lossy(&self.make_order(row).to_json()).into_owned()
     }
 
-    fn run(&self, row: usize) -> Result<Recorded, Stop> {
+    fn run(&self, row: usize) -> Result<GuestResult, Stop> {
         let (host, initrd) = (self.engine.host(&self.layout), self.engine.initrd(self.side));
         let (outputs, console) = self.frozen.run(&host, initrd, &self.make_order(row))?;
         let mut recorded = outcome(&self.engine.setup.rows[row], &outputs)?;
@@ -177,7 +179,7 @@ fn linux(guest: &Guest, layout: &Layout, arguments: &[String]) -> Vec<String> {
     fixed.chain(without).map(str::to_owned).collect()
 }
 
-fn outcome(row: &GuestRow, outputs: &[CommandOutput]) -> Result<Recorded, Stop> {
+fn outcome(row: &GuestRow, outputs: &[CommandOutput]) -> Result<GuestResult, Stop> {
     let [recorded, reported, native @ ..] = outputs else {
         let reason = "it has fewer answers than commands".into();
         return Err(Failure::Garbled { reason }.into());
@@ -200,7 +202,7 @@ fn outcome(row: &GuestRow, outputs: &[CommandOutput]) -> Result<Recorded, Stop> 
         let native = native.first().map(|output| region(output, workload)).transpose()?;
         run.native_ns = native.map(|(ns, _)| ns);
     }
-    Ok(Recorded { run, signature, console: console(recorded) })
+    Ok(GuestResult { run, signature, console: console(recorded) })
 }
 
 /// Parses what `ktax exits report --json` printed.

@@ -18,7 +18,7 @@ use super::tracepoints::{Field, FieldFilter, Hook};
 use super::{Process, by_name, lives, names_in, thread_end};
 use crate::Per;
 use crate::recording::{Fold, Reason, Recording, STAGES, Stage, Thread, Times, VcpuEvent};
-use crate::table::{CountedExits, Recorded};
+use crate::table::{CountedExits, TableInput};
 use ktax_model::Error;
 
 const PROCESS: u32 = 77;
@@ -222,7 +222,7 @@ fn an_exit_is_split_into_where_its_time_went() {
     // Kernel 10 + 10 + 10; the VMM 30 + 10 asleep + 45 + 10; halted 40; ready 5 + 100.
     assert_eq!((times.count, times.sum, times.parts), (1, 270, [30, 95, 40, 105]));
     assert_eq!(recording.rows[&(1, Reason::GUEST)].sum, 50);
-    let recorded = Recorded {
+    let recorded = TableInput {
         recording: &recording,
         of: "a test",
         source: "a test",
