@@ -1,6 +1,8 @@
 //! Overhead of recording for each exit: without a recorder, with ktax, and with perf. Measured in a
 //! KVM host within QEMU that counts instructions, and in time on this machine's KVM.
 
+mod common;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -96,10 +98,7 @@ fn row(name: &str, cost: f64, nothing: f64) -> f64 {
 /// Time, in turns; each guest says the median of its exits, and the least of those counts: what
 /// else runs on the machine only adds.
 fn timed() {
-    let dir = tempfile::Builder::new()
-        .prefix("ktax-bench-")
-        .tempdir_in(env!("CARGO_TARGET_TMPDIR"))
-        .expect("a temporary directory");
+    let dir = common::directory();
     let data = dir.path().join("perf.data").display().to_string();
     let record = ["exits", "record", "--level", "run", "--via", "bpf", "--"];
     let ktax: Vec<&str> = [KTAX].into_iter().chain(record).collect();

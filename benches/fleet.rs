@@ -12,10 +12,7 @@ use std::time::Instant;
 const ROWS: &str = r#"["getppid", "stat", "open-close", "fork-exit", "pipe", "write-1"]"#;
 
 fn main() {
-    let dir = tempfile::Builder::new()
-        .prefix("ktax-bench-")
-        .tempdir_in(env!("CARGO_TARGET_TMPDIR"))
-        .expect("a temporary directory");
+    let dir = common::directory();
     let dir = dir.path();
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     plan(dir, "shards", 0..8, Some(8));

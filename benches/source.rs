@@ -2,6 +2,8 @@
 //! the everyday one (a patch of one file), an option, and everything once more. Seconds of this
 //! machine; each line also says its share of the first.
 
+mod common;
+
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -14,10 +16,7 @@ const PATCH: &str = "--- a/kernel/sys.c\n+++ b/kernel/sys.c\n@@ -995,3 +995,4 @@
                      \t/* Only we change this so SMP safe */\n";
 
 fn main() {
-    let dir = tempfile::Builder::new()
-        .prefix("ktax-bench-")
-        .tempdir_in(env!("CARGO_TARGET_TMPDIR"))
-        .expect("a temporary directory");
+    let dir = common::directory();
     let path = |name: &str| dir.path().join(name).display().to_string();
     fs::write(dir.path().join("nop.patch"), PATCH).expect("a writable directory");
     let paravirt = Path::new(env!("CARGO_MANIFEST_DIR"))

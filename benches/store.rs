@@ -1,8 +1,10 @@
 //! How fast the store answers: ten thousand measurements that nobody made, each as large as a real
 //! one. The size of the store stands beside the times.
 
+mod common;
+
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ktax::store::Store;
 
@@ -23,10 +25,7 @@ const FUNCTIONS: usize = 250;
 const TIMES: usize = 7;
 
 fn main() {
-    let dir = tempfile::Builder::new()
-        .prefix("ktax-bench-")
-        .tempdir_in(env!("CARGO_TARGET_TMPDIR"))
-        .expect("a temporary directory");
+    let dir = common::directory();
     let store = Store::new(dir.path().join("store"));
     let rows: Vec<String> = (0..ROWS).map(|row| format!("row-{row:02}")).collect();
     let kernels: Vec<String> =
@@ -46,12 +45,12 @@ fn main() {
             .stdout(Stdio::null())
             .status();
         assert!(matches!(status.expect("ktax starts").code(), Some(0 | 3)), "{words:?}");
-        started.elapsed()
+        started.elapsed().as_secs_f64()
     };
     let footprint = store.footprint().expect("the store can be read");
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     println!("{} measurements in {:.1} MiB", footprint.objects, mib(footprint.bytes));
-    println!("the index made                 {:6.3} s   wanted: 20 s", seconds(ktax(&["log"])));
+    println!("the index made                 {:6.3} s   wanted: 20 s", ktax(&["log"]));
     let [first, last] = [kernels[0].as_str(), kernels[KERNELS - 1].as_str()];
     for (what, words) in [
         ("log", vec!["log"]),
@@ -62,13 +61,7 @@ fn main() {
         ("history of all rows", vec!["history"]),
         ("history of a function", vec!["history", "row-07", "--function", "kernel_function_9"]),
     ] {
-        let mut times: Vec<Duration> = (0..TIMES).map(|_| ktax(&words)).collect();
-        times.sort();
-        let [least, middle, most] = [0, TIMES / 2, TIMES - 1].map(|index| seconds(times[index]));
+        let (least, middle, most) = common::spread((0..TIMES).map(|_| ktax(&words)));
         println!("{what:30} {middle:6.3} s ({least:.3} to {most:.3})   wanted: 0.2 s");
     }
-}
-
-fn seconds(time: Duration) -> f64 {
-    time.as_secs_f64()
 }

@@ -2,6 +2,13 @@
 
 #![allow(dead_code)] // each uses some of it
 
+/// A directory that goes away with the bench.
+pub fn directory() -> tempfile::TempDir {
+    let dir =
+        tempfile::Builder::new().prefix("ktax-bench-").tempdir_in(env!("CARGO_TARGET_TMPDIR"));
+    dir.expect("a temporary directory")
+}
+
 /// Seconds of CPU time of the processes that were started and waited for: in user mode.
 pub fn user_seconds_of_children() -> f64 {
     seconds_of_children()[0]

@@ -1,6 +1,7 @@
 //! Helpers of the tests: the binary, one cache of real kernels and snapshots, and processes.
 #![allow(dead_code)]
 
+pub mod calls;
 pub mod files;
 pub mod hostile;
 pub mod kvm;
@@ -157,6 +158,13 @@ pub fn scratch() -> TempDir {
     tempfile::Builder::new().prefix("ktax-test-").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
+/// A directory that goes away with the test, and a path in it where nothing is yet.
+pub fn scratch_path(name: &str) -> (TempDir, PathBuf) {
+    let dir = scratch();
+    let path = dir.path().join(name);
+    (dir, path)
+}
+
 /// `ktax compare` of two quick boots of one Kernel, each with these words on its boot line.
 pub fn compare(out: &Path, words: [&str; 2], args: &[&str]) -> (Ran, Comparison) {
     let lines = words.map(quick);
@@ -176,8 +184,7 @@ pub fn compare_lines(out: &Path, lines: [&str; 2], args: &[&str]) -> (Ran, Compa
         .args(["--base-boot-line", lines[0], "--change-boot-line", lines[1]])
         .args((lines[0] == lines[1]).then_some("--same"))
         .args(args));
-    assert!(!ran.stdout.is_empty(), "{}", ran.stderr);
-    let comparison = printed::comparison(&ran.stdout);
+    let comparison = ran.comparison();
     (ran, comparison)
 }
 

@@ -2,6 +2,10 @@ use std::io::ErrorKind;
 use std::process::{Command, Output};
 use std::thread::yield_now;
 
+use ktax::model::Comparison;
+
+use super::printed;
+
 /// Result of a command.
 #[derive(Debug)]
 pub struct Ran {
@@ -16,6 +20,13 @@ impl Ran {
     pub fn exits(self, status: i32) -> Ran {
         assert_eq!(self.status, status, "{}{}", self.stdout, self.stderr);
         self
+    }
+
+    /// The comparison that it printed as JSON.
+    #[track_caller]
+    pub fn comparison(&self) -> Comparison {
+        assert!(!self.stdout.is_empty(), "{}", self.stderr);
+        printed::comparison(&self.stdout)
     }
 
     /// Asserts that its output has this text.

@@ -11,7 +11,7 @@ use ktax::plan::{CountsExperiment, Experiment};
 use ktax::report::{JSON, TextOptions, render};
 use ktax::rundir::AnyRunDir;
 
-use crate::common::scratch;
+use crate::common::{scratch, scratch_path};
 use crate::fake::scene;
 
 /// Session with a QEMU that prints its version and runs nothing.
@@ -113,8 +113,7 @@ fn a_search_does_not_go_on_with_a_patch_that_was_edited() {
 
 #[test]
 fn a_search_does_not_go_on_with_another_base() {
-    let dir = scratch();
-    let kernel = dir.path().join("bzImage");
+    let (dir, kernel) = scratch_path("bzImage");
     fs::write(&kernel, bzimage()).unwrap();
     let names = ["a=1", "b=1"].map(str::to_owned);
     let error = resumed(dir.path(), Chain::Parameters, names, &kernel).to_string();

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use ktax::cache::{Budget, CacheKind, Holder, clean, survey};
 use serde_json::Value;
 
-use crate::common::{Ran, ktax, run, scratch, until};
+use crate::common::{Ran, ktax, run, scratch, scratch_path, until};
 
 /// A name such as those of most entries.
 fn hash(number: u32) -> String {
@@ -182,8 +182,7 @@ fn the_tables_say_how_many_there_are_and_what_they_take() {
 /// Every command that measures ends with cleaning the cache, also one that fails.
 #[test]
 fn a_command_that_measures_cleans_at_its_end() {
-    let dir = scratch();
-    let cache = dir.path().join("cache");
+    let (dir, cache) = scratch_path("cache");
     let planted = one_of_each(&cache);
     let ends = |size: &str| {
         let mut compare = ktax();
@@ -401,8 +400,7 @@ fn what_cannot_be_read_is_left_alone() {
 
 #[test]
 fn a_cache_that_is_not_there_has_nothing_and_is_not_made() {
-    let dir = scratch();
-    let cache = dir.path().join("none");
+    let (_dir, cache) = scratch_path("none");
     assert!(command(&["du"], &cache).stdout.starts_with("   0 bytes  "));
     let ran = command(&["clean", "--all"], &cache);
     assert_eq!((ran.status, cache.exists()), (0, false), "{}", ran.stderr);
@@ -483,8 +481,7 @@ fn what_is_in_use_counts_and_others_make_room() {
 /// A real ktax uses the guest's programs.
 #[test]
 fn the_programs_of_a_running_ktax_stay_until_it_is_killed() {
-    let dir = scratch();
-    let cache = dir.path().join("cache");
+    let (_dir, cache) = scratch_path("cache");
     let mut running = ktax();
     running.args(["workloads", "run", "getppid", "--samples", "10000", "--cache"]).arg(&cache);
     let mut running = running.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();

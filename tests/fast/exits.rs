@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{Ran, ktax, printed, run, scratch};
+use crate::common::{Ran, ktax, printed, run, scratch, scratch_path};
 use ktax::model::ExitTable;
 
 const CAPTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/exits/e500v2-timing.txt");
@@ -323,8 +323,7 @@ fn the_table_of_perf_is_printed_with_its_numbers() {
 
 #[test]
 fn a_file_without_exits_says_what_it_is_and_what_would_help() {
-    let dir = scratch();
-    let path = dir.path().join("file");
+    let (_dir, path) = scratch_path("file");
     let path = path.display().to_string();
     for (content, expected) in [
         ("", "it is empty"),

@@ -10,7 +10,7 @@ use ktax::plan::{
     TouchedTable, definitions, experiments, ledgers, select,
 };
 
-use crate::common::{Ran, assert_has, ktax, run, scratch};
+use crate::common::{Ran, assert_has, ktax, run, scratch, scratch_path};
 use crate::golden::{every, rendered};
 
 fn files(directory: &str) -> Vec<PathBuf> {
@@ -253,8 +253,7 @@ fn rows_are_listed_by_function_patch_and_file() {
 
 #[test]
 fn the_rows_of_a_patch_take_the_place_of_their_selector() {
-    let dir = scratch();
-    let patch = dir.path().join("mm.patch");
+    let (_dir, patch) = scratch_path("mm.patch");
     fs::write(&patch, PATCH).unwrap();
     let expanded = |patches: &[String]| {
         let mut file = ExperimentFile {

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, getuid, kill_process};
 
 use crate::common::{
     Need, Ran, assert_has, cache, is_alone, isolate, ktax, processes_below, require, run,
-    run_alone, scratch, until,
+    run_alone, scratch, scratch_path, until,
 };
 
 fn doctor(dir: &Path, options: &[&str]) -> Ran {
@@ -438,8 +438,7 @@ fn root_is_not_enough_where_settings_are_read_only() {
     assert_eq!(of_root(run(ktax().args(look))).0, may);
     let (ok, found) = of_root(in_a_container(&look));
     assert!(!ok && found.contains("Read-only file system"), "{found}");
-    let dir = scratch();
-    let out = dir.path().join("out");
+    let (_dir, out) = scratch_path("out");
     let compare = ["compare", "--engine", "host", "-w", "getppid", "--change-set"];
     let options = ["vm.swappiness=1", "--out", out.to_str().unwrap()];
     let ran = in_a_container(&[&compare[..], &options].concat());
@@ -450,8 +449,7 @@ fn root_is_not_enough_where_settings_are_read_only() {
 
 #[test]
 fn after_a_failure_a_row_has_no_more_loops_and_the_other_rows_have() {
-    let dir = scratch();
-    let tried = dir.path().join("tried");
+    let (dir, tried) = scratch_path("tried");
     // Says which program was tried, and fails for one of them.
     let script = "echo $2 >>$0; case $2 in getppid) exit 1; esac; exec \"$@\"";
     let prefix = ["sh", "-c", script, tried.to_str().unwrap()].map(str::to_owned).to_vec();

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use crate::common::require::named;
-use crate::common::{Need, assert_has, ktax, run, scratch};
+use crate::common::{Need, assert_has, ktax, run, scratch, scratch_path};
 
 /// The one line that ktax prints about these arguments.
 #[track_caller]
@@ -128,8 +128,7 @@ fn a_boot_on_several_cpus_is_refused_before_anything_is_fetched() {
 /// Nothing is downloaded, unpacked or built before the names were looked at.
 #[test]
 fn a_patch_is_looked_at_before_a_kernel_is_fetched() {
-    let dir = scratch();
-    let notes = dir.path().join("notes.txt");
+    let (dir, notes) = scratch_path("notes.txt");
     fs::write(&notes, "no diff\n").unwrap();
     for (patch, about) in [
         ("no-such.patch", "cannot read no-such.patch: No such file or directory"),
@@ -168,8 +167,7 @@ fn a_patch_of_a_package_is_refused_with_the_source_of_that_package() {
 /// A QEMU that lists its models and would note that it was started for anything else.
 #[test]
 fn a_cpu_model_that_qemu_does_not_have_is_refused_before_anything_is_fetched() {
-    let dir = scratch();
-    let qemu = dir.path().join("my qemu");
+    let (_dir, qemu) = scratch_path("my qemu");
     let models = "Available CPUs:\\nx86 max  all\\nx86 kvm64  old\\n\\nx86 no\\n";
     let script = format!(
         "#!/bin/sh\ncase $1 in\n--version) echo 'QEMU emulator version 7.2.22' ;;\n\

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
-use crate::common::{self, Ran, ktax, processes_below, run, scratch, until};
+use crate::common::{self, Ran, ktax, processes_below, run, scratch, scratch_path, until};
 use ktax::analyse::is_column;
 use ktax::plan::definitions;
 use rustix::process::{Pid, Signal, kill_process};
@@ -228,8 +228,7 @@ const STOPPED: &str = "ktax: stopped; finished work is kept: type the same comma
 /// The compiler gets the signal, as everything in a terminal does, and so does ktax.
 #[test]
 fn ctrl_c_in_a_compile_is_no_error_of_the_c() {
-    let dir = scratch();
-    let compiler = dir.path().join("cc");
+    let (dir, compiler) = scratch_path("cc");
     fs::write(&compiler, "#!/bin/sh\nkill -INT $PPID\nkill -INT $$\n").unwrap();
     fs::set_permissions(&compiler, fs::Permissions::from_mode(0o755)).unwrap();
     let (rows, cache) = (own_rows(dir.path(), OWN_ROW), dir.path().join("cache"));

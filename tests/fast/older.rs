@@ -8,7 +8,7 @@ use ktax::model::{
 use ktax::plan::{CountsExperiment, Experiment};
 use ktax::rundir::AnyRunDir;
 
-use crate::common::{ktax, run, scratch};
+use crate::common::{ktax, run, scratch, scratch_path};
 
 fn older(name: &str) -> String {
     let path = format!("{}/tests/data/older/{name}", env!("CARGO_MANIFEST_DIR"));
@@ -26,8 +26,7 @@ fn a_comparison_is_read() {
     assert_eq!(counts.asked.subjects.base.boot_line, "lsm=capability");
     assert_eq!(counts.kernels.change.release.as_deref(), Some("6.1.0-56-cloud-amd64"));
     assert_eq!((&counts.asked.machine, counts.layouts), (&counts.key.machine, 4));
-    let dir = scratch();
-    let path = dir.path().join("older.json");
+    let (_dir, path) = scratch_path("older.json");
     fs::write(&path, &text).unwrap();
     let mail = run(ktax().arg("report").arg(&path).args(["--format", "mail"])).stdout;
     let again = mail.split_once("To measure it again:").unwrap().1;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ktax::report::{HTML, JSON};
 
-use crate::common::{ktax, run, scratch};
+use crate::common::{ktax, run, scratch, scratch_path};
 use crate::golden::{cases, show};
 
 /// A file with a result, in this directory.
@@ -18,8 +18,7 @@ fn result_in(dir: &Path) -> PathBuf {
 
 #[test]
 fn a_page_is_written_beside_what_is_printed_and_is_read_back() {
-    let dir = scratch();
-    let page = dir.path().join("a page.html");
+    let (dir, page) = scratch_path("a page.html");
     let result = result_in(dir.path());
     let plain = run(ktax().arg("report").arg(&result));
     let with_page = run(ktax().arg("report").arg(&result).arg("--html").arg(&page));
@@ -71,8 +70,7 @@ fn a_page_that_cannot_be_written_is_said_before_anything_is_measured() {
 
 #[test]
 fn a_device_stays_a_device() {
-    let dir = scratch();
-    let link = dir.path().join("null");
+    let (dir, link) = scratch_path("null");
     symlink("/dev/null", &link).unwrap();
     run(ktax().arg("report").arg(result_in(dir.path())).arg("--html").arg(&link)).exits(0);
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
@@ -81,8 +79,7 @@ fn a_device_stays_a_device() {
 
 #[test]
 fn a_page_that_was_cut_is_refused_with_the_way_out() {
-    let dir = scratch();
-    let path = dir.path().join("page.html");
+    let (_dir, path) = scratch_path("page.html");
     let page = show(&cases::changes(), HTML);
     for (text, why) in [
         (&page[..page.len() / 2], "without its data"),

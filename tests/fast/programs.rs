@@ -15,7 +15,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::TempDir;
 
 use crate::common::mounts::{in_namespace, may_mount};
-use crate::common::{KERNEL, assert_has, cache, counts_plan, ktax, run, scratch};
+use crate::common::{KERNEL, assert_has, cache, counts_plan, ktax, run, scratch, scratch_path};
 
 const MIB: u64 = 1 << 20;
 
@@ -34,8 +34,7 @@ fn packed(program: &UserProgram, here: &Path) -> Result<PackedPrograms> {
 
 /// A directory for a program, below one that goes away with the test; a cache is beside it.
 pub fn here() -> (TempDir, PathBuf) {
-    let dir = scratch();
-    let here = dir.path().join("here");
+    let (dir, here) = scratch_path("here");
     fs::create_dir(&here).unwrap();
     (dir, here)
 }

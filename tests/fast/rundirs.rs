@@ -12,7 +12,7 @@ use ktax::plan::{Experiment, ExperimentMethod};
 use ktax::rundir::{AnyRunDir, RunDir};
 use ktax::text::shell_path;
 
-use crate::common::{ktax, open_times, run, scratch};
+use crate::common::{ktax, open_times, run, scratch, scratch_path};
 use crate::fake::{scene, timed};
 
 /// A plan of guests, of kernels that are nowhere.
@@ -167,8 +167,7 @@ fn a_plan_as_an_earlier_ktax_wrote_it_is_refused_with_what_to_do() {
 
 #[test]
 fn a_plan_for_another_qemu_is_not_resumed() {
-    let dir = scratch();
-    let qemu = dir.path().join("qemu");
+    let (dir, qemu) = scratch_path("qemu");
     fs::write(&qemu, "#!/bin/sh\necho 'QEMU emulator version 99.1'\n").unwrap();
     fs::set_permissions(&qemu, PermissionsExt::from_mode(0o755)).unwrap();
     for (name, plan) in [&plans()[0], &plans()[2]] {
@@ -247,8 +246,7 @@ fn what_a_killed_writer_of_pairs_leaves_behind_goes_away() {
 
 #[test]
 fn a_plan_of_guests_that_points_outside_itself_is_refused() {
-    let dir = scratch();
-    let root = dir.path().join("run");
+    let (_dir, root) = scratch_path("run");
     AnyRunDir::create(&root, guests_plan()).unwrap();
     let good = read_plan(&root);
     let planted = |change: &dyn Fn(&mut serde_json::Value)| {

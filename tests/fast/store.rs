@@ -16,7 +16,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::TempDir;
 
 use crate::common::mounts::{in_namespace, may_mount};
-use crate::common::{Ran, isolate, ktax, run, scratch};
+use crate::common::{Ran, isolate, ktax, run, scratch, scratch_path};
 use crate::fake::timed;
 use crate::golden::cases::{self, Line, Made};
 
@@ -169,8 +169,7 @@ fn an_object_is_gzip_for_everyone() {
 
 #[test]
 fn other_counts_of_one_measurement_are_a_failure_that_names_both() {
-    let dir = scratch();
-    let root = dir.path().join("run");
+    let (dir, root) = scratch_path("run");
     let run_dir = measured_dir(&root);
     let (store, count) = filled(dir.path().join("store"), &run_dir);
     let step = &run_dir.plan().method.steps[0];
@@ -210,8 +209,7 @@ fn a_store_is_copied_and_a_second_time_nothing_is_new() {
 
 #[test]
 fn what_has_no_counts_is_refused_and_an_empty_name_is_no_store() {
-    let dir = scratch();
-    let times = dir.path().join("times");
+    let (dir, times) = scratch_path("times");
     AnyRunDir::create(&times, timed::plan().with(Into::into)).unwrap();
     let ran = command(&["import", times.to_str().unwrap()], &dir.path().join("store")).exits(2);
     ran.says("has no comparison yet");
@@ -298,8 +296,7 @@ const KILLED: usize = 100;
 
 #[test]
 fn sixteen_writers_of_which_a_hundred_are_killed_lose_nothing() {
-    let dir = scratch();
-    let root = dir.path().join("run");
+    let (dir, root) = scratch_path("run");
     let run_dir = measured_dir(&root);
     let (expected, count) = filled(dir.path().join("expected"), &run_dir);
     assert_eq!(count, 2 * ROWS.len() - 1);
@@ -470,8 +467,7 @@ fn a_directory_with_results_is_no_store() {
 /// A result has the name of what is in it: a damaged one is made whole by who has it.
 #[test]
 fn a_damaged_result_is_kept_again() {
-    let dir = scratch();
-    let root = dir.path().join("run");
+    let (dir, root) = scratch_path("run");
     let run_dir = measured_dir(&root);
     run(ktax().arg("analyse").arg(&root));
     let store = Store::new(dir.path().join("store"));
@@ -526,8 +522,7 @@ const DIRECTORY: usize = 1;
 
 #[test]
 fn what_is_no_file_is_named_at_once_and_hides_nothing() {
-    let dir = scratch();
-    let root = dir.path().join("run");
+    let (dir, root) = scratch_path("run");
     let run_dir = measured_dir(&root);
     run(ktax().arg("analyse").arg(&root));
     for (number, put) in ALL.into_iter().enumerate() {
@@ -576,8 +571,7 @@ fn a_link_in_the_place_of_a_folder_is_named() {
 
 #[test]
 fn a_fifo_in_a_run_directory_is_refused_at_once() {
-    let dir = scratch();
-    let root = dir.path().join("run");
+    let (dir, root) = scratch_path("run");
     let run_dir = measured_dir(&root);
     run(ktax().arg("analyse").arg(&root));
     let step = run_dir.plan().method.steps[0].name();

@@ -6,7 +6,7 @@ use clap::Command;
 use ktax::cmd::{Exit, command_line};
 use ktax::model::{SavedResult, read_results};
 
-use crate::common::{ktax, run, scratch};
+use crate::common::{ktax, run, scratch, scratch_path};
 
 /// Each command that help lists, with those below it: the name of its page, and the command.
 fn listed(command: &Command, name: &str) -> Vec<(String, Command)> {
@@ -20,8 +20,7 @@ fn listed(command: &Command, name: &str) -> Vec<(String, Command)> {
 
 #[test]
 fn every_command_has_a_manual_page_with_all_that_help_says() {
-    let dir = scratch();
-    let out = dir.path().join("man1");
+    let (_dir, out) = scratch_path("man1");
     run(ktax().args(["man", "--out"]).arg(&out)).exits(0);
     let commands = listed(&command_line(), "ktax");
     assert!(commands.len() > 20, "{commands:?}");
@@ -217,8 +216,7 @@ fn an_experiment_that_is_built_in_runs_by_its_name_unless_a_file_has_it() {
 
 #[test]
 fn an_experiment_with_a_patch_of_ktax_finds_it_anywhere() {
-    let dir = scratch();
-    let tree = dir.path().join("tree");
+    let (dir, tree) = scratch_path("tree");
     fs::create_dir(&tree).unwrap();
     for name in ["Kconfig", "Makefile"] {
         fs::write(tree.join(name), "# no kernel\n").unwrap();

@@ -10,7 +10,7 @@ use std::process::Command;
 use ktax::plan::{definitions, select};
 
 use crate::common::require::newer_qemu;
-use crate::common::{KERNEL, Need, counts_plan, ktax, require, run, scratch};
+use crate::common::{KERNEL, Need, counts_plan, ktax, require, run, scratch_path};
 use crate::hosts;
 
 /// A test for each file.
@@ -104,8 +104,7 @@ fn read(file: &str) -> (String, Printed) {
 #[track_caller]
 pub fn row_comes_out_again(file: &str) {
     let (text, answer) = read(file);
-    let dir = scratch();
-    let out = dir.path().join("out");
+    let (dir, out) = scratch_path("out");
     let asked = one_row(file, &text, dir.path());
     let Some(qemu) = qemu_of(&text) else { return };
     let ran =

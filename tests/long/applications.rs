@@ -10,7 +10,7 @@ use ktax::model::Verdict;
 use crate::common::mounts::may_mount;
 use crate::common::require::are_there;
 use crate::common::{
-    KERNEL, QUICK_BOOT, assert_no_orphans, compare, executed, ktax, printed, row, run, scratch,
+    KERNEL, QUICK_BOOT, assert_no_orphans, compare, executed, ktax, row, run, scratch,
 };
 
 /// Programs that the rows call; Debian's Python comes before any other.
@@ -30,14 +30,12 @@ fn every_application_is_measured_and_equal_kernels_cost_the_same() {
     );
     fs::write(dir.path().join("e.toml"), text).unwrap();
     let path = std::env::var("PATH").unwrap_or_default();
-    let comparison = printed::comparison(
-        &run(ktax()
-            .current_dir(dir.path())
-            .env("PATH", format!("/usr/bin:{path}"))
-            .args(["compare", "e.toml", "--json", "--out", "out"]))
-        .exits(0)
-        .stdout,
-    );
+    let comparison = run(ktax()
+        .current_dir(dir.path())
+        .env("PATH", format!("/usr/bin:{path}"))
+        .args(["compare", "e.toml", "--json", "--out", "out"]))
+    .exits(0)
+    .comparison();
     assert!(comparison.rows.len() >= 8, "{}", comparison.rows.len());
     for row in &comparison.rows {
         assert!(row.failures.is_empty(), "{}: {:?}", row.row, row.failures);
@@ -61,7 +59,7 @@ fn benchmarks_of_others_are_counted_and_divided_by_what_they_print() {
     let args = ["compare", "suites.toml", "--json", "--out", "out"];
     let ran = run(ktax().current_dir(dir.path()).args(args));
     assert!(matches!(ran.status, 0 | 3), "{}", ran.stderr);
-    let comparison = printed::comparison(&ran.stdout);
+    let comparison = ran.comparison();
     // One of two sizes has a row for each, one for an operation and one for its start.
     let programs = toml.matches("[[program]]").count() + 3 * toml.matches("\nsizes = ").count();
     assert_eq!(comparison.rows.len(), programs);
@@ -129,14 +127,14 @@ fn each_program_of_the_page_is_counted_at_the_first_try() {
         let out = number.to_string();
         let same = ["--same", "--kernel", KERNEL, "--layouts", "1", "--json", "--out", &out];
         let words = shlex::split(command).unwrap();
-        let ran = run(ktax()
+        let comparison = run(ktax()
             .current_dir(dir)
             .args(["compare"])
             .args(same)
             .args(["--base-boot-line", QUICK_BOOT, "--change-boot-line", QUICK_BOOT])
             .args(words))
-        .exits(0);
-        let comparison = printed::comparison(&ran.stdout);
+        .exits(0)
+        .comparison();
         assert_eq!(comparison.rows.len(), 1);
         let row = &comparison.rows[0];
         assert!(row.failures.is_empty(), "{command}: {:?}", row.failures);

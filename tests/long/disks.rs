@@ -2,21 +2,19 @@
 
 use std::path::Path;
 
-use crate::common::{KERNEL, ktax, printed, row, run, scratch};
+use crate::common::{KERNEL, ktax, row, run, scratch};
 
 const ROWS: [&str; 3] = ["fs-rename", "create-delete:bytes=0", "create-delete:bytes=10240"];
 
 /// Compares ext4 with and without its checksums; the instructions that each row of [`ROWS`] saves.
 fn saved_without_checksums(dir: &Path, out: &str, words: &[&str]) -> [f64; 3] {
-    let comparison = printed::comparison(
-        &run(ktax()
-            .current_dir(dir)
-            .args(["compare", "--kernel", KERNEL, "--layouts", "1", "--json", "--out", out])
-            .args(["--base-disk", "ext4", "--change-disk", "ext4 mkfs='-O ^metadata_csum'"])
-            .args(ROWS.iter().flat_map(|row| ["-w", row]))
-            .args(words))
-        .stdout,
-    );
+    let comparison = run(ktax()
+        .current_dir(dir)
+        .args(["compare", "--kernel", KERNEL, "--layouts", "1", "--json", "--out", out])
+        .args(["--base-disk", "ext4", "--change-disk", "ext4 mkfs='-O ^metadata_csum'"])
+        .args(ROWS.iter().flat_map(|row| ["-w", row]))
+        .args(words))
+    .comparison();
     ROWS.map(|name| -row(&comparison, name).effects()[0].delta)
 }
 

@@ -11,7 +11,7 @@ use ktax::model::Side;
 use ktax::plan::{TouchedTable, definitions, select};
 use ktax::rundir::AnyRunDir;
 
-use crate::common::{KERNEL, ktax, run, scratch};
+use crate::common::{KERNEL, ktax, run, scratch_path};
 
 const TABLE: &str = "workloads/functions.gz";
 
@@ -41,8 +41,7 @@ fn the_rows_execute_the_functions_of_the_shipped_table() {
         true => shipped.rows.keys().cloned().chain(usual).collect(),
         false => ["getppid", "page-fault", "pipe"].map(str::to_owned).into(),
     };
-    let dir = scratch();
-    let out = dir.path().join("out");
+    let (_dir, out) = scratch_path("out");
     let mut compare = ktax();
     compare.args(["compare", "--kernel", KERNEL, "--change-boot-line", "quiet", "--no-store"]);
     compare.args(["--layouts", "1", "--out"]).arg(&out);

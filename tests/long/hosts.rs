@@ -9,7 +9,7 @@ use ktax::model::{ExitRun, ExitTable, Failure, Row, Side, Sides, Verdict};
 use ktax::rundir::AnyRunDir;
 
 use crate::answers::row_comes_out_again;
-use crate::common::{Need, Ran, files_below, ktax, printed, require, run, scratch};
+use crate::common::{Need, Ran, files_below, ktax, require, run, scratch, scratch_path};
 
 fn exits(arguments: &[&str]) -> Ran {
     run(ktax().arg("exits").args(arguments)).exits(0)
@@ -214,7 +214,7 @@ fn a_guest_does_what_its_row_says() {
     let works = ["-w", "raw:mtspr=100", "-w", "raw:rfi=50"];
     let options = [&works[..], &ONE_LAYOUT].concat();
     let ran = compare_e500v2(Path::new(FILE), &dir.path().join("out"), &options).exits(4);
-    let rows = printed::comparison(&ran.stdout).rows;
+    let rows = ran.comparison().rows;
     let rows: Vec<Sides<ExitRun>> = rows.iter().map(sides).collect();
     let [mtspr, rfi] = &rows[..] else { panic!("{rows:?}") };
     assert_eq!((both(mtspr, "EMUL_MTSPR"), both(mtspr, "EMUL_RFI")), ([100, 0], [0, 0]));
@@ -229,8 +229,7 @@ fn without_its_patches_the_kernel_runs_no_guest() {
         return;
     }
     const SECOND: &str = r#", "kernels/patches/kvm-e500v2-syscall-vector.patch"]"#;
-    let dir = scratch();
-    let file = dir.path().join("experiment.toml");
+    let (dir, file) = scratch_path("experiment.toml");
     // The Sides that failed, each with its console.
     let fail = |patches: &str| -> (PathBuf, Vec<(Side, String)>) {
         let lines = fs::read_to_string(FILE).unwrap();

@@ -2,7 +2,7 @@
 //! differs, and how often 5 % are found where they were planted. `make controls` runs it; it takes
 //! a machine that is otherwise idle, and says what it saw in the words of METHODOLOGY.md.
 
-use crate::common::{ktax, printed, run, scratch};
+use crate::common::{ktax, run, scratch};
 use ktax::model::{Comparison, Verdict};
 
 /// The comparisons of equals, and of 5 %.
@@ -24,15 +24,14 @@ fn comparison(seed: u32, change: &str) -> Comparison {
         ["compare", "--engine", "host", "--same", "--loops", "3", "--json", "--seed", &seed];
     // Both Sides have the same commands in front, so that nothing but the turns differs.
     let sides = ["--base-set", TURNS, "--change-set"];
-    let ran = run(ktax()
+    run(ktax()
         .args(fixed)
         .args(ROWS)
         .args(sides)
         .arg(change)
         .arg("--out")
-        .arg(dir.path().join("run")));
-    assert!(!ran.stdout.is_empty(), "{}", ran.stderr);
-    printed::comparison(&ran.stdout)
+        .arg(dir.path().join("run")))
+    .comparison()
 }
 
 fn is_found(verdict: Verdict) -> bool {

@@ -139,9 +139,7 @@ fn no_program_gets_a_verdict_for_a_change_that_is_none() {
     // The last one ends by a signal, which is a failure that both sides share.
     experiment(dir, [QUICK_BOOT, &format!("{QUICK_BOOT} ktax.nothing=1")], 5, &programs);
     let words = ["compare", "e.toml", "--json", "--out", "out"];
-    let ran = run(ktax().current_dir(dir).args(words));
-    assert!(!ran.stdout.is_empty(), "{}", ran.stderr);
-    let comparison = printed::comparison(&ran.stdout);
+    let comparison = run(ktax().current_dir(dir).args(words)).comparison();
     assert_eq!(comparison.rows.len(), RESTLESS.len());
     for (row, text) in comparison.rows.iter().zip(RESTLESS) {
         let is_killed = text.contains("kill $$");
@@ -355,9 +353,9 @@ fn a_program_of_a_fixed_time_is_never_unchanged_when_its_calls_cost_more() {
                      \"--metrics\"]\n";
     let programs = format!("{FIXED_TIME}{}", if has_stress_ng { stress_ng } else { "" });
     experiment(dir, [QUICK_BOOT, &format!("{QUICK_BOOT} audit=1")], 5, &programs);
-    let comparison = printed::comparison(
-        &run(ktax().current_dir(dir).args(["compare", "e.toml", "--json", "--out", "out"])).stdout,
-    );
+    let comparison =
+        run(ktax().current_dir(dir).args(["compare", "e.toml", "--json", "--out", "out"]))
+            .comparison();
     for row in &comparison.rows {
         let allowed = [Verdict::Slower, Verdict::DifferentWork];
         assert!(allowed.contains(&row.verdict), "{row:?}");
@@ -392,9 +390,10 @@ fn git_reads_no_file_again_that_is_newer_than_2020() {
         )
     };
     experiment(dir, [QUICK_BOOT; 2], 1, &(program("old") + &program("new")));
-    let ran =
-        run(ktax().current_dir(dir).args(["compare", "e.toml", "--json", "--out", "out"])).exits(0);
-    let comparison = printed::comparison(&ran.stdout);
+    let comparison =
+        run(ktax().current_dir(dir).args(["compare", "e.toml", "--json", "--out", "out"]))
+            .exits(0)
+            .comparison();
     let [old, new] =
         ["old", "new"].map(|name| row(&comparison, &format!("program:{name}")).effects()[0].base);
     assert!((new / old - 1.0).abs() < 0.02, "{old} {new}");

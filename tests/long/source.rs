@@ -26,9 +26,7 @@ const SWITCH: f64 = 1_050.0 / 60_000.0;
 fn compare(out: &Path, args: &[&str]) -> Comparison {
     let mut command = ktax();
     command.args(["compare", "--kernel", SOURCE, "--json", "--out"]).arg(out).args(args);
-    let ran = run(&mut command);
-    assert!(!ran.stdout.is_empty(), "{}", ran.stderr);
-    printed::comparison(&ran.stdout)
+    run(&mut command).comparison()
 }
 
 /// A hunk for kernel/sys.c that adds these lines at the beginning of getppid.
@@ -125,8 +123,7 @@ fn a_patch_of_ext4_is_found_in_the_rows_that_write_and_nowhere_else() {
     );
     fs::write(dir.path().join("e.toml"), text).unwrap();
     let args = ["compare", "e.toml", "--json", "--out", "out"];
-    let comparison =
-        printed::comparison(&run(ktax().current_dir(dir.path()).args(args)).exits(3).stdout);
+    let comparison = run(ktax().current_dir(dir.path()).args(args)).exits(3).comparison();
     for row in &comparison.rows {
         let effect = &row.effects()[0];
         let carried = effect.functions.iter().find(|function| function.function == FUNCTION);
@@ -172,8 +169,7 @@ fn a_planted_lock_is_found_by_one_cpu_as_instructions_and_by_four_as_waits_for_i
     fs::write(dir.path().join("e.toml"), text).unwrap();
     let compared = |args: &[&str], out: &str| -> Comparison {
         let command = ["compare", "e.toml", "--json", "--out", out];
-        let ran = run(ktax().current_dir(dir.path()).args(command).args(args)).exits(3);
-        printed::comparison(&ran.stdout)
+        run(ktax().current_dir(dir.path()).args(command).args(args)).exits(3).comparison()
     };
 
     let comparison = compared(&["-w", "getppid"], "one");
@@ -543,8 +539,7 @@ fn a_function_is_found_below_each_path_that_reaches_it_and_nothing_else_moves() 
     );
     fs::write(dir.path().join("e.toml"), text).unwrap();
     let command = ["compare", "e.toml", "--json", "--out", "out"];
-    let ran = run(ktax().current_dir(dir.path()).args(command)).exits(3);
-    let comparison: Comparison = printed::comparison(&ran.stdout);
+    let comparison = run(ktax().current_dir(dir.path()).args(command)).exits(3).comparison();
     let row = row(&comparison, "getppid");
     let effect = &row.effects()[0];
     assert_eq!(effect.verdict, Verdict::Slower);

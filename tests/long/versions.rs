@@ -2,19 +2,17 @@
 
 use ktax::model::FunctionDelta;
 
-use crate::common::{ktax, printed, run, scratch};
+use crate::common::{ktax, run, scratch};
 
 /// QEMU 7.2 has no fast short REP MOVS and STOS, for want of which 6.12 calls `memset_orig`.
 #[test]
 fn no_row_of_6_1_against_6_12_begins_with_what_a_cpu_lacks() {
     let dir = scratch();
-    let comparison = printed::comparison(
-        &run(ktax()
-            .current_dir(dir.path())
-            .args(["compare", "--base", "debian:cloud-amd64", "--out", "out", "--json"])
-            .args(["--change", "debian:6.12-cloud-amd64", "-w", "@lmbench"]))
-        .stdout,
-    );
+    let comparison = run(ktax()
+        .current_dir(dir.path())
+        .args(["compare", "--base", "debian:cloud-amd64", "--out", "out", "--json"])
+        .args(["--change", "debian:6.12-cloud-amd64", "-w", "@lmbench"]))
+    .comparison();
     let mut hidden = Vec::new();
     for row in &comparison.rows {
         let effect = &row.effects()[0];

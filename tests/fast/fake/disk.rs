@@ -10,7 +10,7 @@ use ktax::rundir::RunDir;
 
 use super::failures;
 use super::scene::{OPS, Ran, Scene};
-use crate::common::{files_below, open_counts, scratch};
+use crate::common::{files_below, open_counts, scratch, scratch_path};
 
 const RUNS: &str = "boots/001-change/runs";
 
@@ -37,8 +37,7 @@ fn unblock(root: &Path) {
 
 #[test]
 fn a_directory_that_stops_taking_files_ends_the_run_and_says_what_to_do() {
-    let dir = scratch();
-    let uninterrupted = dir.path().join("whole");
+    let (dir, uninterrupted) = scratch_path("whole");
     scene().run(&uninterrupted).complete();
     for jobs in [1, 3] {
         let root = dir.path().join(format!("blocked-{jobs}"));
@@ -165,8 +164,7 @@ fn a_sample_that_was_changed_is_no_number() {
 
 #[test]
 fn a_plan_whose_rows_are_paths_is_refused() {
-    let dir = scratch();
-    let root = dir.path().join("out");
+    let (_dir, root) = scratch_path("out");
     let plan = scene().plan;
     RunDir::create(&root, plan.clone()).unwrap();
     let open = |row: &str| {
@@ -193,8 +191,7 @@ fn a_plan_whose_rows_are_paths_is_refused() {
 
 #[test]
 fn a_plan_that_points_outside_itself_is_refused() {
-    let dir = scratch();
-    let root = dir.path().join("out");
+    let (_dir, root) = scratch_path("out");
     RunDir::create(&root, scene().plan).unwrap();
     let text = fs::read_to_string(root.join("plan.json")).unwrap();
     for (from, to) in [

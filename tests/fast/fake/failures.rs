@@ -14,7 +14,7 @@ use ktax::wire::Hello;
 
 use super::scene::{OPS, Scene, VIRTUAL_S, hello, lost, over, profile};
 use super::{guests, timed};
-use crate::common::{files_below, open_counts, row, scratch};
+use crate::common::{files_below, open_counts, row, scratch, scratch_path};
 
 pub fn panicked() -> Failure {
     Failure::Panic { message: "VFS: no root".into() }
@@ -323,8 +323,7 @@ fn runs(root: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn stopped_at_any_call_it_ends_as_if_it_was_not() {
-    let dir = scratch();
-    let uninterrupted = dir.path().join("whole");
+    let (dir, uninterrupted) = scratch_path("whole");
     let calls = scene().run(&uninterrupted).complete().calls.len();
     assert_eq!(calls, 12);
     for jobs in [1, 3] {

@@ -15,7 +15,7 @@ use ktax::report::{MARKDOWN, TextOptions, render};
 use ktax::run::{Ended, TimesDriver};
 use ktax::rundir::RunDir;
 
-use crate::common::{ktax, open_times, run, scratch};
+use crate::common::{ktax, open_times, run, scratch, scratch_path};
 
 /// Behaviour of the fake; `seen` counts its Boots.
 pub struct Scene {
@@ -270,8 +270,7 @@ fn turns_that_the_lot_did_not_draw_have_no_verdict() {
 
 #[test]
 fn one_process_in_twenty_takes_no_block_away_and_nothing_of_it_is_hidden() {
-    let dir = scratch();
-    let root = dir.path().join("run");
+    let (_dir, root) = scratch_path("run");
     measured(&root, &scene(planted_blocks), turns(&booted()).take(80));
     let dir = open_times(&root).unwrap();
     let mut blocks = dir.blocks().unwrap();
@@ -424,8 +423,7 @@ fn the_lot_says_which_side_runs_first() {
 
 #[test]
 fn pairs_of_another_order_are_refused() {
-    let dir = scratch();
-    let root = dir.path().join("run");
+    let (_dir, root) = scratch_path("run");
     compared(&root, &plan(), &scene(planted));
     let text = fs::read_to_string(root.join("plan.json")).unwrap();
     fs::write(root.join("plan.json"), text.replace("\"seed\": 1", "\"seed\": 2")).unwrap();
@@ -454,8 +452,7 @@ fn looking_does_not_change_when_it_stops() {
 
 #[test]
 fn the_command_that_peeks_goes_on_where_the_rule_does() {
-    let dir = scratch();
-    let root = dir.path().join("run");
+    let (_dir, root) = scratch_path("run");
     let mut experiment = TimesExperiment::new(&engine::host::ENGINE);
     experiment.workloads = vec!["control-planted:ops=50".into()];
     experiment.asked.subjects.change.prefix = ["env", "KTAX_NONE=1"].map(str::to_owned).to_vec();

@@ -9,7 +9,7 @@ use ktax::report::{CSV, MARKDOWN, TEXT, TextOptions, render};
 use super::timed::{
     Scene, block, compared, drive, noise_of, plan, planted, scene, times_evidence, verdicts,
 };
-use crate::common::{assert_has, open_times, scratch};
+use crate::common::{assert_has, open_times, scratch, scratch_path};
 
 #[test]
 fn what_was_planted_is_found_and_nothing_else() {
@@ -70,8 +70,7 @@ fn nine_pairs_get_no_verdict() {
 
 #[test]
 fn times_of_an_operation_are_not_cut_to_nanoseconds() {
-    let dir = scratch();
-    let root = dir.path().join("run");
+    let (_dir, root) = scratch_path("run");
     compared(&root, &plan(), &scene(|_, _, boot| 1000.25 * noise_of(boot)));
     let pairs = open_times(&root).unwrap().pairs().unwrap();
     let boots = pairs.iter().flat_map(|pair| pair.boots.each());
@@ -81,8 +80,7 @@ fn times_of_an_operation_are_not_cut_to_nanoseconds() {
 
 #[test]
 fn a_plan_that_is_none_of_ours_is_refused() {
-    let dir = scratch();
-    let root = dir.path().join("run");
+    let (_dir, root) = scratch_path("run");
     compared(&root, &plan(), &scene(planted));
     let text = fs::read_to_string(root.join("plan.json")).unwrap();
     for (from, to) in [
@@ -133,8 +131,7 @@ fn a_row_that_cannot_run_has_failed_and_the_others_are_judged() {
 
 #[test]
 fn a_side_that_fails_now_and_then_is_no_fair_sample() {
-    let dir = scratch();
-    let root = dir.path().join("run");
+    let (_dir, root) = scratch_path("run");
     compared(&root, &plan(), &scene(planted));
     let run = open_times(&root).unwrap();
     let mut pairs = run.pairs().unwrap();
@@ -279,8 +276,7 @@ fn stopped(failure: Failure, console: &[u8]) -> Scene {
 
 #[test]
 fn a_guest_that_does_not_boot_is_not_run_and_its_console_is_kept() {
-    let dir = scratch();
-    let root = dir.path().join("run");
+    let (_dir, root) = scratch_path("run");
     let log = root.join("failed.serial.log");
     let panic = || Failure::Panic { message: "no init".into() };
     let scenes = stopped(panic(), b"Kernel panic\x1b[0m\n");
@@ -322,8 +318,7 @@ fn a_boot_that_the_host_lost_is_made_once_more_and_this_is_said() {
 
 #[test]
 fn the_console_of_a_guest_that_ends_in_the_middle_is_beside_its_pair() {
-    let dir = scratch();
-    let root = dir.path().join("run");
+    let (dir, root) = scratch_path("run");
     let mut guests_plan = plan();
     guests_plan.method.asked.runs_on = RunsOn::Guests;
     let failing = |row: &str, is_change| {
@@ -354,8 +349,7 @@ fn the_console_of_a_guest_that_ends_in_the_middle_is_beside_its_pair() {
 
 #[test]
 fn a_row_that_never_ran_is_not_tried_in_every_boot() {
-    let dir = scratch();
-    let root = dir.path().join("run");
+    let (_dir, root) = scratch_path("run");
     let failing = |row: &str, is_change| {
         (row == "pipe" && is_change).then_some(Failure::RealTime { limit_s: 180 })
     };
@@ -378,8 +372,7 @@ fn a_setting_that_fails_is_no_guest_that_does_not_run() {
 
 #[test]
 fn what_is_wrong_on_disk_is_the_same_to_all_commands() {
-    let dir = scratch();
-    let root = dir.path().join("run");
+    let (_dir, root) = scratch_path("run");
     compared(&root, &plan(), &scene(calm));
     let plan_text = fs::read_to_string(root.join("plan.json")).unwrap();
     let other = plan_text.replace("\"seed\": 1", "\"seed\": 2");

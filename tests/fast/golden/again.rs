@@ -9,7 +9,7 @@ use ktax::report::{Document, FORMATS, Format, JSON, Report, TEXT, TextOptions};
 use ktax::rundir::RunDir;
 
 use super::{cases, every, results, searches, show};
-use crate::common::{Ran, assert_has, ktax, run, scratch};
+use crate::common::{Ran, assert_has, ktax, run, scratch, scratch_path};
 use crate::fake::{guests, scene};
 
 fn report(paths: &[&Path], options: &[&str]) -> Ran {
@@ -95,8 +95,7 @@ fn what_is_no_result_is_refused_with_the_reason() {
 
 #[test]
 fn every_kind_of_another_format_is_refused_with_what_to_do() {
-    let dir = scratch();
-    let path = dir.path().join("old.json");
+    let (_dir, path) = scratch_path("old.json");
     let now = format!("\"format\": {FORMAT}");
     for (name, result) in every() {
         for found in [2, FORMAT + 1] {
@@ -116,8 +115,7 @@ fn every_kind_of_another_format_is_refused_with_what_to_do() {
 
 #[test]
 fn what_has_no_result_is_refused_with_a_type() {
-    let dir = scratch();
-    let root = dir.path().join("planned");
+    let (dir, root) = scratch_path("planned");
     RunDir::create(&root, scene::plan(&["pipe"])).unwrap();
     let error = flow::saved(std::slice::from_ref(&root)).unwrap_err();
     let path = root.display();
@@ -142,8 +140,7 @@ fn what_an_earlier_ktax_wrote_is_refused() {
 /// `ktax report` and `ktax exits report` judge exit tables alike.
 #[test]
 fn an_exit_table_that_no_recorder_writes_is_refused_by_every_command() {
-    let dir = scratch();
-    let path = dir.path().join("tables.json");
+    let (_dir, path) = scratch_path("tables.json");
     let mut twice = results::exits_base();
     twice.rows.push(twice.rows[0].clone());
     let diff = ExitPair { base: results::exits_base(), change: twice.clone(), totals: false };
@@ -239,8 +236,7 @@ fn results_keep_the_names_that_they_were_printed_with() {
     let (first, other) = (results::stat_two(), results::stat_pairs());
     let named = [("thp=never", &first), ("thp=always", &other)];
     let documents = named.map(|(name, report)| Document::named(name, report));
-    let dir = scratch();
-    let path = dir.path().join("sweep.json");
+    let (_dir, path) = scratch_path("sweep.json");
     let print = |format: Format| (format.write)(&documents, TextOptions::default()).unwrap();
     fs::write(&path, print(JSON)).unwrap();
     for format in FORMATS {

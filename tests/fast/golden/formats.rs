@@ -16,7 +16,7 @@ use ktax::report::{
 
 use super::cases::{Line, Made, Measure, run_dir};
 use super::{cases, check, every, results, searches, show, text, timed};
-use crate::common::{assert_has, ktax, run, scratch};
+use crate::common::{assert_has, ktax, run, scratch, scratch_path};
 
 // Terminals of every width, and those that show nothing but ASCII.
 
@@ -79,8 +79,7 @@ fn markdown_in_ascii_has_the_same_cells() {
 /// The locale decides between ASCII and UTF-8; files that are read again are the same in each.
 #[test]
 fn the_locale_says_what_a_terminal_shows() {
-    let dir = scratch();
-    let path = dir.path().join("changes.json");
+    let (_dir, path) = scratch_path("changes.json");
     fs::write(&path, show(&cases::changes(), JSON)).unwrap();
     let report = |locale: &str, format: &str| {
         let mut command = ktax();
@@ -588,8 +587,7 @@ fn the_mail_of_a_ledger_and_of_a_search_has_a_command() {
 
 #[test]
 fn a_row_is_explained_with_all_its_functions_and_a_mistyped_one_is_guessed() {
-    let dir = scratch();
-    let path = dir.path().join("changes.json");
+    let (dir, path) = scratch_path("changes.json");
     fs::write(&path, super::show(&cases::changes(), ktax::report::JSON)).unwrap();
     let explain = |row: &str| run(ktax().arg("report").arg(&path).args(["--explain", row]));
     let output = explain("fork-pages:pages=16").exits(0);

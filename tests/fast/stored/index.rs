@@ -1,22 +1,20 @@
 //! The index is never the only copy of anything.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::fs::File;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use std::{fs, io};
 
 use rusqlite::Connection;
-use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule, apply_filter,
-};
+use seccompiler::{BpfProgram, SeccompCmpOp};
 use serde_json::Value;
+use syscalls::x86_64::Sysno;
 
 use super::Asked;
 use super::generated::{self, Made};
+use crate::common::calls::{filtered, refusing};
 use crate::common::hostile::hostile;
 use crate::common::mounts::{in_namespace, may_mount};
 use crate::common::{Ran, assert_has, run};
@@ -285,33 +283,14 @@ const KTAX: &str = env!("CARGO_BIN_EXE_ktax");
 
 /// A filter under which file locks fail, as on a file system without them.
 fn without_locks() -> BpfProgram {
-    let command = |number| {
-        let is_it = SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, number);
-        SeccompRule::new(vec![is_it.unwrap()]).unwrap()
-    };
-    // fcntl(F_SETLK, F_SETLKW and those of open files), and flock.
-    let fcntl = [6, 7, 37, 38].map(command).to_vec();
-    let rules = [(72, fcntl), (73, vec![])].into();
-    let refused = SeccompAction::Errno(37); // ENOLCK
-    let filter = SeccompFilter::new(
-        rules,
-        SeccompAction::Allow,
-        refused,
-        std::env::consts::ARCH.try_into().unwrap(),
-    );
-    filter.unwrap().try_into().unwrap()
+    const ENOLCK: u32 = 37;
+    // F_SETLK, F_SETLKW and those of open files.
+    let fcntl = [6, 7, 37, 38].map(|command| (Sysno::fcntl, Some((1, SeccompCmpOp::Eq, command))));
+    refusing(fcntl.into_iter().chain([(Sysno::flock, None)]), ENOLCK)
 }
 
 fn under(filter: &BpfProgram, asked: &Asked, words: &[&str]) -> Ran {
-    let mut command = asked.command(words);
-    lock_free(&mut command, filter);
-    run(&mut command)
-}
-
-fn lock_free(command: &mut Command, filter: &BpfProgram) {
-    let filter = filter.clone();
-    // SAFETY: the closure makes system calls alone, and allocates nothing.
-    unsafe { command.pre_exec(move || apply_filter(&filter).map_err(io::Error::other)) };
+    run(filtered(&mut asked.command(words), filter))
 }
 
 #[test]
@@ -386,7 +365,7 @@ fn writers_that_are_killed_without_file_locks_lose_nothing() {
         }
         killed += kill(&asked, |command| {
             command.args(["store", "import"]).arg(&run);
-            lock_free(command, &filter);
+            filtered(command, &filter);
         });
         for object in asked.store.objects().unwrap() {
             asked.store.read(&object).unwrap();

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::common::recorder::{Heard, Recorder};
 use crate::common::{
     Loops, Need, is_alone, isolate, ktax, may_use_all, printed, require, run, run_alone, scratch,
-    times_plan, until,
+    scratch_path, times_plan, until,
 };
 
 /// Pairs enough to be judged, of loops that take no time: nothing is asserted of times. The order
@@ -24,8 +24,7 @@ const TEN: [&str; 2] = ["--pairs", "10"];
 
 #[test]
 fn the_four_phases_are_the_one_command() {
-    let dir = scratch();
-    let out = dir.path().join("run");
+    let (_dir, out) = scratch_path("run");
     run(ktax().arg("plan").args(QUICK).args(TEN).arg("--out").arg(&out)).exits(0);
     let ran = run(ktax().args(["run", "--json"]).arg(&out));
     let analysed = run(ktax().args(["analyse", "--json"]).arg(&out));
@@ -48,8 +47,7 @@ fn the_four_phases_are_the_one_command() {
 
 #[test]
 fn a_command_in_front_is_what_differs() {
-    let dir = scratch();
-    let out = dir.path().join("run");
+    let (dir, out) = scratch_path("run");
     // Four times the turns: no noise hides that, and no time is asserted. Of twenty pairs one may
     // be of a loop that was interrupted.
     let planted = ["--change-set", "prefix=env KTAX_PLANTED=3000", "--threshold", "50"];
@@ -58,10 +56,9 @@ fn a_command_in_front_is_what_differs() {
         .args(QUICK)
         .args(["--pairs", "20"])
         .args(planted)
-        .arg("--json")
-        .arg("--out")
+        .args(["--json", "--out"])
         .arg(&out));
-    let comparison = printed::comparison(&ran.stdout);
+    let comparison = ran.comparison();
     match comparison.rows[0].verdict {
         Verdict::Slower => assert_eq!(ran.status, 3, "{}", ran.stderr),
         // A machine that cannot measure says so.
@@ -82,17 +79,15 @@ fn a_command_in_front_is_what_differs() {
 
 #[test]
 fn a_sweep_has_a_row_of_each_value_and_a_run_of_each_setting() {
-    let dir = scratch();
-    let out = dir.path().join("run");
+    let (dir, out) = scratch_path("run");
     let swept =
         ["--same", "--engine", "host", "--pairs", "10", "--loops", "1", "-w", "fork-pages:ops=3"];
     let ran = run(ktax()
         .arg("compare")
         .args(swept)
-        .args(["--sweep", "pages=0,8", "--json"])
-        .arg("--out")
+        .args(["--sweep", "pages=0,8", "--json", "--out"])
         .arg(&out));
-    let comparison = printed::comparison(&ran.stdout);
+    let comparison = ran.comparison();
     let rows: Vec<&str> = comparison.rows.iter().map(|row| row.row.as_str()).collect();
     assert_eq!(rows, ["fork-pages:pages=0,ops=3", "fork-pages:pages=8,ops=3"], "{}", ran.stderr);
     // A setting's values are runs of their own, which cannot be one plan.
@@ -182,8 +177,7 @@ fn count(out: &Path) -> usize {
 
 #[test]
 fn ctrl_c_keeps_the_pairs_and_the_run_goes_on() {
-    let dir = scratch();
-    let out = dir.path().join("run");
+    let (_dir, out) = scratch_path("run");
     let mut child = begun(&out, 2);
     let pairs = || count(&out);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
@@ -191,7 +185,7 @@ fn ctrl_c_keeps_the_pairs_and_the_run_goes_on() {
     let stopped = pairs();
     // The run may have ended before.
     assert!(status == Some(130) || stopped >= 18, "{status:?}");
-    let comparison = printed::comparison(&run(ktax().args(["run", "--json"]).arg(&out)).stdout);
+    let comparison = run(ktax().args(["run", "--json"]).arg(&out)).comparison();
     // A machine that cannot measure is left after the pilot.
     let times = comparison.times().unwrap();
     assert!(times.pairs >= 40 || times.unfit.is_some(), "{comparison:?}");
@@ -200,8 +194,7 @@ fn ctrl_c_keeps_the_pairs_and_the_run_goes_on() {
 
 #[test]
 fn nothing_of_ktax_runs_beside_what_is_measured() {
-    let dir = scratch();
-    let out = dir.path().join("run");
+    let (_dir, out) = scratch_path("run");
     let mut child = begun(&out, 1);
     let threads = fs::read_dir(format!("/proc/{}/task", child.id())).unwrap().count();
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
@@ -242,8 +235,7 @@ fn set_thp_of_change(out: &Path, value: &str) {
 
 #[test]
 fn what_a_run_directory_says_does_nothing_to_a_terminal() {
-    let dir = scratch();
-    let out = dir.path().join("run");
+    let (_dir, out) = scratch_path("run");
     let ran = run(ktax().arg("compare").args(QUICK).args(TEN).arg("--out").arg(&out));
     assert!(matches!(ran.status, 0 | 3 | 4), "{}", ran.stderr);
     set_thp_of_change(&out, "\u{1b}]0;x\u{7}");
@@ -255,17 +247,14 @@ fn what_a_run_directory_says_does_nothing_to_a_terminal() {
 
 #[test]
 fn sides_that_differ_undeclared_are_judged_when_that_is_allowed() {
-    let dir = scratch();
-    let out = dir.path().join("run");
+    let (_dir, out) = scratch_path("run");
     let ran = run(ktax().arg("compare").args(QUICK).args(TEN).arg("--out").arg(&out));
     assert!(matches!(ran.status, 0 | 3 | 4), "{}", ran.stderr);
     // Make it look as if somebody had set it while the change ran.
     set_thp_of_change(&out, "sometimes");
     let plan = fs::read(out.join("plan.json")).unwrap();
     let refuses = |flags: &[&str]| {
-        let comparison = printed::comparison(
-            &run(ktax().args(["analyse", "--json"]).arg(&out).args(flags)).stdout,
-        );
+        let comparison = run(ktax().args(["analyse", "--json"]).arg(&out).args(flags)).comparison();
         let warned = comparison.warnings.iter().any(|warning| warning.fact.contains("sometimes"));
         assert!(warned, "{comparison:?}");
         let unfit = comparison.times().unwrap().unfit.as_ref();
@@ -394,8 +383,7 @@ fn alone_behind(state: &Path, starter: &[&str]) -> Option<Command> {
 
 #[test]
 fn a_directory_that_is_there_is_refused_before_anything_is_measured() {
-    let dir = scratch();
-    let out = dir.path().join("run");
+    let (_dir, out) = scratch_path("run");
     fs::create_dir_all(out.join("thp=never")).unwrap();
     fs::write(out.join("thp=never/plan.json"), "{}").unwrap();
     let mut command = ktax();
@@ -407,8 +395,7 @@ fn a_directory_that_is_there_is_refused_before_anything_is_measured() {
 
 #[test]
 fn every_run_is_named_and_the_machine_is_as_it_was() {
-    let dir = scratch();
-    let out = dir.path().join("run");
+    let (dir, out) = scratch_path("run");
     // The setting is read inside the namespace, before and after.
     let path = format!("/proc/sys/{}", TTL.replace('.', "/"));
     let script = format!("cat {path}; \"$@\"; status=$?; cat {path}; exit $status");
@@ -446,8 +433,7 @@ fn every_run_is_named_and_the_machine_is_as_it_was() {
 /// In CSV as in text, by `ktax compare` as by `ktax report` of the same directories.
 #[test]
 fn a_sweep_is_printed_in_every_format_with_the_name_of_each_run() {
-    let dir = scratch();
-    let out = dir.path().join("run");
+    let (dir, out) = scratch_path("run");
     let Some(mut command) = alone(dir.path()) else { return };
     let sweep = format!("{TTL}=70,100");
     command.args(QUICK_SWEEP).args(["10", "--sweep", &sweep, "--format", "csv", "--out"]).arg(&out);

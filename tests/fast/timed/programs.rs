@@ -8,7 +8,9 @@ use ktax::model::{CountsPlan, Plan, Sides, Subject, TimedPair, Verdict};
 use ktax::plan::{CountsExperiment, Experiment};
 use ktax::rundir::RunDir;
 
-use crate::common::{self, Need, cache, isolate, ktax, made, printed, require, run, scratch};
+use crate::common::{
+    self, Need, cache, isolate, ktax, made, printed, require, run, scratch, scratch_path,
+};
 
 const QUICK: [&str; 8] = ["--engine", "host", "--seed", "1", "--loops", "1", "--pairs", "10"];
 
@@ -18,15 +20,14 @@ fn pair(out: &Path) -> TimedPair {
 
 #[test]
 fn a_program_is_timed_where_it_is() {
-    let dir = scratch();
-    let out = dir.path().join("run");
+    let (dir, out) = scratch_path("run");
     fs::write(dir.path().join("input"), "of stdin\n").unwrap();
     let words = ["sh", "-c", "cat > seen; echo $MINE$PWD; echo $MINE > mine"];
     let options = ["--same", "--stdin", "input", "--env", "MINE=given", "--ops", "3"];
     let mut ktax = ktax();
     let ktax = ktax.current_dir(dir.path()).arg("compare").args(QUICK).args(options);
     let ran = run(ktax.arg("--json").arg("--out").arg(&out).arg("--").args(words));
-    let comparison = printed::comparison(&ran.stdout);
+    let comparison = ran.comparison();
     let row = &comparison.rows[0];
     assert_eq!(row.row, "program:sh", "{}", ran.stderr);
     assert!(row.times().unwrap().ns.base.unwrap() > 0.0, "{row:?}");
@@ -45,18 +46,16 @@ fn a_program_is_timed_where_it_is() {
 
 #[test]
 fn a_prefix_reaches_the_program_and_other_output_is_other_work() {
-    let dir = scratch();
-    let out = dir.path().join("run");
+    let (_dir, out) = scratch_path("run");
     let planted = ["--change-set", "prefix=env PLANTED=1"];
     let ran = run(ktax()
         .arg("compare")
         .args(QUICK)
         .args(planted)
-        .arg("--json")
-        .arg("--out")
+        .args(["--json", "--out"])
         .arg(&out)
         .args(["--", "sh", "-c", "echo $PLANTED"]));
-    let comparison = printed::comparison(&ran.stdout);
+    let comparison = ran.comparison();
     assert_eq!((comparison.rows[0].verdict, ran.status), (Verdict::DifferentWork, 4));
 }
 
@@ -170,8 +169,7 @@ fn another_ktax_that_changes_this_machine_is_nothing_to_the_tests() {
 
 #[test]
 fn a_side_is_measured_in_a_boot_of_its_own() {
-    let dir = scratch();
-    let out = dir.path().join("run");
+    let (dir, out) = scratch_path("run");
     let out = out.to_str().unwrap();
     let [first, two] = ["one", "two"].map(|name| dir.path().join(name));
     fs::write(&first, "11111111-0000-4000-8000-000000000000\n").unwrap();
@@ -267,8 +265,7 @@ fn mistakes_are_refused_with_the_next_step() {
 
 #[test]
 fn guests_that_are_the_same_are_refused_unless_that_is_asked_for() {
-    let dir = scratch();
-    let file = dir.path().join("guests.toml");
+    let (_dir, file) = scratch_path("guests.toml");
     let same = "title = \"x\"\nhost = \"kvm\"\nworkloads = [\"boot\"]\n\
                 base = { kernel = \"/no/such\" }\nchange = { kernel = \"/no/such\" }\n";
     for (text, message) in [
@@ -291,8 +288,7 @@ fn counted() -> Plan<CountsPlan> {
 
 #[test]
 fn what_is_of_times_is_refused_where_instructions_are_counted() {
-    let dir = scratch();
-    let timed = dir.path().join("timed.toml");
+    let (dir, timed) = scratch_path("timed.toml");
     fs::write(&timed, "title = \"x\"\nengine = \"host\"\nworkloads = [\"pipe\"]\n").unwrap();
     let ran = run(ktax().arg("plan").arg(&timed).args(["--engine", "exact"])).exits(2);
     ran.says("leave --engine out");

@@ -1,9 +1,7 @@
 //! Each workload without the system calls that its work is: whatever it then says is no number.
 
 use std::collections::BTreeSet;
-use std::convert::TryInto;
 use std::hint::black_box;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -19,106 +17,78 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use rustix::time::{ClockId, clock_gettime};
-use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule, apply_filter,
-};
+use seccompiler::SeccompCmpOp;
+use syscalls::x86_64::Sysno;
 use tempfile::TempDir;
 
 use super::examples::{group_members, guest, only_computes};
+use crate::common::calls::{Condition, filtered, refusing};
 use crate::common::{comes, scratch, until};
 
-/// A system call of x86_64, and where not all are refused, which: an argument, and what it is.
-type Call = (i64, Option<(u8, SeccompCmpOp, u64)>);
+mod work {
+    use syscalls::x86_64::Sysno::{self, *};
 
-const fn always(number: i64) -> Call {
-    (number, None)
+    /// The work of each program but those that only compute, which `computed.rs` looks at.
+    pub const WORK: &[(&[&str], &[Sysno])] = &[
+        (
+            &["page-fault", "page-fault-cow", "page-fault-file", "page-fault-file-1", "touch"],
+            &[mmap],
+        ),
+        (&["page-fault-thp", "micro-flush"], &[madvise]),
+        (&["af-unix", "pipe", "tcp", "context-switch", "read-1", "file-reread"], &[read]),
+        (&["bw-pipe", "bw-tcp", "bw-unix"], &[read]),
+        (&["write-1", "fs-append"], &[write]),
+        (&["fs-rename"], &[rename]),
+        (&["fs-readdir"], &[getdents64]),
+        (&["fs-truncate"], &[pwrite64]),
+        (&["udp"], &[sendto]),
+        (&["tcp-connect"], &[connect]),
+        (&["getppid"], &[getppid]),
+        (&["getuid"], &[getuid]),
+        (&["stat"], &[newfstatat]),
+        (&["fstat"], &[fstat]),
+        (&["open-close", "create-delete", "file-create"], &[openat]),
+        (&["file-delete"], &[unlinkat]),
+        (&["select-file", "select-tcp"], &[select]),
+        (&["signal-install", "protection-fault"], &[rt_sigaction]),
+        (&["signal-handle"], &[kill]),
+        (&["mmap-latency", "mmap-touch-munmap"], &[munmap]),
+        (&["mmap-reread", "micro-faults"], &[mmap]),
+        (&["mmap-stress"], &[mremap]),
+        (&["fork-exit", "fork-exec", "sh", "fork-pages"], &[clone]),
+        (&["high-systime", "buildlike", "under-load"], &[clone]),
+        (&["locks"], &[mmap]),
+        (&["walk"], &[getdents64]),
+        (&["micro-events"], &[poll, eventfd2]),
+        (&["micro-files"], &[dup, lseek, fcntl, fallocate]),
+        (&["micro-futex"], &[futex]),
+        (&["micro-io"], &[read, write, pread64, pwrite64, socketpair]),
+        (&["micro-mappings"], &[munmap]),
+        (&["messaging"], &[clone, read]),
+        (
+            &["high-systime-job"],
+            &[clone, read, creat, link, getdents64, shmat, kill, socket, times],
+        ),
+        (&["micro-names"], &[openat, getdents64]),
+        (&["micro-tasks"], &[read, sched_yield, tgkill, getpgid, clone]),
+        (&["scale"], &[getppid, madvise, munmap, dup, open, read, clone, tgkill, futex]),
+    ];
 }
 
-const READ: Call = always(0);
-/// Standard output is where the answer goes.
-const WRITE: Call = (1, Some((0, SeccompCmpOp::Ne, 1)));
-const FSTAT: Call = always(5);
-/// That does not wait: the clean-up does.
-const POLL: Call = (7, Some((2, SeccompCmpOp::Eq, 0)));
-const LSEEK: Call = always(8);
-const MMAP: Call = always(9);
-const MUNMAP: Call = always(11);
-const SHMAT: Call = always(30);
-const SOCKET: Call = always(41);
-const RENAME: Call = always(82);
-const CREAT: Call = always(85);
-const LINK: Call = always(86);
-const TIMES: Call = always(100);
-const SIGACTION: Call = always(13);
-const PREAD: Call = always(17);
-const PWRITE: Call = always(18);
-const SELECT: Call = always(23);
-const YIELD: Call = always(24);
-const MREMAP: Call = always(25);
-const MADVISE: Call = always(28);
-const DUP: Call = always(32);
-const SEND_TO: Call = always(44);
-const CONNECT: Call = always(42);
-const SOCKET_PAIR: Call = always(53);
-/// With no flag but SIGCHLD: not the C library's fork, which the clean-up needs.
-const FORK: Call = (56, Some((0, SeccompCmpOp::Eq, 17)));
-const KILL: Call = always(62);
-const FCNTL: Call = always(72);
-const GETPPID: Call = always(110);
-const GETUID: Call = always(102);
-const GETPGID: Call = always(121);
-const FUTEX: Call = always(202);
-const OPEN: Call = always(2);
-/// For the value 1, with which no semaphore of the C library waits.
-const WAIT_IN_VAIN: Call = (202, Some((2, SeccompCmpOp::Eq, 1)));
-const GETDENTS: Call = always(217);
-const TGKILL: Call = always(234);
-const OPENAT: Call = always(257);
-const NEWFSTATAT: Call = always(262);
-const UNLINKAT: Call = always(263);
-const FALLOCATE: Call = always(285);
-const EVENTFD: Call = always(290);
-
-/// The work of each program but those that only compute, which `computed.rs` looks at.
-const WORK: &[(&[&str], &[Call])] = &[
-    (&["page-fault", "page-fault-cow", "page-fault-file", "page-fault-file-1", "touch"], &[MMAP]),
-    (&["page-fault-thp", "micro-flush"], &[MADVISE]),
-    (&["af-unix", "pipe", "tcp", "context-switch", "read-1", "file-reread"], &[READ]),
-    (&["bw-pipe", "bw-tcp", "bw-unix"], &[READ]),
-    (&["write-1", "fs-append"], &[WRITE]),
-    (&["fs-rename"], &[RENAME]),
-    (&["fs-readdir"], &[GETDENTS]),
-    (&["fs-truncate"], &[PWRITE]),
-    (&["udp"], &[SEND_TO]),
-    (&["tcp-connect"], &[CONNECT]),
-    (&["getppid"], &[GETPPID]),
-    (&["getuid"], &[GETUID]),
-    (&["stat"], &[NEWFSTATAT]),
-    (&["fstat"], &[FSTAT]),
-    (&["open-close", "create-delete", "file-create"], &[OPENAT]),
-    (&["file-delete"], &[UNLINKAT]),
-    (&["select-file", "select-tcp"], &[SELECT]),
-    (&["signal-install", "protection-fault"], &[SIGACTION]),
-    (&["signal-handle"], &[KILL]),
-    (&["mmap-latency", "mmap-touch-munmap"], &[MUNMAP]),
-    (&["mmap-reread", "micro-faults"], &[MMAP]),
-    (&["mmap-stress"], &[MREMAP]),
-    (&["fork-exit", "fork-exec", "sh", "fork-pages"], &[FORK]),
-    (&["high-systime", "buildlike", "under-load"], &[FORK]),
-    (&["locks"], &[MMAP]),
-    (&["walk"], &[GETDENTS]),
-    (&["micro-events"], &[POLL, EVENTFD]),
-    (&["micro-files"], &[DUP, LSEEK, FCNTL, FALLOCATE]),
-    (&["micro-futex"], &[FUTEX]),
-    (&["micro-io"], &[READ, WRITE, PREAD, PWRITE, SOCKET_PAIR]),
-    (&["micro-mappings"], &[MUNMAP]),
-    (&["messaging"], &[FORK, READ]),
-    (&["high-systime-job"], &[FORK, READ, CREAT, LINK, GETDENTS, SHMAT, KILL, SOCKET, TIMES]),
-    (&["micro-names"], &[OPENAT, GETDENTS]),
-    (&["micro-tasks"], &[READ, YIELD, TGKILL, GETPGID, FORK]),
-    (&["scale"], &[GETPPID, MADVISE, MUNMAP, DUP, OPEN, READ, FORK, TGKILL, WAIT_IN_VAIN]),
-];
+/// Calls that are refused, if not all: an argument, and what it is.
+fn condition(call: Sysno, program: &str) -> Option<Condition> {
+    match (call, program) {
+        // Standard output is where the answer goes.
+        (Sysno::write, _) => Some((0, SeccompCmpOp::Ne, 1)),
+        // That does not wait: the clean-up does.
+        (Sysno::poll, _) => Some((2, SeccompCmpOp::Eq, 0)),
+        // With no flag but SIGCHLD: not the C library's fork, which the clean-up needs.
+        (Sysno::clone, _) => Some((0, SeccompCmpOp::Eq, 17)),
+        // With the value 1, with which no semaphore of the C library waits.
+        (Sysno::futex, "scale") => Some((2, SeccompCmpOp::Eq, 1)),
+        _ => None,
+    }
+}
 
 /// Rows that no refused call can keep from their work, because it is in user mode (a futex without
 /// contention, a clock), or because the C library itself cannot start without it (brk, malloc).
@@ -134,36 +104,14 @@ const CALLS_NOBODY: &[&str] = &[
     "micro-tasks:call=clock-gettime",
 ];
 
-fn refusing(calls: &[Call]) -> BpfProgram {
+fn run_without(calls: &[Sysno], workload: &Workload) -> Output {
     const EIO: u32 = 5;
-    let rule = |condition: &Option<(u8, SeccompCmpOp, u64)>| -> Vec<SeccompRule> {
-        condition
-            .iter()
-            .map(|(argument, operator, value)| {
-                let first = SeccompCondition::new(
-                    *argument,
-                    SeccompCmpArgLen::Qword,
-                    operator.clone(),
-                    *value,
-                );
-                SeccompRule::new(vec![first.unwrap()]).unwrap()
-            })
-            .collect()
-    };
-    let rules = calls.iter().map(|(number, condition)| (*number, rule(condition))).collect();
-    let (otherwise, refused) = (SeccompAction::Allow, SeccompAction::Errno(EIO));
-    let arch = std::env::consts::ARCH.try_into().unwrap();
-    SeccompFilter::new(rules, otherwise, refused, arch).unwrap().try_into().unwrap()
-}
-
-fn run_without(calls: &[Call], workload: &Workload) -> Output {
-    let (dir, program) = (scratch(), refusing(calls));
+    let dir = scratch();
+    let with_condition = |call: &Sysno| (*call, condition(*call, &workload.program));
+    let filter = refusing(calls.iter().map(with_condition), EIO);
     let mut command: Command = guest();
     command.args(arguments(workload)).env("TMPDIR", dir.path()).current_dir(dir.path());
-    let in_child = move || apply_filter(&program).map_err(std::io::Error::other);
-    // SAFETY: the closure makes two system calls, prctl and seccomp, between fork and exec.
-    unsafe { command.pre_exec(in_child) };
-    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = filtered(&mut command, &filter).stdout(Stdio::piped()).spawn().unwrap();
     if !comes(|| child.try_wait().unwrap().is_some()) {
         kill_process_group(Pid::from_child(&child), Signal::KILL).unwrap();
         panic!("{} waits for what cannot come", workload.row);
@@ -176,7 +124,7 @@ fn work_that_cannot_be_done_is_no_number() {
     let (mut broken, mut failures) = (BTreeSet::new(), Vec::new());
     let calls = |d: &Definition| !d.hidden && d.needs.is_none() && !only_computes(&d.program);
     for definition in definitions().unwrap().into_iter().filter(calls) {
-        let work = WORK.iter().find(|(programs, _)| programs.contains(&&*definition.program));
+        let work = work::WORK.iter().find(|(programs, _)| programs.contains(&&*definition.program));
         let (_, calls) = work.unwrap_or_else(|| panic!("{}: what is its work?", definition.name));
         let row = definition.rows().unwrap();
         for workload in row.iter().filter(|row| !CALLS_NOBODY.contains(&&*row.row)) {
