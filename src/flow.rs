@@ -41,7 +41,6 @@ pub use crate::kernel::{KernelTask, TaskKind};
 pub use crate::model::{Error, ErrorContext};
 pub use crate::run::{Ended, Event, Timing};
 pub use crate::stats::timed::drawn_for;
-pub use crate::store::Checked;
 pub use counts::explain_noise;
 pub use cycles::{
     CalibrateOrder, calibrate, calibrated, estimate as estimate_cycles, validate, validate_results,
@@ -58,18 +57,14 @@ pub use results::{
 };
 pub use running_kernel::{NativeOrder, StatOrder, stat};
 pub use session::{
-    Observer, RunEvent, Session, Silent, cache_contents, cache_directory, clean_cache,
-    describe_cleaned, keep_cache_small, qemu_program, why_unbuilt,
+    Observer, RunEvent, Session, Silent, cache_directory, clean_cache, describe_cleaned,
+    keep_cache_small, qemu_program, why_unbuilt,
 };
-pub use store::{
-    Added, UsedStore, check_store, clean_store, copy_store, import, is_store, store_directory,
-    store_footprint,
-};
+pub use store::{Added, UsedStore, clean_store, copy_store, import, is_store, store_directory};
 #[cfg(test)]
 pub(crate) use stored::stored_plan;
 pub use stored::{
-    DiffOrder, HistoryOrder, ListedSubject, LogOrder, Prunable, Prune, PruneOrder, Stored,
-    short_guest,
+    HistoryOrder, ListedSubject, Prunable, Prune, PruneOrder, Stored, is_row, short_guest,
 };
 pub use times::{BOOTS_OF_A_BLOCK, run_block};
 pub use touching::{TOUCHING, Touched, expand_touching, touching};

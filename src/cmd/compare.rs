@@ -8,7 +8,7 @@ use clap::Subcommand;
 use super::Exit;
 use super::experiment::{CountedArgs, ExperimentArgs, RowArgs};
 use super::options::{self, HostArgs, SIDES, first_free, one_of};
-use super::output::{OutputArgs, note, say_where, write_stdout};
+use super::output::{OutputArgs, note, note_directory, write_stdout};
 use super::terminal::Terminal;
 use crate::flow::bisect::Search;
 use crate::flow::ledger::RankedLedger;
@@ -86,13 +86,13 @@ fn measure(
     let named = points.iter().zip(&comparisons);
     let named = named.map(|((name, _), report)| Document::named(name, report));
     args.output.print_all(&named.collect::<Vec<Document<'_>>>())?;
-    say_where(&out);
+    note_directory(&out);
     dirs.iter()
         .zip(&comparisons)
-        .for_each(|(dir, comparison)| say_how_to_repeat(dir.root(), comparison));
+        .for_each(|(dir, comparison)| note_how_to_repeat(dir.root(), comparison));
     if args.explain_noise {
         let mut each = dirs.iter().zip(&comparisons);
-        each.try_for_each(|(dir, comparison)| say_what_is_noisy(dir, comparison, session))?;
+        each.try_for_each(|(dir, comparison)| note_noise(dir, comparison, session))?;
     }
     Ok(Exit::from_comparisons(&comparisons))
 }
@@ -124,7 +124,7 @@ pub fn may_be_repeated(comparison: &Comparison) -> bool {
 
 /// Names the command that repeats what failed because of this host. Failures of guests are not
 /// repeated.
-pub fn say_how_to_repeat(root: &Path, comparison: &Comparison) {
+pub fn note_how_to_repeat(root: &Path, comparison: &Comparison) {
     if may_be_repeated(comparison) {
         let failures = comparison.rows.iter().flat_map(|row| &row.failures);
         let longer = failures.filter_map(|failed| failed.failure.longer_limit_s()).max();
@@ -134,7 +134,7 @@ pub fn say_how_to_repeat(root: &Path, comparison: &Comparison) {
 }
 
 /// Explains why programs are noisy.
-pub fn say_what_is_noisy(
+pub fn note_noise(
     dir: &AnyRunDir,
     comparison: &Comparison,
     session: &Session<'_>,
@@ -242,10 +242,10 @@ fn measure_plan(args: &RunArgs, dir: &AnyRunDir, session: &Session<'_>) -> Resul
             let comparison =
                 flow::analyse_and_keep(dir, Options { peek: false, ..options }, session)?;
             args.output.print(&comparison)?;
-            say_where(dir.root());
-            say_how_to_repeat(dir.root(), &comparison);
+            note_directory(dir.root());
+            note_how_to_repeat(dir.root(), &comparison);
             if args.explain_noise {
-                say_what_is_noisy(dir, &comparison, session)?;
+                note_noise(dir, &comparison, session)?;
             }
             Exit::from_comparisons(&[comparison])
         }
@@ -337,7 +337,7 @@ fn print_ledger(
         return Ok(Exit::Cancelled);
     };
     args.output.print(&ranked.table)?;
-    say_where(out);
+    note_directory(out);
     if ranked.comparisons.iter().any(may_be_repeated) {
         note!("ktax: run what failed again with `{again}`");
     }
@@ -441,12 +441,12 @@ fn print_search(search: Search, out: &Path, output: &OutputArgs) -> Result<Exit,
             return Ok(Exit::Cancelled);
         }
         Search::Nothing(nothing) => {
-            say_where(out);
+            note_directory(out);
             return Ok(Exit::from_failures([nothing.comparison()]));
         }
         Search::Found(bisection) => bisection,
     };
-    say_where(out);
+    note_directory(out);
     let mut found = bisection.found.iter().flatten();
     let is_certain = found.all(|carrier| carrier.at == carrier.after + 1);
     Ok(if is_certain { Exit::Ok } else { Exit::Inconclusive })

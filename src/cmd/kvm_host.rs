@@ -10,7 +10,7 @@ use super::Exit;
 use super::options::HostArgs;
 use super::output::{note, write_foreign, write_stdout};
 use super::terminal::Terminal;
-use crate::flow::kvm_host::{self, CommandOutput, FileForHost, HostOrder};
+use crate::flow::kvm_host::{self, CommandOutput, FileForHost};
 use crate::flow::{Error, ErrorContext};
 use crate::model::{RawKind, Subject};
 use crate::text::escape;
@@ -68,13 +68,9 @@ pub fn run_in_host(args: &KvmHostArgs) -> Result<Exit, Error> {
 
 fn boot(args: &KvmHostArgs) -> Result<CommandOutput, Error> {
     let terminal = Terminal::new();
-    let order = HostOrder {
-        kernel: Subject::new(&args.kernel, &args.boot_line),
-        exact: args.exact,
-        files: args.file.clone(),
-        command: args.command.clone(),
-    };
-    kvm_host::run(&order, &args.host.session(&terminal)?)
+    let kernel = Subject::new(&args.kernel, &args.boot_line);
+    let session = args.host.session(&terminal)?;
+    kvm_host::run(&kernel, args.exact, &args.file, args.command.clone(), &session)
 }
 
 /// Parses a boot line, which QEMU and the kernel accept as printable ASCII.

@@ -159,7 +159,7 @@ impl StoreDir {
 
 /// Options of the store and of printing.
 #[derive(Debug, Clone, Args)]
-pub struct StorePlace {
+pub struct StoreJsonArgs {
     #[command(flatten)]
     pub store: StoreDir,
     /// Print as JSON
@@ -167,7 +167,7 @@ pub struct StorePlace {
     json: bool,
 }
 
-impl StorePlace {
+impl StoreJsonArgs {
     /// Directory of the store; a note says if it does not exist.
     pub fn root(&self) -> Result<PathBuf, Error> {
         self.store.existing()

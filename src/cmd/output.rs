@@ -3,11 +3,11 @@
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
+use clap::{Args, ColorChoice};
 use serde_json::Value;
 
-use super::options::{Choice, named, one_of};
+use super::options::named;
 use crate::flow::{self, Error};
 use crate::model::Saved;
 use crate::report::{
@@ -30,20 +30,9 @@ pub struct OutputArgs {
     #[arg(help_heading = "Output")]
     html: Option<PathBuf>,
     /// Colour the verdicts of the text
-    #[arg(long, value_parser = one_of(&COLOURS), default_value = "auto", value_name = "WHEN")]
-    #[arg(help_heading = "Output")]
-    color: Colour,
+    #[arg(long, default_value = "auto", value_name = "WHEN", help_heading = "Output")]
+    color: ColorChoice,
 }
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Colour {
-    Auto,
-    Always,
-    Never,
-}
-
-const COLOURS: [Choice<Colour>; 3] =
-    [(Colour::Auto, "auto", ""), (Colour::Always, "always", ""), (Colour::Never, "never", "")];
 
 /// Parses the path of a page. It must be writable, because a measurement before it takes long.
 fn page(path: PathBuf) -> Result<PathBuf, Error> {
@@ -90,9 +79,9 @@ impl OutputArgs {
         let stdout = std::io::stdout();
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let colour = match self.color {
-            Colour::Auto => stdout.is_terminal() && !no_color,
-            Colour::Always => true,
-            Colour::Never => false,
+            ColorChoice::Auto => stdout.is_terminal() && !no_color,
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
         };
         TextOptions { colour, ..text_options() }
     }
@@ -212,7 +201,7 @@ macro_rules! note {
 pub(crate) use note;
 
 /// Notes the directory of a run.
-pub fn say_where(out: &std::path::Path) {
+pub fn note_directory(out: &std::path::Path) {
     note!("ktax: everything is in {}", crate::text::shell_path(out));
 }
 

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::Exit;
 use super::options::{Choice, SIDES, StoreArgs, named, number, one_of, percent, workload};
 use super::output::{OutputArgs, note, print_list, write_bytes, write_stdout};
-use crate::flow::{self, DiffOrder, Error, HistoryOrder, LogOrder, Stored};
+use crate::flow::{self, Error, HistoryOrder, Stored, StoredResult};
 use crate::model::{Blame, Comparison, METRICS, Saved, SavedResult, Side, Sides, result_schema};
 use crate::plan::THRESHOLD_PERCENT;
 use crate::report::{Document, EXPORTS, Export, Shape, to_json, versions};
@@ -189,6 +189,17 @@ pub struct LogArgs {
     store: StoreArgs,
 }
 
+impl LogArgs {
+    fn is_wanted(&self, result: &StoredResult) -> bool {
+        let LogArgs { workload, kernel, since, .. } = self;
+        let has_row = |wanted: &String| result.rows.iter().any(|row| flow::is_row(row, wanted));
+        let has_kernel = |text: &String| result.kernels.iter().any(|name| name.contains(text));
+        workload.as_ref().is_none_or(has_row)
+            && kernel.as_ref().is_none_or(has_kernel)
+            && since.as_ref().is_none_or(|since| result.kept_on >= *since)
+    }
+}
+
 /// Parses a day, such as `2026-01-31`.
 fn day(text: &str) -> Result<String, &'static str> {
     let digits = |text: &str, many: usize| {
@@ -218,19 +229,18 @@ pub fn log(args: &LogArgs) -> Result<Exit, Error> {
 }
 
 fn results(stored: &Stored, args: &LogArgs) -> Result<(), Error> {
-    let found = stored.log(&LogOrder {
-        row: args.workload.clone(),
-        kernel: args.kernel.clone(),
-        since: args.since.clone(),
-        most: args.most,
-    })?;
+    let mut found = stored.results()?;
+    let has_any = !found.is_empty();
+    found.retain(|result| args.is_wanted(result));
+    found.truncate(args.most.unwrap_or(usize::MAX));
     if found.is_empty() && !args.json {
-        match stored.log(&LogOrder::default())?.is_empty() {
-            false => {
-                note!("ktax: the store has no such result; `ktax log` without options lists all")
+        note!(
+            "ktax: the store has no {}",
+            match has_any {
+                true => "such result; `ktax log` without options lists all",
+                false => "result yet; `ktax compare lsm` makes one",
             }
-            true => note!("ktax: the store has no result yet; `ktax compare lsm` makes one"),
-        }
+        );
         return Ok(());
     }
     print_list(
@@ -349,12 +359,10 @@ Examples:
 
 /// Exits as `ktax compare` does, but with 4 if nothing is slower and a wanted row is not measured.
 pub fn diff(args: &DiffArgs) -> Result<Exit, Error> {
-    let order = DiffOrder {
-        subjects: Sides { base: args.base.clone(), change: args.change.clone() },
-        rows: (!args.workload.is_empty()).then(|| args.workload.clone()),
-        threshold_percent: args.threshold,
-    };
-    let (comparison, missing) = args.store.open()?.diff(&order, &|text| note!("ktax: {text}"))?;
+    let subjects = Sides { base: args.base.as_str(), change: &args.change };
+    let rows = Some(args.workload.as_slice()).filter(|rows| !rows.is_empty());
+    let note = |text: &str| note!("ktax: {text}");
+    let (comparison, missing) = args.store.open()?.diff(subjects, rows, args.threshold, &note)?;
     args.output.print(&comparison)?;
     Ok(match Exit::from_comparisons(&[comparison]) {
         Exit::Ok if !missing.is_empty() => Exit::Inconclusive,

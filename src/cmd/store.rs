@@ -6,13 +6,13 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 
 use super::Exit;
-use super::options::{StoreArgs, StorePlace, number};
+use super::options::{StoreArgs, StoreJsonArgs, number};
 use super::output::{note, print_list, shown, write_either};
-use crate::flow::{
-    self, Added, Budget, CacheKind, CacheSurvey, Checked, Cleaned, Error, Prune, PruneOrder,
-};
+use crate::cache::survey;
+use crate::flow::{self, Added, Budget, CacheKind, CacheSurvey, Cleaned, Error, Prune, PruneOrder};
 use crate::model::Blame;
 use crate::report::whole;
+use crate::store::{Checked, Store};
 use crate::text::{binary_size, counted, escape, escape_path};
 
 /// Look after the store, which keeps what was measured.
@@ -35,9 +35,9 @@ enum Command {
     /// Print how many measurements there are, and their size
     Du(DuArgs),
     /// Read every measurement; move damaged ones aside
-    Fsck(StorePlace),
+    Fsck(StoreJsonArgs),
     /// Remove what killed writers left, and what was moved aside
-    Gc(StorePlace),
+    Gc(StoreJsonArgs),
     Prune(PruneArgs),
     /// Print the path of the index, an SQLite database of what the store has
     Index(IndexArgs),
@@ -120,15 +120,15 @@ struct ExportArgs {
     #[arg(value_name = "DIR", required = true)]
     paths: Vec<PathBuf>,
     #[command(flatten)]
-    place: StorePlace,
+    store: StoreJsonArgs,
 }
 
 /// Exits with 1 if something is damaged.
 pub fn run(args: &Args) -> Result<Exit, Error> {
     match &args.command {
         Command::Du(args) => du(args),
-        Command::Fsck(place) => fsck(place),
-        Command::Gc(place) => gc(place),
+        Command::Fsck(store) => fsck(store),
+        Command::Gc(store) => gc(store),
         Command::Prune(args) => prune(args),
         Command::Index(args) => index(args),
         Command::Export(args) => export(args),
@@ -150,7 +150,7 @@ fn du(args: &DuArgs) -> Result<Exit, Error> {
         return guests(args);
     }
     let store = args.store.root()?;
-    let usage = flow::store_footprint(&store)?;
+    let usage = Store::new(store.clone()).footprint()?;
     let mut text = format!(
         "{}: {} in {}, {} in {}",
         escape_path(&store),
@@ -269,8 +269,8 @@ fn json_of(prune: &Prune, is_dry: bool) -> serde_json::Value {
             "results_of_these": prune.results })
 }
 
-fn fsck(place: &StorePlace) -> Result<Exit, Error> {
-    let Checked { sound, damaged, unknown, others } = flow::check_store(&place.root()?)?;
+fn fsck(store: &StoreJsonArgs) -> Result<Exit, Error> {
+    let Checked { sound, damaged, unknown, others } = Store::new(store.root()?).check()?;
     let mut text = format!("{} sound, {} damaged", whole(sound as f64), damaged.len());
     for (path, reason) in &damaged {
         text += &format!("\n{} was damaged: {reason}", escape_path(path));
@@ -287,7 +287,7 @@ fn fsck(place: &StorePlace) -> Result<Exit, Error> {
     }
     let moved = damaged.iter();
     let moved = moved.map(|(path, reason)| json!({ "moved_to": shown(path), "reason": reason }));
-    place.print(
+    store.print(
         &text,
         json!({ "sound": sound, "damaged": moved.collect::<Vec<_>>(), "unknown": unknown,
                 "of_another_version": others }),
@@ -295,10 +295,10 @@ fn fsck(place: &StorePlace) -> Result<Exit, Error> {
     Ok(if damaged.is_empty() && unknown.is_empty() { Exit::Ok } else { Exit::Internal })
 }
 
-fn gc(place: &StorePlace) -> Result<Exit, Error> {
-    let removed = flow::clean_store(&place.root()?)?;
+fn gc(store: &StoreJsonArgs) -> Result<Exit, Error> {
+    let removed = flow::clean_store(&store.root()?)?;
     let text = format!("removed {}", counted(removed.len(), "file"));
-    place.print(&text, json!({ "removed": removed.iter().map(shown).collect::<Vec<_>>() }))?;
+    store.print(&text, json!({ "removed": removed.iter().map(shown).collect::<Vec<_>>() }))?;
     Ok(Exit::Ok)
 }
 
@@ -312,12 +312,12 @@ fn index(args: &IndexArgs) -> Result<Exit, Error> {
 }
 
 fn export(args: &ExportArgs) -> Result<Exit, Error> {
-    let store = args.place.root()?;
+    let store = args.store.root()?;
     let mut added = Added::default();
     for path in &args.paths {
         added += flow::copy_store(&store, path)?;
     }
-    say(&args.place, "copied", &added)
+    print_added(&args.store, "copied", &added)
 }
 
 /// Keep in the store what run directories, pages, files of --json or another store have.
@@ -330,12 +330,12 @@ pub struct ImportArgs {
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     #[command(flatten)]
-    place: StorePlace,
+    store: StoreJsonArgs,
 }
 
 /// Exits with 1 if something could not be kept.
 pub fn import(args: &ImportArgs) -> Result<Exit, Error> {
-    let store = args.place.store.root()?;
+    let store = args.store.store.root()?;
     let mut added = Added::default();
     for path in &args.paths {
         match added_from(path, &store) {
@@ -351,7 +351,7 @@ pub fn import(args: &ImportArgs) -> Result<Exit, Error> {
     if added == Added::default() {
         note!("ktax: the store had all of it");
     }
-    say(&args.place, "kept", &added)
+    print_added(&args.store, "kept", &added)
 }
 
 fn added_from(path: &Path, store: &Path) -> Result<Added, Error> {
@@ -362,7 +362,7 @@ fn added_from(path: &Path, store: &Path) -> Result<Added, Error> {
 }
 
 /// Prints what was added to a store, and why the rest was refused.
-pub fn say(place: &StorePlace, did: &str, added: &Added) -> Result<Exit, Error> {
+pub fn print_added(store: &StoreJsonArgs, did: &str, added: &Added) -> Result<Exit, Error> {
     let Added { measurements, results, tags, refused } = added;
     for reason in refused {
         note!("ktax: {}", escape(reason));
@@ -379,7 +379,7 @@ pub fn say(place: &StorePlace, did: &str, added: &Added) -> Result<Exit, Error> 
     }
     let json = json!({ "new": measurements, "new_results": results, "new_tags": tags,
                        "refused": refused });
-    place.print(&text, json)?;
+    store.print(&text, json)?;
     Ok(if refused.is_empty() { Exit::Ok } else { Exit::Internal })
 }
 
@@ -422,7 +422,7 @@ struct CacheDirArgs {
 #[derive(Debug, clap::Args)]
 struct CacheCleanArgs {
     #[command(flatten)]
-    place: CacheDirArgs,
+    dir: CacheDirArgs,
     /// Remove everything that no running ktax uses, whatever --cache-size is
     #[arg(long)]
     all: bool,
@@ -441,14 +441,14 @@ impl CacheDirArgs {
 
 pub fn cache(args: &CacheArgs) -> Result<Exit, Error> {
     match &args.command {
-        CacheCommand::Du(place) => cache_du(place),
+        CacheCommand::Du(dir) => cache_du(dir),
         CacheCommand::Clean(args) => clean_cache(args),
     }
 }
 
-fn cache_du(place: &CacheDirArgs) -> Result<Exit, Error> {
-    let cache = place.root()?;
-    let survey = flow::cache_contents(&cache);
+fn cache_du(dir: &CacheDirArgs) -> Result<Exit, Error> {
+    let cache = dir.root()?;
+    let survey = survey(&cache);
     let rows = CacheKind::ALL.into_iter().filter_map(|kind| kind_row(&survey, kind));
     let mut text: String = rows.map(|(bytes, what)| size_line(bytes, &what)).collect();
     for (bytes, what) in [
@@ -457,11 +457,11 @@ fn cache_du(place: &CacheDirArgs) -> Result<Exit, Error> {
     ] {
         text += &if bytes > 0 { size_line(bytes, what) } else { String::new() };
     }
-    let (bytes, budget) = (survey.bytes(), place.cache_size);
+    let (bytes, budget) = (survey.bytes(), dir.cache_size);
     text += &size_line(bytes, &format!("{}; --cache-size is {budget}", escape_path(&cache)));
     let kinds: Vec<Value> =
         CacheKind::ALL.into_iter().map(|kind| kind_json(&survey, kind)).collect();
-    place.print(
+    dir.print(
         text.trim_end(),
         &json!({ "cache": shown(&cache), "bytes": bytes, "cache_size_bytes": budget.bytes(),
                  "kinds": kinds, "record_bytes": survey.record_bytes,
@@ -491,9 +491,9 @@ fn kind_json(survey: &CacheSurvey, kind: CacheKind) -> Value {
 }
 
 fn clean_cache(args: &CacheCleanArgs) -> Result<Exit, Error> {
-    let place = &args.place;
-    let budget = if args.all { Budget::Bytes(0) } else { place.cache_size };
-    let cleaned = flow::clean_cache(&place.root()?, budget)?;
+    let dir = &args.dir;
+    let budget = if args.all { Budget::Bytes(0) } else { dir.cache_size };
+    let cleaned = flow::clean_cache(&dir.root()?, budget)?;
     let mut text = format!(
         "removed {}; the cache has {} now",
         flow::describe_cleaned(&cleaned),
@@ -502,7 +502,7 @@ fn clean_cache(args: &CacheCleanArgs) -> Result<Exit, Error> {
     if cleaned.in_use > 0 {
         text += &format!(", of which {} are in use", binary_size(cleaned.in_use));
     }
-    place.print(&text, &cleaned_json(&cleaned))
+    dir.print(&text, &cleaned_json(&cleaned))
 }
 
 fn cleaned_json(cleaned: &Cleaned) -> Value {

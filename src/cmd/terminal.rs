@@ -88,11 +88,9 @@ impl Terminal {
             let left = lock(&remaining).left(started.elapsed());
             let _ = write!(to, "{}", spoken(left));
         };
-        let template = "{bar:24} {pos}/{len} runs  {left} left  {wide_msg}";
-        let style = ProgressStyle::with_template(template).expect("the template is well formed");
-        let style = style.with_key("left", left);
         let bar = bar_of_runs(0);
-        bar.set_style(style.progress_chars(CHARS[usize::from(output::is_ascii())]));
+        let style = style("{bar:24} {pos}/{len} runs  {left} left  {wide_msg}");
+        bar.set_style(style.with_key("left", left));
         bar
     }
 
@@ -126,7 +124,7 @@ impl Observer for Terminal {
         match text {
             "" => self.clear(),
             text => {
-                self.with_bar(spinner, |bar| say(bar, text));
+                self.with_bar(spinner, |bar| set_message(bar, text));
                 self.log(|| text.to_owned());
             }
         }
@@ -153,7 +151,7 @@ impl Observer for Terminal {
             |bar| {
                 bar.set_length(task.total.unwrap_or_default());
                 bar.set_position(task.done);
-                say(bar, &line);
+                set_message(bar, &line);
             },
         );
         self.log(|| line);
@@ -186,8 +184,8 @@ impl Observer for Terminal {
         };
         self.with_bar(spinner, |bar| {
             match event {
-                Event::Booting(step) => say(bar, &format!("{}: booting", step.name())),
-                Event::Running(step, row) => say(bar, &format!("{}: {row}", step.name())),
+                Event::Booting(step) => set_message(bar, &format!("{}: booting", step.name())),
+                Event::Running(step, row) => set_message(bar, &format!("{}: {row}", step.name())),
                 Event::Lost(step, failure) => bar.suspend(|| {
                     note!("ktax: once more {}: {}", step.name(), escape(&failure.to_string()))
                 }),
@@ -259,7 +257,7 @@ impl Observer for Terminal {
             if peek && bar.is_hidden() {
                 note!("ktax: {message}");
             }
-            say(bar, &message);
+            set_message(bar, &message);
         });
         if !peek {
             self.log(|| message.clone());
@@ -292,8 +290,11 @@ impl Terminal {
     }
 }
 
-/// Characters of a bar, and their ASCII forms.
-const CHARS: [&str; 2] = ["━╸ ", "=> "];
+/// Style of a bar, in characters that the terminal can show.
+fn style(template: &str) -> ProgressStyle {
+    let style = ProgressStyle::with_template(template).expect("the template is well formed");
+    style.progress_chars(if output::is_ascii() { "=> " } else { "━╸ " })
+}
 
 fn bar_of_runs(runs: usize) -> ProgressBar {
     let target = match std::io::stderr().is_terminal() {
@@ -301,9 +302,7 @@ fn bar_of_runs(runs: usize) -> ProgressBar {
         false => ProgressDrawTarget::hidden(),
     };
     let bar = ProgressBar::with_draw_target(Some(runs as u64), target);
-    let template = "{bar:24} {pos}/{len} runs  {eta} left  {wide_msg}";
-    let style = ProgressStyle::with_template(template).expect("the template is well formed");
-    bar.set_style(style.progress_chars(CHARS[usize::from(output::is_ascii())]));
+    bar.set_style(style("{bar:24} {pos}/{len} runs  {eta} left  {wide_msg}"));
     bar.enable_steady_tick(Duration::from_millis(250));
     bar
 }
@@ -312,9 +311,7 @@ fn bar_of_runs(runs: usize) -> ProgressBar {
 fn bar_of_task(has_total: bool) -> ProgressBar {
     let bar = if has_total { bar_of_runs(0) } else { spinner() };
     if has_total {
-        let style = ProgressStyle::with_template("{bar:24} {wide_msg}");
-        let style = style.expect("the template is well formed");
-        bar.set_style(style.progress_chars(CHARS[usize::from(output::is_ascii())]));
+        bar.set_style(style("{bar:24} {wide_msg}"));
     }
     bar
 }
@@ -322,15 +319,12 @@ fn bar_of_task(has_total: bool) -> ProgressBar {
 /// Spinner for work without a known end.
 fn spinner() -> ProgressBar {
     let bar = bar_of_runs(0);
-    bar.set_style(
-        ProgressStyle::with_template("{spinner} {elapsed_precise} {wide_msg}")
-            .expect("the template is well formed"),
-    );
+    bar.set_style(style("{spinner} {elapsed_precise} {wide_msg}"));
     bar
 }
 
 /// Sets the message of a bar. Names from files are escaped.
-fn say(bar: &ProgressBar, message: &str) {
+fn set_message(bar: &ProgressBar, message: &str) {
     let message = escape(message);
     bar.set_message(if output::is_ascii() { ascii(&message) } else { message });
 }
@@ -348,7 +342,7 @@ pub fn with_bar_of_runs<T>(
         bar.disable_steady_tick();
     }
     let done = work(&cancel, &|event| match event {
-        RunEvent::Started(what) => say(&bar, what),
+        RunEvent::Started(what) => set_message(&bar, what),
         RunEvent::Ended => bar.inc(1),
     });
     bar.finish_and_clear();

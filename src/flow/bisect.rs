@@ -10,11 +10,11 @@ use super::remaining::Part;
 use super::results::{self, BISECTION, RESULT_MAX, write_result};
 use super::session::{Session, why_unbuilt};
 use super::store::keep_result;
-use crate::disk::{read_own_text, sha256, write_atomically};
+use crate::disk::{read_own_text, sha256};
 use crate::kernel;
 use crate::model::{
-    AskedCounts, Bisection, Carrier, Chain, Comparison, CountsPlan, Effect, Element, ErrorContext,
-    Plan, Point, Row, SavedResult, Side, Sides, Subject, Verdict, read_results,
+    AskedCounts, Bisection, Carrier, Chain, Comparison, CountsPlan, Effect, Element, Plan, Point,
+    Row, SavedResult, Side, Sides, Subject, Verdict, read_results,
 };
 use crate::plan::{self, CountsExperiment, Experiment, ExperimentMethod};
 use crate::report::{self, JSON, NothingToSearch, Report, TextOptions, render};
@@ -460,15 +460,12 @@ impl SearchDir {
 
     fn write_config(&self, place: usize, text: &str) -> Result<PathBuf, Error> {
         let path = self.config(place)?;
-        write_atomically(&path, text.as_bytes())
-            .or_host(format!("cannot write {}", path.display()), "free some disk space")?;
+        results::write(&path, text)?;
         Ok(path)
     }
 
     fn write(&self, bisection: &Bisection) -> Result<(), Error> {
-        let text = render(bisection, JSON, TextOptions::default())?;
-        write_atomically(&self.bisection(), text.as_bytes())
-            .or_host(format!("cannot write {}", self.bisection().display()), "free some disk space")
+        results::write(&self.bisection(), &render(bisection, JSON, TextOptions::default())?)
     }
 
     fn read(&self) -> Result<Bisection, Error> {

@@ -185,7 +185,7 @@ fn write_directory(
     kernels: &[Option<Kernel>],
     timed: Vec<(String, crate::model::Plan)>,
 ) -> Result<CampaignDir, Error> {
-    let dir = CampaignDir::at(out, planned);
+    let dir = CampaignDir::new(out, planned);
     let store = Store::new(dir.store());
     for measurement in known.iter().flatten().flatten() {
         store.put(measurement)?;

@@ -14,38 +14,34 @@ use crate::text::escape_path;
 
 pub use crate::kvmhost::{CommandOutput, init};
 
-#[derive(Debug)]
-pub struct HostOrder {
-    /// Kernel of the host, with its boot line.
-    pub kernel: Subject,
-    /// Whether time is counted in instructions of one CPU.
-    pub exact: bool,
-    pub files: Vec<FileForHost>,
-    /// Words of the command; the program is a path in the host.
-    pub command: Vec<String>,
-}
-
 #[derive(Debug, Clone)]
 pub struct FileForHost {
     pub name: String,
     pub path: PathBuf,
 }
 
-pub fn run(order: &HostOrder, session: &Session<'_>) -> Result<CommandOutput, Error> {
-    let files = read(&order.files, GIVEN_MAX)?;
+/// Runs a command, whose program is a path in the host, under this kernel. If `exact`, time is
+/// counted in instructions of one CPU.
+pub fn run(
+    kernel: &Subject,
+    exact: bool,
+    files: &[FileForHost],
+    command: Vec<String>,
+    session: &Session<'_>,
+) -> Result<CommandOutput, Error> {
+    let files = read(files, GIVEN_MAX)?;
     let qemu = Qemu::find(session.qemu.as_deref())?;
-    let kernel = session.kvm_host(&order.kernel)?;
+    let kernel = session.kvm_host(kernel)?;
     let host = KvmHost {
         qemu: &qemu,
         kernel: &kernel,
-        exact: order.exact,
+        exact,
         layout: &PLAIN,
         limits: &session.limits,
         cancel: &session.cancel,
         scratch: &session.cache.join("runs"),
     };
-    let answers =
-        session.unless_cancelled(host.run(std::slice::from_ref(&order.command), &files))?;
+    let answers = session.unless_cancelled(host.run(&[command], &files))?;
     Ok(answers.into_iter().next().expect("there is an answer to each command"))
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::session::user_directory;
 use crate::disk::{read_own_text, write_atomically};
 use crate::engine::host::state_dir;
 use crate::kernel::{KernelTask, TaskKind};
@@ -126,14 +127,10 @@ const BYTES_MAX: u64 = 1 << 20;
 /// File of learned rates, in the state directory. Ordinary users have a directory of their own,
 /// unless `KTAX_STATE` names one.
 fn rates_path() -> Option<PathBuf> {
-    let absolute =
-        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let is_named = std::env::var_os("KTAX_STATE").is_some_and(|named| !named.is_empty());
     let dir = match is_named || rustix::process::geteuid().is_root() {
         true => Some(state_dir()),
-        false => absolute("XDG_STATE_HOME")
-            .or_else(|| absolute("HOME").map(|home| home.join(".local/state")))
-            .map(|state| state.join("ktax")),
+        false => user_directory("XDG_STATE_HOME", ".local/state"),
     };
     dir.map(|dir| dir.join("rates.json"))
 }
@@ -206,9 +203,11 @@ pub struct Part {
     pub shares_base: bool,
 }
 
-impl Part {
+impl Default for Part {
     /// The only run.
-    pub const ALONE: Part = Part { index: 0, count: 1, shares_base: false };
+    fn default() -> Part {
+        Part { index: 0, count: 1, shares_base: false }
+    }
 }
 
 /// State of a boot. `left` is the number of rows that come after.
@@ -237,7 +236,7 @@ impl Remaining {
     /// Without any work.
     pub fn new(known: Rates) -> Remaining {
         let (work, boots, seen_boots, seen_runs, shown) = Default::default();
-        Remaining { known, work, boots, seen_boots, seen_runs, part: Part::ALONE, shown }
+        Remaining { known, work, boots, seen_boots, seen_runs, part: Part::default(), shown }
     }
 
     /// Sets the position of the next run.
@@ -372,7 +371,7 @@ impl Remaining {
 
 /// Upper bound of the time that timed pairs still take, from the pairs of the same run. Times count
 /// from the start of the first run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RemainingPairs {
     part: Part,
     first: Option<(Duration, usize)>,
@@ -381,11 +380,6 @@ pub struct RemainingPairs {
 }
 
 impl RemainingPairs {
-    /// Before the first pair.
-    pub fn new() -> RemainingPairs {
-        RemainingPairs { part: Part::ALONE, first: None, most: 0, shown: ShownTime::default() }
-    }
-
     /// Sets the position of the next run. Pairs of another run say nothing about its speed.
     pub fn part(&mut self, part: Part) {
         self.part = part;
@@ -412,12 +406,6 @@ impl RemainingPairs {
         let missing = most.saturating_sub(done) + most * later;
         let seconds = now.saturating_sub(since).as_secs_f64() / new as f64 * missing as f64;
         Some(self.shown.next(now, Duration::try_from_secs_f64(seconds).unwrap_or_default()))
-    }
-}
-
-impl Default for RemainingPairs {
-    fn default() -> Self {
-        RemainingPairs::new()
     }
 }
 

@@ -150,7 +150,7 @@ fn a_base_that_all_parts_share_is_measured_once() {
 /// The first run takes an hour, and each pair of the second a second.
 #[test]
 fn pairs_of_another_run_say_nothing_of_the_time_left() {
-    let mut pairs = RemainingPairs::new();
+    let mut pairs = RemainingPairs::default();
     let part = |index| Part { index, count: 3, shares_base: false };
     pairs.part(part(0));
     assert_eq!(pairs.left(seconds(0.0), 0, Some(10)), None);
@@ -168,7 +168,7 @@ fn pairs_of_another_run_say_nothing_of_the_time_left() {
 
 #[test]
 fn a_run_that_is_resumed_counts_only_the_pairs_that_it_made() {
-    let mut pairs = RemainingPairs::new();
+    let mut pairs = RemainingPairs::default();
     assert_eq!(pairs.left(seconds(5.0), 6, Some(10)), None);
     assert_eq!(pairs.left(seconds(8.0), 7, Some(10)), Some(seconds(9.0)));
     // Before the pilot has ended the number of pairs is unknown.

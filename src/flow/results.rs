@@ -144,12 +144,16 @@ pub(super) fn reports(report: &dyn Report) -> Result<Vec<(&'static str, String)>
 /// Writes a result to a directory: as JSON under `name`, and its reports.
 pub(super) fn write_result(root: &Path, name: &str, report: &dyn Report) -> Result<(), Error> {
     let json = render(report, JSON, TextOptions::default())?;
-    for (name, text) in [(name, json)].into_iter().chain(reports(report)?) {
-        let path = root.join(name);
-        write_atomically(&path, text.as_bytes())
-            .or_host(format!("cannot write {}", path.display()), "free some disk space")?;
-    }
-    Ok(())
+    let files = [(name, json)].into_iter().chain(reports(report)?);
+    files
+        .map(|(name, text)| (root.join(name), text))
+        .try_for_each(|(path, text)| write(&path, &text))
+}
+
+/// Writes a file of a directory that ktax made.
+pub(super) fn write(path: &Path, text: &str) -> Result<(), Error> {
+    write_atomically(path, text.as_bytes())
+        .or_host(format!("cannot write {}", path.display()), "free some disk space")
 }
 
 /// Results of files and of the directories of runs, searches and ledgers. If there are several,

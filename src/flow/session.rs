@@ -8,7 +8,7 @@ use super::remaining::{Part, Rates, Work};
 use super::store::UsedStore;
 use super::{Error, ErrorContext};
 use crate::analyse::Progress;
-use crate::cache::{Budget, CacheKind, CacheSurvey, Cleaned, Holders, clean, survey};
+use crate::cache::{Budget, CacheKind, Cleaned, Holders, clean};
 use crate::engine::{Cancel, Limits};
 use crate::kernel::{self, Kernel, KernelSpec, KernelTask, Talk, Target};
 use crate::model::{Identity, Subject};
@@ -112,17 +112,20 @@ pub fn qemu_program(named: Option<&Path>) -> Option<PathBuf> {
 
 /// Directory of the cache: `named`, else `KTAX_CACHE`, else below the user's own.
 pub fn cache_directory(named: Option<&Path>) -> Result<PathBuf, Error> {
-    let from = |name: &str| path_in_env(name).filter(|path| path.is_absolute());
     let next = "give --cache the absolute path of a directory";
     let named = named.map(Path::to_owned).or_else(|| path_in_env("KTAX_CACHE"));
     let named = named.map(std::path::absolute).transpose().or_host("cannot use the cache", next)?;
-    named
-        .or_else(|| from("XDG_CACHE_HOME").map(|dir| dir.join("ktax")))
-        .or_else(|| from("HOME").map(|dir| dir.join(".cache/ktax")))
-        .ok_or_else(|| {
-            Error::user("neither HOME nor XDG_CACHE_HOME says where the cache is")
-                .next("set HOME or give --cache DIR")
-        })
+    named.or_else(|| user_directory("XDG_CACHE_HOME", ".cache")).ok_or_else(|| {
+        Error::user("neither HOME nor XDG_CACHE_HOME says where the cache is")
+            .next("set HOME or give --cache DIR")
+    })
+}
+
+/// Directory of ktax below that of an XDG variable, else below this directory of HOME.
+pub(super) fn user_directory(variable: &str, below_home: &str) -> Option<PathBuf> {
+    let absolute = |name: &str| path_in_env(name).filter(|path| path.is_absolute());
+    let dir = absolute(variable).or_else(|| absolute("HOME").map(|home| home.join(below_home)));
+    dir.map(|dir| dir.join("ktax"))
 }
 
 /// Path in an environment variable; `None` if it is empty.
@@ -221,10 +224,6 @@ impl Session<'_> {
 }
 
 const OTHER: &str = "make it writable, or name another directory with --cache DIR";
-
-pub fn cache_contents(cache: &Path) -> CacheSurvey {
-    survey(cache)
-}
 
 /// Removes the entries that were not used for longest until the cache fits its budget; entries in
 /// use stay. Waits while another ktax does the same.

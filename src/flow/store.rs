@@ -12,13 +12,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Error;
 use super::results::saved;
-use super::session::Session;
+use super::session::{Session, user_directory};
 use crate::model::{CountsPlan, ErrorContext, ErrorKind};
 use crate::report::{Document, Report};
 use crate::rundir::{AnyRunDir, RunDir};
-use crate::store::{
-    Checked, Footprint, Group, Kept, Store, StoreError, Tagged, groups, measured, place_in,
-};
+use crate::store::{Group, Kept, Store, StoreError, Tagged, groups, measured, place_in};
 use crate::text::counted;
 
 /// Copies measurements of the store into a run directory, except those drawn for verification.
@@ -130,15 +128,6 @@ fn is_drawn_for_verification(percent: f64) -> bool {
     (draw >> 11) as f64 / (1_u64 << 53) as f64 * 100.0 < percent
 }
 
-/// Checks every object, and moves damaged ones aside.
-pub fn check_store(root: &Path) -> Result<Checked, Error> {
-    Ok(Store::new(root.to_owned()).check()?)
-}
-
-pub fn store_footprint(root: &Path) -> Result<Footprint, Error> {
-    Ok(Store::new(root.to_owned()).footprint()?)
-}
-
 /// Removes files that killed writers left or that were moved aside, and returns their paths. A
 /// directory that was moved aside only goes if it is empty, because ktax creates none.
 pub fn clean_store(root: &Path) -> Result<Vec<PathBuf>, Error> {
@@ -185,14 +174,13 @@ impl UsedStore {
 /// Directory of the store: `named`, else `KTAX_STORE`, else below the user's own. `None` if
 /// `KTAX_STORE` is empty, or the user has no directory.
 pub fn store_directory(named: Option<&Path>) -> Option<PathBuf> {
-    let from = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     match (named, std::env::var_os("KTAX_STORE")) {
         (Some(named), _) => std::path::absolute(named).ok(),
         (None, Some(from_environment)) if from_environment.is_empty() => None,
         (None, Some(from_environment)) => std::path::absolute(from_environment).ok(),
-        (None, None) => from("XDG_DATA_HOME")
-            .or_else(|| from("HOME").map(|home| home.join(".local/share")))
-            .map(|data| data.join("ktax/store")),
+        (None, None) => {
+            user_directory("XDG_DATA_HOME", ".local/share").map(|dir| dir.join("store"))
+        }
     }
 }
 

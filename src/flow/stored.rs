@@ -21,7 +21,6 @@ use crate::text::{
     counted, did_you_mean_quoted, escape, nearest, shell_line, shell_word, short_hashes,
 };
 
-pub use diff::DiffOrder;
 pub(super) use diff::compare;
 
 #[cfg(test)]
@@ -98,19 +97,6 @@ fn empty_store() -> Error {
         .kind(ErrorKind::EmptyStore)
 }
 
-/// Filter of results.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LogOrder {
-    /// Only results with this row.
-    pub row: Option<String>,
-    /// Only results with this text in the name of a kernel.
-    pub kernel: Option<String>,
-    /// Only results that were kept on this day or later, such as `2026-01-31`.
-    pub since: Option<String>,
-    /// Maximum number; the newest come first.
-    pub most: Option<usize>,
-}
-
 /// Subject as it is listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedSubject {
@@ -122,18 +108,8 @@ pub struct ListedSubject {
 
 impl Stored {
     /// Results, the newest first.
-    pub fn log(&self, order: &LogOrder) -> Result<Vec<StoredResult>, Error> {
-        let mut results = self.index.results()?;
-        results.retain(|result| {
-            order.row.as_ref().is_none_or(|row| result.rows.iter().any(|known| is_row(known, row)))
-                && order.since.as_ref().is_none_or(|since| result.kept_on >= *since)
-                && order
-                    .kernel
-                    .as_ref()
-                    .is_none_or(|name| result.kernels.iter().any(|k| k.contains(name)))
-        });
-        results.truncate(order.most.unwrap_or(usize::MAX));
-        Ok(results)
+    pub fn results(&self) -> Result<Vec<StoredResult>, Error> {
+        self.index.results()
     }
 
     /// Subjects, in the order of their kernels' versions.
@@ -164,7 +140,7 @@ impl Stored {
 }
 
 /// Whether a row is the wanted one. A workload stands for all its rows.
-fn is_row(row: &str, wanted: &str) -> bool {
+pub fn is_row(row: &str, wanted: &str) -> bool {
     row == wanted || row.strip_prefix(wanted).is_some_and(|rest| rest.starts_with(':'))
 }
 
@@ -461,7 +437,7 @@ impl Stored {
         // Mark the directory as a site before anything can fail.
         write_page(dir, INDEX, &site_index(&[], &[]))?;
         let (mut results, mut histories) = (Vec::new(), Vec::new());
-        for stored in self.log(&LogOrder::default())? {
+        for stored in self.results()? {
             let saved = self.store.read_result(&self.store.result_path(&stored.object))?;
             let file = format!("{RESULTS}/{}.html", short_hashes(&stored.object));
             let page = [Document::named(&saved.name, &saved)];

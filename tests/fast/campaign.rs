@@ -44,7 +44,7 @@ fn campaign(root: &Path) -> CampaignDir {
         timed: Vec::new(),
         shards: vec![Shard::Counts(vec![CampaignUnit { subject: 1, rows: vec![1], seconds: 9.0 }])],
     };
-    let dir = CampaignDir::at(root, plan).begin().unwrap();
+    let dir = CampaignDir::new(root, plan).begin().unwrap();
     let store = Store::new(dir.store());
     measurements.iter().flatten().for_each(|measurement| assert!(store.put(measurement).is_ok()));
     dir

@@ -15,37 +15,6 @@ use crate::kernel::Kernel;
 use crate::model::{Failure, TimedMachine};
 use crate::text::escape;
 
-#[derive(Debug)]
-enum KvmTest {
-    /// The device cannot be opened.
-    Unusable(io::Error),
-    /// Machine code without an operating system does not run.
-    NoGuest(String),
-    /// Machine code runs, but there is no kernel to try.
-    NoKernel,
-    NoQemu,
-    NoBoot {
-        kernel: String,
-        why: String,
-    },
-    /// The kernel was still booting at the time limit.
-    NoBootYet {
-        kernel: String,
-        limit_s: u64,
-    },
-    /// QEMU itself ended, so another kernel would not help.
-    QemuEnds {
-        kernel: String,
-        why: String,
-        /// CPU model with which the kernel boots.
-        with: Option<&'static str>,
-    },
-    Boots {
-        kernel: String,
-        seconds: f64,
-    },
-}
-
 /// CPU model that is tried if QEMU ends with the usual one: hypervisors often refuse the register
 /// of this feature.
 const OTHER_CPU: &str = "host,arch-capabilities=off";
@@ -58,69 +27,68 @@ pub(super) fn look(
     limits: &Limits,
     cancel: &Cancel,
 ) -> Option<Found> {
-    let seen = match open_device() {
-        Err(error) => KvmTest::Unusable(error),
-        Ok(()) => match try_small(limits, cancel)? {
-            Err(why) => KvmTest::NoGuest(why),
-            Ok(()) => match (kernel, qemu) {
-                (None, _) => KvmTest::NoKernel,
-                (_, None) => KvmTest::NoQemu,
-                (Some(kernel), Some(qemu)) => try_kernel(qemu, cache, kernel, limits, cancel)?,
-            },
-        },
+    if let Err(error) = open_device() {
+        return Some(unusable(&error));
+    }
+    if let Err(why) = try_small(limits, cancel)? {
+        let found = format!("cannot run a small guest ({why}): {NOT_HERE}");
+        return Some(wrong(found, "look for the reason at the end of `dmesg`"));
+    }
+    let untried = |why: &str, fix: &str| {
+        wrong(format!("{SMALL}; a kernel was not tried, because {why}"), fix)
     };
-    Some(describe(&seen))
+    match (kernel, qemu) {
+        (None, _) => Some(untried("the cache has none", "name a kernel with --kernel FILE")),
+        (_, None) => Some(untried("there is no QEMU", "install QEMU, as above")),
+        (Some(kernel), Some(qemu)) => try_kernel(qemu, cache, kernel, limits, cancel),
+    }
 }
 
-/// Describes a result, with what fixes it.
-fn describe(seen: &KvmTest) -> Found {
-    const NOT_HERE: &str = "the kvm engine cannot measure here";
-    const SMALL: &str = "runs a small guest";
-    match seen {
-        KvmTest::Boots { kernel, seconds } => {
-            Ok(format!("boots {kernel} in {seconds:.1} s: the kvm engine works here"))
+const NOT_HERE: &str = "the kvm engine cannot measure here";
+
+const SMALL: &str = "runs a small guest";
+
+/// Describes a device that cannot be opened.
+fn unusable(error: &io::Error) -> Found {
+    let found = match error.kind() {
+        io::ErrorKind::NotFound => {
+            format!("/dev/kvm does not exist: {NOT_HERE}; the exact engine needs no KVM")
         }
-        KvmTest::Unusable(error) => wrong(
-            match error.kind() {
-                io::ErrorKind::NotFound => {
-                    format!("/dev/kvm does not exist: {NOT_HERE}; the exact engine needs no KVM")
-                }
-                _ => format!("/dev/kvm cannot be opened ({error}): {NOT_HERE}"),
-            },
-            device_fix(error),
-        ),
-        KvmTest::NoGuest(why) => wrong(
-            format!("cannot run a small guest ({why}): {NOT_HERE}"),
-            "look for the reason at the end of `dmesg`",
-        ),
-        KvmTest::NoKernel => wrong(
-            format!("{SMALL}; a kernel was not tried, because the cache has none"),
-            "name a kernel with --kernel FILE",
-        ),
-        KvmTest::NoQemu => wrong(
-            format!("{SMALL}; a kernel was not tried, because there is no QEMU"),
-            "install QEMU, as above",
-        ),
-        KvmTest::NoBoot { kernel, why } => wrong(
-            format!("{SMALL} but does not boot {kernel} {why}: {NOT_HERE}"),
-            "try another kernel with --kernel FILE, or another machine",
-        ),
-        KvmTest::NoBootYet { kernel, limit_s } => wrong(
+        _ => format!("/dev/kvm cannot be opened ({error}): {NOT_HERE}"),
+    };
+    wrong(found, device_fix(error))
+}
+
+/// Describes a kernel that does not boot where a small guest runs. `other_cpu` is a CPU model with
+/// which it does.
+fn not_booted(kernel: &str, failure: &Failure, other_cpu: Option<&str>) -> Found {
+    let why = escape(&failure.to_string());
+    match (failure, other_cpu) {
+        (Failure::RealTime { limit_s }, _) => wrong(
             format!("{SMALL} but does not boot {kernel} within {limit_s} s: {NOT_HERE}"),
             "wait longer with --time-limit SECONDS, or try another kernel with --kernel FILE",
         ),
-        KvmTest::QemuEnds { kernel, why, with: None } => wrong(
+        (failure, None) if is_qemu_lost(failure) => wrong(
             format!("{SMALL}, but QEMU ends when it boots {kernel} ({why}): {NOT_HERE}"),
             "measure with `--engine exact`, which needs no KVM, or try another QEMU with `ktax \
              doctor --qemu PROGRAM`",
         ),
-        KvmTest::QemuEnds { kernel, why, with: Some(cpu) } => wrong(
+        (_, Some(cpu)) => wrong(
             format!(
                 "{SMALL}, but QEMU ends when it boots {kernel} ({why}); with --cpu {cpu} it boots"
             ),
             format!("add --cpu {cpu} to commands with --engine kvm"),
         ),
+        (_, None) => wrong(
+            format!("{SMALL} but does not boot {kernel} ({why}): {NOT_HERE}"),
+            "try another kernel with --kernel FILE, or another machine",
+        ),
     }
+}
+
+/// Whether QEMU itself ended, so that another kernel would not help.
+fn is_qemu_lost(failure: &Failure) -> bool {
+    matches!(failure, Failure::QemuLost { .. } | Failure::QemuDied { .. })
 }
 
 /// Runs a guest of a few instructions in another process, so that a hanging KVM blocks only that
@@ -180,7 +148,7 @@ fn try_kernel(
     kernel: &Kernel,
     limits: &Limits,
     cancel: &Cancel,
-) -> Option<KvmTest> {
+) -> Option<Found> {
     let name = escape(kernel.identity.name());
     let boot = |shape| {
         let setup = Setup {
@@ -197,25 +165,21 @@ fn try_kernel(
         Kvm::new(setup).map_err(Stop::from).and_then(|kvm| kvm.try_boot(&kernel.image))
     };
     let started = Instant::now();
-    match boot(TimedMachine::default()) {
-        Ok(_) => Some(KvmTest::Boots { kernel: name, seconds: started.elapsed().as_secs_f64() }),
+    let failure = match boot(TimedMachine::default()) {
+        Ok(_) => {
+            let seconds = started.elapsed().as_secs_f64();
+            return Some(Ok(format!("boots {name} in {seconds:.1} s: the kvm engine works here")));
+        }
         // A QEMU that does not answer is killed before the flag is checked.
-        Err(_) if cancel.is_cancelled() => None,
-        Err(Stop::Cancelled) => None,
-        Err(Stop::Failed(failure, _)) => Some(match late_if_mute(failure) {
-            Failure::RealTime { limit_s } => KvmTest::NoBootYet { kernel: name, limit_s },
-            lost @ (Failure::QemuLost { .. } | Failure::QemuDied { .. }) => {
-                let other = TimedMachine { cpu: OTHER_CPU.into(), ..TimedMachine::default() };
-                let with = boot(other).is_ok().then_some(OTHER_CPU);
-                if cancel.is_cancelled() {
-                    return None;
-                }
-                KvmTest::QemuEnds { kernel: name, why: escape(&lost.to_string()), with }
-            }
-            other => {
-                KvmTest::NoBoot { kernel: name, why: format!("({})", escape(&other.to_string())) }
-            }
-        }),
+        Err(_) if cancel.is_cancelled() => return None,
+        Err(Stop::Cancelled) => return None,
+        Err(Stop::Failed(failure, _)) => late_if_mute(failure),
+    };
+    let other = || TimedMachine { cpu: OTHER_CPU.into(), ..TimedMachine::default() };
+    let boots_with_other = is_qemu_lost(&failure) && boot(other()).is_ok();
+    match cancel.is_cancelled() {
+        true => None,
+        false => Some(not_booted(&name, &failure, boots_with_other.then_some(OTHER_CPU))),
     }
 }
 
@@ -242,47 +206,26 @@ mod tests {
 
     #[test]
     fn each_sentence_says_whether_the_kvm_engine_can_measure() {
-        let kernel = || "6.1.0-56-cloud-amd64".to_owned();
-        let why = || "(it stopped)".to_owned();
-        let unusable = |kind: io::ErrorKind| KvmTest::Unusable(kind.into());
-        for (seen, ending, has_fix) in [
-            (unusable(io::ErrorKind::NotFound), "the exact engine needs no KVM", true),
-            (unusable(io::ErrorKind::PermissionDenied), "cannot measure here", true),
-            (KvmTest::NoGuest("KVM cannot run".into()), "cannot measure here", true),
-            (KvmTest::NoKernel, "because the cache has none", true),
-            (KvmTest::NoQemu, "because there is no QEMU", true),
-            (KvmTest::NoBoot { kernel: kernel(), why: why() }, "cannot measure here", true),
-            (KvmTest::NoBootYet { kernel: kernel(), limit_s: 20 }, "cannot measure here", true),
-            (
-                KvmTest::QemuEnds { kernel: kernel(), why: why(), with: None },
-                "cannot measure here",
-                true,
-            ),
-            (
-                KvmTest::QemuEnds { kernel: kernel(), why: why(), with: Some("kvm64") },
-                "; with --cpu kvm64 it boots",
-                true,
-            ),
-            (
-                KvmTest::Boots { kernel: kernel(), seconds: 1.23 },
-                "the kvm engine works here",
-                false,
-            ),
+        let unusable = |kind: io::ErrorKind| unusable(&kind.into());
+        let (ended, with) = (Failure::QemuLost { reason: "it stopped".into() }, Some("kvm64"));
+        let not_booted =
+            |failure: &Failure, with| not_booted("6.1.0-56-cloud-amd64", failure, with);
+        let panic = Failure::Panic { message: "no init".into() };
+        for (found, ending) in [
+            (unusable(io::ErrorKind::NotFound), "the exact engine needs no KVM"),
+            (unusable(io::ErrorKind::PermissionDenied), "cannot measure here"),
+            (not_booted(&panic, None), "cannot measure here"),
+            (not_booted(&ended, None), "cannot measure here"),
+            (not_booted(&ended, with), "; with --cpu kvm64 it boots"),
         ] {
-            let found = describe(&seen);
-            let text = found.as_ref().unwrap_or_else(|(text, _)| text);
-            assert!(text.ends_with(ending), "{text}");
-            assert_eq!(found.as_ref().is_err_and(|(_, fix)| !fix.is_empty()), has_fix, "{text}");
+            let (text, fix) = found.unwrap_err();
+            assert!(text.ends_with(ending) && !fix.is_empty(), "{text}");
         }
-        let ends = KvmTest::QemuEnds { kernel: kernel(), why: why(), with: Some("kvm64") };
-        let (_, fix) = describe(&ends).unwrap_err();
+        let (_, fix) = not_booted(&ended, with).unwrap_err();
         assert_eq!(fix, "add --cpu kvm64 to commands with --engine kvm");
-        let late = KvmTest::NoBootYet { kernel: kernel(), limit_s: 20 };
-        let (text, fix) = describe(&late).unwrap_err();
+        let (text, fix) = not_booted(&Failure::RealTime { limit_s: 20 }, None).unwrap_err();
         assert!(text.contains(" does not boot 6.1.0-56-cloud-amd64 within 20 s: "), "{text}");
         assert!(fix.contains("--time-limit"));
-        let boots = describe(&KvmTest::Boots { kernel: kernel(), seconds: 1.23 }).unwrap();
-        assert!(boots.starts_with("boots 6.1.0-56-cloud-amd64 in 1.2 s"), "{boots}");
     }
 
     #[test]

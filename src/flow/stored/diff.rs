@@ -16,34 +16,26 @@ use crate::rundir::profile::parse;
 use crate::store::Store;
 use crate::text::{counted, shell_line};
 
-/// Subjects and rows to compare.
-#[derive(Debug, Clone, PartialEq)]
-pub struct DiffOrder {
-    /// Base and change, each by any of its names.
-    pub subjects: Sides<String>,
-    /// Workloads, rows or groups; `None` selects all common rows.
-    pub rows: Option<Vec<String>>,
-    /// Changes below this percentage get no verdict.
-    pub threshold_percent: f64,
-}
-
 /// Measurements of one row for both subjects.
 type RowOfBoth<'a> = Sides<&'a StoredMeasurement>;
 
 impl Stored {
-    /// Compares two subjects without a boot. Returns the wanted rows that one of them lacks, too.
-    /// `note` receives what else both have in common.
+    /// Compares two subjects, each by any of its names, without a boot. `asked_rows` are workloads,
+    /// rows or groups; `None` selects all common rows. Returns the wanted rows that one subject
+    /// lacks, too. `note` receives what else both have in common.
     pub fn diff(
         &self,
-        order: &DiffOrder,
+        subjects: Sides<&str>,
+        asked_rows: Option<&[String]>,
+        threshold_percent: f64,
         note: &dyn Fn(&str),
     ) -> Result<(Comparison, Vec<String>), Error> {
         let names = Names::read(self)?;
         let found = Sides::try_from_fn(|side| {
-            let found = names.find(order.subjects.get(side));
-            found.map_err(|error| with_compare_command(&names, order, error))
+            let found = names.find(subjects.get(side));
+            found.map_err(|error| with_compare_command(&names, &subjects, asked_rows, error))
         })?;
-        let Sides { base, change } = &order.subjects;
+        let Sides { base, change } = subjects;
         if found.base == found.change {
             let message = format!("{base:?} and {change:?} are the same subject");
             return Err(Error::user(message).next("give two"));
@@ -53,11 +45,11 @@ impl Stored {
         };
         let measured =
             Sides { base: measurements(found.base)?, change: measurements(found.change)? };
-        let wanted = wanted_rows(order.rows.as_deref())?;
+        let wanted = wanted_rows(asked_rows)?;
         let by_conditions = common_rows(&measured, wanted.as_deref());
         let largest = by_conditions.iter().max_by_key(|(_, rows)| (rows.len(), newest(rows)));
         let Some((conditions, rows)) = largest else {
-            let command = shell_line(compare_command(&found, order.rows.as_deref()));
+            let command = shell_line(compare_command(&found, asked_rows));
             let message = "the store has no row of both that was measured in the same way";
             return Err(Error::user(message).next(format!("`{command}` measures what is missing")));
         };
@@ -80,7 +72,7 @@ impl Stored {
             ));
         }
         let rows = self.take(rows)?;
-        Ok((compare(rows, order.threshold_percent, &self.store)?, missing))
+        Ok((compare(rows, threshold_percent, &self.store)?, missing))
     }
 
     /// Reads measurements, in the row order of `ktax compare`.
@@ -94,20 +86,25 @@ impl Stored {
 }
 
 /// Adds to an unknown name the command that measures both subjects.
-fn with_compare_command(names: &Names, order: &DiffOrder, error: Error) -> Error {
+fn with_compare_command(
+    names: &Names,
+    subjects: &Sides<&str>,
+    rows: Option<&[String]>,
+    error: Error,
+) -> Error {
     if error.kind != ErrorKind::Unknown {
         return error;
     }
-    let known = Side::BOTH.map(|side| names.find(order.subjects.get(side)).ok());
+    let known = Side::BOTH.map(|side| names.find(subjects.get(side)).ok());
     let like = known.iter().flatten().next().map_or("", |subject| subject.kernel.as_str());
     let both = Sides::from_fn(|side| {
-        let named = order.subjects.get(side);
+        let named = subjects.get(side);
         names.find(named).map(kernel_and_boot_line).unwrap_or_else(|_| {
             let (kernel, boot_line) = split_name(named);
             (kernel_to_compare(kernel, like), boot_line.unwrap_or_default().to_owned())
         })
     });
-    error.next(unknown_subject_step(&shell_line(compare_words(&both, order.rows.as_deref()))))
+    error.next(unknown_subject_step(&shell_line(compare_words(&both, rows))))
 }
 
 /// Kernel and boot line of a subject, as `ktax compare` accepts them.

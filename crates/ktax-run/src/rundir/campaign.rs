@@ -18,7 +18,7 @@ pub struct CampaignDir {
 
 impl CampaignDir {
     /// A campaign that is being made; [`CampaignDir::begin`] writes its plan.
-    pub fn at(root: &Path, plan: CampaignPlan) -> CampaignDir {
+    pub fn new(root: &Path, plan: CampaignPlan) -> CampaignDir {
         CampaignDir { root: root.to_owned(), plan }
     }
 
