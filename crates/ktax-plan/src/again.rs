@@ -211,7 +211,7 @@ impl Asked<'_> {
                 let Some(asked) = self.side(side) else { continue };
                 for key in KEYS {
                     match key.scope {
-                        Scope::Side(key_group, _, again) if key_group == group => {
+                        Scope::Side(key_group, again) if key_group == group => {
                             add(key.flags[index], again(asked))?;
                         }
                         _ => {}
@@ -220,7 +220,7 @@ impl Asked<'_> {
             }
         }
         for key in KEYS {
-            if let Scope::File(_, again) = key.scope {
+            if let Scope::File(again) = key.scope {
                 add(key.flags[0], again(self))?;
             }
         }

@@ -6,13 +6,13 @@ use ktax_model::{
     ByMethod, FORMAT, HostKind, Layout, Machine, Method, Plan, RunsOn, Side, Sides, Step, Subject,
 };
 use ktax_stats::random::Random;
+use serde_json::Value;
 
 use crate::counts::CountsExperiment;
 use crate::file::{ExperimentFile, SubjectKeys, checked_disk};
 use crate::guests::GuestsExperiment;
 use crate::keys::{
-    ExperimentKey, KEYS, Scope, THRESHOLD_PERCENT, TIMED_THRESHOLD_PERCENT, bounds, check_bounds,
-    usual, with_flag,
+    KEYS, THRESHOLD_PERCENT, TIMED_THRESHOLD_PERCENT, bounds, check_bounds, usual, with_flag,
 };
 use crate::times::TimesExperiment;
 
@@ -161,12 +161,13 @@ pub(super) fn check_keys_of_method(file: &ExperimentFile, method: Method) -> Res
         return refuse("engine".into(), &["an experiment without host".into()]);
     }
     let is_here = file.engine.is_some_and(|engine| engine.runs_on == RunsOn::RunningKernel);
-    for ExperimentKey { name, methods, scope, .. } in KEYS {
-        if !matches!(scope, Scope::File(is_set, _) if is_set(file)) {
+    let set = serde_json::to_value(file)?;
+    for (name, methods) in ["", "base.", "change."].into_iter().flat_map(keys_of_table) {
+        if !is_set(set.pointer(&format!("/{}", name.replace('.', "/")))) {
             continue;
         }
         if !methods.contains(&method) {
-            return refuse((*name).to_owned(), &method_names(methods));
+            return refuse(name, &method_names(methods));
         }
         // The machine of the running kernel cannot be chosen.
         if is_here && name.starts_with("machine.") {
@@ -174,19 +175,30 @@ pub(super) fn check_keys_of_method(file: &ExperimentFile, method: Method) -> Res
             let guest_engines = timed_engines(|engine| engine.runs_on == RunsOn::Guests);
             let guest_engine = format!("the {guest_engines} engine");
             let applies_to: Vec<String> = counts.into_iter().chain([guest_engine]).collect();
-            return refuse((*name).to_owned(), &applies_to);
-        }
-    }
-    let sides = [("base", Some(&file.base)), ("change", file.change.as_ref())];
-    for (side, keys) in sides.into_iter().filter_map(|(side, keys)| Some((side, keys?))) {
-        for ExperimentKey { name, methods, scope, .. } in KEYS {
-            let is_set = matches!(scope, Scope::Side(_, is_set, _) if is_set(keys));
-            if is_set && !methods.contains(&method) {
-                return refuse(name.replace("SIDE", side), &method_names(methods));
-            }
+            return refuse(name, &applies_to);
         }
     }
     Ok(())
+}
+
+/// Names of the keys of a Side, or of all other tables if `side` is empty, with their methods.
+fn keys_of_table(side: &str) -> impl Iterator<Item = (String, &'static [Method])> {
+    KEYS.iter().filter_map(move |key| match key.name.strip_prefix("SIDE.") {
+        Some(name) if !side.is_empty() => Some((format!("{side}{name}"), key.methods)),
+        None if side.is_empty() => Some((key.name.to_owned(), key.methods)),
+        _ => None,
+    })
+}
+
+/// Whether the value of a key differs from that of a file without it.
+fn is_set(value: Option<&Value>) -> bool {
+    match value {
+        None | Some(Value::Null) => false,
+        Some(Value::String(text)) => !text.is_empty(),
+        Some(Value::Array(values)) => !values.is_empty(),
+        Some(Value::Object(fields)) => !fields.is_empty(),
+        Some(Value::Bool(_) | Value::Number(_)) => true,
+    }
 }
 
 /// Words for an experiment with this host, in messages.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ktax_engine::EngineEntry;
 use ktax_host::text::{escape_lines, shell_path};
 use ktax_model::{BlockDevice, Disk, HostKind, Subject, TimedSubject, UserProgram};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Error, printable_line};
 use crate::keys::{MachineKeys, check_range};
@@ -13,7 +13,7 @@ use crate::program::ProgramKeys;
 use crate::workloads::{Definition, ParamValue};
 
 /// Keys of an experiment file or the command line, for all methods; absent keys have defaults.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ExperimentFile {
     /// Title in one line.
@@ -21,6 +21,7 @@ pub struct ExperimentFile {
     /// Purpose, for people who read the file.
     pub why: String,
     /// Engine that runs the Subjects.
+    #[serde(skip_serializing)]
     pub engine: Option<&'static EngineEntry>,
     /// Guests: the kind of KVM host that they run on.
     pub host: Option<HostKind>,
@@ -81,7 +82,7 @@ pub struct ExperimentFile {
 }
 
 /// An addition to the base of a ledger.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Addition {
     pub name: String,
@@ -112,7 +113,7 @@ pub struct Addition {
 }
 
 /// Kernel and settings of a Side.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SubjectKeys {
     /// A path, `debian:…`, or source. On the running kernel: a word for the kernel that the user
@@ -129,6 +130,7 @@ pub struct SubjectKeys {
     /// Kernels from a revision: the directory of the repository.
     pub tree: Option<String>,
     /// Set if the base is this machine itself.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub bare_metal: bool,
     /// On the running kernel, or in a counted guest: values by name, as `sysctl` has them.
     pub sysctl: BTreeMap<String, String>,
@@ -249,7 +251,7 @@ const UUID: &str = "6b746178-0000-4000-8000-000000000001";
 const EPOCH: &str = "1577836800";
 
 /// Keys of a disk in a file or on the command line.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DiskKeys {
     /// Type of the file system.

@@ -11,7 +11,6 @@ pub use table::{KEYS, MachineKeys, THRESHOLD_PERCENT, TIMED_THRESHOLD_PERCENT};
 
 use crate::again::{Asked, AskedSide};
 use crate::experiment::Error;
-use crate::file::{ExperimentFile, SubjectKeys};
 use ktax_model::{Method, Side, UserProgram};
 
 /// Most characters of a boot line: the kernel takes 2047 (COMMAND_LINE_SIZE of arch/x86), and some
@@ -66,10 +65,10 @@ pub(super) type Values = Vec<String>;
 /// Value of a flag without one.
 pub(super) const SWITCH: &str = "\0";
 
-/// Table of a key, with a check if it is set there, and its values unless they are the default.
+/// Table of a key, with its values unless they are the default.
 pub(super) enum Scope {
-    File(fn(&ExperimentFile) -> bool, fn(&Asked<'_>) -> Values),
-    Side(Group, fn(&SubjectKeys) -> bool, fn(AskedSide<'_>) -> Values),
+    File(fn(&Asked<'_>) -> Values),
+    Side(Group, fn(AskedSide<'_>) -> Values),
     Program(fn(&UserProgram, &[u64]) -> Values),
 }
 

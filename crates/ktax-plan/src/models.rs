@@ -5,11 +5,11 @@ use std::path::Path;
 use crate::experiment::Error;
 use ktax_host::text::{did_you_mean_quoted, escape_lines, nearest};
 use ktax_model::{Calibration, MachineModel, Model};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// A model or a machine. A name that ends in `.toml` is replaced by that file's machine when the
 /// experiment file is read.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(from = "String")]
 pub enum ModelKey {
     /// `coherence`, or a machine that is built in.

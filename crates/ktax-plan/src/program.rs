@@ -8,7 +8,7 @@ use crate::file::ExperimentFile;
 use crate::workloads::{Definition, each_once};
 use ktax_host::text::{escape, shell_line};
 use ktax_model::{ProgramSize, RUNNER, Region, Signature, Subject, UserProgram, Workload};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 const LONGEST_NAME: usize = 32;
 const MOST_NUMBERS: usize = 16;
@@ -22,7 +22,7 @@ const GUEST_MOUNTS: [&str; 4] = ["/dev", "/proc", "/run", "/sys"];
 const SCRIPT_COMMAND: [&str; 3] = ["sh", "-e", UserProgram::SCRIPT];
 
 /// Keys of a program in an experiment file or on the command line.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProgramKeys {
     /// Name of its row, without `program:`; by default the command's name.

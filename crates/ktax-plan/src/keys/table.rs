@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use super::{ExperimentKey, Group, MachineFlag, SWITCH, Scope, Values, usual};
 use crate::again::{Asked, AskedSide};
 use crate::experiment::Error;
-use crate::file::{ExperimentFile, SubjectKeys};
 use crate::models::{ModelKey, model_names};
 use ktax_model::{
     Accelerator, CONTENDED_QUANTUM, GuestSubject, Machine, Method, QUANTUM, RunsOn, Side, Subject,
     TimedMachine, TimedSubject, UserProgram,
 };
 use ktax_stats::timed::MIN_PAIRS;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// Default threshold of counts in percent; a smaller change gets no verdict.
 pub const THRESHOLD_PERCENT: f64 = 0.1;
@@ -21,7 +20,7 @@ pub const THRESHOLD_PERCENT: f64 = 0.1;
 pub const TIMED_THRESHOLD_PERCENT: f64 = 1.0;
 
 /// Keys of the computer's shape.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MachineKeys {
     /// QEMU's name of a CPU model, with its features.
@@ -81,10 +80,9 @@ const fn file(
     flag: &'static str,
     methods: &'static [Method],
     help: &'static str,
-    is_set: fn(&ExperimentFile) -> bool,
     again: fn(&Asked<'_>) -> Values,
 ) -> ExperimentKey {
-    ExperimentKey::new(name, [flag; 2], methods, [help; 2], Scope::File(is_set, again))
+    ExperimentKey::new(name, [flag; 2], methods, [help; 2], Scope::File(again))
 }
 
 const fn side(
@@ -92,10 +90,9 @@ const fn side(
     flags: [&'static str; 2],
     methods: &'static [Method],
     help: [&'static str; 2],
-    is_set: fn(&SubjectKeys) -> bool,
     again: fn(AskedSide<'_>) -> Values,
 ) -> ExperimentKey {
-    ExperimentKey::new(name, flags, methods, help, Scope::Side(group, is_set, again))
+    ExperimentKey::new(name, flags, methods, help, Scope::Side(group, again))
 }
 
 const fn program(
@@ -173,49 +170,18 @@ fn unusual(name: &str, number: Option<u32>) -> Values {
 
 /// All keys, in the order in which their flags are printed.
 pub static KEYS: &[ExperimentKey] = &[
-    file("title", "", ALL, "What is asked, in one line", |file| file.title.is_some(), none),
-    file("why", "", ALL, "Why it is asked, for people", |file| !file.why.is_empty(), none),
-    file(
-        "engine",
-        "--engine",
-        ALL,
-        "Run both sides with this engine",
-        |file| file.engine.is_some(),
-        none,
-    )
-    .usual("exact"),
-    file(
-        "host",
-        "",
-        ALL,
-        "Compare guests of this kind of KVM host instead of kernels",
-        |file| file.host.is_some(),
-        none,
-    ),
-    file("host_kernel", "", GUESTS, "The host's kernel", |file| file.host_kernel.is_some(), none)
-        .usual("the usual one of its kind"),
-    file(
-        "host_config",
-        "",
-        GUESTS,
-        "Options of the host's kernel, from source",
-        |file| !file.host_config.is_empty(),
-        none,
-    ),
-    file(
-        "host_patches",
-        "",
-        GUESTS,
-        "Patches of the host's kernel, from source",
-        |file| !file.host_patches.is_empty(),
-        none,
-    ),
+    file("title", "", ALL, "What is asked, in one line", none),
+    file("why", "", ALL, "Why it is asked, for people", none),
+    file("engine", "--engine", ALL, "Run both sides with this engine", none).usual("exact"),
+    file("host", "", ALL, "Compare guests of this kind of KVM host instead of kernels", none),
+    file("host_kernel", "", GUESTS, "The host's kernel", none).usual("the usual one of its kind"),
+    file("host_config", "", GUESTS, "Options of the host's kernel, from source", none),
+    file("host_patches", "", GUESTS, "Patches of the host's kernel, from source", none),
     side(
         ("SIDE.kernel", Group::Settings),
         ["--base", "--change"],
         ALL,
         ["Use this kernel for the base", "Use this kernel for the change"],
-        |keys| keys.kernel.is_some(),
         |_| Vec::new(),
     ),
     side(
@@ -223,7 +189,6 @@ pub static KEYS: &[ExperimentKey] = &[
         ["--bare-metal", ""],
         TIMES,
         ["Compare the guest with this machine itself, without virtualization", ""],
-        |keys| keys.bare_metal,
         |_| Vec::new(),
     ),
     side(
@@ -236,7 +201,6 @@ pub static KEYS: &[ExperimentKey] = &[
             "Build the change with this option: CONFIG_NAME=VALUE, or a file of them; repeat for \
              more",
         ],
-        |keys| !keys.config.is_empty(),
         |side| counted(side, |subject| values(&subject.config)),
     ),
     side(
@@ -247,7 +211,6 @@ pub static KEYS: &[ExperimentKey] = &[
             "Build the base with this patch, too; repeat for more",
             "Build the change with this patch; repeat for more",
         ],
-        |keys| !keys.patches.is_empty(),
         |side| counted(side, |subject| values(&subject.patches)),
     ),
     side(
@@ -256,7 +219,6 @@ pub static KEYS: &[ExperimentKey] = &[
         COUNTS,
         ["Start both configurations from base (a small one of ktax), defconfig, running (the \
           running kernel's) or a file"; 2],
-        |keys| keys.start_config.is_some(),
         |side| shared(side, |subject| &subject.start_config),
     )
     .usual("base"),
@@ -265,7 +227,6 @@ pub static KEYS: &[ExperimentKey] = &[
         ["--tree"; 2],
         COUNTS,
         ["Look up git:REVISION in this repository"; 2],
-        |keys| keys.tree.is_some(),
         |side| shared(side, |subject| &subject.tree),
     )
     .usual("the current directory"),
@@ -277,7 +238,6 @@ pub static KEYS: &[ExperimentKey] = &[
             "Boot the base with these kernel parameters",
             "Boot the change with these kernel parameters",
         ],
-        |keys| keys.boot_line.is_some(),
         |side| match side {
             AskedSide::Counts(_, subject) => {
                 unless(subject.boot_line.is_empty(), &subject.boot_line)
@@ -298,7 +258,6 @@ pub static KEYS: &[ExperimentKey] = &[
              (one that you boot); repeat for more",
             "Use this setting for the change; repeat for more",
         ],
-        |keys| !keys.sysctl.is_empty(),
         |side| match side {
             AskedSide::Counts(_, Subject { sysctl, .. }) => settings(sysctl),
             AskedSide::Times(_, TimedSubject { sysctl, .. }) => settings(sysctl),
@@ -309,7 +268,6 @@ pub static KEYS: &[ExperimentKey] = &[
         ["--base-set", "--change-set"],
         TIMES,
         ["Transparent huge pages of the running kernel: always, madvise or never"; 2],
-        |keys| keys.thp.is_some(),
         |side| setting("thp", side, |subject| subject.thp.clone()),
     ),
     side(
@@ -317,7 +275,6 @@ pub static KEYS: &[ExperimentKey] = &[
         ["--base-set", "--change-set"],
         TIMES,
         ["Frequency governor of all CPUs"; 2],
-        |keys| keys.governor.is_some(),
         |side| {
             let governor = setting("governor", side, |subject| subject.governor.clone());
             // A word for a kernel that the user boots is a setting too.
@@ -329,7 +286,6 @@ pub static KEYS: &[ExperimentKey] = &[
         ["--base-set", "--change-set"],
         TIMES,
         ["Command that runs each loop, by its words"; 2],
-        |keys| !keys.prefix.is_empty(),
         |side| {
             setting("prefix", side, |subject| {
                 let words = subject.prefix.iter().map(String::as_str);
@@ -345,7 +301,6 @@ pub static KEYS: &[ExperimentKey] = &[
             "Load this module in the base's guest alone; repeat for more",
             "Load this module in the change's guest alone; repeat for more",
         ],
-        |keys| !keys.modules.is_empty(),
         |side| counted(side, |subject| values(&subject.modules)),
     ),
     side(
@@ -353,7 +308,6 @@ pub static KEYS: &[ExperimentKey] = &[
         ["--base-disk", "--change-disk"],
         COUNTS,
         ["Put the base's files on this file system", "Put the change's files on this file system"],
-        |keys| keys.disk.is_some(),
         |side| counted(side, |subject| values(&subject.disk)),
     )
     .usual("that of --disk"),
@@ -366,7 +320,6 @@ pub static KEYS: &[ExperimentKey] = &[
              repeat for more",
             "Copy this file or directory into the change's guest alone; repeat for more",
         ],
-        |keys| !keys.files.is_empty(),
         |side| counted(side, |subject| values(&subject.files)),
     ),
     side(
@@ -377,7 +330,6 @@ pub static KEYS: &[ExperimentKey] = &[
             "Run these shell commands once in the base's guest, before anything is measured",
             "Run these shell commands once in the change's guest, before anything is measured",
         ],
-        |keys| keys.setup.is_some(),
         |side| counted(side, |subject| values(&subject.setup)),
     ),
     side(
@@ -385,17 +337,11 @@ pub static KEYS: &[ExperimentKey] = &[
         ["", ""],
         GUESTS,
         ["Features of KVM that the guest does not see"; 2],
-        |keys| !keys.without.is_empty(),
         |_| Vec::new(),
     ),
-    side(
-        ("SIDE.cpus", Group::Settings),
-        ["", ""],
-        GUESTS,
-        ["vCPUs of the guest:"; 2],
-        |keys| keys.cpus.is_some(),
-        |_| Vec::new(),
-    )
+    side(("SIDE.cpus", Group::Settings), ["", ""], GUESTS, ["vCPUs of the guest:"; 2], |_| {
+        Vec::new()
+    })
     .bounds(GuestSubject::CPUS)
     .usual_number(1),
     side(
@@ -403,7 +349,6 @@ pub static KEYS: &[ExperimentKey] = &[
         ["", ""],
         GUESTS,
         ["Memory of the guest, in MiB:"; 2],
-        |keys| keys.memory_mib.is_some(),
         |_| Vec::new(),
     )
     .bounds(GuestSubject::MEMORY_MIB)
@@ -413,7 +358,6 @@ pub static KEYS: &[ExperimentKey] = &[
         "--same",
         ALL,
         "Allow two sides that are the same, which measures noise",
-        |file| file.same.is_some(),
         |asked| switch(asked.has_same_sides()),
     ),
     file(
@@ -421,7 +365,6 @@ pub static KEYS: &[ExperimentKey] = &[
         "--cpu",
         COUNTS_AND_TIMES,
         "Give the guest this CPU model, as QEMU names it",
-        |file| file.machine.cpu.is_some(),
         |asked| match asked.machines() {
             (Some(machine), _) => unless(machine.cpu == machine.usual_cpu(), &machine.cpu),
             (_, Some(machine)) => unless(machine.cpu == machine.accelerator.cpu(), &machine.cpu),
@@ -438,7 +381,6 @@ pub static KEYS: &[ExperimentKey] = &[
         "--memory",
         COUNTS_AND_TIMES,
         "Give the guest this much memory, in MiB",
-        |file| file.machine.memory_mib.is_some(),
         |asked| {
             let (counted, timed) = asked.machines();
             let mib = counted.map(|machine| machine.memory_mib);
@@ -448,18 +390,11 @@ pub static KEYS: &[ExperimentKey] = &[
     .bounds(128..=65_536)
     .usual_number(Machine::USUAL_MEMORY_MIB)
     .flag(typed("MIB", |keys, text| number(text).map(|number| keys.memory_mib = number))),
-    file(
-        "machine.cpus",
-        "--cpus",
-        COUNTS_AND_TIMES,
-        "Give the guest N CPUs:",
-        |file| file.machine.cpus.is_some(),
-        |asked| {
-            let (counted, timed) = asked.machines();
-            let cpus = counted.map(|machine| machine.cpus).or(timed.map(|machine| machine.cpus));
-            unusual("machine.cpus", cpus)
-        },
-    )
+    file("machine.cpus", "--cpus", COUNTS_AND_TIMES, "Give the guest N CPUs:", |asked| {
+        let (counted, timed) = asked.machines();
+        let cpus = counted.map(|machine| machine.cpus).or(timed.map(|machine| machine.cpus));
+        unusual("machine.cpus", cpus)
+    })
     .bounds(1..=Machine::MOST_CPUS)
     .timed_bounds(1..=255)
     .usual_number(1)
@@ -472,7 +407,6 @@ pub static KEYS: &[ExperimentKey] = &[
         "--quantum",
         COUNTS,
         "Let each of several CPUs execute N instructions in turn",
-        |file| file.machine.quantum.is_some(),
         |asked| values(asked.machines().0.and_then(|machine| machine.quantum)),
     )
     .bounds(20..=1_000_000_000)
@@ -486,7 +420,6 @@ pub static KEYS: &[ExperimentKey] = &[
          lists, or a file that ends in .toml, as `ktax calibrate` writes one; or model the \
          coherence of several CPUs. If the file has times, also estimate the cycles that the \
          machine would take",
-        |file| file.machine.model.is_some(),
         |asked| {
             let model = asked.machines().0.and_then(|machine| machine.model.as_ref());
             values(model.map(|model| model.name()))
@@ -504,7 +437,6 @@ pub static KEYS: &[ExperimentKey] = &[
         "--cores",
         TIMES,
         "Run the guest's CPUs on N quiet ones of this machine; fewer than its own is overcommit",
-        |file| file.machine.cores.is_some(),
         |asked| values(asked.machines().1.and_then(|machine| machine.cores)),
     )
     .bounds(1..=1023)
@@ -515,7 +447,6 @@ pub static KEYS: &[ExperimentKey] = &[
         "",
         TIMES,
         "What executes the guest's instructions: kvm, or tcg for tests",
-        |file| file.machine.accelerator.is_some(),
         |asked| {
             let accelerator = asked.machines().1.map(|machine| machine.accelerator);
             values(
@@ -531,7 +462,6 @@ pub static KEYS: &[ExperimentKey] = &[
         COUNTS,
         "Put the files of rows and programs on this file system, in memory: ext4, xfs, btrfs, f2fs \
          or overlay; a KEY is mib, options, mkfs, device or latency_us",
-        |file| file.disk.is_some(),
         |asked| values(asked.counts.and_then(|counts| counts.guest.disk.as_ref())),
     )
     .usual("tmpfs"),
@@ -540,7 +470,6 @@ pub static KEYS: &[ExperimentKey] = &[
         "--module",
         COUNTS,
         "Load this module of the kernel's package, with what it depends on; repeat for more",
-        |file| !file.modules.is_empty(),
         |asked| values(asked.counts.into_iter().flat_map(|counts| &counts.guest.modules)),
     ),
     file(
@@ -548,7 +477,6 @@ pub static KEYS: &[ExperimentKey] = &[
         "--workloads-from",
         COUNTS,
         "Also offer the workloads of this directory, whose C files are compiled into the guest",
-        |file| file.workloads_from.is_some(),
         |asked| values(asked.counts.and_then(|counts| counts.guest.workloads_from.as_ref())),
     ),
     file(
@@ -556,7 +484,6 @@ pub static KEYS: &[ExperimentKey] = &[
         "-w",
         ALL,
         "Measure this workload, @GROUP or row; repeat for more",
-        |file| file.workloads.is_some(),
         |asked| values(&asked.rows),
     )
     .usual(
@@ -568,7 +495,6 @@ pub static KEYS: &[ExperimentKey] = &[
         "--secondary",
         TIMES,
         "Also measure this row, but exclude it from the exit status; repeat for more",
-        |file| !file.secondary.is_empty(),
         |asked| values(&asked.secondary),
     ),
     file(
@@ -577,7 +503,6 @@ pub static KEYS: &[ExperimentKey] = &[
         GUESTS_AND_TIMES,
         "Measure each value: one row for each value of a workload's parameter, one run for each \
          value of a setting; repeat for more",
-        |file| !file.sweep.is_empty(),
         // The rows and the settings of one run have the values.
         none,
     ),
@@ -586,7 +511,6 @@ pub static KEYS: &[ExperimentKey] = &[
         "--layouts",
         COUNTS_AND_GUESTS,
         "Boot each side N times under different layouts",
-        |file| file.layouts.is_some(),
         |asked| {
             let usual = asked.machines().0.map(|machine| machine.usual_layouts() as usize);
             values(usual.filter(|usual| *usual != asked.layouts).map(|_| asked.layouts))
@@ -594,34 +518,19 @@ pub static KEYS: &[ExperimentKey] = &[
     )
     .bounds(1..=99)
     .usual_text(|| Machine::default().usual_layouts().to_string()),
-    file(
-        "pairs",
-        "--pairs",
-        TIMES,
-        "Measure exactly N pairs of boots",
-        |file| file.pairs.is_some(),
-        |asked| values(asked.times.and_then(|times| times.pairs)),
-    )
+    file("pairs", "--pairs", TIMES, "Measure exactly N pairs of boots", |asked| {
+        values(asked.times.and_then(|times| times.pairs))
+    })
     .bounds(MIN_PAIRS as u32..=10_000)
     .usual("as many as are needed"),
-    file(
-        "most_pairs",
-        "--most-pairs",
-        TIMES,
-        "Stop after N pairs at the latest",
-        |file| file.most_pairs.is_some(),
-        |asked| unusual("most_pairs", asked.times.map(|times| times.most_pairs)),
-    )
+    file("most_pairs", "--most-pairs", TIMES, "Stop after N pairs at the latest", |asked| {
+        unusual("most_pairs", asked.times.map(|times| times.most_pairs))
+    })
     .bounds(20..=10_000)
     .usual_number(200),
-    file(
-        "loops",
-        "--loops",
-        TIMES,
-        "Run each row N times in each boot",
-        |file| file.loops.is_some(),
-        |asked| unusual("loops", asked.times.map(|times| times.loops)),
-    )
+    file("loops", "--loops", TIMES, "Run each row N times in each boot", |asked| {
+        unusual("loops", asked.times.map(|times| times.loops))
+    })
     .bounds(1..=1000)
     .usual_number(5),
     file(
@@ -629,7 +538,6 @@ pub static KEYS: &[ExperimentKey] = &[
         "--seed",
         ALL,
         "Use this random seed for layouts or the order of pairs",
-        |file| file.seed.is_some(),
         // Without a seed the order of the pairs would be drawn anew.
         |asked| unless(asked.seed == 1 && asked.times.is_none(), asked.seed),
     )
@@ -639,7 +547,6 @@ pub static KEYS: &[ExperimentKey] = &[
         "--threshold",
         ALL,
         "Call no change `slower` or `faster` that is smaller than this",
-        |file| file.threshold_percent.is_some(),
         |asked| {
             let usual = match asked.times {
                 Some(_) => TIMED_THRESHOLD_PERCENT,
@@ -654,7 +561,6 @@ pub static KEYS: &[ExperimentKey] = &[
         "--allow-differences",
         TIMES,
         "Continue with a warning if base and change differ in more than was declared",
-        |file| file.allow_differences.is_some(),
         |asked| switch(asked.times.is_some_and(|times| times.allow_differences)),
     ),
     file(
@@ -663,7 +569,6 @@ pub static KEYS: &[ExperimentKey] = &[
         COUNTS,
         "Commands beside rows that are no programs: a table with setup, prepare, files, root, \
          trace_files and env",
-        |file| file.hooks.is_some(),
         none,
     ),
     file(
@@ -673,7 +578,6 @@ pub static KEYS: &[ExperimentKey] = &[
         "Measure this program. In the guest it is counted from its exec to its exit, and the files \
          and directories that its arguments name are copied there; the host engine times it where \
          it is",
-        |file| !file.program.is_empty(),
         none,
     ),
     program("program.name", "--name", "Name its row program:NAME", |program, _| {
