@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use ktax_model::RecorderCost;
-use ktax_stats::histogram::{BUCKETS, bucket};
+use ktax_stats::tables::{BUCKETS, bucket};
 
 /// Reason of an exit: the architecture's number, and a detail that says how to read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -8,7 +8,7 @@ use super::recording::{Reason, Recording, STAGES, Thread, Times};
 use ktax_model::{
     Error, ExitAccount, ExitParts, ExitRow, ExitTable, OpenExit, Result, Warning, exit_warnings,
 };
-use ktax_stats::histogram::quantile;
+use ktax_stats::tables::quantile;
 
 /// Next step where events were lost.
 pub(crate) const RECORD_LESS: &str = "record for a shorter time, or fewer vCPUs";

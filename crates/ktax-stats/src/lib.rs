@@ -15,18 +15,17 @@
 //!
 //! - [`exact`]: values that repeat to the last digit, and that only the Layout moves.
 //! - [`timed`]: pairs of times.
-//! - [`tables`]: the formulas of printed tables, and whether two orders are alike.
+//! - [`tables`]: the formulas of printed tables, whether two orders are alike, and quantiles of more
+//!   values than can be kept.
 //! - [`constants`]: mixtures of a few things, each with a cost of its own.
 //! - [`growth`]: how a cost grows with a size.
 //! - [`search`]: which element of a chain carries a difference.
-//! - [`histogram`]: quantiles of more values than can be kept.
 //! - [`random`]: random numbers from a seed.
 //! - [`repeats`]: how well values repeat.
 
 pub mod constants;
 pub mod exact;
 pub mod growth;
-pub mod histogram;
 pub mod random;
 pub mod repeats;
 pub mod search;

@@ -14,7 +14,7 @@ use super::tracepoints::{Hook, HookPoint, Points};
 use super::{Source, cannot_watch, no_ebpf, now_ns};
 use crate::recording::{Reason, Recording, Thread, Times};
 use ktax_model::{RecorderCost, Result};
-use ktax_stats::histogram::BUCKETS;
+use ktax_stats::tables::BUCKETS;
 
 /// Number of timed exits after which the cost of one is known.
 const ENOUGH_EXITS: u64 = 1000;
@@ -408,7 +408,7 @@ pub mod row {
     pub const DETAIL: i16 = 88;
     pub const CODE: i16 = 96;
     pub const BUCKETS: i16 = 104;
-    pub const BYTES: usize = 104 + 8 * ktax_stats::histogram::BUCKETS;
+    pub const BYTES: usize = 104 + 8 * ktax_stats::tables::BUCKETS;
 }
 
 fn word(bytes: &[u8], offset: i16) -> u64 {

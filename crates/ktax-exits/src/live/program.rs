@@ -9,7 +9,7 @@
 use super::kernel::{row, thread};
 use super::tracepoints::{ASLEEP, Field, FieldFilter, Hook};
 use crate::recording::{Reason, STAGES, Stage};
-use ktax_stats::histogram::BUCKETS;
+use ktax_stats::tables::BUCKETS;
 
 use Alu::{Add, And, Arsh, Lsh, Mov, Mul, Rsh, Sub};
 use Condition::{AtLeast, Below, Different, Equal};
@@ -525,7 +525,7 @@ impl Writer {
         self.add(R6, row::SQUARES_HIGH, R2);
     }
 
-    /// Counts R9 in its bucket, as `stats::histogram::bucket` has it.
+    /// Counts R9 in its bucket, as `stats::tables::bucket` has it.
     fn count_bucket(&mut self) {
         let small = self.asm.label();
         self.asm.alu(Mov, R3, R9);

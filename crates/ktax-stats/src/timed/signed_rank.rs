@@ -14,7 +14,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::looks::{density, upper};
+use super::trial::{density, upper};
 
 /// An estimate with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -13,10 +13,26 @@
 //! findings below the level, however the tests depend on each other. It is for headline rows.
 //! [`benjamini_hochberg`] (JRSS B 57, 1995) keeps the share of false findings among all findings
 //! below the level, if tests are independent or positively dependent. It is for secondary rows.
+//!
+//! **Several looks** at the data need not mean more false findings. After `k` of `K` equal parts of
+//! the data, the normal statistic `Z_k` times `sqrt(k)` is a random walk of `k` independent standard
+//! normal steps. O'Brien and Fleming (Biometrics 35, 1979) stop it at one constant barrier,
+//! `|Z_k| sqrt(k) >= c`. A stop at the first look is then almost impossible, and at the last look
+//! the bound is close to the usual one. The probability that a walk without drift leaves the barrier
+//! is computed as by Armitage, McPherson and Rowe (JRSS A 132, 1969): the density of the walks that
+//! are still inside, step by step, by numerical integration.
+//!
+//! This relation between `c` and the probability is used in both directions. A probability gives
+//! the barrier ([`Looks::barrier`]), and with it the level of each look and the repeated confidence
+//! interval (Jennison and Turnbull, JRSS B 51, 1989). The data give the smallest overall
+//! probability at which they would have stopped ([`Looks::overall`]). That is the repeated p-value:
+//! however the look was chosen, it is below `a` in at most a share `a` of null cases. So Holm's
+//! method can use it.
 
-use super::looks::{Looks, quantile, upper};
+use std::f64::consts::{PI, SQRT_2};
+
+use super::shamos;
 use super::signed_rank::{Interval, SignedRank};
-use super::spread::shamos;
 
 /// The smallest number of pairs for a verdict.
 pub const MIN_PAIRS: usize = 10;
@@ -243,7 +259,7 @@ const LOOKS: usize = 5;
 const PILOT: f64 = 1.1;
 
 /// The ratio of the variance of the Hodges-Lehmann estimate to that of a mean, for normal values.
-const HODGES_LEHMANN: f64 = std::f64::consts::PI / 3.0;
+const HODGES_LEHMANN: f64 = PI / 3.0;
 
 /// The answer of [`Trial::next`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -394,6 +410,157 @@ fn ascending(p: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));
     order
+}
+
+/// Nodes of the Gauss-Legendre rule. Within a barrier of 10 they lie at most 0.4 deviations of a
+/// step apart, which integrates normal densities to all digits.
+const NODES: usize = 40;
+
+/// Equally spaced looks; the last is at all of the data.
+#[derive(Debug, Clone)]
+pub struct Looks {
+    count: usize,
+    /// Nodes in [0, 1] and their weights.
+    nodes: Vec<(f64, f64)>,
+}
+
+impl Looks {
+    /// `count` looks, at least 1.
+    pub fn new(count: usize) -> Looks {
+        Looks { count: count.max(1), nodes: gauss_legendre(NODES) }
+    }
+
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The probability that a walk without drift is outside ±`barrier` at one of the looks.
+    pub fn crossing(&self, barrier: f64) -> f64 {
+        if barrier <= 0.0 {
+            return 1.0;
+        }
+        // By symmetry the density is kept for the upper half only, and each step comes from both.
+        let places: Vec<(f64, f64)> =
+            self.nodes.iter().map(|(x, weight)| (x * barrier, weight * barrier)).collect();
+        let mut within: Vec<f64> = places.iter().map(|(x, _)| density(*x)).collect();
+        let leaves: Vec<f64> =
+            places.iter().map(|(x, _)| upper(barrier - x) + upper(barrier + x)).collect();
+        let steps: Vec<f64> = places
+            .iter()
+            .flat_map(|(x, _)| places.iter().map(move |(y, _)| density(x - y) + density(x + y)))
+            .collect();
+        let mut chance = 2.0 * upper(barrier);
+        for _ in 1..self.count {
+            let mass: Vec<f64> =
+                places.iter().zip(&within).map(|((_, weight), f)| weight * f).collect();
+            let sum = |with: &[f64]| with.iter().zip(&mass).map(|(with, mass)| with * mass).sum();
+            let left: f64 = sum(&leaves);
+            chance += 2.0 * left;
+            within = steps.chunks(NODES).map(sum).collect();
+        }
+        chance.min(1.0)
+    }
+
+    /// The barrier that a walk without drift leaves with probability `alpha`.
+    pub fn barrier(&self, alpha: f64) -> f64 {
+        // Between the need of the last look alone and Bonferroni's. Regula falsi on the logarithm,
+        // which is nearly straight; the end that stays weighs half as much each time (Dowell and
+        // Jarratt 1971, the Illinois rule).
+        if self.count == 1 {
+            return quantile(alpha / 2.0);
+        }
+        let last = (self.count as f64).sqrt();
+        let above = |barrier: f64| (self.crossing(barrier) / alpha).ln();
+        let mut low = last * quantile(alpha / 2.0);
+        let mut high = last * quantile(alpha / 2.0 / self.count as f64);
+        let (mut at_low, mut at_high) = (above(low), above(high));
+        for _ in 0..100 {
+            if at_low <= 0.0 {
+                return low;
+            }
+            let middle = high - at_high * (high - low) / (at_high - at_low);
+            let here = above(middle);
+            if here.abs() < 1e-14 || high - low < 1e-13 * high {
+                return middle;
+            }
+            if here > 0.0 {
+                (low, at_low, at_high) = (middle, here, at_high / 2.0);
+            } else {
+                (high, at_high, at_low) = (middle, here, at_low / 2.0);
+            }
+        }
+        high
+    }
+
+    /// The `|Z|` that reaches a barrier when this share of the data is there. A share between two
+    /// looks is for a run that stopped early; a share above 1 counts as 1.
+    pub fn bound(&self, barrier: f64, share: f64) -> f64 {
+        barrier / (self.count as f64 * share.min(1.0)).sqrt()
+    }
+
+    /// The repeated p-value of a two-sided `p` when this share of the data is there.
+    pub fn overall(&self, p: f64, share: f64) -> f64 {
+        if p >= 1.0 {
+            return 1.0;
+        }
+        self.crossing(quantile(p / 2.0) * (self.count as f64 * share.min(1.0)).sqrt())
+    }
+}
+
+/// Nodes and weights in [0, 1]: Newton's method on the Legendre polynomial, from Chebyshev's nodes.
+fn gauss_legendre(count: usize) -> Vec<(f64, f64)> {
+    let n = count as f64;
+    let node = |i: usize| {
+        let mut x = (PI * (i as f64 + 0.75) / (n + 0.5)).cos();
+        let mut slope = 1.0;
+        for _ in 0..10 {
+            let (mut before, mut value) = (1.0, x);
+            for k in 2..=count {
+                let k = k as f64;
+                (before, value) = (value, ((2.0 * k - 1.0) * x * value - (k - 1.0) * before) / k);
+            }
+            slope = n * (x * value - before) / (x * x - 1.0);
+            x -= value / slope;
+        }
+        (f64::midpoint(1.0, x), 1.0 / ((1.0 - x * x) * slope * slope))
+    };
+    (0..count).map(node).collect()
+}
+
+/// The probability that a standard normal value is above `z`.
+pub fn upper(z: f64) -> f64 {
+    libm::erfc(z / SQRT_2) / 2.0
+}
+
+/// The density of the standard normal distribution.
+pub fn density(z: f64) -> f64 {
+    (-z * z / 2.0).exp() / (2.0 * PI).sqrt()
+}
+
+/// The `z` that a standard normal value exceeds with probability `p`; infinite for `p` of 0 or 1.
+///
+/// Newton on the logarithm of the tail, from the right: the tail is below exp(-z^2 / 2) / 2, so the
+/// start is never left of the solution, and the logarithm is concave, so no step passes it.
+pub fn quantile(p: f64) -> f64 {
+    if p > 0.5 {
+        return -quantile(1.0 - p);
+    }
+    if p <= 0.0 {
+        return f64::INFINITY;
+    }
+    let mut z = (-2.0 * (2.0 * p).ln()).sqrt();
+    for _ in 0..50 {
+        let tail = upper(z);
+        if tail <= 0.0 {
+            return z; // Beyond 38 deviations there are no numbers left.
+        }
+        let step = (tail / p).ln() * tail / density(z);
+        z += step;
+        if step.abs() <= 1e-14 * z.abs() {
+            break;
+        }
+    }
+    z
 }
 
 #[cfg(test)]
