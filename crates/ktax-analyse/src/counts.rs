@@ -2,9 +2,7 @@
 
 mod functions;
 mod paths;
-mod program_work;
 mod runs;
-mod sizes;
 
 pub use functions::plain;
 pub use paths::row_paths;
@@ -13,17 +11,17 @@ pub use runs::CountsRuns;
 pub(super) use functions::function_deltas;
 pub(super) use runs::{boots_missing, run_missing, wrong_plan};
 
-use crate::effect::{EffectValues, effect, signature_differences};
+use crate::effect::{EffectValues, RowCost, effect, growth_of_families, signature_differences};
 use crate::estimate::estimate;
+use crate::warnings;
 use crate::warnings::RunWarnings;
-use crate::{growth, warnings};
+use functions::OperationSource;
 use ktax_model::{
     AWAITED, AskedCounts, Comparison, ComparisonMethod, CountedOperations, CountsComparison,
     CountsEvidence, CountsPlan, Effect, Evidence, Growth, MAKESPAN, METRICS, Metric, Model, Plan,
     PrintedEnd, Result, Row, Sample, Side, Sides, Signature, TRANSFERS, UserProgram, Verdict,
     Warning, WorkEvidence, Workload, metric,
 };
-use program_work::OperationSource;
 use runs::{Gathered, Pair, PairedBoots, Scale};
 
 /// Compares the two Sides of a Plan that was carried out.
@@ -51,7 +49,7 @@ pub fn counts(runs: &dyn CountsRuns) -> Result<Comparison> {
     warnings.extend(run_warnings.warnings());
     warnings.extend(warnings::fallback_warning(&rows));
     let growth = growth_of_rows(plan, &rows);
-    let computed = sizes::computed_rows(runs, &boots, &rows)?;
+    let computed = runs::computed_rows(runs, &boots, &rows)?;
     // The cost of an operation stands before the rows that it is computed from.
     rows.splice(0..0, computed.rows);
     warnings.extend(computed.warnings);
@@ -77,20 +75,20 @@ pub fn counts(runs: &dyn CountsRuns) -> Result<Comparison> {
 fn growth_of_rows(plan: &CountsPlan, rows: &[Row]) -> Vec<Growth> {
     let measured = || plan.workloads.iter().zip(rows);
     let growth_of_side = |side: Side| {
-        let costs: Vec<growth::RowCost<'_>> = measured()
+        let costs: Vec<RowCost<'_>> = measured()
             .filter_map(|(workload, row)| Some(row_cost(workload, row.effects().first()?, side)))
             .collect();
-        growth::growth_of_families(&costs, Some(side))
+        growth_of_families(&costs, Some(side))
     };
     Side::BOTH.into_iter().flat_map(growth_of_side).collect()
 }
 
 /// Cost of an operation on one Side: in the Effect's Layout, and under each Layout.
-fn row_cost<'a>(workload: &'a Workload, effect: &Effect, side: Side) -> growth::RowCost<'a> {
+fn row_cost<'a>(workload: &'a Workload, effect: &Effect, side: Side) -> RowCost<'a> {
     let shown = if side == Side::Base { effect.base } else { effect.change };
     let per_op = |count: &u64| *count as f64 / workload.ops as f64;
     let layouts = effect.samples.get(side).iter().map(per_op).collect();
-    growth::RowCost { workload, shown, layouts }
+    RowCost { workload, shown, layouts }
 }
 
 /// Values that the guests reported in the headline's Layout, and the numbers that a user's program
@@ -134,7 +132,7 @@ fn measured_row(
     let metrics = metrics_of(&pairs);
     let mut effects = effects(&metrics, workload, &pairs, runs.plan().threshold_percent);
     let program_work = match workload.is_users() {
-        true => program_work::program_work_evidence(
+        true => functions::program_work_evidence(
             runs,
             workload,
             &pairs,
@@ -209,9 +207,9 @@ fn different_work(
     };
     let signatures: Vec<[Signature; 2]> = pairs.iter().map(compared).collect();
     let mut reasons = signature_differences(signatures.iter().map(|[base, change]| [base, change]));
-    let other = program_work.filter(|work| program_work::is_other_work(work, verdict, known));
+    let other = program_work.filter(|work| functions::is_other_work(work, verdict, known));
     if let Some(work) = other {
-        reasons.extend(program_work::work_reasons(work, &pairs[0].measured));
+        reasons.extend(functions::work_reasons(work, &pairs[0].measured));
     }
     reasons
 }

@@ -1,7 +1,11 @@
-//! One Metric between the Sides over Layouts, and whether the Sides did the same work.
+//! Numbers of rows: one Metric between the Sides over Layouts, whether the Sides did the same work,
+//! and how costs grow with the number of pages.
 
-use ktax_model::{Effect, Failure, Sides, Signature, Verdict};
+use ktax_model::{
+    Effect, Failure, Growth, GrowthPower, Side, Sides, Signature, Verdict, Workload, family,
+};
 use ktax_stats::exact::{Decision, judge};
+use ktax_stats::growth::{Curve, Fit, GrowthClass, NEGLIGIBLE, fit};
 use ktax_stats::tables::change_percent;
 
 /// Values of one Metric by Layout; those of a pair have equal indices.
@@ -94,9 +98,98 @@ pub(super) fn wrong_ops(found: u64, planned: u64) -> Failure {
     Failure::WrongWork { deviations: format!("operations {found}, expected {planned}") }
 }
 
+/// The parameter that growth is fitted to.
+const PARAMETER: &str = "pages";
+
+/// Cost of one operation of a row.
+pub(super) struct RowCost<'a> {
+    pub workload: &'a Workload,
+    /// Cost in the Layout that is shown.
+    pub shown: f64,
+    /// Cost under each Layout; empty if there are none.
+    pub layouts: Vec<f64>,
+}
+
+/// Growth of every family of rows that differ only in [`PARAMETER`] and have a row with 0. A family
+/// with too few rows, or with too narrow a span, has none.
+pub(super) fn growth_of_families(costs: &[RowCost<'_>], side: Option<Side>) -> Vec<Growth> {
+    let mut families: Vec<(String, Vec<(u64, &RowCost<'_>)>)> = Vec::new();
+    for cost in costs {
+        let Some(size) = cost.workload.params.get(PARAMETER) else { continue };
+        let family = family(&cost.workload.row, PARAMETER);
+        match families.iter_mut().find(|(name, _)| *name == family) {
+            Some((_, rows)) => rows.push((*size, cost)),
+            None => families.push((family, vec![(*size, cost)])),
+        }
+    }
+    families.iter().filter_map(|(name, rows)| growth_of_family(name, rows, side)).collect()
+}
+
+fn growth_of_family(
+    family: &str,
+    rows: &[(u64, &RowCost<'_>)],
+    side: Option<Side>,
+) -> Option<Growth> {
+    let shown = curve(rows, |cost| cost.shown)?;
+    let layouts = rows.iter().map(|(_, cost)| cost.layouts.len()).min()?;
+    let under = |layout: usize| curve(rows, |cost| cost.layouts[layout]);
+    let fit = fit(&shown, &(0..layouts).map(under).collect::<Option<Vec<Curve>>>()?)?;
+    Some(Growth {
+        family: family.to_owned(),
+        parameter: PARAMETER.to_owned(),
+        side,
+        order: fit.order(PARAMETER),
+        power: fit.power.map(|power| GrowthPower {
+            exponent: power.exponent,
+            interval: (power.low, power.high),
+        }),
+        beyond_percent: (fit.beyond.0 * 100.0, fit.beyond.1 * 100.0),
+        because: because(&fit),
+        from: fit.from,
+        points: fit.points,
+        layouts,
+    })
+}
+
+/// Costs by size; `None` without a row of size 0.
+fn curve(rows: &[(u64, &RowCost<'_>)], value: impl Fn(&RowCost<'_>) -> f64) -> Option<Curve> {
+    let base = value(rows.iter().find(|(size, _)| *size == 0)?.1);
+    let sized = rows.iter().filter(|(size, _)| *size > 0);
+    Some(Curve { base, points: sized.map(|(size, cost)| (*size as f64, value(cost))).collect() })
+}
+
+fn because(fit: &Fit) -> String {
+    let negligible = NEGLIGIBLE * 100.0;
+    match (fit.growth, fit.power) {
+        (GrowthClass::Negligible, _) => {
+            format!(
+                "This cost is at most {negligible} % of that of 0 {PARAMETER}, which counts as \
+                 constant."
+            )
+        }
+        (GrowthClass::Constant, _) => {
+            "This cost stays within a factor of two, which counts as constant.".to_owned()
+        }
+        (GrowthClass::Linear, _) => format!(
+            "This cost divided by {PARAMETER} stays within a factor of two, which counts as linear."
+        ),
+        (GrowthClass::Other, _) => {
+            format!(
+                "Neither this cost nor this cost divided by {PARAMETER} stays within a factor of \
+                 two."
+            )
+        }
+        (GrowthClass::Unclear, Some(_)) => "The interval allows more than one order.".to_owned(),
+        (GrowthClass::Unclear, None) => "Only costs above that have a power.".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use ktax_model::Region;
 
     #[test]
     fn a_missing_entry_is_a_difference() {
@@ -114,5 +207,61 @@ mod tests {
             ]
         );
         assert!(differing_entries(&base, &base).is_empty());
+    }
+
+    fn workload(row: &str, pages: u64) -> Workload {
+        Workload {
+            row: row.into(),
+            title: String::new(),
+            operation: String::new(),
+            program: "fork-pages".into(),
+            ops: 1,
+            region: Region::Marked,
+            memory_bytes: 0,
+            params: [("pages".to_owned(), pages)].into(),
+            signature: BTreeMap::new(),
+            numbers: BTreeMap::new(),
+        }
+    }
+
+    fn rows(cost: fn(f64) -> f64) -> Vec<Growth> {
+        let sizes = [0, 16, 64, 256, 1024, 4096, 16384];
+        let rows: Vec<Workload> =
+            sizes.map(|n| workload(&format!("fork-pages:backing=thp,pages={n},ops=3"), n)).into();
+        let cost = |workload: &Workload, by: f64| by * cost(workload.params["pages"] as f64);
+        let row_cost = |workload| RowCost {
+            workload,
+            shown: cost(workload, 1.0),
+            layouts: vec![cost(workload, 1.0), cost(workload, 1.01)],
+        };
+        growth_of_families(
+            &rows.iter().map(row_cost).collect::<Vec<RowCost<'_>>>(),
+            Some(Side::Base),
+        )
+    }
+
+    #[test]
+    fn a_family_of_rows_says_how_it_grows_and_why_it_says_so() {
+        let linear = &rows(|pages| 100_000.0 + 70.0 * pages)[0];
+        assert_eq!(
+            (linear.family.as_str(), linear.order.as_str(), linear.layouts),
+            ("fork-pages:backing=thp", "O(pages)", 2)
+        );
+        assert!((linear.power.unwrap().exponent - 1.0).abs() < 1e-9, "{linear:?}");
+        assert!(linear.because.contains("a factor of two"), "{linear:?}");
+        // At most 0.8 % of the base; the power is fitted all the same.
+        let small = &rows(|pages| 100_000.0 + pages / 20.0)[0];
+        assert_eq!(small.order, "O(1)");
+        assert!((small.power.unwrap().exponent - 1.0).abs() < 1e-6, "{small:?}");
+        assert!(small.because.contains("at most 5 % of that of 0 pages"), "{small:?}");
+        let below = &rows(|pages| 100_000.0 - pages / 20.0)[0];
+        assert_eq!((below.order.as_str(), below.power), ("O(1)", None));
+    }
+
+    #[test]
+    fn without_the_row_of_none_nothing_is_said() {
+        let row = workload("fork-pages:pages=16", 16);
+        let cost = RowCost { workload: &row, shown: 1.0, layouts: vec![1.0] };
+        assert_eq!(growth_of_families(&[cost], None), []);
     }
 }

@@ -13,7 +13,6 @@ mod calibrated;
 mod counts;
 mod effect;
 mod estimate;
-mod growth;
 mod guests;
 mod history;
 mod ledger;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::growth;
+use crate::effect::{RowCost, growth_of_families};
 use ktax_model::{
     Count, Counted, ELAPSED, Growth, MedianInterval, NativeColumn, NativeRow, NativeSample,
     NativeTable, Repeats, STAT_COUNTERS, StatChange, StatCounter, StatRow, Summary, TracedCall,
@@ -37,9 +37,9 @@ fn growth_of_rows(rows: &[NativeRow]) -> Vec<Growth> {
     };
     let costs = rows.iter().filter_map(|row| {
         let layouts = Vec::new();
-        Some(growth::RowCost { workload: &row.workload, shown: cost(row)?, layouts })
+        Some(RowCost { workload: &row.workload, shown: cost(row)?, layouts })
     });
-    growth::growth_of_families(&costs.collect::<Vec<_>>(), None)
+    growth_of_families(&costs.collect::<Vec<_>>(), None)
 }
 
 fn cell(column: &Column, row: &NativeRow, rows: &[NativeRow]) -> Option<Summary> {

@@ -1,7 +1,7 @@
 //! A search for the elements of a chain that carry a difference, as a report.
 
 use crate::view::{Columns, Fields, Picture, Records, Report, Section, Steps, Table, View};
-use crate::{number, verdict, words};
+use crate::{number, words};
 use ktax_host::text::{counted_as, escape};
 use ktax_model::{
     Bisection, Carrier, Chain, Comparison, Element, Point, SavedResult, Verdict, metric,
@@ -297,7 +297,7 @@ impl NothingToSearch {
 impl Report for NothingToSearch {
     fn view(&self) -> View {
         let mut view = self.comparison.view();
-        let rows = verdict::headline(&self.comparison.rows);
+        let rows = words::headline(&self.comparison.rows);
         view.headline = match self.why() {
             Some(why) => format!("Nothing was searched, because {why}. {rows}."),
             None => format!("There is nothing to search for. {rows}."),

@@ -15,7 +15,7 @@ use crate::counts::details::details;
 use crate::counts::details::{functions, overall};
 use crate::effect::carried_most;
 use crate::view::{Columns, Legend, Note, Records, Section, SideLine, Table, View};
-use crate::{changes, effect, number, pictures, verdict, words};
+use crate::{changes, effect, number, pictures, words};
 use ktax_host::text::short_hashes;
 use ktax_model::{
     AWAITED, CYCLES, Comparison, CountsComparison, Effect, Estimate, LowHigh, Model, Row, Side,
@@ -56,7 +56,7 @@ pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
     ]);
     View {
         title: comparison.title.clone(),
-        headline: verdict::headline(&comparison.rows),
+        headline: words::headline(&comparison.rows),
         sides: sides(counts),
         side_heads: side_heads(counts),
         how: words::counts_header(counts),
@@ -84,9 +84,9 @@ const SEVERAL_CPUS_MEANING: &str = "insn: makespan per operation, in instruction
                                     time; counted exactly.";
 
 fn legend(comparison: &Comparison, counts: &CountsComparison) -> Legend {
-    let is_by_rep = |row| verdict::is_by_rep(row) && row.verdict.is_change();
+    let is_by_rep = |row| words::is_by_rep(row) && row.verdict.is_change();
     let rep = comparison.rows.iter().any(is_by_rep).then_some(words::BY_REP);
-    let is_by_threads = |row| verdict::is_by(row, AWAITED) && row.verdict.is_change();
+    let is_by_threads = |row| words::is_by(row, AWAITED) && row.verdict.is_change();
     let threads = comparison.rows.iter().any(is_by_threads).then_some(words::BY_AWAITED);
     let insn = if counts.key.machine.cpus > 1 { SEVERAL_CPUS_MEANING } else { ONE_CPU_MEANING };
     let numbers = [insn, "base, change and delta are of the layout with the median delta."];
@@ -153,7 +153,7 @@ fn rows_table(rows: &[Row]) -> Table {
     let has_carried = rows.iter().any(|row| carried_most(row).is_some());
     let carried = columns.words("carried most by", |(row, _)| carried_most(row));
     carried.away(0).extra().only_if(has_carried);
-    columns.verdict(|(row, _)| verdict::cell(row));
+    columns.verdict(|(row, _)| words::verdict_cell(row));
     columns.table()
 }
 

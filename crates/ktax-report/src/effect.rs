@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::view::{Fields, Records, Value};
-use crate::{changes, number, verdict};
+use crate::{changes, number, words};
 use ktax_model::{
     CYCLES, Effect, Estimate, FunctionDelta, MAKESPAN, METRICS, Metric, Own, PathDelta, Row,
     SPIN_WAIT, Side, Sides, TRANSFERS, Verdict, metric,
@@ -133,7 +133,7 @@ impl CountKind {
 
     pub fn from_metric(metric: &str) -> CountKind {
         match metric {
-            verdict::REP => CountKind::Rep,
+            words::REP => CountKind::Rep,
             SPIN_WAIT => CountKind::Wait,
             TRANSFERS => CountKind::Transfers,
             _ => CountKind::Instructions,

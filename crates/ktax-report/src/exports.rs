@@ -14,8 +14,8 @@ use crate::counts::top_counts;
 use crate::effect::CountKind;
 use crate::formats::flame_file;
 use crate::pictures::{PathScale, path_flame};
-use crate::verdict::REP;
 use crate::view::Flame;
+use crate::words::REP;
 use ktax_model::{Context, Costly, Own, PathDelta, RowPaths, Side, Sides, callers, own, stack};
 use ktax_stats::tables::share_percent;
 

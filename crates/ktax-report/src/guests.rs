@@ -4,7 +4,7 @@ use crate::exits::Scale;
 use crate::view::{
     Cell, Kind, Legend, Line, Records, RowDetail, Section, SideLine, Table, Value, View,
 };
-use crate::{changes, effect, exits, number, pictures, verdict, words};
+use crate::{changes, effect, exits, number, pictures, words};
 use ktax_host::text::counted;
 use ktax_model::{
     Comparison, EXITS, Effect, ExitRows, ExitRun, GUEST_TIME, GuestSide, GuestWork,
@@ -44,7 +44,7 @@ pub fn view(comparison: &Comparison, guests: &GuestsComparison) -> View {
         title: comparison.title.clone(),
         headline: match is_alone {
             true => alone_headline(rows),
-            false => verdict::headline(rows),
+            false => words::headline(rows),
         },
         sides: sides(&guests.plan),
         side_heads: HEADS,

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use crate::ledger::tables::is_change;
 use crate::view::{Fields, Legend, Records, Report, Section, SideLine, Value, View};
-use crate::{guests, number, verdict, words};
+use crate::{guests, number, words};
 use ktax_host::text::counted;
 use ktax_model::{
     CYCLES, Estimate, LedgerCost, LedgerCosts, LedgerEntry, LedgerMethod, LedgerRow, LedgerTable,
@@ -248,7 +248,7 @@ fn counts_records(lines: &[RecordLine<'_>]) -> Records {
         line.costs?.estimate.as_ref()
     }
     let insn = |line: RecordLine<'_>| line.cost(METRICS[0].name).cloned();
-    let rep = |line: RecordLine<'_>| line.cost(verdict::REP).cloned();
+    let rep = |line: RecordLine<'_>| line.cost(words::REP).cloned();
     let mut fields = Fields::new(lines);
     fields.add("workload", |line| &line.row.row);
     fields.add("added", |line| &line.entry.name);
@@ -279,7 +279,7 @@ fn counts_records(lines: &[RecordLine<'_>]) -> Records {
             .map(|estimate| deltas_text(estimate.left_out.iter().map(|(kind, by)| (&**kind, by))))
     });
     fields.add("interaction", |line| line.interaction(METRICS[0].name));
-    fields.add("rep_interaction", |line| line.interaction(verdict::REP));
+    fields.add("rep_interaction", |line| line.interaction(words::REP));
     fields.add("why", |_| Value::Nothing);
     fields.records()
 }

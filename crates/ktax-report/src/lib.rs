@@ -28,7 +28,6 @@ mod pictures;
 mod saved;
 mod shapes;
 mod times;
-mod verdict;
 pub mod view;
 mod words;
 

@@ -7,7 +7,7 @@ use crate::effect::{CountKind, carried_most};
 use crate::view::{
     Curves, Document, Flame, FlameBar, Forest, ForestLine, Picture, Section, SideCurve,
 };
-use crate::{effect, number, verdict};
+use crate::{effect, number, words};
 use ktax_model::{
     Comparison, Crossing, Effect, PathDelta, Ratio, Row, SavedResult, Side, Sides, TimesEvidence,
     Verdict, callers, family, kept, own,
@@ -56,7 +56,7 @@ fn forest_line(row: &Row) -> ForestLine {
         detectable: None,
         shown: Default::default(),
         carried: carried_most(row).unwrap_or_default(),
-        verdict: verdict::cell(row),
+        verdict: words::verdict_cell(row),
     };
     match (row.times(), row.effects().first()) {
         (Some(times), _) => add_times(&mut line, times),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::formats::{Page, TextOptions, published_table};
 use crate::view::{Kind, Line, Section, SideLine, Table};
-use crate::{counts, number, verdict, words};
+use crate::{counts, number, words};
 use ktax_model::{
     Comparison, ComparisonMethod, Effect, MachineModel, NativeRow, NativeTable, Row, Side, family,
 };
@@ -341,7 +341,7 @@ fn line_rows<'a>(comparison: &'a Comparison, names: &[&str]) -> Option<Vec<&'a R
 fn lmbench_cells(comparison: &Comparison, (name, names): &PublishedLine) -> Option<Vec<String>> {
     let rows = line_rows(comparison, names)?;
     let headlines: Vec<&Effect> = rows.iter().filter_map(|row| row.effects().first()).collect();
-    let mut verdicts: Vec<String> = rows.iter().map(|row| verdict::cell(row).text).collect();
+    let mut verdicts: Vec<String> = rows.iter().map(|row| words::verdict_cell(row).text).collect();
     verdicts.dedup();
     let verdict = verdicts.join(" / ");
     if headlines.len() < rows.len() {

@@ -4,7 +4,7 @@ use crate::view::{
     Columns, FailureReason, Fields, Kind, Legend, Line, Note, Picture, Records, RowDetail, Section,
     SideLine, Table, Trail, View,
 };
-use crate::{changes, number, pictures, verdict, words};
+use crate::{changes, number, pictures, words};
 use ktax_host::text::counted;
 use ktax_model::{
     Comparison, Crossing, Facts, Ratio, Row, Side, Sides, TimedSubject, TimesComparison,
@@ -42,7 +42,7 @@ pub fn view(comparison: &Comparison, times: &TimesComparison) -> View {
     ]);
     View {
         title: comparison.title.clone(),
-        headline: verdict::headline(&comparison.rows),
+        headline: words::headline(&comparison.rows),
         sides: sides(times),
         side_heads: ["kernel", "what it is"],
         how: how_measured(times),

@@ -60,8 +60,11 @@ pub use trial::{
 
 use std::collections::VecDeque;
 
-use super::random::{self, Random};
+use super::random::Random;
 use crate::tables::median;
+
+#[cfg(test)]
+use super::random;
 
 #[cfg(test)]
 mod noise;

@@ -11,7 +11,7 @@ use crate::view::{
     BarKind, Bridge, BridgeBar, Cell, Columns, Dots, FunctionLine, Functions, Note, Picture,
     RowDetail, Section, telling_count,
 };
-use crate::{changes, effect, number, verdict};
+use crate::{changes, effect, number, words};
 use ktax_host::text::counted;
 use ktax_model::{
     AWAITED, Comparison, Effect, FunctionDelta, MAKESPAN, Metric, Msr, Row, Side, Sides, metric,
@@ -97,7 +97,7 @@ fn row_detail(comparison: &Comparison, row: &Row, has_flame: bool) -> RowDetail 
     RowDetail {
         row: row.row.clone(),
         answer: deciding.map(change_summary).unwrap_or_default(),
-        verdict: verdict::cell(row),
+        verdict: words::verdict_cell(row),
         sections,
         again: if is_large { Vec::new() } else { again() },
     }

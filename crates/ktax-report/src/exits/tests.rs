@@ -1,7 +1,7 @@
 //! The text of exit tables: their numbers, KVM's statistics, pages of every width.
 
 use crate::exits::ExitTables;
-use crate::exits::diff::ExitDiff;
+use crate::exits::tables::ExitDiff;
 use crate::exits::tables::{Classic, exits_classic};
 use crate::formats::{TEXT, TextOptions, render};
 use crate::view::Report;

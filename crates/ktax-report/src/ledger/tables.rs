@@ -2,7 +2,7 @@
 
 use crate::ledger::RecordLine;
 use crate::view::{Cell, Columns, Fields, Records, Section, Table, Value};
-use crate::{effect, number, verdict, words};
+use crate::{effect, number, words};
 use ktax_model::{
     Estimate, LedgerCost, LedgerCosts, LedgerEntry, LedgerExits, LedgerInteraction, LedgerMethod,
     LedgerRow, LedgerTable, LowHigh, METRICS, OpenEnd, TIME, Verdict,
@@ -154,7 +154,7 @@ pub fn counts_section(row: &LedgerRow) -> Section {
     columns.number("REP", rep).only_if(has_rep);
     columns.verdict(|entry| {
         let rep = rep_cost(entry).map(|rep| rep.verdict);
-        verdict::decided_cell(entry.verdict, &entry.decided_by, rep)
+        words::decided_cell(entry.verdict, &entry.decided_by, rep)
     });
     let costly = entries.iter().filter_map(|entry| costly_note(entry)).collect::<Vec<_>>();
     let costly = (!costly.is_empty())
@@ -181,11 +181,11 @@ fn costly_note(entry: &LedgerEntry) -> Option<String> {
 }
 
 fn rep_cost(entry: &LedgerEntry) -> Option<&LedgerCost> {
-    entry.costs.as_ref()?.metric(verdict::REP)
+    entry.costs.as_ref()?.metric(words::REP)
 }
 
 fn counts_interaction(one: &LedgerInteraction) -> Option<String> {
-    let what = if one.metric == verdict::REP { "REP iterations" } else { "instructions" };
+    let what = if one.metric == words::REP { "REP iterations" } else { "instructions" };
     let (by, percent) =
         (number::count(one.beyond.delta.abs()), number::percent(one.beyond.percent));
     let than = if one.beyond.delta < 0.0 { "fewer" } else { "more" };
