@@ -10,7 +10,8 @@ use ktax::rundir::RunDir;
 
 use super::failures;
 use super::scene::{OPS, Ran, Scene};
-use crate::common::{files_below, open_counts, scratch, scratch_path};
+use crate::common::{files_below, open_counts};
+use crate::fake::{scratch, scratch_path};
 
 const RUNS: &str = "boots/001-change/runs";
 

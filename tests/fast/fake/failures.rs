@@ -14,7 +14,8 @@ use ktax::wire::Hello;
 
 use super::scene::{OPS, Scene, VIRTUAL_S, hello, lost, over, profile};
 use super::{guests, timed};
-use crate::common::{files_below, open_counts, row, scratch, scratch_path};
+use crate::common::{files_below, open_counts, row};
+use crate::fake::{scratch, scratch_path};
 
 pub fn panicked() -> Failure {
     Failure::Panic { message: "VFS: no root".into() }

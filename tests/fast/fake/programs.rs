@@ -12,7 +12,8 @@ use ktax::model::{
 use ktax::program::{PackedPrograms, ProgramsAlone, pack_alone};
 
 use super::scene::Scene;
-use crate::common::{assert_has, open_counts, scratch};
+use crate::common::{assert_has, open_counts};
+use crate::fake::scratch;
 
 const MIB: u64 = 1 << 20;
 

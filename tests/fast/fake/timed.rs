@@ -15,7 +15,8 @@ use ktax::report::{MARKDOWN, TextOptions, render};
 use ktax::run::{Ended, TimesDriver};
 use ktax::rundir::RunDir;
 
-use crate::common::{ktax, open_times, run, scratch, scratch_path};
+use crate::common::{ktax, open_times, run};
+use crate::fake::{scratch, scratch_path};
 
 /// Behaviour of the fake; `seen` counts its Boots.
 pub struct Scene {

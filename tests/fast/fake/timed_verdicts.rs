@@ -9,7 +9,8 @@ use ktax::report::{CSV, MARKDOWN, TEXT, TextOptions, render};
 use super::timed::{
     Scene, block, compared, drive, noise_of, plan, planted, scene, times_evidence, verdicts,
 };
-use crate::common::{assert_has, open_times, scratch, scratch_path};
+use crate::common::{assert_has, open_times};
+use crate::fake::{scratch, scratch_path};
 
 #[test]
 fn what_was_planted_is_found_and_nothing_else() {
