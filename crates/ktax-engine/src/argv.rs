@@ -381,7 +381,8 @@ pub fn script(program: &Path, request: &Request, initrd: &Path) -> String {
     args.extend(devices(Path::new("wire.log"), "stdio"));
     args.extend(["-action".into(), "panic=none".into()]);
     let comment = "# Boots this machine by hand and runs one order: sh argv orders/getppid\n\
-                   # The guest's answer goes to wire.log. The counts need the plugin: see docs/wire.md.";
+                   # The guest's answer goes to wire.log. The counts need the plugin: see \
+                   docs/wire.md.";
     shell_script(program, args, comment, &format!("-fw_cfg \"name={ORDER_ITEM},file=$1\""))
 }
 

@@ -1,5 +1,5 @@
-//! The running kernel: the guest's own programs run on it as plain processes, and a Side changes its
-//! settings. What is changed is written down first, and restored.
+//! The running kernel: the guest's own programs run on it as plain processes, and a Side changes
+//! its settings. What is changed is written down first, and restored.
 
 mod changes;
 

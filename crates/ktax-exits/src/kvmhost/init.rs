@@ -1,6 +1,6 @@
-//! The host's initramfs (a ktax, the modules, the given files, and the order), and the first process
-//! in it. That mounts the file systems of a KVM host, loads KVM, runs the commands,
-//! writes their output to the second serial port, and switches the machine off.
+//! The host's initramfs (a ktax, the modules, the given files, and the order), and the first
+//! process in it. That mounts the file systems of a KVM host, loads KVM, runs the commands, writes
+//! their output to the second serial port, and switches the machine off.
 //!
 //! The format of that port: one line of JSON for each command, then as many bytes as that line
 //! says. The reader trusts none of it.

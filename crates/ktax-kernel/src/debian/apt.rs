@@ -303,7 +303,7 @@ fn read_tree<T>(
     let mut child = command.spawn().map_err(|error| not_started("dpkg-deb", "dpkg", error))?;
     let contents = match child.stdout.take() {
         Some(mut pipe) => read(&mut pipe).inspect(|_| {
-            // A closed pipe would kill dpkg-deb before its padding. Its exit status says what fails.
+            // A closed pipe would kill dpkg-deb before its padding; its exit status tells.
             let _ = io::copy(&mut pipe, &mut io::sink());
         }),
         None => Err(bad_package(package, "dpkg-deb gave no output")),
