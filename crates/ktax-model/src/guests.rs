@@ -109,37 +109,26 @@ pub struct GuestsPlan {
     pub steps: Vec<Step>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum HostKind {
-    /// A Linux kernel with KVM for x86.
-    Kvm,
-    /// A Linux kernel with KVM for a PowerPC of 2008, which has no virtualization, in QEMU's
-    /// ppce500.
-    #[serde(rename = "kvm-e500v2")]
-    KvmE500v2,
-    /// A Linux kernel with KVM for arm64, in QEMU's virt machine.
-    #[serde(rename = "kvm-arm64")]
-    KvmArm64,
-    /// A Linux kernel with KVM for POWER9, as a hypervisor within another one, in QEMU's pseries.
-    #[serde(rename = "kvm-power9")]
-    KvmPower9,
-    /// A Linux kernel with KVM for riscv64 with the hypervisor extension, in QEMU's virt machine.
-    #[serde(rename = "kvm-riscv64")]
-    KvmRiscv64,
+named_enum! {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub enum HostKind {
+        /// A Linux kernel with KVM for x86.
+        Kvm = "kvm",
+        /// A Linux kernel with KVM for a PowerPC of 2008, which has no virtualization, in QEMU's
+        /// ppce500.
+        KvmE500v2 = "kvm-e500v2",
+        /// A Linux kernel with KVM for arm64, in QEMU's virt machine.
+        KvmArm64 = "kvm-arm64",
+        /// A Linux kernel with KVM for POWER9, as a hypervisor within another one, in QEMU's
+        /// pseries.
+        KvmPower9 = "kvm-power9",
+        /// A Linux kernel with KVM for riscv64 with the hypervisor extension, in QEMU's virt
+        /// machine.
+        KvmRiscv64 = "kvm-riscv64",
+    }
 }
 
 impl HostKind {
-    pub fn name(self) -> &'static str {
-        match self {
-            HostKind::Kvm => "kvm",
-            HostKind::KvmE500v2 => "kvm-e500v2",
-            HostKind::KvmArm64 => "kvm-arm64",
-            HostKind::KvmPower9 => "kvm-power9",
-            HostKind::KvmRiscv64 => "kvm-riscv64",
-        }
-    }
-
     /// True for a board: a machine of another architecture, whose first process runs one guest
     /// without a kernel.
     pub fn is_board(self) -> bool {

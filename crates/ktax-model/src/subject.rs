@@ -9,29 +9,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Model, is_default};
 
-/// One of the two Subjects of a comparison.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum Side {
-    /// The reference.
-    Base,
-    /// The Subject that is measured.
-    Change,
+named_enum! {
+    /// One of the two Subjects of a comparison.
+    #[derive(
+        Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    )]
+    pub enum Side {
+        /// The reference.
+        Base = "base",
+        /// The Subject that is measured.
+        Change = "change",
+    }
 }
 
 impl Side {
     /// Both Sides, base first.
-    pub const BOTH: [Side; 2] = [Side::Base, Side::Change];
-
-    /// `base` or `change`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Side::Base => "base",
-            Side::Change => "change",
-        }
-    }
+    pub const BOTH: [Side; 2] = Side::ALL;
 
     /// The opposite Side.
     pub fn other(self) -> Side {
@@ -160,7 +153,7 @@ impl Default for Machine {
 }
 
 /// A Kernel by its specification, and the boot line and settings that it is given.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Subject {
     /// A path, `debian:…`, or source; see `ktax help compare`.
@@ -199,19 +192,8 @@ pub struct Subject {
 
 impl Subject {
     pub fn new(kernel: &str, boot_line: &str) -> Subject {
-        Subject {
-            kernel: kernel.to_owned(),
-            boot_line: boot_line.to_owned(),
-            config: Vec::new(),
-            patches: Vec::new(),
-            start_config: None,
-            tree: None,
-            sysctl: BTreeMap::new(),
-            modules: Vec::new(),
-            disk: None,
-            files: Vec::new(),
-            setup: None,
-        }
+        let (kernel, boot_line) = (kernel.to_owned(), boot_line.to_owned());
+        Subject { kernel, boot_line, ..Subject::default() }
     }
 
     /// Copy with the same Kernel, an empty boot line, and no settings.
@@ -223,12 +205,12 @@ impl Subject {
     /// Copy with the same guest settings, but without Kernel and boot line.
     pub fn settings_alone(&self) -> Subject {
         let Subject { sysctl, modules, disk, files, setup, .. } = self.clone();
-        Subject { sysctl, modules, disk, files, setup, ..Subject::new("", "") }
+        Subject { sysctl, modules, disk, files, setup, ..Subject::default() }
     }
 
     /// True if its guest has settings of its own.
     pub fn has_settings(&self) -> bool {
-        self.settings_alone() != Subject::new("", "")
+        self.settings_alone() != Subject::default()
     }
 
     /// Text that tells it from others with the same Kernel name: options, patches, boot line, then
@@ -384,36 +366,20 @@ pub enum ImageFormat {
     Image,
 }
 
-/// The architecture an image is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-pub enum Arch {
-    /// 64-bit x86.
-    #[serde(rename = "x86_64")]
-    X86_64,
-    /// 32-bit big-endian PowerPC.
-    #[serde(rename = "powerpc")]
-    PowerPc,
-    /// 64-bit little-endian PowerPC.
-    #[serde(rename = "powerpc64le")]
-    Ppc64le,
-    /// 64-bit ARM.
-    #[serde(rename = "arm64")]
-    Arm64,
-    /// 64-bit RISC-V.
-    #[serde(rename = "riscv64")]
-    Riscv64,
-}
-
-impl Arch {
-    /// Name in messages: `x86_64`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Arch::X86_64 => "x86_64",
-            Arch::PowerPc => "powerpc",
-            Arch::Ppc64le => "powerpc64le",
-            Arch::Arm64 => "arm64",
-            Arch::Riscv64 => "riscv64",
-        }
+named_enum! {
+    /// The architecture an image is for.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+    pub enum Arch {
+        /// 64-bit x86.
+        X86_64 = "x86_64",
+        /// 32-bit big-endian PowerPC.
+        PowerPc = "powerpc",
+        /// 64-bit little-endian PowerPC.
+        Ppc64le = "powerpc64le",
+        /// 64-bit ARM.
+        Arm64 = "arm64",
+        /// 64-bit RISC-V.
+        Riscv64 = "riscv64",
     }
 }
 

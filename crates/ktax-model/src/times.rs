@@ -154,26 +154,19 @@ impl TimedSubject {
     }
 }
 
-/// Accelerator that executes a guest's instructions.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Accelerator {
-    /// The processor.
-    #[default]
-    Kvm,
-    /// QEMU's translator: everything works and times mean nothing. For tests.
-    Tcg,
+named_enum! {
+    /// Accelerator that executes a guest's instructions.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub enum Accelerator {
+        /// The processor.
+        #[default]
+        Kvm = "kvm",
+        /// QEMU's translator: everything works and times mean nothing. For tests.
+        Tcg = "tcg",
+    }
 }
 
 impl Accelerator {
-    /// QEMU's name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Accelerator::Kvm => "kvm",
-            Accelerator::Tcg => "tcg",
-        }
-    }
-
     /// Default CPU model of a guest: the most that the accelerator has.
     pub fn cpu(self) -> &'static str {
         match self {

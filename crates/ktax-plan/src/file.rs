@@ -223,17 +223,21 @@ impl SubjectKeys {
 
     /// The Subject of these keys with this kernel. It has no disk, because that is not checked yet.
     pub(super) fn subject_of(&self, kernel: &str) -> Subject {
-        let mut subject = Subject::new(kernel, "");
-        subject.boot_line = self.boot_line.clone().unwrap_or_default();
-        subject.config.clone_from(&self.config);
-        subject.patches.clone_from(&self.patches);
-        subject.start_config.clone_from(&self.start_config);
-        subject.tree.clone_from(&self.tree);
-        subject.sysctl.clone_from(&self.sysctl);
-        subject.modules.clone_from(&self.modules);
-        subject.files.clone_from(&self.files);
-        subject.setup.clone_from(&self.setup);
-        subject
+        let SubjectKeys { boot_line, config, patches, start_config, tree, sysctl, .. } =
+            self.clone();
+        let SubjectKeys { modules, files, setup, .. } = self.clone();
+        Subject {
+            boot_line: boot_line.unwrap_or_default(),
+            config,
+            patches,
+            start_config,
+            tree,
+            sysctl,
+            modules,
+            files,
+            setup,
+            ..Subject::new(kernel, "")
+        }
     }
 }
 
