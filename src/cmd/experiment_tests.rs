@@ -218,7 +218,7 @@ fn a_step_of_a_history_is_asked_for_again() {
             asked: Some(asked),
             points: points.to_vec(),
         };
-        let words = plan::history_step_again(&line, &points[0], &points[1], 0.5);
+        let words = plan::HistorySteps::new(&line, 0.5).again(&points[0], &points[1]);
         assert_eq!(counts_plan(&typed(head, &words)), counts_plan(&experiment), "{words:?}");
     }
 }

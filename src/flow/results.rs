@@ -229,7 +229,8 @@ fn no_comparison(path: &Path) -> Error {
 fn results_of_file(path: &Path) -> Result<Vec<Saved>, Error> {
     let wanted = "a run directory, or of a file that ktax wrote";
     let bytes = read_limited(path, RESULT_MAX).map_err(|error| unreadable(path, wanted, error))?;
-    let text = String::from_utf8_lossy(&bytes);
+    let text = String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
     let no_page = |error| {
         Error::user(format!("cannot read {}: {error}", escape_path(path)))
             .next("make the page again with `ktax report --html FILE DIR`")

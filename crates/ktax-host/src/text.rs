@@ -141,18 +141,29 @@ pub fn shell_word(word: &str) -> String {
 
 /// Words as the command that somebody can type.
 pub fn shell_line(words: impl IntoIterator<Item = impl AsRef<str>>) -> String {
-    let words = words.into_iter().map(|word| shell_word(word.as_ref()));
-    words.collect::<Vec<String>>().join(" ")
+    let mut line = String::new();
+    for word in words {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line += &shell_word(word.as_ref());
+    }
+    line
 }
 
 fn shell_bytes(bytes: &[u8]) -> String {
     // shlex also quotes `=`, which only means something in front of a command.
-    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"._/=,:@%+-".contains(byte);
-    if !bytes.is_empty() && bytes.iter().all(is_plain) {
-        return String::from_utf8_lossy(bytes).into_owned();
+    let is_plain = |byte: &u8| {
+        matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'=' | b'@' | b'%' | b'+')
+            || matches!(byte, b'.' | b',' | b'/' | b':' | b'-')
+    };
+    let text = std::str::from_utf8(bytes).ok();
+    if let Some(text) = text.filter(|_| !bytes.is_empty() && bytes.iter().all(is_plain)) {
+        return text.to_owned();
     }
-    let plain = std::str::from_utf8(bytes).ok().filter(|text| !text.contains(is_dangerous));
-    let quoted = plain.and_then(|text| shlex::try_quote(text).ok());
+    let quoted = text
+        .filter(|text| !text.contains(is_dangerous))
+        .and_then(|text| shlex::try_quote(text).ok());
     quoted.map_or_else(|| in_dollar_quotes(bytes), Into::into)
 }
 

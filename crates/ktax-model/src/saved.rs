@@ -79,7 +79,7 @@ pub fn result_schema() -> serde_json::Value {
     settings.into_generator().into_root_schema_for::<Printed>().into()
 }
 
-/// Part that is read first: another version has other keys too.
+/// Part that every version has: another one has other keys too.
 #[derive(Deserialize)]
 struct Head {
     format: u32,
@@ -88,20 +88,34 @@ struct Head {
 
 /// Reads one result, or an array of results; never returns none.
 pub fn read_results(text: &str) -> Result<Vec<Saved>, SavedError> {
-    let heads: Vec<Head> = parse_all(text).map_err(|error| no_head(&error))?;
-    if heads.is_empty() {
+    let results: Vec<Saved> = parse_all(text).map_err(|error| not_parsed(text, &error))?;
+    if results.is_empty() {
         return Err(SavedError::NotAResult("the array is empty".to_owned()));
     }
-    if let Some(Head { format, .. }) = heads.iter().find(|head| head.format != FORMAT) {
-        return Err(SavedError::Format { found: *format });
-    }
-    if heads.iter().any(|head| head.result.is_none()) {
-        return Err(SavedError::Untagged);
-    }
-    let results: Vec<Saved> =
-        parse_all(text).map_err(|error| SavedError::Damaged(error.to_string()))?;
+    check_formats(results.iter().map(|saved| saved.format))?;
     results.iter().try_for_each(|saved| check_result(&saved.result))?;
     Ok(results)
+}
+
+fn check_formats(mut formats: impl Iterator<Item = u32>) -> Result<(), SavedError> {
+    match formats.find(|format| *format != FORMAT) {
+        Some(found) => Err(SavedError::Format { found }),
+        None => Ok(()),
+    }
+}
+
+/// Error for a text that has no results of this version. Only such a text is read twice: its heads
+/// tell other versions from damage.
+fn not_parsed(text: &str, error: &serde_json::Error) -> SavedError {
+    let heads: Vec<Head> = match parse_all(text) {
+        Ok(heads) => heads,
+        Err(error) => return no_head(&error),
+    };
+    match check_formats(heads.iter().map(|head| head.format)) {
+        Err(other_format) => other_format,
+        Ok(()) if heads.iter().any(|head| head.result.is_none()) => SavedError::Untagged,
+        Ok(()) => SavedError::Damaged(error.to_string()),
+    }
 }
 
 /// Error for a text without a head. ktax began a text that ends early; others may be anybody's.

@@ -3,8 +3,8 @@
 use crate::keys::{Group, KEYS, SWITCH, Scope, THRESHOLD_PERCENT, Values};
 use ktax_model::{
     AskedCounts, AskedGuest, AskedTimes, Comparison, ComparisonMethod, CountsComparison, History,
-    HistoryLine, HistoryPoint, METRICS, Machine, Model, Row, RunsOn, Side, Sides, Subject,
-    TimedMachine, TimedSubject, TimesComparison, UserProgram,
+    HistoryAsked, HistoryLine, HistoryPoint, METRICS, Machine, Model, Row, RunsOn, Side, Sides,
+    Subject, TimedMachine, TimedSubject, TimesComparison, UserProgram,
 };
 
 /// Request to be printed.
@@ -64,34 +64,61 @@ pub fn search_again(comparison: &Comparison) -> Vec<String> {
     words
 }
 
-/// Command that compares two points of a line of a history; empty if a kernel has no package.
-pub fn history_step_again(
-    line: &HistoryLine,
-    base: &HistoryPoint,
-    change: &HistoryPoint,
+/// Commands that compare two points of a line of a history. The points differ in their kernels, and
+/// rarely in more: the flags of one command are those of the next.
+pub struct HistorySteps<'a> {
+    line: &'a HistoryLine,
     threshold_percent: f64,
-) -> Vec<String> {
-    let packages = base.package.clone().zip(change.package.clone());
-    let (Some(asked), Some((base_package, change_package))) = (&line.asked, packages) else {
-        return Vec::new();
-    };
-    let subject = |package: &str, point: &HistoryPoint| Subject::new(package, &point.boot_line);
-    let subjects =
-        Sides { base: subject(&base_package, base), change: subject(&change_package, change) };
-    let guest = AskedGuest::default();
-    let counts = AskedCounts { machine: asked.machine.clone(), subjects, guest, calibration: None };
-    let asked = Asked {
-        counts: Some(&counts),
-        times: None,
-        rows: vec![&line.row],
-        secondary: Vec::new(),
-        layouts: asked.layouts,
-        seed: asked.seed,
-        threshold_percent,
-    };
-    let mut words = CommandLine::compare();
-    words.kernels(base_package, change_package);
-    words.keys(&asked).map_or(Vec::new(), |()| words.0)
+    /// The last pair, as far as its flags depend on it, and these.
+    last: Option<(PairKey<'a>, Option<Vec<String>>)>,
+}
+
+/// Boot lines of two points, and whether they have one kernel.
+type PairKey<'a> = ([&'a str; 2], bool);
+
+impl<'a> HistorySteps<'a> {
+    pub fn new(line: &'a HistoryLine, threshold_percent: f64) -> HistorySteps<'a> {
+        HistorySteps { line, threshold_percent, last: None }
+    }
+
+    /// Words of the command for these points of the line; empty if a kernel has no package.
+    pub fn again(&mut self, base: &'a HistoryPoint, change: &'a HistoryPoint) -> Vec<String> {
+        let packages = base.package.as_ref().zip(change.package.as_ref());
+        let Some((base_package, change_package)) = packages else { return Vec::new() };
+        let boot_lines = [&*base.boot_line, &*change.boot_line];
+        let key = (boot_lines, base_package == change_package);
+        if self.last.as_ref().is_none_or(|(known, _)| *known != key) {
+            let subjects = Sides {
+                base: Subject::new(base_package, boot_lines[0]),
+                change: Subject::new(change_package, boot_lines[1]),
+            };
+            self.last = Some((key, self.flags(subjects)));
+        }
+        let flags = self.last.as_ref().and_then(|(_, flags)| flags.as_deref());
+        flags.map_or(Vec::new(), |flags| {
+            let mut words = CommandLine::compare();
+            words.kernels(base_package.clone(), change_package.clone());
+            words.0.extend_from_slice(flags);
+            words.0
+        })
+    }
+
+    fn flags(&self, subjects: Sides<Subject>) -> Option<Vec<String>> {
+        let HistoryAsked { machine, layouts, seed } = self.line.asked.as_ref()?;
+        let (machine, guest) = (machine.clone(), AskedGuest::default());
+        let counts = AskedCounts { machine, subjects, guest, calibration: None };
+        let mut flags = CommandLine(Vec::new());
+        flags.keys(&Asked {
+            counts: Some(&counts),
+            times: None,
+            rows: vec![&self.line.row],
+            secondary: Vec::new(),
+            layouts: *layouts,
+            seed: *seed,
+            threshold_percent: self.threshold_percent,
+        })?;
+        Some(flags.0)
+    }
 }
 
 /// Command that prints a line of a history from the store.

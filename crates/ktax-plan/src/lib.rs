@@ -24,7 +24,7 @@ mod program;
 mod times;
 mod workloads;
 
-pub use again::{again, history_again, history_step_again, search_again};
+pub use again::{HistorySteps, again, history_again, search_again};
 pub use campaign::{Campaign, Costs, SHARDS, divide};
 pub use counts::CountsExperiment;
 pub use experiment::{

@@ -1,6 +1,8 @@
 //! A search for the elements of a chain that carry a difference, as a report.
 
-use crate::view::{Columns, Fields, Picture, Records, Report, Section, Steps, Table, View};
+use crate::view::{
+    Columns, Details, Fields, Picture, Records, Report, Section, Steps, Table, View,
+};
 use crate::{number, words};
 use ktax_host::text::{counted_as, escape};
 use ktax_model::{
@@ -305,6 +307,10 @@ impl Report for NothingToSearch {
         view.sections.push(Section::Sentences(vec![self.next()]));
         view.again = ktax_plan::search_again(&self.comparison);
         view
+    }
+
+    fn details(&self) -> Details {
+        self.comparison.details()
     }
 
     fn records(&self) -> Records {

@@ -4,14 +4,13 @@ mod cpus;
 mod details;
 mod paths;
 
-pub use details::kind_functions;
+pub use details::{details, kind_functions};
 pub use paths::{changed_paths, row_costs, top_counts};
 
 use std::collections::BTreeMap;
 
 use crate::counts::cpus::{awaited, coherence, cpu_times, scalability};
 use crate::counts::cpus::{sleepers, takers, waits};
-use crate::counts::details::details;
 use crate::counts::details::{functions, overall};
 use crate::effect::carried_most;
 use crate::view::{Columns, Legend, Note, Records, Section, SideLine, Table, View};
@@ -38,7 +37,7 @@ pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
         takers(rows),
         sleepers(rows),
         coherence(rows),
-        details(comparison, &by_size),
+        Section::Rows,
     ];
     sections.extend(pictures::family_curves(rows, "instructions", &[]));
     sections.push(Section::sentences(counts.growth.iter().map(words::growth)));

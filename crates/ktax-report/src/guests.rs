@@ -2,12 +2,12 @@
 
 use crate::exits::Scale;
 use crate::view::{
-    Cell, Kind, Legend, Line, Records, RowDetail, Section, SideLine, Table, Value, View,
+    Cell, Columns, Details, Fields, Legend, Records, RowDetail, Section, SideLine, Table, View,
 };
 use crate::{changes, effect, exits, number, pictures, words};
 use ktax_host::text::counted;
 use ktax_model::{
-    Comparison, EXITS, Effect, ExitRows, ExitRun, GUEST_TIME, GuestSide, GuestWork,
+    Comparison, EXITS, Effect, ExitRows, ExitRun, ExitTable, GUEST_TIME, GuestSide, GuestWork,
     GuestsComparison, GuestsEvidence, GuestsPlan, Row, Side, TIME, Verdict,
 };
 use ktax_stats::tables::{change_percent, share_percent};
@@ -31,12 +31,12 @@ pub fn view(comparison: &Comparison, guests: &GuestsComparison) -> View {
     match is_alone {
         true => {
             sections
-                .push(exits::bars(exit_runs(rows).map(|(row, run)| (row.row.clone(), &run.table))));
+                .push(exits::bars(base_tables(rows).map(|(row, table)| (row.row.clone(), table))));
             sections.extend(alone_tables(rows));
-            sections.push(exits::remarks(exit_runs(rows).map(|(_, run)| &run.table)));
+            sections.push(exits::remarks(base_tables(rows).map(|(_, table)| table)));
         }
         false => {
-            sections.push(compared_details(rows));
+            sections.push(Section::Rows);
             sections.extend(compared_tables(rows));
         }
     }
@@ -68,7 +68,7 @@ fn compared_legend(comparison: &Comparison, layouts: usize) -> Legend {
 }
 
 fn alone_legend(comparison: &Comparison) -> Legend {
-    let tables = exit_runs(&comparison.rows).map(|(_, run)| &run.table);
+    let tables = base_tables(&comparison.rows).map(|(_, table)| table);
     let table_legend = exits::legend(tables);
     let host = has_host(&comparison.rows).then_some([
         ("host", "one operation in a process of the host itself"),
@@ -162,60 +162,68 @@ fn metric_unit(metric: &str) -> &'static str {
     }
 }
 
-type RowValue = fn(&Row) -> Value;
-
-/// Columns before the times by layout.
-const RECORD_COLUMNS: [(&str, RowValue); 9] = [
-    ("workload", |row| (&row.row).into()),
-    ("operation", |row| (&row.operation).into()),
-    ("ops", |row| row.ops.into()),
-    ("verdict", |row| row.verdict.text().into()),
-    ("exits", |row| base_run(row).map(|run| run.table.exits()).into()),
-    ("time_ns", |row| base_run(row).map(|run| run.table.sum_ns()).into()),
-    ("host_ns", |row| row.effect(GUEST_TIME).map(|effect| effect.base).into()),
-    ("guest_ns", |row| row.effect(GUEST_TIME).map(|effect| effect.change).into()),
-    ("failures", |row| row.failed_boots().into()),
-];
-
 fn alone_records(rows: &[Row]) -> Records {
-    let times = |row: &Row| row.guests().map_or(Vec::new(), |guests| guests.times_ns.base.clone());
-    let layouts = rows.iter().map(|row| times(row).len()).max().unwrap_or(0);
-    let numbered = (0..layouts).map(|layout| format!("time_ns_{layout}"));
-    let fixed = RECORD_COLUMNS.map(|(name, _)| name.to_owned());
-    let mut records = Records::new(fixed.into_iter().chain(numbered));
-    for row in rows {
-        let fixed = RECORD_COLUMNS.map(|(_, cell)| cell(row));
-        records.push(fixed.into_iter().chain(times(row).into_iter().map(Value::from)));
+    let rows: Vec<&Row> = rows.iter().collect();
+    fn times(row: &Row) -> &[u64] {
+        row.guests().map_or(&[], |guests| &guests.times_ns.base)
     }
-    records
+    let layouts = rows.iter().map(|row| times(row).len()).max().unwrap_or(0);
+    let mut fields = Fields::new(&rows);
+    fields.add("workload", |row| &row.row);
+    fields.add("operation", |row| &row.operation);
+    fields.add("ops", |row| row.ops);
+    fields.add("verdict", |row| row.verdict.text());
+    fields.add("exits", |row| base_table(row).map(ExitTable::exits));
+    fields.add("time_ns", |row| base_table(row).map(ExitTable::sum_ns));
+    fields.add("host_ns", |row| row.effect(GUEST_TIME).map(|effect| effect.base));
+    fields.add("guest_ns", |row| row.effect(GUEST_TIME).map(|effect| effect.change));
+    fields.add("failures", |row| row.failed_boots());
+    for layout in 0..layouts {
+        fields.add(format!("time_ns_{layout}"), |row| times(row).get(layout).copied());
+    }
+    fields.records()
 }
-
-const ALONE_COLUMNS: [(&str, Kind); 8] = [
-    ("workload", Kind::Row),
-    ("exits", Kind::Number),
-    ("time µs", Kind::Number),
-    ("range %", Kind::Number),
-    ("host ns", Kind::Number),
-    ("guest ns", Kind::Number),
-    ("bare metal %", Kind::Number),
-    ("verdict", Kind::Verdict),
-];
 
 /// Table with one line for each row: the exits, their time, and the guest beside its host where
 /// that did the same work.
 fn alone_table(rows: &[Row]) -> Table {
-    let gives_way = vec![vec![3], vec![4, 5]];
-    let table = Table { gives_way, ..Table::new(ALONE_COLUMNS) }.with(rows.iter().map(alone_line));
-    match has_host(rows) {
-        true => table,
-        false => table.without(&[4, 5, 6]),
-    }
+    let has_host = has_host(rows);
+    let line = |row| (row, base_table(row), row.effect(GUEST_TIME));
+    let lines: Vec<Compared<'_>> = rows.iter().map(line).collect();
+    let mut columns = Columns::new(&lines);
+    columns.row("workload", |(row, ..)| &row.row);
+    columns.number("exits", |(_, table, _)| table.map(|t| number::whole(t.exits() as f64)));
+    columns.number("time µs", |(_, table, _)| table.map(|t| us(t.sum_ns() as f64)));
+    let range = |row: &Row, table: &ExitTable| times_range(row, table.sum_ns() as f64);
+    columns.number("range %", |(row, table, _)| table.and_then(|t| range(row, t))).away(0);
+    let host = |(.., effect): Compared<'_>| effect.map(|effect| number::measured(effect.base));
+    columns.number("host ns", host).away(1).only_if(has_host);
+    let guest = |(.., effect): Compared<'_>| effect.map(|effect| number::measured(effect.change));
+    columns.number("guest ns", guest).away(1).only_if(has_host);
+    let share = |effect: &Effect| format!("{:.1}", share_percent(effect.base, effect.change));
+    columns.number("bare metal %", |(.., effect)| effect.map(share)).only_if(has_host);
+    columns.verdict(|(row, ..)| row.verdict);
+    columns.table()
+}
+
+/// Row, its exits, and the guest beside its host.
+type Compared<'a> = (&'a Row, Option<&'a ExitTable>, Option<&'a Effect>);
+
+fn us(ns: f64) -> String {
+    number::measured(ns / number::US)
+}
+
+/// Range of the time over all layouts, in percent of the one that is shown.
+fn times_range(row: &Row, shown_ns: f64) -> Option<String> {
+    let all = &row.guests()?.times_ns.base;
+    let percent = |ns: &u64| change_percent(shown_ns, *ns as f64);
+    Some(number::percent_range(percent(all.iter().min()?), percent(all.iter().max()?)))
 }
 
 /// Answer without a change: where the time of all rows went, and how much of its host's speed a
 /// guest keeps.
 fn alone_headline(rows: &[Row]) -> String {
-    let tables: Vec<_> = exit_runs(rows).map(|(_, run)| &run.table).collect();
+    let tables: Vec<_> = base_tables(rows).map(|(_, table)| table).collect();
     let mut sentence = exits::headline(tables);
     let host_share = |row: &Row| {
         let effect = row.effect(GUEST_TIME)?;
@@ -240,87 +248,41 @@ fn has_host(rows: &[Row]) -> bool {
     rows.iter().any(|row| row.effect(GUEST_TIME).is_some())
 }
 
-fn alone_line(row: &Row) -> Line {
-    let [exits, time, range] = row.guests().and_then(exit_cells).unwrap_or_default();
-    let host_effect = row.effect(GUEST_TIME);
-    let [host, guest, share] = host_effect.map_or_else(Default::default, |effect| {
-        let share = format!("{:.1}", share_percent(effect.base, effect.change));
-        [number::measured(effect.base), number::measured(effect.change), share]
-    });
-    let verdict = Cell::verdict(row.verdict, "");
-    Line::new([row.row.clone(), exits, time, range, host, guest, share]).and(verdict)
-}
-
-/// Cells of a row: the exits, their time in the layout that is shown, and the range over all
-/// layouts in percent of it.
-fn exit_cells(guests: &GuestsEvidence) -> Option<[String; 3]> {
-    let table = &guests.runs.base.as_ref()?.table;
-    let time = table.sum_ns() as f64;
-    let percent = |ns: Option<&u64>| change_percent(time, *ns? as f64);
-    let all = &guests.times_ns.base;
-    let range = match all.is_empty() {
-        true => String::new(),
-        false => number::percent_range(percent(all.iter().min()), percent(all.iter().max())),
-    };
-    Some([number::whole(table.exits() as f64), number::measured(time / number::US), range])
-}
-
 /// Tables of where each row's time went, in the layout that is shown.
 fn alone_tables(rows: &[Row]) -> impl Iterator<Item = Section> {
-    exit_runs(rows).flat_map(|(row, run)| {
-        let by = match run.table.rows_are {
+    base_tables(rows).flat_map(|(row, table)| {
+        let by = match table.rows_are {
             ExitRows::Phases => "phase",
             ExitRows::Reasons | ExitRows::Accesses => "exit reason",
         };
-        exits::sections(&format!("{}, by {by} (1 µs is 1 000 instructions)", row.row), &run.table)
+        exits::sections(&format!("{}, by {by} (1 µs is 1 000 instructions)", row.row), table)
     })
 }
 
-fn exit_runs(rows: &[Row]) -> impl Iterator<Item = (&Row, &ExitRun)> {
-    rows.iter().filter_map(|row| Some((row, base_run(row)?)))
+fn base_tables(rows: &[Row]) -> impl Iterator<Item = (&Row, &ExitTable)> {
+    rows.iter().filter_map(|row| Some((row, base_table(row)?)))
 }
 
-fn base_run(row: &Row) -> Option<&ExitRun> {
-    row.guests()?.runs.base.as_ref()
+fn base_table(row: &Row) -> Option<&ExitTable> {
+    Some(&row.guests()?.runs.base.as_ref()?.table)
 }
 
-const COMPARED_COLUMNS: [(&str, Kind); 9] = [
-    ("workload", Kind::Row),
-    ("exits base", Kind::Number),
-    ("exits change", Kind::Number),
-    ("base µs", Kind::Number),
-    ("change µs", Kind::Number),
-    ("delta %", Kind::Number),
-    ("range %", Kind::Number),
-    ("MDE %", Kind::Number),
-    ("verdict", Kind::Verdict),
-];
-
-/// Table with one line for each row: the exits, and the time that decides.
+/// Table with one line for each row: the exits, and the time that decides. The range and the MDE
+/// give way first; the exits are in the tables of reasons.
 fn compared_table(rows: &[Row]) -> Table {
-    // The range and the MDE first; the exits are in the tables of reasons.
-    let gives_way = vec![vec![6], vec![7], vec![1, 2], vec![3]];
-    Table { gives_way, ..Table::new(COMPARED_COLUMNS) }.with(rows.iter().map(compared_line))
-}
-
-fn compared_line(row: &Row) -> Line {
-    let effect = |metric: &str| row.effect(metric);
-    let [base, change] = both_shown(effect(EXITS), number::whole);
-    let [base_us, change_us] = both_shown(effect(TIME), |ns| number::measured(ns / number::US));
-    let [delta, range, detectable] = match effect(TIME) {
-        None => <[String; 3]>::default(),
-        Some(effect) => [
-            number::percent(effect.percent),
-            effect::over_layouts(effect),
-            effect::detectable(effect),
-        ],
-    };
-    let cells = [row.row.clone(), base, change, base_us, change_us, delta, range, detectable];
-    Line::new(cells).and(Cell::verdict(row.verdict, ""))
-}
-
-fn both_shown(effect: Option<&Effect>, shown: impl Fn(f64) -> String) -> [String; 2] {
-    effect.map(|effect| [shown(effect.base), shown(effect.change)]).unwrap_or_default()
+    let lines: Vec<(&Row, Option<&Effect>, Option<&Effect>)> =
+        rows.iter().map(|row| (row, row.effect(EXITS), row.effect(TIME))).collect();
+    let mut columns = Columns::new(&lines);
+    columns.row("workload", |(row, ..)| &row.row);
+    columns.number("exits base", |(_, exits, _)| exits.map(|e| number::whole(e.base))).away(2);
+    columns.number("exits change", |(_, exits, _)| exits.map(|e| number::whole(e.change))).away(2);
+    columns.number("base µs", |(.., time)| time.map(|time| us(time.base))).away(3);
+    columns.number("change µs", |(.., time)| time.map(|time| us(time.change)));
+    columns.number("delta %", |(.., time)| time.map(|time| number::percent(time.percent)));
+    columns.number("range %", |(.., time)| time.map(effect::over_layouts)).away(0);
+    columns.number("MDE %", |(.., time)| time.map(effect::detectable)).away(1);
+    columns.verdict(|(row, ..)| row.verdict);
+    columns.table()
 }
 
 /// Tables of what changed reason by reason in each row, in the layout with the median change of
@@ -335,7 +297,8 @@ fn compared_tables(rows: &[Row]) -> impl Iterator<Item = Section> {
     })
 }
 
-fn compared_details(rows: &[Row]) -> Section {
+/// Details of the rows of a comparison; without a change nothing asks for them.
+pub fn details(rows: &[Row]) -> Details {
     let detail = |row: &Row| {
         let sides = row.guests().and_then(both_runs).map(|[base, change]| {
             exits::bars([("base".to_owned(), &base.table), ("change".to_owned(), &change.table)])
@@ -354,7 +317,7 @@ fn compared_details(rows: &[Row]) -> Section {
             again: Vec::new(),
         }
     };
-    Section::Rows { rows: rows.iter().map(detail).collect(), how: String::new() }
+    Details { rows: rows.iter().map(detail).collect(), how: String::new() }
 }
 
 fn both_runs(guests: &GuestsEvidence) -> Option<[&ExitRun; 2]> {

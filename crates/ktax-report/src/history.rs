@@ -2,14 +2,15 @@
 
 use crate::number::{limit, percent};
 use crate::view::{
-    Cell, Columns, Fields, KernelLevel, KernelPoint, Legend, Levels, Picture, Records, Report,
-    RowDetail, Section, Table, View,
+    Cell, Columns, Details, Fields, KernelLevel, KernelPoint, Kind, Legend, Levels, Line, Picture,
+    Records, Report, RowDetail, Section, Table, View,
 };
 use crate::{number, words};
 use ktax_host::text::{counted, counted_as, shell_line};
 use ktax_model::{
     AgainstBefore, History, HistoryLine, HistoryPoint, SavedResult, StepFunction, Verdict, metric,
 };
+use ktax_plan::HistorySteps;
 use ktax_stats::tables::change_percent;
 
 impl Report for History {
@@ -28,7 +29,7 @@ impl Report for History {
             }
         }
         sections.extend(largest_step(self).map(|step| step_command(self, &step)));
-        sections.push(details(self, is_long));
+        sections.push(Section::Rows);
         View {
             title: title(self),
             headline: headline(self),
@@ -37,6 +38,11 @@ impl Report for History {
             legend: legend(self),
             ..View::default()
         }
+    }
+
+    fn details(&self) -> Details {
+        let detail = |lines| line_detail(self, lines, self.lines.len() > LINES_WITH_POINTS);
+        Details { rows: by_size(self).into_iter().map(detail).collect(), how: String::new() }
     }
 
     fn records(&self) -> Records {
@@ -608,28 +614,24 @@ fn points_table(history: &History, line: &HistoryLine) -> Table {
     columns.table()
 }
 
-/// Details in the order of the overview; `has_points` if no table has the points yet.
-pub fn details(history: &History, has_points: bool) -> Section {
-    let detail = |lines: &[HistoryLine]| {
-        let mut sections = Vec::new();
-        if has_points {
-            sections.push(levels_picture(history, lines));
-            sections.extend(lines.iter().map(|line| line_points(history, line)));
-        }
-        sections.extend(lines.iter().flat_map(steps).map(|step| step_command(history, &step)));
-        sections.extend(lines.iter().map(|line| kernel_commands(history, line)));
-        sections.retain(|section| !section.is_empty());
-        let longest = lines.iter().max_by_key(|line| line.points.len());
-        RowDetail {
-            row: line_name(&lines[0]),
-            answer: longest.map(answer).unwrap_or_default(),
-            verdict: longest.map(|line| OverviewLine::new(line).verdict()).unwrap_or_default(),
-            sections,
-            again: Vec::new(),
-        }
-    };
-    let rows = by_size(history).into_iter().map(detail).collect();
-    Section::Rows { rows, how: String::new() }
+/// Details of lines about the same kernels; with their points if no table has those yet.
+fn line_detail(history: &History, lines: &[HistoryLine], has_points: bool) -> RowDetail {
+    let mut sections = Vec::new();
+    if has_points {
+        sections.push(levels_picture(history, lines));
+        sections.extend(lines.iter().map(|line| line_points(history, line)));
+    }
+    sections.extend(lines.iter().flat_map(steps).map(|step| step_command(history, &step)));
+    sections.extend(lines.iter().map(|line| kernel_commands(history, line)));
+    sections.retain(|section| !section.is_empty());
+    let longest = lines.iter().max_by_key(|line| line.points.len());
+    RowDetail {
+        row: line_name(&lines[0]),
+        answer: longest.map(answer).unwrap_or_default(),
+        verdict: longest.map(|line| OverviewLine::new(line).verdict()).unwrap_or_default(),
+        sections,
+        again: Vec::new(),
+    }
 }
 
 /// Section of the points of a line, below its name.
@@ -646,7 +648,7 @@ fn line_name(line: &HistoryLine) -> String {
 /// Command that shows all functions of a step: from packages, else from the store.
 pub fn step_command(history: &History, step: &CostStep<'_>) -> Section {
     let words =
-        ktax_plan::history_step_again(step.line, step.base, step.point, history.threshold_percent);
+        HistorySteps::new(step.line, history.threshold_percent).again(step.base, step.point);
     let words = match words.is_empty() {
         false => words,
         true => ["ktax", "diff", &step.base.name, &step.point.name, "-w", &step.line.row]
@@ -669,22 +671,20 @@ pub fn step_command(history: &History, step: &CostStep<'_>) -> Section {
 
 /// Folded commands, one for each kernel but the first: it counts that kernel and the one before it.
 fn kernel_commands(history: &History, line: &HistoryLine) -> Section {
-    let command = |pair: &'_ [HistoryPoint]| {
-        ktax_plan::history_step_again(line, &pair[0], &pair[1], history.threshold_percent)
-    };
-    let pairs = line.points.windows(2).map(|pair| (&pair[1].kernel, command(pair)));
-    let pairs: Vec<(&String, Vec<String>)> = pairs.filter(|(_, words)| !words.is_empty()).collect();
-    let commands: Vec<&(&String, Vec<String>)> = pairs.iter().collect();
-    let mut columns = Columns::new(&commands);
-    columns.name("kernel", |(kernel, _)| *kernel);
-    columns.name("command", |(_, words)| shell_line(words));
+    let mut steps = HistorySteps::new(line, history.threshold_percent);
+    let pairs = line.points.windows(2);
+    let commands = pairs.map(|pair| (&pair[1].kernel, steps.again(&pair[0], &pair[1])));
+    let commands = commands.filter(|(_, words)| !words.is_empty());
+    let lines = commands.map(|(kernel, words)| Line::new([kernel.clone(), shell_line(words)]));
+    let columns = [("kernel", Kind::Name), ("command", Kind::Name)];
+    let table = Table::new(columns).with(lines);
     let shown = shell_line(ktax_plan::history_again(history, line));
     let note = format!(
         "Each command compares a kernel with the one before it, from packages of Debian. After all \
          of them, `{shown}` prints these numbers from the store."
     );
     let summary = "Commands that count each kernel again".to_owned();
-    Section::Folded { summary, sections: vec![columns.table().noted("", note)] }
+    Section::Folded { summary, sections: vec![table.noted("", note)] }
 }
 
 #[cfg(test)]

@@ -116,10 +116,16 @@ fn digits(magnitude: f64) -> String {
 
 /// Formats a fixed number of decimals, the digits before them in threes.
 fn fixed(value: f64, decimals: usize) -> String {
-    let text = format!("{:.decimals$}", value.abs());
-    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
-    let minus = if value < 0.0 { "-" } else { "" };
-    format!("{minus}{}{fraction}", grouped(whole))
+    let mut text = format!("{:.decimals$}", value.abs());
+    let mut digits = text.find('.').unwrap_or(text.len());
+    while digits > 3 {
+        digits -= 3;
+        text.insert(digits, ' ');
+    }
+    if value < 0.0 {
+        text.insert(0, '-');
+    }
+    text
 }
 
 fn sign(value: f64) -> char {
@@ -128,17 +134,6 @@ fn sign(value: f64) -> char {
 
 fn is_zero(text: &str) -> bool {
     !text.bytes().any(|b| (b'1'..=b'9').contains(&b))
-}
-
-fn grouped(digits: &str) -> String {
-    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
-            grouped.push(' ');
-        }
-        grouped.push(digit);
-    }
-    grouped
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::counts::{changed_paths, kind_functions, row_costs};
 use crate::exits::{ExitDiff, ExitTables};
 use crate::formats::{Page, TextOptions};
-use crate::view::{Records, Report, Section, View};
+use crate::view::{Details, Records, Report, Section, View};
 use crate::{counts, guests, times};
 use ktax_host::text::{shell_word, short_hashes};
 use ktax_model::{Comparison, ComparisonMethod, Identity, RowPaths, Saved, SavedResult, Side};
@@ -14,6 +14,14 @@ impl Report for Comparison {
             ComparisonMethod::Counts(method) => counts::view(self, method),
             ComparisonMethod::Times(method) => times::view(self, method),
             ComparisonMethod::Guests(method) => guests::view(self, method),
+        }
+    }
+
+    fn details(&self) -> Details {
+        match &self.method {
+            ComparisonMethod::Counts(_) => counts::details(self),
+            ComparisonMethod::Times(method) => times::details(self, method),
+            ComparisonMethod::Guests(_) => guests::details(&self.rows),
         }
     }
 
@@ -101,6 +109,10 @@ impl Report for Explained {
         view
     }
 
+    fn details(&self) -> Details {
+        self.comparison.details()
+    }
+
     fn records(&self) -> Records {
         self.comparison.records()
     }
@@ -132,6 +144,10 @@ impl Report for Saved {
 
     fn view(&self) -> View {
         with_report(&self.result, |report| report.view())
+    }
+
+    fn details(&self) -> Details {
+        with_report(&self.result, |report| report.details())
     }
 
     fn records(&self) -> Records {

@@ -1,8 +1,8 @@
 //! Comparisons of times of pairs, as a report.
 
 use crate::view::{
-    Columns, FailureReason, Fields, Kind, Legend, Line, Note, Picture, Records, RowDetail, Section,
-    SideLine, Table, Trail, View,
+    Columns, Details, FailureReason, Fields, Kind, Legend, Line, Note, Picture, Records, RowDetail,
+    Section, SideLine, Table, Trail, View,
 };
 use crate::{changes, number, pictures, words};
 use ktax_host::text::counted;
@@ -24,12 +24,10 @@ pub fn view(comparison: &Comparison, times: &TimesComparison) -> View {
         |failed| failed.failure.next_step_of_times(times.plan.asked.is_guest(failed.side)),
     );
     let by_size = pictures::by_size(&comparison.rows);
-    let timed = by_size.iter().filter_map(|row| Some((*row, row.times()?)));
-    let details = timed.map(|row| row_detail(comparison, times, row)).collect();
     let mut sections = vec![
         pictures::forest(&by_size, comparison.threshold_percent, pictures::INTERVAL),
         Section::table(rows_table(&rows)),
-        Section::Rows { rows: details, how: HOW_TO_READ.to_owned() },
+        Section::Rows,
     ];
     sections.extend(pictures::family_curves(&comparison.rows, "ns", &times.crossings));
     sections.extend([
@@ -174,6 +172,13 @@ const HOW_TO_READ: &str = "Each mark is one pair, in the order of time: filled o
                            interval of the ratio. A dashed line marks where the results so far \
                            were tested. A drift of the machine shows as a slope of the hollow \
                            marks.";
+
+pub fn details(comparison: &Comparison, times: &TimesComparison) -> Details {
+    let timed = pictures::by_size(&comparison.rows).into_iter();
+    let timed = timed.filter_map(|row| Some((row, row.times()?)));
+    let rows = timed.map(|row| row_detail(comparison, times, row)).collect();
+    Details { rows, how: HOW_TO_READ.to_owned() }
+}
 
 fn row_detail(
     comparison: &Comparison,

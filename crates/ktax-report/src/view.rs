@@ -24,6 +24,12 @@ pub trait Report {
     /// Builds the page for people.
     fn view(&self) -> View;
 
+    /// Builds what stands where the page has [`Section::Rows`]. Only formats that can fold it away
+    /// ask for it: it is most of a page.
+    fn details(&self) -> Details {
+        Details::default()
+    }
+
     /// Lines for programs that read tables.
     fn records(&self) -> Records;
 
@@ -188,12 +194,9 @@ pub enum Section {
         picture: Picture,
         how: String,
     },
-    /// Details of each row, in formats that can fold them away; others have [`Functions`].
-    Rows {
-        rows: Vec<RowDetail>,
-        /// Explanation of all their pictures.
-        how: String,
-    },
+    /// Place of the report's [`Details`], in formats that can fold them away; others have
+    /// [`Functions`].
+    Rows,
     /// Parts for who looks closer, in formats that can fold them away; others leave them out.
     Folded {
         /// Title that stays visible.
@@ -241,7 +244,15 @@ pub struct FailureReason {
     pub next_step: String,
 }
 
-/// Details of one row, for readers who look closer.
+/// Details of each row, for readers who look closer.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Details {
+    pub rows: Vec<RowDetail>,
+    /// Explanation of all their pictures.
+    pub how: String,
+}
+
+/// Details of one row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowDetail {
     pub row: String,
@@ -294,7 +305,7 @@ impl Section {
             Section::Items { items, .. } => items.is_empty(),
             Section::InWords(section) => section.is_empty(),
             Section::Picture { picture, .. } => picture.is_empty(),
-            Section::Rows { rows, .. } => rows.is_empty(),
+            Section::Rows => false,
             Section::Folded { sections, .. } => sections.iter().all(Section::is_empty),
             Section::Command { command, .. } => command.is_empty(),
             Section::Again { words, .. } => words.is_empty(),
@@ -304,7 +315,7 @@ impl Section {
     /// Tells whether a format of words alone has nothing to show of it.
     pub fn is_wordless(&self) -> bool {
         let is_for_pages =
-            matches!(self, Section::Picture { .. } | Section::Rows { .. } | Section::Folded { .. });
+            matches!(self, Section::Picture { .. } | Section::Rows | Section::Folded { .. });
         self.is_empty() || is_for_pages
     }
 }

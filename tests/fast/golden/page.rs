@@ -123,11 +123,7 @@ fn printed(shown: &str) -> i128 {
 #[test]
 fn the_bars_of_every_bridge_add_up_as_they_are_printed() {
     let bridges = |result: &Saved| -> Vec<Bridge> {
-        let rows = result.view().sections.into_iter().filter_map(|section| match section {
-            Section::Rows { rows, .. } => Some(rows),
-            _ => None,
-        });
-        let pictures = rows.flatten().flat_map(|row| row.sections);
+        let pictures = result.details().rows.into_iter().flat_map(|row| row.sections);
         let bridge = |section| match section {
             Section::Picture { picture: Picture::Bridge(bridge), .. } => Some(bridge),
             _ => None,

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::counts::paths::largest_paths;
 use crate::effect::{CountKind, carrying, missing_features};
-use crate::pictures::row_flame;
+use crate::pictures::{by_size, row_flame};
 use crate::view::{
-    BarKind, Bridge, BridgeBar, Cell, Columns, Dots, FunctionLine, Functions, Note, Picture,
-    RowDetail, Section, telling_count,
+    BarKind, Bridge, BridgeBar, Cell, Columns, Details, Dots, FunctionLine, Functions, Note,
+    Picture, RowDetail, Section, telling_count,
 };
 use crate::{changes, effect, number, words};
 use ktax_host::text::counted;
@@ -46,12 +46,14 @@ const FUNCTIONS_OF_LARGE: usize = 3;
 /// Number of rows, those that changed most, that have a picture of their call paths.
 const FLAMES: usize = 8;
 
-pub fn details(comparison: &Comparison, rows: &[&Row]) -> Section {
-    let with_flames = if is_large(comparison) { BTreeSet::new() } else { rows_with_flames(rows) };
+/// Details of each row, the largest change first.
+pub fn details(comparison: &Comparison) -> Details {
+    let rows = by_size(&comparison.rows);
+    let with_flames = if is_large(comparison) { BTreeSet::new() } else { rows_with_flames(&rows) };
     let rows = rows.iter().enumerate();
     let rows = rows.map(|(index, row)| row_detail(comparison, row, with_flames.contains(&index)));
     let large = if is_large(comparison) { LARGE_NOTE } else { "" };
-    Section::Rows { rows: rows.collect(), how: format!("{HOW_TO_READ} {large}").trim_end().into() }
+    Details { rows: rows.collect(), how: format!("{HOW_TO_READ} {large}").trim_end().into() }
 }
 
 fn is_large(comparison: &Comparison) -> bool {

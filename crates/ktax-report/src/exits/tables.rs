@@ -5,7 +5,7 @@ use crate::exits::title;
 use crate::exits::{VcpuTime, diff_headline, sum_ns};
 use crate::number;
 use crate::view::{
-    Bar, Kind, Legend, Line, Picture, Records, Report, Section, SideLine, Table, View,
+    Bar, Columns, Kind, Legend, Line, Picture, Records, Report, Section, SideLine, Table, View,
 };
 use ktax_host::text::escape;
 use ktax_model::{
@@ -13,81 +13,46 @@ use ktax_model::{
 };
 use ktax_stats::tables::{average, change_percent, share_percent, std_dev_of_sums};
 
-/// Columns of every table of exits, the deciding ones first: time and count.
-const HEADS: [&str; 11] = [
-    "sum %",
-    "sum µs",
-    "count",
-    "count %",
-    "rate /s",
-    "avg µs",
-    "stddev µs",
-    "min µs",
-    "p50 µs",
-    "p99 µs",
-    "max µs",
-];
-
-/// Table of times and counts. Left out first are the deviation, the extremes, the quantiles, the
-/// average, the share of exits; always the columns that the source does not have.
+/// Table of times and counts, the deciding columns first. Left out first are the deviation, the
+/// extremes, the quantiles, the average, the share of exits; always the columns that the source does
+/// not have.
 pub fn times_table(rows: &[&ExitRow], table: &ExitTable) -> Table {
-    let all = Table {
-        gives_way: [&[7][..], &[8], &[9, 10], &[11], &[6], &[4]].map(<[usize]>::to_vec).into(),
-        ..reason_table(&HEADS)
-    };
-    let all = all.with(rows.iter().map(|row| Line::new(time_cells(row, table))));
-    let mut unknown = Vec::new();
-    if table.elapsed_s().is_none() {
-        unknown.push(5);
-    }
-    if rows.iter().all(|row| row.p50_ns.is_none()) {
-        unknown.extend([9, 10]);
-    }
+    let has = |what: fn(&ExitRow) -> bool| rows.iter().any(|row| what(row));
     // KVM's statistics have the time of halts at most, and may have no reasons.
-    if !table.is_timed() {
-        unknown.extend([7, 8, 11]);
-    }
-    if !rows.iter().any(|row| row.is_timed()) {
-        unknown.extend([1, 2, 6]);
-    }
+    let (has_extremes, has_times) = (table.is_timed(), has(ExitRow::is_timed));
+    let has_quantiles = has(|row| row.p50_ns.is_some());
     // An exit passes through several phases, so shares of exits would not add up.
-    if !rows.iter().any(|row| row.is_reason()) || table.rows_are == ExitRows::Phases {
-        unknown.push(4);
-    }
-    all.without(&unknown)
+    let has_shares = has(ExitRow::is_reason) && table.rows_are != ExitRows::Phases;
+    let us = |ns: f64| number::measured(ns / number::US);
+    let maybe_us = |ns: Option<u64>| ns.map(|ns| us(ns as f64));
+    let time = |row: &ExitRow| row.is_timed().then(|| row.time_ns() as f64);
+    let share = |ns: f64| format!("{:.2}", share_percent(ns, table.sum_ns() as f64));
+    let mut columns = Columns::new(rows);
+    columns.name("reason", |row| &row.reason);
+    columns.number("sum %", |row| time(row).map(share)).only_if(has_times);
+    let sum = |row| time(row).map(|ns| number::whole(ns / number::US));
+    columns.number("sum µs", sum).only_if(has_times);
+    columns.number("count", |row| number::whole(row.count as f64));
+    let exits = |row: &ExitRow| share_percent(row.count as f64, table.exits() as f64);
+    let exits = |row: &ExitRow| row.is_reason().then(|| format!("{:.2}", exits(row)));
+    columns.number("count %", exits).away(5).only_if(has_shares);
+    let rate = |row: &ExitRow| Some(number::measured(row.count as f64 / table.elapsed_s()?));
+    columns.number("rate /s", rate).only_if(table.elapsed_s().is_some());
+    let mean = |row: &ExitRow| time(row).map(|ns| us(average(ns, row.count as f64)));
+    columns.number("avg µs", mean).away(4).only_if(has_times);
+    let deviation = |row: &ExitRow| deviation_ns(row).map(us);
+    columns.number("stddev µs", deviation).away(0).only_if(has_extremes);
+    columns.number("min µs", |row| maybe_us(row.least_ns)).away(1).only_if(has_extremes);
+    columns.number("p50 µs", |row| maybe_us(row.p50_ns)).away(2).only_if(has_quantiles);
+    columns.number("p99 µs", |row| maybe_us(row.p99_ns)).away(2).only_if(has_quantiles);
+    columns.number("max µs", |row| maybe_us(row.most_ns)).away(3).only_if(has_extremes);
+    columns.table()
 }
 
 /// Returns an empty table with columns of numbers for each reason.
 pub fn reason_table(heads: &[&str]) -> Table {
     let numbers = heads.iter().map(|head| (*head, Kind::Number));
     Table::new([("reason", Kind::Name)].into_iter().chain(numbers))
-}
-
-fn time_cells(row: &ExitRow, table: &ExitTable) -> Vec<String> {
-    let us = |ns: f64| number::measured(ns / number::US);
-    let maybe = |ns: Option<f64>| ns.map_or(String::new(), us);
-    let maybe_ns = |ns: Option<u64>| maybe(ns.map(|ns| ns as f64));
-    let timed = |text: String| if row.is_timed() { text } else { String::new() };
-    let (count, sum_ns) = (row.count as f64, row.time_ns() as f64);
-    let exits_percent = match row.is_reason() {
-        true => format!("{:.2}", share_percent(count, table.exits() as f64)),
-        false => String::new(),
-    };
-    let rate = table.elapsed_s().map(|seconds| number::measured(count / seconds));
-    vec![
-        row.reason.clone(),
-        timed(format!("{:.2}", share_percent(sum_ns, table.sum_ns() as f64))),
-        timed(number::whole(sum_ns / number::US)),
-        number::whole(count),
-        exits_percent,
-        rate.unwrap_or_default(),
-        timed(us(average(sum_ns, count))),
-        maybe(deviation_ns(row)),
-        maybe_ns(row.least_ns),
-        maybe_ns(row.p50_ns),
-        maybe_ns(row.p99_ns),
-        maybe_ns(row.most_ns),
-    ]
 }
 
 /// Standard deviation, ns; `None` where the source lacks its squares.
@@ -423,42 +388,37 @@ fn reason_pairs<'a>(
 /// Table of the reasons and of all together: the time, which decides, and the count.
 pub fn reasons_table(base: &ExitTable, change: &ExitTable, scale: Scale) -> Table {
     let shown = if scale == Scale::Totals { number::whole } else { number::measured };
-    let columns = |values: [Option<f64>; 2]| {
-        let [Some(base), Some(change)] = values else {
-            let [base, change] = scale.apply(values.map(Option::unwrap_or_default));
-            let only = |value: Option<f64>, scaled| value.map_or(String::new(), |_| shown(scaled));
-            return [only(values[0], base), only(values[1], change), String::new()];
-        };
-        let [base, change] = scale.apply([base, change]);
-        [shown(base), shown(change), number::percent(change_percent(base, change))]
+    let side = |values: [Option<f64>; 2], index: usize| {
+        let scaled = scale.apply(values.map(Option::unwrap_or_default));
+        values[index].map(|_| shown(scaled[index]))
     };
-    let cells = |(name, base, change): ReasonPair<'_>| {
-        let times = columns([base.1, change.1].map(|ns| Some(ns? as f64 / number::US)));
-        let counts = columns([base.0, change.0].map(|count| Some(count as f64)));
-        Line::new([name.to_owned()].into_iter().chain(times).chain(counts))
+    let percent = |[base, change]: [Option<f64>; 2]| {
+        let [base, change] = scale.apply([base?, change?]);
+        Some(number::percent(change_percent(base, change)))
     };
+    let times = |(_, base, change): ReasonPair<'_>| {
+        [base.1, change.1].map(|ns| Some(ns? as f64 / number::US))
+    };
+    let counts =
+        |(_, base, change): ReasonPair<'_>| [base.0, change.0].map(|count| Some(count as f64));
     // A stay in the guest after an exit is no second exit.
     let whole = |table: &ExitTable| (table.exits(), table.is_timed().then(|| table.sum_ns()));
     let all = ("all", whole(base), whole(change));
-    let [time, count] = [scale.unit("µs"), scale.unit("")];
-    let count = if count.is_empty() { " count".to_owned() } else { count };
-    let heads = [
-        format!("base{time}"),
-        format!("change{time}"),
-        "time delta %".to_owned(),
-        format!("base{count}"),
-        format!("change{count}"),
-        "count delta %".to_owned(),
-    ];
-    // Counts go first, for their delta stays; the base goes last.
-    let gives_way = vec![vec![4, 5], vec![6], vec![1]];
     let rows: Vec<ReasonPair<'_>> =
         reason_pairs(base, change, scale).into_iter().chain([all]).collect();
     let has_times = rows.iter().any(|(_, base, change)| base.1.or(change.1).is_some());
-    let lines = rows.into_iter().map(cells);
-    let heads = reason_table(&heads.each_ref().map(String::as_str));
-    let table = Table { gives_way, ..heads }.with(lines);
-    if has_times { table } else { table.without(&[1, 2, 3]) }
+    let [time, count] = [scale.unit("µs"), scale.unit("")];
+    let count = if count.is_empty() { " count".to_owned() } else { count };
+    let mut columns = Columns::new(&rows);
+    columns.name("reason", |(name, ..)| name);
+    // Counts go first, for their delta stays; the base goes last.
+    columns.number(&format!("base{time}"), |row| side(times(row), 0)).away(2).only_if(has_times);
+    columns.number(&format!("change{time}"), |row| side(times(row), 1)).only_if(has_times);
+    columns.number("time delta %", |row| percent(times(row))).only_if(has_times);
+    columns.number(&format!("base{count}"), |row| side(counts(row), 0)).away(0);
+    columns.number(&format!("change{count}"), |row| side(counts(row), 1)).away(0);
+    columns.number("count delta %", |row| percent(counts(row))).away(1);
+    columns.table()
 }
 
 #[cfg(test)]

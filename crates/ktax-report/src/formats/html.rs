@@ -18,7 +18,7 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use maud::{DOCTYPE, Escaper, Markup, PreEscaped, Render, html};
 
-use crate::formats::html::section::{command, section};
+use crate::formats::html::section::{command, row_details, section};
 use crate::formats::html::svg::marks;
 use crate::formats::{Format, not_writable};
 use crate::pictures::sweep;
@@ -55,7 +55,7 @@ fn write_page(documents: &[Document<'_>]) -> Result<String> {
                 main {
                     @for part in sweep(documents) { (section(&part, Spot::in_article(0))) }
                     @for (index, document) in documents.iter().enumerate() {
-                        (article(document.view(), index + 1))
+                        (article(document, index + 1))
                     }
                 }
                 footer {
@@ -73,15 +73,17 @@ fn write_page(documents: &[Document<'_>]) -> Result<String> {
 
 /// Closes the elements of pictures in the short way of SVG, which makes a page a tenth smaller.
 pub fn shortened(page: &str) -> String {
-    const END: &str = "></";
-    let leaves = ["circle>", "line>", "rect>", "use>", "path>"];
-    let (mut short, mut rest) = (String::with_capacity(page.len()), page);
-    while let Some((before, behind)) = rest.split_once(END) {
-        let leaf = leaves.iter().find_map(|leaf| behind.strip_prefix(leaf));
-        short.extend([before, if leaf.is_some() { "/>" } else { END }]);
-        rest = leaf.unwrap_or(behind);
+    let ends = ["</circle>", "</line>", "</rect>", "</use>", "</path>"];
+    let (mut short, mut copied) = (String::with_capacity(page.len()), 0);
+    for (tag, _) in page.match_indices('<') {
+        let start_tag = page[copied..tag].strip_suffix('>');
+        let end = ends.iter().find(|end| page[tag..].starts_with(**end));
+        if let Some((start_tag, end)) = start_tag.zip(end) {
+            short.extend([start_tag, "/>"]);
+            copied = tag + end.len();
+        }
     }
-    short + rest
+    short + &page[copied..]
 }
 
 /// The policy loads nothing and runs only the scripts that `scripts` allows.
@@ -109,9 +111,9 @@ fn tools() -> Markup {
 }
 
 /// Renders one report: the answer, the pictures and tables behind it, and how to read them.
-fn article(view: &View, number: usize) -> Markup {
-    let spot = Spot::in_article(number);
-    let has_rows = view.sections.iter().any(|section| matches!(section, Section::Rows { .. }));
+fn article(document: &Document<'_>, number: usize) -> Markup {
+    let (view, spot) = (document.view(), Spot::in_article(number));
+    let has_rows = view.sections.contains(&Section::Rows);
     // Folded rows repeat the functions.
     let is_twice = |section: &Section| has_rows && matches!(section, Section::Functions(_));
     let is_shown = |section: &&Section| !section.is_empty() && !is_twice(section);
@@ -126,7 +128,12 @@ fn article(view: &View, number: usize) -> Markup {
                     @if !view.measured_by.is_empty() { " · " (t(&view.measured_by)) }
                 } }
             }
-            @for part in view.sections.iter().filter(is_shown) { (section(part, spot)) }
+            @for part in view.sections.iter().filter(is_shown) {
+                @match part {
+                    Section::Rows => (row_details(&document.report.details(), spot)),
+                    part => (section(part, spot)),
+                }
+            }
             @if !view.warnings.is_empty() {
                 (spot.heading("Warnings"))
                 ul { @for warning in &view.warnings {

@@ -81,7 +81,7 @@ fn section(part: &Section) -> String {
         Section::Again { sentence, words } => {
             format!("{}\n{}", paragraph(sentence), code_block(&shell_line(words)))
         }
-        Section::Picture { .. } | Section::Rows { .. } | Section::Folded { .. } => String::new(),
+        Section::Picture { .. } | Section::Rows | Section::Folded { .. } => String::new(),
     }
 }
 

@@ -124,7 +124,7 @@ fn section(part: &Section, page: &Page) -> (String, Vec<String>) {
         Section::Again { sentence, words } => {
             page.paragraph(sentence) + &command_lines(words, page)
         }
-        Section::Picture { .. } | Section::Rows { .. } | Section::Folded { .. } => String::new(),
+        Section::Picture { .. } | Section::Rows | Section::Folded { .. } => String::new(),
     };
     (text, Vec::new())
 }

@@ -159,7 +159,7 @@ pub fn counts_section(row: &LedgerRow) -> Section {
     let costly = entries.iter().filter_map(|entry| costly_note(entry)).collect::<Vec<_>>();
     let costly = (!costly.is_empty())
         .then(|| format!("Costly instructions per operation: {}.", costly.join("; ")));
-    let interactions = row.interactions.iter().filter_map(counts_interaction);
+    let interactions = row.interactions.iter().filter_map(interaction_note);
     Section::Table {
         title: format!("{}, {} instructions", row.row, number::count(row.base)),
         table: columns.table(),
@@ -184,15 +184,21 @@ fn rep_cost(entry: &LedgerEntry) -> Option<&LedgerCost> {
     entry.costs.as_ref()?.metric(words::REP)
 }
 
-fn counts_interaction(one: &LedgerInteraction) -> Option<String> {
-    let what = if one.metric == words::REP { "REP iterations" } else { "instructions" };
-    let (by, percent) =
-        (number::count(one.beyond.delta.abs()), number::percent(one.beyond.percent));
-    let than = if one.beyond.delta < 0.0 { "fewer" } else { "more" };
+/// Sentence about costs that do not add up; `None` where no interaction was detected.
+fn interaction_note(one: &LedgerInteraction) -> Option<String> {
+    let (delta, percent) = (one.beyond.delta.abs(), number::percent(one.beyond.percent));
+    let count = |unit: &str| ("cost", format!("{} {unit}", number::count(delta)), "fewer");
+    let (verb, by, fewer) = match one.metric.as_str() {
+        TIME => ("take", format!("{} µs", number::measured(delta / number::US)), "less"),
+        words::REP => count("REP iterations"),
+        _ => count("instructions"),
+    };
+    let sum = if one.metric == TIME { "what each takes" } else { "their costs" };
+    let than = if one.beyond.delta < 0.0 { fewer } else { "more" };
     one.beyond.verdict.is_change().then(|| {
         format!(
-            "Together they cost {by} {what} {than} than the sum of their costs ({percent} %): they \
-             are not independent."
+            "Together they {verb} {by} {than} than the sum of {sum} ({percent} %): they are not \
+             independent."
         )
     })
 }
@@ -224,7 +230,7 @@ pub fn guests_section(row: &LedgerRow) -> Section {
     Section::Table {
         title: format!("{}, {} µs", row.row, number::measured(row.base / number::US)),
         table,
-        notes: row.interactions.iter().filter_map(guests_interaction).collect(),
+        notes: row.interactions.iter().filter_map(interaction_note).collect(),
     }
 }
 
@@ -258,20 +264,6 @@ fn signed_count(count: i64) -> String {
         ..0 => "-",
     };
     format!("{sign}{}", number::whole(count.unsigned_abs() as f64))
-}
-
-fn guests_interaction(one: &LedgerInteraction) -> Option<String> {
-    let (by, percent) = (
-        number::measured(one.beyond.delta.abs() / number::US),
-        number::percent(one.beyond.percent),
-    );
-    let than = if one.beyond.delta < 0.0 { "less" } else { "more" };
-    one.beyond.verdict.is_change().then(|| {
-        format!(
-            "Together they take {by} µs {than} than the sum of what each takes ({percent} %): they \
-             are not independent."
-        )
-    })
 }
 
 pub fn guests_records(lines: &[RecordLine<'_>]) -> Records {

@@ -1,11 +1,10 @@
 //! The parts of an article: sections, tables, folded rows, figures.
 
-use maud::{Markup, html};
+use maud::{Markup, Render, html};
 
 use crate::formats::html::{Spot, svg, t};
 use crate::view::{
-    Cell, Column, FailureReason, Functions, Kind, Line, MetricChange, Picture, RowDetail, Section,
-    Table,
+    Cell, Details, FailureReason, Functions, Kind, Line, MetricChange, Picture, Section, Table,
 };
 use ktax_host::text::shell_line;
 use ktax_model::Verdict;
@@ -50,9 +49,8 @@ pub fn section(part: &Section, spot: Spot) -> Markup {
                 (spot.heading(title))
                 (picture(title, drawn, how, spot))
             },
-            // A page shows the picture before it instead.
-            Section::InWords(_) => {},
-            Section::Rows { rows, how } => (row_details(rows, how, spot)),
+            // A page shows the picture before it instead, and the details of its report.
+            Section::InWords(_) | Section::Rows => {},
             Section::Folded { summary, sections } => details.again {
                 summary { (t(summary)) }
                 @for part in sections { (section(part, spot)) }
@@ -96,8 +94,8 @@ fn reason_item(reason: &FailureReason) -> Markup {
 }
 
 /// Rows are folded away; a click, a link or printing opens them.
-fn row_details(rows: &[RowDetail], how: &str, spot: Spot) -> Markup {
-    html! {
+pub fn row_details(Details { rows, how }: &Details, spot: Spot) -> Markup {
+    html! { @if !rows.is_empty() {
         (spot.heading("Each row"))
         p.note { (t(how)) }
         @for (index, row) in rows.iter().enumerate() {
@@ -118,7 +116,7 @@ fn row_details(rows: &[RowDetail], how: &str, spot: Spot) -> Markup {
                 }
             }
         }
-    }
+    } }
 }
 
 /// Renders a table with its caption; a narrow page scrolls it sideways. Lines that lead to the
@@ -134,7 +132,11 @@ fn table(title: &str, table: &Table, spot: Spot) -> Markup {
                 @if !title.is_empty() { caption { (t(title)) } }
                 @if table.has_header() {
                     thead { tr { @for (index, column) in table.columns.iter().enumerate() {
-                        (head_cell(column, gives_way.contains(&index)))
+                        @match column.head_line().as_str() {
+                            "" => td {},
+                            text => th.dense[gives_way.contains(&index)]
+                                .l[column.kind != Kind::Number] { (t(text)) },
+                        }
                     } } }
                 }
                 tbody { @for line in &table.lines { (table_line(line, table, &gives_way, spot)) } }
@@ -143,59 +145,57 @@ fn table(title: &str, table: &Table, spot: Spot) -> Markup {
     }
 }
 
-fn head_cell(column: &Column, is_dense: bool) -> Markup {
-    let text = column.head_line();
-    html! {
-        @match text.is_empty() {
-            true => td {},
-            false => th.dense[is_dense].l[column.kind != Kind::Number] { (t(&text)) },
-        }
-    }
-}
-
 fn table_line(line: &Line, table: &Table, gives_way: &[usize], spot: Spot) -> Markup {
     let found = line.cells.iter().find_map(|cell| cell.verdict);
-    let link = line.leads_to.map(|row| format!("#{}", spot.id(row)));
+    let is_name = |kind: Kind| matches!(kind, Kind::Row | Kind::Name | Kind::Words);
     html! {
         tr class=[line.is_part.then_some("part")] data-v=[found.map(verdict_class)] {
             @for (index, (cell, column)) in line.cells.iter().zip(&table.columns).enumerate() {
-                @let link = link.as_deref().filter(|_| index == 0);
-                (table_cell(cell, column, index == 0, gives_way.contains(&index), link))
+                @let is_dense = gives_way.contains(&index);
+                @let is_one = column.kind == Kind::Name;
+                @match (column.kind, &line.leads_to) {
+                    (kind, Some(row)) if index == 0 && is_name(kind) => {
+                        th.one[is_one] scope="row" {
+                            a href={ "#" (spot.id(*row)) } { (name(&cell.text)) }
+                        }
+                    },
+                    (kind, None) if index == 0 && is_name(kind) => {
+                        th.one[is_one] scope="row" { (name(&cell.text)) }
+                    },
+                    (Kind::Row | Kind::Name, _) => td.l.one[is_one].dense[is_dense] {
+                        (name(&cell.text))
+                    },
+                    (Kind::Words, _) => td.l.dense[is_dense] { (t(&cell.text)) },
+                    (Kind::Number, _) => td class=[shade_class(cell.shade)].dense[is_dense] {
+                        (t(&cell.text))
+                    },
+                    (Kind::Verdict, _) => (verdict_cell(cell)),
+                }
             }
         }
     }
 }
 
-fn table_cell(
-    cell: &Cell,
-    column: &Column,
-    is_first: bool,
-    is_dense: bool,
-    link: Option<&str>,
-) -> Markup {
-    let is_name = is_first && matches!(column.kind, Kind::Row | Kind::Name | Kind::Words);
-    html! {
-        @match column.kind {
-            _ if is_name => th.one[column.kind == Kind::Name] scope="row" {
-                @match link {
-                    Some(link) => a href=(link) { (name(&cell.text)) },
-                    None => (name(&cell.text)),
-                }
-            },
-            Kind::Row | Kind::Name => td.l.one[column.kind == Kind::Name].dense[is_dense] {
-                (name(&cell.text))
-            },
-            Kind::Words => td.l.dense[is_dense] { (t(&cell.text)) },
-            Kind::Number => td class=[shade_class(cell.shade)].dense[is_dense] { (t(&cell.text)) },
-            Kind::Verdict => (verdict_cell(cell)),
-        }
-    }
+/// Renders a name that may break where its parameters are, and before a distribution's suffix.
+pub fn name(text: &str) -> Name<'_> {
+    Name(text)
 }
 
-/// Renders a name that may break where its parameters are, and before a distribution's suffix.
-pub fn name(text: &str) -> Markup {
-    let parts = text.split_inclusive([':', ',', '+']).enumerate();
-    html! { @for (index, part) in parts { @if index > 0 { wbr; } (t(part)) } }
+pub struct Name<'a>(&'a str);
+
+impl Render for Name<'_> {
+    fn render_to(&self, buffer: &mut String) {
+        let mut rest = self.0;
+        while let Some(last) = rest.bytes().position(|byte| matches!(byte, b':' | b',' | b'+')) {
+            let (part, behind) = rest.split_at(last + 1);
+            t(part).render_to(buffer);
+            if !behind.is_empty() {
+                buffer.push_str("<wbr>");
+            }
+            rest = behind;
+        }
+        t(rest).render_to(buffer);
+    }
 }
 
 /// Returns the class that repeats a number as a colour.

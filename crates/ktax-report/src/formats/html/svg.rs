@@ -91,24 +91,13 @@ pub struct Plot {
 
 impl Plot {
     /// Returns the point of two values in the frame: across in percent, down in pixels.
-    pub fn point(&self, x: f64, y: f64) -> (String, String) {
+    fn point(&self, x: f64, y: f64) -> SvgPoint {
         (self.x.percent(x), pixels(self.down(y)))
     }
 
     /// Returns the distance of a value from the top, pixels.
     pub fn down(&self, y: f64) -> f64 {
         ABOVE + self.height - self.y.position(y) / 100.0 * self.height
-    }
-
-    pub fn line(&self, class: &str, from: (f64, f64), to: (f64, f64)) -> Markup {
-        let ((x1, y1), (x2, y2)) = (self.point(from.0, from.1), self.point(to.0, to.1));
-        html! { line.(class) x1=(x1) y1=(y1) x2=(x2) y2=(y2) {} }
-    }
-
-    /// Renders a step from one point to another: across first.
-    pub fn step(&self, class: &str, from: (f64, f64), to: (f64, f64)) -> Markup {
-        let corner = (to.0, from.1);
-        html! { (self.line(class, from, corner)) (self.line(class, corner, to)) }
     }
 
     /// Renders an upright line over the whole height.
@@ -152,6 +141,22 @@ impl Plot {
             }
         }
     }
+}
+
+/// Point in a frame, as SVG has it: across and down.
+type SvgPoint = (String, String);
+
+fn line(class: &str, (x1, y1): (&str, &str), (x2, y2): (&str, &str)) -> Markup {
+    html! { line.(class) x1=(x1) y1=(y1) x2=(x2) y2=(y2) {} }
+}
+
+/// Renders a step from each point to the next: across first.
+fn steps_between(class: &str, points: &[SvgPoint]) -> Markup {
+    html! { @for pair in points.windows(2) {
+        @let [(x1, y1), (x2, y2)] = [&pair[0], &pair[1]];
+        (line(class, (x1, y1), (x2, y1)))
+        (line(class, (x2, y1), (x2, y2)))
+    } }
 }
 
 /// Empty room at both ends of an axis, percent.
@@ -223,8 +228,9 @@ impl Axis {
 
 /// Formats a length across, for SVG.
 pub fn percent(value: f64) -> String {
-    let text = format!("{value:.2}");
-    format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
+    let mut text = format!("{value:.2}");
+    text.truncate(text.trim_end_matches('0').trim_end_matches('.').len());
+    text + "%"
 }
 
 fn scaled(spread: Spread, value: f64) -> f64 {
@@ -280,12 +286,13 @@ pub fn curves(title: &str, curves: &Curves) -> Markup {
     };
     let inside = html! {
         @for curve in &curves.curves {
-            @let points = points(curve);
-            @for pair in points.windows(2) { (plot.line(curve.name, pair[0], pair[1])) }
-            @for (x, y) in &points {
-                @let (x, y) = plot.point(*x, *y);
-                circle.(curve.name) cx=(x) cy=(y) r="3.5" {}
+            @let points = points(curve).into_iter().map(|(x, y)| plot.point(x, y));
+            @let points = points.collect::<Vec<SvgPoint>>();
+            @for pair in points.windows(2) {
+                @let [(x1, y1), (x2, y2)] = [&pair[0], &pair[1]];
+                (line(curve.name, (x1, y1), (x2, y2)))
             }
+            @for (x, y) in &points { circle.(curve.name) cx=(x) cy=(y) r="3.5" {} }
         }
         @for crossing in &curves.crossings { (plot.upright("crossing", *crossing)) }
     };
@@ -334,17 +341,14 @@ pub fn levels(title: &str, levels: &Levels) -> Markup {
     let inside = html! {
         @for (number, level) in levels.levels.iter().enumerate() {
             @let side = if number % 2 == 0 { "change" } else { "base" };
-            @for pair in level.points.windows(2) {
-                @let [from, to] = [&pair[0], &pair[1]]
-                    .map(|point| (point.place as f64, point.cost));
-                (plot.step(side, from, to))
-            }
-            @for point in &level.points {
-                @let (x, y) = plot.point(point.place as f64, point.cost);
+            @let spots = level.points.iter().map(|point| plot.point(point.place as f64, point.cost));
+            @let spots = spots.collect::<Vec<SvgPoint>>();
+            (steps_between(side, &spots))
+            @for (point, (x, y)) in level.points.iter().zip(&spots) {
                 g {
                     title { (t(&point.hover)) }
                     @match point.step {
-                        Some(verdict) => (mark(verdict_class(verdict), &x, y)),
+                        Some(verdict) => (mark(verdict_class(verdict), x, y)),
                         None => circle.(side) cx=(x) cy=(y) r="3" {},
                     }
                 }
@@ -396,14 +400,10 @@ pub fn steps(title: &str, steps: &Steps) -> Markup {
         height: STEPS_HEIGHT,
     };
     let inside = html! {
-        @for pair in steps.points.windows(2) {
-            @let [from, to] = [pair[0], pair[1]].map(|(place, cost)| (place as f64, cost));
-            (plot.step("change", from, to))
-        }
-        @for (place, cost) in &steps.points {
-            @let (x, y) = plot.point(*place as f64, *cost);
-            circle.change cx=(x) cy=(y) r="3" {}
-        }
+        @let spots = steps.points.iter().map(|(place, cost)| plot.point(*place as f64, *cost));
+        @let spots = spots.collect::<Vec<SvgPoint>>();
+        (steps_between("change", &spots))
+        @for (x, y) in &spots { circle.change cx=(x) cy=(y) r="3" {} }
         @for place in &steps.skipped {
             (mark("failed", &plot.x.percent(*place as f64), plot.height + 20.0))
         }
