@@ -9,7 +9,7 @@ use serde_json::json;
 use super::Exit;
 use super::experiment::RowArgs;
 use super::options::{HostArgs, first_free, number};
-use super::output::{OutputArgs, list_options, note, write_stdout};
+use super::output::{OutputArgs, list_options, note, stopped, write_stdout};
 use super::terminal::Terminal;
 use crate::flow::campaign::{ShardEnd, ShardStatus, first_names, status};
 use crate::flow::remaining::spoken;
@@ -178,8 +178,8 @@ fn run_all(args: &RunArgs, dir: &CampaignDir, session: &Session<'_>) -> Result<E
         let end: ShardEnd = flow::campaign::run(dir, *number, session)?;
         if end.is_stopped {
             let path = shell_path(dir.root());
-            note!("ktax: stopped; go on with `ktax campaign run {path} --shard {number}`");
-            return Ok(Exit::Cancelled);
+            let go_on = format!("; go on with `ktax campaign run {path} --shard {number}`");
+            return Ok(stopped(&go_on));
         }
         failed.extend(end.failed);
     }

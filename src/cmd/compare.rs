@@ -8,7 +8,7 @@ use clap::Subcommand;
 use super::Exit;
 use super::experiment::{CountedArgs, ExperimentArgs, RowArgs};
 use super::options::{self, HostArgs, SIDES, first_free, one_of};
-use super::output::{OutputArgs, note, note_directory, write_stdout};
+use super::output::{OutputArgs, note, note_directory, stopped, write_stdout};
 use super::terminal::Terminal;
 use crate::flow::bisect::Search;
 use crate::flow::ledger::RankedLedger;
@@ -80,7 +80,7 @@ fn measure(
         session.observer.part(Part { index, count: dirs.len(), shares_base: false });
         match flow::measure(dir, options(args), session) {
             Ok(Some(comparison)) => comparisons.push(comparison),
-            ended => return stopped(&dirs, index, ended.map(drop)),
+            ended => return stopped_sweep(&dirs, index, ended.map(drop)),
         }
     }
     let named = points.iter().zip(&comparisons);
@@ -102,7 +102,11 @@ fn options(args: &CompareArgs) -> Options {
 }
 
 /// Lists the finished and unfinished runs after one stopped early.
-fn stopped(dirs: &[AnyRunDir], index: usize, ended: Result<(), Error>) -> Result<Exit, Error> {
+fn stopped_sweep(
+    dirs: &[AnyRunDir],
+    index: usize,
+    ended: Result<(), Error>,
+) -> Result<Exit, Error> {
     // Typed again, the command would refuse the existing directories.
     let ended = ended.or_else(|error| if error.is_cancelled() { Ok(()) } else { Err(error) });
     if let ([dir], Ok(())) = (dirs, &ended) {
@@ -146,8 +150,7 @@ pub fn note_noise(
 
 /// Names the command that resumes; `more` follows the directory.
 pub fn cancelled(root: &Path, more: &str) -> Exit {
-    note!("ktax: stopped; resume with `ktax run {}{more}`", shell_path(root));
-    Exit::Cancelled
+    stopped(&format!("; resume with `ktax run {}{more}`", shell_path(root)))
 }
 
 /// Plan which boots to run, without running any.
@@ -333,8 +336,7 @@ fn print_ledger(
     again: &str,
 ) -> Result<Exit, Error> {
     let Some(ranked) = ranked else {
-        note!("ktax: stopped; resume with `{again}`");
-        return Ok(Exit::Cancelled);
+        return Ok(stopped(&format!("; resume with `{again}`")));
     };
     args.output.print(&ranked.table)?;
     note_directory(out);
@@ -436,10 +438,7 @@ fn print_search(search: Search, out: &Path, output: &OutputArgs) -> Result<Exit,
         output.print(result)?;
     }
     let bisection = match search {
-        Search::Stopped { next } => {
-            note!("ktax: stopped; to resume, {next}");
-            return Ok(Exit::Cancelled);
-        }
+        Search::Stopped { next } => return Ok(stopped(&format!("; to resume, {next}"))),
         Search::Nothing(nothing) => {
             note_directory(out);
             return Ok(Exit::from_failures([nothing.comparison()]));

@@ -8,7 +8,7 @@ use clap::{ArgGroup, Subcommand};
 
 use super::Exit;
 use super::options::{Choice, cancel, number, one_of};
-use super::output::{OutputArgs, note, offer_stdout, text_options, write_stdout};
+use super::output::{OutputArgs, offer_stdout, stopped, text_options, write_stdout};
 use super::terminal::Terminal;
 use crate::flow::exits::{
     Level, Per, RecorderChoice, Via, VmmToRecord, become_vmm, only_table, record, tables,
@@ -151,10 +151,11 @@ struct PrintArgs {
 }
 
 impl PrintArgs {
-    pub fn print(&self, tables: &[ExitTable]) -> Result<(), Error> {
+    pub fn print(&self, tables: &[ExitTable]) -> Result<Exit, Error> {
         let Some(columns) = self.columns else { return self.output.print(&ExitTables(tables)) };
         let text: Vec<String> = tables.iter().map(|table| exits_classic(table, columns)).collect();
-        Ok(write_stdout(&text.join("\n"))?)
+        write_stdout(&text.join("\n"))?;
+        Ok(Exit::Ok)
     }
 }
 
@@ -238,8 +239,7 @@ fn run_record(args: &RecordArgs) -> Result<Exit, Error> {
     let (vmm, how, terminal) = (args.target.vmm(), &args.how, Terminal::new());
     let recorded = record(&vmm, how.choice(), how.per.per, args.seconds, cancel, &terminal)?;
     let Some(tables) = recorded else {
-        note!("ktax: stopped");
-        return Ok(Exit::Cancelled);
+        return Ok(stopped(""));
     };
     // Print the recording even if the file cannot be written.
     let printed = args.print.print(&tables);
@@ -247,8 +247,7 @@ fn run_record(args: &RecordArgs) -> Result<Exit, Error> {
         let json = render(&ExitTables(&tables), JSON, TextOptions::default())?;
         flow::write_output(path, &json)?;
     }
-    printed?;
-    Ok(Exit::Ok)
+    printed
 }
 
 /// Show the exits of a running virtual machine, counted since the start of `watch`
@@ -279,10 +278,7 @@ fn run_watch(args: &WatchArgs) -> Result<Exit, Error> {
     };
     match watch(&vmm, how.choice(), how.per.per, args.interval, cancel, &show)? {
         true => Ok(Exit::Ok),
-        false => {
-            note!("ktax: stopped");
-            Ok(Exit::Cancelled)
-        }
+        false => Ok(stopped("")),
     }
 }
 
@@ -322,8 +318,7 @@ fn run_report(args: &ReportArgs) -> Result<Exit, Error> {
         None => tables(&args.file, per)?,
         Some(earlier) => tables_since(&args.file, earlier, per)?,
     };
-    args.print.print(&tables)?;
-    Ok(Exit::Ok)
+    args.print.print(&tables)
 }
 
 /// Compare two tables, reason by reason, for each second of their recordings
@@ -345,6 +340,5 @@ struct DiffArgs {
 fn run_diff(args: &DiffArgs) -> Result<Exit, Error> {
     let (base, change) = (only_table(&args.base)?, only_table(&args.change)?);
     let pair = ExitPair { base, change, totals: args.totals };
-    args.output.print(&ExitDiff(&pair))?;
-    Ok(Exit::Ok)
+    args.output.print(&ExitDiff(&pair))
 }

@@ -8,7 +8,7 @@ use clap::{Arg, ArgMatches, FromArgMatches, Subcommand};
 
 use super::Exit;
 use super::options::HostArgs;
-use super::output::{note, write_foreign, write_stdout};
+use super::output::{note, stopped, write_foreign, write_stdout};
 use super::terminal::Terminal;
 use crate::flow::kvm_host::{self, CommandOutput, FileForHost};
 use crate::flow::{Error, ErrorContext};
@@ -54,10 +54,7 @@ pub fn run_in_host(args: &KvmHostArgs) -> Result<Exit, Error> {
     let answer = match boot(args) {
         Ok(answer) => answer,
         // Nothing is kept from which the command could continue.
-        Err(error) if error.is_cancelled() => {
-            note!("ktax: stopped");
-            return Ok(Exit::Cancelled);
-        }
+        Err(error) if error.is_cancelled() => return Ok(stopped("")),
         Err(error) => return Err(error),
     };
     write_foreign(std::io::stdout(), &answer.stdout)?;

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use super::Exit;
 use super::experiment::random_seed;
 use super::options::{HostArgs, MachineArgs, first_free, model, number};
-use super::output::{OutputArgs, note, write_stdout, write_words};
+use super::output::{OutputArgs, stopped, write_stdout, write_words};
 use super::terminal::{Terminal, with_bar_of_runs};
 use crate::flow::doctor::Check;
 use crate::flow::{self, CalibrateOrder, Error, Session, StatOrder};
-use crate::model::{Costly, Validation};
+use crate::model::Costly;
 use crate::plan::ExperimentFile;
 use crate::report::{self, StatPage};
 use crate::text::shell_path;
@@ -149,11 +149,9 @@ pub fn stat(args: &StatArgs) -> Result<Exit, Error> {
     let runs = order.commands.len() * order.runs as usize;
     let table = with_bar_of_runs(runs, false, |cancel, show| flow::stat(&order, cancel, show));
     let Some(table) = table? else {
-        note!("ktax: stopped");
-        return Ok(Exit::Cancelled);
+        return Ok(stopped(""));
     };
-    args.output.print(&StatPage { table: &table, values: args.values })?;
-    Ok(Exit::Ok)
+    args.output.print(&StatPage { table: &table, values: args.values })
 }
 
 impl StatArgs {
@@ -243,11 +241,9 @@ pub fn calibrate(args: &CalibrateArgs) -> Result<Exit, Error> {
     let kinds = Costly::ALL.len();
     let table = with_bar_of_runs(kinds, true, |cancel, show| flow::calibrate(&order, cancel, show));
     let Some(table) = table? else {
-        note!("ktax: stopped; nothing was written");
-        return Ok(Exit::Cancelled);
+        return Ok(stopped("; nothing was written"));
     };
-    args.output.print(&table)?;
-    Ok(Exit::Ok)
+    args.output.print(&table)
 }
 
 /// Compare the cycles that were estimated of an experiment with times of the same experiment.
@@ -285,7 +281,7 @@ pub fn validate(args: &ValidateArgs) -> Result<Exit, Error> {
     match &args.timed {
         Some(timed) => {
             let machine = args.model.as_deref();
-            print_validation(args, &flow::validate_results(&args.what, timed, machine)?)
+            args.output.print(&flow::validate_results(&args.what, timed, machine)?)
         }
         None => args.host.measuring(&Terminal::new(), |session| measure_both(args, session)),
     }
@@ -302,16 +298,7 @@ fn measure_both(args: &ValidateArgs, session: &Session<'_>) -> Result<Exit, Erro
     let file = ExperimentFile::parse(&text, &args.what.display().to_string())?;
     let out = args.out.clone().unwrap_or_else(first_free);
     match flow::validate(&file, machine, &out, session)? {
-        Some(validation) => print_validation(args, &validation),
-        None => {
-            let out = out.display();
-            note!("ktax: stopped; the same command with --out {out} continues");
-            Ok(Exit::Cancelled)
-        }
+        Some(validation) => args.output.print(&validation),
+        None => Ok(stopped(&format!("; the same command with --out {} continues", out.display()))),
     }
-}
-
-fn print_validation(args: &ValidateArgs, validation: &Validation) -> Result<Exit, Error> {
-    args.output.print(validation)?;
-    Ok(Exit::Ok)
 }

@@ -12,6 +12,7 @@ use clap::builder::{
 use clap::{Arg, Args, Command};
 use serde_json::Value;
 
+use super::Exit;
 use super::output::{note, write_either};
 use crate::flow::{
     self, Budget, Cancel, Error, ErrorContext, Limits, Observer, Session, Stored, UsedStore,
@@ -173,7 +174,7 @@ impl StoreJsonArgs {
         self.store.existing()
     }
 
-    pub fn print(&self, text: &str, json: Value) -> Result<(), Error> {
+    pub fn print(&self, text: &str, json: Value) -> Result<Exit, Error> {
         write_either(self.json, text, &json)
     }
 }

@@ -7,6 +7,7 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, ColorChoice};
 use serde_json::Value;
 
+use super::Exit;
 use super::options::named;
 use crate::flow::{self, Error};
 use crate::model::Saved;
@@ -41,21 +42,21 @@ fn page(path: PathBuf) -> Result<PathBuf, Error> {
 }
 
 impl OutputArgs {
-    pub fn print(&self, result: &dyn Report) -> Result<(), Error> {
+    pub fn print(&self, result: &dyn Report) -> Result<Exit, Error> {
         self.print_all(&[result.into()])
     }
 
-    pub fn print_all(&self, results: &[Document<'_>]) -> Result<(), Error> {
+    pub fn print_all(&self, results: &[Document<'_>]) -> Result<Exit, Error> {
         let text = (self.format().write)(results, self.text_options())?;
         self.print_text(&text, results)
     }
 
-    pub fn print_saved(&self, results: &[Saved]) -> Result<(), Error> {
+    pub fn print_saved(&self, results: &[Saved]) -> Result<Exit, Error> {
         self.print_all(&documents(results))
     }
 
     /// Prints results that were read from files; as text only their summary.
-    pub fn print_summary(&self, results: &[Saved], summary: &str) -> Result<(), Error> {
+    pub fn print_summary(&self, results: &[Saved], summary: &str) -> Result<Exit, Error> {
         let shown = documents(results);
         match self.format().name == TEXT.name {
             true => self.print_text(summary, &shown),
@@ -63,12 +64,12 @@ impl OutputArgs {
         }
     }
 
-    fn print_text(&self, text: &str, results: &[Document<'_>]) -> Result<(), Error> {
+    fn print_text(&self, text: &str, results: &[Document<'_>]) -> Result<Exit, Error> {
         write_stdout(text)?;
         if let Some(path) = &self.html {
             flow::write_output(path, &(HTML.write)(results, TextOptions::default())?)?;
         }
-        Ok(())
+        Ok(Exit::Ok)
     }
 
     fn format(&self) -> Format {
@@ -128,8 +129,9 @@ fn harmless(bytes: &[u8]) -> String {
 }
 
 /// Prints a text, or the same as JSON.
-pub fn write_either(is_json: bool, text: &str, json: &Value) -> Result<(), Error> {
-    Ok(write_stdout(&if is_json { to_json(json)? } else { format!("{text}\n") })?)
+pub fn write_either(is_json: bool, text: &str, json: &Value) -> Result<Exit, Error> {
+    write_stdout(&if is_json { to_json(json)? } else { format!("{text}\n") })?;
+    Ok(Exit::Ok)
 }
 
 /// Prints a list as JSON, or as a table. A narrow terminal gets no `optional` columns.
@@ -139,11 +141,12 @@ pub fn print_list<T>(
     json_of: impl Fn(&T) -> Value,
     (heads, optional): (&[&str], &[usize]),
     row: impl Fn(&T) -> Vec<String>,
-) -> Result<(), Error> {
-    Ok(write_stdout(&match is_json {
+) -> Result<Exit, Error> {
+    write_stdout(&match is_json {
         true => to_json(&list.iter().map(json_of).collect::<Vec<_>>())?,
         false => plain_table(heads, list.iter().map(row).collect(), optional, list_options()),
-    })?)
+    })?;
+    Ok(Exit::Ok)
 }
 
 /// Prints words for people, in characters that their terminal can show.
@@ -199,6 +202,12 @@ macro_rules! note {
 }
 
 pub(crate) use note;
+
+/// Notes that the user stopped the command; `rest` says how to go on.
+pub fn stopped(rest: &str) -> Exit {
+    note!("ktax: stopped{rest}");
+    Exit::Cancelled
+}
 
 /// Notes the directory of a run.
 pub fn note_directory(out: &std::path::Path) {

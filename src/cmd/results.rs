@@ -79,18 +79,16 @@ pub fn report(args: &ReportArgs) -> Result<Exit, Error> {
         return print_versions(&results, &args.output);
     }
     match args.columns {
-        Some(shape) => print_in(shape, &results, &args.output)?,
-        None => args.output.print_saved(&results)?,
+        Some(shape) => print_in(shape, &results, &args.output),
+        None => args.output.print_saved(&results),
     }
-    Ok(Exit::Ok)
 }
 
 /// Prints a row of each comparison that has it.
 fn explain(row: &str, results: &[Saved], output: &OutputArgs) -> Result<Exit, Error> {
     let explained = flow::explained(row, results)?;
     let documents = explained.iter().map(|(name, report)| Document::named(name, report));
-    output.print_all(&documents.collect::<Vec<Document<'_>>>())?;
-    Ok(Exit::Ok)
+    output.print_all(&documents.collect::<Vec<Document<'_>>>())
 }
 
 /// Prints call paths for another program. The exit status does not depend on the row's verdict.
@@ -122,13 +120,14 @@ fn print_paths(
     Ok(Exit::Ok)
 }
 
-fn print_in(shape: Shape, results: &[Saved], output: &OutputArgs) -> Result<(), Error> {
+fn print_in(shape: Shape, results: &[Saved], output: &OutputArgs) -> Result<Exit, Error> {
     let comparisons: Option<Vec<&Comparison>> = results.iter().map(exact_comparison).collect();
     let comparisons = comparisons.ok_or_else(|| {
         Error::user("--columns only applies to runs of the exact engine; remove it")
     })?;
     let text = comparisons.into_iter().map(|paths| shape.render(paths, output.text_options()));
-    Ok(write_stdout(&text.collect::<String>())?)
+    write_stdout(&text.collect::<String>())?;
+    Ok(Exit::Ok)
 }
 
 /// Prints the versions that must be the same for the numbers to come out again.
@@ -222,13 +221,12 @@ fn day(text: &str) -> Result<String, &'static str> {
 pub fn log(args: &LogArgs) -> Result<Exit, Error> {
     let stored = args.store.open()?;
     match args.subjects {
-        true => subjects(&stored, args.json)?,
-        false => results(&stored, args)?,
+        true => subjects(&stored, args.json),
+        false => results(&stored, args),
     }
-    Ok(Exit::Ok)
 }
 
-fn results(stored: &Stored, args: &LogArgs) -> Result<(), Error> {
+fn results(stored: &Stored, args: &LogArgs) -> Result<Exit, Error> {
     let mut found = stored.results()?;
     let has_any = !found.is_empty();
     found.retain(|result| args.is_wanted(result));
@@ -241,7 +239,7 @@ fn results(stored: &Stored, args: &LogArgs) -> Result<(), Error> {
                 false => "result yet; `ktax compare lsm` makes one",
             }
         );
-        return Ok(());
+        return Ok(Exit::Ok);
     }
     print_list(
         args.json,
@@ -263,7 +261,7 @@ fn results(stored: &Stored, args: &LogArgs) -> Result<(), Error> {
     )
 }
 
-fn subjects(stored: &Stored, is_json: bool) -> Result<(), Error> {
+fn subjects(stored: &Stored, is_json: bool) -> Result<Exit, Error> {
     print_list(
         is_json,
         &stored.subjects()?,
@@ -320,8 +318,7 @@ pub fn show(args: &ShowArgs) -> Result<Exit, Error> {
             result => results.push(result?),
         }
     }
-    args.output.print_saved(&results)?;
-    Ok(Exit::Ok)
+    args.output.print_saved(&results)
 }
 
 /// Compare two subjects of the store, without a boot.
@@ -419,8 +416,7 @@ pub fn history(args: &HistoryArgs) -> Result<Exit, Error> {
         boot_line: args.boot_line.clone(),
         threshold_percent: args.threshold,
     })?;
-    args.output.print(&history)?;
-    Ok(Exit::Ok)
+    args.output.print(&history)
 }
 
 /// Give a subject of the store a name of your own, or list the names.
@@ -467,8 +463,7 @@ pub fn tag(args: &TagArgs) -> Result<Exit, Error> {
         |(name, subject)| json!({ "tag": name, "subject": subject }),
         (&["tag", "subject"], &[]),
         |(name, subject)| vec![name.clone(), subject.clone()],
-    )?;
-    Ok(Exit::Ok)
+    )
 }
 
 /// Write pages of all results of the store, and of each row over kernels, into a directory.

@@ -172,8 +172,7 @@ fn du(args: &DuArgs) -> Result<Exit, Error> {
         &json!({ "store": shown(&store), "objects": usage.objects, "bytes": usage.bytes,
                 "results": usage.results, "result_bytes": usage.result_bytes,
                 "others": usage.others, "other_bytes": usage.other_bytes }),
-    )?;
-    Ok(Exit::Ok)
+    )
 }
 
 fn guests(args: &DuArgs) -> Result<Exit, Error> {
@@ -192,8 +191,7 @@ fn guests(args: &DuArgs) -> Result<Exit, Error> {
             let (count, size) = (instrument.objects.len(), binary_size(instrument.bytes));
             [guest, &instrument.qemu, &count.to_string(), &size, whose].map(str::to_owned).into()
         },
-    )?;
-    Ok(Exit::Ok)
+    )
 }
 
 fn prune(args: &PruneArgs) -> Result<Exit, Error> {
@@ -216,8 +214,7 @@ fn prune(args: &PruneArgs) -> Result<Exit, Error> {
     if !args.dry_run {
         prune.files = stored.remove(prune.files)?;
     }
-    write_either(args.json, &text_of(&prune, args.dry_run), &json_of(&prune, args.dry_run))?;
-    Ok(Exit::Ok)
+    write_either(args.json, &text_of(&prune, args.dry_run), &json_of(&prune, args.dry_run))
 }
 
 fn text_of(prune: &Prune, is_dry: bool) -> String {
@@ -298,8 +295,7 @@ fn fsck(store: &StoreJsonArgs) -> Result<Exit, Error> {
 fn gc(store: &StoreJsonArgs) -> Result<Exit, Error> {
     let removed = flow::clean_store(&store.root()?)?;
     let text = format!("removed {}", counted(removed.len(), "file"));
-    store.print(&text, json!({ "removed": removed.iter().map(shown).collect::<Vec<_>>() }))?;
-    Ok(Exit::Ok)
+    store.print(&text, json!({ "removed": removed.iter().map(shown).collect::<Vec<_>>() }))
 }
 
 fn index(args: &IndexArgs) -> Result<Exit, Error> {
@@ -307,8 +303,7 @@ fn index(args: &IndexArgs) -> Result<Exit, Error> {
     let path = stored.index_path().ok_or_else(|| {
         Error::user("the cache cannot be written, so that there is no file; give --cache")
     })?;
-    write_either(args.json, &escape_path(path), &json!({ "index": shown(path) }))?;
-    Ok(Exit::Ok)
+    write_either(args.json, &escape_path(path), &json!({ "index": shown(path) }))
 }
 
 fn export(args: &ExportArgs) -> Result<Exit, Error> {
@@ -434,8 +429,7 @@ impl CacheDirArgs {
     }
 
     fn print(&self, text: &str, json: &Value) -> Result<Exit, Error> {
-        write_either(self.json, text, json)?;
-        Ok(Exit::Ok)
+        write_either(self.json, text, json)
     }
 }
 

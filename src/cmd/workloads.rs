@@ -349,17 +349,17 @@ pub struct ExperimentsArgs {
 }
 
 pub fn experiments(args: &ExperimentsArgs) -> Result<Exit, Error> {
-    match &args.name {
-        Some(name) => write_stdout(flow::built_in_text(name)?)?,
-        None => print_list(
-            args.json,
-            &built_in_files()?,
-            |[name, command, title]| json!({ "name": name, "command": command, "title": title }),
-            (&["name", "run it with", "title"], &[]),
-            |file| file.to_vec(),
-        )?,
+    if let Some(name) = &args.name {
+        write_stdout(flow::built_in_text(name)?)?;
+        return Ok(Exit::Ok);
     }
-    Ok(Exit::Ok)
+    print_list(
+        args.json,
+        &built_in_files()?,
+        |[name, command, title]| json!({ "name": name, "command": command, "title": title }),
+        (&["name", "run it with", "title"], &[]),
+        |file| file.to_vec(),
+    )
 }
 
 /// Name, command and title of each file.
