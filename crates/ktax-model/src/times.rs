@@ -378,3 +378,37 @@ pub struct TimesComparison {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub crossings: Vec<Crossing>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_is_one_table_and_has_no_unknown_key() {
+        let plan = TimesPlan {
+            asked: AskedTimes {
+                engine: "kvm".into(),
+                runs_on: RunsOn::Guests,
+                pairs: Some(20),
+                most_pairs: 200,
+                loops: 5,
+                allow_differences: true,
+                machine: TimedMachine::default(),
+                subjects: Sides::default(),
+                programs: vec![UserProgram::default()],
+            },
+            kernels: BTreeMap::new(),
+            packed: "ab".into(),
+            programs_here: None,
+            swept: vec!["pages".into()],
+            headline: Vec::new(),
+            secondary: Vec::new(),
+        };
+        let mut json = serde_json::to_value(&plan).unwrap();
+        assert_eq!((&json["engine"], &json["packed"]), (&"kvm".into(), &"ab".into()));
+        assert_eq!(serde_json::from_value::<TimesPlan>(json.clone()).unwrap(), plan);
+        json["engines"] = "kvm".into();
+        let error = serde_json::from_value::<TimesPlan>(json).unwrap_err().to_string();
+        assert!(error.contains("unknown field `engines`"), "{error}");
+    }
+}

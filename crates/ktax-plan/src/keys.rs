@@ -197,7 +197,7 @@ pub(super) fn bounds_text(name: &str) -> String {
 }
 
 /// Default of a key's number. Panics if it has none.
-pub fn usual(name: &str) -> u32 {
+pub(super) fn usual(name: &str) -> u32 {
     match find(name).map(|(key, _)| &key.usual) {
         Some(Usual::Number(number)) => *number,
         _ => panic!("{name} has no number as its default"),

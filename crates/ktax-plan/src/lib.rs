@@ -35,7 +35,7 @@ pub use file::{DiskKeys, ExperimentFile, SubjectKeys, mkfs};
 pub use guests::GuestsExperiment;
 pub use keys::{
     ExperimentKey, KEYS, LONGEST_BOOT_LINE, MachineFlag, MachineKeys, THRESHOLD_PERCENT,
-    TIMED_THRESHOLD_PERCENT, bounds, help, keys_table, usual,
+    TIMED_THRESHOLD_PERCENT, bounds, help, keys_table,
 };
 #[doc(inline)]
 pub use ktax_engine::{ENGINES, EngineEntry};
