@@ -114,7 +114,7 @@ LONG := answers:: applications:: cpus:: disks:: fleet:: functions:: machine:: pr
 test-long: setup
 	-@sh scripts/setup-slurm.sh
 	-@sh scripts/setup-programs.sh
-	@sh scripts/tests.sh '--test boots -- --ignored controls:: docs::what_takes_long failures:: machine::' \
+	@sh scripts/tests.sh '--test boots -- --ignored controls:: docs::what_takes_long failures:: hooks:: kvm_engine:: machine:: program::' \
 	    '--test long -- --test-threads 1 --skip answers::built:: $(LONG)'
 
 # What is timed is measured, not remembered.

@@ -3,7 +3,6 @@
 
 use crate::common::require::newer_qemu as newer;
 use crate::common::{compare, row, scratch, with_status};
-use ktax::model::Verdict;
 
 #[test]
 fn the_controls_hold_on_a_newer_qemu() {
@@ -12,17 +11,18 @@ fn the_controls_hold_on_a_newer_qemu() {
     let qemu = qemu.display().to_string();
     let names = ["control-loop", "control-rep:ops=1", "getppid", "pipe", "fork-exit"];
     let rows = names.iter().flat_map(|name| ["-w", *name]);
-    let args: Vec<&str> = rows.chain(["--layouts", "5", "--qemu", &qemu]).collect();
+    let args: Vec<&str> = rows.chain(["--layouts", "1", "--qemu", &qemu]).collect();
     let lines = ["", "ktax.extra=1"];
-    let comparison = with_status(3, compare(&dir.path().join("out"), lines, &args));
+    let comparison = with_status(4, compare(&dir.path().join("out"), lines, &args));
     let qemu = &comparison.counts().unwrap().key.qemu;
     assert!(!qemu.starts_with("7."), "{qemu}");
     let planted = &row(&comparison, "control-loop").effects()[0];
     assert_eq!((planted.delta, planted.delta_range), (1.0, (1.0, 1.0)));
     let rep = &row(&comparison, "control-rep:ops=1").effects()[1];
-    assert_eq!(rep.samples.base, [4096; 5]);
+    assert_eq!(rep.samples.base, [4096]);
     for name in &names[2..] {
-        assert_eq!(row(&comparison, name).verdict, Verdict::NoDetectedChange, "{name}");
+        let percent = row(&comparison, name).effects()[0].percent.unwrap();
+        assert!(percent.abs() < 0.5, "{name}: {percent} %");
     }
     // One row with one task, one with several: of all rows, the equals of tests/boots/controls.
     let rows = ["-w", "pipe", "-w", "control-rep:ops=1"];

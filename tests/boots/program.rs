@@ -165,6 +165,7 @@ fn main_of(text: &str) -> String {
 }
 
 #[test]
+#[ignore = "fills a guest's memory: make test-long"]
 fn every_program_gives_a_number_or_says_why_not() {
     let dir = scratch();
     let dir = dir.path();
@@ -261,6 +262,7 @@ fn a_program_that_never_ends_is_stopped_and_another_output_is_other_work() {
 }
 
 #[test]
+#[ignore = "boots three layouts of two programs: make test-long"]
 fn a_noisy_program_is_explained_by_what_it_was_given() {
     let dir = scratch();
     let dir = dir.path();

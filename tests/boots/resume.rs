@@ -51,7 +51,7 @@ fn runs(out: &Path) -> usize {
 }
 
 #[test]
-fn a_run_killed_at_ten_moments_ends_as_one_that_was_not() {
+fn a_run_killed_at_five_moments_ends_as_one_that_was_not() {
     let dir = scratch();
     let uninterrupted = dir.path().join("whole");
     plan(&uninterrupted);
@@ -66,14 +66,14 @@ fn a_run_killed_at_ten_moments_ends_as_one_that_was_not() {
     let length = started_warm.elapsed().min(started.elapsed());
     assert!(result(&timed) == wanted);
     let mut partial = 0;
-    for moment in 0..10 {
+    for moment in 0..5 {
         let out = dir.path().join(format!("killed-{moment}"));
         plan(&out);
         let mut child = start(&out);
-        while runs(&out) < moment * RUNS / 10 && child.try_wait().unwrap().is_none() {
+        while runs(&out) < moment * RUNS / 5 && child.try_wait().unwrap().is_none() {
             std::thread::park_timeout(Duration::from_millis(1));
         }
-        std::thread::park_timeout(length / RUNS as u32 * moment as u32 / 10);
+        std::thread::park_timeout(length / RUNS as u32 * moment as u32 / 5);
         drop(child.kill());
         child.wait().unwrap();
         assert_no_orphans(&out);
@@ -82,7 +82,7 @@ fn a_run_killed_at_ten_moments_ends_as_one_that_was_not() {
         finish(&out);
         assert!(result(&out) == wanted, "killed when {done} runs were done");
     }
-    assert!(partial >= 3, "only {partial} kills were in the middle");
+    assert!(partial >= 2, "only {partial} kills were in the middle");
 }
 
 /// Whether a process has the lock on a file that it has open: `/proc/PID/fdinfo` says it.
