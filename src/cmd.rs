@@ -103,7 +103,8 @@ enum Command {
 impl Cli {
     /// Parses the command line. An error is the exit status after help or a message was printed.
     pub fn parse_command_line() -> Result<Cli, ExitCode> {
-        let parsed = command_line().try_get_matches();
+        // Examples and exit statuses take as long as parsing, and only help shows them.
+        let parsed = Cli::command().try_get_matches().or_else(|_| command_line().try_get_matches());
         parsed.and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
             // If this fails, there is no place to report it.
             let _ = error.print();

@@ -1,6 +1,7 @@
 //! The command line that measures a comparison again.
 
 use crate::keys::{Group, KEYS, SWITCH, Scope, THRESHOLD_PERCENT, Values};
+use ktax_host::text::shell_line;
 use ktax_model::{
     AskedCounts, AskedGuest, AskedTimes, Comparison, ComparisonMethod, CountsComparison, History,
     HistoryAsked, HistoryLine, HistoryPoint, METRICS, Machine, Model, Row, RunsOn, Side, Sides,
@@ -70,11 +71,17 @@ pub struct HistorySteps<'a> {
     line: &'a HistoryLine,
     threshold_percent: f64,
     /// The last pair, as far as its flags depend on it, and these.
-    last: Option<(PairKey<'a>, Option<Vec<String>>)>,
+    last: Option<(PairKey<'a>, Option<StepFlags>)>,
 }
 
 /// Boot lines of two points, and whether they have one kernel.
 type PairKey<'a> = ([&'a str; 2], bool);
+
+struct StepFlags {
+    words: Vec<String>,
+    /// The words as a shell reads them.
+    line: String,
+}
 
 impl<'a> HistorySteps<'a> {
     pub fn new(line: &'a HistoryLine, threshold_percent: f64) -> HistorySteps<'a> {
@@ -83,8 +90,29 @@ impl<'a> HistorySteps<'a> {
 
     /// Words of the command for these points of the line; empty if a kernel has no package.
     pub fn again(&mut self, base: &'a HistoryPoint, change: &'a HistoryPoint) -> Vec<String> {
-        let packages = base.package.as_ref().zip(change.package.as_ref());
-        let Some((base_package, change_package)) = packages else { return Vec::new() };
+        self.command(base, change).map_or(Vec::new(), |(mut words, flags)| {
+            words.extend_from_slice(&flags.words);
+            words
+        })
+    }
+
+    /// The command for these points as a shell reads it; `None` if a kernel has no package.
+    pub fn shell_line(
+        &mut self,
+        base: &'a HistoryPoint,
+        change: &'a HistoryPoint,
+    ) -> Option<String> {
+        let (words, flags) = self.command(base, change)?;
+        Some(format!("{} {}", shell_line(words), flags.line))
+    }
+
+    /// Words that name the kernels, and the flags behind them.
+    fn command(
+        &mut self,
+        base: &'a HistoryPoint,
+        change: &'a HistoryPoint,
+    ) -> Option<(Vec<String>, &StepFlags)> {
+        let (base_package, change_package) = base.package.as_ref().zip(change.package.as_ref())?;
         let boot_lines = [&*base.boot_line, &*change.boot_line];
         let key = (boot_lines, base_package == change_package);
         if self.last.as_ref().is_none_or(|(known, _)| *known != key) {
@@ -92,15 +120,14 @@ impl<'a> HistorySteps<'a> {
                 base: Subject::new(base_package, boot_lines[0]),
                 change: Subject::new(change_package, boot_lines[1]),
             };
-            self.last = Some((key, self.flags(subjects)));
+            let flags = self.flags(subjects);
+            let flags = flags.map(|words| StepFlags { line: shell_line(&words), words });
+            self.last = Some((key, flags));
         }
-        let flags = self.last.as_ref().and_then(|(_, flags)| flags.as_deref());
-        flags.map_or(Vec::new(), |flags| {
-            let mut words = CommandLine::compare();
-            words.kernels(base_package.clone(), change_package.clone());
-            words.0.extend_from_slice(flags);
-            words.0
-        })
+        let (_, flags) = self.last.as_ref()?;
+        let mut words = CommandLine::compare();
+        words.kernels(base_package.clone(), change_package.clone());
+        Some((words.0, flags.as_ref()?))
     }
 
     fn flags(&self, subjects: Sides<Subject>) -> Option<Vec<String>> {

@@ -673,9 +673,10 @@ pub fn step_command(history: &History, step: &CostStep<'_>) -> Section {
 fn kernel_commands(history: &History, line: &HistoryLine) -> Section {
     let mut steps = HistorySteps::new(line, history.threshold_percent);
     let pairs = line.points.windows(2);
-    let commands = pairs.map(|pair| (&pair[1].kernel, steps.again(&pair[0], &pair[1])));
-    let commands = commands.filter(|(_, words)| !words.is_empty());
-    let lines = commands.map(|(kernel, words)| Line::new([kernel.clone(), shell_line(words)]));
+    let lines = pairs.filter_map(|pair| {
+        let command = steps.shell_line(&pair[0], &pair[1])?;
+        Some(Line::new([pair[1].kernel.clone(), command]))
+    });
     let columns = [("kernel", Kind::Name), ("command", Kind::Name)];
     let table = Table::new(columns).with(lines);
     let shown = shell_line(ktax_plan::history_again(history, line));

@@ -5,7 +5,8 @@ use crate::exits::title;
 use crate::exits::{VcpuTime, diff_headline, sum_ns};
 use crate::number;
 use crate::view::{
-    Bar, Columns, Kind, Legend, Line, Picture, Records, Report, Section, SideLine, Table, View,
+    Bar, Columns, Fields, Kind, Legend, Line, Picture, Records, Report, Section, SideLine, Table,
+    View,
 };
 use ktax_host::text::escape;
 use ktax_model::{
@@ -271,36 +272,22 @@ impl Report for ExitDiff<'_> {
     }
 
     fn records(&self) -> Records {
-        let columns = [
-            "reason",
-            "base_count",
-            "change_count",
-            "base_ns",
-            "change_ns",
-            "base_elapsed_ns",
-            "change_elapsed_ns",
-            "percent",
-        ];
-        let ExitPair { base, change, .. } = self.0;
-        let (scale, lengths) = (self.scale(), [base.elapsed_ns, change.elapsed_ns]);
-        let mut records = Records::new(columns);
-        for (reason, base, change) in reason_pairs(base, change, scale) {
-            let percent = base.1.zip(change.1).and_then(|(base, change)| {
-                let [base, change] = scale.apply([base as f64, change as f64]);
-                change_percent(base, change)
-            });
-            records.push([
-                reason.into(),
-                base.0.into(),
-                change.0.into(),
-                base.1.into(),
-                change.1.into(),
-                lengths[0].into(),
-                lengths[1].into(),
-                percent.into(),
-            ]);
-        }
-        records
+        let (ExitPair { base, change, .. }, scale) = (self.0, self.scale());
+        let percent = |(_, base, change): ReasonPair<'_>| {
+            let [base, change] = scale.apply([base.1? as f64, change.1? as f64]);
+            change_percent(base, change)
+        };
+        let pairs = reason_pairs(base, change, scale);
+        let mut fields = Fields::new(&pairs);
+        fields.add("reason", |(reason, ..)| reason);
+        fields.add("base_count", |(_, base, _)| base.0);
+        fields.add("change_count", |(.., change)| change.0);
+        fields.add("base_ns", |(_, base, _)| base.1);
+        fields.add("change_ns", |(.., change)| change.1);
+        fields.add("base_elapsed_ns", |_| base.elapsed_ns);
+        fields.add("change_elapsed_ns", |_| change.elapsed_ns);
+        fields.add("percent", percent);
+        fields.records()
     }
 
     fn result(&self) -> SavedResult {

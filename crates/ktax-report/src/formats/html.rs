@@ -76,9 +76,8 @@ pub fn shortened(page: &str) -> String {
     let ends = ["</circle>", "</line>", "</rect>", "</use>", "</path>"];
     let (mut short, mut copied) = (String::with_capacity(page.len()), 0);
     for (tag, _) in page.match_indices('<') {
-        let start_tag = page[copied..tag].strip_suffix('>');
-        let end = ends.iter().find(|end| page[tag..].starts_with(**end));
-        if let Some((start_tag, end)) = start_tag.zip(end) {
+        let Some(start_tag) = page[copied..tag].strip_suffix('>') else { continue };
+        if let Some(end) = ends.iter().find(|end| page[tag..].starts_with(**end)) {
             short.extend([start_tag, "/>"]);
             copied = tag + end.len();
         }
