@@ -1,5 +1,5 @@
-//! Words that several reports share: the machine, the verdict of a row, the answer of a comparison in
-//! one sentence, terms of legends.
+//! Words that several reports share: the machine, the verdict of a row, the answer of a comparison
+//! in one sentence, terms of legends.
 
 use std::collections::BTreeMap;
 

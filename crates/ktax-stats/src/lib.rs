@@ -15,8 +15,8 @@
 //!
 //! - [`exact`]: values that repeat to the last digit, and that only the Layout moves.
 //! - [`timed`]: pairs of times.
-//! - [`tables`]: the formulas of printed tables, whether two orders are alike, and quantiles of more
-//!   values than can be kept.
+//! - [`tables`]: the formulas of printed tables, whether two orders are alike, and quantiles of
+//!   more values than can be kept.
 //! - [`constants`]: mixtures of a few things, each with a cost of its own.
 //! - [`growth`]: how a cost grows with a size.
 //! - [`search`]: which element of a chain carries a difference.

@@ -2,8 +2,8 @@
 //! number of operations.
 //!
 //! Programs of two sizes: a run of size `n` is taken to execute `start + n × operation`. Two sizes
-//! give both, under each Layout by itself, so their ranges and smallest detectable changes are those
-//! of any other row.
+//! give both, under each Layout by itself, so their ranges and minimum detectable effects are
+//! those of any other row.
 
 use super::{decide, effects, functions, metrics_of, pair_of};
 use crate::effect;

@@ -15,8 +15,8 @@ use ktax_model::{
 use ktax_stats::tables::{average, change_percent, share_percent, std_dev_of_sums};
 
 /// Table of times and counts, the deciding columns first. Left out first are the deviation, the
-/// extremes, the quantiles, the average, the share of exits; always the columns that the source does
-/// not have.
+/// extremes, the quantiles, the average, the share of exits; always the columns that the source
+/// does not have.
 pub fn times_table(rows: &[&ExitRow], table: &ExitTable) -> Table {
     let has = |what: fn(&ExitRow) -> bool| rows.iter().any(|row| what(row));
     // KVM's statistics have the time of halts at most, and may have no reasons.

@@ -1,8 +1,8 @@
 //! The decision rule of timed rows: when a run stops, and the verdicts of its rows.
 //!
-//! **The A/A control** is base against base, in one run.
-//! A control must find no difference. It finds one if the harness favours the change's place, or if
-//! Boots of the machine differ from each other; then the row gets no verdict.
+//! **The A/A control** is base against base, in one run. A control must find no difference. It
+//! finds one if the harness favours the change's place, or if Boots of the machine differ from each
+//! other; then the row gets no verdict.
 //!
 //! The level is 1 % for one row, not 5 %, because each false alarm removes a correct verdict: that
 //! costs 1 % of the power. Its number of pairs lets the control detect an error that is two or
@@ -15,12 +15,12 @@
 //! below the level, if tests are independent or positively dependent. It is for secondary rows.
 //!
 //! **Several looks** at the data need not mean more false findings. After `k` of `K` equal parts of
-//! the data, the normal statistic `Z_k` times `sqrt(k)` is a random walk of `k` independent standard
-//! normal steps. O'Brien and Fleming (Biometrics 35, 1979) stop it at one constant barrier,
-//! `|Z_k| sqrt(k) >= c`. A stop at the first look is then almost impossible, and at the last look
-//! the bound is close to the usual one. The probability that a walk without drift leaves the barrier
-//! is computed as by Armitage, McPherson and Rowe (JRSS A 132, 1969): the density of the walks that
-//! are still inside, step by step, by numerical integration.
+//! the data, the normal statistic `Z_k` times `sqrt(k)` is a random walk of `k` independent
+//! standard normal steps. O'Brien and Fleming (Biometrics 35, 1979) stop it at one constant
+//! barrier, `|Z_k| sqrt(k) >= c`. A stop at the first look is then almost impossible, and at the
+//! last look the bound is close to the usual one. The probability that a walk without drift leaves
+//! the barrier is computed as by Armitage, McPherson and Rowe (JRSS A 132, 1969): the density of
+//! the walks that are still inside, step by step, by numerical integration.
 //!
 //! This relation between `c` and the probability is used in both directions. A probability gives
 //! the barrier ([`Looks::barrier`]), and with it the level of each look and the repeated confidence

@@ -341,7 +341,8 @@ pub fn levels(title: &str, levels: &Levels) -> Markup {
     let inside = html! {
         @for (number, level) in levels.levels.iter().enumerate() {
             @let side = if number % 2 == 0 { "change" } else { "base" };
-            @let spots = level.points.iter().map(|point| plot.point(point.place as f64, point.cost));
+            @let points = level.points.iter();
+            @let spots = points.map(|point| plot.point(point.place as f64, point.cost));
             @let spots = spots.collect::<Vec<SvgPoint>>();
             (steps_between(side, &spots))
             @for (point, (x, y)) in level.points.iter().zip(&spots) {
