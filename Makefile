@@ -39,7 +39,7 @@ demo: build
 test: setup check
 	-@$(MAKE) --no-print-directory newer-qemu browser
 	@sh scripts/tests.sh "--workspace --lib --test tidy --test fast -- --test-threads $$(($$(nproc) + 1))" \
-	    "--test boots -- --test-threads $$(($$(nproc) + 1))" '--workspace --doc'
+	    "--workspace --test boots -- --test-threads $$(($$(nproc) + 1))" '--workspace --doc'
 
 # Beside the installed one, into target/: the tests run on both. Without it they say that they skip.
 newer-qemu:
@@ -64,27 +64,27 @@ unit:
 
 # Each of these boots real kernels, as many at a time as there are CPUs; they share one cache below target/.
 integration:
-	@sh scripts/tests.sh '--test boots'
+	@sh scripts/tests.sh '--workspace --test boots'
 
 # Kernels from the distribution's source: many minutes the first time.
 test-kernels: setup
-	@sh scripts/tests.sh '--test long -- --test-threads 1 source:: answers::built::'
+	@sh scripts/tests.sh '--workspace --test long -- --test-threads 1 source:: answers::built::'
 	$(MAKE) --no-print-directory test-hosts
 
 # Hosts that are cross-built, some minutes the first time, or fetched. What cannot be had is skipped, and said.
 test-hosts: setup
 	-@sh scripts/setup-hosts.sh
-	@sh scripts/tests.sh '--test long -- --test-threads 1 --nocapture hosts::'
+	@sh scripts/tests.sh '--workspace --test long -- --test-threads 1 --nocapture hosts::'
 
 # Real KVM: this machine's where it has one, whose eBPF programs are counted, one test at a time; and that of a host within QEMU.
 test-exits: setup
-	@sh scripts/tests.sh '--test guests -- --test-threads 1 vmm:: exits_live:: exits_command::' \
-	    '--test guests -- --test-threads 2 --skip vmm:: --skip exits_live:: --skip exits_command::'
+	@sh scripts/tests.sh '--workspace --test guests -- --test-threads 1 vmm:: exits_live:: exits_command::' \
+	    '--workspace --test guests -- --test-threads 2 --skip vmm:: --skip exits_live:: --skip exits_command::'
 
 # A real Slurm in namespaces of its own, which needs root. Where it cannot be had the test is skipped, and said.
 test-fleet: setup
 	-@sh scripts/setup-slurm.sh
-	@sh scripts/tests.sh '--test long -- fleet::'
+	@sh scripts/tests.sh '--workspace --test long -- fleet::'
 
 # Some minutes; target/dist has what comes out.
 dist: setup
@@ -97,7 +97,7 @@ deb: setup
 # Half an hour; needs root, for clean roots. Where they cannot be had the test is skipped, and said.
 test-install: setup
 	-@sh scripts/setup-roots.sh
-	@sh scripts/tests.sh '--test long -- install::'
+	@sh scripts/tests.sh '--workspace --test long -- install::'
 
 # Comparisons of equals, and of 5 % that were planted, on the running kernel. METHODOLOGY.md has what came out.
 controls: setup
@@ -114,8 +114,8 @@ LONG := answers:: applications:: cpus:: disks:: fleet:: functions:: machine:: pr
 test-long: setup
 	-@sh scripts/setup-slurm.sh
 	-@sh scripts/setup-programs.sh
-	@sh scripts/tests.sh '--test boots -- --ignored controls:: docs::what_takes_long failures:: hooks:: kvm_engine:: machine:: program::' \
-	    '--test long -- --test-threads 1 --skip answers::built:: $(LONG)'
+	@sh scripts/tests.sh '--workspace --test boots -- --ignored --skip docs::what_is_measured_here' \
+	    '--workspace --test long -- --test-threads 1 --skip answers::built:: $(LONG)'
 
 # What is timed is measured, not remembered.
 bench: export KTAX_STORE =

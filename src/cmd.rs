@@ -289,8 +289,8 @@ fn headline<'a>(
     comparisons.into_iter().flat_map(|comparison| &comparison.rows).filter(|row| row.headline)
 }
 
-/// Whether a row, or any metric that decides, is slower. Fewer instructions do not make up for more
-/// REP iterations, because neither is the unit of the other.
+/// Returns true if a row, or any metric that decides, is slower. Fewer instructions do not make up
+/// for more REP iterations, because neither is the unit of the other.
 fn is_slower(row: &Row) -> bool {
     let is_slower = |effect: &Effect| {
         effect.verdict == Verdict::Slower && metric(&effect.metric).is_some_and(Metric::decides)

@@ -120,7 +120,7 @@ fn stopped_sweep(
     ended.map(|()| Exit::Cancelled)
 }
 
-/// Whether a row failed because of this host, so that another try may succeed.
+/// Returns true if a row failed because of this host, so that another try may succeed.
 pub fn may_be_repeated(comparison: &Comparison) -> bool {
     let mut failures = comparison.rows.iter().flat_map(|row| &row.failures);
     failures.any(|failed| failed.failure.is_of_the_host())

@@ -293,7 +293,7 @@ fn single_side_error(given: &str, kernel: &str, missing: &str) -> Error {
     ))
 }
 
-/// Whether a name is a program on the PATH, so that `--` was forgotten before it.
+/// Returns true if a name is a program on the PATH, so that `--` was forgotten before it.
 fn is_in_path(name: &Path) -> bool {
     let directories = std::env::var_os("PATH").unwrap_or_default();
     let is_name = name.components().count() == 1 && !name.exists();

@@ -522,7 +522,7 @@ proptest! {
     }
 }
 
-/// Whether the rows fit into the memory.
+/// Returns true if the rows fit into the memory.
 fn counts_plan_fits(experiment: &Experiment) -> bool {
     experiment.method.counts().is_some_and(|counts| counts.rows().is_ok())
 }

@@ -160,7 +160,7 @@ struct AccountArgs {
 }
 
 impl AccountArgs {
-    /// Whether the account goes to stdout.
+    /// Returns true if the account goes to stdout.
     fn is_stdout(&self) -> bool {
         self.account.as_deref() == Some(Path::new("-"))
     }

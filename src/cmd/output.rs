@@ -214,15 +214,15 @@ pub fn note_directory(out: &std::path::Path) {
     note!("ktax: everything is in {}", crate::text::shell_path(out));
 }
 
-/// Whether the user's locale is ASCII alone, as with `LANG=C`. Without a locale, as in containers
-/// and CI, readers accept UTF-8.
+/// Returns true if the user's locale is ASCII alone, as with `LANG=C`. Without a locale, as in
+/// containers and CI, readers accept UTF-8.
 pub fn is_ascii() -> bool {
     let named = |name: &&str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(named);
     locale.is_some_and(|locale| !is_utf8(&locale))
 }
 
-/// Whether the encoding, which follows the dot as in `de_DE.UTF-8`, is UTF-8.
+/// Returns true if the encoding, which follows the dot as in `de_DE.UTF-8`, is UTF-8.
 fn is_utf8(locale: &str) -> bool {
     let encoding = locale.split('@').next().and_then(|locale| locale.split_once('.'));
     encoding.is_some_and(|(_, encoding)| {

@@ -23,7 +23,7 @@ use crate::stats::exact::MIN_LAYOUTS;
 use crate::stats::search::Known as Places;
 use crate::text::{escape, shell_path};
 
-/// How a search ended.
+/// End of a search.
 #[derive(Debug)]
 pub enum Search {
     Stopped {

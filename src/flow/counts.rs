@@ -235,7 +235,7 @@ fn by_count(counted: &(u64, &Step)) -> u64 {
     counted.0
 }
 
-/// Whether the headline differs between the layouts of a Side.
+/// Returns true if the headline differs between the layouts of a Side.
 fn is_noisy(row: &Row) -> bool {
     let first = row.effects().first();
     let differs = |counts: &Vec<u64>| counts.windows(2).any(|pair| pair[0] != pair[1]);

@@ -22,7 +22,7 @@ pub struct CalibrateOrder {
     /// Comparison of the running kernel with itself, counted with a model; and times of the same
     /// rows.
     pub rows: Option<(PathBuf, Vec<PathBuf>)>,
-    /// Whether the counts may come from another kernel than the times. The estimate's error then
+    /// True if the counts may come from another kernel than the times. The estimate's error then
     /// includes the difference.
     pub may_be_other_kernel: bool,
     /// The file that is written.
@@ -112,7 +112,8 @@ fn check_name(path: &Path, model: &MachineModel) -> Result<(), Error> {
 /// More cycles than an instruction takes that does nothing, by far.
 const MOST_OF_NOTHING: f64 = 20.0;
 
-/// Whether instructions can be timed that only a kernel executes; what is in the way is missing.
+/// Returns true if instructions can be timed that only a kernel executes; what is in the way is
+/// missing.
 fn can_time_guests(missing: &mut Vec<String>) -> bool {
     let privileged = "instructions that only a kernel may execute were not timed";
     match vmm::operations::cycles_of_nothing() {
@@ -296,7 +297,7 @@ pub fn estimate(results: &mut [Saved], machine: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether the counts were made with this model, whatever its file was called.
+/// Returns true if the counts were made with this model, whatever its file was called.
 fn is_of_model(model: &MachineModel, counts: &CountsComparison) -> bool {
     let nameless = |machine: &MachineModel| MachineModel {
         name: String::new(),

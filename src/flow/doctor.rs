@@ -32,7 +32,7 @@ pub struct Check {
     /// Name of the check.
     pub what: &'static str,
     pub ok: bool,
-    /// Whether counting needs it, and not only some commands.
+    /// True if counting needs it, and not only some commands.
     pub needed: bool,
     /// Description for people.
     pub found: String,
@@ -60,7 +60,7 @@ impl Check {
         Check { what, ok, needed, found, fix }
     }
 
-    /// Whether it prevents counting.
+    /// Returns true if it prevents counting.
     pub fn is_bad(&self) -> bool {
         self.needed && !self.ok
     }
@@ -180,7 +180,7 @@ fn plugin_fix(failure: &Failure) -> &'static str {
     }
 }
 
-/// Whether this QEMU is new enough to record KVM's statistics.
+/// Returns true if this QEMU is new enough to record KVM's statistics.
 fn newer_than_7(qemu: &Qemu) -> Found {
     let major = qemu.version.split('.').next().and_then(|major| major.parse::<u32>().ok());
     if major.is_some_and(|major| major >= WITH_STATISTICS) {
@@ -199,7 +199,7 @@ fn newer_than_7(qemu: &Qemu) -> Found {
 /// First version of QEMU that keeps KVM's statistics open.
 const WITH_STATISTICS: u32 = 8;
 
-/// Whether guests with several CPUs can be counted. `test` runs if QEMU is new enough.
+/// Returns true if guests with several CPUs can be counted. `test` runs if QEMU is new enough.
 fn several_cpus(qemu: &Qemu, test: impl FnOnce() -> Result<(), Error>) -> Found {
     if !qemu.has_several_cpus() {
         return wrong(
@@ -243,7 +243,7 @@ fn succeeds(command: &mut Command) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Whether packages and sources can be fetched, judged without sending anything.
+/// Returns true if packages and sources can be fetched, judged without sending anything.
 fn network() -> Found {
     let routes = fs::read_to_string("/proc/net/route").unwrap_or_default();
     let routes_6 = fs::read_to_string("/proc/net/ipv6_route").unwrap_or_default();
@@ -326,7 +326,7 @@ fn describe_cpus(shares: &[CpuShare], allowed: &[u32]) -> (String, String) {
     (parts.join("; "), fix)
 }
 
-/// Whether exits can be recorded by the kernel's tracepoints.
+/// Returns true if exits can be recorded by the kernel's tracepoints.
 fn tracefs() -> Found {
     match Tracefs::find() {
         Ok(tracefs) if tracefs.format("kvm/kvm_exit").is_some() => {
@@ -344,7 +344,7 @@ fn tracefs() -> Found {
     }
 }
 
-/// Whether the processor's counters can be read; the exact engine needs none.
+/// Returns true if the processor's counters can be read; the exact engine needs none.
 fn pmu() -> Found {
     match Counters::open(getpid()).read().get("cycles") {
         Some(Count::Seen { .. }) => Ok("`ktax stat` counts cycles and instructions".into()),
@@ -356,7 +356,7 @@ fn pmu() -> Found {
     }
 }
 
-/// Whether this user may change settings of the running kernel.
+/// Returns true if this user may change settings of the running kernel.
 fn root(is_root: bool, may_change: io::Result<()>) -> Found {
     match (is_root, may_change) {
         (true, Ok(())) => Ok("`--engine host` can change settings".into()),
@@ -374,7 +374,7 @@ fn root(is_root: bool, may_change: io::Result<()>) -> Found {
     }
 }
 
-/// Whether a killed ktax has left settings changed.
+/// Returns true if a killed ktax has left settings changed.
 fn settings() -> Found {
     let dir = state_dir();
     match journal_state(&dir) {

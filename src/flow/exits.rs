@@ -226,7 +226,7 @@ pub enum VmmToRecord {
     /// Command that starts the VMM; the recording ends with it.
     Command {
         command: Vec<String>,
-        /// Whether the recording begins when the command stops itself, and ends when it stops
+        /// True if the recording begins when the command stops itself, and ends when it stops
         /// itself again.
         from_stop: bool,
     },
@@ -237,7 +237,7 @@ struct RecordedVmm {
     process: Process,
     /// Name and process ID.
     name: String,
-    /// Whether its next stop ends the recording.
+    /// True if its next stop ends the recording.
     stops: bool,
     child: Option<Child>,
     /// Raised when the user stops the recording.
@@ -326,7 +326,7 @@ impl RecordedVmm {
         Ok(None)
     }
 
-    /// Whether the command has stopped itself since the last call.
+    /// Returns true if the command has stopped itself since the last call.
     fn take_stop(&self) -> Result<bool, Error> {
         let Some(child) = &self.child else { return Ok(false) };
         let now = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;

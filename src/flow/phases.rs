@@ -121,9 +121,9 @@ pub fn estimate(plan: &Plan, session: &Session<'_>) -> Option<String> {
 /// Options of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Whether a timed run shows estimates.
+    /// True if a timed run shows estimates.
     pub peek: bool,
-    /// Whether the Sides of a timed run may differ in more than was declared.
+    /// True if the Sides of a timed run may differ in more than was declared.
     pub allow_differences: bool,
 }
 

@@ -376,7 +376,7 @@ fn definitions_in(files: &WorkloadFiles, directory: &Path) -> Result<Vec<Definit
     parsed.collect()
 }
 
-/// Whether a C file declares this workload.
+/// Returns true if a C file declares this workload.
 fn declares_workload(text: &str, program: &str) -> bool {
     let mut calls = text.split("WORKLOAD").skip(1).map(str::trim_start);
     let name = format!("\"{program}\"");

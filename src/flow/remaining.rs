@@ -112,7 +112,7 @@ impl Rates {
         self.runs.get(&Rates::row(engine, row)).copied()
     }
 
-    /// Whether this engine has booted before.
+    /// Returns true if this engine has booted before.
     pub fn knows(&self, engine: &str) -> bool {
         self.boots.contains_key(engine)
     }
@@ -199,7 +199,7 @@ pub struct Part {
     pub index: usize,
     /// Approximate number of runs.
     pub count: usize,
-    /// Whether all runs have the same base, which only the first measures.
+    /// True if all runs have the same base, which only the first measures.
     pub shares_base: bool,
 }
 

@@ -153,9 +153,9 @@ pub struct StatOrder {
     pub runs: u32,
     /// Random seed for the order of each pair; only for two commands.
     pub seed: Option<u64>,
-    /// Whether the output of the commands is shown.
+    /// True if the output of the commands is shown.
     pub is_shown: bool,
-    /// Whether failed runs count too.
+    /// True if failed runs count too.
     pub ignores_failure: bool,
 }
 

@@ -91,7 +91,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Whether the user has asked to stop.
+    /// Returns true if the user has asked to stop.
     pub fn is_cancelled(&self) -> bool {
         self.cancel.is_cancelled()
     }

@@ -154,7 +154,7 @@ pub struct UsedStore {
     pub store: Store,
     /// Percentage of its measurements that are made again and must have the same counts.
     pub verify_percent: f64,
-    /// Whether the user was told that it cannot be used.
+    /// True if the user was told that it cannot be used.
     was_noted: Arc<AtomicBool>,
 }
 
@@ -296,7 +296,7 @@ pub fn copy_store(from: &Path, to: &Path) -> Result<Added, Error> {
     Ok(added)
 }
 
-/// Whether a directory has the files of a store.
+/// Returns true if a directory has the files of a store.
 pub fn is_store(path: &Path) -> Result<bool, Error> {
     let store = Store::new(path.to_owned());
     let is_run = path.join("plan.json").exists();

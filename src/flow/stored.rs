@@ -139,7 +139,7 @@ impl Stored {
     }
 }
 
-/// Whether a row is the wanted one. A workload stands for all its rows.
+/// Returns true if a row is the wanted one. A workload stands for all its rows.
 pub fn is_row(row: &str, wanted: &str) -> bool {
     row == wanted || row.strip_prefix(wanted).is_some_and(|rest| rest.starts_with(':'))
 }
@@ -212,8 +212,9 @@ impl Names {
         for (place, StoredSubject { kernel_sha256, kernel, boot_line, .. }) in
             subjects.iter().enumerate()
         {
-            let of_image: &mut BTreeMap<_, _> = places.entry(kernel_sha256.clone()).or_default();
-            of_image.insert(boot_line.clone(), place);
+            let image_places: &mut BTreeMap<_, _> =
+                places.entry(kernel_sha256.clone()).or_default();
+            image_places.insert(boot_line.clone(), place);
             if images.insert(kernel, kernel_sha256).is_some_and(|other| other != kernel_sha256) {
                 shared.insert(kernel.clone());
             }
@@ -238,7 +239,7 @@ impl Names {
         self.tags.iter().filter(|(_, tagged)| is_of(tagged)).map(|(name, _)| name.clone()).collect()
     }
 
-    /// Whether another image has the same name.
+    /// Returns true if another image has the same name.
     pub fn is_ambiguous(&self, subject: &StoredSubject) -> bool {
         self.shared.contains(&subject.kernel)
     }
@@ -386,13 +387,13 @@ pub(super) fn kernel_to_compare(name: &str, like: &str) -> String {
     }
 }
 
-/// Whether a name is the beginning of the kernel's name.
+/// Returns true if a name is the beginning of the kernel's name.
 fn begins_kernel_name(subject: &StoredSubject, name: &str) -> bool {
     let rest = subject.kernel.strip_prefix(name);
     !name.is_empty() && rest.is_some_and(|rest| rest.starts_with(['-', '.', '+', '~']))
 }
 
-/// Whether this is one of the kernel's names.
+/// Returns true if this is one of the kernel's names.
 fn is_kernel_name(subject: &StoredSubject, name: &str) -> bool {
     let StoredSubject { kernel_sha256, kernel, sources, asked, .. } = subject;
     let is_digits = |text: &str| {

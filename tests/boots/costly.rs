@@ -89,6 +89,7 @@ fn accesses(comparison: &Comparison) -> Option<(f64, f64)> {
 }
 
 #[test]
+#[ignore = "boots four guests of its own: make test-long"]
 fn a_clock_that_is_a_device_is_read_once_in_each_call() {
     let dir = scratch();
     let modelled = clocks(dir.path(), &["--model", "skylake"]);
@@ -108,6 +109,7 @@ fn bases(dir: &Path, more: &[&str]) -> Comparison {
 }
 
 #[test]
+#[ignore = "boots four guests of its own: make test-long"]
 fn a_register_that_is_written_is_known_by_its_number() {
     let Some(qemu) = newer_qemu() else { return };
     let dir = scratch();

@@ -66,6 +66,7 @@ fn rows_and_programs_have_their_files_on_the_disk() {
 }
 
 #[test]
+#[ignore = "boots two guests of its own: make test-long"]
 fn a_program_has_its_own_files_on_the_disk_as_they_were() {
     let dir = scratch();
     let dir = dir.path();

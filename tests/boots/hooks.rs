@@ -46,6 +46,7 @@ fn hooks_run_once_before_the_freeze_and_before_each_run_and_are_not_counted() {
 }
 
 #[test]
+#[ignore = "boots a guest of its own: make test-long"]
 fn hooks_of_rows_change_what_a_row_costs() {
     let [without, with] = [scratch(), scratch()];
     let setup = ["--setup", "echo 1 > /proc/sys/kernel/sched_schedstats"];

@@ -37,6 +37,7 @@ fn the_controls_hold_on_a_newer_qemu() {
 }
 
 #[test]
+#[ignore = "counts two boots: make test-long"]
 fn a_boot_is_counted_on_a_newer_qemu() {
     let Some(qemu) = newer() else { return };
     let (dir, qemu) = (scratch(), qemu.display().to_string());

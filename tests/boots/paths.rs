@@ -182,6 +182,7 @@ fn retpolines_are_in_no_path() {
 }
 
 #[test]
+#[ignore = "five layouts of a side: make test-long"]
 fn a_row_that_changed_says_from_where_its_functions_are_called() {
     let dir = scratch();
     let out = dir.path().join("out");

@@ -250,14 +250,14 @@ fn a_program_that_never_ends_is_stopped_and_another_output_is_other_work() {
         subject(&quick(MEANINGLESS))
     );
     fs::write(dir.join("e.toml"), text).unwrap();
-    let words = ["compare", "e.toml", "--json", "--out", "out", "--time-limit", "15"];
+    let words = ["compare", "e.toml", "--json", "--out", "out", "--time-limit", "8"];
     let ran = run(ktax().current_dir(dir).args(words));
     let comparison = printed::comparison(&ran.stdout);
     let endless = row(&comparison, "program:endless-sh");
-    assert_eq!(endless.failures[0].failure, Failure::CpuTime { limit_s: 15 });
+    assert_eq!(endless.failures[0].failure, Failure::CpuTime { limit_s: 8 });
     assert_eq!(row(&comparison, "program:says-sh").verdict, Verdict::DifferentWork);
     let output = ran.stderr + &run(ktax().current_dir(dir).args(["report", "out"])).stdout;
-    assert!(output.contains("out --time-limit 75`") && output.contains("--any-output"), "{output}");
+    assert!(output.contains("out --time-limit 40`") && output.contains("--any-output"), "{output}");
     assert_no_orphans(dir);
 }
 

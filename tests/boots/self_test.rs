@@ -116,6 +116,7 @@ fn a_qemu_with_other_slices_is_refused() {
 }
 
 #[test]
+#[ignore = "boots on two CPUs in a cache of its own: make test-long"]
 fn a_qemu_is_tested_once_and_for_several_cpus_only() {
     let Some(qemu) = newer() else { return };
     let dir = scratch();

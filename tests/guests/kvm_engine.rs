@@ -177,7 +177,7 @@ fn a_guest_that_hangs_is_ended_by_the_limit() {
     // The boot is within it, too, and may take longer elsewhere.
     let script = format!(
         "said=$({DOCTOR})\n\
-         seconds=${{said##*-amd64 in }}; limit=$((5 + 3 * ${{seconds%%.*}}))\n\
+         seconds=${{said##*-amd64 in }}; limit=$((3 + 2 * ${{seconds%%.*}}))\n\
          echo \"limit $limit\"\n\
          /ktax compare --engine kvm --change-boot-line nosmt --seed 1 --loops 1 -w bad-hang \
          --time-limit $limit --kernel /files/vmlinuz --cache /tmp/cache --qemu /files/qemu \

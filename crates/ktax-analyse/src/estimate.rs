@@ -111,8 +111,8 @@ fn left_out(row: &Row, terms: &[Term<'_>], calibration: &Calibration) -> BTreeMa
     unknown.map(|effect| (effect.metric.clone(), effect.delta)).collect()
 }
 
-/// Whether the Effect changed by its verdict or, if there are too few Layouts for one, under each
-/// Layout.
+/// Returns true if the Effect changed by its verdict or, if there are too few Layouts for one,
+/// under each Layout.
 fn has_changed(effect: &Effect) -> bool {
     let Sides { base, change } = &effect.samples;
     let is_under_each = |by: fn(&u64, &u64) -> bool| {

@@ -60,7 +60,7 @@ pub fn usual_columns(bandwidth: bool) -> Vec<String> {
     vec![if bandwidth { "bandwidth" } else { "time" }.to_owned()]
 }
 
-/// Whether a column has that name.
+/// Returns true if a column has that name.
 pub fn is_column(name: &str) -> bool {
     find_column(name).is_some()
 }

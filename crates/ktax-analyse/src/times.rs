@@ -28,7 +28,7 @@ struct LogRatios {
     controls: Vec<f64>,
 }
 
-/// Whether the Plan wants another pair after these.
+/// Returns true if the Plan wants another pair after these.
 pub fn wants_more(plan: &Plan<TimesPlan>, pairs: &[TimedPair]) -> bool {
     if why_ended(plan, pairs).is_some() {
         return false;
@@ -87,7 +87,7 @@ pub fn estimates(plan: &Plan<TimesPlan>, pairs: &[TimedPair]) -> Vec<(String, f6
     named.map(|(workload, row)| (workload.row.clone(), row.ratio().estimate)).collect()
 }
 
-/// Whether a Side was tried often enough without a single time. It is not tried again.
+/// Returns true if a Side was tried often enough without a single time. It is not tried again.
 pub fn never_ran(workload: &Workload, pairs: &[TimedPair]) -> bool {
     Side::BOTH.iter().any(|side| {
         let values = || side_boots(pairs, *side).map(|boot| median_loop(boot, &workload.row));
@@ -289,7 +289,7 @@ fn side_failure(side: Side, pairs: &[TimedPair], row: &str) -> Option<RowFailure
     Some(RowFailure { boot: format!("pair {index}"), side, boots, failure })
 }
 
-/// Whether so many Boots of a Side failed that the others are no fair sample.
+/// Returns true if so many Boots of a Side failed that the others are no fair sample.
 fn failed_often<'a, B>(failures: &[RowFailure], boots: impl Fn(Side) -> B) -> bool
 where
     B: Iterator<Item = &'a TimedBoot>,
@@ -366,7 +366,7 @@ fn side_boots(pairs: &[TimedPair], side: Side) -> impl Iterator<Item = &TimedBoo
     })
 }
 
-/// Whether so many failed that the others are no fair sample.
+/// Returns true if so many failed that the others are no fair sample.
 fn too_many_failed(failed: usize, boots: usize) -> bool {
     failed as f64 > MOST_FAILED * boots as f64
 }
@@ -463,7 +463,7 @@ pub fn turns(plan: &Plan<TimesPlan>) -> impl Iterator<Item = Side> + use<> {
     })
 }
 
-/// Whether the blocks are in the planned order.
+/// Returns true if the blocks are in the planned order.
 pub fn is_drawn(plan: &Plan<TimesPlan>, blocks: &[TimedBlock]) -> bool {
     turns(plan).zip(blocks).all(|(turn, block)| turn == block.side)
 }

@@ -37,7 +37,7 @@ pub(super) fn one_image_of_guests(plan: &GuestsPlan) -> Option<Warning> {
         .then(|| one_image_warning(base.kernel.as_ref()?, change.kernel.as_ref()?))?
 }
 
-/// Whether the kernels were asked for by different names, options or patches.
+/// Returns true if the kernels were asked for by different names, options or patches.
 fn is_asked_twice(base: &Subject, change: &Subject) -> bool {
     !change.is_kernel_of(base)
 }
@@ -314,9 +314,9 @@ fn note_warning(note: &str, rows: &[String]) -> Warning {
     Warning { fact, next_step: next_step.into() }
 }
 
-/// Whether the guest's clock went on while no instruction ran. The clock is QEMU's own count; only
-/// the few instructions around the Region are not in the total. An instruction that faults is in
-/// the total twice, so a total above the clock means nothing.
+/// Returns true if the guest's clock went on while no instruction ran. The clock is QEMU's own
+/// count; only the few instructions around the Region are not in the total. An instruction that
+/// faults is in the total twice, so a total above the clock means nothing.
 fn sleeps(sample: &Sample) -> bool {
     sample.tsc > sample.total.saturating_add(BRACKET)
 }

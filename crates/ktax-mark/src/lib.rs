@@ -15,7 +15,7 @@
 
 #![no_std]
 
-/// What follows is counted.
+/// Begins what is counted.
 #[inline(always)]
 pub fn begin() {
     #[cfg(target_arch = "x86_64")]
@@ -28,7 +28,7 @@ pub fn begin() {
     }
 }
 
-/// What follows is not counted any more.
+/// Ends what is counted.
 #[inline(always)]
 pub fn end() {
     #[cfg(target_arch = "x86_64")]

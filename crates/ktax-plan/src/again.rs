@@ -333,8 +333,8 @@ fn written_programs<'a>(users: &[&'a UserProgram]) -> Vec<(&'a UserProgram, &'a 
     asked
 }
 
-/// Whether the contents of the guests' archive are known: stores of older releases keep only its
-/// hash.
+/// Returns true if the contents of the guests' archive are known: stores of older releases keep
+/// only its hash.
 fn is_archive_known(counts: &CountsComparison) -> bool {
     let AskedCounts { subjects: Sides { base, change }, guest, .. } = &counts.asked;
     let AskedGuest { disk, programs, hooks, .. } = guest;
@@ -346,12 +346,12 @@ fn is_archive_known(counts: &CountsComparison) -> bool {
         || hooks.is_some()
 }
 
-/// Whether flags can name the sources of both kernels: some flags set both sides at once.
+/// Returns true if flags can name the sources of both kernels: some flags set both sides at once.
 fn has_flags(base: &Subject, change: &Subject) -> bool {
     base.start_config == change.start_config && base.tree == change.tree
 }
 
-/// Whether `--model` takes the model by name; a file of the user's may be gone.
+/// Returns true if `--model` takes the model by name; a file of the user's may be gone.
 fn is_named(model: &Model) -> bool {
     !model.name().ends_with(".toml")
 }

@@ -225,9 +225,9 @@ pub(super) fn without_effect(asked: &AskedAddition<'_>, config: &str) -> Vec<(St
 fn parameter_on(word: &str, base_line: &str, config: &str) -> Option<(String, String)> {
     let (name, value) = name_and_value(word);
     let is_asked = |setting: &&Setting| setting.name == name && setting.values.contains(&value);
-    let mut of_base = boot_parameters(base_line).into_iter().map(unquoted_parameter);
+    let mut base_parameters = boot_parameters(base_line).into_iter().map(unquoted_parameter);
     // The kernel uses the last of several values.
-    if let Some(last) = of_base.rfind(|word| name_and_value(word).0 == name) {
+    if let Some(last) = base_parameters.rfind(|word| name_and_value(word).0 == name) {
         let (_, there) = name_and_value(&last);
         let is_same = SETTINGS
             .iter()

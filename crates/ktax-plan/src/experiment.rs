@@ -66,7 +66,7 @@ pub fn built_subjects(method: &ExperimentMethod) -> Vec<&Subject> {
     }
 }
 
-/// Whether base and change are the same, so that only noise can differ.
+/// Returns true if base and change are the same, so that only noise can differ.
 fn has_same_sides(method: &ExperimentMethod) -> bool {
     match method {
         ExperimentMethod::Counts(counts) => counts.asked.subjects.are_equal(),
@@ -190,7 +190,7 @@ fn keys_of_table(side: &str) -> impl Iterator<Item = (String, &'static [Method])
     })
 }
 
-/// Whether the value of a key differs from that of a file without it.
+/// Returns true if the value of a key differs from that of a file without it.
 fn is_set(value: Option<&Value>) -> bool {
     match value {
         None | Some(Value::Null) => false,

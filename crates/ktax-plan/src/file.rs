@@ -29,7 +29,7 @@ pub struct ExperimentFile {
     pub seed: Option<u64>,
     /// A change below this many percent gets no verdict.
     pub threshold_percent: Option<f64>,
-    /// Whether the Sides may be the same, which measures noise.
+    /// True if the Sides may be the same, which measures noise.
     pub same: Option<bool>,
     /// Rows by name.
     pub workloads: Option<Vec<String>>,
@@ -56,7 +56,7 @@ pub struct ExperimentFile {
     pub most_pairs: Option<u32>,
     /// Number of times that each row runs in a Boot.
     pub loops: Option<u32>,
-    /// Whether to go on, with a warning, where the Sides differ in more than was declared.
+    /// True to go on, with a warning, where the Sides differ in more than was declared.
     pub allow_differences: Option<bool>,
     /// Rows that are measured and do not decide.
     pub secondary: Vec<String>,
@@ -180,7 +180,7 @@ impl ExperimentFile {
         }
     }
 
-    /// Whether it has keys that only a campaign has.
+    /// Returns true if it has keys that only a campaign has.
     pub(super) fn is_campaign(&self) -> bool {
         !self.subjects.is_empty() || !self.timed.is_empty()
     }

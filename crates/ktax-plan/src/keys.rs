@@ -165,7 +165,7 @@ impl ExperimentKey {
 
 /// The key of this name, and the index of its flag; `None` for unknown keys.
 fn find(name: &str) -> Option<(&'static ExperimentKey, usize)> {
-    let of_side = |(index, side): (usize, Side)| {
+    let side_keys = |(index, side): (usize, Side)| {
         let key = name.strip_prefix(side.name())?.strip_prefix('.')?;
         let is_key = |known: &&ExperimentKey| known.name.strip_prefix("SIDE.") == Some(key);
         Some((KEYS.iter().find(is_key)?, index))
@@ -174,7 +174,7 @@ fn find(name: &str) -> Option<(&'static ExperimentKey, usize)> {
         known.name == name || known.name.strip_prefix("program.") == Some(name)
     };
     let sides = Side::BOTH.into_iter().enumerate();
-    let side_key = sides.filter_map(of_side).next();
+    let side_key = sides.filter_map(side_keys).next();
     side_key.or_else(|| KEYS.iter().find(is_key).map(|key| (key, 0)))
 }
 

@@ -35,7 +35,7 @@ pub struct ProgramKeys {
     pub files: Vec<String>,
     /// A directory or a tar archive whose content becomes the root directory of the guest.
     pub root: Option<String>,
-    /// Whether to run it once on this machine, in a sandbox, to find the files that it needs.
+    /// True to run it once on this machine, in a sandbox, to find the files that it needs.
     pub trace_files: bool,
     /// Environment beside the usual one: `NAME=VALUE`.
     pub env: Vec<String>,
@@ -299,7 +299,7 @@ pub(super) fn check_sysctl(sysctl: &BTreeMap<String, String>) -> Result<(), Stri
     Ok(())
 }
 
-/// Whether a row or a guest's program can have this name.
+/// Returns true if a row or a guest's program can have this name.
 pub(super) fn is_name(name: &str) -> bool {
     let is_of_name = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(is_of_name)

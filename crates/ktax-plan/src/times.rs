@@ -242,7 +242,7 @@ fn with_runs(program: &Workload, runs: u64) -> Workload {
     row
 }
 
-/// Whether the row's name says how many operations it has.
+/// Returns true if the row's name says how many operations it has.
 pub fn has_own_ops(workload: &Workload) -> bool {
     let params = workload.row.split_once(':').map_or("", |(_, params)| params);
     params.split(',').any(|param| param.starts_with("ops="))
@@ -368,8 +368,8 @@ impl TimesExperiment {
     }
 }
 
-/// Whether this is a setting of the running kernel or of the guests and no parameter of a workload.
-/// Sysctls have dots or slashes in their names.
+/// Returns true if this is a setting of the running kernel or of the guests and no parameter of a
+/// workload. Sysctls have dots or slashes in their names.
 fn is_setting(name: &str) -> bool {
     matches!(name, "thp" | "governor") || is_guest_setting(name) || name.contains(['.', '/'])
 }

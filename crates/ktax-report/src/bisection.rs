@@ -71,7 +71,7 @@ fn headline(bisection: &Bisection, found: &[Carrier]) -> String {
     };
     let (delta, all) = (change - base, elements(bisection.chain, bisection.elements.len()));
     let unit = metric(&bisection.metric).map_or("", |metric| metric.unit);
-    let whole = format!("{} {unit} ({})", number::delta(delta), bisection.row);
+    let total = format!("{} {unit} ({})", number::delta(delta), bisection.row);
     let share = |percent: f64| format!("{percent:.1} %");
     let named = |carrier: &Carrier| {
         let element = bisection.elements.get(carrier.at.checked_sub(1)?)?;
@@ -86,13 +86,13 @@ fn headline(bisection: &Bisection, found: &[Carrier]) -> String {
     let carriers: Vec<String> = found.iter().filter_map(named).collect();
     match carriers.len() {
         0 => format!(
-            "None of {all} carries at least {} of {whole}: the difference is spread over them.",
+            "None of {all} carries at least {} of {total}: the difference is spread over them.",
             number::count(bisection.negligible)
         ),
         count => {
             let sum = share(found.iter().map(|carrier| carrier.share_percent).sum());
             let verb = if count == 1 { "carries" } else { "carry" };
-            format!("{count} of {all} {verb} {sum} of {whole}: {}", carriers.join(", "))
+            format!("{count} of {all} {verb} {sum} of {total}: {}", carriers.join(", "))
         }
     }
 }

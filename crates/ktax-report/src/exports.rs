@@ -29,11 +29,11 @@ pub struct Export {
     pub name: &'static str,
     /// Reader, for the help.
     pub about: &'static str,
-    /// Whether callees of an inlined function are below its caller, as on the other side.
+    /// True if callees of an inlined function are below its caller, as on the other side.
     pub is_compared: bool,
-    /// Whether it has instructions alone, also where REP iterations decide the row.
+    /// True if it has instructions alone, also where REP iterations decide the row.
     pub(super) is_of_instructions: bool,
-    /// Whether it can show one side alone; a picture cannot.
+    /// True if it can show one side alone; a picture cannot.
     pub has_sides: bool,
     /// Writes one side, or both.
     pub(super) write: fn(&RowPaths, Option<Side>) -> Vec<u8>,

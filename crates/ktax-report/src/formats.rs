@@ -62,9 +62,9 @@ fn joined_by_line(
 pub struct TextOptions {
     /// Columns that a line may have; less than 40 counts as 40.
     pub width: u16,
-    /// Whether verdicts are coloured.
+    /// True if verdicts are coloured.
     pub colour: bool,
-    /// Whether nothing but ASCII is printed.
+    /// True if nothing but ASCII is printed.
     pub ascii: bool,
 }
 

@@ -346,7 +346,7 @@ pub struct Functions {
     pub operation: String,
     /// Unit of [`FunctionLine::other`].
     pub other: &'static str,
-    /// Whether all functions are shown, however many.
+    /// True if all functions are shown, however many.
     pub is_whole: bool,
     pub lines: Vec<FunctionLine>,
     /// The call paths that carry most, if they are known.

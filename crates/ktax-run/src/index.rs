@@ -140,8 +140,8 @@ fn open_in_memory() -> rusqlite::Result<Connection> {
     Ok(db)
 }
 
-/// Whether a file here can be locked. SQLite mistakes a file system without locks for a file in
-/// use, and waits.
+/// Returns true if a file here can be locked. SQLite mistakes a file system without locks for a
+/// file in use, and waits.
 fn can_lock(dir: &Path) -> bool {
     let probe = fs::File::options().write(true).create(true).truncate(false).open(dir.join("lock"));
     let lock = |file| rustix::fs::fcntl_lock(file, FlockOperation::NonBlockingLockExclusive);

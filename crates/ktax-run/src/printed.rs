@@ -78,8 +78,8 @@ fn whole_number(asked: &str, text: &[u8]) -> Result<u64, String> {
     }
 }
 
-/// Whether the number goes on after its first digits, as in 1,024 and 0.25, 2e+9, 0x1f, 12k and
-/// 1'024.
+/// Returns true if the number goes on after its first digits, as in 1,024 and 0.25, 2e+9, 0x1f, 12k
+/// and 1'024.
 fn is_continued(text: &[u8]) -> bool {
     let is_digit = |index: usize| text.get(index).is_some_and(u8::is_ascii_digit);
     match text.first() {

@@ -364,7 +364,7 @@ impl AnyRunDir {
     }
 }
 
-/// Whether two plans differ only in their change.
+/// Returns true if two plans differ only in their change.
 fn has_same_base(first: &PlanMethod, other: &PlanMethod) -> bool {
     match (first, other) {
         (PlanMethod::Counts(first), PlanMethod::Counts(other)) => {

@@ -135,7 +135,7 @@ impl Store {
         Ok(left)
     }
 
-    /// Whether [`Store::move_aside`] made this file.
+    /// Returns true if [`Store::move_aside`] made this file.
     fn is_set_aside(&self, path: &Path) -> bool {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let (number, rest) = name.split_once('-').unwrap_or_default();
@@ -480,7 +480,7 @@ impl Store {
     }
 }
 
-/// Whether this can be a file's name, needs no quotes in a shell, and is not hidden.
+/// Returns true if this can be a file's name, needs no quotes in a shell, and is not hidden.
 fn is_tag_name(name: &str) -> bool {
     let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);
     (1..=LONGEST_TAG).contains(&name.len())

@@ -25,9 +25,9 @@ pub struct TimesDriver<'a> {
     pub engine: &'a dyn Timed,
     /// Raised when the user wants to stop.
     pub cancel: &'a Cancel,
-    /// Whether another pair is wanted after these.
+    /// True if another pair is wanted after these.
     pub wants_more: &'a dyn Fn(&[TimedPair]) -> bool,
-    /// Whether a row is not worth another try after these pairs.
+    /// True if a row is not worth another try after these pairs.
     pub never_ran: &'a dyn Fn(&Workload, &[TimedPair]) -> bool,
     /// Does its work and measures the noise of the machine meanwhile.
     pub watch: &'a dyn Fn(&mut dyn FnMut()) -> io::Result<Noise>,

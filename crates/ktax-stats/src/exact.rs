@@ -143,8 +143,8 @@ fn gap(below: &[f64], above: &[f64]) -> f64 {
     smallest(above) - largest(below)
 }
 
-/// Whether two groups of values differ by more than each differs within itself. With fewer than
-/// [`MIN_LAYOUTS`] values each, only values that do not vary at all can.
+/// Returns true if two groups of values differ by more than each differs within itself. With fewer
+/// than [`MIN_LAYOUTS`] values each, only values that do not vary at all can.
 pub fn are_apart(base: &[f64], change: &[f64]) -> bool {
     let can_differ = base.len() >= MIN_LAYOUTS || range(base).max(range(change)) == 0.0;
     can_differ && apart(base, change).is_some()

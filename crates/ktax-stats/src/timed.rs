@@ -75,9 +75,9 @@ const CONTROL_EVERY: usize = 6;
 /// One pair of the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
-    /// Whether this is an A/A pair: base against base, one of them in the change's place.
+    /// True if this is an A/A pair: base against base, one of them in the change's place.
     pub is_control: bool,
-    /// Whether the change, or the base in its place, runs first.
+    /// True if the change, or the base in its place, runs first.
     pub change_first: bool,
 }
 

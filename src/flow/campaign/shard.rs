@@ -112,7 +112,7 @@ fn check_machine(dir: &CampaignDir, session: &Session<'_>) -> Result<(), Error> 
     }
 }
 
-/// Whether the campaign's store has all of these units.
+/// Returns true if the campaign's store has all of these units.
 fn is_done(dir: &CampaignDir, units: &[CampaignUnit]) -> Result<bool, Error> {
     for unit in units {
         match dir.kernel(unit.subject)? {

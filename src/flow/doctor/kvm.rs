@@ -86,7 +86,7 @@ fn not_booted(kernel: &str, failure: &Failure, other_cpu: Option<&str>) -> Found
     }
 }
 
-/// Whether QEMU itself ended, so that another kernel would not help.
+/// Returns true if QEMU itself ended, so that another kernel would not help.
 fn is_qemu_lost(failure: &Failure) -> bool {
     matches!(failure, Failure::QemuLost { .. } | Failure::QemuDied { .. })
 }
@@ -117,8 +117,8 @@ fn try_small(limits: &Limits, cancel: &Cancel) -> Option<Result<(), String>> {
     })
 }
 
-/// Whether the process succeeded. An error means that it did not end in time; `None` that the user
-/// stopped it.
+/// Returns true if the process succeeded. An error means that it did not end in time; `None` that
+/// the user stopped it.
 fn wait_for_end(child: &mut Child, limits: &Limits, cancel: &Cancel) -> Option<Result<bool, ()>> {
     let started = Instant::now();
     loop {

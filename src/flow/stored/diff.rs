@@ -144,12 +144,12 @@ fn common_rows<'a>(
     wanted: Option<&[String]>,
 ) -> BTreeMap<i64, Vec<RowOfBoth<'a>>> {
     let key = |measurement: &StoredMeasurement| (measurement.conditions, measurement.workload);
-    let of_change: BTreeMap<_, _> =
+    let change_measurements: BTreeMap<_, _> =
         measured.change.iter().map(|measurement| (key(measurement), measurement)).collect();
     let mut by_conditions: BTreeMap<i64, Vec<RowOfBoth<'a>>> = BTreeMap::new();
     for base in &measured.base {
         let is_wanted = wanted.is_none_or(|rows| rows.contains(&base.row));
-        if let Some(change) = of_change.get(&key(base)).filter(|_| is_wanted) {
+        if let Some(change) = change_measurements.get(&key(base)).filter(|_| is_wanted) {
             by_conditions.entry(base.conditions).or_default().push(Sides { base, change });
         }
     }

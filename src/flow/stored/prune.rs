@@ -25,7 +25,7 @@ pub struct PruneOrder {
     pub other_guests: bool,
     /// Files older than this number of days; results too, unless another condition is given.
     pub older_than_days: Option<u64>,
-    /// Whether measurements of tagged subjects go, too.
+    /// True if measurements of tagged subjects go, too.
     pub tagged: bool,
 }
 
@@ -63,14 +63,14 @@ impl Prune {
 }
 
 impl PruneOrder {
-    /// Whether there is no condition.
+    /// Returns true if there is no condition.
     pub fn is_empty(&self) -> bool {
         let PruneOrder { ids, subject, guest, other_guests, older_than_days, .. } = self;
         let has_condition = subject.is_some() || guest.is_some() || older_than_days.is_some();
         ids.is_empty() && !has_condition && !other_guests
     }
 
-    /// Whether measurements are named one by one, so that a tag is a reason to refuse.
+    /// Returns true if measurements are named one by one, so that a tag is a reason to refuse.
     fn is_explicit(&self) -> bool {
         !self.ids.is_empty() || self.subject.is_some()
     }

@@ -416,7 +416,7 @@ pub(super) enum OperationSource {
 /// kernel may need one call more or less at a program's start.
 const GIVEN_MAY_DIFFER_PERCENT: f64 = 1.0;
 
-/// Whether the Sides requested such different work that their costs do not compare.
+/// Returns true if the Sides requested such different work that their costs do not compare.
 pub(super) fn is_other_work(work: &WorkEvidence, verdict: Verdict, known: OperationSource) -> bool {
     let differs = work.requests().next().is_some();
     match known {

@@ -94,7 +94,8 @@ pub fn row_paths(
 /// Name of the place of all user mode.
 const USER: &str = "[user]";
 
-/// Whether the function is of a program or a library, or is code of one outside every function.
+/// Returns true if the function is of a program or a library, or is code of one outside every
+/// function.
 fn is_of_program(function: &str) -> bool {
     function.starts_with('[') && ![USER, "[kernel]", "[unknown]"].contains(&function)
 }
@@ -230,7 +231,8 @@ impl CallNode {
         self.below.values_mut().for_each(|node| node.lift_inlined());
     }
 
-    /// Whether a function that is called on one Side is part of this function on the other Side.
+    /// Returns true if a function that is called on one Side is part of this function on the other
+    /// Side.
     fn has_inlined(&self, node: &CallNode, side: Side) -> bool {
         if node.is_there(side.other()) {
             return false;

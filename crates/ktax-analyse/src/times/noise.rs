@@ -135,7 +135,7 @@ fn random_addresses(plan: &TimesPlan) -> Warning {
     warning("ASLR is on: each process has other addresses", mend)
 }
 
-/// Whether each loop is run by `setarch -R`, so that the machine's own setting is not used.
+/// Returns true if each loop is run by `setarch -R`, so that the machine's own setting is not used.
 fn fixes_addresses(subject: &TimedSubject) -> bool {
     let is_option = |word: &String| word.starts_with('-');
     let fixes = |word: &String| match word.starts_with("--") {

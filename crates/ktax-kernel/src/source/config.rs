@@ -48,7 +48,7 @@ impl Options {
         Ok(Options(options))
     }
 
-    /// These options and those of `other`, whose values win.
+    /// Joins the options and those of `other`, whose values win.
     pub(super) fn with(mut self, other: &Options) -> Options {
         self.0.extend(other.0.clone());
         self

@@ -129,7 +129,7 @@ impl Definition {
         self.variants().iter().map(|variant| self.row(&variant.params, variant.ops)).collect()
     }
 
-    /// These rows with the operations of a native run.
+    /// Returns the rows with the operations of a native run.
     pub fn native_rows(&self) -> Result<Vec<Workload>, Error> {
         let row = |variant: &Variant| {
             if self.native_params.is_empty() {
@@ -229,11 +229,12 @@ impl Definition {
         }
         let defaults = self.defaults()?;
         for variant in self.variants() {
-            let mut of_variant = defaults.clone();
+            let mut variant_parameters = defaults.clone();
             for (name, value) in &variant.params {
-                of_variant.insert(name.clone(), self.param(name)?.number(&self.name, name, value)?);
+                variant_parameters
+                    .insert(name.clone(), self.param(name)?.number(&self.name, name, value)?);
             }
-            if of_variant != *params {
+            if variant_parameters != *params {
                 continue;
             }
             for (name, quantity) in self.golden.iter().chain(&variant.golden) {

@@ -107,7 +107,7 @@ impl TouchedTable {
         }
     }
 
-    /// Whether any row executes this function.
+    /// Returns true if any row executes this function.
     pub fn knows(&self, symbol: &str) -> bool {
         self.rows.values().any(|touched| touched.contains_key(symbol))
     }

@@ -457,7 +457,7 @@ fn lock_lines<'a>(
     lines.chain(has_rest.then(|| line(rest, &others, ""))).collect()
 }
 
-/// How functions begin that wait for any lock: who takes the lock called them.
+/// Beginnings of the names of functions that wait for any lock: who takes the lock called them.
 const PRIMITIVES: &str = "\
      native_queued_spin_lock_slowpath __pv_queued_spin_lock_slowpath queued_spin_lock_slowpath \
      pv_wait kvm_wait virt_spin_lock do_raw_spin_lock _raw_spin_ _raw_read_ _raw_write_ \

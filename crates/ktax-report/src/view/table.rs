@@ -47,7 +47,7 @@ pub struct Cell {
 pub struct Line {
     /// Cells, one for each column.
     pub cells: Vec<Cell>,
-    /// Whether it belongs to the lines above it: a part of a whole, or a row that does not decide.
+    /// True if it belongs to the lines above it: a part of a whole, or a row that does not decide.
     pub is_part: bool,
     /// Index of the [`RowDetail`](super::RowDetail) of the page that its first cell leads to.
     pub leads_to: Option<usize>,
@@ -60,7 +60,7 @@ pub struct Table {
     pub lines: Vec<Line>,
     /// Columns that a narrow page leaves out, one group after the other.
     pub gives_way: Vec<Vec<usize>>,
-    /// Whether it becomes several tables, each with the first column, where it is too wide.
+    /// True if it becomes several tables, each with the first column, where it is too wide.
     pub splits: bool,
     /// Columns that only a wide page has: what they say stands elsewhere too. They are in the first
     /// groups that give way.

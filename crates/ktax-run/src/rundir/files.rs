@@ -216,7 +216,7 @@ pub(super) fn unread(path: &Path, error: io::Error) -> Error {
     }
 }
 
-/// Whether there is nothing, also because a parent directory is a file.
+/// Returns true if there is nothing, also because a parent directory is a file.
 fn is_absent(kind: io::ErrorKind) -> bool {
     matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
@@ -335,7 +335,7 @@ fn check_guests(plan: &GuestsPlan) -> Result<(), &'static str> {
     check_steps(&plan.steps, &plan.layouts)
 }
 
-/// Whether the work is not empty, and a host of this kind can do it.
+/// Returns true if the work is not empty, and a host of this kind can do it.
 fn can_do_work(host: HostKind, work: &GuestWork) -> bool {
     match work {
         GuestWork::Raw { kind, count } => {
@@ -385,25 +385,25 @@ fn check_times(plan: &TimesPlan, threshold_percent: f64) -> Result<(), &'static 
     ])
 }
 
-/// Whether a row's name can be a file name.
+/// Returns true if a row's name can be a file name.
 fn is_row_name(row: &str) -> bool {
     let is_usual =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-:=,".contains(&byte);
     (1..=100).contains(&row.len()) && row.bytes().all(is_usual)
 }
 
-/// Whether this can be the name of a directory that is not hidden.
+/// Returns true if this can be the name of a directory that is not hidden.
 fn is_plain_name(name: &str) -> bool {
     let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     (1..=100).contains(&name.len()) && name.bytes().all(is_usual) && !name.starts_with('.')
 }
 
-/// Whether the text is a SHA-256.
+/// Returns true if the text is a SHA-256.
 pub(super) fn is_hash(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Whether a terminal only shows the text.
+/// Returns true if a terminal only shows the text.
 fn is_printable(text: &str) -> bool {
     !text.chars().any(char::is_control)
 }

@@ -293,7 +293,7 @@ fn add_path_count(fields: &[&str], path: &mut Path) -> Option<()> {
     Some(())
 }
 
-/// Whether paths have the counts of the functions, in each Context. If they are full, only
+/// Returns true if paths have the counts of the functions, in each Context. If they are full, only
 /// instructions and their iterations must be there.
 fn paths_add_up(paths: &[Path], lines: &[ProfileLine], is_full: bool) -> bool {
     let mut sums: BTreeMap<Context, [Counts; 2]> = BTreeMap::new();
@@ -348,7 +348,7 @@ fn parse_msr_line(fields: &[&str]) -> Option<MsrLine> {
     Some(MsrLine { context, kind, msr, count, function })
 }
 
-/// Whether no function accessed registers more often than it executed such instructions.
+/// Returns true if no function accessed registers more often than it executed such instructions.
 fn msrs_fit_lines(msrs: &[MsrLine], lines: &[ProfileLine]) -> bool {
     if msrs.is_empty() {
         return true;
@@ -368,8 +368,8 @@ fn msrs_fit_lines(msrs: &[MsrLine], lines: &[ProfileLine]) -> bool {
     })
 }
 
-/// Whether this is a symbol, `[user]`, `[kernel]`, or a function of a program or a library such as
-/// `[git]cmd_status`.
+/// Returns true if this is a symbol, `[user]`, `[kernel]`, or a function of a program or a library
+/// such as `[git]cmd_status`.
 fn is_function_name(name: &str) -> bool {
     let is_of = |text: &str, more: &[u8]| {
         (0..=127).contains(&text.len())

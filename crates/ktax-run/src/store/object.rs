@@ -372,7 +372,7 @@ impl Group {
         Measurement { format: FORMAT, of, kernel, subject, guest, seed, layouts }
     }
 
-    /// Whether the run directory has a Run of it, or a Boot that failed.
+    /// Returns true if the run directory has a Run of it, or a Boot that failed.
     pub fn is_begun(&self, dir: &RunDir<CountsPlan>) -> Result<bool, ktax_model::Error> {
         for step in &self.steps {
             let run: Option<Run> = dir.run(step, self.row())?;

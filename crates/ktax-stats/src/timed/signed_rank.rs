@@ -26,12 +26,12 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Whether zero is outside.
+    /// Returns true if zero is outside.
     pub fn excludes_zero(&self) -> bool {
         self.low > 0.0 || self.high < 0.0
     }
 
-    /// Whether the interval is within ±`bound`.
+    /// Returns true if the interval is within ±`bound`.
     pub fn is_within(&self, bound: f64) -> bool {
         self.low > -bound && self.high < bound
     }

@@ -134,7 +134,7 @@ pub enum Why {
 }
 
 impl Detection {
-    /// Whether it is [`Detection::Up`] or [`Detection::Down`].
+    /// Returns true if it is [`Detection::Up`] or [`Detection::Down`].
     pub fn is_up_or_down(self) -> bool {
         matches!(self, Detection::Up | Detection::Down)
     }
@@ -303,7 +303,7 @@ impl Trial {
         Trial { rules, looks, one_row, strict }
     }
 
-    /// Whether to go on. Ask after each pair, with the headline rows so far.
+    /// Returns true to go on. Ask after each pair, with the headline rows so far.
     ///
     /// There is a look at each fifth of the cap, but none before [`MIN_PAIRS`]. The number of pairs
     /// is that of the row with the most: a failed pair is missing in its row only.
@@ -378,7 +378,7 @@ impl Trial {
         HODGES_LEHMANN * (reach * PILOT * deviation / self.rules.threshold.ln_1p()).powi(2)
     }
 
-    /// Whether more pairs would not change the verdict.
+    /// Returns true if more pairs would not change the verdict.
     fn is_settled(&self, row: &TrialRow) -> bool {
         row.verdict.is_up_or_down() || row.log.is_within(self.rules.threshold.ln_1p())
     }

@@ -411,10 +411,10 @@ pub fn plain_table(
     let given = (0..gives_way.len()).find(|given| is_readable(&rows, &gives_way[..*given], &page));
     let mut given = gives_way[..given.unwrap_or(gives_way.len())].to_vec();
     given.sort_unstable();
-    let kept = |column: &usize| !given.contains(column);
-    let heads: Vec<&str> = (0..header.len()).filter(kept).map(|column| header[column]).collect();
+    let is_kept = |column: &usize| !given.contains(column);
+    let heads: Vec<&str> = (0..header.len()).filter(is_kept).map(|column| header[column]).collect();
     let row_cells = |row: Vec<String>| -> Vec<String> {
-        let cells = row.into_iter().enumerate().filter(|(column, _)| kept(column));
+        let cells = row.into_iter().enumerate().filter(|(column, _)| is_kept(column));
         cells.map(|(_, cell)| cell).collect()
     };
     let rows: Vec<Vec<String>> = rows.into_iter().map(row_cells).collect();
