@@ -38,8 +38,8 @@ demo: build
 # One test more than CPUs: some wait for a guest that hangs.
 test: setup check
 	-@$(MAKE) --no-print-directory newer-qemu browser
-	@sh scripts/tests.sh "--workspace --lib --test tidy --test fast -- --test-threads $$(($$(nproc) + 1))" \
-	    "--workspace --test boots -- --test-threads $$(($$(nproc) + 1))" '--workspace --doc'
+	@sh scripts/tests.sh "--workspace --lib --test tidy --test fast --test boots -- --test-threads $$(($$(nproc) + 1))" \
+	    '--workspace --doc'
 
 # Beside the installed one, into target/: the tests run on both. Without it they say that they skip.
 newer-qemu:
