@@ -139,7 +139,7 @@ picture: build browser
 	sh scripts/picture.sh $(KTAX) docs/page.png
 
 bless:
-	BLESS=1 cargo test --locked --test fast -- golden:: published::
+	BLESS=1 cargo test --locked --test fast -- docs:: golden:: keys:: publication:: published::
 	BLESS=1 cargo test --locked --test boots -- docs::
 
 # What each experiment says here and now, below its question. Half an hour, and the builds of kernels the first time.

@@ -169,7 +169,10 @@ fn the_page_of_limits_is_the_table_of_the_program() {
         fs::write(path, &wanted).unwrap();
     }
     let page = fs::read_to_string(path).unwrap();
-    assert!(page == wanted, "type: BLESS=1 cargo test --test fast -- limits::\n{wanted}");
+    assert!(
+        page == wanted,
+        "type: BLESS=1 cargo test --test fast -- docs::the_page_of_limits\n{wanted}"
+    );
 }
 
 #[test]
