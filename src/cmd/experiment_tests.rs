@@ -1,14 +1,18 @@
 //! The command that a report prints asks for the same experiment again.
 
+#[path = "../../tests/common/made.rs"]
+#[allow(dead_code)]
+mod made;
+
 use clap::{CommandFactory, Parser};
 use proptest::prelude::*;
 
 use super::ExperimentArgs;
 use crate::flow::stored_plan;
 use crate::model::{
-    Arch, Comparison, ComparisonMethod, CountsComparison, CountsPlan, Evidence, GuestsComparison,
-    GuestsPlan, HistoryAsked, HistoryLine, HistoryPoint, Identity, ImageFormat, Key, Machine,
-    Measurement, Plan, Row, Sides, Subject, TimesComparison, TimesPlan, Verdict,
+    Comparison, ComparisonMethod, CountsComparison, CountsPlan, Evidence, GuestsComparison,
+    GuestsPlan, HistoryAsked, HistoryLine, HistoryPoint, Identity, Key, Machine, Measurement, Plan,
+    Row, Sides, Subject, TimesComparison, TimesPlan, Verdict,
 };
 use crate::plan::{self, Experiment, ExperimentMethod, Ledger};
 use crate::report::Report;
@@ -22,28 +26,11 @@ struct Typed {
 
 /// Kernel with the name that was asked for.
 fn kernel(subject: &Subject) -> Identity {
-    Identity {
-        source: subject.kernel.clone(),
-        sha256: "ab".repeat(32),
-        release: None,
-        package_date: None,
-        build_id: None,
-        config_sha256: None,
-        arch: Arch::X86_64,
-        format: ImageFormat::BzImage,
-    }
+    made::identity(&subject.kernel, "ab")
 }
 
 fn key(machine: Machine, modules: Vec<String>) -> Key {
-    Key {
-        engine: "exact".into(),
-        qemu: "7.2".into(),
-        machine_type: "q35".into(),
-        machine,
-        guest: String::new(),
-        programs: String::new(),
-        modules,
-    }
+    Key { machine, modules, ..made::key("7.2") }
 }
 
 fn counts_plan(experiment: &Experiment) -> Option<Plan<CountsPlan>> {

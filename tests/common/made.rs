@@ -1,6 +1,6 @@
 //! Parts of plans and results that no machine made.
 
-use ktax::model::{Arch, Identity, ImageFormat, Key, Machine, Region, Workload};
+use ktax_model::{Arch, Identity, ImageFormat, Key, Machine, Region, Workload};
 
 /// Key of the exact engine with this version of QEMU.
 pub fn key(qemu: &str) -> Key {

@@ -160,7 +160,11 @@ pub fn scratch() -> TempDir {
 
 /// A directory that goes away with the test, and a path in it where nothing is yet.
 pub fn scratch_path(name: &str) -> (TempDir, PathBuf) {
-    let dir = scratch();
+    with_path(scratch(), name)
+}
+
+/// The directory, and a path in it.
+pub fn with_path(dir: TempDir, name: &str) -> (TempDir, PathBuf) {
     let path = dir.path().join(name);
     (dir, path)
 }

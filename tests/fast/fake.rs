@@ -23,7 +23,5 @@ fn scratch() -> TempDir {
 
 /// Such a directory, and a path in it where nothing is yet.
 fn scratch_path(name: &str) -> (TempDir, PathBuf) {
-    let dir = scratch();
-    let path = dir.path().join(name);
-    (dir, path)
+    crate::common::with_path(scratch(), name)
 }

@@ -264,8 +264,8 @@ pub struct ExactBoot<'a> {
 
 /// A file with a Kernel's functions or variables, which is in use until this is dropped.
 struct SymbolFile {
-    pub path: PathBuf,
-    pub _holder: Holder,
+    path: PathBuf,
+    _holder: Holder,
 }
 
 /// The files of one Run.
@@ -432,7 +432,7 @@ struct Snapshot {
     dir: PathBuf,
     _holder: Holder,
     /// The hello of the guest, before it was frozen.
-    pub hello: Hello,
+    hello: Hello,
 }
 
 impl Snapshot {

@@ -110,7 +110,6 @@ pub struct GuestsPlan {
 }
 
 named_enum! {
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     pub enum HostKind {
         /// A Linux kernel with KVM for x86.
         Kvm = "kvm",

@@ -17,6 +17,8 @@ macro_rules! named_enum {
         }
     ) => {
         $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         pub enum $Enum {
             $($(#[$variant_meta])* #[serde(rename = $name)] $Variant,)+
         }

@@ -197,8 +197,7 @@ impl Model {
 
 named_enum! {
     /// Part of a guest's memory.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-    #[derive(JsonSchema)]
+    #[derive(PartialOrd, Ord)]
     pub enum Memory {
         /// The kernel's variables, and those of its modules.
         Data = "data",
@@ -376,8 +375,7 @@ impl CalibrationFit {
 
 named_enum! {
     /// Things whose cost is fitted.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-    #[derive(JsonSchema)]
+    #[derive(PartialOrd, Ord)]
     pub enum Fitted {
         Instruction = "instruction",
         /// A line that a first cache lacked.

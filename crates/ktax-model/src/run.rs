@@ -9,8 +9,7 @@ use crate::{CacheLine, Costly, Counts, Failure, Growth, Msr, Signature, Workload
 
 named_enum! {
     /// Contexts in which an instruction of a Region is executed.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-    #[derive(JsonSchema)]
+    #[derive(PartialOrd, Ord, Hash)]
     pub enum Context {
         /// User mode, system calls and exceptions of tasks that enter user mode.
         Process = "process",
@@ -246,7 +245,6 @@ impl Parallel {
 
 named_enum! {
     /// Activity of one of several CPUs when its last slice ended.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     pub enum Doing {
         Work = "work",
         Wait = "wait",

@@ -11,9 +11,7 @@ use crate::{Model, is_default};
 
 named_enum! {
     /// One of the two Subjects of a comparison.
-    #[derive(
-        Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-    )]
+    #[derive(PartialOrd, Ord)]
     pub enum Side {
         /// The reference.
         Base = "base",
@@ -368,7 +366,7 @@ pub enum ImageFormat {
 
 named_enum! {
     /// The architecture an image is for.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+    #[derive(Hash)]
     pub enum Arch {
         /// 64-bit x86.
         X86_64 = "x86_64",
@@ -437,7 +435,7 @@ impl fmt::Display for Disk {
 
 named_enum! {
     /// A block device in the guest's memory, by the name of its driver.
-    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[derive(Default)]
     pub enum BlockDevice {
         /// A RAM disk.
         #[default]

@@ -156,7 +156,7 @@ impl TimedSubject {
 
 named_enum! {
     /// Accelerator that executes a guest's instructions.
-    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[derive(Default)]
     pub enum Accelerator {
         /// The processor.
         #[default]

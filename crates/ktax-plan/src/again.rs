@@ -70,7 +70,7 @@ pub fn search_again(comparison: &Comparison) -> Vec<String> {
 pub struct HistorySteps<'a> {
     line: &'a HistoryLine,
     threshold_percent: f64,
-    /// The last pair, as far as its flags depend on it, and these.
+    /// Flags of the last pair, behind all that they depend on.
     last: Option<(PairKey<'a>, Option<StepFlags>)>,
 }
 

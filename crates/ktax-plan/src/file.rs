@@ -223,19 +223,17 @@ impl SubjectKeys {
 
     /// The Subject of these keys with this kernel. It has no disk, because that is not checked yet.
     pub(super) fn subject_of(&self, kernel: &str) -> Subject {
-        let SubjectKeys { boot_line, config, patches, start_config, tree, sysctl, .. } =
-            self.clone();
-        let SubjectKeys { modules, files, setup, .. } = self.clone();
+        let keys = self.clone();
         Subject {
-            boot_line: boot_line.unwrap_or_default(),
-            config,
-            patches,
-            start_config,
-            tree,
-            sysctl,
-            modules,
-            files,
-            setup,
+            boot_line: keys.boot_line.unwrap_or_default(),
+            config: keys.config,
+            patches: keys.patches,
+            start_config: keys.start_config,
+            tree: keys.tree,
+            sysctl: keys.sysctl,
+            modules: keys.modules,
+            files: keys.files,
+            setup: keys.setup,
             ..Subject::new(kernel, "")
         }
     }
