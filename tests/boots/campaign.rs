@@ -9,7 +9,7 @@ use ktax::store::{Store, encode_measurement};
 use tempfile::TempDir;
 
 use crate::common::files::files_below;
-use crate::common::{KERNEL, QUICK_BOOT, Ran, cache, ktax, run, scratch};
+use crate::common::{KERNEL, QUICK_BOOT, Ran, ktax, link_shared, run, scratch};
 
 const ROWS: &str = r#"["getppid", "stat", "open-close"]"#;
 
@@ -251,9 +251,7 @@ fn a_machine_that_has_no_kernel_takes_that_of_the_directory() {
     made.plan("C", &["audit=0"], &[]);
     let cache_dir = made.at("cache");
     fs::create_dir(&cache_dir).unwrap();
-    for shared in ["payload", "snapshots", "symbols"] {
-        let _ = std::os::unix::fs::symlink(cache().join(shared), cache_dir.join(shared));
-    }
+    link_shared(&cache_dir, &["payload", "snapshots", "symbols"]);
     let words = ["run", "C", "--cache", cache_dir.to_str().unwrap(), "--cache-size", "unlimited"];
     let mut command = ktax();
     // No package and no network: apt is a program that fails.

@@ -80,6 +80,16 @@ pub fn own_cache(dir: &Path) -> PathBuf {
     own_cache
 }
 
+/// Links directories of the shared cache into a cache of a test's own. Those that no test has made
+/// yet are made: a link to nothing is in ktax's way.
+pub fn link_shared(own_cache: &Path, names: &[&str]) {
+    for name in names {
+        let shared = cache().join(name);
+        fs::create_dir_all(&shared).unwrap();
+        std::os::unix::fs::symlink(shared, own_cache.join(name)).unwrap();
+    }
+}
+
 /// The sum of these fields of a /proc/PID/stat, counted from the one behind the name: 11 and 12 are
 /// utime and stime, 13 and 14 those of children that were waited for, all in ticks.
 pub fn ticks(stat: &str, fields: [usize; 2]) -> u64 {

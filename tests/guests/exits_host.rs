@@ -2,7 +2,6 @@
 //! Every test is a boot; the exact ones count instructions instead of nanoseconds.
 
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -17,7 +16,7 @@ use ktax::plan::{definitions, select};
 use serde_json::Value;
 
 use crate::common::kvm::{LINE, assert_whole, count, initrd, initrd_of, kernel, kvm_host};
-use crate::common::{KERNEL, Ran, cache, ktax, printed, run, scratch};
+use crate::common::{KERNEL, Ran, cache, ktax, link_shared, printed, run, scratch};
 
 const GUEST: [&str; 8] = ["--out", "2000", "--mmio", "2000", "--cpuid", "2000", "--hlt", "1000"];
 
@@ -218,7 +217,7 @@ fn an_experiment_of_guests_has_their_tables_and_what_of_bare_metal_is_left() {
     let dir = scratch();
     let (file, out) = (dir.path().join("guests.toml"), dir.path().join("out"));
     // A cache in which nothing has run yet.
-    symlink(cache().join("kernels"), dir.path().join("kernels")).unwrap();
+    link_shared(dir.path(), &["kernels"]);
     let compare = |text: &str| {
         fs::write(&file, text).unwrap();
         let mut command = ktax();

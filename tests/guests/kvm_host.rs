@@ -1,11 +1,10 @@
 //! `ktax kvm-host`: real KVM within QEMU, on the distribution's own kernel. Every test is a boot.
 
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
 
 use crate::common::kvm::{LINE, compiled, initrd, kernel, kvm_host};
-use crate::common::{Ran, cache, isolate, ktax, processes, run, scratch, until};
+use crate::common::{Ran, isolate, ktax, link_shared, processes, run, scratch, until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -158,7 +157,7 @@ fn a_command_that_hangs_ends_at_the_limit() {
 #[test]
 fn a_signal_takes_the_host_with_it() {
     let dir = scratch();
-    symlink(cache().join("kernels"), dir.path().join("kernels")).unwrap();
+    link_shared(dir.path(), &["kernels"]);
     kernel();
     let mut command = ktax();
     command.env("KTAX_CACHE", dir.path()).arg("kvm-host").arg("--");
