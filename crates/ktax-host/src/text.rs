@@ -13,6 +13,7 @@
 //! | JSON that may be printed on a terminal | [`escape_json`] |
 //! | a terminal without UTF-8 | [`ascii()`], behind one of the others |
 
+use std::borrow::Cow;
 use std::fmt::{Display, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -131,12 +132,12 @@ pub fn shell_path(path: impl AsRef<Path>) -> String {
     let path = path.as_ref();
     let relative = Path::new(".").join(path);
     let path = if path.as_os_str().as_bytes().starts_with(b"-") { &relative } else { path };
-    shell_bytes(path.as_os_str().as_bytes())
+    shell_bytes(path.as_os_str().as_bytes()).into_owned()
 }
 
 /// A word of a command that somebody can type, quoted for the shell where it must be.
 pub fn shell_word(word: &str) -> String {
-    shell_bytes(word.as_bytes())
+    shell_bytes(word.as_bytes()).into_owned()
 }
 
 /// Words as the command that somebody can type.
@@ -146,12 +147,12 @@ pub fn shell_line(words: impl IntoIterator<Item = impl AsRef<str>>) -> String {
         if !line.is_empty() {
             line.push(' ');
         }
-        line += &shell_word(word.as_ref());
+        line += &shell_bytes(word.as_ref().as_bytes());
     }
     line
 }
 
-fn shell_bytes(bytes: &[u8]) -> String {
+fn shell_bytes(bytes: &[u8]) -> Cow<'_, str> {
     // shlex also quotes `=`, which only means something in front of a command.
     let is_plain = |byte: &u8| {
         matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'=' | b'@' | b'%' | b'+')
@@ -159,12 +160,12 @@ fn shell_bytes(bytes: &[u8]) -> String {
     };
     let text = std::str::from_utf8(bytes).ok();
     if let Some(text) = text.filter(|_| !bytes.is_empty() && bytes.iter().all(is_plain)) {
-        return text.to_owned();
+        return text.into();
     }
     let quoted = text
         .filter(|text| !text.contains(is_dangerous))
         .and_then(|text| shlex::try_quote(text).ok());
-    quoted.map_or_else(|| in_dollar_quotes(bytes), Into::into)
+    quoted.unwrap_or_else(|| in_dollar_quotes(bytes).into())
 }
 
 /// `$'…'`, which bash, zsh and ksh read: bytes that a terminal would act on are spelled.
