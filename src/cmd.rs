@@ -293,7 +293,7 @@ fn headline<'a>(
 /// for more REP iterations, because neither is the unit of the other.
 fn is_slower(row: &Row) -> bool {
     let is_slower = |effect: &Effect| {
-        effect.verdict == Verdict::Slower && metric(&effect.metric).is_some_and(Metric::decides)
+        effect.verdict == Verdict::Slower && metric(&effect.metric).is_some_and(Metric::is_deciding)
     };
     row.verdict == Verdict::Slower || row.effects().iter().any(is_slower)
 }

@@ -112,7 +112,7 @@ fn run_plan(args: &PlanArgs) -> Result<Exit, Error> {
         if rows < total {
             text += &format!("; the store has {}", total - rows);
         }
-        let to_build = plan.to_build();
+        let to_build = plan.subjects_to_build();
         if !to_build.is_empty() {
             let kernels = counted(to_build.len(), "kernel");
             text += &format!("; {kernels} to build first");
@@ -167,8 +167,8 @@ fn run_shards(args: &RunArgs) -> Result<Exit, Error> {
 
 fn run_all(args: &RunArgs, dir: &CampaignDir, session: &Session<'_>) -> Result<Exit, Error> {
     let is_whole = args.shard.is_empty() && args.build.is_empty();
-    let builds = if is_whole { dir.plan().to_build() } else { args.build.clone() };
-    let shards = if is_whole { dir.plan().numbers().collect() } else { args.shard.clone() };
+    let builds = if is_whole { dir.plan().subjects_to_build() } else { args.build.clone() };
+    let shards = if is_whole { dir.plan().shard_numbers().collect() } else { args.shard.clone() };
     for subject in builds {
         let kernel = flow::campaign::build(dir, subject, session)?;
         note!("ktax: subject {subject} is {}", kernel.name());

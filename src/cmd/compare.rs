@@ -123,7 +123,7 @@ fn stopped_sweep(
 /// Returns true if a row failed because of this host, so that another try may succeed.
 pub fn may_be_repeated(comparison: &Comparison) -> bool {
     let mut failures = comparison.rows.iter().flat_map(|row| &row.failures);
-    failures.any(|failed| failed.failure.is_of_the_host())
+    failures.any(|failed| failed.failure.is_worth_retrying())
 }
 
 /// Names the command that repeats what failed because of this host. Failures of guests are not
@@ -446,7 +446,7 @@ fn print_search(search: Search, out: &Path, output: &OutputArgs) -> Result<Exit,
         Search::Found(bisection) => bisection,
     };
     note_directory(out);
-    let mut found = bisection.found.iter().flatten();
-    let is_certain = found.all(|carrier| carrier.at == carrier.after + 1);
+    let mut found = bisection.carriers.iter().flatten();
+    let is_certain = found.all(|carrier| carrier.count_with == carrier.count_before + 1);
     Ok(if is_certain { Exit::Ok } else { Exit::Inconclusive })
 }

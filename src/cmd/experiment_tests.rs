@@ -45,7 +45,7 @@ fn times_plan(experiment: &Experiment) -> Option<Plan<TimesPlan>> {
     let ExperimentMethod::Times(times) = &experiment.method else { return None };
     let plan = experiment.with(times.clone()).plan().unwrap();
     // The printed command names each row of a swept parameter.
-    let method = TimesPlan { swept: Vec::new(), ..plan.method };
+    let method = TimesPlan { swept_parameters: Vec::new(), ..plan.method };
     Some(Plan { title: String::new(), method, ..plan })
 }
 
@@ -86,7 +86,7 @@ fn times_comparison(plan: Plan<TimesPlan>) -> Comparison {
         controls: 0,
         unfit: None,
         facts: Sides::default(),
-        looks: Vec::new(),
+        pairs_at_looks: Vec::new(),
         crossings: Vec::new(),
     });
     Comparison { title: "t".into(), threshold_percent, method, rows, warnings: Vec::new() }
@@ -190,7 +190,7 @@ fn a_step_of_a_history_is_asked_for_again() {
         );
         let experiment = Experiment::parse(&text, "t.toml").unwrap();
         let counts = experiment.method.counts().unwrap();
-        let points = counts.asked.subjects.each().map(point);
+        let points = counts.asked.subjects.both().map(point);
         let asked = HistoryAsked {
             machine: counts.asked.machine.clone(),
             layouts: counts.layouts as usize,
@@ -212,15 +212,15 @@ fn a_step_of_a_history_is_asked_for_again() {
 
 fn point(subject: &Subject) -> HistoryPoint {
     HistoryPoint {
-        place: 0,
+        position: 0,
         name: String::new(),
         kernel: String::new(),
         package: Some(subject.kernel.clone()),
         boot_line: subject.boot_line.clone(),
         tags: Vec::new(),
         values: Vec::new(),
-        against: None,
-        before: None,
+        anchor_difference: None,
+        previous_difference: None,
         functions: Vec::new(),
     }
 }

@@ -20,7 +20,7 @@ use crate::plan::{self, CountsExperiment, Experiment, ExperimentMethod};
 use crate::report::{self, JSON, NothingToSearch, Report, TextOptions, render};
 use crate::rundir::{AnyRunDir, damaged};
 use crate::stats::exact::MIN_LAYOUTS;
-use crate::stats::search::Known as Places;
+use crate::stats::search::JumpSearch;
 use crate::text::{escape, shell_path};
 
 /// End of a search.
@@ -75,13 +75,14 @@ pub fn start(
     session.check_names(&ExperimentMethod::Counts(method.clone()))?;
     let known = known_elements(chain, method)?;
     let plan = counts::plan(&experiment, session)?;
-    let Some(comparison) = compare(&store.bounds(), plan.clone().with(Into::into), session)? else {
+    let Some(comparison) = compare(&store.bounds(), plan.clone().map_method(Into::into), session)?
+    else {
         let again = shell_path(&store.root);
         let next = format!("type the same command again with --out {again}");
         return Ok(Search::Stopped { next });
     };
     let row = &comparison.rows[0];
-    let Some(effect) = row.deciding().filter(|_| row.verdict.is_change()) else {
+    let Some(effect) = row.deciding_effect().filter(|_| row.verdict.is_change()) else {
         let between = known.map(|known| report::elements(chain, known.len()));
         return Ok(nothing_to_search(comparison, between.unwrap_or_default()));
     };
@@ -252,13 +253,13 @@ fn new_bisection(
         title: title.to_owned(),
         chain,
         elements,
-        likely,
+        likely_elements: likely,
         row: row.row.clone(),
         metric: effect.metric.clone(),
         negligible: effect.detectable.unwrap_or(0.0).max(effect.delta.abs() * NEGLIGIBLE),
         points: points.into(),
         again: Vec::new(),
-        found: None,
+        carriers: None,
     }
 }
 
@@ -277,7 +278,7 @@ fn search_places(
 ) -> Result<Search, Error> {
     let stopped =
         || Search::Stopped { next: format!("type `ktax bisect run {}`", shell_path(&store.root)) };
-    while let Some(place) = with_search(&bisection, |search| search.next()) {
+    while let Some(place) = with_search(&bisection, |search| search.next_position()) {
         if session.is_cancelled() {
             return Ok(stopped());
         }
@@ -292,7 +293,7 @@ fn search_places(
         bisection.points.insert(place, point);
         store.write(&bisection)?;
     }
-    bisection.found = Some(carriers(&bisection));
+    bisection.carriers = Some(carriers(&bisection));
     write_result(&store.root, "bisection.json", &bisection)?;
     keep_result(&bisection, session);
     Ok(Search::Found(Box::new(bisection)))
@@ -307,17 +308,17 @@ fn expected_places(bisection: &Bisection, place: usize) -> usize {
     stretch.next_power_of_two().trailing_zeros() as usize
 }
 
-fn with_search<T>(bisection: &Bisection, search: impl FnOnce(Places) -> T) -> T {
+fn with_search<T>(bisection: &Bisection, search: impl FnOnce(JumpSearch) -> T) -> T {
     let known = bisection.points.keys().map(|place| (*place, bisection.cost(*place))).collect();
-    let (likely, negligible) = (&bisection.likely[..], bisection.negligible);
-    search(Places { known: &known, likely, negligible })
+    let (likely, negligible) = (&bisection.likely_elements[..], bisection.negligible);
+    search(JumpSearch { known: &known, likely, negligible })
 }
 
 fn carriers(bisection: &Bisection) -> Vec<Carrier> {
     let difference = bisection.ends().map_or(f64::NAN, |(base, change)| change - base);
     let carrier = |jump: crate::stats::search::Jump| Carrier {
-        after: jump.after,
-        at: jump.at,
+        count_before: jump.last_before,
+        count_with: jump.first_after,
         delta: jump.size,
         share_percent: jump.size / difference * 100.0,
     };
@@ -341,7 +342,7 @@ fn measure_place(
     };
     check_same_base(bounds, &plan)?;
     let dir = store.root.join(format!("{place:05}"));
-    match compare_with_base_of(&store.bounds(), &dir, plan.with(Into::into), session)? {
+    match compare_with_base_of(&store.bounds(), &dir, plan.map_method(Into::into), session)? {
         None => Ok(None),
         Some(comparison) => point_of_row(&comparison.rows[0], &bisection.metric).map(Some),
     }
@@ -421,7 +422,7 @@ fn experiment_at(
 /// help.
 fn point_of_row(row: &Row, metric: &str) -> Result<Point, Error> {
     if let Some(failed) = row.failures.first() {
-        return match failed.failure.is_of_the_host() {
+        return match failed.failure.is_worth_retrying() {
             true => Err(failed.failure.clone().into()),
             false => Ok(Point::Skipped(failed.failure.to_string())),
         };

@@ -392,7 +392,7 @@ pub fn collect(
     }
     if let Some(used) = &session.store {
         // The campaign's store may have lost measurements that it had when it was planned.
-        for shard in dir.plan().numbers().filter_map(|number| dir.plan().shard(number)) {
+        for shard in dir.plan().shard_numbers().filter_map(|number| dir.plan().shard(number)) {
             take_units(&used.store, dir, shard.units())?;
         }
     }
@@ -431,7 +431,7 @@ fn take_copy(
     copy: &CampaignDir,
     collected: &mut Collected,
 ) -> Result<(), Error> {
-    for subject in dir.plan().to_build() {
+    for subject in dir.plan().subjects_to_build() {
         if let (None, Some(kernel)) = (dir.kernel(subject)?, copy.kernel(subject)?) {
             dir.write_kernel(subject, &kernel)?;
         }
@@ -499,7 +499,9 @@ fn failed_in_guests(
 ) -> Result<Vec<(String, String)>, Error> {
     let plan = dirs[0].plan();
     let (mut failed, mut missing, mut shards) = (Vec::new(), Vec::new(), Vec::new());
-    for (number, shard) in plan.numbers().filter_map(|number| Some((number, plan.shard(number)?))) {
+    for (number, shard) in
+        plan.shard_numbers().filter_map(|number| Some((number, plan.shard(number)?)))
+    {
         let before = missing.len();
         if let Some(name) = shard.timed().filter(|name| !timed.contains_key(*name)) {
             missing.push(format!("the timed experiment {name}"));
@@ -553,7 +555,7 @@ fn compare_neighbours(dir: &CampaignDir) -> Result<Vec<Comparison>, Error> {
         };
         let rows: Vec<Sides<Measurement>> = pairs.filter_map(both).collect();
         // Two names of one kernel, or subjects without a common row, are not compared.
-        if rows.first().is_some_and(|row| row.base.of != row.change.of) {
+        if rows.first().is_some_and(|row| row.base.measurand != row.change.measurand) {
             comparisons.push(compare(rows, plan.threshold_percent, &store)?);
         }
         before = Some(now);

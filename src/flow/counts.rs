@@ -43,7 +43,7 @@ pub(super) fn plan(
     qemu.check_cpus(machine.cpus)?;
     let user_space = programs::compiled_guest(guest.workloads_from.as_deref(), session)?;
     let packed = programs::pack(&method.asked, session)?;
-    let is_one = change.is_kernel_of(base);
+    let is_one = change.has_same_kernel(base);
     if !is_one {
         // Find mistakes in the change before the base is built.
         session.talking(|talk| kernel::check(change, &session.cache, talk))?;
@@ -254,7 +254,7 @@ fn sentence(row: &str, difference: &TraceDifference) -> String {
     let apart: Vec<String> =
         difference.apart.iter().map(|number| system_call_name(*number)).collect();
     let until = match difference.is_cut {
-        true => format!(", up to its system call {},", TracedCall::MOST),
+        true => format!(", up to its system call {},", TracedCall::MAX_CALLS),
         false => String::new(),
     };
     let mut text = match given.is_empty() {

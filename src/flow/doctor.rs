@@ -23,7 +23,7 @@ use crate::engine::qemu::Qemu;
 use crate::engine::{Cancel, payload};
 use crate::exits::live::Tracefs;
 use crate::kernel::{self, Kernel};
-use crate::model::{Blame, Count, ErrorContext, FREE_DISK_GIB, Failure, Subject};
+use crate::model::{Blame, ErrorContext, FREE_DISK_GIB, Failure, StatCount, Subject};
 use crate::text::{binary_size, counted, escape_bytes, shell_path};
 
 /// Result of one check.
@@ -347,8 +347,8 @@ fn tracefs() -> Found {
 /// Returns true if the processor's counters can be read; the exact engine needs none.
 fn pmu() -> Found {
     match Counters::open(getpid()).read().get("cycles") {
-        Some(Count::Seen { .. }) => Ok("`ktax stat` counts cycles and instructions".into()),
-        Some(Count::Not(why)) => {
+        Some(StatCount::Measured { .. }) => Ok("`ktax stat` counts cycles and instructions".into()),
+        Some(StatCount::Missing(why)) => {
             let (found, fix) = wrong_with_step(why);
             wrong(format!("{found}: `ktax stat` counts no cycles"), fix)
         }

@@ -74,7 +74,7 @@ fn check_features(asked: &AskedGuests) -> Result<(), Error> {
         return Ok(());
     }
     let known: Vec<&str> = Feature::ALL.iter().map(|feature| feature.name).collect();
-    let mut names = asked.sides().flat_map(|side| &side.subject.without);
+    let mut names = asked.sides().flat_map(|side| &side.subject.hidden_features);
     match names.find(|name| !known.contains(&name.as_str())) {
         None => Ok(()),
         Some(name) => {
@@ -208,7 +208,8 @@ fn board_side(
     let declared = side.subject.kernel.as_ref().zip(side.kernel.as_ref());
     let (subject, planned) = declared.unwrap_or((&plan.asked.host_subject, &plan.host_kernel));
     let image = session.image_for(target(plan.asked.host), planned, subject)?;
-    let is_without = side.subject.without.iter().any(|feature| feature == GuestSubject::MAGIC_PAGE);
+    let is_without =
+        side.subject.hidden_features.iter().any(|feature| feature == GuestSubject::MAGIC_PAGE);
     Ok(BoardSide {
         kernel: image,
         boot_line: subject.boot_line.clone(),

@@ -112,7 +112,7 @@ fn without_known(ledger: Ledger, session: &Session<'_>) -> Result<CheckedLedger,
     let already_on = ledger.already_on(&config);
     let without_effect = ledger.without_effect(&config);
     for entry in &already_on {
-        session.observer.note(&format!("{}: {}", entry.added, entry.text()));
+        session.observer.note(&format!("{}: {}", entry.addition, entry.text()));
     }
     Ok(CheckedLedger { ledger: ledger.without(&already_on)?, already_on, without_effect })
 }

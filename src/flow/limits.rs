@@ -35,7 +35,7 @@ fn between<T: std::fmt::Display>(range: std::ops::RangeInclusive<T>) -> String {
 
 fn measuring() -> Vec<Limit> {
     let machine = Machine::default();
-    let several = Machine::with_cpus(4).usual_layouts();
+    let several = Machine::with_cpus(4).default_layouts();
     vec![
         limit(
             "CPUs of a counted guest (`--cpus`)",
@@ -56,7 +56,7 @@ fn measuring() -> Vec<Limit> {
         limit(
             "layouts of a side (`--layouts`)",
             between(bounds("layouts", Method::Counts)),
-            format!("{}; {several} with several CPUs", machine.usual_layouts()),
+            format!("{}; {several} with several CPUs", machine.default_layouts()),
         ),
         limit(
             "instructions of a slice of several CPUs (`--quantum`)",

@@ -29,13 +29,13 @@ pub fn plan(experiment: &Experiment, session: &Session<'_>) -> Result<Plan, Erro
     }
     let plan: Plan = match &experiment.method {
         ExperimentMethod::Counts(method) => {
-            counts::plan(&experiment.with(method.clone()), session)?.with(Into::into)
+            counts::plan(&experiment.with(method.clone()), session)?.map_method(Into::into)
         }
         ExperimentMethod::Times(method) => {
-            times::plan(&experiment.with(method.clone()), session)?.with(Into::into)
+            times::plan(&experiment.with(method.clone()), session)?.map_method(Into::into)
         }
         ExperimentMethod::Guests(method) => {
-            guests::plan(&experiment.with(method.clone()), session)?.with(Into::into)
+            guests::plan(&experiment.with(method.clone()), session)?.map_method(Into::into)
         }
     };
     // Report a mistyped name before the run.

@@ -12,8 +12,8 @@ use crate::engine::payload::UserSpace;
 use crate::engine::{Cancel, Limits, Stop};
 use crate::kernel::{CPU_MODULES, needed_modules};
 use crate::model::{
-    AskedCounts, AskedGuest, CountsPlan, Identity, Key, NamedFiles, ProgramsHere, RunsOn, Side,
-    Sides, TimesPlan, UserProgram, module_and_parameters,
+    AskedCounts, AskedGuest, CountsPlan, Identity, Key, NamedFiles, NativeProgramsIdentity, RunsOn,
+    Side, Sides, TimesPlan, UserProgram, module_and_parameters,
 };
 use crate::plan::{
     self, CountsExperiment, Definition, Experiment, definition, definitions, mkfs, program_rows,
@@ -190,7 +190,7 @@ pub(super) fn key_with_archives(
     packed: &Sides<ProgramsAlone>,
     modules: Vec<String>,
 ) -> (Key, Option<Sides<String>>) {
-    let archives = Sides::from_fn(|side| Key::archive_text(packed.get(side).sha256s()));
+    let archives = Sides::from_fn(|side| Key::join_archives(packed.get(side).sha256s()));
     let is_one = archives.base == archives.change;
     let programs = if is_one { archives.base.clone() } else { String::new() };
     let key = Key { guest: guest.sha256(), programs, modules, ..key };
@@ -274,15 +274,16 @@ pub(super) fn identify_timed_programs(
     }
     plan.asked.programs = programs_with_traced_files(&plan.asked.programs, session)?;
     if let Some(packed) = pack_timed_programs(plan, session)? {
-        plan.packed = packed.sha256;
+        plan.archive_sha256 = packed.sha256;
     }
-    if !plan.asked.is_here() {
+    if !plan.asked.uses_running_kernel() {
         return Ok(None);
     }
     let here = current_directory();
     let native = program::native(&plan.asked.programs, &here, &session.cache)?;
     let directory = here.to_str().ok_or_else(|| program::not_utf8(&here))?.to_owned();
-    plan.programs_here = Some(ProgramsHere { directory, sha256: native.sha256.clone() });
+    plan.native_programs =
+        Some(NativeProgramsIdentity { directory, sha256: native.sha256.clone() });
     Ok(Some((native, here)))
 }
 
@@ -291,11 +292,10 @@ pub(super) fn timed_programs_in_guests(
     plan: &TimesPlan,
     session: &Session<'_>,
 ) -> Result<Option<PackedPrograms>, Error> {
-    match plan.packed.is_empty() {
+    match plan.archive_sha256.is_empty() {
         true => Ok(None),
-        false => {
-            find_packed(&plan.packed, || pack_timed_programs(plan, session), session).map(Some)
-        }
+        false => find_packed(&plan.archive_sha256, || pack_timed_programs(plan, session), session)
+            .map(Some),
     }
 }
 
@@ -304,7 +304,9 @@ pub(super) fn timed_programs_here(
     plan: &TimesPlan,
     session: &Session<'_>,
 ) -> Result<Option<(NativePrograms, PathBuf)>, Error> {
-    let Some(ProgramsHere { directory, sha256 }) = &plan.programs_here else { return Ok(None) };
+    let Some(NativeProgramsIdentity { directory, sha256 }) = &plan.native_programs else {
+        return Ok(None);
+    };
     let native = program::native(&plan.asked.programs, Path::new(directory), &session.cache)?;
     match native.sha256 == *sha256 {
         true => Ok(Some((native, directory.into()))),

@@ -285,7 +285,7 @@ pub fn row_paths(path: &Path, row: &str, is_compared: bool) -> Result<RowPaths, 
     // Paths only count instructions and REP iterations.
     let [instructions, rep] = [&METRICS[0], &METRICS[1]].map(|metric| row.effect(metric.name));
     let is_by_rep =
-        row.deciding().zip(rep).is_some_and(|(deciding, rep)| deciding.metric == rep.metric);
+        row.deciding_effect().zip(rep).is_some_and(|(deciding, rep)| deciding.metric == rep.metric);
     let effect = if is_by_rep { rep } else { instructions }.ok_or_else(no_paths)?;
     let paths = analyse::row_paths(&dir, row, effect, is_compared)?;
     if paths.contexts.is_empty() { Err(no_paths()) } else { Ok(paths) }

@@ -9,7 +9,7 @@ use crate::analyse::{self, derive_columns, usual_columns};
 use crate::engine::host::Host;
 use crate::engine::{Cancel, Limits, command, noise};
 use crate::model::{
-    Counted, ErrorContext, NativeRow, NativeTable, StatCommand, StatTable, Workload, fact,
+    ErrorContext, NativeRow, NativeTable, StatCommand, StatCounts, StatTable, Workload, fact,
 };
 use crate::plan::{self, Definition};
 use crate::run::{Ended, run_natively};
@@ -188,7 +188,7 @@ pub fn stat(
 /// Command, and the counts of its runs.
 struct RepeatedCommand {
     command: StatCommand,
-    counted: Vec<Counted>,
+    counted: Vec<StatCounts>,
 }
 
 impl RepeatedCommand {
@@ -234,7 +234,7 @@ fn last_words(output: &[u8]) -> String {
 }
 
 fn stat_table(sides: Vec<RepeatedCommand>, order: &StatOrder) -> StatTable {
-    let (commands, counted): (Vec<StatCommand>, Vec<Vec<Counted>>) =
+    let (commands, counted): (Vec<StatCommand>, Vec<Vec<StatCounts>>) =
         sides.into_iter().map(|side| (side.command, side.counted)).unzip();
     StatTable {
         release: rustix::system::uname().release().to_string_lossy().into_owned(),

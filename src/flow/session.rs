@@ -211,7 +211,9 @@ impl Session<'_> {
             }
         }
         // A newer package may have come since; the plan has the version.
-        let named = match subject.is_built() || KernelSpec::from_str(&subject.kernel)?.is_source() {
+        let named = match subject.is_built_from_source()
+            || KernelSpec::from_str(&subject.kernel)?.is_source()
+        {
             true => subject.clone(),
             false => Subject::new(&planned.source, ""),
         };

@@ -267,7 +267,7 @@ pub fn copy_store(from: &Path, to: &Path) -> Result<Added, Error> {
     for object in from.objects()? {
         match from.read(&object) {
             Ok(measurement) => {
-                let row = &measurement.of.workload.row;
+                let row = &measurement.measurand.workload.row;
                 added.measurement(to.put(&measurement), row, &object)?;
             }
             Err(error) => added.unread(error),

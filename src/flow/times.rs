@@ -64,7 +64,7 @@ fn check_machine(experiment: &Experiment<TimesExperiment>) -> Result<(), Error> 
 fn settings_of(experiment: &Experiment<TimesExperiment>) -> impl Iterator<Item = &TimedSubject> {
     let method = &experiment.method;
     let is_here = method.asked.runs_on == RunsOn::RunningKernel;
-    method.asked.subjects.each().into_iter().filter(move |side| is_here && side.kernel.is_none())
+    method.asked.subjects.both().into_iter().filter(move |side| is_here && side.kernel.is_none())
 }
 
 /// Refuses early what a run would refuse: missing CPUs, a KVM or settings that this user may not
@@ -100,7 +100,7 @@ fn guest_kernels(
 ) -> Result<BTreeMap<String, Identity>, Error> {
     let mut kernels = BTreeMap::new();
     if plan.asked.runs_on == RunsOn::Guests {
-        for name in plan.asked.subjects.each().into_iter().flat_map(|s| &s.kernel) {
+        for name in plan.asked.subjects.both().into_iter().flat_map(|s| &s.kernel) {
             if !kernels.contains_key(name) {
                 kernels.insert(name.clone(), session.obtain(&Subject::new(name, ""))?.identity);
             }
@@ -119,7 +119,7 @@ const ENOUGH_NS: u64 = 2_000_000;
 /// keep it, programs of guests run once in each loop, and failures are left to the run.
 fn with_calibrated_ops(mut plan: TimesPlan, host: &Host) -> Result<TimesPlan, Error> {
     for row in plan.headline.iter_mut().chain(&mut plan.secondary) {
-        let is_of_guests = row.is_users() && plan.asked.runs_on == RunsOn::Guests;
+        let is_of_guests = row.is_user_program() && plan.asked.runs_on == RunsOn::Guests;
         if has_own_ops(row) || is_of_guests {
             continue;
         }
@@ -206,7 +206,7 @@ fn guests(dir: &RunDir<TimesPlan>, session: &Session<'_>) -> Result<kvm::Setup, 
 
 fn images(plan: &TimesPlan, session: &Session<'_>) -> Result<BTreeMap<String, PathBuf>, Error> {
     let mut images = BTreeMap::new();
-    for kernel in plan.asked.subjects.each().into_iter().flat_map(|s| &s.kernel) {
+    for kernel in plan.asked.subjects.both().into_iter().flat_map(|s| &s.kernel) {
         let unplanned = || super::stale(format!("plan.json has no kernel {kernel:?}"));
         let planned = plan.kernels.get(kernel).ok_or_else(unplanned)?;
         images.insert(kernel.clone(), session.image(planned, &Subject::new(kernel, ""))?);

@@ -59,7 +59,7 @@ fn bisection(out: &Path) -> Bisection {
 /// All that was measured, and what follows.
 fn measured(out: &Path) -> (BTreeMap<usize, Point>, Option<Vec<Carrier>>) {
     let bisection = bisection(out);
-    (bisection.points, bisection.found)
+    (bisection.points, bisection.carriers)
 }
 
 #[test]
@@ -69,9 +69,9 @@ fn all_that_carry_a_share_are_found_and_a_stopped_search_goes_on() {
     search_in_parts(&uninterrupted);
     let bisected = bisection(&uninterrupted);
     assert_eq!((bisected.chain, bisected.elements.len()), (Chain::Parameters, 5));
-    let found = bisected.found.as_deref().unwrap();
+    let found = bisected.carriers.as_deref().unwrap();
     let names: Vec<_> =
-        found.iter().map(|carrier| &*bisected.elements[carrier.after].name).collect();
+        found.iter().map(|carrier| &*bisected.elements[carrier.count_before].name).collect();
     assert_eq!(names, ["audit=1", "pti=on"]);
     let shares: f64 = found.iter().map(|carrier| carrier.share_percent).sum();
     assert!((shares - 100.0).abs() < 1.0 && found[0].delta > found[1].delta, "{found:?}");
@@ -115,7 +115,7 @@ fn a_search_does_not_go_on_with_another_kernel_than_it_began_with() {
     // Make it look stopped before its last place.
     let path = out.join("bisection.json");
     let mut bisection = bisection(&out);
-    bisection.found = None;
+    bisection.carriers = None;
     let place = *bisection.points.keys().nth(1).unwrap();
     bisection.points.remove(&place).unwrap();
     fs::write(path, serde_json::to_vec(&bisection.saved()).unwrap()).unwrap();

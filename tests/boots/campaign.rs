@@ -181,7 +181,7 @@ fn times_are_measured_alone_and_both_sides_in_one_shard() {
     parted["shards"] = serde_json::json!([{ "times": "alone" }, { "times": "alone" }]);
     let mut beside: serde_json::Value = serde_json::from_str(&sound).unwrap();
     beside["shards"] = serde_json::json!([{ "times": "alone", "counts": [] }]);
-    for (plan, why) in [(parted, "base and change would part"), (beside, "expected")] {
+    for (plan, why) in [(parted, "its base and change need one"), (beside, "expected")] {
         fs::write(&path, plan.to_string()).unwrap();
         let ran = made.ktax(&words).exits(2);
         ran.says(why);
@@ -208,7 +208,7 @@ fn copies_are_hostile_until_they_are_looked_at() {
     wrong.layouts[0].sample.total += 1;
     let other = Measurement { format: FORMAT, ..of_forged.clone() };
     let mut foreign = other.clone();
-    foreign.of.key.qemu = "9.9.9".into();
+    foreign.measurand.key.qemu = "9.9.9".into();
     let write = |path: &Path, bytes: &[u8]| {
         let _ = fs::remove_file(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -216,7 +216,7 @@ fn copies_are_hostile_until_they_are_looked_at() {
     };
     write(damaged, &sound.0[..sound.0.len() - 1]);
     write(forged, &encode_measurement(&wrong));
-    write(&theirs.path(&foreign.of), &encode_measurement(&foreign));
+    write(&theirs.path(&foreign.measurand), &encode_measurement(&foreign));
     let before = files_below(&made.at("C/store"));
     let ran = made.collect(&["C", "D"]).exits(2);
     ran.says("2 results are not measured");

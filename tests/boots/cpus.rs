@@ -10,8 +10,8 @@ use crate::common::{
     Loops, Ran, compare_lines, ktax, measurements, own_cache, row, run, scratch, with_status,
 };
 use ktax::model::{
-    Comparison, CpuPlace, Doing, Failure, MAKESPAN, METRICS, Memory, Outcome, Run, SPIN_WAIT,
-    TRANSFERS, Verdict,
+    Comparison, CpuActivity, CpuPosition, Failure, MAKESPAN, METRICS, Memory, Outcome, Run,
+    SPIN_WAIT, TRANSFERS, Verdict,
 };
 
 /// A row whose processes wait for each other and for locks.
@@ -186,13 +186,14 @@ fn a_guest_that_never_ends_is_stopped_at_the_same_instruction_each_time() {
     drop(loops);
     let [deadlock, long] = ENDLESS.map(|name| &row(&comparison, name).failures[0].failure);
     let Failure::CountedTime { limit_s: 1, cpus } = deadlock else { panic!("{deadlock:?}") };
-    let waits =
-        cpus.iter().filter(|place| place.doing == Doing::Wait && place.function == "[user]");
+    let waits = cpus
+        .iter()
+        .filter(|place| place.activity == CpuActivity::Wait && place.function == "[user]");
     assert_eq!(waits.count(), 2, "{deadlock}");
     assert!(deadlock.to_string().contains("its CPUs wait for each other: CPU 0"), "{deadlock}");
     let Failure::CountedTime { cpus, .. } = long else { panic!("{long:?}") };
     assert!(cpus.len() == 4 && cpus.iter().all(|place| place.function != "[user]"), "{long}");
-    assert!(cpus.iter().any(CpuPlace::works), "{long}");
+    assert!(cpus.iter().any(CpuPosition::is_working), "{long}");
     // All CPUs idle: the clock flies, and next to no instruction is counted.
     let asleep = ["bad-sleep", "bad-halt"];
     let (comparison, _) = stopped("asleep", &asleep, "4");

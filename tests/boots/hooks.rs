@@ -144,7 +144,7 @@ fn numbers_that_a_program_prints_are_its_work_and_its_operations() {
     assert_eq!((signature["rows"], signature["ops"]), (7, 40));
     assert!(!signature.contains_key("stdout"));
     // The user can check the values here.
-    let seen = any_output.counts().unwrap().seen.as_ref().unwrap();
+    let seen = any_output.counts().unwrap().observed_values.as_ref().unwrap();
     assert_eq!((seen.base["rows"], seen.change["ops"]), (7, 40));
     let (ran, missing) = compared("missing", &["--any-output", "--number", "rows=columns"]);
     assert_eq!(ran.status, 69);

@@ -177,7 +177,7 @@ fn a_kernel_that_resets_without_a_word_has_what_was_whole_before() {
     let booted = boot(no_word, &["getppid", "bad-panic", "getppid"], 120).unwrap();
     done(&booted.wires[0], "getppid");
     for wire in &booted.wires[1..] {
-        assert!(matches!(wire, Err(Failure::Silent { .. })), "{wire:?}");
+        assert!(matches!(wire, Err(Failure::NoAnswer { .. })), "{wire:?}");
     }
 }
 

@@ -32,12 +32,12 @@ fn additions_are_ranked_and_add_up_and_are_not_measured_twice() {
     let first = measure();
     let table = printed::ledger(&first.stdout);
     let row = &table.rows[0];
-    let delta = |entry: &LedgerEntry| entry.costs.as_ref().unwrap().all.delta;
+    let delta = |entry: &LedgerEntry| entry.costs.as_ref().unwrap().first_metric.delta;
     let ranked: Vec<_> =
         row.entries.iter().map(|entry| (entry.name.as_str(), delta(entry))).collect();
     assert_eq!(ranked, [("one", 1.0), ("nothing", 0.0)]);
-    assert_eq!(delta(row.together.as_ref().unwrap()), 1.0);
-    assert!(row.interactions.iter().all(|entry| entry.beyond.delta == 0.0), "{row:?}");
+    assert_eq!(delta(row.combination.as_ref().unwrap()), 1.0);
+    assert!(row.interactions.iter().all(|entry| entry.excess.delta == 0.0), "{row:?}");
     assert_eq!((row.entries[0].verdict, first.status), (Verdict::TooFewBoots, 4));
     // Both sides of the first addition, and only the change of the others.
     let runs = first.stderr.lines().filter_map(|line| {

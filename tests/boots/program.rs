@@ -399,9 +399,9 @@ fn a_search_finds_what_a_program_pays_for() {
     let bisection = printed::bisection(
         &run(ktax.arg(&change).args(["--out", "search", "--", &program, "1000"])).exits(0).stdout,
     );
-    let found = bisection.found.as_deref().unwrap();
+    let found = bisection.carriers.as_deref().unwrap();
     let names: Vec<_> =
-        found.iter().map(|carrier| &*bisection.elements[carrier.after].name).collect();
+        found.iter().map(|carrier| &*bisection.elements[carrier.count_before].name).collect();
     assert_eq!(names, ["audit=1"]);
 }
 

@@ -87,7 +87,7 @@ fn assert_newer_is_passed_over(out: &Path, store: &Path, change: &str, first: &R
     let objects = planted.objects().unwrap();
     let was: Vec<_> = objects.iter().map(|path| planted.read(path).unwrap()).collect();
     let of_base =
-        was.iter().position(|measurement| measurement.of.boot_line == QUICK_BOOT).unwrap();
+        was.iter().position(|measurement| measurement.measurand.boot_line == QUICK_BOOT).unwrap();
     let mut newer = was[of_base].clone();
     newer.format += 1;
     std::fs::remove_file(&objects[of_base]).unwrap();

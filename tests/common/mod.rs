@@ -221,7 +221,7 @@ pub fn counts_plan(text: &str) -> CountsPlan {
 pub fn times_plan(text: &str) -> Plan<TimesPlan> {
     let plan: Plan = serde_json::from_str(text).unwrap();
     let PlanMethod::Times(times) = plan.method.clone() else { panic!("{plan:?}") };
-    plan.with(|_| times)
+    plan.map_method(|_| times)
 }
 
 /// Opens a run directory of counts.

@@ -44,20 +44,20 @@ fn begun(out: &Path, rows: &[&str], layouts: u32) -> Error {
 fn resumed(dir: &Path, chain: Chain, names: [String; 2], kernel: &Path) -> Error {
     let mut bounds = scene::plan(&["getppid"]);
     bounds.method.asked.subjects.base = Subject::new(&kernel.display().to_string(), "");
-    AnyRunDir::create(&dir.join("bounds"), bounds.with(Into::into)).unwrap();
+    AnyRunDir::create(&dir.join("bounds"), bounds.map_method(Into::into)).unwrap();
     let title = "sha256 0123456789ab".to_owned();
     let element = |name| Element { name, title: title.clone(), is_merge: false };
     let bisection = Bisection {
         title: "x".into(),
         chain,
         elements: names.map(element).into(),
-        likely: vec![],
+        likely_elements: vec![],
         row: "getppid".into(),
         metric: METRICS[0].name.into(),
         negligible: 0.1,
         points: [(0, Point::Cost(1.0)), (2, Point::Cost(2.0))].into(),
         again: Vec::new(),
-        found: None,
+        carriers: None,
     };
     let text = render(&bisection, JSON, TextOptions::default()).unwrap();
     fs::write(dir.join("bisection.json"), text).unwrap();

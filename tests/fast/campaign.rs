@@ -33,13 +33,13 @@ fn campaign(root: &Path) -> CampaignDir {
         title: "What is lost".into(),
         seed: first.seed,
         threshold_percent: 0.1,
-        key: first.of.key.clone(),
-        machine: first.of.machine.clone(),
+        key: first.measurand.key.clone(),
+        machine: first.measurand.machine.clone(),
         workloads: measurements[0]
             .iter()
-            .map(|measurement| measurement.of.workload.clone())
+            .map(|measurement| measurement.measurand.workload.clone())
             .collect(),
-        layouts: first.of.layouts.clone(),
+        layouts: first.measurand.layouts.clone(),
         subjects: measurements.iter().map(subject).collect(),
         timed: Vec::new(),
         shards: vec![Shard::Counts(vec![CampaignUnit { subject: 1, rows: vec![1], seconds: 9.0 }])],
@@ -74,7 +74,7 @@ fn what_the_store_had_and_lost_is_named_measured_and_taken_from_the_users_store(
     let user = Store::new(dir.path().join("user"));
     for (subject, row, name, shard) in lost {
         let measurement = &all_measurements()[subject][row];
-        fs::remove_file(store.path(&measurement.of)).unwrap();
+        fs::remove_file(store.path(&measurement.measurand)).unwrap();
         let ran = ask(&["status"], None);
         assert!(ran.status == 4 && !ran.stdout.contains("all of"), "{}", ran.stdout);
         let json = ask(&["status", "--json"], None).stdout;
@@ -94,7 +94,7 @@ fn what_the_store_had_and_lost_is_named_measured_and_taken_from_the_users_store(
             let ran = ask(words, Some(&user)).exits(0);
             assert_eq!(ask(&["status"], None).status, 0);
             if words[0] == "run" {
-                fs::remove_file(store.path(&measurement.of)).unwrap();
+                fs::remove_file(store.path(&measurement.measurand)).unwrap();
             } else {
                 assert!(ran.stdout == expected.stdout);
             }
@@ -108,7 +108,7 @@ fn a_damaged_object_is_moved_aside_and_named() {
     let dir = scratch();
     let campaign = campaign(&dir.path().join("C"));
     let store = Store::new(campaign.store());
-    let path = store.path(&all_measurements()[0][0].of);
+    let path = store.path(&all_measurements()[0][0].measurand);
     fs::remove_file(&path).unwrap();
     rustix::fs::mknodat(
         rustix::fs::CWD,

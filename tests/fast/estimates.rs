@@ -214,7 +214,7 @@ fn estimates_and_times_of_the_same_rows_are_joined_and_what_differs_is_said() {
     let [low, high] = row.predicted_percent;
     assert!(0.0 < low && low < high && high < 3.0, "{row:?}");
     assert_eq!(row.is_covered, low <= row.measured_percent && row.measured_percent <= high);
-    assert_eq!((found.covered.all, found.covered.of_them), (1, usize::from(row.is_covered)));
+    assert_eq!((found.covered.total, found.covered.part), (1, usize::from(row.is_covered)));
     assert!(found.left_out.contains(&"getppid".to_owned()), "{found:?}");
     assert!(!found.differences.is_empty(), "{found:?}");
     fs::write(dir.join("again.json"), &ran.stdout).unwrap();

@@ -36,7 +36,7 @@ fn every_experiment_can_be_planned() {
                 let rows = select(&definitions().unwrap(), counts.workloads.as_deref());
                 let rows = rows.unwrap_or_else(|error| panic!("{name}: {error}"));
                 assert!(!rows.is_empty(), "{name}");
-                for subject in counts.asked.subjects.each() {
+                for subject in counts.asked.subjects.both() {
                     assert_patches(&subject.patches, &name);
                 }
             }

@@ -59,7 +59,7 @@ fn a_shipped_experiment_is_read() {
     let experiment = experiment("lock-slow-paths.toml");
     let CountsExperiment { layouts, asked, .. } = experiment.method.counts().unwrap();
     assert_eq!((*layouts, asked.machine.cpus), (5, 8));
-    let sources = asked.subjects.each().map(|subject| subject.kernel.as_str());
+    let sources = asked.subjects.both().map(|subject| subject.kernel.as_str());
     assert_eq!(sources, ["debian-src:6.12"; 2]);
     assert_eq!(asked.subjects.change.patches.len(), 1);
 }
@@ -108,7 +108,7 @@ fn an_experiment_of_counts_keeps_every_key() {
         patches: vec!["old.patch".into()],
         ..source.clone()
     };
-    assert_eq!(asked.subjects.each(), [&base, &source]);
+    assert_eq!(asked.subjects.both(), [&base, &source]);
 }
 
 #[test]
@@ -117,8 +117,8 @@ fn an_experiment_of_times_keeps_every_key() {
     assert_eq!((experiment.seed, experiment.threshold_percent), (7, 2.5));
     let times = experiment.method.times().unwrap();
     let asked = &times.asked;
-    assert_eq!((asked.pairs, asked.most_pairs, asked.loops), (Some(20), 40, 3));
-    assert!(asked.allow_differences && asked.is_here());
+    assert_eq!((asked.pairs, asked.max_pairs, asked.loops), (Some(20), 40, 3));
+    assert!(asked.allow_differences && asked.uses_running_kernel());
     let machine = &asked.machine;
     assert_eq!((machine.cpu.as_str(), machine.memory_mib), ("max", 256));
     assert_eq!((machine.cores, machine.accelerator), (Some(1), Accelerator::Tcg));
@@ -145,7 +145,10 @@ fn an_experiment_with_guests_keeps_every_key() {
     let works: Vec<&GuestWork> = guests.asked.rows.iter().map(|row| &row.work).collect();
     assert_eq!(works[..2], [&GuestWork::Boot, &GuestWork::Raw { kind: "out".into(), count: 9 }]);
     let base = &guests.asked.base.subject;
-    assert_eq!((&*base.without, base.cpus, base.memory_mib), (&["kvmclock".into()][..], 2, 128));
+    assert_eq!(
+        (&*base.hidden_features, base.cpus, base.memory_mib),
+        (&["kvmclock".into()][..], 2, 128)
+    );
     let change = &guests.asked.change.as_ref().unwrap().subject;
     assert_eq!(change.kernel, Some(Subject::new("debian:cloud-amd64", "audit=1")));
 }

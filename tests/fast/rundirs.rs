@@ -24,14 +24,14 @@ pub fn guests_plan() -> Plan {
     let counted = scene::plan(&["pipe"]).method;
     let (kernel, key): (Identity, Key) = (counted.kernels.base, counted.key);
     guests.asked.sides_mut().for_each(|side| side.kernel = Some(kernel.clone()));
-    experiment.with(guests).plan(kernel, key).with(Into::into)
+    experiment.with(guests).plan(kernel, key).map_method(Into::into)
 }
 
 /// A Plan of each method, by its name in the file.
 pub fn plans() -> [(&'static str, Plan); 3] {
     [
-        ("counts", scene::plan(&["pipe"]).with(Into::into)),
-        ("times", timed::plan().with(Into::into)),
+        ("counts", scene::plan(&["pipe"]).map_method(Into::into)),
+        ("times", timed::plan().map_method(Into::into)),
         ("guests", guests_plan()),
     ]
 }
@@ -321,5 +321,5 @@ fn only_the_same_base_is_adopted_and_nothing_of_the_change() {
     assert!(!adopts(with(|plan| plan.asked.base.subject.cpus = 4)));
     assert!(!adopts(with(|plan| plan.key.guest = "8".repeat(64))));
     assert!(!adopts(with(|plan| drop(plan.asked.rows.pop()))));
-    assert!(!adopts(scene::plan(&["pipe"]).with(Into::into)));
+    assert!(!adopts(scene::plan(&["pipe"]).map_method(Into::into)));
 }

@@ -159,7 +159,7 @@ fn an_object_is_gzip_for_everyone() {
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
     let read: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     let expected = store.read(object).unwrap();
-    let saved = serde_json::to_value(&expected.of).unwrap();
+    let saved = serde_json::to_value(&expected.measurand).unwrap();
     assert_eq!(read["measurement"]["of"], saved);
     // A function's line has the numbers of all layouts.
     let lines = read["profiles"]["lines"].as_array().unwrap();
@@ -210,7 +210,7 @@ fn a_store_is_copied_and_a_second_time_nothing_is_new() {
 #[test]
 fn what_has_no_counts_is_refused_and_an_empty_name_is_no_store() {
     let (dir, times) = scratch_path("times");
-    AnyRunDir::create(&times, timed::plan().with(Into::into)).unwrap();
+    AnyRunDir::create(&times, timed::plan().map_method(Into::into)).unwrap();
     let ran = command(&["import", times.to_str().unwrap()], &dir.path().join("store")).exits(2);
     ran.says("has no comparison yet");
     // The tests name none.
@@ -615,7 +615,7 @@ fn what_unpacks_to_too_much_takes_little_memory() {
     let (_dir, store, count) = kept_store();
     let objects = store.objects().unwrap();
     let mut large = store.read(&objects[0]).unwrap();
-    large.of.workload.title = "x".repeat(65 << 20);
+    large.measurand.workload.title = "x".repeat(65 << 20);
     fs::write(&objects[0], encode_measurement(&large)).unwrap();
     // One line of a megabyte that a thousand layouts have in common.
     let mut wide = store.read(&objects[1]).unwrap();

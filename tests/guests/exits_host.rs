@@ -280,7 +280,7 @@ fn engine(cancel: &Cancel) -> X86Guests {
         image: kernel.image.clone(),
         subject: GuestSubject {
             kernel: Some(Subject::new(KERNEL, boot_line)),
-            without: Vec::new(),
+            hidden_features: Vec::new(),
             cpus: 1,
             memory_mib: 256,
         },

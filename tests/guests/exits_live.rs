@@ -71,7 +71,7 @@ fn a_vm_that_ends_and_one_that_is_left_alone_both_give_their_table() {
         run(exits(&["record", "--json", "--seconds", "0.5", "--pid", &guest.pid()]).args(both));
     let tables = tables(&ran);
     assert_eq!((tables.len(), &tables[0].rows), (2, &tables[1].rows));
-    assert!(tables[1].of.starts_with("vcpu 0 (thread "), "{}", tables[1].of);
+    assert!(tables[1].name.starts_with("vcpu 0 (thread "), "{}", tables[1].name);
     // Ctrl-C ends the recording and not the VM.
     let record = exits(&["record", "--pid", &guest.pid()]).stdout(Stdio::piped()).spawn().unwrap();
     until("it records", || records(&record));

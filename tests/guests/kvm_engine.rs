@@ -157,7 +157,7 @@ fn guests_are_timed_beside_bare_metal_with_more_vcpus_than_cpus() {
     // The first pair is bare metal against itself.
     assert_eq!(pairs.iter().map(|pair| pair.is_control).collect::<Vec<_>>(), [true, false]);
     let boots = &pairs[1].boots;
-    for boot in boots.each() {
+    for boot in boots.both() {
         done(boot, "getppid:ops=500", ("calls", 500));
         done(boot, "fork-exit:ops=5", ("children", 5));
     }
@@ -187,7 +187,7 @@ fn a_guest_that_hangs_is_ended_by_the_limit() {
     let limit_s = output.lines().find_map(|line| line.strip_prefix("limit ")).expect(&output);
     let limit_s = limit_s.parse().unwrap();
     let boots = &stopped(&output)[0].boots;
-    for boot in boots.each() {
+    for boot in boots.both() {
         let failure = boot.runs["bad-hang"].failure.clone();
         assert_eq!(failure, Some(Failure::RealTime { limit_s }), "{boot:?}");
     }

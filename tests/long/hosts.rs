@@ -132,7 +132,7 @@ fn sides(row: &Row) -> Sides<ExitRun> {
     let runs = &row.guests().unwrap().runs;
     let run_of = |side: Side| runs.get(side).clone().unwrap_or_else(|| panic!("{row:?}"));
     let both = Sides { base: run_of(Side::Base), change: run_of(Side::Change) };
-    for run in both.each() {
+    for run in both.both() {
         assert_eq!(run.row, row.row);
         assert_whole(&run.table);
     }
@@ -417,6 +417,6 @@ fn a_side_of_a_board_has_its_own_host() {
     let [row] = &rows[..] else { panic!("{rows:?}") };
     let [failed] = &row.failures[..] else { panic!("{row:?}") };
     assert_eq!(failed.side, Side::Change);
-    let Failure::Silent { console } = &failed.failure else { panic!("{failed:?}") };
+    let Failure::NoAnswer { console } = &failed.failure else { panic!("{failed:?}") };
     assert!(console.contains("/dev/kvm"), "{console}");
 }

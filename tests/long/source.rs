@@ -186,7 +186,7 @@ fn a_planted_lock_is_found_by_one_cpu_as_instructions_and_by_four_as_waits_for_i
     let row = row(&four, ROW);
     assert_eq!(row.verdict, Verdict::Slower);
     let waits = row.effect(SPIN_WAIT).unwrap();
-    let [none, some] = waits.samples.each();
+    let [none, some] = waits.samples.both();
     // A CPU in four waits for others half of its time; without the lock, for hardly anything.
     assert!(none.iter().all(|wait| *wait * 100 < *some.iter().min().unwrap()), "{waits:?}");
     let in_slow_path: u64 = row.counts().unwrap().waits.as_ref().unwrap().change[SLOW_PATH];
@@ -373,8 +373,11 @@ fn the_commit_is_found_and_those_that_do_not_build_or_boot_are_skipped() {
     let out = dir.path().join("out");
     let bisection =
         bisect(&out, &["--tree", &repository, "--base", &ends[0], "--change", &ends[1]]);
-    let found = bisection.found.as_deref().unwrap();
-    assert_eq!((found.len(), found[0].after, found[0].at), (1, PLANTED - 1, PLANTED));
+    let found = bisection.carriers.as_deref().unwrap();
+    assert_eq!(
+        (found.len(), found[0].count_before, found[0].count_with),
+        (1, PLANTED - 1, PLANTED)
+    );
     assert!(found[0].delta > 8.0, "{found:?}");
     assert_eq!(bisection.elements[PLANTED - 1].name, history.ids[PLANTED]);
     assert_eq!(bisection.elements[PLANTED - 1].title, COMMITS[PLANTED - 1].0);
@@ -448,9 +451,9 @@ fn each_option_with_a_cost_is_found_with_its_share() {
         let bisection = bisect(&dir.path().join("out"), &[&experiment]);
         assert_eq!(bisection.elements.len(), OPTIONS);
         let total: u32 = costs.iter().map(|(_, nops)| nops).sum();
-        let found = bisection.found.as_deref().unwrap();
+        let found = bisection.carriers.as_deref().unwrap();
         let names: Vec<_> =
-            found.iter().map(|carrier| &*bisection.elements[carrier.after].name).collect();
+            found.iter().map(|carrier| &*bisection.elements[carrier.count_before].name).collect();
         let planted: Vec<_> = costs.iter().map(|(n, _)| format!("CONFIG_PLANTED_{n}=y")).collect();
         assert_eq!(names, planted);
         for (carrier, (_, nops)) in found.iter().zip(costs) {

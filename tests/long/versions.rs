@@ -18,10 +18,16 @@ fn no_row_of_6_1_against_6_12_begins_with_what_a_cpu_lacks() {
         let effect = &row.effects()[0];
         let size = |function: &&FunctionDelta| function.delta.abs();
         let Some(first) = effect.functions.first() else { continue };
-        assert_eq!(effect.lacking(&first.function), None, "{}: {}", row.row, first.function);
+        assert_eq!(
+            effect.missing_feature(&first.function),
+            None,
+            "{}: {}",
+            row.row,
+            first.function
+        );
         let largest =
             effect.functions.iter().max_by(|first, two| size(first).total_cmp(&size(two)));
-        hidden.extend(largest.filter(|most| effect.lacking(&most.function).is_some()));
+        hidden.extend(largest.filter(|most| effect.missing_feature(&most.function).is_some()));
     }
     // Sorted by size alone, these would be first in some.
     let names: Vec<&str> = hidden.iter().map(|most| most.function.as_str()).collect();

@@ -8,7 +8,7 @@ use ktax_model::{
     Validation, Verdict, Workload, fact, hull,
 };
 use ktax_stats::constants::{
-    Constants, LEAST_OBSERVATIONS, MOST_ERROR, NoConstants, Observation, constants,
+    Constants, MAX_MEDIAN_ERROR, MIN_OBSERVATIONS, NoConstants, Observation, constants,
 };
 use ktax_stats::tables::median;
 use ktax_stats::tables::spearman;
@@ -132,7 +132,7 @@ fn why(reason: NoConstants) -> String {
     match reason {
         NoConstants::TooFew(rows) => format!(
             "{rows} rows were both counted and timed, all or beside those of one program; a fit \
-             needs {LEAST_OBSERVATIONS}, so count and time more rows"
+             needs {MIN_OBSERVATIONS}, so count and time more rows"
         ),
         NoConstants::OneGroup => "all rows are of one program, and a fit needs others to be \
                                   tried on; count and time more rows"
@@ -142,7 +142,7 @@ fn why(reason: NoConstants) -> String {
              out, and at most {:.0} % is of use; time them again on a quiet machine, with a model \
              that is more like it",
             error * 100.0,
-            MOST_ERROR * 100.0
+            MAX_MEDIAN_ERROR * 100.0
         ),
     }
 }
@@ -166,7 +166,7 @@ pub fn validate(counted: &Comparison, timed: &Comparison) -> ktax_model::Result<
     let both = counted.rows.iter().filter_map(|row| {
         let Estimate { percent, left_out, .. } = estimated(row)?;
         let joined = joined(&row.row, percent?, ratio(&row.row)?);
-        Some(ValidatedRow { without: left_out, ..joined })
+        Some(ValidatedRow { uncosted_metrics: left_out, ..joined })
     });
     let mut rows: Vec<ValidatedRow> = both.collect();
     if rows.is_empty() {
@@ -198,7 +198,7 @@ fn share(
     is_of_them: impl Fn(&ValidatedRow) -> bool,
 ) -> Share {
     let members: Vec<&ValidatedRow> = rows.iter().filter(|row| is_of_all(row)).collect();
-    Share { of_them: members.iter().filter(|row| is_of_them(row)).count(), all: members.len() }
+    Share { part: members.iter().filter(|row| is_of_them(row)).count(), total: members.len() }
 }
 
 /// Share of rows with the right sign, among rows that clearly have one.
@@ -216,7 +216,7 @@ fn joined(row: &str, predicted: [f64; 2], ratio: Ratio) -> ValidatedRow {
         measured_percent: measured,
         measured_interval: [Some(percent(ratio.low)), ratio.high.map(percent)],
         is_covered: predicted[0] <= measured && measured <= predicted[1],
-        without: BTreeMap::new(),
+        uncosted_metrics: BTreeMap::new(),
     }
 }
 
@@ -414,9 +414,9 @@ mod tests {
             // This change may be noise.
             row([10.0, 20.0], 0.96),
         ];
-        assert_eq!(signs(&rows), Share { of_them: 3, all: 4 });
+        assert_eq!(signs(&rows), Share { part: 3, total: 4 });
         let covered = share(&rows, |_| true, |row| row.is_covered);
-        assert_eq!(covered, Share { of_them: 3, all: 5 });
+        assert_eq!(covered, Share { part: 3, total: 5 });
     }
 
     #[test]

@@ -99,7 +99,8 @@ fn printed_values(
     pairs: &[Pair],
 ) -> Option<Sides<Signature>> {
     let pair = pair_of(effects.first()?, pairs);
-    let is_number = |name: &str| workload.is_users() && !["exit-status", "stdout"].contains(&name);
+    let is_number =
+        |name: &str| workload.is_user_program() && !["exit-status", "stdout"].contains(&name);
     let values = |side| {
         let sample = pair.samples.get(side);
         let numbers = sample.signature.iter().filter(|(name, _)| is_number(name));
@@ -131,7 +132,7 @@ fn measured_row(
     let workload = &workload;
     let metrics = metrics_of(&pairs);
     let mut effects = effects(&metrics, workload, &pairs, runs.plan().threshold_percent);
-    let program_work = match workload.is_users() {
+    let program_work = match workload.is_user_program() {
         true => functions::program_work_evidence(
             runs,
             workload,
@@ -157,7 +158,7 @@ fn measured_row(
         return Ok(Row { reason, ..row_with(workload, Verdict::DifferentWork, evidence) });
     }
     for (effect, metric) in effects.iter_mut().zip(metrics) {
-        if effect.verdict.is_change() && metric.is_of_functions() {
+        if effect.verdict.is_change() && metric.has_function_counts() {
             let pair = pair_of(effect, &pairs);
             (effect.functions, effect.paths) =
                 functions::functions_and_paths(runs, workload, pair, metric)?;
@@ -174,7 +175,7 @@ fn measured_row(
     let evidence = CountsEvidence {
         decided_by,
         effects,
-        seen,
+        observed_values: seen,
         operations,
         work: program_work,
         model_lines,
@@ -222,7 +223,7 @@ fn printed_end(different_work: &[String], pair: &Pair<'_>) -> Option<Sides<Print
 }
 
 fn pair_samples<'a>(pair: &'a Pair<'_>) -> [&'a Sample; 2] {
-    pair.samples.each()
+    pair.samples.both()
 }
 
 fn pair_signatures<'a>(pair: &'a Pair<'_>) -> [&'a Signature; 2] {
@@ -252,26 +253,26 @@ fn effects(
             layouts: pairs.iter().map(|pair| pair.layout).collect(),
             ops: workload.ops,
         };
-        let total = |pair: usize| metric.whole(&pairs[pair].samples.base) as f64;
+        let total = |pair: usize| metric.threshold_base(&pairs[pair].samples.base) as f64;
         effect(values, |pair| threshold_percent / 100.0 * total(pair))
     };
     metrics.iter().filter_map(metric_effect).collect()
 }
 
 fn raw(metric: &Metric, pairs: &[Pair<'_>], side: Side) -> Vec<u64> {
-    pairs.iter().map(|pair| metric.raw(pair.samples.get(side))).collect()
+    pairs.iter().map(|pair| metric.raw_count(pair.samples.get(side))).collect()
 }
 
 /// Metrics of a row, the headline first; with several CPUs the headline is the makespan. Metrics
 /// that most rows lack are left out if no Sample has them.
 fn metrics_of(pairs: &[Pair<'_>]) -> Vec<&'static Metric> {
-    let samples = || pairs.iter().flat_map(|pair| pair.samples.each());
+    let samples = || pairs.iter().flat_map(|pair| pair.samples.both());
     let is_there = |metric: &&Metric| {
         let is_rare = metric.costly().is_some() || metric.name == AWAITED;
-        !is_rare || samples().any(|sample| metric.raw(sample) > 0)
+        !is_rare || samples().any(|sample| metric.raw_count(sample) > 0)
     };
     let first = &pairs[0].samples.base;
-    let metrics = METRICS.iter().filter(|metric| metric.is_in(first)).filter(is_there);
+    let metrics = METRICS.iter().filter(|metric| metric.is_measured_in(first)).filter(is_there);
     let (makespan, others): (Vec<_>, Vec<_>) = metrics.partition(|metric| metric.name == MAKESPAN);
     [makespan, others].concat()
 }
@@ -282,7 +283,7 @@ fn metrics_of(pairs: &[Pair<'_>]) -> Vec<&'static Metric> {
 /// of kernel threads while the process waited for them; time that several CPUs waited for each
 /// other. Other Contexts are shown and decide nothing.
 fn decide(effects: &[Effect]) -> (Verdict, String) {
-    let decides = |effect: &Effect| metric(&effect.metric).is_some_and(Metric::decides);
+    let decides = |effect: &Effect| metric(&effect.metric).is_some_and(Metric::is_deciding);
     let mut changed = effects.iter().filter(|effect| effect.verdict.is_change());
     let changed = changed.find(|effect| decides(effect));
     match changed.or(effects.first()) {
@@ -306,9 +307,9 @@ fn operation_source(
     if programs.iter().any(|program| program.row() == workload.row && program.ops.is_some()) {
         return (OperationSource::Given, None);
     }
-    let samples = || pairs.iter().flat_map(|pair| pair.samples.each());
+    let samples = || pairs.iter().flat_map(|pair| pair.samples.both());
     let suite = |sample: &Sample| sample.suite_operations().map(|(suite, _)| suite.to_owned());
-    let first = samples().next().and_then(suite).filter(|_| workload.is_users());
+    let first = samples().next().and_then(suite).filter(|_| workload.is_user_program());
     match first.filter(|first| samples().all(|sample| suite(sample).as_ref() == Some(first))) {
         Some(suite) => (OperationSource::Printed, Some(suite)),
         None => (OperationSource::Unknown, None),

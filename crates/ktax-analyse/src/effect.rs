@@ -38,7 +38,7 @@ pub(super) fn effect(values: EffectValues<'_>, relevant: impl Fn(usize) -> f64) 
         delta: per_op(change - base),
         percent: change_percent(base, change),
         layout: layouts[found.median],
-        delta_range: (per_op(found.least), per_op(found.most)),
+        delta_range: (per_op(found.smallest_delta), per_op(found.largest_delta)),
         spread: per_op(found.noise),
         detectable: found.detectable().map(per_op),
         samples,

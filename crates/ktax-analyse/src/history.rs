@@ -6,7 +6,7 @@
 use crate::counts::function_deltas;
 use crate::effect::{EffectValues, effect};
 use ktax_model::{
-    AgainstAnchor, AgainstBefore, History, METRICS, Measurement, Metric, Profile, Sides,
+    AnchorDifference, History, METRICS, Measurement, Metric, PreviousDifference, Profile, Sides,
     StepFunction, Verdict,
 };
 use ktax_run::rundir::profile;
@@ -32,16 +32,16 @@ pub fn against_anchors(
     points: &[PointCounts],
     ops: u64,
     threshold_percent: f64,
-) -> Vec<Option<AgainstAnchor>> {
+) -> Vec<Option<AnchorDifference>> {
     let mut anchor = 0;
     let mut differences = Vec::with_capacity(points.len());
     for (index, point) in points.iter().enumerate() {
         let against = (index > 0).then(|| {
             let found = compare(&points[anchor], point, ops, threshold_percent);
-            let AgainstBefore { verdict, delta, percent, detectable_percent } = found;
-            AgainstAnchor { anchor, verdict, delta, percent, detectable_percent }
+            let PreviousDifference { verdict, delta, percent, detectable_percent } = found;
+            AnchorDifference { anchor, verdict, delta, percent, detectable_percent }
         });
-        if against.as_ref().is_some_and(AgainstAnchor::is_step) {
+        if against.as_ref().is_some_and(AnchorDifference::is_step) {
             anchor = index;
         }
         differences.push(against);
@@ -54,7 +54,7 @@ pub fn against_before(
     points: &[PointCounts],
     ops: u64,
     threshold_percent: f64,
-) -> Vec<Option<AgainstBefore>> {
+) -> Vec<Option<PreviousDifference>> {
     let compared = |pair: &[PointCounts]| compare(&pair[0], &pair[1], ops, threshold_percent);
     let first = points.iter().take(1).map(|_| None);
     first.chain(points.windows(2).map(|pair| Some(compared(pair)))).collect()
@@ -67,7 +67,7 @@ pub fn complete(history: &mut History) {
         return;
     }
     for line in &mut history.lines {
-        if line.points.iter().any(|point| point.before.is_some()) {
+        if line.points.iter().any(|point| point.previous_difference.is_some()) {
             continue;
         }
         let counts = line.points.iter().map(|point| PointCounts {
@@ -79,8 +79,8 @@ pub fn complete(history: &mut History) {
         let threshold_percent = history.threshold_percent;
         let differences = against_before(&counts, line.ops, threshold_percent);
         for (index, (point, before)) in line.points.iter_mut().zip(differences).enumerate() {
-            point.before = before;
-            if let Some(against) = &mut point.against {
+            point.previous_difference = before;
+            if let Some(against) = &mut point.anchor_difference {
                 let base = counts.get(against.anchor);
                 let found =
                     base.map(|base| compare(base, &counts[index], line.ops, threshold_percent));
@@ -88,8 +88,10 @@ pub fn complete(history: &mut History) {
             }
             // If a result has no work signatures, only the verdict against the anchor detects
             // different work.
-            let against = point.against.as_ref().map(|against| against.verdict);
-            if let (Some(before), Some(Verdict::DifferentWork)) = (&mut point.before, against) {
+            let against = point.anchor_difference.as_ref().map(|against| against.verdict);
+            if let (Some(before), Some(Verdict::DifferentWork)) =
+                (&mut point.previous_difference, against)
+            {
                 before.verdict = Verdict::DifferentWork;
             }
         }
@@ -105,7 +107,7 @@ pub fn step_functions(
     metric: &Metric,
 ) -> Vec<StepFunction> {
     let values = |measurement: &Measurement| -> Vec<f64> {
-        measurement.layouts.iter().map(|layout| metric.raw(&layout.sample) as f64).collect()
+        measurement.layouts.iter().map(|layout| metric.raw_count(&layout.sample) as f64).collect()
     };
     let Some(found) = judge(&values(base), &values(change), |_| 0.0) else { return Vec::new() };
     let read = |measurement: &Measurement| Profile {
@@ -130,7 +132,7 @@ fn compare(
     change: &PointCounts,
     ops: u64,
     threshold_percent: f64,
-) -> AgainstBefore {
+) -> PreviousDifference {
     let values = EffectValues {
         metric: "",
         samples: Sides { base: base.raw.clone(), change: change.raw.clone() },
@@ -141,13 +143,13 @@ fn compare(
     let is_same_work = base.signature == change.signature;
     let judged = |verdict| if is_same_work { verdict } else { Verdict::DifferentWork };
     match effect(values, relevant) {
-        None => AgainstBefore {
+        None => PreviousDifference {
             verdict: judged(Verdict::TooFewBoots),
             delta: 0.0,
             percent: None,
             detectable_percent: None,
         },
-        Some(found) => AgainstBefore {
+        Some(found) => PreviousDifference {
             verdict: judged(found.verdict),
             delta: found.delta,
             percent: found.percent,
@@ -174,7 +176,7 @@ mod tests {
         let all = against_anchors(&points, 1, 0.1);
         all.iter()
             .enumerate()
-            .filter(|(_, against)| against.as_ref().is_some_and(AgainstAnchor::is_step))
+            .filter(|(_, against)| against.as_ref().is_some_and(AnchorDifference::is_step))
             .map(|(place, _)| place)
             .collect()
     }

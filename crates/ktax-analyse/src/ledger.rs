@@ -26,7 +26,7 @@ pub fn ledger(
     let warnings = each.iter().flat_map(|(name, comparison)| {
         // The base was measured without it, so the kernel knows it.
         let is_off_in_base =
-            already_on.iter().any(|part| part.added == *name && part.is_off_in_base());
+            already_on.iter().any(|part| part.addition == *name && part.is_off_in_base());
         let without_change = if is_off_in_base { None } else { without_change(&comparison.rows) };
         let warnings = comparison.warnings.iter().cloned().chain(without_change);
         warnings.map(|warning| (name.clone(), warning))
@@ -67,7 +67,7 @@ fn method(comparison: &Comparison) -> Option<(LedgerMethod, usize)> {
     match &comparison.method {
         ComparisonMethod::Counts(counts) => {
             let subject = &counts.asked.subjects.base;
-            let base = (counts.kernels.base.name().to_owned(), subject.beside_kernel());
+            let base = (counts.kernels.base.name().to_owned(), subject.variant_text());
             Some((LedgerMethod::Counts { key: counts.key.clone(), base }, counts.layouts))
         }
         ComparisonMethod::Guests(guests) => {
@@ -96,7 +96,7 @@ fn ranked(index: usize, each: &[(String, Comparison)], together: Option<&Compari
         row: rows.first().map_or(String::new(), |row| row.row.clone()),
         base,
         entries,
-        together: together.map(|row| entry("together", row)),
+        combination: together.map(|row| entry("together", row)),
         interactions: together
             .and_then(|together| interactions(&rows, together, threshold))
             .unwrap_or_default(),
@@ -127,7 +127,7 @@ fn costs(row: &Row) -> Option<LedgerCosts> {
         cost: ledger_cost(effect),
     };
     Some(LedgerCosts {
-        all: LedgerCost { verdict, ..cost },
+        first_metric: LedgerCost { verdict, ..cost },
         estimate: row.counts().and_then(|counts| counts.estimate.clone()),
         costly: costly(row),
         metrics: effects.iter().map(metric).collect(),
@@ -162,7 +162,7 @@ fn ops(row: &Row) -> u64 {
 
 /// Exits by reason, for each reason in one of the tables.
 fn exits(guests: &GuestsEvidence) -> Option<Vec<LedgerExits>> {
-    let [base, change] = guests.runs.each().map(|run| run.as_ref().map(|run| &run.table));
+    let [base, change] = guests.runs.both().map(|run| run.as_ref().map(|run| &run.table));
     let (base, change): (&ExitTable, &ExitTable) = (base?, change?);
     let mut found: Vec<LedgerExits> = Vec::new();
     for row in base.rows.iter().chain(&change.rows).filter(|row| !row.is_guest) {
@@ -216,7 +216,7 @@ fn interactions(
         wholes = added(base, &wholes);
         let sides = Sides { base: expected, change: raw(combined, Side::Change) };
         let beyond = cost(sides, &wholes, ops(together), threshold_percent)?;
-        found.push(LedgerInteraction { metric: combined.metric.clone(), beyond });
+        found.push(LedgerInteraction { metric: combined.metric.clone(), excess: beyond });
     }
     Some(found)
 }
@@ -288,7 +288,7 @@ mod tests {
         let parts: Vec<&Row> = parts.iter().collect();
         let found = interactions(&parts, together, 0.1).unwrap();
         assert!(found.iter().zip(&METRICS).all(|(one, metric)| one.metric == metric.name));
-        found.iter().map(|one| (one.beyond.delta, one.beyond.verdict)).collect()
+        found.iter().map(|one| (one.excess.delta, one.excess.verdict)).collect()
     }
 
     /// Costs of eleven options in one call of stat: +1255 by themselves, +1280 together.
@@ -345,7 +345,10 @@ mod tests {
         let all = ranked([&calling, &clearing]);
         assert_eq!(all[0].name, "calling");
         let costs = all[1].costs.as_ref().unwrap();
-        assert_eq!((costs.all.delta, costs.all.verdict), (-23.0, Verdict::Faster));
+        assert_eq!(
+            (costs.first_metric.delta, costs.first_metric.verdict),
+            (-23.0, Verdict::Faster)
+        );
         assert_eq!(costs.metric("rep-iterations").unwrap().delta, 4096.0);
         let mut rows = [calling, clearing];
         crate::estimate(&mut rows, "made-up", &calibration());

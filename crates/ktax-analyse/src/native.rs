@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::effect::{RowCost, growth_of_families};
 use ktax_model::{
-    Count, Counted, ELAPSED, Growth, MedianInterval, NativeColumn, NativeRow, NativeSample,
-    NativeTable, Repeats, STAT_COUNTERS, StatChange, StatCounter, StatRow, Summary, TracedCall,
+    ELAPSED, Growth, MedianInterval, NativeColumn, NativeRow, NativeSample, NativeTable, Repeats,
+    STAT_COUNTERS, StatChange, StatCount, StatCounter, StatCounts, StatRow, Summary, TracedCall,
     Workload,
 };
 use ktax_stats::repeats::{median_between, paired_change};
@@ -207,11 +207,11 @@ fn param(workload: &Workload, name: &str) -> Option<f64> {
 
 /// Table of one command's runs, or of base's and change's; one row for each counter. Runs with
 /// equal numbers belong together.
-pub fn counters(commands: &[Vec<Counted>]) -> Vec<StatRow> {
+pub fn counters(commands: &[Vec<StatCounts>]) -> Vec<StatRow> {
     STAT_COUNTERS.iter().chain([&ELAPSED]).map(|counter| row(counter, commands)).collect()
 }
 
-fn row(counter: &StatCounter, commands: &[Vec<Counted>]) -> StatRow {
+fn row(counter: &StatCounter, commands: &[Vec<StatCounts>]) -> StatRow {
     let seen: Result<Vec<Repeats>, String> =
         commands.iter().map(|runs| repeats(counter, runs)).collect();
     let (repeats, uncounted) = match seen {
@@ -229,15 +229,15 @@ fn row(counter: &StatCounter, commands: &[Vec<Counted>]) -> StatRow {
 }
 
 /// Values of one StatCounter in all runs of a command, or why a run has none.
-fn repeats(counter: &StatCounter, runs: &[Counted]) -> Result<Repeats, String> {
+fn repeats(counter: &StatCounter, runs: &[StatCounts]) -> Result<Repeats, String> {
     let (mut values, mut least_counted) = (Vec::new(), 100.0_f64);
     for run in runs {
         match run.get(counter.name) {
-            Some(Count::Seen { value, counted_percent }) => {
+            Some(StatCount::Measured { value, counted_percent }) => {
                 values.push(*value);
                 least_counted = least_counted.min(*counted_percent);
             }
-            Some(Count::Not(reason)) => return Err(reason.clone()),
+            Some(StatCount::Missing(reason)) => return Err(reason.clone()),
             None => return Err("nobody asked for it; run `ktax doctor`".to_owned()),
         }
     }
@@ -273,7 +273,7 @@ pub struct TraceDifference {
 /// Compares each thread and process with its counterpart in the other run, up to the call at which
 /// they go apart. The end of a trace that was cut off is no difference.
 pub fn between_traces(first: &[TracedCall], second: &[TracedCall]) -> TraceDifference {
-    let is_cut = first.len().max(second.len()) >= TracedCall::MOST;
+    let is_cut = first.len().max(second.len()) >= TracedCall::MAX_CALLS;
     let (first, second) = (by_task(first), by_task(second));
     let mut difference = TraceDifference { is_cut, ..TraceDifference::default() };
     let tasks: BTreeSet<u16> = first.keys().chain(second.keys()).copied().collect();
@@ -281,7 +281,7 @@ pub fn between_traces(first: &[TracedCall], second: &[TracedCall]) -> TraceDiffe
         let [first, second] = [&first, &second]
             .map(|tasks_of_run| tasks_of_run.get(&task).map_or(&[][..], Vec::as_slice));
         let together = first.iter().zip(second).take_while(|(a, b)| a.number == b.number);
-        for (call, _) in together.clone().filter(|(a, b)| a.given != b.given) {
+        for (call, _) in together.clone().filter(|(a, b)| a.result_hash != b.result_hash) {
             *difference.given.entry(call.number).or_default() += 1;
         }
         let after = together.count();
@@ -318,12 +318,12 @@ mod tests {
         3918993251.0,
     ];
 
-    fn runs(values: &[f64]) -> Vec<Counted> {
-        let seen = |value: &f64| Count::Seen { value: *value, counted_percent: 90.0 };
-        values.iter().map(|value| Counted::from([("cycles", seen(value))])).collect()
+    fn runs(values: &[f64]) -> Vec<StatCounts> {
+        let seen = |value: &f64| StatCount::Measured { value: *value, counted_percent: 90.0 };
+        values.iter().map(|value| StatCounts::from([("cycles", seen(value))])).collect()
     }
 
-    fn cycles(commands: &[Vec<Counted>]) -> StatRow {
+    fn cycles(commands: &[Vec<StatCounts>]) -> StatRow {
         counters(commands).into_iter().find(|row| row.counter == "cycles").unwrap()
     }
 
@@ -357,7 +357,7 @@ mod tests {
     #[test]
     fn what_one_run_did_not_count_is_not_counted() {
         let mut some = runs(&CYCLES);
-        some[3].insert("cycles", Count::Not("why; what next".to_owned()));
+        some[3].insert("cycles", StatCount::Missing("why; what next".to_owned()));
         let row = cycles(&[runs(&CYCLES), some]);
         assert_eq!((row.repeats.len(), row.uncounted.as_deref()), (0, Some("why; what next")));
     }
@@ -372,7 +372,10 @@ mod tests {
     }
 
     fn calls(entries: &[(u16, u16, u32)]) -> Vec<TracedCall> {
-        entries.iter().map(|&(task, number, given)| TracedCall { task, number, given }).collect()
+        entries
+            .iter()
+            .map(|&(task, number, result_hash)| TracedCall { task, number, result_hash })
+            .collect()
     }
 
     #[test]
@@ -390,7 +393,7 @@ mod tests {
         let one = calls(&[(0, 96, 1), (0, 24, 2), (1, 39, 1)]);
         assert_eq!(between_traces(&one, &one[..1]).apart, [24, 39].into());
         assert_eq!(between_traces(&[], &one[..2]).apart, [96].into());
-        let cut = calls(&[(0, 96, 1); TracedCall::MOST]);
+        let cut = calls(&[(0, 96, 1); TracedCall::MAX_CALLS]);
         let nothing = TraceDifference { is_cut: true, ..TraceDifference::default() };
         assert_eq!(between_traces(&cut, &cut[1..]), nothing);
     }

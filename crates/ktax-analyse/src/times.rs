@@ -39,7 +39,7 @@ pub fn wants_more(plan: &Plan<TimesPlan>, pairs: &[TimedPair]) -> bool {
     }
     let compared = pairs.iter().filter(|pair| !pair.is_control).count();
     // This also holds if no row has a spread that gives a cap.
-    if compared >= plan.method.asked.pairs.unwrap_or(plan.method.asked.most_pairs) as usize {
+    if compared >= plan.method.asked.pairs.unwrap_or(plan.method.asked.max_pairs) as usize {
         return false;
     }
     let ratios = log_ratios(&plan.method.headline, pairs);
@@ -117,7 +117,7 @@ pub fn times(plan: &Plan<TimesPlan>, pairs: &[TimedPair]) -> Comparison {
         pairs: pairs.len() - controls,
         controls,
         unfit,
-        looks: trial(plan).looks(&borrowed(&headline)),
+        pairs_at_looks: trial(plan).looks(&borrowed(&headline)),
         crossings: crossings(&plan.method, &rows),
         facts: Sides {
             base: first_facts(pairs, Side::Base),
@@ -175,7 +175,7 @@ fn plan_warnings(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<Warning> {
 fn trial(plan: &Plan<TimesPlan>) -> Trial {
     let rules = Rules {
         threshold: plan.threshold_percent / 100.0,
-        most_pairs: plan.method.asked.most_pairs as usize,
+        max_pairs: plan.method.asked.max_pairs as usize,
         pairs: plan.method.asked.pairs.map(|pairs| pairs as usize),
         ..Rules::default()
     };
@@ -374,7 +374,7 @@ fn too_many_failed(failed: usize, boots: usize) -> bool {
 /// All crossings between neighbouring values of the swept parameters.
 fn crossings(plan: &TimesPlan, rows: &[Row]) -> Vec<Crossing> {
     let mut found = Vec::new();
-    for parameter in &plan.swept {
+    for parameter in &plan.swept_parameters {
         let mut curves: BTreeMap<String, Vec<(u64, Ratio)>> = BTreeMap::new();
         for (workload, row) in plan.headline.iter().zip(rows) {
             if let Some(point) = curve_point(workload, row, parameter) {
@@ -387,9 +387,9 @@ fn crossings(plan: &TimesPlan, rows: &[Row]) -> Vec<Crossing> {
             found.extend(crossed.map(|(between, at, ratios)| Crossing {
                 family: family.clone(),
                 parameter: parameter.clone(),
-                between,
-                at,
-                certain: differs_from_one(&ratios.0) && differs_from_one(&ratios.1),
+                neighbours: between,
+                value: at,
+                is_certain: differs_from_one(&ratios.0) && differs_from_one(&ratios.1),
                 ratios,
             }));
         }
@@ -513,7 +513,7 @@ fn block_as_boot(block: &TimedBlock) -> TimedBoot {
         );
     }
     let facts = block.boots.first().map(|boot| boot.facts.clone()).unwrap_or_default();
-    TimedBoot { facts, runs, lost: None }
+    TimedBoot { facts, runs, retry_reason: None }
 }
 
 /// Warnings about facts that changed within a block; the first Boot's facts are kept.

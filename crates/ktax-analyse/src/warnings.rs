@@ -39,7 +39,7 @@ pub(super) fn one_image_of_guests(plan: &GuestsPlan) -> Option<Warning> {
 
 /// Returns true if the kernels were asked for by different names, options or patches.
 fn is_asked_twice(base: &Subject, change: &Subject) -> bool {
-    !change.is_kernel_of(base)
+    !change.has_same_kernel(base)
 }
 
 fn one_image_warning(base: &Identity, change: &Identity) -> Option<Warning> {
@@ -224,7 +224,8 @@ pub(super) fn fallback_warning(rows: &[Row]) -> Option<Warning> {
 
 /// Share of the slow ways and of the functions that they replace in an Effect's delta, in percent.
 fn share_percent(effect: &Effect) -> Option<f64> {
-    let slow = effect.functions.iter().filter(|delta| effect.lacking(&delta.function).is_some());
+    let slow =
+        effect.functions.iter().filter(|delta| effect.missing_feature(&delta.function).is_some());
     let sum: f64 = slow.map(|delta| delta.delta).sum();
     (effect.delta != 0.0).then(|| (sum / effect.delta * 100.0).abs())
 }
@@ -235,7 +236,7 @@ pub(super) fn lost_boot_warnings<'a>(
 ) -> Vec<Warning> {
     let warnings_of_boot = |(step, boot): (&Step, &'a Boot)| {
         let name = step.name();
-        boot.lost.iter().map(move |why| Warning {
+        boot.retry_reasons.iter().map(move |why| Warning {
             fact: format!("ktax made boot {name} or a run of it a second time: {why}"),
             next_step: "the counts are as good as any; `dmesg` may say what ended QEMU".into(),
         })
@@ -246,7 +247,7 @@ pub(super) fn lost_boot_warnings<'a>(
 /// Warnings about timed Boots that the host lost and that were made again.
 pub(super) fn lost_pair_warnings(pairs: &[TimedPair]) -> Vec<Warning> {
     let warnings_of_pair = |pair: &TimedPair| {
-        let lost = Side::BOTH.map(|side| pair.boots.get(side).lost.clone());
+        let lost = Side::BOTH.map(|side| pair.boots.get(side).retry_reason.clone());
         let index = pair.index;
         lost.into_iter().flatten().map(move |why| Warning {
             fact: format!("ktax made a boot of pair {index} a second time: {why}"),
@@ -279,7 +280,7 @@ impl RunWarnings {
         let mut is_asleep = false;
         for sample in samples {
             // The time of a user's program includes its markers.
-            let is_marked = workload.region == Region::Marked && !workload.is_users();
+            let is_marked = workload.region == Region::Marked && !workload.is_user_program();
             is_asleep |= is_marked && sleeps(sample);
             for note in &sample.notes {
                 match self.mixed.iter_mut().find(|(known, _)| known == note) {

@@ -22,7 +22,7 @@ use rustix::process::{
 
 use super::limits::{Cancel, timespec};
 use ktax_host::text::escape;
-use ktax_model::{Count, Counted, ELAPSED, Error, ErrorContext, Result};
+use ktax_model::{ELAPSED, Error, ErrorContext, Result, StatCount, StatCounts};
 
 /// The subcommand of ktax that executes the command: see [`become_command`].
 pub const HOLD: &str = "stat-hold";
@@ -31,7 +31,7 @@ pub const HOLD: &str = "stat-hold";
 #[derive(Debug)]
 pub struct CountedRun {
     /// The counts, and the elapsed time.
-    pub counted: Counted,
+    pub counted: StatCounts,
     pub status: ExitStatus,
     /// The end of stderr; empty if the user has seen it.
     pub last_words: Vec<u8>,
@@ -56,7 +56,7 @@ pub fn run(command: &[String], is_shown: bool, cancel: &Cancel) -> Result<Counte
     }
     let mut counted = counters.read();
     let value = elapsed.as_nanos() as f64;
-    counted.insert(ELAPSED.name, Count::Seen { value, counted_percent: 100.0 });
+    counted.insert(ELAPSED.name, StatCount::Measured { value, counted_percent: 100.0 });
     Ok(CountedRun { counted, status, last_words: tail(&mut stderr)? })
 }
 
@@ -265,8 +265,8 @@ impl Counters {
     }
 
     /// Returns the counts until now, children that still run included.
-    pub fn read(&mut self) -> Counted {
-        let mut counted: Counted =
+    pub fn read(&mut self) -> StatCounts {
+        let mut counted: StatCounts =
             self.0.iter_mut().map(|(name, counter)| (*name, read(counter))).collect();
         for (total, user, kernel) in [
             ("cycles", "cycles-user", "cycles-kernel"),
@@ -278,39 +278,41 @@ impl Counters {
     }
 }
 
-fn read(counter: &mut Result<Counter, String>) -> Count {
+fn read(counter: &mut Result<Counter, String>) -> StatCount {
     match counter.as_mut().map(Counter::read_full) {
         Ok(Ok(seen)) => {
             let [enabled_ns, running_ns] = [seen.time_enabled(), seen.time_running()]
                 .map(|time| time.unwrap_or_default().as_nanos() as f64);
             scaled(seen.count(), enabled_ns, running_ns)
         }
-        Ok(Err(error)) => Count::Not(refused(&error)),
-        Err(reason) => Count::Not(reason.clone()),
+        Ok(Err(error)) => StatCount::Missing(refused(&error)),
+        Err(reason) => StatCount::Missing(reason.clone()),
     }
 }
 
 /// Scales a count that the kernel took during a part of the time to the whole time.
-fn scaled(count: u64, enabled_ns: f64, running_ns: f64) -> Count {
+fn scaled(count: u64, enabled_ns: f64, running_ns: f64) -> StatCount {
     if running_ns == 0.0 {
         let reason = "it never ran: others hold the CPU's counters, or the command is of another \
                       user; end the other users of counters, such as the NMI watchdog \
                       (sysctl kernel.nmi_watchdog=0), or run ktax as root";
-        return Count::Not(reason.to_owned());
+        return StatCount::Missing(reason.to_owned());
     }
-    Count::Seen {
+    StatCount::Measured {
         value: count as f64 * enabled_ns / running_ns,
         counted_percent: running_ns / enabled_ns * 100.0,
     }
 }
 
-fn sum(count: &Count, other: &Count) -> Count {
+fn sum(count: &StatCount, other: &StatCount) -> StatCount {
     match (count, other) {
         (
-            Count::Seen { value: count, counted_percent: first },
-            Count::Seen { value: other, counted_percent: second },
-        ) => Count::Seen { value: count + other, counted_percent: first.min(*second) },
-        (Count::Not(reason), _) | (_, Count::Not(reason)) => Count::Not(reason.clone()),
+            StatCount::Measured { value: count, counted_percent: first },
+            StatCount::Measured { value: other, counted_percent: second },
+        ) => StatCount::Measured { value: count + other, counted_percent: first.min(*second) },
+        (StatCount::Missing(reason), _) | (_, StatCount::Missing(reason)) => {
+            StatCount::Missing(reason.clone())
+        }
     }
 }
 
@@ -377,17 +379,24 @@ mod tests {
 
     #[test]
     fn what_shared_the_counters_is_scaled_and_says_so() {
-        assert_eq!(scaled(500, 1e6, 1e6), Count::Seen { value: 500.0, counted_percent: 100.0 });
-        assert_eq!(scaled(500, 1e6, 0.25e6), Count::Seen { value: 2000.0, counted_percent: 25.0 });
+        assert_eq!(
+            scaled(500, 1e6, 1e6),
+            StatCount::Measured { value: 500.0, counted_percent: 100.0 }
+        );
+        assert_eq!(
+            scaled(500, 1e6, 0.25e6),
+            StatCount::Measured { value: 2000.0, counted_percent: 25.0 }
+        );
         // A counter that never ran is not zero.
-        assert!(matches!(scaled(0, 1e6, 0.0), Count::Not(reason) if reason.contains("never ran")));
+        let idle = scaled(0, 1e6, 0.0);
+        assert!(matches!(idle, StatCount::Missing(reason) if reason.contains("never ran")));
     }
 
     #[test]
     fn a_sum_is_counted_as_rarely_as_its_rarer_part_and_not_without_one() {
-        let seen = |value, counted_percent| Count::Seen { value, counted_percent };
+        let seen = |value, counted_percent| StatCount::Measured { value, counted_percent };
         assert_eq!(sum(&seen(1.0, 50.0), &seen(2.0, 75.0)), seen(3.0, 50.0));
-        let not = Count::Not("why".to_owned());
+        let not = StatCount::Missing("why".to_owned());
         assert_eq!(sum(&seen(1.0, 50.0), &not), not);
         assert_eq!(sum(&not, &seen(1.0, 50.0)), not);
     }

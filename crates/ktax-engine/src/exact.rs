@@ -413,7 +413,7 @@ fn collect(vm: &mut Vm, watch: &Watched, profile: &Path) -> Result<RawAnswer, St
     wire::check_panic(&console)?;
     let console_tail = wire::tail(&console);
     if rest == Rest::ShutDown {
-        return Err(Failure::Silent { console: console_tail }.into());
+        return Err(Failure::NoAnswer { console: console_tail }.into());
     }
     let wire = fs::read(watch.wire.0).map_err(host_failure("cannot read the wire"))?;
     let profile = fs::read_to_string(profile).unwrap_or_default();

@@ -100,7 +100,7 @@ impl Host {
             stderr.rewind().and_then(|()| stderr.read_to_end(&mut printed)).ok();
             let console = format!("{status} {}", ktax_host::text::escape_bytes(&printed));
             return Err(match prefix {
-                [] => Failure::Silent { console },
+                [] => Failure::NoAnswer { console },
                 _ => behind(console),
             }
             .into());
@@ -202,7 +202,7 @@ impl<'a> TimedHost<'a> {
         let programs = Host::new(cache, limits, cancel)
             .map_err(host_failure("cannot put the guest program into the cache"))?
             .with_programs(native);
-        let sides = plan.asked.subjects.each();
+        let sides = plan.asked.subjects.both();
         let made = TimedHost::new(programs, &state_dir(), sides, noise::facts, note)?;
         Ok(TimedHost { between, ..made })
     }

@@ -131,7 +131,7 @@ impl Kvm {
                 Ok(Rest::Finished) => return Ok(()),
                 Ok(Rest::ShutDown) => {
                     let console = wire::tail(&read_tail(&files.console));
-                    return Err(Failure::Silent { console }.into());
+                    return Err(Failure::NoAnswer { console }.into());
                 }
                 Err(Stop::Failed(late @ Failure::RealTime { .. }, _)) => {
                     let now = count_finished(&wire_bytes());

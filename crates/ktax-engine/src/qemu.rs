@@ -278,7 +278,11 @@ impl Vm {
         wire::check_panic(&console)?;
         let is_silent =
             || console.is_empty() && fs::metadata(wire_path).is_ok_and(|wire| wire.len() == 0);
-        Err(if self.is_boot && watch.speaks_first && is_silent() { late.mute() } else { late })
+        Err(if self.is_boot && watch.speaks_first && is_silent() {
+            late.without_output()
+        } else {
+            late
+        })
     }
 
     /// Fails after a panic: a kernel with `panic=0` on its boot line then waits for ever.
@@ -539,8 +543,12 @@ pub(super) fn read_hello(rest: &Rest, wire: &Path, console: &Path) -> Result<Hel
         Ok(hello) if *rest == Rest::Paused => Ok(hello),
         Err(error) if !printed.is_empty() => Err(Failure::Garbled { reason: error.to_string() }),
         _ => {
-            let silent = Failure::Silent { console: wire::tail(&console) };
-            Err(if console.is_empty() && printed.is_empty() { silent.mute() } else { silent })
+            let silent = Failure::NoAnswer { console: wire::tail(&console) };
+            Err(if console.is_empty() && printed.is_empty() {
+                silent.without_output()
+            } else {
+                silent
+            })
         }
     }
 }

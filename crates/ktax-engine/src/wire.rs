@@ -363,7 +363,11 @@ pub fn parse_trace(wire: &[u8], program: &str) -> Result<Result<Vec<TracedCall>,
             "value" | "stdout" | "stderr" | "cut" => {}
             _ => return Ok(false),
         }
-        if calls.len() > TracedCall::MOST { Err(too_many(TracedCall::MOST)) } else { Ok(true) }
+        if calls.len() > TracedCall::MAX_CALLS {
+            Err(too_many(TracedCall::MAX_CALLS))
+        } else {
+            Ok(true)
+        }
     })?;
     Ok(parsed.map(|()| calls))
 }
@@ -376,7 +380,7 @@ fn parse_call(fields: &str) -> Option<TracedCall> {
     Some(TracedCall {
         task: task.try_into().ok()?,
         number: number.try_into().ok()?,
-        given: given.try_into().ok()?,
+        result_hash: given.try_into().ok()?,
     })
 }
 
@@ -397,7 +401,11 @@ pub fn parse_files(wire: &[u8], program: &str) -> Result<Result<NamedFiles, Stri
         };
         let Some(path) = parse_path(rest) else { return Ok(false) };
         to.push(path);
-        if to.len() > NamedFiles::MOST { Err(too_many(NamedFiles::MOST)) } else { Ok(true) }
+        if to.len() > NamedFiles::MAX_FILES {
+            Err(too_many(NamedFiles::MAX_FILES))
+        } else {
+            Ok(true)
+        }
     })?;
     Ok(parsed.map(|()| files))
 }
@@ -539,7 +547,7 @@ mod tests {
     fn calls_are_in_their_order() {
         let calls = parse_calls("call 0 96 7\nvalue page-faults 3\ncall 1 511 4294967295\nend\n");
         let calls = calls.unwrap().unwrap();
-        let traced = |task, number, given| TracedCall { task, number, given };
+        let traced = |task, number, result_hash| TracedCall { task, number, result_hash };
         assert_eq!(calls, [traced(0, 96, 7), traced(1, TracedCall::RDTSC, u32::MAX)]);
     }
 
@@ -560,8 +568,8 @@ mod tests {
         assert!(parse_calls("call 0 96 7\n").is_err());
         assert!(parse_calls("end\nend\n").is_err());
         assert!(parse_trace(b"ktax 1\nstart pipe\nend\n", "program").is_err());
-        let many = "call 0 1 2\n".repeat(TracedCall::MOST + 1);
-        assert_eq!(parse_calls(&many), Err(too_many(TracedCall::MOST)));
+        let many = "call 0 1 2\n".repeat(TracedCall::MAX_CALLS + 1);
+        assert_eq!(parse_calls(&many), Err(too_many(TracedCall::MAX_CALLS)));
     }
 
     fn parse_names(middle: &str) -> Result<Result<NamedFiles, String>> {

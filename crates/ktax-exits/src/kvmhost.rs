@@ -329,7 +329,7 @@ impl<'a> Session<'a> {
     }
 
     fn silent(&self) -> Stop {
-        self.failed(Failure::Silent { console: wire::tail(&read_tail(&self.console)) })
+        self.failed(Failure::NoAnswer { console: wire::tail(&read_tail(&self.console)) })
     }
 }
 
@@ -428,7 +428,7 @@ mod tests {
         let Stop::Failed(failure, _) = unprepared_row(Path::new("/x"))(full()) else {
             panic!("it is a row")
         };
-        assert!(failure.is_of_the_host());
+        assert!(failure.is_worth_retrying());
     }
 
     const LAYOUT: Layout = Layout { seed: 7, padding: 3, phase: 5 };

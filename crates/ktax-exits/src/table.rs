@@ -91,11 +91,11 @@ impl TableInput<'_> {
         let source = self.source.to_owned();
         if tids.iter().any(|tid| self.counted.untimed.contains(tid)) {
             let rows = self.counts(tids);
-            return ExitTable { of: title, source, rows, elapsed_ns, ..ExitTable::default() };
+            return ExitTable { name: title, source, rows, elapsed_ns, ..ExitTable::default() };
         }
         let rows = reasons.iter().map(|reason| self.row(*reason, &times(*reason)));
         ExitTable {
-            of: title,
+            name: title,
             source,
             rows: rows.collect(),
             warnings: warnings.to_vec(),
@@ -236,7 +236,7 @@ pub fn subtract_tables(earlier: &ExitTable, later: &ExitTable) -> Result<ExitTab
     let gone = earlier.rows.iter().filter(|row| later.row(&row.reason).is_none());
     gone.for_each(|row| leave_out(&row.reason, "second"));
     Ok(ExitTable {
-        of: later.of.clone(),
+        name: later.name.clone(),
         source: format!("{}, between two reads", later.source),
         rows_are: later.rows_are,
         rows,
@@ -303,7 +303,7 @@ pub fn add_tables(title: String, source: String, tables: &[ExitTable]) -> ExitTa
     let mut warnings: Vec<Warning> = partial.iter().map(left_out).collect();
     warnings.extend(exit_warnings(tables));
     let rows_are = tables.first().map(|table| table.rows_are).unwrap_or_default();
-    ExitTable { of: title, source, rows_are, rows, warnings, ..ExitTable::default() }
+    ExitTable { name: title, source, rows_are, rows, warnings, ..ExitTable::default() }
 }
 
 /// Adds a row of the same reason. A time or a number that one of them lacks becomes absent.

@@ -37,7 +37,7 @@ fn find_or_make(
     talk: &Talk<'_>,
 ) -> Result<Kernel> {
     let spec: KernelSpec = subject.kernel.parse()?;
-    if !spec.is_source() && subject.is_built() {
+    if !spec.is_source() && subject.is_built_from_source() {
         return Err(not_built(&spec, cache, talk));
     }
     let cache = || Cache::open_for(target.arch, cache, talk.note);
@@ -72,7 +72,7 @@ fn find_or_make(
 pub fn check_names(subject: &Subject, cache: &Path, talk: &Talk<'_>) -> Result<()> {
     let spec: KernelSpec = subject.kernel.parse()?;
     match spec.is_source() {
-        false if subject.is_built() => Err(not_built(&spec, cache, talk)),
+        false if subject.is_built_from_source() => Err(not_built(&spec, cache, talk)),
         false => Ok(()),
         true => source::check_files(subject),
     }

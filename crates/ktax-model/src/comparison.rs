@@ -1,4 +1,4 @@
-//! Comparisons: rows with their verdicts and evidence.
+//! Comparisons: rows with verdicts and evidence.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,19 @@ use crate::{
     GuestsEvidence, Side, TimesComparison, TimesEvidence, Workload,
 };
 
-/// Boots of a row without a measurement.
+/// Failed Boots of one row on one Side.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RowFailure {
-    /// The first such Boot: directory name, or number of its pair.
+    /// First failed Boot: its directory name, or the number of its pair.
     pub boot: String,
     pub side: Side,
-    /// Number of such Boots of that Side.
+    /// Number of failed Boots of this Side.
     pub boots: usize,
     pub failure: Failure,
 }
 
-/// One Workload, compared.
+/// Comparison of one Workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
@@ -34,10 +34,10 @@ pub struct Row {
     pub ops: u64,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, u64>,
-    /// False for secondary rows, which do not count for the exit status.
+    /// False for secondary rows, which do not affect the exit status.
     pub headline: bool,
     pub verdict: Verdict,
-    /// Reason why there is no answer, or how the work differed.
+    /// Reason for a Verdict without an answer, or a description of the different work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -49,7 +49,7 @@ pub struct Row {
 pub type Evidence = ByMethod<CountsEvidence, TimesEvidence, GuestsEvidence>;
 
 impl Row {
-    /// A row without evidence yet.
+    /// Headline row of a Workload, without reason and failures.
     pub fn new(workload: &Workload, verdict: Verdict, evidence: Evidence) -> Row {
         Row {
             row: workload.row.clone(),
@@ -65,7 +65,7 @@ impl Row {
         }
     }
 
-    /// Rows that it is computed from; `None` if it was measured itself.
+    /// Names of the two rows that this row is computed from; `None` for a measured row.
     pub fn computed_from(&self) -> Option<&[String; 2]> {
         Some(&self.counts()?.sizes.as_ref()?.rows)
     }
@@ -85,8 +85,7 @@ impl Row {
         self.evidence.guests()
     }
 
-    /// Metrics of a row whose Layouts are compared, the headline first; empty if the row failed,
-    /// and for times.
+    /// Effects by Metric, the headline first. Empty for times, and if the row failed.
     pub fn effects(&self) -> &[Effect] {
         match &self.evidence {
             Evidence::Counts(counts) => &counts.effects,
@@ -95,7 +94,7 @@ impl Row {
         }
     }
 
-    /// Cost of a Side per operation: time, else the first Metric.
+    /// Cost of a Side per operation: the time, or for other methods the first Metric.
     pub fn cost(&self, side: Side) -> Option<f64> {
         if let Some(times) = self.times() {
             return *times.ns.get(side);
@@ -103,7 +102,7 @@ impl Row {
         Some(self.effects().first()?.value(side))
     }
 
-    /// Number of Boots without a measurement.
+    /// Number of failed Boots of both Sides.
     pub fn failed_boots(&self) -> usize {
         self.failures.iter().map(|failed| failed.boots).sum()
     }
@@ -113,7 +112,8 @@ impl Row {
         self.effects().iter().find(|effect| effect.metric == metric)
     }
 
-    pub fn deciding(&self) -> Option<&Effect> {
+    /// Effect that the Verdict rests on; `None` for times, and if the row failed.
+    pub fn deciding_effect(&self) -> Option<&Effect> {
         let decided_by = match &self.evidence {
             Evidence::Counts(counts) => &counts.decided_by,
             Evidence::Guests(_) | Evidence::Times(_) => return self.effects().first(),
@@ -128,9 +128,9 @@ impl Row {
 pub struct Comparison {
     /// One line for people.
     pub title: String,
-    /// A change below this many percent gets no verdict.
+    /// Smallest difference that is called slower or faster, in percent.
     pub threshold_percent: f64,
-    /// Data of the method for all rows.
+    /// Data of all rows together, by method.
     pub method: ComparisonMethod,
     /// One for each Workload, in the Plan's order.
     pub rows: Vec<Row>,
@@ -140,7 +140,7 @@ pub struct Comparison {
 pub type ComparisonMethod = ByMethod<CountsComparison, TimesComparison, GuestsComparison>;
 
 impl Comparison {
-    /// Exit tables of all guest rows, in the layout that each row shows.
+    /// Exit tables of all rows of guests, each from the Layout of the row's first Effect.
     pub fn exit_tables(&self) -> Vec<ExitTable> {
         let guests = self.rows.iter().filter_map(|row| Some((row, row.guests()?)));
         guests.flat_map(|(row, guests)| guests.exit_tables(&row.row)).collect()
@@ -167,21 +167,21 @@ pub enum Verdict {
     Faster,
     /// The change differs from the base, by less than the threshold.
     BelowThreshold,
-    /// No change was seen; the evidence says how small a change would have been.
+    /// No change was detected. The evidence has the smallest detectable change.
     NoDetectedChange,
     /// Too few Boots of both Sides to decide.
     TooFewBoots,
     Inconclusive,
-    /// The work signatures differ: the numbers do not compare.
+    /// The work signatures differ, so the costs cannot be compared.
     DifferentWork,
-    /// A Side has no measurement.
+    /// At least one Side has no measurement.
     Failed,
-    /// There is no change to compare the base with.
+    /// The experiment has no change, only a base.
     OneSide,
 }
 
 impl Verdict {
-    /// True for slower and faster.
+    /// True for [`Verdict::Slower`] and [`Verdict::Faster`].
     pub fn is_change(self) -> bool {
         match self {
             Verdict::Slower | Verdict::Faster => true,
@@ -191,7 +191,7 @@ impl Verdict {
         }
     }
 
-    /// True if it says how the Sides compare.
+    /// True if the Sides were compared successfully, with any outcome.
     pub fn is_answer(self) -> bool {
         match self {
             Verdict::Slower | Verdict::Faster => true,
@@ -201,7 +201,7 @@ impl Verdict {
         }
     }
 
-    /// Text as printed: `no detected change`.
+    /// Text for people: `no detected change`.
     pub fn text(self) -> &'static str {
         match self {
             Verdict::Slower => "slower",
@@ -217,11 +217,11 @@ impl Verdict {
     }
 }
 
-/// A fact that travels with a result and is printed below it.
+/// Warning that is stored with a result and printed below it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Warning {
-    /// The fact, and the rows or kernels with it.
+    /// What is wrong, and for which rows or kernels.
     pub fact: String,
     pub next_step: String,
 }

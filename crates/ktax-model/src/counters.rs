@@ -1,4 +1,4 @@
-//! Counts by counter, and model-specific registers.
+//! Counts by counter, Metrics over counts, and model-specific registers (MSRs).
 
 mod table;
 
@@ -23,7 +23,8 @@ impl Costly {
 }
 
 impl Modelled {
-    /// True if most instructions count here, so that one count is no more than an instruction.
+    /// True for events that happen about once per instruction, so that one event costs about as
+    /// much as an instruction.
     pub const fn is_common(self) -> bool {
         matches!(self, Modelled::L1dAccesses | Modelled::Branches)
     }
@@ -59,7 +60,7 @@ macro_rules! serde_by_name {
 
 serde_by_name! { Costly Modelled }
 
-/// A count of each counter. JSON has those that are not 0, and always the instructions and REP
+/// One count for each counter. JSON has the counts that are not 0, and always instructions and REP
 /// iterations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counts([u64; COUNTERS.len()]);
@@ -85,15 +86,15 @@ impl<C: Into<Counter>> IndexMut<C> for Counts {
 }
 
 impl Counts {
-    /// Counts with one counter alone.
+    /// Counts that are 0 except for one counter.
     pub fn single(counter: impl Into<Counter>, count: u64) -> Counts {
         let mut counts = Counts::default();
         counts[counter] = count;
         counts
     }
 
-    /// Counts with instructions and REP iterations alone.
-    pub fn dispatched(instructions: u64, rep_iterations: u64) -> Counts {
+    /// Counts that are 0 except for instructions and REP iterations.
+    pub fn from_instructions(instructions: u64, rep_iterations: u64) -> Counts {
         let mut counts = Counts::single(Basic::Instructions, instructions);
         counts[Basic::RepIterations] = rep_iterations;
         counts
@@ -104,7 +105,7 @@ impl Counts {
         self[Basic::Instructions].saturating_add(self[Basic::RepIterations])
     }
 
-    /// Counters of a group that are not 0, in the order of the table.
+    /// Counters of a group whose count is not 0, in the order of the table.
     pub fn group(&self, group: &str) -> impl Iterator<Item = (CounterRow, u64)> {
         let rows = COUNTERS.into_iter().filter(move |row| row.counter.group() == group);
         rows.map(|row| (row, self[row.counter])).filter(|(_, count)| *count > 0)
@@ -116,15 +117,15 @@ impl Counts {
         Counts(self.0.map(make))
     }
 
-    /// Applies `make` to each count of both.
+    /// Applies `make` to the counts of both for each counter.
     #[must_use]
-    pub fn with(&self, other: &Counts, make: impl Fn(u64, u64) -> u64) -> Counts {
+    pub fn zip_with(&self, other: &Counts, make: impl Fn(u64, u64) -> u64) -> Counts {
         Counts(std::array::from_fn(|index| make(self.0[index], other.0[index])))
     }
 }
 
-// In place and by reference: recursions over call paths are a thousand calls deep, and each copy
-// would stay on the stack.
+// Adds in place and by reference, because recursions over call paths are a thousand calls deep and
+// each copy would stay on the stack.
 impl AddAssign<&Counts> for Counts {
     fn add_assign(&mut self, more: &Counts) {
         self.0
@@ -154,7 +155,7 @@ impl Serialize for Group<'_> {
     }
 }
 
-/// Always in JSON.
+/// Counters that JSON always has.
 const REQUIRED: [Basic; 2] = [Basic::Instructions, Basic::RepIterations];
 
 impl Serialize for Counts {
@@ -190,7 +191,7 @@ impl<'de> Deserialize<'de> for Counts {
         }
         let find = |group: &str, name: &str| {
             let unknown = || D::Error::custom(format!("unknown variant `{}`", name.escape_debug()));
-            Counter::named(group, name).ok_or_else(unknown)
+            Counter::find(group, name).ok_or_else(unknown)
         };
         for (name, entry) in entries {
             match entry {
@@ -206,7 +207,7 @@ impl<'de> Deserialize<'de> for Counts {
     }
 }
 
-/// Number of a register, written as in the kernel's sources: `0xc0000102`.
+/// Number of a model-specific register, written as in the kernel's sources: `0xc0000102`.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -231,11 +232,11 @@ impl TryFrom<String> for Msr {
     fn try_from(text: String) -> Result<Msr, String> {
         let number = text.strip_prefix("0x").and_then(|hex| u32::from_str_radix(hex, 16).ok());
         let msr = number.map(Msr).filter(|msr| msr.to_string() == text);
-        msr.ok_or_else(|| format!("{text:?} is no number of a register, such as \"0x1b\""))
+        msr.ok_or_else(|| format!("{text:?} is not the number of a register, such as \"0x1b\""))
     }
 }
 
-/// A column: source of a number in a Sample, and its meaning.
+/// Quantity of a Sample that is compared: its counter, Contexts and threshold.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric {
     /// Name in files and on the screen.
@@ -244,46 +245,47 @@ pub struct Metric {
     pub unit: &'static str,
     /// Context that is counted.
     pub context: Context,
-    /// Counter that it reads; `None` for the makespan, which no function carries.
+    /// Counter of the Metric; `None` for the makespan, which is not counted by function.
     counter: Option<Counter>,
-    /// Contexts that the threshold is a share of.
-    whole_of: &'static [Context],
-    /// Count of those Contexts.
-    whole: Whole,
+    /// Contexts in which `threshold_base` is counted.
+    threshold_contexts: &'static [Context],
+    /// Count that the threshold is a share of.
+    threshold_base: ThresholdBase,
 }
 
-/// Count that a difference is a share of.
+/// Count that the threshold of a Metric is a share of.
 #[derive(Debug, Clone, Copy)]
-enum Whole {
+enum ThresholdBase {
     /// The Metric's own count.
     Own,
-    /// All work: a few iterations or a timer tick are nothing beside a million instructions,
-    /// however few others there are.
+    /// All work. A few REP iterations or a timer tick are negligible beside a million instructions,
+    /// even if the Metric's own count doubles.
     Work,
-    /// A hundredth of all work: one count takes about as long as a hundred instructions.
+    /// A hundredth of all work, because one event takes about as long as a hundred instructions.
     HundredthOfWork,
 }
 
-/// Fewer instructions say nothing about the last cache, which mostly holds older data.
-const LEAST_FOR_LAST_CACHE: u64 = 1_000_000;
+/// Minimum instructions of a Region for misses of the last-level cache. In a shorter Region the
+/// cache mostly holds data from before the Region.
+const MIN_INSTRUCTIONS_FOR_LLC: u64 = 1_000_000;
 
 impl Metric {
-    /// Count of a function or a Context.
+    /// Count of the Metric in counts of a function or a Context; 0 for the makespan.
     pub fn count(&self, counts: &Counts) -> u64 {
         self.counter.map_or(0, |counter| counts[counter])
     }
 
-    /// Raw count of the Region.
-    pub fn raw(&self, sample: &Sample) -> u64 {
+    /// Count of the Metric in a Region, not divided by operations.
+    pub fn raw_count(&self, sample: &Sample) -> u64 {
         match (self.counter, &sample.parallel) {
             (None, Some(parallel)) => parallel.makespan,
             _ => sample.counts.get(&self.context).map_or(0, |counts| self.count(counts)),
         }
     }
 
-    /// True if the Sample has this Metric. Every Region has costly instructions, except in results
-    /// of an older ktax.
-    pub fn is_in(&self, sample: &Sample) -> bool {
+    /// True if this Metric was measured for the Sample. Every Region executes costly instructions,
+    /// so a Sample without any is from an older ktax that did not count them.
+    pub fn is_measured_in(&self, sample: &Sample) -> bool {
         let has = |group| sample.counts.values().any(|counts| counts.group(group).next().is_some());
         match self.counter {
             None | Some(Counter::Basic(Basic::Wait | Basic::Idle)) => sample.parallel.is_some(),
@@ -293,13 +295,13 @@ impl Metric {
             Some(Counter::Basic(_)) => true,
             Some(Counter::Costly(_)) => has("costly"),
             Some(Counter::Modelled(Modelled::CacheMisses)) => {
-                has("modelled") && sample.total >= LEAST_FOR_LAST_CACHE
+                has("modelled") && sample.total >= MIN_INSTRUCTIONS_FOR_LLC
             }
             Some(Counter::Modelled(_)) => has("modelled"),
         }
     }
 
-    /// Kind of costly instructions, if it counts one.
+    /// Kind of costly instruction that the Metric counts; `None` for other Metrics.
     pub fn costly(&self) -> Option<Costly> {
         match self.counter {
             Some(Counter::Costly(kind)) => Some(kind),
@@ -307,7 +309,7 @@ impl Metric {
         }
     }
 
-    /// Counter of a machine's model, if it is one.
+    /// Event of a machine's model that the Metric counts; `None` for other Metrics.
     pub fn modelled(&self) -> Option<Modelled> {
         match self.counter {
             Some(Counter::Modelled(event)) => Some(event),
@@ -315,88 +317,92 @@ impl Metric {
         }
     }
 
-    /// True if functions carry it.
-    pub fn is_of_functions(&self) -> bool {
+    /// True if the Metric is counted by function.
+    pub fn has_function_counts(&self) -> bool {
         self.counter.is_some()
     }
 
-    /// Raw count that the threshold is a share of.
-    pub fn whole(&self, sample: &Sample) -> u64 {
-        let whole_in = |context| {
+    /// Count of a Region that the threshold is a share of, not divided by operations.
+    pub fn threshold_base(&self, sample: &Sample) -> u64 {
+        let count_in = |context| {
             let counts = sample.counts.get(context)?;
-            Some(match self.whole {
-                Whole::Own => self.count(counts),
-                Whole::Work => counts.executed(),
-                Whole::HundredthOfWork => counts.executed() / 100,
+            Some(match self.threshold_base {
+                ThresholdBase::Own => self.count(counts),
+                ThresholdBase::Work => counts.executed(),
+                ThresholdBase::HundredthOfWork => counts.executed() / 100,
             })
         };
-        self.whole_of.iter().filter_map(whole_in).fold(0, u64::saturating_add)
+        self.threshold_contexts.iter().filter_map(count_in).fold(0, u64::saturating_add)
     }
 
-    /// True for work beside the process, which decides nothing.
+    /// True for work in Contexts that do not decide: interrupts and kernel threads.
     pub fn is_background(&self) -> bool {
-        !self.context.decides()
+        !self.context.is_deciding()
     }
 
-    /// True if a row can be slower or faster by it. Costly instructions depend on the machine, and
-    /// modelled events happen on none.
-    pub fn decides(&self) -> bool {
-        !self.is_background() && !self.is_of_kind()
+    /// True if a change of the Metric can make a row slower or faster. Costly instructions cannot,
+    /// because their cost depends on the machine; modelled events cannot, because the model is no
+    /// real machine.
+    pub fn is_deciding(&self) -> bool {
+        !self.is_background() && !self.is_costly_or_modelled()
     }
 
-    /// True if it is one Metric of many kinds, which decides nothing.
-    pub fn is_of_kind(&self) -> bool {
+    /// True for costly instructions and modelled events.
+    pub fn is_costly_or_modelled(&self) -> bool {
         matches!(self.counter, Some(Counter::Costly(_) | Counter::Modelled(_)))
     }
 }
 
 const PROCESS: &[Context] = &[Context::Process];
 
-/// Metric of the process; its threshold is a share of all work.
+/// Metric in process context whose threshold is a share of all work.
 const fn metric_of(name: &'static str, counter: Basic) -> Metric {
     Metric {
         name,
         unit: Counter::Basic(counter).row().unit,
         context: Context::Process,
         counter: Some(Counter::Basic(counter)),
-        whole_of: PROCESS,
-        whole: Whole::Work,
+        threshold_contexts: PROCESS,
+        threshold_base: ThresholdBase::Work,
     }
 }
 
-/// Length of all rounds: the time that the user of several CPUs waits for.
+/// Metric of the length of all rounds: the time for which the user of several CPUs waits.
 pub const MAKESPAN: &str = "makespan";
 
-/// Time that CPUs waited for each other.
+/// Metric of the time that CPUs waited for each other.
 pub const SPIN_WAIT: &str = "spin-wait";
 
-/// Time that CPUs had nothing to do.
+/// Metric of the time that CPUs had nothing to do.
 pub const IDLE: &str = "idle";
 
-/// Number of times that cache lines travelled between CPUs, by the model of coherence.
+/// Metric of the transfers of cache lines between CPUs, by the model of coherence.
 pub const TRANSFERS: &str = "model-transfers";
 
-/// Work of kernel threads while the processes of one CPU waited for them.
+/// Metric of the work of kernel threads for which the processes of one CPU waited.
 pub const AWAITED: &str = "awaited-kthread";
 
 const BASIC: [Metric; 9] = [
-    Metric { whole: Whole::Own, ..metric_of("instructions", Basic::Instructions) },
+    Metric { threshold_base: ThresholdBase::Own, ..metric_of("instructions", Basic::Instructions) },
     metric_of("rep-iterations", Basic::RepIterations),
     Metric { context: Context::Interrupt, ..metric_of("interrupt", Basic::Instructions) },
     Metric { context: Context::Kthread, ..metric_of("kthread", Basic::Instructions) },
     Metric {
         context: Context::Awaited,
-        whole_of: &[Context::Process, Context::Awaited],
+        threshold_contexts: &[Context::Process, Context::Awaited],
         ..metric_of(AWAITED, Basic::Instructions)
     },
     Metric { counter: None, ..metric_of(MAKESPAN, Basic::Instructions) },
     metric_of(SPIN_WAIT, Basic::Wait),
     Metric { context: Context::Kthread, ..metric_of(IDLE, Basic::Idle) },
-    Metric { whole: Whole::HundredthOfWork, ..metric_of(TRANSFERS, Basic::Transfers) },
+    Metric {
+        threshold_base: ThresholdBase::HundredthOfWork,
+        ..metric_of(TRANSFERS, Basic::Transfers)
+    },
 ];
 
-/// All Metrics of the exact engine. The first is the headline; a row has the Verdict of the first
-/// that decides and changed.
+/// All Metrics of the exact engine. The first Metric is the headline. A row has the Verdict of the
+/// first deciding Metric that changed.
 pub const METRICS: [Metric; BASIC.len() + COUNTERS.len() - Basic::ALL.len()] = {
     let mut metrics = [BASIC[0]; BASIC.len() + COUNTERS.len() - Basic::ALL.len()];
     let mut index = 1;
@@ -418,11 +424,15 @@ const fn metric_of_kind(row: CounterRow) -> Metric {
         unit: row.unit,
         context: Context::Process,
         counter: Some(row.counter),
-        whole_of: PROCESS,
-        whole: if is_common { Whole::Work } else { Whole::HundredthOfWork },
+        threshold_contexts: PROCESS,
+        threshold_base: match is_common {
+            true => ThresholdBase::Work,
+            false => ThresholdBase::HundredthOfWork,
+        },
     }
 }
 
+/// Metric with this name; `None` for an unknown name.
 pub fn metric(name: &str) -> Option<&'static Metric> {
     METRICS.iter().find(|metric| metric.name == name)
 }
@@ -432,20 +442,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_are_in_the_order_of_their_numbers_and_come_back_by_their_names() {
+    fn counters_have_consistent_indices_and_names() {
         for (index, row) in COUNTERS.into_iter().enumerate() {
             assert_eq!(row.counter.index(), index);
-            assert_eq!(Counter::named(row.counter.group(), row.name), Some(row.counter));
+            assert_eq!(Counter::find(row.counter.group(), row.name), Some(row.counter));
             assert!(row.counter.group() != "modelled" || row.name.ends_with(row.unit));
         }
-        assert_eq!(Counter::named("costly", "none"), None);
+        assert_eq!(Counter::find("costly", "none"), None);
         let costly = serde_json::to_value(Costly::Cr3Write).unwrap();
         assert_eq!(serde_json::from_value::<Costly>(costly).unwrap(), Costly::Cr3Write);
     }
 
     #[test]
-    fn only_what_there_is_is_written_and_an_unknown_counter_is_refused() {
-        let mut counts = Counts::dispatched(9, 0);
+    fn zero_counts_are_omitted_and_unknown_counters_are_refused() {
+        let mut counts = Counts::from_instructions(9, 0);
         counts += &Counts::single(Costly::Locked, 7);
         counts += &Counts::single(Costly::Cr3Write, 2);
         let text = serde_json::to_string(&counts).unwrap();
@@ -463,7 +473,7 @@ mod tests {
         }
     }
 
-    /// The tables in the documentation are made from the table of counters.
+    /// Tables of the documentation equal the table of counters.
     #[test]
     fn the_documentation_has_a_row_for_each_counter() {
         for (group, title, page) in [
@@ -481,13 +491,13 @@ mod tests {
     }
 
     #[test]
-    fn a_number_comes_back_as_it_was_written_and_no_other_way() {
+    fn msr_numbers_have_one_form() {
         let text = "\"0xc0000102\"";
         let msr: Msr = serde_json::from_str(text).unwrap();
         assert_eq!((msr, serde_json::to_string(&msr).unwrap().as_str()), (Msr(0xc000_0102), text));
         for other in ["0xC0000102", "c0000102", "0x", "0x+1", "0x01", "0x1c0000102", "\\u001b"] {
             let error = serde_json::from_str::<Msr>(&format!("\"{other}\"")).unwrap_err();
-            assert!(error.to_string().contains("is no number of a register"), "{error}");
+            assert!(error.to_string().contains("is not the number of a register"), "{error}");
         }
     }
 }
@@ -497,12 +507,12 @@ mod metric_tests {
     use super::*;
 
     #[test]
-    fn what_interrupts_and_threads_do_matters_as_a_share_of_what_the_process_does() {
+    fn thresholds_of_background_metrics_are_shares_of_the_work_of_the_process() {
         let sample = Sample {
             ops: 1,
             counts: [
-                (Context::Process, Counts::dispatched(20_000_000, 5)),
-                (Context::Kthread, Counts::dispatched(44, 0)),
+                (Context::Process, Counts::from_instructions(20_000_000, 5)),
+                (Context::Kthread, Counts::from_instructions(44, 0)),
             ]
             .into(),
             total: 20_000_049,
@@ -515,12 +525,12 @@ mod metric_tests {
         };
         for (row, metric) in COUNTERS[Basic::ALL.len()..].iter().zip(&METRICS[BASIC.len()..]) {
             assert_eq!((metric.name, metric.counter), (row.name, Some(row.counter)));
-            assert!(!metric.decides());
+            assert!(!metric.is_deciding());
         }
         let background: Vec<&Metric> =
             METRICS.iter().filter(|metric| metric.is_background()).collect();
         assert_eq!(background.len(), 3);
-        assert!(background.iter().all(|metric| metric.whole(&sample) == 20_000_005));
-        assert_eq!(METRICS[0].whole(&sample), 20_000_000);
+        assert!(background.iter().all(|metric| metric.threshold_base(&sample) == 20_000_005));
+        assert_eq!(METRICS[0].threshold_base(&sample), 20_000_000);
     }
 }

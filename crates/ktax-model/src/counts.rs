@@ -13,35 +13,36 @@ use crate::{
     WorkEvidence, Workload, is_default, module_and_parameters,
 };
 
-/// Merged and checked request of a counting experiment. Plans and comparisons hold both Sides; a
-/// stored measurement holds one.
+/// Request of a counting experiment, after file and flags were merged and checked. Plans and
+/// comparisons hold both Sides; a stored measurement holds one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AskedCounts {
-    /// Shape of the computer, the same for both Sides.
+    /// Machine of both Sides.
     pub machine: Machine,
     pub subjects: Sides<Subject>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub guest: AskedGuest,
-    /// Costs of the modelled machine, if its file has them: for estimates.
+    /// Costs for estimates, if the file of the modelled machine has a calibration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
 }
 
-/// Content of the guests of both Sides beside their kernels. The resolved content is in the Key.
+/// Requested content of the guests of both Sides, without their kernels. The Key has the content
+/// that planning found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AskedGuest {
-    /// Modules of each guest with their parameters, without those of the disk.
+    /// Modules of all guests with their parameters, without the modules that the disk needs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub modules: Vec<String>,
     /// File system of the guest's files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<Disk>,
-    /// Programs of the user and of workload files; each is a row.
+    /// Programs of the user and of workload files. Each program is a row.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<UserProgram>,
-    /// Commands that run beside rows that are no programs.
+    /// Hooks of rows without a program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hooks: Option<UserProgram>,
     /// Directory of the user's workloads.
@@ -50,7 +51,7 @@ pub struct AskedGuest {
 }
 
 impl AskedGuest {
-    /// Modules of all guests, those of the disk first.
+    /// Modules of all guests, the modules of the disk first.
     pub fn all_modules(&self) -> Vec<String> {
         Disk::with_modules(self.disk.as_ref(), &self.modules)
     }
@@ -75,16 +76,15 @@ impl AskedCounts {
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct CountsPlan {
     pub asked: AskedCounts,
-    /// Key of the counts. It has the programs and modules that both Sides have; see
-    /// [`CountsPlan::key_of`].
+    /// Common Key of both Sides. [`CountsPlan::key_of`] has the Key of one row of a Side.
     pub key: Key,
-    /// SHA-256 of each Side's archive, if they differ.
+    /// Hashes of each Side's archives as a Key has them, if the Sides differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archives: Option<Sides<String>>,
     pub kernels: Sides<Identity>,
     pub workloads: Vec<Workload>,
     pub layouts: Vec<Layout>,
-    /// In the order in which they are made.
+    /// In the order in which the Boots are made.
     pub steps: Vec<Step>,
 }
 
@@ -96,7 +96,7 @@ impl CountsPlan {
     pub fn modules_of(&self, side: Side) -> Vec<String> {
         let Subject { disk, modules, .. } = self.asked.subjects.get(side);
         let mut loaded = Disk::with_modules(disk.as_ref(), &self.key.modules);
-        // Parameters of the Side replace those that both have.
+        // The Side's parameters of a module replace the common parameters.
         let is_own =
             |name: &str| modules.iter().any(|module| module_and_parameters(module).0 == name);
         loaded.retain(|module| !is_own(module_and_parameters(module).0));
@@ -109,8 +109,8 @@ impl CountsPlan {
         self.asked.guest.programs.iter().position(|program| program.row() == row)
     }
 
-    /// Hashes of a Side's archives: of the one that each guest has beside its program, if any, then
-    /// of each program. Archives that a Key lacks are empty.
+    /// Hashes of a Side's archives: the archive that all guests have, if there is one, then the
+    /// archive of each program. A hash that the Key lacks is empty.
     pub fn archives_of(&self, side: Side) -> (Option<&str>, Vec<&str>) {
         let side_archives = self.archives.as_ref().map(|archives| archives.get(side));
         let mut hashes = side_archives.unwrap_or(&self.key.programs).split(ARCHIVE_SEPARATOR);
@@ -123,23 +123,23 @@ impl CountsPlan {
         (beside, programs.iter().map(|_| next()).collect())
     }
 
-    /// Key of one row of a Side: with the Side's modules, and only the row's own program.
+    /// Key of one row of a Side: with the Side's modules, and with the archives that its guest has.
     pub fn key_of(&self, side: Side, row: &str) -> Key {
         let (beside, programs) = self.archives_of(side);
         let row_archive = self.program_of(row).and_then(|index| programs.get(index).copied());
-        let programs = Key::archive_text(beside.into_iter().chain(row_archive));
+        let programs = Key::join_archives(beside.into_iter().chain(row_archive));
         Key { programs, modules: self.modules_of(side), ..self.key.clone() }
     }
 }
 
 impl Key {
-    /// Archives as a Key has them.
-    pub fn archive_text<'a>(archives: impl IntoIterator<Item = &'a str>) -> String {
+    /// Joins hashes of archives into the form that a Key has.
+    pub fn join_archives<'a>(archives: impl IntoIterator<Item = &'a str>) -> String {
         Vec::from_iter(archives).join(&ARCHIVE_SEPARATOR.to_string())
     }
 }
 
-// Files of older releases have the parts of `asked` in its parent.
+// In files of older releases the fields of `asked` are fields of the plan or comparison.
 impl<'de> Deserialize<'de> for CountsPlan {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         CountsPlan::deserialize(with_asked(Value::deserialize(deserializer)?))
@@ -166,8 +166,9 @@ impl Serialize for CountsComparison {
     }
 }
 
-/// Converts a plan or comparison of an older release. There the parts of `asked` are beside the
-/// key, a comparison's Kernels in its Subjects, and its machine and modules only in the key.
+/// Moves the fields of `asked` to their place in a plan or comparison of an older release. Such a
+/// file has them beside the key. A comparison has its Kernels in its Subjects, and machine and
+/// modules only in its key.
 fn with_asked(mut counts: Value) -> Value {
     let Some(older) = counts.as_object_mut().filter(|counts| !counts.contains_key("asked")) else {
         return counts;
@@ -205,64 +206,66 @@ fn with_asked(mut counts: Value) -> Value {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CountsEvidence {
-    /// Metric that decided: the first in process context that changed, else the headline; empty if
-    /// the row failed or the work differed.
+    /// Metric that decided: the first deciding Metric that changed, else the headline. Empty if the
+    /// row failed or the work differed.
     pub decided_by: String,
-    /// Headline first; empty if the row failed.
+    /// One Effect for each Metric, the headline first; empty if the row failed.
     pub effects: Vec<Effect>,
-    /// Values of each Side in the headline's Layout: page faults, context switches, and numbers
-    /// that a user's program printed. Absent if the row failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seen: Option<Sides<Signature>>,
-    /// Operations of a program that counts them itself. Counts of a Side with another number than
-    /// the row (`ops`) are scaled.
+    /// Observed values of each Side in the headline's Layout: page faults, context switches, and
+    /// numbers that a user's program printed. Absent if the row failed.
+    #[serde(rename = "seen", default, skip_serializing_if = "Option::is_none")]
+    pub observed_values: Option<Sides<Signature>>,
+    /// Numbers of operations that a program counted itself. The counts of a Side whose number
+    /// differs from the row's `ops` are scaled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operations: Option<CountedOperations>,
-    /// Work of a user's program; absent if the row failed, and for other rows.
+    /// Work of a user's program. Absent for other rows, and if the row failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<WorkEvidence>,
     /// Last lines that each Side's program printed, if they differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub printed: Option<Sides<PrintedEnd>>,
-    /// Time that several CPUs waited for each other, by function, in instructions of the Region, in
-    /// the Layout with the median makespan; over all Contexts. Absent if the row failed.
+    /// Time that CPUs waited for each other in the Region, by function, in instructions: the sum
+    /// over all Contexts, in the Layout with the median makespan. Absent if the row failed, and for
+    /// one CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<Sides<BTreeMap<String, u64>>>,
-    /// Instructions executed in these functions and in those of the other Side, in the same Layout.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub executed_there: Option<Sides<BTreeMap<String, u64>>>,
-    /// Time of all CPUs together, by activity, in that Layout.
+    /// Instructions that the functions of `waits` of either Side executed, in the Layout of
+    /// `waits`.
+    #[serde(rename = "executed_there", default, skip_serializing_if = "Option::is_none")]
+    pub waiting_functions_work: Option<Sides<BTreeMap<String, u64>>>,
+    /// Sum of the time of all CPUs, by activity, in the Layout of `waits`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_time: Option<Sides<CpuTime>>,
-    /// Callers of the functions in which CPUs wait most, in that Layout; over all Contexts.
+    /// Callers of the functions in which CPUs wait most, in the Layout of `waits`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wait_stacks: Vec<WaitStack>,
-    /// Places at which processes left CPUs that were then idle, in the same Layout.
+    /// Functions in which processes left CPUs that were then idle, in the Layout of `waits`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub idle_stacks: Vec<WaitStack>,
-    /// Cache lines that travelled most in the Region, by the model of coherence, in the Layout with
-    /// the median difference of transfers.
+    /// Cache lines with the most transfers in the Region, by the model of coherence, in the Layout
+    /// with the median difference of transfers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_lines: Option<Sides<Vec<CacheLine>>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
-    /// Rows of two sizes of a program, from which this row is computed.
+    /// Rows for two sizes of a program, if this row is their difference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sizes: Option<OfSizes>,
+    pub sizes: Option<SizePair>,
 }
 
-/// Two sizes of a program, the smaller first.
+/// Two sizes of a program and their rows, the smaller size first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct OfSizes {
+pub struct SizePair {
     pub rows: [String; 2],
     pub sizes: [u64; 2],
 }
 
-/// Data of exact counts about all rows together.
+/// Data of exact counts for all rows together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct CountsComparison {
-    /// Request, without files that tracing found.
+    /// Request, without the files that tracing found.
     pub asked: AskedCounts,
     pub key: Key,
     pub kernels: Sides<Identity>,
@@ -270,15 +273,15 @@ pub struct CountsComparison {
     pub layouts: usize,
     /// Seed of the Layouts.
     pub seed: u64,
-    /// Kernel names of the code that computes crc32c for a disk, each once.
+    /// Drivers in /proc/crypto that compute crc32c for a disk, each once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub crc32c: Vec<String>,
-    /// Growth of costs with a size.
+    /// Growth of costs with the parameters of rows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub growth: Vec<Growth>,
 }
 
-/// Growth of the cost of an operation with a parameter, over rows that differ in nothing else.
+/// Growth of an operation's cost with a parameter, from rows that differ in this parameter alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Growth {
@@ -290,15 +293,15 @@ pub struct Growth {
     pub side: Option<Side>,
     /// `O(1)`, `O(pages)`, `O(pages^1.3)` or `unclear`.
     pub order: String,
-    /// Power of the parameter with which the cost beyond size 0 grows; absent if a cost is not
-    /// above that of size 0.
+    /// Power of the parameter with which the cost above the cost of size 0 grows. Absent if a cost
+    /// is not above the cost of size 0.
     pub power: Option<GrowthPower>,
-    /// Least and most cost beyond that of size 0, in percent of it, over all fitted rows and
-    /// Layouts.
+    /// Smallest and largest distance of a cost above the cost of size 0, in percent of the cost of
+    /// size 0, over all fitted rows and Layouts.
     pub beyond_percent: (f64, f64),
-    /// Reason for the order, in a sentence.
+    /// Reason for `order`, in a sentence.
     pub because: String,
-    /// Smallest fitted value; only the upper half is fitted.
+    /// Smallest fitted value of the parameter; only the upper half of its values is fitted.
     pub from: f64,
     /// Number of rows that were fitted.
     pub points: usize,
@@ -311,7 +314,7 @@ pub struct Growth {
 #[serde(deny_unknown_fields)]
 pub struct GrowthPower {
     pub exponent: f64,
-    /// 95 % interval, which holds the exponent of each Layout.
+    /// 95 % interval of the exponent, extended to the exponents of all Layouts.
     pub interval: (f64, f64),
 }
 
@@ -341,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rows_key_has_its_own_archive_and_what_all_guests_have() {
+    fn a_key_of_a_row_has_the_common_archive_and_that_of_its_program() {
         let mut plan = plan("beside+one+two");
         assert_eq!(plan.archives_of(Side::Base), (Some("beside"), vec!["one", "two"]));
         let programs = |row: &str| plan.key_of(Side::Base, row).programs;

@@ -1,8 +1,8 @@
 //! Effects of Metrics: values of both Sides, the functions and call paths that carry a delta, and
-//! slow ways that a kernel takes only on a CPU that lacks a feature.
+//! fallbacks: slow functions that a kernel uses only on a CPU that lacks a feature.
 //!
-//! Kernels choose such ways by different features, so one version may take the slow way on a CPU on
-//! which another one does not.
+//! Kernel versions choose a fallback by different features, so on one CPU one version may use a
+//! fallback and another version may not.
 
 use std::collections::BTreeMap;
 
@@ -16,28 +16,29 @@ use crate::{Context, Costly, Modelled, Msr, Side, Sides, Verdict, is_default};
 #[serde(deny_unknown_fields)]
 pub struct Effect {
     pub metric: String,
-    /// Value in the Layout with the median delta; `change` is from that Layout too, so `delta` is
-    /// exact.
+    /// Base's value in the Layout with the median delta. `change` is from the same Layout, so
+    /// `delta` is exact.
     pub base: f64,
     pub change: f64,
     /// `change - base`.
     pub delta: f64,
     /// `delta` in percent of `base`; absent where `base` is 0 and `delta` is not.
     pub percent: Option<f64>,
-    /// Index of that Layout.
+    /// Index of the Layout with the median delta.
     pub layout: usize,
-    /// Smallest and largest paired delta over the Layouts.
+    /// Smallest and largest delta over the Layouts.
     pub delta_range: (f64, f64),
     /// Range of one Side's values over the Layouts: the larger of the two.
     pub spread: f64,
-    /// Smallest delta, without its sign, that the rule would call a change: in the Verdict's
-    /// direction, or in either. Absent with too few Layouts.
+    /// Smallest absolute delta that would have been called a change: in the direction of the
+    /// Verdict, or in both directions if the Verdict is no change. Absent with too few Layouts.
     pub detectable: Option<f64>,
-    /// Raw region counts by Layout, for Layouts with both Sides.
+    /// Raw counts of the Region, one for each Layout that was measured on both Sides.
     pub samples: Sides<Vec<u64>>,
     /// Verdict of this Metric alone.
     pub verdict: Verdict,
-    /// Functions that carry the delta, the largest first; empty unless the Verdict is a change.
+    /// Functions that carry the delta, the largest share first; empty unless the Verdict is a
+    /// change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<FunctionDelta>,
     /// Call paths, a caller before its callees; empty unless the Verdict is a change.
@@ -51,14 +52,14 @@ impl Effect {
         if side == Side::Base { self.base } else { self.change }
     }
 
-    /// Raw counts in its Layout; `None` if a file has no such Layout.
+    /// Raw counts in the Layout with the median delta; `None` if a file lacks this Layout.
     pub fn counts(&self) -> Option<Sides<u64>> {
         let count_in = |samples: &Vec<u64>| samples.get(self.layout).copied();
         Some(Sides { base: count_in(&self.samples.base)?, change: count_in(&self.samples.change)? })
     }
 }
 
-/// Contribution of one function to a delta, in the Effect's Layout and Context.
+/// Contribution of one function to a delta, in the Layout of the Effect.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FunctionDelta {
@@ -73,94 +74,97 @@ pub struct FunctionDelta {
     pub delta: f64,
     /// REP iterations per operation, change minus base.
     pub rep_delta: f64,
-    /// Time that several CPUs waited for each other there.
+    /// Time that CPUs waited for each other in the function.
     #[serde(default, skip_serializing_if = "is_default")]
     pub wait: Sides<u64>,
-    /// Cache lines that it got from another CPU, by the model of coherence.
+    /// Cache lines that the function got from another CPU, by the model of coherence.
     #[serde(rename = "model_transfers", default, skip_serializing_if = "is_default")]
     pub transfers: Sides<u64>,
-    /// Counts of costly instructions, for Effects of those kinds.
+    /// Counts of costly instructions; only in an Effect of a costly instruction.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub costly: BTreeMap<Costly, Sides<u64>>,
-    /// Accesses of each register, if the Effect is of `wrmsr` or `rdmsr` and they are known.
+    /// Accesses by register; only in an Effect of `wrmsr` or `rdmsr`, if QEMU tells the registers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub msrs: BTreeMap<Msr, Sides<u64>>,
-    /// Counts of a machine's model, for Effects of those kinds.
+    /// Counts of the model of a machine; only in an Effect of a modelled event.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub modelled: BTreeMap<Modelled, Sides<u64>>,
 }
 
-/// Places with a smaller share of the row's delta, in percent, are left out. A function that was
-/// inlined is less there and more in its caller, so their common caller is left out.
-pub const LITTLE_OF_DELTA_PERCENT: u64 = 1;
+/// Smallest share of the row's delta that a call path must have to be listed, in percent. If a
+/// function was inlined on one Side, its path has less and its caller's own code has more; the sum
+/// in the common caller is small, so that the caller and all paths below are left out.
+pub const MIN_DELTA_SHARE_PERCENT: u64 = 1;
 
-/// A function below its caller, with the counts of both Sides there.
+/// Node of a call tree: a function below its caller, with the counts of both Sides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PathDelta {
-    /// Number of functions above it, which are those before it in the list.
+    /// Number of callers above the function. The caller is the nearest earlier element of the list
+    /// whose depth is less by one.
     pub depth: u32,
     /// The symbol without the compiler's suffixes.
     pub function: String,
-    /// Number of calls there in the Region.
+    /// Number of calls of the function by this path in the Region.
     pub calls: Sides<u64>,
-    /// Instructions in the Region, with those of all below it.
+    /// Instructions in the Region, with all callees.
     pub instructions: Sides<u64>,
-    /// REP iterations, with those of all below it.
+    /// REP iterations, with all callees.
     pub rep_iterations: Sides<u64>,
-    /// Costly instructions, with those of all below it; in an Effect only of its kind.
+    /// Costly instructions, with all callees; in an Effect only those of the Effect's kind.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub costly: BTreeMap<Costly, Sides<u64>>,
-    /// Time that several CPUs waited for each other there and below.
+    /// Time that CPUs waited for each other, with all callees.
     #[serde(default, skip_serializing_if = "is_default")]
     pub wait: Sides<u64>,
-    /// Time that CPUs were idle after their processes had left them there.
+    /// Time that CPUs were idle after their process had left the CPU in this path.
     #[serde(default, skip_serializing_if = "is_default")]
     pub idle: Sides<u64>,
 }
 
-/// A function that waits, with its callers and the time.
+/// Function in which CPUs wait, with its callers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WaitStack {
     /// The function, then its callers.
     pub functions: Vec<String>,
-    /// In instructions of the Region.
+    /// Time of waiting in the Region, in instructions.
     pub wait: Sides<u64>,
 }
 
-/// All call paths of a row, of one pair of Runs.
+/// All call paths of a row, from one pair of Runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowPaths {
     pub row: String,
     /// Operations in the Region.
     pub ops: u64,
-    /// One operation, in words.
+    /// Name of one operation.
     pub operation: String,
     pub metric: String,
     /// Range of the Metric over the layouts, per operation.
     pub spread: f64,
-    /// A caller before its callees; the largest difference first.
+    /// Call paths by Context: a caller before its callees, callees with the largest difference
+    /// first.
     pub contexts: BTreeMap<Context, Vec<PathDelta>>,
 }
 
 /// Counts of a function itself, without its callees.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Own {
+pub struct OwnCounts {
     pub instructions: Sides<u64>,
     pub rep_iterations: Sides<u64>,
     pub costly: BTreeMap<Costly, Sides<u64>>,
-    /// Time that CPUs waited there.
+    /// Time that CPUs waited in the function.
     pub wait: Sides<u64>,
-    /// Time that CPUs were idle for it.
+    /// Time that CPUs were idle after their process had left the CPU in the function.
     pub idle: Sides<u64>,
 }
 
-/// Index of each path's caller in the list; `None` for a root.
+/// Index of each path's caller in `paths`; `None` for a root.
 pub fn callers(paths: &[PathDelta]) -> Vec<Option<usize>> {
     let mut above: Vec<usize> = Vec::new();
     let caller = |(index, path): (usize, &PathDelta)| {
-        // A file that ktax did not write may lack a caller.
+        // The depth of a path from a damaged file may exceed the number of callers.
         above.truncate(path.depth as usize);
         let caller = above.last().copied();
         above.push(index);
@@ -169,21 +173,25 @@ pub fn callers(paths: &[PathDelta]) -> Vec<Option<usize>> {
     paths.iter().enumerate().map(caller).collect()
 }
 
-/// Names of a function and of all above it, itself last.
-pub fn stack<'a>(paths: &'a [PathDelta], callers: &[Option<usize>], index: usize) -> Vec<&'a str> {
+/// Function names of a call path from the root to the path at `index`.
+pub fn path_names<'a>(
+    paths: &'a [PathDelta],
+    callers: &[Option<usize>],
+    index: usize,
+) -> Vec<&'a str> {
     let above = std::iter::successors(Some(index), |index| callers[*index]);
     let mut functions: Vec<&str> = above.map(|index| paths[index].function.as_str()).collect();
     functions.reverse();
     functions
 }
 
-/// Paths that are worth it and whose callers are.
-pub fn without_below(paths: &[PathDelta], is_worth: impl Fn(&PathDelta) -> bool) -> Vec<PathDelta> {
-    kept(paths, is_worth).into_iter().map(|index| paths[index].clone()).collect()
+/// Copies of the paths for which `is_worth` holds, and holds for all callers.
+pub fn prune_paths(paths: &[PathDelta], is_worth: impl Fn(&PathDelta) -> bool) -> Vec<PathDelta> {
+    kept_paths(paths, is_worth).into_iter().map(|index| paths[index].clone()).collect()
 }
 
-/// Indices of paths that are worth it and whose callers are.
-pub fn kept(paths: &[PathDelta], is_worth: impl Fn(&PathDelta) -> bool) -> Vec<usize> {
+/// Indices of the paths for which `is_worth` holds, and holds for all callers.
+pub fn kept_paths(paths: &[PathDelta], is_worth: impl Fn(&PathDelta) -> bool) -> Vec<usize> {
     let mut left_out = None;
     let is_kept = |(_, path): &(usize, &PathDelta)| {
         left_out = left_out.filter(|depth| path.depth > *depth);
@@ -195,17 +203,17 @@ pub fn kept(paths: &[PathDelta], is_worth: impl Fn(&PathDelta) -> bool) -> Vec<u
     paths.iter().enumerate().filter(is_kept).map(|(index, _)| index).collect()
 }
 
-/// Counts of each function itself, if the list has all its callees.
-pub fn own(paths: &[PathDelta]) -> Vec<Own> {
-    let mut own_counts: Vec<Own> = paths.iter().map(PathDelta::counts).collect();
+/// Counts of each path without its callees. `paths` must have all callees.
+pub fn own_counts(paths: &[PathDelta]) -> Vec<OwnCounts> {
+    let mut own_counts: Vec<OwnCounts> = paths.iter().map(PathDelta::counts).collect();
     for (path, caller) in paths.iter().zip(callers(paths)) {
         if let Some(caller) = caller {
-            own_counts[caller].instructions.less(&path.instructions);
-            own_counts[caller].rep_iterations.less(&path.rep_iterations);
-            own_counts[caller].wait.less(&path.wait);
-            own_counts[caller].idle.less(&path.idle);
+            own_counts[caller].instructions.subtract(&path.instructions);
+            own_counts[caller].rep_iterations.subtract(&path.rep_iterations);
+            own_counts[caller].wait.subtract(&path.wait);
+            own_counts[caller].idle.subtract(&path.idle);
             for (kind, counts) in &path.costly {
-                own_counts[caller].costly.entry(*kind).or_default().less(counts);
+                own_counts[caller].costly.entry(*kind).or_default().subtract(counts);
             }
         }
     }
@@ -213,16 +221,16 @@ pub fn own(paths: &[PathDelta]) -> Vec<Own> {
 }
 
 impl Sides<u64> {
-    fn less(&mut self, other: &Sides<u64>) {
+    fn subtract(&mut self, other: &Sides<u64>) {
         self.base = self.base.saturating_sub(other.base);
         self.change = self.change.saturating_sub(other.change);
     }
 }
 
 impl PathDelta {
-    /// Counts with those of all below it.
-    pub fn counts(&self) -> Own {
-        Own {
+    /// Counts with all callees.
+    pub fn counts(&self) -> OwnCounts {
+        OwnCounts {
             instructions: self.instructions.clone(),
             rep_iterations: self.rep_iterations.clone(),
             costly: self.costly.clone(),
@@ -247,63 +255,75 @@ impl PathDelta {
     }
 }
 
-/// A slow way, with the feature that makes it unnecessary.
+/// Slow function, with the CPU feature that makes it unnecessary.
 #[derive(Debug)]
 pub struct Fallback {
     pub function: &'static str,
     pub feature: &'static str,
-    /// Functions that it replaces, separated by spaces.
-    instead_of: &'static str,
+    /// Functions that other CPUs use in its place, separated by spaces.
+    replaced: &'static str,
 }
 
-const fn way(function: &'static str, feature: &'static str, instead_of: &'static str) -> Fallback {
-    Fallback { function, feature, instead_of }
+const fn fallback(
+    function: &'static str,
+    feature: &'static str,
+    replaced: &'static str,
+) -> Fallback {
+    Fallback { function, feature, replaced }
 }
 
-/// Slow ways of x86-64, Linux 5.x and 6.x.
+/// Fallbacks of Linux 5.x and 6.x for x86-64.
 const FALLBACKS: [Fallback; 5] = [
-    way("memset_orig", "FSRS", "memset __memset memset_erms"),
-    way("memcpy_orig", "FSRM", "memcpy __memcpy memcpy_erms"),
-    way(
+    fallback("memset_orig", "FSRS", "memset __memset memset_erms"),
+    fallback("memcpy_orig", "FSRM", "memcpy __memcpy memcpy_erms"),
+    fallback(
         "rep_movs_alternative",
         "FSRM",
         "copy_user_enhanced_fast_string copy_user_generic_string copy_user_short_string",
     ),
-    way("rep_stos_alternative", "FSRS", "clear_user_erms clear_user_original clear_user_rep_good"),
-    way("clear_page_orig", "ERMS", "clear_page_erms clear_page_rep"),
+    fallback(
+        "rep_stos_alternative",
+        "FSRS",
+        "clear_user_erms clear_user_original clear_user_rep_good",
+    ),
+    fallback("clear_page_orig", "ERMS", "clear_page_erms clear_page_rep"),
 ];
 
-/// Returns the missing feature because of which only one Side takes the slow way, if this function
-/// is the slow way or one that it replaces. `is_one_sided` is true for functions that only one Side
-/// executed.
-pub fn lacking(function: &str, is_one_sided: impl Fn(&str) -> bool) -> Option<&'static str> {
-    let has = |way: &&Fallback| {
-        way.function == function || way.instead_of.split(' ').any(|name| name == function)
+/// CPU feature whose absence makes only one Side use a fallback, if `function` is this fallback or
+/// a function that it replaces. `is_on_one_side` is true for functions that only one Side executed.
+pub fn missing_feature(
+    function: &str,
+    is_on_one_side: impl Fn(&str) -> bool,
+) -> Option<&'static str> {
+    let has_function = |fallback: &&Fallback| {
+        let mut replaced = fallback.replaced.split(' ');
+        fallback.function == function || replaced.any(|name| name == function)
     };
-    let way = FALLBACKS.iter().find(has).filter(|way| is_one_sided(way.function));
-    way.map(|way| way.feature)
+    let found = FALLBACKS.iter().find(has_function);
+    let found = found.filter(|fallback| is_on_one_side(fallback.function));
+    found.map(|fallback| fallback.feature)
 }
 
 /// True if only one Side executed the function.
-pub fn has_one_side(counts: &Sides<u64>) -> bool {
+pub fn is_one_sided(counts: &Sides<u64>) -> bool {
     (counts.base == 0) != (counts.change == 0)
 }
 
 impl Effect {
-    /// Slow ways that only one Side takes, because the CPU lacks a feature.
+    /// Fallbacks that only one Side uses, because the CPU lacks a feature.
     pub fn fallbacks(&self) -> impl Iterator<Item = &'static Fallback> {
-        FALLBACKS.iter().filter(|fallback| self.has_one_side(fallback.function))
+        FALLBACKS.iter().filter(|fallback| self.is_one_sided(fallback.function))
     }
 
-    /// Returns the feature that the CPU lacks, if this function differs because only one Side takes
-    /// the slow way.
-    pub fn lacking(&self, function: &str) -> Option<&'static str> {
-        lacking(function, |name| self.has_one_side(name))
+    /// CPU feature whose absence makes only one Side use a fallback, if `function` is this fallback
+    /// or a function that it replaces.
+    pub fn missing_feature(&self, function: &str) -> Option<&'static str> {
+        missing_feature(function, |name| self.is_one_sided(name))
     }
 
-    fn has_one_side(&self, function: &str) -> bool {
+    fn is_one_sided(&self, function: &str) -> bool {
         let found = self.functions.iter().find(|delta| delta.function == function);
-        found.is_some_and(|delta| has_one_side(&delta.instructions))
+        found.is_some_and(|delta| is_one_sided(&delta.instructions))
     }
 }
 
@@ -321,10 +341,10 @@ mod tests {
     }
 
     #[test]
-    fn what_a_function_executes_itself_is_without_those_that_it_calls() {
+    fn own_counts_are_without_callees() {
         let paths = [path(0, 100), path(1, 30), path(2, 10), path(1, 20), path(0, 7)];
         assert_eq!(callers(&paths), [None, Some(0), Some(1), Some(0), None]);
-        let own = own(&paths);
+        let own = own_counts(&paths);
         assert_eq!(
             own.iter().map(|function| function.instructions.base).collect::<Vec<_>>(),
             [50, 20, 10, 20, 7]
@@ -335,17 +355,17 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_ktax_did_not_write_is_no_panic() {
+    fn paths_without_callers_do_not_panic() {
         assert_eq!(
             callers(&[path(7, 1), path(4_000_000_000, 1), path(0, 1)]),
             [None, Some(0), None]
         );
-        assert_eq!(own(&[path(0, 1), path(1, 5)])[0].instructions.base, 0);
+        assert_eq!(own_counts(&[path(0, 1), path(1, 5)])[0].instructions.base, 0);
     }
 
     #[test]
-    fn a_slow_way_of_one_side_and_what_it_replaces_are_for_want_of_a_feature() {
-        let only = |name: &str| name == "memset_orig";
+    fn a_fallback_of_one_side_and_its_replacement_name_the_missing_feature() {
+        let is_on_one_side = |name: &str| name == "memset_orig";
         for (function, expected) in [
             ("memset_orig", Some("FSRS")),
             ("memset_erms", Some("FSRS")),
@@ -353,12 +373,12 @@ mod tests {
             ("clear_page_erms", None),
             ("vfs_read", None),
         ] {
-            assert_eq!(lacking(function, only), expected, "{function}");
+            assert_eq!(missing_feature(function, is_on_one_side), expected, "{function}");
         }
-        // If both take the slow way, the kernels and not the CPU are the reason.
-        assert_eq!(lacking("memset_orig", |_| false), None);
-        assert!(!has_one_side(&Sides { base: 3, change: 4 }));
-        assert!(!has_one_side(&Sides { base: 0, change: 0 }));
-        assert!(has_one_side(&Sides { base: 0, change: 4 }));
+        // If both Sides use the fallback, a difference comes from the kernels.
+        assert_eq!(missing_feature("memset_orig", |_| false), None);
+        assert!(!is_one_sided(&Sides { base: 3, change: 4 }));
+        assert!(!is_one_sided(&Sides { base: 0, change: 0 }));
+        assert!(is_one_sided(&Sides { base: 0, change: 4 }));
     }
 }

@@ -1,14 +1,15 @@
-//! The one error of ktax: what failed and why, the next step, and who can take it.
+//! The error type of ktax: what failed and why, the next step, and who can take the next step.
 
 use std::fmt::{self, Display};
 use std::io;
 
 use crate::{Blame, Failure};
 
-/// Error of any phase, made where something fails, with words for the user.
+/// Error of any phase, with a message for the user. It is built where something fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
-    /// Kind, for code that goes on differently; [`ErrorKind::Other`] for most errors.
+    /// Kind, for code that handles some errors in its own way; [`ErrorKind::Other`] for most
+    /// errors.
     pub kind: ErrorKind,
     /// Party that can fix the error; the exit status follows from it.
     pub blame: Blame,
@@ -18,22 +19,22 @@ pub struct Error {
     next: String,
 }
 
-/// Kinds of errors that code matches. No kind exists for words alone.
+/// Kinds of errors that code matches. A different message alone is not a new kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// Nothing matches it.
+    /// Error that no code handles in its own way.
     Other,
     /// The user stopped the command; finished work is kept.
     Cancelled,
     /// Base and change are the same.
     SameSides,
-    /// apt cannot answer at all; a kernel in the cache is the best answer then.
+    /// apt has no list of packages; ktax then uses a kernel from its cache.
     NoPackageList,
-    /// The source cannot be built with these options; a search goes on without this kernel.
+    /// The source cannot be built with these options; a bisection skips this kernel.
     Unbuildable,
-    /// The store has nothing of this name.
+    /// No measurement in the store has this name.
     Unknown,
-    /// A name of the store has several meanings.
+    /// Several measurements in the store have this name.
     Ambiguous,
     EmptyStore,
     NoComparison,
@@ -42,16 +43,16 @@ pub enum ErrorKind {
     Absent,
     Empty,
     Truncated,
-    /// A guest shut down, or executes something that KVM cannot run.
+    /// The guest shut down, or executed an instruction that KVM cannot run.
     GuestFault,
     NoEbpf,
     /// There is no run directory, or no plan in it.
     NoRunDirectory,
-    /// Another ktax uses the directory, or was the first to make it.
+    /// Another ktax uses the directory, or made it at the same time.
     InUse,
-    /// Another process has locked the index: it is made in memory.
+    /// Another process has locked the index; ktax builds one in memory.
     IndexInUse,
-    /// The index cannot be used: it is removed and made again.
+    /// The index cannot be used; ktax removes it and builds it again.
     IndexDamaged,
 }
 
@@ -63,7 +64,7 @@ impl Error {
         Error::blamed(Blame::User, message)
     }
 
-    /// Error of the guest: its kernel cannot be built or booted, or nothing here can run a guest.
+    /// Error of the guest: its kernel cannot be built or booted, or this machine cannot run guests.
     pub fn guest(message: impl Into<String>) -> Error {
         Error::blamed(Blame::Guest, message)
     }
@@ -78,7 +79,7 @@ impl Error {
         Error::user("stopped").kind(ErrorKind::Cancelled)
     }
 
-    /// Error that `blame` can fix.
+    /// Error that the party `blame` can fix.
     pub fn blamed(blame: Blame, message: impl Into<String>) -> Error {
         Error { kind: ErrorKind::Other, blame, message: message.into(), next: String::new() }
     }
@@ -118,7 +119,7 @@ impl Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Wraps a failure of a Boot or a Run on which everything else depends.
+/// Converts a failure without which the command cannot continue.
 impl From<Failure> for Error {
     fn from(failure: Failure) -> Error {
         Error::host(failure.to_string()).next(failure.next_step())
@@ -131,14 +132,14 @@ impl From<serde_json::Error> for Error {
     }
 }
 
-/// Wraps a system error where none is expected.
+/// Converts an unexpected system error.
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Error {
         Error::host(error.to_string())
     }
 }
 
-/// Converts errors of a library or of the system.
+/// Converts errors of libraries and of the system.
 pub trait Context<T> {
     /// Error of the host, with the message `what: error; next`.
     fn or_host(self, what: impl Display, next: &str) -> Result<T>;

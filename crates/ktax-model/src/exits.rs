@@ -7,57 +7,60 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result, Warning, is_default};
 
-/// Time of vCPUs, by the reason for which they left the guest.
+/// Table of exits: the time of vCPUs by exit reason.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExitTable {
-    /// Path or VM; empty if nothing is known.
-    pub of: String,
-    /// Name of the counters: `e500 timing`, `book3s HV timings`.
+    /// Name of the recorded VM, or path of the recording; empty if unknown.
+    #[serde(rename = "of")]
+    pub name: String,
+    /// Name of the data source: `e500 timing`, `book3s HV timings`.
     pub source: String,
     #[serde(default, skip_serializing_if = "is_default")]
     pub rows_are: ExitRows,
-    /// In the source's order.
+    /// Rows in the order of the source.
     pub rows: Vec<ExitRow>,
-    /// Events that were not recorded, so that a part of the table is unknown.
+    /// Kinds of events that were not recorded. A part of the table is then unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingEvents>,
     pub warnings: Vec<Warning>,
-    /// Length of the recording, ns, however many vCPUs there are; rates refer to it. `None` if
+    /// Length of the recording in real time, ns. Rates are per second of this time. `None` if
     /// unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elapsed_ns: Option<u64>,
-    /// Account of a recorder about itself; `None` for a file that a kernel wrote.
+    /// Completeness of the recording; `None` for files that a kernel wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<ExitAccount>,
 }
 
+/// Meaning of the rows of an exit table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExitRows {
-    /// Reasons for leaving the guest: each exit is in one row.
+    /// Exit reasons: each exit is in one row.
     #[default]
     Reasons,
-    /// Phases of the way out of the guest and back: one exit is in several rows.
+    /// Phases of an exit and of the next entry: one exit is in several rows.
     Phases,
-    /// Addresses, ports, registers or calls of the guest: not every exit is in a row.
+    /// Accesses by address, port, register or hypercall: some exits are in no row.
     Accesses,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MissingEvents {
+    /// Kind of the events that were not recorded.
     pub events: ExitEvents,
-    /// Next step to record them: the sentence begins with a verb and has no full stop.
+    /// Next step to record the events: a sentence that begins with a verb, without a full stop.
     pub next_step: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExitEvents {
-    /// Entries into the guest: without them no time is known.
+    /// Entries into the guest. Without entries, no times are known.
     Entries,
-    /// Task switches: without them it is unknown if a vCPU ran or slept.
+    /// Task switches. Without task switches, running and sleeping vCPUs look the same.
     Scheduling,
 }
 
@@ -66,19 +69,18 @@ pub enum ExitEvents {
 pub struct ExitPair {
     pub base: ExitTable,
     pub change: ExitTable,
-    /// True if counts and times are compared directly, because both did the same work, and not per
-    /// second.
+    /// True if both recordings have the same work, so that totals are compared and not rates.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub totals: bool,
 }
 
-/// Exit table of a guest while it did something.
+/// Exit table of a guest while it did the work of one row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExitRun {
     pub row: String,
     pub table: ExitTable,
-    /// Duration of the work by the guest's clock, ns; `None` without a clock.
+    /// Duration of the work by the guest's clock, ns; `None` if the guest has no clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guest_ns: Option<u64>,
     /// Duration of the same work on the host itself, ns.
@@ -90,61 +92,63 @@ pub struct ExitRun {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExitAccount {
-    /// From each vCPU's first entry or exit to its end or the recording's, summed, ns.
+    /// Observed time, summed over the vCPUs, ns: from a vCPU's first event to its end, or to the
+    /// end of the recording.
     pub wall_ns: u64,
-    /// Intervals that had begun and not ended.
+    /// Intervals that the end of the recording cut off.
     pub open: Vec<OpenExit>,
-    /// Events that are in no row.
+    /// Number of events that were lost, and so are in no row.
     pub lost: u64,
-    /// Exits after an exit and entries after an entry.
+    /// Number of exits that follow an exit, and of entries that follow an entry.
     pub unpaired: u64,
-    /// Task switches and wakeups of the whole machine that were missed. One of a vCPU's can move
-    /// time between the four parts of one row, until the vCPU's next event.
+    /// Number of lost task switches and wakeups of the whole machine. If a lost one concerns a
+    /// vCPU, time is in the wrong one of the four parts of a row until the vCPU's next event.
     pub missed_switches: u64,
-    /// Cost of the recorder itself; `None` if not counted.
+    /// Cost of the recorder itself; `None` if it was not measured.
     pub recorder: Option<RecorderCost>,
 }
 
-/// Interval that had not ended when the recording did; it is in no row.
+/// Interval that the end of the recording cut off; it is in no row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OpenExit {
-    /// Reason of the exit, or the guest.
+    /// Exit reason, or the name of the guest's row.
     pub reason: String,
-    /// Length so far, ns.
+    /// Length until the end of the recording, ns.
     pub ns: u64,
 }
 
-/// Run time of the recorder's programs, ns, on average over those that were timed.
+/// Average run time of the recorder's eBPF programs, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RecorderCost {
-    /// For an exit and the entry after it.
+    /// For an exit and the next entry.
     pub exit_ns: u64,
-    /// For one task switch or wakeup of the machine.
+    /// For one task switch or wakeup.
     pub switch_ns: u64,
 }
 
-/// Parts of a row's time, which add up to its sum, ns.
+/// Parts of a row's time, ns. Their sum is `sum_ns` of the row.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExitParts {
-    /// In the kernel on a CPU; for the guest's row, in the guest. Without scheduling events also
-    /// the waits of a vCPU for a page or a CPU.
+    /// Running in the kernel; for the guest's row, running in the guest. Without scheduling events,
+    /// waits for a page or a CPU are included.
     pub kernel_ns: u64,
+    /// Running in user space.
     pub user_ns: u64,
-    /// Asleep in the kernel: a halted vCPU, or one that waits for a page. `None` without scheduling
+    /// Asleep in the kernel: the vCPU is halted, or waits for a page. `None` without scheduling
     /// events.
     pub halted_ns: Option<u64>,
-    /// Ready to run, without a CPU. `None` without scheduling events.
+    /// Runnable without a CPU. `None` without scheduling events.
     pub preempted_ns: Option<u64>,
-    /// In the kernel, halted or on a CPU: unknown without scheduling events.
+    /// In the kernel, either halted or running: without scheduling events this is unknown.
     #[serde(default, skip_serializing_if = "is_default")]
     pub unknown_ns: u64,
 }
 
 impl ExitParts {
-    /// Halted, preempted, and unknown or halted, ns.
+    /// `halted_ns`, `preempted_ns` and `unknown_ns`, with 0 for `None`.
     pub fn waits_ns(&self) -> [u64; 3] {
         [self.halted_ns.unwrap_or(0), self.preempted_ns.unwrap_or(0), self.unknown_ns]
     }
@@ -153,41 +157,43 @@ impl ExitParts {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExitRow {
-    /// Name by the kernel, or number.
+    /// The kernel's name of the exit reason, or its number.
     pub reason: String,
-    /// True for the time in the guest, from an entry to the next exit.
+    /// True for the row with the time in the guest, from an entry to the next exit.
     pub is_guest: bool,
     pub count: u64,
-    /// Smallest duration, ns; absent without any.
+    /// Smallest duration, ns; absent if no duration was measured.
     pub least_ns: Option<u64>,
+    /// Largest duration, ns; absent if no duration was measured.
     pub most_ns: Option<u64>,
-    /// Sum, ns; absent if no time was measured.
+    /// Sum of the durations, ns; absent if no duration was measured.
     pub sum_ns: Option<u64>,
-    /// Sum of the squares, ns²; absent if the source has none that can be used.
+    /// Sum of the squared durations, ns²; absent if the source has no usable sum.
     pub squares_ns2: Option<u128>,
-    /// Median, to an eighth of itself, ns; absent if only sums are known.
+    /// Median duration, ns, with an error of at most 1/8; absent if only sums are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p50_ns: Option<u64>,
-    /// 99th percentile, to an eighth of itself, ns.
+    /// 99th percentile of the durations, ns, with an error of at most 1/8; absent if only sums are
+    /// known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_ns: Option<u64>,
-    /// Absent if only sums are known.
+    /// Parts of `sum_ns`; absent if only sums are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<ExitParts>,
-    /// Kind of KVM's counter; absent for exit reasons and the time in the guest.
+    /// Set if the row is a counter of KVM other than an exit reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counter: Option<ExitCounter>,
 }
 
-/// A counter of KVM other than the exits for one reason.
+/// Counters of KVM that are not exit reasons.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum ExitCounter {
-    /// All exits, whatever their reason.
+    /// Number of all exits.
     AllExits,
-    /// Something that is no exit: an emulated instruction, a flush, a halt.
+    /// Number of events that are not exits: emulated instructions, flushes, halts.
     Other,
 }
 
@@ -201,12 +207,12 @@ impl ExitCounter {
 }
 
 impl ExitRow {
-    /// True for a reason to leave the guest.
+    /// True for an exit reason.
     pub fn is_reason(&self) -> bool {
         !self.is_guest && self.counter.is_none()
     }
 
-    /// True if its time was measured: KVM's statistics count more than they time.
+    /// True if the row's time was measured. KVM's statistics have times for few counters.
     pub fn is_timed(&self) -> bool {
         self.time_ns() > 0 || self.most_ns.is_some()
     }
@@ -217,17 +223,17 @@ impl ExitRow {
 }
 
 impl ExitAccount {
-    /// Sum of the intervals that had not ended, ns.
+    /// Sum of the intervals that the end of the recording cut off, ns.
     pub fn open_ns(&self) -> u64 {
         self.open.iter().map(|open| open.ns).fold(0, u64::saturating_add)
     }
 }
 
-/// Phase in which POWER9 and POWER8 come from the guest.
+/// First phase of an exit on POWER9 and on POWER8.
 const EXIT_PHASES: [&str; 2] = ["guest_exit", "rm_intr"];
 
 impl ExitTable {
-    /// Sum of all rows, ns: the observed time, if nothing is missing.
+    /// Sum of the time of all rows, ns.
     pub fn sum_ns(&self) -> u64 {
         self.rows.iter().map(ExitRow::time_ns).fold(0, u64::saturating_add)
     }
@@ -237,8 +243,8 @@ impl ExitTable {
         self.elapsed_ns.filter(|ns| *ns > 0).map(|ns| ns as f64 / 1e9)
     }
 
-    /// Number of exits: KVM's count of all exits, else the sum of the reasons. One exit has several
-    /// phases, and is counted by one of them.
+    /// Number of exits: KVM's count of all exits, else the sum over the exit reasons. In a table of
+    /// phases, the count of [`ExitTable::exit_phase`].
     pub fn exits(&self) -> u64 {
         if self.rows_are == ExitRows::Phases {
             return self.exit_phase().map_or(0, |row| row.count);
@@ -247,22 +253,23 @@ impl ExitTable {
             let rows = self.rows.iter().filter(|row| is_counted(row)).map(|row| row.count);
             rows.reduce(u64::saturating_add)
         };
-        let counted = sum(|row| row.counter == Some(ExitCounter::AllExits));
-        counted.or_else(|| sum(ExitRow::is_reason)).unwrap_or(0)
+        let all_exits = sum(|row| row.counter == Some(ExitCounter::AllExits));
+        all_exits.or_else(|| sum(ExitRow::is_reason)).unwrap_or(0)
     }
 
-    /// True if the time of exits was measured; KVM's statistics have only that of halts.
+    /// True if times of exits were measured. KVM's statistics have times of halts alone.
     pub fn is_timed(&self) -> bool {
         self.rows.iter().any(|row| row.counter.is_none() && row.is_timed())
     }
 
-    /// Phase that each exit has once; else the time in the guest.
+    /// Row of a phase that each exit passes once; without such a phase, the guest's row.
     pub fn exit_phase(&self) -> Option<&ExitRow> {
         let named = EXIT_PHASES.iter().find_map(|name| self.row(name));
         named.or_else(|| self.rows.iter().find(|row| row.is_guest))
     }
 
-    pub fn lacks(&self, events: ExitEvents) -> bool {
+    /// True if events of this kind were not recorded.
+    pub fn is_missing(&self, events: ExitEvents) -> bool {
         self.missing.iter().any(|missing| missing.events == events)
     }
 
@@ -271,8 +278,9 @@ impl ExitTable {
     }
 }
 
-/// No architecture has a tenth as many. A text with more has addresses among its reasons.
-pub const EXIT_REASONS_MAX: usize = 4096;
+/// Maximum number of rows of a table. Architectures have fewer than 400 exit reasons; a text with
+/// more rows has addresses in its reasons.
+pub const MAX_EXIT_REASONS: usize = 4096;
 
 /// Warnings of all tables, each once.
 pub fn exit_warnings<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Vec<Warning> {
@@ -285,14 +293,14 @@ pub fn exit_warnings<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Vec
     warnings
 }
 
-/// Refuses exit tables that no recorder writes, wherever they come from.
+/// Refuses exit tables whose rows are too many, ambiguous, or longer than the recording.
 pub fn check_exits<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Result<()> {
     tables.into_iter().enumerate().try_for_each(|(index, table)| check_table(index + 1, table))
 }
 
 fn check_table(number: usize, table: &ExitTable) -> Result<()> {
-    if table.rows.len() > EXIT_REASONS_MAX {
-        let message = format!("its table {number} has more than {EXIT_REASONS_MAX} reasons");
+    if table.rows.len() > MAX_EXIT_REASONS {
+        let message = format!("its table {number} has more than {MAX_EXIT_REASONS} reasons");
         return Err(Error::user(message));
     }
     let mut reasons = BTreeSet::new();
@@ -332,10 +340,10 @@ mod tests {
             missed_switches: 0,
             recorder: None,
         };
-        let (of, source) = (String::new(), "a test".to_owned());
+        let (name, source) = (String::new(), "a test".to_owned());
         let (rows, warnings) = (rows.iter().map(row).collect(), vec![]);
         let account = Some(account);
-        let table = ExitTable { of, source, rows, warnings, account, ..ExitTable::default() };
+        let table = ExitTable { name, source, rows, warnings, account, ..ExitTable::default() };
         check_exits([&table]).map_err(|error| error.to_string())
     }
 
@@ -350,14 +358,14 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_that_is_there_twice_is_refused() {
+    fn two_rows_for_one_reason_are_refused() {
         let fault = "its table 1 has two rows for the reason \"IO\"".to_owned();
         assert_eq!(faults(&[("IO", 6), ("IO", 4)], 100), Err(fault));
     }
 
     #[test]
-    fn more_reasons_than_any_architecture_has_are_refused() {
-        let names: Vec<String> = (0..=EXIT_REASONS_MAX).map(|number| number.to_string()).collect();
+    fn too_many_reasons_are_refused() {
+        let names: Vec<String> = (0..=MAX_EXIT_REASONS).map(|number| number.to_string()).collect();
         let rows: Vec<(&str, u64)> = names.iter().map(|name| (name.as_str(), 1)).collect();
         assert_eq!(faults(&rows[1..], 0), Ok(()));
         assert_eq!(faults(&rows, 0), Err("its table 1 has more than 4096 reasons".to_owned()));

@@ -1,5 +1,4 @@
-//! Failures of Boots and Runs, with the next step for each, and the party that can do something
-//! about an error.
+//! Failures of Boots and Runs with their next steps, and the party that can fix an error.
 
 use std::borrow::Cow;
 
@@ -7,10 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::CpuPlace;
+use crate::CpuPosition;
 use crate::run::places_text;
 
-/// Reasons why a Boot or a Run has no Sample. Guest text is escaped before it gets in here.
+/// Reasons why a Boot or a Run has no Sample. Text from the guest is already escaped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Error, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Failure {
@@ -26,22 +25,27 @@ pub enum Failure {
     /// No result within the limit in virtual time.
     #[error("no result within {limit_s} s of virtual time since power-on")]
     VirtualTime { limit_s: u64 },
-    /// No result within the time that the plugin counts, with several CPUs.
+    /// No result within the limit of the time that the plugin counts for several CPUs.
     #[error("no result within {limit_s} s of counted time{}", places_text(.cpus))]
-    CountedTime { limit_s: u64, cpus: Vec<CpuPlace> },
+    CountedTime { limit_s: u64, cpus: Vec<CpuPosition> },
     /// The guest finished without an answer.
     #[error("the guest ended without an answer{}", or_empty(": the console says ", .console))]
-    Silent { console: String },
-    /// The kernel printed nothing at all, not even on its console.
-    #[error("the kernel stopped before it printed anything: {after}")]
-    Mute { after: Box<Failure> },
-    /// The answer is not of the wire format.
+    #[serde(rename = "silent")]
+    NoAnswer { console: String },
+    /// The kernel printed nothing, neither an answer nor on its console.
+    #[error("the kernel stopped before it printed anything: {cause}")]
+    #[serde(rename = "mute")]
+    NoOutput {
+        #[serde(rename = "after")]
+        cause: Box<Failure>,
+    },
+    /// The answer is not in the wire format.
     #[error("the guest's answer is garbled: {reason}")]
     Garbled { reason: String },
     /// The guest wrote more than the limit.
     #[error("the guest wrote more than {limit_bytes} bytes")]
     Flood { limit_bytes: u64 },
-    /// The Workload says that it cannot run.
+    /// The Workload reported that it cannot run.
     #[error("the workload could not run: {message}")]
     Refused { message: String },
     /// A user's program did not do its work, or could not be counted.
@@ -50,42 +54,42 @@ pub enum Failure {
     /// The Workload ran and did not do its work.
     #[error("the workload did not do its work: {deviations}")]
     WrongWork { deviations: String },
-    /// Another kernel than the planned one answered.
+    /// The guest runs a different kernel than planned.
     #[error("the guest runs {found}, but the plan has {planned}")]
     WrongKernel { planned: String, found: String },
     /// QEMU could not be started.
     #[error("QEMU could not be started: {reason}")]
     NoQemu { reason: String },
-    /// QEMU ended by itself before the guest was done.
+    /// QEMU exited before the guest was done.
     #[error("QEMU ended early ({status}){}", or_empty(": ", .stderr))]
     QemuDied { status: String, stderr: String },
-    /// QEMU was killed, or does not answer any more.
+    /// QEMU was killed, or stopped answering.
     #[error("QEMU was lost: {reason}")]
     QemuLost { reason: String },
-    /// Another Boot of the same Side failed before, and this one was not made.
+    /// An earlier Boot of the same Side failed, so this Boot was not made.
     #[error("not booted, because boot {first} of the same side failed")]
     NotBooted { first: String },
     /// A file could not be written or read on the host.
     #[error("{operation}: {reason}")]
     Host { operation: String, reason: String },
-    /// The command in front of the Workload could not be run, or did not run it. Text is escaped.
+    /// The prefix command could not be run, or did not run the Workload. Text is escaped.
     #[error("the prefix {command:?} did not run the workload: {reason}")]
     Prefix { command: String, reason: String },
     /// A setting of the running kernel could not be changed or restored.
     #[error("{reason}")]
     Setting { reason: String },
-    /// Two Runs from one Snapshot, with several CPUs, did not execute the same.
+    /// Two Runs from one Snapshot, with several CPUs, executed different instructions.
     #[error("two runs of it from one snapshot executed different instructions")]
     NotRepeated,
-    /// The plugin's profile is not of its format, or does not add up.
+    /// The plugin's profile is malformed, or its sums are inconsistent.
     #[error("the plugin's profile cannot be used: {reason}")]
     Profile { reason: String },
 }
 
 impl Failure {
-    /// True if the host may be the reason, so that trying again is worth it; the guest does the
-    /// same thing every time.
-    pub fn is_of_the_host(&self) -> bool {
+    /// True if the host may be the cause, so that a second try may succeed. A guest is
+    /// deterministic and would fail again.
+    pub fn is_worth_retrying(&self) -> bool {
         match self {
             Failure::NoQemu { .. }
             | Failure::QemuDied { .. }
@@ -97,12 +101,12 @@ impl Failure {
             | Failure::RealTime { .. }
             | Failure::CpuTime { .. }
             | Failure::Profile { .. } => true,
-            // More time changes nothing if all CPUs wait.
-            Failure::CountedTime { cpus, .. } => cpus.iter().any(CpuPlace::works),
-            Failure::Mute { after } => after.is_of_the_host(),
+            // If all CPUs wait, a longer limit does not help.
+            Failure::CountedTime { cpus, .. } => cpus.iter().any(CpuPosition::is_working),
+            Failure::NoOutput { cause } => cause.is_worth_retrying(),
             Failure::Panic { .. }
             | Failure::VirtualTime { .. }
-            | Failure::Silent { .. }
+            | Failure::NoAnswer { .. }
             | Failure::Garbled { .. }
             | Failure::Flood { .. }
             | Failure::Refused { .. }
@@ -113,36 +117,38 @@ impl Failure {
         }
     }
 
-    /// Party that can act; disk, permissions and settings of the host are not the guest's.
+    /// Party that can fix the failure: the host for its disk, permissions and settings, else the
+    /// guest.
     pub fn blame(&self) -> Blame {
         match self {
             Failure::Host { .. } | Failure::Setting { .. } => Blame::Host,
-            Failure::Mute { after } => after.blame(),
+            Failure::NoOutput { cause } => cause.blame(),
             _ => Blame::Guest,
         }
     }
 
-    /// This failure of a kernel that printed nothing.
+    /// Wraps this failure of a kernel that printed nothing.
     #[must_use]
-    pub fn mute(self) -> Failure {
-        Failure::Mute { after: Box::new(self) }
+    pub fn without_output(self) -> Failure {
+        Failure::NoOutput { cause: Box::new(self) }
     }
 
-    /// Limit in seconds to try again with, if one in real or CPU time was reached.
+    /// Limit in seconds for a second try, if a limit was reached that a second try may meet.
     pub fn longer_limit_s(&self) -> Option<u64> {
         match self {
             Failure::RealTime { limit_s } | Failure::CpuTime { limit_s } => {
                 Some(longer_limit(*limit_s))
             }
             Failure::CountedTime { limit_s, cpus } => {
-                cpus.iter().any(CpuPlace::works).then(|| longer_limit(*limit_s))
+                cpus.iter().any(CpuPosition::is_working).then(|| longer_limit(*limit_s))
             }
-            Failure::Mute { after } => after.longer_limit_s(),
+            Failure::NoOutput { cause } => cause.longer_limit_s(),
             _ => None,
         }
     }
 }
 
+/// `text` behind `prefix`, or nothing if `text` is empty.
 fn or_empty(prefix: &str, text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("{prefix}{text}") }
 }
@@ -156,11 +162,11 @@ impl Failure {
     pub fn next_step(&self) -> Cow<'static, str> {
         let fixed = match self {
             Failure::RealTime { limit_s } | Failure::CpuTime { limit_s } => {
-                return format!("{}; {WATCH_IT}", more_time(*limit_s)).into();
+                return format!("{}; {WATCH_QEMU}", more_time(*limit_s)).into();
             }
             Failure::CountedTime { limit_s, .. } => match self.longer_limit_s() {
                 Some(_) => return more_time(*limit_s).into(),
-                None => WHO_WAITS,
+                None => READ_LOCKS,
             },
             Failure::Panic { .. } => {
                 "read serial.log or runs/ROW.serial.log in the boot's directory"
@@ -169,12 +175,12 @@ impl Failure {
                 "let a program wait less; for all else, read serial.log or runs/ROW.serial.log in \
                  the boot's directory, or run its argv by hand to watch it"
             }
-            Failure::Silent { .. } => {
+            Failure::NoAnswer { .. } => {
                 "read serial.log or runs/ROW.serial.log in the boot's directory, and check that \
                  the kernel has initramfs support (CONFIG_BLK_DEV_INITRD) and runs x86-64 ELF \
                  binaries"
             }
-            Failure::Mute { .. } => {
+            Failure::NoOutput { .. } => {
                 "check that it is a kernel for x86-64 with enough memory; with `earlyprintk=ttyS0 \
                  ignore_loglevel` on its boot line serial.log may show where it stops"
             }
@@ -207,22 +213,26 @@ impl Failure {
                  then resume the run"
             }
             Failure::Setting { .. } => "then resume the run",
-            Failure::NotRepeated => DOES_NOT_REPEAT,
+            Failure::NotRepeated => RETRY_OTHER_QEMU,
             Failure::Profile { .. } => "run `ktax doctor`, and report this with the run directory",
         };
         fixed.into()
     }
 
-    /// Next step for one row of a timed Boot, of which only the end of a guest's console is kept.
-    pub fn next_step_of_times(&self, is_guest: bool) -> Cow<'static, str> {
-        use Failure::{Garbled, Panic, QemuDied, QemuLost, RealTime, Silent, WrongWork};
+    /// Next step for a row of a timed Boot. Timed Boots keep only the end of a guest's console.
+    pub fn timed_next_step(&self, is_guest: bool) -> Cow<'static, str> {
+        use Failure::{Garbled, NoAnswer, Panic, QemuDied, QemuLost, RealTime, WrongWork};
         match self {
-            Panic { .. } | RealTime { .. } | Silent { .. } | QemuDied { .. } | QemuLost { .. }
+            Panic { .. }
+            | RealTime { .. }
+            | NoAnswer { .. }
+            | QemuDied { .. }
+            | QemuLost { .. }
                 if is_guest =>
             {
                 "read the guest's console in pairs/*.serial.log (no file if it was empty)".into()
             }
-            RealTime { .. } | Silent { .. } | Garbled { .. } | WrongWork { .. } => {
+            RealTime { .. } | NoAnswer { .. } | Garbled { .. } | WrongWork { .. } => {
                 "try the row alone with `ktax workloads run`".into()
             }
             other => other.next_step(),
@@ -230,11 +240,11 @@ impl Failure {
     }
 
     /// Next step for a row of `ktax workloads run`, which keeps no files.
-    pub fn next_step_natively(&self) -> Cow<'static, str> {
-        use Failure::{Flood, Garbled, Host, RealTime, Refused, Silent, WrongWork};
+    pub fn native_next_step(&self) -> Cow<'static, str> {
+        use Failure::{Flood, Garbled, Host, NoAnswer, RealTime, Refused, WrongWork};
         let fixed = match self {
             RealTime { .. } => "use a longer --time-limit, or parameters that make less work (-p)",
-            Silent { .. } | Garbled { .. } | Flood { .. } | WrongWork { .. } => {
+            NoAnswer { .. } | Garbled { .. } | Flood { .. } | WrongWork { .. } => {
                 "run the row again; if it fails again, report it with this message"
             }
             Refused { .. } => "enable what the message names, or use other parameters (-p)",
@@ -255,12 +265,12 @@ fn more_time(limit_s: u64) -> String {
     format!("resume the run with more time, --time-limit {}", longer_limit(limit_s))
 }
 
-const WATCH_IT: &str = "if it hangs, run argv of the boot's directory by hand to watch it";
+const WATCH_QEMU: &str = "if it hangs, run argv of the boot's directory by hand to watch it";
 
-const WHO_WAITS: &str = "read runs/ROW.serial.log in the boot's directory: a kernel with \
+const READ_LOCKS: &str = "read runs/ROW.serial.log in the boot's directory: a kernel with \
                          CONFIG_PROVE_LOCKING says there which locks its tasks hold";
 
-const DOES_NOT_REPEAT: &str = "resume the run; if it fails again, this QEMU does not repeat with \
+const RETRY_OTHER_QEMU: &str = "resume the run; if it fails again, this QEMU does not repeat with \
                                several CPUs: name another one with --qemu, such as 10.0, and plan \
                                again";
 
@@ -275,7 +285,7 @@ fn next_step_of_refusal(message: &str) -> &'static str {
 
 /// Next step for a program that failed with this message.
 fn next_step_of_program(message: &str) -> &'static str {
-    let begins = |with: &str| message.starts_with(with);
+    let begins = |prefix: &str| message.starts_with(prefix);
     if begins("its exit status is") {
         "correct the command, give --status N, or name what it needs with --file; runs/*.stdout \
          and runs/*.stderr of that boot have what it printed"
@@ -297,7 +307,7 @@ fn next_step_of_program(message: &str) -> &'static str {
     }
 }
 
-/// Party that can act on an error. The exit status follows from it.
+/// Party that can fix an error; the exit status follows from the party.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blame {
     /// The user: the command line, a file that the user wrote, or a run directory is wrong.
@@ -308,22 +318,26 @@ pub enum Blame {
     Host,
 }
 
-/// Free disk space that a comparison can need, in GiB: packages of kernels, and a snapshot of each
-/// boot. Messages about a full disk name it.
+/// Disk space that messages about a full disk ask for, in GiB: room for packages of kernels and a
+/// snapshot of each boot.
 pub const FREE_DISK_GIB: u64 = 2;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CpuPlace, Doing};
+    use crate::{CpuActivity, CpuPosition};
 
     #[test]
-    fn where_all_wait_more_time_is_no_help() {
-        let place = |cpu, doing, function: &str| CpuPlace { cpu, doing, function: function.into() };
+    fn a_deadlock_of_all_cpus_is_not_retried() {
+        let position = |cpu, activity, function: &str| CpuPosition {
+            cpu,
+            activity,
+            function: function.into(),
+        };
         let mut cpus = vec![
-            place(0, Doing::Wait, "native_queued_spin_lock_slowpath"),
-            place(1, Doing::Wait, "csd_lock_wait"),
-            place(2, Doing::Idle, "native_safe_halt"),
+            position(0, CpuActivity::Wait, "native_queued_spin_lock_slowpath"),
+            position(1, CpuActivity::Wait, "csd_lock_wait"),
+            position(2, CpuActivity::Idle, "native_safe_halt"),
         ];
         let late = Failure::CountedTime { limit_s: 180, cpus: cpus.clone() };
         assert_eq!(
@@ -332,8 +346,8 @@ mod tests {
              native_queued_spin_lock_slowpath, CPU 1 in csd_lock_wait, CPU 2 is idle"
         );
         assert!(late.next_step().contains("CONFIG_PROVE_LOCKING"), "{}", late.next_step());
-        assert!(!late.is_of_the_host() && late.longer_limit_s().is_none());
-        cpus[1] = place(1, Doing::Work, "[user]");
+        assert!(!late.is_worth_retrying() && late.longer_limit_s().is_none());
+        cpus[1] = position(1, CpuActivity::Work, "[user]");
         let late = Failure::CountedTime { limit_s: 8, cpus };
         assert_eq!(
             late.to_string(),
@@ -341,14 +355,14 @@ mod tests {
              native_queued_spin_lock_slowpath, CPU 1 executes [user], CPU 2 is idle"
         );
         assert!(late.next_step().ends_with("--time-limit 40"), "{}", late.next_step());
-        assert!(late.is_of_the_host());
+        assert!(late.is_worth_retrying());
     }
 
     #[test]
-    fn a_limit_that_was_reached_is_longer_the_next_time() {
+    fn next_steps_ask_for_longer_limits() {
         let reached = Failure::CpuTime { limit_s: 8 };
         assert!(reached.next_step().contains("--time-limit 40;"));
-        assert_eq!(reached.mute().longer_limit_s(), Some(40));
+        assert_eq!(reached.without_output().longer_limit_s(), Some(40));
         assert_eq!(Failure::VirtualTime { limit_s: 8 }.longer_limit_s(), None);
     }
 }

@@ -10,30 +10,32 @@ use crate::{
     Workload,
 };
 
+/// Guest of a KVM host, as asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GuestSubject {
-    /// Named as in every experiment; a guest of e500v2 has none.
+    /// Kernel of the guest; absent for guests without a kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<Subject>,
-    /// Features of KVM that are hidden from the guest: `kvmclock`, `magic-page`, …
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub without: Vec<String>,
+    /// Features of KVM that are hidden from the guest, such as `kvmclock` and `magic-page`.
+    #[serde(rename = "without", default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden_features: Vec<String>,
     pub cpus: u8,
     pub memory_mib: u32,
 }
 
 impl GuestSubject {
-    /// The only feature of KVM on a board that can be left out.
+    /// The only feature of KVM that can be hidden from guests of a board.
     pub const MAGIC_PAGE: &str = "magic-page";
     /// The feature that ktax's monitor hides from every guest of a host within QEMU.
     pub const PV_EOI: &str = "kvm-pv-eoi";
+    /// Permitted numbers of vCPUs.
     pub const CPUS: RangeInclusive<u32> = 1..=16;
-    /// Memory that a guest can have, in MiB.
+    /// Permitted sizes of memory, in MiB.
     pub const MEMORY_MIB: RangeInclusive<u32> = 64..=3072;
 }
 
-/// Guest of a Side. Planning fills in its Kernel as found.
+/// Guest of a Side. Planning adds the identity of its Kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GuestSide {
@@ -42,36 +44,37 @@ pub struct GuestSide {
     pub kernel: Option<Identity>,
 }
 
-/// Work of a guest while it is recorded.
+/// Work of a guest while its exits are recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GuestWork {
-    /// Boots and powers off.
+    /// The guest boots and powers off.
     Boot,
-    /// Has no kernel, and leaves for one reason, `count` times.
+    /// A guest without a kernel does one kind of work `count` times.
     Raw { kind: String, count: u32 },
-    /// One program, from its start to its end.
+    /// The guest runs one program, from its start to its end.
     Program(Workload),
 }
 
-/// A row: what each Side's guest does.
+/// Row of an experiment with guests: the work of each Side's guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GuestRow {
-    /// Name as in the experiment; also its file name in a run directory.
+    /// Name of the row in the experiment; also the name of its file in a run directory.
     pub row: String,
     pub work: GuestWork,
 }
 
-/// Merged and checked request of an experiment with guests. Plans and comparisons hold it.
+/// Request of an experiment with guests, after file and flags were merged and checked. Plans and
+/// comparisons hold it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AskedGuests {
     pub host: HostKind,
-    /// Kernel of the host, as asked for.
+    /// Kernel of the KVM host, as asked for.
     pub host_subject: Subject,
     pub base: GuestSide,
-    /// Change of the comparison; without it the base is described alone.
+    /// Guest of the change; absent if only the base is measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<GuestSide>,
     pub rows: Vec<GuestRow>,
@@ -86,12 +89,12 @@ impl AskedGuests {
         }
     }
 
-    /// Base, and change if there is one.
+    /// Guests of the base and of the change, if there is a change.
     pub fn sides(&self) -> impl Iterator<Item = &GuestSide> {
         std::iter::once(&self.base).chain(&self.change)
     }
 
-    /// Base, and change if there is one.
+    /// Guests of the base and of the change, if there is a change.
     pub fn sides_mut(&mut self) -> impl Iterator<Item = &mut GuestSide> {
         std::iter::once(&mut self.base).chain(&mut self.change)
     }
@@ -110,35 +113,34 @@ pub struct GuestsPlan {
 }
 
 named_enum! {
+    /// Kinds of KVM hosts in QEMU.
     pub enum HostKind {
-        /// A Linux kernel with KVM for x86.
+        /// Linux with KVM for x86.
         Kvm = "kvm",
-        /// A Linux kernel with KVM for a PowerPC of 2008, which has no virtualization, in QEMU's
-        /// ppce500.
+        /// Linux with KVM for e500v2, a PowerPC core of 2008 without virtualization, in QEMU's
+        /// ppce500 machine.
         KvmE500v2 = "kvm-e500v2",
-        /// A Linux kernel with KVM for arm64, in QEMU's virt machine.
+        /// Linux with KVM for arm64, in QEMU's virt machine.
         KvmArm64 = "kvm-arm64",
-        /// A Linux kernel with KVM for POWER9, as a hypervisor within another one, in QEMU's
-        /// pseries.
+        /// Linux with KVM for POWER9, as a nested hypervisor, in QEMU's pseries machine.
         KvmPower9 = "kvm-power9",
-        /// A Linux kernel with KVM for riscv64 with the hypervisor extension, in QEMU's virt
-        /// machine.
+        /// Linux with KVM for riscv64 with the hypervisor extension, in QEMU's virt machine.
         KvmRiscv64 = "kvm-riscv64",
     }
 }
 
 impl HostKind {
-    /// True for a board: a machine of another architecture, whose first process runs one guest
-    /// without a kernel.
+    /// True for a board: a machine of another architecture than x86, whose init process runs one
+    /// guest without a kernel.
     pub fn is_board(self) -> bool {
         self != HostKind::Kvm
     }
 
-    /// Kinds of work of a guest without a kernel: `KIND` of `raw:KIND=N`.
-    pub fn kinds(self) -> Vec<&'static str> {
+    /// Kinds of work of a guest without a kernel: permitted values of `KIND` in `raw:KIND=N`.
+    pub fn raw_kinds(self) -> Vec<&'static str> {
         match self {
             HostKind::Kvm => RawKind::ALL.map(RawKind::name).to_vec(),
-            // Each privileged instruction, and all of them together.
+            // Each privileged instruction, and a mixture of all.
             HostKind::KvmE500v2 => {
                 vec!["all", "mfmsr", "mtspr", "mfspr", "mmio", "wrtee", "rfi"]
             }
@@ -148,21 +150,21 @@ impl HostKind {
         }
     }
 
-    /// Permitted numbers of times that such a guest does this; `None` if it cannot.
-    pub fn times(self, kind: &str) -> Option<RangeInclusive<u32>> {
+    /// Permitted values of `N` in `raw:KIND=N`; `None` for an unknown kind.
+    pub fn permitted_counts(self, kind: &str) -> Option<RangeInclusive<u32>> {
         match self {
-            HostKind::Kvm => RawKind::named(kind).map(RawKind::times),
-            board => board.kinds().contains(&kind).then_some(1..=u32::MAX),
+            HostKind::Kvm => RawKind::from_name(kind).map(RawKind::permitted_counts),
+            board => board.raw_kinds().contains(&kind).then_some(1..=u32::MAX),
         }
     }
 
-    /// True if guest and KVM of a board can share the "magic page".
+    /// True if KVM can share its "magic page" with guests.
     pub fn has_magic_page(self) -> bool {
         self == HostKind::KvmE500v2
     }
 }
 
-/// Work of a guest without a kernel on x86, done again and again.
+/// Kinds of work of a guest without a kernel on x86. The guest repeats one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RawKind {
     Cpuid,
@@ -179,7 +181,8 @@ pub enum RawKind {
     Hlt,
 }
 
-/// Name of each kind in an experiment, which is also an option, and its work.
+/// Name and help text of each kind, in the order of [`RawKind::ALL`]. The name is also an option of
+/// the raw guest.
 const RAW_KINDS: [(&str, &str); 12] = [
     ("cpuid", "Execute N CPUID instructions; KVM handles them in the kernel"),
     ("rdmsr", "Execute N RDMSR instructions; KVM handles them in the kernel"),
@@ -196,48 +199,50 @@ const RAW_KINDS: [(&str, &str); 12] = [
 ];
 
 impl RawKind {
-    /// In the order in which a guest does them.
+    /// All kinds, in the order in which a guest does them.
     pub const ALL: [RawKind; 12] = {
         use RawKind::*;
         [Cpuid, Rdmsr, Wrmsr, Fault, Pic, Interrupt, Wake, SelfIpi, Ipi, Out, Mmio, Hlt]
     };
 
-    /// Most pages of 4 KiB that a guest can touch: there is no memory at 768 MiB.
-    pub const FAULTS_MAX: u32 = 196_096;
+    /// Maximum number of 4 KiB pages that a guest can touch, because its memory ends below 768 MiB.
+    pub const MAX_FAULTS: u32 = 196_096;
 
-    /// Name in an experiment, and as an option of the raw guest.
+    /// Name in experiments, which is also an option of the raw guest.
     pub fn name(self) -> &'static str {
         RAW_KINDS[self as usize].0
     }
 
+    /// Help text of the option.
     pub fn help(self) -> &'static str {
         RAW_KINDS[self as usize].1
     }
 
-    pub fn named(name: &str) -> Option<RawKind> {
+    /// Kind with this name; `None` for an unknown name.
+    pub fn from_name(name: &str) -> Option<RawKind> {
         RawKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    pub fn times(self) -> RangeInclusive<u32> {
+    pub fn permitted_counts(self) -> RangeInclusive<u32> {
         match self {
-            RawKind::Fault => 1..=RawKind::FAULTS_MAX,
+            RawKind::Fault => 1..=RawKind::MAX_FAULTS,
             _ => 1..=u32::MAX,
         }
     }
 
-    /// True if KVM must have the interrupt controllers in the kernel.
-    pub fn needs_controllers(self) -> bool {
+    /// True if the kind needs KVM's in-kernel interrupt controllers.
+    pub fn needs_interrupt_controllers(self) -> bool {
         self == RawKind::Pic || self.is_interrupt()
     }
 
-    /// True if the guest gets interrupts, from its local APIC.
+    /// True if the guest receives interrupts from its local APIC.
     pub fn is_interrupt(self) -> bool {
         use RawKind::{Interrupt, Ipi, SelfIpi, Wake};
         matches!(self, Interrupt | Wake | SelfIpi | Ipi)
     }
 }
 
-/// Result of one guest, in one host under one Layout.
+/// Result of one guest in one host, under one Layout.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GuestSample {
@@ -247,7 +252,7 @@ pub struct GuestSample {
 }
 
 impl GuestSample {
-    /// Total time of the vCPUs, in and out of the guest, ns.
+    /// Time of all vCPUs, inside and outside the guest, ns.
     pub fn time_ns(&self) -> u64 {
         self.run.table.sum_ns()
     }
@@ -257,39 +262,42 @@ impl GuestSample {
     }
 }
 
+/// Evidence of a row of guests.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GuestsEvidence {
-    /// With a change, [`TIME`] and then [`EXITS`] against the base. Without one, [`GUEST_TIME`] of
-    /// the guest against the host itself, if the host did the same work. Empty if the row failed.
+    /// Effects of [`TIME`] and [`EXITS`] if there is a change. Without a change, the Effect of
+    /// [`GUEST_TIME`], if the host did the same work. Empty if the row failed.
     pub effects: Vec<Effect>,
-    /// Exit tables of the first Effect's Layout; absent if the row failed.
+    /// Exit tables in the Layout of the first Effect; absent if the row failed.
     pub runs: Sides<Option<ExitRun>>,
-    /// Time by Layout, in and out of the guest, ns; empty if a Side failed or is not there.
+    /// Time of all vCPUs under each Layout, inside and outside the guest, ns. Empty if a Side
+    /// failed or is absent.
     pub times_ns: Sides<Vec<u64>>,
 }
 
 impl GuestsEvidence {
-    /// Exit tables of a row, named by it and by their Sides if there are two.
+    /// Exit tables, named by the row, and by their Sides if there are two.
     pub fn exit_tables(&self, row: &str) -> Vec<ExitTable> {
         let has_both = self.runs.base.is_some() && self.runs.change.is_some();
         let sides = [Side::Base, Side::Change].into_iter();
         let runs = sides.filter_map(|side| Some((side, self.runs.get(side).as_ref()?)));
         let named = |(side, run): (Side, &ExitRun)| {
             let name = if has_both { format!("{row}, {}", side.name()) } else { row.to_owned() };
-            ExitTable { of: name, ..run.table.clone() }
+            ExitTable { name, ..run.table.clone() }
         };
         runs.map(named).collect()
     }
 }
 
-/// Metric of the total time of the vCPUs, in and out of the guest.
+/// Metric of the time of all vCPUs, inside and outside the guest.
 pub const TIME: &str = "time";
 /// Metric of the number of exits.
 pub const EXITS: &str = "exits";
-/// Metric of the work's own time: base is the host itself, change is the guest.
+/// Metric of the duration of the work: its base is the host itself, its change is the guest.
 pub const GUEST_TIME: &str = "guest-time";
 
+/// Data of all rows of guests together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GuestsComparison {
@@ -303,14 +311,14 @@ mod tests {
     #[test]
     fn each_kind_is_found_by_its_name() {
         for kind in RawKind::ALL {
-            assert_eq!(RawKind::named(kind.name()), Some(kind));
+            assert_eq!(RawKind::from_name(kind.name()), Some(kind));
         }
-        assert_eq!(RawKind::named("rdtsc"), None);
+        assert_eq!(RawKind::from_name("rdtsc"), None);
     }
 
     #[test]
-    fn nothing_is_done_zero_times() {
-        assert!(RawKind::ALL.iter().all(|kind| !kind.times().contains(&0)));
-        assert_eq!(*RawKind::Fault.times().end(), RawKind::FAULTS_MAX);
+    fn a_count_of_zero_is_not_permitted() {
+        assert!(RawKind::ALL.iter().all(|kind| !kind.permitted_counts().contains(&0)));
+        assert_eq!(*RawKind::Fault.permitted_counts().end(), RawKind::MAX_FAULTS);
     }
 }

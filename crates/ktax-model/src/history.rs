@@ -1,4 +1,5 @@
-//! Costs over kernels, and the search for the elements of a chain that carry a difference.
+//! Costs over kernels, and bisections: searches for the elements of a chain that carry a
+//! difference.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +8,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Machine, Verdict};
 
-/// Costs of rows over kernels, from measurements of the store.
+/// Costs of rows over kernels, from measurements in the store.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct History {
     pub metric: String,
-    /// Function whose own counts these are; absent for the counts of the whole row.
+    /// Function whose own counts are shown; absent for the counts of the whole row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
-    /// A difference below this many percent is no step.
+    /// Smallest difference that is a step, in percent.
     pub threshold_percent: f64,
-    /// Lines that belong to one row are neighbours.
+    /// Lines, sorted so that the lines of one row are neighbours.
     pub lines: Vec<HistoryLine>,
 }
 
-/// Measurements of one row that compare with each other, in the order of their kernels.
+/// Comparable measurements of one row, in the order of their kernels.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HistoryLine {
@@ -29,19 +30,20 @@ pub struct HistoryLine {
     pub operation: String,
     /// Operations in one measurement.
     pub ops: u64,
-    /// Common part of the kernels: flavour and boot line. Lines of one row with equal lineage were
-    /// measured differently, and do not compare with each other.
+    /// Flavour and boot line that all kernels of the line have. Two lines of one row with equal
+    /// lineage have different conditions of measurement.
     pub lineage: String,
-    /// Conditions of the measurement: QEMU, guest programs, machine, layouts.
+    /// Conditions of the measurements: QEMU, guest programs, machine, layouts.
     pub measured: String,
-    /// Conditions that a command line can ask for; absent in results of older releases.
+    /// Conditions that can be given on a command line; absent in results of older releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<HistoryAsked>,
-    /// One for each kernel.
+    /// Points, one for each kernel.
     pub points: Vec<HistoryPoint>,
 }
 
-/// Conditions that a command line asks for, beside kernel, boot line and row.
+/// Conditions of a measurement that can be given on a command line, without kernel, boot line and
+/// row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HistoryAsked {
@@ -51,47 +53,49 @@ pub struct HistoryAsked {
     pub seed: u64,
 }
 
-/// A measurement.
+/// Measurement of one kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HistoryPoint {
     /// Position of the kernel in the lineage, from 0.
-    pub place: usize,
-    /// A name of the subject that `ktax diff` knows.
+    #[serde(rename = "place")]
+    pub position: usize,
+    /// Name of the subject, as `ktax diff` takes it.
     pub name: String,
     pub kernel: String,
-    /// `debian:NAME=VERSION`, with which anyone can measure it again; absent for other kernels.
+    /// `debian:NAME=VERSION` of a kernel that anyone can fetch and measure; absent for other
+    /// kernels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub boot_line: String,
-    /// Tags that the user gave.
+    /// Tags of the user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// Counts under each layout, for all operations.
+    /// Count under each layout, for all operations together.
     pub values: Vec<u64>,
     /// Difference from the anchor; absent for the first point, which is the first anchor.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub against: Option<AgainstAnchor>,
-    /// Difference from the kernel before it; absent for the first point.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<AgainstBefore>,
-    /// Functions that carry most of a step, the largest first: against the kernel before it, or
-    /// against the anchor if many small changes add up. Empty without a step.
+    #[serde(rename = "against", default, skip_serializing_if = "Option::is_none")]
+    pub anchor_difference: Option<AnchorDifference>,
+    /// Difference from the previous point; absent for the first point.
+    #[serde(rename = "before", default, skip_serializing_if = "Option::is_none")]
+    pub previous_difference: Option<PreviousDifference>,
+    /// Functions that carry most of a step, the largest share first. The step is the difference
+    /// from the point that [`HistoryPoint::step_base`] names. Empty without a step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<StepFunction>,
 }
 
-/// A point against the one before it.
+/// Difference of a point from the previous point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct AgainstBefore {
+pub struct PreviousDifference {
     pub verdict: Verdict,
-    /// The median over layouts, per operation.
+    /// Median delta over the layouts, per operation.
     pub delta: f64,
-    /// The median in percent; absent where the kernel before costs nothing.
+    /// Median delta in percent; absent if the previous point has a cost of 0.
     pub percent: Option<f64>,
-    /// The minimum detectable effect in percent; absent with too few layouts for any.
+    /// Minimum detectable effect in percent; absent with too few layouts.
     pub detectable_percent: Option<f64>,
 }
 
@@ -101,30 +105,30 @@ pub struct AgainstBefore {
 pub struct StepFunction {
     /// Symbol, without the compiler's suffixes.
     pub function: String,
-    /// Difference of its own cost per operation, change minus base.
+    /// Difference of the function's own cost per operation, change minus base.
     pub delta: f64,
 }
 
-/// A point against its anchor, the last point that the cost had stepped to.
+/// Difference of a point from its anchor: the point of the last step before it, or the first point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct AgainstAnchor {
+pub struct AnchorDifference {
     /// Index of the anchor in the line.
     pub anchor: usize,
-    /// A change, or different work, makes this point the next anchor.
+    /// Verdict of the difference. A change or different work makes this point the next anchor.
     pub verdict: Verdict,
-    /// The median over layouts, per operation.
+    /// Median delta over the layouts, per operation.
     pub delta: f64,
-    /// The median in percent; absent if the anchor costs nothing.
+    /// Median delta in percent; absent if the anchor has a cost of 0.
     pub percent: Option<f64>,
-    /// The minimum detectable effect in percent; absent with too few layouts for any, and in
-    /// results of older releases.
+    /// Minimum detectable effect in percent; absent with too few layouts, and in results of older
+    /// releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detectable_percent: Option<f64>,
 }
 
 impl HistoryPoint {
-    /// Cost per operation, in the layout with the median.
+    /// Median cost over the layouts, per operation.
     pub fn cost(&self, ops: u64) -> f64 {
         let mut sorted = self.values.clone();
         sorted.sort_unstable();
@@ -132,44 +136,46 @@ impl HistoryPoint {
         median.unwrap_or(0) as f64 / ops.max(1) as f64
     }
 
-    /// True if the cost steps here.
+    /// True if the cost has a step at this point.
     pub fn is_step(&self) -> bool {
-        self.against.as_ref().is_some_and(|against| against.is_step())
+        self.anchor_difference.as_ref().is_some_and(|against| against.is_step())
     }
 
-    /// Index of the point that a step at `index` is compared with: the one before it if the cost
-    /// changed between the two, else the anchor. `None` without a step.
+    /// Index of the point that a step at point `index` is compared with: the previous point if the
+    /// cost changed between the two, else the anchor. `None` without a step.
     pub fn step_base(&self, index: usize) -> Option<usize> {
-        let against = self.against.as_ref().filter(|against| against.is_step())?;
-        let is_sudden = self.before.as_ref().is_some_and(|before| before.verdict.is_change());
+        let against = self.anchor_difference.as_ref().filter(|against| against.is_step())?;
+        let is_sudden =
+            self.previous_difference.as_ref().is_some_and(|before| before.verdict.is_change());
         Some(if is_sudden { index.checked_sub(1)? } else { against.anchor })
     }
 }
 
-impl AgainstAnchor {
-    /// True if the point is the next anchor.
+impl AnchorDifference {
+    /// True if the point has a step, and so is the next anchor.
     pub fn is_step(&self) -> bool {
         self.verdict.is_change() || self.verdict == Verdict::DifferentWork
     }
 }
 
-/// Difference of two Subjects, as a chain: each element is one step from the base to the change.
+/// Kinds of chains. A chain lists the elements by which base and change differ: each element is one
+/// step from the base to the change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Chain {
-    /// Commits of a history, on the line of first parents.
+    /// Commits of a repository, along the first parents.
     Commits,
     /// Options of a kernel's configuration.
     Options,
-    /// Patches, one on top of the other.
+    /// Patches, each applied on top of the previous ones.
     Patches,
     /// Parameters of the boot line.
     Parameters,
 }
 
 impl Chain {
-    /// Singular and plural noun.
-    pub fn words(self) -> (&'static str, &'static str) {
+    /// Singular and plural noun for an element.
+    pub fn nouns(self) -> (&'static str, &'static str) {
         match self {
             Chain::Commits => ("commit", "commits"),
             Chain::Options => ("option", "options"),
@@ -179,68 +185,73 @@ impl Chain {
     }
 }
 
-/// One step of a chain.
+/// Element of a chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Element {
-    /// A commit's id, an option with its value, a patch's path, a parameter.
+    /// Id of a commit, option with its value, path of a patch, or parameter.
     pub name: String,
-    /// One line for people: a commit's subject, the value that an option had.
+    /// One line for people: subject of a commit, or value of an option in the base.
     pub title: String,
-    /// True if other commits come in with it.
+    /// True for a merge commit.
     pub is_merge: bool,
 }
 
-/// Measurement after a number of elements.
+/// Measurement of the base with a number of elements applied.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Point {
     /// Cost of one operation, in the Metric's unit.
     Cost(f64),
-    /// Reason why it could not be measured.
+    /// Reason why the kernel could not be measured.
     Skipped(String),
 }
 
-/// An element that carries a share of the difference.
+/// Element, or several neighbouring elements, that carry a share of the difference.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Carrier {
-    /// Number of elements before it.
-    pub after: usize,
-    /// Number of elements with it: `after + 1`, or more if points between could not be measured.
-    pub at: usize,
-    /// Cost per operation.
+    /// Number of elements before the carrier.
+    #[serde(rename = "after")]
+    pub count_before: usize,
+    /// Number of elements up to the carrier: `count_before + 1`, or more if points in between could
+    /// not be measured.
+    #[serde(rename = "at")]
+    pub count_with: usize,
+    /// Difference that the carrier makes, per operation.
     pub delta: f64,
-    /// Share of the whole difference.
+    /// Share of the difference between base and change, in percent.
     pub share_percent: f64,
 }
 
-/// The search for the elements that carry the difference between two Subjects: `bisection.json`.
+/// Search for the elements that carry the difference between two Subjects: `bisection.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Bisection {
     /// One line for people.
     pub title: String,
     pub chain: Chain,
-    /// From the base to the change.
+    /// Elements, from the base to the change.
     pub elements: Vec<Element>,
-    /// Positions of the elements that are tried first, from 1.
-    pub likely: Vec<usize>,
+    /// Numbers of the likely carriers, which are tried first. The first element has number 1.
+    #[serde(rename = "likely")]
+    pub likely_elements: Vec<usize>,
     pub row: String,
     pub metric: String,
-    /// Difference per operation that is not looked into.
+    /// Largest difference per operation that is not searched.
     pub negligible: f64,
-    /// Known points, by the number of elements; both ends are known.
+    /// Measured points, by the number of elements. The points of base and change are always there.
     pub points: BTreeMap<usize, Point>,
-    /// Words of the command line that searches the same again; empty if it is not known.
+    /// Words of the command line that repeats the search; empty if unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub again: Vec<String>,
-    /// The largest first; `None` as long as the search goes on.
-    pub found: Option<Vec<Carrier>>,
+    /// Carriers, the largest difference first; `None` until the search is done.
+    #[serde(rename = "found")]
+    pub carriers: Option<Vec<Carrier>>,
 }
 
 impl Bisection {
-    /// Cost after `count` elements, if known.
+    /// Cost of the base with `count` elements; `None` if it was not measured.
     pub fn cost(&self, count: usize) -> Option<f64> {
         match self.points.get(&count) {
             Some(Point::Cost(cost)) => Some(*cost),
@@ -248,15 +259,15 @@ impl Bisection {
         }
     }
 
-    /// Costs of the base and the change.
+    /// Costs of base and change; `None` if one was not measured.
     pub fn ends(&self) -> Option<(f64, f64)> {
         Some((self.cost(0)?, self.cost(self.elements.len())?))
     }
 
-    /// True if its parts fit together; a file may hold anything.
+    /// True if the fields are consistent. A file may be damaged.
     pub fn is_sound(&self) -> bool {
         let last = self.elements.len();
-        // A commit's name is printed in a command that users copy.
+        // Messages have the id in a command for users to copy, so it must be harmless to a shell.
         let is_id = |name: &str| name.bytes().all(|byte| byte.is_ascii_hexdigit());
         last > 0
             && self.ends().is_some()

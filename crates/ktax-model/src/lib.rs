@@ -1,14 +1,14 @@
 //! The nouns of [the glossary](../../../docs/glossary.md) as plain data: kernels, rows, plans,
-//! comparisons. Nothing here reads a file, starts a program or knows a format but JSON. Every other
-//! crate speaks in these types, and what ktax keeps on disk is one of them. [`read_results`] is the
-//! only reader of results. A field that is added here is in every file, report and schema.
+//! comparisons. This crate reads no files, starts no programs, and has JSON as its only format. All
+//! other crates exchange these types, and each file that ktax writes has one of them. Results are
+//! read by [`read_results`] alone. A new field appears in every file, report and schema.
 //!
 //! ```
 //! let instructions = ktax_model::metric("instructions").expect("the first of METRICS");
 //! assert_eq!(instructions.name, ktax_model::METRICS[0].name);
 //! ```
 
-/// Defines an enum whose variants have a name in files and on the screen.
+/// Defines an enum whose variants have names. Files and the screen have the same names.
 macro_rules! named_enum {
     (
         $(#[$meta:meta])*
@@ -63,16 +63,17 @@ pub use counters::{
 };
 pub use counts::{
     AskedCounts, AskedGuest, CountsComparison, CountsEvidence, CountsPlan, Growth, GrowthPower,
-    OfSizes,
+    SizePair,
 };
 pub use effect::{
-    Effect, Fallback, FunctionDelta, LITTLE_OF_DELTA_PERCENT, Own, PathDelta, RowPaths, WaitStack,
-    callers, has_one_side, kept, lacking, own, stack, without_below,
+    Effect, Fallback, FunctionDelta, MIN_DELTA_SHARE_PERCENT, OwnCounts, PathDelta, RowPaths,
+    WaitStack, callers, is_one_sided, kept_paths, missing_feature, own_counts, path_names,
+    prune_paths,
 };
 pub use error::{Context as ErrorContext, Error, ErrorKind, Result};
 pub use exits::{
-    EXIT_REASONS_MAX, ExitAccount, ExitCounter, ExitEvents, ExitPair, ExitParts, ExitRow, ExitRows,
-    ExitRun, ExitTable, MissingEvents, OpenExit, RecorderCost, check_exits, exit_warnings,
+    ExitAccount, ExitCounter, ExitEvents, ExitPair, ExitParts, ExitRow, ExitRows, ExitRun,
+    ExitTable, MAX_EXIT_REASONS, MissingEvents, OpenExit, RecorderCost, check_exits, exit_warnings,
 };
 pub use fact::FactDifference;
 pub use failure::{Blame, FREE_DISK_GIB, Failure};
@@ -81,8 +82,8 @@ pub use guests::{
     GuestsComparison, GuestsEvidence, GuestsPlan, HostKind, RawKind, TIME,
 };
 pub use history::{
-    AgainstAnchor, AgainstBefore, Bisection, Carrier, Chain, Element, History, HistoryAsked,
-    HistoryLine, HistoryPoint, Point, StepFunction,
+    AnchorDifference, Bisection, Carrier, Chain, Element, History, HistoryAsked, HistoryLine,
+    HistoryPoint, Point, PreviousDifference, StepFunction,
 };
 pub use ledger::{
     AlreadyOn, LedgerCost, LedgerCosts, LedgerEntry, LedgerExits, LedgerInteraction, LedgerMethod,
@@ -102,10 +103,10 @@ pub use program::{
     UserProgram, WorkDifference, WorkEvidence,
 };
 pub use run::{
-    Boot, Context, Count, Counted, CpuPlace, CpuTime, Doing, ELAPSED, MedianInterval, MsrLine,
-    NativeColumn, NativeRow, NativeSample, NativeTable, Outcome, Parallel, Path, PrintedEnd,
-    Profile, ProfileLine, Repeats, Run, STAT_COUNTERS, Sample, StatChange, StatCommand,
-    StatCounter, StatRow, StatTable, Summary,
+    Boot, Context, CpuActivity, CpuPosition, CpuTime, ELAPSED, MedianInterval, MsrLine,
+    NativeColumn, NativeRow, NativeSample, NativeTable, Outcome, ParallelWork, Path, PrintedEnd,
+    Profile, ProfileLine, Repeats, Run, STAT_COUNTERS, Sample, StatChange, StatCommand, StatCount,
+    StatCounter, StatCounts, StatRow, StatTable, Summary,
 };
 pub use saved::{Saved, SavedError, SavedResult, read_results, result_schema};
 pub use subject::{
@@ -114,12 +115,12 @@ pub use subject::{
     unquoted_parameter,
 };
 pub use times::{
-    AaControl, Accelerator, AskedTimes, Crossing, Facts, Noise, PairRatio, ProgramsHere, Ratio,
-    RunsOn, TimedBlock, TimedBoot, TimedMachine, TimedPair, TimedRun, TimedSubject,
+    AaControl, Accelerator, AskedTimes, Crossing, Facts, NativeProgramsIdentity, Noise, PairRatio,
+    Ratio, RunsOn, TimedBlock, TimedBoot, TimedMachine, TimedPair, TimedRun, TimedSubject,
     TimesComparison, TimesEvidence, TimesPlan,
 };
 
-/// The version of every file format that ktax writes; a reader refuses any other.
+/// Version of all file formats of ktax. Readers refuse other versions.
 pub const FORMAT: u32 = 3;
 
 /// True if the field has its default value and is left out of JSON.

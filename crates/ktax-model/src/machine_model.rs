@@ -1,5 +1,6 @@
-//! Models of machines: caches, TLBs, predictors of branches, and the coherence of caches. Each
-//! counter of a model is a Metric that decides nothing.
+//! Models of machines: caches, TLBs, branch predictors, and the coherence of caches. Counters of a
+//! model are Metrics that do not decide a row. Calibrations, which have the costs of events on real
+//! machines, and estimates from them.
 
 use std::collections::BTreeMap;
 
@@ -8,92 +9,101 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Costly, Modelled};
 
-/// A machine that is modelled: a file of `machines/`, or one like it. Lines have 64 bytes.
+/// Machine whose caches, TLBs and branch predictor are modelled. It is read from a file of
+/// `machines/`, or from a file of the user in the same format. Cache lines have 64 bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MachineModel {
-    /// File name; built-in machines have no `.toml`.
+    /// File name, for built-in machines without `.toml`.
     #[serde(default)]
     pub name: String,
-    /// Full name for people; only in the machine's file, since no count depends on it.
+    /// Full name for people. No count depends on the title, so only the machine's file has it.
     #[serde(default, skip_serializing)]
     pub title: String,
-    /// Sources of its sizes; only in the machine's file.
+    /// References for the sizes; only in the machine's file.
     #[serde(default, skip_serializing)]
     pub sources: Vec<String>,
     pub l1i: CacheSize,
     pub l1d: CacheSize,
     pub l2: CacheSize,
-    /// Absent without a third level.
+    /// Third-level cache; absent if the machine has two levels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub llc: Option<CacheSize>,
     pub itlb: TlbSize,
     pub dtlb: TlbSize,
-    /// Second level for code alone.
+    /// Second-level TLB for code alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub itlb2: Option<TlbSize>,
-    /// Second level for data alone.
+    /// Second-level TLB for data alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dtlb2: Option<TlbSize>,
-    /// Second level for both.
+    /// Second-level TLB for code and data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stlb: Option<TlbSize>,
     pub branches: Branches,
 }
 
-/// The size of a cache.
+/// Size of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CacheSize {
     pub kib: u32,
-    /// Lines of each set.
+    /// Number of lines in a set.
     pub ways: u32,
 }
 
-/// The size of a TLB.
+/// Size of a TLB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TlbSize {
-    /// Translations of pages of 4 KiB; of all pages, if large ones have none of their own.
+    /// Number of entries for pages of 4 KiB. Without `large_entries`, pages of 2 MiB share these
+    /// entries.
     pub entries: u32,
-    /// Small translations of each set.
+    /// Number of entries for pages of 4 KiB in a set.
     pub ways: u32,
-    /// Translations of pages of 2 MiB.
+    /// Number of separate entries for pages of 2 MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub large_entries: Option<u32>,
-    /// Large translations of each set.
+    /// Number of entries for pages of 2 MiB in a set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub large_ways: Option<u32>,
 }
 
-/// A textbook predictor: gshare, and a stack of calls.
+/// Textbook branch predictor: gshare, and a return stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Branches {
-    /// Number of branches that the predictor remembers.
+    /// Length of the branch history, in branches.
     pub history: u32,
-    /// Binary logarithm of the number of counters, and of targets.
+    /// Binary logarithm of the number of counters, which is also the number of branch targets.
     pub table: u32,
-    /// Number of calls that the predictor remembers.
+    /// Depth of the return stack, in calls.
     pub returns: u32,
 }
 
-const LINE: u64 = 64;
+/// Bytes of a cache line.
+const LINE_BYTES: u64 = 64;
 
-/// Limits of `plugin/machine.c`.
-const MOST_SETS: u64 = 1 << 20;
-const MOST_TLB_SETS: u64 = 1 << 12;
-const MOST_WAYS: u64 = 64;
+/// Maximum number of sets of a cache in `plugin/machine.c`.
+const MAX_CACHE_SETS: u64 = 1 << 20;
+/// Maximum number of sets of a TLB in `plugin/machine.c`.
+const MAX_TLB_SETS: u64 = 1 << 12;
+/// Maximum number of ways of a cache or TLB in `plugin/machine.c`.
+const MAX_WAYS: u64 = 64;
 
-/// Sets and ways.
-type Sets = (u64, u64);
+/// Number of sets, and ways of each set.
+type SetsAndWays = (u64, u64);
 
 impl MachineModel {
-    /// Most guest memory, in MiB, when a machine is modelled: it must be in one piece.
-    pub const MOST_MEMORY_MIB: u32 = 2048;
+    /// Maximum guest memory with a modelled machine, in MiB. The model needs one contiguous range
+    /// of memory, and larger guests have memory above 4 GiB as well.
+    pub const MAX_MEMORY_MIB: u32 = 2048;
 
-    /// File that the plugin reads (`docs/wire.md`); the error says why there can be no such
-    /// machine.
+    /// Description of the machine in the plugin's format (`docs/wire.md`).
+    ///
+    /// # Errors
+    ///
+    /// A message for the user if a name or a size is not permitted.
     pub fn wire(&self) -> Result<String, String> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         if self.name.is_empty() || self.name.len() > 32 || !self.name.bytes().all(is_plain) {
@@ -117,12 +127,12 @@ impl MachineModel {
         ];
         let mut text = String::new();
         for (name, size) in caches.into_iter().filter_map(|(name, size)| Some((name, size?))) {
-            let (sets, ways) = size.sets().ok_or_else(|| no_sets(name, MOST_SETS))?;
+            let (sets, ways) = size.sets().ok_or_else(|| invalid_sets(name, MAX_CACHE_SETS))?;
             text += &format!("{name} {sets} {ways}\n");
         }
         for (name, size) in tlbs.into_iter().filter_map(|(name, size)| Some((name, size?))) {
             let [(sets, ways), (large_sets, large_ways)] =
-                size.sets().ok_or_else(|| no_sets(name, MOST_TLB_SETS))?;
+                size.sets().ok_or_else(|| invalid_sets(name, MAX_TLB_SETS))?;
             text += &format!("{name} {sets} {ways} {large_sets} {large_ways}\n");
         }
         let Branches { history, table, returns } = self.branches;
@@ -135,46 +145,47 @@ impl MachineModel {
     }
 }
 
-fn no_sets(name: &str, most: u64) -> String {
+fn invalid_sets(name: &str, max_sets: u64) -> String {
     format!(
-        "{name} must have a power of two sets, at most {most}, of 1 to {MOST_WAYS} ways; \
+        "{name} must have a power of two sets, at most {max_sets}, of 1 to {MAX_WAYS} ways; \
          large_entries and large_ways go together"
     )
 }
 
 impl CacheSize {
-    fn sets(self) -> Option<Sets> {
-        sets(u64::from(self.kib) * 1024 / LINE, u64::from(self.ways), MOST_SETS)
+    fn sets(self) -> Option<SetsAndWays> {
+        sets(u64::from(self.kib) * 1024 / LINE_BYTES, u64::from(self.ways), MAX_CACHE_SETS)
     }
 }
 
 impl TlbSize {
-    /// Sets and ways for small and for large pages; (0, 0) where large pages share the small
-    /// entries.
-    fn sets(self) -> Option<[Sets; 2]> {
+    /// Sets and ways for pages of 4 KiB, and for pages of 2 MiB; (0, 0) for the latter if both
+    /// share the entries. `None` if a size is not permitted.
+    fn sets(self) -> Option<[SetsAndWays; 2]> {
         let large = match (self.large_entries, self.large_ways) {
             (None, None) => (0, 0),
-            (Some(entries), Some(ways)) => sets(entries.into(), ways.into(), MOST_TLB_SETS)?,
+            (Some(entries), Some(ways)) => sets(entries.into(), ways.into(), MAX_TLB_SETS)?,
             _ => return None,
         };
-        Some([sets(self.entries.into(), self.ways.into(), MOST_TLB_SETS)?, large])
+        Some([sets(self.entries.into(), self.ways.into(), MAX_TLB_SETS)?, large])
     }
 }
 
-/// Sets and ways of a number of entries; `None` unless it is a power of two sets and not too large.
-fn sets(entries: u64, ways: u64, most: u64) -> Option<Sets> {
+/// Sets and ways of a cache or TLB with `entries`; `None` unless the number of sets is a power of
+/// two and within the limits.
+fn sets(entries: u64, ways: u64, max_sets: u64) -> Option<SetsAndWays> {
     let sets = entries.checked_div(ways)?;
     let is_whole = sets * ways == entries && sets.is_power_of_two();
-    (is_whole && sets <= most && ways <= MOST_WAYS).then_some((sets, ways))
+    (is_whole && sets <= max_sets && ways <= MAX_WAYS).then_some((sets, ways))
 }
 
-/// Kinds of models that run while a guest is counted.
+/// Models that the plugin can run while it counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Model {
-    /// Which cache lines travel between several CPUs.
+    /// Transfers of cache lines between CPUs.
     Coherence,
-    /// The caches, the translation of addresses and the prediction of branches of a machine.
+    /// Caches, TLBs and branch predictor of a machine.
     Machine(Box<MachineModel>),
 }
 
@@ -187,6 +198,7 @@ impl Model {
         }
     }
 
+    /// Modelled machine; `None` for the model of coherence.
     pub fn machine(&self) -> Option<&MachineModel> {
         match self {
             Model::Coherence => None,
@@ -196,18 +208,18 @@ impl Model {
 }
 
 named_enum! {
-    /// Part of a guest's memory.
+    /// Kinds of a guest's memory.
     #[derive(PartialOrd, Ord)]
     pub enum Memory {
         /// The kernel's variables, and those of its modules.
         Data = "data",
-        /// Variables of which each CPU has one.
+        /// Per-CPU variables.
         Percpu = "percpu",
-        /// Allocated by the kernel in its map of all memory: slab objects, page tables, page cache.
+        /// Allocations in the kernel's direct map: slab objects, page tables, page cache.
         Direct = "direct",
-        /// Mapped by the kernel page by page: kernel stacks, `vmalloc`.
+        /// Allocations in the kernel's vmalloc area: kernel stacks, `vmalloc`.
         Vmalloc = "vmalloc",
-        /// The kernel's descriptions of pages, `struct page`.
+        /// The kernel's page descriptors, `struct page`.
         Pages = "pages",
         User = "user",
         Other = "other",
@@ -215,36 +227,36 @@ named_enum! {
 }
 
 impl Memory {
-    /// True if lines of this memory are named by variable; others have the name of the function
-    /// that most often gets them from another CPU.
+    /// True if cache lines of this memory are named by variable. Other cache lines are named by the
+    /// function that most often gets them from another CPU.
     pub fn has_symbols(self) -> bool {
         matches!(self, Memory::Data | Memory::Percpu)
     }
 }
 
-/// Cache lines of one name, and how often they travelled from one CPU to another in a Region.
+/// Cache lines with one name, and their transfers between CPUs in a Region.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CacheLine {
     pub memory: Memory,
-    /// The variable, or two that share the line (`a,b`), or a function: see
+    /// Variable, two variables that share the line (`a,b`), or a function: see
     /// [`Memory::has_symbols`].
     pub name: String,
-    /// Bytes from the variable's beginning to the line's.
+    /// Offset of the line from the start of the variable, in bytes.
     pub offset: u64,
-    /// Number of accesses that found it with another CPU.
+    /// Number of accesses for which another CPU had the line.
     pub transfers: u64,
-    /// Number of lines of this name.
+    /// Number of lines with this name.
     pub lines: u64,
 }
 
-/// Unit of cycles: those of the time-stamp counter.
+/// Unit of cycles: ticks of the time-stamp counter (TSC).
 pub const CYCLES: &str = "TSC cycles";
 
-/// Lower and upper end, in cycles or as a ratio.
+/// Lower and upper end of an interval, in cycles or as a ratio.
 pub type LowHigh = [f64; 2];
 
-/// Smallest interval that holds all; `None` for none.
+/// Smallest interval that contains all `intervals`; `None` without intervals.
 pub fn hull(intervals: impl IntoIterator<Item = LowHigh>) -> Option<LowHigh> {
     let wider = |[low, high]: LowHigh, other: LowHigh| [low.min(other[0]), high.max(other[1])];
     intervals.into_iter().reduce(wider)
@@ -258,43 +270,46 @@ fn is_interval([low, high]: LowHigh) -> bool {
     is_cost(low) && is_cost(high) && low <= high
 }
 
-/// Measurements of `ktax calibrate` on one machine. Another microcode is another machine.
+/// Costs on one machine, measured by `ktax calibrate`. They hold for one revision of the microcode.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
     pub cpu: String,
-    /// Revision of the microcode; empty if the kernel does not tell it.
+    /// Revision of the microcode; empty if the kernel does not report it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub microcode: String,
-    /// True for a virtual machine, whose hypervisor may answer for the CPU.
+    /// True for a virtual machine, in which the hypervisor may emulate instructions.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_virtual: bool,
-    /// Cycles per nanosecond. The time-stamp counter has a constant frequency, so cycles are times.
+    /// TSC cycles per nanosecond. The TSC has a constant frequency, so its cycles measure time.
     pub cycles_per_ns: f64,
-    /// Cycles of each measured costly instruction: 9 of 10 values lie between.
+    /// Cycles of each measured costly instruction: the interval with 9 of 10 values.
     #[serde(default)]
     pub operations: BTreeMap<Costly, LowHigh>,
-    /// Cycles of one iteration of a repeated string instruction: 9 of 10 values lie between.
+    /// Cycles of one iteration of a repeated string instruction: the interval with 9 of 10 values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rep_iteration: Option<LowHigh>,
-    /// Cycles of one iteration, by the repeated instruction: from memory in the first cache, to
-    /// memory in no cache of the core. The cost of a start is in `operations`.
+    /// Cycles of one iteration by string instruction: the lower end with memory in the L1 cache,
+    /// the upper end with memory in no cache of the core. `operations` has the cost of a start.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub iterations: BTreeMap<Costly, LowHigh>,
-    /// Kernel that was counted, if another one was timed.
+    /// Kernel that was counted, if it differs from the timed kernel.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub counted_kernel: String,
-    /// Kernel that was timed, if another one was counted.
+    /// Kernel that was timed, if it differs from the counted kernel.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub timed_kernel: String,
-    /// Costs of everything else; absent if no rows could be fitted.
+    /// Costs of instructions and modelled events; absent if no rows could be fitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fit: Option<CalibrationFit>,
 }
 
 impl Calibration {
-    /// Checks that all numbers are costs: a file, or a Plan, may be anybody's. The error names the
-    /// others.
+    /// Checks that all numbers are possible costs, because the file may be damaged.
+    ///
+    /// # Errors
+    ///
+    /// A message for the user that names the first impossible number.
     pub fn check(&self) -> Result<(), String> {
         let wrong_operation = |(kind, interval): (&Costly, &LowHigh)| {
             (!is_interval(*interval)).then(|| format!("operations.{}", kind.name()))
@@ -309,7 +324,7 @@ impl Calibration {
             "iterations".to_owned()
         } else if self.rep_iteration.is_some_and(|interval| !is_interval(interval)) {
             "rep_iteration".to_owned()
-        } else if self.fit.as_ref().is_some_and(|fit| !fit.is_one()) {
+        } else if self.fit.as_ref().is_some_and(|fit| !fit.is_complete()) {
             "fit".to_owned()
         } else if !is_cost(self.cycles_per_ns) || self.cycles_per_ns == 0.0 {
             "cycles_per_ns".to_owned()
@@ -327,34 +342,37 @@ impl Calibration {
 #[serde(deny_unknown_fields)]
 pub struct CalibrationFit {
     pub rows: usize,
-    /// Number of groups of rows. Each was predicted by a fit to all others.
+    /// Number of groups of rows. The rows of each group were predicted by a fit to the other
+    /// groups.
     pub groups: usize,
-    /// Measured over predicted cycles: 9 of 10 rows lie between.
+    /// Ratio of measured to predicted cycles: the interval with 9 of 10 rows.
     pub error: LowHigh,
+    /// Fitted cost of each thing, in cycles.
     pub cycles: BTreeMap<Fitted, f64>,
-    /// Interval of each, as far as the rows tell them apart.
+    /// Interval of each cost. It is wide for things whose counts are correlated in the rows.
     pub bounds: BTreeMap<Fitted, LowHigh>,
 }
 
 impl CalibrationFit {
-    /// Cycles of one: as far as the rows tell it from others, with the error of the rows.
+    /// Interval of the cost of one `thing`, extended by the error of the rows.
     pub fn cost(&self, thing: Fitted) -> LowHigh {
         let [low, high] = self.bounds.get(&thing).copied().unwrap_or_default();
         [low * self.error[0].min(1.0), high * self.error[1].max(1.0)]
     }
 
-    /// Cycles of one, with the error of the rows given as a ratio.
+    /// Interval of the cost of one `thing`, multiplied by the ratio `error`.
     pub fn cost_with(&self, thing: Fitted, error: f64) -> LowHigh {
         self.bounds.get(&thing).copied().unwrap_or_default().map(|cycles| cycles * error)
     }
 
-    /// True if the fit needs the counters of a model; else it was fitted to instructions alone.
+    /// True if the fit has costs of modelled events, not of instructions alone.
     pub fn needs_model(&self) -> bool {
         self.cycles.keys().any(|thing| *thing != Fitted::Instruction)
     }
 
-    /// True if the fit has a cost of each thing, or of instructions alone, and some cost at all.
-    fn is_one(&self) -> bool {
+    /// True if the fit has a valid cost of each thing, or of instructions alone, and one cost is
+    /// not 0.
+    fn is_complete(&self) -> bool {
         let has = |thing: &Fitted| {
             let cost = self.cycles.get(thing).copied().unwrap_or(f64::NAN);
             let [low, high] = self.bounds.get(thing).copied().unwrap_or([f64::NAN; 2]);
@@ -364,25 +382,25 @@ impl CalibrationFit {
             true => Fitted::ALL.iter().all(has),
             false => has(&Fitted::Instruction) && self.bounds.len() == 1,
         };
-        let [least, most] = self.error;
+        let [low, high] = self.error;
         has_all
-            && 1e-3 <= least
-            && least <= most
-            && most <= 1e3
+            && 1e-3 <= low
+            && low <= high
+            && high <= 1e3
             && self.cycles.values().any(|cycles| *cycles > 0.0)
     }
 }
 
 named_enum! {
-    /// Things whose cost is fitted.
+    /// Things whose costs are fitted to rows: instructions and modelled events.
     #[derive(PartialOrd, Ord)]
     pub enum Fitted {
         Instruction = "instruction",
-        /// A line that a first cache lacked.
+        /// Miss of an L1 cache, for code or data.
         L1Miss = "l1-miss",
-        /// A request to the last cache, in addition.
+        /// Request to the last-level cache; its cost is added to that of the L1 miss.
         CacheReference = "cache-reference",
-        /// A line that the last cache lacked, in addition.
+        /// Miss of the last-level cache; its cost is added to that of the request.
         CacheMiss = "cache-miss",
         PageWalk = "page-walk",
         BranchMiss = "branch-miss",
@@ -390,12 +408,12 @@ named_enum! {
 }
 
 impl Fitted {
-    /// Name of the first Metric that counts it.
+    /// Name of the first Metric that counts this thing.
     pub fn name_of_metric(self) -> &'static str {
         self.metrics()[0]
     }
 
-    /// Names of the Metrics that count it, together.
+    /// Names of the Metrics whose sum counts this thing.
     pub const fn metrics(self) -> &'static [&'static str] {
         match self {
             Fitted::Instruction => &["instructions"],
@@ -408,19 +426,19 @@ impl Fitted {
     }
 }
 
-/// A row that a machine ran, with its counts, per operation.
+/// Row that was timed on a machine, with its counts. All numbers are per operation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CalibrationRow {
     pub row: String,
-    /// Rows of one group are left out together.
+    /// Group of the row. All rows of a group are predicted by the same fit to the other groups.
     pub group: String,
     pub cycles: f64,
     pub counts: BTreeMap<Fitted, f64>,
     pub costly: BTreeMap<Costly, f64>,
-    /// Iterations of repeated string instructions.
+    /// Number of iterations of repeated string instructions.
     pub rep_iterations: f64,
-    /// Cycles predicted by a fit to the other groups, with the error; absent without a fit.
+    /// Interval of the cycles that a fit to the other groups predicts; absent without a fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predicted: Option<LowHigh>,
 }
@@ -433,38 +451,40 @@ pub struct CalibrationTable {
     /// Machine whose caches and branches are modelled.
     pub model: String,
     pub calibration: Calibration,
-    /// Kinds that leave the guest, or that this processor lacks.
+    /// Costly instructions without a cost: they exit the guest, or the CPU lacks them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_measured: Vec<Costly>,
-    /// Reasons for missing parts, with the next step.
+    /// Reasons why parts of the calibration are missing, with the next step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<CalibrationRow>,
 }
 
-/// Cycles of a machine for a row, by its Calibration. It decides nothing.
+/// Estimated cycles of a row on a machine, from the machine's Calibration. An estimate does not
+/// decide the row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Estimate {
     pub machine: String,
     /// CPU that was calibrated.
     pub cpu: String,
-    /// Cycles of an operation on the base; absent if the file has no fit.
+    /// Cycles of one operation of the base; absent if the Calibration has no fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<LowHigh>,
-    /// Cycles of an operation that the change adds; without a fit only of costly instructions.
+    /// Cycles that the change adds to one operation; without a fit, those of costly instructions
+    /// alone.
     pub delta: LowHigh,
-    /// `delta` in percent of the base, for any base in its interval.
+    /// `delta` in percent of `base`, for all values in the interval of `base`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent: Option<LowHigh>,
-    /// Counts per operation that the change adds and the file does not know, by Metric; they are
-    /// not in these numbers.
+    /// Metrics without a known cost, and how much the change adds to each per operation. The
+    /// estimate omits them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub left_out: BTreeMap<String, f64>,
 }
 
-/// A row that was both counted and timed.
+/// Row that was both counted and timed: its predicted and its measured change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ValidatedRow {
@@ -473,56 +493,60 @@ pub struct ValidatedRow {
     pub predicted_percent: LowHigh,
     /// Measured change, in percent of the base.
     pub measured_percent: f64,
-    /// Interval of the measured change; `None` for an unknown end.
+    /// Interval of the measured change, in percent; `None` for an unknown end.
     pub measured_interval: [Option<f64>; 2],
-    /// True if the measured change lies in the prediction.
+    /// True if the measured change lies in the predicted interval.
     pub is_covered: bool,
-    /// Changed Metrics without a known cost, per operation.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub without: BTreeMap<String, f64>,
+    /// Metrics without a known cost, and how much the change adds to each per operation.
+    #[serde(rename = "without", default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub uncosted_metrics: BTreeMap<String, f64>,
 }
 
 impl ValidatedRow {
+    /// Middle of the predicted interval, in percent.
     pub fn predicted(&self) -> f64 {
         self.predicted_percent.iter().sum::<f64>() / 2.0
     }
 }
 
-/// A part of a total.
+/// Number of rows with a property, and number of all rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Share {
-    pub of_them: usize,
-    pub all: usize,
+    #[serde(rename = "of_them")]
+    pub part: usize,
+    #[serde(rename = "all")]
+    pub total: usize,
 }
 
 /// Result of `ktax validate`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Validation {
-    /// One line for people: the subjects.
+    /// Names of the subjects, in one line for people.
     pub title: String,
     pub machine: String,
     /// CPU that was calibrated.
     pub cpu: String,
-    /// CPU of the times.
+    /// CPU on which the rows were timed.
     pub timed_cpu: String,
-    /// Rows by error, the worst first; failed rows come before all.
+    /// Failed rows, then the others, the largest error first.
     pub rows: Vec<ValidatedRow>,
-    /// Reason why no row of the times can be judged.
+    /// Reason why no timed row can be judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfit: Option<String>,
-    /// Rows of only one comparison.
+    /// Rows that were only counted or only timed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
     /// Differences between the counted and the timed subjects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<String>,
-    /// Rows whose measured change lies in the prediction.
+    /// Rows whose measured change lies in the predicted interval.
     pub covered: Share,
-    /// Rows with the predicted sign, of those that changed by 5 % or more.
+    /// Rows that changed in the predicted direction, of the rows that changed by 5 % or more.
     pub signs: Share,
-    /// Spearman's rank correlation; absent for fewer than three rows.
+    /// Spearman's rank correlation of predicted and measured changes; absent for fewer than three
+    /// rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank_correlation: Option<f64>,
     pub median_error_percent: f64,
@@ -533,7 +557,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_model_without_a_machine_is_a_name_in_files() {
+    fn the_model_of_coherence_is_serialised_as_its_name() {
         assert_eq!(serde_json::to_string(&Model::Coherence).unwrap(), "\"coherence\"");
     }
 }
@@ -544,7 +568,7 @@ mod calibration_tests {
     use crate::metric;
 
     #[test]
-    fn what_is_fitted_has_a_name_and_is_counted() {
+    fn fitted_things_have_names_and_metrics() {
         for (number, fitted) in Fitted::ALL.into_iter().enumerate() {
             assert_eq!(fitted as usize, number);
             assert_eq!(serde_json::to_value(fitted).unwrap(), fitted.name());
@@ -568,25 +592,29 @@ mod calibration_tests {
     }
 
     #[test]
-    fn what_is_no_cost_is_refused() {
+    fn impossible_costs_are_refused() {
         assert_eq!(calibration().check(), Ok(()));
-        let with = |change: fn(&mut Calibration)| {
+        let error_after = |change: fn(&mut Calibration)| {
             let mut calibration = calibration();
             change(&mut calibration);
             calibration.check().unwrap_err()
         };
         for error in [
-            with(|calibration| {
+            error_after(|calibration| {
                 *calibration.operations.get_mut(&Costly::Locked).unwrap() = [18.0, 17.0]
             }),
-            with(|calibration| {
+            error_after(|calibration| {
                 *calibration.operations.get_mut(&Costly::Locked).unwrap() = [-1.0, 17.0]
             }),
-            with(|calibration| calibration.rep_iteration = Some([f64::NAN, 1.0])),
-            with(|calibration| calibration.iterations.extend([(Costly::Locked, [1.0, 2.0])])),
-            with(|calibration| calibration.iterations.extend([(Costly::RepMovs, [2.0, 1.0])])),
-            with(|calibration| calibration.timed_kernel = "6\n".to_owned()),
-            with(|calibration| {
+            error_after(|calibration| calibration.rep_iteration = Some([f64::NAN, 1.0])),
+            error_after(|calibration| {
+                calibration.iterations.extend([(Costly::Locked, [1.0, 2.0])])
+            }),
+            error_after(|calibration| {
+                calibration.iterations.extend([(Costly::RepMovs, [2.0, 1.0])])
+            }),
+            error_after(|calibration| calibration.timed_kernel = "6\n".to_owned()),
+            error_after(|calibration| {
                 calibration
                     .fit
                     .as_mut()
@@ -594,13 +622,15 @@ mod calibration_tests {
                     .cycles
                     .retain(|thing, _| *thing != Fitted::PageWalk);
             }),
-            with(|calibration| calibration.cycles_per_ns = 0.0),
-            with(|calibration| calibration.cpu = "a\u{1b}[2J".to_owned()),
-            with(|calibration| calibration.fit.as_mut().unwrap().error = [0.0, 0.0]),
-            with(|calibration| calibration.fit.as_mut().unwrap().error = [1.0, f64::INFINITY]),
-            with(|calibration| calibration.fit.as_mut().unwrap().cycles.clear()),
-            with(|calibration| calibration.fit.as_mut().unwrap().bounds.clear()),
-            with(|calibration| {
+            error_after(|calibration| calibration.cycles_per_ns = 0.0),
+            error_after(|calibration| calibration.cpu = "a\u{1b}[2J".to_owned()),
+            error_after(|calibration| calibration.fit.as_mut().unwrap().error = [0.0, 0.0]),
+            error_after(|calibration| {
+                calibration.fit.as_mut().unwrap().error = [1.0, f64::INFINITY]
+            }),
+            error_after(|calibration| calibration.fit.as_mut().unwrap().cycles.clear()),
+            error_after(|calibration| calibration.fit.as_mut().unwrap().bounds.clear()),
+            error_after(|calibration| {
                 calibration.fit.as_mut().unwrap().cycles.extend([(Fitted::PageWalk, 99.0)])
             }),
         ] {

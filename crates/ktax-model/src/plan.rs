@@ -10,7 +10,7 @@ use crate::{
     Sample, Side, Sides, Step, Subject, TimesPlan, UserProgram, is_default,
 };
 
-/// Complete description of a run: `plan.json`. `M` is the method's part.
+/// Complete description of a run: `plan.json`. `M` has the data of the method.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan<M = PlanMethod> {
@@ -20,7 +20,7 @@ pub struct Plan<M = PlanMethod> {
     pub title: String,
     /// Seed of the Layouts, or of the order of the pairs.
     pub seed: u64,
-    /// A change below this many percent gets no verdict.
+    /// Smallest difference that is called slower or faster, in percent.
     pub threshold_percent: f64,
     pub method: M,
 }
@@ -28,12 +28,12 @@ pub struct Plan<M = PlanMethod> {
 /// A value for one of the three methods of measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-// Few exist at a time, so a box would save nothing.
+// Few values exist at a time, so a box would save no memory.
 #[allow(clippy::large_enum_variant)]
 pub enum ByMethod<C, T, G> {
     /// Instructions, counted exactly.
     Counts(C),
-    /// Times of pairs.
+    /// Times of pairs of boots.
     Times(T),
     /// Exits of guests of a KVM host.
     Guests(G),
@@ -67,11 +67,11 @@ impl<C, T, G> ByMethod<C, T, G> {
 /// Methods of measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// The engine counts, which is the default.
+    /// The engine counts instructions. This is the default.
     Counts,
     /// The engine measures times.
     Times,
-    /// `host = "…"`
+    /// Guests of a KVM host are recorded. The key `host` of an experiment selects this method.
     Guests,
 }
 
@@ -89,7 +89,8 @@ impl Method {
 pub type PlanMethod = ByMethod<CountsPlan, TimesPlan, GuestsPlan>;
 
 impl<M> Plan<M> {
-    pub fn with<N>(self, make: impl FnOnce(M) -> N) -> Plan<N> {
+    /// Plan with the data of the method replaced by the result of `make`.
+    pub fn map_method<N>(self, make: impl FnOnce(M) -> N) -> Plan<N> {
         let Plan { format, title, seed, threshold_percent, method } = self;
         Plan { format, title, seed, threshold_percent, method: make(method) }
     }
@@ -119,11 +120,11 @@ pub const RUNNER: &str = "program";
 /// Named integers that describe the work of a Workload.
 pub type Signature = BTreeMap<String, u64>;
 
-/// One row: a guest program with its parameters, resolved and ready to be ordered.
+/// Row of a plan: a guest program with the values of all its parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
-    /// The row's name, `fork-pages:pages=16`; also its file name in a run directory.
+    /// Name of the row, `fork-pages:pages=16`; also the name of its file in a run directory.
     pub row: String,
     /// One line for people.
     pub title: String,
@@ -134,13 +135,13 @@ pub struct Workload {
     #[serde(default, skip_serializing_if = "is_default")]
     pub region: Region,
     pub params: BTreeMap<String, u64>,
-    /// Least memory in bytes; 0 if negligible.
+    /// Memory that the row needs, in bytes; 0 if negligible.
     #[serde(default, skip_serializing_if = "is_default")]
     pub memory_bytes: u64,
-    /// Values that the work signature must contain.
+    /// Expected values in the work signature.
     pub signature: Signature,
-    /// For a user's program: numbers in its output that are part of its work signature, by name:
-    /// the text before each, or a regular expression.
+    /// Numbers in the output of a user's program that are part of its work signature. Each has a
+    /// name, and the text before the number or a regular expression.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub numbers: BTreeMap<String, String>,
 }
@@ -149,10 +150,10 @@ pub struct Workload {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Region {
-    /// Between the markers of its program.
+    /// Between the markers of the guest program.
     #[default]
     Marked,
-    /// From the kernel's start to init's, for all tasks: each Run is a boot.
+    /// From the start of the kernel to the start of init, for all tasks: each Run is a boot.
     Boot,
 }
 
@@ -162,7 +163,8 @@ impl Workload {
     /// Parameter of a timed program: number of runs in one loop.
     pub const RUNS: &str = "runs";
 
-    /// Number of operations in this signature; 0 if it has none.
+    /// Number of operations of a run with this work signature; 0 if a program that counts its
+    /// operations did not print their number.
     pub fn ops_of(&self, signature: &Signature) -> u64 {
         match self.params.contains_key(Workload::PRINTS_OPS) {
             true => signature.get(UserProgram::OPS).copied().unwrap_or(0),
@@ -171,25 +173,25 @@ impl Workload {
     }
 
     /// True for a user's program.
-    pub fn is_users(&self) -> bool {
+    pub fn is_user_program(&self) -> bool {
         self.program == RUNNER
     }
 
-    /// Values of `signature` that are not as expected: `calls 19999, expected 20000`.
+    /// Unexpected values in `signature`, for people: `calls 19999, expected 20000`.
     pub fn deviations(&self, signature: &Signature) -> Vec<String> {
         self.signature
             .iter()
-            .filter_map(|(name, wanted)| match signature.get(name) {
-                Some(found) if found == wanted => None,
-                Some(found) => Some(format!("{name} {found}, expected {wanted}")),
-                None => Some(format!("{name} missing, expected {wanted}")),
+            .filter_map(|(name, expected)| match signature.get(name) {
+                Some(found) if found == expected => None,
+                Some(found) => Some(format!("{name} {found}, expected {expected}")),
+                None => Some(format!("{name} missing, expected {expected}")),
             })
             .collect()
     }
 }
 
-/// Common name of rows that differ only in one parameter or in their operations:
-/// `fork-pages:backing=thp,pages=16` without `pages` is `fork-pages:backing=thp`.
+/// Name of a row without `parameter` and `ops`: `fork-pages:backing=thp,pages=16` without `pages`
+/// is `fork-pages:backing=thp`. Rows that differ only in these two have the same name.
 pub fn family(row: &str, parameter: &str) -> String {
     let (name, params) = row.split_once(':').unwrap_or((row, ""));
     let is_other = |param: &&str| {
@@ -200,7 +202,7 @@ pub fn family(row: &str, parameter: &str) -> String {
     if others.is_empty() { name.to_owned() } else { format!("{name}:{}", others.join(",")) }
 }
 
-/// All inputs of an exact measurement: equal inputs give equal counts.
+/// All inputs of an exact measurement. Equal inputs give equal counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measurand {
@@ -210,18 +212,19 @@ pub struct Measurand {
     pub key: Key,
     /// Row with its parameters and operations.
     pub workload: Workload,
-    /// In the Plan's order.
+    /// Layouts in the order of the Plan.
     pub layouts: Vec<Layout>,
 }
 
-/// An exact measurement: a row of a Subject under all Layouts of a Plan.
+/// Exact measurement: a row of a Subject under all Layouts of a Plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measurement {
     /// [`FORMAT`](crate::FORMAT).
     pub format: u32,
-    pub of: Measurand,
-    /// Name and identity of the Kernel; another name of the same image is no other measurement.
+    #[serde(rename = "of")]
+    pub measurand: Measurand,
+    /// Identity of the Kernel. Its name is not a part of the measurand.
     pub kernel: Identity,
     /// Subject as asked for.
     pub subject: Subject,
@@ -230,23 +233,24 @@ pub struct Measurement {
     pub guest: AskedGuest,
     /// Seed of the Layouts.
     pub seed: u64,
-    /// One for each Layout.
+    /// Results, one for each Layout.
     pub layouts: Vec<MeasuredLayout>,
 }
 
-/// Measurement under one Layout.
+/// Result under one Layout.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeasuredLayout {
-    /// Data of the guest about its kernel.
+    /// Data that the guest reported about its kernel.
     pub boot: Boot,
     pub sample: Sample,
-    /// Counts by function, as the plugin wrote them. Files of the store have them elsewhere.
+    /// Counts by function, as the plugin wrote them. Objects of the store have them in a separate
+    /// part.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub profile: String,
 }
 
-/// Many Subjects over the same rows, divided among machines: `campaign.json`.
+/// Plan of a campaign: the same rows for many Subjects, divided among machines. `campaign.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CampaignPlan {
@@ -256,18 +260,18 @@ pub struct CampaignPlan {
     pub title: String,
     /// Seed of the Layouts.
     pub seed: u64,
-    /// A change below this many percent gets no verdict.
+    /// Smallest difference that is called slower or faster, in percent.
     pub threshold_percent: f64,
-    /// Key of all counts; machines with another one are refused.
+    /// Key of all counts. Machines with a different Key are refused.
     pub key: Key,
     pub machine: Machine,
     pub workloads: Vec<Workload>,
     pub layouts: Vec<Layout>,
-    /// Each is compared with the one before it.
+    /// Subjects; each is compared with the previous one.
     pub subjects: Vec<CampaignSubject>,
-    /// Timed experiments: their run directories below `timed/`.
+    /// Names of timed experiments, which are also their run directories below `timed/`.
     pub timed: Vec<String>,
-    /// One machine does one of them at a time.
+    /// Parts of the campaign. A machine does one shard at a time.
     pub shards: Vec<Shard>,
 }
 
@@ -277,13 +281,13 @@ pub struct CampaignPlan {
 pub struct CampaignSubject {
     /// Subject as asked for.
     pub subject: Subject,
-    /// Absent if it is yet to be built from source.
+    /// Identity of the Kernel; absent until it is built from source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<Identity>,
 }
 
-/// Part of a campaign that one machine does at a time. Counts share a machine with anything; of
-/// times one experiment, with both of its Sides, has a machine to itself.
+/// Part of a campaign that one machine does at a time. Counts may share the machine with other
+/// work. A timed experiment, with both Sides, needs the machine to itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shard {
@@ -306,8 +310,8 @@ pub struct CampaignUnit {
 }
 
 impl CampaignPlan {
-    /// Plan of a unit: its Subject alone, as the base.
-    pub fn plan_of(&self, unit: &CampaignUnit, kernel: &Identity) -> Plan<CountsPlan> {
+    /// Plan of a unit, with the unit's Subject as the base and without a change.
+    pub fn unit_plan(&self, unit: &CampaignUnit, kernel: &Identity) -> Plan<CountsPlan> {
         let subject = &self.subjects[unit.subject].subject;
         let steps = (0_u32..).zip(0..self.layouts.len());
         let method = CountsPlan {
@@ -341,49 +345,50 @@ impl CampaignPlan {
         }
     }
 
-    /// Rows of no shard, by Subject: the store had them when the campaign was planned.
-    pub fn known_units(&self) -> Vec<CampaignUnit> {
+    /// Units of the rows that are in no shard, because the store had them when the campaign was
+    /// planned.
+    pub fn stored_units(&self) -> Vec<CampaignUnit> {
         let units = || self.shards.iter().flat_map(Shard::units);
         let planned: usize = units().map(|unit| unit.rows.len()).sum();
         let seconds: f64 = self.shards.iter().map(Shard::seconds).sum();
-        let known_rows = |subject: usize| {
+        let stored_unit = |subject: usize| {
             let is_in_a_shard = |row: &usize| {
                 units().any(|unit| unit.subject == subject && unit.rows.contains(row))
             };
             let rows: Vec<usize> =
                 (0..self.workloads.len()).filter(|row| !is_in_a_shard(row)).collect();
-            // Estimate them at the average of the shards' rows.
+            // Their time was not estimated; assume the average of the rows in shards.
             let seconds = seconds / planned.max(1) as f64 * rows.len() as f64;
             CampaignUnit { subject, rows, seconds }
         };
-        let by_subject = (0..self.subjects.len()).map(known_rows);
-        by_subject.filter(|unit| !unit.rows.is_empty()).collect()
+        let stored = (0..self.subjects.len()).map(stored_unit);
+        stored.filter(|unit| !unit.rows.is_empty()).collect()
     }
 
-    /// The shard of this number. One more than the last has everything that the store had, so that
-    /// losses can be measured again.
+    /// Shard with this number; `None` for an unknown number. The number after the last shard stands
+    /// for the rows that the store had, so that lost ones can be measured again.
     pub fn shard(&self, number: usize) -> Option<Shard> {
         match self.shards.get(number) {
             Some(shard) => Some(shard.clone()),
             None if number == self.shards.len() => {
-                Some(Shard::Counts(self.known_units())).filter(|shard| !shard.units().is_empty())
+                Some(Shard::Counts(self.stored_units())).filter(|shard| !shard.units().is_empty())
             }
             None => None,
         }
     }
 
-    /// Numbers of all shards, with that of the store's rows.
-    pub fn numbers(&self) -> impl Iterator<Item = usize> + use<> {
-        0..self.shards.len() + usize::from(!self.known_units().is_empty())
+    /// Numbers of all shards, and of the rows that the store had.
+    pub fn shard_numbers(&self) -> impl Iterator<Item = usize> + use<> {
+        0..self.shards.len() + usize::from(!self.stored_units().is_empty())
     }
 
     /// Indices of the Subjects whose Kernels are built from source.
-    pub fn to_build(&self) -> Vec<usize> {
+    pub fn subjects_to_build(&self) -> Vec<usize> {
         let is_unbuilt = |index: &usize| self.subjects[*index].kernel.is_none();
         (0..self.subjects.len()).filter(is_unbuilt).collect()
     }
 
-    /// Reason why the campaign cannot be carried out; a file may hold anything.
+    /// Reason why the campaign cannot be carried out, if its file is damaged.
     pub fn fault(&self) -> Option<&'static str> {
         let units = || self.shards.iter().flat_map(|shard| shard.units());
         let mut counted: Vec<(usize, usize)> =
@@ -392,19 +397,20 @@ impl CampaignPlan {
         counted.sort_unstable();
         counted.dedup();
         let timed: Vec<&String> = self.shards.iter().filter_map(Shard::timed).collect();
-        let once = |name: &String| timed.iter().filter(|other| **other == name).count() == 1;
-        let is_there = |unit: &CampaignUnit| {
+        let is_in_one_shard =
+            |name: &String| timed.iter().filter(|other| **other == name).count() == 1;
+        let is_valid = |unit: &CampaignUnit| {
             unit.subject < self.subjects.len()
                 && !unit.rows.is_empty()
                 && unit.rows.iter().all(|row| *row < self.workloads.len())
                 && unit.seconds >= 0.0
         };
-        if !units().all(is_there) {
-            Some("a shard has rows or a subject that are not there")
+        if !units().all(is_valid) {
+            Some("a shard has rows or a subject that the campaign does not have")
         } else if counted.len() != total {
             Some("two shards have the same row of a subject")
-        } else if timed.len() != self.timed.len() || !self.timed.iter().all(once) {
-            Some("a timed experiment is not in exactly one shard: base and change would part")
+        } else if timed.len() != self.timed.len() || !self.timed.iter().all(is_in_one_shard) {
+            Some("a timed experiment is not in exactly one shard, but its base and change need one")
         } else {
             None
         }
@@ -412,7 +418,7 @@ impl CampaignPlan {
 }
 
 impl Shard {
-    /// Units that are counted.
+    /// Units of a shard that counts; empty for times.
     pub fn units(&self) -> &[CampaignUnit] {
         match self {
             Shard::Counts(units) => units,
@@ -420,6 +426,7 @@ impl Shard {
         }
     }
 
+    /// Name of the timed experiment; `None` for counts.
     pub fn timed(&self) -> Option<&String> {
         match self {
             Shard::Counts(_) => None,
@@ -427,7 +434,7 @@ impl Shard {
         }
     }
 
-    /// Seconds of its counts on one CPU.
+    /// Estimated seconds of the units on one CPU; 0 for times.
     pub fn seconds(&self) -> f64 {
         self.units().iter().map(|unit| unit.seconds).sum()
     }

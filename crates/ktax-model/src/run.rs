@@ -1,4 +1,5 @@
-//! Boots, Runs and their counts, also of several CPUs.
+//! Boots and Runs with their counts, Runs on the running kernel, and counted commands (`ktax
+//! stat`).
 
 use std::collections::BTreeMap;
 
@@ -8,28 +9,28 @@ use serde::{Deserialize, Serialize};
 use crate::{CacheLine, Costly, Counts, Failure, Growth, Msr, Signature, Workload, is_default};
 
 named_enum! {
-    /// Contexts in which an instruction of a Region is executed.
+    /// Contexts in which instructions of a Region are executed.
     #[derive(PartialOrd, Ord, Hash)]
     pub enum Context {
         /// User mode, system calls and exceptions of tasks that enter user mode.
         Process = "process",
-        /// Hard interrupts, and the softirqs that run on their exit.
+        /// Hard interrupts, and softirqs that run on return from a hard interrupt.
         Interrupt = "interrupt",
         /// Tasks that never enter user mode.
         Kthread = "kthread",
-        /// Tasks that never enter user mode, while processes wait for them; `plugin/context.h` has
-        /// the rule.
+        /// Tasks that never enter user mode, while processes wait for them. `plugin/context.h`
+        /// defines when a process waits.
         Awaited = "awaited",
     }
 }
 
 impl Context {
-    /// True if a row can be slower or faster by it.
-    pub fn decides(self) -> bool {
+    /// True if counts in the Context can make a row slower or faster.
+    pub fn is_deciding(self) -> bool {
         matches!(self, Context::Process | Context::Awaited)
     }
 
-    /// Words for a sentence: `kernel threads`.
+    /// Noun for a sentence: `kernel threads`.
     pub fn words(self) -> &'static str {
         match self {
             Context::Process => "the process",
@@ -40,46 +41,48 @@ impl Context {
     }
 }
 
-/// The counts of one Region.
+/// Counts of one Region.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sample {
-    /// Operations that the Region performed.
+    /// Number of operations in the Region.
     pub ops: u64,
-    /// By Context; an absent Context executed nothing.
+    /// Counts by Context. An absent Context executed no instructions.
     pub counts: BTreeMap<Context, Counts>,
-    /// All dispatched instructions, counted apart from the functions.
+    /// Number of all executed instructions, counted independently of the functions.
     pub total: u64,
-    /// The guest's own time-stamp difference around the Region.
+    /// Duration of the Region by the guest's time-stamp counter.
     pub tsc: u64,
     pub signature: Signature,
-    /// Other values that the guest saw: page faults and context switches of the Workload.
+    /// Values that the guest observed besides the signature, such as page faults and context
+    /// switches of the Workload.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: Signature,
     /// Last lines that a user's program printed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub printed: Option<PrintedEnd>,
-    /// Notes about parts that the plugin could not separate.
+    /// Notes of the plugin about counts that it could not separate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Time of several CPUs, by activity.
+    /// Times of several CPUs; absent for one CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parallel: Option<Parallel>,
+    pub parallel: Option<ParallelWork>,
 }
 
 impl Sample {
-    /// Suffix of names of values that are the operations of a known suite: `unixbench-operations`.
-    pub const OPERATIONS_OF: &str = "-operations";
+    /// Suffix of values with the number of operations of a known benchmark suite:
+    /// `unixbench-operations`.
+    pub const OPERATIONS_SUFFIX: &str = "-operations";
 
-    /// Suite that the program is by its output, and its operations.
+    /// Name of the benchmark suite that was recognized by its output, and its number of operations.
     pub fn suite_operations(&self) -> Option<(&str, u64)> {
         self.values
             .iter()
-            .find_map(|(name, count)| Some((name.strip_suffix(Sample::OPERATIONS_OF)?, *count)))
+            .find_map(|(name, count)| Some((name.strip_suffix(Sample::OPERATIONS_SUFFIX)?, *count)))
     }
 }
 
-/// The last lines that a program printed, escaped.
+/// Last lines that a program printed, escaped.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PrintedEnd {
@@ -89,7 +92,7 @@ pub struct PrintedEnd {
     pub stderr: Vec<String>,
 }
 
-/// A Sample, or why there is none.
+/// Result of a Run: a Sample, or the reason for its absence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome<S = Sample> {
@@ -105,42 +108,42 @@ pub struct Run<S = Sample> {
     pub outcome: Outcome<S>,
 }
 
-/// One Boot: `boots/NNN-side/boot.json`. A KVM host says nothing of its kernel: the plan has the
-/// image's hash.
+/// One Boot: `boots/NNN-side/boot.json`. A KVM host does not report its kernel, but its plan has
+/// the hash of the image.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Boot {
-    /// `uname -r` as the guest reports it.
+    /// Output of `uname -r` in the guest.
     pub release: Option<String>,
-    /// GNU build-id as the guest reports it.
+    /// GNU build-id that the guest reports.
     pub build_id: Option<String>,
     /// Boot parameters that the kernel does not know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignored: Vec<String>,
-    /// Kernel threads that still ran at the Snapshot.
+    /// Kernel threads that were still running at the Snapshot.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub busy: Vec<String>,
-    /// Name in /proc/crypto of the code that computes crc32c; only with a disk.
+    /// Driver in /proc/crypto that computes crc32c; only with a disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crc32c: Option<String>,
     /// True if the kernel's random number generator had no seed at the Snapshot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_unseeded: bool,
-    /// Reasons why the Boot, or a Run of it, was made a second time.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lost: Vec<Failure>,
-    /// Reason why the Boot did not reach its Snapshot; every Workload of it is then a failed row.
+    /// Failures after which the Boot, or one of its Runs, was made a second time.
+    #[serde(default, rename = "lost", skip_serializing_if = "Vec::is_empty")]
+    pub retry_reasons: Vec<Failure>,
+    /// Reason why the Boot did not reach its Snapshot. All Runs of the Boot then failed.
     pub failure: Option<Failure>,
 }
 
 impl Boot {
-    /// A Boot without an answer.
+    /// Boot that did not reach its Snapshot.
     pub fn failed(failure: Failure) -> Boot {
         Boot { failure: Some(failure), ..Boot::default() }
     }
 }
 
-/// One function's counts in one Context.
+/// Counts of one function in one Context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProfileLine {
     pub context: Context,
@@ -150,7 +153,7 @@ pub struct ProfileLine {
     pub counts: Counts,
 }
 
-/// Accesses of one function to one model-specific register.
+/// Accesses of one function to one model-specific register (MSR).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MsrLine {
     pub context: Context,
@@ -161,30 +164,30 @@ pub struct MsrLine {
     pub function: String,
 }
 
-/// A function below its caller, in a Region.
+/// Node of a call tree: a function below its caller, in a Region.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Path {
     pub context: Context,
-    /// Number of functions above it.
+    /// Number of callers above the function.
     pub depth: u32,
-    /// Symbol, `[user]`, or `[unknown]` if the call was before the Region.
+    /// Symbol; `[user]`; or `[unknown]` if the function was called before the Region.
     pub function: String,
     pub calls: u64,
-    /// Counts there without those of its callees: instructions, REP iterations, costly
-    /// instructions, waiting of CPUs, and idle time of a CPU after its process left it there.
+    /// Counts without callees: instructions, REP iterations, costly instructions, time that CPUs
+    /// waited, and time that a CPU was idle after its process had left the CPU in this path.
     pub counts: Counts,
 }
 
-/// The counts of one Region by function: `boots/NNN-side/runs/ROW.profile.tsv`.
+/// Counts of one Region by function: `boots/NNN-side/runs/ROW.profile.tsv`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Profile {
-    /// Sorted by Context, then function.
+    /// Functions, sorted by Context, then by name.
     pub lines: Vec<ProfileLine>,
-    /// Accesses to model-specific registers, if QEMU lets them be read.
+    /// Accesses to model-specific registers, if the plugin API of QEMU can read registers.
     pub msrs: Vec<MsrLine>,
-    /// Lines that travelled, by the model of coherence; most first.
+    /// Cache lines with transfers, by the model of coherence; those with most transfers first.
     pub cache_lines: Vec<CacheLine>,
-    /// Call paths: a caller, then its callees by name.
+    /// Call paths: a caller before its callees, callees sorted by name.
     pub paths: Vec<Path>,
 }
 
@@ -192,39 +195,39 @@ pub struct Profile {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CpuTime {
-    /// Time of execution.
+    /// Time of executing instructions.
     pub work: u64,
-    /// Time of waiting for another CPU: the rest of its slices after a PAUSE.
+    /// Time of waiting for another CPU: the rest of a slice after a PAUSE.
     pub wait: u64,
-    /// Time when it was halted.
+    /// Time of being halted.
     pub idle: u64,
-    /// Time by which its slices were shorter than the longest of their rounds. Results of an older
-    /// ktax have this in `idle`.
+    /// Sum of the differences between the CPU's slices and the longest slice of their rounds. In
+    /// results of older releases this time is part of `idle`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub uneven: u64,
 }
 
-/// Work of several CPUs in a Region. Each executes a slice in turn; a round is as long as its
-/// longest slice.
+/// Work of several CPUs in a Region. In a round each CPU executes one slice; the round is as long
+/// as its longest slice.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Parallel {
-    /// Each CPU has the makespan as its time.
+pub struct ParallelWork {
+    /// Times of each CPU, which add up to the makespan.
     pub cpus: Vec<CpuTime>,
-    /// The length of all rounds, in instructions.
+    /// Sum of the lengths of all rounds, in instructions.
     pub makespan: u64,
     pub rounds: u64,
-    /// Number of slices that the quantum ended.
+    /// Number of slices that ended because the CPU had used its quantum.
     pub kicks: u64,
-    /// Hash of the executed instructions, with their order and CPUs.
+    /// Hash over the executed instructions, their order and their CPUs.
     pub trace: String,
     /// Number of transfers of a cache line between CPUs, by the model of coherence.
     #[serde(rename = "model_transfers", default, skip_serializing_if = "Option::is_none")]
     pub transfers: Option<u64>,
 }
 
-impl Parallel {
-    /// Sum over all CPUs.
+impl ParallelWork {
+    /// Sum of the times of all CPUs.
     pub fn sum(&self) -> CpuTime {
         self.cpus.iter().fold(CpuTime::default(), |sum, cpu| CpuTime {
             work: sum.work.saturating_add(cpu.work),
@@ -234,8 +237,8 @@ impl Parallel {
         })
     }
 
-    /// True if each CPU's time is the makespan.
-    pub fn adds_up(&self) -> bool {
+    /// True if the times of each CPU add up to the makespan.
+    pub fn is_consistent(&self) -> bool {
         let time = |cpu: &CpuTime| {
             cpu.work.checked_add(cpu.wait)?.checked_add(cpu.idle)?.checked_add(cpu.uneven)
         };
@@ -245,47 +248,48 @@ impl Parallel {
 
 named_enum! {
     /// Activity of one of several CPUs when its last slice ended.
-    pub enum Doing {
+    pub enum CpuActivity {
         Work = "work",
         Wait = "wait",
         Idle = "idle",
     }
 }
 
-/// Place of one of several CPUs when its time was over.
+/// Activity and function of one of several CPUs when the time limit was reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct CpuPlace {
+pub struct CpuPosition {
     pub cpu: u32,
-    pub doing: Doing,
+    #[serde(rename = "doing")]
+    pub activity: CpuActivity,
     pub function: String,
 }
 
-impl CpuPlace {
-    /// True unless it waited or was idle.
-    pub fn works(&self) -> bool {
-        self.doing == Doing::Work
+impl CpuPosition {
+    /// True if the CPU executed instructions, and neither waited nor was idle.
+    pub fn is_working(&self) -> bool {
+        self.activity == CpuActivity::Work
     }
 }
 
 /// Places of all CPUs, as the end of a sentence.
-pub(super) fn places_text(cpus: &[CpuPlace]) -> String {
-    let waits = cpus.iter().filter(|place| place.doing == Doing::Wait).count();
-    let is_deadlock = waits > 1 && !cpus.iter().any(CpuPlace::works);
-    let describe = |place: &CpuPlace| {
-        let how = match place.doing {
-            Doing::Work => " executes",
-            Doing::Wait if is_deadlock => " in",
-            Doing::Wait => " waits in",
-            Doing::Idle => return format!("CPU {} is idle", place.cpu),
+pub(super) fn places_text(cpus: &[CpuPosition]) -> String {
+    let waiting = cpus.iter().filter(|cpu| cpu.activity == CpuActivity::Wait).count();
+    let is_deadlock = waiting > 1 && !cpus.iter().any(CpuPosition::is_working);
+    let describe = |position: &CpuPosition| {
+        let verb = match position.activity {
+            CpuActivity::Work => " executes",
+            CpuActivity::Wait if is_deadlock => " in",
+            CpuActivity::Wait => " waits in",
+            CpuActivity::Idle => return format!("CPU {} is idle", position.cpu),
         };
-        format!("CPU {}{how} {}", place.cpu, place.function)
+        format!("CPU {}{verb} {}", position.cpu, position.function)
     };
-    let places = cpus.iter().map(describe).collect::<Vec<_>>().join(", ");
+    let positions = cpus.iter().map(describe).collect::<Vec<_>>().join(", ");
     match (is_deadlock, cpus) {
         (_, []) => String::new(),
-        (true, _) => format!("; its CPUs wait for each other: {places}"),
-        (false, _) => format!(": {places}"),
+        (true, _) => format!("; its CPUs wait for each other: {positions}"),
+        (false, _) => format!(": {positions}"),
     }
 }
 
@@ -294,22 +298,22 @@ pub(super) fn places_text(cpus: &[CpuPlace]) -> String {
 #[serde(deny_unknown_fields)]
 pub struct NativeSample {
     pub signature: Signature,
-    /// Measured values: times, faults, counters; the unit is in the name.
+    /// Measured values: times, faults, counters. Names have the unit.
     pub values: Signature,
 }
 
-/// One row, run several times, each time in a process of its own.
+/// Row that was run several times, each time in a new process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NativeRow {
     pub workload: Workload,
     pub samples: Vec<NativeSample>,
-    /// Reason why the Runs ended early.
+    /// Reason why fewer Runs were made than planned.
     pub failure: Option<Failure>,
-    /// Counters that this machine lacks, with the reason.
+    /// Counters that this machine does not have, with the reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub uncounted: BTreeMap<String, String>,
-    /// Summary of each column of the table; `None` if the Samples have none.
+    /// Summary for each column of the table; `None` if the Samples lack the column.
     pub cells: Vec<Option<Summary>>,
 }
 
@@ -317,7 +321,7 @@ pub struct NativeRow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Summary {
-    /// Middle value, or the mean of the middle two.
+    /// Middle value, or for an even number the mean of the middle two.
     pub median: f64,
     pub least: f64,
     pub most: f64,
@@ -329,14 +333,14 @@ pub struct Summary {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NativeColumn {
-    /// The name in files, as workload definitions use it.
+    /// Name in JSON and in workload definitions.
     pub name: String,
     pub heading: String,
-    /// The unit of its values; empty for a ratio.
+    /// Unit of the values; empty for a ratio.
     pub unit: String,
 }
 
-/// A Workload run on the running kernel: what `ktax workloads run` prints.
+/// Workload on the running kernel: the result of `ktax workloads run`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NativeTable {
@@ -344,45 +348,46 @@ pub struct NativeTable {
     /// One line for people.
     pub title: String,
     pub operation: String,
-    /// The words in which the original prints its result.
+    /// Result in the format of the benchmark that the workload reproduces.
     pub original: Option<String>,
     /// `uname -r` of the running kernel.
     pub release: String,
-    /// CPU name; empty in results of older releases.
+    /// Name of the CPU; empty in results of older releases.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cpu: String,
-    /// CPUs that may be used.
+    /// Number of CPUs that the process may use.
     pub cpus: usize,
     /// Columns derived from the Samples.
     pub columns: Vec<NativeColumn>,
-    /// One for each combination of parameters.
+    /// Rows, one for each combination of parameters.
     pub rows: Vec<NativeRow>,
-    /// Growth of times with a size, for rows that show it.
+    /// Growth of times with a parameter, if the rows have enough values of one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub growth: Vec<Growth>,
 }
 
-/// Counter of the kernel for a command; a part belongs to the headline above it.
+/// Counter of the kernel for a command. Headline counters may be followed by counters for a part of
+/// the headline's events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatCounter {
     pub name: &'static str,
-    /// The name on the screen.
+    /// Name on the screen.
     pub title: &'static str,
-    /// Unit of a value in files; the screen has milliseconds for ns.
+    /// Unit in files. The screen shows milliseconds for ns.
     pub unit: &'static str,
-    /// False if it is part of another StatCounter.
-    pub headline: bool,
+    /// False if the counter is for a part of the headline's events.
+    pub is_headline: bool,
 }
 
 const fn headline(name: &'static str, title: &'static str, unit: &'static str) -> StatCounter {
-    StatCounter { name, title, unit, headline: true }
+    StatCounter { name, title, unit, is_headline: true }
 }
 
 const fn part(name: &'static str, title: &'static str, unit: &'static str) -> StatCounter {
-    StatCounter { name, title, unit, headline: false }
+    StatCounter { name, title, unit, is_headline: false }
 }
 
-/// All of them, in the order of the table.
+/// All counters of `perf_event_open`, in the order of the table.
 pub const STAT_COUNTERS: [StatCounter; 15] = [
     headline("task-clock", "task clock (msecs)", "ns"),
     headline("cpu-migrations", "CPU migrations", "migrations"),
@@ -401,33 +406,33 @@ pub const STAT_COUNTERS: [StatCounter; 15] = [
     headline("dtlb-misses", "dTLB misses (loads)", "misses"),
 ];
 
-/// StatCounter that needs no help of the kernel, below all others.
+/// Elapsed time, which is measured without `perf_event_open`; the last row of the table.
 pub const ELAPSED: StatCounter = headline("elapsed", "time elapsed (msecs)", "ns");
 
-/// One value of a StatCounter.
+/// Value of a StatCounter for one run of a command.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Count {
-    /// Value, scaled up if it was counted for less than 100 % of the command's CPU time.
-    Seen {
+pub enum StatCount {
+    /// Value. It is extrapolated if the counter was active for less than 100 % of the CPU time.
+    Measured {
         /// In the StatCounter's unit.
         value: f64,
-        /// Share of the command's CPU time.
+        /// Share of the command's CPU time in which the counter was active.
         counted_percent: f64,
     },
-    /// Reason why there is no value, and what to do about it.
-    Not(String),
+    /// Reason why the counter has no value, with the next step.
+    Missing(String),
 }
 
-/// Counts of one run of a command, by the StatCounter's name.
-pub type Counted = BTreeMap<&'static str, Count>;
+/// Values of one run of a command, by the StatCounter's name.
+pub type StatCounts = BTreeMap<&'static str, StatCount>;
 
-/// A command, run several times.
+/// Command that was run several times.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StatCommand {
-    /// The program and its arguments.
+    /// Program and arguments.
     pub words: Vec<String>,
-    /// Ends of the runs that did not end well.
+    /// Descriptions of how runs failed.
     pub failures: Vec<String>,
 }
 
@@ -437,27 +442,27 @@ pub struct StatCommand {
 pub struct MedianInterval {
     pub low: f64,
     pub high: f64,
-    /// Coverage in percent: 95 % at least.
+    /// Coverage probability in percent, at least 95 %.
     pub level_percent: f64,
 }
 
-/// The values of one StatCounter over the runs of one command.
+/// Values of one StatCounter over the runs of one command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Repeats {
-    /// In the order of the runs.
+    /// Values in the order of the runs.
     pub values: Vec<f64>,
-    /// In ascending order.
+    /// Values in ascending order.
     pub sorted: Vec<f64>,
     pub mean: f64,
-    /// Middle value, or the mean of the middle two.
+    /// Middle value, or for an even number the mean of the middle two.
     pub median: f64,
-    /// Distance of the largest value above the smallest, in percent of that; `None` for fewer than
-    /// two values, and if one is 0.
+    /// Difference between largest and smallest value, in percent of the smallest. `None` for fewer
+    /// than two values, and if the smallest is 0.
     pub spread_percent: Option<f64>,
-    /// Interval of the median; `None` below six values.
+    /// Interval of the median; `None` for fewer than six values.
     pub interval: Option<MedianInterval>,
-    /// Smallest share of the command's CPU time in which a value was counted.
+    /// Smallest share of a run's CPU time in which the counter was active.
     pub counted_percent: f64,
 }
 
@@ -465,13 +470,13 @@ pub struct Repeats {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StatChange {
-    /// Distance of the second above the first, in percent of it.
+    /// Difference of the second command from the first, in percent of the first.
     pub percent: f64,
-    /// 95 % confidence interval; `None` below six pairs.
+    /// 95 % confidence interval; `None` for fewer than six pairs.
     pub interval_percent: Option<[f64; 2]>,
 }
 
-/// Row for one StatCounter.
+/// Row of one StatCounter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StatRow {
@@ -479,12 +484,13 @@ pub struct StatRow {
     pub counter: String,
     /// [`StatCounter::unit`].
     pub unit: String,
-    /// Values of each command; empty if one of them has none.
+    /// Values of each command; empty if a command has no values.
     pub repeats: Vec<Repeats>,
-    /// Reason why there are no values, and what to do about it.
+    /// Reason why a command has no values, with the next step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uncounted: Option<String>,
-    /// Distance of the second of two commands above the first; `None` where a value is 0.
+    /// Difference of the second command from the first; `None` for one command, and if a value is
+    /// 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<StatChange>,
 }
@@ -495,15 +501,15 @@ pub struct StatRow {
 pub struct StatTable {
     /// `uname -r` of the running kernel.
     pub release: String,
-    /// CPUs that may be used.
+    /// Number of CPUs that the process may use.
     pub cpus: usize,
-    /// One command; or base and change.
+    /// One command, or base and change.
     pub commands: Vec<StatCommand>,
-    /// Runs of each command.
+    /// Number of runs of each command.
     pub runs: usize,
-    /// Seed that decides which of a pair went first.
+    /// Seed of the order within the pairs; absent for one command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// In the order of the table.
+    /// Rows in the order of [`STAT_COUNTERS`].
     pub rows: Vec<StatRow>,
 }

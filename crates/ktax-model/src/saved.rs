@@ -1,4 +1,5 @@
-//! Results as JSON, on disk and on stdout, with a version and a tag. No other module reads them.
+//! Results as JSON, on disk and on stdout, with a version and a tag. This is the only module that
+//! reads them.
 
 use std::path::PathBuf;
 
@@ -22,16 +23,17 @@ pub struct Saved {
     /// Name among several results; empty for a single one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Answer in one sentence, as in the first line of a report; empty if there is none.
+    /// Answer in one sentence, as in the first line of a report; empty for kinds of results without
+    /// such a sentence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub headline: String,
-    /// Run directory that it was read from, which also has profiles.
+    /// Run directory from which the result was read, which has profiles as well.
     #[serde(skip)]
     pub dir: Option<PathBuf>,
     pub result: SavedResult,
 }
 
-/// A result of any kind.
+/// Result of any kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SavedResult {
@@ -58,7 +60,7 @@ pub enum SavedResult {
 }
 
 impl From<SavedResult> for Saved {
-    /// Wraps a result without name and headline.
+    /// Adds the version, with empty name and headline.
     fn from(result: SavedResult) -> Saved {
         Saved { format: FORMAT, name: String::new(), headline: String::new(), dir: None, result }
     }
@@ -79,14 +81,14 @@ pub fn result_schema() -> serde_json::Value {
     settings.into_generator().into_root_schema_for::<Printed>().into()
 }
 
-/// Part that every version has: another one has other keys too.
+/// Fields that all versions have. Other versions have additional fields.
 #[derive(Deserialize)]
 struct Head {
     format: u32,
     result: Option<IgnoredAny>,
 }
 
-/// Reads one result, or an array of results; never returns none.
+/// Reads one result or an array of results. The returned list is not empty.
 pub fn read_results(text: &str) -> Result<Vec<Saved>, SavedError> {
     let results: Vec<Saved> = parse_all(text).map_err(|error| not_parsed(text, &error))?;
     if results.is_empty() {
@@ -104,8 +106,8 @@ fn check_formats(mut formats: impl Iterator<Item = u32>) -> Result<(), SavedErro
     }
 }
 
-/// Error for a text that has no results of this version. Only such a text is read twice: its heads
-/// tell other versions from damage.
+/// Error for a text that has no results of this version. The text is parsed a second time for its
+/// [`Head`]s alone, which tell results of other versions from damaged ones.
 fn not_parsed(text: &str, error: &serde_json::Error) -> SavedError {
     let heads: Vec<Head> = match parse_all(text) {
         Ok(heads) => heads,
@@ -118,7 +120,8 @@ fn not_parsed(text: &str, error: &serde_json::Error) -> SavedError {
     }
 }
 
-/// Error for a text without a head. ktax began a text that ends early; others may be anybody's.
+/// Error for a text without a [`Head`]. A text that ends early is a truncated file of ktax; others
+/// may be from any program.
 fn no_head(error: &serde_json::Error) -> SavedError {
     match error.is_eof() {
         true => SavedError::Damaged(error.to_string()),
@@ -134,29 +137,29 @@ fn parse_all<T: DeserializeOwned>(text: &str) -> serde_json::Result<Vec<T>> {
     }
 }
 
-/// Refuses text of the right form that ktax did not write.
+/// Refuses results that have the right form, but inconsistent values.
 fn check_result(result: &SavedResult) -> Result<(), SavedError> {
     match result {
-        SavedResult::Bisection(search) if !search.is_sound() => Err(SavedError::Search),
+        SavedResult::Bisection(search) if !search.is_sound() => Err(SavedError::DamagedSearch),
         SavedResult::Exits(tables) => Ok(check_exits(tables)?),
         SavedResult::ExitDiff(both) => Ok(check_exits([&both.base, &both.change])?),
         _ => Ok(()),
     }
 }
 
-/// Reasons why a text has no result. Quotes of the text are not escaped.
+/// Reasons why a text has no valid result. Parts of the text in a message are not escaped.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum SavedError {
     #[error("it is damaged, or ktax did not write it ({0})")]
     NotAResult(String),
     #[error("it has format {found}, and this ktax reads format {FORMAT}")]
     Format { found: u32 },
-    #[error("it does not say what it is, as results of this version of ktax do")]
+    #[error("it has no tag with the kind of the result, as results of this version of ktax have")]
     Untagged,
     #[error("it is damaged ({0})")]
     Damaged(String),
     #[error("its search is damaged")]
-    Search,
+    DamagedSearch,
     #[error(transparent)]
     Exits(#[from] crate::Error),
 }
@@ -165,7 +168,9 @@ impl SavedError {
     pub fn next_step(&self) -> &'static str {
         match self {
             SavedError::NotAResult(_) => "give a file that ktax wrote with --json",
-            SavedError::Damaged(_) | SavedError::Search | SavedError::Exits(_) => "make it again",
+            SavedError::Damaged(_) | SavedError::DamagedSearch | SavedError::Exits(_) => {
+                "make it again"
+            }
             SavedError::Format { .. } | SavedError::Untagged => {
                 "make it again with this version of ktax"
             }

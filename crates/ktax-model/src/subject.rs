@@ -15,7 +15,7 @@ named_enum! {
     pub enum Side {
         /// The reference.
         Base = "base",
-        /// The Subject that is measured.
+        /// The Subject that is compared with the reference.
         Change = "change",
     }
 }
@@ -48,8 +48,8 @@ impl<T: PartialEq> Sides<T> {
 }
 
 impl<T> Sides<T> {
-    /// Both values, that of the base first.
-    pub fn each(&self) -> [&T; 2] {
+    /// Both values, the base's first.
+    pub fn both(&self) -> [&T; 2] {
         [&self.base, &self.change]
     }
 
@@ -83,46 +83,46 @@ impl<T> Sides<T> {
     }
 }
 
-/// The shape of the computer; both Sides share it unless it is the declared factor.
+/// Machine of a guest. Both Sides have the same, unless the experiment compares machines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Machine {
-    /// QEMU's name of a CPU model, with its features (`max`, `EPYC,-x2apic`).
+    /// CPU model with features, in QEMU's syntax (`max`, `EPYC,-x2apic`).
     pub cpu: String,
     pub memory_mib: u32,
     #[serde(skip_serializing_if = "is_one")]
     pub cpus: u32,
-    /// Instructions that each of several CPUs executes in turn. If absent, [`QUANTUM`], and
-    /// [`CONTENDED_QUANTUM`] while CPUs wait for each other.
+    /// Number of instructions that each of several CPUs executes before the next CPU. If absent, it
+    /// is [`QUANTUM`], or [`CONTENDED_QUANTUM`] while CPUs wait for each other.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quantum: Option<u32>,
-    /// Model that runs beside counting.
+    /// Model that the plugin runs while it counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<Model>,
 }
 
 impl Machine {
-    /// Default memory, also of a timed guest.
-    pub const USUAL_MEMORY_MIB: u32 = 512;
+    /// Default memory of counted and of timed guests.
+    pub const DEFAULT_MEMORY_MIB: u32 = 512;
 
-    /// Most CPUs that the plugin tells apart.
-    pub const MOST_CPUS: u32 = 32;
+    /// Maximum number of CPUs that the plugin supports.
+    pub const MAX_CPUS: u32 = 32;
 
-    /// Default machine with this number of CPUs.
+    /// Default machine with `cpus` CPUs.
     pub fn with_cpus(cpus: u32) -> Machine {
         let machine = Machine { cpus, ..Machine::default() };
-        Machine { cpu: machine.usual_cpu().to_owned(), ..machine }
+        Machine { cpu: machine.default_cpu().to_owned(), ..machine }
     }
 
-    /// Default number of layouts per Side. With several CPUs the order of execution is the largest
-    /// noise, and more Metrics can decide a row.
-    pub fn usual_layouts(&self) -> u32 {
+    /// Default number of Layouts per Side. Several CPUs need more Layouts, because their order of
+    /// execution adds noise and more Metrics can decide a row.
+    pub fn default_layouts(&self) -> u32 {
         if self.cpus == 1 { 5 } else { 7 }
     }
 
-    /// QEMU's name of the default CPU. A kernel that sees a hypervisor spins on one byte instead of
-    /// using queued locks, so several CPUs hide the hypervisor.
-    pub fn usual_cpu(&self) -> &'static str {
+    /// Default CPU model. Several CPUs hide the hypervisor, because under a hypervisor a kernel
+    /// uses test-and-set locks in place of queued spinlocks.
+    pub fn default_cpu(&self) -> &'static str {
         if self.cpus == 1 { "max" } else { "max,-hypervisor" }
     }
 }
@@ -133,7 +133,7 @@ pub const QUANTUM: u32 = 1000;
 /// Quantum of several CPUs while they wait for each other.
 pub const CONTENDED_QUANTUM: u32 = 200;
 
-/// True for one CPU, which files leave out.
+/// True for one CPU, which is omitted in files.
 fn is_one(cpus: &u32) -> bool {
     *cpus == 1
 }
@@ -142,7 +142,7 @@ impl Default for Machine {
     fn default() -> Self {
         Machine {
             cpu: "max".into(),
-            memory_mib: Machine::USUAL_MEMORY_MIB,
+            memory_mib: Machine::DEFAULT_MEMORY_MIB,
             cpus: 1,
             quantum: None,
             model: None,
@@ -150,34 +150,34 @@ impl Default for Machine {
     }
 }
 
-/// A Kernel by its specification, and the boot line and settings that it is given.
+/// Specification of a Kernel, with its boot line and its guest's settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Subject {
-    /// A path, `debian:…`, or source; see `ktax help compare`.
+    /// Path, `debian:…`, or source; `ktax help compare` describes the forms.
     pub kernel: String,
-    /// Kernel parameters beyond those that the engine needs.
+    /// Kernel parameters, without those that the engine adds.
     #[serde(default)]
     pub boot_line: String,
-    /// For source: options, `CONFIG_NAME=VALUE`, or paths of files of them.
+    /// Options of a source, `CONFIG_NAME=VALUE`, or paths of files with options.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub config: Vec<String>,
-    /// For source: paths of patches, in their order.
+    /// Paths of patches for a source, in the order in which they are applied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patches: Vec<String>,
-    /// Start of the configuration of a source: `base`, `defconfig`, `running`, or a path.
+    /// Initial configuration of a source: `base`, `defconfig`, `running`, or a path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_config: Option<String>,
-    /// Directory of the repository of a revision.
+    /// Directory of the repository with the revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<String>,
-    /// Kernel settings by their names in sysctl(8), written before the guest is frozen.
+    /// Kernel settings by their names in sysctl(8). They are written before the guest is frozen.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sysctl: BTreeMap<String, String>,
     /// Modules that only this Side's guest loads, each with its parameters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub modules: Vec<String>,
-    /// File system of this Side's files, if the other Side has another one.
+    /// File system of this Side's files, if the Sides differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<Disk>,
     /// Files for this Side's programs and commands, `PATH` or `PATH:AT`.
@@ -194,33 +194,33 @@ impl Subject {
         Subject { kernel, boot_line, ..Subject::default() }
     }
 
-    /// Copy with the same Kernel, an empty boot line, and no settings.
-    pub fn kernel_alone(&self) -> Subject {
+    /// Copy with the same Kernel, but without boot line and settings.
+    pub fn kernel_only(&self) -> Subject {
         let Subject { kernel, config, patches, start_config, tree, .. } = self.clone();
         Subject { config, patches, start_config, tree, ..Subject::new(&kernel, "") }
     }
 
     /// Copy with the same guest settings, but without Kernel and boot line.
-    pub fn settings_alone(&self) -> Subject {
+    pub fn settings_only(&self) -> Subject {
         let Subject { sysctl, modules, disk, files, setup, .. } = self.clone();
         Subject { sysctl, modules, disk, files, setup, ..Subject::default() }
     }
 
-    /// True if its guest has settings of its own.
+    /// True if the guest has settings.
     pub fn has_settings(&self) -> bool {
-        self.settings_alone() != Subject::default()
+        self.settings_only() != Subject::default()
     }
 
-    /// Text that tells it from others with the same Kernel name: options, patches, boot line, then
+    /// Text that distinguishes Subjects with the same `kernel`: options, patches, boot line, and
     /// the guest's settings as `key=value`.
-    pub fn beside_kernel(&self) -> String {
+    pub fn variant_text(&self) -> String {
         let start = self.start_config.iter().map(|start| format!("start_config={start}"));
         let words = start.chain(self.config.iter().cloned()).chain(self.patches.iter().cloned());
         let boot_line = (!self.boot_line.is_empty()).then(|| self.boot_line.clone());
         words.chain(boot_line).chain(self.settings()).collect::<Vec<_>>().join(" ")
     }
 
-    /// The guest's settings, each as `key=value` with the value quoted for a shell, and the disk in
+    /// Settings of the guest, each as `key=value` with the value quoted for a shell. The disk is in
     /// parentheses.
     pub fn settings(&self) -> Vec<String> {
         let word = |key: &str, value: &str| format!("{key}={}", quoted(value));
@@ -233,17 +233,17 @@ impl Subject {
     }
 
     /// True if both have the same Kernel, whatever the boot lines and settings.
-    pub fn is_kernel_of(&self, other: &Subject) -> bool {
-        self.kernel_alone() == other.kernel_alone()
+    pub fn has_same_kernel(&self, other: &Subject) -> bool {
+        self.kernel_only() == other.kernel_only()
     }
 
-    /// Revision of `git:REVISION`, from which its Kernel is built.
+    /// Revision of a Kernel `git:REVISION`; `None` for other Kernels.
     pub fn revision(&self) -> Option<&str> {
         self.kernel.strip_prefix("git:")
     }
 
-    /// True if it needs a Kernel from source.
-    pub fn is_built(&self) -> bool {
+    /// True if a key is set that only Kernels from source can have.
+    pub fn is_built_from_source(&self) -> bool {
         !self.config.is_empty()
             || !self.patches.is_empty()
             || self.start_config.is_some()
@@ -251,7 +251,7 @@ impl Subject {
     }
 }
 
-/// Word as a shell takes it, on one line; line feeds and the like are escaped.
+/// Quotes a word for a shell, with control characters escaped, so that the result is one line.
 fn quoted(word: &str) -> String {
     let quoted = shlex::try_quote(word).map_or_else(|_| word.to_owned(), |word| word.into_owned());
     let on_one_line = |c: char| match c.is_control() {
@@ -261,16 +261,17 @@ fn quoted(word: &str) -> String {
     quoted.chars().map(on_one_line).collect()
 }
 
-/// Deterministic perturbation of a Boot, on which no honest result may depend.
+/// Deterministic perturbation of a Boot. A difference between kernels must show under all Layouts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Layout {
-    /// QEMU's `-seed`: RDRAND, the firmware's rng-seed, and through them slab order and stack
-    /// offsets.
+    /// QEMU's `-seed`. It determines RDRAND and the firmware's rng-seed, and by these the order of
+    /// slab objects and stack offsets.
     pub seed: u32,
-    /// Characters of padding on the boot line.
+    /// Number of characters of padding on the boot line.
     pub padding: u32,
-    /// Delay-loop iterations before the Region: moves it against the timer tick.
+    /// Iterations of a delay loop before the Region, which shift the Region relative to the timer
+    /// tick.
     pub phase: u64,
 }
 
@@ -281,7 +282,7 @@ pub struct Step {
     /// Position in the Plan, from 0.
     pub index: u32,
     pub side: Side,
-    /// Index into the Plan's Layouts; Steps of one Layout are a pair.
+    /// Index into the Plan's Layouts. Two Steps with one Layout are a pair.
     pub layout: usize,
 }
 
@@ -292,27 +293,27 @@ impl Step {
     }
 }
 
-/// Name and parameters of a module such as `zram num_devices=2`.
+/// Splits a module with parameters, such as `zram num_devices=2`, into name and parameters.
 pub fn module_and_parameters(module: &str) -> (&str, &str) {
     module.split_once(' ').unwrap_or((module, ""))
 }
 
-/// Counts compare only within one Key.
+/// Conditions of measurement. Only counts with the same Key can be compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Key {
-    /// `exact`.
+    /// Name of the engine: `exact`.
     pub engine: String,
-    /// QEMU's version with the distribution's suffix, as `--version` prints it.
+    /// QEMU's version as `--version` prints it, with the distribution's suffix.
     pub qemu: String,
-    /// QEMU's machine type; its version is QEMU's.
+    /// QEMU's machine type without a version.
     #[serde(rename = "machine")]
     pub machine_type: String,
     #[serde(flatten)]
     pub machine: Machine,
-    /// SHA-256 over the guest programs and the plugin.
+    /// SHA-256 over ktax's guest programs and the plugin.
     pub guest: String,
-    /// SHA-256 of each archive of the user's programs, joined by `+`; empty without programs.
+    /// SHA-256 of each archive with programs of the user, joined by `+`; empty without archives.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub programs: String,
     /// Kernel modules that are loaded, each with its parameters.
@@ -321,30 +322,30 @@ pub struct Key {
 }
 
 impl Key {
-    /// Modules that were asked for, without those of this disk.
+    /// Modules without those that `disk` needs: the modules that the user asked for.
     pub fn asked_modules(&self, disk: Option<&Disk>) -> Vec<String> {
         let implied = Disk::with_modules(disk, &[]);
         self.modules.iter().filter(|module| !implied.contains(module)).cloned().collect()
     }
 }
 
-/// Identity of a Kernel. It has a release or a build-id, or both.
+/// Identity of a Kernel. At least one of release and build-id is set.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Identity {
-    /// `debian:NAME=VERSION`, or the absolute path of the file: either can be given as a kernel
-    /// again.
+    /// `debian:NAME=VERSION`, or the absolute path of the file. Both are specifications of a
+    /// kernel.
     pub source: String,
     /// SHA-256 of the image, in lower-case hexadecimal.
     pub sha256: String,
-    /// Release, as `uname -r` prints it: from the setup header of a bzImage, from the banner of a
+    /// Release, as `uname -r` prints it, from the setup header of a bzImage or the banner of a
     /// vmlinux.
     pub release: Option<String>,
-    /// Date of the kernel's package, `2026-01-31`, from the image. Absent for images without it,
-    /// such as those built here, and in plans of older releases.
+    /// Date of the kernel's package, `2026-01-31`, from the image. Absent for images without a
+    /// date, such as kernels that ktax builds, and in plans of older releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub package_date: Option<String>,
-    /// The GNU build-id of a vmlinux, in lower-case hexadecimal; a bzImage does not show it.
+    /// GNU build-id of a vmlinux, in lower-case hexadecimal; absent for a bzImage.
     pub build_id: Option<String>,
     /// SHA-256 of the config that came with the image, in lower-case hexadecimal.
     pub config_sha256: Option<String>,
@@ -352,20 +353,20 @@ pub struct Identity {
     pub format: ImageFormat,
 }
 
-/// The form of an image, which decides how QEMU starts it.
+/// Format of an image, which determines how QEMU starts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ImageFormat {
-    /// The compressed image with a setup header that `make bzImage` builds.
+    /// Compressed image with a setup header, as `make bzImage` builds.
     BzImage,
-    /// The uncompressed ELF file, with a PVH entry.
+    /// Uncompressed ELF file with a PVH entry point.
     Vmlinux,
-    /// Kernel as it lies in memory: the `Image` of arm64 and riscv64.
+    /// Raw memory image: the `Image` of arm64 and riscv64.
     Image,
 }
 
 named_enum! {
-    /// The architecture an image is for.
+    /// Architecture of an image.
     #[derive(Hash)]
     pub enum Arch {
         /// 64-bit x86.
@@ -382,24 +383,24 @@ named_enum! {
 }
 
 impl Identity {
-    /// Shortest text that tells this Kernel from another: the release, else the build-id.
+    /// Name for people: the release, else the build-id, else the hash of the image.
     pub fn name(&self) -> &str {
         self.release.as_deref().or(self.build_id.as_deref()).unwrap_or(&self.sha256)
     }
 }
 
-/// A file system in the guest's memory, on which workloads and programs have their files.
+/// File system in the guest's memory with the files of workloads and programs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Disk {
-    /// `ext4`, `xfs`, `btrfs` or `f2fs`; or `overlay`, which lies on tmpfs.
+    /// `ext4`, `xfs`, `btrfs`, `f2fs`, or `overlay` on tmpfs.
     pub fs: String,
-    /// Size in MiB; memory is taken only for what is written.
+    /// Size in MiB. Memory is allocated when data are written.
     pub mib: u32,
     /// Mount options, separated by commas.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub options: String,
-    /// More options for mkfs, as a shell takes them: `-O ^metadata_csum`.
+    /// Additional options for mkfs, in shell syntax: `-O ^metadata_csum`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub mkfs: String,
     /// Device below the file system.
@@ -415,7 +416,7 @@ impl fmt::Display for Disk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Disk { fs, mib, options, mkfs, device, latency_us } = self;
         f.write_str(fs)?;
-        if *mib != Disk::USUAL_MIB {
+        if *mib != Disk::DEFAULT_MIB {
             write!(f, " mib={mib}")?;
         }
         for (key, value) in [("options", options), ("mkfs", mkfs)] {
@@ -423,7 +424,7 @@ impl fmt::Display for Disk {
                 write!(f, " {key}={}", shlex::try_quote(value).unwrap_or_default())?;
             }
         }
-        if !device.is_usual() {
+        if !device.is_default() {
             write!(f, " device={}", device.name())?;
         }
         if *latency_us > 0 {
@@ -434,15 +435,15 @@ impl fmt::Display for Disk {
 }
 
 named_enum! {
-    /// A block device in the guest's memory, by the name of its driver.
+    /// Drivers of block devices in the guest's memory.
     #[derive(Default)]
     pub enum BlockDevice {
-        /// A RAM disk.
+        /// RAM disk.
         #[default]
         Brd = "brd",
-        /// A device with queues and, if asked for, a latency.
+        /// Device with queues and an optional latency.
         NullBlk = "null_blk",
-        /// A device that compresses.
+        /// Device that compresses its data.
         Zram = "zram",
     }
 }
@@ -457,13 +458,13 @@ impl BlockDevice {
         }
     }
 
-    fn is_usual(&self) -> bool {
+    fn is_default(&self) -> bool {
         *self == BlockDevice::Brd
     }
 }
 
 impl Disk {
-    /// Type on tmpfs, without a device.
+    /// Value of `fs` for an overlay on tmpfs, which has no device.
     pub const OVERLAY: &str = "overlay";
 
     /// Modules of the driver, each with its parameters.
@@ -475,13 +476,13 @@ impl Disk {
         let modules: &[&str] = match self.device {
             BlockDevice::Brd => &[&format!("brd rd_nr=1 max_part=0 rd_size={kib}")],
             BlockDevice::NullBlk => &["null_blk nr_devices=0"],
-            // zram's name for its compressor is not that of the module.
+            // zram uses the compressor lzo-rle, which is a separate module.
             BlockDevice::Zram => &["lzo-rle", "zram num_devices=1"],
         };
         modules.iter().map(|module| (*module).to_owned()).collect()
     }
 
-    /// Modules of a disk, if there is one, then `more`, each once.
+    /// Modules of a disk, if there is one, then those of `more` that are not among them.
     pub fn with_modules(disk: Option<&Disk>, more: &[String]) -> Vec<String> {
         let mut modules: Vec<String> = disk.map_or_else(Vec::new, Disk::all_modules);
         let new: Vec<String> =
@@ -490,16 +491,16 @@ impl Disk {
         modules
     }
 
-    /// Modules of the driver and of the file system.
+    /// Modules of the driver, then of the file system, each with its parameters.
     pub fn all_modules(&self) -> Vec<String> {
         self.modules().into_iter().chain([self.fs.clone()]).collect()
     }
 
-    /// Settings that make the device: files of the guest with the text for each, in order; a
-    /// directory has no text.
+    /// Writes that create the device, in order: path of a file in the guest, and text. A path with
+    /// an empty text is a directory to create.
     pub fn settings(&self) -> Vec<(String, String)> {
-        const NULL: &str = "/sys/kernel/config/nullb/nullb0";
-        let null = |name: &str, value: String| (format!("{NULL}/{name}"), value);
+        const NULL_BLK: &str = "/sys/kernel/config/nullb/nullb0";
+        let null = |name: &str, value: String| (format!("{NULL_BLK}/{name}"), value);
         match self.device {
             BlockDevice::Brd => Vec::new(),
             BlockDevice::Zram => {
@@ -507,7 +508,7 @@ impl Disk {
             }
             BlockDevice::NullBlk => {
                 let mut settings = vec![
-                    (NULL.to_owned(), String::new()),
+                    (NULL_BLK.to_owned(), String::new()),
                     null("size", self.mib.to_string()),
                     null("memory_backed", "1".to_owned()),
                 ];
@@ -522,11 +523,11 @@ impl Disk {
         }
     }
 
-    /// Default size.
-    pub const USUAL_MIB: u32 = 320;
+    /// Default size in MiB.
+    pub const DEFAULT_MIB: u32 = 320;
 }
 
-/// Parameters of a boot line as typed; a quoted space does not split.
+/// Splits a boot line into its parameters, with their quotes. A space within quotes does not split.
 pub fn boot_parameters(line: &str) -> Vec<&str> {
     let mut is_quoted = false;
     let parts = line.split(move |c: char| {
@@ -536,7 +537,7 @@ pub fn boot_parameters(line: &str) -> Vec<&str> {
     parts.filter(|parameter| !parameter.is_empty()).collect()
 }
 
-/// A parameter as the kernel passes it to init if it does not know it: `a="x y"` is `a=x y`.
+/// Removes the quotes of a parameter as the kernel does: `a="x y"` becomes `a=x y`.
 pub fn unquoted_parameter(parameter: &str) -> String {
     let inner = parameter.strip_prefix('"');
     let (text, mut is_quoted) = (inner.unwrap_or(parameter), inner.is_some());
@@ -559,7 +560,8 @@ mod tests {
 
     use super::*;
 
-    /// The kernel's own steps: one parameter, what init gets of it, and the rest of the line.
+    /// Reference implementation of the kernel's `next_arg`: the first parameter of a line without
+    /// its quotes, and the rest of the line.
     fn next_arg(line: &[u8]) -> (Vec<u8>, &[u8]) {
         let is_space = |byte: u8| matches!(byte, b' ' | b'\t'..=b'\r');
         let quoted = line.first() == Some(&b'"');
@@ -580,17 +582,17 @@ mod tests {
         if quoted && end == i && i > 0 && args[i - 1] == b'"' {
             end -= 1;
         }
-        let value_of_init = match equals {
+        let unquoted = match equals {
             0 => args[..end].to_vec(),
             _ => [&args[..=equals], args.get(value..end).unwrap_or_default()].concat(),
         };
         let rest = &args[i..];
         let blanks = rest.iter().take_while(|byte| is_space(**byte)).count();
-        (value_of_init, &rest[blanks..])
+        (unquoted, &rest[blanks..])
     }
 
     #[test]
-    fn quotes_hold_a_value_together() {
+    fn a_quoted_space_does_not_split() {
         let line = r#"quiet  foo="x y" "bar=1 2" dyndbg="file a.c +p" b=" "#;
         let words = boot_parameters(line);
         assert_eq!(
@@ -603,7 +605,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_line_is_read_as_the_kernel_reads_it(line in r#"[ab="\t .-]{0,24}"#) {
+        fn boot_lines_are_parsed_as_by_the_kernel(line in r#"[ab="\t .-]{0,24}"#) {
             let read = boot_parameters(&line).into_iter().map(unquoted_parameter);
             let read: Vec<String> = read.collect();
             let mut rest = line.trim_start().as_bytes();

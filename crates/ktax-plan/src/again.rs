@@ -308,7 +308,7 @@ fn program_flags(
 }
 
 fn is_program(row: &Row) -> bool {
-    UserProgram::is_row(&row.row)
+    UserProgram::is_program_row(&row.row)
 }
 
 fn row_names<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<&'a str> {
@@ -317,7 +317,7 @@ fn row_names<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<&'a str> {
 
 /// The programs that no workload file has.
 fn users(programs: &[UserProgram]) -> Vec<&UserProgram> {
-    programs.iter().filter(|program| !program.defined).collect()
+    programs.iter().filter(|program| !program.is_from_workload_file).collect()
 }
 
 /// Each program as the user wrote it, once, with its sizes.

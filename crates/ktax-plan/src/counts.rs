@@ -35,7 +35,7 @@ impl CountsExperiment {
     pub fn between(base: Subject, change: Subject) -> CountsExperiment {
         CountsExperiment {
             engine: &ENGINES[0],
-            layouts: Machine::default().usual_layouts(),
+            layouts: Machine::default().default_layouts(),
             workloads: None,
             definitions: Vec::new(),
             asked: AskedCounts {
@@ -72,7 +72,7 @@ impl CountsExperiment {
         let subjects = Sides { base, change };
         let experiment = CountsExperiment {
             engine: file.engine.unwrap_or(&ENGINES[0]),
-            layouts: file.layouts.unwrap_or(machine.usual_layouts()),
+            layouts: file.layouts.unwrap_or(machine.default_layouts()),
             workloads,
             definitions: file.definitions.clone(),
             asked: AskedCounts { machine, subjects, guest, calibration },
@@ -110,8 +110,8 @@ impl CountsExperiment {
                 .next("remove --cpus (machine.cpus), or write --model coherence"));
         }
         let is_machine = model.as_ref().is_some_and(|model| model.machine().is_some());
-        if is_machine && memory_mib > MachineModel::MOST_MEMORY_MIB {
-            let (most, key) = (MachineModel::MOST_MEMORY_MIB, with_flag("machine.memory_mib"));
+        if is_machine && memory_mib > MachineModel::MAX_MEMORY_MIB {
+            let (most, key) = (MachineModel::MAX_MEMORY_MIB, with_flag("machine.memory_mib"));
             return Err(Error::user(format!(
                 "a guest whose machine is modelled has at most {most} MiB, not {memory_mib}"
             ))
@@ -134,8 +134,8 @@ impl CountsExperiment {
             ("--module (modules)", &guest.modules.join(" ")),
             ("--base-module (base.modules)", &base.modules.join(" ")),
             ("--change-module (change.modules)", &change.modules.join(" ")),
-            ("the base's options and patches", &base.kernel_alone().beside_kernel()),
-            ("the change's options and patches", &change.kernel_alone().beside_kernel()),
+            ("the base's options and patches", &base.kernel_only().variant_text()),
+            ("the change's options and patches", &change.kernel_only().variant_text()),
         ] {
             printable_line(what, text)?;
         }

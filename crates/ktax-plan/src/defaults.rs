@@ -205,7 +205,12 @@ pub(super) fn already_on(
     let by_line = words.into_iter().filter_map(|word| {
         let word = unquoted_parameter(word);
         let (because, instead) = parameter_on(&word, base_line, config)?;
-        Some(AlreadyOn { added: asked.name.to_owned(), what: word, because, instead })
+        Some(AlreadyOn {
+            addition: asked.name.to_owned(),
+            setting: word,
+            reason: because,
+            replacement: instead,
+        })
     });
     by_line.chain(options_on(asked, config)).collect()
 }
@@ -271,10 +276,10 @@ fn options_on(asked: &AskedAddition<'_>, config: &str) -> Option<AlreadyOn> {
     let instead: Vec<String> = off.collect();
     let what: Vec<String> = set.map(|(name, value)| format!("CONFIG_{name}={value}")).collect();
     Some(AlreadyOn {
-        added: asked.name.to_owned(),
-        what: what.join(" "),
-        because: "the base's configuration has it".to_owned(),
-        instead: instead.join(" "),
+        addition: asked.name.to_owned(),
+        setting: what.join(" "),
+        reason: "the base's configuration has it".to_owned(),
+        replacement: instead.join(" "),
     })
 }
 
@@ -318,7 +323,7 @@ mod tests {
     fn found(boot_line: &str, base_line: &str, config: &str) -> Vec<(String, String, String)> {
         let asked = AskedAddition { name: "a", boot_line, config: &[] };
         let found = already_on(&asked, base_line, config);
-        found.into_iter().map(|one| (one.what, one.because, one.instead)).collect()
+        found.into_iter().map(|one| (one.setting, one.reason, one.replacement)).collect()
     }
 
     /// Parameter that the base gets instead, or "" if it is not on already.
@@ -414,7 +419,7 @@ mod tests {
         let instead_of = |config: &[&str], base: &str| {
             let config: Vec<String> = config.iter().map(|text| (*text).to_owned()).collect();
             let asked = AskedAddition { name: "a", boot_line: "", config: &config };
-            already_on(&asked, "", base).pop().map(|one| one.instead)
+            already_on(&asked, "", base).pop().map(|one| one.replacement)
         };
         let zero = ["CONFIG_INIT_STACK_NONE=n", "CONFIG_INIT_STACK_ALL_ZERO=y"];
         assert_eq!(instead_of(&zero, DEBIAN_6_12).as_deref(), Some("CONFIG_INIT_STACK_NONE=y"));
@@ -435,12 +440,12 @@ mod tests {
             let ledger = Ledger::parse(file.text, file.name).unwrap();
             for config in [DEBIAN_6_1, DEBIAN_6_12] {
                 let on = ledger.already_on(config);
-                turned_off.extend(on.iter().map(|one| (file.name, one.what.clone())));
+                turned_off.extend(on.iter().map(|one| (file.name, one.setting.clone())));
                 let without = ledger.clone().without(&on).unwrap();
                 let left = without.already_on(config);
                 // Options show in the configuration of a base that is built again.
                 let left: Vec<_> =
-                    left.iter().filter(|one| !one.instead.contains("CONFIG_")).collect();
+                    left.iter().filter(|one| !one.replacement.contains("CONFIG_")).collect();
                 assert!(left.is_empty(), "{}: {left:?}", file.name);
                 let nothing = ledger.without_effect(config);
                 assert!(nothing.is_empty(), "{}: {nothing:?}", file.name);

@@ -271,7 +271,7 @@ fn subject_words(subject: &Subject) -> Vec<String> {
     let setup =
         subject.setup.as_deref().map(|commands| format!("setup={}", first_characters(commands)));
     // The path of a kernel in the cache has its hash.
-    [short_hashes(&subject.kernel), alone.beside_kernel()].into_iter().chain(setup).collect()
+    [short_hashes(&subject.kernel), alone.variant_text()].into_iter().chain(setup).collect()
 }
 
 fn joined_words(mut words: Vec<String>) -> String {
@@ -295,7 +295,7 @@ const LONGEST_PADDING: u64 = 64;
 
 /// Refuses a number of Layouts that ktax does not plan.
 pub fn check_layouts(layouts: u32) -> Result<(), Error> {
-    let usual = Machine::default().usual_layouts();
+    let usual = Machine::default().default_layouts();
     let next = format!("remove it to use the default of {usual}");
     check_bounds("layouts", layouts, Method::Counts).map_err(|error| error.next(next))
 }

@@ -317,7 +317,7 @@ pub(super) fn checked_disk(keys: &DiskKeys) -> Result<Option<Disk>, Error> {
         Error::user(format!("a guest cannot have the file system {fs:?}"))
             .next("choose ext4, xfs, btrfs, f2fs, overlay or tmpfs")
     })?;
-    let mib = mib.unwrap_or(Disk::USUAL_MIB);
+    let mib = mib.unwrap_or(Disk::DEFAULT_MIB);
     check_range("disk.mib", mib, *least..=MOST_MIB)?;
     printable_line("--disk (disk.options)", &options)?;
     printable_line("--disk (disk.mkfs)", &mkfs)?;

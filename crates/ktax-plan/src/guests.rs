@@ -43,7 +43,7 @@ impl GuestsExperiment {
                 change: file.change.as_ref().map(guest).transpose()?,
                 rows,
             },
-            layouts: file.layouts.unwrap_or(Machine::default().usual_layouts()),
+            layouts: file.layouts.unwrap_or(Machine::default().default_layouts()),
             swept_cpus,
         };
         match host.is_board() {
@@ -51,8 +51,8 @@ impl GuestsExperiment {
             false => experiment.check_difference()?,
         }
         check_layouts(experiment.layouts)?;
-        let beside_kernel = experiment.asked.host_subject.beside_kernel();
-        printable_line("the host's options and patches", &beside_kernel)?;
+        let variant_text = experiment.asked.host_subject.variant_text();
+        printable_line("the host's options and patches", &variant_text)?;
         Ok(experiment)
     }
 
@@ -61,7 +61,7 @@ impl GuestsExperiment {
         let AskedGuests { base, change: Some(change), .. } = &self.asked else { return Ok(()) };
         let findable = |side: &GuestSide| {
             let mut subject = side.subject.clone();
-            subject.without.retain(|name| name != GuestSubject::PV_EOI);
+            subject.hidden_features.retain(|name| name != GuestSubject::PV_EOI);
             subject
         };
         match base != change && findable(base) == findable(change) {
@@ -120,11 +120,11 @@ fn guest_subject(host: HostKind, keys: &SubjectKeys) -> Result<GuestSubject, Err
             true => keys.subject_or(usual_kernel(host)),
             false => keys.subject(),
         },
-        without: keys.without.clone(),
+        hidden_features: keys.without.clone(),
         cpus: keys.cpus.unwrap_or(1),
         memory_mib: keys.memory_mib.unwrap_or_else(|| usual("base.memory_mib")),
     };
-    for text in subject.without.iter().chain(&keys.boot_line).chain(&keys.kernel) {
+    for text in subject.hidden_features.iter().chain(&keys.boot_line).chain(&keys.kernel) {
         printable_line("a guest's kernel, boot line or feature", text)?;
     }
     match host {
@@ -135,7 +135,7 @@ fn guest_subject(host: HostKind, keys: &SubjectKeys) -> Result<GuestSubject, Err
         HostKind::Kvm => {}
         _ if keys.cpus.is_some() => return refuse("cpus"),
         _ if keys.memory_mib.is_some() => return refuse("memory_mib"),
-        _ => check_features(host, &subject.without)?,
+        _ => check_features(host, &subject.hidden_features)?,
     }
     check_range("cpus", subject.cpus.into(), GuestSubject::CPUS)?;
     check_range("memory_mib", subject.memory_mib, GuestSubject::MEMORY_MIB)?;
@@ -223,10 +223,11 @@ fn guest_rows(host: HostKind, names: &[String]) -> Result<Vec<GuestRow>, Error> 
 
 /// Parses `KIND=N`, a name without its `raw:`.
 fn raw_work(host: HostKind, name: &str, text: &str) -> Result<GuestWork, Error> {
-    let found =
-        text.split_once('=').and_then(|(kind, times)| Some((kind, times, host.times(kind)?)));
+    let found = text
+        .split_once('=')
+        .and_then(|(kind, times)| Some((kind, times, host.permitted_counts(kind)?)));
     let Some((kind, times, range)) = found else {
-        let kinds = host.kinds().join(", ");
+        let kinds = host.raw_kinds().join(", ");
         return Err(Error::user(format!("{name:?} is not work for a guest of this host"))
             .next(format!("write raw:KIND=N with one of {kinds}")));
     };
@@ -334,7 +335,7 @@ mod tests {
     fn a_file_of_e500v2_is_read() {
         let experiment = read(OF_E500V2).unwrap();
         let without: Vec<_> =
-            experiment.asked.sides().map(|side| side.subject.without.len()).collect();
+            experiment.asked.sides().map(|side| side.subject.hidden_features.len()).collect();
         assert_eq!(without, [1, 0]);
         let work = GuestWork::Raw { kind: "all".into(), count: 2000 };
         assert_eq!(experiment.asked.rows[0].work, work);

@@ -87,7 +87,7 @@ impl Ledger {
     /// Copy with a base that has none of these parts, but their replacements.
     pub fn without(self, already_on: &[AlreadyOn]) -> Result<Ledger, Error> {
         let mut file = self.file;
-        for instead in already_on.iter().flat_map(|part| part.instead.split_whitespace()) {
+        for instead in already_on.iter().flat_map(|part| part.replacement.split_whitespace()) {
             let base = &mut file.base;
             if instead.starts_with("CONFIG_") {
                 base.config.push(instead.to_owned());
@@ -247,7 +247,7 @@ pub fn chain(base: &Subject, change: &Subject) -> Result<Chain, Error> {
         }
         kinds.push(Chain::Parameters);
     }
-    if base.settings_alone() != change.settings_alone() {
+    if base.settings_only() != change.settings_only() {
         return refuse(
             "the sides differ in sysctl, modules, disk, files or setup, which is no chain of \
              steps; give both sides the same, or use `ktax ledger` with an addition for each part",
@@ -257,7 +257,7 @@ pub fn chain(base: &Subject, change: &Subject) -> Result<Chain, Error> {
         [chain] => Ok(chain),
         [] => refuse("base and change are the same; change one thing between them"),
         _ => {
-            let words: Vec<&str> = kinds.iter().map(|kind| kind.words().1).collect();
+            let words: Vec<&str> = kinds.iter().map(|kind| kind.nouns().1).collect();
             refuse(&format!(
                 "base and change differ in {}; let them differ in only one",
                 words.join(" and ")
@@ -374,7 +374,7 @@ mod tests {
         let all = Ledger::parse(GUESTS, "t.toml").unwrap().experiments;
         let without = |index: usize| match &all[index].1.method {
             ExperimentMethod::Guests(guests) => {
-                guests.asked.change.as_ref().unwrap().subject.without.join(" ")
+                guests.asked.change.as_ref().unwrap().subject.hidden_features.join(" ")
             }
             other => panic!("{other:?}"),
         };

@@ -160,7 +160,7 @@ pub(super) fn checked_program(keys: &ProgramKeys) -> Result<UserProgram, Error> 
         warm_up,
         ops: keys.ops,
         size: None,
-        defined: false,
+        is_from_workload_file: false,
     })
 }
 
@@ -187,7 +187,7 @@ pub(super) fn check_files(files: &[String]) -> Result<(), Error> {
             let reason = format!("its file {} {why}", escape(file));
             Err(program_error(reason))
         };
-        let (path, place) = UserProgram::path_and_place(file);
+        let (path, place) = UserProgram::path_and_guest_path(file);
         if path.is_empty() {
             return refuse("has no path; write PATH or PATH:AT");
         }
@@ -335,7 +335,7 @@ pub(super) fn checked_programs(keys: &[ProgramKeys]) -> Result<Vec<UserProgram>,
 /// Names of the rows that are computed from two sizes of a program; empty for its larger size.
 fn computed_row_names(program: &UserProgram) -> Vec<String> {
     let size = program.size.as_ref().filter(|size| size.is_smallest());
-    size.map_or_else(Vec::new, |size| vec![size.program.row(), size.program.row_of_start()])
+    size.map_or_else(Vec::new, |size| vec![size.program.row(), size.program.start_row()])
 }
 
 /// Parameter that selects one of a guest's programs.
@@ -419,7 +419,7 @@ pub(super) fn split_names(
 fn defined_program(definition: &Definition, run: &ProgramKeys) -> Result<UserProgram, Error> {
     let name = Some(definition.name.clone());
     let keys = ProgramKeys { name, ops: Some(definition.ops), ..run.clone() };
-    Ok(UserProgram { defined: true, ..checked_program(&keys)? })
+    Ok(UserProgram { is_from_workload_file: true, ..checked_program(&keys)? })
 }
 
 /// A row for each program, without titles of workload files.
@@ -444,7 +444,7 @@ pub(super) fn rows_with_definitions(
     let row = |(number, program): (u64, &UserProgram)| {
         let definition = definitions
             .iter()
-            .find(|definition| program.defined && definition.name == program.name);
+            .find(|definition| program.is_from_workload_file && definition.name == program.name);
         let row = program_row(number, program);
         match definition {
             Some(Definition { title, operation, .. }) => {

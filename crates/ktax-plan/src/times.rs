@@ -39,7 +39,7 @@ impl TimesExperiment {
                 engine: engine.name.to_owned(),
                 runs_on: engine.runs_on,
                 pairs: None,
-                most_pairs: usual("most_pairs"),
+                max_pairs: usual("most_pairs"),
                 loops: usual("loops"),
                 allow_differences: false,
                 machine: TimedMachine::default(),
@@ -57,7 +57,7 @@ impl TimesExperiment {
         let experiment = TimesExperiment {
             asked: AskedTimes {
                 pairs: file.pairs,
-                most_pairs: file.most_pairs.unwrap_or(usual.most_pairs),
+                max_pairs: file.most_pairs.unwrap_or(usual.max_pairs),
                 loops: file.loops.unwrap_or(usual.loops),
                 allow_differences: file.allow_differences.unwrap_or_default(),
                 machine: file.machine.timed_machine(),
@@ -105,9 +105,9 @@ impl Experiment<TimesExperiment> {
         let method = TimesPlan {
             asked: times.asked.clone(),
             kernels: BTreeMap::new(),
-            packed: String::new(),
-            programs_here: None,
-            swept,
+            archive_sha256: String::new(),
+            native_programs: None,
+            swept_parameters: swept,
             headline,
             secondary,
         };
@@ -118,12 +118,12 @@ impl Experiment<TimesExperiment> {
 impl TimesExperiment {
     /// Refuses an experiment that cannot be planned. Call it again after changing a field.
     pub fn check(&self) -> Result<(), Error> {
-        let AskedTimes { pairs, most_pairs, loops, ref machine, ref subjects, .. } = self.asked;
+        let AskedTimes { pairs, max_pairs, loops, ref machine, ref subjects, .. } = self.asked;
         let check = |name: &str, value: Option<u32>| {
             value.map_or(Ok(()), |value| check_bounds(name, value, Method::Times))
         };
         check("pairs", pairs)?;
-        check("most_pairs", Some(most_pairs))?;
+        check("most_pairs", Some(max_pairs))?;
         check("loops", Some(loops))?;
         let is_here = self.asked.runs_on == RunsOn::RunningKernel;
         if is_here && *machine != TimedMachine::default() {
@@ -148,7 +148,7 @@ impl TimesExperiment {
 
     fn check_programs(&self) -> Result<(), Error> {
         let refuse = |reason: String| Err(program_error(reason));
-        let is_here = self.asked.is_here();
+        let is_here = self.asked.uses_running_kernel();
         for program in &self.asked.programs {
             if program.numbers.contains_key(UserProgram::OPS) {
                 let key = with_flag("ops_from");
@@ -158,7 +158,7 @@ impl TimesExperiment {
                 let key = with_flag("sizes");
                 return refuse(format!("only counts have {key}; remove it, or count it"));
             }
-            if let (true, Some(key)) = (is_here, program.only_in_guests()) {
+            if let (true, Some(key)) = (is_here, program.guest_only_key()) {
                 return refuse(format!(
                     "only a program in a guest has {}, and a side is this machine itself; remove \
                      it, or compare two guests",
@@ -227,7 +227,7 @@ fn bare_metal() -> TimedSubject {
 
 /// Copy of the row with `ops` operations and its old name; for a program, with as many runs.
 pub fn with_ops(workload: &Workload, ops: u64) -> Result<Workload, Error> {
-    if workload.is_users() {
+    if workload.is_user_program() {
         return Ok(with_runs(workload, ops));
     }
     let (_, rows) = native_rows(&definitions()?, &workload.row, &[format!("ops={ops}")])?;
@@ -338,7 +338,7 @@ impl TimesExperiment {
                 let value = value.to_string();
                 return wrong(format!("{value:?} is not a number of CPUs; write numbers from 1"));
             }
-            if self.asked.subjects.each().iter().any(|side| side.sets(name)) {
+            if self.asked.subjects.both().iter().any(|side| side.has_setting(name)) {
                 return wrong(
                     "a side sets it too, and the sweep sets it on both sides; remove one of the two"
                         .into(),
@@ -415,10 +415,7 @@ mod tests {
     #[test]
     fn a_file_becomes_a_plan() {
         let plan = read(FILE).unwrap().plan().unwrap();
-        assert_eq!(
-            (plan.seed, plan.threshold_percent, plan.method.asked.most_pairs),
-            (1, 1.0, 200)
-        );
+        assert_eq!((plan.seed, plan.threshold_percent, plan.method.asked.max_pairs), (1, 1.0, 200));
         let rows: Vec<&str> =
             plan.method.workloads().map(|workload| workload.row.as_str()).collect();
         assert_eq!(rows, ["pipe", "fork-pages:pages=16", "getppid"]);
@@ -456,7 +453,7 @@ mod tests {
         let rows: Vec<&str> = plan.method.headline.iter().map(|row| row.row.as_str()).collect();
         assert_eq!(rows, ["fork-pages:pages=16", "fork-pages:pages=32"]);
         assert_eq!(
-            (plan.method.swept, plan.method.asked.subjects.base.thp.as_deref()),
+            (plan.method.swept_parameters, plan.method.asked.subjects.base.thp.as_deref()),
             (vec!["pages".into()], Some("never"))
         );
     }
@@ -473,7 +470,9 @@ mod tests {
                 ]
             });
             assert_eq!(set.collect::<Vec<_>>(), [["10", "10"], ["60", "60"]]);
-            assert!(runs.iter().all(|(_, run)| run.plan().unwrap().method.swept.is_empty()));
+            assert!(
+                runs.iter().all(|(_, run)| run.plan().unwrap().method.swept_parameters.is_empty())
+            );
         }
     }
 

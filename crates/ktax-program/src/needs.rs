@@ -43,7 +43,7 @@ pub(super) fn add_program(
         add_script_commands(tree, Path::new(argument), here)?;
     }
     for file in &program.files {
-        let (path, guest) = UserProgram::path_and_place(file);
+        let (path, guest) = UserProgram::path_and_guest_path(file);
         let host = here.join(path);
         match guest {
             Some(guest) => tree.add(&host, &Path::new(WORK).join(guest))?,

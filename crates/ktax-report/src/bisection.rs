@@ -11,7 +11,7 @@ use ktax_model::{
 
 impl Report for Bisection {
     fn view(&self) -> View {
-        let found = self.found.as_deref().unwrap_or_default();
+        let found = self.carriers.as_deref().unwrap_or_default();
         View {
             title: self.title.clone(),
             headline: headline(self, found),
@@ -25,7 +25,7 @@ impl Report for Bisection {
                 Section::sentences(spread_sentence(self)),
                 merge_command(self, found),
                 Section::Items {
-                    title: format!("These {} could not be measured:", self.chain.words().1),
+                    title: format!("These {} could not be measured:", self.chain.nouns().1),
                     items: skipped_elements(self),
                 },
             ],
@@ -36,8 +36,11 @@ impl Report for Bisection {
     fn records(&self) -> Records {
         let places: Vec<usize> = (0..=self.elements.len()).collect();
         let element = |place: usize| self.elements.get(place.checked_sub(1)?);
-        let carries = |carrier: &Carrier, place| (carrier.after + 1..=carrier.at).contains(&place);
-        let carrier = |place| self.found.iter().flatten().find(|carrier| carries(carrier, place));
+        let carries = |carrier: &Carrier, place| {
+            (carrier.count_before + 1..=carrier.count_with).contains(&place)
+        };
+        let carrier =
+            |place| self.carriers.iter().flatten().find(|carrier| carries(carrier, place));
         let mut fields = Fields::new(&places);
         fields.add("point", |place| place);
         fields.add("element", |place| element(place).map(|element| &element.name));
@@ -61,7 +64,7 @@ impl Report for Bisection {
 
 /// Answer. A carrier that was not told apart from its neighbours stands for them.
 fn headline(bisection: &Bisection, found: &[Carrier]) -> String {
-    let ends = bisection.ends().filter(|_| bisection.found.is_some());
+    let ends = bisection.ends().filter(|_| bisection.carriers.is_some());
     let Some((base, change)) = ends else {
         return format!(
             "The search is not finished: {} of {} points are known.",
@@ -74,8 +77,8 @@ fn headline(bisection: &Bisection, found: &[Carrier]) -> String {
     let total = format!("{} {unit} ({})", number::delta(delta), bisection.row);
     let share = |percent: f64| format!("{percent:.1} %");
     let named = |carrier: &Carrier| {
-        let element = bisection.elements.get(carrier.at.checked_sub(1)?)?;
-        let others = match carrier.at - carrier.after - 1 {
+        let element = bisection.elements.get(carrier.count_with.checked_sub(1)?)?;
+        let others = match carrier.count_with - carrier.count_before - 1 {
             0 => String::new(),
             1 => " or the one before it".to_owned(),
             others => format!(" or one of the {others} before it"),
@@ -122,10 +125,10 @@ fn steps_picture(bisection: &Bisection, found: &[Carrier]) -> Section {
     let is_skipped =
         |(place, point): (&usize, &Point)| matches!(point, Point::Skipped(_)).then_some(*place);
     let carrier = |one: &Carrier| {
-        let element = bisection.elements.get(one.at.checked_sub(1)?)?;
-        Some((one.at, element_name(bisection, element)))
+        let element = bisection.elements.get(one.count_with.checked_sub(1)?)?;
+        Some((one.count_with, element_name(bisection, element)))
     };
-    let elements = bisection.chain.words().1;
+    let elements = bisection.chain.nouns().1;
     Section::Picture {
         title: format!("Cost of one operation along the {elements}"),
         picture: Picture::Steps(Steps {
@@ -146,7 +149,8 @@ fn steps_picture(bisection: &Bisection, found: &[Carrier]) -> Section {
 /// Table with a line for each element of a carrier: one, or those that could not be told apart.
 fn carriers_table(bisection: &Bisection, found: &[Carrier]) -> Table {
     let lines = found.iter().flat_map(|carrier| {
-        let elements = bisection.elements.get(carrier.after..carrier.at).unwrap_or_default();
+        let elements =
+            bisection.elements.get(carrier.count_before..carrier.count_with).unwrap_or_default();
         elements.iter().rev().enumerate().map(move |(index, element)| (carrier, index, element))
     });
     let lines: Vec<(&Carrier, usize, &Element)> = lines.collect();
@@ -159,7 +163,7 @@ fn carriers_table(bisection: &Bisection, found: &[Carrier]) -> Table {
     columns.number("share %", |(carrier, index, _)| {
         first(index, format!("{:.1}", carrier.share_percent), "one of")
     });
-    columns.name(bisection.chain.words().0, |(.., element)| element_name(bisection, element));
+    columns.name(bisection.chain.nouns().0, |(.., element)| element_name(bisection, element));
     columns.words("", |(.., element)| &element.title).wraps();
     columns.table()
 }
@@ -173,7 +177,7 @@ fn rest_sentence(bisection: &Bisection, found: &[Carrier]) -> Option<String> {
     Some(format!(
         "{others} {} together: {}. {costs} of {} points were measured, each once. Differences of \
          up to {} were not searched.",
-        bisection.chain.words().1,
+        bisection.chain.nouns().1,
         number::delta(left),
         bisection.elements.len() + 1,
         number::count(bisection.negligible),
@@ -182,13 +186,13 @@ fn rest_sentence(bisection: &Bisection, found: &[Carrier]) -> Option<String> {
 
 fn unfinished_sentence(bisection: &Bisection) -> Option<String> {
     let more = "The search is not finished; `ktax bisect run DIR` resumes it.";
-    bisection.found.is_none().then(|| more.to_owned())
+    bisection.carriers.is_none().then(|| more.to_owned())
 }
 
 /// Advice where no element carries enough.
 fn spread_sentence(bisection: &Bisection) -> Option<String> {
-    let several = bisection.chain.words().1;
-    bisection.found.as_ref()?.is_empty().then(|| {
+    let several = bisection.chain.nouns().1;
+    bisection.carriers.as_ref()?.is_empty().then(|| {
         format!(
             "To search further, start again with fewer {several} between base and change: of a \
              smaller difference smaller shares are searched."
@@ -198,7 +202,7 @@ fn spread_sentence(bisection: &Bisection) -> Option<String> {
 
 /// Command that searches within the first carrier that is a merge; empty where none is.
 fn merge_command(bisection: &Bisection, found: &[Carrier]) -> Section {
-    let element = |carrier: &Carrier| bisection.elements.get(carrier.at.checked_sub(1)?);
+    let element = |carrier: &Carrier| bisection.elements.get(carrier.count_with.checked_sub(1)?);
     let merge = found.iter().filter_map(element).find(|element| element.is_merge);
     let (sentence, command) = match merge.map(|element| element_name(bisection, element)) {
         None => Default::default(),
@@ -234,7 +238,7 @@ fn element_name(bisection: &Bisection, element: &Element) -> String {
 
 /// Counts elements in words: `1 commit`, `2 commits`.
 pub fn elements(chain: Chain, count: usize) -> String {
-    let (one, several) = chain.words();
+    let (one, several) = chain.nouns();
     counted_as(count, one, several)
 }
 

@@ -156,8 +156,8 @@ fn validation_headline(validation: &Validation) -> String {
     if validation.unfit.is_some() {
         return "no row can be judged by these times".to_owned();
     }
-    let share = |Share { of_them, all }: Share| format!("{of_them} of {all}");
-    let signs = match validation.signs.all {
+    let share = |Share { part, total }: Share| format!("{part} of {total}");
+    let signs = match validation.signs.total {
         0 => "no row changed by 5 % or more".to_owned(),
         _ => format!("sign right in {} that changed by 5 % or more", share(validation.signs)),
     };
@@ -206,8 +206,8 @@ impl Report for Validation {
         for difference in &self.differences {
             sentences.push(format!("Not the same subjects: {difference}."));
         }
-        for row in self.rows.iter().filter(|row| !row.without.is_empty()) {
-            let without = words::deltas(&row.without);
+        for row in self.rows.iter().filter(|row| !row.uncosted_metrics.is_empty()) {
+            let without = words::deltas(&row.uncosted_metrics);
             sentences.push(format!(
                 "{} is estimated without {without}, of which {machine} has no cost.",
                 row.row

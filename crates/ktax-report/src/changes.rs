@@ -56,7 +56,7 @@ pub fn modelled(rows: &[Row], model: &str) -> Section {
 
 /// Section of the deciding Metrics beside the headline that changed.
 pub fn also_changed(rows: &[Row]) -> Section {
-    let changes = changed(rows, Metric::decides).map(|(row, effect)| {
+    let changes = changed(rows, Metric::is_deciding).map(|(row, effect)| {
         let verdict = Cell::verdict(effect.verdict, "");
         metric_change(row, effect, effect.percent, verdict)
     });
@@ -170,7 +170,7 @@ pub fn program_work(rows: &[Row]) -> Section {
         let one = |difference: &WorkDifference| {
             let [base, change] =
                 Side::BOTH.map(|side| number::whole(*difference.count.get(side) as f64));
-            format!("{} {base} → {change}", difference.what)
+            format!("{} {base} → {change}", difference.kind)
         };
         let is_listed = row.verdict != Verdict::DifferentWork && !work.differences.is_empty();
         let text = work.differences.iter().map(one).collect::<Vec<_>>().join(", ");
@@ -181,7 +181,7 @@ pub fn program_work(rows: &[Row]) -> Section {
 }
 
 fn with_next_step(row: &Row, text: &str) -> String {
-    match UserProgram::is_row(&row.row) && text.starts_with("stdout ") {
+    match UserProgram::is_program_row(&row.row) && text.starts_with("stdout ") {
         true => format!("{text}: a hash of what it printed, which --any-output leaves out"),
         false => text.to_owned(),
     }

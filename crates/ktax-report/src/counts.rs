@@ -112,7 +112,7 @@ pub fn sides(counts: &CountsComparison) -> Vec<SideLine> {
     let line = |side: Side| SideLine {
         side: side.name(),
         what: kernel_name(counts, side),
-        beside: counts.asked.subjects.get(side).beside_kernel(),
+        beside: counts.asked.subjects.get(side).variant_text(),
     };
     Side::BOTH.map(line).to_vec()
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::view::{Fields, Records, Value};
 use crate::{changes, number, words};
 use ktax_model::{
-    CYCLES, Effect, Estimate, FunctionDelta, MAKESPAN, METRICS, Metric, Own, PathDelta, Row,
+    CYCLES, Effect, Estimate, FunctionDelta, MAKESPAN, METRICS, Metric, OwnCounts, PathDelta, Row,
     SPIN_WAIT, Side, Sides, TRANSFERS, Verdict, metric,
 };
 use ktax_stats::tables::{change_percent, share_percent};
@@ -107,7 +107,7 @@ fn record_lines(row: &Row) -> impl Iterator<Item = RecordLine<'_>> {
 
 /// Verdict of a Metric; of one that decides nothing `more` or `less`.
 fn verdict_word(effect: &Effect) -> &'static str {
-    match metric(&effect.metric).is_some_and(Metric::is_of_kind) {
+    match metric(&effect.metric).is_some_and(Metric::is_costly_or_modelled) {
         true => changes::more_or_less(effect),
         false => effect.verdict.text(),
     }
@@ -161,7 +161,7 @@ impl CountKind {
     }
 
     /// Count of a path itself. Paths have no transfers: these are instructions.
-    pub fn own_counts(self, own: &Own) -> &Sides<u64> {
+    pub fn own_counts(self, own: &OwnCounts) -> &Sides<u64> {
         match self {
             CountKind::Rep => &own.rep_iterations,
             CountKind::Wait => &own.wait,
@@ -223,7 +223,7 @@ impl CountKind {
 /// Returns the Effect whose functions explain the row's verdict. No function carries a makespan:
 /// there it is the largest change of executed instructions and spin-wait.
 pub fn carrying(row: &Row) -> Option<&Effect> {
-    let deciding = row.deciding()?;
+    let deciding = row.deciding_effect()?;
     if deciding.metric != MAKESPAN {
         return Some(deciding);
     }
@@ -251,7 +251,7 @@ pub fn carried_most(row: &Row) -> Option<String> {
 /// Returns the features that the CPU lacks, if their lack alone carries the Effect; else none.
 pub fn missing_features(row: &Row, effect: &Effect) -> BTreeSet<&'static str> {
     let explains = |function: &FunctionDelta| {
-        effect.lacking(&function.function).is_none()
+        effect.missing_feature(&function.function).is_none()
             && effect_share(row, effect, function).abs() >= LITTLE_PERCENT
     };
     match effect.functions.iter().any(explains) {

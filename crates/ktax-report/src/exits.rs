@@ -61,9 +61,9 @@ impl Report for ExitTables<'_> {
 
 /// Names what the table is about, and who counted.
 pub fn title(table: &ExitTable) -> String {
-    match table.of.is_empty() {
+    match table.name.is_empty() {
         true => table.source.clone(),
-        false => format!("{} ({})", table.of, table.source),
+        false => format!("{} ({})", table.name, table.source),
     }
 }
 
@@ -84,7 +84,7 @@ const PART_TERMS: [(&str, &str); 6] = [
 /// was the guest's time.
 fn part_terms(table: &ExitTable) -> Vec<(&'static str, &'static str)> {
     let mut parts = PART_TERMS;
-    let has_switches = !table.lacks(ExitEvents::Scheduling);
+    let has_switches = !table.is_missing(ExitEvents::Scheduling);
     let is_of_calls = table.row("KVM_RUN").is_some();
     match (is_of_calls, has_switches) {
         (true, true) => {
@@ -264,7 +264,7 @@ fn count_range(values: impl Iterator<Item = u64> + Clone) -> Option<String> {
 type Cell = fn(&ExitTable, &ExitRow) -> Value;
 
 const COLUMNS: [(&str, Cell); 19] = [
-    ("of", |table, _| (&table.of).into()),
+    ("of", |table, _| (&table.name).into()),
     ("source", |table, _| (&table.source).into()),
     ("reason", |_, row| (&row.reason).into()),
     ("is_guest", |_, row| row.is_guest.into()),
@@ -466,7 +466,7 @@ fn knows_parts(table: &ExitTable) -> bool {
 /// Words for the time in the guest; `KVM_RUN` is the guest and what the kernel does for it.
 fn guest_words(tables: &[&ExitTable]) -> &'static str {
     let is_of_calls = tables.iter().any(|table| table.row("KVM_RUN").is_some());
-    let has_switches = !tables.iter().any(|table| table.lacks(ExitEvents::Scheduling));
+    let has_switches = !tables.iter().any(|table| table.is_missing(ExitEvents::Scheduling));
     match (is_of_calls, has_switches) {
         (true, true) => "in KVM_RUN",
         (true, false) => "in KVM_RUN, halts included",
@@ -504,8 +504,9 @@ fn exit_rate(tables: &[&ExitTable]) -> String {
 /// Returns the table of a VM alone if the others are of its vCPUs, whose exits it has too.
 fn whole_vm<'a, 'b>(tables: &'b [&'a ExitTable]) -> &'b [&'a ExitTable] {
     let Some((first, others)) = tables.split_first() else { return tables };
-    let ending = format!(" of {}", first.of);
-    let is_whole = !first.of.is_empty() && others.iter().all(|table| table.of.ends_with(&ending));
+    let ending = format!(" of {}", first.name);
+    let is_whole =
+        !first.name.is_empty() && others.iter().all(|table| table.name.ends_with(&ending));
     if is_whole { &tables[..1] } else { tables }
 }
 
@@ -524,7 +525,7 @@ pub fn diff_headline(base: &ExitTable, change: &ExitTable, scale: Scale) -> Stri
     let sides = [base, change];
     let exits = sides.map(|table| table.exits() as f64);
     let knows_halts =
-        sides.iter().all(|table| knows_parts(table) && !table.lacks(ExitEvents::Scheduling));
+        sides.iter().all(|table| knows_parts(table) && !table.is_missing(ExitEvents::Scheduling));
     let times = sides.map(|table| VcpuTime::sum(&[table], knows_halts));
     let both =
         |part: fn(&VcpuTime) -> u64| times.each_ref().map(|time| part(time) as f64 / number::US);

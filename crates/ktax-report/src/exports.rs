@@ -16,7 +16,9 @@ use crate::formats::flame_file;
 use crate::pictures::{PathScale, path_flame};
 use crate::view::Flame;
 use crate::words::REP;
-use ktax_model::{Context, Costly, Own, PathDelta, RowPaths, Side, Sides, callers, own, stack};
+use ktax_model::{
+    Context, Costly, OwnCounts, PathDelta, RowPaths, Side, Sides, callers, own_counts, path_names,
+};
 use ktax_stats::tables::share_percent;
 
 /// All forms.
@@ -68,15 +70,15 @@ struct Stack<'a> {
     /// Names: the Context first, the function last.
     functions: Vec<&'a str>,
     path: &'a PathDelta,
-    own: Own,
+    own: OwnCounts,
 }
 
 /// Returns all stacks of a row, a caller before all that it calls.
 fn stacks(paths: &RowPaths) -> impl Iterator<Item = Stack<'_>> {
     paths.contexts.iter().flat_map(|(context, paths)| {
         let callers = callers(paths);
-        paths.iter().zip(own(paths)).enumerate().map(move |(index, (path, own))| {
-            let below = stack(paths, &callers, index);
+        paths.iter().zip(own_counts(paths)).enumerate().map(move |(index, (path, own))| {
+            let below = path_names(paths, &callers, index);
             let functions = [context_name(*context)].into_iter().chain(below).collect();
             Stack { functions, path, own }
         })
@@ -109,7 +111,7 @@ impl Counted {
         names.chain(times.iter().copied()).chain(costly).collect()
     }
 
-    fn values(&self, counts: &Own, side: Side) -> Vec<u64> {
+    fn values(&self, counts: &OwnCounts, side: Side) -> Vec<u64> {
         let times = [&counts.wait, &counts.idle].into_iter().filter(|_| self.has_times);
         let values = [&counts.instructions, &counts.rep_iterations].into_iter().chain(times);
         let costly = self.costly.iter().map(|kind| counts.costly.get(kind));
@@ -118,7 +120,7 @@ impl Counted {
     }
 }
 
-type CountOf = fn(&Own) -> &Sides<u64>;
+type CountOf = fn(&OwnCounts) -> &Sides<u64>;
 
 /// Names of time that is no instruction. No symbol has such a name.
 const TIMES: [(&str, CountOf); 2] = [("[spin-wait]", |own| &own.wait), ("[idle]", |own| &own.idle)];

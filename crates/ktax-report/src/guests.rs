@@ -93,7 +93,7 @@ pub fn sides(plan: &GuestsPlan) -> Vec<SideLine> {
             Some(kernel) if shows.has_kernel => kernel.name().to_owned(),
             _ => "a guest without a kernel".to_owned(),
         };
-        Some(SideLine { side: side.name(), what, beside: beside_kernel(guest, shows) })
+        Some(SideLine { side: side.name(), what, beside: variant_text(guest, shows) })
     };
     Side::BOTH.into_iter().filter_map(line).collect()
 }
@@ -113,7 +113,7 @@ fn side_parts(plan: &GuestsPlan) -> SideParts {
 }
 
 /// Describes a guest beside its kernel: `1 vCPU, 256 MiB, without kvmclock kvm-pv-eoi, nopti`.
-fn beside_kernel(guest: &GuestSide, shows: SideParts) -> String {
+fn variant_text(guest: &GuestSide, shows: SideParts) -> String {
     let subject = &guest.subject;
     let kernel = subject.kernel.as_ref().filter(|_| shows.has_kernel);
     let mut parts = Vec::new();
@@ -121,17 +121,17 @@ fn beside_kernel(guest: &GuestSide, shows: SideParts) -> String {
         parts.push(counted(subject.cpus.into(), "vCPU"));
         parts.push(format!("{} MiB", number::whole(subject.memory_mib.into())));
     }
-    if shows.has_kernel && !subject.without.is_empty() {
-        parts.push(format!("without {}", subject.without.join(" ")));
+    if shows.has_kernel && !subject.hidden_features.is_empty() {
+        parts.push(format!("without {}", subject.hidden_features.join(" ")));
     }
-    let beside = kernel.map(|kernel| kernel.beside_kernel());
+    let beside = kernel.map(|kernel| kernel.variant_text());
     parts.extend(beside.filter(|beside| !beside.is_empty()));
     parts.join(", ")
 }
 
 /// Describes the measurement: `exact · QEMU 7.2.22 · KVM of 6.1.0-56-cloud-amd64 · 5 layouts`.
 pub fn how(plan: &GuestsPlan) -> String {
-    let beside = plan.asked.host_subject.beside_kernel();
+    let beside = plan.asked.host_subject.variant_text();
     let kernel = format!(": KVM of {} {beside}", plan.host_kernel.name());
     // On a board, a side's kernel is its host's.
     let has_side_kernels = plan.asked.host.is_board() && plan.asked.base.kernel.is_some();
@@ -333,11 +333,11 @@ mod tests {
     #[test]
     fn features_stand_only_where_a_guest_looks_for_them() {
         let kernel = Some(Subject::new("debian:cloud-amd64", ""));
-        let without = vec!["kvmclock".to_owned()];
-        let subject = GuestSubject { kernel, without, cpus: 1, memory_mib: 256 };
+        let hidden_features = vec!["kvmclock".to_owned()];
+        let subject = GuestSubject { kernel, hidden_features, cpus: 1, memory_mib: 256 };
         let guest = GuestSide { subject, kernel: None };
         let shown =
-            |has_kernel, has_machine| beside_kernel(&guest, SideParts { has_kernel, has_machine });
+            |has_kernel, has_machine| variant_text(&guest, SideParts { has_kernel, has_machine });
         assert_eq!(shown(false, false), "");
         assert_eq!(shown(true, true), "1 vCPU, 256 MiB, without kvmclock");
         // A board's raw guests do, or do not, find its page.

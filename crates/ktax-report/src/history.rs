@@ -8,7 +8,8 @@ use crate::view::{
 use crate::{number, words};
 use ktax_host::text::{counted, counted_as, shell_line};
 use ktax_model::{
-    AgainstBefore, History, HistoryLine, HistoryPoint, SavedResult, StepFunction, Verdict, metric,
+    History, HistoryLine, HistoryPoint, PreviousDifference, SavedResult, StepFunction, Verdict,
+    metric,
 };
 use ktax_plan::HistorySteps;
 use ktax_stats::tables::change_percent;
@@ -55,26 +56,34 @@ impl Report for History {
         fields.add("function", |_| self.function.as_ref());
         fields.add("lineage", |(line, _)| &line.lineage);
         fields.add("measured", |(line, _)| &line.measured);
-        fields.add("place", |(_, point)| point.place);
+        fields.add("place", |(_, point)| point.position);
         fields.add("kernel", |(_, point)| &point.kernel);
         fields.add("subject", |(_, point)| &point.name);
         fields.add("tags", |(_, point)| point.tags.join(" "));
         fields.add("cost", |(line, point)| point.cost(line.ops));
         fields.add("anchor", |(line, point)| {
-            point.against.as_ref().and_then(|against| Some(&line.points.get(against.anchor)?.name))
+            point
+                .anchor_difference
+                .as_ref()
+                .and_then(|against| Some(&line.points.get(against.anchor)?.name))
         });
-        fields.add("delta", |(_, point)| point.against.as_ref().map(|against| against.delta));
+        fields.add("delta", |(_, point)| {
+            point.anchor_difference.as_ref().map(|against| against.delta)
+        });
         fields.add("percent", |(_, point)| {
-            point.against.as_ref().and_then(|against| against.percent)
+            point.anchor_difference.as_ref().and_then(|against| against.percent)
         });
         fields.add("verdict", |(_, point)| {
-            point.against.as_ref().map(|against| against.verdict.text())
+            point.anchor_difference.as_ref().map(|against| against.verdict.text())
         });
-        fields.add("delta before", |(_, point)| point.before.as_ref().map(|before| before.delta));
-        fields
-            .add("percent before", |(_, point)| point.before.as_ref().and_then(|one| one.percent));
+        fields.add("delta before", |(_, point)| {
+            point.previous_difference.as_ref().map(|before| before.delta)
+        });
+        fields.add("percent before", |(_, point)| {
+            point.previous_difference.as_ref().and_then(|one| one.percent)
+        });
         let detectable = |point: &HistoryPoint| {
-            point.before.as_ref().and_then(|before| before.detectable_percent)
+            point.previous_difference.as_ref().and_then(|before| before.detectable_percent)
         };
         fields.add("MDE percent", |(_, point)| detectable(point));
         fields.add("functions", |(_, point)| functions_text(point));
@@ -271,10 +280,10 @@ impl<'a> CostStep<'a> {
     pub fn find(line: &'a HistoryLine, index: usize) -> Option<CostStep<'a>> {
         let point = line.points.get(index)?;
         let base = line.points.get(point.step_base(index)?)?;
-        let against = point.against.as_ref()?;
-        let before = point.before.as_ref().filter(|before| before.verdict.is_change());
+        let against = point.anchor_difference.as_ref()?;
+        let before = point.previous_difference.as_ref().filter(|before| before.verdict.is_change());
         let (verdict, percent, detectable_percent) = match before {
-            Some(AgainstBefore { verdict, percent, detectable_percent, .. }) => {
+            Some(PreviousDifference { verdict, percent, detectable_percent, .. }) => {
                 (*verdict, *percent, *detectable_percent)
             }
             None => (against.verdict, against.percent, against.detectable_percent),
@@ -337,7 +346,7 @@ pub fn largest(line: &HistoryLine, is_between_series: bool) -> Option<CostStep<'
 /// Returns the largest MDE of the points of a line, in percent: a line without a step would have
 /// shown a larger one. `None` where no point has one.
 pub fn largest_detectable(line: &HistoryLine) -> Option<f64> {
-    let before = line.points.iter().filter_map(|point| point.before.as_ref());
+    let before = line.points.iter().filter_map(|point| point.previous_difference.as_ref());
     before.filter_map(|before| before.detectable_percent).max_by(f64::total_cmp)
 }
 
@@ -381,7 +390,7 @@ pub fn levels_picture(history: &History, lines: &[HistoryLine]) -> Section {
         .iter()
         .flat_map(|line| {
             let name = |point: &HistoryPoint| short(line, &point.kernel).to_owned();
-            line.points.iter().map(move |point| (point.place, name(point)))
+            line.points.iter().map(move |point| (point.position, name(point)))
         })
         .collect();
     kernels.sort();
@@ -397,7 +406,7 @@ pub fn levels_picture(history: &History, lines: &[HistoryLine]) -> Section {
             .map(|(index, point)| {
                 let step = CostStep::find(line, index);
                 KernelPoint {
-                    place: place(point.place),
+                    place: place(point.position),
                     cost: point.cost(line.ops),
                     step: step.map(|step| step.verdict),
                     label: step.map(|step| step_label(&step)).unwrap_or_default(),
@@ -431,7 +440,8 @@ fn step_label(step: &CostStep<'_>) -> String {
 fn point_hover(line: &HistoryLine, point: &HistoryPoint, step: Option<CostStep<'_>>) -> String {
     let cost = number::count(point.cost(line.ops));
     let mut text = format!("{}: {cost}", short(line, &point.kernel));
-    if let Some(AgainstBefore { percent, detectable_percent, .. }) = &point.before {
+    if let Some(PreviousDifference { percent, detectable_percent, .. }) = &point.previous_difference
+    {
         text += &format!(", {} % to the kernel before", number::percent(*percent));
         if let Some(least) = detectable_percent {
             text += &format!(", MDE {} %", number::limit(*least));
@@ -547,7 +557,7 @@ impl<'a> OverviewLine<'a> {
 pub fn kernels_table(history: &History) -> Table {
     let mut all: Vec<CostStep<'_>> = history.lines.iter().flat_map(steps).collect();
     fn key<'a>(step: &CostStep<'a>) -> (&'a str, usize) {
-        (&step.line.lineage, step.point.place)
+        (&step.line.lineage, step.point.position)
     }
     all.sort_by_key(key);
     let kernels = all.chunk_by(|one, other| key(one) == key(other)).map(|steps| {
@@ -599,18 +609,19 @@ fn points_table(history: &History, line: &HistoryLine) -> Table {
     columns.words("tags", |(point, _)| point.tags.join(", ")).away(3).only_if(has_tags);
     columns.number(cost.trim_end(), |(point, _)| number::count(point.cost(line.ops)));
     columns.number("delta %", |(point, _)| {
-        point.before.as_ref().map(|before| number::percent(before.percent))
+        point.previous_difference.as_ref().map(|before| number::percent(before.percent))
     });
-    let detectable = |point: &HistoryPoint| point.before.as_ref()?.detectable_percent;
+    let detectable = |point: &HistoryPoint| point.previous_difference.as_ref()?.detectable_percent;
     columns.number("MDE\n%", |(point, _)| detectable(point).map(number::limit)).away(4);
-    let percent = |point: &HistoryPoint| Some(number::percent(point.against.as_ref()?.percent));
+    let percent =
+        |point: &HistoryPoint| Some(number::percent(point.anchor_difference.as_ref()?.percent));
     columns.number("to the\nanchor %", |(point, _)| percent(point)).away(1).extra();
-    let anchor = |point: &HistoryPoint| line.points.get(point.against.as_ref()?.anchor);
+    let anchor = |point: &HistoryPoint| line.points.get(point.anchor_difference.as_ref()?.anchor);
     let anchor = |point| anchor(point).map(|anchor| short(line, &anchor.kernel));
     columns.name("anchor", |(point, _)| anchor(point)).away(0).extra();
     let carried = columns.name("carried most by", |(_, step)| step.map(|step| step.carried_by(1)));
     carried.away(2).extra().only_if(has_functions);
-    columns.verdict(|(point, _)| point.against.as_ref().map(|against| against.verdict));
+    columns.verdict(|(point, _)| point.anchor_difference.as_ref().map(|against| against.verdict));
     columns.table()
 }
 
@@ -710,15 +721,15 @@ mod tests {
 
     fn line(costs: &[u64]) -> HistoryLine {
         let point = |(place, cost): (usize, &u64)| HistoryPoint {
-            place,
+            position: place,
             name: String::new(),
             kernel: String::new(),
             package: None,
             boot_line: String::new(),
             tags: Vec::new(),
             values: vec![*cost],
-            against: None,
-            before: None,
+            anchor_difference: None,
+            previous_difference: None,
             functions: Vec::new(),
         };
         HistoryLine {

@@ -20,7 +20,8 @@ impl Report for LedgerTable {
             LedgerMethod::Counts { .. } => tables::counts_section,
             LedgerMethod::Guests(_) => tables::guests_section,
         };
-        let already_on = self.already_on.iter().map(|one| format!("{}: {}", one.added, one.text()));
+        let already_on =
+            self.already_on.iter().map(|one| format!("{}: {}", one.addition, one.text()));
         let not_built = self.not_built.iter().map(|(row, why)| format!("{row}: {why}"));
         let matrix = Some(tables::matrix(self)).filter(|matrix| !matrix.is_empty());
         let mut sections: Vec<Section> = matrix.into_iter().collect();
@@ -75,7 +76,7 @@ impl Report for LedgerTable {
 }
 
 fn next_step(ledger: &LedgerTable) -> Option<String> {
-    let mut entries = ledger.rows.iter().flat_map(|row| row.entries.iter().chain(&row.together));
+    let mut entries = ledger.rows.iter().flat_map(|row| row.entries.iter().chain(&row.combination));
     entries
         .any(|entry| entry.verdict == Verdict::Failed)
         .then(|| "`ktax report DIR/ADDED` says why something failed.".to_owned())
@@ -226,7 +227,7 @@ fn record_lines(row: &LedgerRow) -> impl Iterator<Item = RecordLine<'_>> {
         is_together,
     };
     let alone = row.entries.iter().map(move |entry| line(entry, false));
-    alone.chain(row.together.iter().map(move |entry| line(entry, true)))
+    alone.chain(row.combination.iter().map(move |entry| line(entry, true)))
 }
 
 impl<'a> RecordLine<'a> {
@@ -238,8 +239,8 @@ impl<'a> RecordLine<'a> {
     pub fn interaction(&self, metric: &str) -> Option<f64> {
         let mut changes = self.row.interactions.iter().filter(|_| self.is_together);
         let found =
-            changes.find(|change| change.metric == metric && change.beyond.verdict.is_change());
-        found.map(|change| change.beyond.delta)
+            changes.find(|change| change.metric == metric && change.excess.verdict.is_change());
+        found.map(|change| change.excess.delta)
     }
 }
 
@@ -336,7 +337,8 @@ pub fn headline(ledger: &LedgerTable) -> Vec<String> {
 fn saves_most(ledger: &LedgerTable, names: &[&str], unit: &RankUnit) -> Option<String> {
     let faster = |name: &&str| {
         let is_faster = |(_, entry): &(&str, &LedgerEntry)| {
-            let is_faster = |costs: &LedgerCosts| costs.any(|verdict| verdict == Verdict::Faster);
+            let is_faster =
+                |costs: &LedgerCosts| costs.has_verdict(|verdict| verdict == Verdict::Faster);
             entry.costs.as_ref().is_some_and(|costs| is_faster(costs) && costs.rank() < Some(0.0))
         };
         let (row, costs) = smallest_cost(entries(ledger, name).filter(is_faster))?;
@@ -394,11 +396,11 @@ impl RankUnit {
                 format!("{bound}an estimated {} % of {row}'s cycles{cpu}", between(ends))
             }
             (RankUnit::Cycles(_), None) => {
-                let percent = number::percent(costs.all.percent);
+                let percent = number::percent(costs.first_metric.percent);
                 format!("{percent} % of {row}'s instructions, of which no cycles are known")
             }
             (RankUnit::Measured(what), _) => {
-                format!("{} % of {row}'s {what}", number::percent(costs.all.percent))
+                format!("{} % of {row}'s {what}", number::percent(costs.first_metric.percent))
             }
         }
     }
@@ -460,12 +462,12 @@ fn who_is_slower(ledger: &LedgerTable, slower: usize, all: usize) -> String {
 }
 
 fn is_judged(entry: &LedgerEntry) -> bool {
-    let has_limit = |costs: &LedgerCosts| costs.all.detectable.is_some();
+    let has_limit = |costs: &LedgerCosts| costs.first_metric.detectable.is_some();
     entry.verdict.is_answer() && entry.costs.as_ref().is_some_and(has_limit)
 }
 
 fn together(ledger: &LedgerTable) -> Option<String> {
-    let rows = || ledger.rows.iter().filter_map(|row| Some((&*row.row, row.together.as_ref()?)));
+    let rows = || ledger.rows.iter().filter_map(|row| Some((&*row.row, row.combination.as_ref()?)));
     let changes = |(_, entry): &(&str, &LedgerEntry)| entry.costs.as_ref().is_some_and(is_change);
     let has_verdicts = ledger.layouts >= MIN_LAYOUTS;
     let changed: Vec<_> = rows().filter(|row| !has_verdicts || changes(row)).collect();
@@ -488,10 +490,10 @@ fn together(ledger: &LedgerTable) -> Option<String> {
             _ => "No change was detected with all together.".to_owned(),
         };
     let has_sum = |row: &&LedgerRow| {
-        row.interactions.iter().any(|interaction| interaction.beyond.detectable.is_some())
+        row.interactions.iter().any(|interaction| interaction.excess.detectable.is_some())
     };
     let is_more = |row: &&LedgerRow| {
-        row.interactions.iter().any(|interaction| interaction.beyond.verdict.is_change())
+        row.interactions.iter().any(|interaction| interaction.excess.verdict.is_change())
     };
     let judged = ledger.rows.iter().filter(has_sum).count();
     let adds_up = match (ledger.rows.iter().filter(is_more).count(), judged) {
@@ -505,7 +507,7 @@ fn together(ledger: &LedgerTable) -> Option<String> {
 }
 
 fn is_slower(costs: &LedgerCosts) -> bool {
-    costs.any(|verdict| verdict == Verdict::Slower)
+    costs.has_verdict(|verdict| verdict == Verdict::Slower)
 }
 
 fn entries<'a>(

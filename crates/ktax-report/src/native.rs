@@ -154,7 +154,7 @@ fn failures(table: &NativeTable) -> Section {
     let failed = failed.map(|(row, failure): (&NativeRow, &Failure)| FailureReason {
         rows: vec![row.workload.row.clone()],
         why: failure.to_string(),
-        next_step: failure.next_step_natively().into_owned(),
+        next_step: failure.native_next_step().into_owned(),
         ..FailureReason::default()
     });
     Section::Reasons { title: "Failed:".to_owned(), reasons: failed.collect() }
@@ -372,7 +372,7 @@ fn counters_table(table: &StatTable) -> Table {
         }
         (false, false) => {}
     }
-    columns.with_parts(|row| !row_counter(row).headline)
+    columns.with_parts(|row| !row_counter(row).is_headline)
 }
 
 /// Confidence interval of the median, in percent of itself.
@@ -417,7 +417,7 @@ fn all_values(table: &StatTable) -> Vec<String> {
     let names: &[&str] = if table.commands.len() == 2 { &[", base", ", change"] } else { &[""] };
     let row_values = |row: &StatRow| -> Vec<String> {
         let counter = row_counter(row);
-        let seen = row.repeats.iter().zip(names).filter(|_| counter.headline);
+        let seen = row.repeats.iter().zip(names).filter(|_| counter.is_headline);
         let line = |(seen, name): (&Repeats, &&str)| {
             let sorted: Vec<String> =
                 seen.sorted.iter().map(|value| shown_value(counter, *value)).collect();

@@ -10,7 +10,7 @@ use crate::view::{
 use crate::{effect, number, words};
 use ktax_model::{
     Comparison, Crossing, Effect, PathDelta, Ratio, Row, SavedResult, Side, Sides, TimesEvidence,
-    Verdict, callers, family, kept, own,
+    Verdict, callers, family, kept_paths,
 };
 use ktax_stats::tables::{change_percent, share_percent};
 
@@ -44,7 +44,7 @@ pub fn by_size(rows: &[Row]) -> Vec<&Row> {
 fn drawn_percent(row: &Row) -> Option<f64> {
     match row.times() {
         Some(times) => times.ratio.map(|ratio| (ratio.estimate - 1.0) * 100.0),
-        None => row.deciding().or(row.effects().first())?.percent,
+        None => row.deciding_effect().or(row.effects().first())?.percent,
     }
 }
 
@@ -60,7 +60,7 @@ fn forest_line(row: &Row) -> ForestLine {
     };
     match (row.times(), row.effects().first()) {
         (Some(times), _) => add_times(&mut line, times),
-        (None, Some(first)) => add_effect(&mut line, row.deciding().unwrap_or(first)),
+        (None, Some(first)) => add_effect(&mut line, row.deciding_effect().unwrap_or(first)),
         (None, None) => {}
     }
     line
@@ -126,7 +126,7 @@ pub fn family_curves(rows: &[Row], unit: &str, crossings: &[Crossing]) -> Vec<Se
                 picture: Picture::Curves(Curves {
                     cost: unit.to_owned(),
                     curves: Side::BOTH.map(curve).to_vec(),
-                    crossings: crossed.map(|crossing| crossing.at).collect(),
+                    crossings: crossed.map(|crossing| crossing.value).collect(),
                     parameter,
                 }),
                 how: "Both axes are logarithmic: a straight line is a power of the parameter."
@@ -340,12 +340,12 @@ fn drawn_paths(all: &[PathDelta], scale: PathScale) -> Vec<usize> {
             delta(counts) > scale.spread && delta(counts) * 100.0 >= most * MOVED_PERCENT;
         widest(counts).saturating_mul(100) >= least || has_moved
     };
-    kept(all, |path| counts_of(path).is_some_and(|counts| is_drawn(&counts)))
+    kept_paths(all, |path| counts_of(path).is_some_and(|counts| is_drawn(&counts)))
 }
 
 /// Returns the counts of each path without those of the list that it calls.
 fn own_counts(paths: &[PathDelta], by: CountKind) -> Vec<Sides<u64>> {
-    own(paths).iter().map(|own| by.own_counts(own).clone()).collect()
+    ktax_model::own_counts(paths).iter().map(|own| by.own_counts(own).clone()).collect()
 }
 
 /// Place of a path: where it begins and how wide it is, in counts.

@@ -201,7 +201,7 @@ fn metric_name(counter: &Counter) -> String {
 fn side_values(row: &Row, side: Side) -> Values {
     let seen = row
         .counts()
-        .and_then(|counts| Some(counts.seen.as_ref()?.get(side).clone()))
+        .and_then(|counts| Some(counts.observed_values.as_ref()?.get(side).clone()))
         .unwrap_or_default();
     let mut values: Values = seen.into_iter().map(|(name, value)| (name, value as f64)).collect();
     if let Some(effect) = row.effects().first() {

@@ -21,7 +21,7 @@ pub fn view(comparison: &Comparison, times: &TimesComparison) -> View {
             1 => (format!("1 boot of the {}", failed.side.name()), String::new()),
             boots => (format!("{boots} boots of the {}", failed.side.name()), String::new()),
         },
-        |failed| failed.failure.next_step_of_times(times.plan.asked.is_guest(failed.side)),
+        |failed| failed.failure.timed_next_step(times.plan.asked.is_guest(failed.side)),
     );
     let by_size = pictures::by_size(&comparison.rows);
     let mut sections = vec![
@@ -185,8 +185,11 @@ fn row_detail(
     times: &TimesComparison,
     (row, evidence): TimedRow<'_>,
 ) -> RowDetail {
-    let trail =
-        Trail { pairs: evidence.series.clone(), looks: times.looks.clone(), ratio: evidence.ratio };
+    let trail = Trail {
+        pairs: evidence.series.clone(),
+        looks: times.pairs_at_looks.clone(),
+        ratio: evidence.ratio,
+    };
     let mut sentences = vec![format!("{}. One operation: {}.", row.title, row.operation)];
     sentences.extend(row.reason.iter().map(|reason| format!("{}: {reason}.", row.verdict.text())));
     let alone = std::slice::from_ref(row);
@@ -267,9 +270,15 @@ fn bare_metal_speed(rows: &[TimedRow<'_>], times: &TimesComparison) -> Section {
 /// Sentences about where curves cross.
 fn crossing_sentences(times: &TimesComparison) -> Section {
     let sentence = |crossing: &Crossing| {
-        let Crossing { family, parameter, between: (from, to), at: crossed_at, ratios, certain } =
-            crossing;
-        let certain = match certain {
+        let Crossing {
+            family,
+            parameter,
+            neighbours: (from, to),
+            value: crossed_at,
+            ratios,
+            is_certain,
+        } = crossing;
+        let certain = match is_certain {
             true => "",
             false => " This may be chance: not both ratios differ from 1 by more than noise.",
         };

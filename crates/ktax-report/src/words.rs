@@ -80,7 +80,7 @@ pub fn unit(name: &str) -> &'static str {
 
 /// Sentences about what the rows of the user's programs run.
 pub fn programs(rows: &[Row]) -> impl Iterator<Item = String> + '_ {
-    let programs = rows.iter().filter(|row| UserProgram::is_row(&row.row));
+    let programs = rows.iter().filter(|row| UserProgram::is_program_row(&row.row));
     programs.filter_map(|row| match row.computed_from() {
         None => Some(format!("{} runs {}.", row.row, row.title)),
         Some(_) if row.row.ends_with(UserProgram::START) => None,
@@ -270,7 +270,8 @@ fn extremes(which: &str, rows: &[&Row], sign: f64, is_named: bool) -> Option<Str
     let (rep, instructions): (Vec<&Row>, Vec<&Row>) =
         rows.iter().copied().partition(|row| is_by_rep(row));
     // Counts come before the numbers of a model.
-    let is_modelled = |row: &&Row| row.deciding().is_some_and(|effect| effect.metric == TRANSFERS);
+    let is_modelled =
+        |row: &&Row| row.deciding_effect().is_some_and(|effect| effect.metric == TRANSFERS);
     let (modelled, counted): (Vec<&Row>, Vec<&Row>) =
         instructions.into_iter().partition(is_modelled);
     let instructions = if counted.is_empty() { modelled } else { counted };
@@ -285,7 +286,7 @@ fn extreme(which: &str, rows: &[&Row], sign: f64, is_named: bool) -> Option<Stri
     // New costs have no percentage, and are more than any.
     let size = |row: &Row| row_percent(row).map_or(f64::INFINITY, |percent| sign * percent);
     let row = rows.iter().copied().max_by(|one, other| size(one).total_cmp(&size(other)))?;
-    let unit = match row.deciding().map_or("", |effect| &effect.metric) {
+    let unit = match row.deciding_effect().map_or("", |effect| &effect.metric) {
         REP => " REP iterations",
         MAKESPAN => " makespan",
         SPIN_WAIT => " spin-wait",
@@ -337,7 +338,7 @@ fn detectable_range(rows: &[&Row]) -> Option<String> {
 fn row_percent(row: &Row) -> Option<f64> {
     match row.times() {
         Some(times) => times.ratio.map(|ratio| (ratio.estimate - 1.0) * 100.0),
-        None => row.deciding()?.percent,
+        None => row.deciding_effect()?.percent,
     }
 }
 

@@ -167,7 +167,8 @@ impl ReadyBoot<Sample> for CountsBoot<'_> {
             return Ok(Made::failed(Failure::NotRepeated, Vec::new()));
         }
         // One layout is enough to show a program's output; that of a failure is always kept.
-        let is_kept = |has_failed: bool| workload.is_users() && (has_failed || is_first_layout);
+        let is_kept =
+            |has_failed: bool| workload.is_user_program() && (has_failed || is_first_layout);
         let printed = |has_failed| is_kept(has_failed).then(|| wire::parse_printed(&answer.wire));
         Ok(match measure_run(&answer, workload, self.boots.virtual_s) {
             Ok(MeasuredRun { sample, profile }) => Made {
@@ -259,19 +260,19 @@ pub fn measure_run(
     }
     let mut done = match wire::parse_answer(&answer.wire, &workload.program) {
         Ok(Answer::Done(done)) => done,
-        Ok(Answer::Refused(message)) if workload.is_users() => {
+        Ok(Answer::Refused(message)) if workload.is_user_program() => {
             return Err(Failure::Program { message });
         }
         Ok(Answer::Refused(message)) => return Err(Failure::Refused { message }),
         Err(error) if error.kind == ErrorKind::Empty => {
-            return Err(Failure::Silent { console: answer.console_tail.clone() });
+            return Err(Failure::NoAnswer { console: answer.console_tail.clone() });
         }
         Err(error) => return Err(Failure::Garbled { reason: error.to_string() }),
     };
     let Some(tsc) = done.tsc else {
         return Err(Failure::Garbled { reason: "there is no time-stamp".into() });
     };
-    let printed = workload.is_users().then(|| wire::parse_printed(&answer.wire));
+    let printed = workload.is_user_program().then(|| wire::parse_printed(&answer.wire));
     if let Some(printed) = &printed {
         let (signature, values) = (&mut done.signature, &mut done.values);
         read_printed(workload, printed, signature, values)?;
@@ -318,7 +319,7 @@ fn read_printed(
         let message = escape(&message).to_string();
         Failure::Program { message }
     })?);
-    let operations = |(suite, count)| (format!("{suite}{}", Sample::OPERATIONS_OF), count);
+    let operations = |(suite, count)| (format!("{suite}{}", Sample::OPERATIONS_SUFFIX), count);
     values.extend(recognised_suite(printed).map(operations));
     Ok(())
 }
@@ -337,13 +338,13 @@ fn printed_end(printed: &Printed) -> Option<PrintedEnd> {
 fn profile_failure(error: ProfileError, workload: &Workload) -> Failure {
     match error {
         // The guest's own markers stand around the whole program.
-        ProfileError::Markers { begins, ends } if workload.is_users() => {
+        ProfileError::Markers { begins, ends } if workload.is_user_program() => {
             let [begins, ends] = [begins, ends].map(|n| n.saturating_sub(1));
             let message =
                 format!("it executed `begin` and `end` {begins} and {ends} times, not once each");
             Failure::Program { message }
         }
-        ProfileError::Regions { regions: 2 } if workload.is_users() => {
+        ProfileError::Regions { regions: 2 } if workload.is_user_program() => {
             Failure::Program { message: "it executed `end` before `begin`".to_owned() }
         }
         error => Failure::Profile { reason: error.to_string() },

@@ -126,7 +126,7 @@ impl<B: Boots> Driver<'_, B> {
                 if let Some(console) = booted.console() {
                     self.dir.write_boot_file(step, "serial.log", &console)?;
                 }
-                let boot = Boot { lost, ..booted.about() };
+                let boot = Boot { retry_reasons: lost, ..booted.about() };
                 self.dir.write_boot(step, &boot)?;
                 (self.observe)(Event::Booted(step, &boot));
                 self.runs(step, &*booted, (&missing, boot), timing)
@@ -138,7 +138,7 @@ impl<B: Boots> Driver<'_, B> {
                 failed.note(step);
                 self.dir.write_boot_file(step, "serial.log", &console)?;
                 (self.observe)(Event::Done(step, missing.len()));
-                self.dir.write_boot(step, &Boot { lost, ..Boot::failed(failure) })
+                self.dir.write_boot(step, &Boot { retry_reasons: lost, ..Boot::failed(failure) })
             }
         }
     }
@@ -166,7 +166,7 @@ impl<B: Boots> Driver<'_, B> {
                 at_most_twice(self.cancel, self.hears_of(step), || booted.run(index, &order));
             timing.run(row, started.elapsed());
             if let Some(lost) = lost {
-                boot.lost.push(lost);
+                boot.retry_reasons.push(lost);
                 self.dir.write_boot(step, &boot)?;
             }
             let made = match made {
@@ -311,7 +311,7 @@ impl FirstFailures {
         let failures = FirstFailures::default();
         for step in steps {
             let failure = dir.boot(step)?.and_then(|boot| boot.failure);
-            if failure.is_some_and(|failure| !failure.is_of_the_host()) {
+            if failure.is_some_and(|failure| !failure.is_worth_retrying()) {
                 failures.note(step);
             }
         }
@@ -355,14 +355,14 @@ fn missing_rows<M, S: DeserializeOwned>(
     rows: &[&str],
 ) -> Result<Vec<usize>> {
     let boot = dir.boot(step)?;
-    if matches!(boot, Some(Boot { failure: Some(failure), .. }) if !failure.is_of_the_host()) {
+    if matches!(boot, Some(Boot { failure: Some(failure), .. }) if !failure.is_worth_retrying()) {
         return Ok(Vec::new());
     }
     let mut missing = Vec::new();
     for (index, row) in rows.iter().enumerate() {
         match dir.run::<S>(step, row)?.map(|run| run.outcome) {
             Some(Outcome::Measured(_)) => {}
-            Some(Outcome::Failed(failure)) if !failure.is_of_the_host() => {}
+            Some(Outcome::Failed(failure)) if !failure.is_worth_retrying() => {}
             _ => missing.push(index),
         }
     }

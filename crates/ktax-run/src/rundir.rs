@@ -54,16 +54,16 @@ impl AnyRunDir {
         check_plan(&plan).map_err(|reason| damaged(&path, reason))?;
         let seal = Seal::new(&text);
         seal.check(root)?;
-        let (root, head) = (root.to_owned(), plan.clone().with(drop));
+        let (root, head) = (root.to_owned(), plan.clone().map_method(drop));
         Ok(match plan.method {
             PlanMethod::Counts(method) => {
-                AnyRunDir::Counts(RunDir { root, plan: head.with(|()| method), seal })
+                AnyRunDir::Counts(RunDir { root, plan: head.map_method(|()| method), seal })
             }
             PlanMethod::Times(method) => {
-                AnyRunDir::Times(RunDir { root, plan: head.with(|()| method), seal })
+                AnyRunDir::Times(RunDir { root, plan: head.map_method(|()| method), seal })
             }
             PlanMethod::Guests(method) => {
-                AnyRunDir::Guests(RunDir { root, plan: head.with(|()| method), seal })
+                AnyRunDir::Guests(RunDir { root, plan: head.map_method(|()| method), seal })
             }
         })
     }
@@ -77,9 +77,9 @@ impl AnyRunDir {
 
     pub fn plan(&self) -> Plan {
         match self {
-            AnyRunDir::Counts(dir) => dir.plan.clone().with(Into::into),
-            AnyRunDir::Times(dir) => dir.plan.clone().with(Into::into),
-            AnyRunDir::Guests(dir) => dir.plan.clone().with(Into::into),
+            AnyRunDir::Counts(dir) => dir.plan.clone().map_method(Into::into),
+            AnyRunDir::Times(dir) => dir.plan.clone().map_method(Into::into),
+            AnyRunDir::Guests(dir) => dir.plan.clone().map_method(Into::into),
         }
     }
 
@@ -122,7 +122,7 @@ impl<M> RunDir<M> {
     where
         M: Clone + Into<PlanMethod>,
     {
-        let text = to_json(&plan.clone().with(Into::into));
+        let text = to_json(&plan.clone().map_method(Into::into));
         create(root, &text)?;
         Ok(RunDir { root: root.to_owned(), plan, seal: Seal::new(&text) })
     }

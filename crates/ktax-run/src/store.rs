@@ -283,7 +283,7 @@ impl Store {
         }
         let measurement = parsed.map_err(&damaged)?;
         check_measurement(&measurement).map_err(&damaged)?;
-        match path == self.path(&measurement.of) {
+        match path == self.path(&measurement.measurand) {
             true => Ok(measurement),
             false => Err(damaged("it has the name of another measurement".to_owned())),
         }
@@ -292,22 +292,22 @@ impl Store {
     /// Keeps a measurement. An object that exists already stays as it is.
     pub fn put(&self, measurement: &Measurement) -> Result<Kept, StoreError> {
         check_measurement(measurement).map_err(|reason| StoreError::Unsound {
-            row: measurement.of.workload.row.clone(),
+            row: measurement.measurand.workload.row.clone(),
             reason,
         })?;
-        let path = self.path(&measurement.of);
+        let path = self.path(&measurement.measurand);
         let as_known = |known: Measurement| match known.layouts == measurement.layouts {
             true => Kept::Same,
             false => Kept::Other(path.clone()),
         };
-        if let Some(known) = self.get(&measurement.of)? {
+        if let Some(known) = self.get(&measurement.measurand)? {
             return Ok(as_known(known));
         }
         if write_new(&path, &encode_measurement(measurement))? {
             return Ok(Kept::New);
         }
         // Another writer was first. If there is no file now, the store is damaged.
-        let known = self.get(&measurement.of)?.map(as_known);
+        let known = self.get(&measurement.measurand)?.map(as_known);
         known.ok_or_else(|| StoreError::damaged(&path)("it is gone".to_owned()))
     }
 

@@ -154,7 +154,7 @@ impl TimesDriver<'_> {
                 Err(failure) => run.failure = Some(failure),
             }
         }
-        Ok((TimedBoot { facts, runs, lost }, console))
+        Ok((TimedBoot { facts, runs, retry_reason: lost }, console))
     }
 }
 
@@ -165,7 +165,7 @@ fn unwatched(error: io::Error) -> Error {
 
 /// Next step for a failed Boot. These directories have no other files than those that are named.
 fn next_step(failure: &Failure, console: Option<&Path>) -> String {
-    use Failure::{Flood, Garbled, Panic, QemuDied, QemuLost, RealTime, Silent, VirtualTime};
+    use Failure::{Flood, Garbled, NoAnswer, Panic, QemuDied, QemuLost, RealTime, VirtualTime};
     match (console, failure) {
         // The guest's output does not explain a lost QEMU.
         (_, QemuLost { .. }) => failure.next_step().into(),
@@ -174,7 +174,7 @@ fn next_step(failure: &Failure, console: Option<&Path>) -> String {
             let root = path.parent().unwrap_or(Path::new("."));
             format!("read {}, then resume with `ktax run {}`", path.display(), shell_path(root))
         }
-        (None, Panic { .. } | RealTime { .. } | VirtualTime { .. } | Silent { .. })
+        (None, Panic { .. } | RealTime { .. } | VirtualTime { .. } | NoAnswer { .. })
         | (None, Garbled { .. } | Flood { .. } | QemuDied { .. }) => {
             "its console is empty; `ktax doctor` says whether guests boot here".into()
         }
@@ -227,7 +227,7 @@ pub(super) fn judge_answer(wire: &[u8], workload: &Workload) -> Result<Done, Fai
         Ok(Answer::Done(done)) => done,
         Ok(Answer::Refused(message)) => return Err(Failure::Refused { message }),
         Err(error) if error.kind == ErrorKind::Truncated => {
-            return Err(Failure::Silent { console: escape_bytes(wire) });
+            return Err(Failure::NoAnswer { console: escape_bytes(wire) });
         }
         Err(error) => return Err(Failure::Garbled { reason: error.to_string() }),
     };
@@ -289,7 +289,7 @@ fn missing_files_text(missing: &[String]) -> String {
 /// The program's workload with a parameter that traces its files.
 fn traced_workload(program: &Workload) -> Workload {
     let mut traced = program.clone();
-    traced.params.insert("trace".to_owned(), NamedFiles::TRACED);
+    traced.params.insert("trace".to_owned(), NamedFiles::TRACE_MODE);
     traced
 }
 

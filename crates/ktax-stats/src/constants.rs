@@ -1,26 +1,26 @@
-//! Fits the cost of each of a few things to the costs of many mixtures of them.
+//! Fits the costs of a few things (the constants) to the costs of many mixtures of these things.
 //!
-//! `measured = constants · counts + fixed`, where no constant is below 0. Errors are ratios: the
-//! sum of the squares of `ln(predicted / measured)` is the least. The error of a prediction is
-//! measured where predictions are used: a group is left out, the others are fitted, and its rows
-//! predicted.
+//! The model is `measured = constants · counts + fixed`, where no constant is below 0. Errors are
+//! ratios: the fit minimizes the sum of the squares of `ln(predicted / measured)`. The error of
+//! predictions is measured by cross-validation: each group is left out in turn, the constants are
+//! fitted to the other groups, and the observations of the left-out group are predicted.
 
-/// Least number of observations for so many constants, also without one group.
-pub const LEAST_OBSERVATIONS: usize = 30;
+/// Minimum number of observations for a fit, also when one group is left out.
+pub const MIN_OBSERVATIONS: usize = 30;
 
-/// Largest permitted median error of observations that were left out.
-pub const MOST_ERROR: f64 = 0.3;
+/// Maximum median error of predictions for left-out observations, as a share.
+pub const MAX_MEDIAN_ERROR: f64 = 0.3;
 
-/// A measured mixture: counts of things, and the cost of all together.
+/// Measured mixture: the counts of the things, and their total cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Observation<const N: usize> {
     /// Observations of one group are left out together.
     pub group: usize,
     /// Number of each thing.
     pub counts: [f64; N],
-    /// Part of the cost that is known.
+    /// Known part of the cost, which is not fitted.
     pub fixed: f64,
-    /// Cost of all together, above 0.
+    /// Total cost, above 0.
     pub measured: f64,
 }
 
@@ -30,41 +30,41 @@ impl<const N: usize> Observation<N> {
     }
 }
 
-/// Fitted constants, and how wrong they may be.
+/// Fitted constants with their errors.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Constants<const N: usize> {
-    /// The cost of each thing.
+    /// Cost of each thing.
     pub values: [f64; N],
-    /// Interval of each cost: whichever group is left out, and however the cost is split among
-    /// collinear constants.
+    /// Interval of each cost over all fits with one group left out, and over all splits of the cost
+    /// among collinear things.
     pub bounds: [(f64, f64); N],
-    /// Measured over predicted: 9 of 10 left-out observations lie between.
+    /// Ratio of measured to predicted cost: the interval with 9 of 10 left-out observations.
     pub error: (f64, f64),
-    /// Half of them have an error above this share.
+    /// Median error of the left-out observations, as a share.
     pub median_error: f64,
     /// Number of groups that were left out in turn.
     pub groups: usize,
-    /// Cost of each observation by a fit to the other groups.
+    /// Cost of each observation, predicted by a fit to the other groups.
     pub predicted: Vec<f64>,
 }
 
-/// Reasons for no constants.
+/// Reasons why no constants could be fitted.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum NoConstants {
-    /// Number of observations, below [`LEAST_OBSERVATIONS`], of all or without a group.
+    /// Number of observations, with or without a left-out group, which is below
+    /// [`MIN_OBSERVATIONS`].
     TooFew(usize),
-    /// All are of one group, so none can be left out.
+    /// All observations are in one group, so no group can be left out.
     OneGroup,
-    /// The median error is above [`MOST_ERROR`].
+    /// Median error, which is above [`MAX_MEDIAN_ERROR`].
     TooWrong(f64),
 }
 
-/// Fits the constants, with their errors. Fails if the observations do not determine them, or
-/// determine them badly.
+/// Fits the constants and measures their errors.
 pub fn constants<const N: usize>(
     observations: &[Observation<N>],
 ) -> Result<Constants<N>, NoConstants> {
-    if observations.len() < LEAST_OBSERVATIONS {
+    if observations.len() < MIN_OBSERVATIONS {
         return Err(NoConstants::TooFew(observations.len()));
     }
     let mut groups: Vec<usize> = observations.iter().map(|observation| observation.group).collect();
@@ -79,7 +79,7 @@ pub fn constants<const N: usize>(
     for group in &groups {
         let others: Vec<_> =
             observations.iter().filter(|observation| observation.group != *group).collect();
-        if others.len() < LEAST_OBSERVATIONS {
+        if others.len() < MIN_OBSERVATIONS {
             return Err(NoConstants::TooFew(others.len()));
         }
         let Fitted { values, bounds: other_bounds } = fit(&others);
@@ -96,65 +96,66 @@ pub fn constants<const N: usize>(
         |(observation, predicted): (&Observation<N>, &f64)| (observation.measured / predicted).ln();
     let mut errors: Vec<f64> = observations.iter().zip(&predicted).map(error).collect();
     errors.sort_by(f64::total_cmp);
-    let mut sizes: Vec<f64> = errors.iter().map(|error| error.abs().exp_m1()).collect();
-    sizes.sort_by(f64::total_cmp);
-    let median_error = sizes[sizes.len() / 2];
-    // True also if a row is predicted to cost nothing.
-    if median_error.is_nan() || median_error > MOST_ERROR {
+    let mut absolute: Vec<f64> = errors.iter().map(|error| error.abs().exp_m1()).collect();
+    absolute.sort_by(f64::total_cmp);
+    let median_error = absolute[absolute.len() / 2];
+    // A predicted cost of 0 has an error that is infinite or not a number.
+    if median_error.is_nan() || median_error > MAX_MEDIAN_ERROR {
         return Err(NoConstants::TooWrong(median_error));
     }
-    // One more row would be the n + 1st, as likely at each place.
+    // A new error has each of the n + 1 ranks among the n errors with the same probability, so 5 %
+    // of (n + 1) ranks may lie beyond either end.
     let beyond = ((observations.len() + 1) / 20).saturating_sub(1);
     let error = (errors[beyond].exp(), errors[observations.len() - 1 - beyond].exp());
     let groups = groups.len();
     Ok(Constants { values: fitted.values, bounds, error, median_error, groups, predicted })
 }
 
-/// Rounds until the weights of the ratios no longer move the constants.
-const ROUNDS: usize = 200;
+/// Maximum rounds of reweighting; the fit usually converges much earlier.
+const MAX_ROUNDS: usize = 200;
 
-/// Factor on the least sum of squares up to which a solution is as good as the best.
-const AS_GOOD: f64 = 1.2;
+/// Solutions whose sum of squares is within this factor of the smallest one widen the bounds.
+const SQUARES_TOLERANCE: f64 = 1.2;
 
 struct Fitted<const N: usize> {
     values: [f64; N],
     bounds: [(f64, f64); N],
 }
 
-/// Least squares of ratios, by least squares of differences whose weights are chosen so that the
-/// gradients of both are the same.
+/// Least squares of log-ratios, by iteratively reweighted least squares: the weights make the
+/// gradient of the weighted squares of differences equal to that of the squares of log-ratios.
 fn fit<const N: usize>(observations: &[&Observation<N>]) -> Fitted<N> {
     let mut weights: Vec<f64> =
         observations.iter().map(|observation| observation.measured.powi(-2)).collect();
     let mut found = Fitted { values: [0.0; N], bounds: [(0.0, 0.0); N] };
-    for _ in 0..ROUNDS {
+    for _ in 0..MAX_ROUNDS {
         let before = found.values;
         found = least_squares(observations, &weights);
         let values = found.values;
         for (weight, observation) in weights.iter_mut().zip(observations) {
             *weight = weight_of(observation.predicted(&values), observation.measured);
         }
-        let moved = values.iter().zip(before).map(|(now, before)| (now - before).abs());
-        if moved.zip(values).all(|(by, value)| by <= 1e-10 * (1.0 + value)) {
+        let moves = values.iter().zip(before).map(|(now, before)| (now - before).abs());
+        if moves.zip(values).all(|(distance, value)| distance <= 1e-10 * (1.0 + value)) {
             break;
         }
     }
     found
 }
 
-/// `ln(predicted / measured) / (predicted · (predicted - measured))`.
+/// Weight of an observation: `ln(predicted / measured) / (predicted · (predicted - measured))`.
 fn weight_of(predicted: f64, measured: f64) -> f64 {
-    // A predicted cost of nothing would have an infinite error.
+    // A predicted cost of 0 would have an infinite weight.
     let predicted = predicted.max(measured * 1e-3);
-    let by = predicted / measured - 1.0;
-    let ratio = if by.abs() < 1e-9 { 1.0 } else { by.ln_1p() / by };
+    let excess = predicted / measured - 1.0;
+    let ratio = if excess.abs() < 1e-9 { 1.0 } else { excess.ln_1p() / excess };
     ratio / (predicted * measured)
 }
 
-/// Weighted least squares with no value below 0: the best subset of the things whose solution has
-/// none. There are few things, so each subset is tried.
+/// Weighted least squares without negative values. All subsets of the few things are tried: the
+/// best subset whose solution has no negative value wins.
 fn least_squares<const N: usize>(observations: &[&Observation<N>], weights: &[f64]) -> Fitted<N> {
-    // Each thing is scaled by its norm over all observations, so that no pivot is tiny.
+    // Scale each thing by its norm over all observations, so that no pivot is tiny.
     let scale: [f64; N] = std::array::from_fn(|k| {
         observations
             .iter()
@@ -195,13 +196,13 @@ fn least_squares<const N: usize>(observations: &[&Observation<N>], weights: &[f6
     let unscaled = |values: &[f64; N]| -> [f64; N] {
         std::array::from_fn(|k| if scale[k] == 0.0 { 0.0 } else { values[k] / scale[k] })
     };
-    // The empty subset is always there.
+    // The list is not empty, because the empty subset always has a solution.
     let (best, least) = sorted[0];
     let values = unscaled(&best);
     let mut bounds = values.map(|value| (value, value));
-    // Without noise the best solution has no error but rounding.
-    let most = least * AS_GOOD + total * 1e-9;
-    for (good, _) in sorted.iter().take_while(|(_, squares)| *squares <= most) {
+    // Without noise the smallest sum of squares is only rounding, so add a share of the total.
+    let limit = least * SQUARES_TOLERANCE + total * 1e-9;
+    for (good, _) in sorted.iter().take_while(|(_, squares)| *squares <= limit) {
         for (bound, value) in bounds.iter_mut().zip(unscaled(good)) {
             *bound = (bound.0.min(value), bound.1.max(value));
         }
@@ -209,8 +210,8 @@ fn least_squares<const N: usize>(observations: &[&Observation<N>], weights: &[f6
     Fitted { values, bounds }
 }
 
-/// Gauss's elimination over the things of a subset, the others 0; `None` if these cannot be told
-/// apart.
+/// Gaussian elimination for the things of a subset, with 0 for all other things. `None` if the
+/// observations do not determine the costs of these things.
 fn solve<const N: usize>(
     matrix: &[[f64; N]; N],
     right: &[f64; N],

@@ -4,19 +4,19 @@ use crate::random::Random;
 /// Instructions, misses of three caches, page walks, branch misses.
 const SLOW: [f64; 6] = [0.4, 9.0, 28.0, 160.0, 35.0, 18.0];
 
-/// The logarithm of a factor that is 1 in the middle: a sum of twelve has nearly a normal
-/// distribution with a deviation of 1.
+/// Logarithm of a random factor with a median of 1. The sum of twelve uniform numbers has nearly a
+/// normal distribution with a standard deviation of 1.
 fn noise(random: &mut Random, deviation: f64) -> f64 {
     deviation * ((0..12).map(|_| random.unit()).sum::<f64>() - 6.0)
 }
 
-/// Rows as kernels have them: sizes over four powers of ten, and rarer things more rarely.
+/// Rows like those of kernels: sizes over four powers of ten, and few of the rare things.
 fn machine(seed: u64, rows: usize, costs: &[f64; 6], deviation: f64) -> Vec<Observation<6>> {
     let mut random = Random::new(seed);
     (0..rows)
         .map(|row| {
             let instructions = 100.0 * 10f64.powf(4.0 * random.unit());
-            let mut share = |most: f64| instructions * most * random.unit().powi(3);
+            let mut share = |max: f64| instructions * max * random.unit().powi(3);
             let counts = [1.0, share(0.2), share(0.05), share(0.02), share(0.02), share(0.05)];
             let counts = [&[instructions][..], &counts[1..]].concat().try_into().unwrap();
             let fixed = 100.0 * random.below(4) as f64;
@@ -27,7 +27,7 @@ fn machine(seed: u64, rows: usize, costs: &[f64; 6], deviation: f64) -> Vec<Obse
 }
 
 #[test]
-fn without_noise_the_constants_are_found_and_nothing_is_wrong() {
+fn constants_without_noise_are_exact() {
     let found = constants(&machine(1, 60, &SLOW, 0.0)).unwrap();
     for (value, cost) in found.values.iter().zip(SLOW) {
         assert!((value / cost - 1.0).abs() < 1e-6, "{found:?}");
@@ -37,7 +37,7 @@ fn without_noise_the_constants_are_found_and_nothing_is_wrong() {
 }
 
 #[test]
-fn what_costs_nothing_gets_no_negative_cost() {
+fn costs_are_not_negative() {
     let free = [0.4, 0.0, 28.0, 0.0, 35.0, 18.0];
     for seed in 0..20 {
         let found = constants(&machine(seed, 60, &free, 0.1)).unwrap();
@@ -47,7 +47,7 @@ fn what_costs_nothing_gets_no_negative_cost() {
 }
 
 #[test]
-fn nine_of_ten_rows_of_the_machine_lie_in_the_interval() {
+fn the_error_interval_covers_nine_of_ten_new_rows() {
     let (mut inside, mut all) = (0, 0);
     for seed in 0..40 {
         let found = constants(&machine(seed, 60, &SLOW, 0.2)).unwrap();
@@ -62,7 +62,7 @@ fn nine_of_ten_rows_of_the_machine_lie_in_the_interval() {
 }
 
 #[test]
-fn another_machine_does_not_lie_in_it() {
+fn rows_of_another_machine_lie_outside_the_error_interval() {
     let found = constants(&machine(1, 60, &SLOW, 0.1)).unwrap();
     let other = machine(2, 60, &SLOW.map(|cost| cost * 2.0), 0.1);
     let inside = other.iter().filter(|row| {
@@ -72,7 +72,7 @@ fn another_machine_does_not_lie_in_it() {
 }
 
 #[test]
-fn ratios_are_least_and_not_differences() {
+fn the_fit_minimizes_ratios_not_differences() {
     // One thing, where the mean of ratios and the ratio of means are far apart.
     let observation = |counts: f64, measured| Observation {
         group: counts as usize % 2,
@@ -90,7 +90,7 @@ fn ratios_are_least_and_not_differences() {
 }
 
 #[test]
-fn what_cannot_be_known_is_refused() {
+fn undetermined_constants_are_refused() {
     let rows = machine(1, 60, &SLOW, 0.1);
     assert_eq!(constants(&rows[..29]), Err(NoConstants::TooFew(29)));
     let one = rows.iter().map(|row| Observation { group: 3, ..*row }).collect::<Vec<_>>();
@@ -99,7 +99,7 @@ fn what_cannot_be_known_is_refused() {
     let nothing = rows.iter().map(|row| Observation { counts: [0.0; 6], ..*row });
     let nothing = constants(&nothing.collect::<Vec<_>>());
     assert!(matches!(nothing, Err(NoConstants::TooWrong(_))), "{nothing:?}");
-    // A group without which there are too few others.
+    // Without the larger group, too few observations are left.
     let in_group = |group| move |row: &Observation<6>| Observation { group, ..*row };
     let large: Vec<_> =
         rows[..40].iter().map(in_group(0)).chain(rows[40..].iter().map(in_group(1))).collect();
@@ -107,7 +107,7 @@ fn what_cannot_be_known_is_refused() {
 }
 
 #[test]
-fn things_that_are_always_together_have_the_cost_of_both() {
+fn bounds_of_collinear_things_span_their_common_cost() {
     let twins = machine(1, 60, &SLOW, 0.0).into_iter().map(|row| {
         let [a, b, c, d, e, _] = row.counts;
         let counts = [a, b, c, d, e, e];
@@ -115,13 +115,14 @@ fn things_that_are_always_together_have_the_cost_of_both() {
     });
     let Constants { values, bounds, .. } = constants(&twins.collect::<Vec<_>>()).unwrap();
     assert!((values[4] + values[5] - 53.0).abs() < 1e-6, "{values:?}");
-    // Which of them costs it is not known.
+    // How the cost is split between the two is unknown.
     for (low, high) in &bounds[4..] {
         assert!(*low < 1e-6 && (high - 53.0).abs() < 1e-6, "{bounds:?}");
     }
 }
 
-/// A miss in one cache asks the next one, and some of these miss too: counts go together.
+/// Rows of a hierarchy of caches: a part of the misses of one cache also misses the next one, so
+/// that their counts are correlated.
 fn hierarchy(seed: u64, rows: usize) -> Vec<Observation<6>> {
     let mut random = Random::new(seed);
     (0..rows)
@@ -140,15 +141,15 @@ fn hierarchy(seed: u64, rows: usize) -> Vec<Observation<6>> {
 }
 
 #[test]
-fn nine_of_ten_constants_and_differences_lie_within_what_is_said_of_them() {
+fn intervals_cover_nine_of_ten_constants_and_differences() {
     let (mut constants_in, mut differences_in, mut all) = (0, 0, 0);
     for seed in 0..60 {
         let found = constants(&hierarchy(seed, 60)).unwrap();
-        let (least, most) = (found.error.0.min(1.0), found.error.1.max(1.0));
-        let bounds = found.bounds.map(|(low, high)| (low * least, high * most));
+        let (low_error, high_error) = (found.error.0.min(1.0), found.error.1.max(1.0));
+        let bounds = found.bounds.map(|(low, high)| (low * low_error, high * high_error));
         let is_in = |((low, high), cost): (&(f64, f64), &f64)| low <= cost && cost <= high;
         constants_in += bounds.iter().zip(&SLOW).filter(|both| is_in(*both)).count();
-        // A change that adds a few of some things and saves others.
+        // A change that adds some things and removes others.
         let mut random = Random::new(seed + 9000);
         let counts: [f64; 6] = std::array::from_fn(|_| 20.0 * random.unit() - 10.0);
         let end = |choose: fn(f64, f64) -> f64| -> f64 {

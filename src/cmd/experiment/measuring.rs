@@ -42,14 +42,14 @@ impl RowArgs {
     }
 
     fn programs(&self) -> Vec<&str> {
-        self.workloads.iter().filter_map(|row| UserProgram::name_of(row)).collect()
+        self.workloads.iter().filter_map(|row| UserProgram::name_in_row(row)).collect()
     }
 
     /// Replaces keys of the file by flags.
     pub fn apply(&self, file: &mut ExperimentFile) -> Result<(), Error> {
         file.check_programs(&self.programs())?;
         if !self.workloads.is_empty() {
-            let rows = self.workloads.iter().filter(|row| !UserProgram::is_row(row));
+            let rows = self.workloads.iter().filter(|row| !UserProgram::is_program_row(row));
             let rows: Vec<String> = rows.cloned().collect();
             file.workloads = (!rows.is_empty()).then_some(rows);
         }

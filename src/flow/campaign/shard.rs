@@ -176,7 +176,7 @@ fn run_unit(
     session: &Session<'_>,
 ) -> Result<Ended, Error> {
     let path = dir.run_of(unit);
-    let planned: Plan = dir.plan().plan_of(unit, kernel).with(Into::into);
+    let planned: Plan = dir.plan().unit_plan(unit, kernel).map_method(Into::into);
     let run_dir = match AnyRunDir::open(&path) {
         Err(error) if error.kind == ErrorKind::NoRunDirectory => AnyRunDir::create(&path, planned),
         opened => opened,

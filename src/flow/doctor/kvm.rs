@@ -187,7 +187,7 @@ fn try_kernel(
 /// speed.
 fn late_if_mute(failure: Failure) -> Failure {
     match failure {
-        Failure::Mute { after } if matches!(*after, Failure::RealTime { .. }) => *after,
+        Failure::NoOutput { cause } if matches!(*cause, Failure::RealTime { .. }) => *cause,
         other => other,
     }
 }
@@ -199,8 +199,8 @@ mod tests {
     #[test]
     fn a_kernel_that_has_printed_nothing_yet_may_be_slow() {
         let late = Failure::RealTime { limit_s: 4 };
-        assert_eq!(late_if_mute(late.clone().mute()), late);
-        let silent = Failure::Silent { console: String::new() }.mute();
+        assert_eq!(late_if_mute(late.clone().without_output()), late);
+        let silent = Failure::NoAnswer { console: String::new() }.without_output();
         assert_eq!(late_if_mute(silent.clone()), silent);
     }
 

@@ -193,7 +193,7 @@ pub(crate) fn stored_plan(
     threshold_percent: f64,
 ) -> Option<Plan<CountsPlan>> {
     let first = rows.first()?;
-    let Measurement { of: measurand, guest, seed, .. } = &first.base;
+    let Measurement { measurand, guest, seed, .. } = &first.base;
     let count = u32::try_from(measurand.layouts.len()).unwrap_or(u32::MAX);
     let asked = AskedCounts {
         machine: measurand.machine.clone(),
@@ -206,7 +206,7 @@ pub(crate) fn stored_plan(
         key: Key { modules: asked.guest.all_modules(), ..measurand.key.clone() },
         kernels: Sides::from_fn(|side| first.get(side).kernel.clone()),
         archives: None,
-        workloads: rows.iter().map(|row| row.base.of.workload.clone()).collect(),
+        workloads: rows.iter().map(|row| row.base.measurand.workload.clone()).collect(),
         layouts: measurand.layouts.clone(),
         steps: plan::steps_of(*seed, count),
         asked,
@@ -226,7 +226,8 @@ struct StoredRuns {
 
 impl StoredRuns {
     fn layout(&self, step: &Step, row: &str) -> Option<&MeasuredLayout> {
-        let is_row = |row_of_both: &&Sides<Measurement>| row_of_both.base.of.workload.row == row;
+        let is_row =
+            |row_of_both: &&Sides<Measurement>| row_of_both.base.measurand.workload.row == row;
         self.rows.iter().find(is_row)?.get(step.side).layouts.get(step.layout)
     }
 }

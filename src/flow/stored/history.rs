@@ -84,7 +84,7 @@ impl Stored {
         let mut lines: Vec<HistoryLine> = lines.into_iter().map(|measured| measured.line).collect();
         // Within a lineage, sort by the first kernel.
         lines.sort_by_key(|line| {
-            let first = line.points.first().map(|point| point.place);
+            let first = line.points.first().map(|point| point.position);
             (line.row.clone(), line.lineage.clone(), first)
         });
         if lines.is_empty() {
@@ -267,15 +267,15 @@ fn history_line(
         let (boot_line, values) = (point.boot_line, point.raw);
         let functions = Vec::new();
         HistoryPoint {
-            place,
+            position: place,
             name,
             kernel,
             package,
             boot_line,
             tags,
             values,
-            against,
-            before,
+            anchor_difference: against,
+            previous_difference: before,
             functions,
         }
     });

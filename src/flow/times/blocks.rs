@@ -59,7 +59,7 @@ pub(super) fn booted_sides(next: impl Into<String>) -> Error {
 /// Steps for Sides that the user boots.
 pub(super) fn steps(dir: &RunDir<TimesPlan>) -> String {
     let subjects = &dir.plan().method.asked.subjects;
-    let [base, change] = subjects.each().map(|side| {
+    let [base, change] = subjects.both().map(|side| {
         side.kernel.as_deref().unwrap_or("the other kernel").escape_default().to_string()
     });
     let path = shell_path(dir.root());

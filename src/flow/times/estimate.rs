@@ -18,7 +18,7 @@ pub(in crate::flow) fn estimate(plan: &TimesPlan, rates: &Rates) -> Option<Strin
         return None;
     }
     let pair = pair_time(plan, rates);
-    let most = plan.asked.pairs.unwrap_or(plan.asked.most_pairs);
+    let most = plan.asked.pairs.unwrap_or(plan.asked.max_pairs);
     let total = spoken(pair * drawn_for(most as usize) as u32);
     let (pair, basis) = (precisely(pair), basis(rates.knows(&engine_key(plan))));
     Some(format!(
@@ -74,7 +74,7 @@ fn engine_key(plan: &TimesPlan) -> String {
 }
 
 fn boots_of(pair: &TimedPair) -> [&TimedBoot; 2] {
-    pair.boots.each()
+    pair.boots.both()
 }
 
 /// Seconds of each loop of a row.

@@ -173,7 +173,7 @@ fn a_plan_whose_rows_are_paths_is_refused() {
         plan.method.workloads[1].row = row.to_owned();
         fs::write(
             root.join("plan.json"),
-            serde_json::to_vec(&plan.with(PlanMethod::from)).unwrap(),
+            serde_json::to_vec(&plan.map_method(PlanMethod::from)).unwrap(),
         )
         .unwrap();
         open_counts(&root)
@@ -227,8 +227,8 @@ fn what_the_host_did_has_the_hosts_exit_status() {
         Exit::from_comparisons(&[failures::compared(dir.path())]) as u8
     };
     for (failure, _) in failures::every_failure() {
-        let is_of_the_host = matches!(failure, Failure::Host { .. } | Failure::Setting { .. });
-        let wanted = if is_of_the_host { 1 } else { 69 };
+        let is_host_failure = matches!(failure, Failure::Host { .. } | Failure::Setting { .. });
+        let wanted = if is_host_failure { 1 } else { 69 };
         assert_eq!(status(failure.clone()), wanted, "{failure}");
     }
     let full = Failure::Host { operation: "cannot write".into(), reason: "no space".into() };

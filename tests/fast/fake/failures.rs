@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use ktax::analyse::{self, counts, one_image};
 use ktax::cmd::Exit;
 use ktax::engine::RawAnswer;
-use ktax::model::{Comparison, Doing, Failure, Outcome, PlanMethod, Region, Sample, Side, Verdict};
+use ktax::model::{
+    Comparison, CpuActivity, Failure, Outcome, PlanMethod, Region, Sample, Side, Verdict,
+};
 use ktax::report::Report;
 use ktax::run::Ended;
 use ktax::rundir::AnyRunDir;
@@ -42,14 +44,14 @@ pub fn every_failure() -> Vec<(Failure, bool)> {
         (Failure::RealTime { limit_s: 180 }, true),
         (Failure::CpuTime { limit_s: 180 }, true),
         (Failure::Profile { reason: text("it ends early") }, true),
-        (over([Doing::Work, Doing::Wait]), true),
-        (over([Doing::Idle, Doing::Wait]), false),
+        (over([CpuActivity::Work, CpuActivity::Wait]), true),
+        (over([CpuActivity::Idle, CpuActivity::Wait]), false),
         (panicked(), false),
         (Failure::VirtualTime { limit_s: 300 }, false),
-        (Failure::Silent { console: String::new() }, false),
+        (Failure::NoAnswer { console: String::new() }, false),
         (Failure::Garbled { reason: text("line 3") }, false),
-        (Failure::CpuTime { limit_s: 180 }.mute(), true),
-        (Failure::VirtualTime { limit_s: 300 }.mute(), false),
+        (Failure::CpuTime { limit_s: 180 }.without_output(), true),
+        (Failure::VirtualTime { limit_s: 300 }.without_output(), false),
         (Failure::Flood { limit_bytes: 1 << 20 }, false),
         (refused(), false),
         (Failure::WrongWork { deviations: text("calls 1, expected 2") }, false),
@@ -89,7 +91,7 @@ fn judged_profile(profile: &str) -> Failure {
 #[test]
 fn what_the_engine_reports_of_a_run_is_its_row() {
     for (failure, of_the_host) in every_failure() {
-        assert_eq!(failure.is_of_the_host(), of_the_host, "{failure}");
+        assert_eq!(failure.is_worth_retrying(), of_the_host, "{failure}");
         let dir = scratch();
         let scene = Scene::new(&["getppid", "pipe"]).layouts(3);
         let scene = scene.fails("pipe", Side::Base, 0, failure.clone());
@@ -232,7 +234,7 @@ fn another_kernel_than_the_planned_one_is_not_measured() {
 fn an_empty_wire_is_silence_and_the_console_is_quoted() {
     let console = text("Kernel: no init");
     let silent = |answer| RawAnswer { wire: Vec::new(), console_tail: console.clone(), ..answer };
-    assert_eq!(judged(silent), Failure::Silent { console: console.clone() });
+    assert_eq!(judged(silent), Failure::NoAnswer { console: console.clone() });
 }
 
 #[test]

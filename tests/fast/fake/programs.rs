@@ -33,7 +33,7 @@ fn scene(names: &[&str], dir: &Path) -> Scene {
     scene.programs = ProgramsAlone { beside: None, programs: packed };
     scene.plan.method.asked.guest.programs = programs;
     for row in &mut scene.plan.method.workloads {
-        if UserProgram::is_row(&row.row) {
+        if UserProgram::is_program_row(&row.row) {
             row.program = "program".to_owned();
         }
     }
@@ -274,7 +274,7 @@ fn with_given_operations_other_calls_for_another_cost_are_compared() {
     let row = row_of(given(), dearer);
     assert_eq!(row.verdict, Verdict::Slower);
     let work = row.counts().unwrap().work.as_ref().unwrap();
-    assert_eq!(work.differences[0].what, "read");
+    assert_eq!(work.differences[0].kind, "read");
     assert_eq!(row_of(UserProgram::default(), dearer).verdict, Verdict::DifferentWork);
     // One call of a thousand more, as another kernel needs at a program's start.
     let one_more =
@@ -292,7 +292,7 @@ fn page_faults_are_what_a_change_is_about_and_shown() {
     let row = row_of(UserProgram::default(), fewer);
     assert_eq!(row.verdict, Verdict::Faster);
     let work = row.counts().unwrap().work.as_ref().unwrap();
-    let what: Vec<_> = work.differences.iter().map(|difference| difference.what.as_str()).collect();
+    let what: Vec<_> = work.differences.iter().map(|difference| difference.kind.as_str()).collect();
     assert_eq!(what, ["page faults"]);
 }
 

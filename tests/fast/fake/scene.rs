@@ -7,8 +7,8 @@ use std::sync::{Condvar, Mutex};
 
 use ktax::engine::{Cancel, Engine, Frozen, RawAnswer, Request, Stop};
 use ktax::model::{
-    AskedCounts, AskedGuest, CountsPlan, CpuPlace, Doing, FORMAT, Failure, Identity, ImageFormat,
-    Layout, Machine, Plan, Side, Sides, Step, Subject, Workload,
+    AskedCounts, AskedGuest, CountsPlan, CpuActivity, CpuPosition, FORMAT, Failure, Identity,
+    ImageFormat, Layout, Machine, Plan, Side, Sides, Step, Subject, Workload,
 };
 use ktax::program::ProgramsAlone;
 use ktax::run::{CountsBoots, Driver, Ended, Event};
@@ -264,8 +264,8 @@ pub fn lost() -> Failure {
 }
 
 /// Two CPUs whose time was over when they did this.
-pub fn over(doing: [Doing; 2]) -> Failure {
-    let cpu_place = |(cpu, doing)| CpuPlace { cpu, doing, function: "[user]".into() };
+pub fn over(doing: [CpuActivity; 2]) -> Failure {
+    let cpu_place = |(cpu, doing)| CpuPosition { cpu, activity: doing, function: "[user]".into() };
     Failure::CountedTime { limit_s: 180, cpus: (0..).zip(doing).map(cpu_place).collect() }
 }
 

@@ -348,13 +348,13 @@ fn a_point_at_exactly_one_is_on_no_side_of_a_crossing() {
         times_evidence(&comparison).crossings.clone()
     };
     let through = crossings("through", &[1, 2, 4]);
-    assert_eq!(through.iter().map(|crossing| crossing.between).collect::<Vec<_>>(), [(1, 4)]);
+    assert_eq!(through.iter().map(|crossing| crossing.neighbours).collect::<Vec<_>>(), [(1, 4)]);
     // An interval that touches 1 does not cross it.
     assert_eq!(crossings("touching", &[2, 3, 4]), []);
     // A curve is in the order of its parameter, whoever typed it how.
     assert_eq!(crossings("typed", &[4, 1, 2]), through);
     let back = crossings("back", &[4, 8, 16]);
-    assert_eq!(back.iter().map(|crossing| crossing.between).collect::<Vec<_>>(), [(4, 16)]);
+    assert_eq!(back.iter().map(|crossing| crossing.neighbours).collect::<Vec<_>>(), [(4, 16)]);
 }
 
 #[test]
@@ -458,7 +458,7 @@ fn the_command_that_peeks_goes_on_where_the_rule_does() {
     experiment.workloads = vec!["control-planted:ops=50".into()];
     experiment.asked.subjects.change.prefix = ["env", "KTAX_NONE=1"].map(str::to_owned).to_vec();
     let mut plan = planned("peek", experiment);
-    (plan.method.asked.loops, plan.method.asked.most_pairs) = (1, 30);
+    (plan.method.asked.loops, plan.method.asked.max_pairs) = (1, 30);
     // Only the last look sees enough through this noise.
     compared(&root, &plan, &scene(|_, _, boot| 1000.0 + 30.0 * (boot * 7919 % 101) as f64));
     let there = || fs::read_dir(root.join("pairs")).unwrap().count();

@@ -74,7 +74,7 @@ fn times_of_an_operation_are_not_cut_to_nanoseconds() {
     let (_dir, root) = scratch_path("run");
     compared(&root, &plan(), &scene(|_, _, boot| 1000.25 * noise_of(boot)));
     let pairs = open_times(&root).unwrap().pairs().unwrap();
-    let boots = pairs.iter().flat_map(|pair| pair.boots.each());
+    let boots = pairs.iter().flat_map(|pair| pair.boots.both());
     let mut times = boots.flat_map(|boot| &boot.runs["getppid"].loops_ns);
     assert!(times.any(|ns| ns.fract() != 0.0));
 }

@@ -84,7 +84,10 @@ fn what_is_no_result_is_refused_with_the_reason() {
         ("", "it is damaged (EOF while parsing"),
         ("[]", "it is damaged, or ktax did not write it"),
         ("{\"a\": 1}", "it is damaged, or ktax did not write it"),
-        (format!("[{{\"format\": {FORMAT}}}]").as_str(), "it does not say what it is"),
+        (
+            format!("[{{\"format\": {FORMAT}}}]").as_str(),
+            "it has no tag with the kind of the result",
+        ),
         (cut.as_str(), "it is damaged (missing field `cpus`"),
         (more.as_str(), "it is damaged (unknown field `more`"),
         (other.as_str(), "it is damaged (unknown variant `magic`"),

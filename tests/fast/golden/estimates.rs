@@ -103,7 +103,11 @@ pub fn validated(unfit: Option<&str>) -> SavedResult {
         measured_percent: measured,
         measured_interval: [Some(measured - 1.25), high],
         is_covered: (predicted[0]..=predicted[1]).contains(&measured),
-        without: if row == "stat" { [("verw".to_owned(), 1.0)].into() } else { BTreeMap::new() },
+        uncosted_metrics: if row == "stat" {
+            [("verw".to_owned(), 1.0)].into()
+        } else {
+            BTreeMap::new()
+        },
     };
     SavedResult::Validation(Box::new(Validation {
         title: "What does page-table isolation cost?".to_owned(),
@@ -118,8 +122,8 @@ pub fn validated(unfit: Option<&str>) -> SavedResult {
         unfit: unfit.map(str::to_owned),
         left_out: vec!["boot".to_owned()],
         differences: vec!["the change's boot line: \"a\" was counted, \"b\" was timed".to_owned()],
-        covered: Share { of_them: 2, all: 3 },
-        signs: Share { of_them: 2, all: 2 },
+        covered: Share { part: 2, total: 3 },
+        signs: Share { part: 2, total: 2 },
         rank_correlation: Some(0.5),
         median_error_percent: 3.125,
     }))

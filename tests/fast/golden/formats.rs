@@ -232,7 +232,8 @@ fn a_symbol_is_on_one_line_at_any_width() {
     let mut narrow = 0;
     for width in 40..=100 {
         let text = rendered(&changes, width, false);
-        let functions_of = |row: &ktax::model::Row| row.deciding().unwrap().functions.clone();
+        let functions_of =
+            |row: &ktax::model::Row| row.deciding_effect().unwrap().functions.clone();
         for function in changes.rows.iter().flat_map(|row| functions_of(row).into_iter().take(5)) {
             let symbol = format!("  {}", function.function);
             let is_whole = |line: &str| {
@@ -503,7 +504,7 @@ fn a_row_is_slower_by_the_kernel_threads_that_it_waits_for() {
     let [fsync, tick] = &comparison.rows[..] else { panic!("{comparison:?}") };
     let decided_by = &fsync.counts().unwrap().decided_by;
     assert_eq!((fsync.verdict, decided_by.as_str()), (Verdict::Slower, AWAITED));
-    let carried = &fsync.deciding().unwrap().functions[0];
+    let carried = &fsync.deciding_effect().unwrap().functions[0];
     assert_eq!((carried.function.as_str(), carried.delta), ("crc32_body", 5_400.0));
     // Background work is no part of the row.
     assert_eq!(tick.verdict, Verdict::NoDetectedChange);
@@ -591,7 +592,7 @@ fn a_row_is_explained_with_all_its_functions_and_a_mistyped_one_is_guessed() {
     fs::write(&path, super::show(&cases::changes(), ktax::report::JSON)).unwrap();
     let explain = |row: &str| run(ktax().arg("report").arg(&path).args(["--explain", row]));
     let output = explain("fork-pages:pages=16").exits(0);
-    let functions = cases::changes().rows[2].deciding().unwrap().functions.clone();
+    let functions = cases::changes().rows[2].deciding_effect().unwrap().functions.clone();
     assert!(functions.len() > 5, "{functions:?}");
     for function in functions {
         output.prints(&function.function);

@@ -3,11 +3,11 @@
 
 use ktax::analyse::{self, PointCounts, against_anchors, against_before, derive_columns};
 use ktax::model::{
-    AskedGuests, Comparison, ComparisonMethod, Count, Counted, EXITS, Effect, Evidence,
-    ExitAccount, ExitParts, ExitRow, ExitRun, ExitTable, Failure, GUEST_TIME, GuestRow, GuestSide,
-    GuestSubject, GuestWork, GuestsComparison, GuestsEvidence, GuestsPlan, History, HistoryAsked,
-    HistoryLine, HistoryPoint, HostKind, Key, Layout, METRICS, Machine, NativeRow, NativeSample,
-    NativeTable, OpenExit, RecorderCost, Row, RowFailure, Side, Sides, Signature, StatCommand,
+    AskedGuests, Comparison, ComparisonMethod, EXITS, Effect, Evidence, ExitAccount, ExitParts,
+    ExitRow, ExitRun, ExitTable, Failure, GUEST_TIME, GuestRow, GuestSide, GuestSubject, GuestWork,
+    GuestsComparison, GuestsEvidence, GuestsPlan, History, HistoryAsked, HistoryLine, HistoryPoint,
+    HostKind, Key, Layout, METRICS, Machine, NativeRow, NativeSample, NativeTable, OpenExit,
+    RecorderCost, Row, RowFailure, Side, Sides, Signature, StatCommand, StatCount, StatCounts,
     StatTable, StepFunction, Subject, TIME, Verdict, Warning, Workload,
 };
 use ktax::report::{Listed, Report, StatPage, TEXT, TextOptions, render, site_index};
@@ -66,7 +66,7 @@ fn table(title: &str, rows: &[Exits]) -> ExitTable {
     let rows: Vec<ExitRow> = rows.iter().map(row).collect();
     let wall_ns = rows.iter().map(ExitRow::time_ns).sum::<u64>() + 61_000;
     ExitTable {
-        of: title.to_owned(),
+        name: title.to_owned(),
         source: "kvm_exit and kvm_entry, added up in the kernel".to_owned(),
         rows,
         elapsed_ns: Some(wall_ns),
@@ -154,7 +154,7 @@ fn run(name: &str, is_change: bool) -> Option<ExitRun> {
 fn side(without: &[&str]) -> GuestSide {
     let subject = GuestSubject {
         kernel: Some(Subject::new("debian:cloud-amd64", "nopti")),
-        without: without.iter().map(|name| (*name).to_owned()).collect(),
+        hidden_features: without.iter().map(|name| (*name).to_owned()).collect(),
         cpus: 1,
         memory_mib: 256,
     };
@@ -343,9 +343,9 @@ const CYCLES: [f64; 10] = [
     3_919_907_192.0,
 ];
 
-fn counted(side: usize, cycles: f64) -> Counted {
-    let seen = |value, counted_percent| Count::Seen { value, counted_percent };
-    let mut counted: Counted =
+fn counted(side: usize, cycles: f64) -> StatCounts {
+    let seen = |value, counted_percent| StatCount::Measured { value, counted_percent };
+    let mut counted: StatCounts =
         PUBLISHED.iter().map(|(name, values)| (*name, seen(values[side], 100.0))).collect();
     counted.insert("cycles", seen(cycles, 100.0));
     counted.insert("cache-misses", seen(PUBLISHED[7].1[side], 74.26));
@@ -354,13 +354,13 @@ fn counted(side: usize, cycles: f64) -> Counted {
     }
     let refused = "not permitted: kernel.perf_event_paranoid is 2; run ktax as root";
     for name in ["cycles-user", "cycles-kernel", "instructions-user", "instructions-kernel"] {
-        counted.insert(name, Count::Not(refused.to_owned()));
+        counted.insert(name, StatCount::Missing(refused.to_owned()));
     }
-    counted.insert("dtlb-misses", Count::Not("no PMU\u{1b}[2J; use another".to_owned()));
+    counted.insert("dtlb-misses", StatCount::Missing("no PMU\u{1b}[2J; use another".to_owned()));
     counted
 }
 
-fn stat_table(commands: &[&[&str]], runs: &[Vec<Counted>]) -> StatTable {
+fn stat_table(commands: &[&[&str]], runs: &[Vec<StatCounts>]) -> StatTable {
     let command = |words: &&[&str]| StatCommand {
         words: words.iter().map(|word| (*word).to_owned()).collect(),
         failures: Vec::new(),
@@ -462,15 +462,15 @@ fn line(row: &str, measured: &str, first: usize, costs: &[u64]) -> HistoryLine {
         let functions = [("vfs_open", 60.0), ("</td>\u{1b}[2J", -2.5)].iter().map(carried);
         let kernel = format!("6.1.{}-cloud-amd64", first + index);
         HistoryPoint {
-            place: first + index,
+            position: first + index,
             name: kernel.clone(),
             package: (index != 2).then(|| format!("debian:linux-image-{kernel}=6.1.{index}-1")),
             boot_line: if row == "stat" { "lsm=capability".into() } else { String::new() },
             kernel,
             tags: if index == 1 { vec!["before".into(), "\u{1b}[2J".into()] } else { vec![] },
             values: point.raw,
-            against,
-            before,
+            anchor_difference: against,
+            previous_difference: before,
             functions: functions.filter(|_| is_step).collect(),
         }
     });

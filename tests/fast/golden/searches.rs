@@ -21,8 +21,8 @@ pub fn bisection() -> Bisection {
         is_merge: n == 7,
     };
     let carrier = |after, to, delta: f64| Carrier {
-        after,
-        at: to,
+        count_before: after,
+        count_with: to,
         delta,
         share_percent: delta / (change - base) * 100.0,
     };
@@ -31,7 +31,7 @@ pub fn bisection() -> Bisection {
         title: "git:v1 against git:v2".into(),
         chain: Chain::Commits,
         elements: (1..=16).map(element).collect(),
-        likely: vec![],
+        likely_elements: vec![],
         row: "getppid".into(),
         metric: METRICS[0].name.into(),
         negligible: 0.255,
@@ -46,7 +46,7 @@ pub fn bisection() -> Bisection {
         ]
         .into(),
         again: words("ktax bisect start --base git:v1 --change git:v2 -w getppid"),
-        found: Some(vec![carrier(6, 7, 20.0), carrier(9, 11, 5.0)]),
+        carriers: Some(vec![carrier(6, 7, 20.0), carrier(9, 11, 5.0)]),
     }
 }
 
@@ -75,10 +75,10 @@ pub fn ledger() -> LedgerTable {
     let not_built =
         vec![("third".to_owned(), "it does not build: a.c:1: error: \u{1b}[2J".to_owned())];
     let already_on = vec![AlreadyOn {
-        added: "half".to_owned(),
-        what: "a=1".to_owned(),
-        because: "CONFIG_A_DEFAULT_ON=y".to_owned(),
-        instead: "a=0".to_owned(),
+        addition: "half".to_owned(),
+        setting: "a=1".to_owned(),
+        reason: "CONFIG_A_DEFAULT_ON=y".to_owned(),
+        replacement: "a=0".to_owned(),
     }];
     let again = words("ktax ledger hardening -w @lmbench --layouts 5");
     let together = Some(&changes);
@@ -109,7 +109,7 @@ pub fn guests_ledger() -> LedgerTable {
 /// Without an element that carries enough, the answer says what to do next.
 #[test]
 fn a_search_that_found_no_element_says_how_to_go_on() {
-    let none = Bisection { found: Some(Vec::new()), ..bisection() };
+    let none = Bisection { carriers: Some(Vec::new()), ..bisection() };
     let page = rendered(&none, 100, false);
     assert!(
         page.contains("None of 16 commits carries at least 0.26 of +25.50 instructions"),
@@ -242,10 +242,10 @@ fn an_addition_that_is_off_in_the_base_is_not_asked_about() {
     }
     let each = [("one".to_owned(), still.clone()), ("two".to_owned(), still)];
     let on = |added: &str, instead: &str| AlreadyOn {
-        added: added.to_owned(),
-        what: "a=1".to_owned(),
-        because: "CONFIG_A_DEFAULT_ON=y".to_owned(),
-        instead: instead.to_owned(),
+        addition: added.to_owned(),
+        setting: "a=1".to_owned(),
+        reason: "CONFIG_A_DEFAULT_ON=y".to_owned(),
+        replacement: instead.to_owned(),
     };
     let asked = |already_on| {
         let ledger = analyse::ledger("Still", &each, None, Vec::new(), already_on).unwrap();

@@ -40,7 +40,7 @@ impl<'a> Made<'a> {
 pub fn measurement(made: &Made<'_>) -> Measurement {
     let kernel = kernel(made.release);
     let layout = |index: u32| Layout { seed: index, padding: index, phase: u64::from(index) };
-    let of = Measurand {
+    let measurand = Measurand {
         kernel_sha256: kernel.sha256.clone(),
         boot_line: made.boot_line.into(),
         machine: Machine::default(),
@@ -52,7 +52,7 @@ pub fn measurement(made: &Made<'_>) -> Measurement {
     let subject = Subject::new(&kernel.source, made.boot_line);
     Measurement {
         format: FORMAT,
-        of,
+        measurand,
         kernel,
         subject,
         guest: AskedGuest::default(),

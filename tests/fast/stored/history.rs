@@ -91,7 +91,7 @@ fn another_qemu_flavour_or_boot_line_is_a_line_of_its_own() {
     assert!(found.lines[2].measured.contains("10.0.2"), "{}", found.lines[2].measured);
     // Places are those of the lineage: the lines stand one after the other in a picture.
     let places = |index: usize| -> Vec<usize> {
-        found.lines[index].points.iter().map(|point| point.place).collect()
+        found.lines[index].points.iter().map(|point| point.position).collect()
     };
     assert_eq!((places(1), places(2)), (vec![0, 1], vec![1, 2]));
     let page = asked.stdout(&["history", "getppid", "--format", "html"]);
@@ -108,8 +108,8 @@ fn what_ran_on_a_disk_is_a_line_of_its_own_and_has_no_command() {
     for (release, cost) in releases(2).into_iter().zip([1_000, 1_010]) {
         let plain = generated::measurement(&Made::new("fs-rename", release, cost));
         let mut on_disk = plain.clone();
-        on_disk.of.key.modules = vec!["brd rd_nr=1".into(), "ext4".into()];
-        on_disk.of.key.programs = "ab".repeat(32);
+        on_disk.measurand.key.modules = vec!["brd rd_nr=1".into(), "ext4".into()];
+        on_disk.measurand.key.programs = "ab".repeat(32);
         asked.store.put(&plain).unwrap();
         asked.store.put(&on_disk).unwrap();
     }
@@ -249,7 +249,7 @@ fn a_diff_is_the_comparison_that_was_measured() {
     fs::remove_dir_all(&root).unwrap();
     let lines = &dir.plan().method.asked.subjects;
     let [base, change] =
-        lines.each().map(|subject| format!("6.1.0-56-cloud-amd64@{}", subject.boot_line));
+        lines.both().map(|subject| format!("6.1.0-56-cloud-amd64@{}", subject.boot_line));
     let stored = asked.stdout(&["diff", &base, &change, "--json"]);
     let [measured, stored] = [measured, stored].map(|text| comparison(&text));
     // The default title names the subjects.
@@ -270,9 +270,9 @@ fn a_diff_asks_for_the_disk_and_the_hooks_again() {
     let store = &asked.store;
     let keep = |release: &str, is_asked: bool| {
         let mut made = generated::measurement(&Made::new("getppid", release, 100));
-        made.of.key.modules =
+        made.measurand.key.modules =
             ["brd rd_nr=1 max_part=0 rd_size=65536", "ext4", "zram"].map(str::to_owned).to_vec();
-        made.of.key.programs = "ab".repeat(32);
+        made.measurand.key.programs = "ab".repeat(32);
         let disk = Disk { fs: "ext4".into(), mib: 64, ..Disk::default() };
         let setup = Some("nft -f rules.nft".to_owned());
         let hooks = UserProgram { setup, ..UserProgram::default() };
@@ -357,7 +357,7 @@ fn what_cannot_have_been_measured_is_damaged() {
         |measurement| drop(measurement.layouts.pop()),
         |measurement| measurement.layouts.clear(),
         |measurement| measurement.kernel.sha256 = "0".repeat(64),
-        |measurement| measurement.of.workload.ops = 0,
+        |measurement| measurement.measurand.workload.ops = 0,
     ];
     for (index, edit) in edits.iter().enumerate() {
         let asked = Asked::new();
@@ -367,7 +367,7 @@ fn what_cannot_have_been_measured_is_damaged() {
         edit(&mut wrong);
         // A store of ktax does not take it.
         assert!(matches!(asked.store.put(&wrong), Err(StoreError::Unsound { .. })), "{index}");
-        let path = asked.store.path(&wrong.of);
+        let path = asked.store.path(&wrong.measurand);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, encode_measurement(&wrong)).unwrap();
         let ran = asked.ktax(&["history"]);
@@ -387,7 +387,7 @@ fn what_a_newer_ktax_wrote_stays() {
     asked.ktax(&["log", "--subjects"]).says("use the ktax that wrote it");
     let text = asked.stdout(&["store", "fsck"]);
     assert_eq!(text, "0 sound, 0 damaged\n1 file of another version of ktax\n");
-    assert!(asked.store.path(&newer.of).exists());
+    assert!(asked.store.path(&newer.measurand).exists());
 }
 
 /// A printed result is kept, and printed again by the first digits of its name.

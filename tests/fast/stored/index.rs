@@ -162,7 +162,8 @@ fn a_log_tells_the_results_of_one_day_apart_by_their_time() {
 fn counts_that_are_replaced_are_read_again() {
     let asked = filled();
     assert!(asked.stdout(&["history", "stat"]).contains("10 100.00"), "as it was");
-    let object = asked.store.path(&generated::measurement(&Made::new("stat", "6.1.2", 10_100)).of);
+    let object =
+        asked.store.path(&generated::measurement(&Made::new("stat", "6.1.2", 10_100)).measurand);
     fs::remove_file(&object).unwrap();
     generated::fill(&asked.store, [Made::new("stat", "6.1.2", 12_345)]);
     let text = asked.stdout(&["history", "stat"]);
@@ -407,17 +408,17 @@ fn filled_by_others() -> Asked {
     generated::fill(&asked.store, [usual.clone(), Made { boot_line: "quiet", ..usual }]);
     for (index, text) in hostile_texts().iter().enumerate() {
         let mut measurement = generated::measurement(&Made::new("getppid", "6.1.2", 10_000));
-        measurement.of.kernel_sha256 = ktax::disk::sha256(text);
-        measurement.kernel.sha256 = measurement.of.kernel_sha256.clone();
+        measurement.measurand.kernel_sha256 = ktax::disk::sha256(text);
+        measurement.kernel.sha256 = measurement.measurand.kernel_sha256.clone();
         measurement.kernel.release = Some(format!("6.2.{index}{text}"));
         measurement.kernel.source.clone_from(text);
         measurement.subject.kernel.clone_from(text);
-        measurement.of.boot_line.clone_from(text);
-        measurement.of.workload.operation.clone_from(text);
-        measurement.of.key.qemu.clone_from(text);
+        measurement.measurand.boot_line.clone_from(text);
+        measurement.measurand.workload.operation.clone_from(text);
+        measurement.measurand.key.qemu.clone_from(text);
         asked.store.put(&measurement).unwrap();
         let mut row = generated::measurement(&Made::new("getppid", "6.1.1", 10_000));
-        row.of.workload.row = format!("row{text}");
+        row.measurand.workload.row = format!("row{text}");
         asked.store.put(&row).unwrap();
     }
     let run = asked.path().join("run");
@@ -505,7 +506,7 @@ fn filled_to_prune() -> Asked {
         generated::fill(&asked.store, ["getppid", "stat"].map(|row| Made::new(row, release, 100)));
     }
     let mut newer = generated::measurement(&Made::new("getppid", "6.1.2", 100));
-    newer.of.key.guest = "8".repeat(64);
+    newer.measurand.key.guest = "8".repeat(64);
     asked.store.put(&newer).unwrap();
     let run = asked.path().join("run");
     cases::run_dir(&run, "what it costs", 5, super::history::ROWS);

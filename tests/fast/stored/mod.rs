@@ -197,8 +197,8 @@ fn a_subject_has_many_names() {
     let path = image.to_str().unwrap();
     assert!(asked.refused(&["tag", "it", path]).contains("the store in "), "an unknown image");
     let mut of_file = measurement(&Made::new("getppid", OLD, 100));
-    of_file.of.kernel_sha256 = sha256("not one of them");
-    of_file.kernel.sha256 = of_file.of.kernel_sha256.clone();
+    of_file.measurand.kernel_sha256 = sha256("not one of them");
+    of_file.kernel.sha256 = of_file.measurand.kernel_sha256.clone();
     of_file.kernel.release = Some("6.6.1".into());
     asked.store.put(&of_file).unwrap();
     assert!(asked.ktax(&["tag", "it", path]).stderr.starts_with("ktax: it is 6.6.1"));
@@ -231,8 +231,8 @@ fn a_name_of_none_or_of_several_is_refused_with_what_there_is() {
     assert!(message.contains("give one of these") || message.contains(OLD), "{message}");
     // Two images of one release.
     let mut twin = measurement(&Made::new("getppid", NEW, 100));
-    twin.of.kernel_sha256 = sha256("twin");
-    twin.kernel.sha256 = twin.of.kernel_sha256.clone();
+    twin.measurand.kernel_sha256 = sha256("twin");
+    twin.kernel.sha256 = twin.measurand.kernel_sha256.clone();
     asked.store.put(&twin).unwrap();
     let message = asked.refused(&["diff", OLD, NEW]);
     for image in [sha256("twin"), sha256(NEW)] {

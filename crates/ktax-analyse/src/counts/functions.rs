@@ -12,9 +12,10 @@ use super::runs::{CountsRuns, Pair};
 use ktax_model::{
     Basic, CacheLine, Context, Costly, Counter, Counts, Error, FunctionDelta, Metric, Msr, MsrLine,
     Path, PathDelta, Profile, ProfileLine, ProgramWork, Result, Sample, Side, Sides,
-    TransferredBytes, Verdict, WorkDifference, WorkEvidence, Workload, has_one_side, lacking,
+    TransferredBytes, Verdict, WorkDifference, WorkEvidence, Workload, is_one_sided,
+    missing_feature,
 };
-use ktax_stats::exact::are_apart;
+use ktax_stats::exact::are_separate;
 
 /// Most cache lines that are kept: many travel, and these explain a row.
 const MOST_CACHE_LINES: usize = 20;
@@ -79,8 +80,8 @@ fn larger_size_counts(sizes: [&Sides<Profile>; 2]) -> Sides<Profile> {
     }
     let mut larger = Sides { base: Profile::default(), change: Profile::default() };
     for ((context, function), [small, large]) in by_function {
-        let missing = |side| small.get(side).with(large.get(side), u64::saturating_sub);
-        let missing = missing(Side::Base).with(&missing(Side::Change), u64::max);
+        let missing = |side| small.get(side).zip_with(large.get(side), u64::saturating_sub);
+        let missing = missing(Side::Base).zip_with(&missing(Side::Change), u64::max);
         for side in Side::BOTH {
             let mut counts = *large.get(side);
             counts += &missing;
@@ -108,7 +109,7 @@ pub(super) fn cache_lines(
 /// Checks that the profile adds up to the Sample; the error has both sums.
 fn add_up(profile: &Profile, sample: &Sample, metric: &Metric) -> Result<(), (u64, u64)> {
     let sum = lines_in_context(profile, metric).map(|(_, counts)| metric.count(&counts)).sum();
-    let expected = metric.raw(sample);
+    let expected = metric.raw_count(sample);
     if sum == expected { Ok(()) } else { Err((sum, expected)) }
 }
 
@@ -139,15 +140,17 @@ pub(crate) fn function_deltas(
     let size =
         |sides: &Sides<Counts>| metric.count(&sides.base).abs_diff(metric.count(&sides.change));
     // Functions that differ in other counts are shown with the headline.
-    let is_other = |sides: &Sides<Counts>| !metric.is_of_kind() && sides.base != sides.change;
+    let is_other =
+        |sides: &Sides<Counts>| !metric.is_costly_or_modelled() && sides.base != sides.change;
     functions.retain(|_, sides| size(sides) > 0 || is_other(sides));
     let mut deltas: Vec<(&str, Sides<Counts>)> = functions.into_iter().collect();
     let one_sided: BTreeSet<&str> = deltas
         .iter()
-        .filter(|(_, counts)| has_one_side(&both_sides(counts, Basic::Instructions)))
+        .filter(|(_, counts)| is_one_sided(&both_sides(counts, Basic::Instructions)))
         .map(|(function, _)| *function)
         .collect();
-    let is_last = |function: &str| lacking(function, |name| one_sided.contains(name)).is_some();
+    let is_last =
+        |function: &str| missing_feature(function, |name| one_sided.contains(name)).is_some();
     // The sort is stable: equal deltas stay in the order of their names.
     deltas.sort_by_key(|(function, sides)| (is_last(function), std::cmp::Reverse(size(sides))));
     let mut msrs = msrs_by_function(&Sides { base, change }, metric);
@@ -370,7 +373,7 @@ fn differences(works: &[Sides<ProgramWork>], shown: &Sides<ProgramWork>) -> Vec<
     };
     let clock = difference(works, shown, CLOCK_READS, clocks);
     let is_compared = |name: &&&String| clock.is_some() || !CLOCK_CALLS.contains(&name.as_str());
-    let sides = works.iter().flat_map(|work| work.each());
+    let sides = works.iter().flat_map(|work| work.both());
     let names: BTreeSet<&String> = sides.flat_map(|work| work.system_calls.keys()).collect();
     let names = names.iter().filter(is_compared);
     let requests =
@@ -396,8 +399,8 @@ fn difference(
     let values = |side: Side| -> Vec<f64> {
         works.iter().map(|work| count(work.get(side)) as f64).collect()
     };
-    are_apart(&values(Side::Base), &values(Side::Change)).then(|| WorkDifference {
-        what: what.to_owned(),
+    are_separate(&values(Side::Base), &values(Side::Change)).then(|| WorkDifference {
+        kind: what.to_owned(),
         is_request: false,
         count: Sides::from_fn(|side| count(shown.get(side))),
     })
@@ -426,7 +429,7 @@ pub(super) fn is_other_work(work: &WorkEvidence, verdict: Verdict, known: Operat
             differs
                 && verdict.is_answer()
                 && !verdict.is_change()
-                && work.requests_differ_percent() >= GIVEN_MAY_DIFFER_PERCENT
+                && work.request_difference_percent() >= GIVEN_MAY_DIFFER_PERCENT
         }
         OperationSource::Printed => false,
     }
@@ -442,12 +445,12 @@ pub(super) fn work_reasons(work: &WorkEvidence, samples: &Sides<Sample>) -> Vec<
         format!("{what} {} in base, {} in change", count.base, count.change)
     };
     let (clocks, calls): (Vec<_>, Vec<_>) =
-        work.requests().partition(|difference| difference.what == CLOCK_READS);
+        work.requests().partition(|difference| difference.kind == CLOCK_READS);
     let mut reasons = Vec::new();
     if !calls.is_empty() {
         let describe = |difference: &&WorkDifference| {
-            let WorkDifference { what, count, .. } = difference;
-            format!("{what} {}, {}", count.base, count.change)
+            let WorkDifference { kind, count, .. } = difference;
+            format!("{kind} {}, {}", count.base, count.change)
         };
         let mut named: Vec<String> = calls.iter().take(MOST_CALLS).map(describe).collect();
         let more = calls.len().saturating_sub(MOST_CALLS);
@@ -465,7 +468,7 @@ pub(super) fn work_reasons(work: &WorkEvidence, samples: &Sides<Sample>) -> Vec<
 fn fixed_time(work: &WorkEvidence, samples: &Sides<Sample>) -> Option<String> {
     let Sides { base, change } = Sides::from_fn(|side| samples.get(side).tsc);
     let percent = 100.0 * base.abs_diff(change) as f64 / base.max(1) as f64;
-    let is_fixed = percent * 10.0 < work.requests_differ_percent();
+    let is_fixed = percent * 10.0 < work.request_difference_percent();
     is_fixed.then(|| {
         let ms = base as f64 / 1e6;
         format!("both sides ran for {ms:.2} ms of the guest's clock: a program of a fixed time")
@@ -479,7 +482,7 @@ mod tests {
 
     fn profile(lines: &[(Context, &str, u64, u64)]) -> Profile {
         let line = |&(context, function, instructions, rep_iterations): &(_, &str, _, _)| {
-            let counts = Counts::dispatched(instructions, rep_iterations);
+            let counts = Counts::from_instructions(instructions, rep_iterations);
             ProfileLine { context, function: function.to_owned(), counts }
         };
         Profile { lines: lines.iter().map(line).collect(), ..Profile::default() }

@@ -9,7 +9,7 @@ use super::functions::{both_sides, nonzero_counts, plain};
 use super::runs::{CountsRuns, Pair, no_step, scale_of};
 use ktax_model::{
     Basic, COUNTERS, Context, Costly, Counter, Counts, CountsEvidence, Effect,
-    LITTLE_OF_DELTA_PERCENT, Metric, Path, PathDelta, Profile, ProfileLine, Result, Row, RowPaths,
+    MIN_DELTA_SHARE_PERCENT, Metric, Path, PathDelta, Profile, ProfileLine, Result, Row, RowPaths,
     Side, Sides, WaitStack, Workload,
 };
 
@@ -22,7 +22,7 @@ const NARROW_PER_MILLE: u64 = 5;
 pub(super) fn path_deltas(base: &Profile, change: &Profile, metric: &Metric) -> Vec<PathDelta> {
     let root = CallNode::from_profiles(base, change, metric.context).without_inlined();
     let threshold = PathThreshold {
-        delta: root.size(metric) * LITTLE_OF_DELTA_PERCENT,
+        delta: root.size(metric) * MIN_DELTA_SHARE_PERCENT,
         // Costly instructions have no picture.
         whole: metric.costly().map_or(root.whole(metric) * NARROW_PER_MILLE, |_| u64::MAX),
     };
@@ -325,7 +325,7 @@ pub(super) fn waits(
     });
     Ok(CountsEvidence {
         waits: Some(waits),
-        executed_there: Some(executed),
+        waiting_functions_work: Some(executed),
         cpu_time: Some(cpu_time),
         wait_stacks: stacks(&profiles, Basic::Wait),
         idle_stacks: stacks(&profiles, Basic::Idle),
@@ -379,7 +379,7 @@ mod tests {
             depth: *depth,
             function: (*function).to_owned(),
             calls: *calls,
-            counts: Counts::dispatched(*instructions, 0),
+            counts: Counts::from_instructions(*instructions, 0),
         };
         Profile { paths: paths.iter().map(path).collect(), ..Profile::default() }
     }

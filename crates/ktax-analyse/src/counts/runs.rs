@@ -10,8 +10,8 @@ use crate::effect;
 use ktax_host::text::{shell_line, shell_path};
 use ktax_model::{
     Boot, CountedOperations, Counts, CountsEvidence, CountsPlan, Error, Evidence, Failure, METRICS,
-    OfSizes, Outcome, Path, Plan, Profile, ProfileLine, Result, Row, RowFailure, Run, Sample, Side,
-    Sides, Step, UserProgram, Verdict, Warning, Workload,
+    Outcome, Path, Plan, Profile, ProfileLine, Result, Row, RowFailure, Run, Sample, Side, Sides,
+    SizePair, Step, UserProgram, Verdict, Warning, Workload,
 };
 use ktax_run::rundir::RunDir;
 
@@ -101,7 +101,7 @@ impl<'a> PairedBoots<'a> {
 
     /// Every Boot, by Layout.
     pub fn made(&self) -> impl Iterator<Item = (&Step, &Boot)> + Clone {
-        let pairs = self.pairs.iter().flat_map(|pair| pair.each());
+        let pairs = self.pairs.iter().flat_map(|pair| pair.both());
         pairs.map(|(step, boot)| (*step, boot))
     }
 
@@ -301,7 +301,8 @@ pub(super) fn computed_rows(
         });
         let found: Vec<(&Workload, &Row)> = found.collect();
         let ([small, large], &[from, to]) = (&found[..], &size.sizes[..]) else { continue };
-        let sizes = OfSizes { rows: [small.0.row.clone(), large.0.row.clone()], sizes: [from, to] };
+        let sizes =
+            SizePair { rows: [small.0.row.clone(), large.0.row.clone()], sizes: [from, to] };
         let family = ProgramSizes { runs, sizes, program: &size.program, workload: small.0 };
         let wrong = [small.1, large.1].into_iter().find(|row| has_no_answer(row));
         let gathered = (boots.gather(small.0)?, boots.gather(large.0)?);
@@ -331,7 +332,7 @@ fn has_no_answer(row: &Row) -> bool {
 /// One program of two sizes.
 struct ProgramSizes<'a> {
     runs: &'a dyn CountsRuns,
-    sizes: OfSizes,
+    sizes: SizePair,
     /// The program as the user wrote it.
     program: &'a UserProgram,
     /// Workload of the smaller size.
@@ -341,7 +342,7 @@ struct ProgramSizes<'a> {
 impl ProgramSizes<'_> {
     fn rows(&self, small: &[Pair<'_>], large: &[Pair<'_>]) -> Result<Vec<Row>> {
         let [from, to] = self.sizes.sizes;
-        let total = |pair: &Pair<'_>, side| METRICS[0].raw(pair.samples.get(side));
+        let total = |pair: &Pair<'_>, side| METRICS[0].raw_count(pair.samples.get(side));
         let grows = |(small, large): (&Pair<'_>, &Pair<'_>)| {
             Side::BOTH.into_iter().all(|side| total(large, side) > total(small, side))
         };
@@ -370,7 +371,7 @@ impl ProgramSizes<'_> {
         let without = "one run, without what grows with its size".to_owned();
         [
             computed(self.program.row(), operation, to - from),
-            computed(self.program.row_of_start(), without, 1),
+            computed(self.program.start_row(), without, 1),
         ]
     }
 
@@ -392,7 +393,7 @@ impl ProgramSizes<'_> {
         let mut effects = effects(&metrics, workload, pairs, self.runs.plan().threshold_percent);
         let (verdict, decided_by) = decide(&effects);
         for (effect, metric) in effects.iter_mut().zip(metrics) {
-            if effect.verdict.is_change() && metric.is_of_functions() && has_functions {
+            if effect.verdict.is_change() && metric.has_function_counts() && has_functions {
                 let (pair, rows) = (pair_of(effect, pairs), &self.sizes.rows);
                 effect.functions = functions::functions_at_larger_size(
                     self.runs,
@@ -409,7 +410,7 @@ impl ProgramSizes<'_> {
     }
 
     fn start_dominates(&self, small: &Pair<'_>, large: &Pair<'_>) -> Option<Warning> {
-        let total = |pair: &Pair<'_>| METRICS[0].raw(&pair.samples.base) as f64;
+        let total = |pair: &Pair<'_>| METRICS[0].raw_count(&pair.samples.base) as f64;
         let [from, to] = self.sizes.sizes.map(|size| size as f64);
         let per_op = (total(large) - total(small)) / (to - from);
         let part = 1.0 - per_op * to / total(large);
@@ -442,7 +443,7 @@ fn combined<'a>(
         let counts = contexts.map(|context| {
             let [small, large] = [small, large]
                 .map(|sample| sample.counts.get(context).copied().unwrap_or_default());
-            (*context, small.with(&large, &make))
+            (*context, small.zip_with(&large, &make))
         });
         Sample { counts: counts.collect(), parallel: None, ..large.clone() }
     };

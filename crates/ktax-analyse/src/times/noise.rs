@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::warnings;
 use crate::warnings::unknown_parameters;
-use ktax_model::fact::{PARTS, QUIET_PERCENT};
+use ktax_model::fact::{PART_SEPARATOR, QUIET_PERCENT};
 use ktax_model::{
     FactDifference, Facts, Noise, RunsOn, Side, TimedBoot, TimedPair, TimedSubject, TimesPlan,
     Warning, fact,
@@ -117,7 +117,7 @@ fn setting_warnings(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<Warning> {
              where that is refused, `sudo dmesg` says why",
         ));
     }
-    let has_fixed = plan.asked.subjects.each().into_iter().all(fixes_addresses);
+    let has_fixed = plan.asked.subjects.both().into_iter().all(fixes_addresses);
     if !has_fixed && seen_as(fact::ASLR).iter().any(|seen| *seen != "0") {
         warnings.push(random_addresses(plan));
     }
@@ -248,7 +248,7 @@ pub fn undeclared(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<FactDifference> 
     }
     let compared = compared().count();
     let difference = |((fact, [base, change]), pairs): ((&str, [String; 2]), usize)| {
-        FactDifference { fact: fact.to_owned(), base, change, pairs, of: compared }
+        FactDifference { fact: fact.to_owned(), base, change, pairs, compared_pairs: compared }
     };
     differences.into_iter().map(difference).collect()
 }
@@ -256,7 +256,7 @@ pub fn undeclared(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<FactDifference> 
 /// Facts that may differ between the Sides: those that the Subjects set differently or, if the user
 /// boots another kernel for each Side, that the boot lines of the machines set differently.
 pub(super) fn declared(plan: &TimesPlan, base: &Facts, change: &Facts) -> BTreeSet<&'static str> {
-    let sides = plan.asked.subjects.each();
+    let sides = plan.asked.subjects.both();
     let differ = |what: fn(&TimedSubject) -> Option<&str>| what(sides[0]) != what(sides[1]);
     // These facts have warnings of their own, which name the Side.
     let mut declared = BTreeSet::from([fact::BUSY, fact::RANDOM_SEED]);
@@ -406,8 +406,10 @@ pub fn boots_in_order(pairs: &[TimedPair]) -> impl Iterator<Item = (&TimedPair, 
 /// Parts of each value that the other lacks; the values themselves if only the order differs.
 pub fn only_what_differs(first: &str, second: &str) -> [String; 2] {
     let without = |first: &str, second: &str| {
-        let parts = first.split(PARTS).filter(|part| !second.split(PARTS).any(|o| o == *part));
-        parts.collect::<Vec<_>>().join(PARTS)
+        let parts = first
+            .split(PART_SEPARATOR)
+            .filter(|part| !second.split(PART_SEPARATOR).any(|o| o == *part));
+        parts.collect::<Vec<_>>().join(PART_SEPARATOR)
     };
     match [without(first, second), without(second, first)] {
         // Equal parts in another order.

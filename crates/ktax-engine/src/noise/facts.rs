@@ -85,7 +85,7 @@ impl MachineFiles<'_> {
             (status != "Not affected").then(|| format!("{name}={status}"))
         };
         let parts: Vec<String> = self.names(WEAKNESSES).into_iter().filter_map(status).collect();
-        (!parts.is_empty()).then(|| parts.join(fact::PARTS))
+        (!parts.is_empty()).then(|| parts.join(fact::PART_SEPARATOR))
     }
 }
 

@@ -123,7 +123,7 @@ fn e500_table(title: &str, rows: Vec<RawRow>) -> ExitTable {
     });
     let rows = rows.collect();
     let source = E500.into();
-    ExitTable { of: title.to_owned(), source, rows, warnings, ..ExitTable::default() }
+    ExitTable { name: title.to_owned(), source, rows, warnings, ..ExitTable::default() }
 }
 
 fn finished(reason: String, raw: &RawRow, squares_ns2: Option<u128>) -> ExitRow {
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn both_tables_of_a_serial_line_are_read() {
         let tables = read_e500(CAPTURE).unwrap();
-        let titles: Vec<&str> = tables.iter().map(|table| table.of.as_str()).collect();
+        let titles: Vec<&str> = tables.iter().map(|table| table.name.as_str()).collect();
         assert_eq!(titles.len(), 2, "{titles:?}");
         for table in &tables {
             assert_eq!(table.rows.len(), 30);

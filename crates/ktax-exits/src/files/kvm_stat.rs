@@ -296,7 +296,7 @@ impl OpenTable {
         let are_addresses = !rows.is_empty() && rows.iter().all(|row| is_address(&row.reason));
         let rows_are = if are_addresses { ExitRows::Accesses } else { self.header.rows_are };
         let mut table =
-            ExitTable { of: self.title, source, rows_are, rows, ..ExitTable::default() };
+            ExitTable { name: self.title, source, rows_are, rows, ..ExitTable::default() };
         if let Some(total) = total {
             complete(&mut table, total, self.number)?;
         }

@@ -16,7 +16,7 @@ fn only(text: &str) -> ExitTable {
 #[test]
 fn every_number_of_a_report_is_read() {
     let table = only(include_str!("../../../../tests/data/exits/perf-kvm-stat.txt"));
-    assert_eq!((&*table.of, &*table.source), ("all VMs, all VCPUs", SOURCE));
+    assert_eq!((&*table.name, &*table.source), ("all VMs, all VCPUs", SOURCE));
     let ept = numbers(&table, "EPT_VIOLATION");
     assert_eq!(ept, (5000, Some(40_000_000), Some(900), Some(300_000)));
     let halts = numbers(&table, "HLT");
@@ -155,7 +155,7 @@ fn each_refresh_of_live_is_a_table() {
     };
     let text = one("10:11:12.123456", 3, "all VCPUs") + &one("10:11:13.123456", 4, "VCPU 1");
     let tables = read(&text).unwrap();
-    let shown: Vec<_> = tables.iter().map(|table| (&*table.of, table.exits())).collect();
+    let shown: Vec<_> = tables.iter().map(|table| (&*table.name, table.exits())).collect();
     assert_eq!(
         shown,
         [

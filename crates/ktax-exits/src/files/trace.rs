@@ -10,7 +10,7 @@ use crate::live::Names;
 use crate::recording::{Fold, Reason, Stage, Thread, VcpuEvent};
 use crate::table::{CountedExits, Per, RECORD_LESS, TableInput};
 use ktax_host::text::counted;
-use ktax_model::{EXIT_REASONS_MAX, Error, ExitEvents, ExitTable, MissingEvents, Result, Warning};
+use ktax_model::{Error, ExitEvents, ExitTable, MAX_EXIT_REASONS, MissingEvents, Result, Warning};
 
 /// Thread id and name, time in ns, and the event of the thread.
 type ThreadEvent<'a> = (u32, &'a str, u64, VcpuEvent);
@@ -68,7 +68,7 @@ pub(super) fn read(text: &str, per: Per) -> Result<Vec<ExitTable>> {
     let mut events: Vec<ThreadEvent> = Vec::new();
     for line in &lines {
         events.extend(thread_events(line, kind.has_exits, &mut reasons));
-        if reasons.names.len() > EXIT_REASONS_MAX {
+        if reasons.names.len() > MAX_EXIT_REASONS {
             return Err(too_many_reasons());
         }
     }
@@ -122,7 +122,7 @@ pub(super) fn read(text: &str, per: Per) -> Result<Vec<ExitTable>> {
 
 fn too_many_reasons() -> Error {
     Error::user(format!(
-        "its exits have more than {EXIT_REASONS_MAX} reasons, so ktax does not know this kernel's \
+        "its exits have more than {MAX_EXIT_REASONS} reasons, so ktax does not know this kernel's \
          text"
     ))
     .next("record on its host with `ktax exits record`")

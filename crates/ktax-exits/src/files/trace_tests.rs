@@ -105,8 +105,8 @@ fn a_trace_without_exits_says_what_it_has_and_what_to_record() {
 fn more_reasons_than_an_architecture_has_are_an_error() {
     let exits =
         |n| (0..n).map(|at| format!("a-1 [000] 1.5: kvm_exit: EXIT{at}\n")).collect::<String>();
-    assert!(read(&exits(EXIT_REASONS_MAX), Per::Vm).is_ok());
-    assert_eq!(read(&exits(EXIT_REASONS_MAX + 1), Per::Vm), Err(too_many_reasons()));
+    assert!(read(&exits(MAX_EXIT_REASONS), Per::Vm).is_ok());
+    assert_eq!(read(&exits(MAX_EXIT_REASONS + 1), Per::Vm), Err(too_many_reasons()));
 }
 
 /// One vCPU entered twice without an exit; the other ran for longer.

@@ -265,7 +265,7 @@ impl BoardGuests {
         let text = String::from_utf8_lossy(&printed).replace('\r', "");
         match text.contains(END) {
             true => Ok(text),
-            false => Err(failed(Failure::Silent { console: wire::tail(&printed) })),
+            false => Err(failed(Failure::NoAnswer { console: wire::tail(&printed) })),
         }
     }
 }

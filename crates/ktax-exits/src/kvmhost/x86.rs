@@ -162,7 +162,9 @@ fn commands(guest: &Guest, work: &GuestWork, native: bool, layout: &Layout) -> V
 }
 
 fn linux(guest: &Guest, layout: &Layout, arguments: &[String]) -> Vec<String> {
-    let Guest { subject: GuestSubject { kernel, without, cpus, memory_mib }, .. } = guest;
+    let Guest {
+        subject: GuestSubject { kernel, hidden_features: without, cpus, memory_mib }, ..
+    } = guest;
     let parameters = "console=ttyS0 quiet panic=-1 nokaslr norandmaps";
     let more = kernel.as_ref().map_or("", |kernel| &kernel.boot_line);
     let mut line = vec![boot_line(parameters, layout, &[more, "--"])];
@@ -232,7 +234,7 @@ fn console(output: &CommandOutput) -> Vec<u8> {
 /// Parses how long the program's Region took, ns, and its work, as the program reports them.
 fn region(output: &CommandOutput, workload: &Workload) -> Result<(u64, Signature), Stop> {
     let Some(text) = answer(&output.stdout) else {
-        return Err(failed(output, |console| Failure::Silent { console }));
+        return Err(failed(output, |console| Failure::NoAnswer { console }));
     };
     let garbled = |reason: String| failed(output, |_| Failure::Garbled { reason });
     match parse_answer(text.as_bytes(), &workload.program) {
@@ -273,7 +275,7 @@ mod tests {
     fn guest() -> Guest {
         let kernel = Some(Subject::new("/k", "mitigations=off"));
         let without = vec!["kvmclock".into()];
-        let subject = GuestSubject { kernel, without, cpus: 2, memory_mib: 128 };
+        let subject = GuestSubject { kernel, hidden_features: without, cpus: 2, memory_mib: 128 };
         Guest { image: "/k".into(), subject }
     }
 
@@ -358,7 +360,7 @@ mod tests {
         let message = "no init".to_owned();
         assert_eq!(failure(panicked, table()).0, Failure::Panic { message });
         assert!(matches!(failure(printed(ANSWER), printed("[]")).0, Failure::Garbled { .. }));
-        assert!(matches!(failure(printed("ready\n"), table()).0, Failure::Silent { .. }));
+        assert!(matches!(failure(printed("ready\n"), table()).0, Failure::NoAnswer { .. }));
         let half = ANSWER.split_once("value").unwrap().0;
         assert!(matches!(failure(printed(half), table()).0, Failure::Garbled { .. }));
         let no = printed("ktax 1\nstart getppid\nfail no /proc\n");

@@ -91,7 +91,7 @@ fn no_statistics(reason: io::Error) -> Error {
 
 fn statistics_table(title: &str, rows: Vec<ExitRow>) -> ExitTable {
     let (title, source) = (title.to_owned(), "KVM's statistics".to_owned());
-    ExitTable { of: title, source, rows, ..ExitTable::default() }
+    ExitTable { name: title, source, rows, ..ExitTable::default() }
 }
 
 impl VcpuStats {
@@ -443,7 +443,7 @@ mod tests {
     fn counts(tables: &[ExitTable]) -> Vec<(String, u64, u64)> {
         let numbers = |table: &ExitTable| {
             let [guest, cede] = ["guest", "cede"].map(|reason| table.row(reason).unwrap());
-            (table.of.clone(), guest.count, cede.time_ns())
+            (table.name.clone(), guest.count, cede.time_ns())
         };
         tables.iter().map(numbers).collect()
     }

@@ -38,7 +38,7 @@ pub fn run_code(code: &[u8]) -> Result<GuestOutcome> {
 
 fn run_in(machine: &Machine, loops: &Loops, code: &[u8]) -> Result<GuestOutcome> {
     // With controllers in the kernel a HLT waits there.
-    if loops.kinds().any(RawKind::needs_controllers) {
+    if loops.kinds().any(RawKind::needs_interrupt_controllers) {
         machine.vm.create_irq_chip().map_err(refused("create the interrupt controllers"))?;
     }
     write_page_tables(&machine.memory)?;
@@ -114,12 +114,15 @@ impl Loops {
     /// Refuses what no guest can do: a number that is too large, and two kinds that need different
     /// machines.
     pub fn check(&self) -> Result<()> {
-        if let Some(kind) = self.kinds().find(|kind| !kind.times().contains(&self.times(*kind))) {
-            let (name, times, most) = (kind.name(), self.times(kind), *kind.times().end());
+        if let Some(kind) =
+            self.kinds().find(|kind| !kind.permitted_counts().contains(&self.times(*kind)))
+        {
+            let (name, times, most) =
+                (kind.name(), self.times(kind), *kind.permitted_counts().end());
             let message = format!("--{name} cannot be {times}: the guest has no more memory");
             return Err(Error::user(message).next(format!("use at most --{name} {most}")));
         }
-        let controllers = self.kinds().find(|kind| kind.needs_controllers());
+        let controllers = self.kinds().find(|kind| kind.needs_interrupt_controllers());
         match controllers.filter(|_| self.times(RawKind::Hlt) > 0).map(RawKind::name) {
             Some(name) => Err(Error::user(format!(
                 "--{name} and --hlt exclude each other: --{name} needs interrupt controllers in \
@@ -145,7 +148,7 @@ const FRESH: u32 = 0x20_0000;
 const PAGE: u32 = 0x1000;
 /// An address without memory, in the gigabyte that the guest's page tables map.
 const MMIO_ADDRESS: u32 = 0x3000_0000;
-const _: () = assert!(RawKind::FAULTS_MAX == (MMIO_ADDRESS - FRESH) / PAGE);
+const _: () = assert!(RawKind::MAX_FAULTS == (MMIO_ADDRESS - FRESH) / PAGE);
 
 fn memory_bytes(loops: &Loops) -> usize {
     FRESH as usize + PAGE as usize * loops.times(RawKind::Fault) as usize
@@ -344,7 +347,7 @@ mod tests {
     fn hlt_gets_to_the_monitor_only_without_controllers_in_the_kernel() {
         for kind in RawKind::ALL {
             let checked = once(&[kind, RawKind::Hlt]).check();
-            assert_eq!(checked.is_err(), kind.needs_controllers(), "{kind:?}");
+            assert_eq!(checked.is_err(), kind.needs_interrupt_controllers(), "{kind:?}");
             if let Err(error) = checked {
                 let next = format!("remove --{} or --hlt", kind.name());
                 assert!(error.to_string().ends_with(&next), "{error}");
@@ -357,8 +360,8 @@ mod tests {
     #[test]
     fn there_are_only_so_many_pages() {
         let check = |times| Loops::default().with(RawKind::Fault, times).check();
-        assert!(check(RawKind::FAULTS_MAX).is_ok());
-        let error = check(RawKind::FAULTS_MAX + 1).unwrap_err();
+        assert!(check(RawKind::MAX_FAULTS).is_ok());
+        let error = check(RawKind::MAX_FAULTS + 1).unwrap_err();
         assert!(error.to_string().ends_with("use at most --fault 196096"), "{error}");
     }
 

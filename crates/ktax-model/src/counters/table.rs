@@ -1,18 +1,18 @@
-//! The table of counters: everything that the plugin counts by context and function.
+//! Table of counters: everything that the plugin counts by context and function.
 //!
-//! From it follow the plugin's header, the reader of profiles, the JSON of counts, Metrics and the
-//! tables in `docs/`. The build script of ktax-engine compiles this file, too, so it uses nothing
-//! of this crate.
+//! The plugin's header, the reader of profiles, the JSON of counts, Metrics and tables in `docs/`
+//! are derived from this table. The build script of ktax-engine includes this file, so the file
+//! cannot use other modules of this crate.
 
 /// A counter, with its names and its meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CounterRow {
     pub counter: Counter,
-    /// Name in files; also of the Metric, except for [`Basic`].
+    /// Name in files. Except for [`Basic`] counters, the Metric has the same name.
     pub name: &'static str,
-    /// Unit of one value.
+    /// Unit of the count.
     pub unit: &'static str,
-    /// Markdown.
+    /// Description for the documentation, in Markdown.
     pub meaning: &'static str,
 }
 
@@ -31,10 +31,10 @@ macro_rules! counters {
             }
 
             impl $Group {
-                /// All of the group, in print order.
+                /// All counters of the group, in print order.
                 pub const ALL: [$Group; [$($name),+].len()] = [$($Group::$Variant),+];
 
-                /// All names, in print order.
+                /// All names of the group, in print order.
                 pub const NAMES: &[&str] = &[$($name),+];
 
                 /// Name in files and on the screen.
@@ -68,7 +68,8 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Work and time. Their Metrics stand in `metric.rs`, for they are counted in several Contexts.
+    /// Work and time. Their Metrics are listed separately in `counters.rs`, because some counters
+    /// have Metrics in several Contexts.
     Basic {
         Instructions = "instructions", "instructions",
             "instructions; a REP string instruction counts once";
@@ -82,8 +83,8 @@ counters! {
             "cache lines that came from another CPU, by the model of coherence";
     }
 
-    /// Instructions that cost many times as much as others. They decide nothing: what one costs
-    /// depends on the machine.
+    /// Instructions that cost many times as much as others. Their Metrics do not decide a row,
+    /// because the cost of one instruction depends on the machine.
     Costly {
         Cr3Write = "cr3-write", "instructions",
             "loads of CR3: another address space, or a flush";
@@ -128,7 +129,8 @@ counters! {
             "each start of `rep movsw`, `movsl`, `movsq`, which copy memory";
     }
 
-    /// Events of the model of a machine. They decide nothing, for they happen on no machine.
+    /// Events of the model of a machine. Their Metrics do not decide a row, because the model is no
+    /// real machine.
     Modelled {
         L1iMisses = "model-l1i-misses", "misses",
             "lines of code that the first cache did not have";
@@ -163,7 +165,7 @@ impl Counter {
         COUNTERS[self.index()]
     }
 
-    /// Word before the counter in profiles, and key of its group in JSON; empty for [`Basic`].
+    /// Prefix of the counter in profiles, and key of its group in JSON; empty for [`Basic`].
     pub const fn group(self) -> &'static str {
         match self {
             Counter::Basic(_) => "",
@@ -172,14 +174,15 @@ impl Counter {
         }
     }
 
-    pub fn named(group: &str, name: &str) -> Option<Counter> {
+    /// Counter by group and name; `None` if there is no such counter.
+    pub fn find(group: &str, name: &str) -> Option<Counter> {
         let row = COUNTERS.iter().find(|row| row.name == name && row.counter.group() == group);
         row.map(|row| row.counter)
     }
 }
 
-/// Header of the plugin: kinds of costly instructions, which have places of their own, and the
-/// columns of each function.
+/// C header for the plugin: one enum for kinds of costly instructions, and one for the other
+/// counters of each function.
 pub fn plugin_header() -> String {
     let mut costly = vec![("COSTLY_NONE".to_owned(), "none")];
     let mut columns = Vec::new();
@@ -189,17 +192,17 @@ pub fn plugin_header() -> String {
             if is_costly { (&mut costly, "COSTLY") } else { (&mut columns, "COLUMN") };
         let word = row.name.replace('-', "_").to_uppercase();
         let is_first_of_model = row.counter == Counter::Modelled(Modelled::ALL[0]);
-        let mark = if is_first_of_model { "COLUMN_MODEL,\n    " } else { "" };
+        let marker = if is_first_of_model { "COLUMN_MODEL,\n    " } else { "" };
         let value = if is_first_of_model { " = COLUMN_MODEL" } else { "" };
         let word = word.trim_start_matches("MODEL_");
-        list.push((format!("{mark}{prefix}_{word}{value}"), row.name));
+        list.push((format!("{marker}{prefix}_{word}{value}"), row.name));
     }
-    let declare = |what: &str, list: &[(String, &str)]| {
+    let declare = |kind: &str, list: &[(String, &str)]| {
         let constants: String = list.iter().map(|(id, _)| format!("    {id},\n")).collect();
         let names: Vec<String> = list.iter().map(|(_, name)| format!("{name:?}")).collect();
-        let upper = what.to_uppercase();
+        let upper = kind.to_uppercase();
         format!(
-            "enum ktax_{what} {{\n{constants}    {upper}_COUNT,\n}};\n\
+            "enum ktax_{kind} {{\n{constants}    {upper}_COUNT,\n}};\n\
              #define KTAX_{upper}_NAMES {}\n",
             names.join(", ")
         )

@@ -366,7 +366,7 @@ pub static KEYS: &[ExperimentKey] = &[
         COUNTS_AND_TIMES,
         "Give the guest this CPU model, as QEMU names it",
         |asked| match asked.machines() {
-            (Some(machine), _) => unless(machine.cpu == machine.usual_cpu(), &machine.cpu),
+            (Some(machine), _) => unless(machine.cpu == machine.default_cpu(), &machine.cpu),
             (_, Some(machine)) => unless(machine.cpu == machine.accelerator.cpu(), &machine.cpu),
             _ => Vec::new(),
         },
@@ -388,14 +388,14 @@ pub static KEYS: &[ExperimentKey] = &[
         },
     )
     .bounds(128..=65_536)
-    .usual_number(Machine::USUAL_MEMORY_MIB)
+    .usual_number(Machine::DEFAULT_MEMORY_MIB)
     .flag(typed("MIB", |keys, text| number(text).map(|number| keys.memory_mib = number))),
     file("machine.cpus", "--cpus", COUNTS_AND_TIMES, "Give the guest N CPUs:", |asked| {
         let (counted, timed) = asked.machines();
         let cpus = counted.map(|machine| machine.cpus).or(timed.map(|machine| machine.cpus));
         unusual("machine.cpus", cpus)
     })
-    .bounds(1..=Machine::MOST_CPUS)
+    .bounds(1..=Machine::MAX_CPUS)
     .timed_bounds(1..=255)
     .usual_number(1)
     .flag(MachineFlag {
@@ -512,19 +512,19 @@ pub static KEYS: &[ExperimentKey] = &[
         COUNTS_AND_GUESTS,
         "Boot each side N times under different layouts",
         |asked| {
-            let usual = asked.machines().0.map(|machine| machine.usual_layouts() as usize);
+            let usual = asked.machines().0.map(|machine| machine.default_layouts() as usize);
             values(usual.filter(|usual| *usual != asked.layouts).map(|_| asked.layouts))
         },
     )
     .bounds(1..=99)
-    .usual_text(|| Machine::default().usual_layouts().to_string()),
+    .usual_text(|| Machine::default().default_layouts().to_string()),
     file("pairs", "--pairs", TIMES, "Measure exactly N pairs of boots", |asked| {
         values(asked.times.and_then(|times| times.pairs))
     })
     .bounds(MIN_PAIRS as u32..=10_000)
     .usual("as many as are needed"),
     file("most_pairs", "--most-pairs", TIMES, "Stop after N pairs at the latest", |asked| {
-        unusual("most_pairs", asked.times.map(|times| times.most_pairs))
+        unusual("most_pairs", asked.times.map(|times| times.max_pairs))
     })
     .bounds(20..=10_000)
     .usual_number(200),

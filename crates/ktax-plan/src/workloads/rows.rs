@@ -475,7 +475,7 @@ mod tests {
                 assert!(row.ops > 0, "{}", row.row);
                 assert!(!row.operation.is_empty() && !definition.why.is_empty(), "{}", row.row);
                 assert!(
-                    !row.signature.is_empty() || definition.hidden || row.is_users(),
+                    !row.signature.is_empty() || definition.hidden || row.is_user_program(),
                     "{} proves nothing",
                     row.row
                 );

@@ -329,7 +329,7 @@ pub fn waits(rows: &[Row], counts: &CountsComparison) -> Section {
 /// Shares of a row, in the layout with the median makespan.
 fn wait_shares(row: &Row, cpus: f64) -> Option<Vec<Share<'_>>> {
     let (makespan, evidence) = (row.effect(MAKESPAN)?, row.counts()?);
-    let (waits, executed) = (evidence.waits.as_ref()?, evidence.executed_there.as_ref()?);
+    let (waits, executed) = (evidence.waits.as_ref()?, evidence.waiting_functions_work.as_ref()?);
     let share = |counts: &Sides<BTreeMap<String, u64>>, function: &String| {
         Side::BOTH.map(|side| {
             let count = counts.get(side).get(function).copied().unwrap_or_default();

@@ -63,7 +63,7 @@ fn is_large(comparison: &Comparison) -> bool {
 /// Indexes of the rows that have a picture of their call paths: those that changed most.
 fn rows_with_flames(rows: &[&Row]) -> BTreeSet<usize> {
     let size = |index: &usize| {
-        let changed = rows[*index].deciding().filter(|effect| effect.verdict.is_change());
+        let changed = rows[*index].deciding_effect().filter(|effect| effect.verdict.is_change());
         changed.map(|effect| effect.percent.unwrap_or(f64::INFINITY).abs())
     };
     let mut places: Vec<usize> = (0..rows.len()).filter(|index| size(index).is_some()).collect();
@@ -73,7 +73,7 @@ fn rows_with_flames(rows: &[&Row]) -> BTreeSet<usize> {
 }
 
 fn row_detail(comparison: &Comparison, row: &Row, has_flame: bool) -> RowDetail {
-    let deciding = row.deciding().or_else(|| row.effects().first());
+    let deciding = row.deciding_effect().or_else(|| row.effects().first());
     let mut sections = vec![operation_sentence(row)];
     let is_large = is_large(comparison);
     let functions = if is_large { FUNCTIONS_OF_LARGE } else { FUNCTIONS };
@@ -163,16 +163,18 @@ fn metrics_table(row: &Row) -> Section {
     columns.number("delta %", |effect| number::percent(effect.percent));
     columns.number("range %", effect::over_layouts);
     columns.number("MDE %", effect::detectable);
-    columns.verdict(|effect| match metric(&effect.metric).is_some_and(Metric::is_of_kind) {
-        true => Cell::from(changes::more_or_less(effect)),
-        false => effect.verdict.into(),
+    columns.verdict(|effect| {
+        match metric(&effect.metric).is_some_and(Metric::is_costly_or_modelled) {
+            true => Cell::from(changes::more_or_less(effect)),
+            false => effect.verdict.into(),
+        }
     });
     columns.table().titled("All that was counted, per operation")
 }
 
 /// Table of what each side's guest saw beside its work, where that differs.
 fn seen_by_guest(row: &Row) -> Option<Section> {
-    let seen = row.counts()?.seen.as_ref().filter(|seen| seen.base != seen.change)?;
+    let seen = row.counts()?.observed_values.as_ref().filter(|seen| seen.base != seen.change)?;
     let names: BTreeSet<&String> = seen.base.keys().chain(seen.change.keys()).collect();
     let names: Vec<&String> = names.into_iter().collect();
     let value =
@@ -398,7 +400,7 @@ pub fn overall(rows: &[Row]) -> Section {
             continue;
         }
         for function in &effect.functions {
-            if effect.lacking(&function.function).is_none() {
+            if effect.missing_feature(&function.function).is_none() {
                 let part = (row.row.as_str(), by.delta(function, row) / effect.base * 100.0);
                 functions.entry((by, &function.function)).or_default().push(part);
             }
@@ -444,7 +446,8 @@ const MOST_FUNCTIONS: usize = 8;
 /// changed: a line for each kind, the largest difference first; empty of a row without any.
 pub fn kind_functions(row: &Row) -> Section {
     let is_wanted = |effect: &&Effect| {
-        effect.verdict.is_change() && metric(&effect.metric).is_some_and(Metric::is_of_kind)
+        effect.verdict.is_change()
+            && metric(&effect.metric).is_some_and(Metric::is_costly_or_modelled)
     };
     let note = |effect: &Effect| Note {
         row: effect.metric.clone(),

@@ -7,8 +7,8 @@ use crate::number;
 use crate::view::{Columns, PathLine, Section};
 use ktax_host::text::counted;
 use ktax_model::{
-    Context, Effect, LITTLE_OF_DELTA_PERCENT, PathDelta, Row, RowPaths, Side, Sides, callers, own,
-    stack, without_below,
+    Context, Effect, MIN_DELTA_SHARE_PERCENT, PathDelta, Row, RowPaths, Side, Sides, callers,
+    own_counts, path_names, prune_paths,
 };
 use ktax_stats::tables::share_percent;
 
@@ -55,8 +55,8 @@ fn moved_paths(effect: &Effect) -> Vec<PathDelta> {
         carried.path_counts(path).map_or(0, |Sides { base, change }| base.abs_diff(*change))
     };
     let delta = effect.counts().map_or(0, |Sides { base, change }| base.abs_diff(change));
-    let least = delta.saturating_mul(LITTLE_OF_DELTA_PERCENT);
-    without_below(&effect.paths, |path| size(path).saturating_mul(100) >= least.max(1))
+    let least = delta.saturating_mul(MIN_DELTA_SHARE_PERCENT);
+    prune_paths(&effect.paths, |path| size(path).saturating_mul(100) >= least.max(1))
 }
 
 /// Share of the row's delta, in percent, below which a place says little.
@@ -73,7 +73,7 @@ pub fn largest_paths(effect: &Effect, ops: u64) -> Vec<PathLine> {
     let delta = |counts: &Sides<u64>| counts.change as f64 - counts.base as f64;
     let delta_of = |path: &PathDelta| carried.path_counts(path).map_or(0.0, delta);
     let share = |part: f64| share_percent(part, delta(&all));
-    let paths = without_below(&effect.paths, |path| share(delta_of(path)) >= MUCH_PERCENT);
+    let paths = prune_paths(&effect.paths, |path| share(delta_of(path)) >= MUCH_PERCENT);
     let callers = callers(&paths);
     let mut rest: Vec<f64> = paths.iter().map(delta_of).collect();
     for (path, caller) in paths.iter().zip(&callers) {
@@ -81,7 +81,7 @@ pub fn largest_paths(effect: &Effect, ops: u64) -> Vec<PathLine> {
     }
     let mut places: Vec<usize> = (0..paths.len()).collect();
     places.retain(|index| share(rest[*index]) >= MUCH_PERCENT);
-    let lacking = |place: usize| effect.lacking(&paths[place].function);
+    let lacking = |place: usize| effect.missing_feature(&paths[place].function);
     places.sort_by(|one, other| {
         let is_last = |place: &usize| lacking(*place).is_some();
         let by_share = share(rest[*other]).total_cmp(&share(rest[*one]));
@@ -89,7 +89,7 @@ pub fn largest_paths(effect: &Effect, ops: u64) -> Vec<PathLine> {
     });
     places.truncate(MOST_PATHS);
     let stacks: Vec<Vec<&str>> =
-        places.iter().map(|index| stack(&paths, &callers, *index)).collect();
+        places.iter().map(|index| path_names(&paths, &callers, *index)).collect();
     let line = |(index, stack): (&usize, &Vec<&str>)| PathLine {
         path: named(stack, &stacks),
         delta: rest[*index] / ops.max(1) as f64,
@@ -139,7 +139,7 @@ pub fn row_costs(paths: &RowPaths) -> Vec<Section> {
         let tables = tables.map(|by| Costs { row: paths, context: *context, paths: paths_of, by });
         tables.flat_map(|costs| [costs.functions(), costs.paths()]).collect::<Vec<_>>()
     };
-    let decides = |context: &&Context| context.decides() && !all(context).is_empty();
+    let decides = |context: &&Context| context.is_deciding() && !all(context).is_empty();
     Context::ALL.iter().filter(decides).flat_map(context_costs).collect()
 }
 
@@ -206,7 +206,7 @@ impl Costs<'_> {
     /// Table of what each function executes itself; the lines add up to the row.
     fn functions(&self) -> Section {
         let mut functions: BTreeMap<&str, Sides<u64>> = BTreeMap::new();
-        for (path, own) in self.paths.iter().zip(own(self.paths)) {
+        for (path, own) in self.paths.iter().zip(own_counts(self.paths)) {
             let sum = functions.entry(&path.function).or_default();
             *sum = sum_counts(sum, self.by.own_counts(&own));
         }
@@ -231,7 +231,7 @@ impl Costs<'_> {
         let is_wide = |path: &PathDelta| {
             self.by.path_counts(path).is_some_and(|counts| self.is_at_least(counts, LEAST_OF_PATH))
         };
-        let kept = without_below(self.paths, is_wide);
+        let kept = prune_paths(self.paths, is_wide);
         let branches = branches(&kept);
         let lines: Vec<(&PathDelta, &String)> = kept.iter().zip(&branches).collect();
         let counts = |path| self.by.path_counts(path).cloned().unwrap_or_default();

@@ -83,7 +83,7 @@ pub fn parts_table(rows: &[&ExitRow], table: &ExitTable) -> Table {
     let gives_way = vec![empty, guest];
     let parts = Table { gives_way, ..reason_table(&heads) }.with(lines);
     // Without task switches nobody knows what was halted or preempted.
-    match table.lacks(ExitEvents::Scheduling) {
+    match table.is_missing(ExitEvents::Scheduling) {
         true => parts.without(&[4, 5]),
         false => parts.without(&[6]),
     }

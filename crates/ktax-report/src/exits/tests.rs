@@ -130,7 +130,7 @@ fn recorded(name: &str, exits: u64, elapsed_s: u64) -> ExitTable {
     };
     let warning = Warning { fact: "a fact".into(), next_step: "do something".into() };
     ExitTable {
-        of: name.into(),
+        name: name.into(),
         source: "a test".into(),
         rows: vec![row("HLT", false), row("TIMEINGUEST", true)],
         warnings: vec![warning],
@@ -252,7 +252,7 @@ fn counted(counts: &[(&str, u64, Option<ExitCounter>, u64)]) -> ExitTable {
         ..ExitRow::default()
     };
     ExitTable {
-        of: "vm".into(),
+        name: "vm".into(),
         source: "KVM's statistics".into(),
         rows: counts.iter().map(row).collect(),
         elapsed_ns: Some(1_000_000_000),

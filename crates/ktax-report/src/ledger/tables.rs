@@ -36,14 +36,14 @@ fn matrix_title(ledger: &LedgerTable) -> &'static str {
 
 /// Returns the estimate of the machine whose cycles are estimated in percent.
 pub fn estimated_machine(ledger: &LedgerTable) -> Option<&Estimate> {
-    let entries = ledger.rows.iter().flat_map(|row| row.entries.iter().chain(&row.together));
+    let entries = ledger.rows.iter().flat_map(|row| row.entries.iter().chain(&row.combination));
     let costs = entries.filter_map(|entry| entry.costs.as_ref());
     costs.filter_map(|costs| costs.estimate.as_ref()).find(|estimate| estimate.percent.is_some())
 }
 
 /// Tells whether counts or the time say that an addition changes the row.
 pub fn is_change(costs: &LedgerCosts) -> bool {
-    costs.any(Verdict::is_change) || !costs.costly.is_empty()
+    costs.has_verdict(Verdict::is_change) || !costs.costly.is_empty()
 }
 
 /// Cell of an addition that no verdict calls a change.
@@ -68,7 +68,7 @@ fn largest_percent(ledger: &LedgerTable, name: &str) -> f64 {
 /// Table of what each addition costs each Workload; empty of one Workload, whose own table has it.
 pub fn matrix(ledger: &LedgerTable) -> Section {
     const TOGETHER: &str = "together";
-    let has_together = ledger.rows.iter().any(|row| row.together.is_some());
+    let has_together = ledger.rows.iter().any(|row| row.combination.is_some());
     let names = additions(ledger).into_iter().map(|name| (name, false));
     let names = names.chain(has_together.then_some((TOGETHER, true)));
     let names: Vec<(&str, bool)> = names.filter(|_| ledger.rows.len() > 1).collect();
@@ -78,7 +78,7 @@ pub fn matrix(ledger: &LedgerTable) -> Section {
         columns.number(&row.row.replacen(':', ":\n", 1), |(name, is_together)| {
             let mut entries = row.entries.iter();
             let entry = entries.find(|entry| !is_together && entry.name == name);
-            entry.or(row.together.as_ref().filter(|_| is_together)).map(matrix_cell)
+            entry.or(row.combination.as_ref().filter(|_| is_together)).map(matrix_cell)
         });
     }
     Table { splits: true, ..columns.table() }.titled(matrix_title(ledger))
@@ -107,7 +107,7 @@ fn matrix_cell(entry: &LedgerEntry) -> Cell {
 fn ranked_percent(costs: &LedgerCosts) -> String {
     match costs.estimated_percent() {
         Some([low, high]) => interval_text([low, high], costs.open_end()),
-        None => number::percent(costs.all.percent),
+        None => number::percent(costs.first_metric.percent),
     }
 }
 
@@ -131,7 +131,7 @@ fn shade_step(percent: f64) -> i8 {
 
 /// Table of one Workload. Only the verdict is there of what was not measured.
 pub fn counts_section(row: &LedgerRow) -> Section {
-    let entries: Vec<&LedgerEntry> = row.entries.iter().chain(&row.together).collect();
+    let entries: Vec<&LedgerEntry> = row.entries.iter().chain(&row.combination).collect();
     let has_rep = entries.iter().any(|entry| rep_cost(entry).is_some_and(|rep| rep.delta != 0.0));
     let estimated = |entry: &LedgerEntry| entry.costs.as_ref()?.estimated_percent();
     let has_cycles = entries.iter().any(|entry| estimated(entry).is_some());
@@ -172,7 +172,7 @@ fn costly_note(entry: &LedgerEntry) -> Option<String> {
     let costs = measured_costs(entry)?;
     let deltas = costs.costly.iter().map(|(kind, delta)| (kind.name().to_owned(), *delta));
     let deltas = words::deltas(&deltas.collect());
-    let left_out: Vec<&str> = costs.left_out().collect();
+    let left_out: Vec<&str> = costs.uncosted_metrics().collect();
     let left_out = match left_out.is_empty() {
         true => String::new(),
         false => format!(" ({} not in the estimate)", left_out.join(", ")),
@@ -186,7 +186,7 @@ fn rep_cost(entry: &LedgerEntry) -> Option<&LedgerCost> {
 
 /// Sentence about costs that do not add up; `None` where no interaction was detected.
 fn interaction_note(one: &LedgerInteraction) -> Option<String> {
-    let (delta, percent) = (one.beyond.delta.abs(), number::percent(one.beyond.percent));
+    let (delta, percent) = (one.excess.delta.abs(), number::percent(one.excess.percent));
     let count = |unit: &str| ("cost", format!("{} {unit}", number::count(delta)), "fewer");
     let (verb, by, fewer) = match one.metric.as_str() {
         TIME => ("take", format!("{} µs", number::measured(delta / number::US)), "less"),
@@ -194,8 +194,8 @@ fn interaction_note(one: &LedgerInteraction) -> Option<String> {
         _ => count("instructions"),
     };
     let sum = if one.metric == TIME { "what each takes" } else { "their costs" };
-    let than = if one.beyond.delta < 0.0 { fewer } else { "more" };
-    one.beyond.verdict.is_change().then(|| {
+    let than = if one.excess.delta < 0.0 { fewer } else { "more" };
+    one.excess.verdict.is_change().then(|| {
         format!(
             "Together they {verb} {by} {than} than the sum of {sum} ({percent} %): they are not \
              independent."
@@ -205,17 +205,17 @@ fn interaction_note(one: &LedgerInteraction) -> Option<String> {
 
 /// Table of one row. Only the verdict is there of what was not measured.
 pub fn guests_section(row: &LedgerRow) -> Section {
-    let entries: Vec<&LedgerEntry> = row.entries.iter().chain(&row.together).collect();
+    let entries: Vec<&LedgerEntry> = row.entries.iter().chain(&row.combination).collect();
     let exits = |entry, is_wanted: &dyn Fn(&str) -> bool| {
         let exits = measured_costs(entry)?.exits.iter();
         Some(signed_count(exits.filter(|one| is_wanted(&one.reason)).map(exits_delta).sum()))
     };
     let mut columns = Columns::new(&entries);
     columns.words("added", |entry| &entry.name);
-    let percent = |entry| Some(number::percent(measured_costs(entry)?.all.percent));
+    let percent = |entry| Some(number::percent(measured_costs(entry)?.first_metric.percent));
     columns.number("delta %", percent);
     columns.number("MDE %", |entry| {
-        let LedgerCost { base, detectable, verdict, .. } = &measured_costs(entry)?.all;
+        let LedgerCost { base, detectable, verdict, .. } = &measured_costs(entry)?.first_metric;
         Some(effect::detectable_text(*base, *detectable, *verdict))
     });
     columns.verdict(|entry| entry.verdict);
@@ -236,7 +236,7 @@ pub fn guests_section(row: &LedgerRow) -> Section {
 
 /// Returns the reasons of which any addition changes the count, the one that changes most first.
 fn moved_reasons(row: &LedgerRow) -> Vec<&str> {
-    let entries = row.entries.iter().chain(&row.together);
+    let entries = row.entries.iter().chain(&row.combination);
     let all = entries.filter_map(|entry| entry.costs.as_ref()).flat_map(|costs| &costs.exits);
     let mut most: Vec<(&str, u64)> = Vec::new();
     for exits in all {

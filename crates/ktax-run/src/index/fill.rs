@@ -247,11 +247,12 @@ fn add_measurement(
     let mut value = db.prepare_cached("INSERT INTO value VALUES (?1, ?2, ?3, ?4, ?5)")?;
     for metric in &METRICS {
         for (layout, measured) in (0_i64..).zip(&measurement.layouts) {
-            if !metric.is_in(&measured.sample) {
+            if !metric.is_measured_in(&measured.sample) {
                 continue;
             }
             let [raw, whole] =
-                [metric.raw(&measured.sample), metric.whole(&measured.sample)].map(clamp_to_i64);
+                [metric.raw_count(&measured.sample), metric.threshold_base(&measured.sample)]
+                    .map(clamp_to_i64);
             value.execute(params![added, metric.name, layout, raw, whole])?;
         }
     }
@@ -269,7 +270,7 @@ fn subject_id(db: &Connection, measurement: &Measurement) -> rusqlite::Result<i6
         )?
         .query_row(
             params![
-                measurement.of.kernel_sha256,
+                measurement.measurand.kernel_sha256,
                 kernel.name(),
                 kernel.package_date,
                 kernel.arch.name()
@@ -280,11 +281,11 @@ fn subject_id(db: &Connection, measurement: &Measurement) -> rusqlite::Result<i6
         "INSERT INTO subject (kernel, boot_line) VALUES (?1, ?2) \
          ON CONFLICT (kernel, boot_line) DO UPDATE SET boot_line = boot_line RETURNING id",
     )?
-    .query_row(params![known, measurement.of.boot_line], |row| row.get(0))
+    .query_row(params![known, measurement.measurand.boot_line], |row| row.get(0))
 }
 
 fn conditions_id(db: &Connection, measurement: &Measurement) -> rusqlite::Result<i64> {
-    let measurand = &measurement.of;
+    let measurand = &measurement.measurand;
     let json =
         json!({ "key": measurand.key, "machine": measurand.machine, "layouts": measurand.layouts })
             .to_string();
@@ -311,7 +312,7 @@ fn conditions_id(db: &Connection, measurement: &Measurement) -> rusqlite::Result
 }
 
 fn workload_id(db: &Connection, measurement: &Measurement) -> rusqlite::Result<i64> {
-    let workload = &measurement.of.workload;
+    let workload = &measurement.measurand.workload;
     db.prepare_cached(
         "INSERT INTO workload (json, row, operation, ops) VALUES (?1, ?2, ?3, ?4) \
          ON CONFLICT (json) DO UPDATE SET json = json RETURNING id",

@@ -264,7 +264,7 @@ fn check_counts(plan: &CountsPlan) -> Result<(), &'static str> {
             !(128..=65536).contains(&plan.asked.machine.memory_mib),
             "the memory is not of 128 to 65536 MiB",
         ),
-        (!(1..=Machine::MOST_CPUS).contains(&plan.asked.machine.cpus), "the CPUs are not 1 to 32"),
+        (!(1..=Machine::MAX_CPUS).contains(&plan.asked.machine.cpus), "the CPUs are not 1 to 32"),
         (plan.asked.machine.quantum == Some(0), "the quantum is 0"),
         (!models.into_iter().all(can_be_modelled), "the machine cannot be modelled"),
         (
@@ -339,7 +339,7 @@ fn check_guests(plan: &GuestsPlan) -> Result<(), &'static str> {
 fn can_do_work(host: HostKind, work: &GuestWork) -> bool {
     match work {
         GuestWork::Raw { kind, count } => {
-            host.times(kind).is_some_and(|range| range.contains(count))
+            host.permitted_counts(kind).is_some_and(|range| range.contains(count))
         }
         GuestWork::Boot => !host.is_board(),
         GuestWork::Program(workload) => !host.is_board() && workload.ops > 0,
@@ -349,7 +349,8 @@ fn can_do_work(host: HostKind, work: &GuestWork) -> bool {
 /// Texts that are shown to people or handed to QEMU.
 fn guests_texts(plan: &GuestsPlan) -> impl Iterator<Item = &str> {
     let asked = &plan.asked;
-    let features = asked.sides().flat_map(|side| side.subject.without.iter().map(String::as_str));
+    let features =
+        asked.sides().flat_map(|side| side.subject.hidden_features.iter().map(String::as_str));
     let subjects = asked.sides().filter_map(|side| side.subject.kernel.as_ref());
     let subjects = subjects.chain([&asked.host_subject]);
     let subjects = subjects.flat_map(|subject| [subject.kernel.as_str(), &subject.boot_line]);
@@ -365,7 +366,7 @@ fn guests_texts(plan: &GuestsPlan) -> impl Iterator<Item = &str> {
 
 /// Refuses plans that ktax does not make, or that would take all memory or never end.
 fn check_times(plan: &TimesPlan, threshold_percent: f64) -> Result<(), &'static str> {
-    let AskedTimes { loops, pairs, most_pairs, .. } = &plan.asked;
+    let AskedTimes { loops, pairs, max_pairs, .. } = &plan.asked;
     let within = |value: u32, most: u32| (1..=most).contains(&value);
     let rows = plan.workloads().count();
     first_fault([
@@ -374,7 +375,7 @@ fn check_times(plan: &TimesPlan, threshold_percent: f64) -> Result<(), &'static 
             "it has no loops or no rows, or too many of them",
         ),
         (
-            !within(*most_pairs, 10_000) || !within(pairs.unwrap_or(1), 10_000),
+            !within(*max_pairs, 10_000) || !within(pairs.unwrap_or(1), 10_000),
             "it has no pairs, or too many of them",
         ),
         (

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 
 use ktax_model::{
-    Basic, CacheLine, Context, Costly, Counter, Counts, CpuPlace, CpuTime, Doing, Machine, Memory,
-    Msr, MsrLine, Parallel, Path, Profile, ProfileLine,
+    Basic, CacheLine, Context, Costly, Counter, Counts, CpuActivity, CpuPosition, CpuTime, Machine,
+    Memory, Msr, MsrLine, ParallelWork, Path, Profile, ProfileLine,
 };
 
 /// Reasons why there is no profile.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ProfileError {
     /// The time of several CPUs was over, in these places.
-    Over { limit: u64, cpus: Vec<CpuPlace> },
+    Over { limit: u64, cpus: Vec<CpuPosition> },
     /// The Region's markers are not one pair.
     Markers { begins: u64, ends: u64 },
     /// There are more Regions, or none.
@@ -54,7 +54,7 @@ pub struct Parsed {
     /// Counts that could not be kept apart, and why.
     pub notes: Vec<String>,
     /// Time of each CPU, if there are several.
-    pub parallel: Option<Parallel>,
+    pub parallel: Option<ParallelWork>,
 }
 
 impl Parsed {
@@ -112,10 +112,10 @@ struct ProfileReader {
     msrs: Vec<MsrLine>,
     cache_lines: Vec<CacheLine>,
     paths: Vec<Path>,
-    parallel: Parallel,
+    parallel: ParallelWork,
     /// Limit that was reached, and the place of each CPU then.
     limit: Option<u64>,
-    places: Vec<CpuPlace>,
+    places: Vec<CpuPosition>,
     ended: bool,
 }
 
@@ -126,7 +126,7 @@ impl ProfileReader {
             ["api", version] => decimal(version).map(drop)?,
             ["region", _] => {
                 self.regions += 1;
-                self.parallel = Parallel::default();
+                self.parallel = ParallelWork::default();
             }
             ["total", n] if self.total.is_none() || self.regions > 1 => {
                 self.total = Some(decimal(n)?);
@@ -150,7 +150,7 @@ impl ProfileReader {
             // An older plugin has no last number and adds it to `idle`.
             ["cpu", index, work, wait, idle, uneven @ ..] if uneven.len() <= 1 => {
                 let cpus = &mut self.parallel.cpus;
-                (decimal(index)? == cpus.len() as u64 && cpus.len() < Machine::MOST_CPUS as usize)
+                (decimal(index)? == cpus.len() as u64 && cpus.len() < Machine::MAX_CPUS as usize)
                     .then_some(())?;
                 let [work, wait, idle] = [decimal(work)?, decimal(wait)?, decimal(idle)?];
                 let uneven = uneven.first().map_or(Some(0), |uneven| decimal(uneven))?;
@@ -159,7 +159,7 @@ impl ProfileReader {
             ["makespan", length, rounds, kicks] => {
                 let [makespan, rounds, kicks] =
                     [decimal(length)?, decimal(rounds)?, decimal(kicks)?];
-                self.parallel = Parallel { makespan, rounds, kicks, ..self.parallel.clone() };
+                self.parallel = ParallelWork { makespan, rounds, kicks, ..self.parallel.clone() };
             }
             ["trace", hash] => {
                 let is_hash = hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit());
@@ -169,9 +169,13 @@ impl ProfileReader {
             ["at", cpu, doing, function] if self.limit.is_some() => {
                 let cpu = u32::try_from(decimal(cpu)?).ok()?;
                 let is_next = self.places.last().is_none_or(|last| last.cpu < cpu);
-                (is_next && cpu < Machine::MOST_CPUS && is_function_name(function)).then_some(())?;
-                let doing = Doing::ALL.into_iter().find(|known| known.name() == *doing)?;
-                self.places.push(CpuPlace { cpu, doing, function: (*function).to_owned() });
+                (is_next && cpu < Machine::MAX_CPUS && is_function_name(function)).then_some(())?;
+                let doing = CpuActivity::ALL.into_iter().find(|known| known.name() == *doing)?;
+                self.places.push(CpuPosition {
+                    cpu,
+                    activity: doing,
+                    function: (*function).to_owned(),
+                });
             }
             ["end"] => self.ended = true,
             _ => return None,
@@ -188,10 +192,10 @@ impl ProfileReader {
         let mut counts = Counts::default();
         lines.iter().for_each(|line| counts += &line.counts);
         let CpuTime { work, wait, idle, .. } = parallel.sum();
-        let is_alone = parallel == Parallel::default();
+        let is_alone = parallel == ParallelWork::default();
         let work = if is_alone { total } else { work };
         let found = [total, counts[Basic::Wait], counts[Basic::Idle]];
-        if found != [work, wait, idle] || !parallel.adds_up() {
+        if found != [work, wait, idle] || !parallel.is_consistent() {
             return Err(invalid("the times of its CPUs do not add up"));
         }
         let line_transfers =
@@ -226,7 +230,8 @@ pub fn parse_function_line(line: &str) -> Option<ProfileLine> {
 fn parse_function_fields(fields: &[&str]) -> Option<ProfileLine> {
     let (context, counts, function) = match *fields {
         ["fn", context, instructions, rep_iterations, function] => {
-            let counts = Counts::dispatched(decimal(instructions)?, decimal(rep_iterations)?);
+            let counts =
+                Counts::from_instructions(decimal(instructions)?, decimal(rep_iterations)?);
             (context, counts, function)
         }
         ["wait", context, wait, function] => {
@@ -236,7 +241,7 @@ fn parse_function_fields(fields: &[&str]) -> Option<ProfileLine> {
             (context, Counts::single(Basic::Transfers, decimal(transfers)?), function)
         }
         [group @ ("costly" | "modelled"), context, counter, count, function] => {
-            let counter = Counter::named(group, counter)?;
+            let counter = Counter::find(group, counter)?;
             (context, Counts::single(counter, decimal(count)?), function)
         }
         // Only the task of a CPU that has nothing to do halts it.
@@ -277,14 +282,14 @@ fn parse_path_line(fields: &[&str], last: Option<&Path>) -> Option<Path> {
     let above = last.filter(|last| last.context == context).map_or(0, |last| last.depth + 1);
     let depth = decimal(depth).filter(|depth| *depth < DEEPEST)? as u32;
     (depth <= above && is_function_name(function)).then_some(())?;
-    let counts = Counts::dispatched(decimal(instructions)?, decimal(rep_iterations)?);
+    let counts = Counts::from_instructions(decimal(instructions)?, decimal(rep_iterations)?);
     Some(Path { context, depth, function: (*function).to_owned(), calls: decimal(calls)?, counts })
 }
 
 /// Adds a line `path-costly`, `path-wait` or `path-idle` to the path before it.
 fn add_path_count(fields: &[&str], path: &mut Path) -> Option<()> {
     let (counter, count) = match *fields {
-        ["path-costly", count, kind] => (Counter::named("costly", kind)?, count),
+        ["path-costly", count, kind] => (Counter::find("costly", kind)?, count),
         ["path-wait", count] => (Basic::Wait.into(), count),
         ["path-idle", count] => (Basic::Idle.into(), count),
         _ => return None,

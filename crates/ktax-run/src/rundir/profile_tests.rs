@@ -194,12 +194,15 @@ const OVER: &str = "ktax-profile\t1\napi\t4\nlimit\t1600000000\n\
 
 #[test]
 fn where_each_cpu_was_when_its_time_was_over_is_read() {
-    let cpu_place =
-        |cpu, doing, function: &str| CpuPlace { cpu, doing, function: function.to_owned() };
+    let cpu_place = |cpu, doing, function: &str| CpuPosition {
+        cpu,
+        activity: doing,
+        function: function.to_owned(),
+    };
     let cpus = vec![
-        cpu_place(0, Doing::Wait, "native_queued_spin_lock_slowpath"),
-        cpu_place(1, Doing::Work, "[user]"),
-        cpu_place(3, Doing::Idle, "native_safe_halt"),
+        cpu_place(0, CpuActivity::Wait, "native_queued_spin_lock_slowpath"),
+        cpu_place(1, CpuActivity::Work, "[user]"),
+        cpu_place(3, CpuActivity::Idle, "native_safe_halt"),
     ];
     assert_eq!(parse(OVER), Err(ProfileError::Over { limit: 1_600_000_000, cpus }));
     // The limit counts even if something was counted before.

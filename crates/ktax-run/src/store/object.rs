@@ -107,7 +107,7 @@ pub fn parse_measurement(json: &[u8]) -> Result<Measurement, String> {
         layout.profile = profile;
     }
     // Older releases had the modules in the key alone.
-    let Measurement { of, guest, subject, .. } = &mut measurement;
+    let Measurement { measurand: of, guest, subject, .. } = &mut measurement;
     if guest.modules.is_empty() {
         guest.modules = of.key.asked_modules(subject.disk.as_ref().or(guest.disk.as_ref()));
         guest.modules.retain(|module| !subject.modules.contains(module));
@@ -117,7 +117,7 @@ pub fn parse_measurement(json: &[u8]) -> Result<Measurement, String> {
 
 /// Refuses measurements that ktax does not write, so that readers can rely on them.
 pub fn check_measurement(measurement: &Measurement) -> Result<(), String> {
-    let Measurement { of, kernel, layouts, .. } = measurement;
+    let Measurement { measurand: of, kernel, layouts, .. } = measurement;
     if layouts.is_empty() || layouts.len() != of.layouts.len() || of.workload.ops == 0 {
         return Err("it has not the layouts and operations that it says".to_owned());
     }
@@ -369,7 +369,7 @@ impl Group {
     /// The measurement of this row with these results, one for each Layout.
     pub fn measurement(&self, layouts: Vec<MeasuredLayout>) -> Measurement {
         let Group { of, kernel, subject, guest, seed, .. } = self.clone();
-        Measurement { format: FORMAT, of, kernel, subject, guest, seed, layouts }
+        Measurement { format: FORMAT, measurand: of, kernel, subject, guest, seed, layouts }
     }
 
     /// Returns true if the run directory has a Run of it, or a Boot that failed.
@@ -401,7 +401,7 @@ pub fn measured(
             return Ok(None);
         }
         // Failures of the host say nothing about the guest.
-        let boot = Boot { lost: Vec::new(), ..boot };
+        let boot = Boot { retry_reasons: Vec::new(), ..boot };
         layouts.push(MeasuredLayout {
             boot,
             sample,
@@ -465,7 +465,7 @@ mod tests {
         let profiles = r#"{ "lines": [], "columns": [] }"#;
         let json = format!(r#"{{ "measurement": {measurement}, "profiles": {profiles} }}"#);
         let read = parse_measurement(json.as_bytes()).unwrap();
-        assert_eq!(object_name(&read.of), sha256(measurand_json));
+        assert_eq!(object_name(&read.measurand), sha256(measurand_json));
         assert_eq!(read.guest.modules, ["zram"]);
     }
 

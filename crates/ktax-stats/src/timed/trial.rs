@@ -51,7 +51,7 @@ pub struct Rules {
     pub power: f64,
     /// The smallest relevant change, as a ratio minus one; downwards `1 / (1 + threshold)`.
     pub threshold: f64,
-    pub most_pairs: usize,
+    pub max_pairs: usize,
     /// A fixed number of pairs with one look, instead of a pilot and five looks.
     pub pairs: Option<usize>,
     /// The level of the test that a row's A/A pairs differ from zero.
@@ -66,7 +66,7 @@ impl Default for Rules {
             alpha: 0.05,
             power: 0.9,
             threshold: 0.01,
-            most_pairs: 200,
+            max_pairs: 200,
             pairs: None,
             control_alpha: 0.01,
             control_spread: 0.2,
@@ -341,7 +341,7 @@ impl Trial {
 
     /// Judges each row; may be called at any time, between looks and after an interrupt too.
     pub fn judge(&self, headline: &[Pairs], secondary: &[Pairs]) -> Judged {
-        let cap = self.cap(headline).unwrap_or(self.rules.most_pairs);
+        let cap = self.cap(headline).unwrap_or(self.rules.max_pairs);
         let strict = match secondary.len() {
             0 | 1 => self.one_row,
             rows => self.looks.barrier(self.rules.alpha / rows as f64),
@@ -368,8 +368,8 @@ impl Trial {
         });
         // A row with failed pairs is not waited for.
         let needed = needed.flatten().reduce(f64::max)?;
-        let fifths = (needed / LOOKS as f64).ceil().min(self.rules.most_pairs as f64) as usize;
-        Some((fifths * LOOKS).max(LEAST_CAP).min(self.rules.most_pairs))
+        let fifths = (needed / LOOKS as f64).ceil().min(self.rules.max_pairs as f64) as usize;
+        Some((fifths * LOOKS).max(LEAST_CAP).min(self.rules.max_pairs))
     }
 
     /// The number of pairs that detects the threshold if pairs have this standard deviation.
