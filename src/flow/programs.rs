@@ -19,7 +19,8 @@ use crate::plan::{
     self, CountsExperiment, Definition, Experiment, definition, definitions, mkfs, program_rows,
 };
 use crate::program::{
-    self, Contents, LoadedModule, NativePrograms, PackedModules, PackedPrograms, ProgramsAlone,
+    self, ArchiveContents, LoadedModule, NativePrograms, PackedModules, PackedPrograms,
+    SideArchives,
 };
 use crate::run::named_files;
 use crate::text::{escape, escape_path, shell_line};
@@ -34,7 +35,7 @@ const TO_WRITE_MIB: u32 = 16;
 pub(super) fn pack(
     asked: &AskedCounts,
     session: &Session<'_>,
-) -> Result<Sides<ProgramsAlone>, Error> {
+) -> Result<Sides<SideArchives>, Error> {
     let [base, change] = Side::BOTH.map(|side| SideContents::new(asked, side));
     let packed = base.pack(session)?;
     let change = if change == base { packed.clone() } else { change.pack(session)? };
@@ -44,7 +45,7 @@ pub(super) fn pack(
 /// Contents of one Side's guests: the common part, and the programs, of which each guest has one.
 #[derive(PartialEq)]
 struct SideContents {
-    beside: Contents,
+    beside: ArchiveContents,
     programs: Vec<UserProgram>,
     memory_mib: u32,
 }
@@ -57,7 +58,7 @@ impl SideContents {
             UserProgram { files, ..program.clone() }
         };
         let setting = |(name, value): (&String, &String)| (plan::sysctl_file(name), value.clone());
-        let beside = Contents {
+        let beside = ArchiveContents {
             programs: Vec::new(),
             hooks: guest.hooks.as_ref().map(with_files),
             disk: asked.disk_of(side).map(|disk| (disk.clone(), mkfs(disk))),
@@ -69,11 +70,11 @@ impl SideContents {
     }
 
     /// Packs each program alone, from the current directory.
-    fn pack(&self, session: &Session<'_>) -> Result<ProgramsAlone, Error> {
+    fn pack(&self, session: &Session<'_>) -> Result<SideArchives, Error> {
         let beside = pack_together(&self.beside, self.memory_mib, session)?;
         let pack = |program| self.pack_alone(program, beside.as_ref(), session);
         let programs = self.programs.iter().map(pack).collect::<Result<_, _>>()?;
-        Ok(ProgramsAlone { beside, programs })
+        Ok(SideArchives { common: beside, programs })
     }
 
     fn pack_alone(
@@ -88,7 +89,7 @@ impl SideContents {
         let cannot_keep = "cannot keep the program in the cache";
         let beside = (bytes.or_host(cannot_keep, FIX_CACHE)?, disk);
         let most_bytes = most_bytes(self.memory_mib);
-        program::pack_alone(program, beside, &current_directory(), most_bytes, &session.cache)
+        program::pack_single(program, beside, &current_directory(), most_bytes, &session.cache)
     }
 
     /// Finds the archives of these hashes in the cache, or packs them again.
@@ -96,7 +97,7 @@ impl SideContents {
         &self,
         (beside, alone): (Option<&str>, Vec<&str>),
         session: &Session<'_>,
-    ) -> Result<ProgramsAlone, Error> {
+    ) -> Result<SideArchives, Error> {
         let beside = match beside {
             Some(sha256) => {
                 let pack = || pack_together(&self.beside, self.memory_mib, session);
@@ -109,13 +110,13 @@ impl SideContents {
             find_packed(sha256, pack, session)
         };
         let programs = self.programs.iter().zip(alone).map(pack).collect::<Result<_, _>>()?;
-        Ok(ProgramsAlone { beside, programs })
+        Ok(SideArchives { common: beside, programs })
     }
 }
 
 /// Packs contents as one archive, found from the current directory. `None` if they are empty.
 fn pack_together(
-    contents: &Contents,
+    contents: &ArchiveContents,
     memory_mib: u32,
     session: &Session<'_>,
 ) -> Result<Option<PackedPrograms>, Error> {
@@ -137,7 +138,7 @@ fn most_bytes(memory_mib: u32) -> u64 {
 pub(super) fn planned_programs(
     plan: &CountsPlan,
     session: &Session<'_>,
-) -> Result<Sides<ProgramsAlone>, Error> {
+) -> Result<Sides<SideArchives>, Error> {
     let contents = |side| SideContents::new(&plan.asked, side);
     Sides::try_from_fn(|side| contents(side).find_or_pack(plan.archives_of(side), session))
 }
@@ -148,7 +149,7 @@ fn find_packed(
     pack: impl FnOnce() -> Result<Option<PackedPrograms>, Error>,
     session: &Session<'_>,
 ) -> Result<PackedPrograms, Error> {
-    if let Some(packed) = program::open(sha256, &session.cache) {
+    if let Some(packed) = program::open_packed(sha256, &session.cache) {
         return Ok(packed);
     }
     let packed = pack()?.filter(|packed| packed.sha256 == sha256);
@@ -187,7 +188,7 @@ pub(super) fn packed_modules(
 pub(super) fn key_with_archives(
     key: Key,
     guest: &UserSpace,
-    packed: &Sides<ProgramsAlone>,
+    packed: &Sides<SideArchives>,
     modules: Vec<String>,
 ) -> (Key, Option<Sides<String>>) {
     let archives = Sides::from_fn(|side| Key::join_archives(packed.get(side).sha256s()));
@@ -234,7 +235,7 @@ fn programs_with_traced_files(
 
 fn trace_files(program: &UserProgram, session: &Session<'_>) -> Result<Vec<String>, Error> {
     let here = current_directory();
-    let started = program::to_trace(program, &here, &session.cache)?;
+    let started = program::prepare_trace(program, &here, &session.cache)?;
     let errors = started.directory().join("0/out/stderr");
     // The answer may name thousands of files.
     let limits = Limits { wire_bytes: session.limits.symbols_bytes, ..session.limits.clone() };
@@ -253,14 +254,14 @@ fn trace_files(program: &UserProgram, session: &Session<'_>) -> Result<Vec<Strin
         Stop::Failed(failure, _) => refused(failure.to_string()),
     })?;
     if named.status != u64::from(program.status) {
-        let last_words = program::last_words(&errors);
+        let last_words = program::output_end(&errors);
         let NamedFiles { status, .. } = named;
         let wanted = program.status;
         return Err(refused(format!(
             "its exit status is {status}, expected {wanted}: {last_words}"
         )));
     }
-    Ok(program::found(&named, &here))
+    Ok(program::traced_files(&named, &here))
 }
 
 /// Records in a new Plan which files its programs are. Returns the programs that run on the running
@@ -280,8 +281,8 @@ pub(super) fn identify_timed_programs(
         return Ok(None);
     }
     let here = current_directory();
-    let native = program::native(&plan.asked.programs, &here, &session.cache)?;
-    let directory = here.to_str().ok_or_else(|| program::not_utf8(&here))?.to_owned();
+    let native = program::prepare_native(&plan.asked.programs, &here, &session.cache)?;
+    let directory = here.to_str().ok_or_else(|| program::not_utf8_error(&here))?.to_owned();
     plan.native_programs =
         Some(NativeProgramsIdentity { directory, sha256: native.sha256.clone() });
     Ok(Some((native, here)))
@@ -307,7 +308,8 @@ pub(super) fn timed_programs_here(
     let Some(NativeProgramsIdentity { directory, sha256 }) = &plan.native_programs else {
         return Ok(None);
     };
-    let native = program::native(&plan.asked.programs, Path::new(directory), &session.cache)?;
+    let native =
+        program::prepare_native(&plan.asked.programs, Path::new(directory), &session.cache)?;
     match native.sha256 == *sha256 {
         true => Ok(Some((native, directory.into()))),
         false => Err(super::other_programs()),
@@ -321,8 +323,10 @@ fn pack_timed_programs(
     match plan.asked.runs_on {
         RunsOn::RunningKernel => Ok(None),
         RunsOn::Guests => {
-            let contents =
-                Contents { programs: plan.asked.programs.clone(), ..Contents::default() };
+            let contents = ArchiveContents {
+                programs: plan.asked.programs.clone(),
+                ..ArchiveContents::default()
+            };
             pack_together(&contents, plan.asked.machine.memory_mib, session)
         }
     }

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use cpio::newc;
 use ktax::model::{BlockDevice, Disk, Result, Side, UserProgram};
-use ktax::program::{Contents, PackedPrograms, open, pack, pack_alone};
+use ktax::program::{ArchiveContents, PackedPrograms, open_packed, pack, pack_single};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::TempDir;
 
@@ -24,8 +24,8 @@ fn program(command: &[&str]) -> UserProgram {
     UserProgram { name: "p".into(), command, ..UserProgram::default() }
 }
 
-fn contents(programs: &[UserProgram]) -> Contents {
-    Contents { programs: programs.to_vec(), ..Contents::default() }
+fn contents(programs: &[UserProgram]) -> ArchiveContents {
+    ArchiveContents { programs: programs.to_vec(), ..ArchiveContents::default() }
 }
 
 fn packed(program: &UserProgram, here: &Path) -> Result<PackedPrograms> {
@@ -132,7 +132,7 @@ fn files_that_cannot_be_on_the_disk_are_refused_before_a_boot() {
     let disk = Disk { fs, mib: 16, options, mkfs: String::new(), device, latency_us: 0 };
     let (mkfs, cat) = (program(&["true"]), program(&["cat", "half"]));
     let packed = |programs: &[UserProgram], disk| {
-        let contents = Contents { disk, ..contents(programs) };
+        let contents = ArchiveContents { disk, ..contents(programs) };
         pack(&contents, &here, 256 * MIB, &dir.path().join("cache"))
     };
     let disk = Some((disk, Some(mkfs)));
@@ -310,7 +310,7 @@ fn a_program_is_packed_alone_and_beside_what_all_guests_have() {
     let cache = dir.path().join("cache");
     let (cat, ls) = (program(&["cat", "half"]), program(&["ls"]));
     let alone = |program: &UserProgram, beside, disk: Option<&Disk>| {
-        pack_alone(program, (beside, disk), &here, 32 * MIB, &cache)
+        pack_single(program, (beside, disk), &here, 32 * MIB, &cache)
     };
     let archive = entries(&alone(&ls, 0, None).unwrap());
     assert!(archive.contains_key("program/0/words") && !archive.contains_key("program/1"));
@@ -377,7 +377,7 @@ fn a_program_that_only_this_users_path_has_is_found_by_its_name() {
             .exits(0)
             .stdout,
         );
-        let packed = open(&plan.key.programs, &cache()).unwrap();
+        let packed = open_packed(&plan.key.programs, &cache()).unwrap();
         let archive = entries(&packed);
         let link = &archive["program/0/root/usr/local/bin/own-tool"].2;
         assert_eq!(*link, real.display().to_string().into_bytes(), "{command:?}");
@@ -421,9 +421,9 @@ fn the_same_files_are_the_same_bytes_and_a_damaged_archive_is_packed_again() {
     assert_eq!(fs::read(&other.symbols).unwrap(), fs::read(&first.symbols).unwrap());
     fs::write(&first.archive, "damaged").unwrap();
     let cache = here.join("../cache");
-    assert!(open(&first.sha256, &cache).is_none());
+    assert!(open_packed(&first.sha256, &cache).is_none());
     drop(packed(&asked, &here).unwrap());
-    assert!(open(&first.sha256, &cache).is_some());
+    assert!(open_packed(&first.sha256, &cache).is_some());
     fs::write(here.join("data"), "two").unwrap();
     assert_ne!(packed(&asked, &here).unwrap().sha256, first.sha256);
 }

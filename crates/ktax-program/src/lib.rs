@@ -1,13 +1,13 @@
-//! The programs of the user's, with all that they need, as an archive that is unpacked in the
-//! guest: [docs/program.md](../../../docs/program.md). [`pack`] follows scripts, loaders and
-//! libraries from the program's file. What only a run tells (data files, plugins) a tracer lists,
-//! and [`found`] reads that list. [`compile`] makes a guest of the user's own workloads. The host's
-//! files are only read.
+//! Packs programs of the user, with all files that they need, into archives that the guest unpacks:
+//! [docs/program.md](../../../docs/program.md). [`pack`] finds scripts, loaders and libraries from
+//! the program's file. Files that a program opens while it runs (data, plugins) are listed by a
+//! tracer; [`traced_files`] reads this list. [`compile`] compiles ktax's guest with the user's own
+//! workloads. The crate never writes to the user's files.
 //!
 //! ```no_run
 //! use std::path::Path;
 //!
-//! println!("it printed last: {}", ktax_program::last_words(Path::new("printed")));
+//! println!("end of the output: {}", ktax_program::output_end(Path::new("printed")));
 //! ```
 
 use std::path::Path;
@@ -25,16 +25,17 @@ mod traced;
 mod tree;
 
 pub use pack::{
-    Contents, LoadedModule, NativePrograms, PackedModules, PackedPrograms, ProgramsAlone, native,
-    open, pack, pack_alone, pack_modules, to_trace,
+    ArchiveContents, LoadedModule, NativePrograms, PackedModules, PackedPrograms, SideArchives,
+    open_packed, pack, pack_modules, pack_single, prepare_native, prepare_trace,
 };
-pub use traced::{found, last_words, missing};
+pub use traced::{missing_files, output_end, traced_files};
 
 const WORK: &str = ktax_model::UserProgram::WORK;
 
-/// Most bytes of a program, a script or a library.
-const MOST_BYTES: u64 = 1 << 30;
+/// Maximum size of a program, a script or a library.
+const MAX_FILE_BYTES: u64 = 1 << 30;
 
+/// Error for a file that cannot be read.
 fn unreadable(path: &Path) -> impl Fn(io::Error) -> Error {
     let path = escape_path(path);
     move |reason| {
@@ -43,34 +44,32 @@ fn unreadable(path: &Path) -> impl Fn(io::Error) -> Error {
     }
 }
 
-/// A file of the cache cannot be written.
+/// Error for a file of the cache that cannot be written.
 fn cache_error(error: io::Error) -> Error {
     Error::host(format!("cannot keep the program in the cache: {error}"))
         .next("free disk space or fix the permissions")
 }
 
-/// A name that no guest can have.
-pub fn not_utf8(path: &Path) -> Error {
+/// Error for a path that is not UTF-8, which an archive cannot have.
+pub fn not_utf8_error(path: &Path) -> Error {
     Error::user(format!("the name of {} is not UTF-8", escape_path(path)))
         .next("rename it, or leave it out")
 }
 
-/// The files of a program do not fit into the guest's memory. `path` is escaped.
-fn too_large(path: &str, most_mib: u64) -> Error {
+/// Error for a program whose files do not fit into the guest's memory. `path` is escaped.
+fn too_large(path: &str, max_mib: u64) -> Error {
     Error::user(format!(
-        "with {path} the files of the program exceed {most_mib} MiB, which is what fits in this \
+        "with {path} the files of the program exceed {max_mib} MiB, which is what fits in this \
          guest's memory"
     ))
     .next("give it more with --memory, or fewer files")
 }
 
-/// Refuses what is not a regular file: to read a pipe may last for ever.
+/// Refuses all but regular files, because a read from a pipe may block forever.
 fn check_regular(path: &Path) -> Result<()> {
     match fs::metadata(path).map_err(unreadable(path))?.is_file() {
         true => Ok(()),
-        false => {
-            Err(Error::user(format!("{} is not a regular file", escape_path(path)))
-                .next("give one"))
-        }
+        false => Err(Error::user(format!("{} is not a regular file", escape_path(path)))
+            .next("give a regular file")),
     }
 }

@@ -1,5 +1,6 @@
-//! Adds all that a program needs: its interpreter, its libraries, the files that its arguments
-//! name, the parts of gcc, Python, Perl and Java, and the program behind a shim of pyenv or rbenv.
+//! Adds all files that a program needs to the files of its guest: interpreters, libraries, files
+//! that its arguments name, the parts of gcc, Python, Perl and Java, and the program that a shim of
+//! pyenv or rbenv executes.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -9,7 +10,7 @@ use std::{env, fs};
 
 use crate::elf::IfMissing;
 use crate::tree::{GuestNode, GuestTree};
-use crate::{MOST_BYTES, WORK, elf, pack, script, traced, tree, unreadable};
+use crate::{MAX_FILE_BYTES, WORK, elf, pack, script, traced, tree, unreadable};
 use ktax_host::disk::read_limited;
 use ktax_host::text::escape_path;
 use ktax_model::{Error, Result, UserProgram};
@@ -17,10 +18,10 @@ use ktax_model::{Error, Result, UserProgram};
 /// The shell that runs hooks.
 pub(super) const SHELL: &str = "/bin/sh";
 
-/// Most interpreters of interpreters; Linux allows as many.
-const MOST_NESTED: usize = 4;
+/// Maximum depth of scripts whose interpreters are scripts; Linux has the same limit.
+const MAX_NESTED_SCRIPTS: usize = 4;
 
-/// Adds all that a program needs, and returns its path in the guest.
+/// Adds all files that a program needs, and returns the program's path in the guest.
 pub(super) fn add_program(
     tree: &mut GuestTree,
     program: &UserProgram,
@@ -33,8 +34,8 @@ pub(super) fn add_program(
         }
         tree.mark_users_root();
     }
-    tree.directory(Path::new(WORK))?;
-    tree.directory(Path::new("/tmp"))?;
+    tree.add_directory(Path::new(WORK))?;
+    tree.add_directory(Path::new("/tmp"))?;
     let command = program.command.first().map_or("", String::as_str);
     let arguments = program.command.get(1..).unwrap_or_default();
     add_called(tree, &script::wrapped_commands(command, arguments), here, 0)?;
@@ -78,70 +79,72 @@ pub(super) fn add_program(
     };
     add_runnable(tree, &host, here, IfMissing::Refused, 0)?;
     if let Some(text) = pack::shell_text(program) {
-        add_named(tree, text, here)?;
+        add_files_of_commands(tree, text, here)?;
     }
     Ok(path)
 }
 
-/// Adds the users and groups of a guest for which nobody named others: its superuser, nobody, and
-/// the user that the program runs as.
+/// Adds /etc/passwd and /etc/group with root, nobody and the user of the program, unless the user
+/// named such files.
 fn add_accounts(tree: &mut GuestTree, user: u32) -> Result<()> {
     for (path, text) in pack::accounts(user) {
         let path = Path::new(path);
-        if tree.look(path).is_none() && !tree.is_in_users_root(path) {
+        if tree.node_at(path).is_none() && !tree.is_in_users_root(path) {
             tree.put(path, GuestNode::Text(text.into_bytes()))?;
         }
     }
     Ok(())
 }
 
-/// Adds a shell and what the text that it runs names, and returns the shell's path in the guest.
+/// Adds a shell and the files that its commands `text` name, and returns the shell's path in the
+/// guest.
 pub(super) fn add_shell(tree: &mut GuestTree, text: &str, here: &Path) -> Result<PathBuf> {
-    if !matches!(tree.look(Path::new(SHELL)), Some(GuestNode::File(_))) {
+    if !matches!(tree.node_at(Path::new(SHELL)), Some(GuestNode::File(_))) {
         tree.add_in_place(Path::new(SHELL))?;
         add_runnable(tree, Path::new(SHELL), here, IfMissing::Refused, 0)?;
     }
-    add_named(tree, text, here)?;
+    add_files_of_commands(tree, text, here)?;
     Ok(SHELL.into())
 }
 
-/// Adds the programs and the files that a text for a shell names.
-fn add_named(tree: &mut GuestTree, text: &str, here: &Path) -> Result<()> {
+/// Adds the programs and files that shell commands name.
+fn add_files_of_commands(tree: &mut GuestTree, text: &str, here: &Path) -> Result<()> {
     let words = script::read_script(text);
     add_called(tree, &words.commands, here, 0)?;
     for argument in words.arguments {
         let path = Path::new(&argument);
-        // A directory of the system is not a file for the program.
+        // Of absolute paths add files alone, because a directory may be a large one of the system.
         let is_file = here.join(path).is_file() || (path.is_relative() && path != Path::new("."));
-        if is_file && is_users_file(path, here) && add_at_its_name(tree, path, here)? {
+        if is_file && is_users_file(path, here) && add_by_path(tree, path, here)? {
             add_script_commands(tree, path, here)?;
         }
     }
     Ok(())
 }
 
-/// Adds the programs that an argument calls if it is a script for a shell, as its name says.
+/// Adds the programs that an argument calls if it is a shell script by its name (`.sh`).
 fn add_script_commands(tree: &mut GuestTree, argument: &Path, here: &Path) -> Result<()> {
     let path = here.join(argument);
     if path.extension().is_none_or(|extension| extension != "sh") || !path.is_file() {
         return Ok(());
     }
-    let bytes = read_limited(&path, MOST_BYTES).map_err(unreadable(&path))?;
+    let bytes = read_limited(&path, MAX_FILE_BYTES).map_err(unreadable(&path))?;
     add_called(tree, &script::read_script(&String::from_utf8_lossy(&bytes)).commands, here, 0)
 }
 
-/// Path of the program in the user's own root directory, if it is there; it has what the program
-/// needs, too.
+/// Path of the program in the root directory that the user gave; `None` if it is not there. Such a
+/// directory must also have the files that the program needs.
 fn path_in_root(tree: &GuestTree, command: &str) -> Option<PathBuf> {
     let directories = match command.contains('/') {
         true => &[WORK][..],
         false => &pack::PATH_DIRECTORIES[..],
     };
     let mut candidates = directories.iter().map(|directory| Path::new(directory).join(command));
-    candidates.find(|path| matches!(tree.look(path), Some(GuestNode::File(_))))
+    candidates.find(|path| matches!(tree.node_at(path), Some(GuestNode::File(_))))
 }
 
-/// Adds what a file needs to be executed, if it can be.
+/// Adds the files that a file needs to be executed. `missing` says whether a file that cannot be
+/// executed is an error; `nested` is the number of scripts whose interpreter it is.
 fn add_runnable(
     tree: &mut GuestTree,
     host: &Path,
@@ -152,7 +155,7 @@ fn add_runnable(
     if host.is_dir() {
         return Ok(());
     }
-    let bytes = read_limited(host, MOST_BYTES).map_err(unreadable(host))?;
+    let bytes = read_limited(host, MAX_FILE_BYTES).map_err(unreadable(host))?;
     if elf::is_elf(&bytes) {
         elf::add_libraries(tree, vec![host.to_owned()], missing)?;
         return add_companions(tree, host);
@@ -170,16 +173,16 @@ fn add_runnable(
             }
         };
     };
-    if nested == MOST_NESTED {
+    if nested == MAX_NESTED_SCRIPTS {
         return match missing {
             IfMissing::Ignored => Ok(()),
             IfMissing::Refused => {
                 let problem = "is a script whose interpreters are scripts themselves";
-                Err(refused(host, problem, "name a program"))
+                Err(refused(host, problem, "give the program that runs the script"))
             }
         };
     }
-    let named = script::command_behind_env(&words).map(|name| {
+    let named = script::command_of_env(&words).map(|name| {
         let host = find_program(name, Path::new("/"))?;
         link_by_name(tree, name, &host).map(|()| host)
     });
@@ -199,7 +202,7 @@ fn add_runnable(
     }
 }
 
-/// Adds the programs that a shell script calls, where this machine has them.
+/// Adds the programs that a shell script calls, if this machine has them.
 fn add_called(
     tree: &mut GuestTree,
     commands: &BTreeSet<String>,
@@ -208,12 +211,12 @@ fn add_called(
 ) -> Result<()> {
     for name in commands {
         let Ok(host) = find_program(name, here) else { continue };
-        // A name is looked up, and a path is where the script says.
+        // The shell looks up a name in PATH, and takes a path as it is.
         let path = if name.contains('/') { Path::new(name) } else { &host };
-        if !host.is_file() || tree.look(&Path::new(WORK).join(path)).is_some() {
+        if !host.is_file() || tree.node_at(&Path::new(WORK).join(path)).is_some() {
             continue;
         }
-        if add_at_its_name(tree, path, here)? {
+        if add_by_path(tree, path, here)? {
             link_by_name(tree, name, &host)?;
             add_runnable(tree, &host, here, IfMissing::Ignored, nested)?;
         }
@@ -221,16 +224,16 @@ fn add_called(
     Ok(())
 }
 
-/// Lets the guest find a program by its name, whose directory is in this user's PATH alone.
+/// Adds a link in the guest's PATH to a program outside the directories of the guest's PATH.
 fn link_by_name(tree: &mut GuestTree, name: &str, host: &Path) -> Result<()> {
-    let is_usual = host.parent().is_some_and(|directory| {
-        pack::PATH_DIRECTORIES.iter().any(|usual| directory == Path::new(usual))
+    let is_in_path = host.parent().is_some_and(|directory| {
+        pack::PATH_DIRECTORIES.iter().any(|entry| directory == Path::new(entry))
     });
-    if name.contains('/') || is_usual {
+    if name.contains('/') || is_in_path {
         return Ok(());
     }
     let link = Path::new("/usr/local/bin").join(name);
-    match tree.look(&link) {
+    match tree.node_at(&link) {
         Some(_) => Ok(()),
         None => tree.put(&link, GuestNode::Link(host.to_owned())),
     }
@@ -240,21 +243,22 @@ fn file_name(path: &Path) -> &str {
     path.file_name().and_then(OsStr::to_str).unwrap_or_default()
 }
 
-/// Returns whether an argument names a file that the program is to find.
+/// Returns true if an argument names a file or directory that the guest must have.
 fn is_users_file(argument: &Path, here: &Path) -> bool {
-    let is_kernels =
+    let is_kernel_file =
         ["/dev", "/proc", "/sys"].iter().any(|directory| argument.starts_with(directory));
-    // Every system has directories at the top, such as /tmp.
-    let is_at_the_top = argument.is_absolute() && argument.components().count() <= 2;
+    // A word like /tmp names a directory that every system has.
+    let is_top_level = argument.is_absolute() && argument.components().count() <= 2;
     let path = here.join(argument);
-    // An empty name would be the directory itself.
+    // An empty argument would name `here` itself.
     let is_named = !argument.as_os_str().is_empty();
-    is_named && !is_kernels && path.exists() && !(is_at_the_top && path.is_dir())
+    is_named && !is_kernel_file && path.exists() && !(is_top_level && path.is_dir())
 }
 
-/// Adds a file or directory where the program finds it by this name. What the user's own root
-/// directory has there stays. Returns false, and adds nothing, if the name leads out of `here`.
-fn add_at_its_name(tree: &mut GuestTree, path: &Path, here: &Path) -> Result<bool> {
+/// Adds a file or directory so that the program finds it by this path. A file of the root directory
+/// that the user gave is not replaced. Returns false, and adds nothing, if the path leads out of
+/// `here`.
+fn add_by_path(tree: &mut GuestTree, path: &Path, here: &Path) -> Result<bool> {
     let guest: PathBuf = Path::new(WORK).join(path).components().collect();
     if guest != Path::new(WORK) && tree.is_in_users_root(&guest) {
         return Ok(true);
@@ -270,9 +274,9 @@ fn add_at_its_name(tree: &mut GuestTree, path: &Path, here: &Path) -> Result<boo
     Ok(is_inside)
 }
 
-/// Adds a file or directory that the user named where the program finds it by this name.
+/// Adds a file or directory that the user named, so that the program finds it by this path.
 fn add_users_file(tree: &mut GuestTree, path: &Path, here: &Path) -> Result<()> {
-    match add_at_its_name(tree, path, here)? {
+    match add_by_path(tree, path, here)? {
         true => Ok(()),
         false => Err(refused(
             path,
@@ -286,8 +290,8 @@ fn refused(path: &Path, problem: &str, next: &str) -> Error {
     Error::user(format!("{} {problem}", escape_path(path))).next(next)
 }
 
-/// The program on the host: a path, or a name in a directory of PATH. An error if it cannot be
-/// executed.
+/// Path of a program on this machine, by its path or by its name in PATH. A file that cannot be
+/// executed is an error.
 pub(super) fn find_executable(command: &str, here: &Path) -> Result<PathBuf> {
     let path = find_program(command, here)?;
     match fs::metadata(&path) {
@@ -303,7 +307,7 @@ pub(super) fn find_executable(command: &str, here: &Path) -> Result<PathBuf> {
     }
 }
 
-/// The program on the host: a path, or a name in a directory of PATH.
+/// Path of a program on this machine, by its path or by its name in PATH.
 pub(super) fn find_program(command: &str, here: &Path) -> Result<PathBuf> {
     if command.contains('/') {
         return Ok(here.join(command));
@@ -312,7 +316,7 @@ pub(super) fn find_program(command: &str, here: &Path) -> Result<PathBuf> {
         fs::metadata(path).is_ok_and(|about| about.is_file() && about.mode() & 0o111 != 0)
     };
     let paths = env::var_os("PATH").unwrap_or_default();
-    // A user who is not root has no mkfs in PATH.
+    // Only root has the directories of mkfs in PATH.
     let more = ["/usr/sbin", "/sbin"].map(PathBuf::from);
     let found = env::split_paths(&paths).chain(more).map(|directory| directory.join(command));
     let mut found = found.filter(|path| path.is_absolute());
@@ -321,20 +325,21 @@ pub(super) fn find_program(command: &str, here: &Path) -> Result<PathBuf> {
             .next("install it, or give its path")
     };
     let found = found.find(is_program).ok_or_else(not_found)?;
-    Ok(behind_shim(&found, here).unwrap_or(found))
+    Ok(program_of_shim(&found, here).unwrap_or(found))
 }
 
-/// Adds the files beside its libraries that a program cannot be used without, by the name of its
-/// file behind all links.
+/// Adds files besides libraries that some programs need. These programs are recognized by the name
+/// of their file behind all links.
 fn add_companions(tree: &mut GuestTree, host: &Path) -> Result<()> {
     let Ok(real) = host.canonicalize() else { return Ok(()) };
-    python_modules(tree, &real)?;
-    perl_modules(tree, &real)?;
-    java_home(tree, &real)?;
-    gcc_parts(tree, &real)
+    add_python_modules(tree, &real)?;
+    add_perl_modules(tree, &real)?;
+    add_java_home(tree, &real)?;
+    add_gcc_parts(tree, &real)
 }
 
-/// Adds what is in a directory of this machine, and what its links lead to, except for some names.
+/// Adds the content of a directory of this machine, with the targets of links. Entries for whose
+/// names `is_left_out` holds are omitted.
 fn add_content(
     tree: &mut GuestTree,
     directory: &Path,
@@ -348,21 +353,21 @@ fn add_content(
     Ok(())
 }
 
-/// The modules of Debian's Perl: `use strict` is one.
-fn perl_modules(tree: &mut GuestTree, real: &Path) -> Result<()> {
+/// Adds the modules of Debian's Perl, such as `strict`.
+fn add_perl_modules(tree: &mut GuestTree, real: &Path) -> Result<()> {
     const BASE: &str = "/usr/lib/x86_64-linux-gnu/perl-base";
     const VERSIONS: [&str; 2] = ["/usr/lib/x86_64-linux-gnu/perl", "/usr/share/perl"];
     if !real.file_name().and_then(OsStr::to_str).is_some_and(|name| name.starts_with("perl")) {
         return Ok(());
     }
-    // Documentation, headers for extensions, and installers of modules.
+    // Omit documentation, headers for extensions, and installers of modules.
     let is_left_out = |name: &str| matches!(name, "CORE" | "CPAN" | "debug" | "pod" | "unicore");
     add_content(tree, Path::new(BASE), |_| false)?;
     for directory in VERSIONS {
-        // Each version has a directory, and a link may lead to it.
+        // Each version has a directory, and may have links to it.
         for version in fs::read_dir(directory).into_iter().flatten().flatten() {
             match version.path() {
-                link if link.is_symlink() => tree.add_alone(&link)?,
+                link if link.is_symlink() => tree.add_without_content(&link)?,
                 directory => add_content(tree, &directory, is_left_out)?,
             }
         }
@@ -370,14 +375,14 @@ fn perl_modules(tree: &mut GuestTree, real: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The libraries, the classes and the configuration of a Java.
-fn java_home(tree: &mut GuestTree, real: &Path) -> Result<()> {
+/// Adds the libraries, classes and configuration of a Java runtime.
+fn add_java_home(tree: &mut GuestTree, real: &Path) -> Result<()> {
     let home = real.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
     let lib = home.join("lib");
     if !lib.join("jvm.cfg").exists() || !lib.join("server/libjvm.so").is_file() {
         return Ok(());
     }
-    // Parts for compiling, and libraries that need a screen.
+    // Omit parts for compiling, and libraries that need a screen.
     let screen_libraries = ["libawt", "libatk", "libfont", "libjawt", "libjsound", "libsplash"];
     let is_left_out = |name: &str| {
         matches!(name, "ct.sym" | "src.zip")
@@ -385,17 +390,17 @@ fn java_home(tree: &mut GuestTree, real: &Path) -> Result<()> {
     };
     add_content(tree, &lib, is_left_out)?;
     add_content(tree, &home.join("conf"), |_| false)?;
-    let loaded = fs::read_dir(&lib).into_iter().flatten().flatten().filter(|entry| {
+    let libraries = fs::read_dir(&lib).into_iter().flatten().flatten().filter(|entry| {
         let name = entry.file_name();
         name.to_str().is_some_and(|name| name.ends_with(".so") && !is_left_out(name))
     });
-    let loaded = loaded.map(|entry| entry.path()).filter(|path| path.is_file());
-    let loaded = loaded.chain([lib.join("server/libjvm.so")]).collect();
-    elf::add_libraries(tree, loaded, IfMissing::Ignored)
+    let libraries = libraries.map(|entry| entry.path()).filter(|path| path.is_file());
+    let libraries = libraries.chain([lib.join("server/libjvm.so")]).collect();
+    elf::add_libraries(tree, libraries, IfMissing::Ignored)
 }
 
-/// The modules of a Python, which it cannot start without, and their libraries.
-fn python_modules(tree: &mut GuestTree, real: &Path) -> Result<()> {
+/// Adds the standard modules of Python, without which it cannot start, and their libraries.
+fn add_python_modules(tree: &mut GuestTree, real: &Path) -> Result<()> {
     let name = real.file_name().and_then(OsStr::to_str).unwrap_or_default();
     let prefix = real.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
     let modules = prefix.join("lib").join(name);
@@ -403,23 +408,23 @@ fn python_modules(tree: &mut GuestTree, real: &Path) -> Result<()> {
         return Ok(());
     }
     for entry in fs::read_dir(&modules).into_iter().flatten().flatten() {
-        // Half of it all compiles extensions and tests Python itself; installed packages can have
-        // any size.
-        let left_out = |name: &str| {
+        // Omit files for compiling extensions and for testing Python, which are half of the
+        // content, and installed packages, whose size is not limited.
+        let is_left_out = |name: &str| {
             name.starts_with("config-") || matches!(name, "test" | "site-packages" | "idlelib")
         };
-        if !entry.file_name().to_str().is_some_and(left_out) {
+        if !entry.file_name().to_str().is_some_and(is_left_out) {
             tree.add_in_place(&entry.path())?;
         }
     }
-    let loaded = fs::read_dir(modules.join("lib-dynload")).into_iter().flatten().flatten();
-    elf::add_libraries(tree, loaded.map(|entry| entry.path()).collect(), IfMissing::Ignored)
+    let libraries = fs::read_dir(modules.join("lib-dynload")).into_iter().flatten().flatten();
+    elf::add_libraries(tree, libraries.map(|entry| entry.path()).collect(), IfMissing::Ignored)
 }
 
-/// The compiler proper and the assembler of a gcc; what links is left out.
-fn gcc_parts(tree: &mut GuestTree, real: &Path) -> Result<()> {
+/// Adds the compiler proper, the assembler and the headers of gcc, but not the linker.
+fn add_gcc_parts(tree: &mut GuestTree, real: &Path) -> Result<()> {
     let name = real.file_name().and_then(OsStr::to_str).unwrap_or_default();
-    let Some((target, kind, version)) = compiler_name(name) else { return Ok(()) };
+    let Some((target, kind, version)) = split_compiler_name(name) else { return Ok(()) };
     let gcc_directory = Path::new("/usr/lib/gcc").join(target).join(version);
     let compiler = gcc_directory.join(if kind == "gcc" { "cc1" } else { "cc1plus" });
     let assembler = Path::new("/usr/bin/as").to_owned();
@@ -427,11 +432,11 @@ fn gcc_parts(tree: &mut GuestTree, real: &Path) -> Result<()> {
         let program = tree.add_in_place(&program)?;
         elf::add_libraries(tree, vec![program], IfMissing::Ignored)?;
     }
-    headers(tree, target, kind, &gcc_directory, version)
+    add_headers(tree, target, kind, &gcc_directory, version)
 }
 
-/// Adds the headers of the compiler, of the C library and of the kernel, and of no other library.
-fn headers(
+/// Adds the headers of the compiler, the C library and the kernel, but not of other libraries.
+fn add_headers(
     tree: &mut GuestTree,
     target: &str,
     kind: &str,
@@ -439,10 +444,10 @@ fn headers(
     version: &str,
 ) -> Result<()> {
     let include = Path::new("/usr/include");
-    let for_target = include.join(target);
-    let c_headers = ["bits", "sys", "gnu", "asm"].map(|name| for_target.join(name));
+    let target_include = include.join(target);
+    let c_headers = ["bits", "sys", "gnu", "asm"].map(|name| target_include.join(name));
     let kernel_headers = ["linux", "asm-generic"].map(|name| include.join(name));
-    let cxx_headers = [include.join("c++").join(version), for_target.join("c++").join(version)];
+    let cxx_headers = [include.join("c++").join(version), target_include.join("c++").join(version)];
     let cxx_headers = cxx_headers.into_iter().filter(|_| kind == "g++");
     let gcc_headers = ["include", "include-fixed"].map(|name| gcc_directory.join(name));
     let directories =
@@ -458,40 +463,42 @@ fn headers(
     Ok(())
 }
 
-/// The parts of `x86_64-linux-gnu-gcc-12`.
-fn compiler_name(name: &str) -> Option<(&str, &str, &str)> {
+/// Splits `x86_64-linux-gnu-gcc-12` into target, `gcc` or `g++`, and version; `None` for other
+/// names.
+fn split_compiler_name(name: &str) -> Option<(&str, &str, &str)> {
     let (rest, version) = name.rsplit_once('-')?;
     let (target, kind) = rest.rsplit_once('-')?;
     let is_version = version.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     (matches!(kind, "gcc" | "g++") && is_version).then_some((target, kind, version))
 }
 
-/// Name of a manager of versions, its variable and its file. In its root directory `shims/NAME` are
-/// scripts, `versions/VERSION/bin/NAME` are programs, and `version` says which version is usual.
-const MANAGERS: [(&str, &str, &str); 3] = [
+/// Version managers: name, environment variable, and file with the chosen version. The root
+/// directory of a manager has the scripts `shims/NAME`, the programs `versions/VERSION/bin/NAME`,
+/// and the file `version` with the default version.
+const VERSION_MANAGERS: [(&str, &str, &str); 3] = [
     ("pyenv", "PYENV_VERSION", ".python-version"),
     ("rbenv", "RBENV_VERSION", ".ruby-version"),
     ("nodenv", "NODENV_VERSION", ".node-version"),
 ];
 
-/// The program behind a shim, for who works in `here`; `None` where it is no shim, or where its
-/// manager does not say what it would execute.
-fn behind_shim(shim: &Path, here: &Path) -> Option<PathBuf> {
+/// Program that a shim executes in the directory `here`; `None` if `shim` is not a shim, or if its
+/// version manager has no chosen version.
+fn program_of_shim(shim: &Path, here: &Path) -> Option<PathBuf> {
     let directory = shim.parent()?;
     let root = directory.parent()?;
     if directory.file_name()? != "shims" || !root.join("versions").is_dir() {
         return None;
     }
     let text = fs::read_to_string(shim).ok()?;
-    let manager = MANAGERS.iter().find(|(name, ..)| text.contains(name))?;
+    let manager = VERSION_MANAGERS.iter().find(|(name, ..)| text.contains(name))?;
     let versions = chosen_versions(manager, root, here)?;
     let name = shim.file_name()?;
     let program = |version: &str| root.join("versions").join(version).join("bin").join(name);
     versions.split([':', '\n', ' ']).map(program).find(|path| path.is_file())
 }
 
-/// The versions that are chosen: by the environment, by a file in this directory or above it, or
-/// for all.
+/// Chosen versions: from the environment, from a file in `here` or a parent directory, or the
+/// default version. `None` without a choice.
 fn chosen_versions(
     (_, variable, file): &(&str, &str, &str),
     root: &Path,
@@ -511,15 +518,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_compiler_is_known_by_its_name() {
+    fn compiler_names_are_split() {
         let wanted = Some(("x86_64-linux-gnu", "gcc", "12"));
-        assert_eq!(compiler_name("x86_64-linux-gnu-gcc-12"), wanted);
-        assert_eq!(compiler_name("x86_64-linux-gnu-gcc-ar-12"), None);
-        assert_eq!(compiler_name("gcc"), None);
+        assert_eq!(split_compiler_name("x86_64-linux-gnu-gcc-12"), wanted);
+        assert_eq!(split_compiler_name("x86_64-linux-gnu-gcc-ar-12"), None);
+        assert_eq!(split_compiler_name("gcc"), None);
     }
 
     #[test]
-    fn a_shim_is_the_program_of_the_version_that_is_chosen() {
+    fn a_shim_executes_the_program_of_the_chosen_version() {
         let dir = tempfile::tempdir().unwrap();
         let (root, here) = (dir.path().join("manager"), dir.path().join("here/below"));
         for path in ["shims", "versions/1.0/bin", "versions/2.0/bin"] {
@@ -532,11 +539,11 @@ mod tests {
         for version in ["1.0", "2.0"] {
             fs::write(real(version), "").unwrap();
         }
-        assert_eq!(behind_shim(&shim, &here), None);
+        assert_eq!(program_of_shim(&shim, &here), None);
         fs::write(root.join("version"), "system\n1.0\n").unwrap();
-        assert_eq!(behind_shim(&shim, &here), Some(real("1.0")));
+        assert_eq!(program_of_shim(&shim, &here), Some(real("1.0")));
         fs::write(dir.path().join("here/.ruby-version"), "2.0\n").unwrap();
-        assert_eq!(behind_shim(&shim, &here), Some(real("2.0")));
-        assert_eq!(behind_shim(&real("1.0"), &here), None);
+        assert_eq!(program_of_shim(&shim, &here), Some(real("2.0")));
+        assert_eq!(program_of_shim(&real("1.0"), &here), None);
     }
 }

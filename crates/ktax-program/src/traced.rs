@@ -1,27 +1,28 @@
-//! The files that a program named when it ran once on this machine, as files for its guest.
+//! Files that a program named while it was traced on this machine, as files for its guest.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::tree::GuestTree;
-use crate::{MOST_BYTES, WORK, elf, script};
+use crate::{MAX_FILE_BYTES, WORK, elf, script};
 use ktax_host::disk::read_limited;
 use ktax_host::text::escape;
 use ktax_model::{NamedFiles, Result};
 
-/// Directories whose content a guest makes itself.
-const MADE_ANEW: [&str; 4] = ["/dev", "/proc", "/sys", "/run"];
+/// Directories whose content the guest itself creates.
+const GUEST_DIRECTORIES: [&str; 4] = ["/dev", "/proc", "/sys", "/run"];
 
-/// Files that nobody puts into a guest unless somebody names them.
-const SECRET: [&str; 4] = ["/etc/shadow", "/etc/gshadow", "/etc/shadow-", "/etc/gshadow-"];
+/// Files with secrets, which are copied to a guest only if the user names them.
+const SECRET_FILES: [&str; 4] = ["/etc/shadow", "/etc/gshadow", "/etc/shadow-", "/etc/gshadow-"];
 
-/// Files that the dynamic loader asks for and does without: their absence is no cause of a failure.
-const DISPENSABLE: [&str; 2] = ["/etc/ld.so.cache", "/etc/ld.so.preload"];
+/// Optional files of the dynamic loader, whose absence cannot be the cause of a failure.
+const OPTIONAL_FILES: [&str; 2] = ["/etc/ld.so.cache", "/etc/ld.so.preload"];
 
-/// The files of this machine among those that a program named, sorted: relative to `here` where the
-/// guest has them below its working directory. What the program made itself is not there any more.
-pub fn found(named: &NamedFiles, here: &Path) -> Vec<String> {
+/// Files and directories that a traced program named and this machine has, sorted. Paths below the
+/// guest's working directory are relative to `here`. Files that the program created are not among
+/// them, but their directories are.
+pub fn traced_files(named: &NamedFiles, here: &Path) -> Vec<String> {
     let work = start_directory(here);
     let executed = named.executed.iter().flat_map(|path| {
         let loaders =
@@ -29,66 +30,66 @@ pub fn found(named: &NamedFiles, here: &Path) -> Vec<String> {
         [path.clone()].into_iter().chain(loaders)
     });
     let paths: BTreeSet<PathBuf> = named.opened.iter().cloned().chain(executed).collect();
-    let on_this_machine = |path: &Path| {
+    let existing_name = |path: &Path| {
         let (name, host) = locate(path, here, work)?;
         let about = fs::metadata(&host).ok()?;
         (about.is_file() || about.is_dir()).then_some(name)
     };
-    // A file that the program made needs the directory that it is in.
+    // A program that created a file needs the directory of the file.
     let in_guest = paths.iter().filter(|path| locate(path, here, work).is_some());
-    let found = in_guest.filter_map(|path| {
-        on_this_machine(path).or_else(|| path.parent().and_then(on_this_machine))
-    });
-    let names: BTreeSet<String> = found.collect();
+    let names = in_guest
+        .filter_map(|path| existing_name(path).or_else(|| path.parent().and_then(existing_name)));
+    let names: BTreeSet<String> = names.collect();
     names.into_iter().collect()
 }
 
-/// The files of this machine that a program did not find in a guest, as `--file` takes them. What
-/// it missed last, which is most likely why it failed, comes first.
-pub fn missing(named: &NamedFiles, here: &Path) -> Vec<String> {
+/// Files that a program did not find in its guest and that this machine has, in the form that
+/// `--file` takes. The file that the program missed last is first, because it is the most likely
+/// cause of its failure.
+pub fn missing_files(named: &NamedFiles, here: &Path) -> Vec<String> {
     let mut known = BTreeSet::new();
     let missing = named.missing.iter().rev().filter_map(|path| {
         let (name, host) = locate(path, here, Path::new(WORK))?;
-        let is_needed = !DISPENSABLE.contains(&name.as_str());
+        let is_needed = !OPTIONAL_FILES.contains(&name.as_str());
         let is_new = is_needed && (host.is_file() || host.is_dir()) && known.insert(name.clone());
         is_new.then(|| escape(&name))
     });
     missing.collect()
 }
 
-/// The end of what a program printed into a file, on one line and escaped.
-pub fn last_words(path: &Path) -> String {
-    const LONGEST: usize = 300;
-    let bytes = read_limited(path, MOST_BYTES).unwrap_or_default();
-    let last = &bytes[bytes.len().saturating_sub(LONGEST)..];
-    let words = String::from_utf8_lossy(last).trim_end().replace('\n', "|");
-    match words.is_empty() {
+/// End of a program's output in a file: at most 300 bytes, escaped, on one line.
+pub fn output_end(path: &Path) -> String {
+    const MAX_BYTES: usize = 300;
+    let bytes = read_limited(path, MAX_FILE_BYTES).unwrap_or_default();
+    let end = &bytes[bytes.len().saturating_sub(MAX_BYTES)..];
+    let text = String::from_utf8_lossy(end).trim_end().replace('\n', "|");
+    match text.is_empty() {
         true => "it printed nothing".to_owned(),
-        false => escape(&words),
+        false => escape(&text),
     }
 }
 
-/// The directory in which a program starts that runs on this machine: `/work` as in a guest, or
-/// where it is if that is below this machine's own `/work`.
+/// Directory in which a traced program starts on this machine: `/work` as in a guest, or `here` if
+/// `here` is in a `/work` of this machine.
 fn start_directory(here: &Path) -> &Path {
     if here.starts_with(WORK) { here } else { Path::new(WORK) }
 }
 
-/// The path of a file of this machine as a program in a sandbox sees it: relative to where it
-/// starts if the file is below `here`, so that what it names is named as in a guest.
-pub(super) fn in_sandbox(path: &Path, here: &Path) -> PathBuf {
+/// Path of a file in the sandbox of a traced program. A file below `here` has the path that it
+/// would have in a guest.
+pub(super) fn sandbox_path(path: &Path, here: &Path) -> PathBuf {
     match path.strip_prefix(here) {
         Ok(below) => start_directory(here).join(below),
         Err(_) => path.to_owned(),
     }
 }
 
-/// The name of a file that a program named which started in `work`, and where it is on this
-/// machine.
+/// Name of a file for its guest, and its path on this machine. `path` was named by a program that
+/// started in `work`. `None` for secret files, and for files that the guest itself creates.
 fn locate(path: &Path, here: &Path, work: &Path) -> Option<(String, PathBuf)> {
-    let is_made_anew = MADE_ANEW.iter().any(|directory| path.starts_with(directory));
-    let is_secret = SECRET.iter().any(|secret| path == Path::new(secret));
-    if is_made_anew || is_secret {
+    let is_in_guest = GUEST_DIRECTORIES.iter().any(|directory| path.starts_with(directory));
+    let is_secret = SECRET_FILES.iter().any(|secret| path == Path::new(secret));
+    if is_in_guest || is_secret {
         return None;
     }
     let (name, host) = match path.strip_prefix(work) {
@@ -99,30 +100,31 @@ fn locate(path: &Path, here: &Path, work: &Path) -> Option<(String, PathBuf)> {
     (!name.is_empty() && name != "/").then_some((name, host))
 }
 
-/// Files that the kernel opens to execute a file: the dynamic loader, or the interpreter of a
-/// script and its loader.
+/// Files that the kernel opens to execute a file: the dynamic loader of a program, or the
+/// interpreter of a script and its dynamic loader.
 fn interpreters(host: &Path) -> Vec<PathBuf> {
-    let Ok(bytes) = read_limited(host, MOST_BYTES) else { return Vec::new() };
+    let Ok(bytes) = read_limited(host, MAX_FILE_BYTES) else { return Vec::new() };
     let interpreter = match elf::is_elf(&bytes) {
         true => elf::elf_needs(&bytes, host).ok().and_then(|needs| needs.interpreter),
         false => script::interpreter(&bytes, host).ok().flatten().map(|words| words[0].clone()),
     };
     let Some(interpreter) = interpreter.map(PathBuf::from) else { return Vec::new() };
-    // A dynamic loader has no interpreter, and one script may name another.
+    // The interpreter of a script may itself be a script. A dynamic loader has no interpreter.
     let nested = if interpreter == host { Vec::new() } else { interpreters(&interpreter) };
     [interpreter].into_iter().chain(nested).collect()
 }
 
-/// Adds a file that a program named; a directory without its content, whose files it named too.
+/// Adds a file or directory that a traced program named. A directory is added without its content,
+/// because the list also has the files that the program named.
 pub(super) fn add_traced(tree: &mut GuestTree, name: &str, here: &Path) -> Result<()> {
     let (name, host) = (Path::new(name), here.join(name));
     let guest = Path::new(WORK).join(name);
-    if tree.is_in_users_root(&guest) || tree.look(&guest).is_some() {
+    if tree.is_in_users_root(&guest) || tree.node_at(&guest).is_some() {
         return Ok(());
     }
     match name.is_absolute() {
-        true => tree.add_alone(name),
-        false if host.is_dir() => tree.directory(&guest).map(drop),
+        true => tree.add_without_content(name),
+        false if host.is_dir() => tree.add_directory(&guest).map(drop),
         false => tree.add(&host, &guest),
     }
 }
@@ -140,43 +142,43 @@ mod tests {
     }
 
     #[test]
-    fn files_of_the_working_directory_are_relative_and_those_of_a_guest_are_none() {
+    fn files_of_the_working_directory_are_relative_and_guest_files_are_omitted() {
         let dir = tempfile::Builder::new().tempdir_in("/tmp").unwrap();
         let here = dir.path();
         fs::write(here.join("data"), "x").unwrap();
         let opened = ["/work/data", "/work/made", "/proc/self/maps", "/etc/shadow", "/", "/work"];
         let opened = opened.map(Path::new);
-        assert_eq!(found(&named(&opened, &[]), here), ["data"]);
+        assert_eq!(traced_files(&named(&opened, &[]), here), ["data"]);
         let made = here.join("made");
-        assert_eq!(found(&named(&[&made], &[]), Path::new("/")), [here.to_str().unwrap()]);
+        assert_eq!(traced_files(&named(&[&made], &[]), Path::new("/")), [here.to_str().unwrap()]);
         let data = here.join("data");
-        assert_eq!(found(&named(&[&data], &[]), here), [data.to_str().unwrap()]);
+        assert_eq!(traced_files(&named(&[&data], &[]), here), [data.to_str().unwrap()]);
     }
 
     #[test]
-    fn a_file_that_a_guest_lacks_is_looked_for_here_and_what_a_loader_does_without_is_not() {
+    fn missing_files_are_those_of_this_machine_without_optional_ones() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("data"), "x").unwrap();
         let paths = ["/etc/ld.so.cache", "/etc/passwd", "/work/data", "/work/made"];
         let lacking =
             NamedFiles { missing: paths.map(PathBuf::from).into(), ..NamedFiles::default() };
-        assert_eq!(missing(&lacking, dir.path()), ["data", "/etc/passwd"]);
+        assert_eq!(missing_files(&lacking, dir.path()), ["data", "/etc/passwd"]);
     }
 
     #[test]
     fn a_program_of_the_working_directory_has_its_path_in_a_guest() {
-        let path = |path: &str, here: &str| in_sandbox(Path::new(path), Path::new(here));
+        let path = |path: &str, here: &str| sandbox_path(Path::new(path), Path::new(here));
         assert_eq!(path("/home/user/./run", "/home/user"), Path::new("/work/run"));
         assert_eq!(path("/work/tree/bin/run", "/work/tree"), Path::new("/work/tree/bin/run"));
         assert_eq!(path("/usr/bin/ls", "/home/user"), Path::new("/usr/bin/ls"));
     }
 
     #[test]
-    fn what_is_executed_has_its_loader_and_its_interpreter() {
+    fn executed_files_come_with_loader_and_interpreter() {
         let dir = tempfile::tempdir().unwrap();
         let script = dir.path().join("script");
         fs::write(&script, "#!/bin/sh\n").unwrap();
-        let found = found(&named(&[], &[&script]), Path::new("/"));
+        let found = traced_files(&named(&[], &[&script]), Path::new("/"));
         let wanted = [script.to_str().unwrap(), "/bin/sh", "/lib64/ld-linux-x86-64.so.2"];
         assert_eq!(BTreeSet::from_iter(found), BTreeSet::from(wanted.map(str::to_owned)));
     }

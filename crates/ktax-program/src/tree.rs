@@ -1,6 +1,6 @@
-//! Files of a guest's root directory, as names: nothing is read yet but directories. They come from
-//! this machine or from a tar archive, as containers are exported, whose files are read where they
-//! are.
+//! Files of a guest's root directory, as a list of paths. Files come from this machine, or from a
+//! tar archive such as an exported container. Their content is read later, when the archive is
+//! written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -17,8 +17,8 @@ use crate::{check_regular, too_large, unreadable};
 use ktax_host::text::escape_path;
 use ktax_model::{Error, Result};
 
-/// Most files of a guest; more are most likely a mistake, such as `/`.
-const MOST_NODES: usize = 200_000;
+/// Maximum number of files of a guest. More are probably a mistake of the user, such as `/`.
+const MAX_NODES: usize = 200_000;
 
 /// Content of a path of the guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,16 +34,19 @@ pub(super) enum GuestNode {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct HostFile {
     pub path: PathBuf,
-    /// Offset of the content in the file at `path`.
+    /// Offset of the content in the file at `path`: 0, except for files of a tar archive.
     pub offset: u64,
     /// Permissions, without set-user-ID, set-group-ID and sticky.
     pub mode: u32,
+    /// Size of the content.
     pub bytes: u64,
+    /// Time of modification, in seconds since 1970.
     pub modified: u32,
 }
 
 impl HostFile {
-    /// Opens the content. A link is not followed, and a pipe does not block.
+    /// Opens the content. The flags refuse a link and do not block on a pipe, in case the file was
+    /// replaced.
     pub fn open(&self) -> io::Result<Take<File>> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let mut file = File::from(rustix::fs::open(&self.path, flags, Mode::empty())?);
@@ -52,19 +55,20 @@ impl HostFile {
     }
 }
 
-/// The files, by absolute path in the guest; a directory comes before what is in it.
+/// Files of a guest by absolute path. A directory sorts before its content.
 #[derive(Debug)]
 pub(super) struct GuestTree {
     nodes: BTreeMap<PathBuf, GuestNode>,
-    /// Paths in the user's own root directory.
+    /// Paths of the root directory that the user gave.
     root_paths: BTreeSet<PathBuf>,
+    /// Size of all files.
     bytes: u64,
-    most_bytes: u64,
+    max_bytes: u64,
 }
 
 impl GuestTree {
-    pub fn new(most_bytes: u64) -> GuestTree {
-        GuestTree { nodes: BTreeMap::new(), root_paths: BTreeSet::new(), bytes: 0, most_bytes }
+    pub fn new(max_bytes: u64) -> GuestTree {
+        GuestTree { nodes: BTreeMap::new(), root_paths: BTreeSet::new(), bytes: 0, max_bytes }
     }
 
     pub fn nodes(&self) -> impl Iterator<Item = (&Path, &GuestNode)> {
@@ -78,23 +82,24 @@ impl GuestTree {
         })
     }
 
-    /// The time at which the newest of its files was a second old, in seconds since 1970: no
-    /// program should read a file from its future. `None` where there are no files of the host.
+    /// Start of the guest's clock, in seconds since 1970: one second after the newest file was
+    /// modified, so that no file is from the future. `None` without files of the host.
     pub fn clock(&self) -> Option<u64> {
         self.files().map(|(_, file)| u64::from(file.modified) + 1).max()
     }
 
+    /// Node at a path of the guest, without following links.
     pub fn get(&self, path: &Path) -> Option<&GuestNode> {
         self.nodes.get(path)
     }
 
-    /// The node that a path of the guest leads to: links are followed.
-    pub fn look(&self, path: &Path) -> Option<&GuestNode> {
+    /// Node at a path of the guest, with links followed.
+    pub fn node_at(&self, path: &Path) -> Option<&GuestNode> {
         self.nodes.get(&self.resolve(path, true)?)
     }
 
-    /// The path behind all links; a link at its end is followed if `follows_last`. `None` if there
-    /// are too many links.
+    /// Path with all links followed. A link at the end is followed only if `follows_last`. `None`
+    /// for too many links.
     fn resolve(&self, path: &Path, follows_last: bool) -> Option<PathBuf> {
         let mut walk = Walk::along(path);
         while let Some(next) = walk.next() {
@@ -108,25 +113,26 @@ impl GuestTree {
         Some(walk.end())
     }
 
-    /// Marks all paths that are here now as those of the user's own root directory.
+    /// Marks all present paths as those of the root directory that the user gave.
     pub fn mark_users_root(&mut self) {
         self.root_paths = self.nodes.keys().cloned().collect();
     }
 
-    /// Returns whether the user's own root directory has this, be it a link that leads nowhere.
+    /// Returns true if the root directory that the user gave has this path, even as a dangling
+    /// link.
     pub fn is_in_users_root(&self, path: &Path) -> bool {
         self.resolve(path, false).is_none_or(|end| self.root_paths.contains(&end))
     }
 
-    /// Puts something at a path, behind the links on the way to it.
+    /// Adds a node at a path. Links in its parent directories are followed.
     pub fn put(&mut self, path: &Path, node: GuestNode) -> Result<()> {
-        let parent = self.directory(path.parent().unwrap_or(Path::new("/")))?;
+        let parent = self.add_directory(path.parent().unwrap_or(Path::new("/")))?;
         let name = path.file_name().unwrap_or_default();
         self.insert(parent.join(name), node)
     }
 
-    /// Makes a directory and those that it is in, behind the links on the way to it.
-    pub fn directory(&mut self, path: &Path) -> Result<PathBuf> {
+    /// Adds a directory and its parent directories, and returns its path with links followed.
+    pub fn add_directory(&mut self, path: &Path) -> Result<PathBuf> {
         let mut walk = Walk::along(path);
         while let Some(next) = walk.next() {
             match self.nodes.get(&next) {
@@ -145,12 +151,13 @@ impl GuestTree {
         Ok(walk.end())
     }
 
+    /// First path below a directory; `None` if it is empty.
     pub fn first_below(&self, directory: &Path) -> Option<&Path> {
         let mut paths = self.nodes.keys().map(PathBuf::as_path);
         paths.find(|path| *path != directory && path.starts_with(directory))
     }
 
-    /// Bytes of the files in this directory.
+    /// Size of all files below a directory.
     pub fn bytes_below(&self, directory: &Path) -> u64 {
         self.files()
             .filter(|(path, _)| path.starts_with(directory))
@@ -158,39 +165,40 @@ impl GuestTree {
             .sum()
     }
 
-    /// Adds a file or a directory of the host, with all that is in it, at the same path, and the
-    /// links on the way to it. Returns the path behind the links.
+    /// Adds a file, or a directory with its content, of the host at the same path, and all links in
+    /// its path. Returns the path with links followed.
     pub fn add_in_place(&mut self, path: &Path) -> Result<PathBuf> {
-        let end = self.add_way_to(path)?;
+        let end = self.add_parents_and_links(path)?;
         self.add(&end, &end)?;
         Ok(end)
     }
 
-    /// Adds a file, or a directory without its content, of the host at the same path, and the links
-    /// on the way to it.
-    pub fn add_alone(&mut self, path: &Path) -> Result<()> {
-        let end = self.add_way_to(path)?;
+    /// Adds a file, or a directory without its content, of the host at the same path, and all links
+    /// in its path.
+    pub fn add_without_content(&mut self, path: &Path) -> Result<()> {
+        let end = self.add_parents_and_links(path)?;
         match end.is_dir() {
-            true => self.directory(&end).map(drop),
+            true => self.add_directory(&end).map(drop),
             false => self.add(&end, &end),
         }
     }
 
-    /// Adds a file or a directory of the host at the same path, and what the links in it lead to.
+    /// Adds a file, or a directory with its content, of the host at the same path, and the targets
+    /// of links in the directory.
     pub fn add_with_targets(&mut self, path: &Path) -> Result<()> {
         let end = self.add_in_place(path)?;
         let links = self.nodes.range(end.clone()..).take_while(|(path, _)| path.starts_with(&end));
         let links = links.filter(|(_, node)| matches!(node, GuestNode::Link(_)));
         let links: Vec<PathBuf> = links.map(|(path, _)| path.clone()).collect();
         for link in links.into_iter().filter(|link| link.exists()) {
-            self.add_alone(&link)?;
+            self.add_without_content(&link)?;
         }
         Ok(())
     }
 
-    /// Adds the directories and links on the way to a path of the host, and returns the path behind
-    /// the links.
-    fn add_way_to(&mut self, path: &Path) -> Result<PathBuf> {
+    /// Adds the parent directories of a path of the host and all links in the path. Returns the
+    /// path with links followed.
+    fn add_parents_and_links(&mut self, path: &Path) -> Result<PathBuf> {
         let unreadable = unreadable(path);
         let mut walk = Walk::along(path);
         while let Some(next) = walk.next() {
@@ -211,23 +219,23 @@ impl GuestTree {
         Ok(walk.end())
     }
 
-    /// Adds a file or a directory of the host, with all that is in it, at this path of the guest.
-    /// Links in a directory stay links; what is neither file, directory nor link is left out.
+    /// Adds a file, or a directory with its content, of the host at a path of the guest. Links in
+    /// the directory are added as links; sockets, pipes and devices are omitted.
     pub fn add(&mut self, host: &Path, guest: &Path) -> Result<()> {
         let about = fs::metadata(host).map_err(unreadable(host))?;
-        let parent = self.directory(guest.parent().unwrap_or(Path::new("/")))?;
+        let parent = self.add_directory(guest.parent().unwrap_or(Path::new("/")))?;
         let guest = guest.file_name().map_or(parent.clone(), |name| parent.join(name));
         if about.is_file() {
-            // A link that the user named stands for its file.
+            // The guest gets the target of a link that the user named, not the link.
             let host = fs::canonicalize(host).map_err(unreadable(host))?;
-            return self.file(&host, guest, &about);
+            return self.add_file(&host, guest, &about);
         }
         if !about.is_dir() {
             let path = escape_path(host);
             return Err(Error::user(format!("{path} is neither a file nor a directory"))
                 .next("give a file or a directory"));
         }
-        let mut directories = vec![(host.to_owned(), self.directory(&guest)?)];
+        let mut directories = vec![(host.to_owned(), self.add_directory(&guest)?)];
         while let Some((host, guest)) = directories.pop() {
             for entry in fs::read_dir(&host).map_err(unreadable(&host))? {
                 let name = entry.map_err(unreadable(&host))?.file_name();
@@ -241,14 +249,14 @@ impl GuestTree {
                     self.insert(guest.clone(), GuestNode::Directory)?;
                     directories.push((host.clone(), guest));
                 } else if about.is_file() {
-                    self.file(&host, guest, &about)?;
+                    self.add_file(&host, guest, &about)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn file(&mut self, host: &Path, guest: PathBuf, about: &Metadata) -> Result<()> {
+    fn add_file(&mut self, host: &Path, guest: PathBuf, about: &Metadata) -> Result<()> {
         let file = HostFile {
             path: host.to_owned(),
             offset: 0,
@@ -268,50 +276,52 @@ impl GuestTree {
         let (path, added) = (escape_path(&guest), bytes(&node));
         let before = self.nodes.insert(guest, node).as_ref().map_or(0, bytes);
         self.bytes = (self.bytes - before).saturating_add(added);
-        if self.bytes > self.most_bytes {
-            return Err(too_large(&path, self.most_bytes >> 20));
+        if self.bytes > self.max_bytes {
+            return Err(too_large(&path, self.max_bytes >> 20));
         }
-        if self.nodes.len() > MOST_NODES {
-            let problem = format!("with {path} the program has more than {MOST_NODES} files");
-            return Err(Error::user(problem).next("give fewer"));
+        if self.nodes.len() > MAX_NODES {
+            let problem = format!("with {path} the program has more than {MAX_NODES} files");
+            return Err(Error::user(problem).next("give fewer files"));
         }
         Ok(())
     }
 }
 
+/// Error for a path with a loop of links.
 fn too_many_links(path: &Path) -> Error {
     unreadable(path)(io::Error::other("too many links"))
 }
 
-/// Adds all of an archive; devices, sockets and FIFOs are left out.
+/// Adds the content of a tar archive. Devices, sockets and pipes are omitted.
 pub(super) fn add_tar(tree: &mut GuestTree, path: &Path) -> Result<()> {
     check_regular(path)?;
     let damaged = || {
-        Error::user(format!("{} is no tar archive", escape_path(path)))
-            .next("give an uncompressed one, or a directory")
+        Error::user(format!("{} is not a tar archive", escape_path(path)))
+            .next("give an uncompressed tar archive, or a directory")
     };
     let mut archive = Archive::new(File::open(path).map_err(unreadable(path))?);
-    let mut empty = true;
+    let mut is_empty = true;
     for entry in archive.entries().map_err(|_| damaged())? {
         let entry = entry.map_err(|_| damaged())?;
-        empty = false;
+        is_empty = false;
         let Some(guest) = entry.path().ok().and_then(|path| below_root(&path)) else { continue };
         match tar_node(tree, &entry, path) {
-            Some(GuestNode::Directory) => tree.directory(&guest).map(drop)?,
+            Some(GuestNode::Directory) => tree.add_directory(&guest).map(drop)?,
             Some(node) => tree.put(&guest, node)?,
             None => {}
         }
     }
-    if empty { Err(damaged()) } else { Ok(()) }
+    if is_empty { Err(damaged()) } else { Ok(()) }
 }
 
+/// Node for an entry of a tar archive; `None` for an entry that is omitted.
 fn tar_node(tree: &GuestTree, entry: &Entry<'_, File>, path: &Path) -> Option<GuestNode> {
     let header = entry.header();
     let link = || entry.link_name().ok().flatten().map(std::borrow::Cow::into_owned);
     match header.entry_type() {
         EntryType::Directory => Some(GuestNode::Directory),
         EntryType::Symlink => Some(GuestNode::Link(link()?)),
-        // The entry with the first name came before.
+        // The first name of a hard link is an earlier entry.
         EntryType::Link => tree.get(&below_root(&link()?)?).cloned(),
         EntryType::Regular | EntryType::Continuous => Some(GuestNode::File(HostFile {
             path: path.to_owned(),
@@ -324,7 +334,7 @@ fn tar_node(tree: &GuestTree, entry: &Entry<'_, File>, path: &Path) -> Option<Gu
     }
 }
 
-/// Path below the root directory; `None` if it leads out of it.
+/// Absolute path for a path of a tar archive; `None` if it leads out of the root directory.
 fn below_root(path: &Path) -> Option<PathBuf> {
     let mut absolute = PathBuf::from("/");
     for part in path.components() {
@@ -337,55 +347,58 @@ fn below_root(path: &Path) -> Option<PathBuf> {
     Some(absolute)
 }
 
-/// Most links on a way; a kernel follows as many.
-const MOST_LINKS: usize = 40;
+/// Maximum number of links in a path; Linux has the same limit.
+const MAX_LINKS: usize = 40;
 
-/// A path, name by name, with the links on the way to its end.
+/// Walk along a path, name by name. The caller looks up each name, and tells the walk to enter it
+/// or to follow a link.
 struct Walk {
-    here: PathBuf,
-    /// The names that are left, the last one first.
-    left: Vec<OsString>,
+    /// Path of the names so far, without links.
+    current: PathBuf,
+    /// Remaining names, the last one first.
+    remaining: Vec<OsString>,
+    /// Number of followed links.
     links: usize,
 }
 
 impl Walk {
     pub fn along(path: &Path) -> Walk {
-        Walk { here: PathBuf::from("/"), left: names_reversed(path), links: 0 }
+        Walk { current: PathBuf::from("/"), remaining: names_reversed(path), links: 0 }
     }
 
-    /// The path of the next name; `None` at the end.
+    /// Path of the next name; `None` at the end.
     pub fn next(&mut self) -> Option<PathBuf> {
         loop {
-            let name = self.left.pop()?;
+            let name = self.remaining.pop()?;
             if name != ".." {
-                return Some(self.here.join(name));
+                return Some(self.current.join(name));
             }
-            self.here.pop();
+            self.current.pop();
         }
     }
 
-    /// Goes on from a path that was next and is no link.
+    /// Continues at the path of the last name, which is not a link.
     pub fn enter(&mut self, next: PathBuf) {
-        self.here = next;
+        self.current = next;
     }
 
-    /// Goes on where a link leads to; false if there were too many.
+    /// Continues at the target of a link. Returns false after too many links.
     pub fn follow(&mut self, target: &Path) -> bool {
         self.links += 1;
         if target.is_absolute() {
-            self.here = PathBuf::from("/");
+            self.current = PathBuf::from("/");
         }
-        self.left.extend(names_reversed(target));
-        self.links <= MOST_LINKS
+        self.remaining.extend(names_reversed(target));
+        self.links <= MAX_LINKS
     }
 
     pub fn is_last(&self) -> bool {
-        self.left.is_empty()
+        self.remaining.is_empty()
     }
 
-    /// The path at which the walk ended.
+    /// Path at the end of the walk.
     pub fn end(self) -> PathBuf {
-        self.here
+        self.current
     }
 }
 
@@ -408,7 +421,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_stay_links_and_lead_nowhere_else() {
+    fn links_are_added_as_links() {
         let dir = tempfile::tempdir().unwrap();
         let real = dir.path().canonicalize().unwrap();
         fs::create_dir(real.join("usr")).unwrap();
@@ -420,7 +433,10 @@ mod tests {
         assert_eq!(tree.nodes[&real.join("bin")], GuestNode::Link("usr".into()));
         tree.add(&real, Path::new("/work")).unwrap();
         assert_eq!(tree.nodes[Path::new("/work/usr/out")], GuestNode::Link("/etc/shadow".into()));
-        assert_eq!(tree.directory(Path::new("/work/bin/new")).unwrap(), Path::new("/work/usr/new"));
+        assert_eq!(
+            tree.add_directory(Path::new("/work/bin/new")).unwrap(),
+            Path::new("/work/usr/new")
+        );
     }
 
     #[test]
@@ -447,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn files_links_and_second_names_are_found_and_nothing_leads_out() {
+    fn tar_archives_have_files_links_and_hard_links_but_no_outside_paths() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("root.tar");
         let mut tar = Builder::new(File::create(&path).unwrap());
@@ -470,6 +486,8 @@ mod tests {
             assert_eq!((text.as_str(), file.mode), ("text", 0o755));
         }
         std::fs::write(&path, "no archive").unwrap();
-        assert!(add_tar(&mut tree, &path).unwrap_err().message().ends_with(" is no tar archive"));
+        assert!(
+            add_tar(&mut tree, &path).unwrap_err().message().ends_with(" is not a tar archive")
+        );
     }
 }

@@ -14,7 +14,7 @@ use ktax_model::{
     Boot, CountsPlan, ErrorKind, Failure, Layout, Outcome, PrintedEnd, Region, Sample, Sides,
     Signature, Step, TracedCall, UserProgram, Workload,
 };
-use ktax_program::{PackedModules, ProgramsAlone};
+use ktax_program::{PackedModules, SideArchives};
 
 /// Boots of an engine that counts.
 pub struct CountsBoots<'a> {
@@ -22,7 +22,7 @@ pub struct CountsBoots<'a> {
     pub images: Sides<PathBuf>,
     pub modules: Sides<Option<PackedModules>>,
     /// Programs and set-up of the Sides' guests.
-    pub programs: Sides<ProgramsAlone>,
+    pub programs: Sides<SideArchives>,
     /// Limit of virtual time for a Region, seconds.
     pub virtual_s: u64,
 }
@@ -124,7 +124,7 @@ impl CountsBoots<'_> {
             machine: plan.asked.machine.clone(),
             layout: plan.layouts[step.layout].clone(),
             modules: self.modules.get(step.side).clone(),
-            beside: programs.beside.clone(),
+            beside: programs.common.clone(),
             program: program.and_then(|index| programs.programs.get(index)).cloned(),
         }
     }

@@ -12,7 +12,7 @@ use ktax_model::{
     Error, ErrorKind, Failure, Layout, NamedFiles, NativeRow, NativeSample, Noise, Result, Side,
     Sides, TimedBlock, TimedBoot, TimedPair, TimedRun, TimedSubject, TimesPlan, Workload,
 };
-use ktax_program::missing;
+use ktax_program::missing_files;
 use ktax_stats::timed::{Order, Slot};
 
 use crate::driver::{Ended, at_most_twice};
@@ -267,7 +267,7 @@ pub(super) fn with_missing(
         Err(Stop::Failed(..)) => return Ok(message),
     };
     let here = env::current_dir().unwrap_or_default();
-    Ok(message + &missing_files_text(&missing(&named, &here)))
+    Ok(message + &missing_files_text(&missing_files(&named, &here)))
 }
 
 fn missing_files_text(missing: &[String]) -> String {

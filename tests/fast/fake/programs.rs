@@ -9,7 +9,7 @@ use ktax::model::{
     Comparison, Failure, Outcome, RUNNER, Row, Sample, Side, Signature, UserProgram, Verdict,
     Workload,
 };
-use ktax::program::{PackedPrograms, ProgramsAlone, pack_alone};
+use ktax::program::{PackedPrograms, SideArchives, pack_single};
 
 use super::scene::Scene;
 use crate::common::{assert_has, open_counts};
@@ -27,10 +27,10 @@ fn scene(names: &[&str], dir: &Path) -> Scene {
         UserProgram { name: (*name).to_owned(), command, ops: Some(1), ..UserProgram::default() }
     };
     let programs: Vec<UserProgram> = names.iter().map(program).collect();
-    let pack = |program| pack_alone(program, (0, None), dir, 64 * MIB, &dir.join("cache"));
+    let pack = |program| pack_single(program, (0, None), dir, 64 * MIB, &dir.join("cache"));
     let packed: Vec<PackedPrograms> =
         programs.iter().map(|program| pack(program).unwrap()).collect();
-    scene.programs = ProgramsAlone { beside: None, programs: packed };
+    scene.programs = SideArchives { common: None, programs: packed };
     scene.plan.method.asked.guest.programs = programs;
     for row in &mut scene.plan.method.workloads {
         if UserProgram::is_program_row(&row.row) {

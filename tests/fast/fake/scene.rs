@@ -10,7 +10,7 @@ use ktax::model::{
     AskedCounts, AskedGuest, CountsPlan, CpuActivity, CpuPosition, FORMAT, Failure, Identity,
     ImageFormat, Layout, Machine, Plan, Side, Sides, Step, Subject, Workload,
 };
-use ktax::program::ProgramsAlone;
+use ktax::program::SideArchives;
 use ktax::run::{CountsBoots, Driver, Ended, Event};
 use ktax::rundir::RunDir;
 use ktax::wire::Hello;
@@ -38,7 +38,7 @@ pub struct Scene {
     pub hooks: Vec<(usize, Hook)>,
     pub cancel: Option<(usize, bool)>,
     pub together: usize,
-    pub programs: ProgramsAlone,
+    pub programs: SideArchives,
 }
 
 /// Result of a scene.
@@ -78,7 +78,7 @@ impl Scene {
             hooks: Vec::new(),
             cancel: None,
             together: 1,
-            programs: ProgramsAlone::default(),
+            programs: SideArchives::default(),
         }
         .layouts(1)
     }

@@ -13,7 +13,7 @@ use ktax::engine::{Limits, payload};
 use ktax::kvmhost::FREEZE_PATH;
 use ktax::model::{Context, Layout, Modelled, Msr, Signature, UserProgram, Workload};
 use ktax::plan::{Definition, ModelKey, definitions, select};
-use ktax::program::{Contents, pack};
+use ktax::program::{ArchiveContents, pack};
 use ktax::rundir::profile::{self, ProfileError};
 use ktax::wire::{self, Answer, Done, arguments, parse_answer, parse_hello, parse_symbols};
 use rustix::process::{Pid, Signal, getuid, kill_process_group};
@@ -67,7 +67,7 @@ fn functions_are_written_as_the_document_says() {
     let dir = tempfile::tempdir().unwrap();
     let command = vec!["sh".to_owned()];
     let program = UserProgram { name: "p".into(), command, ..UserProgram::default() };
-    let contents = Contents { programs: vec![program], ..Contents::default() };
+    let contents = ArchiveContents { programs: vec![program], ..ArchiveContents::default() };
     let packed = pack(&contents, dir.path(), 256 << 20, &dir.path().join("cache")).unwrap();
     let written = fs::read_to_string(packed.symbols).unwrap();
     let shape = |line: &str| {
