@@ -6,7 +6,7 @@ use ktax_model::{
 };
 use ktax_stats::exact::{Decision, judge};
 use ktax_stats::growth::{Curve, Fit, GrowthClass, NEGLIGIBLE, fit};
-use ktax_stats::tables::change_percent;
+use ktax_stats::tables::checked_percent_change;
 
 /// Values of one Metric by Layout; those of a pair have equal indices.
 pub(super) struct EffectValues<'a> {
@@ -36,7 +36,7 @@ pub(super) fn effect(values: EffectValues<'_>, relevant: impl Fn(usize) -> f64) 
         base: per_op(base),
         change: per_op(change),
         delta: per_op(change - base),
-        percent: change_percent(base, change),
+        percent: checked_percent_change(base, change),
         layout: layouts[found.median],
         delta_range: (per_op(found.smallest_delta), per_op(found.largest_delta)),
         spread: per_op(found.noise),
@@ -143,9 +143,9 @@ fn growth_of_family(
             exponent: power.exponent,
             interval: (power.low, power.high),
         }),
-        beyond_percent: (fit.beyond.0 * 100.0, fit.beyond.1 * 100.0),
+        beyond_percent: (fit.distance_range.0 * 100.0, fit.distance_range.1 * 100.0),
         because: because(&fit),
-        from: fit.from,
+        from: fit.smallest_size,
         points: fit.points,
         layouts,
     })

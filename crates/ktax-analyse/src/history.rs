@@ -11,7 +11,7 @@ use ktax_model::{
 };
 use ktax_run::rundir::profile;
 use ktax_stats::exact::judge;
-use ktax_stats::tables::change_percent;
+use ktax_stats::tables::checked_percent_change;
 
 /// Most functions of a step that are kept.
 const MOST_FUNCTIONS: usize = 5;
@@ -155,7 +155,7 @@ fn compare(
             percent: found.percent,
             detectable_percent: found
                 .detectable
-                .and_then(|detectable| change_percent(found.base, found.base + detectable)),
+                .and_then(|detectable| checked_percent_change(found.base, found.base + detectable)),
         },
     }
 }

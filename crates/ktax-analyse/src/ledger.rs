@@ -9,7 +9,7 @@ use ktax_model::{
     LedgerMetric, LedgerRow, LedgerTable, METRICS, Row, Side, Sides, TIME, Verdict, Warning,
 };
 use ktax_stats::exact::judge;
-use ktax_stats::tables::change_percent;
+use ktax_stats::tables::checked_percent_change;
 
 /// Ranks the additions for each Workload. `together` is the Comparison of all at once; `not_built`
 /// has the additions that could not be built, with the reason; `already_on` has the defaults of the
@@ -235,7 +235,7 @@ fn cost(
     Some(LedgerCost {
         base: per_op(base),
         delta: per_op(change - base),
-        percent: change_percent(base, change),
+        percent: checked_percent_change(base, change),
         detectable: found.detectable().map(per_op),
         verdict: verdict_of_decision(found.decision),
     })

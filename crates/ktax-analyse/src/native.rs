@@ -9,7 +9,7 @@ use ktax_model::{
     STAT_COUNTERS, StatChange, StatCount, StatCounter, StatCounts, StatRow, Summary, TracedCall,
     Workload,
 };
-use ktax_stats::repeats::{median_between, paired_change};
+use ktax_stats::repeats::{median_interval, paired_change};
 use ktax_stats::tables::{
     contest_ratio, jobs_per_minute, mean, median, per_process_per_page, share_percent,
     spread_percent, timing_index,
@@ -223,7 +223,7 @@ fn row(counter: &StatCounter, commands: &[Vec<StatCounts>]) -> StatRow {
         _ => None,
     };
     let change = change
-        .map(|paired| StatChange { percent: paired.percent, interval_percent: paired.between });
+        .map(|paired| StatChange { percent: paired.percent, interval_percent: paired.interval });
     let (counter, unit) = (counter.name.to_owned(), counter.unit.to_owned());
     StatRow { counter, unit, repeats, uncounted, change }
 }
@@ -243,10 +243,10 @@ fn repeats(counter: &StatCounter, runs: &[StatCounts]) -> Result<Repeats, String
     }
     let mut sorted = values.clone();
     sorted.sort_unstable_by(f64::total_cmp);
-    let interval = median_between(&sorted).map(|between| MedianInterval {
-        low: between.low,
-        high: between.high,
-        level_percent: between.level * 100.0,
+    let interval = median_interval(&sorted).map(|interval| MedianInterval {
+        low: interval.low,
+        high: interval.high,
+        level_percent: interval.level * 100.0,
     });
     Ok(Repeats {
         mean: mean(&values).unwrap_or_default(),

@@ -5,7 +5,7 @@ use std::arch::x86_64::{__cpuid, _mm_lfence, _rdtsc};
 use std::time::{Duration, Instant};
 
 use ktax_model::{Costly, LowHigh, hull};
-use ktax_stats::repeats::nine_of_ten;
+use ktax_stats::repeats::cost_interval;
 
 /// Length of a chain: the counter's own time is little beside it.
 const CHAIN: usize = 64;
@@ -118,7 +118,7 @@ pub fn iterations(kind: Costly) -> Option<LowHigh> {
     let places = [1, PAGES].map(|pages| {
         let mut rounds = time_rounds(instruction, [0, count], pages);
         rounds.drain(..WARM_UP);
-        nine_of_ten(&rounds, (CHAIN * count) as f64)
+        cost_interval(&rounds, (CHAIN * count) as f64)
     });
     hull(places)
 }
@@ -131,7 +131,7 @@ fn start(kind: Costly) -> Option<LowHigh> {
         let mut rounds = time_rounds(instruction, [0, iterations], 1);
         let empty = time_rounds(nothing, [0, 0], 1);
         rounds.iter_mut().zip(empty).for_each(|(round, [empty, _])| round[0] = empty);
-        nine_of_ten(&rounds[WARM_UP..], CHAIN as f64)
+        cost_interval(&rounds[WARM_UP..], CHAIN as f64)
     };
     hull([1, 64 / bytes].map(measure_start))
 }
@@ -162,7 +162,7 @@ fn measure_chain(chain: Chain) -> LowHigh {
         let mut round = || [nothing, chain].map(|each| time_chain(each, area));
         rounds.extend((0..ROUNDS).map(|_| round()).skip(WARM_UP));
     }
-    nine_of_ten(&rounds, CHAIN as f64)
+    cost_interval(&rounds, CHAIN as f64)
 }
 
 fn time_chain(chain: Chain, area: &mut Area) -> u64 {

@@ -8,11 +8,11 @@ use ktax_model::{
     CYCLES, Effect, Estimate, FunctionDelta, MAKESPAN, METRICS, Metric, OwnCounts, PathDelta, Row,
     SPIN_WAIT, Side, Sides, TRANSFERS, Verdict, metric,
 };
-use ktax_stats::tables::{change_percent, share_percent};
+use ktax_stats::tables::{checked_percent_change, share_percent};
 
 /// Returns the range of the delta over the layouts, in percent of the Effect's base.
 pub fn over_layouts(effect: &Effect) -> String {
-    let percent = |delta: f64| change_percent(effect.base, effect.base + delta);
+    let percent = |delta: f64| checked_percent_change(effect.base, effect.base + delta);
     number::percent_range(percent(effect.delta_range.0), percent(effect.delta_range.1))
 }
 
@@ -283,10 +283,10 @@ mod tests {
             base in 1.0..1e6f64, delta in 0.0..0.03f64, by in 0.0..0.01f64
         ) {
             let (near, far) = (base * delta, base * delta * (1.0 + by));
-            let shown = number::percent(change_percent(base, base + far));
+            let shown = number::percent(checked_percent_change(base, base + far));
             let mde = detectable_text(base, Some(near.max(1e-9)), Verdict::Slower);
             prop_assert!(read(&mde) <= read(&shown), "{shown} slower, MDE {mde}");
-            let shown = number::percent(change_percent(base, base + near));
+            let shown = number::percent(checked_percent_change(base, base + near));
             let mde = detectable_text(base, Some(far.max(1e-9)), Verdict::NoDetectedChange);
             prop_assert!(read(&mde) >= read(&shown), "{shown} not detected, MDE {mde}");
         }

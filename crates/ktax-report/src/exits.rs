@@ -16,7 +16,7 @@ use ktax_model::{
     ExitCounter, ExitEvents, ExitParts, ExitRow, ExitRows, ExitTable, RecorderCost, SavedResult,
     exit_warnings,
 };
-use ktax_stats::tables::{change_percent, share_percent};
+use ktax_stats::tables::{checked_percent_change, share_percent};
 
 /// Exit tables of a recording or of a file.
 #[derive(Debug, Clone, Copy)]
@@ -518,7 +518,7 @@ const WITH_HALTS: &str = "time in exits, halts included,";
 pub fn diff_headline(base: &ExitTable, change: &ExitTable, scale: Scale) -> String {
     let part = |what: &str, values: [f64; 2], unit: &str| {
         let [base, change] = scale.apply(values);
-        let percent = number::percent(change_percent(base, change));
+        let percent = number::percent(checked_percent_change(base, change));
         let [base, change] = [base, change].map(number::whole);
         format!("{what} {percent} % ({base} → {change}{})", scale.unit(unit))
     };

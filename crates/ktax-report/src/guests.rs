@@ -10,7 +10,7 @@ use ktax_model::{
     Comparison, EXITS, Effect, ExitRows, ExitRun, ExitTable, GUEST_TIME, GuestSide, GuestWork,
     GuestsComparison, GuestsEvidence, GuestsPlan, Row, Side, TIME, Verdict,
 };
-use ktax_stats::tables::{change_percent, share_percent};
+use ktax_stats::tables::{checked_percent_change, share_percent};
 
 /// Explanation of the time, below the first table: it is no other machine's time.
 const TIME_NOTE: &str = "1 µs is 1 000 instructions of the host's one CPU: the host counts \
@@ -216,7 +216,7 @@ fn us(ns: f64) -> String {
 /// Range of the time over all layouts, in percent of the one that is shown.
 fn times_range(row: &Row, shown_ns: f64) -> Option<String> {
     let all = &row.guests()?.times_ns.base;
-    let percent = |ns: &u64| change_percent(shown_ns, *ns as f64);
+    let percent = |ns: &u64| checked_percent_change(shown_ns, *ns as f64);
     Some(number::percent_range(percent(all.iter().min()?), percent(all.iter().max()?)))
 }
 

@@ -12,7 +12,7 @@ use ktax_model::{
     metric,
 };
 use ktax_plan::HistorySteps;
-use ktax_stats::tables::change_percent;
+use ktax_stats::tables::checked_percent_change;
 
 impl Report for History {
     fn view(&self) -> View {
@@ -155,7 +155,7 @@ fn legend(history: &History) -> Legend {
 
 /// Cost of the last point over another, in percent of that.
 fn percent_over(line: &HistoryLine, from: &HistoryPoint) -> Option<f64> {
-    change_percent(from.cost(line.ops), line.points.last()?.cost(line.ops))
+    checked_percent_change(from.cost(line.ops), line.points.last()?.cost(line.ops))
 }
 
 /// Answer: where rows step, and which steps most; first within a series of kernels, then between

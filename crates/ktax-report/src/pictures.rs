@@ -12,7 +12,7 @@ use ktax_model::{
     Comparison, Crossing, Effect, PathDelta, Ratio, Row, SavedResult, Side, Sides, TimesEvidence,
     Verdict, callers, family, kept_paths,
 };
-use ktax_stats::tables::{change_percent, share_percent};
+use ktax_stats::tables::{checked_percent_change, share_percent};
 
 /// Name of the line through a mark: the range of counts.
 pub const LAYOUTS: &str = "the range over the layouts";
@@ -67,7 +67,7 @@ fn forest_line(row: &Row) -> ForestLine {
 }
 
 fn add_effect(line: &mut ForestLine, effect: &Effect) {
-    let percent = |delta: f64| change_percent(effect.base, effect.base + delta);
+    let percent = |delta: f64| checked_percent_change(effect.base, effect.base + delta);
     let (least, most) = effect.delta_range;
     line.range = percent(least).zip(percent(most));
     line.detectable = effect::detectable_percent(effect);

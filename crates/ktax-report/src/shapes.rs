@@ -8,7 +8,7 @@ use crate::{counts, number, words};
 use ktax_model::{
     Comparison, ComparisonMethod, Effect, MachineModel, NativeRow, NativeTable, Row, Side, family,
 };
-use ktax_stats::tables::{change_percent, mean, median, percent_change};
+use ktax_stats::tables::{checked_percent_change, mean, median, percent_change};
 
 /// Published table whose shape is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -284,7 +284,7 @@ fn value_cell(value: Option<f64>) -> String {
 
 /// Formats the change in percent of the base; empty where there is none.
 fn change_cell(base: Option<f64>, change: Option<f64>) -> String {
-    match base.zip(change).and_then(|(base, change)| change_percent(base, change)) {
+    match base.zip(change).and_then(|(base, change)| checked_percent_change(base, change)) {
         Some(percent) => format!("{}%", number::percent(Some(percent))),
         None => String::new(),
     }

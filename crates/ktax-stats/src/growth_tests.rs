@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Points at 16, 32, … 16384 of a cost beyond a base of 1000.
+/// Points at 16, 32, … 16384 of a cost above a base of 1000.
 fn points(cost: impl Fn(f64) -> f64) -> Vec<(f64, f64)> {
     (4..=14).map(|power| f64::from(1 << power)).map(|n| (n, 1000.0 + cost(n))).collect()
 }
@@ -22,7 +22,7 @@ fn power(fit: &Fit) -> [f64; 3] {
 }
 
 #[test]
-fn powers_without_noise_are_themselves_however_small_the_cost() {
+fn powers_without_noise_are_exact_for_any_cost() {
     for (exponent, words) in [
         (0.0, "O(1)"),
         (1.0, "O(pages)"),
@@ -31,7 +31,7 @@ fn powers_without_noise_are_themselves_however_small_the_cost() {
         (2.0, "O(pages^2.0)"),
         (-1.0, "O(pages^-1.0)"),
     ] {
-        // The first is large enough for the power -1 to be more than a twentieth of the base.
+        // The first scale is so large that costs with the power -1 exceed 5 % of the base.
         for (scale, words) in [(5e6, words), (1e-3, "")] {
             let fit = alone(1000.0, &points(|n| scale * n.powf(exponent))).unwrap();
             let found = fit.power.unwrap();
@@ -39,13 +39,13 @@ fn powers_without_noise_are_themselves_however_small_the_cost() {
             assert!(found.high - found.low < 1e-4, "{exponent}: {fit:?}");
             assert!(words.is_empty() || fit.order("pages") == words, "{words}: {fit:?}");
             // 16 to 16384 are eleven; the upper half are the five from 1024.
-            assert_eq!((fit.from, fit.points), (1024.0, 5));
+            assert_eq!((fit.smallest_size, fit.points), (1024.0, 5));
         }
     }
 }
 
 #[test]
-fn a_twentieth_of_the_base_is_constant_whichever_way_it_goes() {
+fn costs_within_a_twentieth_of_the_base_are_constant() {
     let wobbling = points(|n| if n.log2() % 2.0 == 0.0 { 9.0 } else { -9.0 });
     for (curve, exponent) in
         [(points(|_| 0.0), None), (wobbling, None), (points(|n| 1e-4 * n), Some(1.0))]
@@ -53,22 +53,22 @@ fn a_twentieth_of_the_base_is_constant_whichever_way_it_goes() {
         let fit = alone(1000.0, &curve).unwrap();
         assert_eq!((fit.growth, fit.order("pages").as_str()), (GrowthClass::Negligible, "O(1)"));
         let found = fit.power.map(|power| (power.exponent * 1e6).round() / 1e6);
-        assert_eq!(found, exponent, "{fit:?}"); // as measured: 1.6 at most, of 1000
+        assert_eq!(found, exponent, "{fit:?}"); // costs of at most 1.6 above 1000
     }
-    // 5.1 % in one place: no longer negligible, and where a cost is below the base no power.
+    // 5.1 % at one size is not negligible. Other costs are below the base, so there is no power.
     let above = |n: f64| if n > 16_000.0 { 51.0 } else { -9.0 };
     let fit = alone(1000.0, &points(above)).unwrap();
     assert_eq!(
         (fit.growth, fit.power, fit.order("pages").as_str()),
         (GrowthClass::Unclear, None, "unclear")
     );
-    assert_eq!(fit.beyond, (-0.009, 0.051));
+    assert_eq!(fit.distance_range, (-0.009, 0.051));
 }
 
 /// Instructions in process context of one fork, exit and wait over a shared file mapping, counted
-/// on Debian's 6.1 and 6.12 cloud kernels. The second stay below 5 % of the base.
+/// on Debian's 6.1 and 6.12 cloud kernels. On 6.12 the costs are within 5 % of the base.
 #[test]
-fn counted_file_pages_have_the_power_that_they_fit() {
+fn growth_of_counted_file_pages() {
     for (base, above, expected, growth) in [
         (
             133_492.1,
@@ -91,33 +91,37 @@ fn counted_file_pages_have_the_power_that_they_fit() {
             .collect();
         let fit = alone(base, &points).unwrap();
         assert_eq!((power(&fit), fit.growth), (expected, growth), "{fit:?}");
-        assert_eq!((fit.from, fit.points, fit.order("pages").as_str()), (4096.0, 4, "O(1)"));
+        assert_eq!(
+            (fit.smallest_size, fit.points, fit.order("pages").as_str()),
+            (4096.0, 4, "O(1)")
+        );
     }
 }
 
 #[test]
-fn the_interval_holds_the_exponent_of_each_layout() {
+fn the_interval_contains_the_exponents_of_all_layouts() {
     let shown = Curve { base: 1000.0, points: points(|n| 40.0 * n) };
     // A base that moves by 20 000 of 40 960 at the smallest fitted size.
-    let moved = |by: f64| Curve { base: 30_000.0 + by, points: points(|n| 29_000.0 + 40.0 * n) };
+    let moved =
+        |shift: f64| Curve { base: 30_000.0 + shift, points: points(|n| 29_000.0 + 40.0 * n) };
     let still = fit(&shown, &[moved(0.0)]).unwrap();
     assert_eq!((power(&still), still.growth), ([1.0, 1.0, 1.0], GrowthClass::Linear));
     let layouts = [moved(0.0), moved(20_000.0), moved(-20_000.0)];
     let wide = fit(&shown, &layouts).unwrap();
     assert_eq!(power(&wide), [1.0, 0.87, 1.22]);
-    let one = |layout| fit(&layouts[layout], &[]).unwrap().power.unwrap().exponent;
-    let held = wide.power.unwrap();
-    assert_eq!((held.low, held.high), (one(2), one(1)));
-    // Where a layout has no power, there is none.
+    let exponent = |layout| fit(&layouts[layout], &[]).unwrap().power.unwrap().exponent;
+    let found = wide.power.unwrap();
+    assert_eq!((found.low, found.high), (exponent(2), exponent(1)));
+    // If one Layout has no power, the fit has none.
     let none = fit(&shown, &[moved(0.0), moved(50_000.0)]).unwrap();
     assert_eq!((none.power, none.growth), (None, GrowthClass::Unclear));
 }
 
 #[test]
-fn the_upper_half_decides() {
-    // Shared page tables: a cost for each page until all are shared.
+fn only_the_upper_half_is_fitted() {
+    // As with shared page tables: each page has a cost until all tables are shared.
     assert_eq!(order(&points(|n| 40.0 * n.min(1024.0))), "O(1)");
-    // A fixed cost that the pages outgrow.
+    // A fixed cost that is small compared to that of the pages.
     assert_eq!(order(&points(|n| 2000.0 + 40.0 * n)), "O(pages)");
     assert_eq!(order(&points(|n| 40.0 * n + if n < 600.0 { 1e6 } else { 0.0 })), "O(pages)");
 }
@@ -146,14 +150,14 @@ fn counted_anonymous_pages_are_linear() {
 }
 
 #[test]
-fn a_page_that_costs_up_to_twice_as_much_is_still_a_page() {
+fn a_unit_cost_within_a_factor_of_two_is_linear() {
     let cached = |cost: f64| move |n: f64| n * (40.0 + cost * (n / 1024.0).log2().clamp(0.0, 4.0));
     assert_eq!(order(&points(cached(9.0))), "O(pages)"); // 40 to 76 for a page
     assert_eq!(order(&points(cached(25.0))), "O(pages^1.4)"); // 40 to 140
 }
 
 #[test]
-fn what_is_all_over_the_place_is_unclear() {
+fn scattered_costs_are_unclear() {
     let wild = |n: f64| if n.log2() % 2.0 == 0.0 { 4000.0 } else { 40_000.0 + n };
     let fit = alone(1000.0, &points(wild)).unwrap();
     assert_eq!(fit.growth, GrowthClass::Unclear, "{fit:?}");
@@ -161,7 +165,7 @@ fn what_is_all_over_the_place_is_unclear() {
 }
 
 #[test]
-fn what_cannot_be_fitted_is_refused() {
+fn too_few_points_and_invalid_numbers_are_refused() {
     let good = points(|n| n);
     assert!(alone(1000.0, &good).is_some());
     assert_eq!(alone(1000.0, &[]), None);
@@ -178,16 +182,16 @@ fn what_cannot_be_fitted_is_refused() {
 }
 
 #[test]
-fn the_interval_is_the_textbooks() {
+fn the_interval_equals_the_textbook_formula() {
     // y = 1, 3, 2, 4 at x = 1 … 4: slope 0.8, residual 1.8, standard error sqrt(1.8 / 2 / 5).
     let (slope, half_width) = slope(&[(1.0, 1.0), (2.0, 3.0), (3.0, 2.0), (4.0, 4.0)]).unwrap();
     assert!((slope - 0.8).abs() < 1e-12);
     assert!((half_width - 4.303 * 0.18_f64.sqrt()).abs() < 1e-12);
 }
 
-/// The probability that |t| stays below `t`: the finite series for whole degrees of freedom
-/// (Abramowitz and Stegun 26.7.3 and 26.7.4).
-fn within(t: f64, freedom: usize) -> f64 {
+/// Probability that |T| is below `t`, by the finite series for whole degrees of freedom (Abramowitz
+/// and Stegun 26.7.3 and 26.7.4).
+fn probability_within(t: f64, freedom: usize) -> f64 {
     let angle = (t / (freedom as f64).sqrt()).atan();
     let (sine, cosine) = angle.sin_cos();
     let odd = freedom % 2;
@@ -200,17 +204,17 @@ fn within(t: f64, freedom: usize) -> f64 {
 }
 
 #[test]
-fn students_quantiles_hold_95_percent() {
+fn students_quantiles_cover_95_percent() {
     for freedom in 1..=30 {
-        let held = within(student(freedom), freedom);
-        assert!((held - 0.95).abs() < 1e-4, "{freedom}: {held}");
+        let covered = probability_within(student(freedom), freedom);
+        assert!((covered - 0.95).abs() < 1e-4, "{freedom}: {covered}");
     }
-    assert!(within(student(1000), 1000) > 0.95);
+    assert!(probability_within(student(1000), 1000) > 0.95);
 }
 
 proptest! {
     #[test]
-    fn order_and_unit_do_not_matter(
+    fn the_exponent_does_not_depend_on_order_and_unit(
         costs in proptest::collection::vec(1.0..1e6f64, 4..12), scale in 1e-6..1e6f64
     ) {
         let sizes = (4..).map(|power| f64::from(1 << power));

@@ -1,11 +1,13 @@
-//! Seeded random numbers: equal seeds draw equal numbers, on every machine and in every version.
+//! Seeded random numbers. Equal seeds give equal numbers, on all machines and in all versions of
+//! ktax.
 
-/// Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators (2014), splitmix64.
+/// The generator splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators,
+/// 2014).
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
-    /// Equal seeds draw equal numbers.
+    /// Generator with this seed.
     pub fn new(seed: u64) -> Random {
         Random(seed)
     }
@@ -18,17 +20,17 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// One of `0..end`. The bias of the remainder is below `end / 2^64`. `end` is not 0.
+    /// Number in `0..end`, nearly uniform: the bias is below `end / 2^64`. `end` must not be 0.
     pub fn below(&mut self, end: u64) -> u64 {
         self.bits() % end
     }
 
-    /// Heads or tails.
+    /// True or false with equal probability.
     pub fn coin(&mut self) -> bool {
         self.bits() >> 63 == 1
     }
 
-    /// Uniform in [0, 1): 53 random bits.
+    /// Uniform number in [0, 1), from 53 random bits.
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
@@ -50,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn draws_stay_within_their_bounds() {
+    fn numbers_are_within_their_bounds() {
         let mut random = Random::new(7);
         let mut heads = 0;
         for _ in 0..1000 {
@@ -58,6 +60,7 @@ mod tests {
             assert!((0.0..1.0).contains(&random.unit()));
             heads += u32::from(random.coin());
         }
-        assert!((400..600).contains(&heads), "{heads}"); // 500 wanted, six deviations of 16
+        // Expected 500, ± six standard deviations of 16.
+        assert!((400..600).contains(&heads), "{heads}");
     }
 }

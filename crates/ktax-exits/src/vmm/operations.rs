@@ -11,7 +11,7 @@ use super::{
     write_page_tables,
 };
 use ktax_model::{Costly, ErrorKind, LowHigh, Result, hull};
-use ktax_stats::repeats::nine_of_ten;
+use ktax_stats::repeats::cost_interval;
 
 const MEMORY_BYTES: usize = 1 << 20;
 
@@ -36,7 +36,7 @@ fn measure(timed: &TimedCode) -> Result<Option<LowHigh>> {
     let vcpu = vcpu_at(&machine, 0, CODE.into())?;
     let GuestOutcome { ended, .. } = run_vcpus(vec![vcpu], &Arc::new(RawPorts))?;
     match ended {
-        Ok(GuestEnd::ByGuest) => Ok(Some(nine_of_ten(&times(&machine.memory)?, timed.count()))),
+        Ok(GuestEnd::ByGuest) => Ok(Some(cost_interval(&times(&machine.memory)?, timed.count()))),
         // A missing instruction is an exception, for which this guest has no handler.
         Ok(GuestEnd::BySignal) => Ok(None),
         Err(error) if error.kind == ErrorKind::GuestFault => Ok(None),

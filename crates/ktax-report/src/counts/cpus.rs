@@ -10,7 +10,7 @@ use ktax_model::{
     AWAITED, CacheLine, CountsComparison, CpuTime, Effect, IDLE, MAKESPAN, METRICS, Memory, Row,
     SPIN_WAIT, Side, Sides, TRANSFERS, WaitStack, family,
 };
-use ktax_stats::tables::{change_percent, share_percent};
+use ktax_stats::tables::{checked_percent_change, share_percent};
 
 const TIME_MEANING: &str = "executed: instructions in process context. The shares are of all \
                             CPUs' time, which is the makespan of each, and add up to 100 %. \
@@ -238,7 +238,7 @@ pub fn coherence(rows: &[Row]) -> Section {
     columns.number("change model transfers", |line| number::count(line.per_op()[1]));
     let delta = |line: &Transfers<'_>| number::delta(line.per_op()[1] - line.per_op()[0]);
     columns.number("delta transfers", delta).away(0);
-    let percent = |[base, change]: [f64; 2]| number::percent(change_percent(base, change));
+    let percent = |[base, change]: [f64; 2]| number::percent(checked_percent_change(base, change));
     columns.number("delta %", |line| percent(line.per_op())).away(2);
     let title = "Cache lines that travel between CPUs, by the model of coherence:";
     columns.table().noted(title, TRANSFER_MEANING)

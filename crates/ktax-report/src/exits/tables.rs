@@ -12,7 +12,7 @@ use ktax_host::text::escape;
 use ktax_model::{
     ExitEvents, ExitPair, ExitParts, ExitRow, ExitRows, ExitTable, SavedResult, exit_warnings,
 };
-use ktax_stats::tables::{average, change_percent, share_percent, std_dev_of_sums};
+use ktax_stats::tables::{average, checked_percent_change, share_percent, std_dev_from_sums};
 
 /// Table of times and counts, the deciding columns first. Left out first are the deviation, the
 /// extremes, the quantiles, the average, the share of exits; always the columns that the source
@@ -58,7 +58,7 @@ pub fn reason_table(heads: &[&str]) -> Table {
 
 /// Standard deviation, ns; `None` where the source lacks its squares.
 fn deviation_ns(row: &ExitRow) -> Option<f64> {
-    std_dev_of_sums(row.count, row.sum_ns?, row.squares_ns2?)
+    std_dev_from_sums(row.count, row.sum_ns?, row.squares_ns2?)
 }
 
 pub fn parts_table(rows: &[&ExitRow], table: &ExitTable) -> Table {
@@ -275,7 +275,7 @@ impl Report for ExitDiff<'_> {
         let (ExitPair { base, change, .. }, scale) = (self.0, self.scale());
         let percent = |(_, base, change): ReasonPair<'_>| {
             let [base, change] = scale.apply([base.1? as f64, change.1? as f64]);
-            change_percent(base, change)
+            checked_percent_change(base, change)
         };
         let pairs = reason_pairs(base, change, scale);
         let mut fields = Fields::new(&pairs);
@@ -381,7 +381,7 @@ pub fn reasons_table(base: &ExitTable, change: &ExitTable, scale: Scale) -> Tabl
     };
     let percent = |[base, change]: [Option<f64>; 2]| {
         let [base, change] = scale.apply([base?, change?]);
-        Some(number::percent(change_percent(base, change)))
+        Some(number::percent(checked_percent_change(base, change)))
     };
     let times = |(_, base, change): ReasonPair<'_>| {
         [base.1, change.1].map(|ns| Some(ns? as f64 / number::US))
