@@ -6,12 +6,14 @@
 
 use ktax::stats::random;
 use ktax::stats::tables::median;
-use ktax::stats::timed::{Detection, Next, Order, Pairs, Rules, SignedRank, Trial, TrialRow};
+use ktax::stats::timed::{
+    Detection, NextStep, PairOrder, RowPairs, Rules, SignedRank, Trial, TrialRow,
+};
 
 #[path = "../crates/ktax-stats/src/timed/noise.rs"]
 mod noise;
 
-use noise::{SimulatedMachine, SimulatedNoise, USUAL, measured};
+use noise::{SimulatedMachine, SimulatedNoise, USUAL, simulate_run};
 
 const RUNS: u64 = 4000;
 const EFFECT: f64 = 0.02;
@@ -103,7 +105,7 @@ fn mann_whitney(base: &[f64], change: &[f64]) -> bool {
 /// Stops as soon as the test by itself finds something.
 fn peek(noise: SimulatedNoise, effect: f64, seed: u64) -> bool {
     let mut machine = SimulatedMachine::new(noise, seed);
-    let slots = Order::new(!seed).take(60);
+    let slots = PairOrder::new(!seed).take(60);
     let pairs: Vec<f64> =
         slots.map(|slot| machine.pair(effect.ln_1p(), slot.change_first)).collect();
     (10..=60).any(|count| SignedRank::new(&pairs[..count]).p_value() <= 0.05)
@@ -113,8 +115,9 @@ fn peek(noise: SimulatedNoise, effect: f64, seed: u64) -> bool {
 fn ours(noise: SimulatedNoise) {
     let trial = Trial::new(Rules::default(), 1);
     for effect in [0.0, 0.01, EFFECT, 0.05] {
-        let rows: Vec<(TrialRow, usize)> =
-            (0..RUNS).map(|seed| measured(&trial, noise, [0.0, effect.ln_1p()], seed)).collect();
+        let rows: Vec<(TrialRow, usize)> = (0..RUNS)
+            .map(|seed| simulate_run(&trial, noise, [0.0, effect.ln_1p()], seed))
+            .collect();
         let count = |holds: &dyn Fn(&TrialRow) -> bool| {
             percent(rows.iter().filter(|row| holds(&row.0)).count())
         };

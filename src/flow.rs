@@ -40,7 +40,7 @@ pub use crate::index::{Instrument, StoredResult};
 pub use crate::kernel::{KernelTask, TaskKind};
 pub use crate::model::{Error, ErrorContext};
 pub use crate::run::{Ended, Event, Timing};
-pub use crate::stats::timed::drawn_for;
+pub use crate::stats::timed::max_pairs_for;
 pub use counts::explain_noise;
 pub use cycles::{
     CalibrateOrder, calibrate, calibrated, estimate as estimate_cycles, validate, validate_results,

@@ -14,7 +14,7 @@ use crate::flow::remaining::{
     Part, Rates, Remaining, RemainingPairs, RemainingTask, Work, learn, learned, spoken,
 };
 use crate::flow::{
-    Cancel, Error, Event, KernelTask, Observer, Progress, RunEvent, Timing, drawn_for,
+    Cancel, Error, Event, KernelTask, Observer, Progress, RunEvent, Timing, max_pairs_for,
 };
 use crate::text::{ascii, counted, escape};
 
@@ -281,7 +281,7 @@ impl Terminal {
             line += &format!("; {}", known.collect::<Vec<_>>().join(", "));
         }
         let total = done.pairs + done.controls;
-        let left = pairs.left(self.started.elapsed(), total, done.cap.map(drawn_for));
+        let left = pairs.left(self.started.elapsed(), total, done.cap.map(max_pairs_for));
         if let Some(left) = left {
             let for_all = part.map(|part| format!(" for {} runs", part.count)).unwrap_or_default();
             line += &format!("; at most {} left{for_all}", spoken(left));

@@ -13,8 +13,8 @@ use ktax_model::{
 };
 use ktax_stats::tables::median;
 use ktax_stats::timed::{
-    Detection, Interval, MIN_CONTROLS, MIN_PAIRS, Next, Order, Pairs, Rules, Trial, TrialRow, Why,
-    log_ratio, split,
+    Detection, InconclusiveReason, Interval, MIN_CONTROLS, MIN_PAIRS, NextStep, PairOrder,
+    RowPairs, Rules, Trial, TrialRow, log_ratio, variance_components,
 };
 use noise::CHANGED_MENDS;
 
@@ -43,7 +43,7 @@ pub fn wants_more(plan: &Plan<TimesPlan>, pairs: &[TimedPair]) -> bool {
         return false;
     }
     let ratios = log_ratios(&plan.method.headline, pairs);
-    matches!(trial(plan).next(&borrowed(&ratios)), Next::GoOn { .. })
+    matches!(trial(plan).next(&borrowed(&ratios)), NextStep::RunPair { .. })
 }
 
 /// Reason why more pairs would not help; the run then stops early.
@@ -182,8 +182,8 @@ fn trial(plan: &Plan<TimesPlan>) -> Trial {
     Trial::new(rules, plan.method.headline.len())
 }
 
-fn borrowed(ratios: &[LogRatios]) -> Vec<Pairs<'_>> {
-    ratios.iter().map(|row| Pairs { pairs: &row.pairs, controls: &row.controls }).collect()
+fn borrowed(ratios: &[LogRatios]) -> Vec<RowPairs<'_>> {
+    ratios.iter().map(|row| RowPairs { pairs: &row.pairs, controls: &row.controls }).collect()
 }
 
 /// Log-ratios of each row; none for a row whose Sides do different work, so that nothing waits for
@@ -239,15 +239,15 @@ fn timed_row(
         ratio: (judged.pairs > 0).then(|| ratio_from_log(judged.log)),
         pairs: judged.pairs,
         family: judged.family,
-        p_adjusted: judged.adjusted,
+        p_adjusted: judged.adjusted_p,
         detectable_percent: percent_above_one(judged.detectable),
         control: judged.control.map(|control| AaControl {
             pairs: control.pairs,
             ratio: ratio_from_log(control.log),
             spread_percent: control.spread.exp_m1() * 100.0,
         }),
-        between_boots_percent: split(&groups)
-            .and_then(|split| split.share_between())
+        between_boots_percent: variance_components(&groups)
+            .and_then(|components| components.share_between())
             .map(|share| share * 100.0),
         series: series(pairs, name),
     };
@@ -271,10 +271,14 @@ fn series(pairs: &[TimedPair], row: &str) -> Vec<PairRatio> {
 }
 
 /// Verdict without an answer: too little was measured, or the machine is not fit to measure.
-fn no_answer(why: Why) -> Verdict {
+fn no_answer(why: InconclusiveReason) -> Verdict {
     match why {
-        Why::TooFewPairs | Why::TooFewControls => Verdict::TooFewBoots,
-        Why::ControlOff | Why::ControlWide | Why::NotFinite => Verdict::Inconclusive,
+        InconclusiveReason::TooFewPairs | InconclusiveReason::TooFewControls => {
+            Verdict::TooFewBoots
+        }
+        InconclusiveReason::BiasedControl
+        | InconclusiveReason::NoisyControl
+        | InconclusiveReason::NotFinite => Verdict::Inconclusive,
     }
 }
 
@@ -323,20 +327,22 @@ fn percent_above_one(ratio: f64) -> Option<f64> {
     ratio.is_finite().then_some((ratio - 1.0) * 100.0)
 }
 
-fn no_answer_reason(why: Why) -> String {
+fn no_answer_reason(why: InconclusiveReason) -> String {
     match why {
-        Why::TooFewPairs => {
+        InconclusiveReason::TooFewPairs => {
             format!("fewer than {MIN_PAIRS} pairs, or too few for an interval; measure more")
         }
-        Why::TooFewControls => format!("fewer than {MIN_CONTROLS} A/A pairs; measure more"),
-        Why::ControlOff => {
+        InconclusiveReason::TooFewControls => {
+            format!("fewer than {MIN_CONTROLS} A/A pairs; measure more")
+        }
+        InconclusiveReason::BiasedControl => {
             "base against base differs: the machine favours one place; look at the warnings".into()
         }
-        Why::ControlWide => {
+        InconclusiveReason::NoisyControl => {
             "base against base differs by more than 20 % from pair to pair; quieten the machine"
                 .into()
         }
-        Why::NotFinite => "a time that is no number".into(),
+        InconclusiveReason::NotFinite => "a time that is no number".into(),
     }
 }
 
@@ -456,7 +462,7 @@ pub fn block_pairs(plan: &Plan<TimesPlan>, blocks: &[TimedBlock]) -> Vec<TimedPa
 
 /// Sides in the Plan's randomized order, an endless iterator; an A/A pair is the base twice.
 pub fn turns(plan: &Plan<TimesPlan>) -> impl Iterator<Item = Side> + use<> {
-    Order::new(plan.seed).flat_map(|slot| match (slot.is_control, slot.change_first) {
+    PairOrder::new(plan.seed).flat_map(|slot| match (slot.is_control, slot.change_first) {
         (true, _) => [Side::Base, Side::Base],
         (false, false) => [Side::Base, Side::Change],
         (false, true) => [Side::Change, Side::Base],

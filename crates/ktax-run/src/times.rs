@@ -13,7 +13,7 @@ use ktax_model::{
     Sides, TimedBlock, TimedBoot, TimedPair, TimedRun, TimedSubject, TimesPlan, Workload,
 };
 use ktax_program::missing_files;
-use ktax_stats::timed::{Order, Slot};
+use ktax_stats::timed::{PairOrder, PairSlot};
 
 use crate::driver::{Ended, at_most_twice};
 use crate::printed::printed_numbers;
@@ -38,7 +38,7 @@ impl TimesDriver<'_> {
     pub fn run(&self) -> Result<Ended> {
         self.dir.forget_console()?;
         let mut pairs = self.dir.pairs()?;
-        for (index, slot) in Order::new(self.dir.plan().seed).enumerate() {
+        for (index, slot) in PairOrder::new(self.dir.plan().seed).enumerate() {
             if let Some(pair) = pairs.get(index) {
                 if *pair != with_slot(pair, slot) {
                     let dir = self.dir.root().display();
@@ -104,7 +104,7 @@ impl TimesDriver<'_> {
     }
 
     /// Runs one pair; `None` if the user cancelled.
-    fn pair(&self, index: u32, slot: Slot, rows: &[&Workload]) -> Result<Option<TimedPair>> {
+    fn pair(&self, index: u32, slot: PairSlot, rows: &[&Workload]) -> Result<Option<TimedPair>> {
         let subjects = &self.dir.plan().method.asked.subjects;
         let change = if slot.is_control { &subjects.base } else { &subjects.change };
         let mut order = [&subjects.base, change];
@@ -121,7 +121,7 @@ impl TimesDriver<'_> {
         let [(base, of_base), (change, of_change)] =
             <[(TimedBoot, Vec<u8>); 2]>::try_from(boots).expect("two were asked for");
         self.dir.keep_consoles(index, &Sides { base: of_base, change: of_change })?;
-        let Slot { is_control, change_first } = slot;
+        let PairSlot { is_control, change_first } = slot;
         let boots = Sides { base, change };
         Ok(Some(TimedPair { index, is_control, change_first, boots, noise }))
     }
@@ -182,8 +182,8 @@ fn next_step(failure: &Failure, console: Option<&Path>) -> String {
     }
 }
 
-fn with_slot(pair: &TimedPair, slot: Slot) -> TimedPair {
-    let Slot { is_control, change_first } = slot;
+fn with_slot(pair: &TimedPair, slot: PairSlot) -> TimedPair {
+    let PairSlot { is_control, change_first } = slot;
     TimedPair { is_control, change_first, ..pair.clone() }
 }
 

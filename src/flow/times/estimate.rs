@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::flow::remaining::{Rates, basis, precisely, spoken};
 use crate::model::{RunsOn, Side, TimedBoot, TimedPair, TimesPlan, Workload};
-use crate::stats::timed::drawn_for;
+use crate::stats::timed::max_pairs_for;
 
 /// Calibrated length of a loop, with the start of its process.
 const LOOP_S: f64 = 0.025;
@@ -19,7 +19,7 @@ pub(in crate::flow) fn estimate(plan: &TimesPlan, rates: &Rates) -> Option<Strin
     }
     let pair = pair_time(plan, rates);
     let most = plan.asked.pairs.unwrap_or(plan.asked.max_pairs);
-    let total = spoken(pair * drawn_for(most as usize) as u32);
+    let total = spoken(pair * max_pairs_for(most as usize) as u32);
     let (pair, basis) = (precisely(pair), basis(rates.knows(&engine_key(plan))));
     Some(format!(
         "a pair takes about {pair}, and at most {most} pairs with their A/A pairs about {total} \

@@ -11,7 +11,7 @@ use ktax::model::{
 };
 use ktax::plan::{Experiment, ParamValue, TimesExperiment};
 use ktax::report::Report;
-use ktax::stats::timed::Order;
+use ktax::stats::timed::PairOrder;
 
 fn experiment() -> TimesExperiment {
     let mut experiment = TimesExperiment::new(&engine::host::ENGINE);
@@ -63,7 +63,7 @@ fn planned(method: TimesExperiment) -> Plan<TimesPlan> {
 
 fn compared_pairs(plan: &Plan<TimesPlan>) -> Comparison {
     let mut pairs: Vec<TimedPair> = Vec::new();
-    for (slot, index) in Order::new(plan.seed).zip(0..) {
+    for (slot, index) in PairOrder::new(plan.seed).zip(0..) {
         if !analyse::wants_more(plan, &pairs) {
             break;
         }

@@ -1,16 +1,17 @@
 //! The decision rule of timed rows: when a run stops, and the verdicts of its rows.
 //!
-//! **The A/A control** is base against base, in one run. A control must find no difference. It
-//! finds one if the harness favours the change's place, or if Boots of the machine differ from each
-//! other; then the row gets no verdict.
+//! **The A/A control** compares the base with itself in the same run. It must find no difference.
+//! If it finds one, the harness favours the role of the change, or Boots of the machine differ from
+//! each other, and the row gets no verdict.
 //!
-//! The level is 1 % for one row, not 5 %, because each false alarm removes a correct verdict: that
-//! costs 1 % of the power. Its number of pairs lets the control detect an error that is two or
-//! three times as large as the smallest detectable effect. What it can detect is printed with it.
+//! The level of the control is 1 % for one row, not 5 %, because each false alarm removes a correct
+//! verdict, which costs 1 % of the power. With its number of pairs, the control detects an error
+//! that is two or three times as large as the smallest detectable effect of the row. Reports print
+//! the smallest error that the control can detect.
 //!
-//! **Multiple tests**: p-values are adjusted so that each can be compared with the level of all.
+//! **Multiple tests**: p-values are adjusted so that each can be compared with the common level.
 //! [`holm`] (Scandinavian Journal of Statistics 6, 1979) keeps the probability of one or more false
-//! findings below the level, however the tests depend on each other. It is for headline rows.
+//! findings below the level, for any dependence between the tests. It is for headline rows.
 //! [`benjamini_hochberg`] (JRSS B 57, 1995) keeps the share of false findings among all findings
 //! below the level, if tests are independent or positively dependent. It is for secondary rows.
 //!
@@ -25,38 +26,41 @@
 //! This relation between `c` and the probability is used in both directions. A probability gives
 //! the barrier ([`Looks::barrier`]), and with it the level of each look and the repeated confidence
 //! interval (Jennison and Turnbull, JRSS B 51, 1989). The data give the smallest overall
-//! probability at which they would have stopped ([`Looks::overall`]). That is the repeated p-value:
-//! however the look was chosen, it is below `a` in at most a share `a` of null cases. So Holm's
-//! method can use it.
+//! probability at which they would have stopped the walk ([`Looks::repeated_p_value`]). This is the
+//! repeated p-value: for any choice of the look, it is below `a` in at most a share `a` of null
+//! cases. So Holm's method can use it.
 
 use std::f64::consts::{PI, SQRT_2};
 
 use super::shamos;
 use super::signed_rank::{Interval, SignedRank};
 
-/// The smallest number of pairs for a verdict.
+/// Minimum number of pairs for a verdict.
 pub const MIN_PAIRS: usize = 10;
 
-/// The smallest number of A/A pairs for a verdict. All of seven are on one side of zero with
-/// probability 2 / 2^7, which is above [`Rules::control_alpha`].
+/// Minimum number of A/A pairs for a verdict. Seven pairs are all on one side of zero with
+/// probability 2 / 2^7, which is above [`Rules::control_alpha`], so they could never fail the
+/// control.
 pub const MIN_CONTROLS: usize = 8;
 
-/// The parameters of the decision rule. They are shares and probabilities, not percent.
+/// Parameters of the decision rule, as shares and probabilities, not in percent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rules {
-    /// The probability of one or more false verdicts among the headline rows, and the share of
-    /// false ones among secondary findings. The intervals have the level `1 - alpha`.
+    /// Maximum probability of a false verdict among the headline rows, and maximum share of false
+    /// verdicts among the verdicts of secondary rows. Intervals have the level `1 - alpha`.
     pub alpha: f64,
-    /// The probability of detecting an effect as large as the minimum detectable effect.
+    /// Probability of detecting an effect as large as the minimum detectable effect.
     pub power: f64,
-    /// The smallest relevant change, as a ratio minus one; downwards `1 / (1 + threshold)`.
+    /// Smallest change with a verdict, as a ratio minus one: ratios above `1 + threshold` or below
+    /// `1 / (1 + threshold)`.
     pub threshold: f64,
+    /// Maximum number of pairs after a pilot.
     pub max_pairs: usize,
-    /// A fixed number of pairs with one look, instead of a pilot and five looks.
+    /// Fixed number of pairs with one look, instead of a pilot and five looks.
     pub pairs: Option<usize>,
-    /// The level of the test that a row's A/A pairs differ from zero.
+    /// Level of the test that a row's A/A pairs differ from zero.
     pub control_alpha: f64,
-    /// The largest permitted spread of A/A pairs, as a standard deviation of log-ratios.
+    /// Maximum spread of A/A pairs, as a standard deviation of log-ratios.
     pub control_spread: f64,
 }
 
@@ -74,27 +78,27 @@ impl Default for Rules {
     }
 }
 
-/// One row's log-ratios so far.
+/// Log-ratios of one row so far.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Pairs<'a> {
+pub struct RowPairs<'a> {
     /// `ln(change / base)` of each pair of Boots.
     pub pairs: &'a [f64],
     /// `ln(base / base)` of each A/A pair of Boots.
     pub controls: &'a [f64],
 }
 
-/// The result of the A/A pairs of one row.
+/// Result of the A/A pairs of one row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Control {
     pub pairs: usize,
-    /// Estimate and interval of their log-ratios.
+    /// Estimate and interval of the log-ratio.
     pub log: Interval,
     /// Robust standard deviation of the log-ratios.
     pub spread: f64,
 }
 
 impl Control {
-    /// `None` for fewer than two pairs.
+    /// Computes estimate, interval and spread; `None` for fewer than two pairs.
     pub fn new(controls: &[f64], alpha: f64) -> Option<Control> {
         let spread = shamos(&[controls])?;
         let log = SignedRank::new(controls).interval(alpha)?;
@@ -102,99 +106,100 @@ impl Control {
     }
 }
 
-/// The verdict of a timed row. "No change" is not one of them: a row without a detected change says
-/// which change it would have detected.
+/// Verdict of a timed row. There is no verdict "no change": a row without a detected change has the
+/// smallest change that it would have detected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detection {
-    /// The change has larger values, by at least the threshold.
+    /// The change has significantly larger values, by at least the threshold.
     Up,
-    /// The change has smaller values, by at least the threshold.
+    /// The change has significantly smaller values, by at least the threshold.
     Down,
     /// The difference is significant and below the threshold.
     Small,
     /// No detected change. A change of [`TrialRow::detectable`] would have been detected.
     NotDetected,
     /// No verdict is possible.
-    Inconclusive(Why),
+    Inconclusive(InconclusiveReason),
 }
 
 /// Reasons why no verdict is possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
+pub enum InconclusiveReason {
     /// There are fewer than [`MIN_PAIRS`] pairs, or too few for an interval at this level.
     TooFewPairs,
     /// There are fewer than [`MIN_CONTROLS`] A/A pairs.
     TooFewControls,
     /// The A/A pairs differ significantly from zero.
-    ControlOff,
-    /// The spread of the A/A pairs is above the limit.
-    ControlWide,
+    BiasedControl,
+    /// The spread of the A/A pairs is above [`Rules::control_spread`].
+    NoisyControl,
     /// A value is infinite or not a number.
     NotFinite,
 }
 
 impl Detection {
-    /// Returns true if it is [`Detection::Up`] or [`Detection::Down`].
+    /// Returns true for [`Detection::Up`] and [`Detection::Down`].
     pub fn is_up_or_down(self) -> bool {
         matches!(self, Detection::Up | Detection::Down)
     }
 }
 
-/// The result of one row. Effects are log-ratios if they are called `log`, otherwise ratios.
+/// Result of one row. Fields named `log` have log-ratios, other effects are ratios.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TrialRow {
     pub verdict: Detection,
     pub pairs: usize,
     /// Estimate and interval of `ln(change / base)`, valid at every look.
     pub log: Interval,
-    /// The repeated p-value of the row by itself.
+    /// Repeated p-value, not adjusted for other rows.
     pub p: f64,
-    /// The p-value, adjusted for the family.
-    pub adjusted: f64,
-    /// The number of rows in the family.
+    /// p-value, adjusted for the family of rows.
+    pub adjusted_p: f64,
+    /// Number of rows in the family.
     pub family: usize,
-    /// The minimum detectable effect as a ratio, such as 1.008; infinite if there is none.
+    /// Minimum detectable effect as a ratio, such as 1.008; infinite with too few pairs.
     pub detectable: f64,
-    /// The result of the A/A pairs; `None` for fewer than two.
+    /// Result of the A/A pairs; `None` for fewer than two.
     pub control: Option<Control>,
 }
 
 impl TrialRow {
-    /// Estimate and interval as ratios of change to base, instead of their logarithms.
+    /// Estimate and interval as ratios of change to base.
     pub fn ratio(&self) -> Interval {
         let Interval { estimate, low, high } = self.log;
         Interval { estimate: estimate.exp(), low: low.exp(), high: high.exp() }
     }
 }
 
-/// Judges the rows of a family under a cap. `strict` is the barrier of a row that is tested at a
-/// share of the level; `adjust` adjusts the family's p-values.
-fn judge(
+/// Judges the rows of a family. `cap` is the largest number of pairs, `corrected_barrier` the
+/// Bonferroni-corrected barrier for the minimum detectable effect, and `adjust` adjusts the
+/// p-values of the family.
+fn judge_family(
     trial: &Trial,
-    rows: &[Pairs],
+    rows: &[RowPairs],
     cap: usize,
-    strict: f64,
+    corrected_barrier: f64,
     adjust: fn(&[f64]) -> Vec<f64>,
 ) -> Vec<TrialRow> {
     let mut judged: Vec<TrialRow> =
-        rows.iter().map(|row| by_itself(trial, *row, cap, strict)).collect();
+        rows.iter().map(|row| judge_single(trial, *row, cap, corrected_barrier)).collect();
     let adjusted = adjust(&judged.iter().map(|row| row.p).collect::<Vec<_>>());
-    for ((row, adjusted), pairs) in judged.iter_mut().zip(adjusted).zip(rows) {
-        row.adjusted = adjusted;
+    for ((row, adjusted_p), pairs) in judged.iter_mut().zip(adjusted).zip(rows) {
+        row.adjusted_p = adjusted_p;
         row.family = rows.len();
         row.verdict = verdict(trial, row, *pairs);
     }
     judged
 }
 
-/// Judges a row, except for what depends on the family.
-fn by_itself(trial: &Trial, row: Pairs, cap: usize, strict: f64) -> TrialRow {
+/// Judges a row without its family. Verdict, adjusted p-value and number of rows are added later.
+fn judge_single(trial: &Trial, row: RowPairs, cap: usize, corrected_barrier: f64) -> TrialRow {
     let mut judged = TrialRow {
         verdict: Detection::NotDetected,
         pairs: row.pairs.len(),
         log: Interval { estimate: 0.0, low: f64::NEG_INFINITY, high: f64::INFINITY },
         p: 1.0,
-        adjusted: 1.0,
+        adjusted_p: 1.0,
         family: 1,
         detectable: f64::INFINITY,
         control: None,
@@ -204,40 +209,41 @@ fn by_itself(trial: &Trial, row: Pairs, cap: usize, strict: f64) -> TrialRow {
     }
     judged.control = Control::new(row.controls, trial.rules.control_alpha);
     let share = row.pairs.len() as f64 / cap as f64;
-    let bound = trial.looks.bound(trial.one_row, share);
+    let bound = trial.looks.bound(trial.single_barrier, share);
     let ranks = SignedRank::new(row.pairs);
-    if let Some(log) = ranks.interval(2.0 * upper(bound)) {
+    if let Some(log) = ranks.interval(2.0 * upper_tail(bound)) {
         judged.log = log;
-        judged.p = trial.looks.overall(ranks.p_value(), share);
-        // The standard deviation of the estimate, from the interval's width.
+        judged.p = trial.looks.repeated_p_value(ranks.p_value(), share);
+        // Derive the standard deviation of the estimate from the width of the interval.
         let deviation = (log.high - log.low) / (2.0 * bound);
-        let reach = trial.looks.bound(strict, share) + quantile(1.0 - trial.rules.power);
-        judged.detectable = (reach * deviation).exp();
+        let deviations =
+            trial.looks.bound(corrected_barrier, share) + quantile(1.0 - trial.rules.power);
+        judged.detectable = (deviations * deviation).exp();
     }
     judged
 }
 
-fn is_finite(row: Pairs) -> bool {
+fn is_finite(row: RowPairs) -> bool {
     row.pairs.iter().chain(row.controls).all(|value| value.is_finite())
 }
 
-fn verdict(trial: &Trial, row: &TrialRow, pairs: Pairs) -> Detection {
+fn verdict(trial: &Trial, row: &TrialRow, pairs: RowPairs) -> Detection {
     if !is_finite(pairs) {
-        return Detection::Inconclusive(Why::NotFinite);
+        return Detection::Inconclusive(InconclusiveReason::NotFinite);
     }
     if row.pairs < MIN_PAIRS || row.detectable.is_infinite() {
-        return Detection::Inconclusive(Why::TooFewPairs);
+        return Detection::Inconclusive(InconclusiveReason::TooFewPairs);
     }
     let Some(control) = row.control.filter(|control| control.pairs >= MIN_CONTROLS) else {
-        return Detection::Inconclusive(Why::TooFewControls);
+        return Detection::Inconclusive(InconclusiveReason::TooFewControls);
     };
     if control.log.excludes_zero() {
-        return Detection::Inconclusive(Why::ControlOff);
+        return Detection::Inconclusive(InconclusiveReason::BiasedControl);
     }
     if control.spread > trial.rules.control_spread {
-        return Detection::Inconclusive(Why::ControlWide);
+        return Detection::Inconclusive(InconclusiveReason::NoisyControl);
     }
-    if row.adjusted > trial.rules.alpha || !row.log.excludes_zero() {
+    if row.adjusted_p > trial.rules.alpha || !row.log.excludes_zero() {
         return Detection::NotDetected;
     }
     match row.log.estimate {
@@ -247,135 +253,142 @@ fn verdict(trial: &Trial, row: &TrialRow, pairs: Pairs) -> Detection {
     }
 }
 
-/// The lowest cap, even after a quiet pilot: among ten pairs, two outliers hide any effect, and in
-/// the simulation one of 17 pairs is an outlier.
-const LEAST_CAP: usize = 20;
+/// Minimum cap, also after a quiet pilot. In the simulation one of 17 pairs is an outlier, and
+/// among only ten pairs two outliers hide any effect.
+const MIN_CAP: usize = 20;
 
-/// The number of looks of a run whose length the pilot decides.
+/// Number of looks of a run with a pilot.
 const LOOKS: usize = 5;
 
-/// A safety factor: eight values give a standard deviation to a quarter, and a cap that is too low
-/// costs power.
-const PILOT: f64 = 1.1;
+/// Safety factor on the spread in the pilot. Eight values determine a standard deviation to about
+/// 25 %, and a cap that is too low costs power.
+const PILOT_FACTOR: f64 = 1.1;
 
-/// The ratio of the variance of the Hodges-Lehmann estimate to that of a mean, for normal values.
-const HODGES_LEHMANN: f64 = PI / 3.0;
+/// Variance of the Hodges-Lehmann estimate divided by that of the mean, for normal values.
+const HODGES_LEHMANN_VARIANCE: f64 = PI / 3.0;
 
-/// The answer of [`Trial::next`].
+/// Answer of [`Trial::next`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
-    /// Run the next pair of the [`super::Order`]. `cap` is the largest number of pairs, known after
-    /// the pilot.
-    GoOn { cap: Option<usize> },
-    /// Every headline row is settled.
+pub enum NextStep {
+    /// Run the next pair of the [`super::PairOrder`]. `cap` is the largest number of pairs, which
+    /// is known after the pilot.
+    RunPair { cap: Option<usize> },
+    /// Stop, because more pairs would not change the verdict of any headline row.
     Settled,
-    /// The last look was taken.
+    /// Stop, because the largest number of pairs is reached.
     Exhausted,
 }
 
-/// The results of all rows.
+/// Results of all rows.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Judged {
-    /// Headline rows, adjusted by Holm.
+pub struct JudgedRows {
+    /// Headline rows, with p-values adjusted by [`holm`].
     pub headline: Vec<TrialRow>,
-    /// Secondary rows, adjusted by Benjamini and Hochberg.
+    /// Secondary rows, with p-values adjusted by [`benjamini_hochberg`].
     pub secondary: Vec<TrialRow>,
 }
 
-/// The rules, with their barriers computed. It keeps no data, so an interrupted run goes on from
-/// the pairs that were measured.
+/// Decision rule with its barriers. It has no measured data, so an interrupted run continues from
+/// its stored pairs.
 #[derive(Debug, Clone)]
 pub struct Trial {
     rules: Rules,
     looks: Looks,
-    /// The barrier of one row's interval.
-    one_row: f64,
-    /// The barrier of one headline row, Bonferroni-corrected over all of them.
-    strict: f64,
+    /// Barrier of the interval of a single row.
+    single_barrier: f64,
+    /// Barrier of a headline row, Bonferroni-corrected for the number of headline rows.
+    corrected_barrier: f64,
 }
 
 impl Trial {
-    /// A trial with this number of headline rows; 0 counts as 1.
+    /// Trial with this number of headline rows; 0 is treated as 1.
     pub fn new(rules: Rules, headline_rows: usize) -> Trial {
         let looks = Looks::new(if rules.pairs.is_some() { 1 } else { LOOKS });
-        let one_row = looks.barrier(rules.alpha);
-        let strict = looks.barrier(rules.alpha / headline_rows.max(1) as f64);
-        Trial { rules, looks, one_row, strict }
+        let single_barrier = looks.barrier(rules.alpha);
+        let corrected_barrier = looks.barrier(rules.alpha / headline_rows.max(1) as f64);
+        Trial { rules, looks, single_barrier, corrected_barrier }
     }
 
-    /// Returns true to go on. Ask after each pair, with the headline rows so far.
+    /// Next step of a run, to be asked after each pair, with the headline rows so far.
     ///
-    /// There is a look at each fifth of the cap, but none before [`MIN_PAIRS`]. The number of pairs
-    /// is that of the row with the most: a failed pair is missing in its row only.
-    pub fn next(&self, headline: &[Pairs]) -> Next {
-        let Some(cap) = self.cap(headline) else { return Next::GoOn { cap: None } };
+    /// The data are looked at after each fifth of the cap, but not before [`MIN_PAIRS`]. The number
+    /// of pairs of the run is that of the row with most pairs, because a row may lack failed pairs.
+    pub fn next(&self, headline: &[RowPairs]) -> NextStep {
+        let Some(cap) = self.cap(headline) else {
+            return NextStep::RunPair { cap: None };
+        };
         let count = headline.iter().map(|row| row.pairs.len()).max().unwrap_or(0);
         if count >= cap {
-            Next::Exhausted
+            NextStep::Exhausted
         } else if self.planned_looks(cap).any(|look| look == count)
-            // A row without any pair will have none.
+            // Ignore rows without pairs, whose Boots all failed.
             && self
                 .judge(headline, &[])
                 .headline
                 .iter()
                 .all(|row| row.pairs == 0 || self.is_settled(row))
         {
-            Next::Settled
+            NextStep::Settled
         } else {
-            Next::GoOn { cap: Some(cap) }
+            NextStep::RunPair { cap: Some(cap) }
         }
     }
 
-    /// The numbers of pairs at which there was a look so far, in ascending order.
-    pub fn looks(&self, headline: &[Pairs]) -> Vec<usize> {
+    /// Numbers of pairs after which the data were looked at so far, in ascending order.
+    pub fn looks(&self, headline: &[RowPairs]) -> Vec<usize> {
         let Some(cap) = self.cap(headline) else { return Vec::new() };
         let count = headline.iter().map(|row| row.pairs.len()).max().unwrap_or(0);
         self.planned_looks(cap).chain([cap]).filter(|look| *look <= count).collect()
     }
 
-    /// The looks before the last.
+    /// Numbers of pairs at the looks before the last one.
     fn planned_looks(&self, cap: usize) -> impl Iterator<Item = usize> + use<> {
         let looks = self.looks.count();
         (1..looks).map(move |look| (look * cap).div_ceil(looks)).filter(|count| *count >= MIN_PAIRS)
     }
 
-    /// Judges each row; may be called at any time, between looks and after an interrupt too.
-    pub fn judge(&self, headline: &[Pairs], secondary: &[Pairs]) -> Judged {
+    /// Judges all rows. It may be called at any time, also between looks and after an interrupted
+    /// run.
+    pub fn judge(&self, headline: &[RowPairs], secondary: &[RowPairs]) -> JudgedRows {
         let cap = self.cap(headline).unwrap_or(self.rules.max_pairs);
-        let strict = match secondary.len() {
-            0 | 1 => self.one_row,
+        let secondary_barrier = match secondary.len() {
+            0 | 1 => self.single_barrier,
             rows => self.looks.barrier(self.rules.alpha / rows as f64),
         };
-        Judged {
-            headline: judge(self, headline, cap, self.strict, holm),
-            secondary: judge(self, secondary, cap, strict, benjamini_hochberg),
+        JudgedRows {
+            headline: judge_family(self, headline, cap, self.corrected_barrier, holm),
+            secondary: judge_family(self, secondary, cap, secondary_barrier, benjamini_hochberg),
         }
     }
 
-    /// The largest number of pairs, from the spread in the pilot: enough to detect a change as
-    /// large as the threshold in every headline row. `None` before the pilot is over.
+    /// Largest number of pairs, from the spread in the pilot: enough to detect a change as large as
+    /// the threshold in every headline row. `None` during the pilot.
     ///
-    /// The spread is that of the A/A pairs alone. Pairs whose signs agree by chance are close
-    /// together, so they would lower the cap just when they mislead. In 10 000 simulated
-    /// comparisons of equal Sides, 4.7 % instead of 4.0 % then got a false verdict.
-    pub fn cap(&self, headline: &[Pairs]) -> Option<usize> {
+    /// The spread is estimated from A/A pairs alone. If the other pairs were used, pairs that agree
+    /// by chance would lower the cap, and their false verdict would not be corrected by more pairs.
+    /// In 10 000 simulated comparisons of equal Sides, 4.7 % instead of 4.0 % then got a false
+    /// verdict.
+    pub fn cap(&self, headline: &[RowPairs]) -> Option<usize> {
         if let Some(pairs) = self.rules.pairs {
             return Some(pairs);
         }
         let needed = headline.iter().map(|row| {
             row.pairs.get(..MIN_PAIRS)?;
-            Some(self.needed(shamos(&[row.controls.get(..MIN_CONTROLS)?])?))
+            Some(self.needed_pairs(shamos(&[row.controls.get(..MIN_CONTROLS)?])?))
         });
-        // A row with failed pairs is not waited for.
+        // Ignore rows that lack pairs of the pilot because Boots failed.
         let needed = needed.flatten().reduce(f64::max)?;
         let fifths = (needed / LOOKS as f64).ceil().min(self.rules.max_pairs as f64) as usize;
-        Some((fifths * LOOKS).max(LEAST_CAP).min(self.rules.max_pairs))
+        Some((fifths * LOOKS).max(MIN_CAP).min(self.rules.max_pairs))
     }
 
-    /// The number of pairs that detects the threshold if pairs have this standard deviation.
-    fn needed(&self, deviation: f64) -> f64 {
-        let reach = self.looks.bound(self.strict, 1.0) + quantile(1.0 - self.rules.power);
-        HODGES_LEHMANN * (reach * PILOT * deviation / self.rules.threshold.ln_1p()).powi(2)
+    /// Number of pairs that detects a change as large as the threshold, if log-ratios have this
+    /// standard deviation.
+    fn needed_pairs(&self, deviation: f64) -> f64 {
+        let deviations =
+            self.looks.bound(self.corrected_barrier, 1.0) + quantile(1.0 - self.rules.power);
+        HODGES_LEHMANN_VARIANCE
+            * (deviations * PILOT_FACTOR * deviation / self.rules.threshold.ln_1p()).powi(2)
     }
 
     /// Returns true if more pairs would not change the verdict.
@@ -384,7 +397,7 @@ impl Trial {
     }
 }
 
-/// Adjusted p-values, in the order given.
+/// p-values adjusted by the method of Holm, in the order of `p`.
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut adjusted = vec![0.0; p.len()];
     let mut largest: f64 = 0.0;
@@ -395,131 +408,139 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// Adjusted p-values, in the order given.
+/// p-values adjusted by the method of Benjamini and Hochberg, in the order of `p`.
 pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
     let mut adjusted = vec![0.0; p.len()];
-    let mut least: f64 = 1.0;
+    let mut smallest: f64 = 1.0;
     for (rank, index) in ascending(p).into_iter().enumerate().rev() {
-        least = least.min(p[index] * p.len() as f64 / (rank + 1) as f64);
-        adjusted[index] = least;
+        smallest = smallest.min(p[index] * p.len() as f64 / (rank + 1) as f64);
+        adjusted[index] = smallest;
     }
     adjusted
 }
 
+/// Indices that sort `p` in ascending order.
 fn ascending(p: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));
     order
 }
 
-/// Nodes of the Gauss-Legendre rule. Within a barrier of 10 they lie at most 0.4 deviations of a
-/// step apart, which integrates normal densities to all digits.
+/// Number of nodes of the Gauss-Legendre rule. For a barrier of 10, the distance between nodes is
+/// at most 0.4 standard deviations of a step, which integrates normal densities to machine
+/// precision.
 const NODES: usize = 40;
 
-/// Equally spaced looks; the last is at all of the data.
+/// Equally spaced looks at the data. The last look has all data.
 #[derive(Debug, Clone)]
 pub struct Looks {
     count: usize,
-    /// Nodes in [0, 1] and their weights.
+    /// Nodes of the Gauss-Legendre rule in [0, 1], with their weights.
     nodes: Vec<(f64, f64)>,
 }
 
 impl Looks {
-    /// `count` looks, at least 1.
+    /// Makes `count` looks, but at least one.
     pub fn new(count: usize) -> Looks {
         Looks { count: count.max(1), nodes: gauss_legendre(NODES) }
     }
 
+    /// Number of looks.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// The probability that a walk without drift is outside ±`barrier` at one of the looks.
-    pub fn crossing(&self, barrier: f64) -> f64 {
+    /// Probability that a walk without drift is outside ±`barrier` at one of the looks.
+    pub fn crossing_probability(&self, barrier: f64) -> f64 {
         if barrier <= 0.0 {
             return 1.0;
         }
-        // By symmetry the density is kept for the upper half only, and each step comes from both.
-        let places: Vec<(f64, f64)> =
+        // The density is symmetric, so compute it for the upper half only. Each step adds the walks
+        // from both halves.
+        let nodes: Vec<(f64, f64)> =
             self.nodes.iter().map(|(x, weight)| (x * barrier, weight * barrier)).collect();
-        let mut within: Vec<f64> = places.iter().map(|(x, _)| density(*x)).collect();
-        let leaves: Vec<f64> =
-            places.iter().map(|(x, _)| upper(barrier - x) + upper(barrier + x)).collect();
-        let steps: Vec<f64> = places
+        let mut inside: Vec<f64> = nodes.iter().map(|(x, _)| density(*x)).collect();
+        let exits: Vec<f64> =
+            nodes.iter().map(|(x, _)| upper_tail(barrier - x) + upper_tail(barrier + x)).collect();
+        let steps: Vec<f64> = nodes
             .iter()
-            .flat_map(|(x, _)| places.iter().map(move |(y, _)| density(x - y) + density(x + y)))
+            .flat_map(|(x, _)| nodes.iter().map(move |(y, _)| density(x - y) + density(x + y)))
             .collect();
-        let mut chance = 2.0 * upper(barrier);
+        let mut probability = 2.0 * upper_tail(barrier);
         for _ in 1..self.count {
             let mass: Vec<f64> =
-                places.iter().zip(&within).map(|((_, weight), f)| weight * f).collect();
-            let sum = |with: &[f64]| with.iter().zip(&mass).map(|(with, mass)| with * mass).sum();
-            let left: f64 = sum(&leaves);
-            chance += 2.0 * left;
-            within = steps.chunks(NODES).map(sum).collect();
+                nodes.iter().zip(&inside).map(|((_, weight), density)| weight * density).collect();
+            let integrate =
+                |values: &[f64]| values.iter().zip(&mass).map(|(value, mass)| value * mass).sum();
+            let exited: f64 = integrate(&exits);
+            probability += 2.0 * exited;
+            inside = steps.chunks(NODES).map(integrate).collect();
         }
-        chance.min(1.0)
+        probability.min(1.0)
     }
 
-    /// The barrier that a walk without drift leaves with probability `alpha`.
+    /// Barrier that a walk without drift crosses with probability `alpha`.
     pub fn barrier(&self, alpha: f64) -> f64 {
-        // Between the need of the last look alone and Bonferroni's. Regula falsi on the logarithm,
-        // which is nearly straight; the end that stays weighs half as much each time (Dowell and
-        // Jarratt 1971, the Illinois rule).
+        // The barrier is between that of a single look and the Bonferroni-corrected one. Solve for
+        // the logarithm of the probability, which is nearly linear, by regula falsi with the
+        // Illinois rule (Dowell and Jarratt 1971), which halves the value at an end that is
+        // retained.
         if self.count == 1 {
             return quantile(alpha / 2.0);
         }
-        let last = (self.count as f64).sqrt();
-        let above = |barrier: f64| (self.crossing(barrier) / alpha).ln();
-        let mut low = last * quantile(alpha / 2.0);
-        let mut high = last * quantile(alpha / 2.0 / self.count as f64);
-        let (mut at_low, mut at_high) = (above(low), above(high));
+        let root = (self.count as f64).sqrt();
+        let excess = |barrier: f64| (self.crossing_probability(barrier) / alpha).ln();
+        let mut low = root * quantile(alpha / 2.0);
+        let mut high = root * quantile(alpha / 2.0 / self.count as f64);
+        let (mut low_excess, mut high_excess) = (excess(low), excess(high));
         for _ in 0..100 {
-            if at_low <= 0.0 {
+            if low_excess <= 0.0 {
                 return low;
             }
-            let middle = high - at_high * (high - low) / (at_high - at_low);
-            let here = above(middle);
-            if here.abs() < 1e-14 || high - low < 1e-13 * high {
+            let middle = high - high_excess * (high - low) / (high_excess - low_excess);
+            let middle_excess = excess(middle);
+            if middle_excess.abs() < 1e-14 || high - low < 1e-13 * high {
                 return middle;
             }
-            if here > 0.0 {
-                (low, at_low, at_high) = (middle, here, at_high / 2.0);
+            if middle_excess > 0.0 {
+                (low, low_excess, high_excess) = (middle, middle_excess, high_excess / 2.0);
             } else {
-                (high, at_high, at_low) = (middle, here, at_low / 2.0);
+                (high, high_excess, low_excess) = (middle, middle_excess, low_excess / 2.0);
             }
         }
         high
     }
 
-    /// The `|Z|` that reaches a barrier when this share of the data is there. A share between two
-    /// looks is for a run that stopped early; a share above 1 counts as 1.
+    /// Value of `|Z|` that reaches a barrier with this share of the data. The share may be between
+    /// two looks, for a run that stopped early. A share above 1 is treated as 1.
     pub fn bound(&self, barrier: f64, share: f64) -> f64 {
         barrier / (self.count as f64 * share.min(1.0)).sqrt()
     }
 
-    /// The repeated p-value of a two-sided `p` when this share of the data is there.
-    pub fn overall(&self, p: f64, share: f64) -> f64 {
+    /// Repeated p-value for a two-sided p-value `p` with this share of the data.
+    pub fn repeated_p_value(&self, p: f64, share: f64) -> f64 {
         if p >= 1.0 {
             return 1.0;
         }
-        self.crossing(quantile(p / 2.0) * (self.count as f64 * share.min(1.0)).sqrt())
+        self.crossing_probability(quantile(p / 2.0) * (self.count as f64 * share.min(1.0)).sqrt())
     }
 }
 
-/// Nodes and weights in [0, 1]: Newton's method on the Legendre polynomial, from Chebyshev's nodes.
+/// Nodes and weights of the Gauss-Legendre rule in [0, 1], by Newton's method for the roots of the
+/// Legendre polynomial, with start values near the Chebyshev nodes.
 fn gauss_legendre(count: usize) -> Vec<(f64, f64)> {
     let n = count as f64;
     let node = |i: usize| {
         let mut x = (PI * (i as f64 + 0.75) / (n + 0.5)).cos();
         let mut slope = 1.0;
         for _ in 0..10 {
-            let (mut before, mut value) = (1.0, x);
+            let (mut previous, mut value) = (1.0, x);
             for k in 2..=count {
                 let k = k as f64;
-                (before, value) = (value, ((2.0 * k - 1.0) * x * value - (k - 1.0) * before) / k);
+                let next = ((2.0 * k - 1.0) * x * value - (k - 1.0) * previous) / k;
+                (previous, value) = (value, next);
             }
-            slope = n * (x * value - before) / (x * x - 1.0);
+            slope = n * (x * value - previous) / (x * x - 1.0);
             x -= value / slope;
         }
         (f64::midpoint(1.0, x), 1.0 / ((1.0 - x * x) * slope * slope))
@@ -527,20 +548,21 @@ fn gauss_legendre(count: usize) -> Vec<(f64, f64)> {
     (0..count).map(node).collect()
 }
 
-/// The probability that a standard normal value is above `z`.
-pub fn upper(z: f64) -> f64 {
+/// Probability that a standard normal value is above `z`.
+pub fn upper_tail(z: f64) -> f64 {
     libm::erfc(z / SQRT_2) / 2.0
 }
 
-/// The density of the standard normal distribution.
+/// Density of the standard normal distribution.
 pub fn density(z: f64) -> f64 {
     (-z * z / 2.0).exp() / (2.0 * PI).sqrt()
 }
 
-/// The `z` that a standard normal value exceeds with probability `p`; infinite for `p` of 0 or 1.
+/// Value `z` that a standard normal value exceeds with probability `p`; infinite for `p` of 0 or 1.
 ///
-/// Newton on the logarithm of the tail, from the right: the tail is below exp(-z^2 / 2) / 2, so the
-/// start is never left of the solution, and the logarithm is concave, so no step passes it.
+/// Newton's method on the logarithm of the upper tail. The tail is below exp(-z^2 / 2) / 2, so the
+/// start value is not below the solution. The logarithm is concave, so no step goes below the
+/// solution.
 pub fn quantile(p: f64) -> f64 {
     if p > 0.5 {
         return -quantile(1.0 - p);
@@ -550,9 +572,10 @@ pub fn quantile(p: f64) -> f64 {
     }
     let mut z = (-2.0 * (2.0 * p).ln()).sqrt();
     for _ in 0..50 {
-        let tail = upper(z);
+        let tail = upper_tail(z);
         if tail <= 0.0 {
-            return z; // Beyond 38 deviations there are no numbers left.
+            // Beyond 38 standard deviations, the tail is below the smallest double.
+            return z;
         }
         let step = (tail / p).ln() * tail / density(z);
         z += step;
