@@ -16,7 +16,7 @@ use crate::model::{
 };
 use crate::plan::{self, Experiment, ExperimentMethod, Ledger};
 use crate::report::Report;
-use crate::store::{Group, groups};
+use crate::store::{SideRow, side_rows};
 
 #[derive(Parser)]
 struct Typed {
@@ -112,9 +112,9 @@ fn guests_comparison(plan: Plan<GuestsPlan>) -> Comparison {
 /// Diff of the measurements of this experiment.
 fn diff(experiment: &Experiment) -> Option<Comparison> {
     let plan = counts_plan(experiment)?;
-    let groups = groups(&plan);
+    let groups = side_rows(&plan);
     let (base, change) = groups.split_at(groups.len() / 2);
-    let stored = |group: &Group| {
+    let stored = |group: &SideRow| {
         let json = serde_json::to_string(&group.measurement(Vec::new())).unwrap();
         serde_json::from_str(&json).unwrap()
     };

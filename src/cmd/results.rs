@@ -269,8 +269,8 @@ fn subjects(stored: &Stored, is_json: bool) -> Result<Exit, Error> {
             let subject = &listed.subject;
             json!({ "name": listed.name, "tags": listed.tags, "kernel": subject.kernel,
                     "kernel_sha256": subject.kernel_sha256, "sources": subject.sources,
-                    "asked": subject.asked, "boot_line": subject.boot_line, "rows": subject.rows,
-                    "kept_at": subject.kept_at })
+                    "asked": subject.requested_names, "boot_line": subject.boot_line,
+                    "rows": subject.rows, "kept_at": subject.kept_at })
         },
         (&["subject", "rows", "tags", "kernel"], &[3, 2]),
         |listed| {

@@ -12,7 +12,7 @@ use crate::cache::survey;
 use crate::flow::{self, Added, Budget, CacheKind, CacheSurvey, Cleaned, Error, Prune, PruneOrder};
 use crate::model::Blame;
 use crate::report::whole;
-use crate::store::{Checked, Store};
+use crate::store::{Store, StoreCheck};
 use crate::text::{binary_size, counted, escape, escape_path};
 
 /// Look after the store, which keeps what was measured.
@@ -267,7 +267,7 @@ fn json_of(prune: &Prune, is_dry: bool) -> serde_json::Value {
 }
 
 fn fsck(store: &StoreJsonArgs) -> Result<Exit, Error> {
-    let Checked { sound, damaged, unknown, others } = Store::new(store.root()?).check()?;
+    let StoreCheck { sound, damaged, unknown, others } = Store::new(store.root()?).check()?;
     let mut text = format!("{} sound, {} damaged", whole(sound as f64), damaged.len());
     for (path, reason) in &damaged {
         text += &format!("\n{} was damaged: {reason}", escape_path(path));

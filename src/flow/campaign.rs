@@ -25,7 +25,7 @@ use crate::plan::{
 };
 use crate::report::Report;
 use crate::rundir::{AnyRunDir, CampaignDir, RunDir, check_free};
-use crate::store::{Kept, Store, StoreError};
+use crate::store::{PutOutcome, Store, StoreError};
 use crate::text::{counted, escape, shell_path};
 
 pub use shard::{ShardEnd, build, run, write_slurm};
@@ -194,7 +194,7 @@ fn write_directory(
         dir.write_image(&kernel.identity.sha256, &kernel.image)?;
     }
     for (name, plan) in timed {
-        AnyRunDir::create(&dir.timed(&name), plan)?;
+        AnyRunDir::create(&dir.timed_dir(&name), plan)?;
     }
     dir.begin()
 }
@@ -237,7 +237,7 @@ fn row_failures(
     unit: &CampaignUnit,
     rows: &[String],
 ) -> Result<Vec<(String, String)>, Error> {
-    let path = dir.run_of(unit);
+    let path = dir.unit_dir(unit);
     let Ok(AnyRunDir::Counts(run_dir)) = AnyRunDir::open(&path) else { return Ok(Vec::new()) };
     let mut found = Vec::new();
     for row in rows {
@@ -344,7 +344,7 @@ pub fn status(dir: &CampaignDir) -> Result<Vec<ShardStatus>, Error> {
 fn shard_status(dir: &CampaignDir, number: usize, shard: &Shard) -> Result<ShardStatus, Error> {
     let mut status = ShardStatus { number, ..ShardStatus::default() };
     if let Some(name) = shard.timed() {
-        let is_there = AnyRunDir::open(&dir.timed(name))?.comparison()?.is_some();
+        let is_there = AnyRunDir::open(&dir.timed_dir(name))?.comparison()?.is_some();
         let named = Some(format!("the timed experiment {name}")).filter(|_| !is_there);
         (status.total, status.missing) = (1, named.into_iter().collect());
     }
@@ -444,7 +444,7 @@ fn take_copy(
             _ => Ok(None),
         });
         match taken {
-            Ok(Some(Kept::Other(object))) => {
+            Ok(Some(PutOutcome::Other(object))) => {
                 let row = measurand.workload.row.clone();
                 let [object, other] =
                     [object, from.path(&measurand)].map(|path| path.display().to_string());
@@ -482,7 +482,7 @@ fn timed_comparisons(dirs: &[CampaignDir]) -> Result<BTreeMap<String, Comparison
     let mut found = BTreeMap::new();
     for name in &dirs[0].plan().timed {
         for dir in dirs {
-            let comparison = AnyRunDir::open(&dir.timed(name))?.comparison()?;
+            let comparison = AnyRunDir::open(&dir.timed_dir(name))?.comparison()?;
             if let (Some(comparison), false) = (comparison, found.contains_key(name)) {
                 found.insert(name.clone(), comparison);
             }

@@ -12,7 +12,7 @@ use super::programs;
 use super::remaining::Work;
 use super::session::Session;
 use super::store;
-use crate::analyse::{self, TraceDifference, between_traces};
+use crate::analyse::{self, TraceDifference, trace_difference};
 use crate::engine::qemu::Qemu;
 use crate::engine::{self, CountsSetup, Measures, Stop};
 use crate::kernel;
@@ -194,7 +194,7 @@ pub fn explain_noise(
             let traces = trace_in_two_layouts(&boots, plan, row);
             session.observer.status("");
             match traces {
-                Ok([first, other]) => Ok(sentence(&row.row, &between_traces(&first, &other))),
+                Ok([first, other]) => Ok(sentence(&row.row, &trace_difference(&first, &other))),
                 Err(Stop::Cancelled) => Err(Error::cancelled()),
                 Err(Stop::Failed(failure, _)) => {
                     Ok(format!("{} cannot be traced: {failure}", row.row))
@@ -244,7 +244,7 @@ fn is_noisy(row: &Row) -> bool {
 
 fn sentence(row: &str, difference: &TraceDifference) -> String {
     let mut given: Vec<(u16, u64)> =
-        difference.given.iter().map(|(number, times)| (*number, *times)).collect();
+        difference.changed_results.iter().map(|(number, times)| (*number, *times)).collect();
     given.sort_by_key(|(number, times)| (Reverse(*times), *number));
     let times = |(number, times): &(u16, u64)| {
         let times = usize::try_from(*times).unwrap_or(usize::MAX);
@@ -252,7 +252,7 @@ fn sentence(row: &str, difference: &TraceDifference) -> String {
     };
     let given: Vec<String> = given.iter().map(times).collect();
     let apart: Vec<String> =
-        difference.apart.iter().map(|number| system_call_name(*number)).collect();
+        difference.diverging_calls.iter().map(|number| system_call_name(*number)).collect();
     let until = match difference.is_cut {
         true => format!(", up to its system call {},", TracedCall::MAX_CALLS),
         false => String::new(),
@@ -288,8 +288,8 @@ mod tests {
     #[test]
     fn what_differs_most_comes_first() {
         let difference = |given: &[(u16, u64)], apart: &[u16]| TraceDifference {
-            given: given.iter().copied().collect(),
-            apart: apart.iter().copied().collect(),
+            changed_results: given.iter().copied().collect(),
+            diverging_calls: apart.iter().copied().collect(),
             is_cut: false,
         };
         let few = [(318, 1), (228, 7), (511, 1), (510, 1)];

@@ -110,7 +110,7 @@ fn files() -> Vec<Limit> {
         limit("measurement of a store, unpacked", most(store::MEASUREMENT_MAX), ""),
         limit("profiles of a measurement, of all layouts", most(store::PROFILES_MAX), ""),
         limit("result of a store, unpacked", most(store::RESULT_MAX), ""),
-        limit("characters of a tag", format!("at most {}", store::LONGEST_TAG), ""),
+        limit("characters of a tag", format!("at most {}", store::MAX_TAG_LENGTH), ""),
         limit("trace or timing file of `ktax exits report`", most(files::FILE_MAX), ""),
     ]
 }

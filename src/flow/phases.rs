@@ -39,7 +39,7 @@ pub fn plan(experiment: &Experiment, session: &Session<'_>) -> Result<Plan, Erro
         }
     };
     // Report a mistyped name before the run.
-    if let Some(Warning { fact, next_step }) = analyse::one_image(&plan.method) {
+    if let Some(Warning { fact, next_step }) = analyse::same_image_warning(&plan.method) {
         session.observer.note(&format!("{fact}; {next_step}"));
     }
     Ok(plan)

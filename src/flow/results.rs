@@ -253,7 +253,7 @@ fn results_of_file(path: &Path) -> Result<Vec<Saved>, Error> {
     })?;
     for saved in &mut results {
         if let SavedResult::History(history) = &mut saved.result {
-            analyse::complete(history);
+            analyse::add_previous_differences(history);
         }
     }
     Ok(results)

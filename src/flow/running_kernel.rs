@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::Error;
 use super::session::RunEvent;
-use crate::analyse::{self, derive_columns, usual_columns};
+use crate::analyse::{self, default_columns, derive_columns};
 use crate::engine::host::Host;
 use crate::engine::{Cancel, Limits, command, noise};
 use crate::model::{
@@ -139,7 +139,7 @@ fn available_memory_bytes() -> Result<u64, Error> {
 /// Names of the columns that judge the workload.
 fn column_names(definition: &Definition) -> Vec<String> {
     match definition.columns.is_empty() {
-        true => usual_columns(definition.bandwidth),
+        true => default_columns(definition.bandwidth),
         false => definition.columns.clone(),
     }
 }

@@ -16,23 +16,25 @@ use super::session::{Session, user_directory};
 use crate::model::{CountsPlan, ErrorContext, ErrorKind};
 use crate::report::{Document, Report};
 use crate::rundir::{AnyRunDir, RunDir};
-use crate::store::{Group, Kept, Store, StoreError, Tagged, groups, measured, place_in};
+use crate::store::{
+    PutOutcome, SideRow, Store, StoreError, TaggedSubject, measured, side_rows, write_stored,
+};
 use crate::text::counted;
 
 /// Copies measurements of the store into a run directory, except those drawn for verification.
 /// Returns the groups that are to be measured and kept; none without a store.
-pub(super) fn take(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<Vec<Group>, Error> {
+pub(super) fn take(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<Vec<SideRow>, Error> {
     let Some(used) = &session.store else { return Ok(Vec::new()) };
-    let groups = groups(dir.plan());
+    let groups = side_rows(dir.plan());
     let (total, mut left) = (groups.len(), Vec::new());
     for group in groups {
         if session.is_cancelled() || group.is_begun(dir)? {
             left.push(group);
             continue;
         }
-        match used.store.get(&group.of) {
+        match used.store.get(&group.measurand) {
             Ok(Some(measurement)) if !is_drawn_for_verification(used.verify_percent) => {
-                place_in(dir, &group, &measurement)?;
+                write_stored(dir, &group, &measurement)?;
                 continue;
             }
             Ok(_) => {}
@@ -41,7 +43,7 @@ pub(super) fn take(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<Ve
             Err(error @ StoreError::Damaged { .. }) => {
                 session.observer.note(&error.to_string());
                 // A read-only store cannot move it; it is measured all the same.
-                if let Err(error) = used.store.move_aside(&used.store.path(&group.of)) {
+                if let Err(error) = used.store.move_aside(&used.store.path(&group.measurand)) {
                     session.observer.note(&error.to_string());
                 }
             }
@@ -62,14 +64,14 @@ pub(super) fn take(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<Ve
 /// Keeps the new measurements of a run directory. If the store cannot be written, the result is
 /// complete all the same, and the reason is noted.
 pub(super) fn keep(
-    groups: &[Group],
+    groups: &[SideRow],
     dir: &RunDir<CountsPlan>,
     session: &Session<'_>,
 ) -> Result<(), Error> {
     let Some(used) = &session.store else { return Ok(()) };
     for group in groups {
         match put_group(&used.store, dir, group) {
-            Ok(Kept::Other(object)) => {
+            Ok(PutOutcome::Other(object)) => {
                 return Err(mismatch(&used.store, &object, dir, group).into());
             }
             Ok(_) => {}
@@ -87,7 +89,7 @@ pub(super) fn keep(
 
 /// Error for two measurements with different counts, of which one is wrong. The new one stays in
 /// its directory; the stored one is moved aside.
-fn mismatch(store: &Store, object: &Path, dir: &RunDir<CountsPlan>, group: &Group) -> StoreError {
+fn mismatch(store: &Store, object: &Path, dir: &RunDir<CountsPlan>, group: &SideRow) -> StoreError {
     let became = match store.move_aside(object) {
         Ok(to) => format!("was moved to {}", to.display()),
         Err(error) => format!("is still there ({error})"),
@@ -117,8 +119,12 @@ fn note_once(session: &Session<'_>, used: &UsedStore, error: &StoreError) {
 }
 
 /// Keeps the measurement of a group. A group without one counts as kept.
-fn put_group(store: &Store, dir: &RunDir<CountsPlan>, group: &Group) -> Result<Kept, StoreError> {
-    measured(dir, group)?.map_or(Ok(Kept::Same), |measurement| store.put(&measurement))
+fn put_group(
+    store: &Store,
+    dir: &RunDir<CountsPlan>,
+    group: &SideRow,
+) -> Result<PutOutcome, StoreError> {
+    measured(dir, group)?.map_or(Ok(PutOutcome::Same), |measurement| store.put(&measurement))
 }
 
 /// Draws whether a measurement is verified. The seed of the run would choose the same ones each
@@ -200,14 +206,14 @@ impl Added {
     /// changed, because either may be wrong.
     fn measurement(
         &mut self,
-        kept: Result<Kept, StoreError>,
+        kept: Result<PutOutcome, StoreError>,
         row: &str,
         other: &Path,
     ) -> Result<(), Error> {
         match kept {
-            Ok(Kept::New) => self.measurements += 1,
-            Ok(Kept::Same) => {}
-            Ok(Kept::Other(object)) => self.refused.push(
+            Ok(PutOutcome::New) => self.measurements += 1,
+            Ok(PutOutcome::Same) => {}
+            Ok(PutOutcome::Other(object)) => self.refused.push(
                 StoreError::Differs {
                     row: row.to_owned(),
                     object: object.display().to_string(),
@@ -279,7 +285,7 @@ pub fn copy_store(from: &Path, to: &Path) -> Result<Added, Error> {
             Err(error) => added.unread(error),
         }
     }
-    let known: BTreeMap<String, Tagged> = to.tags()?.into_iter().collect();
+    let known: BTreeMap<String, TaggedSubject> = to.tags()?.into_iter().collect();
     for (name, tagged) in from.tags()? {
         match known.get(&name) {
             None => {
@@ -319,7 +325,7 @@ pub fn import(path: &Path, store: &Path) -> Result<Added, Error> {
         _ => None,
     };
     if let Some(dir) = &counts {
-        for group in groups(dir.plan()) {
+        for group in side_rows(dir.plan()) {
             let row = format!("{} of the {}", group.row(), group.side.name());
             added.measurement(put_group(&store, dir, &group), &row, dir.root())?;
         }

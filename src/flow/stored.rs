@@ -16,7 +16,7 @@ use crate::disk::{
 use crate::index::{Index, StoredResult, StoredSubject};
 use crate::model::{ErrorKind, History, HistoryLine, Measurement, Saved};
 use crate::report::{Document, HTML, Listed, SITE_MARK, TextOptions, site_index, sparkline};
-use crate::store::{Store, StoreError, Tagged};
+use crate::store::{Store, StoreError, TaggedSubject};
 use crate::text::{
     counted, did_you_mean_quoted, escape, nearest, shell_line, shell_word, short_hashes,
 };
@@ -53,7 +53,7 @@ impl Stored {
     }
 
     fn measurement(&self, object: &str) -> Result<Measurement, StoreError> {
-        self.store.read(&self.store.object(object))
+        self.store.read(&self.store.object_path(object))
     }
 }
 
@@ -163,7 +163,7 @@ impl Stored {
         let before =
             self.tags()?.into_iter().find(|(tag, _)| tag == name).map(|(_, subject)| subject);
         let (kernel_sha256, boot_line) = (found.kernel_sha256.clone(), found.boot_line.clone());
-        self.store.tag(name, &Tagged { kernel_sha256, boot_line })?;
+        self.store.tag(name, &TaggedSubject { kernel_sha256, boot_line })?;
         let now = names.name(found);
         let before = before.filter(|before| *before != now);
         Ok((now, before))
@@ -178,7 +178,7 @@ impl Stored {
     pub fn tags(&self) -> Result<Vec<(String, String)>, Error> {
         let names = Names::read(self)?;
         let tags = self.store.tags()?.into_iter();
-        let named = |(tag, tagged): (String, Tagged)| {
+        let named = |(tag, tagged): (String, TaggedSubject)| {
             let name = names.subject(&tagged.kernel_sha256, &tagged.boot_line);
             let gone = || format!("{} (no measurement)", short_hashes(&tagged.kernel_sha256));
             (tag, name.map_or_else(gone, |subject| names.name(subject)))
@@ -200,7 +200,7 @@ pub(super) struct Names {
     places: HashMap<String, BTreeMap<String, usize>>,
     /// Kernel names that several images have.
     shared: BTreeSet<String>,
-    tags: Vec<(String, Tagged)>,
+    tags: Vec<(String, TaggedSubject)>,
     store: String,
 }
 
@@ -233,7 +233,7 @@ impl Names {
     }
 
     pub fn tags(&self, kernel_sha256: &str, boot_line: &str) -> Vec<String> {
-        let is_of = |tagged: &Tagged| {
+        let is_of = |tagged: &TaggedSubject| {
             tagged.kernel_sha256 == kernel_sha256 && tagged.boot_line == boot_line
         };
         self.tags.iter().filter(|(_, tagged)| is_of(tagged)).map(|(name, _)| name.clone()).collect()
@@ -395,7 +395,7 @@ fn begins_kernel_name(subject: &StoredSubject, name: &str) -> bool {
 
 /// Returns true if this is one of the kernel's names.
 fn is_kernel_name(subject: &StoredSubject, name: &str) -> bool {
-    let StoredSubject { kernel_sha256, kernel, sources, asked, .. } = subject;
+    let StoredSubject { kernel_sha256, kernel, sources, requested_names, .. } = subject;
     let is_digits = |text: &str| {
         text.len() >= LEAST_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit())
     };
@@ -410,9 +410,9 @@ fn is_kernel_name(subject: &StoredSubject, name: &str) -> bool {
         })
     };
     kernel == name
-        || sources.iter().chain(asked).any(|source| source == name)
+        || sources.iter().chain(requested_names).any(|source| source == name)
         || sources.iter().any(is_package)
-        || asked.iter().any(is_revision)
+        || requested_names.iter().any(is_revision)
         || is_digits(name) && kernel_sha256.starts_with(name)
 }
 

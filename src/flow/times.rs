@@ -13,7 +13,7 @@ use super::phases::Options;
 use super::programs;
 use super::session::Session;
 use super::{Error, ErrorContext};
-use crate::analyse::{estimates, in_blocks, never_ran, noise, progress, times, wants_more};
+use crate::analyse::{compare_blocks, estimates, never_ran, noise, progress, times, wants_more};
 use crate::engine::host::{Host, Running};
 use crate::engine::kvm::{self, check_device};
 use crate::engine::noise::Watch;
@@ -297,7 +297,7 @@ pub(super) fn analyse(dir: &RunDir<TimesPlan>, options: Options) -> Result<Compa
     let (comparison, next) = match plan.method.asked.is_in_blocks() {
         true => {
             let blocks = dir.blocks()?;
-            (in_blocks(plan, &blocks), blocks::next_step(dir, &blocks))
+            (compare_blocks(plan, &blocks), blocks::next_step(dir, &blocks))
         }
         false => (
             times(plan, &dir.pairs()?),

@@ -129,7 +129,7 @@ fn a_search_does_not_go_on_with_another_kernel_than_it_began_with() {
 }
 
 #[test]
-fn what_cannot_be_searched_is_refused_before_anything_is_measured() {
+fn impossible_searches_are_refused_before_a_measurement() {
     let change = "--change-boot-line";
     for (args, message) in [
         (&["-w", "getppid"][..], "base and change are the same"),

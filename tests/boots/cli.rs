@@ -85,7 +85,7 @@ fn every_commands_help_says_all_that_is_written_of_it() {
 }
 
 #[test]
-fn errors_do_nothing_to_a_terminal() {
+fn errors_are_escaped_for_a_terminal() {
     let ran = run(ktax().args(["report", "no-such\u{1b}]0;x\u{7}"]));
     assert!(ran.stderr.contains("no-such\\u{1b}]0;x\\u{7}"), "{}", ran.stderr.escape_debug());
     assert!(!ran.stderr.contains(['\u{1b}', '\u{7}']), "{}", ran.stderr.escape_debug());
@@ -259,7 +259,7 @@ fn a_closed_pipe_is_no_error() {
 }
 
 #[test]
-fn nothing_but_messages_goes_to_stderr_when_it_is_no_terminal() {
+fn only_messages_go_to_stderr_without_a_terminal() {
     let dir = scratch();
     let (ran, _) = compare(&dir.path().join("out"), ["", ""], &["-w", "getppid", "--layouts", "1"]);
     assert!(ran.stderr.lines().all(|line| line.starts_with("ktax: ")), "{}", ran.stderr);

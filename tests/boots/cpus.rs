@@ -86,7 +86,7 @@ fn four_cpus_repeat_to_the_last_byte_and_their_times_add_up() {
 }
 
 #[test]
-fn planted_false_sharing_moves_transfers_and_nothing_else() {
+fn planted_false_sharing_changes_only_transfers() {
     let Some(qemu) = newer() else { return };
     let dir = scratch();
     let [near, far] = ["control-sharing", "control-sharing:apart=1"];
@@ -209,7 +209,7 @@ fn forgetful(dir: &Path, qemu: &Path) -> PathBuf {
 }
 
 #[test]
-fn what_does_not_repeat_is_a_failure() {
+fn runs_that_do_not_repeat_fail() {
     let Some(qemu) = newer() else { return };
     let dir = scratch();
     let out = dir.path().join("out");

@@ -140,7 +140,7 @@ fn what_a_failure_tells_to_read_is_there() {
 }
 
 #[test]
-fn a_missing_and_a_dying_qemu_are_told_apart() {
+fn a_missing_and_a_dying_qemu_have_different_errors() {
     let dir = scratch();
     let ran = run(ktax().args([
         "plan",

@@ -59,7 +59,7 @@ fn hooks_of_rows_change_what_a_row_costs() {
 }
 
 #[test]
-fn a_hook_that_fails_is_said_and_nothing_is_measured() {
+fn a_failed_hook_is_reported_and_ends_the_run() {
     let dir = scratch();
     let comparison = with_status(
         69,

@@ -322,7 +322,7 @@ fn a_row_costs_the_same_in_any_company() {
 }
 
 #[test]
-fn an_operation_and_the_start_of_a_program_are_told_apart() {
+fn costs_of_an_operation_and_of_the_start_are_separated() {
     let dir = scratch();
     let path = dir.path();
     // A start of its own, of which nothing depends on the size; then a call for each operation.

@@ -63,7 +63,7 @@ fn is_being_made(cache: &Path, file: &str) -> bool {
 }
 
 #[test]
-fn a_kill_while_a_snapshot_is_made_leaves_nothing_behind() {
+fn a_kill_during_a_snapshot_leaves_no_files() {
     let dir = scratch();
     let [uninterrupted, killed] = ["whole", "killed"].map(|name| {
         fs::create_dir(dir.path().join(name)).unwrap();

@@ -29,7 +29,7 @@ fn booted(out: &Path) -> Vec<String> {
 }
 
 #[test]
-fn what_the_store_has_is_not_booted_and_comes_out_the_same() {
+fn stored_rows_are_not_booted_and_give_the_same_result() {
     let dir = scratch();
     let (store, path_of) = (dir.path().join("store"), |name: &str| dir.path().join(name));
     let change = quick(SLOWER);
@@ -102,7 +102,7 @@ fn assert_newer_is_passed_over(out: &Path, store: &Path, change: &str, first: &R
 }
 
 #[test]
-fn what_is_verified_is_measured_again_and_a_difference_is_a_failure() {
+fn verified_rows_are_measured_again_and_differences_fail() {
     let dir = scratch();
     let (store, path_of) = (dir.path().join("store"), |name: &str| dir.path().join(name));
     let change = quick(SLOWER);

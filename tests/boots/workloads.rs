@@ -85,7 +85,7 @@ fn the_rows_of_the_page_are_counted() {
 }
 
 #[test]
-fn what_is_no_row_is_refused_before_anything_boots() {
+fn unknown_rows_are_refused_before_a_boot() {
     let dir = scratch();
     let dir = dir.path();
     write_rows(dir);

@@ -75,7 +75,7 @@ fn an_answer_has_its_versions_and_the_table_that_the_documents_promise() {
 }
 
 #[test]
-fn what_failed_keeps_its_answer_and_is_named() {
+fn failed_runs_keep_their_answer_and_are_named() {
     for (file, row, status, layout) in [
         ("experiments/x.toml", "", 69, 0),
         ("experiments/x.toml", "", 1, 0),

@@ -352,7 +352,7 @@ const FOLDED: [(&str, &str); 3] = [
 ];
 
 #[test]
-fn every_row_is_on_paper_with_what_is_behind_it() {
+fn every_row_is_printed_with_its_details() {
     if is_missing() {
         return;
     }
@@ -394,7 +394,7 @@ fn without_policy((name, page): &Page) -> Page {
 }
 
 #[test]
-fn nothing_is_loaded_and_no_error_is_said() {
+fn a_page_loads_nothing_and_reports_no_error() {
     if is_missing() {
         return;
     }
@@ -406,7 +406,7 @@ fn nothing_is_loaded_and_no_error_is_said() {
 }
 
 #[test]
-fn a_planted_image_and_a_planted_script_are_stopped_and_said() {
+fn planted_images_and_scripts_are_blocked_and_reported() {
     if is_missing() {
         return;
     }

@@ -78,7 +78,7 @@ fn json(ran: &Ran) -> Value {
 }
 
 #[test]
-fn what_was_not_used_for_longest_goes_first_whatever_it_is() {
+fn the_least_recently_used_entry_of_any_kind_is_removed_first() {
     let dir = scratch();
     let cache = dir.path();
     let planted = one_of_each(cache);
@@ -126,7 +126,7 @@ fn a_budget_that_holds_removes_nothing_and_one_of_zero_everything() {
 
 /// Snapshots are: the memory of a guest has a length of 512 MiB and takes a tenth of that.
 #[test]
-fn a_sparse_file_takes_what_the_disk_has_of_it() {
+fn sparse_files_count_with_their_disk_blocks() {
     let dir = scratch();
     let cache = dir.path();
     let snapshot = directory(cache, &format!("snapshots/{}", hash(1)), 0, 10);
@@ -138,7 +138,7 @@ fn a_sparse_file_takes_what_the_disk_has_of_it() {
 }
 
 #[test]
-fn a_use_is_what_counts_not_the_age() {
+fn entries_are_ordered_by_use_and_not_by_age() {
     let dir = scratch();
     let cache = dir.path();
     let [old, new] = [(1, 900), (2, 10)]
@@ -150,7 +150,7 @@ fn a_use_is_what_counts_not_the_age() {
 }
 
 #[test]
-fn the_tables_say_how_many_there_are_and_what_they_take() {
+fn the_tables_have_counts_and_sizes() {
     let dir = scratch();
     let cache = dir.path();
     for number in 1..=3 {
@@ -227,7 +227,7 @@ fn seen(cache: &Path) -> Vec<(OsString, usize)> {
 }
 
 #[test]
-fn a_kill_in_the_middle_leaves_nothing_half() {
+fn a_killed_cleaner_leaves_no_partial_entry() {
     let dir = scratch();
     let cache = dir.path();
     plant(cache);
@@ -255,7 +255,7 @@ fn a_kill_in_the_middle_leaves_nothing_half() {
 }
 
 #[test]
-fn what_killed_processes_left_goes_and_what_others_write_stays() {
+fn files_of_killed_writers_are_removed_and_of_live_ones_kept() {
     let dir = scratch();
     let cache = dir.path();
     const DAYS: u64 = 2 * 24 * 60 * 60;
@@ -382,7 +382,7 @@ fn links_are_not_followed() {
 
 /// Root reads everything, so the reader is somebody else.
 #[test]
-fn what_cannot_be_read_is_left_alone() {
+fn unreadable_entries_are_not_removed() {
     let dir = scratch();
     let cache = dir.path();
     let closed = directory(cache, &format!("snapshots/{}", hash(1)), 10, 9999);
@@ -399,7 +399,7 @@ fn what_cannot_be_read_is_left_alone() {
 }
 
 #[test]
-fn a_cache_that_is_not_there_has_nothing_and_is_not_made() {
+fn a_missing_cache_is_empty_and_is_not_made() {
     let (_dir, cache) = scratch_path("none");
     assert!(command(&["du"], &cache).stdout.starts_with("   0 bytes  "));
     let ran = command(&["clean", "--all"], &cache);
@@ -434,7 +434,7 @@ impl Other {
 }
 
 #[test]
-fn what_another_process_uses_stays_until_it_is_killed() {
+fn entries_in_use_stay_until_their_process_is_killed() {
     let dir = scratch();
     let cache = dir.path();
     let planted = one_of_each(cache);
@@ -463,7 +463,7 @@ fn what_another_process_uses_stays_until_it_is_killed() {
 
 /// The least recently used one is in use, so the next one goes in its place.
 #[test]
-fn what_is_in_use_counts_and_others_make_room() {
+fn entries_in_use_count_towards_the_budget() {
     let dir = scratch();
     let cache = dir.path();
     let plant = |number, age| directory(cache, &format!("snapshots/{}", hash(number)), 100, age);
@@ -499,7 +499,7 @@ fn the_programs_of_a_running_ktax_stay_until_it_is_killed() {
 
 /// A cleaner that waits for a build would wait for an hour.
 #[test]
-fn nobody_waits_for_a_lock_of_an_entry_and_two_cleaners_take_turns() {
+fn cleaners_skip_locked_entries_and_exclude_each_other() {
     let dir = scratch();
     let cache = dir.path();
     let lane = lane(cache, "6.12", 10);

@@ -111,7 +111,7 @@ fn program() -> String {
 }
 
 #[test]
-fn they_are_known_by_the_bytes_of_the_assembler() {
+fn costly_instructions_are_decoded_from_assembled_bytes() {
     let dir = scratch();
     let (source, built) = (dir.path().join("say.c"), dir.path().join("say"));
     fs::write(&source, program()).unwrap();

@@ -119,7 +119,7 @@ fn estimates(ran: &Ran) -> Vec<Estimate> {
 }
 
 #[test]
-fn what_a_machine_takes_is_found_estimated_and_printed_again() {
+fn a_calibration_is_fitted_estimated_and_printed_again() {
     let dir = scratch();
     let dir = dir.path();
     write(dir, 40, &release(), &cpu(dir));
@@ -152,7 +152,7 @@ fn what_a_machine_takes_is_found_estimated_and_printed_again() {
 }
 
 #[test]
-fn rows_that_say_nothing_of_this_machine_are_refused_and_nothing_is_written() {
+fn rows_of_another_machine_are_refused_without_output() {
     let dir = scratch();
     let dir = dir.path();
     let cpu = cpu(dir);
@@ -192,7 +192,7 @@ fn rows_that_say_nothing_of_this_machine_are_refused_and_nothing_is_written() {
 }
 
 #[test]
-fn estimates_and_times_of_the_same_rows_are_joined_and_what_differs_is_said() {
+fn validation_joins_rows_and_names_differences() {
     let dir = scratch();
     let dir = dir.path();
     for name in ["estimated", "timed"] {
@@ -253,7 +253,7 @@ fn a_machine_without_a_calibration_or_with_another_model_estimates_nothing() {
 
 /// A plan may come from anywhere, and what it says of a machine goes to the plugin.
 #[test]
-fn a_plan_with_a_machine_that_is_none_is_refused() {
+fn a_plan_with_an_invalid_machine_is_refused() {
     let dir = scratch();
     let (_, plan) = plans().into_iter().find(|(name, _)| *name == "counts").unwrap();
     let with = |change: &dyn Fn(&mut serde_json::Value)| {
@@ -281,5 +281,5 @@ fn a_plan_with_a_machine_that_is_none_is_refused() {
     let calibration =
         serde_json::json!({"cpu": "a", "cycles_per_ns": 2.0, "operations": {"locked": [2.0, 1.0]}});
     let costs = with(&|counts| counts["asked"]["calibration"] = calibration.clone());
-    assert!(costs.unwrap_err().contains("the machine's calibration is none"));
+    assert!(costs.unwrap_err().contains("the machine's calibration is not valid"));
 }

@@ -51,7 +51,7 @@ fn each_blame_has_its_exit_status() {
 }
 
 #[test]
-fn what_the_user_stopped_is_nobodys_fault() {
+fn an_interrupt_has_its_own_exit_status() {
     assert_eq!(Exit::from_error(&Error::cancelled()) as u8, 130);
 }
 
@@ -79,7 +79,7 @@ fn the_help_and_the_page_of_a_ledger_say_what_its_exit_status_means() {
 /// `git bisect run` takes 1 to 124 as "bad": a typo must not blame a commit, and what is missing
 /// here is missing with every commit.
 #[test]
-fn what_is_no_commits_fault_stops_a_bisection() {
+fn errors_without_a_measurement_stop_a_bisection() {
     let compare = |arguments: &[&str]| {
         let mut ktax = ktax();
         ktax.args(["compare", "--bisect", "--out", "/dev/null/run"]).args(arguments);

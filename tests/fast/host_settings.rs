@@ -65,8 +65,8 @@ fn after_an_error_all_is_put_back() {
 }
 
 #[test]
-fn stopped_by_the_user_all_is_put_back_and_nothing_runs_on() {
-    alone("stopped_by_the_user_all_is_put_back_and_nothing_runs_on", |dir| {
+fn settings_are_restored_after_an_interrupt() {
+    alone("settings_are_restored_after_an_interrupt", |dir| {
         puts_back_after(Signal::INT, dir, &|| start(dir, "measures"));
     });
 }
@@ -137,8 +137,8 @@ fn after_a_power_cut_the_journal_is_enough() {
 }
 
 #[test]
-fn what_others_have_set_since_stays() {
-    alone("what_others_have_set_since_stays", |dir| {
+fn settings_changed_by_others_are_not_restored() {
+    alone("settings_changed_by_others_are_not_restored", |dir| {
         let before = values();
         killed(started(dir, "changes"));
         fs::write(TTL, "99").unwrap();
@@ -150,8 +150,8 @@ fn what_others_have_set_since_stays() {
 }
 
 #[test]
-fn what_the_kernel_makes_of_a_value_is_put_back_too() {
-    alone("what_the_kernel_makes_of_a_value_is_put_back_too", |dir| {
+fn values_that_the_kernel_normalises_are_restored() {
+    alone("values_that_the_kernel_normalises_are_restored", |dir| {
         let before = values();
         let hex = side(&[("net/ipv4/ip_default_ttl", "0x42")]);
         let mut changer = Changer::new(dir, [&hex, &hex], |_| ()).unwrap();
@@ -168,8 +168,8 @@ fn what_the_kernel_makes_of_a_value_is_put_back_too() {
 }
 
 #[test]
-fn what_cannot_be_written_is_refused_before_anything_changes() {
-    alone("what_cannot_be_written_is_refused_before_anything_changes", |dir| {
+fn unwritable_settings_are_refused_before_any_change() {
+    alone("unwritable_settings_are_refused_before_any_change", |dir| {
         let before = values();
         for (name, word) in [
             ("net.ipv4.tcp_available_congestion_control", "read-only"),
@@ -184,8 +184,8 @@ fn what_cannot_be_written_is_refused_before_anything_changes() {
 }
 
 #[test]
-fn a_journal_that_is_none_changes_nothing() {
-    alone("a_journal_that_is_none_changes_nothing", |dir| {
+fn an_invalid_journal_changes_nothing() {
+    alone("an_invalid_journal_changes_nothing", |dir| {
         killed(started(dir, "changes"));
         let path = dir.join("journal.json");
         let good = fs::read_to_string(&path).unwrap();
@@ -254,8 +254,8 @@ fn a_state_directory_of_others_is_refused() {
 }
 
 #[test]
-fn a_prefix_runs_the_loops_or_says_why_not() {
-    alone("a_prefix_runs_the_loops_or_says_why_not", |dir| {
+fn a_prefix_runs_the_loops_or_fails_with_a_reason() {
+    alone("a_prefix_runs_the_loops_or_fails_with_a_reason", |dir| {
         let getppid = workload("getppid", &["ops=1000"]);
         let loops = [&getppid; 2];
         let boot = |prefix: &[&str]| {

@@ -104,7 +104,7 @@ fn a_threshold_is_a_number_with_or_without_a_sign() {
 }
 
 #[test]
-fn one_side_alone_is_told_how_to_name_the_other() {
+fn a_missing_side_is_explained() {
     let text = refusal(&["compare", "--base", "my kernel", "-w", "getppid"]);
     let missing = "--base 'my kernel' names one side alone; name the other with --change KERNEL";
     assert!(text.contains(missing), "{text}");
@@ -232,7 +232,7 @@ fn the_usage_line_has_no_option_that_the_environment_gives() {
 }
 
 #[test]
-fn a_full_disk_behind_the_output_is_said() {
+fn a_full_disk_under_the_output_is_reported() {
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
     let output = ktax().arg("experiments").stdout(full).output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();

@@ -16,7 +16,7 @@ fn workloads(args: &[&str]) -> Ran {
 }
 
 #[test]
-fn the_list_says_who_asked_and_show_says_the_rest() {
+fn the_list_names_sources_and_show_prints_details() {
     let list = workloads(&[]).stdout;
     for word in ["lmbench", "getppid", " lsm ", "page-tables", "mmap-stress*"] {
         assert!(list.contains(word), "{word}: {list}");
@@ -91,7 +91,7 @@ fn several_values_make_several_rows() {
 }
 
 #[test]
-fn what_cannot_be_counted_says_why() {
+fn uncounted_counters_have_a_reason() {
     let ran =
         workloads(&["run", "getppid", "-p", "ops=1000", "--samples", "1", "--counters"]).exits(0);
     for counter in

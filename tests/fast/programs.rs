@@ -73,7 +73,7 @@ fn a_script_has_its_interpreter_and_that_its_libraries() {
 }
 
 #[test]
-fn the_guest_s_clock_is_behind_the_newest_file() {
+fn the_guests_clock_starts_after_the_newest_file() {
     let (_dir, here) = here();
     fs::write(here.join("own"), "own").unwrap();
     let newest = std::time::UNIX_EPOCH + std::time::Duration::from_secs(4_000_000_000);
@@ -83,7 +83,7 @@ fn the_guest_s_clock_is_behind_the_newest_file() {
 }
 
 #[test]
-fn what_a_shell_script_calls_is_there_and_so_is_what_hooks_name() {
+fn programs_of_shell_scripts_and_hooks_are_packed() {
     let (_dir, here) = here();
     fs::write(here.join("data.txt"), "data").unwrap();
     fs::write(here.join("more.sh"), "wc -l < data.txt\nno-such-program\n").unwrap();
@@ -102,7 +102,7 @@ fn what_a_shell_script_calls_is_there_and_so_is_what_hooks_name() {
 }
 
 #[test]
-fn programs_share_what_none_of_them_changes() {
+fn programs_share_unchanged_files() {
     let (dir, here) = here();
     fs::write(here.join("own"), "own").unwrap();
     let programs = [program(&["cat", "own"]), program(&["cat", "own"])];
@@ -175,7 +175,7 @@ fn arguments_files_and_a_root_are_where_the_program_looks_for_them() {
 }
 
 #[test]
-fn what_a_root_has_is_not_replaced_by_what_is_named() {
+fn named_files_do_not_replace_files_of_a_root() {
     let (_dir, here) = here();
     fs::create_dir_all(here.join("root/etc")).unwrap();
     fs::create_dir_all(here.join("root/work")).unwrap();
@@ -221,7 +221,7 @@ fn a_file_may_replace_any_of_the_guest_and_users_are_there_without_one() {
 }
 
 #[test]
-fn a_place_outside_of_the_working_directory_leads_nowhere_else() {
+fn paths_outside_the_working_directory_stay_in_the_guest() {
     let (_dir, here) = here();
     fs::create_dir_all(here.join("root")).unwrap();
     symlink("../../../..", here.join("root/out")).unwrap();
@@ -234,7 +234,7 @@ fn a_place_outside_of_the_working_directory_leads_nowhere_else() {
 }
 
 #[test]
-fn a_library_is_beside_the_file_that_a_link_leads_to() {
+fn libraries_are_found_next_to_the_target_of_a_link() {
     let (_dir, here) = here();
     for path in ["home/bin", "home/lib", "links"] {
         fs::create_dir_all(here.join(path)).unwrap();
@@ -259,7 +259,7 @@ fn a_library_is_beside_the_file_that_a_link_leads_to() {
 }
 
 #[test]
-fn a_java_and_a_perl_have_what_they_cannot_start_without() {
+fn java_and_perl_are_packed_with_the_files_that_they_need() {
     let (_dir, here) = here();
     // Laid out like a Java installation, a part of which is elsewhere.
     for path in ["java/bin", "java/lib/server", "java/conf", "etc"] {
@@ -304,7 +304,7 @@ fn files_that_were_traced_are_packed_without_a_second_run() {
 }
 
 #[test]
-fn a_program_is_packed_alone_and_beside_what_all_guests_have() {
+fn a_program_is_packed_alone_and_with_shared_files() {
     let (dir, here) = here();
     fs::File::create(here.join("half")).unwrap().set_len(9 * MIB).unwrap();
     let cache = dir.path().join("cache");
@@ -386,7 +386,7 @@ fn a_program_that_only_this_users_path_has_is_found_by_its_name() {
 }
 
 #[test]
-fn what_is_in_a_directory_can_neither_lead_out_nor_do_harm() {
+fn files_of_a_directory_stay_inside_the_guest_and_are_harmless() {
     let (_dir, here) = here();
     let tree = here.join("tree");
     fs::create_dir(&tree).unwrap();
@@ -429,7 +429,7 @@ fn the_same_files_are_the_same_bytes_and_a_damaged_archive_is_packed_again() {
 }
 
 #[test]
-fn a_link_that_is_named_is_the_file_and_a_wrapper_brings_what_it_starts() {
+fn named_links_are_followed_and_wrappers_bring_their_program() {
     let (_dir, here) = here();
     fs::write(here.join("real"), "#!/bin/sh\n").unwrap();
     fs::set_permissions(here.join("real"), PermissionsExt::from_mode(0o755)).unwrap();
@@ -456,7 +456,7 @@ fn refused(here: &Path, words: &[&str]) -> String {
 }
 
 #[test]
-fn what_is_missing_is_named_before_a_kernel_is_looked_for() {
+fn missing_files_are_named_before_the_kernel_is_fetched() {
     let (_dir, here) = here();
     fs::write(here.join("text"), "no program").unwrap();
     fs::write(here.join("nested"), "#!nothing\n").unwrap();

@@ -230,7 +230,7 @@ fn a_directory_of_each_method_has_one_writer() {
 }
 
 #[test]
-fn what_a_killed_writer_of_pairs_leaves_behind_goes_away() {
+fn unfinished_files_of_pairs_are_removed() {
     let dir = scratch();
     let times = RunDir::create(&dir.path().join("run"), timed::plan()).unwrap();
     let _lock = times.lock().unwrap();
@@ -310,7 +310,7 @@ fn adopts(plan: Plan) -> bool {
 }
 
 #[test]
-fn only_the_same_base_is_adopted_and_nothing_of_the_change() {
+fn only_boots_of_the_same_base_are_adopted() {
     let with = |edit: fn(&mut GuestsPlan)| {
         let mut plan = guests_plan();
         let PlanMethod::Guests(guests) = &mut plan.method else { panic!() };

@@ -11,7 +11,9 @@ use ktax::model::{
     CountsPlan, FORMAT, Failure, Measurement, Outcome, Run, Sample, Side, Signature,
 };
 use ktax::rundir::{AnyRunDir, RunDir};
-use ktax::store::{Group, Kept, Store, StoreError, encode_measurement, groups, measured, place_in};
+use ktax::store::{
+    PutOutcome, SideRow, Store, StoreError, encode_measurement, measured, side_rows, write_stored,
+};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::TempDir;
 
@@ -44,9 +46,9 @@ fn measured_dir(root: &Path) -> RunDir<CountsPlan> {
     cases::run_dir(root, "What is kept", 5, ROWS)
 }
 
-fn groups_of(dir: &RunDir<CountsPlan>) -> Vec<(Group, Option<Measurement>)> {
-    let with_measurement = |group: Group| (group.clone(), measured(dir, &group).unwrap());
-    groups(dir.plan()).into_iter().map(with_measurement).collect()
+fn groups_of(dir: &RunDir<CountsPlan>) -> Vec<(SideRow, Option<Measurement>)> {
+    let with_measurement = |group: SideRow| (group.clone(), measured(dir, &group).unwrap());
+    side_rows(dir.plan()).into_iter().map(with_measurement).collect()
 }
 
 /// A store with what a directory has measured, and how much that is.
@@ -55,8 +57,8 @@ fn filled(root: PathBuf, dir: &RunDir<CountsPlan>) -> (Store, usize) {
     let measurements: Vec<Measurement> =
         groups_of(dir).into_iter().filter_map(|(_, measurement)| measurement).collect();
     for measurement in &measurements {
-        assert_eq!(store.put(measurement).unwrap(), Kept::New);
-        assert_eq!(store.put(measurement).unwrap(), Kept::Same);
+        assert_eq!(store.put(measurement).unwrap(), PutOutcome::New);
+        assert_eq!(store.put(measurement).unwrap(), PutOutcome::Same);
     }
     (store, measurements.len())
 }
@@ -82,10 +84,10 @@ fn what_was_measured_comes_out_again_to_the_byte_and_failures_are_not_kept() {
     assert_eq!((count, store.objects().unwrap().len()), (5, 5));
     let again = RunDir::create(&dir.path().join("again"), first.plan().clone()).unwrap();
     let _lock = again.lock().unwrap();
-    for group in groups(again.plan()) {
+    for group in side_rows(again.plan()) {
         assert!(!group.is_begun(&again).unwrap(), "{}", group.row());
-        if let Some(measurement) = store.get(&group.of).unwrap() {
-            place_in(&again, &group, &measurement).unwrap();
+        if let Some(measurement) = store.get(&group.measurand).unwrap() {
+            write_stored(&again, &group, &measurement).unwrap();
             assert!(group.is_begun(&again).unwrap());
         }
     }
@@ -99,7 +101,7 @@ fn whatever_a_count_may_depend_on_is_another_measurement() {
     let dir = scratch();
     let first = measured_dir(&dir.path().join("run"));
     let (store, _) = filled(dir.path().join("store"), &first);
-    let measurand = groups(first.plan()).remove(0).of;
+    let measurand = side_rows(first.plan()).remove(0).measurand;
     assert!(store.get(&measurand).unwrap().is_some());
     type Edit = fn(&mut ktax::model::Measurand);
     let edits: [Edit; 11] = [

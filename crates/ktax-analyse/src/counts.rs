@@ -1,4 +1,4 @@
-//! Comparisons of counts: Layouts of both Sides, paired, judged by the exact rule.
+//! Comparisons of counts: pairs the Layouts of both Sides and judges them by the exact rule.
 
 mod functions;
 mod paths;
@@ -22,26 +22,26 @@ use ktax_model::{
     PrintedEnd, Result, Row, Sample, Side, Sides, Signature, TRANSFERS, UserProgram, Verdict,
     Warning, WorkEvidence, Workload, metric,
 };
-use runs::{Gathered, Pair, PairedBoots, Scale};
+use runs::{Pair, PairedBoots, Scale, WorkloadRuns};
 
-/// Compares the two Sides of a Plan that was carried out.
+/// Compares the two Sides of a finished run.
 pub fn counts(runs: &dyn CountsRuns) -> Result<Comparison> {
     let plan = &runs.plan().method;
     let boots = PairedBoots::read(runs)?;
     let mut rows = Vec::with_capacity(plan.workloads.len());
     let mut warnings = unknown_parameters(plan, &boots);
-    warnings.extend(warnings::one_image_of_counts(plan));
-    warnings.extend(warnings::unsettled_warnings(boots.made()));
-    warnings.extend(warnings::checksum_warnings(boots.made()));
-    warnings.extend(warnings::lost_boot_warnings(boots.made()));
+    warnings.extend(warnings::same_image_of_counts(plan));
+    warnings.extend(warnings::unsettled_warnings(boots.boots()));
+    warnings.extend(warnings::checksum_warnings(boots.boots()));
+    warnings.extend(warnings::lost_boot_warnings(boots.boots()));
     let mut run_warnings = RunWarnings::default();
     for workload in &plan.workloads {
-        rows.push(match boots.gather(workload)? {
-            Gathered::Measured(pairs) => {
+        rows.push(match boots.workload_runs(workload)? {
+            WorkloadRuns::Measured(pairs) => {
                 run_warnings.add(workload, pairs.iter().flat_map(pair_samples));
                 measured_row(runs, workload.clone(), pairs)?
             }
-            Gathered::Failed(failures) => {
+            WorkloadRuns::Failed(failures) => {
                 Row { failures, ..row_with(workload, Verdict::Failed, CountsEvidence::default()) }
             }
         });
@@ -50,7 +50,7 @@ pub fn counts(runs: &dyn CountsRuns) -> Result<Comparison> {
     warnings.extend(warnings::fallback_warning(&rows));
     let growth = growth_of_rows(plan, &rows);
     let computed = runs::computed_rows(runs, &boots, &rows)?;
-    // The cost of an operation stands before the rows that it is computed from.
+    // The computed cost of an operation is listed before the rows of the two sizes.
     rows.splice(0..0, computed.rows);
     warnings.extend(computed.warnings);
     let machine = plan.key.machine.model.as_ref().and_then(Model::machine);
@@ -63,7 +63,7 @@ pub fn counts(runs: &dyn CountsRuns) -> Result<Comparison> {
         kernels: plan.kernels.clone(),
         layouts: plan.layouts.len(),
         seed: runs.plan().seed,
-        crc32c: warnings::checksum_drivers(boots.made()),
+        crc32c: warnings::checksum_drivers(boots.boots()),
         growth,
     });
     let Plan { title, threshold_percent, .. } = runs.plan();
@@ -83,7 +83,7 @@ fn growth_of_rows(plan: &CountsPlan, rows: &[Row]) -> Vec<Growth> {
     Side::BOTH.into_iter().flat_map(growth_of_side).collect()
 }
 
-/// Cost of an operation on one Side: in the Effect's Layout, and under each Layout.
+/// Cost of an operation on one Side, under the Effect's Layout and under each Layout.
 fn row_cost<'a>(workload: &'a Workload, effect: &Effect, side: Side) -> RowCost<'a> {
     let shown = if side == Side::Base { effect.base } else { effect.change };
     let per_op = |count: &u64| *count as f64 / workload.ops as f64;
@@ -91,14 +91,14 @@ fn row_cost<'a>(workload: &'a Workload, effect: &Effect, side: Side) -> RowCost<
     RowCost { workload, shown, layouts }
 }
 
-/// Values that the guests reported in the headline's Layout, and the numbers that a user's program
-/// printed.
+/// Values that the guests reported and numbers that a user's program printed, in the headline's
+/// Layout; `None` without any.
 fn printed_values(
     workload: &Workload,
     effects: &[Effect],
     pairs: &[Pair],
 ) -> Option<Sides<Signature>> {
-    let pair = pair_of(effects.first()?, pairs);
+    let pair = pair_of_effect(effects.first()?, pairs);
     let is_number =
         |name: &str| workload.is_user_program() && !["exit-status", "stdout"].contains(&name);
     let values = |side| {
@@ -107,30 +107,31 @@ fn printed_values(
         let numbers = numbers.map(|(name, number)| (name.clone(), *number));
         numbers.chain(sample.values.clone()).collect::<Signature>()
     };
-    let seen = Sides { base: values(Side::Base), change: values(Side::Change) };
-    (!seen.base.is_empty() || !seen.change.is_empty()).then_some(seen)
+    let values = Sides { base: values(Side::Base), change: values(Side::Change) };
+    (!values.base.is_empty() || !values.change.is_empty()).then_some(values)
 }
 
-/// Warnings about the unknown parameters in all Boots of both Sides.
+/// Warnings about boot parameters that the kernels of the Sides do not know.
 fn unknown_parameters(plan: &CountsPlan, boots: &PairedBoots) -> Vec<Warning> {
     let warnings_of_side = |side: Side| {
-        let ignored = boots.ignored(side);
+        let ignored = boots.ignored_parameters(side);
         let is_ignored = |parameter: &str| ignored.iter().any(|word| word == parameter);
         warnings::unknown_parameters(side, &plan.asked.subjects.get(side).boot_line, is_ignored)
     };
     Side::BOTH.into_iter().flat_map(warnings_of_side).collect()
 }
 
+/// Row of a Workload that was measured under all Layouts.
 fn measured_row(
     runs: &dyn CountsRuns,
     mut workload: Workload,
     mut pairs: Vec<Pair<'_>>,
 ) -> Result<Row> {
-    let (known, suite) =
+    let (ops_source, suite) =
         operation_source(&workload, &runs.plan().method.asked.guest.programs, &pairs);
     scale_to_base(&mut workload, &mut pairs, suite.as_deref());
     let workload = &workload;
-    let metrics = metrics_of(&pairs);
+    let metrics = row_metrics(&pairs);
     let mut effects = effects(&metrics, workload, &pairs, runs.plan().threshold_percent);
     let program_work = match workload.is_user_program() {
         true => functions::program_work_evidence(
@@ -143,12 +144,12 @@ fn measured_row(
     };
     let (verdict, decided_by) = decide(&effects);
     let different_work =
-        different_work(&pairs, (known, suite.is_some()), program_work.as_ref(), verdict);
+        different_work(&pairs, (ops_source, suite.is_some()), program_work.as_ref(), verdict);
     let shown_pair = effects.first().map_or(0, |effect| effect.layout);
-    let operations = counted_operations(&pairs[shown_pair], known, suite.as_deref());
+    let operations = counted_operations(&pairs[shown_pair], ops_source, suite.as_deref());
     if !different_work.is_empty() {
-        // The numbers stay for the reader who looks for the reason, but they do not judge the
-        // change.
+        // Readers need the numbers to find the reason, but numbers of different work are no
+        // verdict about the change.
         effects.iter_mut().for_each(|effect| effect.verdict = Verdict::DifferentWork);
         let printed = printed_end(&different_work, &pairs[shown_pair]);
         let work = program_work;
@@ -159,19 +160,21 @@ fn measured_row(
     }
     for (effect, metric) in effects.iter_mut().zip(metrics) {
         if effect.verdict.is_change() && metric.has_function_counts() {
-            let pair = pair_of(effect, &pairs);
+            let pair = pair_of_effect(effect, &pairs);
             (effect.functions, effect.paths) =
                 functions::functions_and_paths(runs, workload, pair, metric)?;
         }
     }
     let seen = printed_values(workload, &effects, &pairs);
-    let shown = |metric: &str| {
+    let pair_of_metric = |metric: &str| {
         let effect = effects.iter().find(|effect| effect.metric == metric)?;
-        Some(pair_of(effect, &pairs))
+        Some(pair_of_effect(effect, &pairs))
     };
-    let waits = shown(MAKESPAN).map(|pair| paths::waits(runs, workload, pair)).transpose()?;
-    let model_lines =
-        shown(TRANSFERS).map(|pair| functions::cache_lines(runs, workload, pair)).transpose()?;
+    let waits =
+        pair_of_metric(MAKESPAN).map(|pair| paths::waits(runs, workload, pair)).transpose()?;
+    let model_lines = pair_of_metric(TRANSFERS)
+        .map(|pair| functions::cache_lines(runs, workload, pair))
+        .transpose()?;
     let evidence = CountsEvidence {
         decided_by,
         effects,
@@ -188,12 +191,12 @@ fn measured_row(
 /// work.
 fn different_work(
     pairs: &[Pair<'_>],
-    (known, is_suite): (OperationSource, bool),
+    (ops_source, is_suite): (OperationSource, bool),
     program_work: Option<&WorkEvidence>,
     verdict: Verdict,
 ) -> Vec<String> {
-    // A program that prints another number of operations prints another text.
-    let is_compared = |name: &str, pair: &Pair| match (known, name) {
+    // If the number of operations that the program prints may differ, so may its output.
+    let is_compared = |name: &str, pair: &Pair| match (ops_source, name) {
         (OperationSource::Printed, UserProgram::OPS) => false,
         (OperationSource::Printed, "stdout") => {
             !is_suite && pair.scales.base.from == pair.scales.change.from
@@ -208,18 +211,19 @@ fn different_work(
     };
     let signatures: Vec<[Signature; 2]> = pairs.iter().map(compared).collect();
     let mut reasons = signature_differences(signatures.iter().map(|[base, change]| [base, change]));
-    let other = program_work.filter(|work| functions::is_other_work(work, verdict, known));
-    if let Some(work) = other {
+    let is_different =
+        |work: &&WorkEvidence| functions::is_different_work(work, verdict, ops_source);
+    if let Some(work) = program_work.filter(is_different) {
         reasons.extend(functions::work_reasons(work, &pairs[0].measured));
     }
     reasons
 }
 
-/// End of the output of both Sides, if the outputs differ.
+/// Ends of both outputs; `None` unless the outputs differ.
 fn printed_end(different_work: &[String], pair: &Pair<'_>) -> Option<Sides<PrintedEnd>> {
-    let is_of_output = different_work.iter().any(|reason| reason.starts_with("stdout "));
+    let has_other_output = different_work.iter().any(|reason| reason.starts_with("stdout "));
     let end_of_output = |side| pair.measured.get(side).printed.clone().unwrap_or_default();
-    is_of_output.then(|| Sides::from_fn(end_of_output))
+    has_other_output.then(|| Sides::from_fn(end_of_output))
 }
 
 fn pair_samples<'a>(pair: &'a Pair<'_>) -> [&'a Sample; 2] {
@@ -234,8 +238,9 @@ fn row_with(workload: &Workload, verdict: Verdict, evidence: CountsEvidence) -> 
     Row::new(workload, verdict, Evidence::Counts(evidence))
 }
 
-fn pair_of<'a>(effect: &Effect, pairs: &'a [Pair<'a>]) -> &'a Pair<'a> {
-    // There is one pair for each Layout, so the indices are equal.
+/// Pair of the Effect's Layout.
+fn pair_of_effect<'a>(effect: &Effect, pairs: &'a [Pair<'a>]) -> &'a Pair<'a> {
+    // Each Layout has one pair, so the indices of Layouts and pairs are equal.
     &pairs[effect.layout]
 }
 
@@ -249,53 +254,60 @@ fn effects(
     let metric_effect = |metric: &&Metric| {
         let values = EffectValues {
             metric: metric.name,
-            samples: Sides::from_fn(|side| raw(metric, pairs, side)),
+            samples: Sides::from_fn(|side| raw_counts(metric, pairs, side)),
             layouts: pairs.iter().map(|pair| pair.layout).collect(),
             ops: workload.ops,
         };
-        let total = |pair: usize| metric.threshold_base(&pairs[pair].samples.base) as f64;
-        effect(values, |pair| threshold_percent / 100.0 * total(pair))
+        let total_work = |pair: usize| metric.threshold_base(&pairs[pair].samples.base) as f64;
+        effect(values, |pair| threshold_percent / 100.0 * total_work(pair))
     };
     metrics.iter().filter_map(metric_effect).collect()
 }
 
-fn raw(metric: &Metric, pairs: &[Pair<'_>], side: Side) -> Vec<u64> {
+fn raw_counts(metric: &Metric, pairs: &[Pair<'_>], side: Side) -> Vec<u64> {
     pairs.iter().map(|pair| metric.raw_count(pair.samples.get(side))).collect()
 }
 
-/// Metrics of a row, the headline first; with several CPUs the headline is the makespan. Metrics
-/// that most rows lack are left out if no Sample has them.
-fn metrics_of(pairs: &[Pair<'_>]) -> Vec<&'static Metric> {
+/// Metrics of a row, the headline first; with several CPUs the headline is the makespan. Costly
+/// instructions and awaited work are left out if all Samples have a count of 0.
+fn row_metrics(pairs: &[Pair<'_>]) -> Vec<&'static Metric> {
     let samples = || pairs.iter().flat_map(|pair| pair.samples.both());
-    let is_there = |metric: &&Metric| {
+    let is_shown = |metric: &&Metric| {
         let is_rare = metric.costly().is_some() || metric.name == AWAITED;
         !is_rare || samples().any(|sample| metric.raw_count(sample) > 0)
     };
     let first = &pairs[0].samples.base;
-    let metrics = METRICS.iter().filter(|metric| metric.is_measured_in(first)).filter(is_there);
+    let metrics = METRICS.iter().filter(|metric| metric.is_measured_in(first)).filter(is_shown);
     let (makespan, others): (Vec<_>, Vec<_>) = metrics.partition(|metric| metric.name == MAKESPAN);
     [makespan, others].concat()
 }
 
-/// Verdict of a row, and the Metric that decided it. A row changed if its headline did. Otherwise
-/// these decide, in this order: with several CPUs, executed instructions; REP iterations in process
-/// context, because hardware retires clearing and copying of memory as a single instruction; work
-/// of kernel threads while the process waited for them; time that several CPUs waited for each
-/// other. Other Contexts are shown and decide nothing.
+/// Verdict of a row, and the name of the Metric that decides it: the first of these that changed,
+/// or the headline if none did.
+///
+/// 1. The headline.
+/// 2. With several CPUs, executed instructions.
+/// 3. REP iterations in process context: hardware retires clearing and copying of memory as a
+///    single instruction.
+/// 4. Work of kernel threads while the process waited for these threads.
+/// 5. Time in which CPUs waited for each other.
+///
+/// Metrics of other Contexts are shown but do not decide.
 fn decide(effects: &[Effect]) -> (Verdict, String) {
-    let decides = |effect: &Effect| metric(&effect.metric).is_some_and(Metric::is_deciding);
-    let mut changed = effects.iter().filter(|effect| effect.verdict.is_change());
-    let changed = changed.find(|effect| decides(effect));
-    match changed.or(effects.first()) {
+    let is_deciding = |effect: &&Effect| {
+        effect.verdict.is_change() && metric(&effect.metric).is_some_and(Metric::is_deciding)
+    };
+    match effects.iter().find(is_deciding).or(effects.first()) {
         Some(effect) => (effect.verdict, effect.metric.clone()),
         None => (Verdict::TooFewBoots, String::new()),
     }
 }
 
-/// Description of an operation that the program counts itself.
-const OPERATION: &str = "one of the operations that it prints";
+/// Description of an operation of a suite, which prints the number of its operations.
+const SUITE_OPERATION: &str = "one of the operations that it prints";
 
-/// Source of the row's number of operations; also the suite, if the output of every Run names it.
+/// Source of the row's number of operations, and the suite if the output of every Run is that of
+/// the same suite.
 fn operation_source(
     workload: &Workload,
     programs: &[UserProgram],
@@ -316,33 +328,34 @@ fn operation_source(
     }
 }
 
-/// Scales the counts to the base's operations in the first Layout. These become the row's
-/// operations.
+/// Scales all counts to the base's number of operations in the first Layout, and makes this the
+/// row's number of operations.
 fn scale_to_base(workload: &mut Workload, pairs: &mut [Pair], suite: Option<&str>) {
     let ops = |sample: &Sample| match (suite, sample.suite_operations()) {
         (Some(_), Some((_, operations))) => operations,
         _ => sample.ops,
     };
-    let Some(to) = pairs.first().map(|pair| ops(&pair.samples.base)) else { return };
-    workload.ops = to;
+    let Some(target) = pairs.first().map(|pair| ops(&pair.samples.base)) else { return };
+    workload.ops = target;
     if suite.is_some() {
-        OPERATION.clone_into(&mut workload.operation);
+        SUITE_OPERATION.clone_into(&mut workload.operation);
     }
     for pair in pairs {
-        pair.scales = Sides::from_fn(|side| Scale { from: ops(pair.samples.get(side)), to });
+        pair.scales =
+            Sides::from_fn(|side| Scale { from: ops(pair.samples.get(side)), to: target });
         pair.measured = pair.samples.clone();
         pair.samples =
             Sides::from_fn(|side: Side| pair.scales.get(side).sample(pair.measured.get(side)));
     }
 }
 
-/// Operations of a pair, if the program counts them.
+/// Operations of a pair, if the program printed their number.
 fn counted_operations(
     pair: &Pair,
-    known: OperationSource,
+    ops_source: OperationSource,
     suite: Option<&str>,
 ) -> Option<CountedOperations> {
-    (known == OperationSource::Printed).then(|| CountedOperations {
+    (ops_source == OperationSource::Printed).then(|| CountedOperations {
         count: Sides::from_fn(|side| pair.scales.get(side).from),
         suite: suite.map(str::to_owned),
     })

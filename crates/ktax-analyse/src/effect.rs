@@ -1,5 +1,5 @@
-//! Numbers of rows: one Metric between the Sides over Layouts, whether the Sides did the same work,
-//! and how costs grow with the number of pages.
+//! Effects of rows: the difference of one Metric between the Sides over Layouts, differences of
+//! their work signatures, and the growth of costs with the number of pages.
 
 use ktax_model::{
     Effect, Failure, Growth, GrowthPower, Side, Sides, Signature, Verdict, Workload, family,
@@ -8,7 +8,7 @@ use ktax_stats::exact::{Decision, judge};
 use ktax_stats::growth::{Curve, Fit, GrowthClass, NEGLIGIBLE, fit};
 use ktax_stats::tables::checked_percent_change;
 
-/// Values of one Metric by Layout; those of a pair have equal indices.
+/// Values of one Metric by Layout; the two values of a pair have the same index.
 pub(super) struct EffectValues<'a> {
     pub metric: &'a str,
     /// Raw counts.
@@ -19,30 +19,30 @@ pub(super) struct EffectValues<'a> {
     pub ops: u64,
 }
 
-/// The Effect; `None` without pairs. `relevant` is the smallest difference of raw counts that
-/// matters, if the median is that pair's.
+/// Judges one Metric; `None` without pairs. `relevant` returns the threshold in raw counts for the
+/// pair with the median delta.
 ///
-/// The rule sees raw counts, so that ties are ties; stored values are per operation. Base, change
-/// and delta are from the one Layout with the median delta, so that they, and that Layout's
-/// functions, add up: a median of each Side by itself would not.
+/// The rule gets raw counts, because division could make equal deltas differ; stored values are per
+/// operation. Base, change and delta are from the one Layout with the median delta, so that they
+/// and the functions of that Layout add up. Separate medians of the two Sides would not.
 pub(super) fn effect(values: EffectValues<'_>, relevant: impl Fn(usize) -> f64) -> Option<Effect> {
     let EffectValues { metric, samples, layouts, ops } = values;
-    let found = judge(&floats(&samples.base), &floats(&samples.change), relevant)?;
+    let judged = judge(&floats(&samples.base), &floats(&samples.change), relevant)?;
     let per_op = |value: f64| value / ops as f64;
-    let base = samples.base[found.median] as f64;
-    let change = samples.change[found.median] as f64;
+    let base = samples.base[judged.median] as f64;
+    let change = samples.change[judged.median] as f64;
     Some(Effect {
         metric: metric.to_owned(),
         base: per_op(base),
         change: per_op(change),
         delta: per_op(change - base),
         percent: checked_percent_change(base, change),
-        layout: layouts[found.median],
-        delta_range: (per_op(found.smallest_delta), per_op(found.largest_delta)),
-        spread: per_op(found.noise),
-        detectable: found.detectable().map(per_op),
+        layout: layouts[judged.median],
+        delta_range: (per_op(judged.smallest_delta), per_op(judged.largest_delta)),
+        spread: per_op(judged.noise),
+        detectable: judged.detectable().map(per_op),
         samples,
-        verdict: verdict_of_decision(found.decision),
+        verdict: verdict_of_decision(judged.decision),
         functions: Vec::new(),
         paths: Vec::new(),
     })
@@ -63,15 +63,14 @@ fn floats(counts: &[u64]) -> Vec<f64> {
     counts.iter().map(|count| *count as f64).collect()
 }
 
-/// Differences of the work signatures, Layout by Layout: `faults 400 in base, 401 in change`. Every
-/// entry counts, because none may legitimately differ. Equal differences in several Layouts are
-/// given once.
+/// Differences between the work signatures of all Layouts, such as `faults 400 in base, 401 in
+/// change`, each once. No entry may differ.
 pub(super) fn signature_differences<'a>(
     pairs: impl Iterator<Item = [&'a Signature; 2]>,
 ) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();
     for [base, change] in pairs {
-        for text in differing_entries(base, change) {
+        for text in differing_entries(base, change, "change") {
             if !texts.contains(&text) {
                 texts.push(text);
             }
@@ -80,25 +79,30 @@ pub(super) fn signature_differences<'a>(
     texts
 }
 
-fn differing_entries(base: &Signature, change: &Signature) -> Vec<String> {
-    let only_in_change = change.keys().filter(|name| !base.contains_key(*name));
-    let say = |value: Option<&u64>| value.map_or("missing".to_owned(), u64::to_string);
+/// Differences between two work signatures, the entries of the first before the additional ones of
+/// the second. `second_name` names the second in the text.
+pub(super) fn differing_entries<'a>(
+    base: &'a Signature,
+    second: &'a Signature,
+    second_name: &'a str,
+) -> impl Iterator<Item = String> + 'a {
+    let additional = second.keys().filter(move |name| !base.contains_key(*name));
+    let text = |value: Option<&u64>| value.map_or("missing".to_owned(), u64::to_string);
     base.keys()
-        .chain(only_in_change)
-        .map(|name| (name, base.get(name), change.get(name)))
-        .filter(|(_, base, change)| base != change)
-        .map(|(name, base, change)| {
-            format!("{name} {} in base, {} in change", say(base), say(change))
+        .chain(additional)
+        .map(move |name| (name, base.get(name), second.get(name)))
+        .filter(|(_, base, second)| base != second)
+        .map(move |(name, base, second)| {
+            format!("{name} {} in base, {} in {second_name}", text(base), text(second))
         })
-        .collect()
 }
 
-/// Failure of a Sample whose number of operations is not the planned one, by which it is divided.
-pub(super) fn wrong_ops(found: u64, planned: u64) -> Failure {
-    Failure::WrongWork { deviations: format!("operations {found}, expected {planned}") }
+/// Failure of a Sample whose number of operations is not the planned one.
+pub(super) fn wrong_ops(measured: u64, planned: u64) -> Failure {
+    Failure::WrongWork { deviations: format!("operations {measured}, expected {planned}") }
 }
 
-/// The parameter that growth is fitted to.
+/// Parameter of the rows over which growth is fitted.
 const PARAMETER: &str = "pages";
 
 /// Cost of one operation of a row.
@@ -106,12 +110,12 @@ pub(super) struct RowCost<'a> {
     pub workload: &'a Workload,
     /// Cost in the Layout that is shown.
     pub shown: f64,
-    /// Cost under each Layout; empty if there are none.
+    /// Cost under each Layout; empty for native runs, which have no Layouts.
     pub layouts: Vec<f64>,
 }
 
-/// Growth of every family of rows that differ only in [`PARAMETER`] and have a row with 0. A family
-/// with too few rows, or with too narrow a span, has none.
+/// Growth of each family: rows that differ only in [`PARAMETER`], one of them with 0. A
+/// family with too few rows or too narrow a span is left out.
 pub(super) fn growth_of_families(costs: &[RowCost<'_>], side: Option<Side>) -> Vec<Growth> {
     let mut families: Vec<(String, Vec<(u64, &RowCost<'_>)>)> = Vec::new();
     for cost in costs {
@@ -132,8 +136,8 @@ fn growth_of_family(
 ) -> Option<Growth> {
     let shown = curve(rows, |cost| cost.shown)?;
     let layouts = rows.iter().map(|(_, cost)| cost.layouts.len()).min()?;
-    let under = |layout: usize| curve(rows, |cost| cost.layouts[layout]);
-    let fit = fit(&shown, &(0..layouts).map(under).collect::<Option<Vec<Curve>>>()?)?;
+    let layout_curve = |layout: usize| curve(rows, |cost| cost.layouts[layout]);
+    let fit = fit(&shown, &(0..layouts).map(layout_curve).collect::<Option<Vec<Curve>>>()?)?;
     Some(Growth {
         family: family.to_owned(),
         parameter: PARAMETER.to_owned(),
@@ -144,7 +148,7 @@ fn growth_of_family(
             interval: (power.low, power.high),
         }),
         beyond_percent: (fit.distance_range.0 * 100.0, fit.distance_range.1 * 100.0),
-        because: because(&fit),
+        because: class_reason(&fit),
         from: fit.smallest_size,
         points: fit.points,
         layouts,
@@ -158,7 +162,8 @@ fn curve(rows: &[(u64, &RowCost<'_>)], value: impl Fn(&RowCost<'_>) -> f64) -> O
     Some(Curve { base, points: sized.map(|(size, cost)| (*size as f64, value(cost))).collect() })
 }
 
-fn because(fit: &Fit) -> String {
+/// Sentence why a fit has its growth class.
+fn class_reason(fit: &Fit) -> String {
     let negligible = NEGLIGIBLE * 100.0;
     match (fit.growth, fit.power) {
         (GrowthClass::Negligible, _) => {
@@ -180,7 +185,9 @@ fn because(fit: &Fit) -> String {
             )
         }
         (GrowthClass::Unclear, Some(_)) => "The interval allows more than one order.".to_owned(),
-        (GrowthClass::Unclear, None) => "Only costs above that have a power.".to_owned(),
+        (GrowthClass::Unclear, None) => {
+            format!("A power is fitted only to costs above that of 0 {PARAMETER}.")
+        }
     }
 }
 
@@ -199,14 +206,14 @@ mod tests {
         let base = signature(&[("calls", 5), ("faults", 400), ("same", 1)]);
         let change = signature(&[("bytes", 9), ("faults", 401), ("same", 1)]);
         assert_eq!(
-            differing_entries(&base, &change),
+            differing_entries(&base, &change, "change").collect::<Vec<_>>(),
             [
                 "calls 5 in base, missing in change",
                 "faults 400 in base, 401 in change",
                 "bytes missing in base, 9 in change",
             ]
         );
-        assert!(differing_entries(&base, &base).is_empty());
+        assert_eq!(differing_entries(&base, &base, "change").next(), None);
     }
 
     fn workload(row: &str, pages: u64) -> Workload {
@@ -228,7 +235,8 @@ mod tests {
         let sizes = [0, 16, 64, 256, 1024, 4096, 16384];
         let rows: Vec<Workload> =
             sizes.map(|n| workload(&format!("fork-pages:backing=thp,pages={n},ops=3"), n)).into();
-        let cost = |workload: &Workload, by: f64| by * cost(workload.params["pages"] as f64);
+        let cost =
+            |workload: &Workload, factor: f64| factor * cost(workload.params["pages"] as f64);
         let row_cost = |workload| RowCost {
             workload,
             shown: cost(workload, 1.0),
@@ -241,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_family_of_rows_says_how_it_grows_and_why_it_says_so() {
+    fn growth_of_a_family_has_an_order_a_power_and_a_reason() {
         let linear = &rows(|pages| 100_000.0 + 70.0 * pages)[0];
         assert_eq!(
             (linear.family.as_str(), linear.order.as_str(), linear.layouts),
@@ -249,7 +257,7 @@ mod tests {
         );
         assert!((linear.power.unwrap().exponent - 1.0).abs() < 1e-9, "{linear:?}");
         assert!(linear.because.contains("a factor of two"), "{linear:?}");
-        // At most 0.8 % of the base; the power is fitted all the same.
+        // The growth is at most 0.8 % of the base; the power is fitted nevertheless.
         let small = &rows(|pages| 100_000.0 + pages / 20.0)[0];
         assert_eq!(small.order, "O(1)");
         assert!((small.power.unwrap().exponent - 1.0).abs() < 1e-6, "{small:?}");
@@ -259,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_row_of_none_nothing_is_said() {
+    fn a_family_without_a_row_of_size_0_has_no_growth() {
         let row = workload("fork-pages:pages=16", 16);
         let cost = RowCost { workload: &row, shown: 1.0, layouts: vec![1.0] };
         assert_eq!(growth_of_families(&[cost], None), []);

@@ -1,8 +1,8 @@
 //! Estimates of the time that a machine takes for a row, by its Calibration.
 //!
-//! The cost of each thing in a row is an interval. An estimate takes the end of each interval that
-//! gives the least, or the most, under the Layout with the least, or the most. So it is as wide as
-//! all errors together in the worst case.
+//! The cost of each term of a row is an interval. The low end of an estimate adds the low ends of
+//! all terms, under the Layout with the smallest sum; the high end adds the high ends. So an
+//! estimate is as wide as all errors in the worst case.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use ktax_stats::exact::MIN_LAYOUTS;
 
 const REP: &str = "rep-iterations";
 
-/// Adds the Estimate to each row that was counted. A fit needs the counters of the model that it
-/// was made with.
+/// Adds an Estimate to each counted row. The rows need the counters of the model with which the fit
+/// was made.
 pub fn estimate(rows: &mut [Row], machine: &str, calibration: &Calibration) {
     for row in rows {
         let estimate = row_estimate(row, machine, calibration);
@@ -25,8 +25,8 @@ pub fn estimate(rows: &mut [Row], machine: &str, calibration: &Calibration) {
     }
 }
 
-/// Estimate of a row; `None` with several CPUs, whose cycles nobody adds up, and if the row was not
-/// measured.
+/// Estimate of a row; `None` if the row was not measured or has several CPUs, for which there is no
+/// sum of cycles.
 fn row_estimate(row: &Row, machine: &str, calibration: &Calibration) -> Option<Estimate> {
     let is_measured = !matches!(row.verdict, Verdict::DifferentWork | Verdict::Failed);
     row.counts().filter(|counts| is_measured && counts.waits.is_none())?;
@@ -56,18 +56,19 @@ fn row_estimate(row: &Row, machine: &str, calibration: &Calibration) -> Option<E
             }
             _ => percent(delta, base),
         }),
-        left_out: left_out(row, &terms, calibration),
+        left_out: unknown_deltas(row, &terms, calibration),
     })
 }
 
-/// Percent of a base that may be anywhere in its interval.
+/// Delta in percent of the base; the base may be anywhere in its interval.
 fn percent(delta: LowHigh, base: LowHigh) -> LowHigh {
     let percents = delta.into_iter().flat_map(|delta| base.map(|base| delta / base * 100.0));
     hull(percents.map(|percent| [percent; 2])).unwrap_or_default()
 }
 
-/// Percent by a fit to instructions alone. If a row takes more than was predicted, so does each of
-/// its instructions, also those that the change adds. So base and change have the same error.
+/// Delta in percent of the base, by a fit to instructions alone. If a row takes more cycles than
+/// predicted, so does each of its instructions, also those that the change adds, so base and change
+/// have the same error.
 fn percent_by_instructions(
     terms: &[Term<'_>],
     fit: &CalibrationFit,
@@ -78,7 +79,7 @@ fn percent_by_instructions(
     };
     let instructions = terms.iter().find(is_instructions)?;
     let others: Vec<&Term<'_>> = terms.iter().filter(|term| !is_instructions(term)).collect();
-    let percent_under = |layout: usize, error: f64| {
+    let percent_of_layout = |layout: usize, error: f64| {
         let base = terms.iter().map(|term| term.base(layout)[1]).sum::<f64>() * error;
         let added =
             instructions.count(Side::Change, layout) - instructions.count(Side::Base, layout);
@@ -87,12 +88,16 @@ fn percent_by_instructions(
         let delta = others.iter().map(|term| term.delta(layout)).fold(by_instructions, sum);
         delta.map(|cycles| cycles / base * 100.0)
     };
-    hull((0..layouts).flat_map(|layout| fit.error.map(|error| percent_under(layout, error))))
+    hull((0..layouts).flat_map(|layout| fit.error.map(|error| percent_of_layout(layout, error))))
 }
 
-/// Costly instructions and iterations that changed, but whose cost is not known.
-fn left_out(row: &Row, terms: &[Term<'_>], calibration: &Calibration) -> BTreeMap<String, f64> {
-    // A fit has a cost of branches already.
+/// Deltas of costly instructions and REP iterations whose cost is not known.
+fn unknown_deltas(
+    row: &Row,
+    terms: &[Term<'_>],
+    calibration: &Calibration,
+) -> BTreeMap<String, f64> {
+    // The fit to branch misses includes the cost of these.
     let is_fitted = |kind: Costly| {
         calibration.fit.is_some() && matches!(kind, Costly::Indirect | Costly::ReturnThunk)
     };
@@ -100,39 +105,39 @@ fn left_out(row: &Row, terms: &[Term<'_>], calibration: &Calibration) -> BTreeMa
         let costly = metric(name).and_then(Metric::costly);
         name == REP || costly.is_some_and(|kind| !is_fitted(kind))
     };
-    let is_known = |name: &str| {
+    let has_term = |name: &str| {
         terms.iter().flat_map(|term| &term.effects).any(|effect| effect.metric == name)
     };
-    // If the start was not measured, the iterations have its cost.
+    // If the start of a string instruction was not timed, its cost is in that of the iterations.
     let is_start = |name: &str| Costly::STRINGS.iter().any(|kind| kind.name() == name);
-    let is_known = |name: &str| is_known(name) || is_start(name) && is_known(REP);
+    let is_known = |name: &str| has_term(name) || is_start(name) && has_term(REP);
     let changed = row.effects().iter().filter(|effect| has_changed(effect));
     let unknown = changed.filter(|effect| has_cost(&effect.metric) && !is_known(&effect.metric));
     unknown.map(|effect| (effect.metric.clone(), effect.delta)).collect()
 }
 
-/// Returns true if the Effect changed by its verdict or, if there are too few Layouts for one,
-/// under each Layout.
+/// Returns true if the Effect changed by its verdict or, with too few Layouts for a verdict, in the
+/// same direction under each Layout.
 fn has_changed(effect: &Effect) -> bool {
     let Sides { base, change } = &effect.samples;
-    let is_under_each = |by: fn(&u64, &u64) -> bool| {
-        !base.is_empty() && base.iter().zip(change).all(|(base, change)| by(base, change))
+    let holds_for_all = |compare: fn(&u64, &u64) -> bool| {
+        !base.is_empty() && base.iter().zip(change).all(|(base, change)| compare(base, change))
     };
-    let is_few = base.len() < MIN_LAYOUTS;
+    let has_few_layouts = base.len() < MIN_LAYOUTS;
     effect.verdict.is_change() && effect.delta != 0.0
-        || is_few && (is_under_each(u64::lt) || is_under_each(u64::gt))
+        || has_few_layouts && (holds_for_all(u64::lt) || holds_for_all(u64::gt))
 }
 
-/// A thing that a row has: its least and largest number, and its cost.
+/// A term of a row's estimate: counts and the cost of one.
 struct Term<'a> {
-    /// Effects of this thing; their raw counts are added up.
+    /// Effects whose raw counts are added up.
     effects: Vec<&'a Effect>,
-    /// Set if there may be none of it, because it could not be counted.
-    may_be_none: bool,
-    /// Cost by itself, with all errors.
+    /// Set if the count is only an upper bound, so that it may be 0.
+    may_be_zero: bool,
+    /// Interval of the cost, with all errors, for deltas.
     cost: LowHigh,
-    /// Cost in a row, together with the rest of it.
-    in_row: f64,
+    /// Cost in the sum of a row's base, to which the error of the fit applies.
+    cost_in_row: f64,
 }
 
 impl Term<'_> {
@@ -145,73 +150,77 @@ impl Term<'_> {
 
     fn delta(&self, layout: usize) -> LowHigh {
         let delta = self.count(Side::Change, layout) - self.count(Side::Base, layout);
-        let none = self.may_be_none.then_some(0.0);
-        let ends = self.cost.map(|cost| cost * delta).into_iter().chain(none);
+        let zero = self.may_be_zero.then_some(0.0);
+        let ends = self.cost.map(|cost| cost * delta).into_iter().chain(zero);
         hull(ends.map(|cycles| [cycles; 2])).unwrap_or_default()
     }
 
     fn base(&self, layout: usize) -> LowHigh {
-        let cycles = self.in_row * self.count(Side::Base, layout);
-        [if self.may_be_none { 0.0 } else { cycles }, cycles]
+        let cycles = self.cost_in_row * self.count(Side::Base, layout);
+        [if self.may_be_zero { 0.0 } else { cycles }, cycles]
     }
 }
 
+/// Terms of a row whose costs are known.
 fn terms<'a>(row: &'a Row, calibration: &Calibration) -> Vec<Term<'a>> {
-    // The error of a fit to misses covers whole rows, with their costly instructions. A fit to
-    // instructions alone has all misses in its error.
-    let with_misses = calibration.fit.as_ref().filter(|fit| fit.needs_model());
-    let [least, most] = with_misses.map_or([1.0; 2], |fit| fit.error);
-    let known = |name: &str, [low, high]: LowHigh| {
+    // The error of a fit to misses is that of whole rows, so it applies to costly instructions,
+    // too. The error of a fit to instructions alone is mostly that of misses.
+    let fit_to_misses = calibration.fit.as_ref().filter(|fit| fit.needs_model());
+    let [low_error, high_error] = fit_to_misses.map_or([1.0; 2], |fit| fit.error);
+    let timed_term = |name: &str, [low, high]: LowHigh| {
         let effects = vec![row.effect(name)?];
-        let cost = [low * least.min(1.0), high * most.max(1.0)];
-        Some(Term { effects, may_be_none: false, cost, in_row: (low + high) / 2.0 })
+        let cost = [low * low_error.min(1.0), high * high_error.max(1.0)];
+        Some(Term { effects, may_be_zero: false, cost, cost_in_row: (low + high) / 2.0 })
     };
     let operations = calibration.operations.iter();
-    let operations = operations.filter_map(|(kind, cost)| known(kind.name(), *cost));
-    // The fit already has the misses of iterations beyond the first cache.
-    let rep = iteration(row, calibration)
-        .and_then(|cost| Some(Term { in_row: cost[0], ..known(REP, cost)? }));
-    let fitted = calibration.fit.iter().flat_map(|fit| fitted(row, fit));
+    let operations = operations.filter_map(|(kind, cost)| timed_term(kind.name(), *cost));
+    // The fit includes the misses of iterations, so the base has the cost of iterations without
+    // misses.
+    let rep = iteration_cost(row, calibration)
+        .and_then(|cost| Some(Term { cost_in_row: cost[0], ..timed_term(REP, cost)? }));
+    let fitted = calibration.fit.iter().flat_map(|fit| fitted_terms(row, fit));
     operations.chain(rep).chain(fitted).collect()
 }
 
-/// Cost of an iteration in this row: of the string instructions that the change makes more or fewer
-/// of, else of those in the row, else of any.
-fn iteration(row: &Row, calibration: &Calibration) -> Option<LowHigh> {
+/// Cost of a REP iteration in this row: that of the string instructions whose count changed, else
+/// of those in the row, else of any string instruction.
+fn iteration_cost(row: &Row, calibration: &Calibration) -> Option<LowHigh> {
     let deltas = Costly::STRINGS.iter().filter_map(|kind| row.effect(kind.name()));
-    let most = deltas.map(|effect| effect.delta.abs()).fold(0.0, f64::max);
-    // A few starts of another string instruction are noise of the layouts.
+    let max_delta = deltas.map(|effect| effect.delta.abs()).fold(0.0, f64::max);
     let has_changed =
-        |effect: &Effect| effect.delta != 0.0 && effect.delta.abs() >= most * LEAST_OF_STARTS;
-    let is_there = |effect: &Effect| effect.base + effect.change > 0.0;
-    let started = |is_one: &dyn Fn(&Effect) -> bool| {
+        |effect: &Effect| effect.delta != 0.0 && effect.delta.abs() >= max_delta * MIN_DELTA_SHARE;
+    let is_in_row = |effect: &Effect| effect.base + effect.change > 0.0;
+    let cost_of_kinds = |is_selected: &dyn Fn(&Effect) -> bool| {
         let kinds = Costly::STRINGS.iter();
-        let kinds = kinds.filter(|kind| row.effect(kind.name()).is_some_and(is_one));
+        let kinds = kinds.filter(|kind| row.effect(kind.name()).is_some_and(is_selected));
         hull(kinds.filter_map(|kind| calibration.iterations.get(kind).copied()))
     };
-    let any = || hull(calibration.iterations.values().copied());
-    let changed = started(&has_changed).or_else(|| started(&is_there));
-    changed.or_else(any).or(calibration.rep_iteration)
+    let cost_of_any = || hull(calibration.iterations.values().copied());
+    let cost = cost_of_kinds(&has_changed).or_else(|| cost_of_kinds(&is_in_row));
+    cost.or_else(cost_of_any).or(calibration.rep_iteration)
 }
 
-/// Least share of the starts of the string instruction that changed most; less is noise.
-const LEAST_OF_STARTS: f64 = 0.1;
+/// Smallest delta of a string instruction, as a share of the largest such delta; smaller deltas are
+/// noise of the Layouts.
+const MIN_DELTA_SHARE: f64 = 0.1;
 
-fn fitted<'a>(row: &'a Row, fit: &CalibrationFit) -> impl Iterator<Item = Term<'a>> {
-    fit.cycles.iter().map(move |(thing, cycles)| {
-        let cost = fit.cost(*thing);
-        let counted = thing.metrics().iter().filter_map(|name| row.effect(name));
+/// Terms whose costs were fitted.
+fn fitted_terms<'a>(row: &'a Row, fit: &CalibrationFit) -> impl Iterator<Item = Term<'a>> {
+    fit.cycles.iter().map(move |(term, cycles)| {
+        let cost = fit.cost(*term);
+        let counted = term.metrics().iter().filter_map(|name| row.effect(name));
         let mut effects: Vec<&Effect> = counted.collect();
-        // A region that is too short says nothing about the last cache: any number of references
-        // may miss.
-        let may_be_none = *thing == Fitted::CacheMiss && effects.is_empty();
-        if may_be_none {
+        // A region may be too short for a count of the last cache's misses: then any number of the
+        // references may miss.
+        let may_be_zero = *term == Fitted::CacheMiss && effects.is_empty();
+        if may_be_zero {
             effects.extend(row.effect(Modelled::CacheReferences.name()));
         }
-        Term { effects, may_be_none, cost, in_row: *cycles }
+        Term { effects, may_be_zero, cost, cost_in_row: *cycles }
     })
 }
 
+/// Adds two intervals.
 fn sum(left: LowHigh, right: LowHigh) -> LowHigh {
     std::array::from_fn(|end| left[end] + right[end])
 }
@@ -281,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn costly_instructions_alone_have_the_ends_of_their_intervals() {
+    fn an_estimate_without_a_fit_is_the_interval_of_costly_instructions() {
         let found = estimate_of(
             vec![
                 effect("instructions", &[1000, 1000], &[1080, 1080]),
@@ -299,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_has_every_layout() {
+    fn an_interval_covers_every_layout() {
         let found = estimate_of(
             vec![
                 effect("instructions", &[1000, 1000], &[1000, 1000]),
@@ -311,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fit_is_wrong_by_a_ratio_of_all_that_a_row_has() {
+    fn the_error_of_a_fit_applies_to_all_terms_of_a_row() {
         let effects = || {
             vec![
                 effect("instructions", &[1000], &[1100]),
@@ -329,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn misses_that_could_not_be_counted_may_be_none_or_all() {
+    fn uncounted_misses_are_from_none_to_all_references() {
         let effects = vec![
             effect("instructions", &[1000], &[1000]),
             effect("model-cache-references", &[10], &[30]),
@@ -341,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_rows_do_not_tell_apart_may_cost_all_or_nothing() {
+    fn a_cost_that_is_not_determined_has_the_bounds_of_the_fit() {
         let mut fit = fit(&[(Fitted::Instruction, 1.0), (Fitted::PageWalk, 0.0)]);
         fit.as_mut().unwrap().bounds.insert(Fitted::PageWalk, [0.0, 40.0]);
         let effects =
@@ -350,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn iterations_have_a_cost_or_are_left_out() {
+    fn iterations_without_a_known_cost_are_left_out() {
         let effects = || {
             vec![effect("instructions", &[1000], &[1000]), effect("rep-iterations", &[0], &[5120])]
         };
@@ -364,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn with_too_few_layouts_for_a_verdict_what_changed_under_each_is_left_out() {
+    fn with_few_layouts_unknown_costs_that_changed_under_each_are_left_out() {
         let left_out_with = |base: &[u64], change: &[u64]| {
             let verdict = Verdict::NoDetectedChange;
             let effects = vec![
@@ -380,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_fit_knows_by_its_branches_is_not_left_out() {
+    fn costly_branches_are_part_of_a_fit_with_branch_misses() {
         let effects =
             || vec![effect("instructions", &[1000], &[1000]), effect("return-thunk", &[10], &[30])];
         assert_eq!(
@@ -391,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn what_did_other_work_and_several_cpus_have_none() {
+    fn different_work_and_several_cpus_have_no_estimate() {
         let mut other = row(vec![effect("instructions", &[1], &[2])]);
         other.verdict = Verdict::DifferentWork;
         let mut several = row(vec![effect("makespan", &[1], &[2])]);
@@ -403,9 +412,9 @@ mod tests {
         assert!(rows.iter().all(|row| row.counts().unwrap().estimate.is_none()));
     }
 
-    /// Clearing is much cheaper by the byte than copying by words: what changed is what iterates.
+    /// Clearing a byte is much cheaper than copying a word, so the changed instruction decides.
     #[test]
-    fn an_iteration_costs_what_the_string_instruction_costs_that_changed() {
+    fn an_iteration_costs_as_much_as_that_of_the_changed_string_instruction() {
         let delta_with = |stosb: [u64; 2], movs: [u64; 2]| {
             let known = [(Costly::RepStosb, [0.02, 0.08]), (Costly::RepMovs, [0.5, 1.0])];
             let known = Calibration { iterations: known.into(), ..calibration(None) };
@@ -429,9 +438,9 @@ mod tests {
         assert_eq!(delta_with([10, 10], [0, 0]), [80.0, 320.0]);
     }
 
-    /// If all instructions take twice as long as predicted, so do those that the change adds.
+    /// If all instructions take twice as long as predicted, those that the change adds do, too.
     #[test]
-    fn a_fit_to_instructions_alone_is_wrong_by_one_ratio_on_both_sides() {
+    fn a_fit_to_instructions_alone_has_one_error_on_both_sides() {
         let effects = || {
             vec![
                 effect("instructions", &[1000, 1000], &[1100, 1100]),

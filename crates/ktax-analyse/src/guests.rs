@@ -1,4 +1,4 @@
-//! Comparisons of guests: Layouts of both Sides, paired, judged by the exact rule.
+//! Comparisons of guests: pairs the Layouts of both Sides and judges them by the exact rule.
 
 use crate::counts::{boots_missing, run_missing, wrong_plan};
 use crate::effect::{EffectValues, effect, signature_differences};
@@ -16,17 +16,17 @@ pub fn guests(dir: &RunDir<GuestsPlan>) -> Result<Comparison> {
     let boots = GuestBoots::read(dir)?;
     let mut rows = Vec::with_capacity(plan.asked.rows.len());
     for row in &plan.asked.rows {
-        rows.push(compared_row(plan, row, boots.gather(row)?, *threshold_percent));
+        rows.push(compared_row(plan, row, boots.samples(row)?, *threshold_percent));
     }
     Ok(Comparison {
         title: title.clone(),
         threshold_percent: *threshold_percent,
         method: ComparisonMethod::Guests(GuestsComparison { plan: plan.clone() }),
         rows,
-        warnings: warnings::one_image_of_guests(plan)
+        warnings: warnings::same_image_of_guests(plan)
             .into_iter()
-            .chain(warnings::unsettled_warnings(boots.made()))
-            .chain(warnings::lost_boot_warnings(boots.made()))
+            .chain(warnings::unsettled_warnings(boots.boots()))
+            .chain(warnings::lost_boot_warnings(boots.boots()))
             .collect(),
     })
 }
@@ -34,7 +34,7 @@ pub fn guests(dir: &RunDir<GuestsPlan>) -> Result<Comparison> {
 fn compared_row(
     plan: &GuestsPlan,
     row: &GuestRow,
-    gathered: Gathered,
+    gathered: GatheredSamples,
     threshold_percent: f64,
 ) -> Row {
     let samples = match gathered {
@@ -46,10 +46,10 @@ fn compared_row(
     let times_ns =
         Sides::from_fn(|side| samples.get(side).iter().map(GuestSample::time_ns).collect());
     if plan.asked.change.is_none() {
-        return base_alone(row, &samples.base, times_ns, threshold_percent);
+        return base_only_row(row, &samples.base, times_ns, threshold_percent);
     }
     let pairs = samples.base.iter().zip(&samples.change);
-    let different = signature_differences(pairs.map(|(b, c)| [&b.signature, &c.signature]));
+    let work_differences = signature_differences(pairs.map(|(b, c)| [&b.signature, &c.signature]));
     let mut effects: Vec<Effect> =
         [(TIME, GuestSample::time_ns as fn(&_) -> u64), (EXITS, GuestSample::exits)]
             .into_iter()
@@ -58,9 +58,9 @@ fn compared_row(
                 judged_effect(metric, values, 1, threshold_percent)
             })
             .collect();
-    if !different.is_empty() {
-        // The numbers stay for the reader who looks for the reason, but they do not judge the
-        // change.
+    if !work_differences.is_empty() {
+        // Readers need the numbers to find the reason, but numbers of different work are no
+        // verdict about the change.
         effects.iter_mut().for_each(|effect| effect.verdict = Verdict::DifferentWork);
     }
     let layout = effects.first().map_or(0, |effect| effect.layout);
@@ -68,12 +68,12 @@ fn compared_row(
     let runs = Sides { base: run(&samples.base), change: run(&samples.change) };
     let verdict = effects.first().map_or(Verdict::Failed, |effect| effect.verdict);
     let evidence = GuestsEvidence { effects, runs, times_ns };
-    let reason = (!different.is_empty()).then(|| different.join("; "));
+    let reason = (!work_differences.is_empty()).then(|| work_differences.join("; "));
     Row { reason, ..guest_row(row, verdict, evidence) }
 }
 
-/// A row of the base alone: the guest against the host itself, if that did the same work.
-fn base_alone(
+/// Row without a change: compares the guest with the host itself, if the host did the same work.
+fn base_only_row(
     row: &GuestRow,
     samples: &[GuestSample],
     times_ns: Sides<Vec<u64>>,
@@ -105,11 +105,13 @@ fn base_alone(
     )
 }
 
+/// Layout with the median time; 0 without Layouts.
 fn median_layout(times_ns: &[u64]) -> usize {
     let times: Vec<f64> = times_ns.iter().map(|ns| *ns as f64).collect();
     ktax_stats::exact::median_index(&times).unwrap_or(0)
 }
 
+/// Judges a Metric of guests; the threshold is a share of the base's value.
 fn judged_effect(
     metric: &str,
     samples: Sides<Vec<u64>>,
@@ -153,11 +155,11 @@ struct GuestBoots<'a> {
     boots: Vec<(&'a Step, Boot)>,
 }
 
-/// Samples of a row by Layout, of each Side; or the reasons why some are missing.
-pub(super) type Gathered = Result<Sides<Vec<GuestSample>>, Vec<RowFailure>>;
+/// Samples of a row for each Side, by Layout; or the failures, if a Sample is missing.
+type GatheredSamples = Result<Sides<Vec<GuestSample>>, Vec<RowFailure>>;
 
 impl<'a> GuestBoots<'a> {
-    /// Reads all Boots. It fails if one is missing.
+    /// Reads all Boots; an error if one is missing.
     pub fn read(dir: &'a RunDir<GuestsPlan>) -> Result<GuestBoots<'a>> {
         let plan = &dir.plan().method;
         let mut boots = Vec::new();
@@ -168,7 +170,7 @@ impl<'a> GuestBoots<'a> {
             let dir = dir.root().display().to_string();
             return Err(boots_missing(boots.len(), plan.steps.len(), &dir));
         }
-        // A Side that lacks the Boot of some Layout could not be paired.
+        // Boots are paired by index, so each Side needs one Boot for each Layout.
         boots.sort_by_key(|(step, _)| step.layout);
         let boots_of_side = |side| boots.iter().filter(move |(step, _)| step.side == side).count();
         let sides = if plan.asked.change.is_some() { &Side::BOTH[..] } else { &Side::BOTH[..1] };
@@ -180,14 +182,15 @@ impl<'a> GuestBoots<'a> {
         }
     }
 
-    pub fn made(&self) -> impl Iterator<Item = (&Step, &Boot)> + Clone {
+    pub fn boots(&self) -> impl Iterator<Item = (&Step, &Boot)> + Clone {
         self.boots.iter().map(|(step, boot)| (*step, boot))
     }
 
-    pub fn gather(&self, row: &GuestRow) -> Result<Gathered> {
+    /// Samples of a row under all Layouts.
+    pub fn samples(&self, row: &GuestRow) -> Result<GatheredSamples> {
         let (mut samples, mut failures) = (Sides::<Vec<GuestSample>>::default(), Vec::new());
         for (step, boot) in &self.boots {
-            match self.attempt(row, step, boot)? {
+            match self.sample(row, step, boot)? {
                 Ok(sample) => samples.get_mut(step.side).push(sample),
                 Err(failure) => failures.push(RowFailure {
                     boot: step.name(),
@@ -201,7 +204,8 @@ impl<'a> GuestBoots<'a> {
         Ok(if failures.is_empty() { Ok(samples) } else { Err(failures) })
     }
 
-    fn attempt(
+    /// Sample of a row in one Boot, or its failure.
+    fn sample(
         &self,
         row: &GuestRow,
         step: &Step,
@@ -220,7 +224,7 @@ impl<'a> GuestBoots<'a> {
     }
 }
 
-/// Refuses a program that did not do its work.
+/// Checks the work of a row's program; the failure names the deviations.
 fn check_work(row: &GuestRow, sample: GuestSample) -> Result<GuestSample, Failure> {
     let deviations = match &row.work {
         GuestWork::Program(workload) => workload.deviations(&sample.signature).join("; "),

@@ -1,7 +1,7 @@
-//! Steps in the cost of a row over kernels.
+//! Steps in the cost of a row over a series of kernels.
 //!
-//! Each point is compared with the *anchor*, the last point that the cost had stepped to, and not
-//! with its neighbour: many small changes in one direction are a step once their sum is one.
+//! Each point is compared with the *anchor*, the point of the last step, so that many small changes
+//! in one direction become a step once their sum reaches the threshold. Neighbours would hide it.
 
 use crate::counts::function_deltas;
 use crate::effect::{EffectValues, effect};
@@ -13,22 +13,22 @@ use ktax_run::rundir::profile;
 use ktax_stats::exact::judge;
 use ktax_stats::tables::checked_percent_change;
 
-/// Most functions of a step that are kept.
-const MOST_FUNCTIONS: usize = 5;
+/// Maximum number of functions that are kept for a step.
+const MAX_FUNCTIONS: usize = 5;
 
-/// A point as the rule needs it; every slice has one entry for each Layout.
+/// Counts of a row on one kernel; each vector has one entry for each Layout.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PointCounts {
     /// Counts of all operations.
     pub raw: Vec<u64>,
-    /// Counts that the threshold is a share of.
+    /// Counts of all work; the threshold is a share of these.
     pub whole: Vec<u64>,
     /// Work signature of the workload, as text.
     pub signature: String,
 }
 
-/// Each point against its anchor; `None` for the first.
-pub fn against_anchors(
+/// Compares each point with its anchor; `None` for the first point.
+pub fn anchor_differences(
     points: &[PointCounts],
     ops: u64,
     threshold_percent: f64,
@@ -49,8 +49,8 @@ pub fn against_anchors(
     differences
 }
 
-/// Each point against the one before it; `None` for the first.
-pub fn against_before(
+/// Compares each point with the previous point; `None` for the first point.
+pub fn previous_differences(
     points: &[PointCounts],
     ops: u64,
     threshold_percent: f64,
@@ -60,9 +60,10 @@ pub fn against_before(
     first.chain(points.windows(2).map(|pair| Some(compared(pair)))).collect()
 }
 
-/// Adds what results of older releases lack: each point against the one before it. A metric whose
-/// threshold is a share of other counts stays without.
-pub fn complete(history: &mut History) {
+/// Adds to a result of an older release the comparison of each point with the previous point. The
+/// result must have the counts that the threshold is a share of, so only the first metric and
+/// single functions get the comparison.
+pub fn add_previous_differences(history: &mut History) {
     if history.function.is_none() && history.metric != METRICS[0].name {
         return;
     }
@@ -77,7 +78,7 @@ pub fn complete(history: &mut History) {
         });
         let counts: Vec<PointCounts> = counts.collect();
         let threshold_percent = history.threshold_percent;
-        let differences = against_before(&counts, line.ops, threshold_percent);
+        let differences = previous_differences(&counts, line.ops, threshold_percent);
         for (index, (point, before)) in line.points.iter_mut().zip(differences).enumerate() {
             point.previous_difference = before;
             if let Some(against) = &mut point.anchor_difference {
@@ -86,11 +87,11 @@ pub fn complete(history: &mut History) {
                     base.map(|base| compare(base, &counts[index], line.ops, threshold_percent));
                 against.detectable_percent = found.and_then(|found| found.detectable_percent);
             }
-            // If a result has no work signatures, only the verdict against the anchor detects
-            // different work.
-            let against = point.anchor_difference.as_ref().map(|against| against.verdict);
+            // These results have no work signatures; only the stored verdict says whether the work
+            // differs.
+            let anchor_verdict = point.anchor_difference.as_ref().map(|found| found.verdict);
             if let (Some(before), Some(Verdict::DifferentWork)) =
-                (&mut point.previous_difference, against)
+                (&mut point.previous_difference, anchor_verdict)
             {
                 before.verdict = Verdict::DifferentWork;
             }
@@ -98,8 +99,8 @@ pub fn complete(history: &mut History) {
     }
 }
 
-/// Functions that carry most of the difference between two measurements of one row, in the layout
-/// with the median delta; the largest first.
+/// Functions that carry most of the difference between two measurements of one row, under the
+/// Layout with the median delta; the largest difference first.
 pub fn step_functions(
     base: &Measurement,
     change: &Measurement,
@@ -109,9 +110,9 @@ pub fn step_functions(
     let values = |measurement: &Measurement| -> Vec<f64> {
         measurement.layouts.iter().map(|layout| metric.raw_count(&layout.sample) as f64).collect()
     };
-    let Some(found) = judge(&values(base), &values(change), |_| 0.0) else { return Vec::new() };
+    let Some(judged) = judge(&values(base), &values(change), |_| 0.0) else { return Vec::new() };
     let read = |measurement: &Measurement| Profile {
-        lines: measurement.layouts[found.median]
+        lines: measurement.layouts[judged.median]
             .profile
             .lines()
             .filter_map(profile::parse_function_line)
@@ -119,11 +120,11 @@ pub fn step_functions(
         ..Profile::default()
     };
     let deltas = function_deltas(&read(base), &read(change), ops, metric);
-    let carried = deltas.into_iter().map(|delta| StepFunction {
+    let functions = deltas.into_iter().map(|delta| StepFunction {
         delta: if metric.name == METRICS[1].name { delta.rep_delta } else { delta.delta },
         function: delta.function,
     });
-    carried.filter(|carried| carried.delta != 0.0).take(MOST_FUNCTIONS).collect()
+    functions.filter(|function| function.delta != 0.0).take(MAX_FUNCTIONS).collect()
 }
 
 /// Compares two points by the rule that judges the sides of a comparison.
@@ -141,16 +142,16 @@ fn compare(
     };
     let relevant = |pair: usize| threshold_percent / 100.0 * base.whole[pair] as f64;
     let is_same_work = base.signature == change.signature;
-    let judged = |verdict| if is_same_work { verdict } else { Verdict::DifferentWork };
+    let verdict = |verdict| if is_same_work { verdict } else { Verdict::DifferentWork };
     match effect(values, relevant) {
         None => PreviousDifference {
-            verdict: judged(Verdict::TooFewBoots),
+            verdict: verdict(Verdict::TooFewBoots),
             delta: 0.0,
             percent: None,
             detectable_percent: None,
         },
         Some(found) => PreviousDifference {
-            verdict: judged(found.verdict),
+            verdict: verdict(found.verdict),
             delta: found.delta,
             percent: found.percent,
             detectable_percent: found
@@ -165,7 +166,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Five layouts that lie 20 apart, around a cost.
+    /// A point with five layouts, whose counts are 5 apart.
     fn point(cost: u64) -> PointCounts {
         let raw: Vec<u64> = (0..5).map(|layout| cost + 5 * layout).collect();
         PointCounts { whole: raw.clone(), raw, signature: "[]".to_owned() }
@@ -173,62 +174,61 @@ mod tests {
 
     fn steps(costs: &[u64]) -> Vec<usize> {
         let points: Vec<PointCounts> = costs.iter().map(|cost| point(*cost)).collect();
-        let all = against_anchors(&points, 1, 0.1);
+        let all = anchor_differences(&points, 1, 0.1);
         all.iter()
             .enumerate()
             .filter(|(_, against)| against.as_ref().is_some_and(AnchorDifference::is_step))
-            .map(|(place, _)| place)
+            .map(|(index, _)| index)
             .collect()
     }
 
     #[test]
-    fn a_creep_below_the_threshold_is_found_and_neighbours_would_not_find_it() {
+    fn a_drift_of_changes_below_the_threshold_is_found() {
         // +0.06 % each: no two neighbours differ by the threshold of 0.1 %.
         let costs: Vec<u64> = (0..12).map(|step| 1_000_000 + 600 * step).collect();
         assert_eq!(steps(&costs), [2, 4, 6, 8, 10]);
-        for two in costs.windows(2) {
-            assert!(steps(two).is_empty());
+        for neighbours in costs.windows(2) {
+            assert!(steps(neighbours).is_empty());
         }
     }
 
     #[test]
-    fn a_step_up_and_back_is_two() {
+    fn a_step_up_and_back_is_two_steps() {
         assert_eq!(steps(&[100_000, 100_000, 108_000, 108_000, 100_000]), [2, 4]);
         let points = [100_000, 108_000, 108_010].map(point);
-        let all = against_anchors(&points, 10, 0.1);
+        let all = anchor_differences(&points, 10, 0.1);
         let first = all[1].clone().unwrap();
         assert_eq!((first.anchor, first.verdict, first.delta), (0, Verdict::Slower, 800.0));
         assert_eq!(all[2].clone().unwrap().anchor, 1);
     }
 
     #[test]
-    fn other_work_begins_a_new_level_and_few_layouts_decide_nothing() {
+    fn different_work_is_a_new_anchor_and_one_layout_is_too_few() {
         let other = PointCounts { signature: "[1]".to_owned(), ..point(100_000) };
-        let all = against_anchors(&[point(100_000), other.clone(), other], 1, 0.1);
+        let all = anchor_differences(&[point(100_000), other.clone(), other], 1, 0.1);
         assert_eq!(all[1].clone().unwrap().verdict, Verdict::DifferentWork);
         assert_eq!(all[2].clone().unwrap().verdict, Verdict::NoDetectedChange);
         let few = |cost: u64| PointCounts { raw: vec![cost], whole: vec![cost], ..point(cost) };
-        let all = against_anchors(&[few(100), few(200)], 1, 0.1);
+        let all = anchor_differences(&[few(100), few(200)], 1, 0.1);
         assert_eq!(all[1].clone().unwrap().verdict, Verdict::TooFewBoots);
     }
 
     #[test]
-    fn each_point_is_compared_with_the_one_before_it_and_says_what_would_have_been_seen() {
+    fn each_point_is_compared_with_the_previous_one_and_has_a_detectable_change() {
         let points = [100_000, 108_000, 108_010].map(point);
-        let all = against_before(&points, 10, 0.1);
+        let all = previous_differences(&points, 10, 0.1);
         assert_eq!(all[0], None);
         let up = all[1].clone().unwrap();
         assert_eq!((up.verdict, up.delta, up.percent), (Verdict::Slower, 800.0, Some(8.0)));
         let same = all[2].clone().unwrap();
         assert_eq!(same.verdict, Verdict::NoDetectedChange);
         assert!(same.detectable_percent.is_some_and(|least| (0.05..0.2).contains(&least)));
-        assert!(against_before(&[], 1, 0.1).is_empty());
+        assert!(previous_differences(&[], 1, 0.1).is_empty());
     }
 
     proptest! {
-        /// Nothing steps between fifty equal kernels whose layouts differ alike.
         #[test]
-        fn equals_never_step(cost in 1_000_u64..10_000_000) {
+        fn equal_points_have_no_steps(cost in 1_000_u64..10_000_000) {
             prop_assert!(steps(&[cost; 50]).is_empty());
         }
     }

@@ -1,4 +1,4 @@
-//! Comparisons of several additions with one base become a table that ranks them.
+//! Ranks several additions by their cost, from the Comparisons of each addition with one base.
 
 use std::collections::BTreeMap;
 
@@ -11,27 +11,28 @@ use ktax_model::{
 use ktax_stats::exact::judge;
 use ktax_stats::tables::checked_percent_change;
 
-/// Ranks the additions for each Workload. `together` is the Comparison of all at once; `not_built`
-/// has the additions that could not be built, with the reason; `already_on` has the defaults of the
-/// base's kernel. `None` if no addition could be built.
+/// Ranks the additions for each Workload; `None` if no addition could be built. `additions` has the
+/// name and the Comparison of each addition, `combined` the Comparison of all additions at once,
+/// `not_built` the additions that could not be built, with the reason, and `already_on` the
+/// additions that the base's kernel has by default.
 pub fn ledger(
     title: &str,
-    each: &[(String, Comparison)],
-    together: Option<&Comparison>,
+    additions: &[(String, Comparison)],
+    combined: Option<&Comparison>,
     not_built: Vec<(String, String)>,
     already_on: Vec<AlreadyOn>,
 ) -> Option<LedgerTable> {
-    let (_, first) = each.first()?;
-    let (method, layouts) = method(first)?;
-    let warnings = each.iter().flat_map(|(name, comparison)| {
-        // The base was measured without it, so the kernel knows it.
+    let (_, first) = additions.first()?;
+    let (method, layouts) = method_and_layouts(first)?;
+    let warnings = additions.iter().flat_map(|(name, comparison)| {
+        // The addition was turned off in the base, so the kernel knows the addition.
         let is_off_in_base =
             already_on.iter().any(|part| part.addition == *name && part.is_off_in_base());
-        let without_change = if is_off_in_base { None } else { without_change(&comparison.rows) };
-        let warnings = comparison.warnings.iter().cloned().chain(without_change);
+        let no_effect = if is_off_in_base { None } else { no_effect_warning(&comparison.rows) };
+        let warnings = comparison.warnings.iter().cloned().chain(no_effect);
         warnings.map(|warning| (name.clone(), warning))
     });
-    let rows = (0..first.rows.len()).map(|index| ranked(index, each, together));
+    let rows = (0..first.rows.len()).map(|index| ledger_row(index, additions, combined));
     let warnings = warnings.collect();
     Some(LedgerTable {
         title: title.to_owned(),
@@ -46,13 +47,13 @@ pub fn ledger(
     })
 }
 
-/// Warns if an addition changes no count of any row: perhaps it is not in effect.
-fn without_change(rows: &[Row]) -> Option<Warning> {
-    let is_counted = rows.iter().all(|row| row.counts().is_some());
-    let is_judged = |row: &Row| row.verdict == Verdict::NoDetectedChange;
-    let effects = || rows.iter().flat_map(Row::effects);
-    let is_same = !rows.is_empty() && rows.iter().all(is_judged) && is_counted;
-    (is_same && !effects().any(|effect| effect.verdict.is_change())).then(|| Warning {
+/// Warns if an addition changes no count of any row: the addition may not be in effect.
+fn no_effect_warning(rows: &[Row]) -> Option<Warning> {
+    let is_unchanged =
+        |row: &Row| row.counts().is_some() && row.verdict == Verdict::NoDetectedChange;
+    let mut effects = rows.iter().flat_map(Row::effects);
+    let has_same_rows = !rows.is_empty() && rows.iter().all(is_unchanged);
+    (has_same_rows && !effects.any(|effect| effect.verdict.is_change())).then(|| Warning {
         fact: "no row changed: no row executes it, or it is already on, or this kernel does not \
                know it"
             .to_owned(),
@@ -62,8 +63,8 @@ fn without_change(rows: &[Row]) -> Option<Warning> {
     })
 }
 
-/// Source of the base's costs and the number of Layouts; `None` for times.
-fn method(comparison: &Comparison) -> Option<(LedgerMethod, usize)> {
+/// Method of the base's costs and the number of Layouts; `None` for times.
+fn method_and_layouts(comparison: &Comparison) -> Option<(LedgerMethod, usize)> {
     match &comparison.method {
         ComparisonMethod::Counts(counts) => {
             let subject = &counts.asked.subjects.base;
@@ -80,30 +81,35 @@ fn method(comparison: &Comparison) -> Option<(LedgerMethod, usize)> {
     }
 }
 
-fn ranked(index: usize, each: &[(String, Comparison)], together: Option<&Comparison>) -> LedgerRow {
-    let threshold = each.first().map_or(0.0, |(_, comparison)| comparison.threshold_percent);
-    let parts: Vec<(&String, &Row)> = each
+/// Row of the table for the Workload of this index, with the largest cost first.
+fn ledger_row(
+    index: usize,
+    additions: &[(String, Comparison)],
+    combined: Option<&Comparison>,
+) -> LedgerRow {
+    let threshold = additions.first().map_or(0.0, |(_, comparison)| comparison.threshold_percent);
+    let parts: Vec<(&String, &Row)> = additions
         .iter()
         .filter_map(|(name, comparison)| Some((name, comparison.rows.get(index)?)))
         .collect();
     let mut entries: Vec<LedgerEntry> = parts.iter().map(|(name, row)| entry(name, row)).collect();
     entries.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
     let rows: Vec<&Row> = parts.iter().map(|(_, row)| *row).collect();
-    let together = together.and_then(|comparison| comparison.rows.get(index));
-    // If nothing runs with an addition, neither its row nor the base has a number.
+    let combined = combined.and_then(|comparison| comparison.rows.get(index));
+    // An addition with which the Workload failed has no effect to read the base's cost from.
     let base = rows.iter().find_map(|row| row.effects().first()).map_or(0.0, |effect| effect.base);
     LedgerRow {
         row: rows.first().map_or(String::new(), |row| row.row.clone()),
         base,
         entries,
-        combination: together.map(|row| entry("together", row)),
-        interactions: together
-            .and_then(|together| interactions(&rows, together, threshold))
+        combination: combined.map(|row| entry("together", row)),
+        interactions: combined
+            .and_then(|combined| interactions(&rows, combined, threshold))
             .unwrap_or_default(),
     }
 }
 
-/// Rank of an entry; rows that were not measured come last.
+/// Sort key of an entry: entries that were not measured come last.
 fn rank(entry: &LedgerEntry) -> f64 {
     let rank = entry.costs.as_ref().and_then(LedgerCosts::rank);
     rank.unwrap_or(f64::NEG_INFINITY)
@@ -119,7 +125,7 @@ fn entry(name: &str, row: &Row) -> LedgerEntry {
 }
 
 fn costs(row: &Row) -> Option<LedgerCosts> {
-    let effects = deciding(row)?;
+    let effects = deciding_effects(row)?;
     let cost = ledger_cost(effects.first()?);
     let verdict = if row.verdict == Verdict::DifferentWork { row.verdict } else { cost.verdict };
     let metric = |effect: &&Effect| LedgerMetric {
@@ -129,14 +135,14 @@ fn costs(row: &Row) -> Option<LedgerCosts> {
     Some(LedgerCosts {
         first_metric: LedgerCost { verdict, ..cost },
         estimate: row.counts().and_then(|counts| counts.estimate.clone()),
-        costly: costly(row),
+        costly: costly_deltas(row),
         metrics: effects.iter().map(metric).collect(),
         exits: row.guests().and_then(exits).unwrap_or_default(),
     })
 }
 
-/// Deltas of the costly instructions that changed.
-fn costly(row: &Row) -> BTreeMap<Costly, f64> {
+/// Deltas of the costly instructions whose counts changed.
+fn costly_deltas(row: &Row) -> BTreeMap<Costly, f64> {
     let changed = |kind: Costly| {
         let effect = row.effect(kind.name())?;
         (effect.verdict.is_change() && effect.delta != 0.0).then_some((kind, effect.delta))
@@ -144,8 +150,9 @@ fn costly(row: &Row) -> BTreeMap<Costly, f64> {
     Costly::ALL.into_iter().filter_map(changed).collect()
 }
 
-/// Effects that decide: instructions and REP iterations in process context; for guests the time.
-fn deciding(row: &Row) -> Option<Vec<&Effect>> {
+/// Effects by which additions are ranked: instructions and REP iterations in process context; for
+/// guests the time. `None` if the row lacks one.
+fn deciding_effects(row: &Row) -> Option<Vec<&Effect>> {
     let names: &[&str] = match row.evidence {
         Evidence::Counts(_) => &[METRICS[0].name, METRICS[1].name],
         Evidence::Guests(_) => &[TIME],
@@ -155,12 +162,12 @@ fn deciding(row: &Row) -> Option<Vec<&Effect>> {
     names.iter().map(find).collect()
 }
 
-/// Operations that a Metric covers; for a guest, everything it did.
+/// Operations that a count is divided by; a guest's time is not divided.
 fn ops(row: &Row) -> u64 {
     if row.guests().is_some() { 1 } else { row.ops }
 }
 
-/// Exits by reason, for each reason in one of the tables.
+/// Exits of both Sides for each reason.
 fn exits(guests: &GuestsEvidence) -> Option<Vec<LedgerExits>> {
     let [base, change] = guests.runs.both().map(|run| run.as_ref().map(|run| &run.table));
     let (base, change): (&ExitTable, &ExitTable) = (base?, change?);
@@ -185,67 +192,68 @@ fn ledger_cost(effect: &Effect) -> LedgerCost {
     }
 }
 
-/// Interactions between additions. Independent costs add up: under each Layout, all at once should
-/// cost the base plus every addition's delta under that Layout. The rule that judges two Sides
-/// decides whether they do. The noise of each addition is in the sum, so a noisy addition hides an
-/// interaction and does not make one.
+/// Interactions between additions; `None` if a row was not measured. Costs of independent additions
+/// add up: under each Layout, all additions at once should cost the base plus the delta of each
+/// addition. The rule that judges two Sides compares this sum with the measurement. The sum has the
+/// noise of all additions, so noise can hide an interaction but does not fake one.
 fn interactions(
-    parts: &[&Row],
-    together: &Row,
+    additions: &[&Row],
+    combined: &Row,
     threshold_percent: f64,
 ) -> Option<Vec<LedgerInteraction>> {
     let is_measured = |row: &Row| !matches!(row.verdict, Verdict::Failed | Verdict::DifferentWork);
-    if !parts.iter().copied().chain([together]).all(is_measured) {
+    if !additions.iter().copied().chain([combined]).all(is_measured) {
         return None;
     }
-    let deciding_effects = deciding(together)?;
-    let parts: Vec<Vec<&Effect>> = parts.iter().map(|row| deciding(row)).collect::<Option<_>>()?;
-    let mut wholes = vec![0.0; deciding_effects.first()?.samples.base.len()];
+    let combined_effects = deciding_effects(combined)?;
+    let effects_of_additions: Vec<Vec<&Effect>> =
+        additions.iter().map(|row| deciding_effects(row)).collect::<Option<_>>()?;
+    let mut total_work = vec![0.0; combined_effects.first()?.samples.base.len()];
     let mut found = Vec::new();
-    for (index, combined) in deciding_effects.into_iter().enumerate() {
-        let base = raw(combined, Side::Base);
-        let expected = parts.iter().fold(base.clone(), |sum, part| {
-            let delta: Vec<f64> = raw(part[index], Side::Change)
+    for (index, effect) in combined_effects.into_iter().enumerate() {
+        let base = raw_counts(effect, Side::Base);
+        let expected = effects_of_additions.iter().fold(base.clone(), |sum, effects| {
+            let delta: Vec<f64> = raw_counts(effects[index], Side::Change)
                 .iter()
-                .zip(raw(part[index], Side::Base))
+                .zip(raw_counts(effects[index], Side::Base))
                 .map(|(change, base)| change - base)
                 .collect();
-            added(sum, &delta)
+            sum_by_layout(sum, &delta)
         });
-        // As in a row, the threshold of REP iterations is a share of all work.
-        wholes = added(base, &wholes);
-        let sides = Sides { base: expected, change: raw(combined, Side::Change) };
-        let beyond = cost(sides, &wholes, ops(together), threshold_percent)?;
-        found.push(LedgerInteraction { metric: combined.metric.clone(), excess: beyond });
+        // The threshold of REP iterations is a share of all work: instructions and iterations.
+        total_work = sum_by_layout(base, &total_work);
+        let sides = Sides { base: expected, change: raw_counts(effect, Side::Change) };
+        let beyond = judged_cost(sides, &total_work, ops(combined), threshold_percent)?;
+        found.push(LedgerInteraction { metric: effect.metric.clone(), excess: beyond });
     }
     Some(found)
 }
 
-/// Judges raw values by Layout; the threshold is a share of `wholes`.
-fn cost(
+/// Judges raw values by Layout; the threshold is a share of the total work.
+fn judged_cost(
     values: Sides<Vec<f64>>,
-    wholes: &[f64],
+    total_work: &[f64],
     ops: u64,
     threshold_percent: f64,
 ) -> Option<LedgerCost> {
     let Sides { base, change } = values;
-    let found = judge(&base, &change, |layout| threshold_percent / 100.0 * wholes[layout])?;
+    let judged = judge(&base, &change, |layout| threshold_percent / 100.0 * total_work[layout])?;
     let per_op = |value: f64| value / ops as f64;
-    let (base, change) = (base[found.median], change[found.median]);
+    let (base, change) = (base[judged.median], change[judged.median]);
     Some(LedgerCost {
         base: per_op(base),
         delta: per_op(change - base),
         percent: checked_percent_change(base, change),
-        detectable: found.detectable().map(per_op),
-        verdict: verdict_of_decision(found.decision),
+        detectable: judged.detectable().map(per_op),
+        verdict: verdict_of_decision(judged.decision),
     })
 }
 
-fn raw(effect: &Effect, side: Side) -> Vec<f64> {
+fn raw_counts(effect: &Effect, side: Side) -> Vec<f64> {
     effect.samples.get(side).iter().map(|count| *count as f64).collect()
 }
 
-fn added(left: Vec<f64>, right: &[f64]) -> Vec<f64> {
+fn sum_by_layout(left: Vec<f64>, right: &[f64]) -> Vec<f64> {
     left.iter().zip(right).map(|(left, right)| left + right).collect()
 }
 
@@ -257,10 +265,12 @@ mod tests {
 
     const BASE: [u64; 5] = [10_000, 10_002, 10_001, 10_000, 10_003];
 
-    /// A row in which one operation costs more by these numbers, under each Layout.
+    /// A row in which one operation costs more by these numbers of instructions and REP iterations,
+    /// under each Layout.
     fn row(instructions: [i64; 5], rep: [i64; 5]) -> Row {
-        let effect = |metric: &str, base: [u64; 5], by: [i64; 5]| {
-            let change = base.iter().zip(by).map(|(base, by)| base.strict_add_signed(by)).collect();
+        let effect = |metric: &str, base: [u64; 5], deltas: [i64; 5]| {
+            let pairs = base.iter().zip(deltas);
+            let change = pairs.map(|(base, delta)| base.strict_add_signed(delta)).collect();
             let samples = Sides { base: base.into(), change };
             let layouts = (0..5).collect();
             effect(EffectValues { metric, samples, layouts, ops: 1 }, |_| 10.0).unwrap()
@@ -284,56 +294,59 @@ mod tests {
         }
     }
 
-    fn beyond(parts: &[Row], together: &Row) -> Vec<(f64, Verdict)> {
-        let parts: Vec<&Row> = parts.iter().collect();
-        let found = interactions(&parts, together, 0.1).unwrap();
+    fn interaction_costs(additions: &[Row], combined: &Row) -> Vec<(f64, Verdict)> {
+        let additions: Vec<&Row> = additions.iter().collect();
+        let found = interactions(&additions, combined, 0.1).unwrap();
         assert!(found.iter().zip(&METRICS).all(|(one, metric)| one.metric == metric.name));
         found.iter().map(|one| (one.excess.delta, one.excess.verdict)).collect()
     }
 
-    /// Costs of eleven options in one call of stat: +1255 by themselves, +1280 together.
+    /// Costs of eleven options in one call of stat: +1255 as a sum, +1280 in one kernel.
     #[test]
-    fn parts_that_do_not_add_up_are_found_however_many_they_are() {
+    fn additions_that_do_not_add_up_are_found() {
         let parts = [731, 223, 184, 49, 46, 22, 0, 0, 0, 0, 0].map(|cost| row([cost; 5], [0; 5]));
-        let found = beyond(&parts, &row([1280; 5], [0; 5]));
+        let found = interaction_costs(&parts, &row([1280; 5], [0; 5]));
         assert_eq!(found, [(25.0, Verdict::Slower), (0.0, Verdict::NoDetectedChange)]);
-        let found = beyond(&parts, &row([1255; 5], [0; 5]));
+        let found = interaction_costs(&parts, &row([1255; 5], [0; 5]));
         assert_eq!(found[0], (0.0, Verdict::NoDetectedChange));
         // Less than 0.1 % of 10 000.
-        assert_eq!(beyond(&parts, &row([1264; 5], [0; 5]))[0].1, Verdict::BelowThreshold);
-        assert_eq!(beyond(&parts, &row([1200; 5], [0; 5]))[0], (-55.0, Verdict::Faster));
+        assert_eq!(
+            interaction_costs(&parts, &row([1264; 5], [0; 5]))[0].1,
+            Verdict::BelowThreshold
+        );
+        assert_eq!(interaction_costs(&parts, &row([1200; 5], [0; 5]))[0], (-55.0, Verdict::Faster));
     }
 
     #[test]
-    fn rep_iterations_add_up_by_themselves() {
+    fn rep_iterations_and_instructions_are_summed_separately() {
         let parts = [row([0; 5], [400; 5]), row([0; 5], [100; 5])];
-        let found = beyond(&parts, &row([0; 5], [800; 5]));
+        let found = interaction_costs(&parts, &row([0; 5], [800; 5]));
         assert_eq!(found[1], (300.0, Verdict::Slower));
         // 8 of 10 500 is less than 0.1 %, though 1.6 % of the iterations.
-        assert_eq!(beyond(&parts, &row([0; 5], [508; 5]))[1].1, Verdict::BelowThreshold);
+        assert_eq!(interaction_costs(&parts, &row([0; 5], [508; 5]))[1].1, Verdict::BelowThreshold);
     }
 
-    /// Layouts move a part by 200, so 150 beyond the sum are within the noise.
+    /// The cost of one addition varies by 200 over the Layouts, so 150 beyond the sum are noise.
     #[test]
-    fn noise_of_a_part_is_noise_of_the_sum() {
+    fn noise_of_an_addition_is_noise_of_the_sum() {
         let noisy = row([500, 600, 700, 550, 650], [0; 5]);
         let quiet = row([300; 5], [0; 5]);
-        let found = beyond(&[noisy.clone(), quiet.clone()], &row([1050; 5], [0; 5]));
+        let found = interaction_costs(&[noisy.clone(), quiet.clone()], &row([1050; 5], [0; 5]));
         assert_eq!(found[0].1, Verdict::NoDetectedChange);
-        let found = beyond(&[noisy, quiet], &row([1300; 5], [0; 5]));
+        let found = interaction_costs(&[noisy, quiet], &row([1300; 5], [0; 5]));
         assert_eq!(found[0].1, Verdict::Slower);
     }
 
     #[test]
-    fn what_failed_has_no_sum() {
+    fn failed_rows_have_no_interactions() {
         let failed = Row { verdict: Verdict::Failed, ..row([0; 5], [0; 5]) };
         let good = row([5; 5], [0; 5]);
         assert_eq!(interactions(&[&good, &failed], &good, 0.1), None);
         assert_eq!(interactions(&[&good], &failed, 0.1), None);
     }
 
-    /// Clearing memory: 23 instructions fewer and 4096 iterations more. Iterations are no
-    /// instructions: the rank has them only with an estimate, as cycles.
+    /// Clearing memory: 23 instructions fewer and 4096 iterations more. Iterations count for the
+    /// rank only as cycles of an estimate.
     #[test]
     fn iterations_are_never_counted_as_instructions() {
         let (clearing, calling) = (row([-23; 5], [4096; 5]), row([80; 5], [0; 5]));
@@ -377,17 +390,17 @@ mod tests {
     }
 
     #[test]
-    fn an_addition_that_changes_nothing_is_asked_about() {
-        let named = |row: Row| {
+    fn an_addition_that_changes_nothing_has_a_warning() {
+        let warning = |row: Row| {
             let rows = vec![Row { verdict: row.effects()[0].verdict, ..row }];
-            without_change(&rows).map(|warning| warning.fact)
+            no_effect_warning(&rows).map(|warning| warning.fact)
         };
-        let asked =
+        let expected =
             "no row changed: no row executes it, or it is already on, or this kernel does not \
                      know it"
                 .to_owned();
-        assert_eq!(named(row([0; 5], [0; 5])), Some(asked));
-        assert_eq!(named(row([80; 5], [0; 5])), None);
-        assert_eq!(named(row([0; 5], [4096; 5])), None);
+        assert_eq!(warning(row([0; 5], [0; 5])), Some(expected));
+        assert_eq!(warning(row([80; 5], [0; 5])), None);
+        assert_eq!(warning(row([0; 5], [4096; 5])), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Warnings: facts about the kernels, boots and runs of a comparison that its reader has to know.
+//! Warnings about the kernels, boots and runs of a comparison.
 
 use std::collections::BTreeSet;
 
@@ -10,35 +10,35 @@ use ktax_model::{
 };
 
 /// Warns if the Sides of a Plan name two kernels that have the same bytes.
-pub fn one_image(plan: &PlanMethod) -> Option<Warning> {
+pub fn same_image_warning(plan: &PlanMethod) -> Option<Warning> {
     match plan {
-        PlanMethod::Counts(plan) => one_image_of_counts(plan),
-        PlanMethod::Times(plan) => one_image_of_times(plan),
-        PlanMethod::Guests(plan) => one_image_of_guests(plan),
+        PlanMethod::Counts(plan) => same_image_of_counts(plan),
+        PlanMethod::Times(plan) => same_image_of_times(plan),
+        PlanMethod::Guests(plan) => same_image_of_guests(plan),
     }
 }
 
-pub(super) fn one_image_of_counts(plan: &CountsPlan) -> Option<Warning> {
+pub(super) fn same_image_of_counts(plan: &CountsPlan) -> Option<Warning> {
     let Sides { base, change } = &plan.kernels;
-    is_asked_twice(&plan.asked.subjects.base, &plan.asked.subjects.change)
+    is_different_request(&plan.asked.subjects.base, &plan.asked.subjects.change)
         .then(|| one_image_warning(base, change))?
 }
 
-pub(super) fn one_image_of_times(plan: &TimesPlan) -> Option<Warning> {
+pub(super) fn same_image_of_times(plan: &TimesPlan) -> Option<Warning> {
     let (base, change) =
         (plan.asked.subjects.base.kernel.as_ref()?, plan.asked.subjects.change.kernel.as_ref()?);
     let kernel = |name: &String| plan.kernels.get(name);
     (base != change).then(|| one_image_warning(kernel(base)?, kernel(change)?))?
 }
 
-pub(super) fn one_image_of_guests(plan: &GuestsPlan) -> Option<Warning> {
+pub(super) fn same_image_of_guests(plan: &GuestsPlan) -> Option<Warning> {
     let (base, change) = (&plan.asked.base, plan.asked.change.as_ref()?);
-    is_asked_twice(base.subject.kernel.as_ref()?, change.subject.kernel.as_ref()?)
+    is_different_request(base.subject.kernel.as_ref()?, change.subject.kernel.as_ref()?)
         .then(|| one_image_warning(base.kernel.as_ref()?, change.kernel.as_ref()?))?
 }
 
-/// Returns true if the kernels were asked for by different names, options or patches.
-fn is_asked_twice(base: &Subject, change: &Subject) -> bool {
+/// Returns true if the user requested the kernels by different names, options or patches.
+fn is_different_request(base: &Subject, change: &Subject) -> bool {
     !change.has_same_kernel(base)
 }
 
@@ -54,9 +54,9 @@ fn one_image_warning(base: &Identity, change: &Identity) -> Option<Warning> {
     })
 }
 
-/// Parameters that arch/x86 looks for in the command line itself (cmdline_find_option). The kernel
-/// proper does not know them and passes them to init, although they work.
-const READ_EARLY: [&str; 20] = [
+/// Parameters that arch/x86 reads with cmdline_find_option and that have no handler. They have an
+/// effect, although the kernel passes them to init as unknown parameters.
+const EARLY_PARAMETERS: [&str; 20] = [
     "clearcpuid",
     "dis_ucode_ldr",
     "fred",
@@ -80,49 +80,51 @@ const READ_EARLY: [&str; 20] = [
 ];
 
 /// Parameters that Linux 6.1 documents (kernel-parameters.txt), one on each line.
-const DOCUMENTED: &str = include_str!("../../../kernels/parameters.txt");
+const DOCUMENTED_PARAMETERS: &str = include_str!("../../../kernels/parameters.txt");
 
-/// Among so many names, short names and names of different lengths are alike by chance.
-const SHORTEST: usize = 4;
-const LENGTHS_APART: usize = 2;
+/// Shortest name that gets a suggestion: a shorter name is like one of the documented names by
+/// chance.
+const MIN_NAME_LENGTH: usize = 4;
 
-/// Documented parameter that a mistyped one probably means.
-fn meant(parameter: &str) -> Option<&'static str> {
+/// Largest difference between the lengths of a name and its suggestion.
+const MAX_LENGTH_DIFFERENCE: usize = 2;
+
+/// Documented parameter with a name like that of a mistyped parameter.
+fn suggestion(parameter: &str) -> Option<&'static str> {
     let name = parameter.split('=').next().unwrap_or_default().trim_matches('"');
-    let is_near = |near: &&str| near.len().abs_diff(name.len()) <= LENGTHS_APART;
-    let near = nearest(name, DOCUMENTED.lines().filter(is_near))?;
-    (name.len() >= SHORTEST && near != name).then_some(near)
+    let is_near = |near: &&str| near.len().abs_diff(name.len()) <= MAX_LENGTH_DIFFERENCE;
+    let near = nearest(name, DOCUMENTED_PARAMETERS.lines().filter(is_near))?;
+    (name.len() >= MIN_NAME_LENGTH && near != name).then_some(near)
 }
 
-/// Warnings about parameters of a Subject that its kernel does not know, one for each. A mistyped
-/// parameter changes nothing, so no change would be found. `is_ignored` is called with a parameter
-/// as init gets it. Parameters of modules, `module.parameter`, never get there.
+/// Warnings about parameters of a boot line that the kernel does not know, one for each: a mistyped
+/// parameter has no effect. `is_ignored` returns true if the kernel passed a parameter to init. The
+/// kernel passes no `module.parameter` to init, so these are not checked.
 pub fn unknown_parameters(
     side: Side,
     boot_line: &str,
     is_ignored: impl Fn(&str) -> bool,
 ) -> Vec<Warning> {
-    let asked = |word: &&str| {
+    let is_unknown = |word: &&str| {
         let parameter = unquoted_parameter(word);
         let name = parameter.split('=').next().unwrap_or_default();
-        !READ_EARLY.contains(&name) && is_ignored(&parameter)
+        !EARLY_PARAMETERS.contains(&name) && is_ignored(&parameter)
     };
-    let hint = |parameter: &str| did_you_mean(meant(parameter));
     let warning = |parameter: &str| Warning {
         fact: format!(
             "the {}'s kernel does not know the boot parameter {parameter}{}",
             side.name(),
-            hint(parameter)
+            did_you_mean(suggestion(parameter))
         ),
         next_step: "check its spelling, and whether this kernel is built with it".into(),
     };
     let mut words = boot_parameters(boot_line);
     words.sort_unstable();
     words.dedup();
-    words.into_iter().filter(asked).map(warning).collect()
+    words.into_iter().filter(is_unknown).map(warning).collect()
 }
 
-/// Warnings about kernels that had not settled in the Boots of a comparison.
+/// Warnings about kernels that had not settled when the workloads of a comparison began.
 pub(super) fn unsettled_warnings<'a>(
     boots: impl Iterator<Item = (&'a Step, &'a Boot)> + Clone,
 ) -> Vec<Warning> {
@@ -136,7 +138,8 @@ pub(super) fn unsettled_warnings<'a>(
     Side::BOTH.into_iter().flat_map(warnings_of_side).collect()
 }
 
-/// Warnings about one Side: threads that still ran, and random numbers without a seed.
+/// Warnings about one Side: kernel threads that still ran, and a random number generator without a
+/// seed.
 pub(super) fn unsettled_side_warnings(
     side: Side,
     busy: &BTreeSet<&str>,
@@ -146,8 +149,8 @@ pub(super) fn unsettled_side_warnings(
     let names = busy.iter().copied().collect::<Vec<_>>().join(", ");
     let was_busy = (!busy.is_empty()).then(|| Warning {
         fact: format!("the {side}'s kernel was not idle when the workloads began: {names} ran"),
-        next_step: "what these threads do adds to the times and to the background of each row; \
-                    turn them off, as with cryptomgr.notests for self-tests"
+        next_step: "turn these threads off, for example self-tests with cryptomgr.notests: their \
+                    work adds to the times and to the background of each row"
             .into(),
     });
     let unseeded = is_unseeded.then(|| Warning {
@@ -159,7 +162,7 @@ pub(super) fn unsettled_side_warnings(
     was_busy.into_iter().chain(unseeded).collect()
 }
 
-/// Names of the code that computes crc32c in the kernels, each once; empty without a disk.
+/// Names of the kernels' crc32c drivers, each once; empty without a disk.
 pub(super) fn checksum_drivers<'a>(
     boots: impl Iterator<Item = (&'a Step, &'a Boot)>,
 ) -> Vec<String> {
@@ -167,8 +170,8 @@ pub(super) fn checksum_drivers<'a>(
     names.into_iter().cloned().collect()
 }
 
-/// Warns about each Side whose kernel computes checksums in plain C: CPUs have instructions for
-/// them.
+/// Warns about each Side whose kernel computes checksums in plain C instead of with the CPU's
+/// instructions.
 pub(super) fn checksum_warnings<'a>(
     boots: impl Iterator<Item = (&'a Step, &'a Boot)> + Clone,
 ) -> Vec<Warning> {
@@ -179,9 +182,9 @@ pub(super) fn checksum_warnings<'a>(
             .find(|driver| driver.ends_with("-generic"))?;
         Some(Warning {
             fact: format!(
-                "the {}'s kernel computes checksums of the disk by {plain}, in plain C, where \
-                 processors of the last years have an instruction: rows that check metadata cost \
-                 more than there",
+                "the {}'s kernel computes checksums of the disk in plain C ({plain}), for which \
+                 recent CPUs have an instruction: rows that check metadata cost more than on such \
+                 a CPU",
                 side.name()
             ),
             next_step: "build CONFIG_CRYPTO_CRC32C_INTEL=y into the kernel, or leave --cpu out"
@@ -191,28 +194,30 @@ pub(super) fn checksum_warnings<'a>(
     Side::BOTH.into_iter().filter_map(warning).collect()
 }
 
-/// Warns about functions that only one kernel executes because the CPU lacks a feature.
+/// Warns about functions that only one kernel executes because the CPU lacks a feature, and about
+/// their share of the deltas.
 pub(super) fn fallback_warning(rows: &[Row]) -> Option<Warning> {
     let (mut functions, mut features) = (BTreeSet::new(), BTreeSet::new());
     let mut largest: Option<(f64, &str)> = None;
     let mut count = 0;
     for row in rows {
         let Some(effect) = row.effects().first() else { continue };
-        let slow: Vec<&Fallback> = effect.fallbacks().collect();
-        functions.extend(slow.iter().map(|way| way.function));
-        features.extend(slow.iter().map(|way| way.feature));
-        let Some(share) = share_percent(effect).filter(|_| !slow.is_empty()) else { continue };
+        let fallbacks: Vec<&Fallback> = effect.fallbacks().collect();
+        functions.extend(fallbacks.iter().map(|fallback| fallback.function));
+        features.extend(fallbacks.iter().map(|fallback| fallback.feature));
+        let share = fallback_share_percent(effect).filter(|_| !fallbacks.is_empty());
+        let Some(share) = share else { continue };
         count += 1;
-        largest = largest.filter(|(most, _)| *most >= share).or(Some((share, &row.row)));
+        largest = largest.filter(|(max, _)| *max >= share).or(Some((share, &row.row)));
     }
     let (share, row) = largest?;
     let names = |set: BTreeSet<&str>| set.into_iter().collect::<Vec<_>>().join(", ");
     let features = names(features);
     Some(Warning {
         fact: format!(
-            "the CPU lacks {features}, which processors of the last years have, so one side alone \
-             executes {} in {count} of {} rows: with what they replace they carry up to \
-             {share:.0} % of a row's delta ({row}), and stand last among a row's functions",
+            "the CPU lacks {features}, which recent CPUs have, so only one side executes {} in \
+             {count} of {} rows: these functions and those that they replace carry up to \
+             {share:.0} % of a row's delta ({row}), and are last in the list of its functions",
             names(functions),
             rows.len()
         ),
@@ -222,88 +227,92 @@ pub(super) fn fallback_warning(rows: &[Row]) -> Option<Warning> {
     })
 }
 
-/// Share of the slow ways and of the functions that they replace in an Effect's delta, in percent.
-fn share_percent(effect: &Effect) -> Option<f64> {
-    let slow =
+/// Share of an Effect's delta that fallbacks, and the functions that they replace, carry, in
+/// percent.
+fn fallback_share_percent(effect: &Effect) -> Option<f64> {
+    let carriers =
         effect.functions.iter().filter(|delta| effect.missing_feature(&delta.function).is_some());
-    let sum: f64 = slow.map(|delta| delta.delta).sum();
+    let sum: f64 = carriers.map(|delta| delta.delta).sum();
     (effect.delta != 0.0).then(|| (sum / effect.delta * 100.0).abs())
 }
 
-/// Warnings about Boots and Runs that the host lost and that were made again.
+/// Warnings about Boots that were repeated, because the host ended them or one of their Runs.
 pub(super) fn lost_boot_warnings<'a>(
     boots: impl Iterator<Item = (&'a Step, &'a Boot)>,
 ) -> Vec<Warning> {
     let warnings_of_boot = |(step, boot): (&Step, &'a Boot)| {
         let name = step.name();
-        boot.retry_reasons.iter().map(move |why| Warning {
-            fact: format!("ktax made boot {name} or a run of it a second time: {why}"),
-            next_step: "the counts are as good as any; `dmesg` may say what ended QEMU".into(),
+        boot.retry_reasons.iter().map(move |reason| Warning {
+            fact: format!("ktax repeated boot {name} or one of its runs: {reason}"),
+            next_step: "read `dmesg` for what ended QEMU; the counts are valid".into(),
         })
     };
     boots.flat_map(warnings_of_boot).collect()
 }
 
-/// Warnings about timed Boots that the host lost and that were made again.
+/// Warnings about timed Boots that were repeated, because the host ended them.
 pub(super) fn lost_pair_warnings(pairs: &[TimedPair]) -> Vec<Warning> {
     let warnings_of_pair = |pair: &TimedPair| {
         let lost = Side::BOTH.map(|side| pair.boots.get(side).retry_reason.clone());
         let index = pair.index;
-        lost.into_iter().flatten().map(move |why| Warning {
-            fact: format!("ktax made a boot of pair {index} a second time: {why}"),
-            next_step: "the times are as good as any; `dmesg` may say what ended QEMU".into(),
+        lost.into_iter().flatten().map(move |reason| Warning {
+            fact: format!("ktax repeated a boot of pair {index}: {reason}"),
+            next_step: "read `dmesg` for what ended QEMU; the times are valid".into(),
         })
     };
     pairs.iter().flat_map(warnings_of_pair).collect()
 }
 
-/// Most instructions between the reads of the clock and the markers.
-const BRACKET: u64 = 64;
+/// Maximum number of instructions between the reads of the guest's clock and the markers.
+const MAX_CLOCK_OVERHEAD: u64 = 64;
 
-/// A fact of Runs, and the rows that it holds for.
-type FactRows = (String, Vec<String>);
+/// A note of Runs, and the rows whose Runs have the note.
+type NoteRows = (String, Vec<String>);
 
-/// Facts that were found in the Runs of the rows so far.
+/// Collects facts about Runs, row by row, for warnings.
 #[derive(Default)]
 pub(super) struct RunWarnings {
-    asleep: Vec<String>,
-    mixed: Vec<FactRows>,
+    /// Rows that sleep.
+    sleeping: Vec<String>,
+    notes: Vec<NoteRows>,
 }
 
 impl RunWarnings {
-    /// Adds the Runs of one more row.
+    /// Adds the Samples of another row.
     pub(super) fn add<'a>(
         &mut self,
         workload: &Workload,
         samples: impl Iterator<Item = &'a Sample>,
     ) {
-        let mut is_asleep = false;
+        let mut is_sleeping = false;
         for sample in samples {
-            // The time of a user's program includes its markers.
+            // The clock of a user's program includes the markers, so its sleep is not known.
             let is_marked = workload.region == Region::Marked && !workload.is_user_program();
-            is_asleep |= is_marked && sleeps(sample);
+            is_sleeping |= is_marked && has_slept(sample);
             for note in &sample.notes {
-                match self.mixed.iter_mut().find(|(known, _)| known == note) {
+                match self.notes.iter_mut().find(|(known, _)| known == note) {
                     Some((_, rows)) if rows.last() == Some(&workload.row) => {}
                     Some((_, rows)) => rows.push(workload.row.clone()),
-                    None => self.mixed.push((note.clone(), vec![workload.row.clone()])),
+                    None => self.notes.push((note.clone(), vec![workload.row.clone()])),
                 }
             }
         }
-        self.asleep.extend(is_asleep.then(|| workload.row.clone()));
+        self.sleeping.extend(is_sleeping.then(|| workload.row.clone()));
     }
 
-    /// One Warning for each fact.
+    /// Warnings, one for each fact.
     pub(super) fn warnings(self) -> Vec<Warning> {
-        let asleep = (!self.asleep.is_empty()).then(|| Warning {
-            fact: rows_fact(&self.asleep, "sleeps", "sleep", ""),
-            next_step: "ktax counts what these rows execute, and not how long they sleep".into(),
+        let sleeping = (!self.sleeping.is_empty()).then(|| Warning {
+            fact: rows_fact(&self.sleeping, "sleeps", "sleep", ""),
+            next_step: "read these rows as instructions only: ktax does not measure time asleep"
+                .into(),
         });
-        let noted = self.mixed.into_iter().map(|(note, rows)| note_warning(&note, &rows));
-        asleep.into_iter().chain(noted).collect()
+        let noted = self.notes.into_iter().map(|(note, rows)| note_warning(&note, &rows));
+        sleeping.into_iter().chain(noted).collect()
     }
 }
 
+/// Warning about rows whose Runs have a note of the plugin.
 fn note_warning(note: &str, rows: &[String]) -> Warning {
     let (fact, next_step) = if note.starts_with("path: ") {
         let next_step = "the counts are right; what --explain says of callers may not be";
@@ -315,19 +324,19 @@ fn note_warning(note: &str, rows: &[String]) -> Warning {
     Warning { fact, next_step: next_step.into() }
 }
 
-/// Returns true if the guest's clock went on while no instruction ran. The clock is QEMU's own
-/// count; only the few instructions around the Region are not in the total. An instruction that
-/// faults is in the total twice, so a total above the clock means nothing.
-fn sleeps(sample: &Sample) -> bool {
-    sample.tsc > sample.total.saturating_add(BRACKET)
+/// Returns true if the guest's clock advanced while no instruction ran. The clock is QEMU's own
+/// count of instructions, of which only the few around the Region are not in the total. A total
+/// above the clock is no sleep: a faulting instruction is in the total twice.
+fn has_slept(sample: &Sample) -> bool {
+    sample.tsc > sample.total.saturating_add(MAX_CLOCK_OVERHEAD)
 }
 
-/// `1 row sleeps: pipe`, `2 rows sleep: pipe, futex`
-fn rows_fact(rows: &[String], singular: &str, plural: &str, why: &str) -> String {
+/// Sentence about rows: `1 row sleeps: pipe`, `2 rows sleep: pipe, futex`.
+fn rows_fact(rows: &[String], singular: &str, plural: &str, reason: &str) -> String {
     let names = rows.join(", ");
     match rows.len() {
-        1 => format!("1 row {singular}{why}: {names}"),
-        count => format!("{count} rows {plural}{why}: {names}"),
+        1 => format!("1 row {singular}{reason}: {names}"),
+        count => format!("{count} rows {plural}{reason}: {names}"),
     }
 }
 
@@ -336,10 +345,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quoted_parameter_is_the_one_that_init_gets() {
-        let handed_on = ["foo=x y", "nokaslr", "b"];
+    fn quoted_parameters_are_compared_with_those_that_init_gets() {
+        let passed_to_init = ["foo=x y", "nokaslr", "b"];
         let line = r#"quiet foo="x y" nokaslr "b" foo="x y""#;
-        let warnings = unknown_parameters(Side::Change, line, |word| handed_on.contains(&word));
+        let warnings =
+            unknown_parameters(Side::Change, line, |word| passed_to_init.contains(&word));
         let facts: Vec<&str> = warnings.iter().map(|warning| warning.fact.as_str()).collect();
         let about = "the change's kernel does not know the boot parameter";
         let expected = [format!("{about} \"b\""), format!("{about} foo=\"x y\"")];
@@ -347,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistyped_parameter_is_named_with_the_one_that_was_meant() {
+    fn a_mistyped_parameter_has_a_suggestion() {
         let facts = |line: &str| {
             let warnings = unknown_parameters(Side::Base, line, |_| true);
             warnings.into_iter().map(|warning| warning.fact).collect::<String>()
@@ -360,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn each_side_says_once_what_was_not_settled() {
+    fn unsettled_kernels_have_one_warning_for_each_side() {
         let busy = Boot { busy: vec!["ksmd".into(), "kcryptd".into()], ..Boot::default() };
         let step = |index, side| Step { index, side, layout: 0 };
         let boots = [
@@ -379,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_side_in_plain_c_is_named() {
+    fn a_side_with_checksums_in_plain_c_is_named() {
         let boot = |driver: &str| Boot { crc32c: Some(driver.into()), ..Boot::default() };
         let step = |side| Step { index: 0, side, layout: 0 };
         let base = (step(Side::Base), boot("crc32c-intel"));
@@ -414,14 +424,14 @@ mod tests {
         }
     }
 
-    fn sample(asleep: u64, notes: &[&str]) -> Sample {
+    fn sample(idle: u64, notes: &[&str]) -> Sample {
         let (counts, signature, values) = Default::default();
         let notes = notes.iter().map(|note| (*note).to_owned()).collect();
         Sample {
             ops: 1,
             counts,
             total: 1000,
-            tsc: 1000 + asleep,
+            tsc: 1000 + idle,
             signature,
             values,
             notes,
@@ -431,21 +441,21 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_for_many_runs_is_said_once_with_the_rows() {
+    fn a_fact_of_several_rows_is_one_warning() {
         let mut found = RunWarnings::default();
-        // Each boot sleeps for another time.
-        let asleep = [sample(90_000, &[]), sample(80_000, &[]), sample(70_000, &["rep: old API"])];
+        // The time asleep differs between boots.
+        let samples = [sample(90_000, &[]), sample(80_000, &[]), sample(70_000, &["rep: old API"])];
         for row in ["pipe", "futex"] {
-            found.add(&workload(row, Region::Marked), asleep.iter());
+            found.add(&workload(row, Region::Marked), samples.iter());
         }
-        found.add(&workload("getppid", Region::Marked), [sample(BRACKET, &[])].iter());
+        found.add(&workload("getppid", Region::Marked), [sample(MAX_CLOCK_OVERHEAD, &[])].iter());
         found.add(&workload("kernel-boot", Region::Boot), [sample(90_000, &[])].iter());
         let facts: Vec<String> = found.warnings().into_iter().map(|warning| warning.fact).collect();
         let expected =
             ["2 rows sleep: pipe, futex", "2 rows mix contexts (rep: old API): pipe, futex"];
         assert_eq!(facts, expected);
         let mut found = RunWarnings::default();
-        found.add(&workload("pipe", Region::Marked), [sample(BRACKET + 1, &[])].iter());
+        found.add(&workload("pipe", Region::Marked), [sample(MAX_CLOCK_OVERHEAD + 1, &[])].iter());
         assert_eq!(found.warnings()[0].fact, "1 row sleeps: pipe");
     }
 }

@@ -1,12 +1,12 @@
-//! Counts: Boots to the freeze, Runs from there, and what a Run measured.
+//! Counts: boots guests to the freeze, runs workloads from there, and judges the answers.
 
 use std::path::PathBuf;
 
-use crate::driver::{Boots, Made, ReadyBoot};
+use crate::driver::{Boots, ReadyBoot, RunResult};
 use crate::printed::{printed_numbers, recognised_suite};
 use crate::rundir::profile;
 use crate::rundir::profile::ProfileError;
-use crate::times::with_missing;
+use crate::times::with_missing_files;
 use ktax_engine::wire::{Answer, Hello, Printed};
 use ktax_engine::{Engine, Frozen, Limits, RawAnswer, Request, Stop, wire};
 use ktax_host::text::{escape, escape_byte_lines};
@@ -21,19 +21,21 @@ pub struct CountsBoots<'a> {
     pub engine: &'a dyn Engine,
     pub images: Sides<PathBuf>,
     pub modules: Sides<Option<PackedModules>>,
-    /// Programs and set-up of the Sides' guests.
+    /// Programs and setup of the Sides' guests.
     pub programs: Sides<SideArchives>,
-    /// Limit of virtual time for a Region, seconds.
+    /// Limit of virtual time for a Region, in seconds.
     pub virtual_s: u64,
 }
 
-/// A Boot that counts: one guest for all rows that are no programs, and one more for each program.
+/// A Boot that counts: one guest for all rows without a user's program, and another guest for each
+/// program.
 struct CountsBoot<'a> {
     boots: &'a CountsBoots<'a>,
     plan: &'a CountsPlan,
     step: Step,
-    /// Guest that is booted first, and the program in it.
+    /// Guest that is booted first.
     frozen: Box<dyn Frozen + 'a>,
+    /// Program in that guest, as an index.
     program: Option<usize>,
 }
 
@@ -57,13 +59,13 @@ impl Boots for CountsBoots<'_> {
 
     fn script(&self, plan: &CountsPlan, step: &Step) -> String {
         let script = |program| self.engine.script(&self.request(plan, step, program));
-        let first = script(first_program(plan));
+        let first_script = script(first_program(plan));
         match plan.asked.guest.programs.len() {
-            0 | 1 if plan.workloads.len() <= 1 => first,
+            0 | 1 if plan.workloads.len() <= 1 => first_script,
             _ => {
                 let rows = plan.asked.guest.programs.iter().map(UserProgram::row);
-                let others = rows.enumerate().map(|(index, row)| (row, script(Some(index))));
-                by_order(&first, others)
+                let scripts = rows.enumerate().map(|(index, row)| (row, script(Some(index))));
+                script_by_row(&first_script, scripts)
             }
         }
     }
@@ -79,8 +81,8 @@ impl Boots for CountsBoots<'_> {
     }
 }
 
-/// Program in the guest that is booted first: that of the only row, or else none, so that a program
-/// whose set-up fails does not fail other rows.
+/// Index of the program in the guest that is booted first: the program of the only row. With
+/// several rows there is none, so that a program whose setup fails does not fail other rows.
 fn first_program(plan: &CountsPlan) -> Option<usize> {
     match plan.workloads.as_slice() {
         [row] => plan.program_of(&row.row),
@@ -88,15 +90,16 @@ fn first_program(plan: &CountsPlan) -> Option<usize> {
     }
 }
 
-/// Script that boots the guest of the row whose order `$1` names.
-fn by_order(first: &str, others: impl Iterator<Item = (String, String)>) -> String {
+/// Script that boots the guest of a row, by the file name of the row's order in `$1`.
+fn script_by_row(default: &str, scripts: impl Iterator<Item = (String, String)>) -> String {
     let branch = |(row, script): (String, String)| format!("{row})\n{}\n;;\n", script.trim_end());
-    let others: String = others.map(branch).collect();
-    format!("#!/bin/sh\ncase \"${{1##*/}}\" in\n{others}*)\n{}\n;;\nesac\n", first.trim_end())
+    let branches: String = scripts.map(branch).collect();
+    let default = default.trim_end();
+    format!("#!/bin/sh\ncase \"${{1##*/}}\" in\n{branches}*)\n{default}\n;;\nesac\n")
 }
 
 impl CountsBoots<'_> {
-    /// Boots a guest with this program, or with none, and checks its kernel and its set-up.
+    /// Boots a guest with this program, if any, and checks the guest's kernel and setup.
     fn frozen(
         &self,
         plan: &CountsPlan,
@@ -131,7 +134,7 @@ impl CountsBoots<'_> {
 }
 
 impl ReadyBoot<Sample> for CountsBoot<'_> {
-    fn about(&self) -> Boot {
+    fn boot_record(&self) -> Boot {
         let Hello { release, build_id, ignored, busy, crc32c, is_unseeded, .. } =
             self.frozen.hello().clone();
         let release = Some(release);
@@ -146,32 +149,33 @@ impl ReadyBoot<Sample> for CountsBoot<'_> {
         wire::order(&self.plan.workloads[row], self.layout())
     }
 
-    /// Runs a row. A garbled answer is kept for whoever has to mend the workload.
-    fn run(&self, row: usize, order: &str) -> Result<Made<Sample>, Stop> {
+    /// Runs a row. A garbled answer is kept, because it helps to fix the workload.
+    fn run(&self, row: usize, order: &str) -> Result<RunResult<Sample>, Stop> {
         let workload = &self.plan.workloads[row];
         let program = self.plan.program_of(&workload.row);
-        let alone = match program == self.program {
+        let program_guest = match program == self.program {
             true => None,
             false => Some(self.boots.frozen(self.plan, &self.step, program)?),
         };
-        let frozen = alone.as_ref().unwrap_or(&self.frozen);
+        let frozen = program_guest.as_ref().unwrap_or(&self.frozen);
         let run = || match workload.region {
             Region::Marked => frozen.run(order),
             Region::Boot => frozen.run_boot(order),
         };
         let answer = run()?;
         let is_first_layout = self.step.layout == 0;
-        // Several CPUs must execute the same again. The profile has a hash of their order.
+        // A second Run with several CPUs must give the same profile, which has a hash of the order
+        // in which the CPUs executed.
         let is_repeated = self.plan.asked.machine.cpus > 1 && is_first_layout;
         if is_repeated && run()?.profile != answer.profile {
-            return Ok(Made::failed(Failure::NotRepeated, Vec::new()));
+            return Ok(RunResult::failed(Failure::NotRepeated, Vec::new()));
         }
-        // One layout is enough to show a program's output; that of a failure is always kept.
+        // The output of a program is kept for one layout, and for each failure.
         let is_kept =
             |has_failed: bool| workload.is_user_program() && (has_failed || is_first_layout);
         let printed = |has_failed| is_kept(has_failed).then(|| wire::parse_printed(&answer.wire));
         Ok(match measure_run(&answer, workload, self.boots.virtual_s) {
-            Ok(MeasuredRun { sample, profile }) => Made {
+            Ok(MeasuredRun { sample, profile }) => RunResult {
                 outcome: Outcome::Measured(sample),
                 profile: Some(profile),
                 garbled: None,
@@ -179,20 +183,21 @@ impl ReadyBoot<Sample> for CountsBoot<'_> {
                 printed: printed(false),
             },
             Err(Failure::Program { message }) => {
-                let message = with_missing(message, &**frozen, workload, self.layout())?;
+                let message = with_missing_files(message, &**frozen, workload, self.layout())?;
                 let failure = Failure::Program { message };
-                Made { printed: printed(true), ..Made::failed(failure, Vec::new()) }
+                RunResult { printed: printed(true), ..RunResult::failed(failure, Vec::new()) }
             }
             Err(failure) => {
                 let is_garbled = matches!(failure, Failure::Garbled { .. });
                 let garbled = is_garbled.then(|| escape_byte_lines(&answer.wire));
-                Made { garbled, printed: printed(true), ..Made::failed(failure, Vec::new()) }
+                let failed = RunResult::failed(failure, Vec::new());
+                RunResult { garbled, printed: printed(true), ..failed }
             }
         })
     }
 }
 
-/// Runs a program once more at a Step and returns its system calls, each with what it returned.
+/// Runs a program again at a Step and returns its system calls, each with a hash of its result.
 pub fn traced(
     boots: &CountsBoots<'_>,
     plan: &CountsPlan,
@@ -212,8 +217,8 @@ pub fn traced(
     }
 }
 
-/// The guest's message with the names of modules, which the guest knows by their places: `to load
-/// module 1.parameters: Invalid argument`.
+/// Replaces the index of a module in a guest's message by the module's name. The guest knows only
+/// indices: `to load module 1.parameters: Invalid argument`.
 fn guest_message(message: &str, modules: &[String]) -> String {
     let module_error = message.strip_prefix("to load module ").and_then(|rest| {
         let (index, reason) = rest.split_once(".parameters: ")?;
@@ -228,8 +233,8 @@ fn guest_message(message: &str, modules: &[String]) -> String {
 /// Refuses a guest whose kernel is not the planned one.
 fn check_kernel(plan: &CountsPlan, step: &Step, hello: &Hello) -> Result<(), Failure> {
     let planned = plan.kernels.get(step.side);
-    let differs = |planned: &Option<String>, found: &Option<String>| match (planned, found) {
-        (Some(planned), Some(found)) => planned != found,
+    let differs = |planned: &Option<String>, running: &Option<String>| match (planned, running) {
+        (Some(planned), Some(running)) => planned != running,
         _ => false,
     };
     let (planned, found) = if differs(&planned.release, &Some(hello.release.clone())) {
@@ -242,20 +247,21 @@ fn check_kernel(plan: &CountsPlan, step: &Step, hello: &Hello) -> Result<(), Fai
     Err(Failure::WrongKernel { planned: planned.unwrap_or_default(), found })
 }
 
-/// A Sample, and the text of its profile, which is kept unchanged.
+/// A Sample, and the unchanged text of its profile.
 pub struct MeasuredRun {
     pub sample: Sample,
     pub profile: String,
 }
 
-/// Judges the answer of a Run. Nothing in it is trusted, because the guest may be wrong.
+/// Makes a Sample from the answer of a Run. All parts of the answer are checked, because the guest
+/// may be wrong.
 pub fn measure_run(
     answer: &RawAnswer,
     workload: &Workload,
     virtual_s: u64,
 ) -> Result<MeasuredRun, Failure> {
     let parsed = profile::parse(&answer.profile);
-    if let Err(ProfileError::Over { limit, cpus }) = parsed {
+    if let Err(ProfileError::LimitReached { limit, cpus }) = parsed {
         return Err(Failure::CountedTime { limit_s: Limits::seconds(limit), cpus });
     }
     let mut done = match wire::parse_answer(&answer.wire, &workload.program) {
@@ -270,7 +276,7 @@ pub fn measure_run(
         Err(error) => return Err(Failure::Garbled { reason: error.to_string() }),
     };
     let Some(tsc) = done.tsc else {
-        return Err(Failure::Garbled { reason: "there is no time-stamp".into() });
+        return Err(Failure::Garbled { reason: "the answer has no time stamp".into() });
     };
     let printed = workload.is_user_program().then(|| wire::parse_printed(&answer.wire));
     if let Some(printed) = &printed {
@@ -281,7 +287,7 @@ pub fn measure_run(
     if !deviations.is_empty() {
         return Err(Failure::WrongWork { deviations });
     }
-    // Under icount a time-stamp count is a virtual nanosecond.
+    // With -icount shift=0, the time-stamp counter counts virtual nanoseconds.
     if tsc > virtual_s.saturating_mul(1_000_000_000) {
         return Err(Failure::VirtualTime { limit_s: virtual_s });
     }
@@ -306,16 +312,16 @@ pub fn measure_run(
     Ok(MeasuredRun { sample, profile: answer.profile.clone() })
 }
 
-/// Adds numbers from a program's output: those that are asked for, and the operations of a known
-/// suite.
+/// Adds numbers from a program's output: the numbers that the user requested, and the operations of
+/// a known suite.
 fn read_printed(
     workload: &Workload,
     printed: &Printed,
     signature: &mut Signature,
     values: &mut Signature,
 ) -> Result<(), Failure> {
-    let found = printed_numbers(&workload.numbers, printed);
-    signature.extend(found.map_err(|message| {
+    let numbers = printed_numbers(&workload.numbers, printed);
+    signature.extend(numbers.map_err(|message| {
         let message = escape(&message).to_string();
         Failure::Program { message }
     })?);
@@ -324,20 +330,23 @@ fn read_printed(
     Ok(())
 }
 
-/// Most lines of a program's output that are kept in its Sample, and most bytes of a line.
-const MOST_LINES: usize = 6;
-const MOST_LINE_BYTES: usize = 160;
+/// Maximum number of output lines that a Sample keeps.
+const MAX_LINES: usize = 6;
 
+/// Maximum number of bytes of an output line that a Sample keeps.
+const MAX_LINE_BYTES: usize = 160;
+
+/// Last lines of a program's output; `None` if the program printed nothing.
 fn printed_end(printed: &Printed) -> Option<PrintedEnd> {
-    let stdout = printed.stdout.last_lines(MOST_LINES, MOST_LINE_BYTES);
-    let stderr = printed.stderr.last_lines(MOST_LINES, MOST_LINE_BYTES);
+    let stdout = printed.stdout.last_lines(MAX_LINES, MAX_LINE_BYTES);
+    let stderr = printed.stderr.last_lines(MAX_LINES, MAX_LINE_BYTES);
     (!stdout.is_empty() || !stderr.is_empty()).then_some(PrintedEnd { stdout, stderr })
 }
 
-/// The failure of a Workload whose profile cannot be used.
+/// Failure of a Run whose profile cannot be used.
 fn profile_failure(error: ProfileError, workload: &Workload) -> Failure {
     match error {
-        // The guest's own markers stand around the whole program.
+        // One pair of markers is that of the guest, around the whole program.
         ProfileError::Markers { begins, ends } if workload.is_user_program() => {
             let [begins, ends] = [begins, ends].map(|n| n.saturating_sub(1));
             let message =

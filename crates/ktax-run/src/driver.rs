@@ -1,4 +1,4 @@
-//! Drives the Boots of a Plan through their rows, several at a time, and writes each result to disk
+//! Makes the Boots of a Plan, several at a time, and runs the rows in each. Every result is on disk
 //! before the next Run of that Boot starts.
 
 use std::collections::BTreeMap;
@@ -21,13 +21,17 @@ pub trait Boots: Sync {
     /// Result of a Run.
     type Sample: Serialize + DeserializeOwned;
 
-    /// The Boots in order.
+    /// Boots in order.
     fn steps(plan: &Self::Plan) -> &[Step];
+    /// Names of the rows, in the order in which they run.
     fn rows(plan: &Self::Plan) -> Vec<&str>;
     /// Shell script that boots a Step by hand; `$1` names a file with a row's order.
     fn script(&self, plan: &Self::Plan, step: &Step) -> String;
-    /// Boots a Step up to where its Runs start. An error is a failed Boot, with the end of the
-    /// console, or a cancellation.
+    /// Boots a Step to the state from which its Runs start.
+    ///
+    /// # Errors
+    ///
+    /// A failed Boot, with the end of the console, or a cancellation.
     fn boot<'a>(
         &'a self,
         plan: &'a Self::Plan,
@@ -35,21 +39,25 @@ pub trait Boots: Sync {
     ) -> Result<Box<dyn ReadyBoot<Self::Sample> + 'a>, Stop>;
 }
 
-/// A booted Step; each Run starts from the same state of it.
+/// A booted Step. Each Run starts from the same state.
 pub trait ReadyBoot<S> {
-    /// Facts about this boot: its kernel, and what its boot reported.
-    fn about(&self) -> Boot;
-    /// Console up to here; `None` if each Run boots.
+    /// Record of this Boot: its kernel, and what the kernel reported.
+    fn boot_record(&self) -> Boot;
+    /// Console of the Boot; `None` if each Run boots.
     fn console(&self) -> Option<Vec<u8>>;
-    /// Order for this row of the Plan: the content of `orders/ROW`.
+    /// Order for a row of the Plan: the content of `orders/ROW`.
     fn order(&self, row: usize) -> String;
-    /// Makes one Run. An error is a failed Run, with the end of the console, or a cancellation.
-    fn run(&self, row: usize, order: &str) -> Result<Made<S>, Stop>;
+    /// Makes one Run.
+    ///
+    /// # Errors
+    ///
+    /// A failed Run, with the end of the console, or a cancellation.
+    fn run(&self, row: usize, order: &str) -> Result<RunResult<S>, Stop>;
 }
 
-/// Result of a Run, and what is kept of it.
-pub struct Made<S> {
-    /// A Sample, or why there is none.
+/// Result of a Run, and the files that are kept.
+pub struct RunResult<S> {
+    /// A Sample, or the failure.
     pub outcome: Outcome<S>,
     /// The profile of a Sample that has one.
     pub profile: Option<String>,
@@ -61,10 +69,10 @@ pub struct Made<S> {
     pub printed: Option<Printed>,
 }
 
-impl<S> Made<S> {
-    /// A Run without a Sample.
-    pub(super) fn failed(failure: Failure, console: Vec<u8>) -> Made<S> {
-        Made {
+impl<S> RunResult<S> {
+    /// Result of a Run without a Sample.
+    pub(super) fn failed(failure: Failure, console: Vec<u8>) -> RunResult<S> {
+        RunResult {
             outcome: Outcome::Failed(failure),
             profile: None,
             garbled: None,
@@ -78,7 +86,7 @@ impl<S> Made<S> {
 pub struct Driver<'a, B: Boots> {
     pub dir: &'a RunDir<B::Plan>,
     pub boots: B,
-    /// Number of Boots at a time.
+    /// Number of concurrent Boots.
     pub jobs: usize,
     /// Raised when the user wants to stop.
     pub cancel: &'a Cancel,
@@ -87,28 +95,31 @@ pub struct Driver<'a, B: Boots> {
 }
 
 impl<B: Boots> Driver<'_, B> {
-    /// Makes every Boot and Run of the Plan that is not on disk yet. Failures in a guest become
-    /// rows; errors are those of the run directory.
+    /// Makes every Boot and Run of the Plan that is not on disk yet. Failures of guests are
+    /// results; errors are those of the run directory.
     pub fn run(&self) -> Result<(Ended, Timing)> {
         let steps = B::steps(self.plan());
-        let failed = FirstFailures::read(self.dir, steps)?;
-        each_step(steps, self.jobs, self.cancel, |step, timing| self.step(step, &failed, timing))
+        let failures = FirstFailures::read(self.dir, steps)?;
+        run_steps(steps, self.jobs, self.cancel, |step, timing| {
+            self.run_step(step, &failures, timing)
+        })
     }
 
     fn plan(&self) -> &B::Plan {
         &self.dir.plan().method
     }
 
-    fn step(&self, step: &Step, failed: &FirstFailures, timing: &mut Timing) -> Result<()> {
+    /// Makes a Boot and those of its Runs that are not on disk yet.
+    fn run_step(&self, step: &Step, failures: &FirstFailures, timing: &mut Timing) -> Result<()> {
         let rows = B::rows(self.plan());
         let missing = missing_rows::<_, B::Sample>(self.dir, step, &rows)?;
         (self.observe)(Event::Found(step, rows.len() - missing.len()));
         if missing.is_empty() || self.cancel.is_cancelled() {
             return Ok(());
         }
-        self.dir.forget_comparison()?;
+        self.dir.remove_comparison()?;
         self.dir.prepare(step)?;
-        if let Some(failure) = failed.spare(step) {
+        if let Some(failure) = failures.not_booted(step) {
             (self.observe)(Event::Done(step, missing.len()));
             return self.dir.write_boot(step, &Boot::failed(failure));
         }
@@ -118,24 +129,24 @@ impl<B: Boots> Driver<'_, B> {
         self.dir.write_boot_file(step, "argv", script.as_bytes())?;
         let started = Instant::now();
         let boot = || self.boots.boot(self.plan(), step);
-        let (booted, lost) = at_most_twice(self.cancel, self.hears_of(step), boot);
-        timing.boot(started.elapsed());
+        let (booted, lost) = retry_if_lost(self.cancel, self.loss_observer(step), boot);
+        timing.add_boot(started.elapsed());
         let lost = lost.into_iter().collect();
         match booted {
             Ok(booted) => {
                 if let Some(console) = booted.console() {
                     self.dir.write_boot_file(step, "serial.log", &console)?;
                 }
-                let boot = Boot { retry_reasons: lost, ..booted.about() };
+                let boot = Boot { retry_reasons: lost, ..booted.boot_record() };
                 self.dir.write_boot(step, &boot)?;
                 (self.observe)(Event::Booted(step, &boot));
-                self.runs(step, &*booted, (&missing, boot), timing)
+                self.run_rows(step, &*booted, (&missing, boot), timing)
             }
             // A failure after a cancellation may come from the cancellation.
             Err(_) if self.cancel.is_cancelled() => Ok(()),
             Err(Stop::Cancelled) => Ok(()),
             Err(Stop::Failed(failure, console)) => {
-                failed.note(step);
+                failures.add(step);
                 self.dir.write_boot_file(step, "serial.log", &console)?;
                 (self.observe)(Event::Done(step, missing.len()));
                 self.dir.write_boot(step, &Boot { retry_reasons: lost, ..Boot::failed(failure) })
@@ -143,12 +154,13 @@ impl<B: Boots> Driver<'_, B> {
         }
     }
 
-    /// Reports a Failure by which the host lost something of this Step.
-    fn hears_of<'a>(&'a self, step: &'a Step) -> impl Fn(&Failure) + 'a {
+    /// Observer of Boots and Runs of this Step that the host lost.
+    fn loss_observer<'a>(&'a self, step: &'a Step) -> impl Fn(&Failure) + 'a {
         move |lost| (self.observe)(Event::Lost(step, lost))
     }
 
-    fn runs(
+    /// Makes the Runs of the missing rows in a Boot.
+    fn run_rows(
         &self,
         step: &Step,
         booted: &dyn ReadyBoot<B::Sample>,
@@ -159,56 +171,58 @@ impl<B: Boots> Driver<'_, B> {
         for &index in missing {
             let (row, order) = (rows[index], booted.order(index));
             (self.observe)(Event::Running(step, row));
-            self.dir.forget_run(step, row)?;
+            self.dir.remove_run_logs(step, row)?;
             self.dir.write_order(step, row, &order)?;
             let started = Instant::now();
-            let (made, lost) =
-                at_most_twice(self.cancel, self.hears_of(step), || booted.run(index, &order));
-            timing.run(row, started.elapsed());
+            let (result, lost) =
+                retry_if_lost(self.cancel, self.loss_observer(step), || booted.run(index, &order));
+            timing.add_run(row, started.elapsed());
             if let Some(lost) = lost {
                 boot.retry_reasons.push(lost);
                 self.dir.write_boot(step, &boot)?;
             }
-            let made = match made {
-                Ok(made) => made,
+            let result = match result {
+                Ok(result) => result,
                 Err(_) if self.cancel.is_cancelled() => return Ok(()),
                 Err(Stop::Cancelled) => return Ok(()),
-                Err(Stop::Failed(failure, console)) => Made::failed(failure, console),
+                Err(Stop::Failed(failure, console)) => RunResult::failed(failure, console),
             };
-            if let Some(garbled) = made.garbled {
+            if let Some(garbled) = result.garbled {
                 self.dir.write_wire(step, row, &garbled)?;
             }
-            self.dir.write_console(step, row, &made.console)?;
-            if let Some(Printed { stdout, stderr }) = &made.printed {
+            self.dir.write_console(step, row, &result.console)?;
+            if let Some(Printed { stdout, stderr }) = &result.printed {
                 self.dir.write_printed(step, row, "stdout", &stdout.text())?;
                 self.dir.write_printed(step, row, "stderr", &stderr.text())?;
             }
-            let run = Run { row: row.to_owned(), outcome: made.outcome };
-            self.dir.write_run(step, &run, made.profile.as_deref())?;
+            let run = Run { row: row.to_owned(), outcome: result.outcome };
+            self.dir.write_run(step, &run, result.profile.as_deref())?;
             (self.observe)(Event::Done(step, 1));
         }
         Ok(())
     }
 }
 
-/// Events of a run, for whoever shows its progress.
+/// Events of a run, from which its progress is shown.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// Number of Runs of a Boot that are on disk. If all of them are, the Boot is not made again.
+    /// Number of Runs of a Boot that are on disk. A Boot whose Runs are all on disk is not made
+    /// again.
     Found(&'a Step, usize),
-    /// A Boot starts, or is found in the cache.
+    /// A Boot starts, or its snapshot is loaded from the cache.
     Booting(&'a Step),
-    /// A Boot is up, with the facts about it.
+    /// A Boot is ready for its Runs.
     Booted(&'a Step, &'a Boot),
-    /// The host lost a Boot or a Run of it, which is made again.
+    /// The host lost a Boot or one of its Runs, which is repeated.
     Lost(&'a Step, &'a Failure),
     /// A row starts.
     Running(&'a Step, &'a str),
-    /// Number of further Runs of a Boot that are done, or will never be made.
+    /// Number of Runs of a Boot that ended since the last event, or will not be made.
     Done(&'a Step, usize),
 }
 
 impl Event<'_> {
+    /// Step of the event's Boot.
     pub fn step(&self) -> &Step {
         match self {
             Event::Found(step, _) | Event::Booting(step) | Event::Lost(step, _) => step,
@@ -222,29 +236,29 @@ impl Event<'_> {
 pub enum Ended {
     /// Every Run of the Plan is on disk.
     Complete,
-    /// The user cancelled; the rest can be run later.
+    /// The user cancelled. A later run makes the missing Runs.
     Cancelled,
 }
 
-/// Real time that was spent, summed over all VMs. It is shown and never stored: results have no
-/// times in them.
+/// Real time of Boots and Runs, summed over all VMs. It is shown and not stored, because results do
+/// not contain times.
 #[derive(Debug, Clone, Default)]
 pub struct Timing {
-    /// Number of Boots, made or found in the cache.
+    /// Number of Boots, including those from the cache.
     pub boots: usize,
-    /// Time in them.
+    /// Time of these Boots.
     pub boot_time: Duration,
-    /// Number of Runs and time in them by row.
+    /// Number of Runs and their time, by row.
     pub runs: BTreeMap<String, (usize, Duration)>,
 }
 
 impl Timing {
-    pub(super) fn boot(&mut self, time: Duration) {
+    pub(super) fn add_boot(&mut self, time: Duration) {
         self.boots += 1;
         self.boot_time += time;
     }
 
-    pub(super) fn run(&mut self, row: &str, time: Duration) {
+    pub(super) fn add_run(&mut self, row: &str, time: Duration) {
         let entry = self.runs.entry(row.to_owned()).or_default();
         entry.0 += 1;
         entry.1 += time;
@@ -260,18 +274,18 @@ impl Timing {
         }
     }
 
-    /// Time in all Runs.
+    /// Time of all Runs.
     pub fn run_time(&self) -> Duration {
         self.runs.values().map(|(_, time)| *time).sum()
     }
 }
 
-/// Makes each Step in one of `jobs` threads, until one fails or the user stops it.
-fn each_step(
+/// Calls `run_step` for each Step, in `jobs` threads, until a call fails or the user cancels.
+fn run_steps(
     steps: &[Step],
     jobs: usize,
     cancel: &Cancel,
-    make: impl Fn(&Step, &mut Timing) -> Result<()> + Sync,
+    run_step: impl Fn(&Step, &mut Timing) -> Result<()> + Sync,
 ) -> Result<(Ended, Timing)> {
     let next = AtomicUsize::new(0);
     let shared = Mutex::new((Timing::default(), None));
@@ -280,7 +294,7 @@ fn each_step(
             scope.spawn(|| {
                 while let Some(step) = steps.get(next.fetch_add(1, Ordering::SeqCst)) {
                     let mut timing = Timing::default();
-                    let result = make(step, &mut timing);
+                    let result = run_step(step, &mut timing);
                     let mut shared = shared.lock().expect("no thread panics with the lock");
                     shared.0.add(&timing);
                     if let Err(error) = result {
@@ -300,40 +314,40 @@ fn each_step(
     }
 }
 
-/// First failed Boot of each Side. A row needs all Layouts, so the other Boots of that Side are
-/// useless; a wrong CPU model or too little memory would fail each of them.
+/// First failed Boot of each Side. The other Boots of that Side are not made: a row needs all
+/// Layouts, and a wrong CPU model or too little memory would fail each Boot.
 #[derive(Default)]
 pub(super) struct FirstFailures(Mutex<Sides<Option<String>>>);
 
 impl FirstFailures {
-    /// Reads the failures on disk that the next try would repeat.
+    /// Reads the failed Boots on disk that would fail again.
     pub fn read<M>(dir: &RunDir<M>, steps: &[Step]) -> Result<FirstFailures> {
         let failures = FirstFailures::default();
         for step in steps {
             let failure = dir.boot(step)?.and_then(|boot| boot.failure);
             if failure.is_some_and(|failure| !failure.is_worth_retrying()) {
-                failures.note(step);
+                failures.add(step);
             }
         }
         Ok(failures)
     }
 
-    /// Notes that the Boot of this Step failed.
-    pub fn note(&self, step: &Step) {
+    /// Adds a failed Boot.
+    pub fn add(&self, step: &Step) {
         let mut sides = self.0.lock().expect("no thread panics with the lock");
         sides.get_mut(step.side).get_or_insert_with(|| step.name());
     }
 
-    /// The failure of a Step that is not booted because another Boot of its Side failed.
-    pub fn spare(&self, step: &Step) -> Option<Failure> {
+    /// Failure of a Step that is not booted, because another Boot of its Side failed.
+    pub fn not_booted(&self, step: &Step) -> Option<Failure> {
         let sides = self.0.lock().expect("no thread panics with the lock");
         sides.get(step.side).clone().map(|first| Failure::NotBooted { first })
     }
 }
 
-/// Makes a Boot or a Run, and makes it again if the host lost it, after a call of `observe`. Also
-/// returns the reason of the loss.
-pub(super) fn at_most_twice<T>(
+/// Makes a Boot or a Run. If the host lost it, calls `observe` and repeats it once. Also returns
+/// the failure by which it was lost.
+pub(super) fn retry_if_lost<T>(
     cancel: &Cancel,
     observe: impl Fn(&Failure),
     mut make: impl FnMut() -> Result<T, Stop>,
@@ -343,12 +357,12 @@ pub(super) fn at_most_twice<T>(
             observe(&lost);
             (make(), Some(lost))
         }
-        other => (other, None),
+        result => (result, None),
     }
 }
 
-/// Rows of a Step that are still to run, as indices into `rows`: rows that were never made, and
-/// rows that failed for a reason that may have gone away.
+/// Indices of the rows of a Step that are to run: rows without a Run, and rows whose Run the host
+/// failed, which may succeed now.
 fn missing_rows<M, S: DeserializeOwned>(
     dir: &RunDir<M>,
     step: &Step,
@@ -395,8 +409,8 @@ impl Boots for &dyn GuestEngine {
 }
 
 impl ReadyBoot<GuestSample> for Box<dyn ReadyHost + '_> {
-    /// Facts about the host; the plan has the hash of its kernel's image.
-    fn about(&self) -> Boot {
+    /// Record of the host's boot. The plan identifies the host's kernel.
+    fn boot_record(&self) -> Boot {
         Boot { busy: (**self).busy(), ..Boot::default() }
     }
 
@@ -408,9 +422,9 @@ impl ReadyBoot<GuestSample> for Box<dyn ReadyHost + '_> {
         (**self).order(row)
     }
 
-    fn run(&self, row: usize, _: &str) -> Result<Made<GuestSample>, Stop> {
+    fn run(&self, row: usize, _: &str) -> Result<RunResult<GuestSample>, Stop> {
         let GuestResult { run, signature, console } = (**self).run(row)?;
         let outcome = Outcome::Measured(GuestSample { run, signature });
-        Ok(Made { outcome, profile: None, garbled: None, console, printed: None })
+        Ok(RunResult { outcome, profile: None, garbled: None, console, printed: None })
     }
 }

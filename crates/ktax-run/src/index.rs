@@ -1,8 +1,8 @@
 //! Index of the store in SQLite, for answers about thousands of measurements at once.
 //!
-//! It is never the only copy of anything. It lies in the cache, is brought up to date whenever it
-//! is opened, and is made again if it is missing, damaged, or of another version. If there can be
-//! no file, it is made in memory.
+//! The index has no data of its own. Its file is in the cache, and is updated whenever it is
+//! opened. A file that is missing, damaged or of another version is made again. If no file can be
+//! made, the index is in memory.
 
 mod fill;
 
@@ -21,19 +21,19 @@ use crate::store::{Store, StoreError};
 
 const SCHEMA: &str = include_str!("index/schema.sql");
 
-/// Version of [`SCHEMA`]. It is part of the file's name, so that two versions of ktax do not
-/// rebuild one file in turns.
+/// Version of [`SCHEMA`]. The file's name has the version, so that two versions of ktax do not
+/// rebuild the same file alternately.
 const VERSION: i32 = 2;
 
-/// `ktax` in ASCII, for file(1).
+/// SQLite's application id: `ktax` in ASCII, by which file(1) recognises the file.
 const APPLICATION_ID: i32 = 0x6b74_6178;
 
-/// Time to wait for another ktax, which writes a batch in a small part of it.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Time to wait for a lock of another ktax; a batch is written in a small part of this time.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Types of file systems that several machines share, from `linux/magic.h`: 9P, Ceph, CIFS and SMB,
-/// FUSE, GPFS, Lustre, NFS. Write-ahead logging needs the memory of one machine.
-const SHARED: [u32; 8] = [
+/// Types of network file systems, from `linux/magic.h`: 9P, Ceph, CIFS and SMB, FUSE, GPFS, Lustre,
+/// NFS. SQLite's write-ahead log uses shared memory, which several machines do not have.
+const NETWORK_FILE_SYSTEMS: [u32; 8] = [
     0x0102_1997,
     0x00c3_6400,
     0xff53_4d42,
@@ -52,25 +52,29 @@ pub struct Index {
 }
 
 impl Index {
-    /// Opens the index of a store and brings it up to date; in memory if there can be no file in
-    /// `cache`. Returns the files that could not be read. `note` is told if it takes a while.
-    pub fn open(cache: &Path, store: &Store, note: &dyn Fn(&str)) -> Result<(Index, Passed)> {
+    /// Opens and updates the index of a store; the index is in memory if `cache` cannot have its
+    /// file. Also returns the files of the store that could not be read. Calls `note` if the update
+    /// is long.
+    pub fn open(
+        cache: &Path,
+        store: &Store,
+        note: &dyn Fn(&str),
+    ) -> Result<(Index, UnreadableFiles)> {
         let path = index_file(cache, store.root());
         let open = |db: rusqlite::Result<Connection>, path: Option<&Path>| -> Result<_> {
             let (store, path) = (store.clone(), path.map(Path::to_owned));
             let db = db.map_err(sqlite_error(path.as_deref()))?;
             let mut index = Index { db, store, path };
-            let passed = index.fill(note)?;
-            Ok((index, passed))
+            let unreadable = index.fill(note)?;
+            Ok((index, unreadable))
         };
         match open(open_on_disk(&path), Some(&path)) {
-            // Another process has used the file for long: the file is whole, and that process keeps
-            // it.
+            // The file is not damaged: another process holds its lock for long.
             Err(error) if error.kind == ErrorKind::IndexInUse => {
                 return open(open_in_memory(), None);
             }
             Err(error) if error.kind == ErrorKind::IndexDamaged => {}
-            opened => return opened,
+            result => return result,
         }
         // A damaged file is removed and made again once.
         remove_index(&path);
@@ -78,17 +82,17 @@ impl Index {
             Err(error) if matches!(error.kind, ErrorKind::IndexInUse | ErrorKind::IndexDamaged) => {
                 open(open_in_memory(), None)
             }
-            opened => opened,
+            result => result,
         }
     }
 
-    /// File of the index; `None` if it is in memory.
+    /// File of the index; `None` if the index is in memory.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// Wraps an error of SQLite with the path of the file.
-    pub(super) fn failed(&self) -> impl Fn(rusqlite::Error) -> Error + use<> {
+    /// Converts an error of SQLite to an error with the path of the file.
+    pub(super) fn error_converter(&self) -> impl Fn(rusqlite::Error) -> Error + use<> {
         sqlite_error(self.path.as_deref())
     }
 }
@@ -98,7 +102,7 @@ fn sqlite_error(path: Option<&Path>) -> impl Fn(rusqlite::Error) -> Error + use<
     move |reason| {
         let kind = if is_busy(&reason) { ErrorKind::IndexInUse } else { ErrorKind::IndexDamaged };
         Error::host(format!("cannot use the index {path}: {reason}"))
-            .next("remove this file, and ktax makes it again")
+            .next("remove this file; ktax then makes it again")
             .kind(kind)
     }
 }
@@ -111,18 +115,18 @@ fn index_file(cache: &Path, store: &Path) -> PathBuf {
 
 fn open_on_disk(path: &Path) -> rusqlite::Result<Connection> {
     let dir = path.parent().unwrap_or(path);
-    // If this fails, so does opening the file.
+    // An error here is reported when the file is opened.
     let _ = fs::create_dir_all(dir);
     if !can_lock(dir) {
         return Err(rusqlite::Error::InvalidPath(dir.to_owned()));
     }
     let mut db = Connection::open(path)?;
-    db.busy_timeout(PATIENCE)?;
-    let is_shared =
-        rustix::fs::statfs(dir).is_ok_and(|stats| SHARED.contains(&(stats.f_type as u32)));
-    let journal = if is_shared { "TRUNCATE" } else { "WAL" };
+    db.busy_timeout(LOCK_TIMEOUT)?;
+    let is_network = rustix::fs::statfs(dir)
+        .is_ok_and(|stats| NETWORK_FILE_SYSTEMS.contains(&(stats.f_type as u32)));
+    let journal = if is_network { "TRUNCATE" } else { "WAL" };
     db.pragma_update(None, "journal_mode", journal)?;
-    // Rows that a crash loses are added again.
+    // Rows that are lost in a crash are added by the next update.
     db.pragma_update(None, "synchronous", "NORMAL")?;
     db.pragma_update(None, "foreign_keys", true)?;
     make_tables(&mut db)?;
@@ -140,8 +144,8 @@ fn open_in_memory() -> rusqlite::Result<Connection> {
     Ok(db)
 }
 
-/// Returns true if a file here can be locked. SQLite mistakes a file system without locks for a
-/// file in use, and waits.
+/// Returns true if files in a directory can be locked. On a file system without locks, SQLite would
+/// wait as for a file in use.
 fn can_lock(dir: &Path) -> bool {
     let probe = fs::File::options().write(true).create(true).truncate(false).open(dir.join("lock"));
     let lock = |file| rustix::fs::fcntl_lock(file, FlockOperation::NonBlockingLockExclusive);
@@ -151,24 +155,23 @@ fn can_lock(dir: &Path) -> bool {
     }
 }
 
-/// Makes the tables of a new file, and refuses files that are not of this version.
+/// Makes the tables of a new file, and refuses a file of another version.
 fn make_tables(db: &mut Connection) -> rusqlite::Result<()> {
-    let made = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let number = |name| made.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+    let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let number = |name| transaction.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     match (number("application_id")?, number("user_version")?) {
         (APPLICATION_ID, VERSION) => {}
         (0, 0) => {
-            made.execute_batch(SCHEMA)?;
-            made.pragma_update(None, "application_id", APPLICATION_ID)?;
-            made.pragma_update(None, "user_version", VERSION)?;
+            transaction.execute_batch(SCHEMA)?;
+            transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+            transaction.pragma_update(None, "user_version", VERSION)?;
         }
         _ => return Err(rusqlite::Error::InvalidQuery),
     }
-    made.commit()
+    transaction.commit()
 }
 
-/// Removes the index and its files of write-ahead logging. A file that cannot be removed is not
-/// used.
+/// Removes the file of the index and its journals. Errors are ignored; the index is then in memory.
 fn remove_index(path: &Path) {
     for suffix in ["", "-wal", "-shm", "-journal"] {
         let mut name = path.as_os_str().to_owned();
@@ -177,42 +180,42 @@ fn remove_index(path: &Path) {
     }
 }
 
-/// Files of the store that could not be read, because they are damaged or of another version.
-pub type Passed = Vec<StoreError>;
+/// Errors of the store's files that are damaged or of another version.
+pub type UnreadableFiles = Vec<StoreError>;
 
-/// A kernel with a boot line, of which the store has measurements.
+/// A kernel with a boot line that was measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredSubject {
     pub kernel_sha256: String,
-    /// The Kernel's name: its release, else its build-id.
+    /// Name of the Kernel: its release, else its build-id.
     pub kernel: String,
-    /// Sources of the image: `debian:NAME=VERSION`, or a path. One image may have several.
+    /// Sources of the image: `debian:NAME=VERSION`, or a path. An image may have several sources.
     pub sources: Vec<String>,
-    /// Names under which the kernel was asked for.
-    pub asked: Vec<String>,
+    /// Names by which users requested the kernel.
+    pub requested_names: Vec<String>,
     pub boot_line: String,
-    /// Rows that were measured.
+    /// Number of rows that were measured.
     pub rows: usize,
-    /// Time of the newest measurement, seconds since 1970.
+    /// Time of the newest measurement, in seconds since 1970.
     pub kept_at: i64,
 }
 
-/// A result that was kept.
+/// A result in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredResult {
     pub object: String,
     /// `comparison`, `ledger`, `bisection`.
     pub kind: String,
     pub title: String,
-    /// Answer in a sentence.
+    /// Sentence with the main answer.
     pub headline: String,
     pub rows: Vec<String>,
     pub kernels: Vec<String>,
-    /// Time when it was kept, seconds since 1970.
+    /// Time when the object was stored, in seconds since 1970.
     pub kept_at: i64,
-    /// Local date when it was kept: `2026-01-31`.
+    /// Local date when the result was stored: `2026-01-31`.
     pub kept_on: String,
-    /// Local time of that day: `14:03`.
+    /// Local time when the result was stored: `14:03`.
     pub kept_time: String,
 }
 
@@ -220,12 +223,12 @@ pub struct StoredResult {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredMeasurement {
     pub object: String,
-    /// Id of the conditions; only counts with the same id compare.
+    /// Id of the conditions; only counts with the same id can be compared.
     pub conditions: i64,
     /// Id of the workload; equal workloads have one id.
     pub workload: i64,
     pub row: String,
-    /// Time when it was kept, seconds since 1970.
+    /// Time when the object was stored, in seconds since 1970.
     pub kept_at: i64,
 }
 
@@ -239,25 +242,25 @@ pub struct KeptMeasurement {
     pub boot_line: String,
     pub qemu: String,
     pub guest: String,
-    /// Time when it was kept, seconds since 1970.
+    /// Time when the object was stored, in seconds since 1970.
     pub kept_at: i64,
 }
 
-/// Guest programs on a QEMU, and the objects that they measured.
+/// A version of the guest programs with a QEMU, and the objects that they measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instrument {
     pub guest: String,
     pub qemu: String,
     pub objects: Vec<String>,
     pub bytes: u64,
-    /// Time of the newest object, seconds since 1970.
+    /// Time of the newest object, in seconds since 1970.
     pub kept_at: i64,
 }
 
 /// A measurement of a row in a history of kernels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredPoint {
-    pub of: StoredMeasurement,
+    pub measurement: StoredMeasurement,
     pub kernel_sha256: String,
     pub kernel: String,
     pub boot_line: String,
@@ -273,18 +276,18 @@ pub struct StoredPoint {
     pub seed: u64,
     /// Work signature in each Layout.
     pub signature: String,
-    /// The Metric in each Layout, of all operations.
+    /// Count of the Metric under each Layout, for all operations.
     pub raw: Vec<u64>,
-    /// Counts that the threshold is a share of, in each Layout.
+    /// Count of all work under each Layout; the threshold is a share of it.
     pub whole: Vec<u64>,
-    /// The kernel's modules that were loaded, each with its parameters.
+    /// Modules that were loaded, each with its parameters.
     pub modules: Vec<String>,
-    /// SHA-256 of the user's programs; empty if there were none.
+    /// SHA-256 of the user's programs; empty without programs.
     pub programs: String,
 }
 
 impl Index {
-    /// All subjects, in no particular order.
+    /// All subjects, unsorted.
     pub fn subjects(&self) -> Result<Vec<StoredSubject>> {
         const ALL: &str = "\
             SELECT kernel.sha256, kernel.name, json_group_array(DISTINCT measurement.source), \
@@ -299,26 +302,26 @@ impl Index {
             texts.sort();
             texts
         };
-        let mut subjects = self.all(ALL, (), |row| {
+        let mut subjects = self.query(ALL, (), |row| {
             Ok(StoredSubject {
                 kernel_sha256: row.get(0)?,
                 kernel: row.get(1)?,
                 sources: texts(row.get(2)?),
-                asked: texts(row.get(3)?),
+                requested_names: texts(row.get(3)?),
                 boot_line: row.get(4)?,
                 rows: usize::try_from(row.get::<_, i64>(5)?).unwrap_or(0),
                 kept_at: row.get(6)?,
             })
         })?;
-        // Results may have other names for the same images.
+        // Results may have other names of the same images.
         const NAMES: &str = "SELECT DISTINCT kernel_sha256, asked, source FROM alias";
-        for [sha256, asked, source] in
-            self.all(NAMES, (), |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))?
+        for [sha256, name, source] in
+            self.query(NAMES, (), |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))?
         {
             let sha256: String = sha256;
             for subject in subjects.iter_mut().filter(|subject| subject.kernel_sha256 == sha256) {
-                add(&mut subject.asked, &asked);
-                add(&mut subject.sources, &source);
+                insert_sorted(&mut subject.requested_names, &name);
+                insert_sorted(&mut subject.sources, &source);
             }
         }
         Ok(subjects)
@@ -332,7 +335,7 @@ impl Index {
               strftime('%H:%M', kept_at, 'unixepoch', 'localtime') \
             FROM result ORDER BY kept_at DESC, object";
         let lines = |text: String| text.lines().map(str::to_owned).collect();
-        self.all(ALL, (), |row| {
+        self.query(ALL, (), |row| {
             Ok(StoredResult {
                 object: row.get(0)?,
                 kind: row.get(1)?,
@@ -347,23 +350,25 @@ impl Index {
         })
     }
 
+    /// Names of all measured rows, sorted.
     pub fn rows(&self) -> Result<Vec<String>> {
-        self.all("SELECT DISTINCT row FROM workload ORDER BY row", (), |row| row.get(0))
+        self.query("SELECT DISTINCT row FROM workload ORDER BY row", (), |row| row.get(0))
     }
 
+    /// Measurements of a subject.
     pub fn measurements(
         &self,
         kernel_sha256: &str,
         boot_line: &str,
     ) -> Result<Vec<StoredMeasurement>> {
-        const OF: &str = "\
+        const QUERY: &str = "\
             SELECT measurement.object, measurement.conditions, measurement.workload, workload.row, \
               measurement.kept_at \
             FROM measurement JOIN workload ON workload.id = measurement.workload \
             JOIN subject ON subject.id = measurement.subject \
             JOIN kernel ON kernel.id = subject.kernel \
             WHERE kernel.sha256 = ?1 AND subject.boot_line = ?2 ORDER BY measurement.object";
-        self.all(OF, [kernel_sha256, boot_line], measurement)
+        self.query(QUERY, [kernel_sha256, boot_line], measurement)
     }
 
     /// All measurements, sorted by row, kernel and boot line.
@@ -376,7 +381,7 @@ impl Index {
             JOIN kernel ON kernel.id = subject.kernel \
             JOIN conditions ON conditions.id = measurement.conditions \
             ORDER BY kernel.name, subject.boot_line, workload.row, measurement.object";
-        self.all(ALL, (), |row| {
+        self.query(ALL, (), |row| {
             Ok(KeptMeasurement {
                 object: row.get(0)?,
                 row: row.get(1)?,
@@ -390,7 +395,7 @@ impl Index {
         })
     }
 
-    /// Guest programs and QEMUs, those that measured last first; sizes are not filled in.
+    /// All instruments, the one of the newest object first. `bytes` is 0.
     pub fn instruments(&self) -> Result<Vec<Instrument>> {
         let mut instruments: Vec<Instrument> = Vec::new();
         for measurement in self.kept()? {
@@ -423,7 +428,7 @@ impl Index {
             SELECT DISTINCT result.object, alias.kernel_sha256, result.rows \
             FROM result JOIN alias ON alias.result = result.id ORDER BY result.object";
         let rows: Vec<[String; 3]> =
-            self.all(ALL, (), |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))?;
+            self.query(ALL, (), |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))?;
         let is_compared = |[_, sha256, rows]: &[String; 3]| {
             rows.lines().any(|row| measured.contains(&(sha256.clone(), row.to_owned())))
         };
@@ -435,7 +440,7 @@ impl Index {
 
     /// All measurements of a row, or of all rows, with the values of a Metric.
     pub fn points(&self, row: Option<&str>, metric: &str) -> Result<Vec<StoredPoint>> {
-        const OF: &str = "\
+        const QUERY: &str = "\
             SELECT measurement.object, measurement.conditions, measurement.workload, workload.row, \
               measurement.kept_at, kernel.sha256, kernel.name, subject.boot_line, \
               workload.operation, workload.ops, conditions.qemu, conditions.guest, \
@@ -452,9 +457,9 @@ impl Index {
             JOIN conditions ON conditions.id = measurement.conditions \
             WHERE ?1 IS NULL OR workload.row = ?1 ORDER BY measurement.object";
         let counts = |text: String| text.split(' ').filter_map(|word| word.parse().ok()).collect();
-        self.all(OF, (row, metric), |row| {
+        self.query(QUERY, (row, metric), |row| {
             Ok(StoredPoint {
-                of: measurement(row)?,
+                measurement: measurement(row)?,
                 kernel_sha256: row.get(5)?,
                 kernel: row.get(6)?,
                 boot_line: row.get(7)?,
@@ -462,7 +467,7 @@ impl Index {
                 ops: u64::try_from(row.get::<_, i64>(9)?).unwrap_or(1),
                 qemu: row.get(10)?,
                 guest: row.get(11)?,
-                machine: machine(&row.get::<_, String>(12)?),
+                machine: parse_machine(&row.get::<_, String>(12)?),
                 seed: row.get::<_, String>(13)?.parse().unwrap_or(0),
                 signature: row.get(14)?,
                 raw: counts(row.get(15)?),
@@ -473,18 +478,20 @@ impl Index {
         })
     }
 
-    fn all<T>(
+    /// Runs a query, and converts each row of its result.
+    fn query<T>(
         &self,
         sql: &str,
-        given: impl Params,
-        make: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+        params: impl Params,
+        convert: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>> {
-        let mut query = self.db.prepare(sql).map_err(self.failed())?;
-        let rows = query.query_map(given, make).map_err(self.failed())?;
-        rows.collect::<rusqlite::Result<_>>().map_err(self.failed())
+        let mut statement = self.db.prepare(sql).map_err(self.error_converter())?;
+        let rows = statement.query_map(params, convert).map_err(self.error_converter())?;
+        rows.collect::<rusqlite::Result<_>>().map_err(self.error_converter())
     }
 }
 
+/// Converts the first five columns of a query for measurements.
 fn measurement(row: &Row<'_>) -> rusqlite::Result<StoredMeasurement> {
     Ok(StoredMeasurement {
         object: row.get(0)?,
@@ -495,15 +502,15 @@ fn measurement(row: &Row<'_>) -> rusqlite::Result<StoredMeasurement> {
     })
 }
 
-/// Inserts a name in order, unless it is there.
-fn add(names: &mut Vec<String>, name: &str) {
+/// Inserts a name into a sorted list, unless the list has the name.
+fn insert_sorted(names: &mut Vec<String>, name: &str) {
     if let Err(index) = names.binary_search_by(|known| known.as_str().cmp(name)) {
         names.insert(index, name.to_owned());
     }
 }
 
-/// Parses the machine of a measurement; the default one if the index is damaged.
-fn machine(json: &str) -> Machine {
+/// Parses the machine of a measurement; the default machine if the index is damaged.
+fn parse_machine(json: &str) -> Machine {
     serde_json::from_str(json).unwrap_or_default()
 }
 
@@ -513,15 +520,15 @@ mod tests {
     use ktax_model::{MachineModel, Model};
 
     #[test]
-    fn a_machine_has_its_model_and_a_damaged_one_is_the_default() {
+    fn machines_are_parsed_with_their_model_and_damaged_ones_are_the_default() {
         let zen3 = include_str!("../../../machines/zen3.toml");
         let zen3: MachineModel = toml::from_str(zen3).unwrap();
         let (title, sources) = (String::new(), Vec::new());
         let zen3 = Model::Machine(Box::new(MachineModel { title, sources, ..zen3 }));
         for model in [None, Some(Model::Coherence), Some(zen3)] {
             let made = Machine { model, ..Machine::with_cpus(4) };
-            assert_eq!(machine(&serde_json::to_string(&made).unwrap()), made);
+            assert_eq!(parse_machine(&serde_json::to_string(&made).unwrap()), made);
         }
-        assert_eq!(machine("{\"cpu\": 4}"), Machine::default());
+        assert_eq!(parse_machine("{\"cpu\": 4}"), Machine::default());
     }
 }

@@ -1,7 +1,7 @@
-//! Carries out a Plan, and puts each result on disk before the next one starts. A [`Driver`] boots
-//! what the Plan lists and judges what comes back. [`rundir`] is the only reader and writer of a
-//! run directory, [`store`] keeps measurements that are not made twice, and [`index`] finds them
-//! again. Whoever is killed goes on where the last whole file is.
+//! Carries out a Plan. A [`Driver`] makes the Boots and Runs of the Plan, and writes each result to
+//! disk before the next Run, so that a killed run resumes after its last complete file. [`rundir`]
+//! is the only reader and writer of a run directory, [`store`] keeps measurements for reuse, and
+//! [`index`] finds them.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -21,5 +21,5 @@ pub mod store;
 mod times;
 
 pub use counts::{CountsBoots, traced};
-pub use driver::{Boots, Driver, Ended, Event, Made, ReadyBoot, Timing};
+pub use driver::{Boots, Driver, Ended, Event, ReadyBoot, RunResult, Timing};
 pub use times::{TimesDriver, named_files, run_natively};

@@ -1,4 +1,4 @@
-//! Numbers in the output of programs, and benchmark suites that are known by their output.
+//! Reads numbers in the output of programs, and recognises benchmark suites by their output.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -7,78 +7,79 @@ use ktax_engine::wire::{Printed, PrintedText};
 use ktax_model::Signature;
 use regex::bytes::Regex;
 
-/// Above this, the next digit could exceed the 63 bits that signatures have.
-const MOST: u64 = 1 << 59;
+/// Limit from which another digit could exceed the 63 bits of a signature's values.
+const MAX_BEFORE_DIGIT: u64 = 1 << 59;
 
-/// The numbers that are asked for, by name: the first match in the standard output, else in the
-/// standard error. An error says what is wrong with the output.
+/// Requested numbers by name: the first match of each pattern in the standard output, else in the
+/// standard error. The error is a message about the output.
 pub(super) fn printed_numbers(
-    asked: &BTreeMap<String, String>,
+    patterns: &BTreeMap<String, String>,
     printed: &Printed,
 ) -> Result<Signature, String> {
-    let number = |(name, text): (&String, &String)| -> Result<(String, u64), String> {
-        Ok((name.clone(), printed_number(text, printed)?))
+    let number = |(name, pattern): (&String, &String)| -> Result<(String, u64), String> {
+        Ok((name.clone(), printed_number(pattern, printed)?))
     };
-    asked.iter().map(number).collect()
+    patterns.iter().map(number).collect()
 }
 
-fn printed_number(asked: &str, printed: &Printed) -> Result<u64, String> {
+/// Number at the first match of a pattern: a text before the number, or a regular expression.
+fn printed_number(pattern: &str, printed: &Printed) -> Result<u64, String> {
     for PrintedText { begin, end, .. } in [&printed.stdout, &printed.stderr] {
         for text in [begin, end] {
-            let found = match expression(asked) {
-                Some(expression) => behind_expression(&expression, text),
-                None => behind_text(asked, text),
+            let number_index = match expression(pattern) {
+                Some(expression) => index_of_group(&expression, text),
+                None => index_after_text(pattern, text),
             };
-            if let Some(begin) = found {
-                return whole_number(asked, &text[begin..]);
+            if let Some(index) = number_index {
+                return whole_number(pattern, &text[index..]);
             }
         }
     }
-    Err(format!("it printed no number behind {asked}"))
+    Err(format!("it printed no number behind {pattern}"))
 }
 
-/// The regular expression that a text is, if it has a group of digits such as `(\d+)` or
-/// `([0-9]+)`.
-fn expression(asked: &str) -> Option<Regex> {
-    let has_digits = ["\\d", "[0-9", "[[:digit:]"].iter().any(|digits| asked.contains(digits));
-    let expression = Regex::new(&format!("(?m){asked}")).ok().filter(|_| has_digits)?;
+/// Parses a pattern as a regular expression; `None` for a plain text. An expression has a group of
+/// digits, such as `(\d+)` or `([0-9]+)`.
+fn expression(pattern: &str) -> Option<Regex> {
+    let has_digits = ["\\d", "[0-9", "[[:digit:]"].iter().any(|digits| pattern.contains(digits));
+    let expression = Regex::new(&format!("(?m){pattern}")).ok().filter(|_| has_digits)?;
     (expression.captures_len() > 1).then_some(expression)
 }
 
-/// Index at which the first group begins.
-fn behind_expression(expression: &Regex, text: &[u8]) -> Option<usize> {
+/// Index at which the first group of the first match begins.
+fn index_of_group(expression: &Regex, text: &[u8]) -> Option<usize> {
     let groups = expression.captures(text)?;
     let group = groups.iter().skip(1).flatten().next()?;
     Some(group.start())
 }
 
-/// Index at which the number behind a text begins: after blanks, tabs, `:` and `=`.
-fn behind_text(asked: &str, text: &[u8]) -> Option<usize> {
-    let asked = asked.as_bytes();
-    let end = text.windows(asked.len().max(1)).position(|window| window == asked)? + asked.len();
-    let is_between = |byte: &&u8| b" \t:=".contains(byte);
-    let begin = end + text[end..].iter().take_while(is_between).count();
+/// Index of the number after a plain text, blanks, tabs, `:` and `=`.
+fn index_after_text(pattern: &str, text: &[u8]) -> Option<usize> {
+    let pattern = pattern.as_bytes();
+    let position = text.windows(pattern.len().max(1)).position(|window| window == pattern)?;
+    let end = position + pattern.len();
+    let is_separator = |byte: &&u8| b" \t:=".contains(byte);
+    let begin = end + text[end..].iter().take_while(is_separator).count();
     text.get(begin).is_some_and(u8::is_ascii_digit).then_some(begin)
 }
 
-/// Number at the beginning of a text; an error if it continues as something other than digits.
-fn whole_number(asked: &str, text: &[u8]) -> Result<u64, String> {
+/// Whole number at the beginning of a text; an error if the number has more than plain digits.
+fn whole_number(pattern: &str, text: &[u8]) -> Result<u64, String> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let no_number = || format!("it printed no whole number of plain digits behind {asked}");
-    let mut found: u64 = 0;
+    let mut number: u64 = 0;
     for digit in &text[..digits] {
-        if found >= MOST {
-            return Err(format!("it printed too large a number behind {asked}"));
+        if number >= MAX_BEFORE_DIGIT {
+            return Err(format!("it printed too large a number behind {pattern}"));
         }
-        found = found * 10 + u64::from(digit - b'0');
+        number = number * 10 + u64::from(digit - b'0');
     }
     match digits == 0 || is_continued(&text[digits..]) {
-        true => Err(no_number()),
-        false => Ok(found),
+        true => Err(format!("it printed no whole number of plain digits behind {pattern}")),
+        false => Ok(number),
     }
 }
 
-/// Returns true if the number goes on after its first digits, as in 1,024 and 0.25, 2e+9, 0x1f, 12k
+/// Returns true if a number continues after its first digits, as in 1,024 and 0.25, 2e+9, 0x1f, 12k
 /// and 1'024.
 fn is_continued(text: &[u8]) -> bool {
     let is_digit = |index: usize| text.get(index).is_some_and(u8::is_ascii_digit);
@@ -92,12 +93,12 @@ fn is_continued(text: &[u8]) -> bool {
     }
 }
 
-/// A benchmark suite, and where it prints its operations: the first group of each match is a
-/// number, and these are added up.
+/// A benchmark suite that prints its number of operations.
 struct Suite {
     name: &'static str,
-    /// Text that the suite prints besides, so that no other program is taken for it.
-    known_by: Regex,
+    /// Text by which the suite is recognised.
+    marker: Regex,
+    /// Numbers of operations, in the first group of each match; they are added up.
     operations: Regex,
 }
 
@@ -107,22 +108,22 @@ fn suite_expression(text: &str) -> Regex {
 
 static SUITES: LazyLock<[Suite; 3]> = LazyLock::new(|| {
     [
-        // Parallel copies print a line each.
+        // Each parallel copy prints a line.
         Suite {
             name: "unixbench",
-            known_by: suite_expression(r"(?m)^COUNT\|\d+\|\d+\|\w+\s*$"),
+            marker: suite_expression(r"(?m)^COUNT\|\d+\|\d+\|\w+\s*$"),
             operations: suite_expression(r"(?m)^COUNT\|(\d+)\|\d+\|\w+\s*$"),
         },
-        // A line for each second.
+        // It prints a line for each second.
         Suite {
             name: "will-it-scale",
-            known_by: suite_expression(r"(?m)^testcase:.+$"),
+            marker: suite_expression(r"(?m)^testcase:.+$"),
             operations: suite_expression(r"(?m)^min:\d+ max:\d+ total:(\d+)\s*$"),
         },
-        // A line for each stressor.
+        // It prints a line for each stressor.
         Suite {
             name: "stress-ng",
-            known_by: suite_expression(r"(?m)^stress-ng: \w+:\s+\[\d+\] stressor\s+bogo ops"),
+            marker: suite_expression(r"(?m)^stress-ng: \w+:\s+\[\d+\] stressor\s+bogo ops"),
             operations: suite_expression(
                 r"(?m)^stress-ng: \w+:\s+\[\d+\] [a-z0-9_-]+\s+(\d+)\s+\d+\.\d+\s+\d+\.\d+\s",
             ),
@@ -130,12 +131,12 @@ static SUITES: LazyLock<[Suite; 3]> = LazyLock::new(|| {
     ]
 });
 
-/// The suite that printed this, and its operations; `None` for other programs.
+/// Suite that printed this, and its number of operations; `None` for other programs.
 pub(super) fn recognised_suite(printed: &Printed) -> Option<(&'static str, u64)> {
     let texts = [printed.stdout.text(), printed.stderr.text()];
     SUITES.iter().find_map(|suite| {
-        let known = |text: &&Vec<u8>| suite.known_by.is_match(text);
-        let text = texts.iter().find(known)?;
+        let has_marker = |text: &&Vec<u8>| suite.marker.is_match(text);
+        let text = texts.iter().find(has_marker)?;
         let numbers = suite.operations.captures_iter(text).filter_map(|groups| {
             std::str::from_utf8(groups.get(1)?.as_bytes()).ok()?.parse::<u64>().ok()
         });
@@ -155,27 +156,31 @@ mod tests {
     }
 
     #[test]
-    fn a_number_stands_behind_a_text_or_in_a_group_of_an_expression() {
-        for (asked, stdout, stderr, wanted) in [
+    fn a_number_follows_a_text_or_is_a_group_of_an_expression() {
+        for (pattern, stdout, stderr, expected) in [
             ("operations", "operations: 40, rows = 7\n", "", 40),
             ("rows", "operations: 40, rows = 7\n", "", 7),
             ("COUNT|", "", "COUNT|29616|1|lps\n", 29_616),
             (r"^COUNT\|(\d+)\|", "x\n", "y\nCOUNT|29616|1|lps\n", 29_616),
             ("done ([0-9]+) of", "done 12 of 40", "", 12),
             (r"(?:a|b)=(\d+)", "b=3 a=4", "", 3),
-            // Brackets in a plain text are plain characters.
+            // Brackets without digits are plain characters.
             ("Total operations (all)", "Total operations (all): 9\n", "", 9),
             ("a.b", "axb 1\na.b 2\n", "", 2),
             ("issued rwts: total=0,", "issued rwts: total=0,1024,0,0", "", 1024),
-            // The standard output comes first.
+            // The standard output is searched first.
             ("n", "n 1", "n 2", 1),
         ] {
-            assert_eq!(printed_number(asked, &printed(stdout, stderr)), Ok(wanted), "{asked}");
+            assert_eq!(
+                printed_number(pattern, &printed(stdout, stderr)),
+                Ok(expected),
+                "{pattern}"
+            );
         }
     }
 
     #[test]
-    fn what_is_no_whole_number_is_refused() {
+    fn numbers_that_are_not_whole_are_refused() {
         for text in ["n 1,024", "n 0.25", "n 2e9", "n 2e+9", "n 0x1f", "n 12k", "n 1'024"] {
             let refused = printed_number("n", &printed(text, "")).unwrap_err();
             assert!(refused.contains("no whole number of plain digits"), "{text}: {refused}");
@@ -184,28 +189,28 @@ mod tests {
         }
         let refused = printed_number("n", &printed("n 99999999999999999999", "")).unwrap_err();
         assert!(refused.contains("too large"), "{refused}");
-        for asked in ["m", r"m (\d+)"] {
-            let refused = printed_number(asked, &printed("n 1", "n 1")).unwrap_err();
-            assert_eq!(refused, format!("it printed no number behind {asked}"));
+        for pattern in ["m", r"m (\d+)"] {
+            let refused = printed_number(pattern, &printed("n 1", "n 1")).unwrap_err();
+            assert_eq!(refused, format!("it printed no number behind {pattern}"));
         }
     }
 
     proptest! {
         #[test]
-        fn any_output_is_read(
-            asked in ".{0,20}",
+        fn any_output_is_read_without_a_panic(
+            pattern in ".{0,20}",
             text in proptest::collection::vec(any::<u8>(), 0..200),
         ) {
             let printed = Printed {
                 stdout: PrintedText { begin: text, ..PrintedText::default() },
                 stderr: PrintedText::default(),
             };
-            drop(printed_number(&asked, &printed));
+            drop(printed_number(&pattern, &printed));
         }
     }
 
     #[test]
-    fn suites_are_known_by_what_they_print() {
+    fn suites_are_recognised_by_their_output() {
         let on_stderr = |text: &str| {
             let stderr = PrintedText { begin: text.into(), ..PrintedText::default() };
             recognised_suite(&Printed { stderr, ..Printed::default() })

@@ -14,8 +14,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use files::{
-    check_plan, create, forget_comparison, io_error, lock, make_dir, no_plan, read,
-    read_comparison, read_json, read_plan, remove, tidy, to_json, unread, write,
+    check_plan, create, io_error, lock, make_dir, no_plan, read, read_comparison, read_error,
+    read_json, read_plan, remove, remove_comparison, remove_unfinished_files, to_json, write,
 };
 use ktax_host::disk::{Lock, read_own, read_own_text, sha256};
 use ktax_model::{
@@ -35,7 +35,7 @@ pub struct RunDir<M> {
 
 /// A run directory of any method.
 #[derive(Debug)]
-// There are few of them at a time, so a box has no use.
+// A process opens few run directories, so their size does not matter.
 #[allow(clippy::large_enum_variant)]
 pub enum AnyRunDir {
     /// Instructions, counted exactly.
@@ -68,13 +68,13 @@ impl AnyRunDir {
         })
     }
 
-    /// Makes a new run directory with nothing in it but the Plan. It fails if the directory is not
-    /// empty.
+    /// Makes a run directory that contains only the Plan; an error if the directory is not empty.
     pub fn create(root: &Path, plan: Plan) -> Result<AnyRunDir> {
         create(root, &to_json(&plan))?;
         AnyRunDir::open(root)
     }
 
+    /// A copy of the Plan.
     pub fn plan(&self) -> Plan {
         match self {
             AnyRunDir::Counts(dir) => dir.plan.clone().map_method(Into::into),
@@ -91,7 +91,7 @@ impl AnyRunDir {
         }
     }
 
-    /// Locks the directory for writing. It fails if another process has it.
+    /// Locks the directory for writing; an error if another process holds the lock.
     pub fn lock(&self) -> Result<Lock> {
         match self {
             AnyRunDir::Counts(dir) => dir.lock(),
@@ -100,7 +100,7 @@ impl AnyRunDir {
         }
     }
 
-    /// The Comparison; `None` if the directory was not analysed yet.
+    /// The Comparison; `None` before the first analysis.
     pub fn comparison(&self) -> Result<Option<Comparison>> {
         read_comparison(self.root())
     }
@@ -109,15 +109,14 @@ impl AnyRunDir {
         write(&self.root().join("comparison.json"), &to_json(comparison))
     }
 
-    /// Writes a report beside the Comparison.
+    /// Writes a report into the directory.
     pub fn write_report(&self, name: &str, text: &str) -> Result<()> {
         write(&self.root().join(name), text.as_bytes())
     }
 }
 
 impl<M> RunDir<M> {
-    /// Makes a new run directory with nothing in it but the Plan. It fails if the directory is not
-    /// empty.
+    /// Makes a run directory that contains only the Plan; an error if the directory is not empty.
     pub fn create(root: &Path, plan: Plan<M>) -> Result<RunDir<M>>
     where
         M: Clone + Into<PlanMethod>,
@@ -127,14 +126,14 @@ impl<M> RunDir<M> {
         Ok(RunDir { root: root.to_owned(), plan, seal: Seal::new(&text) })
     }
 
-    /// Locks the directory for writing. It fails if another process has it.
+    /// Locks the directory for writing; an error if another process holds the lock.
     pub fn lock(&self) -> Result<Lock> {
-        let taken = lock(&self.root)?;
-        tidy(&self.root)?;
-        Ok(taken)
+        let lock = lock(&self.root)?;
+        remove_unfinished_files(&self.root)?;
+        Ok(lock)
     }
 
-    /// Ties the directory to its Plan, before the first result is written.
+    /// Writes the hash of the Plan, before the first result is written.
     pub(super) fn seal(&self) -> Result<()> {
         self.seal.write(&self.root)
     }
@@ -147,32 +146,32 @@ impl<M> RunDir<M> {
         &self.plan
     }
 
-    /// Removes a Comparison before it becomes out of date.
-    pub fn forget_comparison(&self) -> Result<()> {
-        forget_comparison(&self.root)
+    /// Removes the Comparison, before a new result makes it out of date.
+    pub fn remove_comparison(&self) -> Result<()> {
+        remove_comparison(&self.root)
     }
 }
 
 impl<M> RunDir<M> {
-    /// Directory of one Boot; it exists once [`RunDir::prepare`] has been called.
+    /// Directory of a Boot; [`RunDir::prepare`] makes it.
     pub fn boot_dir(&self, step: &Step) -> PathBuf {
         self.root().join("boots").join(step.name())
     }
 
-    /// Makes the directories of one Boot, without unfinished files.
+    /// Makes the directories of a Boot, and removes unfinished files in them.
     pub fn prepare(&self, step: &Step) -> Result<()> {
         for name in ["runs", "orders"] {
             make_dir(&self.boot_dir(step).join(name))?;
         }
-        tidy(&self.boot_dir(step))
+        remove_unfinished_files(&self.boot_dir(step))
     }
 
-    /// Keeps the order of a Run, for the script in `argv`.
+    /// Writes the order of a Run, for the script in `argv`.
     pub fn write_order(&self, step: &Step, row: &str, order: &str) -> Result<()> {
         self.write_boot_file(step, &format!("orders/{row}"), order.as_bytes())
     }
 
-    /// Writes one file of one Boot; `name` is ktax's own, never the guest's.
+    /// Writes a file of a Boot. The name must not come from a guest.
     pub fn write_boot_file(&self, step: &Step, name: &str, content: &[u8]) -> Result<()> {
         write(&self.boot_dir(step).join(name), content)
     }
@@ -182,26 +181,24 @@ impl<M> RunDir<M> {
         self.write_boot_file(step, "boot.json", &to_json(boot))
     }
 
-    /// The outcome of a Boot; `None` if it was not made yet.
+    /// Outcome of a Boot; `None` if the Boot was not made yet.
     pub fn boot(&self, step: &Step) -> Result<Option<Boot>> {
         read_json(&self.boot_dir(step).join("boot.json"))
     }
 
-    /// Keeps the output of a guest that could not be read; `text` is escaped.
+    /// Writes the output of a guest that could not be read; `text` is escaped.
     pub fn write_wire(&self, step: &Step, row: &str, text: &str) -> Result<()> {
         self.write_boot_file(step, &format!("runs/{row}.wire.log"), text.as_bytes())
     }
 
-    /// Removes the logs of an earlier try of a Run.
-    pub fn forget_run(&self, step: &Step, row: &str) -> Result<()> {
+    /// Removes the logs of an earlier attempt of a Run.
+    pub fn remove_run_logs(&self, step: &Step, row: &str) -> Result<()> {
         let runs = self.boot_dir(step).join("runs");
-        for of_run in ["wire.log", "stdout", "stderr"] {
-            remove(&runs.join(format!("{row}.{of_run}")))?;
-        }
-        remove(&runs.join(format!("{row}.serial.log")))
+        let logs = ["wire.log", "stdout", "stderr", "serial.log"];
+        logs.iter().try_for_each(|log| remove(&runs.join(format!("{row}.{log}"))))
     }
 
-    /// Keeps the console of a Run, or its end, unless it is empty.
+    /// Writes the console of a Run, unless the console is empty.
     pub fn write_console(&self, step: &Step, row: &str, console: &[u8]) -> Result<()> {
         if console.is_empty() {
             return Ok(());
@@ -209,7 +206,7 @@ impl<M> RunDir<M> {
         self.write_boot_file(step, &format!("runs/{row}.serial.log"), console)
     }
 
-    /// Keeps the output of a program unchanged; `output` is `stdout` or `stderr`.
+    /// Writes the output of a program unchanged; `output` is `stdout` or `stderr`.
     pub fn write_printed(&self, step: &Step, row: &str, output: &str, text: &[u8]) -> Result<()> {
         if text.is_empty() {
             return Ok(());
@@ -217,7 +214,7 @@ impl<M> RunDir<M> {
         self.write_boot_file(step, &format!("runs/{row}.{output}"), text)
     }
 
-    /// Records a Run. The profile is written first, so that an existing Run has its profile.
+    /// Writes a Run. The profile is written first, so that each Run on disk has its profile.
     pub fn write_run<S: Serialize>(
         &self,
         step: &Step,
@@ -231,7 +228,7 @@ impl<M> RunDir<M> {
         self.write_boot_file(step, &format!("runs/{}.json", run.row), &to_json(run))
     }
 
-    /// A Run; `None` if it was not made yet.
+    /// A Run; `None` if the Run was not made yet.
     pub fn run<S: DeserializeOwned>(&self, step: &Step, row: &str) -> Result<Option<Run<S>>> {
         read_json(&self.boot_dir(step).join(format!("runs/{row}.json")))
     }
@@ -240,10 +237,10 @@ impl<M> RunDir<M> {
 impl RunDir<CountsPlan> {
     pub fn profile_text(&self, step: &Step, row: &str) -> Result<String> {
         let path = self.boot_dir(step).join(format!("runs/{row}.profile.tsv"));
-        read_own_text(&path, FILE_MAX).map_err(|error| unread(&path, error))
+        read_own_text(&path, FILE_MAX).map_err(|error| read_error(&path, error))
     }
 
-    /// The profile of a Run that has a Sample.
+    /// Profile of a Run that has a Sample.
     pub fn profile(&self, step: &Step, row: &str) -> Result<Profile> {
         let path = self.boot_dir(step).join(format!("runs/{row}.profile.tsv"));
         let text = self.profile_text(step, row)?;
@@ -255,32 +252,37 @@ impl RunDir<CountsPlan> {
 const PAIRS: &str = "pairs";
 const BLOCKS: &str = "blocks";
 const CPUS: &str = "cpus.json";
-const CONSOLE: &str = "failed.serial.log";
+const FAILED_CONSOLE: &str = "failed.serial.log";
 
 impl RunDir<TimesPlan> {
-    /// Makes the directories of pairs and blocks, without unfinished files.
+    /// Makes the directories of pairs and blocks, and removes unfinished files in them.
     pub fn prepare_pairs(&self) -> Result<()> {
         [PAIRS, BLOCKS].iter().try_for_each(|name| make_dir(&self.root().join(name)))
     }
 
-    /// All pairs, in their order and without a gap.
+    /// All pairs in order; an error if an index is missing.
     pub fn pairs(&self) -> Result<Vec<TimedPair>> {
-        self.numbered(PAIRS, |pair: &TimedPair| pair.index)
+        self.read_numbered(PAIRS, |pair: &TimedPair| pair.index)
     }
 
     pub fn blocks(&self) -> Result<Vec<TimedBlock>> {
-        self.numbered(BLOCKS, |block: &TimedBlock| block.index)
+        self.read_numbered(BLOCKS, |block: &TimedBlock| block.index)
     }
 
-    fn numbered<T: DeserializeOwned>(&self, dir: &str, index: fn(&T) -> u32) -> Result<Vec<T>> {
+    /// Reads the files 0000.json, 0001.json and so on, each of which has its index.
+    fn read_numbered<T: DeserializeOwned>(
+        &self,
+        dir: &str,
+        index: fn(&T) -> u32,
+    ) -> Result<Vec<T>> {
         let mut items = Vec::new();
         loop {
-            let path = self.path(dir, items.len() as u32);
+            let path = self.numbered_path(dir, items.len() as u32);
             match read_json::<T>(&path)? {
                 None => return Ok(items),
                 Some(item) if index(&item) as usize == items.len() => items.push(item),
                 Some(item) => {
-                    let reason = format!("it is number {}", index(&item));
+                    let reason = format!("it has the index {}", index(&item));
                     return Err(damaged(&path, &reason));
                 }
             }
@@ -289,20 +291,20 @@ impl RunDir<TimesPlan> {
 
     pub fn write_block(&self, block: &TimedBlock) -> Result<()> {
         self.seal()?;
-        write(&self.path(BLOCKS, block.index), &to_json(block))
+        write(&self.numbered_path(BLOCKS, block.index), &to_json(block))
     }
 
     pub fn write_pair(&self, pair: &TimedPair) -> Result<()> {
         self.seal()?;
-        write(&self.path(PAIRS, pair.index), &to_json(pair))
+        write(&self.numbered_path(PAIRS, pair.index), &to_json(pair))
     }
 
-    /// Records the CPUs to which vCPUs are pinned.
+    /// Writes the CPUs to which vCPUs are pinned.
     pub fn write_cpus(&self, cpus: &[u32]) -> Result<()> {
         write(&self.root().join(CPUS), &to_json(&cpus))
     }
 
-    /// CPUs to which vCPUs are pinned; `None` if none was booted.
+    /// CPUs to which vCPUs are pinned; `None` before the first Boot.
     pub fn cpus(&self) -> Result<Option<Vec<u32>>> {
         let path = self.root().join(CPUS);
         match read_json::<Vec<u32>>(&path)? {
@@ -311,18 +313,18 @@ impl RunDir<TimesPlan> {
         }
     }
 
-    /// Keeps the end of the console of a Boot that failed as a whole, unchanged, and returns its
-    /// path; `None` if it is empty.
-    pub fn keep_console(&self, console: &[u8]) -> Result<Option<PathBuf>> {
-        let path = self.root().join(CONSOLE);
+    /// Writes the end of the console of a failed Boot, and returns the path; `None` if the console
+    /// is empty.
+    pub fn write_failed_console(&self, console: &[u8]) -> Result<Option<PathBuf>> {
+        let path = self.root().join(FAILED_CONSOLE);
         match console {
             [] => Ok(None),
             console => write(&path, console).map(|()| Some(path)),
         }
     }
 
-    /// Keeps the end of the console of each Boot of a pair whose guest something ended early.
-    pub fn keep_consoles(&self, index: u32, consoles: &Sides<Vec<u8>>) -> Result<()> {
+    /// Writes the end of the console of each Boot of a pair that ended early.
+    pub fn write_consoles(&self, index: u32, consoles: &Sides<Vec<u8>>) -> Result<()> {
         for side in Side::BOTH {
             let name = format!("{index:04}.{}.serial.log", side.name());
             let path = self.root().join(PAIRS).join(name);
@@ -334,31 +336,31 @@ impl RunDir<TimesPlan> {
         Ok(())
     }
 
-    /// Removes the console of an earlier, failed try.
-    pub fn forget_console(&self) -> Result<()> {
-        remove(&self.root().join(CONSOLE))
+    /// Removes the console of an earlier, failed attempt.
+    pub fn remove_failed_console(&self) -> Result<()> {
+        remove(&self.root().join(FAILED_CONSOLE))
     }
 
-    fn path(&self, dir: &str, index: u32) -> PathBuf {
+    fn numbered_path(&self, dir: &str, index: u32) -> PathBuf {
         self.root().join(dir).join(format!("{index:04}.json"))
     }
 }
 
 impl AnyRunDir {
-    /// Copies the base's Boots from `other`, if that has the same base, rows and Layouts. A Boot
-    /// that is here already stays.
+    /// Copies the base's Boots from another run directory, if it has the same base, rows and
+    /// Layouts. Boots that this directory already has are not replaced.
     pub fn adopt_base(&self, other: &AnyRunDir) -> Result<()> {
         if !has_same_base(&self.plan().method, &other.plan().method) {
             return Ok(());
         }
         match (self, other) {
             (AnyRunDir::Counts(dir), AnyRunDir::Counts(other)) => {
-                dir.adopt(other, &dir.plan().method.steps)
+                dir.copy_base_boots(other, &dir.plan().method.steps)
             }
             (AnyRunDir::Guests(dir), AnyRunDir::Guests(other)) => {
-                dir.adopt(other, &dir.plan().method.steps)
+                dir.copy_base_boots(other, &dir.plan().method.steps)
             }
-            // Times of one day do not compare with those of another.
+            // Times that were measured at different times cannot be compared.
             _ => Ok(()),
         }
     }
@@ -383,13 +385,13 @@ fn has_same_base(first: &PlanMethod, other: &PlanMethod) -> bool {
 }
 
 impl<M> RunDir<M> {
-    fn adopt(&self, other: &RunDir<M>, steps: &[Step]) -> Result<()> {
+    fn copy_base_boots(&self, other: &RunDir<M>, steps: &[Step]) -> Result<()> {
         for step in steps.iter().filter(|step| step.side == Side::Base) {
-            let is_whole = other.boot(step)?.is_some_and(|boot| boot.failure.is_none());
-            if is_whole && self.boot(step)?.is_none() {
+            let has_booted = other.boot(step)?.is_some_and(|boot| boot.failure.is_none());
+            if has_booted && self.boot(step)?.is_none() {
                 self.prepare(step)?;
                 self.seal()?;
-                // boot.json, which makes it a Boot, is copied last.
+                // A directory with boot.json is a complete Boot, so boot.json is copied last.
                 for folder in ["orders", "runs", ""] {
                     let (from, to) = (other.boot_dir(step), self.boot_dir(step));
                     copy_files(&from.join(folder), &to.join(folder))?;
@@ -400,7 +402,7 @@ impl<M> RunDir<M> {
     }
 }
 
-/// Copies the files of a directory, but not those below it.
+/// Copies the files of a directory, without its subdirectories; boot.json last.
 fn copy_files(from: &Path, to: &Path) -> Result<()> {
     let mut names = Vec::new();
     for entry in fs::read_dir(from).map_err(io_error("cannot read", from))? {
@@ -412,16 +414,16 @@ fn copy_files(from: &Path, to: &Path) -> Result<()> {
     names.sort_by_key(|name| name == "boot.json");
     for name in names {
         let path = from.join(&name);
-        let content = read_own(&path, FILE_MAX).map_err(|error| unread(&path, error))?;
+        let content = read_own(&path, FILE_MAX).map_err(|error| read_error(&path, error))?;
         write(&to.join(&name), &content)?;
     }
     Ok(())
 }
 
-/// Name of the seal's file, which `sha256sum -c` reads.
+/// Name of the seal's file, in the format of `sha256sum`.
 const SEAL: &str = "plan.sha256";
 
-/// The hash of `plan.json`, as `sha256sum` prints it.
+/// Hash of `plan.json`, which ties the results of a run directory to their Plan.
 #[derive(Debug)]
 pub(super) struct Seal(String);
 
@@ -431,8 +433,8 @@ impl Seal {
         Seal(format!("{}  plan.json\n", sha256(plan)))
     }
 
-    /// Refuses a directory whose results belong to another Plan. A directory without results has no
-    /// seal. One of an earlier ktax has none until something is added to it.
+    /// Refuses a directory whose results belong to another Plan. Directories without results, and
+    /// those of an older ktax, have no seal.
     pub fn check(&self, root: &Path) -> Result<()> {
         match read(&root.join(SEAL))? {
             Some(text) if text != self.0.as_bytes() => Err(Error::user(format!(
@@ -445,7 +447,7 @@ impl Seal {
         }
     }
 
-    /// Seals a directory that has no seal yet.
+    /// Writes the seal, or checks the seal that the directory has.
     pub fn write(&self, root: &Path) -> Result<()> {
         let path = root.join(SEAL);
         match read(&path)? {

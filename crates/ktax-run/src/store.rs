@@ -1,14 +1,14 @@
-//! The store of measurements that are not made twice: a directory of immutable objects, each named
-//! by what it measures; also results as they were printed, and names that a user gives.
+//! Store of measurements for reuse: a directory of immutable objects, each named by the hash of its
+//! measurand. The store also has results as they were printed, and the user's tags.
 //!
-//! The store may lie on a network file system: nothing is locked, a file appears whole or not at
-//! all, and two writers of one object write the same counts. `docs/store.md` describes the files.
+//! The store may be on a network file system: no file is locked, each file is written atomically,
+//! and two writers of an object write the same counts. `docs/store.md` describes the files.
 
 mod object;
 
 pub use object::{
-    Group, MEASUREMENT_MAX, PROFILES_MAX, RESULT_MAX, encode_measurement, groups, measured,
-    place_in,
+    MEASUREMENT_MAX, PROFILES_MAX, RESULT_MAX, SideRow, encode_measurement, measured, side_rows,
+    write_stored,
 };
 
 use std::fs::{DirEntry, File, FileType};
@@ -28,7 +28,7 @@ use object::{
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// More bytes than any file of a store has.
+/// Maximum size of a file in a store, in bytes.
 pub const FILE_MAX: u64 = 64 << 20;
 
 const OBJECTS: &str = "objects";
@@ -44,7 +44,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// The store in this directory, which need not exist yet.
+    /// Store in a directory, which need not exist yet.
     pub fn new(root: PathBuf) -> Store {
         Store { root }
     }
@@ -53,32 +53,33 @@ impl Store {
         &self.root
     }
 
-    /// Path of a file with this name, whether or not it exists.
-    pub(super) fn named(&self, folder: &str, name: &str) -> PathBuf {
+    /// Path of a file by its folder and name. The file need not exist.
+    pub(super) fn file_path(&self, folder: &str, name: &str) -> PathBuf {
         self.root()
             .join(folder)
             .join(name.get(..2).unwrap_or_default())
             .join(format!("{name}{SUFFIX}"))
     }
 
-    /// The path of a measurement's object by its name.
-    pub fn object(&self, name: &str) -> PathBuf {
-        self.named(OBJECTS, name)
+    /// Path of a measurement's object by the object's name.
+    pub fn object_path(&self, name: &str) -> PathBuf {
+        self.file_path(OBJECTS, name)
     }
 
+    /// Path of a result by its name.
     pub fn result_path(&self, name: &str) -> PathBuf {
-        self.named(RESULTS, name)
+        self.file_path(RESULTS, name)
     }
 
-    /// Entries of a folder with the name of an object, sorted. They may also be directories, links
-    /// or FIFOs, which readers refuse.
-    fn sorted(&self, folder: &str) -> Result<Vec<PathBuf>, StoreError> {
-        // Other files in the folder are not ktax's.
+    /// Sorted entries of a folder that are named like objects. Such an entry may be a directory, a
+    /// link or a FIFO, which readers refuse.
+    fn sorted_objects(&self, folder: &str) -> Result<Vec<PathBuf>, StoreError> {
+        // Other files in the folder do not belong to ktax.
         let is_object = |path: &PathBuf| {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             let stem = name.strip_suffix(SUFFIX).unwrap_or_default();
-            // Compared as text, because comparing paths part by part takes many times as long.
-            is_sha256(stem) && path.as_os_str() == self.named(folder, stem).as_os_str()
+            // Comparing paths by their parts would take many times as long.
+            is_sha256(stem) && path.as_os_str() == self.file_path(folder, stem).as_os_str()
         };
         let mut paths = Vec::new();
         for dir in directories(&self.root().join(folder))? {
@@ -88,23 +89,23 @@ impl Store {
         Ok(paths)
     }
 
-    /// Entries that stand where a folder of files should be and hide it, such as a link.
-    fn in_the_way(&self) -> Result<Vec<PathBuf>, StoreError> {
+    /// Entries that are named like a folder of files but are no directories, such as links.
+    fn invalid_folders(&self) -> Result<Vec<PathBuf>, StoreError> {
         let mut found = Vec::new();
         for folder in [OBJECTS, RESULTS] {
             let is_folder = |path: &Path| {
                 let name = path.file_name().unwrap_or_default().as_encoded_bytes();
                 name.len() == 2 && name.iter().all(u8::is_ascii_hexdigit)
             };
-            let found_entries = entries(&self.root().join(folder))?.into_iter();
-            let blocked = found_entries.filter(|(path, kind)| is_folder(path) && !kind.is_dir());
-            found.extend(blocked.map(|(path, _)| path));
+            let entries = entries(&self.root().join(folder))?.into_iter();
+            let invalid = entries.filter(|(path, kind)| is_folder(path) && !kind.is_dir());
+            found.extend(invalid.map(|(path, _)| path));
         }
         Ok(found)
     }
 
-    /// Moves a file out of the way and returns its new path. A second caller finds nothing to move
-    /// and gets the same path.
+    /// Moves a file into quarantine and returns its new path. If another process has moved it
+    /// already, returns the path of the last file of this name in quarantine.
     pub fn move_aside(&self, path: &Path) -> Result<PathBuf, StoreError> {
         let dir = self.root().join(QUARANTINE);
         fs::create_dir_all(&dir).map_err(StoreError::io("cannot create", &dir))?;
@@ -122,26 +123,27 @@ impl Store {
         unreachable!("numbers do not run out")
     }
 
-    /// Files that killed writers left, and files that were moved aside.
+    /// Unfinished files of killed writers, and files in quarantine.
     pub fn leftovers(&self) -> Result<Vec<PathBuf>, StoreError> {
-        let aside = entries(&self.root().join(QUARANTINE))?.into_iter().map(|(path, _)| path);
-        // Other files in the folder are not ktax's.
-        let mut left: Vec<PathBuf> = aside.filter(|path| self.is_set_aside(path)).collect();
+        let entries = entries(&self.root().join(QUARANTINE))?.into_iter().map(|(path, _)| path);
+        // Other files in the folder do not belong to ktax.
+        let mut leftovers: Vec<PathBuf> =
+            entries.filter(|path| self.is_quarantined(path)).collect();
         for folder in [OBJECTS, RESULTS, TAGS] {
             let files = self.files(folder)?.into_iter();
-            let is_left = |path: &PathBuf| path.file_name().is_some_and(is_unfinished);
-            left.extend(files.filter(|path| is_left(path) && is_abandoned(path)));
+            let has_unfinished_name = |path: &PathBuf| path.file_name().is_some_and(is_unfinished);
+            leftovers.extend(files.filter(|path| has_unfinished_name(path) && is_abandoned(path)));
         }
-        Ok(left)
+        Ok(leftovers)
     }
 
     /// Returns true if [`Store::move_aside`] made this file.
-    fn is_set_aside(&self, path: &Path) -> bool {
+    fn is_quarantined(&self, path: &Path) -> bool {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let (number, rest) = name.split_once('-').unwrap_or_default();
         let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-        let is_ours = is_number && rest.strip_suffix(SUFFIX).is_some_and(is_sha256);
-        is_ours && path.parent() == Some(&self.root().join(QUARANTINE))
+        let has_our_name = is_number && rest.strip_suffix(SUFFIX).is_some_and(is_sha256);
+        has_our_name && path.parent() == Some(&self.root().join(QUARANTINE))
     }
 
     /// Files of a folder and of all folders below it.
@@ -150,7 +152,7 @@ impl Store {
         let mut dirs = vec![self.root().join(folder)];
         while let Some(dir) = dirs.pop() {
             for (path, kind) in entries(&dir)? {
-                // Links are not followed: they lead out of the store.
+                // Links are not followed, because they may lead out of the store.
                 match kind {
                     kind if kind.is_dir() => dirs.push(path),
                     kind if kind.is_file() => found.push(path),
@@ -162,13 +164,13 @@ impl Store {
     }
 }
 
-/// Directories in a directory; empty if that does not exist.
+/// Subdirectories of a directory; empty if the directory does not exist.
 fn directories(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let found = entries(dir)?.into_iter();
     Ok(found.filter(|(_, kind)| kind.is_dir()).map(|(path, _)| path).collect())
 }
 
-/// Entries of a directory with their types; empty if there is no directory.
+/// Entries of a directory with their types; empty if the directory does not exist.
 fn entries(dir: &Path) -> Result<Vec<(PathBuf, FileType)>, StoreError> {
     let failed = |error| StoreError::io("cannot read", dir)(error);
     let listing = match fs::read_dir(dir) {
@@ -182,7 +184,7 @@ fn entries(dir: &Path) -> Result<Vec<(PathBuf, FileType)>, StoreError> {
     listing.map(typed).collect::<io::Result<_>>().map_err(failed)
 }
 
-/// Bytes of a file; `None` if there is none. A file that is not regular is damaged.
+/// Bytes of a file; `None` if the file does not exist. A file that is not regular is damaged.
 pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     match read_own(path, FILE_MAX) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -195,44 +197,44 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     }
 }
 
-/// Writes a file that is never changed again, and returns whether it was new.
+/// Writes a file that does not exist yet, and returns whether it was written.
 pub(super) fn write_new(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
-    make_dir_of(path)?;
+    create_parent(path)?;
     write_once(path, bytes).map_err(StoreError::io("cannot write", path))
 }
 
-/// Writes a file, or replaces it.
+/// Writes or replaces a file.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-    make_dir_of(path)?;
+    create_parent(path)?;
     write_atomically(path, bytes).map_err(StoreError::io("cannot write", path))
 }
 
-fn make_dir_of(path: &Path) -> Result<(), StoreError> {
+fn create_parent(path: &Path) -> Result<(), StoreError> {
     let dir = path.parent().unwrap_or(path);
     fs::create_dir_all(dir).map_err(StoreError::io("cannot create", dir))
 }
 
-/// Outcome of keeping a measurement.
+/// Outcome of [`Store::put`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kept {
+pub enum PutOutcome {
     /// The measurement is new and was written.
     New,
-    /// The store had it already, with the same counts.
+    /// The store had the measurement already, with the same counts.
     Same,
-    /// The object at this path has other counts.
+    /// The store has other counts of this measurand, in the object at this path.
     Other(PathBuf),
 }
 
-/// Outcome of a check of the whole store.
+/// Result of [`Store::check`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Checked {
-    /// Number of sound measurements and results.
+pub struct StoreCheck {
+    /// Number of measurements and results without an error.
     pub sound: usize,
-    /// Damaged files: their paths now, and the reason.
+    /// Damaged files: the path in quarantine, and the reason.
     pub damaged: Vec<(PathBuf, String)>,
-    /// Files whose state is unknown, because they cannot be read or moved aside, with the reason.
+    /// Messages about files that could not be read, or not be moved into quarantine.
     pub unknown: Vec<String>,
-    /// Number of files of other versions of ktax.
+    /// Number of files in the format of another version of ktax.
     pub others: usize,
 }
 
@@ -247,33 +249,35 @@ pub struct Footprint {
     pub results: usize,
     /// Bytes of the results.
     pub result_bytes: u64,
-    /// Number of files that were moved aside or never finished.
+    /// Number of files in quarantine and of unfinished files.
     pub others: usize,
     /// Bytes of these files.
     pub other_bytes: u64,
 }
 
 impl Store {
-    /// Path of a measurement's object, whether or not it exists.
+    /// Path of the object of a measurand. The object need not exist.
     pub fn path(&self, measurand: &Measurand) -> PathBuf {
-        self.named(OBJECTS, &object_name(measurand))
+        self.file_path(OBJECTS, &object_name(measurand))
     }
 
-    /// The stored measurement; `None` if there is none yet. It fails if the object is damaged.
+    /// Reads the measurement of a measurand; `None` if the store does not have it. An error if the
+    /// object is damaged.
     pub fn get(&self, measurand: &Measurand) -> Result<Option<Measurement>, StoreError> {
         let path = self.path(measurand);
         match read(&path)? {
             None => Ok(None),
-            Some(bytes) => self.sound(&path, &bytes).map(Some),
+            Some(bytes) => self.checked_measurement(&path, &bytes).map(Some),
         }
     }
 
-    /// Measurement of an object, checked: it is whole, and its name is that of its measurand.
-    fn sound(&self, path: &Path, bytes: &[u8]) -> Result<Measurement, StoreError> {
+    /// Parses the bytes of an object, and checks its seal, its counts and its name.
+    fn checked_measurement(&self, path: &Path, bytes: &[u8]) -> Result<Measurement, StoreError> {
         let damaged = StoreError::damaged(path);
         let json = unpack(bytes, MEASUREMENT_MAX).map_err(&damaged)?;
         let parsed = parse_measurement(&json);
-        // An object of another version may have other fields, so that it does not parse.
+        // An object of another version may have other fields and not parse, so its format is read
+        // alone.
         let found = parsed
             .as_ref()
             .map_or_else(|_| parse_format(&json), |measurement| Ok(measurement.format));
@@ -289,51 +293,52 @@ impl Store {
         }
     }
 
-    /// Keeps a measurement. An object that exists already stays as it is.
-    pub fn put(&self, measurement: &Measurement) -> Result<Kept, StoreError> {
+    /// Stores a measurement. An object that exists already is not replaced.
+    pub fn put(&self, measurement: &Measurement) -> Result<PutOutcome, StoreError> {
         check_measurement(measurement).map_err(|reason| StoreError::Unsound {
             row: measurement.measurand.workload.row.clone(),
             reason,
         })?;
         let path = self.path(&measurement.measurand);
-        let as_known = |known: Measurement| match known.layouts == measurement.layouts {
-            true => Kept::Same,
-            false => Kept::Other(path.clone()),
+        let comparison = |stored: Measurement| match stored.layouts == measurement.layouts {
+            true => PutOutcome::Same,
+            false => PutOutcome::Other(path.clone()),
         };
-        if let Some(known) = self.get(&measurement.measurand)? {
-            return Ok(as_known(known));
+        if let Some(stored) = self.get(&measurement.measurand)? {
+            return Ok(comparison(stored));
         }
         if write_new(&path, &encode_measurement(measurement))? {
-            return Ok(Kept::New);
+            return Ok(PutOutcome::New);
         }
-        // Another writer was first. If there is no file now, the store is damaged.
-        let known = self.get(&measurement.measurand)?.map(as_known);
-        known.ok_or_else(|| StoreError::damaged(&path)("it is gone".to_owned()))
+        // Another writer was first. If its file does not exist now, the store is damaged.
+        let outcome = self.get(&measurement.measurand)?.map(comparison);
+        outcome.ok_or_else(|| StoreError::damaged(&path)("it was removed".to_owned()))
     }
 
     /// Paths of all objects, in the order of their names.
     pub fn objects(&self) -> Result<Vec<PathBuf>, StoreError> {
-        self.sorted(OBJECTS)
+        self.sorted_objects(OBJECTS)
     }
 
-    /// The measurement of an object. It fails if the object is damaged.
+    /// Reads the measurement of an object; an error if the object is damaged.
     pub fn read(&self, path: &Path) -> Result<Measurement, StoreError> {
         match read(path)? {
-            None => Err(StoreError::damaged(path)("it is not there".to_owned())),
-            Some(bytes) => self.sound(path, &bytes),
+            None => Err(StoreError::damaged(path)("it does not exist".to_owned())),
+            Some(bytes) => self.checked_measurement(path, &bytes),
         }
     }
 
-    /// Checks everything and moves damaged files aside. Files of other versions of ktax stay.
-    pub fn check(&self) -> Result<Checked, StoreError> {
-        let mut checked = Checked::default();
+    /// Checks all files and moves damaged files into quarantine. Files of other versions of ktax
+    /// are not moved.
+    pub fn check(&self) -> Result<StoreCheck, StoreError> {
+        let mut checked = StoreCheck::default();
         let mut add = |path: PathBuf, found: Result<(), StoreError>| match found {
             Ok(()) => checked.sound += 1,
             Err(StoreError::OtherVersion { .. }) => checked.others += 1,
             Err(StoreError::Damaged { object, reason }) => match self.move_aside(&path) {
                 Ok(to) => checked.damaged.push((to, reason)),
-                Err(unmoved) => {
-                    checked.unknown.push(format!("{object} is damaged: {reason}; {unmoved}"));
+                Err(move_error) => {
+                    checked.unknown.push(format!("{object} is damaged: {reason}; {move_error}"));
                 }
             },
             Err(error) => checked.unknown.push(error.to_string()),
@@ -346,7 +351,7 @@ impl Store {
             let found = self.read_result(&path).map(drop);
             add(path, found);
         }
-        for path in self.in_the_way()? {
+        for path in self.invalid_folders()? {
             let path = path.display();
             let reason =
                 format!("{path} is not a directory: files below it are not read; remove it");
@@ -355,6 +360,7 @@ impl Store {
         Ok(checked)
     }
 
+    /// Size of the store.
     pub fn footprint(&self) -> Result<Footprint, StoreError> {
         let size = |path: &PathBuf| fs::metadata(path).map_or(0, |metadata| metadata.len());
         let lists = [self.objects()?, self.results()?, self.leftovers()?];
@@ -366,60 +372,65 @@ impl Store {
 }
 
 impl Store {
-    /// Keeps a result and returns whether it was new. A damaged one in its place is moved aside.
+    /// Stores a result and returns whether it was new. A damaged file of its name is moved into
+    /// quarantine.
     pub fn put_result(&self, saved: &Saved) -> Result<bool, StoreError> {
-        self.put_at(saved, None)
+        self.put_result_at(saved, None)
     }
 
-    /// Keeps results that were made together. All get one time, so that their order does not depend
-    /// on how long it takes to write them.
+    /// Stores results that were made together. All get the same modification time, so that their
+    /// order does not depend on the time that writing takes.
     pub fn put_results(&self, results: impl IntoIterator<Item = Saved>) -> Result<(), StoreError> {
         let now = SystemTime::now();
-        results.into_iter().try_for_each(|saved| self.put_at(&saved, Some(now)).map(drop))
+        results.into_iter().try_for_each(|saved| self.put_result_at(&saved, Some(now)).map(drop))
     }
 
-    fn put_at(&self, saved: &Saved, time: Option<SystemTime>) -> Result<bool, StoreError> {
-        // The name tells a result from others beside it, and is not a part of it.
+    fn put_result_at(&self, saved: &Saved, time: Option<SystemTime>) -> Result<bool, StoreError> {
+        // The name distinguishes results of one run and is not part of the content.
         let json = to_json(&Saved { name: String::new(), ..saved.clone() });
-        let (path, bytes) = (self.named(RESULTS, &sha256(&json)), pack(&json));
+        let (path, bytes) = (self.file_path(RESULTS, &sha256(&json)), pack(&json));
         match read(&path) {
-            Ok(Some(there)) if unpack(&there, RESULT_MAX).is_ok_and(|known| known == json) => {
+            Ok(Some(bytes)) if unpack(&bytes, RESULT_MAX).is_ok_and(|stored| stored == json) => {
                 return Ok(false);
             }
             Ok(None) => {}
-            // The name is the hash of the content, so any other bytes are wrong.
+            // The name is the hash of the content, so a file with other content is damaged.
             Ok(Some(_)) | Err(StoreError::Damaged { .. }) => drop(self.move_aside(&path)?),
             Err(error) => return Err(error),
         }
         let is_new = write_new(&path, &bytes)?;
         if let (true, Some(time)) = (is_new, time) {
-            let dated = File::open(&path).and_then(|file| file.set_modified(time));
-            dated.map_err(StoreError::io("cannot date", &path))?;
+            let modified = File::open(&path).and_then(|file| file.set_modified(time));
+            modified.map_err(StoreError::io("cannot set the time of", &path))?;
         }
         Ok(is_new)
     }
 
     /// Paths of all results, in the order of their names.
     pub fn results(&self) -> Result<Vec<PathBuf>, StoreError> {
-        self.sorted(RESULTS)
+        self.sorted_objects(RESULTS)
     }
 
-    /// Reads a result. It fails if the file is damaged.
+    /// Reads a result; an error if the file is damaged.
     pub fn read_result(&self, path: &Path) -> Result<Saved, StoreError> {
         let damaged = StoreError::damaged(path);
         match read(path)? {
-            None => Err(damaged("it is not there".to_owned())),
-            Some(bytes) => match self.sound_result(path, &bytes).map_err(damaged)? {
+            None => Err(damaged("it does not exist".to_owned())),
+            Some(bytes) => match self.checked_result(path, &bytes).map_err(damaged)? {
                 Err(SavedError::Format { found }) => Err(StoreError::other_version(path, found)),
                 saved => saved.map_err(|error| StoreError::damaged(path)(error.to_string())),
             },
         }
     }
 
-    /// Result of a file, checked: it is whole, and its name is that of its content.
-    fn sound_result(&self, path: &Path, bytes: &[u8]) -> Result<Result<Saved, SavedError>, String> {
+    /// Parses the bytes of a result's file, and checks its seal and its name.
+    fn checked_result(
+        &self,
+        path: &Path,
+        bytes: &[u8],
+    ) -> Result<Result<Saved, SavedError>, String> {
         let json = unpack(bytes, RESULT_MAX)?;
-        if path != self.named(RESULTS, &sha256(&json)) {
+        if path != self.file_path(RESULTS, &sha256(&json)) {
             return Err("it has the name of another result".to_owned());
         }
         let text = String::from_utf8(json).map_err(|error| error.to_string())?;
@@ -429,24 +440,24 @@ impl Store {
     }
 }
 
-/// Most characters of a tag; longer ones fit into no table.
-pub const LONGEST_TAG: usize = 64;
+/// Maximum number of characters of a tag, so that tags fit into tables.
+pub const MAX_TAG_LENGTH: usize = 64;
 
 /// Subject of a tag: a kernel's image with a boot line.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tagged {
+pub struct TaggedSubject {
     pub kernel_sha256: String,
     pub boot_line: String,
 }
 
 impl Store {
-    /// Gives a subject a name, which is taken from another subject if that has it.
-    pub fn tag(&self, name: &str, subject: &Tagged) -> Result<(), StoreError> {
+    /// Gives a tag to a subject. Another subject that has the tag loses it.
+    pub fn tag(&self, name: &str, subject: &TaggedSubject) -> Result<(), StoreError> {
         write(&self.tag_path(name)?, &to_json(subject))
     }
 
-    /// Removes a name and returns whether there was one.
+    /// Removes a tag and returns whether it existed.
     pub fn untag(&self, name: &str) -> Result<bool, StoreError> {
         let path = self.tag_path(name)?;
         match fs::remove_file(&path) {
@@ -456,8 +467,8 @@ impl Store {
         }
     }
 
-    /// All names in their order, each with its subject. Files that are no tags are passed over.
-    pub fn tags(&self) -> Result<Vec<(String, Tagged)>, StoreError> {
+    /// All tags in alphanumeric order, each with its subject. Files that are not tags are skipped.
+    pub fn tags(&self) -> Result<Vec<(String, TaggedSubject)>, StoreError> {
         let mut tags = Vec::new();
         for path in self.files(TAGS)? {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -465,7 +476,7 @@ impl Store {
                 continue;
             }
             let tagged = read(&path)?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-            let tagged = tagged.filter(|tagged: &Tagged| is_sha256(&tagged.kernel_sha256));
+            let tagged = tagged.filter(|tagged: &TaggedSubject| is_sha256(&tagged.kernel_sha256));
             tags.extend(tagged.map(|tagged| (name.to_owned(), tagged)));
         }
         alphanumeric_sort::sort_slice_by_str_key(&mut tags, |(name, _)| name.as_str());
@@ -480,11 +491,11 @@ impl Store {
     }
 }
 
-/// Returns true if this can be a file's name, needs no quotes in a shell, and is not hidden.
+/// Returns true if a tag is a file name that is not hidden and needs no quotes in a shell.
 fn is_tag_name(name: &str) -> bool {
-    let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);
-    (1..=LONGEST_TAG).contains(&name.len())
-        && name.bytes().all(is_usual)
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);
+    (1..=MAX_TAG_LENGTH).contains(&name.len())
+        && name.bytes().all(is_allowed)
         && name.as_bytes()[0].is_ascii_alphanumeric()
 }
 
@@ -530,7 +541,7 @@ impl From<StoreError> for ktax_model::Error {
 }
 
 impl StoreError {
-    /// An error of an operation on this path.
+    /// Error of an operation on a path.
     pub(super) fn io(
         operation: &'static str,
         path: &std::path::Path,
@@ -539,18 +550,18 @@ impl StoreError {
         move |reason| StoreError::Io { operation, path, reason }
     }
 
-    /// The error for a file that is not as it was written.
+    /// Error about a file whose content was changed.
     pub(super) fn damaged(path: &std::path::Path) -> impl Fn(String) -> StoreError + use<> {
         let object = path.display().to_string();
         move |reason| StoreError::Damaged { object: object.clone(), reason }
     }
 
-    /// The error for a file of another version of ktax.
+    /// Error about a file in the format of another version of ktax.
     fn other_version(path: &std::path::Path, found: u32) -> StoreError {
         StoreError::OtherVersion { path: path.display().to_string(), found }
     }
 
-    /// The party that can do something about it.
+    /// Party that can fix the error.
     pub fn blame(&self) -> Blame {
         match self {
             StoreError::RunDir(error) => error.blame,

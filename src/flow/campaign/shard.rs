@@ -48,7 +48,7 @@ pub fn run(dir: &CampaignDir, number: usize, session: &Session<'_>) -> Result<Sh
             run_counts(dir, units, &session.with_store(store))
         }
         Shard::Times(name) => {
-            let run_dir = AnyRunDir::open(&dir.timed(name))?;
+            let run_dir = AnyRunDir::open(&dir.timed_dir(name))?;
             let compared = measure(&run_dir, Options::default(), session)?;
             Ok(ShardEnd { is_stopped: compared.is_none(), failed: Vec::new() })
         }
@@ -150,7 +150,7 @@ fn run_counts(
         let failed = row_failures(dir, unit, &left)?;
         if failed.len() < left.len() {
             // The host failed: another try or another machine may succeed.
-            let (rows, path) = (counted(left.len() - failed.len(), "row"), dir.run_of(unit));
+            let (rows, path) = (counted(left.len() - failed.len(), "row"), dir.unit_dir(unit));
             return Err(Error::host(format!("{rows} failed because of this machine"))
                 .next(format!("{} says why. Run the shard again", path.display())));
         }
@@ -175,7 +175,7 @@ fn run_unit(
     kernel: &Identity,
     session: &Session<'_>,
 ) -> Result<Ended, Error> {
-    let path = dir.run_of(unit);
+    let path = dir.unit_dir(unit);
     let planned: Plan = dir.plan().unit_plan(unit, kernel).map_method(Into::into);
     let run_dir = match AnyRunDir::open(&path) {
         Err(error) if error.kind == ErrorKind::NoRunDirectory => AnyRunDir::create(&path, planned),

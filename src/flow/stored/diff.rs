@@ -109,7 +109,7 @@ fn with_compare_command(
 
 /// Kernel and boot line of a subject, as `ktax compare` accepts them.
 fn kernel_and_boot_line(subject: &StoredSubject) -> (String, String) {
-    let names = subject.sources.iter().chain(&subject.asked).next();
+    let names = subject.sources.iter().chain(&subject.requested_names).next();
     (names.cloned().unwrap_or_default(), subject.boot_line.clone())
 }
 
@@ -237,7 +237,7 @@ impl CountsRuns for StoredRuns {
         &self.plan
     }
 
-    fn place(&self) -> String {
+    fn location(&self) -> String {
         self.place.clone()
     }
 

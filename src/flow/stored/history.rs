@@ -67,7 +67,7 @@ impl Stored {
                 order.boot_line.as_ref().is_none_or(|boot_line| *boot_line == point.boot_line);
             boot_lines.insert(point.boot_line.clone());
             if let Some((name, place)) = lineage.place(&point).filter(|_| is_wanted) {
-                let measured = &point.of;
+                let measured = &point.measurement;
                 let key = (measured.row.clone(), name, measured.workload, measured.conditions);
                 lines.entry(key).or_default().push((place, point));
             }
@@ -129,7 +129,7 @@ impl Stored {
         let part = |part: &mut [&mut StoredPoint]| -> Result<bool, Error> {
             let mut is_known = false;
             for point in part {
-                let counts = function_counts(store, &point.of.object, function, metric)?;
+                let counts = function_counts(store, &point.measurement.object, function, metric)?;
                 is_known |= counts.iter().any(Option::is_some);
                 point.raw = counts.into_iter().map(Option::unwrap_or_default).collect();
                 point.whole.clone_from(&point.raw);
@@ -172,7 +172,7 @@ struct MeasuredLine {
 /// Adds to each step the functions that carry it. Objects are read by one thread for each CPU. A
 /// step whose objects cannot be read has no functions.
 fn explain_steps(store: &Store, metric: &Metric, lines: &mut [MeasuredLine]) {
-    let read = |object: &String| store.read(&store.object(object)).ok();
+    let read = |object: &String| store.read(&store.object_path(object)).ok();
     let explain = |MeasuredLine { line, objects }: &mut MeasuredLine| {
         for place in 1..line.points.len() {
             let Some(base) = line.points[place].step_base(place) else { continue };
@@ -192,7 +192,7 @@ fn function_counts(
     function: &str,
     metric: &Metric,
 ) -> Result<Vec<Option<u64>>, Error> {
-    let measurement = store.read(&store.object(object))?;
+    let measurement = store.read(&store.object_path(object))?;
     let own_counts = |profile: &str| {
         // The profile is valid, so lines of other functions can be skipped early.
         let near = profile.lines().filter(|line| line.contains(function));
@@ -244,9 +244,9 @@ fn history_line(
     let counts: Vec<PointCounts> = points.iter().map(counted).collect();
     let first = &points[0].1;
     let (ops, operation) = (first.ops, first.operation.clone());
-    let against = analyse::against_anchors(&counts, ops, order.threshold_percent);
-    let before = analyse::against_before(&counts, ops, order.threshold_percent);
-    let objects = points.iter().map(|(_, point)| point.of.object.clone()).collect();
+    let against = analyse::anchor_differences(&counts, ops, order.threshold_percent);
+    let before = analyse::previous_differences(&counts, ops, order.threshold_percent);
+    let objects = points.iter().map(|(_, point)| point.measurement.object.clone()).collect();
     let asked =
         HistoryAsked { machine: first.machine.clone(), layouts: first.raw.len(), seed: first.seed };
     let measured = conditions_text(first);

@@ -10,7 +10,7 @@ use super::{Names, Stored, only_object};
 use crate::engine::payload::guest_sha256;
 use crate::flow::{Error, ErrorContext};
 use crate::index::{Instrument, KeptMeasurement, StoredResult};
-use crate::store::Tagged;
+use crate::store::TaggedSubject;
 
 /// Conditions for removal, which must all hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -105,7 +105,7 @@ impl Stored {
     }
 
     fn size(&self, object: &str) -> u64 {
-        fs::symlink_metadata(self.store.object(object)).map_or(0, |found| found.len())
+        fs::symlink_metadata(self.store.object_path(object)).map_or(0, |found| found.len())
     }
 
     /// Lists the files that an order would remove.
@@ -126,7 +126,7 @@ impl Stored {
             let subject = format!("{} {}", measurement.kernel, measurement.boot_line);
             let by = short_guest(&measurement.guest);
             prune.files.push(Prunable {
-                path: self.store.object(&measurement.object),
+                path: self.store.object_path(&measurement.object),
                 object: measurement.object.clone(),
                 kind: "measurement",
                 what: format!("{} of {}, guest {by}", measurement.row, subject.trim_end()),
@@ -222,17 +222,17 @@ fn nothing_kept(id: &str) -> Error {
 
 /// Tags whose subjects have measurements now, and none without these.
 fn tags_without(
-    tags: &[(String, Tagged)],
+    tags: &[(String, TaggedSubject)],
     stored: &[KeptMeasurement],
     going: &BTreeSet<&str>,
 ) -> Vec<String> {
-    let measurements_of = |tagged: &Tagged| {
+    let measurements_of = |tagged: &TaggedSubject| {
         let (sha256, line) = (tagged.kernel_sha256.clone(), tagged.boot_line.clone());
         stored.iter().filter(move |measurement| {
             measurement.kernel_sha256 == sha256 && measurement.boot_line == line
         })
     };
-    let is_lost = |(_, tagged): &&(String, Tagged)| {
+    let is_lost = |(_, tagged): &&(String, TaggedSubject)| {
         let is_known = measurements_of(tagged).next().is_some();
         is_known
             && measurements_of(tagged)

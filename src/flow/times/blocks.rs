@@ -1,7 +1,7 @@
 //! Blocks: Sides whose kernels the user boots one after the other.
 
 use super::drive;
-use crate::analyse::{block_pairs, is_drawn, turns, wants_more, why_ended};
+use crate::analyse::{block_pairs, is_in_planned_order, planned_sides, stop_reason, wants_more};
 use crate::engine::noise;
 use crate::flow::session::Session;
 use crate::flow::{Error, ErrorContext};
@@ -26,7 +26,7 @@ pub fn run_block(
     dir.prepare_pairs()?;
     check_boot(&dir.blocks()?, side, boot_id.trim(), &noise::facts())?;
     let ended = drive(dir, session, &|_| true, |driver| {
-        driver.block(side, boot_id.trim().to_owned(), BOOTS_OF_A_BLOCK)
+        driver.run_block(side, boot_id.trim().to_owned(), BOOTS_OF_A_BLOCK)
     })?;
     Ok(match ended {
         Ended::Cancelled => None,
@@ -109,14 +109,14 @@ const KERNEL: [&str; 3] = [fact::KERNEL, fact::BUILD, fact::BOOT_LINE];
 pub(super) fn next_step(dir: &RunDir<TimesPlan>, blocks: &[TimedBlock]) -> String {
     let (plan, path) = (dir.plan(), shell_path(dir.root()));
     let pairs = block_pairs(plan, blocks);
-    let why = why_ended(plan, &pairs);
+    let why = stop_reason(plan, &pairs);
     let is_whole = blocks.len() % 2 == 0 && !pairs.is_empty();
     if is_whole && why.is_none() && !wants_more(plan, &pairs) {
         return format!("no more blocks are needed; type `ktax analyse {path}`");
     }
     let but = why.map(|why| format!("but {why}. To continue anyway: ")).unwrap_or_default();
-    let turn = turns(plan).nth(blocks.len()).unwrap_or(Side::Base).name();
-    let drawn = match is_drawn(plan, blocks) {
+    let turn = planned_sides(plan).nth(blocks.len()).unwrap_or(Side::Base).name();
+    let drawn = match is_in_planned_order(plan, blocks) {
         true => "the next block in the randomized order measures",
         false => {
             "the blocks were not run in the planned order, so there is no verdict; the next block \

@@ -37,7 +37,7 @@ fn unblock(root: &Path) {
 }
 
 #[test]
-fn a_directory_that_stops_taking_files_ends_the_run_and_says_what_to_do() {
+fn write_errors_end_the_run_with_a_next_step() {
     let (dir, uninterrupted) = scratch_path("whole");
     scene().run(&uninterrupted).complete();
     for jobs in [1, 3] {
@@ -65,7 +65,7 @@ fn a_directory_that_stops_taking_files_ends_the_run_and_says_what_to_do() {
 }
 
 #[test]
-fn what_a_killed_writer_leaves_behind_goes_away() {
+fn unfinished_files_are_removed() {
     let dir = scratch();
     let (uninterrupted, root) = (dir.path().join("whole"), dir.path().join("killed"));
     scene().run(&uninterrupted).complete();
@@ -219,7 +219,7 @@ fn a_plan_that_points_outside_itself_is_refused() {
 
 /// A full disk is no guest's fault, and no commit's: `git bisect run` must not skip one for it.
 #[test]
-fn what_the_host_did_has_the_hosts_exit_status() {
+fn host_failures_have_the_exit_status_of_the_host() {
     let status = |failure: Failure| {
         let dir = scratch();
         let scene = Scene::new(&["getppid", "pipe"]).layouts(3);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ktax::analyse::{self, counts, one_image};
+use ktax::analyse::{self, counts, same_image_warning};
 use ktax::cmd::Exit;
 use ktax::engine::RawAnswer;
 use ktax::model::{
@@ -89,7 +89,7 @@ fn judged_profile(profile: &str) -> Failure {
 }
 
 #[test]
-fn what_the_engine_reports_of_a_run_is_its_row() {
+fn failures_of_the_engine_become_rows() {
     for (failure, of_the_host) in every_failure() {
         assert_eq!(failure.is_worth_retrying(), of_the_host, "{failure}");
         let dir = scratch();
@@ -152,7 +152,7 @@ fn boots_that_were_spared_are_made_once_the_first_can_be() {
 }
 
 #[test]
-fn what_the_host_lost_is_made_once_more_and_said() {
+fn lost_boots_are_repeated_once_with_a_warning() {
     let scene = || Scene::new(&["getppid", "pipe"]).layouts(2);
     // The boot of 000-base and its second row; the second boot again.
     let dir = scratch();
@@ -161,7 +161,7 @@ fn what_the_host_lost_is_made_once_more_and_said() {
     assert_eq!((&ran.calls[..5], ran.done), (&first[..], 8));
     let comparison = compared(dir.path());
     assert!(comparison.rows.iter().all(|row| row.verdict == Verdict::NoDetectedChange));
-    let says = "boot 000-base or a run of it a second time: QEMU was lost: signal 9";
+    let says = "ktax repeated boot 000-base or one of its runs: QEMU was lost: signal 9";
     let warnings = comparison.warnings.iter().filter(|warning| warning.fact.contains(says));
     assert_eq!(warnings.count(), 2, "{:?}", comparison.warnings);
     // Never a third time in one run of ktax.
@@ -188,7 +188,7 @@ fn calls_again(scene: fn() -> Scene, spoil: impl Fn(Scene) -> Scene) -> Vec<Stri
 }
 
 #[test]
-fn what_the_host_may_have_caused_is_tried_again_and_nothing_else() {
+fn only_host_failures_are_tried_again() {
     let scene = || Scene::new(&["getppid", "pipe"]).layouts(2);
     for (failure, of_the_host) in every_failure() {
         let run = |scene: Scene| scene.fails("pipe", Side::Change, 1, failure.clone());
@@ -238,7 +238,7 @@ fn an_empty_wire_is_silence_and_the_console_is_quoted() {
 }
 
 #[test]
-fn what_is_not_of_the_wire_format_is_garbled() {
+fn malformed_answers_are_garbled() {
     for wire in [
         "junk",
         "ktax 1\n",
@@ -325,7 +325,7 @@ fn runs(root: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn stopped_at_any_call_it_ends_as_if_it_was_not() {
+fn a_run_that_is_stopped_at_any_call_resumes_to_the_same_end() {
     let (dir, uninterrupted) = scratch_path("whole");
     let calls = scene().run(&uninterrupted).complete().calls.len();
     assert_eq!(calls, 12);
@@ -349,7 +349,7 @@ fn stopped_at_any_call_it_ends_as_if_it_was_not() {
 }
 
 #[test]
-fn stopped_in_its_first_boot_it_leaves_what_repeats_that() {
+fn a_run_stopped_in_its_first_boot_leaves_the_boot_script() {
     let dir = scratch();
     let first = scene().cancel_at(1, false).run(dir.path());
     assert!(matches!(first.ended, Ok(Ended::Cancelled)));
@@ -400,7 +400,7 @@ fn a_change_beyond_the_noise_and_below_the_threshold_has_its_own_verdict() {
 }
 
 #[test]
-fn a_change_within_what_the_layouts_do_is_not_detected() {
+fn a_change_within_the_noise_of_layouts_is_not_detected() {
     // One more an operation; the layouts move two, on both sides alike.
     let noise = |more: u64| [0, 2 * OPS, OPS, OPS, OPS].map(|noise| 10 * OPS + noise + more);
     let scene = Scene::new(&["pipe"])
@@ -441,7 +441,7 @@ fn other_work_on_each_side_is_different_work() {
 #[test]
 fn two_names_of_one_image_are_a_warning_in_each_method() {
     let says = |plan: PlanMethod| {
-        one_image(&plan).is_some_and(|warning| warning.fact.contains("same bytes"))
+        same_image_warning(&plan).is_some_and(|warning| warning.fact.contains("same bytes"))
     };
     let mut scene = Scene::new(&["pipe"]).layouts(5);
     assert!(!says(scene.plan.method.clone().into()));

@@ -81,7 +81,7 @@ fn a_failure_is_a_row_and_does_not_touch_the_others() {
 }
 
 #[test]
-fn what_is_missing_is_said() {
+fn an_unfinished_run_is_refused_with_the_next_step() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("run");
     drive(&root, FILE, faster, 3);

@@ -205,8 +205,8 @@ fn a_program_that_runs_for_a_fixed_time_does_different_work() {
     assert_eq!(
         reason,
         "system calls 29616 in base, 20016 in change (getppid 29600, 20000); clock reads 297 in \
-         base, 201 in change; both sides ran for 10.82 ms of the guest's clock: a program of a \
-         fixed time"
+         base, 201 in change; both sides ran for 10.82 ms of the guest's clock: the program runs \
+         for a fixed time"
     );
     // The number that a user gives is not what it did.
     let given = UserProgram { ops: Some(1), ..UserProgram::default() };
@@ -214,7 +214,7 @@ fn a_program_that_runs_for_a_fixed_time_does_different_work() {
 }
 
 #[test]
-fn what_was_done_is_kept_by_the_names_of_system_calls() {
+fn work_is_recorded_by_system_call() {
     let row = row_of(UserProgram::default(), |_, _| Did {
         unserved: 3,
         clock_reads: 9,
@@ -237,7 +237,7 @@ fn what_was_done_is_kept_by_the_names_of_system_calls() {
 }
 
 #[test]
-fn what_layouts_of_one_side_move_is_no_other_work() {
+fn work_that_varies_between_layouts_is_not_different() {
     let row = row_of(UserProgram::default(), |side, layout| {
         let woken = [100, 104, 101, 103, 102][layout] + u64::from(side == Side::Change) * 3;
         Did::calls(&[("__x64_sys_futex", woken), ("__x64_sys_read", 10)])
@@ -284,7 +284,7 @@ fn with_given_operations_other_calls_for_another_cost_are_compared() {
 }
 
 #[test]
-fn page_faults_are_what_a_change_is_about_and_shown() {
+fn differences_of_page_faults_are_shown_and_allowed() {
     let fewer = |side: Side, _| Did {
         page_faults: if side == Side::Base { 5000 } else { 20 },
         ..Did::calls(&[("__x64_sys_mmap", 10)])
@@ -352,7 +352,7 @@ fn operations_are_read_from_either_output_behind_a_text_or_by_an_expression() {
 }
 
 #[test]
-fn what_a_program_printed_is_kept_and_shown_where_it_differs() {
+fn differing_output_is_kept_and_shown() {
     let did = |side: Side, _| Did {
         printed: format!("stdout of {} \\x1b[2J\\x0a\nstderr quiet\n", side.name()),
         ..Did::calls(&[("__x64_sys_write", 2)])
@@ -373,7 +373,7 @@ fn what_a_program_printed_is_kept_and_shown_where_it_differs() {
 }
 
 #[test]
-fn what_a_program_printed_before_it_failed_is_kept_in_every_layout() {
+fn output_of_failed_programs_is_kept_in_every_layout() {
     let mut scene = scene_of_work(UserProgram::default(), |_, _| Did::calls(&[]));
     let wire = format!(
         "ktax 1\nstart {RUNNER}\nstdout begun\nstderr no such file\nfail its exit status is 4\n"

@@ -4,7 +4,9 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::{fs, io};
 
-use ktax::analyse::{estimates, in_blocks, never_ran, progress, times, turns, wants_more};
+use ktax::analyse::{
+    compare_blocks, estimates, never_ran, planned_sides, progress, times, wants_more,
+};
 use ktax::engine::{self, Booted, Cancel, Stop, Timed};
 use ktax::model::{
     Comparison, Facts, Failure, Noise, Plan, Row, Side, TimedBlock, TimedBoot, TimedPair,
@@ -140,7 +142,7 @@ pub fn block(
     side: Side,
     boot_id: String,
 ) -> Result<Ended, ktax::model::Error> {
-    with_driver(root, plan, scene, |driver| driver.block(side, boot_id, 5))
+    with_driver(root, plan, scene, |driver| driver.run_block(side, boot_id, 5))
 }
 
 fn with_driver(
@@ -229,7 +231,7 @@ fn measured(root: &Path, scene: &Scene, sides: impl Iterator<Item = Side>) -> Co
 
 fn compared_in_blocks(root: &Path) -> Comparison {
     let dir = open_times(root).unwrap();
-    in_blocks(dir.plan(), &dir.blocks().unwrap())
+    compare_blocks(dir.plan(), &dir.blocks().unwrap())
 }
 
 #[test]
@@ -240,8 +242,11 @@ fn one_boot_of_each_side_is_no_verdict_and_many_by_lot_are() {
     assert_eq!((times_evidence(&first).pairs, first.rows[1].verdict), (1, Verdict::TooFewBoots));
     let text = render(&first, MARKDOWN, TextOptions::default()).unwrap();
     assert!(text.contains("Blocks give less certainty"), "{text}");
-    let every_row =
-        measured(&dir.path().join("all"), &scene(planted_blocks), turns(&booted()).take(80));
+    let every_row = measured(
+        &dir.path().join("all"),
+        &scene(planted_blocks),
+        planned_sides(&booted()).take(80),
+    );
     let [getppid, pipe, _] = &every_row.rows[..] else { panic!("{every_row:?}") };
     assert_eq!(getppid.verdict, Verdict::NoDetectedChange, "{getppid:?}");
     assert_eq!(pipe.verdict, Verdict::Slower, "{pipe:?}");
@@ -261,7 +266,7 @@ fn turns_that_the_lot_did_not_draw_have_no_verdict() {
     };
     let blocks = measured(&dir.path().join("halves"), &scene(step), sides);
     assert_eq!(times_evidence(&blocks).pairs, 0, "no neighbours, no pair");
-    let turns = turns(&booted()).take(80).collect::<Vec<_>>();
+    let turns = planned_sides(&booted()).take(80).collect::<Vec<_>>();
     let swapped = turns.chunks(2).flat_map(|pair| [pair[1], pair[0]]);
     let other = measured(&dir.path().join("other"), &scene(planted_blocks), swapped);
     assert_eq!(other.rows[1].verdict, Verdict::Inconclusive, "{other:?}");
@@ -270,15 +275,15 @@ fn turns_that_the_lot_did_not_draw_have_no_verdict() {
 }
 
 #[test]
-fn one_process_in_twenty_takes_no_block_away_and_nothing_of_it_is_hidden() {
+fn one_failed_process_in_twenty_keeps_its_block() {
     let (_dir, root) = scratch_path("run");
-    measured(&root, &scene(planted_blocks), turns(&booted()).take(80));
+    measured(&root, &scene(planted_blocks), planned_sides(&booted()).take(80));
     let dir = open_times(&root).unwrap();
     let mut blocks = dir.blocks().unwrap();
     for block in &mut blocks {
         block.boots = (0..4).flat_map(|_| block.boots.clone()).collect();
     }
-    let of_pipe = |blocks: &[TimedBlock]| in_blocks(dir.plan(), blocks).rows[1].clone();
+    let of_pipe = |blocks: &[TimedBlock]| compare_blocks(dir.plan(), blocks).rows[1].clone();
     let pairs = |row: &Row| row.times().unwrap().pairs;
     let longest = of_pipe(&blocks);
     assert_eq!(longest.verdict, Verdict::Slower);
@@ -299,7 +304,7 @@ fn one_process_in_twenty_takes_no_block_away_and_nothing_of_it_is_hidden() {
     let boot = &mut blocks[change].boots[3];
     boot.facts.insert("THP".into(), "sometimes".into());
     boot.runs.get_mut("pipe").unwrap().signature.insert("beside".into(), 2);
-    let comparison = in_blocks(dir.plan(), &blocks);
+    let comparison = compare_blocks(dir.plan(), &blocks);
     assert_eq!(comparison.rows[1].verdict, Verdict::DifferentWork);
     let changed = format!("THP changed while block {change} was measured");
     assert!(comparison.warnings.iter().any(|warning| warning.fact == changed), "{comparison:?}");
@@ -308,7 +313,7 @@ fn one_process_in_twenty_takes_no_block_away_and_nothing_of_it_is_hidden() {
 #[test]
 fn the_noise_of_both_sides_counts() {
     let dir = scratch();
-    let (root, sides) = (dir.path().join("run"), turns(&booted()).take(40));
+    let (root, sides) = (dir.path().join("run"), planned_sides(&booted()).take(40));
     for (number, side) in sides.enumerate() {
         let mut scene = scene(planted_blocks);
         scene.facts = |_| Facts::new();
@@ -358,7 +363,7 @@ fn a_point_at_exactly_one_is_on_no_side_of_a_crossing() {
 }
 
 #[test]
-fn rows_without_an_answer_cross_nothing() {
+fn rows_without_a_verdict_have_no_crossings() {
     let dir = scratch();
     let plan = plan_of_groups(&[1, 4]);
     let ns = |row: &str, is_change: bool, _: usize| match (row.ends_with("=1"), is_change) {
@@ -399,7 +404,7 @@ fn equal_seeds_repeat_and_a_stopped_run_goes_on_to_the_same_end() {
 }
 
 #[test]
-fn the_lot_says_which_side_runs_first() {
+fn the_random_order_decides_which_side_runs_first() {
     let (dir, scene) = (scratch(), scene(planted));
     let root = dir.path().join("run");
     compared(&root, &plan(), &scene);
@@ -435,7 +440,7 @@ fn pairs_of_another_order_are_refused() {
 }
 
 #[test]
-fn looking_does_not_change_when_it_stops() {
+fn peeking_does_not_change_when_a_run_stops() {
     let dir = scratch();
     let names = ["blind", "peek"].map(|name| dir.path().join(name));
     let blind = compared(&names[0], &plan(), &scene(planted));

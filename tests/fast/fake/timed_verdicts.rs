@@ -13,7 +13,7 @@ use crate::common::{assert_has, open_times};
 use crate::fake::{scratch, scratch_path};
 
 #[test]
-fn what_was_planted_is_found_and_nothing_else() {
+fn only_planted_effects_are_found() {
     let dir = scratch();
     let comparison = compared(&dir.path().join("run"), &plan(), &scene(planted));
     let [getppid, pipe, stat] = &comparison.rows[..] else { panic!("{comparison:?}") };
@@ -211,7 +211,7 @@ fn a_machine_that_cannot_measure_says_so_after_the_pilot() {
 }
 
 #[test]
-fn what_was_not_declared_refuses_unless_it_is_allowed() {
+fn undeclared_differences_are_refused_unless_allowed() {
     let dir = scratch();
     let mut other = scene(planted);
     other.facts = |is_change| {
@@ -308,7 +308,7 @@ fn a_boot_that_the_host_lost_is_made_once_more_and_this_is_said() {
     assert!(comparison.rows.iter().all(|row| row.failures.is_empty()), "{comparison:?}");
     let facts: Vec<&str> =
         comparison.warnings.iter().map(|warning| warning.fact.as_str()).collect();
-    assert_eq!(facts, ["ktax made a boot of pair 2 a second time: QEMU was lost: signal 9"]);
+    assert_eq!(facts, ["ktax repeated a boot of pair 2: QEMU was lost: signal 9"]);
     // Not for ever.
     let lost = Failure::QemuLost { reason: "signal 9".into() };
     let again = stopped(lost, b"");
@@ -372,7 +372,7 @@ fn a_setting_that_fails_is_no_guest_that_does_not_run() {
 }
 
 #[test]
-fn what_is_wrong_on_disk_is_the_same_to_all_commands() {
+fn all_commands_report_damaged_files_alike() {
     let (_dir, root) = scratch_path("run");
     compared(&root, &plan(), &scene(calm));
     let plan_text = fs::read_to_string(root.join("plan.json")).unwrap();

@@ -54,7 +54,7 @@ fn all_written(dir: &Path) -> Vec<PathBuf> {
 
 /// Every two results, of the same kind or not: two of stat, a comparison and an exit table.
 #[test]
-fn what_report_prints_of_several_files_it_can_print_again() {
+fn the_output_of_report_for_several_files_can_be_read_again() {
     let dir = scratch();
     let paths = all_written(dir.path());
     let paths: Vec<&Path> = paths.iter().map(|path| &**path).collect();
@@ -75,7 +75,7 @@ fn what_report_prints_of_several_files_it_can_print_again() {
 }
 
 #[test]
-fn what_is_no_result_is_refused_with_the_reason() {
+fn invalid_results_are_refused_with_the_reason() {
     let table = show(&results::native_one(), JSON);
     let cut = table.replacen("\"cpus\": 2,", "", 1);
     let more = table.replacen("\"result\"", "\"more\": 1, \"result\"", 1);
@@ -132,7 +132,7 @@ fn what_has_no_result_is_refused_with_a_type() {
 
 /// Results without a kind, as older versions wrote them: a diff had no version of its own.
 #[test]
-fn what_an_earlier_ktax_wrote_is_refused() {
+fn results_of_an_earlier_ktax_are_refused() {
     let old = format!("{{\"format\": {FORMAT}, \"of\": \"\", \"rows\": []}}");
     let table = format!("[{old}]");
     let diff = format!("{{\"base\": {old}, \"change\": {old}}}");
@@ -160,7 +160,7 @@ fn an_exit_table_that_no_recorder_writes_is_refused_by_every_command() {
 }
 
 #[test]
-fn what_is_in_the_directory_of_a_search_or_a_ledger_is_read_alike() {
+fn directories_of_searches_and_ledgers_are_read_alike() {
     let dir = scratch();
     let found = FORMAT - 1;
     let refused = format!("it has format {found}, and this ktax reads format {FORMAT}");

@@ -132,7 +132,7 @@ pub fn validated(unfit: Option<&str>) -> SavedResult {
 /// No number of cycles stands without its interval and the machine that it is of. The counters that
 /// are not there have no number.
 #[test]
-fn what_is_estimated_has_an_interval_and_a_machine() {
+fn estimates_have_an_interval_and_a_machine() {
     let mut estimated = 0;
     let counted = cases::all().iter().map(|(name, _)| *name);
     let about: Vec<&str> = counted
@@ -164,7 +164,7 @@ fn what_is_estimated_has_an_interval_and_a_machine() {
 }
 
 #[test]
-fn one_number_of_cycles_is_seen_and_an_interval_is_none() {
+fn lone_numbers_of_cycles_are_detected_and_intervals_are_not() {
     for lone in ["one takes 1486 cycles", "(12 TSC cycles)", "+3.5 cycles each"] {
         assert!(lone_cycles(lone).is_some(), "{lone}");
     }

@@ -49,7 +49,7 @@ fn no_line_is_wider_than_the_terminal() {
 }
 
 #[test]
-fn a_terminal_of_ascii_gets_nothing_else() {
+fn an_ascii_terminal_gets_only_ascii() {
     for (name, result) in every() {
         for width in WIDTHS {
             let text = rendered(&result, width, true);
@@ -78,7 +78,7 @@ fn markdown_in_ascii_has_the_same_cells() {
 
 /// The locale decides between ASCII and UTF-8; files that are read again are the same in each.
 #[test]
-fn the_locale_says_what_a_terminal_shows() {
+fn the_locale_decides_the_character_set() {
     let (_dir, path) = scratch_path("changes.json");
     fs::write(&path, show(&cases::changes(), JSON)).unwrap();
     let report = |locale: &str, format: &str| {
@@ -123,7 +123,7 @@ impl Report for Tables {
 }
 
 #[test]
-fn no_column_vanishes_unsaid_and_none_is_left_out_where_there_is_room() {
+fn omitted_columns_are_named_and_none_is_omitted_with_enough_room() {
     let mut narrow = 0;
     for (name, result) in every() {
         for section in result.view().sections {
@@ -150,7 +150,7 @@ fn no_column_vanishes_unsaid_and_none_is_left_out_where_there_is_room() {
 }
 
 #[test]
-fn what_is_left_out_is_not_explained() {
+fn omitted_columns_have_no_legend() {
     let changes = cases::changes();
     for (width, is_there) in [(60, false), (100, true)] {
         let text = rendered(&changes, width, false);
@@ -355,7 +355,7 @@ fn a_table_without_numbers_has_no_explanations_below() {
 
 /// Four of 100 000 instructions are 0.00 %, in either row.
 #[test]
-fn what_is_nothing_in_percent_is_not_among_what_carries_most() {
+fn functions_with_0_percent_are_not_among_the_largest() {
     let measure: Measure = |side, _| {
         let more = u64::from(side == Side::Change);
         let lines = vec![
@@ -466,7 +466,7 @@ fn runs_with_the_same_versions_have_them_once() {
 }
 
 #[test]
-fn times_and_ledgers_have_none() {
+fn times_and_ledgers_have_no_versions() {
     for result in [searches::ledger().result(), timed::all()[0].1.result()] {
         assert_eq!(versions(&result, TextOptions::default()), None);
     }

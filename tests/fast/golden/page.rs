@@ -33,7 +33,7 @@ pub fn readable(page: &str) -> String {
 }
 
 #[test]
-fn a_page_gives_back_what_it_shows() {
+fn the_data_of_a_page_is_that_of_its_result() {
     for (name, result) in every() {
         let json = results_of_page(&show(&result, HTML), MOST).unwrap().unwrap();
         let [read] = &read_results(&json).unwrap()[..] else { panic!("{name}") };

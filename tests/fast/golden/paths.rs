@@ -245,7 +245,7 @@ fn a_row_without_a_verdict_is_explained_by_its_functions_and_call_paths() {
 }
 
 #[test]
-fn what_has_no_paths_says_where_they_are() {
+fn results_without_paths_name_the_run_directory() {
     let dir = scratch();
     let saved = directory(dir.path());
     let json = dir.path().join("result.json");

@@ -1,7 +1,7 @@
 //! Results that are no comparison of counts or times: exits of guests, guests of a KVM host,
 //! workloads on the running kernel, `ktax stat`, and histories.
 
-use ktax::analyse::{self, PointCounts, against_anchors, against_before, derive_columns};
+use ktax::analyse::{self, PointCounts, anchor_differences, derive_columns, previous_differences};
 use ktax::model::{
     AskedGuests, Comparison, ComparisonMethod, EXITS, Effect, Evidence, ExitAccount, ExitParts,
     ExitRow, ExitRun, ExitTable, Failure, GUEST_TIME, GuestRow, GuestSide, GuestSubject, GuestWork,
@@ -234,7 +234,7 @@ pub fn guests_alone() -> Comparison {
 }
 
 #[test]
-fn what_no_row_has_is_no_column() {
+fn columns_without_a_value_are_left_out() {
     let show = |comparison: &Comparison| render(comparison, TEXT, TextOptions::default()).unwrap();
     let (with, mut without) = (guests_alone(), guests_alone());
     without.rows.retain(|row| row.effects().is_empty());
@@ -449,8 +449,8 @@ fn line(row: &str, measured: &str, first: usize, costs: &[u64]) -> HistoryLine {
         PointCounts { whole: raw.clone(), raw, signature: String::new() }
     };
     let points: Vec<PointCounts> = costs.iter().map(point).collect();
-    let against = against_anchors(&points, ops, 0.1);
-    let before = against_before(&points, ops, 0.1);
+    let against = anchor_differences(&points, ops, 0.1);
+    let before = previous_differences(&points, ops, 0.1);
     let compared = against.into_iter().zip(before);
     let points = points.into_iter().zip(compared).enumerate().map(|(index, (point, compared))| {
         let (against, before) = compared;

@@ -13,7 +13,7 @@ use ktax::rundir::{AnyRunDir, RunDir};
 use super::cases;
 
 #[test]
-fn verdicts_are_what_the_runs_say() {
+fn verdicts_follow_from_the_runs() {
     let verdicts = |comparison: &Comparison| -> Vec<Verdict> {
         comparison.rows.iter().map(|row| row.verdict).collect()
     };
@@ -26,7 +26,7 @@ fn verdicts_are_what_the_runs_say() {
 }
 
 #[test]
-fn a_few_rep_iterations_beside_much_work_are_no_change() {
+fn few_rep_iterations_next_to_much_work_are_no_change() {
     let verdict = |made| cases::made("REP", 5, &[made]).rows[0].verdict;
     assert_eq!(verdict(cases::FEW_REP), Verdict::NoDetectedChange);
     assert_eq!(verdict(cases::MANY_REP), Verdict::Slower);
@@ -61,7 +61,7 @@ fn small(root: &Path) -> RunDir<CountsPlan> {
 }
 
 #[test]
-fn an_unfinished_directory_says_how_to_go_on() {
+fn an_unfinished_directory_names_the_next_step() {
     let root = tempfile::tempdir().unwrap();
     let dir = small(root.path());
     let step = dir.plan().method.steps[4].clone();
@@ -124,11 +124,11 @@ fn samples_that_do_not_fit_are_refused() {
         let run = Run { row: "row".into(), outcome: Outcome::Measured(more) };
         dir.write_run(step, &run, None).unwrap();
     }
-    assert!(counts(&dir).unwrap_err().message().contains("the sample says"));
+    assert!(counts(&dir).unwrap_err().message().contains("but the sample has"));
 }
 
 #[test]
-fn every_format_has_its_report_beside_the_comparison_until_the_run_goes_on() {
+fn reports_are_removed_when_a_run_resumes() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("run");
     let made = small(&root);
@@ -148,6 +148,6 @@ fn every_format_has_its_report_beside_the_comparison_until_the_run_goes_on() {
         names.filter(|name| name.starts_with("report") || name.starts_with("comparison")).count()
     };
     assert_eq!(analysed(), files.len() + 1);
-    made.forget_comparison().unwrap();
+    made.remove_comparison().unwrap();
     assert_eq!(analysed(), 0);
 }

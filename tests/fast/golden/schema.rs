@@ -127,7 +127,7 @@ fn json_of(result: &Saved) -> Value {
 }
 
 #[test]
-fn every_result_is_as_the_schema_says() {
+fn every_result_follows_the_schema() {
     let schema = schema();
     for (name, result) in every() {
         let value = json_of(&result);
@@ -137,7 +137,7 @@ fn every_result_is_as_the_schema_says() {
 }
 
 #[test]
-fn what_ktax_does_not_print_is_not_as_the_schema_says() {
+fn invalid_results_do_not_follow_the_schema() {
     let schema = schema();
     let (_, result) = every().next().unwrap();
     let value = json_of(&result);

@@ -108,7 +108,7 @@ pub fn guests_ledger() -> LedgerTable {
 
 /// Without an element that carries enough, the answer says what to do next.
 #[test]
-fn a_search_that_found_no_element_says_how_to_go_on() {
+fn a_search_without_a_result_names_the_next_step() {
     let none = Bisection { carriers: Some(Vec::new()), ..bisection() };
     let page = rendered(&none, 100, false);
     assert!(
@@ -168,7 +168,7 @@ fn a_matrix_that_is_too_wide_is_split_and_loses_nothing() {
 
 /// Under four layouts nothing gets a verdict: neither "no change" nor "no interaction" was found.
 #[test]
-fn without_verdicts_the_headline_claims_none() {
+fn the_headline_without_verdicts_claims_no_change() {
     let (_, few) = &cases::all()[2];
     let each = [("one".to_owned(), few.clone()), ("other".to_owned(), few.clone())];
     let ledger = analyse::ledger("Few", &each, Some(few), Vec::new(), Vec::new()).unwrap();
@@ -184,7 +184,7 @@ fn without_verdicts_the_headline_claims_none() {
 /// Each word that is explained stands above, and each head of a column that a newcomer would not
 /// guess is explained.
 #[test]
-fn the_legend_of_a_ledger_is_of_what_is_printed() {
+fn the_legend_of_a_ledger_explains_only_printed_columns() {
     let one_row = |mut ledger: LedgerTable| {
         ledger.rows.truncate(1);
         ledger

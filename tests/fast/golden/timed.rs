@@ -91,7 +91,7 @@ fn in_blocks() -> Comparison {
         boots: (0..3).map(|turn| boot(&plan.method, side == Side::Change, turn)).collect(),
         noise: noise(),
     };
-    analyse::in_blocks(&plan, &[block(Side::Base, 0), block(Side::Change, 1)])
+    analyse::compare_blocks(&plan, &[block(Side::Base, 0), block(Side::Change, 1)])
 }
 
 fn on_bare_metal() -> Comparison {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ktax::disk::sha256;
-use ktax::store::{Store, Tagged};
+use ktax::store::{Store, TaggedSubject};
 use tempfile::TempDir;
 
 use self::generated::{Made, fill, measurement};
@@ -279,7 +279,7 @@ fn tags_are_listed_moved_and_taken_away() {
     assert!(!asked.stdout(&["tag"]).contains("v2"));
     assert!(asked.refused(&["tag", "--delete", "v2"]).contains("`ktax tag` lists them"));
     for name in ["", "../x", ".hidden", "a b", "-x", "\u{202e}", &"x".repeat(65)] {
-        let tagged = Tagged { kernel_sha256: sha256(OLD), boot_line: String::new() };
+        let tagged = TaggedSubject { kernel_sha256: sha256(OLD), boot_line: String::new() };
         assert!(asked.store.tag(name, &tagged).is_err(), "{name:?}");
     }
     assert!(asked.refused(&["tag", "a b", OLD]).contains("cannot be a tag"), "a blank");

@@ -46,7 +46,7 @@ fn the_four_phases_are_the_one_command() {
 }
 
 #[test]
-fn a_command_in_front_is_what_differs() {
+fn a_prefix_can_be_the_difference_of_the_sides() {
     let (dir, out) = scratch_path("run");
     // Four times the turns: no noise hides that, and no time is asserted. Of twenty pairs one may
     // be of a loop that was interrupted.
@@ -193,7 +193,7 @@ fn ctrl_c_keeps_the_pairs_and_the_run_goes_on() {
 }
 
 #[test]
-fn nothing_of_ktax_runs_beside_what_is_measured() {
+fn ktax_has_one_thread_while_it_measures() {
     let (_dir, out) = scratch_path("run");
     let mut child = begun(&out, 1);
     let threads = fs::read_dir(format!("/proc/{}/task", child.id())).unwrap().count();
@@ -203,7 +203,7 @@ fn nothing_of_ktax_runs_beside_what_is_measured() {
 }
 
 #[test]
-fn who_peeks_sees_estimates_and_changes_nothing() {
+fn peeking_shows_estimates_and_changes_nothing() {
     let dir = scratch();
     let compared = |name: &str, peek: &[&str]| {
         let out = dir.path().join(name);
@@ -234,7 +234,7 @@ fn set_thp_of_change(out: &Path, value: &str) {
 }
 
 #[test]
-fn what_a_run_directory_says_does_nothing_to_a_terminal() {
+fn texts_of_a_run_directory_are_escaped() {
     let (_dir, out) = scratch_path("run");
     let ran = run(ktax().arg("compare").args(QUICK).args(TEN).arg("--out").arg(&out));
     assert!(matches!(ran.status, 0 | 3 | 4), "{}", ran.stderr);
@@ -309,7 +309,7 @@ fn a_clock_may_move_between_loops_and_every_pair_is_told() {
 }
 
 #[test]
-fn what_a_run_took_is_what_a_plan_expects() {
+fn the_time_of_a_run_is_the_estimate_of_the_next_plan() {
     let (dir, state, other) = (scratch(), scratch(), scratch());
     let out = dir.path().join("run");
     let quick = ["--same", "--engine", "host", "--loops", "1", "--pairs", "10", "-w", ROW];
@@ -382,7 +382,7 @@ fn alone_behind(state: &Path, starter: &[&str]) -> Option<Command> {
 }
 
 #[test]
-fn a_directory_that_is_there_is_refused_before_anything_is_measured() {
+fn an_existing_directory_is_refused_before_a_run() {
     let (_dir, out) = scratch_path("run");
     fs::create_dir_all(out.join("thp=never")).unwrap();
     fs::write(out.join("thp=never/plan.json"), "{}").unwrap();
@@ -394,7 +394,7 @@ fn a_directory_that_is_there_is_refused_before_anything_is_measured() {
 }
 
 #[test]
-fn every_run_is_named_and_the_machine_is_as_it_was() {
+fn every_run_is_named_and_settings_are_restored() {
     let (dir, out) = scratch_path("run");
     // The setting is read inside the namespace, before and after.
     let path = format!("/proc/sys/{}", TTL.replace('.', "/"));
@@ -454,7 +454,7 @@ fn a_sweep_is_printed_in_every_format_with_the_name_of_each_run() {
 }
 
 #[test]
-fn an_error_in_a_later_run_leaves_the_others_and_says_where() {
+fn an_error_in_a_later_run_keeps_earlier_results() {
     let dir = scratch();
     let Some(mut command) = alone(dir.path()) else { return };
     let out = dir.path().join("run");
@@ -481,7 +481,7 @@ fn an_error_in_a_later_run_leaves_the_others_and_says_where() {
 }
 
 #[test]
-fn ctrl_c_in_a_later_run_says_what_there_is_of_each() {
+fn ctrl_c_in_a_later_run_names_the_state_of_each_run() {
     let dir = scratch();
     let Some(mut command) = alone(dir.path()) else { return };
     let out = dir.path().join("run");

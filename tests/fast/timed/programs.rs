@@ -19,7 +19,7 @@ fn pair(out: &Path) -> TimedPair {
 }
 
 #[test]
-fn a_program_is_timed_where_it_is() {
+fn a_program_is_timed_without_packing() {
     let (dir, out) = scratch_path("run");
     fs::write(dir.path().join("input"), "of stdin\n").unwrap();
     let words = ["sh", "-c", "cat > seen; echo $MINE$PWD; echo $MINE > mine"];
@@ -60,7 +60,7 @@ fn a_prefix_reaches_the_program_and_other_output_is_other_work() {
 }
 
 #[test]
-fn what_fails_is_said_and_leaves_nothing() {
+fn a_failed_program_is_reported_and_leaves_no_files() {
     let dir = scratch();
     let compare = |name: &str, options: &[&str], command: &[&str]| {
         let mut ktax = ktax();
@@ -145,7 +145,7 @@ fn booted(boot_id: &std::path::Path, arguments: &[&str]) -> common::Ran {
 
 /// A ktax of this machine's that changes settings holds the lock of the usual state directory.
 #[test]
-fn another_ktax_that_changes_this_machine_is_nothing_to_the_tests() {
+fn tests_do_not_depend_on_settings_of_another_ktax() {
     let dir = scratch();
     let script = "mount -t tmpfs none /var/lib && mkdir -m 755 /var/lib/ktax && \
                   echo {} >/var/lib/ktax/journal.json && exec flock /var/lib/ktax/lock \"$@\"";
@@ -287,7 +287,7 @@ fn counted() -> Plan<CountsPlan> {
 }
 
 #[test]
-fn what_is_of_times_is_refused_where_instructions_are_counted() {
+fn keys_of_times_are_refused_for_counts() {
     let (dir, timed) = scratch_path("timed.toml");
     fs::write(&timed, "title = \"x\"\nengine = \"host\"\nworkloads = [\"pipe\"]\n").unwrap();
     let ran = run(ktax().arg("plan").arg(&timed).args(["--engine", "exact"])).exits(2);

@@ -378,7 +378,7 @@ proptest! {
 
     #[test]
     fn profiles_of_a_time_that_was_over(text in damaged_text(&[OVER])) {
-        if let Err(ProfileError::Over { limit, cpus }) = profile::parse(&text) {
+        if let Err(ProfileError::LimitReached { limit, cpus }) = profile::parse(&text) {
             prop_assert!(cpus.len() <= 32);
             let message = Failure::CountedTime { limit_s: limit, cpus }.to_string();
             prop_assert!(printable(&message), "{message:?}");

@@ -159,13 +159,15 @@ fn the_profile_adds_up() {
     let called = profiles[0].replace("end\n", &format!("{}end\n", profiles[1]));
     assert_eq!(profile::parse(&called).unwrap().profile.paths.len(), 4);
     let without = called.replace("path\tinterrupt\t0\t212", "path\tinterrupt\t0\t211");
-    assert!(profile::parse(&without).unwrap_err().to_string().ends_with("is not all"));
+    assert!(
+        profile::parse(&without).unwrap_err().to_string().ends_with("to those of its functions")
+    );
     let costly = costly_of(&profiles);
     let parsed = profile::parse(&costly).unwrap();
     assert_eq!(parsed.counts()[&Context::Process].group("costly").count(), 2);
     assert_eq!(parsed.profile.msrs[0].msr, Msr(0xc000_0102));
     let fewer = costly.replace("path-costly\t100", "path-costly\t99");
-    assert!(profile::parse(&fewer).unwrap_err().to_string().ends_with("is not all"));
+    assert!(profile::parse(&fewer).unwrap_err().to_string().ends_with("to those of its functions"));
     let modelled = profiles[0].replace("end\n", &format!("{}end\n", profiles[3]));
     let counts = profile::parse(&modelled).unwrap().counts();
     assert_eq!(counts[&Context::Process][Modelled::BranchMisses], 3);
@@ -180,7 +182,7 @@ fn the_profile_adds_up() {
     assert_eq!(modelled.parallel.unwrap().transfers, Some(7));
     assert_eq!(modelled.profile.cache_lines.len(), 3);
     let over = profile::parse(&profiles[8]).unwrap_err();
-    let ProfileError::Over { limit, cpus } = over else { panic!("{over:?}") };
+    let ProfileError::LimitReached { limit, cpus } = over else { panic!("{over:?}") };
     assert_eq!((limit, cpus.len()), (Limits::default().instructions(), 3));
 }
 

@@ -1,9 +1,9 @@
-//! Profiles of both Sides: the functions that carry a delta, and the work of a user's program.
+//! Functions that carry a delta, and the work of a user's program, from the profiles of both Sides.
 //!
-//! Each function of a profile has its number of calls on each path. A system call is a call from
-//! the kernel's dispatcher, so its name and its number of calls are exact, also with QEMU 7.2. The
-//! `syscall` instructions of user mode are counted apart. The difference is calls that no function
-//! served: a filter refused them, or there is no such call.
+//! A profile has the number of calls of each function on each path. A function that the kernel's
+//! dispatcher calls is a system call, so the names and numbers of system calls are exact, also with
+//! QEMU 7.2. The `syscall` instructions of user mode are counted separately. Those without a
+//! function are system calls that a filter refused or that do not exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,11 +17,12 @@ use ktax_model::{
 };
 use ktax_stats::exact::are_separate;
 
-/// Most cache lines that are kept: many travel, and these explain a row.
-const MOST_CACHE_LINES: usize = 20;
+/// Maximum number of cache lines that are kept: many lines move between CPUs, and the first few
+/// explain a row.
+const MAX_CACHE_LINES: usize = 20;
 
-/// Functions of one pair of Runs in the Metric's Context, whose deltas add up to the pair's delta;
-/// and the paths from which they are called.
+/// Functions and call paths of one pair of Runs in the Metric's Context. The deltas of the
+/// functions add up to the pair's delta.
 pub(super) fn functions_and_paths(
     runs: &dyn CountsRuns,
     workload: &Workload,
@@ -31,10 +32,10 @@ pub(super) fn functions_and_paths(
     let profile = |side: Side| -> Result<Profile> {
         let (step, sample) = (pair.steps.get(side), pair.measured.get(side));
         let profile = runs.profile(step, &workload.row)?;
-        add_up(&profile, sample, metric).map_err(|(functions, sample)| {
+        check_sum(&profile, sample, metric).map_err(|(functions, sample)| {
             let source = format!("the functions of {} in boot {}", workload.row, step.name());
-            let sums = format!("add up to {functions} instructions, the sample says {sample}");
-            let next = "run `ktax doctor`, then measure again into a new directory";
+            let sums = format!("add up to {functions} instructions, but the sample has {sample}");
+            let next = "run `ktax doctor`, then measure again in a new directory";
             Error::host(format!("{source} {sums}")).next(next)
         })?;
         Ok(pair.scales.get(side).profile(profile))
@@ -42,7 +43,7 @@ pub(super) fn functions_and_paths(
     let base = profile(Side::Base)?;
     let change = profile(Side::Change)?;
     let functions = function_deltas(&base, &change, workload.ops, metric);
-    // Paths do not have modelled events.
+    // Profiles do not count modelled events by path.
     let paths = match metric.modelled() {
         None => paths::path_deltas(&base, &change, metric),
         Some(_) => Vec::new(),
@@ -50,7 +51,8 @@ pub(super) fn functions_and_paths(
     Ok((functions, paths))
 }
 
-/// Functions that a program of two sizes executes more at the larger size, in one Layout.
+/// Differences between the Sides in what a program executes more at the larger of two sizes, by
+/// function, under one Layout.
 pub(super) fn functions_at_larger_size(
     runs: &dyn CountsRuns,
     rows: &[String; 2],
@@ -64,8 +66,8 @@ pub(super) fn functions_at_larger_size(
     Ok(function_deltas(&base, &change, ops, metric))
 }
 
-/// Counts of each function at the larger size beyond those at the smaller one. Where the difference
-/// is negative, both Sides get the same addition, so that the delta between them stays.
+/// Counts of each function at the larger size minus those at the smaller size. If a difference is
+/// negative, the same number is added on both Sides, which keeps the delta between the Sides.
 fn larger_size_counts(sizes: [&Sides<Profile>; 2]) -> Sides<Profile> {
     let mut by_function: BTreeMap<(Context, &str), [Sides<Counts>; 2]> = BTreeMap::new();
     for (size, profiles) in sizes.into_iter().enumerate() {
@@ -80,11 +82,11 @@ fn larger_size_counts(sizes: [&Sides<Profile>; 2]) -> Sides<Profile> {
     }
     let mut larger = Sides { base: Profile::default(), change: Profile::default() };
     for ((context, function), [small, large]) in by_function {
-        let missing = |side| small.get(side).zip_with(large.get(side), u64::saturating_sub);
-        let missing = missing(Side::Base).zip_with(&missing(Side::Change), u64::max);
+        let deficit = |side| small.get(side).zip_with(large.get(side), u64::saturating_sub);
+        let addition = deficit(Side::Base).zip_with(&deficit(Side::Change), u64::max);
         for side in Side::BOTH {
             let mut counts = *large.get(side);
-            counts += &missing;
+            counts += &addition;
             counts -= small.get(side);
             let function = function.to_owned();
             larger.get_mut(side).lines.push(ProfileLine { context, function, counts });
@@ -93,7 +95,7 @@ fn larger_size_counts(sizes: [&Sides<Profile>; 2]) -> Sides<Profile> {
     larger
 }
 
-/// Cache lines that travelled most in one pair of Runs.
+/// Cache lines that moved most often between CPUs in one pair of Runs.
 pub(super) fn cache_lines(
     runs: &dyn CountsRuns,
     workload: &Workload,
@@ -101,18 +103,20 @@ pub(super) fn cache_lines(
 ) -> Result<Sides<Vec<CacheLine>>> {
     Sides::try_from_fn(|side| {
         let mut lines = runs.profile(pair.steps.get(side), &workload.row)?.cache_lines;
-        lines.truncate(MOST_CACHE_LINES);
+        lines.truncate(MAX_CACHE_LINES);
         Ok(lines)
     })
 }
 
-/// Checks that the profile adds up to the Sample; the error has both sums.
-fn add_up(profile: &Profile, sample: &Sample, metric: &Metric) -> Result<(), (u64, u64)> {
+/// Checks that the counts of a profile add up to the Sample's count. The error is the sum and the
+/// Sample's count.
+fn check_sum(profile: &Profile, sample: &Sample, metric: &Metric) -> Result<(), (u64, u64)> {
     let sum = lines_in_context(profile, metric).map(|(_, counts)| metric.count(&counts)).sum();
     let expected = metric.raw_count(sample);
     if sum == expected { Ok(()) } else { Err((sum, expected)) }
 }
 
+/// Functions without compilers' suffixes and their counts, in the Metric's Context.
 fn lines_in_context<'a>(
     profile: &'a Profile,
     metric: &Metric,
@@ -122,8 +126,8 @@ fn lines_in_context<'a>(
     lines.map(|line| (plain(&line.function), line.counts))
 }
 
-/// Functions that differ in the Metric's Context, the largest difference first. Functions that
-/// differ because the CPU lacks a feature are last.
+/// Functions that differ in the Metric's Context, the largest difference first. Functions that only
+/// one Side executes because the CPU lacks a feature are last.
 pub(crate) fn function_deltas(
     base: &Profile,
     change: &Profile,
@@ -139,10 +143,10 @@ pub(crate) fn function_deltas(
     }
     let size =
         |sides: &Sides<Counts>| metric.count(&sides.base).abs_diff(metric.count(&sides.change));
-    // Functions that differ in other counts are shown with the headline.
-    let is_other =
+    // The headline also lists functions that differ in another count, such as REP iterations.
+    let differs_otherwise =
         |sides: &Sides<Counts>| !metric.is_costly_or_modelled() && sides.base != sides.change;
-    functions.retain(|_, sides| size(sides) > 0 || is_other(sides));
+    functions.retain(|_, sides| size(sides) > 0 || differs_otherwise(sides));
     let mut deltas: Vec<(&str, Sides<Counts>)> = functions.into_iter().collect();
     let one_sided: BTreeSet<&str> = deltas
         .iter()
@@ -151,7 +155,7 @@ pub(crate) fn function_deltas(
         .collect();
     let is_last =
         |function: &str| missing_feature(function, |name| one_sided.contains(name)).is_some();
-    // The sort is stable: equal deltas stay in the order of their names.
+    // The sort is stable, so equal deltas stay in the order of their names.
     deltas.sort_by_key(|(function, sides)| (is_last(function), std::cmp::Reverse(size(sides))));
     let mut msrs = msrs_by_function(&Sides { base, change }, metric);
     let with_msrs = |(function, sides)| FunctionDelta {
@@ -188,13 +192,13 @@ fn zero_counts() -> Sides<Counts> {
     Sides { base: Counts::default(), change: Counts::default() }
 }
 
-/// A count of both Sides.
+/// Count of one counter on both Sides.
 pub(super) fn both_sides(counts: &Sides<Counts>, counter: impl Into<Counter>) -> Sides<u64> {
     let counter = counter.into();
     Sides::from_fn(|side| counts.get(side)[counter])
 }
 
-/// Counts of both Sides by counter, without counters that neither Side has.
+/// Counts of both Sides by counter, without counters that are 0 on both Sides.
 pub(super) fn nonzero_counts<C: Into<Counter> + Copy + Ord>(
     counters: impl IntoIterator<Item = C>,
     counts: &Sides<Counts>,
@@ -203,7 +207,7 @@ pub(super) fn nonzero_counts<C: Into<Counter> + Copy + Ord>(
     pairs.filter(|(_, counts)| *counts != Sides::default()).collect()
 }
 
-/// Registers that each function accessed, if the Metric counts such instructions.
+/// MSRs that each function accessed; empty unless the Metric counts `rdmsr` or `wrmsr`.
 fn msrs_by_function<'a>(
     profiles: &Sides<&'a Profile>,
     metric: &Metric,
@@ -211,9 +215,9 @@ fn msrs_by_function<'a>(
     let mut functions: BTreeMap<&str, BTreeMap<Msr, Sides<u64>>> = BTreeMap::new();
     for side in Side::BOTH {
         let lines = profiles.get(side).msrs.iter();
-        let is_of =
+        let is_of_metric =
             |line: &&MsrLine| line.context == metric.context && Some(line.kind) == metric.costly();
-        for line in lines.filter(is_of) {
+        for line in lines.filter(is_of_metric) {
             let msrs = functions.entry(plain(&line.function)).or_default();
             let count = msrs.entry(line.msr).or_default().get_mut(side);
             *count = count.saturating_add(line.count);
@@ -222,12 +226,11 @@ fn msrs_by_function<'a>(
     functions
 }
 
-/// Suffixes that compilers append to a symbol, each with or without a number: inter-procedural
-/// clones, split parts, link-time renames. Two builds rarely agree on them, and they mean the same
-/// function.
+/// Suffixes that compilers append to a symbol, with or without a number: inter-procedural clones,
+/// split parts, link-time renames. They differ between builds of the same function.
 const SUFFIXES: [&str; 6] = ["cold", "constprop", "isra", "llvm", "lto_priv", "part"];
 
-/// The symbol without the compiler's suffixes: `f` for `f.constprop.0.isra.0.cold`.
+/// Removes the compiler's suffixes from a symbol: `f` for `f.constprop.0.isra.0.cold`.
 pub fn plain(mut symbol: &str) -> &str {
     while let Some(shorter) = without_one_suffix(symbol) {
         symbol = shorter;
@@ -235,6 +238,7 @@ pub fn plain(mut symbol: &str) -> &str {
     symbol
 }
 
+/// Removes the last suffix and its number; `None` if the symbol has no compiler's suffix.
 fn without_one_suffix(symbol: &str) -> Option<&str> {
     let (mut head, mut word) = symbol.rsplit_once('.')?;
     if !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit()) {
@@ -243,8 +247,8 @@ fn without_one_suffix(symbol: &str) -> Option<&str> {
     (!head.is_empty() && SUFFIXES.contains(&word)).then_some(head)
 }
 
-/// Functions that call a system call's function by its number; kernels before 4.17 have the last
-/// one.
+/// Functions that call the function of a system call by number; the last one is that of kernels
+/// before 4.17.
 const DISPATCHERS: [&str; 10] = [
     "do_syscall_64",
     "x64_sys_call",
@@ -258,8 +262,8 @@ const DISPATCHERS: [&str; 10] = [
     "entry_SYSCALL_64_fastpath",
 ];
 
-/// Prefixes of the names of system calls, as the kernel's macros and aliases write them.
-const PREFIXES: [&str; 11] = [
+/// Prefixes of the functions of system calls, as the kernel's macros and aliases define them.
+const SYSTEM_CALL_PREFIXES: [&str; 11] = [
     "__x64_sys_",
     "__ia32_sys_",
     "__x64_compat_sys_",
@@ -273,16 +277,18 @@ const PREFIXES: [&str; 11] = [
     "sys_",
 ];
 
-const PAGE_FAULT: [&str; 2] = ["exc_page_fault", "do_page_fault"];
-const FORK: [&str; 3] = ["kernel_clone", "_do_fork", "do_fork"];
-const EXEC: [&str; 2] = ["begin_new_exec", "flush_old_exec"];
+/// Functions, in newer and older kernels, whose calls are counted as page faults, forks and execs.
+const PAGE_FAULT_FUNCTIONS: [&str; 2] = ["exc_page_fault", "do_page_fault"];
+const FORK_FUNCTIONS: [&str; 3] = ["kernel_clone", "_do_fork", "do_fork"];
+const EXEC_FUNCTIONS: [&str; 2] = ["begin_new_exec", "flush_old_exec"];
 
-/// System calls that read a clock where the vDSO cannot: the work is the same.
+/// System calls that read a clock if the vDSO cannot; a read by the vDSO is the same work.
 const CLOCK_CALLS: [&str; 3] = ["clock_gettime", "gettimeofday", "time"];
 
-/// Name of system calls that no function of the kernel served.
-const OTHER: &str = "other";
+/// Name for system calls that no function of the kernel handled.
+const UNHANDLED_CALLS: &str = "other";
 
+/// Name for reads of the time-stamp counter in user mode, as by the vDSO.
 const CLOCK_READS: &str = "clock reads";
 
 /// Work of a program on both Sides; `None` if no Layout was measured.
@@ -290,20 +296,23 @@ pub(super) fn program_work_evidence(
     runs: &dyn CountsRuns,
     workload: &Workload,
     pairs: &[Pair],
-    shown: Option<usize>,
+    shown_layout: Option<usize>,
 ) -> Result<Option<WorkEvidence>> {
     let work = |pair: &Pair, side: Side| -> Result<ProgramWork> {
         let profile = runs.profile(pair.steps.get(side), &workload.row)?;
-        Ok(work_in(&profile, pair.samples.get(side)))
+        Ok(program_work(&profile, pair.samples.get(side)))
     };
     let works = pairs.iter().map(|pair| Sides::try_from_fn(|side| work(pair, side)));
     let works = works.collect::<Result<Vec<Sides<ProgramWork>>>>()?;
-    let Some(sides) = shown.and_then(|layout| works.get(layout)).cloned() else { return Ok(None) };
-    let differences = differences(&works, &sides);
+    let Some(sides) = shown_layout.and_then(|layout| works.get(layout)).cloned() else {
+        return Ok(None);
+    };
+    let differences = work_differences(&works, &sides);
     Ok(Some(WorkEvidence { sides, differences }))
 }
 
-fn work_in(profile: &Profile, sample: &Sample) -> ProgramWork {
+/// Work of a program in one Run.
+fn program_work(profile: &Profile, sample: &Sample) -> ProgramWork {
     let calls_of = |functions: &[&str]| {
         let paths = profile.paths.iter().filter(|path| path.context == Context::Process);
         let calls = paths.filter(|path| functions.contains(&plain(&path.function)));
@@ -313,14 +322,15 @@ fn work_in(profile: &Profile, sample: &Sample) -> ProgramWork {
     let bytes = value("bytes-read").zip(value("bytes-written"));
     ProgramWork {
         system_calls: system_calls(profile),
-        clock_reads: user_mode(profile, Costly::Rdtsc),
-        page_faults: calls_of(&PAGE_FAULT),
-        forks: calls_of(&FORK),
-        execs: calls_of(&EXEC),
+        clock_reads: user_mode_count(profile, Costly::Rdtsc),
+        page_faults: calls_of(&PAGE_FAULT_FUNCTIONS),
+        forks: calls_of(&FORK_FUNCTIONS),
+        execs: calls_of(&EXEC_FUNCTIONS),
         bytes: bytes.map(|(read, written)| TransferredBytes { read, written }),
     }
 }
 
+/// Number of system calls by name.
 fn system_calls(profile: &Profile) -> BTreeMap<String, u64> {
     let mut calls: BTreeMap<String, u64> = BTreeMap::new();
     let mut callers: Vec<&str> = Vec::new();
@@ -329,22 +339,22 @@ fn system_calls(profile: &Profile) -> BTreeMap<String, u64> {
         let is_dispatched = callers.last().is_some_and(|caller| DISPATCHERS.contains(caller));
         let function = plain(function);
         callers.push(function);
-        let name = PREFIXES.iter().find_map(|prefix| function.strip_prefix(prefix));
+        let name = SYSTEM_CALL_PREFIXES.iter().find_map(|prefix| function.strip_prefix(prefix));
         if let Some(name) = name.filter(|_| is_dispatched && *context == Context::Process) {
-            // A path can have a call from before the Region, which does not count.
+            // A call from before the Region can be on a path, with a count of 0.
             if *count > 0 {
                 *calls.entry(name.to_owned()).or_default() += count;
             }
         }
     }
     let named = calls.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
-    let rest = user_mode(profile, Costly::Syscall).saturating_sub(named);
-    calls.extend((rest > 0).then(|| (OTHER.to_owned(), rest)));
+    let rest = user_mode_count(profile, Costly::Syscall).saturating_sub(named);
+    calls.extend((rest > 0).then(|| (UNHANDLED_CALLS.to_owned(), rest)));
     calls
 }
 
 /// Number of costly instructions of this kind in user mode.
-fn user_mode(profile: &Profile, kind: Costly) -> u64 {
+fn user_mode_count(profile: &Profile, kind: Costly) -> u64 {
     let lines = profile.lines.iter().filter(|line| {
         let is_user = line.function.starts_with('[') && line.function != "[kernel]";
         is_user && line.context == Context::Process
@@ -352,10 +362,11 @@ fn user_mode(profile: &Profile, kind: Costly) -> u64 {
     lines.fold(0, |sum: u64, line| sum.saturating_add(line.counts[kind]))
 }
 
-type OtherCount = (&'static str, fn(&ProgramWork) -> u64);
+/// Name of a count, and the count in a program's work.
+type NamedCount = (&'static str, fn(&ProgramWork) -> u64);
 
-/// Counts of work that a program does not request by itself.
-const OTHERS: [OtherCount; 5] = [
+/// Counts that differences of system calls do not show.
+const OTHER_COUNTS: [NamedCount; 5] = [
     ("page faults", |work| work.page_faults),
     ("forks", |work| work.forks),
     ("execs", |work| work.execs),
@@ -363,44 +374,49 @@ const OTHERS: [OtherCount; 5] = [
     ("bytes written", |work| work.bytes.unwrap_or_default().written),
 ];
 
-/// Differences that hold over all Layouts, with the counts of the Layout that is shown.
-fn differences(works: &[Sides<ProgramWork>], shown: &Sides<ProgramWork>) -> Vec<WorkDifference> {
+/// Differences of work that hold over all Layouts, with the counts of the Layout that is shown.
+fn work_differences(
+    works: &[Sides<ProgramWork>],
+    shown: &Sides<ProgramWork>,
+) -> Vec<WorkDifference> {
     let calls = |work: &ProgramWork, name: &str| work.system_calls.get(name).copied().unwrap_or(0);
-    // Without the vDSO's clock each read of a clock is a system call, with equal work.
-    let clocks = |work: &ProgramWork| {
+    // Without the vDSO's clock, each read of a clock is a system call. If the sums are equal,
+    // neither the reads nor these system calls are a difference.
+    let all_clock_reads = |work: &ProgramWork| {
         let calls = CLOCK_CALLS.iter().map(|name| calls(work, name));
         calls.fold(work.clock_reads, u64::saturating_add)
     };
-    let clock = difference(works, shown, CLOCK_READS, clocks);
+    let clock = work_difference(works, shown, CLOCK_READS, all_clock_reads);
     let is_compared = |name: &&&String| clock.is_some() || !CLOCK_CALLS.contains(&name.as_str());
     let sides = works.iter().flat_map(|work| work.both());
     let names: BTreeSet<&String> = sides.flat_map(|work| work.system_calls.keys()).collect();
     let names = names.iter().filter(is_compared);
     let requests =
-        names.filter_map(|name| difference(works, shown, name, |work| calls(work, name)));
+        names.filter_map(|name| work_difference(works, shown, name, |work| calls(work, name)));
     let mut found: Vec<WorkDifference> = requests.chain(clock.clone()).collect();
     found.iter_mut().for_each(|request| request.is_request = true);
-    // The sort is stable: equal differences stay in the order of the names.
+    // The sort is stable, so equal differences stay in the order of the names.
     found.sort_by_key(|request| {
         std::cmp::Reverse(request.count.base.abs_diff(request.count.change))
     });
-    let others = OTHERS.iter().filter_map(|(what, count)| difference(works, shown, what, count));
+    let others =
+        OTHER_COUNTS.iter().filter_map(|(name, count)| work_difference(works, shown, name, count));
     found.extend(others);
     found
 }
 
-/// One difference; `None` if the Sides differ by no more than Layouts of one Side do.
-fn difference(
+/// Difference of one count; `None` if the Sides do not differ by more than the Layouts of a Side.
+fn work_difference(
     works: &[Sides<ProgramWork>],
     shown: &Sides<ProgramWork>,
-    what: &str,
+    name: &str,
     count: impl Fn(&ProgramWork) -> u64,
 ) -> Option<WorkDifference> {
     let values = |side: Side| -> Vec<f64> {
         works.iter().map(|work| count(work.get(side)) as f64).collect()
     };
     are_separate(&values(Side::Base), &values(Side::Change)).then(|| WorkDifference {
-        kind: what.to_owned(),
+        kind: name.to_owned(),
         is_request: false,
         count: Sides::from_fn(|side| count(shown.get(side))),
     })
@@ -409,40 +425,46 @@ fn difference(
 /// Source of a program's number of operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OperationSource {
-    /// Not known: a run is one operation.
+    /// No source: a run counts as one operation.
     Unknown,
+    /// The user gave the number.
     Given,
+    /// The program printed the number.
     Printed,
 }
 
-/// If the user gives the operations, the calls may differ by this much where the cost does not: a
-/// kernel may need one call more or less at a program's start.
-const GIVEN_MAY_DIFFER_PERCENT: f64 = 1.0;
+/// Difference of requests from which equal costs are different work, if the user gave the number of
+/// operations. A program may start with one call more or less on another kernel.
+const MIN_REQUESTS_DIFFER_PERCENT: f64 = 1.0;
 
-/// Returns true if the Sides requested such different work that their costs do not compare.
-pub(super) fn is_other_work(work: &WorkEvidence, verdict: Verdict, known: OperationSource) -> bool {
+/// Returns true if the Sides requested such different work that their costs cannot be compared.
+pub(super) fn is_different_work(
+    work: &WorkEvidence,
+    verdict: Verdict,
+    ops_source: OperationSource,
+) -> bool {
     let differs = work.requests().next().is_some();
-    match known {
+    match ops_source {
         OperationSource::Unknown => differs,
-        // As many instructions for a different number of calls: the program runs for a fixed time.
+        // The same cost for a different number of calls: the program runs for a fixed time.
         OperationSource::Given => {
             differs
                 && verdict.is_answer()
                 && !verdict.is_change()
-                && work.request_difference_percent() >= GIVEN_MAY_DIFFER_PERCENT
+                && work.request_difference_percent() >= MIN_REQUESTS_DIFFER_PERCENT
         }
         OperationSource::Printed => false,
     }
 }
 
-/// Most calls that are named in a reason.
-const MOST_CALLS: usize = 5;
+/// Maximum number of system calls that a reason names.
+const MAX_NAMED_CALLS: usize = 5;
 
 /// Reasons why the work differs: `system calls 29616 in base, 20016 in change (getppid 29600,
 /// 20000)`.
 pub(super) fn work_reasons(work: &WorkEvidence, samples: &Sides<Sample>) -> Vec<String> {
-    let in_both = |what: &str, count: &Sides<u64>| {
-        format!("{what} {} in base, {} in change", count.base, count.change)
+    let text_of_count = |name: &str, count: &Sides<u64>| {
+        format!("{name} {} in base, {} in change", count.base, count.change)
     };
     let (clocks, calls): (Vec<_>, Vec<_>) =
         work.requests().partition(|difference| difference.kind == CLOCK_READS);
@@ -452,26 +474,29 @@ pub(super) fn work_reasons(work: &WorkEvidence, samples: &Sides<Sample>) -> Vec<
             let WorkDifference { kind, count, .. } = difference;
             format!("{kind} {}, {}", count.base, count.change)
         };
-        let mut named: Vec<String> = calls.iter().take(MOST_CALLS).map(describe).collect();
-        let more = calls.len().saturating_sub(MOST_CALLS);
+        let mut named: Vec<String> = calls.iter().take(MAX_NAMED_CALLS).map(describe).collect();
+        let more = calls.len().saturating_sub(MAX_NAMED_CALLS);
         named.extend((more > 0).then(|| format!("{more} more")));
         let totals = Sides::from_fn(|side| work.sides.get(side).all_system_calls());
-        reasons.push(format!("{} ({})", in_both("system calls", &totals), named.join(" · ")));
+        let totals = text_of_count("system calls", &totals);
+        reasons.push(format!("{totals} ({})", named.join(" · ")));
     }
-    reasons.extend(clocks.into_iter().map(|clock| in_both(CLOCK_READS, &clock.count)));
-    reasons.extend(fixed_time(work, samples));
+    reasons.extend(clocks.into_iter().map(|clock| text_of_count(CLOCK_READS, &clock.count)));
+    reasons.extend(fixed_time_reason(work, samples));
     reasons
 }
 
-/// Reason, if the program stopped at a fixed time of the guest's clock, whatever it had done by
-/// then.
-fn fixed_time(work: &WorkEvidence, samples: &Sides<Sample>) -> Option<String> {
+/// Reason if the program runs for a fixed time: the guest's clock differs by less than a tenth of
+/// what the requests differ by.
+fn fixed_time_reason(work: &WorkEvidence, samples: &Sides<Sample>) -> Option<String> {
     let Sides { base, change } = Sides::from_fn(|side| samples.get(side).tsc);
     let percent = 100.0 * base.abs_diff(change) as f64 / base.max(1) as f64;
     let is_fixed = percent * 10.0 < work.request_difference_percent();
     is_fixed.then(|| {
         let ms = base as f64 / 1e6;
-        format!("both sides ran for {ms:.2} ms of the guest's clock: a program of a fixed time")
+        format!(
+            "both sides ran for {ms:.2} ms of the guest's clock: the program runs for a fixed time"
+        )
     })
 }
 
@@ -489,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn clones_merge_and_only_differences_of_the_process_remain() {
+    fn clones_are_merged_and_other_contexts_are_left_out() {
         use Context::{Interrupt, Process};
         let base = profile(&[
             (Process, "same", 50, 0),
@@ -508,14 +533,14 @@ mod tests {
         let by_rep = function_deltas(&base, &change, 2, &METRICS[1]);
         assert_eq!(by_rep[0].function, "rep");
         let deltas = function_deltas(&base, &change, 2, &METRICS[0]);
-        let seen: Vec<_> = deltas.iter().map(|d| (d.function.as_str(), d.delta)).collect();
+        let listed: Vec<_> = deltas.iter().map(|d| (d.function.as_str(), d.delta)).collect();
         // f: 19 - (10 + 5) = 4; both 4 / 2 operations, in the order of their names.
-        assert_eq!(seen, [("b_new", 2.0), ("f", 2.0), ("rep", 0.0)]);
+        assert_eq!(listed, [("b_new", 2.0), ("f", 2.0), ("rep", 0.0)]);
         assert_eq!(deltas[2].rep_delta, 20.0); // (140 - 100) / 2
     }
 
     #[test]
-    fn registers_are_of_the_metrics_kind_context_and_function() {
+    fn msrs_are_selected_by_kind_and_context_and_summed_by_function() {
         let line = |context, kind, msr, function: &str| MsrLine {
             context,
             kind,
@@ -540,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn suffixes_go_however_many_there_are() {
+    fn plain_removes_all_compiler_suffixes() {
         for (symbol, expected) in [
             ("do_fork", "do_fork"),
             ("f.isra.0", "f"),
@@ -550,7 +575,7 @@ mod tests {
             ("f.llvm.1234567890", "f"),
             ("f.lto_priv.0", "f"),
             ("[user]", "[user]"),
-            ("f.12", "f.12"), // a number of something else
+            ("f.12", "f.12"), // a number without a compiler's suffix
             ("__key.cold_start", "__key.cold_start"),
             (".cold", ".cold"), // nothing would remain
             ("f.", "f."),

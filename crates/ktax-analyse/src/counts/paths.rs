@@ -1,4 +1,4 @@
-//! Call paths: the callers of the functions that carry a delta, and the places where CPUs waited.
+//! Call paths: the callers of functions that carry a delta, and the stacks in which CPUs waited.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -6,51 +6,52 @@ use std::iter::Peekable;
 use std::mem;
 
 use super::functions::{both_sides, nonzero_counts, plain};
-use super::runs::{CountsRuns, Pair, no_step, scale_of};
+use super::runs::{CountsRuns, Pair, missing_step, side_scale};
 use ktax_model::{
     Basic, COUNTERS, Context, Costly, Counter, Counts, CountsEvidence, Effect,
     MIN_DELTA_SHARE_PERCENT, Metric, Path, PathDelta, Profile, ProfileLine, Result, Row, RowPaths,
     Side, Sides, WaitStack, Workload,
 };
 
-/// A place with a smaller share of the row on both Sides, in parts of a thousand, gets no bar; nor
-/// does anything below it.
-const NARROW_PER_MILLE: u64 = 5;
+/// Minimum share of the row that a path needs on one Side to get a bar in the picture, per mille.
+const MIN_BAR_PER_MILLE: u64 = 5;
 
-/// Places that are worth a line or a bar by the Metric. Below each caller, the largest delta is
-/// first.
+/// Paths whose delta or share is large enough for a line or a bar. Callees are sorted by the size
+/// of their delta.
 pub(super) fn path_deltas(base: &Profile, change: &Profile, metric: &Metric) -> Vec<PathDelta> {
     let root = CallNode::from_profiles(base, change, metric.context).without_inlined();
     let threshold = PathThreshold {
-        delta: root.size(metric) * MIN_DELTA_SHARE_PERCENT,
+        delta: root.delta_size(metric) * MIN_DELTA_SHARE_PERCENT,
         // Costly instructions have no picture.
-        whole: metric.costly().map_or(root.whole(metric) * NARROW_PER_MILLE, |_| u64::MAX),
+        share: metric.costly().map_or(root.larger_count(metric) * MIN_BAR_PER_MILLE, |_| u64::MAX),
     };
     let mut deltas = Vec::new();
     if threshold.delta > 0 {
-        root.list(0, metric.costly().as_slice(), &mut deltas, &mut |below| {
-            below.retain(|(_, node)| threshold.is_met(node, metric));
-            below.sort_by_key(|(_, node)| std::cmp::Reverse(node.size(metric)));
+        root.list(0, metric.costly().as_slice(), &mut deltas, &mut |callees| {
+            callees.retain(|(_, node)| threshold.is_met(node, metric));
+            callees.sort_by_key(|(_, node)| std::cmp::Reverse(node.delta_size(metric)));
         });
     }
     deltas
 }
 
-/// Thresholds for a place: a hundred times the delta, or a thousand times the whole.
+/// Thresholds of a path.
 struct PathThreshold {
+    /// Smallest delta, times 100.
     delta: u64,
-    whole: u64,
+    /// Smallest count on one Side, times 1000.
+    share: u64,
 }
 
 impl PathThreshold {
     fn is_met(&self, node: &CallNode, metric: &Metric) -> bool {
-        node.size(metric).saturating_mul(100) >= self.delta
-            || node.whole(metric).saturating_mul(1000) >= self.whole
+        node.delta_size(metric).saturating_mul(100) >= self.delta
+            || node.larger_count(metric).saturating_mul(1000) >= self.share
     }
 }
 
-/// All places of a row in all Contexts, in the Layout of the Effect: as they were called, or with
-/// inlined functions moved for comparison.
+/// All call paths of a row in all Contexts, under the Layout of the Effect. `is_compared` moves the
+/// callees of inlined functions, so that the Sides can be compared.
 pub fn row_paths(
     runs: &dyn CountsRuns,
     row: &Row,
@@ -61,12 +62,12 @@ pub fn row_paths(
     let step_of = |side: Side| {
         let mut steps = runs.plan().method.steps.iter();
         let found = steps.find(|step| step.layout == layout && step.side == side);
-        found.ok_or_else(|| no_step(layout, side))
+        found.ok_or_else(|| missing_step(layout, side))
     };
     let operations = row.counts().and_then(|counts| counts.operations.as_ref());
     let [base, change] = Side::BOTH.map(|side| -> Result<Profile> {
         let profile = runs.profile(step_of(side)?, &row.row)?;
-        Ok(scale_of(operations, side, row.ops).profile(profile))
+        Ok(side_scale(operations, side, row.ops).profile(profile))
     });
     let (base, change) = (base?, change?);
     let paths_of_context = |context: Context| {
@@ -75,9 +76,9 @@ pub fn row_paths(
             |node: &CallNode| node.counts.base.executed().abs_diff(node.counts.change.executed());
         let root = CallNode::from_profiles(&base, &change, context);
         let root = if is_compared { root.without_inlined() } else { root };
-        // The sort is stable: equal differences stay in the order of their names.
-        root.list(0, &Costly::ALL, &mut paths, &mut |below| {
-            below.sort_by_key(|(_, node)| std::cmp::Reverse(size(node)));
+        // The sort is stable, so equal differences stay in the order of their names.
+        root.list(0, &Costly::ALL, &mut paths, &mut |callees| {
+            callees.sort_by_key(|(_, node)| std::cmp::Reverse(size(node)));
         });
         (!paths.is_empty()).then_some((context, paths))
     };
@@ -91,17 +92,17 @@ pub fn row_paths(
     })
 }
 
-/// Name of the place of all user mode.
+/// Name that the plugin gives to all user mode.
 const USER: &str = "[user]";
 
-/// Returns true if the function is of a program or a library, or is code of one outside every
-/// function.
+/// Returns true if a profile's line is of a program or a library.
 fn is_of_program(function: &str) -> bool {
     function.starts_with('[') && ![USER, "[kernel]", "[unknown]"].contains(&function)
 }
 
-/// Counts of a function that call paths have too. Idle time has a path of its own.
-fn counts_of_paths(counts: &Counts) -> Counts {
+/// Counts of a function without those that call paths do not have: idle time, which is a path
+/// itself, transfers and modelled events.
+fn path_counts(counts: &Counts) -> Counts {
     let mut counts = *counts;
     for row in COUNTERS {
         if let Counter::Basic(Basic::Idle | Basic::Transfers) | Counter::Modelled(_) = row.counter {
@@ -111,101 +112,104 @@ fn counts_of_paths(counts: &Counts) -> Counts {
     counts
 }
 
-fn has_room(total: &Counts, parts: &Counts) -> bool {
-    COUNTERS.iter().all(|row| parts[row.counter] <= total[row.counter])
+/// Returns true if no count of the sum is above that of the total.
+fn fits_in(sum: &Counts, total: &Counts) -> bool {
+    COUNTERS.iter().all(|row| sum[row.counter] <= total[row.counter])
 }
 
-/// A function below its caller, with all its callees.
+/// A function on a call path, with its callees.
 #[derive(Default)]
 struct CallNode {
     calls: Sides<u64>,
-    /// Counts of this function and of all below it.
+    /// Counts of this function and of its callees.
     pub(super) counts: Sides<Counts>,
-    /// Boxed, because profiles may be a thousand calls deep, and so is the stack of a recursion
-    /// over them.
-    below: BTreeMap<String, Box<CallNode>>,
+    /// Boxed for small stack frames: profiles, and so the recursion over them, may be a thousand
+    /// calls deep.
+    callees: BTreeMap<String, Box<CallNode>>,
 }
 
 impl CallNode {
-    /// Builds the tree of both profiles; the root stands above all functions without a caller.
+    /// Builds the tree of both profiles. The callees of the root are the functions without a
+    /// caller.
     fn from_profiles(base: &Profile, change: &Profile, context: Context) -> CallNode {
         let mut root = CallNode::default();
         for (side, profile) in [(Side::Base, base), (Side::Change, change)] {
             let is_in_context = |path: &&Path| path.context == context;
-            root.add_below(0, side, &mut profile.paths.iter().filter(is_in_context).peekable());
+            root.add_callees(0, side, &mut profile.paths.iter().filter(is_in_context).peekable());
             root.split_user(side, profile, context);
         }
         root
     }
 
-    /// Puts the functions of programs and libraries below `[user]`: the plugin does not follow the
-    /// calls of user mode.
+    /// Adds the functions of programs and libraries as callees of `[user]`: the plugin does not
+    /// follow calls in user mode.
     fn split_user(&mut self, side: Side, profile: &Profile, context: Context) {
-        let Some(user) = self.below.get_mut(USER) else { return };
+        let Some(user) = self.callees.get_mut(USER) else { return };
         let lines: Vec<&ProfileLine> = profile
             .lines
             .iter()
             .filter(|line| line.context == context && is_of_program(&line.function))
             .collect();
         let mut sum = Counts::default();
-        lines.iter().for_each(|line| sum += &counts_of_paths(&line.counts));
-        // With several vCPUs one is now and then taken for another, and then the functions do not
-        // fit.
-        if !has_room(user.counts.get(side), &sum) {
+        lines.iter().for_each(|line| sum += &path_counts(&line.counts));
+        // With several vCPUs, the plugin sometimes counts for the wrong vCPU, and the sum of the
+        // functions is above that of user mode.
+        if !fits_in(&sum, user.counts.get(side)) {
             return;
         }
         for line in lines {
-            let node = CallNode::boxed(side, 0, &counts_of_paths(&line.counts));
+            let node = CallNode::new_boxed(side, 0, &path_counts(&line.counts));
             user.add(plain(&line.function).to_owned(), node);
         }
     }
 
-    /// A node with the counts of one Side. Not inlined: its temporaries would be in each frame of
-    /// the recursion.
+    /// Makes a node with the counts of one Side. Not inlined, because its temporaries would be in
+    /// each frame of the recursion.
     #[inline(never)]
-    fn boxed(side: Side, calls: u64, counts: &Counts) -> Box<CallNode> {
+    fn new_boxed(side: Side, calls: u64, counts: &Counts) -> Box<CallNode> {
         let mut node = Box::<CallNode>::default();
         *node.calls.get_mut(side) = calls;
         *node.counts.get_mut(side) = *counts;
         node
     }
 
-    /// Adds the following paths of this depth, with all below them.
-    fn add_below<'a>(
+    /// Adds the next paths of this depth, with their callees.
+    fn add_callees<'a>(
         &mut self,
         depth: u32,
         side: Side,
         paths: &mut Peekable<impl Iterator<Item = &'a Path>>,
     ) {
         while let Some(path) = paths.next_if(|path| path.depth == depth) {
-            let mut below = CallNode::boxed(side, path.calls, &path.counts);
-            below.add_below(depth + 1, side, paths);
-            *self.counts.get_mut(side) += below.counts.get(side);
-            self.add(plain(&path.function).to_owned(), below);
+            let mut callee = CallNode::new_boxed(side, path.calls, &path.counts);
+            callee.add_callees(depth + 1, side, paths);
+            *self.counts.get_mut(side) += callee.counts.get(side);
+            self.add(plain(&path.function).to_owned(), callee);
         }
     }
 
+    /// Adds a callee, or merges it with the callee of this name.
     fn add(&mut self, function: String, mut node: Box<CallNode>) {
-        match self.below.entry(function) {
+        match self.callees.entry(function) {
             Entry::Vacant(entry) => drop(entry.insert(node)),
             Entry::Occupied(mut entry) => entry.get_mut().merge(&mut node),
         }
     }
 
-    /// Takes the counts and everything below another node of this function.
+    /// Adds the counts and the callees of another node of this function.
     fn merge(&mut self, other: &mut CallNode) {
         for side in Side::BOTH {
             *self.calls.get_mut(side) += other.calls.get(side);
             *self.counts.get_mut(side) += other.counts.get(side);
         }
-        for (function, node) in mem::take(&mut other.below) {
+        for (function, node) in mem::take(&mut other.callees) {
             self.add(function, node);
         }
     }
 
-    /// Moves the callees of an inlined function below its caller, for comparisons. A function
-    /// counts as inlined if only one Side calls it, and on the other Side its caller itself makes
-    /// most of its calls.
+    /// Moves the callees of inlined functions to their callers, for comparisons. A function counts
+    /// as inlined if only one Side calls it, and most of its callees' work is done by callees of
+    /// its caller on the other Side.
     fn without_inlined(mut self) -> CallNode {
         self.lift_inlined();
         self
@@ -213,61 +217,62 @@ impl CallNode {
 
     fn lift_inlined(&mut self) {
         let is_inlined = |node| Side::BOTH.into_iter().any(|side| self.has_inlined(node, side));
-        let inlined = self.below.iter().filter(|(_, node)| is_inlined(node));
+        let inlined = self.callees.iter().filter(|(_, node)| is_inlined(node));
         let inlined: Vec<String> = inlined.map(|(function, _)| function.clone()).collect();
-        let mut called = Vec::new();
+        let mut moved = Vec::new();
         for function in inlined {
-            let Some(node) = self.below.get_mut(&function) else { continue };
-            for (function, callee) in mem::take(&mut node.below) {
+            let Some(node) = self.callees.get_mut(&function) else { continue };
+            for (function, callee) in mem::take(&mut node.callees) {
                 for side in Side::BOTH {
                     *node.counts.get_mut(side) -= callee.counts.get(side);
                 }
-                called.push((function, callee));
+                moved.push((function, callee));
             }
         }
-        for (function, callee) in called {
+        for (function, callee) in moved {
             self.add(function, callee);
         }
-        self.below.values_mut().for_each(|node| node.lift_inlined());
+        self.callees.values_mut().for_each(|node| node.lift_inlined());
     }
 
-    /// Returns true if a function that is called on one Side is part of this function on the other
-    /// Side.
+    /// Returns true if a callee on one Side is inlined into this function on the other Side.
     fn has_inlined(&self, node: &CallNode, side: Side) -> bool {
-        if node.is_there(side.other()) {
+        if node.is_called(side.other()) {
             return false;
         }
         let executed = |node: &CallNode, side: Side| node.counts.get(side).executed();
-        // Counts as found the callee's counts here on the other Side alone, at most as many as it
-        // has there.
-        let here = |function: &String, callee: &CallNode| {
-            let same_callee = self.below.get(function).filter(|node| !node.is_there(side));
+        // Work of the same callee of this function on the other Side alone, at most the callee's.
+        let found_here = |function: &String, callee: &CallNode| {
+            let same_callee = self.callees.get(function).filter(|node| !node.is_called(side));
             same_callee.map_or(0, |node| executed(node, side.other()).min(executed(callee, side)))
         };
         let (mut total, mut found) = (0_u64, 0_u64);
-        for (function, callee) in &node.below {
+        for (function, callee) in &node.callees {
             total = total.saturating_add(executed(callee, side));
-            found = found.saturating_add(here(function, callee));
+            found = found.saturating_add(found_here(function, callee));
         }
         found > total / 2
     }
 
-    fn is_there(&self, side: Side) -> bool {
+    /// Returns true if a Side calls the function or has counts of it.
+    fn is_called(&self, side: Side) -> bool {
         *self.calls.get(side) > 0 || *self.counts.get(side) != Counts::default()
     }
 
-    pub(super) fn size(&self, metric: &Metric) -> u64 {
+    /// Absolute difference between the Sides.
+    fn delta_size(&self, metric: &Metric) -> u64 {
         metric.count(&self.counts.base).abs_diff(metric.count(&self.counts.change))
     }
 
-    /// Larger value of both Sides.
-    pub(super) fn whole(&self, metric: &Metric) -> u64 {
+    /// Larger count of both Sides.
+    fn larger_count(&self, metric: &Metric) -> u64 {
         metric.count(&self.counts.base).max(metric.count(&self.counts.change))
     }
 
-    /// Not inlined: its temporaries would be in each frame of the recursion.
+    /// Delta of this function. Not inlined, because its temporaries would be in each frame of the
+    /// recursion.
     #[inline(never)]
-    fn delta(&self, depth: u32, function: &str, kinds: &[Costly]) -> PathDelta {
+    fn path_delta(&self, depth: u32, function: &str, kinds: &[Costly]) -> PathDelta {
         let both = |counter: Basic| both_sides(&self.counts, counter);
         PathDelta {
             depth,
@@ -281,29 +286,29 @@ impl CallNode {
         }
     }
 
-    /// Lists all places below this one, with costly instructions of these kinds. `choose` filters
-    /// and orders the callees of one caller.
+    /// Lists all paths below this one, with costly instructions of these kinds. `select` filters
+    /// and sorts the callees of one caller.
     fn list<'a>(
         &'a self,
         depth: u32,
         kinds: &[Costly],
-        to: &mut Vec<PathDelta>,
-        choose: &mut impl FnMut(&mut Vec<(&'a String, &'a CallNode)>),
+        deltas: &mut Vec<PathDelta>,
+        select: &mut impl FnMut(&mut Vec<(&'a String, &'a CallNode)>),
     ) {
-        let mut below: Vec<(&String, &CallNode)> =
-            self.below.iter().map(|(function, node)| (function, &**node)).collect();
-        choose(&mut below);
-        for (function, node) in below {
-            to.push(node.delta(depth, function, kinds));
-            node.list(depth + 1, kinds, to, choose);
+        let mut callees: Vec<(&String, &CallNode)> =
+            self.callees.iter().map(|(function, node)| (function, &**node)).collect();
+        select(&mut callees);
+        for (function, node) in callees {
+            deltas.push(node.path_delta(depth, function, kinds));
+            node.list(depth + 1, kinds, deltas, select);
         }
     }
 }
 
-/// Most stacks that are kept, those with the longest waits first.
-const MOST_STACKS: usize = 40;
+/// Maximum number of stacks that are kept, those with the longest waits.
+const MAX_STACKS: usize = 40;
 
-/// Evidence that only several CPUs have, from one pair of Runs.
+/// Waits and idle time of several CPUs, from one pair of Runs.
 pub(super) fn waits(
     runs: &dyn CountsRuns,
     workload: &Workload,
@@ -311,9 +316,9 @@ pub(super) fn waits(
 ) -> Result<CountsEvidence> {
     let profiles = Sides::try_from_fn(|side| runs.profile(pair.steps.get(side), &workload.row))?;
     let lines = |side| profiles.get(side).lines.as_slice();
-    let waits = Sides::from_fn(|side| by_function(lines(side), |counts| counts[Basic::Wait]));
+    let waits = Sides::from_fn(|side| sums_by_function(lines(side), |counts| counts[Basic::Wait]));
     let executed = Sides::from_fn(|side| {
-        let mut executed = by_function(lines(side), Counts::executed);
+        let mut executed = sums_by_function(lines(side), Counts::executed);
         executed.retain(|function, _| {
             Side::BOTH.iter().any(|side| waits.get(*side).contains_key(function))
         });
@@ -334,7 +339,10 @@ pub(super) fn waits(
 }
 
 /// Sums by function over all Contexts; functions with a sum of 0 are left out.
-fn by_function(lines: &[ProfileLine], count: impl Fn(&Counts) -> u64) -> BTreeMap<String, u64> {
+fn sums_by_function(
+    lines: &[ProfileLine],
+    count: impl Fn(&Counts) -> u64,
+) -> BTreeMap<String, u64> {
     let mut functions: BTreeMap<String, u64> = BTreeMap::new();
     for line in lines.iter().filter(|line| count(&line.counts) > 0) {
         *functions.entry(plain(&line.function).to_owned()).or_default() += count(&line.counts);
@@ -358,9 +366,9 @@ fn stacks(profiles: &Sides<Profile>, counter: Basic) -> Vec<WaitStack> {
         }
     }
     let mut found: Vec<(Vec<&str>, Sides<u64>)> = found.into_iter().collect();
-    // The sort is stable: equal stacks stay in the order of their names.
+    // The sort is stable, so equal stacks stay in the order of their names.
     found.sort_by_key(|(_, wait)| std::cmp::Reverse(wait.base.max(wait.change)));
-    found.truncate(MOST_STACKS);
+    found.truncate(MAX_STACKS);
     let stack = |(functions, wait): (Vec<&str>, Sides<u64>)| WaitStack {
         functions: functions.into_iter().map(str::to_owned).collect(),
         wait,
@@ -386,12 +394,12 @@ mod tests {
 
     fn listed(base: &[(u32, &str, u64, u64)], change: &[(u32, &str, u64, u64)]) -> Vec<String> {
         let deltas = path_deltas(&profile(base), &profile(change), &METRICS[0]);
-        let say = |path: &PathDelta| {
+        let text = |path: &PathDelta| {
             let delta = path.instructions.change as i64 - path.instructions.base as i64;
             let calls = path.calls.change as i64 - path.calls.base as i64;
             format!("{}{} {delta:+} {calls:+}", "-".repeat(path.depth as usize), path.function)
         };
-        deltas.iter().map(say).collect()
+        deltas.iter().map(text).collect()
     }
 
     #[test]
@@ -412,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_inlined_function_calls_is_compared_with_what_its_caller_calls() {
+    fn callees_of_an_inlined_function_are_compared_with_those_of_its_caller() {
         let base = [
             (0, "fork", 1, 90),
             (1, "dup", 1, 20),
@@ -425,13 +433,13 @@ mod tests {
             ["fork +30 +0", "-copy +40 +0", "--alloc +0 +0", "-free -30 -1", "-dup -20 -1"];
         assert_eq!(listed(&base, &change), expected);
         assert_eq!(listed(&change, &base)[1], "-copy -40 +0");
-        // If the caller called it before, or calls little of it, the function is new and was not
-        // inlined.
+        // If the caller called the callee before, or does little of the callee's work, the function
+        // is new and was not inlined.
         let before = [&base[..], &[(1, "copy", 1, 10)]].concat();
         assert_eq!(listed(&before, &change)[1], "-dup -640 -1");
         let little = [(0, "fork", 1, 130), (1, "free", 1, 30)];
         assert_eq!(listed(&base, &little)[1], "-dup -640 -1");
-        // A call of the same function by the caller is not an inlined one.
+        // A caller that calls the same function on both Sides has not inlined it.
         let one = [(0, "fork", 1, 90), (1, "copy", 1, 9), (1, "new", 1, 20), (2, "copy", 4, 500)];
         let one = listed(&base, &one);
         assert!(
@@ -442,31 +450,31 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compared_is_the_same_from_either_side() {
+    fn paths_are_symmetric_in_base_and_change() {
         let base = [(0, "p", 1, 5), (1, "b", 1, 10), (2, "n", 1, 300)];
         let change = [(0, "p", 1, 5), (1, "n", 1, 300), (1, "a", 1, 5), (2, "b", 1, 10)];
-        let there = listed(&base, &change);
-        let back = listed(&change, &base);
-        assert_eq!(there, ["p +5 +0", "-a +5 +1", "-b +0 +0", "-n +0 +0"]);
-        assert_eq!(back, ["p -5 +0", "-a -5 -1", "-b +0 +0", "-n +0 +0"]);
+        let forward = listed(&base, &change);
+        let backward = listed(&change, &base);
+        assert_eq!(forward, ["p +5 +0", "-a +5 +1", "-b +0 +0", "-n +0 +0"]);
+        assert_eq!(backward, ["p -5 +0", "-a -5 -1", "-b +0 +0", "-n +0 +0"]);
     }
 
     #[test]
-    fn as_deep_as_a_profile_may_be() {
+    fn a_profile_of_1000_calls_depth_is_listed() {
         let deep: Vec<_> = (0..1000).map(|depth| (depth, "f", 1, 1)).collect();
         let listed = listed(&deep, &[(0, "f", 1, 1)]);
         assert_eq!(listed[0], "f -999 +0");
     }
 
     #[test]
-    fn what_differs_by_little_is_there_if_it_is_wide() {
+    fn a_wide_path_with_a_small_delta_is_listed() {
         let base = [(0, "entry", 1, 1000), (1, "wide", 1, 200), (1, "narrow", 1, 3)];
         let change = [(0, "entry", 1, 1300), (1, "wide", 1, 202), (1, "narrow", 1, 5)];
         assert_eq!(listed(&base, &change), ["entry +304 +0", "-wide +2 +0"]);
     }
 
     #[test]
-    fn what_compilers_append_to_a_name_makes_no_other_place() {
+    fn compiler_suffixes_do_not_make_another_path() {
         let base = [(0, "entry", 1, 10), (1, "write.isra.0", 1, 50)];
         let change = [(0, "entry", 1, 10), (1, "write", 1, 55)];
         assert_eq!(listed(&base, &change), ["entry +5 +0", "-write +5 +0"]);
@@ -484,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_have_their_callers_and_clones_of_a_function_are_one() {
+    fn wait_stacks_have_callers_and_merge_clones() {
         let paths = vec![
             path(0, "entry", 0),
             path(1, "alloc_fd", 0),

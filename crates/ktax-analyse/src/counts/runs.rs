@@ -1,11 +1,11 @@
 //! Runs of a plan: read from a run directory or the store, paired by Layout, and scaled to the same
 //! number of operations.
 //!
-//! Programs of two sizes: a run of size `n` is taken to execute `start + n × operation`. Two sizes
-//! give both, under each Layout by itself, so their ranges and minimum detectable effects are
-//! those of any other row.
+//! Programs of two sizes: a run of size `n` is assumed to execute `start + n × operation`. Two
+//! sizes give the cost of the start and of an operation under each Layout, so the computed rows
+//! have ranges and minimum detectable effects like any other row.
 
-use super::{decide, effects, functions, metrics_of, pair_of};
+use super::{decide, effects, functions, pair_of_effect, row_metrics};
 use crate::effect;
 use ktax_host::text::{shell_line, shell_path};
 use ktax_model::{
@@ -15,12 +15,12 @@ use ktax_model::{
 };
 use ktax_run::rundir::RunDir;
 
-/// A source of the Runs of a Plan: a run directory, or the store. Each gives the same Comparison.
+/// A source of the Runs of a Plan: a run directory or the store.
 pub trait CountsRuns {
     fn plan(&self) -> &Plan<CountsPlan>;
 
     /// Location of the Runs, for messages.
-    fn place(&self) -> String;
+    fn location(&self) -> String;
 
     /// Outcome of a Boot; `None` if it was not made yet.
     fn boot(&self, step: &Step) -> Result<Option<Boot>, ktax_model::Error>;
@@ -36,7 +36,7 @@ impl CountsRuns for RunDir<CountsPlan> {
         RunDir::plan(self)
     }
 
-    fn place(&self) -> String {
+    fn location(&self) -> String {
         self.root().display().to_string()
     }
 
@@ -53,8 +53,8 @@ impl CountsRuns for RunDir<CountsPlan> {
     }
 }
 
-/// A Sample, or why there is none.
-type Attempt = Result<Sample, Failure>;
+/// Sample of a Run, or the Run's failure.
+type SampleOrFailure = Result<Sample, Failure>;
 
 /// Both Sides of one Layout.
 pub(super) struct Pair<'a> {
@@ -69,54 +69,55 @@ pub(super) struct Pair<'a> {
     pub scales: Sides<Scale>,
 }
 
-/// All Runs of one Workload.
-pub(super) enum Gathered<'a> {
+/// Runs of one Workload under all Layouts.
+pub(super) enum WorkloadRuns<'a> {
     /// One pair for each Layout, in the Plan's order.
     Measured(Vec<Pair<'a>>),
-    /// At least one Run has no Sample.
+    /// Failures, if at least one Run has no Sample.
     Failed(Vec<RowFailure>),
 }
 
-/// The Boots of a Plan that was carried out.
+/// Boots of a finished run, paired by Layout.
 pub(super) struct PairedBoots<'a> {
     runs: &'a dyn CountsRuns,
     pairs: Vec<Sides<(&'a Step, Boot)>>,
 }
 
 impl<'a> PairedBoots<'a> {
-    /// Reads all Boots. It fails if one is missing.
+    /// Reads all Boots; an error if one is missing.
     pub fn read(runs: &'a dyn CountsRuns) -> Result<Self> {
         let plan = &runs.plan().method;
-        check(plan)?;
+        check_plan(plan)?;
         let read = |step| -> Result<_> { Ok(runs.boot(step)?.map(|boot| (step, boot))) };
         let boots = plan.steps.iter().map(read).collect::<Result<Vec<_>>>()?;
-        let made: Vec<(&Step, Boot)> = boots.into_iter().flatten().collect();
-        if made.len() < plan.steps.len() {
-            return Err(boots_missing(made.len(), plan.steps.len(), &runs.place()));
+        let boots: Vec<(&Step, Boot)> = boots.into_iter().flatten().collect();
+        if boots.len() < plan.steps.len() {
+            return Err(boots_missing(boots.len(), plan.steps.len(), &runs.location()));
         }
-        let pair = |layout| Sides::try_from_fn(|side| find(&made, layout, side));
+        let pair = |layout| Sides::try_from_fn(|side| find_boot(&boots, layout, side));
         let pairs = (0..plan.layouts.len()).map(pair).collect::<Result<_>>()?;
         Ok(PairedBoots { runs, pairs })
     }
 
-    /// Every Boot, by Layout.
-    pub fn made(&self) -> impl Iterator<Item = (&Step, &Boot)> + Clone {
+    /// All Boots, in the order of their Layouts.
+    pub fn boots(&self) -> impl Iterator<Item = (&Step, &Boot)> + Clone {
         let pairs = self.pairs.iter().flat_map(|pair| pair.both());
         pairs.map(|(step, boot)| (*step, boot))
     }
 
-    /// Boot parameters of one Side that its kernel does not know.
-    pub fn ignored(&self, side: Side) -> Vec<String> {
+    /// Boot parameters that the kernel of a Side does not know, each once.
+    pub fn ignored_parameters(&self, side: Side) -> Vec<String> {
         let boots = self.pairs.iter().flat_map(|pair| pair.get(side).1.ignored.iter());
         let distinct: std::collections::BTreeSet<&String> = boots.collect();
         distinct.into_iter().cloned().collect()
     }
 
-    pub fn gather(&self, workload: &Workload) -> Result<Gathered<'a>> {
+    /// Runs of a Workload under all Layouts.
+    pub fn workload_runs(&self, workload: &Workload) -> Result<WorkloadRuns<'a>> {
         let (mut pairs, mut failures) = (Vec::new(), Vec::new());
         for (layout, boots) in self.pairs.iter().enumerate() {
-            let base = self.attempt(workload, &boots.base)?;
-            let change = self.attempt(workload, &boots.change)?;
+            let base = self.sample(workload, &boots.base)?;
+            let change = self.sample(workload, &boots.change)?;
             let steps = Sides { base: boots.base.0, change: boots.change.0 };
             match (base, change) {
                 (Ok(base), Ok(change)) => {
@@ -132,37 +133,42 @@ impl<'a> PairedBoots<'a> {
             }
         }
         failures.sort_by(|a, b| a.boot.cmp(&b.boot));
-        Ok(if failures.is_empty() { Gathered::Measured(pairs) } else { Gathered::Failed(failures) })
+        Ok(match failures.is_empty() {
+            true => WorkloadRuns::Measured(pairs),
+            false => WorkloadRuns::Failed(failures),
+        })
     }
 
-    fn attempt(&self, workload: &Workload, (step, boot): &(&Step, Boot)) -> Result<Attempt> {
+    /// Sample of a Workload in one Boot, or its failure. The counts of a Sample must add up.
+    fn sample(&self, workload: &Workload, (step, boot): &(&Step, Boot)) -> Result<SampleOrFailure> {
         if let Some(failure) = &boot.failure {
             return Ok(Err(failure.clone()));
         }
         let run = self.runs.run(step, &workload.row)?;
-        let run = run.ok_or_else(|| run_missing(&workload.row, step, &self.runs.place()))?;
-        let attempt = sample_or_failure(run.outcome, workload);
-        match attempt.as_ref().map(|sample| (sum(sample), sample.total)) {
+        let run = run.ok_or_else(|| run_missing(&workload.row, step, &self.runs.location()))?;
+        let outcome = sample_or_failure(run.outcome, workload);
+        match outcome.as_ref().map(|sample| (sum_of_counts(sample), sample.total)) {
             Ok((sum, total)) if sum != total => {
-                let sums = format!("add up to {sum}, and the total beside them is {total}");
+                let sums = format!("add up to {sum}, but the file gives a total of {total}");
                 let reason = format!("{sums}: the file was changed");
                 let error =
                     format!("the counts of {} in boot {} {reason}", workload.row, step.name());
                 Err(Error::host(error).next("measure again into a new directory"))
             }
-            _ => Ok(attempt),
+            _ => Ok(outcome),
         }
     }
 }
 
 /// Sum of the counts of all Contexts.
-fn sum(sample: &Sample) -> u64 {
+fn sum_of_counts(sample: &Sample) -> u64 {
     let counts = sample.counts.values();
     counts.fold(0, |sum, counts| sum.saturating_add(counts.executed()))
 }
 
-/// Refuses a plan that lacks what pairing relies on.
-fn check(plan: &CountsPlan) -> Result<()> {
+/// Refuses a plan that ktax does not make: one without operations, Layouts, Steps or ascending
+/// sizes.
+fn check_plan(plan: &CountsPlan) -> Result<()> {
     let idle = plan.workloads.iter().find(|workload| workload.ops == 0);
     let reason = if let Some(workload) = idle {
         format!("has a workload without operations ({})", workload.row)
@@ -171,32 +177,50 @@ fn check(plan: &CountsPlan) -> Result<()> {
     } else if plan.steps.len() != 2 * plan.layouts.len() {
         format!("has {} steps for {} layouts", plan.steps.len(), plan.layouts.len())
     } else {
-        return Ok(());
+        return check_sizes(&plan.asked.guest.programs);
     };
     Err(wrong_plan(&reason))
 }
 
-fn find<'a>(made: &[(&'a Step, Boot)], layout: usize, side: Side) -> Result<(&'a Step, Boot)> {
-    let found = made.iter().find(|(step, _)| step.layout == layout && step.side == side);
-    found.cloned().ok_or_else(|| no_step(layout, side))
+/// Refuses sizes of a program that do not ascend: costs are divided by the difference of two sizes.
+fn check_sizes(programs: &[UserProgram]) -> Result<()> {
+    let is_ascending = |sizes: &[u64]| sizes.windows(2).all(|pair| pair[0] < pair[1]);
+    let has_wrong_sizes = |program: &&UserProgram| {
+        program.size.as_ref().is_some_and(|size| !is_ascending(&size.sizes))
+    };
+    match programs.iter().find(has_wrong_sizes) {
+        None => Ok(()),
+        Some(program) => {
+            Err(wrong_plan(&format!("has sizes of {} that do not ascend", program.row())))
+        }
+    }
 }
 
-pub(super) fn no_step(layout: usize, side: Side) -> Error {
+fn find_boot<'a>(
+    boots: &[(&'a Step, Boot)],
+    layout: usize,
+    side: Side,
+) -> Result<(&'a Step, Boot)> {
+    let boot = boots.iter().find(|(step, _)| step.layout == layout && step.side == side);
+    boot.cloned().ok_or_else(|| missing_step(layout, side))
+}
+
+pub(super) fn missing_step(layout: usize, side: Side) -> Error {
     wrong_plan(&format!("has no step for layout {layout} of {}", side.name()))
 }
 
-/// Error of a plan that ktax does not make.
+/// Error about a plan that ktax does not make.
 pub(crate) fn wrong_plan(reason: &str) -> Error {
     Error::user(format!("plan.json {reason}")).next("plan again in a new directory")
 }
 
-/// Error of a plan that was not carried out to its end.
+/// Error about a run that is not finished.
 pub(crate) fn boots_missing(made: usize, planned: usize, dir: &str) -> Error {
     let message = format!("{} of {planned} boots are not made yet", planned - made);
     Error::user(message).next(format!("resume with `ktax run {}`", shell_path(dir)))
 }
 
-/// Error of a Boot without all Runs.
+/// Error about a Boot that lacks a Run.
 pub(crate) fn run_missing(row: &str, step: &Step, dir: &str) -> Error {
     let message = format!("{row} was not run yet in boot {}", step.name());
     Error::user(message).next(format!("resume with `ktax run {}`", shell_path(dir)))
@@ -206,8 +230,8 @@ fn row_failure(step: &Step, failure: Failure) -> RowFailure {
     RowFailure { boot: step.name(), side: step.side, boots: 1, failure }
 }
 
-/// Sample of a Run, or why there is none.
-fn sample_or_failure(outcome: Outcome, workload: &Workload) -> Attempt {
+/// Sample of a Run, or the failure; a Sample with a wrong number of operations is a failure.
+fn sample_or_failure(outcome: Outcome, workload: &Workload) -> SampleOrFailure {
     match outcome {
         Outcome::Measured(sample) => match workload.ops_of(&sample.signature) {
             ops if ops == sample.ops && ops > 0 => Ok(sample),
@@ -263,24 +287,24 @@ impl Scale {
 }
 
 /// Scale of one Side's profile of a row.
-pub(super) fn scale_of(operations: Option<&CountedOperations>, side: Side, to: u64) -> Scale {
+pub(super) fn side_scale(operations: Option<&CountedOperations>, side: Side, to: u64) -> Scale {
     let from = operations.map_or(to, |operations| *operations.count.get(side));
     Scale { from, to }
 }
 
-/// If the start takes more than this part of a run, it hides the cost of an operation.
-const DOMINANT: f64 = 0.5;
+/// Share of a run's instructions above which the start hides the cost of an operation.
+const MAX_START_SHARE: f64 = 0.5;
 
 /// Rows and warnings computed from programs of two sizes.
 #[derive(Default)]
 pub(super) struct ComputedRows {
-    /// For each program one row for an operation and one for the start.
+    /// Two rows for each program: an operation, and the start.
     pub rows: Vec<Row>,
-    /// Warnings about programs that mostly start.
+    /// Warnings about programs whose runs are mostly their start.
     pub warnings: Vec<Warning>,
 }
 
-/// Rows of all programs of two sizes; `measured` are those of the Plan's Workloads.
+/// Computes the rows of all programs of two sizes from the measured rows.
 pub(super) fn computed_rows(
     runs: &dyn CountsRuns,
     boots: &PairedBoots<'_>,
@@ -294,7 +318,7 @@ pub(super) fn computed_rows(
             plan.asked.guest.programs.iter().filter(|other| {
                 other.size.as_ref().is_some_and(|other| other.program == size.program)
             });
-        // A store may have only one of the sizes.
+        // The store may have only one of the sizes.
         let found = sizes_of_program.filter_map(|program| {
             let workload = plan.workloads.iter().find(|workload| workload.row == program.row())?;
             Some((workload, measured.iter().find(|row| row.row == workload.row)?))
@@ -303,21 +327,26 @@ pub(super) fn computed_rows(
         let ([small, large], &[from, to]) = (&found[..], &size.sizes[..]) else { continue };
         let sizes =
             SizePair { rows: [small.0.row.clone(), large.0.row.clone()], sizes: [from, to] };
-        let family = ProgramSizes { runs, sizes, program: &size.program, workload: small.0 };
-        let wrong = [small.1, large.1].into_iter().find(|row| has_no_answer(row));
-        let gathered = (boots.gather(small.0)?, boots.gather(large.0)?);
-        match (wrong, gathered) {
-            (None, (Gathered::Measured(small), Gathered::Measured(large))) => {
-                let rows = family.rows(&small, &large)?;
-                let is_known = !rows.iter().any(has_no_answer);
-                let warning = is_known.then(|| family.start_dominates(&small[0], &large[0]));
+        let sized_program = SizedProgram { runs, sizes, program: &size.program, workload: small.0 };
+        let failed_row = [small.1, large.1].into_iter().find(|row| has_no_answer(row));
+        let runs_of_sizes = (boots.workload_runs(small.0)?, boots.workload_runs(large.0)?);
+        match (failed_row, runs_of_sizes) {
+            (None, (WorkloadRuns::Measured(small), WorkloadRuns::Measured(large))) => {
+                let rows = sized_program.rows(&small, &large)?;
+                let has_answers = !rows.iter().any(has_no_answer);
+                let warning =
+                    has_answers.then(|| sized_program.start_warning(&small[0], &large[0]));
                 computed.warnings.extend(warning.flatten());
                 computed.rows.extend(rows);
             }
             (Some(row), _) => {
                 let reason = row.reason.as_ref().map(|reason| format!("{}: {reason}", row.row));
                 let failures = &row.failures;
-                computed.rows.extend(family.without_answer(row.verdict, reason, failures));
+                computed.rows.extend(sized_program.rows_without_answer(
+                    row.verdict,
+                    reason,
+                    failures,
+                ));
             }
             _ => {}
         }
@@ -329,8 +358,8 @@ fn has_no_answer(row: &Row) -> bool {
     matches!(row.verdict, Verdict::Failed | Verdict::DifferentWork)
 }
 
-/// One program of two sizes.
-struct ProgramSizes<'a> {
+/// A program of two sizes.
+struct SizedProgram<'a> {
     runs: &'a dyn CountsRuns,
     sizes: SizePair,
     /// The program as the user wrote it.
@@ -339,7 +368,8 @@ struct ProgramSizes<'a> {
     workload: &'a Workload,
 }
 
-impl ProgramSizes<'_> {
+impl SizedProgram<'_> {
+    /// Rows of an operation and of the start, from the pairs of both sizes.
     fn rows(&self, small: &[Pair<'_>], large: &[Pair<'_>]) -> Result<Vec<Row>> {
         let [from, to] = self.sizes.sizes;
         let total = |pair: &Pair<'_>, side| METRICS[0].raw_count(pair.samples.get(side));
@@ -348,18 +378,19 @@ impl ProgramSizes<'_> {
         };
         if !small.iter().zip(large).all(grows) {
             let reason = format!(
-                "it does not execute more at size {to} than at {from}; write {{size}} where its \
-                 work depends on it, or --sizes that differ more"
+                "the program does not execute more at size {to} than at {from}; write {{size}} \
+                 where the size belongs in the command, or --sizes that differ more"
             );
-            return Ok(self.without_answer(Verdict::Failed, Some(reason), &[]).into());
+            return Ok(self.rows_without_answer(Verdict::Failed, Some(reason), &[]).into());
         }
-        let operations = combined(small, large, |small, large| large.saturating_sub(small));
-        let starts = combined(small, large, |small, large| start([small, large], [from, to]));
+        let operations = combined_pairs(small, large, |small, large| large.saturating_sub(small));
+        let starts =
+            combined_pairs(small, large, |small, large| count_of_start([small, large], [from, to]));
         let [operation, start] = self.workloads();
         Ok(vec![self.row(&operation, &operations, true)?, self.row(&start, &starts, false)?])
     }
 
-    /// Workloads of one more of the size, and of the start.
+    /// Workloads of the computed rows: an operation, which is one more of the size, and the start.
     fn workloads(&self) -> [Workload; 2] {
         let [from, to] = self.sizes.sizes;
         let title = shell_line(self.program.command.iter().map(String::as_str));
@@ -368,14 +399,14 @@ impl ProgramSizes<'_> {
             Workload { row, title, operation, ops, ..self.workload.clone() }
         };
         let operation = format!("one more of its size, between {from} and {to}");
-        let without = "one run, without what grows with its size".to_owned();
+        let start = "one run, without what grows with its size".to_owned();
         [
             computed(self.program.row(), operation, to - from),
-            computed(self.program.start_row(), without, 1),
+            computed(self.program.start_row(), start, 1),
         ]
     }
 
-    fn without_answer(
+    fn rows_without_answer(
         &self,
         verdict: Verdict,
         reason: Option<String>,
@@ -389,12 +420,12 @@ impl ProgramSizes<'_> {
     }
 
     fn row(&self, workload: &Workload, pairs: &[Pair<'_>], has_functions: bool) -> Result<Row> {
-        let metrics = metrics_of(pairs);
+        let metrics = row_metrics(pairs);
         let mut effects = effects(&metrics, workload, pairs, self.runs.plan().threshold_percent);
         let (verdict, decided_by) = decide(&effects);
         for (effect, metric) in effects.iter_mut().zip(metrics) {
             if effect.verdict.is_change() && metric.has_function_counts() && has_functions {
-                let (pair, rows) = (pair_of(effect, pairs), &self.sizes.rows);
+                let (pair, rows) = (pair_of_effect(effect, pairs), &self.sizes.rows);
                 effect.functions = functions::functions_at_larger_size(
                     self.runs,
                     rows,
@@ -409,14 +440,15 @@ impl ProgramSizes<'_> {
         Ok(Row::new(workload, verdict, Evidence::Counts(evidence)))
     }
 
-    fn start_dominates(&self, small: &Pair<'_>, large: &Pair<'_>) -> Option<Warning> {
+    /// Warns if the start is more than [`MAX_START_SHARE`] of the larger size's instructions.
+    fn start_warning(&self, small: &Pair<'_>, large: &Pair<'_>) -> Option<Warning> {
         let total = |pair: &Pair<'_>| METRICS[0].raw_count(&pair.samples.base) as f64;
         let [from, to] = self.sizes.sizes.map(|size| size as f64);
         let per_op = (total(large) - total(small)) / (to - from);
-        let part = 1.0 - per_op * to / total(large);
-        let (of_start, row) = (part * 100.0, &self.sizes.rows[1]);
-        (part > DOMINANT).then(|| Warning {
-            fact: format!("{of_start:.1} % of the instructions of {row} are its start"),
+        let start_share = 1.0 - per_op * to / total(large);
+        let (percent, row) = (start_share * 100.0, &self.sizes.rows[1]);
+        (start_share > MAX_START_SHARE).then(|| Warning {
+            fact: format!("{percent:.1} % of the instructions of {row} are its start"),
             next_step: format!(
                 "read {} for what an operation costs, or write larger --sizes",
                 self.program.row()
@@ -425,25 +457,25 @@ impl ProgramSizes<'_> {
     }
 }
 
-/// Value at size 0 of a straight line through two counts, at least 0.
-fn start([small, large]: [u64; 2], [from, to]: [u64; 2]) -> u64 {
+/// Count at size 0 of a straight line through the counts at two sizes; at least 0.
+fn count_of_start([small, large]: [u64; 2], [from, to]: [u64; 2]) -> u64 {
     let [small, large, from, to] = [small, large, from, to].map(u128::from);
     let start = (to * small).saturating_sub(from * large) / (to - from);
     u64::try_from(start).unwrap_or(u64::MAX)
 }
 
-/// Pairs whose counts are computed from those of both sizes.
-fn combined<'a>(
+/// Pairs whose counts are computed from the counts of both sizes.
+fn combined_pairs<'a>(
     small: &[Pair<'a>],
     large: &[Pair<'a>],
-    make: impl Fn(u64, u64) -> u64,
+    combine: impl Fn(u64, u64) -> u64,
 ) -> Vec<Pair<'a>> {
     let sample = |small: &Sample, large: &Sample| {
         let contexts = small.counts.keys().chain(large.counts.keys());
         let counts = contexts.map(|context| {
             let [small, large] = [small, large]
                 .map(|sample| sample.counts.get(context).copied().unwrap_or_default());
-            (*context, small.zip_with(&large, &make))
+            (*context, small.zip_with(&large, &combine))
         });
         Sample { counts: counts.collect(), parallel: None, ..large.clone() }
     };
@@ -460,13 +492,28 @@ fn combined<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ktax_model::ProgramSize;
 
     #[test]
-    fn a_start_is_what_a_line_leaves_at_size_0() {
-        assert_eq!(start([1100, 2100], [100, 1100]), 1000);
-        assert_eq!(start([700, 700], [100, 200]), 700);
-        // The second hundred cost more than the first: the start would be negative, and is 0.
-        assert_eq!(start([100, 3000], [100, 200]), 0);
-        assert_eq!(start([u64::MAX, u64::MAX], [1, u64::MAX]), u64::MAX);
+    fn the_start_is_the_count_of_a_line_at_size_0() {
+        assert_eq!(count_of_start([1100, 2100], [100, 1100]), 1000);
+        assert_eq!(count_of_start([700, 700], [100, 200]), 700);
+        // The line is below 0 at size 0.
+        assert_eq!(count_of_start([100, 3000], [100, 200]), 0);
+        assert_eq!(count_of_start([u64::MAX, u64::MAX], [1, u64::MAX]), u64::MAX);
+    }
+
+    #[test]
+    fn sizes_that_do_not_ascend_are_refused() {
+        let check = |sizes: &[u64]| {
+            let program = UserProgram { name: "fio".to_owned(), ..UserProgram::default() };
+            let size = ProgramSize { size: 0, sizes: sizes.to_vec(), program: program.clone() };
+            check_sizes(&[UserProgram { size: Some(Box::new(size)), ..program }])
+        };
+        assert!(check(&[100, 1100]).is_ok());
+        for sizes in [[100, 100], [1100, 100]] {
+            let error = check(&sizes).unwrap_err().to_string();
+            assert!(error.starts_with("plan.json has sizes of program:fio"), "{error}");
+        }
     }
 }

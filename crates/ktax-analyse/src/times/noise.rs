@@ -1,5 +1,5 @@
-//! Noise facts of timed pairs: warnings, undeclared differences, and whether the machine can
-//! measure at all.
+//! Facts and noise of timed pairs: warnings, undeclared differences between the Sides, and machines
+//! that are too busy to measure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,26 +8,29 @@ use crate::warnings::unknown_parameters;
 use ktax_model::fact::{PART_SEPARATOR, QUIET_PERCENT};
 use ktax_model::{
     FactDifference, Facts, Noise, RunsOn, Side, TimedBoot, TimedPair, TimedSubject, TimesPlan,
-    Warning, fact,
+    Warning, boot_parameters, fact, unquoted_parameter,
 };
 
-/// Share of the time of the CPUs in use from which other guests of a hypervisor are worth a
-/// warning, in percent.
-const STEAL_PERCENT: f64 = 1.0;
+/// Stolen time above which a warning is given, in percent of the time of the CPUs in use. A
+/// hypervisor gives stolen time to other guests.
+const STEAL_WARNING_PERCENT: f64 = 1.0;
 
-/// Clock sources that are the CPU's own counter, read without a system call.
-const GOOD_CLOCKS: [&str; 5] = ["tsc", "arch_sys_counter", "timebase", "riscv_clocksource", "tod"];
+/// Clock sources that are the CPU's own counter, read without a system call: of x86, ARM, POWER,
+/// RISC-V and s390.
+const CPU_CLOCKS: [&str; 5] = ["tsc", "arch_sys_counter", "timebase", "riscv_clocksource", "tod"];
 
 /// Next step for a fact that changed during the run.
-pub const CHANGED_MENDS: &str = "find out who changes it, then measure again into a new directory";
+pub const CHANGED_NEXT_STEP: &str =
+    "find out what changes it, then measure again in a new directory";
 
-/// Warnings about facts that spoil a comparison, each with a remedy. Facts in which the Subjects
-/// themselves differ are left out, because they are compared.
+/// Warnings about facts that make a comparison less precise, each with a next step. Facts that the
+/// Subjects set differently are left out, because they are compared.
 pub fn warnings(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<Warning> {
     let mut warnings = ignored_parameters(plan, pairs);
     warnings.extend(unsettled_kernels(pairs));
     warnings.extend(setting_warnings(plan, pairs));
-    warnings.extend(Average::over(pairs).iter().flat_map(|average| load_warnings(plan, average)));
+    warnings
+        .extend(AverageNoise::of_pairs(pairs).iter().flat_map(|noise| load_warnings(plan, noise)));
     warnings.extend(changed_facts(pairs));
     warnings
 }
@@ -39,29 +42,27 @@ fn warning(fact: impl Into<String>, next_step: &str) -> Warning {
 /// Warnings about parameters of a Side's boot line that the guests' Kernels do not know.
 pub fn ignored_parameters(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<Warning> {
     let warnings_of_side = |side: Side| {
-        let boots =
-            boots_in_order(pairs).filter(|(_, warnings_of_side, _)| *warnings_of_side == side);
+        let boots = boots_in_order(pairs).filter(|(_, boot_side, _)| *boot_side == side);
         let ignored = boots.filter_map(|(_, _, boot)| boot.facts.get(fact::IGNORED));
-        // One line for each Boot, because a value may have spaces.
-        let lines: BTreeSet<String> = ignored.map(|words| format!(" {words} ")).collect();
-        let is_ignored = |word: &str| lines.iter().any(|line| line.contains(&format!(" {word} ")));
+        // The lists are searched as text: they have no quotes, and a value may have spaces.
+        let lists: BTreeSet<String> = ignored.map(|list| format!(" {list} ")).collect();
+        let is_ignored = |word: &str| lists.iter().any(|list| list.contains(&format!(" {word} ")));
         unknown_parameters(side, &plan.asked.subjects.get(side).boot_line, is_ignored)
     };
     Side::BOTH.into_iter().flat_map(warnings_of_side).collect()
 }
 
-/// Warnings about Kernels that had not finished their boot when the workloads began.
+/// Warnings about Kernels that had not settled after their boot when the workloads began.
 fn unsettled_kernels(pairs: &[TimedPair]) -> Vec<Warning> {
     let warnings_of_side = |side: Side| {
-        let boots =
-            boots_in_order(pairs).filter(|(_, warnings_of_side, _)| *warnings_of_side == side);
+        let boots = boots_in_order(pairs).filter(|(_, boot_side, _)| *boot_side == side);
         let facts: Vec<&Facts> = boots.map(|(_, _, boot)| &boot.facts).collect();
         let busy = facts.iter().filter_map(|facts| facts.get(fact::BUSY));
         let busy = busy.flat_map(|names| names.split_whitespace()).collect();
         warnings::unsettled_side_warnings(
             side,
             &busy,
-            facts.iter().any(|facts_of_boot| facts_of_boot.contains_key(fact::RANDOM_SEED)),
+            facts.iter().any(|boot_facts| boot_facts.contains_key(fact::RANDOM_SEED)),
         )
     };
     Side::BOTH.into_iter().flat_map(warnings_of_side).collect()
@@ -70,90 +71,96 @@ fn unsettled_kernels(pairs: &[TimedPair]) -> Vec<Warning> {
 /// Warnings about the settings of the machine in any of the Boots.
 fn setting_warnings(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<Warning> {
     let declared_in_pair =
-        |pair: &TimedPair| declared(plan, &pair.boots.base.facts, &pair.boots.change.facts);
+        |pair: &TimedPair| declared_facts(plan, &pair.boots.base.facts, &pair.boots.change.facts);
     let compared = pairs.iter().filter(|pair| !pair.is_control);
     // If the base is bare metal, the machine's facts are not compared.
-    let is_bare = plan.asked.subjects.base.bare_metal;
+    let is_bare_metal = plan.asked.subjects.base.bare_metal;
     let declared: BTreeSet<&str> =
-        compared.filter(|_| !is_bare).flat_map(declared_in_pair).collect();
-    let seen_as = |name: &str| -> BTreeSet<&str> {
+        compared.filter(|_| !is_bare_metal).flat_map(declared_in_pair).collect();
+    let boot_values = |name: &str| -> BTreeSet<&str> {
         let boots = boots_in_order(pairs).filter(|_| !declared.contains(name));
         boots.filter_map(|(_, _, boot)| boot.facts.get(name)).map(String::as_str).collect()
     };
-    // Guests also have facts of the machine below them; the Sides' kernels are not those of the
-    // machine.
-    let seen = |name: &str| {
+    // Boots of guests also have the facts of the machine below the guests, under other names.
+    let all_values = |name: &str| {
         let machine_name = fact::machine_fact(name);
         let facts = boots_in_order(pairs).filter_map(|(_, _, boot)| boot.facts.get(&machine_name));
-        let machine_name: BTreeSet<&str> = facts.map(String::as_str).collect();
-        seen_as(name).into_iter().chain(machine_name).collect::<BTreeSet<&str>>()
+        let machine_values = facts.map(String::as_str);
+        boot_values(name).into_iter().chain(machine_values).collect::<BTreeSet<&str>>()
     };
     let mut warnings = Vec::new();
-    if let Some(governor) = seen(fact::GOVERNOR).iter().find(|seen| **seen != "performance") {
+    if let Some(governor) = all_values(fact::GOVERNOR).iter().find(|name| **name != "performance") {
         warnings.push(warning(
             format!("the frequency governor is {governor}: the clock follows the load"),
             "sudo cpupower frequency-set -g performance",
         ));
     }
-    for (value, mend) in [
+    for (value, command) in [
         ("no_turbo=0", "echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo"),
         ("boost=1", "echo 0 | sudo tee /sys/devices/system/cpu/cpufreq/boost"),
     ] {
-        if seen(fact::TURBO).contains(value) {
+        if all_values(fact::TURBO).contains(value) {
             let fact = format!("turbo is on ({value}): the clock follows heat and other CPUs");
-            warnings.push(warning(fact, mend));
+            warnings.push(warning(fact, command));
         }
     }
-    if seen(fact::SMT).contains("on") {
+    if all_values(fact::SMT).contains("on") {
         warnings.push(warning(
             "SMT is on: CPUs share cores",
             "echo off | sudo tee /sys/devices/system/cpu/smt/control",
         ));
     }
-    if let Some(clock) = seen(fact::CLOCK).iter().find(|seen| !GOOD_CLOCKS.contains(*seen)) {
-        warnings.push(warning(
-            format!("the clock source is {clock}: time is read slowly or coarsely"),
-            "echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource; \
-             where that is refused, `sudo dmesg` says why",
-        ));
+    if let Some(clock) = all_values(fact::CLOCK).iter().find(|name| !CPU_CLOCKS.contains(*name)) {
+        warnings.push(slow_clock_warning(clock));
     }
-    let has_fixed = plan.asked.subjects.both().into_iter().all(fixes_addresses);
-    if !has_fixed && seen_as(fact::ASLR).iter().any(|seen| *seen != "0") {
-        warnings.push(random_addresses(plan));
+    let is_aslr_off = plan.asked.subjects.both().into_iter().all(has_aslr_off_by_prefix);
+    if !is_aslr_off && boot_values(fact::ASLR).iter().any(|value| *value != "0") {
+        warnings.push(aslr_warning(plan));
     }
     warnings
 }
 
-fn random_addresses(plan: &TimesPlan) -> Warning {
-    let mend = match plan.asked.runs_on {
+fn slow_clock_warning(clock: &str) -> Warning {
+    let next_step = format!(
+        "write the one of {} that available_clocksource in \
+         /sys/devices/system/clocksource/clocksource0 lists to current_clocksource there; if none \
+         is listed or the write fails, read `sudo dmesg`",
+        CPU_CLOCKS.join(", ")
+    );
+    warning(format!("the clock source is {clock}: time is read slowly or coarsely"), &next_step)
+}
+
+fn aslr_warning(plan: &TimesPlan) -> Warning {
+    let next_step = match plan.asked.runs_on {
         RunsOn::RunningKernel => "give both sides the prefix `setarch -R`",
         RunsOn::Guests if plan.asked.subjects.base.bare_metal => {
             "sudo sysctl kernel.randomize_va_space=0, and give the guest the boot line `norandmaps`"
         }
         RunsOn::Guests => "give both sides the boot line `norandmaps`",
     };
-    warning("ASLR is on: each process has other addresses", mend)
+    warning("ASLR is on: each process has other addresses", next_step)
 }
 
-/// Returns true if each loop is run by `setarch -R`, so that the machine's own setting is not used.
-fn fixes_addresses(subject: &TimedSubject) -> bool {
+/// Returns true if the Subject's prefix has `setarch -R`, which turns ASLR off for its processes.
+fn has_aslr_off_by_prefix(subject: &TimedSubject) -> bool {
     let is_option = |word: &String| word.starts_with('-');
-    let fixes = |word: &String| match word.starts_with("--") {
+    let is_aslr_off = |word: &String| match word.starts_with("--") {
         true => word == "--addr-no-randomize",
         false => word.contains('R'),
     };
     let Some(words) = words_after(&subject.prefix, "setarch") else { return false };
-    // An architecture may come first. The program follows the options, with options of its own.
+    // `setarch [ARCH] [OPTIONS] PROGRAM [ARGUMENTS]`: the program's arguments are no options of
+    // setarch.
     let options = words.iter().skip(usize::from(words.first().is_some_and(|w| !is_option(w))));
-    options.take_while(|word| is_option(word)).any(fixes)
+    options.take_while(|word| is_option(word)).any(is_aslr_off)
 }
 
-/// Warnings about other load, and about heat.
-fn load_warnings(plan: &TimesPlan, average: &Average) -> Vec<Warning> {
+/// Warnings about other tasks, stolen time and heat.
+fn load_warnings(plan: &TimesPlan, average: &AverageNoise) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    let Average { others_of_one_percent, steal_percent, throttled, .. } = average;
+    let AverageNoise { others_of_one_percent, steal_percent, throttled, .. } = average;
     if *others_of_one_percent > QUIET_PERCENT {
-        let mend = match plan.asked.runs_on {
+        let next_step = match plan.asked.runs_on {
             RunsOn::RunningKernel => {
                 "end what else runs, or give both sides the prefix `taskset -c N` with a CPU that \
                  `ktax doctor` calls quiet"
@@ -162,10 +169,10 @@ fn load_warnings(plan: &TimesPlan, average: &Average) -> Vec<Warning> {
         };
         warnings.push(warning(
             format!("other tasks and interrupts took {others_of_one_percent:.1} % of one CPU"),
-            mend,
+            next_step,
         ));
     }
-    if *steal_percent > STEAL_PERCENT {
+    if *steal_percent > STEAL_WARNING_PERCENT {
         warnings.push(warning(
             format!("a hypervisor ran something else for {steal_percent:.1} % of the time"),
             "measure on a machine that has its CPUs to itself",
@@ -180,31 +187,31 @@ fn load_warnings(plan: &TimesPlan, average: &Average) -> Vec<Warning> {
     warnings
 }
 
-/// Warnings about facts that changed in the Boots of one Side, one for each fact, about its first
-/// change.
+/// Warnings about facts that changed between Boots of one Side: one warning for each fact, with its
+/// first change.
 fn changed_facts(pairs: &[TimedPair]) -> Vec<Warning> {
-    let mut last: BTreeMap<bool, &Facts> = BTreeMap::new();
+    let mut last_facts: BTreeMap<bool, &Facts> = BTreeMap::new();
     let mut changes: BTreeMap<&str, Warning> = BTreeMap::new();
     for (pair, side, boot) in boots_in_order(pairs) {
-        let before = last.insert(side == Side::Base, &boot.facts).unwrap_or(&boot.facts);
+        let before = last_facts.insert(side == Side::Base, &boot.facts).unwrap_or(&boot.facts);
         for name in before.keys().chain(boot.facts.keys()) {
             let [old, new] = [before, &boot.facts].map(|facts| facts.get(name).map_or("", |v| v));
             if old != new && !changes.contains_key(name.as_str()) {
                 let or_nothing =
                     |value: String| if value.is_empty() { "nothing".into() } else { value };
-                let [old, new] = only_what_differs(old, new).map(or_nothing);
+                let [old, new] = differing_parts(old, new).map(or_nothing);
                 let index = pair.index;
                 let fact = format!("{name} changed during the run: {old}, from pair {index} {new}");
-                changes.insert(name, warning(fact, CHANGED_MENDS));
+                changes.insert(name, warning(fact, CHANGED_NEXT_STEP));
             }
         }
     }
     changes.into_values().collect()
 }
 
-/// Kernel parameters and the facts that each changes, besides [`fact::MITIGATIONS`], which many
-/// change.
-const PARAMETERS: [(&str, &[&str]); 12] = [
+/// Kernel parameters with the facts that they change. [`fact::MITIGATIONS`] is not listed, because
+/// many parameters change it.
+const PARAMETER_FACTS: [(&str, &[&str]); 12] = [
     ("amd_pstate", &[fact::GOVERNOR, fact::TURBO]),
     ("clocksource", &[fact::CLOCK]),
     ("cpufreq.default_governor", &[fact::GOVERNOR]),
@@ -220,21 +227,21 @@ const PARAMETERS: [(&str, &[&str]); 12] = [
     ("tsc", &[fact::CLOCK]),
 ];
 
-/// Facts in which the Boots of a pair differ, although nothing in which the Subjects differ
-/// explains it. A/A pairs have one Subject and no such difference; changes within them, or on both
-/// Sides alike, are warnings.
-pub fn undeclared(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<FactDifference> {
-    let compared = || {
+/// Facts in which the Boots of a pair differ, although the Subjects do not set them differently.
+/// A/A pairs are left out, because both Boots have one Subject; facts that change between Boots of
+/// one Side are warnings.
+pub fn undeclared_differences(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<FactDifference> {
+    let facts_of_pairs = || {
         let pairs = pairs.iter().filter(|pair| !pair.is_control).map(|pair| &pair.boots);
         pairs
             .map(|boots| [&boots.base.facts, &boots.change.facts])
             .filter(|both| both.iter().all(|facts| !facts.is_empty()))
     };
     let mut differences: BTreeMap<(&str, [String; 2]), usize> = BTreeMap::new();
-    for [base, change] in compared() {
-        let declared = declared(plan, base, change);
+    for [base, change] in facts_of_pairs() {
+        let declared = declared_facts(plan, base, change);
         let names: BTreeSet<&str> = base.keys().chain(change.keys()).map(String::as_str).collect();
-        // A guest is another machine; it shares only the kernel with this one.
+        // A guest and bare metal are two machines, on which only the kernel can be equal.
         let is_compared = |name: &&str| match plan.asked.subjects.base.bare_metal {
             true => *name == fact::KERNEL,
             false => !declared.contains(name),
@@ -242,23 +249,24 @@ pub fn undeclared(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<FactDifference> 
         for name in names.into_iter().filter(is_compared) {
             let [base, change] = [base, change].map(|facts| facts.get(name).map_or("", |v| v));
             if base != change {
-                *differences.entry((name, only_what_differs(base, change))).or_default() += 1;
+                *differences.entry((name, differing_parts(base, change))).or_default() += 1;
             }
         }
     }
-    let compared = compared().count();
+    let pair_count = facts_of_pairs().count();
     let difference = |((fact, [base, change]), pairs): ((&str, [String; 2]), usize)| {
-        FactDifference { fact: fact.to_owned(), base, change, pairs, compared_pairs: compared }
+        FactDifference { fact: fact.to_owned(), base, change, pairs, compared_pairs: pair_count }
     };
     differences.into_iter().map(difference).collect()
 }
 
-/// Facts that may differ between the Sides: those that the Subjects set differently or, if the user
-/// boots another kernel for each Side, that the boot lines of the machines set differently.
-pub(super) fn declared(plan: &TimesPlan, base: &Facts, change: &Facts) -> BTreeSet<&'static str> {
+/// Facts that may differ between the Sides: those that the Subjects set differently. If the user
+/// boots another kernel for each Side, also those that the boot lines of the machines set
+/// differently.
+fn declared_facts(plan: &TimesPlan, base: &Facts, change: &Facts) -> BTreeSet<&'static str> {
     let sides = plan.asked.subjects.both();
-    let differ = |what: fn(&TimedSubject) -> Option<&str>| what(sides[0]) != what(sides[1]);
-    // These facts have warnings of their own, which name the Side.
+    let differ = |value: fn(&TimedSubject) -> Option<&str>| value(sides[0]) != value(sides[1]);
+    // Warnings report these two facts for each Side.
     let mut declared = BTreeSet::from([fact::BUSY, fact::RANDOM_SEED]);
     if differ(|side| side.kernel.as_deref()) {
         declared.extend([fact::KERNEL, fact::BUILD, fact::BUILD_ID, fact::IGNORED]);
@@ -266,11 +274,11 @@ pub(super) fn declared(plan: &TimesPlan, base: &Facts, change: &Facts) -> BTreeS
     }
     if differ(|side| Some(&side.boot_line)) {
         declared.extend([fact::BOOT_LINE, fact::IGNORED, fact::MITIGATIONS]);
-        declared.extend(by_parameters(sides.map(|side| side.boot_line.as_str())));
+        declared.extend(facts_of_parameters(sides.map(|side| side.boot_line.as_str())));
     }
     if declared.contains(fact::BOOT_LINE) {
         let line = |facts: &Facts| facts.get(fact::BOOT_LINE).cloned().unwrap_or_default();
-        declared.extend(by_parameters([&line(base), &line(change)]));
+        declared.extend(facts_of_parameters([&line(base), &line(change)]));
     }
     if differ(|side| sysctl(side, "kernel.randomize_va_space")) {
         declared.insert(fact::ASLR);
@@ -290,28 +298,31 @@ pub(super) fn declared(plan: &TimesPlan, base: &Facts, change: &Facts) -> BTreeS
     declared
 }
 
-/// Words of a prefix after this program.
+/// Words of a prefix after the name of a program; `None` if the prefix does not have the program.
 fn words_after<'a>(prefix: &'a [String], program: &str) -> Option<&'a [String]> {
     let is_program = |word: &String| word.rsplit('/').next() == Some(program);
     prefix.iter().position(is_program).map(|index| &prefix[index + 1..])
 }
 
-/// A sysctl of a Subject; its name may have dots or slashes between its parts, as sysctl(8) takes
-/// both.
+/// Value of a sysctl of a Subject. The Subject may separate the parts of the name by dots or
+/// slashes, as for sysctl(8).
 fn sysctl<'a>(subject: &'a TimedSubject, name: &str) -> Option<&'a str> {
     let mut values = subject.sysctl.iter();
     values.find(|(key, _)| key.replace('/', ".") == name).map(|(_, value)| value.as_str())
 }
 
-/// Facts that are changed by a parameter of only one of the boot lines.
-fn by_parameters(lines: [&str; 2]) -> BTreeSet<&'static str> {
-    let [base, change] = lines.map(|line| line.split_whitespace().collect::<BTreeSet<_>>());
+/// Facts that are changed by parameters of only one of two boot lines.
+fn facts_of_parameters(lines: [&str; 2]) -> BTreeSet<&'static str> {
+    let [base, change] = lines.map(|line| {
+        boot_parameters(line).into_iter().map(unquoted_parameter).collect::<BTreeSet<String>>()
+    });
     let mut declared = BTreeSet::new();
-    for word in base.symmetric_difference(&change) {
-        let (name, value) = word.split_once('=').unwrap_or((word, ""));
-        let facts = PARAMETERS.iter().filter(|(known, _)| *known == name).map(|(_, facts)| facts);
+    for parameter in base.symmetric_difference(&change) {
+        let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+        let facts =
+            PARAMETER_FACTS.iter().filter(|(known, _)| *known == name).map(|(_, facts)| facts);
         declared.extend(facts.copied().flatten());
-        // As in `mitigations=auto,nosmt` and `l1tf=full,force`.
+        // Options such as those of `mitigations=auto,nosmt` and `l1tf=full,force` turn SMT off.
         let mut options = value.split([',', ';']).skip(1);
         if options.any(|option| ["nosmt", "force"].contains(&option)) {
             declared.extend([fact::CPUS, fact::SMT]);
@@ -320,54 +331,53 @@ fn by_parameters(lines: [&str; 2]) -> BTreeSet<&'static str> {
     declared
 }
 
-/// Share of the time of the CPUs in use above which a hypervisor's other guests make measuring
-/// impossible, in percent.
-const MOST_STEAL_PERCENT: f64 = 10.0;
+/// Stolen time above which a machine cannot measure, in percent of the time of the CPUs in use.
+const MAX_STEAL_PERCENT: f64 = 10.0;
 
-/// Reason why this machine cannot measure, with the figures and the next step: a hypervisor that
-/// takes its CPUs away, or other tasks that are busy on all of them.
+/// Reason why the machine cannot measure, with the next step: a hypervisor that takes its CPUs
+/// away, or other tasks that keep all its CPUs busy. `None` if the machine can measure.
 pub fn cannot_measure(pairs: &[TimedPair]) -> Option<String> {
-    let Average { steal_percent, others_percent, limit_percent, cpus, .. } = Average::over(pairs)?;
-    if steal_percent > MOST_STEAL_PERCENT {
+    let average = AverageNoise::of_pairs(pairs)?;
+    let AverageNoise { steal_percent, others_percent, limit_percent, cpus, .. } = average;
+    if steal_percent > MAX_STEAL_PERCENT {
         return Some(format!(
-            "a hypervisor ran something else for {steal_percent:.1} % of the time, and above \
-             {MOST_STEAL_PERCENT} % times say nothing; measure on a machine that has its CPUs to \
-             itself"
+            "a hypervisor ran something else for {steal_percent:.1} % of the time, and at most \
+             {MAX_STEAL_PERCENT} % is tolerated; measure on a machine that has its CPUs to itself"
         ));
     }
     (others_percent > limit_percent).then(|| {
         format!(
-            "others' work took {others_percent:.1} % of the time of the CPUs in use ({cpus}), and \
-             above {limit_percent:.1} % none is left to what is measured; end what else runs, and \
-             measure again"
+            "other tasks took {others_percent:.1} % of the time of the CPUs in use ({cpus}), and \
+             above {limit_percent:.1} % no CPU is left for what is measured; end what else runs, \
+             and measure again"
         )
     })
 }
 
-/// Share of the time of `cpus` CPUs from which others' work keeps all of them busy, in percent.
-/// Beside one task of ours, as many busy loops as CPUs get N/(N+1) of the time; one loop less,
-/// which leaves us a CPU, gets (N-1)/N. This is the middle.
+/// Share of the time of N CPUs above which other tasks keep all N CPUs busy, in percent. Next to
+/// the one measured task, N busy loops get N/(N+1) of the time, and N-1 busy loops, which leave a
+/// CPU to the measured task, get (N-1)/N. The limit is the middle between the two.
 pub fn busy_limit_percent(cpus: u32) -> f64 {
     let cpus = f64::from(cpus.max(1));
     100.0 * ((cpus - 1.0) / cpus + cpus / (cpus + 1.0)) / 2.0
 }
 
 /// Noise during all pairs, averaged by CPU time.
-pub struct Average {
+pub struct AverageNoise {
     pub steal_percent: f64,
     pub others_percent: f64,
     /// [`busy_limit_percent`].
     pub limit_percent: f64,
-    /// Share of one CPU's time, so it can be more than 100.
+    /// Time of other tasks in percent of one CPU's time; more than 100 with several busy CPUs.
     pub others_of_one_percent: f64,
     pub throttled: u64,
     /// Largest number of CPUs in use.
     pub cpus: u32,
 }
 
-impl Average {
-    /// Averages over pairs; `None` if they took no time.
-    pub fn over(pairs: &[TimedPair]) -> Option<Average> {
+impl AverageNoise {
+    /// Averages the noise of pairs; `None` if the pairs took no time.
+    pub fn of_pairs(pairs: &[TimedPair]) -> Option<AverageNoise> {
         let noises = || pairs.iter().map(|pair| &pair.noise).filter(|noise| noise.seconds > 0.0);
         let cpu_time = noises().map(|noise| noise.seconds * f64::from(noise.cpus)).sum::<f64>();
         let time: f64 = noises().map(|noise| noise.seconds).sum();
@@ -378,7 +388,7 @@ impl Average {
             noises().map(|noise| share(noise) * noise.seconds * f64::from(noise.cpus)).sum()
         };
         let others = cpu_seconds(&|noise| noise.others_percent);
-        Some(Average {
+        Some(AverageNoise {
             steal_percent: cpu_seconds(&|noise| noise.steal_percent) / cpu_time,
             others_percent: others / cpu_time,
             limit_percent: cpu_seconds(&|noise| busy_limit_percent(noise.cpus)) / cpu_time,
@@ -389,10 +399,10 @@ impl Average {
     }
 }
 
-/// All Boots in the order in which they were made, with pair and Side; both Boots of an A/A pair
-/// are the base's. Boots without facts are left out.
+/// Boots in the order in which they were made, with pair and Side; both Boots of an A/A pair are
+/// the base's. Boots without facts are left out.
 pub fn boots_in_order(pairs: &[TimedPair]) -> impl Iterator<Item = (&TimedPair, Side, &TimedBoot)> {
-    let both = pairs.iter().flat_map(|pair| {
+    let boots = pairs.iter().flat_map(|pair| {
         let change = if pair.is_control { Side::Base } else { Side::Change };
         let mut both = [(pair, Side::Base, &pair.boots.base), (pair, change, &pair.boots.change)];
         if pair.change_first {
@@ -400,11 +410,12 @@ pub fn boots_in_order(pairs: &[TimedPair]) -> impl Iterator<Item = (&TimedPair, 
         }
         both
     });
-    both.filter(|(_, _, boot)| !boot.facts.is_empty())
+    boots.filter(|(_, _, boot)| !boot.facts.is_empty())
 }
 
-/// Parts of each value that the other lacks; the values themselves if only the order differs.
-pub fn only_what_differs(first: &str, second: &str) -> [String; 2] {
+/// Parts of each value that the other value lacks; both whole values if only the order of their
+/// parts differs.
+fn differing_parts(first: &str, second: &str) -> [String; 2] {
     let without = |first: &str, second: &str| {
         let parts = first
             .split(PART_SEPARATOR)
@@ -412,7 +423,6 @@ pub fn only_what_differs(first: &str, second: &str) -> [String; 2] {
         parts.collect::<Vec<_>>().join(PART_SEPARATOR)
     };
     match [without(first, second), without(second, first)] {
-        // Equal parts in another order.
         [a, b] if a.is_empty() && b.is_empty() => [first.to_owned(), second.to_owned()],
         different => different,
     }

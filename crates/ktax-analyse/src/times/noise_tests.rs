@@ -29,14 +29,14 @@ fn in_guests(mut plan: TimesPlan) -> TimesPlan {
     plan
 }
 
-fn equals() -> TimesPlan {
+fn equal_subjects() -> TimesPlan {
     plan(TimedSubject::default(), TimedSubject::default())
 }
 
-/// A plan whose change has something more.
-fn planned(differ: impl Fn(&mut TimedSubject)) -> TimesPlan {
-    let mut plan = equals();
-    differ(&mut plan.asked.subjects.change);
+/// A plan whose change is modified.
+fn plan_with_change(modify: impl Fn(&mut TimedSubject)) -> TimesPlan {
+    let mut plan = equal_subjects();
+    modify(&mut plan.asked.subjects.change);
     plan
 }
 
@@ -69,18 +69,18 @@ const GOOD: [(&str, &str); 5] = [
 ];
 
 #[test]
-fn a_quiet_machine_is_not_warned_of_and_can_measure() {
+fn a_quiet_machine_has_no_warnings_and_can_measure() {
     let pairs = [pair(0, &GOOD, &GOOD), control(1, &GOOD, &GOOD)];
-    assert_eq!(warnings(&equals(), &pairs), []);
-    assert_eq!(undeclared(&equals(), &pairs), []);
+    assert_eq!(warnings(&equal_subjects(), &pairs), []);
+    assert_eq!(undeclared_differences(&equal_subjects(), &pairs), []);
     assert_eq!(cannot_measure(&pairs), None);
     // A machine without facts, and no pair at all.
-    assert_eq!(warnings(&equals(), &[pair(0, &[], &[])]), []);
-    assert_eq!((warnings(&equals(), &[]), cannot_measure(&[])), (vec![], None));
+    assert_eq!(warnings(&equal_subjects(), &[pair(0, &[], &[])]), []);
+    assert_eq!((warnings(&equal_subjects(), &[]), cannot_measure(&[])), (vec![], None));
 }
 
 #[test]
-fn above_a_tenth_of_steal_nothing_is_measured() {
+fn a_machine_with_more_than_10_percent_steal_cannot_measure() {
     assert_eq!(cannot_measure(&[noisy(10.0, 4, 10.0, 0.0)]), None);
     let reason = cannot_measure(&[noisy(10.0, 4, 10.1, 0.0)]).unwrap();
     assert!(reason.contains("10.1 %") && reason.contains("measure on a machine"), "{reason}");
@@ -92,7 +92,7 @@ fn above_a_tenth_of_steal_nothing_is_measured() {
 }
 
 #[test]
-fn as_many_loops_as_cpus_are_too_many_and_one_less_is_not() {
+fn as_many_busy_loops_as_cpus_are_too_many_and_one_fewer_is_not() {
     for cpus in [1, 2, 4, 64, 256] {
         let loops = |loops: f64, running: f64| {
             let others_percent = 100.0 * loops / running;
@@ -114,13 +114,13 @@ fn as_many_loops_as_cpus_are_too_many_and_one_less_is_not() {
 
 proptest! {
     #[test]
-    fn the_limit_lies_between_a_free_cpu_and_none(cpus in 1..100_000_u32) {
+    fn the_busy_limit_lies_between_one_free_cpu_and_no_free_cpu(cpus in 1..100_000_u32) {
         let (n, limit) = (f64::from(cpus), busy_limit_percent(cpus));
         prop_assert!(100.0 * (n - 1.0) / n < limit && limit < 100.0 * n / (n + 1.0));
     }
 
     #[test]
-    fn averages_lie_between_and_pairs_may_be_split(
+    fn averages_lie_between_the_extremes_and_do_not_depend_on_splits(
         shares in prop::collection::vec(
             (0.1..100.0_f64, 1..64_u32, 0.0..50.0_f64, 0.0..50.0_f64),
             1..8,
@@ -130,7 +130,7 @@ proptest! {
             let pairs = shares.iter().flat_map(|(seconds, cpus, steal, others)| {
                 parts.iter().map(move |part| noisy(seconds * part, *cpus, *steal, *others))
             });
-            Average::over(&pairs.collect::<Vec<_>>()).unwrap()
+            AverageNoise::of_pairs(&pairs.collect::<Vec<_>>()).unwrap()
         };
         let [whole, parts] = [split(&[1.0]), split(&[0.25, 0.75])];
         let steals = shares.iter().map(|share| share.2);
@@ -153,31 +153,38 @@ fn an_undeclared_difference_is_found_in_pairs_and_not_in_controls() {
         pair(3, &old, &[]),
         pair(4, &old, &new),
     ];
-    let found = undeclared(&equals(), &pairs);
+    let found = undeclared_differences(&equal_subjects(), &pairs);
     let texts: Vec<String> = found.iter().map(ToString::to_string).collect();
     assert_eq!(texts, ["microcode: base 0xf4, change 0xf6 (2 of 3 pairs)"]);
-    assert_eq!(undeclared(&equals(), &pairs[1..3]), []);
+    assert_eq!(undeclared_differences(&equal_subjects(), &pairs[1..3]), []);
     // Over all pairs the Sides have the same values; within each pair they differ.
-    assert_eq!(undeclared(&equals(), &[pair(0, &old, &new), pair(1, &new, &old)]).len(), 2);
+    assert_eq!(
+        undeclared_differences(&equal_subjects(), &[pair(0, &old, &new), pair(1, &new, &old)])
+            .len(),
+        2
+    );
 }
 
 #[test]
-fn only_the_mitigations_that_differ_are_named() {
+fn only_differing_mitigations_are_named() {
     let base = [(fact::MITIGATIONS, "mds=Vulnerable | meltdown=Mitigation: PTI")];
     let change = [(fact::MITIGATIONS, "mds=Vulnerable | srbds=Vulnerable")];
-    let found = undeclared(&equals(), &[pair(0, &base, &change)]);
+    let found = undeclared_differences(&equal_subjects(), &[pair(0, &base, &change)]);
     let expected =
         "mitigations: base meltdown=Mitigation: PTI, change srbds=Vulnerable (1 of 1 pairs)";
     assert_eq!(found[0].to_string(), expected);
-    let less = undeclared(&equals(), &[pair(0, &base, &[(fact::MITIGATIONS, "mds=Vulnerable")])]);
+    let less = undeclared_differences(
+        &equal_subjects(),
+        &[pair(0, &base, &[(fact::MITIGATIONS, "mds=Vulnerable")])],
+    );
     assert!(less[0].to_string().contains("base meltdown=Mitigation: PTI, change nothing"));
     let turned = [(fact::MITIGATIONS, "meltdown=Mitigation: PTI | mds=Vulnerable")];
-    let found = undeclared(&equals(), &[pair(0, &base, &turned)]);
+    let found = undeclared_differences(&equal_subjects(), &[pair(0, &base, &turned)]);
     assert_eq!(found[0].change, turned[0].1);
 }
 
-/// The facts that are not declared when all facts differ.
-fn left(plan: &TimesPlan) -> Vec<&'static str> {
+/// Facts that are not declared, in a pair whose facts all differ.
+fn undeclared_names(plan: &TimesPlan) -> Vec<&'static str> {
     let names = [
         fact::ACCELERATOR,
         fact::AFFINITY,
@@ -205,71 +212,83 @@ fn left(plan: &TimesPlan) -> Vec<&'static str> {
         fact::VCPU_CPUS,
     ];
     let [base, change] = ["a", "b"].map(|value| names.map(|name| (name, value)));
-    let found = undeclared(plan, &[pair(0, &base, &change)]);
+    let found = undeclared_differences(plan, &[pair(0, &base, &change)]);
     names.into_iter().filter(|name| found.iter().any(|f| f.fact == *name)).collect()
 }
 
 #[test]
 fn each_setting_declares_its_own_facts_and_no_others() {
-    let all = left(&equals());
+    let all = undeclared_names(&equal_subjects());
     assert_eq!(all.len(), 24);
     let declares = |plan: TimesPlan, expected: &[&str]| {
-        let left = left(&plan);
-        let declared: Vec<&str> = all.iter().copied().filter(|n| !left.contains(n)).collect();
+        let undeclared = undeclared_names(&plan);
+        let declared: Vec<&str> =
+            all.iter().copied().filter(|name| !undeclared.contains(name)).collect();
         assert_eq!(declared, expected);
     };
     use fact::*;
     declares(
-        planned(|s| s.kernel = Some("new".into())),
+        plan_with_change(|s| s.kernel = Some("new".into())),
         &[BOOT_LINE, BUILD, BUILD_ID, IGNORED, KERNEL, MITIGATIONS],
     );
-    declares(planned(|s| s.boot_line = "quiet".into()), &[BOOT_LINE, IGNORED, MITIGATIONS]);
     declares(
-        planned(|s| s.boot_line = "nosmt isolcpus=1".into()),
+        plan_with_change(|s| s.boot_line = "quiet".into()),
+        &[BOOT_LINE, IGNORED, MITIGATIONS],
+    );
+    declares(
+        plan_with_change(|s| s.boot_line = "nosmt isolcpus=1".into()),
         &[AFFINITY, BOOT_LINE, CPUS, IGNORED, ISOLATED, MITIGATIONS, SMT],
     );
     for cpus in ["nr_cpus=1", "maxcpus=1"] {
         let expected = [AFFINITY, BOOT_LINE, CPUS, IGNORED, MITIGATIONS, SMT];
-        declares(planned(|s| s.boot_line = cpus.into()), &expected);
+        declares(plan_with_change(|s| s.boot_line = cpus.into()), &expected);
     }
     for pstate in ["amd_pstate=passive", "intel_pstate=disable"] {
         let expected = [BOOT_LINE, GOVERNOR, IGNORED, MITIGATIONS, TURBO];
-        declares(planned(|s| s.boot_line = pstate.into()), &expected);
+        declares(plan_with_change(|s| s.boot_line = pstate.into()), &expected);
     }
     for smt in ["mitigations=auto,nosmt", "mds=full,nosmt", "l1tf=full,force", "nosmt=force"] {
         let expected = [BOOT_LINE, CPUS, IGNORED, MITIGATIONS, SMT];
-        declares(planned(|s| s.boot_line = smt.into()), &expected);
+        declares(plan_with_change(|s| s.boot_line = smt.into()), &expected);
     }
-    for other in ["mitigations=off", "l1tf=full", "kvm.nx_huge_pages=force"] {
+    // A quoted value is one parameter, whatever words it has.
+    let quoted = "dyndbg=\"file a.c +p nosmt\"";
+    for other in ["mitigations=off", "l1tf=full", "kvm.nx_huge_pages=force", quoted] {
         let expected = [BOOT_LINE, IGNORED, MITIGATIONS];
-        declares(planned(|s| s.boot_line = other.into()), &expected);
+        declares(plan_with_change(|s| s.boot_line = other.into()), &expected);
     }
-    declares(planned(|s| s.thp = Some("never".into())), &[THP]);
-    declares(planned(|s| s.governor = Some("performance".into())), &[GOVERNOR]);
-    declares(planned(|s| s.prefix = vec!["taskset".into(), "-c".into(), "1".into()]), &[AFFINITY]);
-    declares(planned(|s| s.prefix = vec!["/usr/bin/setarch".into(), "-R".into()]), &[ASLR]);
-    declares(planned(|s| s.prefix = vec!["chrt".into(), "1".into()]), &[]);
-    let sysctl = |name: &str| planned(|s| drop(s.sysctl.insert(name.into(), "0".into())));
+    declares(plan_with_change(|s| s.thp = Some("never".into())), &[THP]);
+    declares(plan_with_change(|s| s.governor = Some("performance".into())), &[GOVERNOR]);
+    declares(
+        plan_with_change(|s| s.prefix = vec!["taskset".into(), "-c".into(), "1".into()]),
+        &[AFFINITY],
+    );
+    declares(
+        plan_with_change(|s| s.prefix = vec!["/usr/bin/setarch".into(), "-R".into()]),
+        &[ASLR],
+    );
+    declares(plan_with_change(|s| s.prefix = vec!["chrt".into(), "1".into()]), &[]);
+    let sysctl = |name: &str| plan_with_change(|s| drop(s.sysctl.insert(name.into(), "0".into())));
     declares(sysctl("kernel.randomize_va_space"), &[ASLR]);
     declares(sysctl("vm.swappiness"), &[]);
-    // A setting of both Sides is no factor: the machine must be set so on both.
+    // Both Sides have the setting, so they may not differ in its fact.
     let both = TimedSubject { governor: Some("performance".into()), ..TimedSubject::default() };
     declares(plan(both.clone(), both), &[]);
 }
 
 #[test]
-fn a_kernel_that_the_user_boots_has_its_own_boot_line() {
+fn boot_lines_of_different_kernels_declare_their_own_facts() {
     let facts_of_line = |line| [(fact::BOOT_LINE, line), (fact::THP, line), (fact::ISOLATED, line)];
     let pairs =
         [pair(0, &facts_of_line("quiet"), &facts_of_line("quiet transparent_hugepage=never"))];
-    let compared = planned(|side| side.kernel = Some("new".into()));
-    let found = undeclared(&compared, &pairs);
+    let compared = plan_with_change(|side| side.kernel = Some("new".into()));
+    let found = undeclared_differences(&compared, &pairs);
     assert_eq!(found.iter().map(|f| f.fact.as_str()).collect::<Vec<_>>(), [fact::ISOLATED]);
 }
 
 proptest! {
     #[test]
-    fn only_the_facts_that_differ_are_found(
+    fn exactly_the_differing_facts_are_found(
         base in prop::collection::btree_map("[a-d]", "[a-c]{1,2}", 1..5),
         change in prop::collection::btree_map("[a-d]", "[a-c]{1,2}", 1..5),
     ) {
@@ -281,58 +300,59 @@ proptest! {
             names.filter(|name| base.get(*name) != change.get(*name)).cloned().collect();
         differ.sort();
         differ.dedup();
-        let found = undeclared(&equals(), &[both.clone()]).into_iter().map(|found| found.fact);
+        let found = undeclared_differences(&equal_subjects(), &[both.clone()]);
+        let found = found.into_iter().map(|found| found.fact);
         prop_assert_eq!(found.collect::<Vec<_>>(), differ);
         both.is_control = true;
-        prop_assert_eq!(undeclared(&equals(), &[both]), vec![]);
+        prop_assert_eq!(undeclared_differences(&equal_subjects(), &[both]), vec![]);
     }
 }
 
 #[test]
-fn a_guest_beside_bare_metal_shares_the_kernel_and_nothing_else() {
-    let mut bare = planned(|change| change.kernel = Some("debian:cloud-amd64".into()));
+fn a_guest_is_compared_with_bare_metal_by_its_kernel_alone() {
+    let mut bare = plan_with_change(|change| change.kernel = Some("debian:cloud-amd64".into()));
     bare.asked.subjects.base.bare_metal = true;
-    assert_eq!(left(&bare), [fact::KERNEL]);
+    assert_eq!(undeclared_names(&bare), [fact::KERNEL]);
 }
 
-/// The words of warnings up to the first colon, or all of them.
-fn heads(warnings: &[Warning]) -> Vec<&str> {
+/// Facts of warnings up to the first colon.
+fn fact_heads(warnings: &[Warning]) -> Vec<&str> {
     assert!(warnings.iter().all(|w| !w.next_step.is_empty() && !w.fact.contains('\n')));
     warnings.iter().map(|w| w.fact.split(':').next().unwrap()).collect()
 }
 
 #[test]
-fn each_setting_that_spoils_is_a_line_with_what_mends_it() {
+fn each_noisy_setting_has_a_warning_with_its_next_step() {
     let cases = [
         (fact::GOVERNOR, "powersave", "the frequency governor is powersave", "-g performance"),
         (fact::GOVERNOR, "performance, schedutil", "the frequency governor is", "-g performance"),
         (fact::TURBO, "no_turbo=0", "turbo is on (no_turbo=0)", "echo 1 | sudo tee /sys"),
         (fact::TURBO, "boost=1", "turbo is on (boost=1)", "echo 0 | sudo tee /sys"),
         (fact::SMT, "on", "SMT is on", "smt/control"),
-        (fact::CLOCK, "hpet", "the clock source is hpet", "current_clocksource"),
+        (fact::CLOCK, "hpet", "the clock source is hpet", "tsc, arch_sys_counter, timebase"),
         (fact::ASLR, "2", "ASLR is on", "`setarch -R`"),
         (fact::ASLR, "1", "ASLR is on", "`setarch -R`"),
     ];
-    for (name, value, fact, mend) in cases {
-        let warned = warnings(&equals(), &[pair(0, &[(name, value)], &[(name, value)])]);
+    for (name, value, fact, next_step) in cases {
+        let warned = warnings(&equal_subjects(), &[pair(0, &[(name, value)], &[(name, value)])]);
         assert_eq!(warned.len(), 1, "{warned:?}");
-        assert!(warned[0].fact.starts_with(fact) && warned[0].next_step.contains(mend));
+        assert!(warned[0].fact.starts_with(fact) && warned[0].next_step.contains(next_step));
     }
     for (name, value) in [(fact::TURBO, "boost=0"), (fact::CLOCK, "arch_sys_counter")] {
-        assert_eq!(warnings(&equals(), &[pair(0, &[(name, value)], &[(name, value)])]), []);
+        assert_eq!(warnings(&equal_subjects(), &[pair(0, &[(name, value)], &[(name, value)])]), []);
     }
-    let guests = in_guests(equals());
+    let guests = in_guests(equal_subjects());
     // The machine that guests run on gets the same warnings as a running kernel.
     let host = [("host governor", "powersave"), ("host ASLR", "2")];
     let warned = warnings(&guests, &[pair(0, &host, &host)]);
-    assert_eq!(heads(&warned), ["the frequency governor is powersave"]);
+    assert_eq!(fact_heads(&warned), ["the frequency governor is powersave"]);
     let aslr = [(fact::ASLR, "2")];
     let warned = warnings(&guests, &[pair(0, &aslr, &aslr)]);
     assert!(warned[0].next_step.contains("norandmaps"));
 }
 
 #[test]
-fn boot_parameters_that_a_guests_kernel_does_not_know_are_named() {
+fn boot_parameters_unknown_to_a_guests_kernel_are_named() {
     let guests = |base: &str, change: &str| {
         let side = |line: &str| TimedSubject { boot_line: line.into(), ..Default::default() };
         in_guests(plan(side(base), side(change)))
@@ -358,51 +378,55 @@ fn boot_parameters_that_a_guests_kernel_does_not_know_are_named() {
 }
 
 #[test]
-fn addresses_on_bare_metal_are_fixed_by_a_sysctl() {
-    let mut bare = planned(|guest| guest.boot_line = "norandmaps".into());
+fn aslr_of_bare_metal_is_turned_off_by_a_sysctl() {
+    let mut bare = plan_with_change(|guest| guest.boot_line = "norandmaps".into());
     bare.asked.runs_on = RunsOn::Guests;
     bare.asked.subjects.base.bare_metal = true;
     // A guest that has the setting already leaves the machine as it is.
     for guest in ["2", "0"] {
         let pairs = [pair(0, &[(fact::ASLR, "2")], &[(fact::ASLR, guest)])];
         let warned = warnings(&bare, &pairs);
-        assert_eq!(heads(&warned), ["ASLR is on"]);
-        let mend = &warned[0].next_step;
-        assert!(mend.starts_with("sudo sysctl kernel.randomize_va_space=0"), "{mend}");
-        assert!(mend.contains("the guest the boot line `norandmaps`"), "{mend}");
+        assert_eq!(fact_heads(&warned), ["ASLR is on"]);
+        let next_step = &warned[0].next_step;
+        let command = "sudo sysctl kernel.randomize_va_space=0";
+        assert!(next_step.starts_with(command), "{next_step}");
+        assert!(next_step.contains("the guest the boot line `norandmaps`"), "{next_step}");
     }
     let fixed = [pair(0, &[(fact::ASLR, "0")], &[(fact::ASLR, "0")])];
     assert_eq!(warnings(&bare, &fixed), []);
 }
 
 #[test]
-fn guests_that_had_not_settled_are_named_and_stay_comparable() {
+fn guests_that_had_not_settled_have_warnings_and_stay_comparable() {
     let change = [(fact::BUSY, "ksmd kcryptd"), (fact::RANDOM_SEED, "none")];
     let pairs = [pair(0, &[], &change)];
-    let warned = warnings(&equals(), &pairs);
+    let warned = warnings(&equal_subjects(), &pairs);
     let expected = [
         "the change's kernel was not idle when the workloads began",
         "the change's kernel has no seed for its random numbers, which makes it slower",
     ];
-    assert_eq!(heads(&warned), expected);
-    assert_eq!(undeclared(&equals(), &pairs), []);
+    assert_eq!(fact_heads(&warned), expected);
+    assert_eq!(undeclared_differences(&equal_subjects(), &pairs), []);
 }
 
 #[test]
-fn what_is_compared_is_not_warned_of() {
+fn settings_that_are_compared_have_no_warnings() {
     let pairs = [pair(0, &[(fact::GOVERNOR, "powersave")], &[(fact::GOVERNOR, "performance")])];
-    let compared = planned(|side| side.governor = Some("performance".into()));
+    let compared = plan_with_change(|side| side.governor = Some("performance".into()));
     assert_eq!(warnings(&compared, &pairs), []);
-    assert_eq!(heads(&warnings(&equals(), &pairs)), ["the frequency governor is powersave"]);
+    assert_eq!(
+        fact_heads(&warnings(&equal_subjects(), &pairs)),
+        ["the frequency governor is powersave"]
+    );
     let aslr = [pair(0, &[(fact::ASLR, "2")], &[(fact::ASLR, "0")])];
-    let compared = planned(|side| {
+    let compared = plan_with_change(|side| {
         side.sysctl.insert("kernel/randomize_va_space".into(), "0".into());
     });
     assert_eq!(warnings(&compared, &aslr), []);
 }
 
 #[test]
-fn loops_that_setarch_runs_have_fixed_addresses() {
+fn setarch_turns_aslr_off_and_its_warning() {
     let aslr = [pair(0, &[(fact::ASLR, "2")], &[(fact::ASLR, "2")])];
     let warned = |base: &str, change: &str| {
         let side = |prefix: &str| {
@@ -418,15 +442,15 @@ fn loops_that_setarch_runs_have_fixed_addresses() {
     for prefix in ["", "setarch x86_64", "setarch -v chrt -R 1", "chrt -R 1", "setarch --3gb-RAM"] {
         assert!(warned(prefix, prefix), "{prefix}");
     }
-    // The Subjects differ in it, so it is compared.
+    // The Subjects set ASLR differently, so it is compared.
     assert!(!warned("setarch -R", ""));
 }
 
 #[test]
-fn load_steal_and_heat_are_warned_of_above_their_limits() {
+fn load_steal_and_heat_above_their_limits_have_warnings() {
     let warned = |noise: TimedPair| {
-        let warned = warnings(&equals(), &[noise]);
-        heads(&warned).into_iter().map(str::to_owned).collect::<Vec<_>>()
+        let warned = warnings(&equal_subjects(), &[noise]);
+        fact_heads(&warned).into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
     // 5 % of two CPUs is 10 % of one.
     assert!(warned(noisy(10.0, 2, 1.0, 5.0)).is_empty());
@@ -440,14 +464,15 @@ fn load_steal_and_heat_are_warned_of_above_their_limits() {
 }
 
 #[test]
-fn what_changed_on_a_side_is_said_once() {
+fn a_fact_that_changed_on_a_side_has_one_warning() {
     let [old, new] = [[(fact::GOVERNOR, "performance")], [(fact::GOVERNOR, "powersave")]];
     let changes = |pairs: &[TimedPair]| {
-        let mut warned = warnings(&planned(|side| side.governor = Some("x".into())), pairs);
+        let mut warned =
+            warnings(&plan_with_change(|side| side.governor = Some("x".into())), pairs);
         warned.retain(|warning| warning.fact.contains("changed during the run"));
         warned.into_iter().map(|warning| warning.fact).collect::<Vec<_>>()
     };
-    // The factor is as declared in each pair, and an A/A pair has the base in both places.
+    // The pairs differ as declared, and both Boots of an A/A pair are the base's.
     assert!(
         changes(&[pair(0, &old, &new), control(1, &old, &old), pair(2, &old, &new)]).is_empty()
     );
@@ -463,8 +488,8 @@ fn what_changed_on_a_side_is_said_once() {
     assert_eq!(changes(&[first]), [within]);
     // A Boot that failed has no facts.
     assert!(changes(&[pair(0, &old, &new), pair(1, &[], &[]), pair(2, &old, &new)]).is_empty());
-    let gone = [(fact::SMT, "off")];
-    let lost = changes(&[pair(0, &gone, &gone), pair(1, &old, &gone)]);
-    assert_eq!(lost[0], "SMT changed during the run: off, from pair 1 nothing");
-    assert_eq!(lost.len(), 2);
+    let smt = [(fact::SMT, "off")];
+    let missing = changes(&[pair(0, &smt, &smt), pair(1, &old, &smt)]);
+    assert_eq!(missing[0], "SMT changed during the run: off, from pair 1 nothing");
+    assert_eq!(missing.len(), 2);
 }

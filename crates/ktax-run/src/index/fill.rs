@@ -1,11 +1,11 @@
-//! Fills the index: adds files that are new in the store, and removes those that are gone.
+//! Updates the index: adds new files of the store, and removes those that the store no longer has.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::{Index, Passed};
+use super::{Index, UnreadableFiles};
 use crate::store::{Store, StoreError};
 use ktax_host::disk::in_parts;
 use ktax_host::text::counted;
@@ -16,63 +16,66 @@ use ktax_model::{
 use rusqlite::{Connection, TransactionBehavior, params};
 use serde_json::json;
 
-/// Number of objects that are read before other processes may write: some tenths of a second.
-const BATCH: usize = 256;
+/// Number of objects that are read and written at a time, in some tenths of a second. Between
+/// batches other processes can write.
+const BATCH_FILES: usize = 256;
 
-/// Last second of the year 9999.
-const LATEST: i64 = 253_402_300_799;
+/// Last second of the year 9999: SQLite's dates have years of four digits.
+const MAX_TIME: i64 = 253_402_300_799;
 
-/// Number of files from which reading is reported: it takes half a second.
-const MANY: usize = 1024;
+/// Number of new files from which the update is reported; reading them takes half a second.
+const REPORTED_FILES: usize = 1024;
 
 impl Index {
-    /// Brings the index up to date; `note` is told if that takes a while.
-    pub(super) fn fill(&mut self, note: &dyn Fn(&str)) -> Result<Passed> {
+    /// Updates the index, and returns the files that could not be read. Calls `note` if the update
+    /// is long.
+    pub(super) fn fill(&mut self, note: &dyn Fn(&str)) -> Result<UnreadableFiles> {
         let store = self.store.clone();
         let list = |store: &Store| store.objects();
         let read = |store: &Store, path: &Path| Ok(IndexEntry::from_measurement(store.read(path)?));
-        let mut passed = self.update("measurement", &store, list, read, note)?;
+        let mut unreadable = self.update_table("measurement", &store, list, read, note)?;
         let list = |store: &Store| store.results();
         let read = |store: &Store, path: &Path| {
             Ok(IndexEntry::Result(ResultEntry::describe(&store.read_result(path)?)))
         };
-        passed.extend(self.update("result", &store, list, read, note)?);
-        self.fill_tags()?;
-        Ok(passed)
+        unreadable.extend(self.update_table("result", &store, list, read, note)?);
+        self.update_tags()?;
+        Ok(unreadable)
     }
 
-    /// Updates a table to these files.
-    fn update(
+    /// Updates a table from the files that `list` returns.
+    fn update_table(
         &mut self,
         table: &str,
         store: &Store,
         list: impl Fn(&Store) -> Result<Vec<PathBuf>, StoreError>,
         read: impl Fn(&Store, &Path) -> Result<IndexEntry, StoreError> + Sync,
         note: &dyn Fn(&str),
-    ) -> Result<Passed> {
-        let failed = self.failed();
-        // Read before the files are listed: what another ktax adds meanwhile must not look removed.
-        let known = read_stamps(&self.db, table).map_err(&failed)?;
+    ) -> Result<UnreadableFiles> {
+        let to_error = self.error_converter();
+        // The table is read before the files are listed, so that a file that another ktax adds
+        // meanwhile does not look removed.
+        let known = read_stamps(&self.db, table).map_err(&to_error)?;
         let stamped = |part: &mut [PathBuf]| -> Vec<_> {
             part.iter_mut().filter_map(|path| stored_file(std::mem::take(path))).collect()
         };
-        let there: BTreeMap<String, IndexedFile> =
+        let files: BTreeMap<String, IndexedFile> =
             in_parts(&mut list(store)?, stamped).into_iter().flatten().collect();
-        let is_there = |(name, stamp): &(&String, &String)| {
-            there.get(*name).is_some_and(|file| file.stamp == **stamp)
+        let is_unchanged = |(name, stamp): &(&String, &String)| {
+            files.get(*name).is_some_and(|file| file.stamp == **stamp)
         };
-        let gone: Vec<&String> =
-            known.iter().filter(|file| !is_there(file)).map(|(name, _)| name).collect();
+        let removed: Vec<&String> =
+            known.iter().filter(|file| !is_unchanged(file)).map(|(name, _)| name).collect();
         let is_new = |file: &&IndexedFile| known.get(&file.name) != Some(&file.stamp);
-        let new: Vec<&IndexedFile> = there.values().filter(is_new).collect();
-        if !gone.is_empty() {
-            forget_objects(&mut self.db, table, &gone).map_err(&failed)?;
+        let new: Vec<&IndexedFile> = files.values().filter(is_new).collect();
+        if !removed.is_empty() {
+            delete_objects(&mut self.db, table, &removed).map_err(&to_error)?;
         }
-        if new.len() >= MANY {
+        if new.len() >= REPORTED_FILES {
             note(&format!("reading {} into the index of the store", counted(new.len(), table)));
         }
-        let mut passed = Passed::new();
-        for batch in new.chunks(BATCH) {
+        let mut unreadable = UnreadableFiles::new();
+        for batch in new.chunks(BATCH_FILES) {
             let mut entries = Vec::new();
             let read = |part: &mut [&IndexedFile]| -> Vec<_> {
                 part.iter().map(|file| read(store, &file.path)).collect()
@@ -81,56 +84,57 @@ impl Index {
             for (file, entry) in batch.iter().zip(found.into_iter().flatten()) {
                 match entry {
                     Ok(entry) => entries.push((*file, entry)),
-                    Err(error) => passed.push(error),
+                    Err(error) => unreadable.push(error),
                 }
             }
-            add_entries(&mut self.db, &entries).map_err(&failed)?;
+            add_entries(&mut self.db, &entries).map_err(&to_error)?;
         }
-        Ok(passed)
+        Ok(unreadable)
     }
 
-    /// Updates the tags if they differ, because tags can change.
-    fn fill_tags(&mut self) -> Result<()> {
-        let failed = self.failed();
+    /// Replaces the tags, if the store's tags differ.
+    fn update_tags(&mut self) -> Result<()> {
+        let to_error = self.error_converter();
         let tags = self.store.tags()?.into_iter();
-        let there: BTreeSet<[String; 3]> =
+        let stored_tags: BTreeSet<[String; 3]> =
             tags.map(|(name, subject)| [name, subject.kernel_sha256, subject.boot_line]).collect();
-        if there != read_tags(&self.db).map_err(&failed)? {
-            write_tags(&mut self.db, &there).map_err(&failed)?;
+        if stored_tags != read_tags(&self.db).map_err(&to_error)? {
+            write_tags(&mut self.db, &stored_tags).map_err(&to_error)?;
         }
         Ok(())
     }
 }
 
-/// An existing file, by its name without the suffix.
+/// Name without the suffix, and metadata of a file; `None` if the file does not exist.
 fn stored_file(path: PathBuf) -> Option<(String, IndexedFile)> {
     let name = path.file_name()?.to_str()?.split('.').next()?.to_owned();
-    // A file that was removed meanwhile is skipped.
-    let found = fs::metadata(&path).ok()?;
-    let stamp = format!("{} {}.{:09}", found.len(), found.mtime(), found.mtime_nsec());
-    // SQLite and people count years with four digits.
-    let kept_at = found.mtime().clamp(0, LATEST);
+    // The file may have been removed since it was listed.
+    let metadata = fs::metadata(&path).ok()?;
+    let (seconds, nanoseconds) = (metadata.mtime(), metadata.mtime_nsec());
+    let stamp = format!("{} {seconds}.{nanoseconds:09}", metadata.len());
+    let kept_at = metadata.mtime().clamp(0, MAX_TIME);
     Some((name.clone(), IndexedFile { name, path, stamp, kept_at }))
 }
 
+/// Stamps of the objects in a table.
 fn read_stamps(db: &Connection, table: &str) -> rusqlite::Result<BTreeMap<String, String>> {
     let mut statement = db.prepare(&format!("SELECT object, stamp FROM {table}"))?;
     statement.query_map((), |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
 }
 
-fn forget_objects(db: &mut Connection, table: &str, gone: &[&String]) -> rusqlite::Result<()> {
-    let changed = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    for name in gone {
-        changed.execute(&format!("DELETE FROM {table} WHERE object = ?1"), [name])?;
+/// Deletes objects from a table, with the rows of other tables that only they used.
+fn delete_objects(db: &mut Connection, table: &str, names: &[&String]) -> rusqlite::Result<()> {
+    let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for name in names {
+        transaction.execute(&format!("DELETE FROM {table} WHERE object = ?1"), [name])?;
     }
-    // Rows that only these objects used go with them.
     for table in ["subject", "workload", "conditions"] {
         let orphans =
             format!("DELETE FROM {table} WHERE id NOT IN (SELECT {table} FROM measurement)");
-        changed.execute(&orphans, ())?;
+        transaction.execute(&orphans, ())?;
     }
-    changed.execute("DELETE FROM kernel WHERE id NOT IN (SELECT kernel FROM subject)", ())?;
-    changed.commit()
+    transaction.execute("DELETE FROM kernel WHERE id NOT IN (SELECT kernel FROM subject)", ())?;
+    transaction.commit()
 }
 
 fn read_tags(db: &Connection) -> rusqlite::Result<BTreeSet<[String; 3]>> {
@@ -139,22 +143,22 @@ fn read_tags(db: &Connection) -> rusqlite::Result<BTreeSet<[String; 3]>> {
 }
 
 fn write_tags(db: &mut Connection, tags: &BTreeSet<[String; 3]>) -> rusqlite::Result<()> {
-    let changed = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    changed.execute("DELETE FROM tag", ())?;
+    let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    transaction.execute("DELETE FROM tag", ())?;
     for [name, kernel_sha256, boot_line] in tags {
         let tag = [name, kernel_sha256, boot_line];
-        changed.execute("INSERT INTO tag VALUES (?1, ?2, ?3)", tag)?;
+        transaction.execute("INSERT INTO tag VALUES (?1, ?2, ?3)", tag)?;
     }
-    changed.commit()
+    transaction.commit()
 }
 
 /// A file of the store.
 pub(super) struct IndexedFile {
     pub name: String,
     pub path: PathBuf,
-    /// Size and time of writing: another file of the same name differs in it.
+    /// Size and modification time, by which a replaced file is detected.
     pub stamp: String,
-    /// Time of writing, seconds since 1970.
+    /// Modification time, in seconds since 1970.
     pub kept_at: i64,
 }
 
@@ -165,26 +169,28 @@ pub(super) enum IndexEntry {
 }
 
 impl IndexEntry {
-    /// Takes a measurement without its profiles, which are not in the index.
+    /// Entry of a measurement. Its profiles are dropped, because they are not in the index.
     pub fn from_measurement(mut measurement: Measurement) -> IndexEntry {
         measurement.layouts.iter_mut().for_each(|layout| layout.profile = String::new());
         IndexEntry::Measurement(Box::new(measurement))
     }
 }
 
-/// Adds entries; those that another ktax has added meanwhile stay.
+/// Adds entries. Entries that another ktax has added meanwhile are not replaced.
 fn add_entries(
     db: &mut Connection,
     entries: &[(&IndexedFile, IndexEntry)],
 ) -> rusqlite::Result<()> {
-    let changed = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for (file, entry) in entries {
         match entry {
-            IndexEntry::Measurement(measurement) => add_measurement(&changed, file, measurement)?,
-            IndexEntry::Result(result) => add_result(&changed, file, result)?,
+            IndexEntry::Measurement(measurement) => {
+                add_measurement(&transaction, file, measurement)?
+            }
+            IndexEntry::Result(result) => add_result(&transaction, file, result)?,
         }
     }
-    changed.commit()
+    transaction.commit()
 }
 
 fn add_result(db: &Connection, file: &IndexedFile, entry: &ResultEntry) -> rusqlite::Result<()> {
@@ -221,7 +227,7 @@ fn add_measurement(
     let subject = subject_id(db, measurement)?;
     let conditions = conditions_id(db, measurement)?;
     let workload = workload_id(db, measurement)?;
-    // Signatures of each layout: one that is not the planned one is a failure.
+    // Signatures of the layouts; only planned signatures are stored, because others are failures.
     let signatures: Vec<&Signature> =
         measurement.layouts.iter().map(|layout| &layout.sample.signature).collect();
     let inserted = db
@@ -259,11 +265,10 @@ fn add_measurement(
     Ok(())
 }
 
-/// Id of the subject's row. An update that changes nothing lets SQLite return the row that was
-/// there.
+/// Id of the subject's row. The update without an effect makes SQLite return an existing row's id.
 fn subject_id(db: &Connection, measurement: &Measurement) -> rusqlite::Result<i64> {
     let kernel = &measurement.kernel;
-    let known: i64 = db
+    let kernel_id: i64 = db
         .prepare_cached(
             "INSERT INTO kernel (sha256, name, package_date, arch) VALUES (?1, ?2, ?3, ?4) \
              ON CONFLICT (sha256) DO UPDATE SET sha256 = sha256 RETURNING id",
@@ -281,9 +286,10 @@ fn subject_id(db: &Connection, measurement: &Measurement) -> rusqlite::Result<i6
         "INSERT INTO subject (kernel, boot_line) VALUES (?1, ?2) \
          ON CONFLICT (kernel, boot_line) DO UPDATE SET boot_line = boot_line RETURNING id",
     )?
-    .query_row(params![known, measurement.measurand.boot_line], |row| row.get(0))
+    .query_row(params![kernel_id, measurement.measurand.boot_line], |row| row.get(0))
 }
 
+/// Id of the row of a measurement's conditions.
 fn conditions_id(db: &Connection, measurement: &Measurement) -> rusqlite::Result<i64> {
     let measurand = &measurement.measurand;
     let json =
@@ -311,6 +317,7 @@ fn conditions_id(db: &Connection, measurement: &Measurement) -> rusqlite::Result
     )
 }
 
+/// Id of the row of a measurement's workload.
 fn workload_id(db: &Connection, measurement: &Measurement) -> rusqlite::Result<i64> {
     let workload = &measurement.measurand.workload;
     db.prepare_cached(
@@ -328,12 +335,12 @@ fn workload_id(db: &Connection, measurement: &Measurement) -> rusqlite::Result<i
     )
 }
 
-/// The largest number of SQLite is a bound; no region has so many instructions.
+/// Converts a count for SQLite, whose largest integer no real count reaches.
 fn clamp_to_i64(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// Summary of a result, so that it need not be opened.
+/// Summary of a result for the index.
 pub(super) struct ResultEntry {
     pub kind: &'static str,
     pub title: String,
@@ -341,8 +348,8 @@ pub(super) struct ResultEntry {
     pub rows: Vec<String>,
     /// Names of the kernels that were measured.
     pub kernels: Vec<String>,
-    /// SHA-256 of images, each with the requested name and the source. A measurement has only the
-    /// names under which it was made.
+    /// SHA-256 of each image, the name by which the user requested the image, and the image's
+    /// source. A measurement has only the names of its own run.
     pub aliases: Vec<[String; 3]>,
 }
 
@@ -358,8 +365,7 @@ impl ResultEntry {
                 let rows = ledger.rows.iter().map(|row| row.row.clone()).collect();
                 ("ledger", ledger.title.clone(), rows, ledger_kernels(ledger))
             }
-            // A bisection keeps no kernel: its elements are commits, options, patches or
-            // parameters.
+            // A bisection does not store its kernels, only commits, options, patches or parameters.
             SavedResult::Bisection(bisection) => {
                 ("bisection", bisection.title.clone(), vec![bisection.row.clone()], Vec::new())
             }
@@ -379,6 +385,7 @@ impl ResultEntry {
     }
 }
 
+/// Names of the compared kernels; empty for other results.
 fn kernel_aliases(result: &SavedResult) -> Vec<[String; 3]> {
     let counts = match result {
         SavedResult::Comparison(comparison) => comparison.counts(),
@@ -399,7 +406,7 @@ fn compared_kernels(comparison: &Comparison) -> Vec<String> {
             let Sides { base, change } = &counts.kernels;
             [base, change].map(|kernel| kernel.name().to_owned()).to_vec()
         }
-        // The plan names the kernels of guests; the running kernel is a fact of the machine.
+        // The plan has the kernels of guests. The running kernel is in the facts of the machine.
         ComparisonMethod::Times(times) => {
             let planned = times.plan.kernels.values().map(|kernel| kernel.name().to_owned());
             let facts = Side::BOTH.map(|side| times.facts.get(side).get(fact::KERNEL).cloned());

@@ -1,4 +1,4 @@
-//! The profile that the plugin writes and the run directory keeps: `docs/wire.md`, "Profile".
+//! Parses profiles, which the plugin writes and run directories keep: `docs/wire.md`, "Profile".
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -8,28 +8,27 @@ use ktax_model::{
     Memory, Msr, MsrLine, ParallelWork, Path, Profile, ProfileLine,
 };
 
-/// Reasons why there is no profile.
+/// Reasons why a file is not a profile of one Region.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ProfileError {
-    /// The time of several CPUs was over, in these places.
-    Over { limit: u64, cpus: Vec<CpuPosition> },
-    /// The Region's markers are not one pair.
+    /// Several CPUs reached the limit of instructions, at these places.
+    LimitReached { limit: u64, cpus: Vec<CpuPosition> },
+    /// The Region does not have one begin marker and one end marker.
     Markers { begins: u64, ends: u64 },
-    /// There are more Regions, or none.
+    /// There is no Region, or more than one.
     Regions { regions: u64 },
-    /// The file is not of the format, or does not add up.
+    /// The file is malformed, or its counts do not add up.
     Invalid(String),
 }
 
 impl Display for ProfileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ProfileError::Over { limit, .. } => {
-                write!(f, "its time of {limit} instructions was over")
+            ProfileError::LimitReached { limit, .. } => {
+                write!(f, "the limit of {limit} instructions was reached")
             }
             ProfileError::Markers { begins, ends } => {
-                let found = format!("{begins} markers that begin and {ends} that end");
-                write!(f, "{found}, instead of one each")
+                write!(f, "{begins} begin markers and {ends} end markers, instead of one each")
             }
             ProfileError::Regions { regions } => {
                 let rule = "the workload must begin and end exactly one";
@@ -44,20 +43,21 @@ fn invalid(reason: impl Into<String>) -> ProfileError {
     ProfileError::Invalid(reason.into())
 }
 
-/// A profile that adds up.
+/// A profile whose counts add up.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Parsed {
+pub struct ParsedProfile {
     /// Counts by Context and function.
     pub profile: Profile,
-    /// All instructions and iterations dispatched in the Region, counted apart.
+    /// Instructions and REP iterations dispatched in the Region, counted separately from the
+    /// functions.
     pub total: u64,
-    /// Counts that could not be kept apart, and why.
+    /// Notes of the plugin about counts that could not be separated, with the reason.
     pub notes: Vec<String>,
-    /// Time of each CPU, if there are several.
+    /// Times of the CPUs, with several CPUs.
     pub parallel: Option<ParallelWork>,
 }
 
-impl Parsed {
+impl ParsedProfile {
     /// Counts by Context.
     pub fn counts(&self) -> BTreeMap<Context, Counts> {
         let mut counts: BTreeMap<Context, Counts> = BTreeMap::new();
@@ -68,10 +68,10 @@ impl Parsed {
     }
 }
 
-/// Parses one profile and checks that its functions add up to its total, and its CPUs' times to
-/// theirs.
-pub fn parse(text: &str) -> Result<Parsed, ProfileError> {
-    let mut read = ProfileReader::default();
+/// Parses a profile, and checks that the functions add up to the total and to the times of the
+/// CPUs.
+pub fn parse(text: &str) -> Result<ParsedProfile, ProfileError> {
+    let mut reader = ProfileReader::default();
     let mut fields = Vec::new();
     for (number, line) in text.lines().enumerate() {
         fields.clear();
@@ -80,28 +80,29 @@ pub fn parse(text: &str) -> Result<Parsed, ProfileError> {
         match (number, fields.as_slice()) {
             (0, ["ktax-profile", "1"]) => {}
             (0, _) => return Err(malformed()),
-            _ if read.ended => return Err(malformed()),
+            _ if reader.has_ended => return Err(malformed()),
             (_, ["markers", begins, ends]) => {
                 let (Some(begins), Some(ends)) = (decimal(begins), decimal(ends)) else {
                     return Err(malformed());
                 };
                 return Err(ProfileError::Markers { begins, ends });
             }
-            (_, fields) => read.line(fields).ok_or_else(malformed)?,
+            (_, fields) => reader.parse_line(fields).ok_or_else(malformed)?,
         }
     }
-    match (read.ended, read.regions, read.total) {
+    match (reader.has_ended, reader.regions, reader.total) {
         (false, ..) => Err(invalid("the file ends early")),
-        (true, ..) if read.limit.is_some() => {
-            let (limit, cpus) = (read.limit.unwrap_or_default(), read.places);
-            Err(ProfileError::Over { limit, cpus })
+        (true, ..) if reader.limit.is_some() => {
+            let (limit, cpus) = (reader.limit.unwrap_or_default(), reader.places);
+            Err(ProfileError::LimitReached { limit, cpus })
         }
         (true, 1, None) => Err(invalid("it has no total")),
-        (true, 1, Some(total)) => read.checked(total),
+        (true, 1, Some(total)) => reader.checked_profile(total),
         (true, regions, _) => Err(ProfileError::Regions { regions }),
     }
 }
 
+/// Lines of a profile that were parsed so far.
 #[derive(Default)]
 struct ProfileReader {
     lines: Vec<ProfileLine>,
@@ -113,15 +114,16 @@ struct ProfileReader {
     cache_lines: Vec<CacheLine>,
     paths: Vec<Path>,
     parallel: ParallelWork,
-    /// Limit that was reached, and the place of each CPU then.
+    /// Limit that was reached.
     limit: Option<u64>,
+    /// Place of each CPU when the limit was reached.
     places: Vec<CpuPosition>,
-    ended: bool,
+    has_ended: bool,
 }
 
 impl ProfileReader {
     /// Parses a line; `None` if it is malformed.
-    fn line(&mut self, fields: &[&str]) -> Option<()> {
+    fn parse_line(&mut self, fields: &[&str]) -> Option<()> {
         match fields {
             ["api", version] => decimal(version).map(drop)?,
             ["region", _] => {
@@ -131,7 +133,7 @@ impl ProfileReader {
             ["total", n] if self.total.is_none() || self.regions > 1 => {
                 self.total = Some(decimal(n)?);
             }
-            ["split", what, why] => self.notes.push(format!("{what}: {why}")),
+            ["split", counts, reason] => self.notes.push(format!("{counts}: {reason}")),
             ["fn" | "wait" | "idle" | "transfer" | "costly" | "modelled", ..] => {
                 let line = parse_function_fields(fields)?;
                 self.sum = self.sum.checked_add(line.counts.executed())?;
@@ -147,7 +149,7 @@ impl ProfileReader {
             ["msr", ..] => self.msrs.push(parse_msr_line(fields)?),
             ["line", ..] => self.cache_lines.push(parse_cache_line(fields)?),
             ["transfers", n] => self.parallel.transfers = Some(decimal(n)?),
-            // An older plugin has no last number and adds it to `idle`.
+            // An older plugin adds `uneven` to `idle`.
             ["cpu", index, work, wait, idle, uneven @ ..] if uneven.len() <= 1 => {
                 let cpus = &mut self.parallel.cpus;
                 (decimal(index)? == cpus.len() as u64 && cpus.len() < Machine::MAX_CPUS as usize)
@@ -177,13 +179,14 @@ impl ProfileReader {
                     function: (*function).to_owned(),
                 });
             }
-            ["end"] => self.ended = true,
+            ["end"] => self.has_ended = true,
             _ => return None,
         }
         Some(())
     }
 
-    fn checked(self, total: u64) -> Result<Parsed, ProfileError> {
+    /// Checks all sums.
+    fn checked_profile(self, total: u64) -> Result<ParsedProfile, ProfileError> {
         let ProfileReader { lines, msrs, cache_lines, paths, mut notes, sum, parallel, .. } = self;
         if sum != total {
             let sums = format!("the functions add up to {sum}, the total is {total}");
@@ -192,33 +195,39 @@ impl ProfileReader {
         let mut counts = Counts::default();
         lines.iter().for_each(|line| counts += &line.counts);
         let CpuTime { work, wait, idle, .. } = parallel.sum();
-        let is_alone = parallel == ParallelWork::default();
-        let work = if is_alone { total } else { work };
-        let found = [total, counts[Basic::Wait], counts[Basic::Idle]];
-        if found != [work, wait, idle] || !parallel.is_consistent() {
+        let is_one_cpu = parallel == ParallelWork::default();
+        let work = if is_one_cpu { total } else { work };
+        let sums = [total, counts[Basic::Wait], counts[Basic::Idle]];
+        if sums != [work, wait, idle] || !parallel.is_consistent() {
             return Err(invalid("the times of its CPUs do not add up"));
         }
         let line_transfers =
             cache_lines.iter().fold(0_u64, |sum, line| sum.saturating_add(line.transfers));
         if [counts[Basic::Transfers], line_transfers] != [parallel.transfers.unwrap_or(0); 2] {
-            let reason = "the transfers of its functions, or of its cache lines, are not all";
+            let reason =
+                "the transfers of its functions or cache lines do not add up to their total";
             return Err(invalid(reason));
         }
         if !msrs_fit_lines(&msrs, &lines) {
-            let found = "registers were accessed more often than there were instructions";
-            return Err(invalid(format!("{found} that do it")));
+            let reason = "a function accessed MSRs more often than it executed rdmsr or wrmsr";
+            return Err(invalid(reason));
         }
         if !paths.is_empty() {
-            // Paths that found no room have no costly instructions.
+            // The plugin's table of paths may be full; then some counts of paths are missing.
             let is_full = notes.iter().any(|note| note.starts_with("path: "));
             if !paths_add_up(&paths, &lines, is_full) {
-                let reason = "what its functions executed where they were called is not all";
+                let reason = "the counts of its call paths do not add up to those of its functions";
                 return Err(invalid(reason));
             }
             notes.extend(displaced_note(&paths, &lines, total));
         }
-        let parallel = (!is_alone).then_some(parallel);
-        Ok(Parsed { profile: Profile { lines, msrs, cache_lines, paths }, total, notes, parallel })
+        let parallel = (!is_one_cpu).then_some(parallel);
+        Ok(ParsedProfile {
+            profile: Profile { lines, msrs, cache_lines, paths },
+            total,
+            notes,
+            parallel,
+        })
     }
 }
 
@@ -244,7 +253,7 @@ fn parse_function_fields(fields: &[&str]) -> Option<ProfileLine> {
             let counter = Counter::find(group, counter)?;
             (context, Counts::single(counter, decimal(count)?), function)
         }
-        // Only the task of a CPU that has nothing to do halts it.
+        // Only the idle task, a kernel thread, halts a CPU.
         ["idle", idle, function] => {
             (Context::Kthread.name(), Counts::single(Basic::Idle, decimal(idle)?), function)
         }
@@ -259,7 +268,7 @@ fn parse_cache_line(fields: &[&str]) -> Option<CacheLine> {
     let ["line", memory, transfers, lines, offset, name] = fields else { return None };
     let memory = Memory::ALL.into_iter().find(|known| known.name() == *memory)?;
     let is_name = |name: &str| is_function_name(name) && name.len() <= 127;
-    // Two variables may share a line.
+    // A cache line may be named by two variables that share it.
     let is_named = match name.split_once(',') {
         Some((first, second)) => memory.has_symbols() && is_name(first) && is_name(second),
         None => is_name(name),
@@ -270,23 +279,24 @@ fn parse_cache_line(fields: &[&str]) -> Option<CacheLine> {
     Some(CacheLine { memory, name: (*name).to_owned(), offset, transfers, lines })
 }
 
-/// Deepest path, as in `plugin/calls.c`, which counts the root, too.
-const DEEPEST: u64 = 1000;
+/// Limit of the depth of call paths. `plugin/calls.c` has the same limit with the root as one
+/// level.
+const DEPTH_LIMIT: u64 = 1000;
 
-/// Parses a line `path`, which lies below the lines before it.
+/// Parses a `path` line. Its depth is at most one more than that of the previous path.
 fn parse_path_line(fields: &[&str], last: Option<&Path>) -> Option<Path> {
     let ["path", context, depth, instructions, rep_iterations, calls, function] = fields else {
         return None;
     };
     let context = parse_context(context)?;
-    let above = last.filter(|last| last.context == context).map_or(0, |last| last.depth + 1);
-    let depth = decimal(depth).filter(|depth| *depth < DEEPEST)? as u32;
-    (depth <= above && is_function_name(function)).then_some(())?;
+    let max_depth = last.filter(|last| last.context == context).map_or(0, |last| last.depth + 1);
+    let depth = decimal(depth).filter(|depth| *depth < DEPTH_LIMIT)? as u32;
+    (depth <= max_depth && is_function_name(function)).then_some(())?;
     let counts = Counts::from_instructions(decimal(instructions)?, decimal(rep_iterations)?);
     Some(Path { context, depth, function: (*function).to_owned(), calls: decimal(calls)?, counts })
 }
 
-/// Adds a line `path-costly`, `path-wait` or `path-idle` to the path before it.
+/// Adds the count of a `path-costly`, `path-wait` or `path-idle` line to the previous path.
 fn add_path_count(fields: &[&str], path: &mut Path) -> Option<()> {
     let (counter, count) = match *fields {
         ["path-costly", count, kind] => (Counter::find("costly", kind)?, count),
@@ -298,8 +308,8 @@ fn add_path_count(fields: &[&str], path: &mut Path) -> Option<()> {
     Some(())
 }
 
-/// Returns true if paths have the counts of the functions, in each Context. If they are full, only
-/// instructions and their iterations must be there.
+/// Returns true if the counts of paths and functions have the same sums in each Context. If the
+/// table of paths was full, only executed instructions and REP iterations are compared.
 fn paths_add_up(paths: &[Path], lines: &[ProfileLine], is_full: bool) -> bool {
     let mut sums: BTreeMap<Context, [Counts; 2]> = BTreeMap::new();
     for path in paths {
@@ -308,39 +318,40 @@ fn paths_add_up(paths: &[Path], lines: &[ProfileLine], is_full: bool) -> bool {
     for line in lines {
         sums.entry(line.context).or_default()[1] += &line.counts;
     }
-    // An older plugin does not say where CPUs wait.
-    let is_older = sums.values().all(|[in_paths, _]| in_paths[Basic::Wait] == 0);
-    let idle = |which: usize| {
-        sums.values().fold(0_u64, |sum, both| sum.saturating_add(both[which][Basic::Idle]))
+    // An older plugin does not count waits by path.
+    let has_no_waits = sums.values().all(|[in_paths, _]| in_paths[Basic::Wait] == 0);
+    let idle = |index: usize| {
+        sums.values().fold(0_u64, |sum, both| sum.saturating_add(both[index][Basic::Idle]))
     };
-    // A CPU is also idle if no process has left it.
-    let is_idle_there = idle(0) <= idle(1);
+    // Idle time before the first process of a CPU has no path.
+    let has_idle_sum = idle(0) <= idle(1);
     sums.values().all(|[in_paths, in_lines]| {
-        let is_waiting_there = is_older || in_paths[Basic::Wait] == in_lines[Basic::Wait];
-        let is_costly_there = in_paths.group("costly").eq(in_lines.group("costly"));
+        let has_wait_sum = has_no_waits || in_paths[Basic::Wait] == in_lines[Basic::Wait];
+        let has_costly_sum = in_paths.group("costly").eq(in_lines.group("costly"));
         in_paths.executed() == in_lines.executed()
-            && (is_full || is_waiting_there && is_costly_there && is_idle_there)
+            && (is_full || has_wait_sum && has_costly_sum && has_idle_sum)
     })
 }
 
-/// A note, if more than one in a hundred instructions are below another function than they were
-/// counted for.
+/// Note if the paths attribute more than 1 % of the instructions to another function than the
+/// function lines do.
 fn displaced_note(paths: &[Path], lines: &[ProfileLine], total: u64) -> Option<String> {
-    let mut left: BTreeMap<(Context, &str), [u64; 2]> = BTreeMap::new();
+    let mut sums: BTreeMap<(Context, &str), [u64; 2]> = BTreeMap::new();
     let in_paths = paths.iter().map(|path| (0, path.context, &path.function, &path.counts));
     let in_lines = lines.iter().map(|line| (1, line.context, &line.function, &line.counts));
-    for (which, context, function, counts) in in_paths.chain(in_lines) {
-        let sum = &mut left.entry((context, function)).or_default()[which];
+    for (index, context, function, counts) in in_paths.chain(in_lines) {
+        let sum = &mut sums.entry((context, function)).or_default()[index];
         *sum = sum.saturating_add(counts.executed());
     }
-    // Functions of a program are below one place, that of user mode.
-    let kernels = left.iter().filter(|((_, name), _)| !name.starts_with('['));
-    let displaced: u64 = kernels.map(|(_, [paths, lines])| lines.saturating_sub(*paths)).sum();
+    // Functions of programs have no paths of their own: user mode is one place.
+    let kernel_functions = sums.iter().filter(|((_, name), _)| !name.starts_with('['));
+    let displaced: u64 =
+        kernel_functions.map(|(_, [paths, lines])| lines.saturating_sub(*paths)).sum();
     let note = "path: functions are below others than those that called them";
     (displaced > total / 100).then(|| note.to_owned())
 }
 
-/// Instructions that access registers.
+/// Instructions that access MSRs.
 const MSR_KINDS: [Costly; 2] = [Costly::Wrmsr, Costly::Rdmsr];
 
 fn parse_msr_line(fields: &[&str]) -> Option<MsrLine> {
@@ -353,7 +364,7 @@ fn parse_msr_line(fields: &[&str]) -> Option<MsrLine> {
     Some(MsrLine { context, kind, msr, count, function })
 }
 
-/// Returns true if no function accessed registers more often than it executed such instructions.
+/// Returns true if no function accessed MSRs more often than it executed `rdmsr` or `wrmsr`.
 fn msrs_fit_lines(msrs: &[MsrLine], lines: &[ProfileLine]) -> bool {
     if msrs.is_empty() {
         return true;
@@ -373,22 +384,24 @@ fn msrs_fit_lines(msrs: &[MsrLine], lines: &[ProfileLine]) -> bool {
     })
 }
 
-/// Returns true if this is a symbol, `[user]`, `[kernel]`, or a function of a program or a library
-/// such as `[git]cmd_status`.
+/// Returns true if a name is a symbol, `[user]`, `[kernel]`, or a function of a program or a
+/// library such as `[git]cmd_status`.
 fn is_function_name(name: &str) -> bool {
-    let is_of = |text: &str, more: &[u8]| {
+    let has_allowed_bytes = |text: &str, more: &[u8]| {
         (0..=127).contains(&text.len())
             && text.bytes().all(|b| b.is_ascii_alphanumeric() || more.contains(&b))
     };
     match name.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((file, function)) => {
-            !file.is_empty() && is_of(file, b"_.$+-") && is_of(function, b"_.$+-")
+            !file.is_empty()
+                && has_allowed_bytes(file, b"_.$+-")
+                && has_allowed_bytes(function, b"_.$+-")
         }
-        None => !name.is_empty() && is_of(name, b"_.$"),
+        None => !name.is_empty() && has_allowed_bytes(name, b"_.$"),
     }
 }
 
-/// Parses a number as the plugin writes it.
+/// Parses a number of decimal digits alone, as the plugin writes it.
 fn decimal(text: &str) -> Option<u64> {
     text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
@@ -397,10 +410,10 @@ fn parse_context(text: &str) -> Option<Context> {
     Context::ALL.into_iter().find(|known| known.name() == text)
 }
 
-/// Parses a number of at most `most_digits` hexadecimal digits, without a prefix.
-fn hexadecimal(text: &str, most_digits: usize) -> Option<u64> {
-    let is_one = text.len() <= most_digits && text.bytes().all(|b| b.is_ascii_hexdigit());
-    is_one.then(|| u64::from_str_radix(text, 16).ok()).flatten()
+/// Parses a number of at most `max_digits` hexadecimal digits, without a prefix.
+fn hexadecimal(text: &str, max_digits: usize) -> Option<u64> {
+    let is_number = text.len() <= max_digits && text.bytes().all(|b| b.is_ascii_hexdigit());
+    is_number.then(|| u64::from_str_radix(text, 16).ok()).flatten()
 }
 
 #[cfg(test)]

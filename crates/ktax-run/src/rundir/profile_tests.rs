@@ -1,10 +1,10 @@
 use super::*;
 
 const TIME: &str = "the times of its CPUs do not add up";
-const PATHS: &str = "what its functions executed where they were called is not all";
-const TRANSFERS: &str = "the transfers of its functions, or of its cache lines, are not all";
-const REGISTERS: &str =
-    "registers were accessed more often than there were instructions that do it";
+const PATHS: &str = "the counts of its call paths do not add up to those of its functions";
+const TRANSFERS: &str =
+    "the transfers of its functions or cache lines do not add up to their total";
+const REGISTERS: &str = "a function accessed MSRs more often than it executed rdmsr or wrmsr";
 const TRUNCATED: &str = "the file ends early";
 const LINE: &str = "is not of the format";
 const LINE_7: &str = "line 7 is not of the format";
@@ -23,7 +23,7 @@ const SEVERAL: &str = "ktax-profile\t1\napi\t4\nregion\t1\ntotal\t130\n\
     cpu\t0\t70\t20\t0\t0\ncpu\t1\t60\t0\t25\t5\nmakespan\t90\t3\t4\ntrace\t56f4e621a1079e22\nend\n";
 
 #[test]
-fn the_times_of_several_cpus_are_read() {
+fn times_of_several_cpus_are_parsed() {
     let parsed = parse(SEVERAL).unwrap();
     let parallel = parsed.parallel.clone().unwrap();
     assert_eq!((parallel.makespan, parallel.rounds, parallel.kicks), (90, 3, 4));
@@ -57,7 +57,7 @@ fn the_times_of_several_cpus_are_read() {
 }
 
 #[test]
-fn one_cpu_has_no_such_times() {
+fn one_cpu_has_no_wait_or_idle_times() {
     let text = "ktax-profile\t1\napi\t1\nregion\t1\ntotal\t7\nfn\tprocess\t7\t0\tf\nend\n";
     assert_eq!(parse(text).unwrap().parallel, None);
     let waits = text.replace("end", "wait\tprocess\t1\tf\nend");
@@ -66,23 +66,23 @@ fn one_cpu_has_no_such_times() {
 
 #[test]
 fn times_that_do_not_add_up_are_refused() {
-    for (text, becomes) in [
-        ("cpu\t0\t70\t20\t0\t0", "cpu\t0\t71\t19\t0\t0"), // work: total is less
+    for (text, replacement) in [
+        ("cpu\t0\t70\t20\t0\t0", "cpu\t0\t71\t19\t0\t0"), // more work than the total
         ("wait\tprocess\t15", "wait\tprocess\t14"),
         ("idle\t25", "idle\t26"),
         ("makespan\t90", "makespan\t91"),
         ("cpu\t1\t60\t0\t25\t5\n", ""),
         ("cpu\t1\t60\t0\t25", "cpu\t1\t60\t0\t18446744073709551615"),
-        // A CPU that was halted, and whose slices were called uneven as well.
+        // The idle time is counted again as uneven.
         ("\t25\t5\n", "\t25\t30\n"),
-        // Idle time that no CPU has.
+        // The idle time of the functions is more than that of the CPUs.
         ("\t25\t5\n", "\t25\t0\n"),
     ] {
-        let broken = SEVERAL.replace(text, becomes);
+        let broken = SEVERAL.replace(text, replacement);
         assert_ne!(broken, SEVERAL);
-        assert_eq!(parse(&broken), Err(invalid(TIME)), "{becomes}");
+        assert_eq!(parse(&broken), Err(invalid(TIME)), "{replacement}");
     }
-    for (text, becomes) in [
+    for (text, replacement) in [
         ("cpu\t1", "cpu\t2"),
         ("trace\t56f4e621a1079e22", "trace\tg6f4e621a1079e22"),
         ("idle\t25", "idle\t-1"),
@@ -90,13 +90,13 @@ fn times_that_do_not_add_up_are_refused() {
         ("makespan\t90\t3\t4", "makespan\t90\t3"),
         ("wait\tprocess", "wait\tnobody"),
     ] {
-        let broken = SEVERAL.replace(text, becomes);
+        let broken = SEVERAL.replace(text, replacement);
         assert_refused(&broken, LINE);
     }
 }
 
 #[test]
-fn an_older_plugin_gave_to_idle_what_was_uneven() {
+fn older_profiles_count_uneven_time_as_idle() {
     let older = SEVERAL.replace("\t20\t0\t0\n", "\t20\t0\n");
     let older = older.replace("\t25\t5\n", "\t30\n").replace("idle\t25", "idle\t30");
     let parallel = parse(&older).unwrap().parallel.unwrap();
@@ -112,7 +112,7 @@ fn with_paths() -> String {
 }
 
 #[test]
-fn waits_and_what_a_cpu_is_idle_for_have_a_call_path() {
+fn waits_and_idle_times_have_call_paths() {
     let parsed = parse(&with_paths()).unwrap();
     let times: Vec<(u64, u64)> = parsed
         .profile
@@ -124,18 +124,18 @@ fn waits_and_what_a_cpu_is_idle_for_have_a_call_path() {
 }
 
 #[test]
-fn waits_of_call_paths_that_are_not_all_are_refused() {
-    for (text, becomes) in [
+fn waits_of_call_paths_that_do_not_add_up_are_refused() {
+    for (text, replacement) in [
         ("path-wait\t15", "path-wait\t14"),
         ("path-wait\t5\n", ""),
-        // More than all CPUs were idle.
+        // More idle time than all CPUs have.
         ("path-idle\t20", "path-idle\t26"),
     ] {
-        assert_eq!(parse(&with_paths().replace(text, becomes)), Err(invalid(PATHS)), "{text}");
+        assert_eq!(parse(&with_paths().replace(text, replacement)), Err(invalid(PATHS)), "{text}");
     }
     let malformed = with_paths().replace("path-wait\t15", "path-wait\t-1");
     assert_refused(&malformed, LINE);
-    // An older plugin had no such lines.
+    // An older plugin does not write these lines.
     let older = with_paths().replace("path-wait\t15\npath-idle\t20\n", "");
     assert!(parse(&older.replace("path-wait\t5\n", "")).is_ok());
 }
@@ -149,7 +149,7 @@ fn modelled() -> String {
 }
 
 #[test]
-fn cache_lines_that_travel_are_read() {
+fn cache_lines_are_parsed() {
     let parsed = parse(&modelled()).unwrap();
     assert_eq!(parsed.parallel.as_ref().unwrap().transfers, Some(9));
     let counts = parsed.counts();
@@ -166,37 +166,41 @@ fn cache_lines_that_travel_are_read() {
 
 #[test]
 fn transfers_that_do_not_add_up_are_refused() {
-    for (text, becomes) in [
+    for (text, replacement) in [
         ("transfers\t9\n", "transfers\t8\n"),
         ("transfers\t9\n", ""),
         ("transfer\tprocess\t7", "transfer\tprocess\t6"),
         ("line\tdata\t3", "line\tdata\t4"),
     ] {
-        assert_eq!(parse(&modelled().replace(text, becomes)), Err(invalid(TRANSFERS)), "{text}");
+        assert_eq!(
+            parse(&modelled().replace(text, replacement)),
+            Err(invalid(TRANSFERS)),
+            "{text}"
+        );
     }
-    for (text, becomes) in [
+    for (text, replacement) in [
         ("line\tpercpu", "line\tnowhere"),
         ("line\tpercpu\t4\t2", "line\tpercpu\t4\t5"), // more lines than transfers
         ("line\tpercpu\t4\t2\t40", "line\tpercpu\t4\t2\t4g"),
-        ("direct\t2\t1\t0\tf", "direct\t2\t1\t0\tf,g"), // no variables
+        ("direct\t2\t1\t0\tf", "direct\t2\t1\t0\tf,g"), // only variables may be two
         ("one,other", "one,"),
         ("one,other", "one,\u{1b}[31m"),
     ] {
-        let text = modelled().replace(text, becomes);
+        let text = modelled().replace(text, replacement);
         assert_refused(&text, LINE);
     }
 }
 
-/// Four CPUs: one waits, one works, one has not come yet, one is idle.
-const OVER: &str = "ktax-profile\t1\napi\t4\nlimit\t1600000000\n\
+/// Four CPUs at the limit: one waits, one works, one was not started, one is idle.
+const LIMIT_REACHED: &str = "ktax-profile\t1\napi\t4\nlimit\t1600000000\n\
     at\t0\twait\tnative_queued_spin_lock_slowpath\nat\t1\twork\t[user]\n\
     at\t3\tidle\tnative_safe_halt\nend\n";
 
 #[test]
-fn where_each_cpu_was_when_its_time_was_over_is_read() {
-    let cpu_place = |cpu, doing, function: &str| CpuPosition {
+fn places_of_cpus_at_the_limit_are_parsed() {
+    let cpu_place = |cpu, activity, function: &str| CpuPosition {
         cpu,
-        activity: doing,
+        activity,
         function: function.to_owned(),
     };
     let cpus = vec![
@@ -204,16 +208,19 @@ fn where_each_cpu_was_when_its_time_was_over_is_read() {
         cpu_place(1, CpuActivity::Work, "[user]"),
         cpu_place(3, CpuActivity::Idle, "native_safe_halt"),
     ];
-    assert_eq!(parse(OVER), Err(ProfileError::Over { limit: 1_600_000_000, cpus }));
-    // The limit counts even if something was counted before.
-    let counted = OVER.replace("end\n", "region\t1\ntotal\t9\nend\n");
-    assert!(matches!(parse(&counted), Err(ProfileError::Over { .. })));
-    assert_eq!(parse(&OVER.replace("end\n", "")), Err(invalid(TRUNCATED)));
+    assert_eq!(
+        parse(LIMIT_REACHED),
+        Err(ProfileError::LimitReached { limit: 1_600_000_000, cpus })
+    );
+    // The limit is reported even if a region was counted before.
+    let counted = LIMIT_REACHED.replace("end\n", "region\t1\ntotal\t9\nend\n");
+    assert!(matches!(parse(&counted), Err(ProfileError::LimitReached { .. })));
+    assert_eq!(parse(&LIMIT_REACHED.replace("end\n", "")), Err(invalid(TRUNCATED)));
 }
 
 #[test]
-fn a_place_that_is_none_is_refused() {
-    for (text, becomes) in [
+fn malformed_places_are_refused() {
+    for (text, replacement) in [
         ("limit\t1600000000\n", ""),
         ("limit\t1600000000", "limit\t-1"),
         ("limit\t1600000000", "limit\t1\nlimit\t1"),
@@ -224,8 +231,8 @@ fn a_place_that_is_none_is_refused() {
         ("native_safe_halt", "native\u{1b}halt"),
         ("[user]", ""),
     ] {
-        let broken = OVER.replace(text, becomes);
-        assert_ne!(broken, OVER);
+        let broken = LIMIT_REACHED.replace(text, replacement);
+        assert_ne!(broken, LIMIT_REACHED);
         assert_refused(&broken, LINE);
     }
 }
@@ -237,7 +244,7 @@ const CALLED: &str = "ktax-profile\t1\napi\t1\nregion\t1\ntotal\t130\n\
     path\tinterrupt\t0\t20\t0\t1\ttick\nend\n";
 
 #[test]
-fn paths_are_read() {
+fn paths_are_parsed() {
     let parsed = parse(CALLED).unwrap();
     let paths = &parsed.profile.paths;
     let columns = |path: &Path| {
@@ -251,7 +258,7 @@ fn paths_are_read() {
     assert!(parsed.notes.is_empty());
 }
 
-/// A profile with a locked instruction in each function, and three in the one that was called.
+/// A profile with one locked instruction in `entry` and three in `copy`.
 fn with_costly() -> String {
     let first =
         "costly\tprocess\tlocked\t3\tcopy\ncostly\tprocess\tlocked\t1\tentry\npath\tprocess\t0";
@@ -262,53 +269,53 @@ fn with_costly() -> String {
 }
 
 #[test]
-fn costly_instructions_are_read_with_their_functions_and_paths() {
+fn costly_instructions_of_functions_and_paths_are_parsed() {
     let parsed = parse(&with_costly()).unwrap();
     assert_eq!(parsed.counts()[&Context::Process][Costly::Locked], 4);
     let path_counts: Vec<u64> =
         parsed.profile.paths.iter().map(|path| path.counts[Costly::Locked]).collect();
     assert_eq!(path_counts, [1, 3, 0]);
-    for (text, becomes) in [
+    for (text, replacement) in [
         ("path-costly\t3", "path-costly\t2"),
         ("path-costly\t3\tlocked\n", ""),
         ("costly\tprocess\tlocked\t3", "costly\tinterrupt\tlocked\t3"),
     ] {
-        assert_eq!(parse(&with_costly().replace(text, becomes)), Err(invalid(PATHS)), "{text}");
+        assert_eq!(parse(&with_costly().replace(text, replacement)), Err(invalid(PATHS)), "{text}");
     }
-    // Paths that found no room.
+    // The plugin's table of paths was full.
     let full = with_costly()
         .replace("path-costly\t3\tlocked\n", "")
         .replace("region\t1\n", "region\t1\nsplit\tpath\tmore than 1048575 paths\n");
     assert_eq!(parse(&full).unwrap().notes, ["path: more than 1048575 paths"]);
-    for (text, becomes) in [
+    for (text, replacement) in [
         ("costly\tprocess\tlocked", "costly\tprocess\tnone"),
         ("costly\tprocess\tlocked\t3", "costly\tprocess\tlocked\t-3"),
         ("path-costly\t1\tlocked", "path-costly\t1\tdear"),
         ("path\tprocess\t0\t60", "path-costly\t1\tlocked\npath\tprocess\t0\t60"),
     ] {
-        let broken = with_costly().replacen(text, becomes, 1);
+        let broken = with_costly().replacen(text, replacement, 1);
         assert_refused(&broken, LINE);
     }
 }
 
 #[test]
-fn paths_that_are_not_all_are_refused_and_others_are_noted() {
-    for (text, becomes) in [
+fn paths_that_do_not_add_up_are_refused_and_displaced_ones_are_noted() {
+    for (text, replacement) in [
         ("path\tprocess\t1\t20\t30", "path\tprocess\t1\t20\t29"),
         ("path\tinterrupt\t0\t20\t0\t1\ttick\n", ""),
         ("path\tinterrupt", "path\tkthread"),
     ] {
-        let broken = CALLED.replace(text, becomes);
+        let broken = CALLED.replace(text, replacement);
         assert_ne!(broken, CALLED);
-        assert_eq!(parse(&broken), Err(invalid(PATHS)), "{becomes}");
+        assert_eq!(parse(&broken), Err(invalid(PATHS)), "{replacement}");
     }
-    for (text, becomes) in [
+    for (text, replacement) in [
         ("path\tprocess\t1", "path\tprocess\t2"),
         ("path\tinterrupt\t0", "path\tinterrupt\t1"),
         ("path\tprocess\t1\t20", "path\tprocess\t1\t-20"),
         ("path\tprocess\t1", "path\tnobody\t1"),
     ] {
-        let broken = CALLED.replace(text, becomes);
+        let broken = CALLED.replace(text, replacement);
         assert_refused(&broken, LINE);
     }
     let elsewhere = CALLED.replace("2\tcopy", "2\tother");
@@ -322,14 +329,14 @@ const WRMSR: &str = "ktax-profile\t1\napi\t4\nregion\t1\ntotal\t9\nfn\tprocess\t
     costly\tprocess\twrmsr\t3\tf\nend\n";
 
 #[test]
-fn which_registers_are_accessed_is_read() {
+fn accessed_msrs_are_parsed() {
     let msrs = parse(WRMSR).unwrap().profile.msrs;
     let read: Vec<_> = msrs.iter().map(|msr| (msr.msr.to_string(), msr.count)).collect();
     assert_eq!(read, [("0xc0000102".to_owned(), 2), ("0x1b".to_owned(), 1)]);
     // Without access to registers there are instructions alone.
     let fewer = WRMSR.replace("msr\tprocess\twrmsr\t1b\t1\tf\n", "");
     assert_eq!(parse(&fewer).unwrap().profile.msrs.len(), 1);
-    for (text, becomes, error) in [
+    for (text, replacement, error) in [
         ("1b\t1", "1b\t2", REGISTERS),
         ("1b\t1\tf", "1b\t1\tg", REGISTERS),
         ("msr\tprocess", "msr\tkthread", REGISTERS),
@@ -340,6 +347,10 @@ fn which_registers_are_accessed_is_read() {
         ("1b\t1", "+b\t1", LINE_7),
         ("1b\t1", "1b\t0", LINE_7),
     ] {
-        assert_eq!(parse(&WRMSR.replace(text, becomes)), Err(invalid(error)), "{becomes:?}");
+        assert_eq!(
+            parse(&WRMSR.replace(text, replacement)),
+            Err(invalid(error)),
+            "{replacement:?}"
+        );
     }
 }

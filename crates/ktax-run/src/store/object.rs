@@ -1,5 +1,6 @@
-//! Bytes of an object: JSON in gzip, followed by a second, empty member of gzip that has the
-//! SHA-256 of the first. Every tool that reads gzip reads it, and a changed byte is noticed.
+//! Encodes objects: JSON in gzip, followed by a second gzip member, which is empty and has the
+//! SHA-256 of the first member as its comment. Any gzip tool reads an object, and the hash detects
+//! changed bytes.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -18,16 +19,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::rundir::{RunDir, profile};
 
-/// More bytes than the JSON of a measurement has; a million is usual at most.
+/// Maximum size of the JSON of a measurement, in bytes; usual are up to a million.
 pub const MEASUREMENT_MAX: u64 = 64 << 20;
 
-/// More bytes than the JSON of a result has; ten million are usual at most.
+/// Maximum size of the JSON of a result, in bytes; usual are up to ten million.
 pub const RESULT_MAX: u64 = 128 << 20;
 
-/// More bytes than the profiles of all layouts of a measurement have.
+/// Maximum size of the profiles of all layouts of a measurement, in bytes.
 pub const PROFILES_MAX: u64 = 256 << 20;
 
-/// Name of a measurement: SHA-256 of its measurand.
+/// Name of a measurement's object: SHA-256 of the measurand.
 pub fn object_name(measurand: &Measurand) -> String {
     sha256(to_json(measurand))
 }
@@ -45,11 +46,11 @@ pub fn pack(json: &[u8]) -> Vec<u8> {
     [bytes, seal].concat()
 }
 
-/// JSON of an object, at most `limit` bytes. It fails if a byte was changed.
+/// JSON of an object; an error if a byte was changed or the JSON has more than `limit` bytes.
 pub fn unpack(bytes: &[u8], limit: u64) -> Result<Vec<u8>, String> {
     let length = bytes.len().checked_sub(seal(&[]).len()).ok_or("it is too short")?;
-    let (content, found) = bytes.split_at(length);
-    if seal(content) != found {
+    let (content, stored_seal) = bytes.split_at(length);
+    if seal(content) != stored_seal {
         return Err("its bytes are not those that were written".to_owned());
     }
     let mut json = Vec::new();
@@ -61,17 +62,17 @@ pub fn unpack(bytes: &[u8], limit: u64) -> Result<Vec<u8>, String> {
     }
 }
 
-/// A measurement as it is in an object.
+/// Content of a measurement's object.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Object {
-    /// The measurement without its profiles.
+    /// Measurement without profiles.
     measurement: Measurement,
     /// Profiles of all layouts.
     profiles: MergedTexts,
 }
 
-/// Bytes of a measurement's object; the measurement is not checked.
+/// Encodes a measurement as an object, without a check of the measurement.
 pub fn encode_measurement(measurement: &Measurement) -> Vec<u8> {
     let mut measurement = measurement.clone();
     let texts: Vec<String> =
@@ -80,7 +81,7 @@ pub fn encode_measurement(measurement: &Measurement) -> Vec<u8> {
     pack(&to_json(&Object { measurement, profiles }))
 }
 
-/// Format of the measurement in this JSON; other keys may be those of another version.
+/// Format of a measurement in JSON. Other keys are ignored, because they depend on the format.
 pub fn parse_format(json: &[u8]) -> Result<u32, String> {
     #[derive(Deserialize)]
     struct Head {
@@ -94,35 +95,37 @@ pub fn parse_format(json: &[u8]) -> Result<u32, String> {
     Ok(head.measurement.format)
 }
 
+/// Parses the JSON of an object.
 pub fn parse_measurement(json: &[u8]) -> Result<Measurement, String> {
     let object: Object = serde_json::from_slice(json).map_err(|error| error.to_string())?;
     let Object { mut measurement, profiles } = object;
-    // A line that all layouts share becomes a part of each text, so a small object can unpack to
-    // large texts.
-    if profiles.most_bytes(measurement.layouts.len()) > PROFILES_MAX {
+    // A shared line is copied into the text of each layout, so a small object can expand to large
+    // texts.
+    if profiles.max_bytes(measurement.layouts.len()) > PROFILES_MAX {
         return Err(format!("its profiles have more than {PROFILES_MAX} bytes"));
     }
     let texts = split_texts(&profiles, measurement.layouts.len());
     for (layout, profile) in measurement.layouts.iter_mut().zip(texts) {
         layout.profile = profile;
     }
-    // Older releases had the modules in the key alone.
-    let Measurement { measurand: of, guest, subject, .. } = &mut measurement;
+    // Older releases stored the modules only in the key.
+    let Measurement { measurand, guest, subject, .. } = &mut measurement;
     if guest.modules.is_empty() {
-        guest.modules = of.key.asked_modules(subject.disk.as_ref().or(guest.disk.as_ref()));
+        guest.modules = measurand.key.asked_modules(subject.disk.as_ref().or(guest.disk.as_ref()));
         guest.modules.retain(|module| !subject.modules.contains(module));
     }
     Ok(measurement)
 }
 
-/// Refuses measurements that ktax does not write, so that readers can rely on them.
+/// Refuses measurements that ktax does not write.
 pub fn check_measurement(measurement: &Measurement) -> Result<(), String> {
-    let Measurement { measurand: of, kernel, layouts, .. } = measurement;
-    if layouts.is_empty() || layouts.len() != of.layouts.len() || of.workload.ops == 0 {
-        return Err("it has not the layouts and operations that it says".to_owned());
+    let Measurement { measurand, kernel, layouts, .. } = measurement;
+    let count = measurand.layouts.len();
+    if layouts.is_empty() || layouts.len() != count || measurand.workload.ops == 0 {
+        return Err("its layouts or operations do not fit its measurand".to_owned());
     }
-    if kernel.sha256 != of.kernel_sha256 {
-        return Err("it names two kernels".to_owned());
+    if kernel.sha256 != measurand.kernel_sha256 {
+        return Err("its kernel is not that of its measurand".to_owned());
     }
     for layout in layouts {
         let parsed = profile::parse(&layout.profile).map_err(|error| error.to_string())?;
@@ -135,38 +138,38 @@ pub fn check_measurement(measurement: &Measurement) -> Result<(), String> {
     Ok(())
 }
 
-/// A member of gzip without content; its comment is the hash of these bytes.
+/// Seal of bytes: an empty gzip member with the hash of the bytes as its comment.
 fn seal(bytes: &[u8]) -> Vec<u8> {
     const HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0x10, 0, 0, 0, 0, 0, 0xff];
     const EMPTY: [u8; 11] = [0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     [&HEAD[..], sha256(bytes).as_bytes(), &EMPTY].concat()
 }
 
-/// Profiles of several layouts, merged line by line: a line has the numbers of all of them. They
-/// hardly differ, so this halves an object.
+/// Profiles of several layouts, merged line by line. The profiles hardly differ, so merging halves
+/// the size of an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MergedTexts {
-    /// Each line, with `#` for each number.
+    /// Lines, with `#` for each number.
     lines: Vec<String>,
-    /// For each line, a column for each number; a line without numbers has one column of zeros.
+    /// Columns of each line, one for each number; a line without numbers has one column of zeros.
     columns: Vec<Vec<Column>>,
 }
 
 impl MergedTexts {
-    /// Upper bound of the size of `texts` texts in bytes.
-    fn most_bytes(&self, texts: usize) -> u64 {
-        /// Digits of the largest number.
+    /// Upper bound of the total size of this number of texts, in bytes.
+    fn max_bytes(&self, texts: usize) -> u64 {
+        /// Number of digits of the largest `u64`.
         const DIGITS: usize = 20;
         let lines: usize = self.lines.iter().map(|line| line.len() + 1).sum();
         let numbers: usize = self.columns.iter().map(Vec::len).sum();
-        let each = lines.saturating_add(numbers.saturating_mul(DIGITS));
-        each.saturating_mul(texts) as u64
+        let bytes_per_text = lines.saturating_add(numbers.saturating_mul(DIGITS));
+        bytes_per_text.saturating_mul(texts) as u64
     }
 }
 
-/// A number in each text: the first number, then the differences from it; `None` for a text without
-/// this line. A single entry if all texts have the same number.
+/// Numbers at one position of a line, text by text: the first number, then the differences from the
+/// first; `None` for a text without the line. One entry if all texts have the same number.
 type Column = Vec<Option<i64>>;
 
 /// Merges texts line by line.
@@ -177,21 +180,21 @@ pub(super) fn merge_texts(texts: &[&str]) -> MergedTexts {
     let mut numbers: Vec<Vec<Option<Vec<u64>>>> = vec![vec![None; texts.len()]; lines.len()];
     for (text, text_lines) in parsed.into_iter().enumerate() {
         let mut index = 0;
-        for (line, found) in text_lines {
-            // Every text's lines are among these, in their order.
+        for (line, line_numbers) in text_lines {
+            // The common lines contain the lines of each text in order.
             while lines[index] != line {
                 index += 1;
             }
-            numbers[index][text] = Some(found);
+            numbers[index][text] = Some(line_numbers);
             index += 1;
         }
     }
-    MergedTexts { lines, columns: numbers.iter().map(|each| columns(each)).collect() }
+    MergedTexts { lines, columns: numbers.iter().map(|texts| columns(texts)).collect() }
 }
 
-/// The numbers of a line, text by text, as columns.
+/// Columns of a line, from the numbers of the line in each text.
 fn columns(texts: &[Option<Vec<u64>>]) -> Vec<Column> {
-    let many = texts.iter().flatten().map(Vec::len).max().unwrap_or(0).max(1);
+    let count = texts.iter().flatten().map(Vec::len).max().unwrap_or(0).max(1);
     let column = |number: usize| {
         let number_in = |text: &Option<Vec<u64>>| {
             text.as_ref().map(|numbers| numbers.get(number).copied().unwrap_or(0))
@@ -202,22 +205,22 @@ fn columns(texts: &[Option<Vec<u64>>]) -> Vec<Column> {
             return vec![Some(first as i64)];
         }
         let mut base = None;
-        let mut less = |value: u64| match base {
+        let mut difference = |value: u64| match base {
             Some(base) => value.wrapping_sub(base) as i64,
             None => *base.insert(value) as i64,
         };
-        values.into_iter().map(|value| value.map(&mut less)).collect()
+        values.into_iter().map(|value| value.map(&mut difference)).collect()
     };
-    (0..many).map(column).collect()
+    (0..count).map(column).collect()
 }
 
-/// Splits merged texts again; `texts` is their number.
+/// Restores this number of texts from the merged lines.
 pub(super) fn split_texts(merged: &MergedTexts, texts: usize) -> Vec<String> {
-    let mut apart: Vec<Option<String>> = vec![None; texts];
+    let mut outputs: Vec<Option<String>> = vec![None; texts];
     for (line, columns) in merged.lines.iter().zip(&merged.columns) {
         let values: Vec<Vec<Option<u64>>> =
             columns.iter().map(|column| column_values(column, texts)).collect();
-        for (text, output) in apart.iter_mut().enumerate() {
+        for (text, output) in outputs.iter_mut().enumerate() {
             if values.iter().any(|column| column[text].is_none()) {
                 continue;
             }
@@ -229,44 +232,44 @@ pub(super) fn split_texts(merged: &MergedTexts, texts: usize) -> Vec<String> {
             write_line(line, numbers, output.get_or_insert_default());
         }
     }
-    apart.into_iter().map(Option::unwrap_or_default).collect()
+    outputs.into_iter().map(Option::unwrap_or_default).collect()
 }
 
-/// The number in each text.
+/// Number of a column in each text; `None` for a text without the line.
 fn column_values(column: &Column, texts: usize) -> Vec<Option<u64>> {
     if let [shared] = column.as_slice() {
         return vec![shared.map(|number| number as u64); texts];
     }
     let mut first: Option<u64> = None;
-    let value = |more: Option<i64>| {
-        let more = more? as u64;
+    let value = |entry: Option<i64>| {
+        let entry = entry? as u64;
         Some(match first {
-            Some(first) => first.wrapping_add(more),
-            None => *first.insert(more),
+            Some(first) => first.wrapping_add(entry),
+            None => *first.insert(entry),
         })
     };
     column.iter().copied().map(value).chain(std::iter::repeat(None)).take(texts).collect()
 }
 
-/// Merges the lines of all texts, so that each text's lines are among them in their order.
+/// Merges the lines of all texts into one list that contains the lines of each text in order.
 fn common_lines(texts: &[Vec<(String, Vec<u64>)>]) -> Vec<String> {
     let mut common: Vec<String> = Vec::new();
     for text in texts {
-        let mut known: HashMap<&str, Vec<usize>> = HashMap::new();
-        for (index, shape) in common.iter().enumerate() {
-            known.entry(shape).or_default().push(index);
+        let mut indices: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (index, line) in common.iter().enumerate() {
+            indices.entry(line).or_default().push(index);
         }
         let (mut merged, mut next) = (Vec::new(), 0);
-        for (shape, _) in text {
-            let found = known
-                .get(shape.as_str())
-                .and_then(|places| places.iter().find(|places| **places >= next));
-            match found {
-                Some(found) => {
-                    merged.extend_from_slice(&common[next..=*found]);
-                    next = found + 1;
+        for (line, _) in text {
+            let index = indices
+                .get(line.as_str())
+                .and_then(|indices| indices.iter().find(|index| **index >= next));
+            match index {
+                Some(index) => {
+                    merged.extend_from_slice(&common[next..=*index]);
+                    next = index + 1;
                 }
-                None => merged.push(shape.clone()),
+                None => merged.push(line.clone()),
             }
         }
         merged.extend_from_slice(&common[next..]);
@@ -275,8 +278,8 @@ fn common_lines(texts: &[Vec<(String, Vec<u64>)>]) -> Vec<String> {
     common
 }
 
-/// Splits a line into the line with `#` for each number, and the numbers. A number that would be
-/// written differently stays in the line.
+/// Splits a line into the line with `#` for each number, and the numbers. A number that is not
+/// written in its shortest form, such as `007`, stays in the line.
 fn split_numbers(line: &str) -> (String, Vec<u64>) {
     let mut numbers = Vec::new();
     let fields: Vec<&str> = line
@@ -289,14 +292,15 @@ fn split_numbers(line: &str) -> (String, Vec<u64>) {
             _ => field,
         })
         .collect();
-    // A field that is `#` itself would be taken for a number. Such a line is kept unchanged and
-    // marked by a line feed, which no line has.
+    // A field `#` would be read as a number. A line with such a field is stored unchanged, and
+    // marked by a line feed, which no other line has.
     match line.split('\t').any(|field| field == "#") {
         true => (format!("{line}\n"), Vec::new()),
         false => (fields.join("\t"), numbers),
     }
 }
 
+/// Appends a line with its numbers to a text.
 fn write_line(line: &str, mut numbers: impl Iterator<Item = u64>, text: &mut String) {
     if let Some(line) = line.strip_suffix('\n') {
         return text.push_str(line);
@@ -313,13 +317,13 @@ fn write_line(line: &str, mut numbers: impl Iterator<Item = u64>, text: &mut Str
     }
 }
 
-/// A row of a Side of a Plan.
+/// A row of a Plan on one Side.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Group {
+pub struct SideRow {
     pub side: Side,
-    /// The measurand: kernel, boot line, machine, row and Layouts.
-    pub of: Measurand,
-    /// The Kernel's names.
+    /// Kernel, boot line, machine, row and Layouts.
+    pub measurand: Measurand,
+    /// Names of the Kernel.
     pub kernel: Identity,
     /// Subject as the user wrote it.
     subject: Subject,
@@ -327,20 +331,20 @@ pub struct Group {
     guest: AskedGuest,
     /// Random seed of the Layouts.
     seed: u64,
-    /// The Steps, in the order of the Layouts.
+    /// Steps in the order of the Layouts.
     steps: Vec<Step>,
 }
 
-/// All rows of both Sides.
-pub fn groups(plan: &Plan<CountsPlan>) -> Vec<Group> {
+/// All rows of a Plan, on both Sides.
+pub fn side_rows(plan: &Plan<CountsPlan>) -> Vec<SideRow> {
     let Plan { seed, method: plan, .. } = plan;
-    let group = |side: Side, workload: &Workload| {
+    let side_row = |side: Side, workload: &Workload| {
         let mut steps: Vec<Step> =
             plan.steps.iter().filter(|step| step.side == side).cloned().collect();
         steps.sort_by_key(|step| step.layout);
-        Group {
+        SideRow {
             side,
-            of: Measurand {
+            measurand: Measurand {
                 kernel_sha256: plan.kernels.get(side).sha256.clone(),
                 boot_line: plan.asked.subjects.get(side).boot_line.clone(),
                 machine: plan.asked.machine.clone(),
@@ -357,22 +361,23 @@ pub fn groups(plan: &Plan<CountsPlan>) -> Vec<Group> {
     };
     let sides = Side::BOTH.into_iter();
     sides
-        .flat_map(|side| plan.workloads.iter().map(move |workload| group(side, workload)))
+        .flat_map(|side| plan.workloads.iter().map(move |workload| side_row(side, workload)))
         .collect()
 }
 
-impl Group {
+impl SideRow {
+    /// Name of the row.
     pub fn row(&self) -> &str {
-        &self.of.workload.row
+        &self.measurand.workload.row
     }
 
-    /// The measurement of this row with these results, one for each Layout.
+    /// Measurement of the row, from a result for each Layout.
     pub fn measurement(&self, layouts: Vec<MeasuredLayout>) -> Measurement {
-        let Group { of, kernel, subject, guest, seed, .. } = self.clone();
-        Measurement { format: FORMAT, measurand: of, kernel, subject, guest, seed, layouts }
+        let SideRow { measurand, kernel, subject, guest, seed, .. } = self.clone();
+        Measurement { format: FORMAT, measurand, kernel, subject, guest, seed, layouts }
     }
 
-    /// Returns true if the run directory has a Run of it, or a Boot that failed.
+    /// Returns true if the run directory has a Run of the row, or a failed Boot.
     pub fn is_begun(&self, dir: &RunDir<CountsPlan>) -> Result<bool, ktax_model::Error> {
         for step in &self.steps {
             let run: Option<Run> = dir.run(step, self.row())?;
@@ -385,41 +390,40 @@ impl Group {
     }
 }
 
-/// The measurement of a row in a run directory; `None` if a Layout is missing or failed, or if the
-/// host lost something of it.
+/// Measurement of a row in a run directory; `None` if the Run of a Layout is missing or failed.
 pub fn measured(
     dir: &RunDir<CountsPlan>,
-    group: &Group,
+    side_row: &SideRow,
 ) -> Result<Option<Measurement>, ktax_model::Error> {
     let mut layouts = Vec::new();
-    for step in &group.steps {
-        let (boot, run) = (dir.boot(step)?, dir.run(step, group.row())?);
+    for step in &side_row.steps {
+        let (boot, run) = (dir.boot(step)?, dir.run(step, side_row.row())?);
         let (Some(boot), Some(Run { outcome: Outcome::Measured(sample), .. })) = (boot, run) else {
             return Ok(None);
         };
         if boot.failure.is_some() {
             return Ok(None);
         }
-        // Failures of the host say nothing about the guest.
+        // Repeated Boots are facts of this host, and no part of the measurement.
         let boot = Boot { retry_reasons: Vec::new(), ..boot };
         layouts.push(MeasuredLayout {
             boot,
             sample,
-            profile: dir.profile_text(step, group.row())?,
+            profile: dir.profile_text(step, side_row.row())?,
         });
     }
-    Ok((!layouts.is_empty()).then(|| group.measurement(layouts)))
+    Ok((!layouts.is_empty()).then(|| side_row.measurement(layouts)))
 }
 
-/// Writes the stored measurement of a row into a run directory, as if it had been measured there.
-pub fn place_in(
+/// Writes the stored measurement of a row into a run directory, with the same files as a Run there.
+pub fn write_stored(
     dir: &RunDir<CountsPlan>,
-    group: &Group,
+    side_row: &SideRow,
     measurement: &Measurement,
 ) -> Result<(), ktax_model::Error> {
-    for (step, layout) in group.steps.iter().zip(&measurement.layouts) {
+    for (step, layout) in side_row.steps.iter().zip(&measurement.layouts) {
         dir.prepare(step)?;
-        let (row, outcome) = (group.row().to_owned(), Outcome::Measured(layout.sample.clone()));
+        let (row, outcome) = (side_row.row().to_owned(), Outcome::Measured(layout.sample.clone()));
         dir.write_run(step, &Run { row, outcome }, Some(&layout.profile))?;
         if dir.boot(step)?.is_none() {
             dir.write_boot(step, &layout.boot)?;
@@ -434,7 +438,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_line_that_all_have_is_there_once() {
+    fn a_shared_line_is_stored_once() {
         let texts = ["a\t1\nfn\t5\tx\nend\n", "a\t1\nfn\t7\tx\nfn\t1\ty\nend\n"];
         let merged = merge_texts(&texts);
         assert_eq!(merged.lines, ["a\t#", "fn\t#\tx", "fn\t#\ty", "end", ""]);
@@ -445,7 +449,7 @@ mod tests {
         assert_eq!(split_texts(&merged, 2), texts);
     }
 
-    /// A stored measurement is found under its name, and read.
+    /// The name of the object does not change, so that the measurement is found.
     #[test]
     fn a_measurement_of_an_older_release_is_read() {
         let measurand_json = concat!(
@@ -471,7 +475,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_the_texts_are_they_come_out_again(
+        fn any_merged_texts_are_restored(
             texts in prop::collection::vec(
                 "([a-c#]|[0-9]{1,3}|18446744073709551615|\t|\n|-|\\PC){0,40}",
                 1..6,
